@@ -1,0 +1,24 @@
+//! The ground floor: what every other crate of Rackweave measures and names things with.
+//!
+//! * [`Time`] and [`Span`]: virtual time in integer picoseconds.
+//! * [`Bytes`], [`Rate`] and [`Clock`]: sizes, link rates and hardware clocks, with exact integer conversions to [`Span`].
+//! * [`unit`]: quantities written with their unit (`"10ns"`, `"4KiB"`, `"100Gbps"`); a bare number is an error.
+//! * [`Seed`] and [`Stream`]: one random stream a component, named by a path.
+//! * [`BoundedQueue`]: a queue that says no.
+//! * [`Program`]: the pure state machine that both hosts drive.
+
+mod id;
+mod program;
+mod queue;
+mod random;
+mod size;
+mod time;
+pub mod unit;
+
+pub use id::{NodeId, Operation, Request, RequestId};
+pub use program::Program;
+pub use queue::{BoundedQueue, Full};
+pub use random::{Seed, Stream};
+pub use size::{Bytes, Clock, Rate};
+pub use time::{Span, Time};
+pub use unit::UnitError;

@@ -1,0 +1,12 @@
+//! Hardware models that know no design: each answers *when* an operation is done and decides nothing.
+//!
+//! Units: all times are [`base::Time`] and [`base::Span`] in picoseconds; rates are line rates above 64b/66b coding
+//! (a "100 Gb/s" link moves 100 Gb/s of Ethernet bytes, preamble and inter-frame gap included).
+
+mod dram;
+mod link;
+mod stack;
+
+pub use dram::{Dram, DramConfig};
+pub use link::Link;
+pub use stack::{Crossing, EthernetStack};

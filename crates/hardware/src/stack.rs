@@ -1,0 +1,98 @@
+//! What a message crosses between an application and the wire, above the 66-bit blocks: protocol stack, MAC, PCS,
+//! transceiver, and the layer-2 pipeline of a switch.
+
+use base::Span;
+use serde::Serialize;
+
+/// The fixed latencies of one Ethernet stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct EthernetStack {
+    /// Protocol stack (transport and network layers), each end, each pass.
+    pub protocol: Span,
+    /// Media access control, each crossing.
+    pub mac: Span,
+    /// Physical coding sublayer, each crossing.
+    pub pcs: Span,
+    /// PMA, PMD and transceiver, each crossing.
+    pub transceiver: Span,
+    /// Layer-2 forwarding of a switch (parse, look up, buffer, crossbar), each pass.
+    pub forwarding: Span,
+}
+
+/// The parts of a one-way trip host, switch, host: two link crossings out and two in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crossing {
+    /// Both ends' protocol stacks.
+    pub protocol: Span,
+    /// Four MAC crossings.
+    pub mac: Span,
+    /// Four PCS crossings.
+    pub pcs: Span,
+    /// Four transceiver crossings.
+    pub transceiver: Span,
+    /// One pass of the switch.
+    pub forwarding: Span,
+}
+
+impl EthernetStack {
+    /// MAC and PHY alone. Source: EDM (ASPLOS'25), Table 1 (25 GbE on FPGA, Tofino switch).
+    pub const RAW: EthernetStack = EthernetStack {
+        protocol: Span::ZERO,
+        mac: Span::ps(7_680),
+        pcs: Span::ps(7_680),
+        transceiver: Span::ns(19),
+        forwarding: Span::ns(400),
+    };
+    /// RoCEv2 in hardware. Source: EDM (ASPLOS'25), Table 1.
+    pub const ROCE: EthernetStack = EthernetStack { protocol: Span::ps(230_200), ..EthernetStack::RAW };
+    /// TCP/IP in hardware. Source: EDM (ASPLOS'25), Table 1.
+    pub const TCP: EthernetStack = EthernetStack { protocol: Span::ps(666_200), ..EthernetStack::RAW };
+
+    /// What a host adds between the application and the wire (or back).
+    pub fn host_pass(&self) -> Span {
+        self.protocol + self.mac + self.pcs + self.transceiver
+    }
+    /// What a switch adds between the last bit in and the output queue: receive side and layer-2 pipeline.
+    pub fn switch_receive(&self) -> Span {
+        self.transceiver + self.pcs + self.mac + self.forwarding
+    }
+    /// What a switch adds between the output queue and the wire.
+    pub fn switch_transmit(&self) -> Span {
+        self.mac + self.pcs + self.transceiver
+    }
+    /// The parts of one trip host, switch, host, without serialization, propagation and queues.
+    pub fn crossing(&self) -> Crossing {
+        Crossing {
+            protocol: self.protocol * 2,
+            mac: self.mac * 4,
+            pcs: self.pcs * 4,
+            transceiver: self.transceiver * 4,
+            forwarding: self.forwarding,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// EDM Table 1, last row, without serialization: reads are two trips, writes one; 10 ns of fibre a hop.
+    #[test]
+    fn table_1_of_edm_comes_out_for_its_three_rivals() {
+        let trip = |stack: EthernetStack| {
+            stack.host_pass() * 2 + stack.switch_receive() + stack.switch_transmit() + Span::ns(20)
+        };
+        assert_eq!(trip(EthernetStack::RAW), Span::ps(557_440));
+        assert_eq!(trip(EthernetStack::RAW) * 2, Span::ps(1_114_880));
+        assert_eq!(trip(EthernetStack::ROCE), Span::ps(1_017_840));
+        assert_eq!(trip(EthernetStack::TCP) * 2, Span::ps(3_779_680));
+    }
+
+    #[test]
+    fn the_parts_of_a_crossing_are_the_whole() {
+        let stack = EthernetStack::ROCE;
+        let parts = stack.crossing();
+        let whole = stack.host_pass() * 2 + stack.switch_receive() + stack.switch_transmit();
+        assert_eq!(parts.protocol + parts.mac + parts.pcs + parts.transceiver + parts.forwarding, whole);
+    }
+}

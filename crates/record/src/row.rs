@@ -1,0 +1,177 @@
+//! One row a request. The spans of a row sum exactly to its end-to-end time.
+
+use base::{Bytes, NodeId, Operation, RequestId, Span, Time};
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Answered, or its data has arrived.
+    Finished,
+    /// Answered with nothing by a timer, because its target or the way to it died.
+    Null,
+    /// Given up: its data was lost and nobody will send it again.
+    Lost,
+    /// Still on its way when the run stopped; `end` is the time of the stop.
+    Unfinished,
+}
+
+/// Where the time of a request went. A design uses those that it has; the others stay zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SpanKind {
+    /// From the intended start until the source takes the request up (closed slots, full queues, per-pair limits).
+    Wait,
+    /// Protocol stacks and PHY logic of hosts, memory nodes and of the design in the switch, without waiting.
+    Stack,
+    /// Media access control crossings.
+    Mac,
+    /// Physical coding sublayer crossings.
+    Pcs,
+    /// PMA, PMD and transceiver crossings.
+    Transceiver,
+    /// Waiting for permission to send: grant, credit, window, pause, retransmission.
+    Schedule,
+    /// Waiting for the sender's own link.
+    NicQueue,
+    /// Bits going onto a wire, on the critical path.
+    Serialization,
+    /// Light in the fibre.
+    Propagation,
+    /// The layer-2 pipeline of a switch.
+    Forwarding,
+    /// Waiting in a switch.
+    SwitchQueue,
+    /// The target's memory.
+    Memory,
+}
+
+impl SpanKind {
+    /// Every kind, in the order of the columns.
+    pub const ALL: [SpanKind; 12] = [
+        SpanKind::Wait,
+        SpanKind::Stack,
+        SpanKind::Mac,
+        SpanKind::Pcs,
+        SpanKind::Transceiver,
+        SpanKind::Schedule,
+        SpanKind::NicQueue,
+        SpanKind::Serialization,
+        SpanKind::Propagation,
+        SpanKind::Forwarding,
+        SpanKind::SwitchQueue,
+        SpanKind::Memory,
+    ];
+    /// The name in columns and summaries.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SpanKind::Wait => "wait",
+            SpanKind::Stack => "stack",
+            SpanKind::Mac => "mac",
+            SpanKind::Pcs => "pcs",
+            SpanKind::Transceiver => "transceiver",
+            SpanKind::Schedule => "schedule",
+            SpanKind::NicQueue => "nic_queue",
+            SpanKind::Serialization => "serialization",
+            SpanKind::Propagation => "propagation",
+            SpanKind::Forwarding => "forwarding",
+            SpanKind::SwitchQueue => "switch_queue",
+            SpanKind::Memory => "memory",
+        }
+    }
+}
+
+/// A request's time, split.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spans([Span; SpanKind::ALL.len()]);
+
+impl Spans {
+    /// Adds `span` to `kind`.
+    pub fn add(&mut self, kind: SpanKind, span: Span) {
+        self.0[kind as usize] += span;
+    }
+    /// The time spent in `kind`.
+    pub fn get(&self, kind: SpanKind) -> Span {
+        self.0[kind as usize]
+    }
+    /// All kinds together.
+    pub fn total(&self) -> Span {
+        self.0.iter().copied().sum()
+    }
+    /// Every kind with its time, in the order of the columns.
+    pub fn iter(&self) -> impl Iterator<Item = (SpanKind, Span)> + '_ {
+        SpanKind::ALL.iter().map(|kind| (*kind, self.get(*kind)))
+    }
+}
+
+/// One request, whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its number in the run.
+    pub request: RequestId,
+    /// What it asked.
+    pub operation: Operation,
+    /// Who asked.
+    pub source: NodeId,
+    /// Whose memory it was about.
+    pub target: NodeId,
+    /// The payload.
+    pub bytes: Bytes,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When the workload wanted it to start. Latency counts from here.
+    pub intended: Time,
+    /// When the source took it up.
+    pub start: Time,
+    /// When it ended.
+    pub end: Time,
+    /// The end-to-end time of the same request alone in the same network; zero when not known.
+    pub unloaded: Span,
+    /// Whether it was intended after the warm-up, so that it counts in statistics.
+    pub measured: bool,
+    /// Where the time went: sums to `end - intended`.
+    pub spans: Spans,
+}
+
+impl Row {
+    /// End to end, from the intended start.
+    pub fn latency(&self) -> Span {
+        self.end - self.intended
+    }
+    /// Whether the spans account for every picosecond.
+    pub fn adds_up(&self) -> bool {
+        self.spans.total() == self.latency()
+    }
+}
+
+/// Takes the rows of a run as they come.
+pub trait Sink {
+    /// Takes one row, in the order in which requests end.
+    fn row(&mut self, row: &Row) -> Result<(), SinkError>;
+}
+
+/// Why rows can no longer be taken. Rows accepted so far stay readable.
+#[derive(Debug, thiserror::Error)]
+#[error("records cannot be written to {place}: {reason}")]
+pub struct SinkError {
+    /// The file or part.
+    pub place: String,
+    /// What the system said.
+    pub reason: String,
+}
+
+/// Keeps nothing: for benchmarks and warm-ups.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Discard;
+
+impl Sink for Discard {
+    fn row(&mut self, _: &Row) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+impl Sink for Vec<Row> {
+    fn row(&mut self, row: &Row) -> Result<(), SinkError> {
+        self.push(*row);
+        Ok(())
+    }
+}
