@@ -1,7 +1,7 @@
 //! Names of things that every floor talks about.
 
 /// A place in the rack: a compute, memory or storage node, numbered from zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct NodeId(pub u32);
 
 impl NodeId {
@@ -12,7 +12,7 @@ impl NodeId {
 }
 
 /// One request of a run, numbered from zero in the order in which the workload made them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct RequestId(pub u64);
 
 /// What a request asks of remote memory or storage.

@@ -1,1 +1,4 @@
-//! (being written)
+//! The simulator: clock, driver and rigs.
+
+pub mod drive;
+pub mod rigs;

@@ -1,0 +1,1 @@
+//! One file a design: programs put into hardware models. A rig decides nothing.

@@ -1,0 +1,101 @@
+//! Parameters of the rivals. Plain structs with every field given; defaults and checks are in `spec`.
+
+use base::{Bytes, Span};
+use serde::Serialize;
+
+/// DCTCP (SIGCOMM'10): ECN-marked windows over drop-tail output queues.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Dctcp {
+    /// Largest segment, payload bytes.
+    pub mss: Bytes,
+    /// Marking threshold K of an output queue, in wire bytes.
+    pub mark_above: Bytes,
+    /// An output queue's room; what does not fit is dropped.
+    pub queue: Bytes,
+    /// Gain g of the marked fraction's moving average.
+    pub gain: f64,
+    /// Window of a new connection, in segments.
+    pub initial_window: u32,
+    /// Least retransmission timeout.
+    pub timeout_min: Span,
+}
+
+/// RoCEv2 with DCQCN (SIGCOMM'15) over priority flow control (802.1Qbb).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Dcqcn {
+    /// Largest payload of a packet.
+    pub mtu: Bytes,
+    /// No marks below this queue (K_min).
+    pub mark_from: Bytes,
+    /// All marked above this queue (K_max).
+    pub mark_all: Bytes,
+    /// Marking probability just below K_max (P_max).
+    pub mark_probability: f64,
+    /// Bytes of one ingress port in the switch above which it is paused (XOFF).
+    pub pause_above: Bytes,
+    /// Bytes of one ingress port below which it may go on (XON).
+    pub resume_below: Bytes,
+    /// Gain g of alpha.
+    pub gain: f64,
+    /// Least time between two congestion notifications of a flow.
+    pub notification_interval: Span,
+    /// Alpha decays when no notification came for this long.
+    pub alpha_timer: Span,
+    /// Rate-increase timer.
+    pub increase_timer: Span,
+    /// Rate-increase byte counter.
+    pub increase_bytes: Bytes,
+    /// Rounds of fast recovery (F).
+    pub fast_recovery_rounds: u32,
+    /// Additive step, in bits a second.
+    pub additive_bps: u64,
+    /// Hyper step, in bits a second.
+    pub hyper_bps: u64,
+}
+
+/// pFabric (SIGCOMM'13): tiny priority queues, minimal rate control.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Pfabric {
+    /// Largest segment, payload bytes.
+    pub mss: Bytes,
+    /// An output queue's room in wire bytes (about two bandwidth-delay products).
+    pub queue: Bytes,
+    /// Window, in segments (about a bandwidth-delay product): flows start at it.
+    pub window: u32,
+    /// Retransmission timeout (about three round trips).
+    pub timeout: Span,
+    /// Timeouts in a row after which a flow goes into probe mode.
+    pub probe_after: u32,
+}
+
+/// An idealised receiver-driven protocol (Homa, pHost, NDP, ExpressPass at their best): receivers learn of messages in
+/// no time, pull the one with the least remaining bytes, one credit a packet at line rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ReceiverDriven {
+    /// Largest payload of a packet.
+    pub mtu: Bytes,
+    /// Credits that a receiver may have out at once, in packets' worth of payload.
+    pub outstanding: Bytes,
+}
+
+/// A lossless fabric with PCIe-like, hop-by-hop credits (CXL).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CreditBased {
+    /// Payload of a flit.
+    pub flit_payload: Bytes,
+    /// Flit with its header and CRC on the wire.
+    pub flit_wire: Bytes,
+    /// Input buffer of a switch port, in flits: the credits of its peer.
+    pub switch_buffer_flits: u32,
+    /// Input buffer of a device, in flits.
+    pub device_buffer_flits: u32,
+}
+
+/// Fastpass (SIGCOMM'14): an arbiter node gives every packet a time slot.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Fastpass {
+    /// Payload of one time slot.
+    pub slot_payload: Bytes,
+    /// Demands or allocations that fit into one control packet.
+    pub batch: u32,
+}

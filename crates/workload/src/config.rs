@@ -1,0 +1,129 @@
+//! What a workload is made of. Plain structs with every field given; defaults and checks are in `spec`.
+
+use base::{Bytes, NodeId, Operation, Span, Time};
+use serde::Serialize;
+
+/// A whole workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Config {
+    /// How many nodes there are; ids run from 0.
+    pub nodes: u32,
+    /// Who asks whom.
+    pub pattern: Pattern,
+    /// What is asked, with weights that need not sum to 1.
+    pub mix: Vec<Class>,
+    /// When.
+    pub arrivals: Arrivals,
+    /// The run ends after this many requests were made...
+    pub requests: Option<u64>,
+    /// ...or when this time has passed, whichever comes first. At least one of the two is given.
+    pub duration: Option<Span>,
+}
+
+/// One class of requests in the mix.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Class {
+    /// What it asks.
+    pub operation: Operation,
+    /// Its share.
+    pub weight: f64,
+    /// How large.
+    pub size: SizeDistribution,
+}
+
+/// Who asks whom.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// Every node asks every other, uniformly.
+    AllToAll,
+    /// The first `compute` nodes ask the others, uniformly.
+    RoleSplit {
+        /// How many compute nodes; the rest are memory nodes.
+        compute: u32,
+    },
+    /// All other nodes (or the first `sources` of them) ask one.
+    Incast {
+        /// The one that is asked.
+        target: NodeId,
+        /// How many ask.
+        sources: u32,
+    },
+    /// Each node asks one fixed other, and is asked by one fixed other (a seeded derangement).
+    Permutation,
+}
+
+/// When requests come.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Open loop: independent exponential gaps at each asking node.
+    Poisson {
+        /// Mean gap at one asking node, in picoseconds (not rounded: loads would drift).
+        mean_gap_ps: f64,
+    },
+    /// Open loop: equal gaps, each node starting at a random phase.
+    Deterministic {
+        /// Gap at one asking node, in picoseconds.
+        gap_ps: f64,
+    },
+    /// Open loop: exponential on and off periods; Poisson while on.
+    OnOff {
+        /// Mean gap while on, in picoseconds.
+        mean_gap_ps: f64,
+        /// Mean length of an on period.
+        on: Span,
+        /// Mean length of an off period.
+        off: Span,
+    },
+    /// Closed loop: each asking node keeps `depth` requests outstanding.
+    Closed {
+        /// Requests outstanding at each asking node.
+        depth: u32,
+        /// From an answer to the next request of that slot.
+        think: Span,
+    },
+    /// As a trace says.
+    Trace {
+        /// The messages, in order of time.
+        messages: Vec<TraceMessage>,
+    },
+}
+
+/// One line of a message trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TraceMessage {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub operation: Operation,
+    /// Who asks.
+    pub source: NodeId,
+    /// Who is asked.
+    pub target: NodeId,
+    /// How much.
+    pub bytes: Bytes,
+}
+
+/// How large requests are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SizeDistribution {
+    /// All the same.
+    Constant {
+        /// The size.
+        bytes: Bytes,
+    },
+    /// Some sizes with weights.
+    Table {
+        /// `(size, weight)`.
+        entries: Vec<(Bytes, f64)>,
+    },
+    /// A cumulative distribution, linear between its points (inverse transform).
+    Cdf {
+        /// Where it comes from: a file's name or a shipped profile.
+        name: String,
+        /// `(size in bytes, cumulative probability)`, both non-decreasing, from probability 0 (or the first point's) to 1.
+        points: Vec<(f64, f64)>,
+    },
+}
