@@ -41,7 +41,9 @@ impl Stream {
         assert!(bound > 0, "an integer below zero was asked for");
         loop {
             let product = u128::from(self.next_u64()) * u128::from(bound);
-            if product as u64 >= bound.wrapping_neg() % bound {
+            let low = product as u64;
+            // The division is rare: only a low half below the bound can be in the biased part.
+            if low >= bound || low >= bound.wrapping_neg() % bound {
                 return (product >> 64) as u64;
             }
         }

@@ -123,7 +123,7 @@ impl Table {
         let mantissa: u128 = digits.parse().map_err(|_| out_of_resolution())?;
         let divisor = 10u128.checked_pow(places).ok_or_else(out_of_resolution)?;
         let scaled = mantissa.checked_mul(u128::from(factor)).ok_or_else(out_of_resolution)?;
-        if scaled % divisor != 0 {
+        if !scaled.is_multiple_of(divisor) {
             return Err(out_of_resolution());
         }
         u64::try_from(scaled / divisor).map_err(|_| out_of_resolution())
@@ -134,7 +134,7 @@ impl Table {
             .units
             .iter()
             .rev()
-            .find(|(_, factor)| value >= *factor && value % factor == 0)
+            .find(|(_, factor)| value >= *factor && value.is_multiple_of(*factor))
             .unwrap_or(&self.units[0]);
         write!(out, "{}{unit}", value / factor)
     }

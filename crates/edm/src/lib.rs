@@ -1,5 +1,30 @@
 //! EDM: memory messages in the Ethernet PHY, an in-switch priority matching scheduler, intra-frame preemption.
+//!
+//! Source: Su and Shrivastav, "EDM: An Ultra-Low Latency Ethernet Fabric for Memory Disaggregation", ASPLOS 2025.
+//!
+//! * [`pcs`]: 66-bit blocks, the codec of messages and frames, and their interleaving.
+//! * [`Host`] and [`Switch`]: the programs; [`scheduler`] is the matching, [`memory`] the atomic operations,
+//!   [`mirror`] the filter for two networks in step.
+//! * [`budget`] and [`cost`]: the cycle budget, and closed forms for time and bytes.
+//! * [`shim`]: loads and stores over local and remote pages.
 
+pub mod budget;
+mod config;
+pub mod cost;
+mod host;
+pub mod memory;
 mod message;
+pub mod mirror;
+pub mod pcs;
+pub mod scheduler;
+pub mod shim;
+mod switch;
 
+pub use config::{Config, Ordering, Place, Policy};
+pub use host::{Access, Host, HostIn, HostOut, Transmission, Wire};
 pub use message::{Body, Grant, Message, MessageId, Modify, Notification};
+pub use switch::{Switch, SwitchIn, SwitchOut};
+
+/// The caller's name for a request, carried through the programs for its answer and for traces; never on a wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u32);

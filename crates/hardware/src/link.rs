@@ -26,6 +26,14 @@ impl Link {
         self.busy += serialization;
         (start, self.free_at)
     }
+    /// Puts something small (a 66-bit control block) between the units of whatever is being sent, without waiting for its
+    /// end; returns when its last bit leaves. What was put in before keeps its times: the delay that it would take from
+    /// this, one block, is paid by what comes next, so that the link never carries more than its rate.
+    pub fn insert(&mut self, now: Time, serialization: Span) -> Time {
+        self.free_at = self.free_at.max(now) + serialization;
+        self.busy += serialization;
+        now + serialization
+    }
     /// When the last bit of everything put in so far leaves.
     pub fn free_at(&self) -> Time {
         self.free_at
@@ -47,6 +55,16 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_control_block_goes_between_and_the_next_pays() {
+        let mut link = Link::new(Rate::gbps(100));
+        link.submit(Time::ZERO, Bytes::new(125));
+        assert_eq!(link.insert(Time::ns(4), Span::ps(640)), Time::ps(4_640));
+        assert_eq!(link.submit(Time::ns(5), Bytes::new(125)).0, Time::ps(10_640));
+        assert_eq!(link.insert(Time::ns(50), Span::ps(640)), Time::ps(50_640));
+        assert_eq!(link.free_at(), Time::ps(50_640));
+    }
 
     #[test]
     fn a_link_is_fifo_and_never_faster_than_its_rate() {

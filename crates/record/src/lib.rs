@@ -1,7 +1,30 @@
 //! The record of a run: one [`Row`] a request, whose spans sum exactly to its end-to-end time, and the [`Summary`].
+//!
+//! * [`Sink`] takes rows; [`ParquetWriter`] is one that keeps them as a dataset of Parquet parts, readable at any time, and
+//!   [`read_part`] reads them back.
+//! * [`Summarizer`] takes the same rows and gives a [`Summary`] and latency histograms (HdrHistogram interval logs);
+//!   [`Summary::over_seeds`] puts runs together.
+//! * [`columns`] documents every column and every field with its unit.
 
+mod checksum;
+mod column;
+mod describe;
+mod histogram_log;
+mod read;
 mod row;
+mod seeds;
+mod summarize;
 mod summary;
+mod tally;
+mod warn;
+mod window;
+mod write;
 
+pub use checksum::CHECKSUM_KEY;
+pub use describe::{Column, columns};
+pub use read::{Part, ReadError, read_part, read_parts};
 pub use row::{Discard, Outcome, Row, Sink, SinkError, SpanKind, Spans};
-pub use summary::{Counts, Load, Statistics, Summary};
+pub use seeds::MergeError;
+pub use summarize::{ALL_OPERATIONS, RunFacts, RunIdentity, Summarizer};
+pub use summary::{Counts, Load, Statistics, Summary, summary_json};
+pub use write::{PLAN_HASH_KEY, ParquetWriter, Parts, Provenance, VERSION_KEY, Written, part_name};

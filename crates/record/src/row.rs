@@ -16,68 +16,57 @@ pub enum Outcome {
     Unfinished,
 }
 
-/// Where the time of a request went. A design uses those that it has; the others stay zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SpanKind {
-    /// From the intended start until the source takes the request up (closed slots, full queues, per-pair limits).
-    Wait,
-    /// Protocol stacks and PHY logic of hosts, memory nodes and of the design in the switch, without waiting.
-    Stack,
-    /// Media access control crossings.
-    Mac,
-    /// Physical coding sublayer crossings.
-    Pcs,
-    /// PMA, PMD and transceiver crossings.
-    Transceiver,
-    /// Waiting for permission to send: grant, credit, window, pause, retransmission.
-    Schedule,
-    /// Waiting for the sender's own link.
-    NicQueue,
-    /// Bits going onto a wire, on the critical path.
-    Serialization,
-    /// Light in the fibre.
-    Propagation,
-    /// The layer-2 pipeline of a switch.
-    Forwarding,
-    /// Waiting in a switch.
-    SwitchQueue,
-    /// The target's memory.
-    Memory,
-}
-
-impl SpanKind {
-    /// Every kind, in the order of the columns.
-    pub const ALL: [SpanKind; 12] = [
-        SpanKind::Wait,
-        SpanKind::Stack,
-        SpanKind::Mac,
-        SpanKind::Pcs,
-        SpanKind::Transceiver,
-        SpanKind::Schedule,
-        SpanKind::NicQueue,
-        SpanKind::Serialization,
-        SpanKind::Propagation,
-        SpanKind::Forwarding,
-        SpanKind::SwitchQueue,
-        SpanKind::Memory,
-    ];
-    /// The name in columns and summaries.
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Outcome; 4] = [Outcome::Finished, Outcome::Null, Outcome::Lost, Outcome::Unfinished];
+    /// The name used in files and records.
     pub const fn name(self) -> &'static str {
         match self {
-            SpanKind::Wait => "wait",
-            SpanKind::Stack => "stack",
-            SpanKind::Mac => "mac",
-            SpanKind::Pcs => "pcs",
-            SpanKind::Transceiver => "transceiver",
-            SpanKind::Schedule => "schedule",
-            SpanKind::NicQueue => "nic_queue",
-            SpanKind::Serialization => "serialization",
-            SpanKind::Propagation => "propagation",
-            SpanKind::Forwarding => "forwarding",
-            SpanKind::SwitchQueue => "switch_queue",
-            SpanKind::Memory => "memory",
+            Outcome::Finished => "finished",
+            Outcome::Null => "null",
+            Outcome::Lost => "lost",
+            Outcome::Unfinished => "unfinished",
         }
     }
+}
+
+/// Writes the enum, its names and its documentation from one table.
+macro_rules! span_kinds {
+    ($($kind:ident $name:literal $doc:literal;)+) => {
+        /// Where the time of a request went. A design uses those that it has; the others stay zero.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum SpanKind {
+            $(#[doc = $doc] $kind,)+
+        }
+
+        impl SpanKind {
+            /// Every kind, in the order of the columns.
+            pub const ALL: [SpanKind; [$($name),+].len()] = [$(SpanKind::$kind),+];
+            /// The name in columns and summaries.
+            pub const fn name(self) -> &'static str {
+                match self { $(SpanKind::$kind => $name,)+ }
+            }
+            /// What the time was spent on.
+            pub const fn doc(self) -> &'static str {
+                match self { $(SpanKind::$kind => $doc,)+ }
+            }
+        }
+    };
+}
+
+span_kinds! {
+    Wait "wait" "From the intended start until the source takes the request up (closed slots, full queues, per-pair limits).";
+    Stack "stack" "Protocol stacks and PHY logic of hosts, memory nodes and of the design in the switch, without waiting.";
+    Mac "mac" "Media access control crossings.";
+    Pcs "pcs" "Physical coding sublayer crossings.";
+    Transceiver "transceiver" "PMA, PMD and transceiver crossings.";
+    Schedule "schedule" "Waiting for permission to send: grant, credit, window, pause, retransmission.";
+    NicQueue "nic_queue" "Waiting for the sender's own link.";
+    Serialization "serialization" "Bits going onto a wire, on the critical path.";
+    Propagation "propagation" "Light in the fibre.";
+    Forwarding "forwarding" "The layer-2 pipeline of a switch.";
+    SwitchQueue "switch_queue" "Waiting in a switch.";
+    Memory "memory" "The target's memory.";
 }
 
 /// A request's time, split.
@@ -88,6 +77,11 @@ impl Spans {
     /// Adds `span` to `kind`.
     pub fn add(&mut self, kind: SpanKind, span: Span) {
         self.0[kind as usize] += span;
+    }
+    /// Takes up to `span` away from `kind`.
+    pub fn take(&mut self, kind: SpanKind, span: Span) {
+        let left = self.get(kind).saturating_sub(span);
+        self.0[kind as usize] = left;
     }
     /// The time spent in `kind`.
     pub fn get(&self, kind: SpanKind) -> Span {
@@ -100,6 +94,10 @@ impl Spans {
     /// Every kind with its time, in the order of the columns.
     pub fn iter(&self) -> impl Iterator<Item = (SpanKind, Span)> + '_ {
         SpanKind::ALL.iter().map(|kind| (*kind, self.get(*kind)))
+    }
+    /// All kinds together in picoseconds, wide enough for any values.
+    pub(crate) fn total_ps(&self) -> u128 {
+        self.0.iter().map(|span| u128::from(span.as_ps())).sum()
     }
 }
 
@@ -137,9 +135,13 @@ impl Row {
     pub fn latency(&self) -> Span {
         self.end - self.intended
     }
-    /// Whether the spans account for every picosecond.
+    /// Whether the request ended no earlier than it was intended, and the spans account for every picosecond.
     pub fn adds_up(&self) -> bool {
-        self.spans.total() == self.latency()
+        self.end >= self.intended && self.spans.total_ps() == u128::from(self.latency().as_ps())
+    }
+    /// Whether the request goes into statistics: intended after the warm-up, and finished.
+    pub fn counts(&self) -> bool {
+        self.measured && self.outcome == Outcome::Finished
     }
 }
 
@@ -150,7 +152,7 @@ pub trait Sink {
 }
 
 /// Why rows can no longer be taken. Rows accepted so far stay readable.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("records cannot be written to {place}: {reason}")]
 pub struct SinkError {
     /// The file or part.

@@ -1,1 +1,27 @@
-//! (being written)
+//! From records to tables, figures, a verdict on each published claim, and one offline page.
+//!
+//! Nothing here runs anything or knows a path: text and [`record::Summary`] values go in, text comes out. In the order in
+//! which a run is reported:
+//!
+//! 1. [`claims::ledgers`] holds what the papers claim;
+//! 2. [`bindings::parse`] reads how an experiment measures those claims, [`published::parse`] what others printed;
+//! 3. [`judge`] computes *ours* for each claim and its [`Verdict`];
+//! 4. [`table`] prints them on a terminal, [`claims_json`] for a machine, and [`page()`] with the [`figure`]s for a reader.
+
+mod file_error;
+mod table;
+mod value;
+mod verdict;
+
+pub mod bindings;
+pub mod claims;
+pub mod figure;
+pub mod measure;
+pub mod page;
+pub mod published;
+
+pub use file_error::FileError;
+pub use page::{PageInput, Section, page};
+pub use table::{claims_json, table};
+pub use value::{Accept, Value};
+pub use verdict::{ClaimResult, Evidence, Judgement, Verdict, judge};

@@ -5,7 +5,9 @@
 
 use base::{Bytes, Operation, Request, Span, Time};
 use kernel::EventQueue;
-use record::{Outcome, Spans};
+use record::{Outcome, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans, Summarizer, Summary};
+use std::collections::BTreeMap;
+use workload::{Arrival, Source};
 
 /// A request that has ended, as its rig reports it.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +39,7 @@ pub struct Context<'a, E> {
 /// An event of the driver or of the rig.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event<E> {
-    /// The workload's arrival with this index in the driver's table is due.
+    /// The workload's arrival in this slot of the driver's table is due.
     Arrival(u32),
     /// Something of the rig's own.
     Rig(E),
@@ -62,6 +64,8 @@ impl<E: Copy> Context<'_, E> {
 pub trait Rig {
     /// The rig's own events: small and plain, the queue copies them.
     type Event: Copy;
+    /// Called once, at time zero, before anything else.
+    fn start(&mut self, _context: &mut Context<'_, Self::Event>) {}
     /// The workload wants `request` to start now (`intended` in an open loop is now, and never later).
     fn issue(&mut self, ticket: Ticket, request: &Request, intended: Time, context: &mut Context<'_, Self::Event>);
     /// One of its own events is due.
@@ -73,5 +77,334 @@ pub trait Rig {
     /// Packets or messages that full buffers dropped so far.
     fn dropped_packets(&self) -> u64;
     /// What only this design can tell, by name with its unit at the end.
-    fn extra(&self, out: &mut std::collections::BTreeMap<String, f64>);
+    fn extra(&self, out: &mut BTreeMap<String, f64>);
+}
+
+/// When a run is measured and when it is given up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Requests intended before this are not measured.
+    pub warm_up: Span,
+    /// How long after the last arrival unfinished requests are waited for.
+    pub drain: Span,
+    /// The load that the plan asked for, for the summary.
+    pub planned_load: Option<f64>,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Virtual time.
+    pub now: Time,
+    /// Requests handed to the design.
+    pub offered: u64,
+    /// Requests that have ended.
+    pub ended: u64,
+    /// Events executed.
+    pub events: u64,
+}
+
+/// Whether a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// It does.
+    Continue,
+    /// It stops here and is summarised as partial.
+    Stop,
+}
+
+/// Told from time to time how far a run is; can stop it.
+pub trait Observer {
+    /// Called every few thousand events.
+    fn progress(&mut self, progress: &Progress) -> Flow;
+}
+
+/// Lets every run go to its end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn progress(&mut self, _: &Progress) -> Flow {
+        Flow::Continue
+    }
+}
+
+/// Events between two calls of the observer: about a millisecond of CPU time.
+const EVENTS_BETWEEN_REPORTS: u64 = 1 << 14;
+
+/// A request that the design has.
+#[derive(Clone, Copy)]
+struct InFlight {
+    request: Request,
+    intended: Time,
+    live: bool,
+}
+
+/// One run of one rig.
+struct Drive<'a, R: Rig> {
+    rig: &'a mut R,
+    source: &'a mut dyn Source,
+    sink: &'a mut dyn Sink,
+    limits: &'a Limits,
+    queue: EventQueue<Event<R::Event>>,
+    in_flight: Vec<InFlight>,
+    free_tickets: Vec<u32>,
+    arrivals: Vec<Option<Arrival>>,
+    free_arrivals: Vec<u32>,
+    ended: Vec<Ended>,
+    summarizer: Summarizer,
+    progress: Progress,
+    pending_arrivals: usize,
+    last_arrival: Time,
+    stopped_at: Time,
+    exhausted: bool,
+    busy_at_warm_up: Option<(Time, Vec<Span>)>,
+    busy_at_end: Option<(Time, Vec<Span>)>,
+    unloaded: UnloadedCache,
+}
+
+/// The last answer of [`Rig::unloaded`] for each operation: sizes repeat.
+#[derive(Default)]
+struct UnloadedCache([Option<(Bytes, Span)>; 3]);
+
+impl UnloadedCache {
+    fn get<R: Rig>(&mut self, rig: &R, request: &Request) -> Span {
+        let slot = &mut self.0[request.operation as usize];
+        match slot {
+            Some((bytes, span)) if *bytes == request.bytes => *span,
+            _ => slot.insert((request.bytes, rig.unloaded(request.operation, request.bytes))).1,
+        }
+    }
+}
+
+/// What a run leaves besides its rows.
+pub struct Outcomes {
+    /// The numbers.
+    pub summary: Summary,
+    /// The latency histograms, as [`Summarizer::histograms`] gives them.
+    pub histograms: BTreeMap<String, Vec<u8>>,
+}
+
+/// Plays `source` on `rig` until every request has ended, the drain limit has passed, or the observer stops it. Every request
+/// becomes exactly one row.
+pub fn drive<R: Rig>(
+    rig: &mut R,
+    source: &mut dyn Source,
+    sink: &mut dyn Sink,
+    identity: RunIdentity,
+    limits: &Limits,
+    observer: &mut dyn Observer,
+) -> Result<Outcomes, SinkError> {
+    let mut drive = Drive {
+        rig,
+        source,
+        sink,
+        limits,
+        queue: EventQueue::new(),
+        in_flight: Vec::new(),
+        free_tickets: Vec::new(),
+        arrivals: Vec::new(),
+        free_arrivals: Vec::new(),
+        ended: Vec::new(),
+        summarizer: Summarizer::new(identity, Time::ZERO + limits.warm_up),
+        progress: Progress::default(),
+        pending_arrivals: 0,
+        last_arrival: Time::ZERO,
+        stopped_at: Time::ZERO,
+        exhausted: false,
+        busy_at_warm_up: None,
+        busy_at_end: None,
+        unloaded: UnloadedCache::default(),
+    };
+    drive.begin();
+    let partial = drive.run(observer)?;
+    drive.give_up_the_rest()?;
+    Ok(drive.finish(partial))
+}
+
+impl<R: Rig> Drive<'_, R> {
+    fn begin(&mut self) {
+        let mut first = Vec::new();
+        self.source.start(&mut first);
+        for arrival in first {
+            self.expect(arrival);
+        }
+        self.with_rig(Time::ZERO, |rig, context| rig.start(context));
+    }
+
+    /// Executes events; whether the observer stopped it.
+    fn run(&mut self, observer: &mut dyn Observer) -> Result<bool, SinkError> {
+        while self.pending_arrivals > 0 || self.live() > 0 {
+            let Some((now, event)) = self.queue.pop() else { return Ok(false) };
+            if self.pending_arrivals == 0 && now.saturating_since(self.last_arrival) > self.limits.drain {
+                self.stopped_at = self.stopped_at.max(self.last_arrival + self.limits.drain);
+                return Ok(false);
+            }
+            self.progress.events += 1;
+            self.progress.now = now;
+            match event {
+                Event::Arrival(slot) => self.arrive(now, slot),
+                Event::Rig(event) => self.with_rig(now, |rig, context| rig.on(event, context)),
+            }
+            self.settle(now)?;
+            if self.progress.events.is_multiple_of(EVENTS_BETWEEN_REPORTS)
+                && observer.progress(&self.progress) == Flow::Stop
+            {
+                self.stopped_at = self.stopped_at.max(now);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn live(&self) -> u64 {
+        self.progress.offered - self.progress.ended
+    }
+
+    fn with_rig(&mut self, now: Time, act: impl FnOnce(&mut R, &mut Context<'_, R::Event>)) {
+        let mut context = Context { queue: &mut self.queue, ended: &mut self.ended, now };
+        act(self.rig, &mut context);
+    }
+
+    fn expect(&mut self, arrival: Arrival) {
+        let slot = self.free_arrivals.pop().unwrap_or_else(|| {
+            self.arrivals.push(None);
+            self.arrivals.len() as u32 - 1
+        });
+        self.arrivals[slot as usize] = Some(arrival);
+        self.pending_arrivals += 1;
+        self.queue.push(arrival.at, Event::Arrival(slot));
+    }
+
+    fn arrive(&mut self, now: Time, slot: u32) {
+        let arrival = self.arrivals[slot as usize].take().expect("an arrival event names a pending arrival");
+        self.free_arrivals.push(slot);
+        self.pending_arrivals -= 1;
+        self.last_arrival = now;
+        if self.busy_at_warm_up.is_none() && now >= Time::ZERO + self.limits.warm_up {
+            self.busy_at_warm_up = Some((now, self.link_busy()));
+        }
+        if let Some(next) = self.source.after_arrival(&arrival) {
+            self.expect(next);
+        }
+        self.progress.offered += 1;
+        let ticket = self.ticket(InFlight { request: arrival.request, intended: now, live: true });
+        self.with_rig(now, |rig, context| rig.issue(ticket, &arrival.request, now, context));
+    }
+
+    fn ticket(&mut self, in_flight: InFlight) -> Ticket {
+        if let Some(free) = self.free_tickets.pop() {
+            self.in_flight[free as usize] = in_flight;
+            return Ticket(free);
+        }
+        self.in_flight.push(in_flight);
+        Ticket(self.in_flight.len() as u32 - 1)
+    }
+
+    /// Writes the rows of what has just ended and lets a closed loop go on.
+    fn settle(&mut self, now: Time) -> Result<(), SinkError> {
+        let mut ended = std::mem::take(&mut self.ended);
+        for end in ended.drain(..) {
+            let InFlight { request, intended, live } = self.in_flight[end.ticket.0 as usize];
+            assert!(live, "request {} has ended twice", request.id.0);
+            self.close(end.ticket);
+            let unloaded = self.unloaded.get(self.rig, &request);
+            self.write(&self.row(&request, intended, unloaded, &end))?;
+            match self.source.after_end(end.end.max(now), &request) {
+                Some(next) => self.expect(next),
+                None if self.pending_arrivals == 0 && !self.exhausted => {
+                    self.exhausted = true;
+                    self.busy_at_end = Some((now, self.link_busy()));
+                }
+                None => {}
+            }
+        }
+        self.ended = ended;
+        Ok(())
+    }
+
+    fn close(&mut self, ticket: Ticket) {
+        self.in_flight[ticket.0 as usize].live = false;
+        self.free_tickets.push(ticket.0);
+        self.progress.ended += 1;
+    }
+
+    fn row(&self, request: &Request, intended: Time, unloaded: Span, end: &Ended) -> Row {
+        Row {
+            request: request.id,
+            operation: request.operation,
+            source: request.source,
+            target: request.target,
+            bytes: request.bytes,
+            outcome: end.outcome,
+            intended,
+            start: end.start,
+            end: end.end,
+            unloaded,
+            measured: intended >= Time::ZERO + self.limits.warm_up,
+            spans: end.spans,
+        }
+    }
+
+    fn write(&mut self, row: &Row) -> Result<(), SinkError> {
+        self.stopped_at = self.stopped_at.max(row.end);
+        self.summarizer.row(row);
+        self.sink.row(row)
+    }
+
+    /// Requests without an end become rows too: where their time went is not known, so all of it is waiting.
+    fn give_up_the_rest(&mut self) -> Result<(), SinkError> {
+        self.stopped_at = self.stopped_at.max(self.progress.now);
+        for ticket in 0..self.in_flight.len() as u32 {
+            let InFlight { request, intended, live } = self.in_flight[ticket as usize];
+            if !live {
+                continue;
+            }
+            let mut spans = Spans::default();
+            spans.add(SpanKind::Wait, self.stopped_at - intended);
+            let (ticket, outcome, end) = (Ticket(ticket), Outcome::Unfinished, self.stopped_at);
+            let row = self.row(&request, intended, Span::ZERO, &Ended { ticket, outcome, start: intended, end, spans });
+            self.write(&row)?;
+        }
+        Ok(())
+    }
+
+    fn link_busy(&self) -> Vec<Span> {
+        let mut busy = Vec::new();
+        self.rig.link_busy(&mut busy);
+        busy
+    }
+
+    /// The busiest link's share of the time between the end of the warm-up and the end of arrivals. Links book ahead, so a
+    /// saturated one may come out a little above one: it is one.
+    fn busiest_link(&mut self) -> f64 {
+        let (end, at_end) = self.busy_at_end.take().unwrap_or_else(|| (self.stopped_at, self.link_busy()));
+        let (start, at_start) = self.busy_at_warm_up.take().unwrap_or((Time::ZERO, Vec::new()));
+        let window = end.saturating_since(start);
+        if window == Span::ZERO {
+            return 0.0;
+        }
+        let before = at_start.into_iter().chain(std::iter::repeat(Span::ZERO));
+        let used = at_end.into_iter().zip(before).map(|(after, before)| after - before).max();
+        used.unwrap_or(Span::ZERO).ratio(window).min(1.0)
+    }
+
+    fn finish(mut self, partial: bool) -> Outcomes {
+        let mut extra = BTreeMap::new();
+        self.rig.extra(&mut extra);
+        let facts = RunFacts {
+            offered: self.progress.offered,
+            not_issued: 0,
+            not_issued_bytes_in_window: Bytes::ZERO,
+            dropped_packets: self.rig.dropped_packets(),
+            window_end: self.last_arrival,
+            stopped_at: self.stopped_at,
+            busiest_link: self.busiest_link(),
+            events: self.progress.events,
+            planned_load: self.limits.planned_load,
+            extra,
+            partial,
+        };
+        Outcomes { summary: self.summarizer.finish(&facts), histograms: self.summarizer.histograms() }
+    }
 }

@@ -1,1 +1,41 @@
-//! (being written)
+//! From an experiment file to a checked plan: the only place that has defaults.
+//!
+//! * [`parse`] reads a TOML file and finds everything that is wrong with it ([`PlanErrors`]), with lines and allowed values.
+//! * [`Experiment::points`] are its runs: a [`Plan`] each, in which nothing is left to choose, and the labels of the sweep.
+//! * [`Plan::to_toml`] prints a plan with every default, [`Plan::hash`] names it, [`Plan::warnings`](Plan#structfield.warnings) say what to know
+//!   before believing its numbers.
+//! * [`schema()`] is the JSON Schema of the file, and what the file is checked against.
+//!
+//! How a file becomes a plan: text, a tree with places (`document`), the schema's checks (`check`), sweeps and scales by key path
+//! (`sweep`), defaults and combinations (`resolve`), the rate that a load comes to (`load`), warnings.
+
+mod check;
+mod cost;
+mod design_file;
+mod document;
+mod error;
+mod experiment;
+mod file;
+mod ground;
+mod load;
+mod plan;
+mod print;
+mod quantity;
+mod resolve;
+mod schema;
+mod sources;
+mod stack;
+mod sweep;
+mod warnings;
+
+pub use cost::{READ_REQUEST, wire_cost};
+pub use design_file::{DesignName, PreemptionName, StackName, Uncontrolled};
+pub use error::{Place, PlanError, PlanErrors, Problem};
+pub use experiment::{Experiment, Point, Scale, parse};
+pub use file::LoadBasis;
+pub use load::payload_cost;
+pub use plan::{
+    Background, Design, Edm, Fabric, Fault, FaultKind, Packet, Plan, PlannedLoad, Protocol, Run, TraceSource, WarmUp,
+};
+pub use schema::schema;
+pub use sources::{Files, NoFiles};

@@ -74,7 +74,8 @@ pub struct Pfabric {
 pub struct ReceiverDriven {
     /// Largest payload of a packet.
     pub mtu: Bytes,
-    /// Credits that a receiver may have out at once, in packets' worth of payload.
+    /// Payload that a receiver may have called for and not received. One round trip of it fills the link from one idle sender;
+    /// more lets it call on others while one is busy (overcommitment).
     pub outstanding: Bytes,
 }
 
@@ -85,9 +86,9 @@ pub struct CreditBased {
     pub flit_payload: Bytes,
     /// Flit with its header and CRC on the wire.
     pub flit_wire: Bytes,
-    /// Input buffer of a switch port, in flits: the credits of its peer.
+    /// Input buffer of a switch port, in flits for each of its two virtual channels: the credits of its peer.
     pub switch_buffer_flits: u32,
-    /// Input buffer of a device, in flits.
+    /// Input buffer of a device, in flits for each of its two virtual channels.
     pub device_buffer_flits: u32,
 }
 
@@ -96,6 +97,6 @@ pub struct CreditBased {
 pub struct Fastpass {
     /// Payload of one time slot.
     pub slot_payload: Bytes,
-    /// Demands or allocations that fit into one control packet.
+    /// Demands or allocations that fit into one control packet: 1 to [`BATCH_MAX`](crate::fastpass::BATCH_MAX).
     pub batch: u32,
 }

@@ -1,6 +1,16 @@
 //! Network control shared by the designs and their rivals.
 
+pub mod common;
 pub mod config;
+pub mod cost;
+pub mod credit_based;
+pub mod dcqcn;
+pub mod dctcp;
+pub mod fastpass;
+pub mod framing;
+mod outgoing;
 mod packet;
+pub mod pfabric;
+pub mod receiver_driven;
 
 pub use packet::{Host, HostIn, HostOut, Message, Packet, PacketKind, Switch, SwitchIn, SwitchOut};

@@ -18,6 +18,9 @@ pub struct Message {
     pub target: NodeId,
     /// Payload; at least one byte.
     pub bytes: Bytes,
+    /// Whether it answers another message (the data of a read): fabrics with message classes keep answers in a virtual
+    /// channel of their own, so that requests cannot block them. Others need not look at it.
+    pub is_answer: bool,
 }
 
 /// What a packet is for.
@@ -44,8 +47,11 @@ pub enum PacketKind {
 pub struct Packet {
     /// What it is for.
     pub kind: PacketKind,
-    /// The message it belongs to, or 0.
+    /// The message it belongs to, by the rig's number (used again after the message's end), or 0.
     pub message: u32,
+    /// The message's number among those of its ordered pair of hosts, counted by its sender from zero and never used
+    /// again: tells a late duplicate from a new message with the same rig number. Designs without loss may leave it 0.
+    pub sequence: u32,
     /// Who made it.
     pub source: NodeId,
     /// Who gets it.
@@ -60,8 +66,35 @@ pub struct Packet {
     pub priority: u64,
     /// Congestion experienced (set by a switch), or echoed (in an acknowledgement).
     pub marked: bool,
-    /// A number whose meaning depends on `kind` (credits, slots, pause state, last byte of the message...).
+    /// A number whose meaning depends on `kind` and design (bytes of the whole message, credits, slots, pause state...).
     pub value: u64,
+    /// The rig's own number of this packet in flight: a program makes it 0 and hands on what it received.
+    pub tag: u32,
+}
+
+impl Packet {
+    /// A packet with every other field zero: `Packet { offset, payload, ..Packet::new(kind, source, target, wire) }`.
+    pub const fn new(kind: PacketKind, source: NodeId, target: NodeId, wire: u32) -> Packet {
+        Packet {
+            kind,
+            message: 0,
+            sequence: 0,
+            source,
+            target,
+            offset: 0,
+            payload: 0,
+            wire,
+            priority: 0,
+            marked: false,
+            value: 0,
+            tag: 0,
+        }
+    }
+    /// Whether it is consumed by the neighbour on this link: such packets pass MAC and PHY, but neither the protocol
+    /// stack nor the layer-2 pipeline.
+    pub const fn is_one_hop(&self) -> bool {
+        matches!(self.kind, PacketKind::Pause | PacketKind::CreditReturn)
+    }
 }
 
 /// What may happen to a host.
@@ -71,12 +104,15 @@ pub enum HostIn {
     Submit(Message),
     /// A packet has come in, wholly received and past the protocol stack.
     Receive(Packet),
+    /// Another host announced this message, of which this host is the target, out of band.
+    Announced(Message),
 }
 
 /// What a host may decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostOut {
-    /// Every byte of this message, which was sent to this host, has arrived. Exactly once a message.
+    /// Every byte of this message, which was sent to this host, has arrived. Exactly once a message, and only out of
+    /// the [`HostIn::Receive`] of a packet that was sent after the message was submitted.
     Deliver {
         /// The message's number.
         message: u32,
@@ -86,12 +122,20 @@ pub enum HostOut {
         /// The message's number.
         message: u32,
     },
+    /// Tells the target of this message about it in no time and off the wire: the idealisation that EDM (ASPLOS'25),
+    /// 4.3, grants receiver-driven protocols. The target gets [`HostIn::Announced`] at the same instant.
+    Announce(Message),
 }
 
 /// A host of a packet-switched design.
 pub trait Host: Program<In = HostIn, Out = HostOut> {
     /// The packet to put on the wire at `now`, when the link is free, or `None`.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet>;
+    /// Whether [`poll_transmit`](Host::poll_transmit) might return a packet without further input or wake-up. `true` is
+    /// always right; `false` spares the rig an event when the link falls idle.
+    fn may_transmit(&self) -> bool {
+        true
+    }
 }
 
 /// What may happen to a switch: a packet has come in on a port, wholly received and past the layer-2 pipeline.
@@ -114,6 +158,11 @@ pub enum SwitchOut {
 pub trait Switch: Program<In = SwitchIn, Out = SwitchOut> {
     /// The packet to put on the wire of `port` at `now`, when that link is free, or `None`.
     fn poll_transmit(&mut self, now: Time, port: NodeId) -> Option<Packet>;
+    /// Whether [`poll_transmit`](Switch::poll_transmit) might return a packet for `port` without further input or wake-up.
+    /// `true` is always right; `false` spares the rig an event when the link falls idle.
+    fn may_transmit(&self, _port: NodeId) -> bool {
+        true
+    }
     /// Ports whose `poll_transmit` may answer differently since the last call: appended to `ports`, then forgotten.
     fn take_ready(&mut self, ports: &mut Vec<NodeId>);
     /// Payload and headers queued for `port`, in wire bytes.

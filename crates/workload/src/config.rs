@@ -14,9 +14,10 @@ pub struct Config {
     pub mix: Vec<Class>,
     /// When.
     pub arrivals: Arrivals,
-    /// The run ends after this many requests were made...
+    /// The workload ends after this many requests of all nodes together...
     pub requests: Option<u64>,
-    /// ...or when this time has passed, whichever comes first. At least one of the two is given.
+    /// ...or with the last request whose intended start lies before this time, whichever comes first. At least one of the two
+    /// is given, save for a trace, which ends by itself.
     pub duration: Option<Span>,
 }
 
@@ -67,7 +68,8 @@ pub enum Arrivals {
         /// Gap at one asking node, in picoseconds.
         gap_ps: f64,
     },
-    /// Open loop: exponential on and off periods; Poisson while on.
+    /// Open loop: exponential on and off periods; Poisson while on. The mean rate of a node is
+    /// `on / (on + off) / mean_gap_ps` from the start, because each node begins on or off with these shares.
     OnOff {
         /// Mean gap while on, in picoseconds.
         mean_gap_ps: f64,
@@ -83,9 +85,9 @@ pub enum Arrivals {
         /// From an answer to the next request of that slot.
         think: Span,
     },
-    /// As a trace says.
+    /// As a trace says; `pattern` and `mix` are not used.
     Trace {
-        /// The messages, in order of time.
+        /// The messages of all nodes, in order of time.
         messages: Vec<TraceMessage>,
     },
 }

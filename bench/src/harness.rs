@@ -1,0 +1,131 @@
+//! Contenders for the same work take turns, and the best turn of each counts: noise only ever adds CPU time.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What was measured, by key. A key ends with the size or the rival that it is about; its unit is in it.
+pub type Figures = BTreeMap<String, f64>;
+
+/// Which of two figures is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(test), allow(dead_code, reason = "the kernel has only costs; a design has rates"))]
+pub enum Better {
+    /// A cost.
+    Lower,
+    /// A rate.
+    Higher,
+}
+
+/// One way of doing the work of a [`Group`].
+pub struct Contender {
+    /// Its key in the figures.
+    pub key: String,
+    /// Prepares, does the work and returns the figure: see [`cpu_seconds`].
+    pub run: Box<dyn FnMut() -> f64>,
+}
+
+/// Contenders for the same work; the first is ours.
+pub struct Group {
+    /// Which figure wins.
+    pub better: Better,
+    /// How often each takes its turn; at least once.
+    pub rounds: usize,
+    /// Who takes part, ours first.
+    pub contenders: Vec<Contender>,
+}
+
+/// The CPU time that `work` costs this process, in seconds. Other processes do not count, waiting does not count.
+pub fn cpu_seconds(work: impl FnOnce()) -> f64 {
+    let before = cpu_clock();
+    work();
+    (cpu_clock() - before).as_secs_f64()
+}
+
+fn cpu_clock() -> Duration {
+    let spent = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
+}
+
+impl Better {
+    fn of(self, a: f64, b: f64) -> f64 {
+        match self {
+            Better::Lower => a.min(b),
+            Better::Higher => a.max(b),
+        }
+    }
+    /// How many times better `ours` is than `theirs`.
+    fn ratio(self, ours: f64, theirs: f64) -> f64 {
+        match self {
+            Better::Lower => theirs / ours,
+            Better::Higher => ours / theirs,
+        }
+    }
+}
+
+impl Group {
+    /// Measures all contenders in turns, prints a table and returns the figures.
+    pub fn measure_and_print(mut self) -> Figures {
+        let best = self.measure();
+        for (contender, figure) in self.contenders.iter().zip(&best) {
+            println!("{}", row(&contender.key, *figure, self.better.ratio(best[0], *figure)));
+        }
+        self.contenders.into_iter().map(|contender| contender.key).zip(best).collect()
+    }
+    /// The best figure of each contender.
+    fn measure(&mut self) -> Vec<f64> {
+        let mut best: Vec<f64> = self.turn();
+        for _ in 1..self.rounds {
+            let turn = self.turn();
+            best.iter_mut().zip(turn).for_each(|(best, figure)| *best = self.better.of(*best, figure));
+        }
+        best
+    }
+    fn turn(&mut self) -> Vec<f64> {
+        self.contenders.iter_mut().map(|contender| (contender.run)()).collect()
+    }
+}
+
+fn row(key: &str, figure: f64, times_better: f64) -> String {
+    format!("{key:<44} {figure:>12.2}   ours is {times_better:>5.2}x as good")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    /// A contender that writes its name into `log` at every turn and returns the given figures one after the other.
+    fn scripted(key: &str, figures: &'static [f64], log: &Rc<RefCell<Vec<String>>>) -> Contender {
+        let (name, log, mut figures) = (key.to_owned(), log.clone(), figures.iter().copied());
+        let run = move || {
+            log.borrow_mut().push(name.clone());
+            figures.next().expect("no turn beyond the rounds")
+        };
+        Contender { key: key.to_owned(), run: Box::new(run) }
+    }
+
+    #[test]
+    fn contenders_take_turns_and_the_best_turn_of_each_counts() {
+        for (better, expected) in [(Better::Lower, [3.0, 7.0]), (Better::Higher, [5.0, 9.0])] {
+            let log = Rc::default();
+            let contenders = vec![scripted("ours", &[5.0, 3.0], &log), scripted("theirs", &[7.0, 9.0], &log)];
+            assert_eq!(Group { better, rounds: 2, contenders }.measure(), expected);
+            assert_eq!(*log.borrow(), ["ours", "theirs", "ours", "theirs"]);
+        }
+    }
+
+    #[test]
+    fn a_ratio_above_one_always_means_that_ours_is_better() {
+        assert_eq!(Better::Lower.ratio(20.0, 60.0), 3.0);
+        assert_eq!(Better::Higher.ratio(60.0, 20.0), 3.0);
+    }
+
+    #[test]
+    fn work_costs_cpu_time() {
+        let mut sum = 0u64;
+        let seconds = cpu_seconds(|| (0..20_000_000u64).for_each(|n| sum = std::hint::black_box(sum ^ n)));
+        assert!(seconds > 0.0);
+    }
+}

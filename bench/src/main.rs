@@ -1,0 +1,79 @@
+//! `rackweave-bench`: measures Rackweave in CPU time, beside something to compare with, and writes the figures down.
+
+mod harness;
+mod kernel;
+
+use anyhow::Context;
+use clap::Parser;
+use harness::{Figures, Group};
+use std::path::{Path, PathBuf};
+
+/// Measures Rackweave in CPU time and writes the figures as one flat JSON object.
+#[derive(Parser)]
+struct Arguments {
+    /// Only modules whose name starts with this.
+    module: Option<String>,
+    /// Where the figures go.
+    #[arg(long, default_value = "target/bench.json")]
+    out: PathBuf,
+}
+
+/// What a module can measure.
+type Benchmarks = fn() -> Vec<Group>;
+
+/// Every module; a new one is one line here.
+const MODULES: &[(&str, Benchmarks)] = &[("kernel", kernel::benchmarks)];
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let prefix = arguments.module.unwrap_or_default();
+    let mut figures = Figures::new();
+    for (_, benchmarks) in chosen(&prefix)? {
+        for group in benchmarks() {
+            figures.extend(group.measure_and_print());
+        }
+    }
+    write(&figures, &arguments.out)
+}
+
+fn chosen(prefix: &str) -> anyhow::Result<Vec<(&'static str, Benchmarks)>> {
+    let chosen: Vec<_> = MODULES.iter().filter(|(name, _)| name.starts_with(prefix)).copied().collect();
+    let names: Vec<_> = MODULES.iter().map(|(name, _)| *name).collect();
+    anyhow::ensure!(!chosen.is_empty(), "no module starts with {prefix:?}; there are: {}", names.join(", "));
+    Ok(chosen)
+}
+
+fn write(figures: &Figures, path: &Path) -> anyhow::Result<()> {
+    let describe = || format!("cannot write the figures to {}", path.display());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(describe)?;
+    }
+    let text = serde_json::to_string_pretty(figures)?;
+    std::fs::write(path, text + "\n").with_context(describe)?;
+    println!("figures: {}", path.display());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_chooses_modules_and_an_unknown_one_names_them_all() {
+        assert_eq!(chosen("ker").expect("kernel starts so").len(), 1);
+        assert_eq!(chosen("").expect("everything starts so").len(), MODULES.len());
+        let error = chosen("colonel").expect_err("there is no such module").to_string();
+        assert!(error.contains("kernel"), "{error}");
+    }
+
+    #[test]
+    fn figures_are_written_as_one_flat_object_with_sorted_keys() {
+        let folder = std::env::temp_dir().join(format!("rackweave-bench-{}", std::process::id()));
+        let path = folder.join("deep/bench.json");
+        let figures = Figures::from([("b.ns".to_owned(), 2.5), ("a.ns".to_owned(), 1.0)]);
+        write(&figures, &path).expect("the folder is made");
+        let text = std::fs::read_to_string(&path).expect("just written");
+        std::fs::remove_dir_all(&folder).expect("just made");
+        assert_eq!(text, "{\n  \"a.ns\": 1.0,\n  \"b.ns\": 2.5\n}\n");
+    }
+}

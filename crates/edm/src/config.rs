@@ -1,0 +1,72 @@
+//! Parameters of EDM. Plain structs with every field given; defaults and checks are in `spec`.
+
+use base::{Bytes, Clock, Rate, Span};
+use serde::{Deserialize, Serialize};
+
+/// Which of several messages that compete for a port goes first (paper 3.1.1, property 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// Shortest remaining processing time: the fewest bytes left. Best for heavy-tailed sizes.
+    Srpt,
+    /// First come, first served by the time of notification. Best for light-tailed sizes; never starves.
+    Fcfs,
+}
+
+/// What "in order" covers. Chunks of one ordered source-destination pair never overtake each other in either case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ordering {
+    /// Each direction of a compute-memory pair for itself: a read may overtake an earlier write.
+    Channel,
+    /// Reads and writes of one compute node at one memory node take effect in the order in which they were issued
+    /// (paper 3.1.1, property 5).
+    Pair,
+}
+
+/// The whole design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Most bytes that one grant lets through (the paper's c).
+    pub chunk: Bytes,
+    /// Most active notifications an ordered pair may have, reads and writes each (the paper's X).
+    pub active_per_pair: u8,
+    /// Who goes first.
+    pub policy: Policy,
+    /// What is kept in order.
+    pub ordering: Ordering,
+    /// Matching iterations between looking at the demand and issuing the grants: 1 issues after every iteration, as the
+    /// paper does; more hold the grants back until the round is over.
+    pub iterations_per_round: u32,
+    /// How many scheduler cycles before a port is free its next grant may be issued. With zero a port that becomes free
+    /// waits for the end of the round after, half a round on average: 6 % of the line at 64 B and 100 Gb/s. With
+    /// the three cycles of an iteration it does not; a chunk then waits up to so long at its egress port, inside the
+    /// buffer that the clock-domain crossing of 3.2.2 needs anyway.
+    pub look_ahead_cycles: u32,
+    /// Clock of host and switch PHY logic. 100 GbE bundles four 25 GbE lanes, so it stays at 390.625 MHz (paper 4.1).
+    pub phy_clock: Clock,
+    /// Clock of the scheduler's pipeline (3 GHz as an ASIC, paper 4.1; the PHY's own on the FPGA testbed).
+    pub scheduler_clock: Clock,
+    /// Most bytes of small writes that share one notification while the pair is at its limit; zero batches none.
+    /// Never more than `chunk`, so that one grant covers a batch.
+    pub batch: Bytes,
+    /// After this long without an answer a read is answered with NULL, and a write that got no grant fails.
+    pub timeout: Span,
+}
+
+/// What the programs need to know of the place they run in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Nodes (and so switch ports), at most 512.
+    pub nodes: u32,
+    /// The line: 64 payload bits of a 66-bit block at this rate.
+    pub rate: Rate,
+}
+
+impl Place {
+    /// How long `blocks` 66-bit blocks are on the wire (2.56 ns each at 25 Gb/s).
+    pub fn blocks(&self, blocks: u64) -> Span {
+        self.rate.span_of_bits(64) * blocks
+    }
+}

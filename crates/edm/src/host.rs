@@ -1,0 +1,600 @@
+//! The host program: EDM's network stack in the NIC of a compute node, a memory node, or one that is both
+//! (paper 3.2.1).
+//!
+//! Requests wait in a queue a destination until one of X active notifications is free. RREQ, RMWREQ and /N/ go out as
+//! control, chunks of WREQ and RRES as data once they are granted.
+//! Message ids of reads have the top bit clear and those of writes have it set, so that a /G/ tells a write to a node from a
+//! response to it without another field.
+
+use crate::config::{Config, Ordering, Place};
+use crate::memory::Memory;
+use crate::message::{Body, Grant, Message, MessageId, Modify, Notification};
+use crate::{Tag, pcs::memory as encoded};
+use base::{NodeId, Program, Time};
+use std::collections::VecDeque;
+
+/// What an application asks of remote memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Read `bytes` from `address`; `word` of the answer holds them if they are at most eight.
+    Read {
+        /// Address at the memory node.
+        address: u64,
+        /// How much; not zero.
+        bytes: u32,
+    },
+    /// Write `bytes` to `address`.
+    Write {
+        /// Address at the memory node.
+        address: u64,
+        /// How much; not zero.
+        bytes: u32,
+        /// The data, if it is at most eight bytes.
+        word: u64,
+    },
+    /// Change the word at `address` atomically.
+    Modify {
+        /// Address at the memory node.
+        address: u64,
+        /// How.
+        modify: Modify,
+    },
+}
+
+/// What may happen to a host, past the receive side of its PHY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostIn {
+    /// The application asks.
+    Submit {
+        /// The caller's name for this request; comes back when it ends.
+        tag: Tag,
+        /// Whose memory.
+        target: NodeId,
+        /// What.
+        access: Access,
+    },
+    /// A /G/ has been taken, and its chunk is ready to be made.
+    Granted(Grant),
+    /// An RREQ or RMWREQ has reached the memory, whose data is ready.
+    Serve {
+        /// The request.
+        message: Message,
+        /// The asking request's tag, for traces.
+        tag: Tag,
+    },
+    /// A chunk of a WREQ or RRES has come in whole.
+    Take {
+        /// The chunk.
+        message: Message,
+        /// Its payload, if the whole message is at most eight bytes.
+        word: u64,
+    },
+}
+
+/// What a host may decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostOut {
+    /// A read or read-modify-write is answered.
+    Answered {
+        /// The request.
+        tag: Tag,
+        /// The data, if it is at most eight bytes.
+        word: u64,
+    },
+    /// The last chunk of a write has come in at this memory node.
+    Written,
+    /// A request got no answer in time: the application gets a NULL response (paper 3.3).
+    Null {
+        /// The request.
+        tag: Tag,
+    },
+    /// Something came in that nobody waits for (any more): a late answer or grant after a NULL, or a broken peer.
+    Unexpected,
+}
+
+/// What goes onto the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// A memory message.
+    Memory(Message),
+    /// A demand notification.
+    Notification(Notification),
+}
+
+/// One thing to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmission {
+    /// What.
+    pub what: Wire,
+    /// How many 66-bit blocks it makes.
+    pub blocks: u64,
+    /// Payload of up to eight bytes.
+    pub word: u64,
+    /// The request that it belongs to (a notification of a batch: the first), for traces.
+    pub tag: Tag,
+    /// The request whose notification or grant covers it: the first of its batch, otherwise `tag`.
+    pub lead: Tag,
+    /// When the host decided to send it.
+    pub queued: Time,
+}
+
+const WRITE_ID: u8 = 0x80;
+const NONE: u32 = u32::MAX;
+/// Grants kept for one answer while its memory is read: at 256 B chunks and 100 Gb/s, 1.3 us of memory latency.
+const EARLY_CHUNKS: usize = 64;
+/// The generation of a slot that holds nothing.
+const ENDED: u32 = 0;
+
+/// A request or response in the slab, in one of its peer's lists.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    tag: Tag,
+    id: MessageId,
+    access: Access,
+    /// Bytes granted or received so far.
+    done: u32,
+    /// `done` when the timer last looked.
+    seen: u32,
+    /// Tells the timer whether the slot still holds the same request.
+    generation: u32,
+    next: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+/// Which list of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Not yet notified.
+    Waiting,
+    /// Reads and read-modify-writes without their whole answer.
+    Reading,
+    /// Writes notified and not wholly granted.
+    Writing,
+    /// Answers to the peer, not wholly granted.
+    Answering,
+}
+
+/// What a host keeps for each other node.
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    lists: [List; 4],
+    reads_active: u8,
+    writes_active: u8,
+    next_read: u8,
+    next_write: u8,
+}
+
+/// The host.
+#[derive(Clone, Debug)]
+pub struct Host {
+    node: NodeId,
+    config: Config,
+    make_request: base::Span,
+    peers: Vec<Peer>,
+    items: Vec<Item>,
+    free_items: Vec<u32>,
+    data: VecDeque<Transmission>,
+    control: VecDeque<(Time, Transmission)>,
+    /// Whether control is next if both wait.
+    control_next: bool,
+    /// When to look at a request again, in order: the timeout is the same for all.
+    timers: VecDeque<(Time, NodeId, Role, u32, u32)>,
+    generation: u32,
+    /// Grants for answers whose data the memory has not delivered yet: the grant queue of 3.2.1 holds them.
+    early: Vec<Grant>,
+    memory: Memory,
+}
+
+impl Host {
+    /// An idle host with an empty memory.
+    pub fn new(node: NodeId, config: Config, place: Place) -> Host {
+        let empty = List { head: NONE, tail: NONE };
+        let peer = Peer { lists: [empty; 4], reads_active: 0, writes_active: 0, next_read: 0, next_write: 0 };
+        Host {
+            node,
+            config,
+            make_request: crate::budget::Delays::new(&config).make_request,
+            peers: vec![peer; place.nodes as usize],
+            items: Vec::new(),
+            free_items: Vec::new(),
+            data: VecDeque::new(),
+            control: VecDeque::new(),
+            control_next: false,
+            timers: VecDeque::new(),
+            generation: 0,
+            early: Vec::new(),
+            memory: Memory::default(),
+        }
+    }
+
+    /// When [`poll_transmit`](Host::poll_transmit) will next have something; `None` if nothing waits to be sent.
+    pub fn transmit_ready(&self) -> Option<Time> {
+        if self.data.is_empty() { self.control.front().map(|(ready, _)| *ready) } else { Some(Time::ZERO) }
+    }
+
+    /// What to put on the uplink now that it is free. Data and control take turns while both wait: data alone would
+    /// starve requests on a fully granted uplink, control alone would keep circuits waiting after a burst of requests.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmission> {
+        let control_ready = self.control.front().is_some_and(|(ready, _)| *ready <= now);
+        if control_ready && (self.control_next || self.data.is_empty()) {
+            self.control_next = false;
+            return self.control.pop_front().map(|(_, control)| control);
+        }
+        self.control_next = true;
+        self.data.pop_front()
+    }
+
+    /// The requests of this node's application that have no end yet.
+    pub fn outstanding(&self) -> Vec<Tag> {
+        let mut tags = Vec::new();
+        for peer in &self.peers {
+            for role in [Role::Waiting, Role::Reading, Role::Writing] {
+                let mut at = peer.lists[role as usize].head;
+                while at != NONE {
+                    tags.push(self.items[at as usize].tag);
+                    at = self.items[at as usize].next;
+                }
+            }
+        }
+        tags
+    }
+
+    /// This node's memory.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+    /// This node's memory, to be filled before a run.
+    pub fn memory_mut(&mut self) -> &mut Memory {
+        &mut self.memory
+    }
+
+    fn submit(&mut self, now: Time, tag: Tag, target: NodeId, access: Access) {
+        let slot = self.store(tag, access);
+        self.append(target, Role::Waiting, slot);
+        self.release(now, target);
+    }
+
+    /// Notifies as many waiting requests for `target` as its limits and order allow.
+    fn release(&mut self, now: Time, target: NodeId) {
+        while let Some(slot) = self.head(target, Role::Waiting) {
+            let is_write = matches!(self.items[slot as usize].access, Access::Write { .. });
+            if !self.may_go(target, is_write) {
+                return;
+            }
+            if is_write { self.notify_writes(now, target) } else { self.request(now, target) }
+        }
+    }
+
+    fn may_go(&self, target: NodeId, is_write: bool) -> bool {
+        let peer = &self.peers[target.index()];
+        if is_write {
+            return peer.writes_active < self.config.active_per_pair;
+        }
+        // A read must not overtake the pair's earlier writes, which are on the wire once nothing of them is ungranted.
+        let writes_ahead = self.config.ordering == Ordering::Pair && peer.writes_active > 0;
+        peer.reads_active < self.config.active_per_pair && !writes_ahead
+    }
+
+    fn request(&mut self, now: Time, target: NodeId) {
+        let slot = self.take_head(target, Role::Waiting);
+        let peer = &mut self.peers[target.index()];
+        peer.reads_active += 1;
+        let id = MessageId(peer.next_read);
+        peer.next_read = (peer.next_read + 1) % WRITE_ID;
+        let item = &mut self.items[slot as usize];
+        item.id = id;
+        let body = match item.access {
+            Access::Read { address, bytes } => Body::ReadRequest { address, bytes },
+            Access::Modify { address, modify } => Body::ReadModifyWrite { address, modify },
+            Access::Write { .. } => unreachable!("a write is notified, not requested"),
+        };
+        let message = Message { source: self.node, target, id, body };
+        let blocks = encoded::message_blocks(&body);
+        let tag = item.tag;
+        let control = Transmission { what: Wire::Memory(message), blocks, word: 0, tag, lead: tag, queued: now };
+        self.send_control(now, control);
+        self.append(target, Role::Reading, slot);
+        self.set_timer(now, target, Role::Reading, slot);
+    }
+
+    /// Makes one notification for the first waiting write, and for small ones behind it if they had to wait.
+    fn notify_writes(&mut self, now: Time, target: NodeId) {
+        let peer = &mut self.peers[target.index()];
+        peer.writes_active += 1;
+        let id = MessageId(WRITE_ID | peer.next_write);
+        peer.next_write = (peer.next_write + 1) % WRITE_ID;
+        let (mut batch, mut total, mut first) = (0u8, 0u32, None);
+        while let Some(slot) = self.head(target, Role::Waiting) {
+            let Access::Write { bytes, .. } = self.items[slot as usize].access else { break };
+            let fits = u64::from(total + bytes) <= self.config.batch.count() && batch < encoded::BATCH_MAX;
+            if batch > 0 && !fits {
+                break;
+            }
+            self.take_head(target, Role::Waiting);
+            self.items[slot as usize].id = id;
+            self.append(target, Role::Writing, slot);
+            self.set_timer(now, target, Role::Writing, slot);
+            first.get_or_insert(self.items[slot as usize].tag);
+            (batch, total) = (batch + 1, total.saturating_add(bytes));
+        }
+        let notification = Notification { target, id, bytes: total, batch };
+        let tag = first.expect("a notification covers at least one write");
+        let what = Wire::Notification(notification);
+        let blocks = encoded::NOTIFICATION_BLOCKS;
+        self.send_control(now, Transmission { what, blocks, word: 0, tag, lead: tag, queued: now });
+    }
+
+    fn send_control(&mut self, now: Time, control: Transmission) {
+        self.control.push_back((now + self.make_request, control));
+    }
+
+    fn granted(&mut self, now: Time, grant: Grant, out: &mut Vec<HostOut>) {
+        if grant.target.index() >= self.peers.len() {
+            return out.push(HostOut::Unexpected);
+        }
+        if grant.id.0 & WRITE_ID == 0 {
+            self.grant_answer(now, grant, out);
+        } else {
+            self.write_chunks(now, grant, out);
+        }
+    }
+
+    /// Sends the granted bytes of a write, or of each write of a batch.
+    fn write_chunks(&mut self, now: Time, grant: Grant, out: &mut Vec<HostOut>) {
+        let mut left = u32::from(grant.bytes);
+        let mut lead = None;
+        while left > 0 {
+            let Some(slot) = self.head(grant.target, Role::Writing) else { return out.push(HostOut::Unexpected) };
+            let item = &mut self.items[slot as usize];
+            let Access::Write { address, bytes, word } = item.access else { unreachable!("the list holds writes") };
+            if item.id != grant.id {
+                return out.push(HostOut::Unexpected);
+            }
+            let chunk = left.min(bytes - item.done);
+            let last = item.done + chunk == bytes;
+            let body = Body::WriteRequest { address: address.wrapping_add(u64::from(item.done)), bytes: chunk, last };
+            item.done += chunk;
+            left -= chunk;
+            let message = Message { source: self.node, target: grant.target, id: grant.id, body };
+            let (tag, blocks) = (item.tag, encoded::write_blocks(chunk));
+            let lead = *lead.get_or_insert(tag);
+            self.data.push_back(Transmission { what: Wire::Memory(message), blocks, word, tag, lead, queued: now });
+            if last {
+                self.take_head(grant.target, Role::Writing);
+                self.free(slot);
+                self.writes_granted(now, grant);
+            }
+        }
+    }
+
+    /// The notification is used up when no write with its id is left.
+    fn writes_granted(&mut self, now: Time, grant: Grant) {
+        let next = self.head(grant.target, Role::Writing);
+        if next.is_some_and(|slot| self.items[slot as usize].id == grant.id) {
+            return;
+        }
+        self.peers[grant.target.index()].writes_active -= 1;
+        self.release(now, grant.target);
+    }
+
+    /// An RREQ or RMWREQ is the grant for the first chunk of its response.
+    fn serve(&mut self, now: Time, message: Message, tag: Tag, out: &mut Vec<HostOut>) {
+        let (bytes, word) = match message.body {
+            Body::ReadRequest { address, bytes } if bytes <= 8 => (bytes, self.memory.read(address)),
+            Body::ReadRequest { bytes, .. } => (bytes, 0),
+            Body::ReadModifyWrite { address, modify } => (modify.response_bytes(), self.memory.modify(address, modify)),
+            Body::WriteRequest { .. } | Body::ReadResponse { .. } => return out.push(HostOut::Unexpected),
+        };
+        if message.source.index() >= self.peers.len() || bytes == 0 {
+            return out.push(HostOut::Unexpected);
+        }
+        let slot = self.store(tag, Access::Write { address: 0, bytes, word });
+        self.items[slot as usize].id = message.id;
+        self.append(message.source, Role::Answering, slot);
+        let chunk = bytes.min(self.config.chunk.count() as u32);
+        self.answer_chunk(now, slot, Grant { target: message.source, id: message.id, bytes: chunk as u16 });
+        while let Some(at) = self.early.iter().position(|g| (g.target, g.id) == (message.source, message.id)) {
+            let grant = self.early.remove(at);
+            self.grant_answer(now, grant, out);
+        }
+    }
+
+    fn grant_answer(&mut self, now: Time, grant: Grant, out: &mut Vec<HostOut>) {
+        let early_max = self.peers.len() * usize::from(self.config.active_per_pair) * EARLY_CHUNKS;
+        match self.find(grant.target, Role::Answering, grant.id) {
+            Some(slot) => self.answer_chunk(now, slot, grant),
+            None if self.early.len() < early_max => self.early.push(grant),
+            None => out.push(HostOut::Unexpected),
+        }
+    }
+
+    fn answer_chunk(&mut self, now: Time, slot: u32, grant: Grant) {
+        let item = &mut self.items[slot as usize];
+        let Access::Write { bytes, word, .. } = item.access else { unreachable!("an answer is kept as a write") };
+        let chunk = u32::from(grant.bytes).min(bytes - item.done);
+        item.done += chunk;
+        let last = item.done == bytes;
+        let body = Body::ReadResponse { bytes: chunk, last };
+        let message = Message { source: self.node, target: grant.target, id: grant.id, body };
+        let (tag, blocks) = (item.tag, encoded::response_blocks(chunk));
+        self.data.push_back(Transmission { what: Wire::Memory(message), blocks, word, tag, lead: tag, queued: now });
+        if last {
+            self.remove(grant.target, Role::Answering, slot);
+            self.free(slot);
+        }
+    }
+
+    fn take(&mut self, now: Time, message: Message, word: u64, out: &mut Vec<HostOut>) {
+        match message.body {
+            Body::WriteRequest { address, bytes, last } => {
+                if last && bytes <= 8 {
+                    self.memory.write(address, word);
+                }
+                if last {
+                    out.push(HostOut::Written);
+                }
+            }
+            Body::ReadResponse { bytes, last } => self.take_response(now, message, bytes, last, word, out),
+            Body::ReadRequest { .. } | Body::ReadModifyWrite { .. } => out.push(HostOut::Unexpected),
+        }
+    }
+
+    fn take_response(
+        &mut self,
+        now: Time,
+        message: Message,
+        bytes: u32,
+        last: bool,
+        word: u64,
+        out: &mut Vec<HostOut>,
+    ) {
+        let peer = message.source;
+        let found = (peer.index() < self.peers.len()).then(|| self.find(peer, Role::Reading, message.id)).flatten();
+        let Some(slot) = found else { return out.push(HostOut::Unexpected) };
+        let item = &mut self.items[slot as usize];
+        item.done = item.done.saturating_add(bytes);
+        if last {
+            out.push(HostOut::Answered { tag: item.tag, word });
+            self.finish_read(now, peer, slot);
+        }
+    }
+
+    fn finish_read(&mut self, now: Time, peer: NodeId, slot: u32) {
+        self.remove(peer, Role::Reading, slot);
+        self.free(slot);
+        self.peers[peer.index()].reads_active -= 1;
+        self.release(now, peer);
+    }
+
+    fn set_timer(&mut self, now: Time, peer: NodeId, role: Role, slot: u32) {
+        self.timers.push_back((now + self.config.timeout, peer, role, slot, self.items[slot as usize].generation));
+    }
+
+    /// Gives a slot back, and drops timers of ended requests from the front, so that the list stays as short as what is in
+    /// flight.
+    fn free(&mut self, slot: u32) {
+        self.items[slot as usize].generation = ENDED;
+        self.free_items.push(slot);
+        while let Some((.., slot, generation)) = self.timers.front().copied() {
+            if self.items[slot as usize].generation == generation {
+                return;
+            }
+            self.timers.pop_front();
+        }
+    }
+
+    fn expire(&mut self, now: Time, peer: NodeId, role: Role, slot: u32, out: &mut Vec<HostOut>) {
+        let item = &mut self.items[slot as usize];
+        if item.done > item.seen {
+            item.seen = item.done;
+            return self.set_timer(now, peer, role, slot);
+        }
+        out.push(HostOut::Null { tag: item.tag });
+        if role == Role::Reading {
+            return self.finish_read(now, peer, slot);
+        }
+        let id = item.id;
+        self.remove(peer, Role::Writing, slot);
+        self.free(slot);
+        // The other writes of its batch have timers of their own; the notification is given back with the last of them.
+        if self.find(peer, Role::Writing, id).is_none() {
+            self.peers[peer.index()].writes_active -= 1;
+            self.release(now, peer);
+        }
+    }
+
+    fn store(&mut self, tag: Tag, access: Access) -> u32 {
+        self.generation = self.generation.wrapping_add(1).max(ENDED + 1);
+        let item = Item { tag, id: MessageId(0), access, done: 0, seen: 0, generation: self.generation, next: NONE };
+        if let Some(slot) = self.free_items.pop() {
+            self.items[slot as usize] = item;
+            return slot;
+        }
+        self.items.push(item);
+        self.items.len() as u32 - 1
+    }
+
+    fn list(&mut self, peer: NodeId, role: Role) -> &mut List {
+        &mut self.peers[peer.index()].lists[role as usize]
+    }
+    fn head(&self, peer: NodeId, role: Role) -> Option<u32> {
+        Some(self.peers[peer.index()].lists[role as usize].head).filter(|slot| *slot != NONE)
+    }
+    fn append(&mut self, peer: NodeId, role: Role, slot: u32) {
+        self.items[slot as usize].next = NONE;
+        let list = self.list(peer, role);
+        let tail = std::mem::replace(&mut list.tail, slot);
+        if tail == NONE {
+            list.head = slot;
+        } else {
+            self.items[tail as usize].next = slot;
+        }
+    }
+    fn take_head(&mut self, peer: NodeId, role: Role) -> u32 {
+        let slot = self.head(peer, role).expect("the caller has seen a head");
+        self.remove(peer, role, slot);
+        slot
+    }
+    /// The item of a list with this id. Lists hold at most a few items besides the waiting ones.
+    fn find(&self, peer: NodeId, role: Role, id: MessageId) -> Option<u32> {
+        let mut at = self.peers[peer.index()].lists[role as usize].head;
+        while at != NONE && self.items[at as usize].id != id {
+            at = self.items[at as usize].next;
+        }
+        Some(at).filter(|slot| *slot != NONE)
+    }
+    fn remove(&mut self, peer: NodeId, role: Role, slot: u32) {
+        let next = self.items[slot as usize].next;
+        let mut before = NONE;
+        let mut at = self.peers[peer.index()].lists[role as usize].head;
+        while at != slot {
+            before = at;
+            at = self.items[at as usize].next;
+        }
+        if before == NONE {
+            self.list(peer, role).head = next;
+        } else {
+            self.items[before as usize].next = next;
+        }
+        if next == NONE {
+            self.list(peer, role).tail = before;
+        }
+    }
+}
+
+impl Program for Host {
+    type In = HostIn;
+    type Out = HostOut;
+
+    fn on(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
+        match input {
+            HostIn::Submit { tag, target, access } => self.submit(now, tag, target, access),
+            HostIn::Granted(grant) => self.granted(now, grant, out),
+            HostIn::Serve { message, tag } => self.serve(now, message, tag, out),
+            HostIn::Take { message, word } => self.take(now, message, word, out),
+        }
+    }
+
+    /// The next timer. Sending has its own call, [`transmit_ready`](Host::transmit_ready).
+    fn next_wakeup(&self) -> Option<Time> {
+        self.timers.front().map(|(at, ..)| *at)
+    }
+
+    fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {
+        while let Some((at, peer, role, slot, generation)) = self.timers.front().copied() {
+            let current = self.items[slot as usize].generation == generation;
+            if current && at > now {
+                return;
+            }
+            self.timers.pop_front();
+            if current {
+                self.expire(now, peer, role, slot, out);
+            }
+        }
+    }
+}

@@ -1,0 +1,532 @@
+//! The matching scheduler of the switch: notification queues and priority PIM (paper 3.1.1 to 3.1.3).
+//!
+//! A *channel* is an ordered pair source, target of data together with what the data is for: writes of the source, or answers
+//! to the target's reads. Demands of a channel are served in order, so only the head of a channel competes. (With one queue for
+//! both, two nodes that read and write each other's memory can wait for each other in a circle.) Each target port has a notification queue of channel heads in order of priority; each source
+//! port has an array of the same heads, so that it can tell the best of several requests. An iteration is three
+//! cycles: every free target asks the free source of its best head; every source takes the best request; both are marked
+//! busy until `l/B` after the grant.
+//!
+//! What a chunk occupies (`l`) is counted in 66-bit blocks with framing, and the /G/ or RREQ that the scheduler itself
+//! puts on the source's downlink is booked there too: with payload bytes alone every port would be
+//! oversubscribed by its own control traffic and the zero-queue property of 3.1.1 would not hold at full load.
+
+use crate::config::{Config, Place, Policy};
+use crate::message::{Message, MessageId};
+use crate::pcs::memory as encoded;
+use crate::{Ordering, Tag};
+use base::{NodeId, Span, Time};
+
+/// What a demand is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DemandKind {
+    /// A write, or a batch of small ones: the source waits for /G/.
+    Write {
+        /// Messages that share the notification.
+        batch: u8,
+    },
+    /// The answer to this buffered RREQ or RMWREQ, which is sent on as the first grant.
+    Response {
+        /// The request.
+        request: Message,
+    },
+}
+
+/// Bytes that a source has for a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Who will send the data.
+    pub source: NodeId,
+    /// Who will receive the data.
+    pub target: NodeId,
+    /// The message's number between the two.
+    pub id: MessageId,
+    /// How much; not zero.
+    pub bytes: u32,
+    /// What for.
+    pub kind: DemandKind,
+    /// Carried along for traces; not on any wire.
+    pub tag: Tag,
+}
+
+/// A grant that an iteration has made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// The demand as it was announced.
+    pub demand: Demand,
+    /// Bytes that may be sent now.
+    pub bytes: u32,
+    /// 66-bit blocks that they make: the circuit is booked for so long.
+    pub blocks: u64,
+    /// Whether this is the first grant of its demand.
+    pub first: bool,
+    /// Whether nothing remains after it.
+    pub last: bool,
+}
+
+/// Why a demand was not taken: the sender broke the protocol. Nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// A node number beyond the last port, or a node that wants to talk to itself.
+    #[error("a demand from {} to {} is not between two of this switch's {nodes} ports", source_port.0, target.0)]
+    NoSuchPort {
+        /// Who would send.
+        source_port: NodeId,
+        /// Who would receive.
+        target: NodeId,
+        /// Ports of the switch.
+        nodes: u32,
+    },
+    /// Nothing to send.
+    #[error("a demand for zero bytes")]
+    Empty,
+    /// The pair has X active notifications of this kind already.
+    #[error("more than {limit} active notifications of one kind from {} to {}", source_port.0, target.0)]
+    PairFull {
+        /// Who would send.
+        source_port: NodeId,
+        /// Who would receive.
+        target: NodeId,
+        /// The X of the configuration.
+        limit: u8,
+    },
+    /// One of the two ports is disabled.
+    #[error("port {} is disabled", port.0)]
+    PortDisabled {
+        /// Which.
+        port: NodeId,
+    },
+}
+
+/// What the data of a channel is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Write,
+    Response,
+}
+
+impl DemandKind {
+    fn class(&self) -> Class {
+        match self {
+            DemandKind::Write { .. } => Class::Write,
+            DemandKind::Response { .. } => Class::Response,
+        }
+    }
+}
+
+/// The channel heads that one port could serve, best first: an ordered list as in 3.1.2. Keys are unique.
+#[derive(Clone, Debug, Default)]
+struct OrderedList(Vec<(u64, Peer)>);
+
+/// The port at the other end of a channel, and the channel's class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Peer {
+    port: u32,
+    class: Class,
+}
+
+impl OrderedList {
+    fn insert(&mut self, key: u64, peer: Peer) {
+        let position = self.0.partition_point(|(other, _)| *other < key);
+        self.0.insert(position, (key, peer));
+    }
+    fn remove(&mut self, key: u64) {
+        let position = self.0.partition_point(|(other, _)| *other < key);
+        debug_assert_eq!(self.0[position].0, key, "the ordered list lost an entry");
+        self.0.remove(position);
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+/// A demand in the slab, linked to the next of its channel.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    demand: Demand,
+    remaining: u32,
+    sequence: u64,
+    next: u32,
+    /// Its key in the lists while it is an exposed head.
+    key: u64,
+    exposed: bool,
+    started: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Channel {
+    head: u32,
+    tail: u32,
+    active: u8,
+}
+
+/// The scheduler. Calling order: [`insert`](Scheduler::insert) at any time; [`iterate`](Scheduler::iterate) at
+/// [`next_iteration`](Scheduler::next_iteration).
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    config: Config,
+    place: Place,
+    round: Span,
+    look_ahead: Span,
+    channels: Vec<Channel>,
+    entries: Vec<Entry>,
+    free_entries: Vec<u32>,
+    /// One notification queue a target port: exposed heads by priority; the peer is the source.
+    queues: Vec<OrderedList>,
+    /// One array a source port: exposed heads by priority; the peer is the target.
+    arrays: Vec<OrderedList>,
+    waiting: Vec<u32>,
+    source_free_at: Vec<Time>,
+    target_free_at: Vec<Time>,
+    disabled: Vec<bool>,
+    sequence: u64,
+    round_end: Time,
+    next: Option<Time>,
+    scratch: Requests,
+    longest_queue: u32,
+    iterations: u64,
+}
+
+/// The requests of one iteration, kept to be used again.
+#[derive(Clone, Debug, Default)]
+struct Requests {
+    /// Which channel of which source each target asks for, if any.
+    asked: Vec<Option<Peer>>,
+    /// How many targets ask each source.
+    count: Vec<u32>,
+    /// Sources with at least one request, and the first target that asks, with the class.
+    sources: Vec<(u32, Peer)>,
+}
+
+impl Scheduler {
+    /// An idle scheduler for the ports of `place`.
+    pub fn new(config: Config, place: Place) -> Scheduler {
+        let nodes = place.nodes as usize;
+        let empty = Channel { head: NONE, tail: NONE, active: 0 };
+        Scheduler {
+            round: crate::budget::Delays::new(&config).iteration,
+            look_ahead: config.scheduler_clock.cycles(u64::from(config.look_ahead_cycles)),
+            config,
+            place,
+            channels: vec![empty; nodes * nodes * 2],
+            entries: Vec::new(),
+            free_entries: Vec::new(),
+            queues: vec![OrderedList::default(); nodes],
+            arrays: vec![OrderedList::default(); nodes],
+            waiting: vec![0; nodes],
+            source_free_at: vec![Time::ZERO; nodes],
+            target_free_at: vec![Time::ZERO; nodes],
+            disabled: vec![false; nodes],
+            sequence: 0,
+            round_end: Time::ZERO,
+            next: None,
+            scratch: Requests { asked: vec![None; nodes], count: vec![0; nodes], sources: Vec::new() },
+            longest_queue: 0,
+            iterations: 0,
+        }
+    }
+
+    /// When the next iteration should start; `None` while there is nothing to match.
+    pub fn next_iteration(&self) -> Option<Time> {
+        self.next
+    }
+    /// The span from the start of a round to its grants.
+    pub fn round(&self) -> Span {
+        self.round
+    }
+    /// The most notifications that ever waited for one target port.
+    pub fn longest_queue(&self) -> u32 {
+        self.longest_queue
+    }
+    /// Notifications that wait for `target`.
+    pub fn waiting(&self, target: NodeId) -> u32 {
+        self.waiting[target.index()]
+    }
+    /// Iterations run so far.
+    pub fn iterations(&self) -> u64 {
+        self.iterations
+    }
+
+    /// Adds a demand to the notification queue of its target.
+    pub fn insert(&mut self, now: Time, demand: Demand) -> Result<(), Refused> {
+        self.check(&demand)?;
+        let slot = self.store(demand);
+        let class = demand.kind.class();
+        let index = self.channel_index(demand.source, demand.target, class);
+        let channel = &mut self.channels[index];
+        channel.active += 1;
+        let tail = std::mem::replace(&mut channel.tail, slot);
+        if tail == NONE {
+            channel.head = slot;
+            self.expose(now, demand.source, demand.target, class);
+        } else {
+            self.entries[tail as usize].next = slot;
+        }
+        let waiting = &mut self.waiting[demand.target.index()];
+        *waiting += 1;
+        self.longest_queue = self.longest_queue.max(*waiting);
+        Ok(())
+    }
+
+    /// Books blocks that a source has put on its own uplink besides its chunks. They push back what it was granted, so
+    /// a busy port stays busy for so much longer; an idle one has already sent them.
+    pub fn book_uplink(&mut self, now: Time, source: NodeId, blocks: u64) {
+        let free_at = &mut self.source_free_at[source.index()];
+        if *free_at > now {
+            *free_at += self.place.blocks(blocks);
+        }
+    }
+
+    /// Runs the round that starts at `start` and appends its grants, which are issued at `start + round()`.
+    pub fn iterate(&mut self, start: Time, out: &mut Vec<Match>) {
+        let issue_at = start + self.round;
+        let mut any = false;
+        for _ in 0..self.config.iterations_per_round {
+            self.iterations += 1;
+            self.request(issue_at);
+            if self.scratch.sources.is_empty() {
+                break;
+            }
+            any = true;
+            self.accept(start, issue_at, out);
+        }
+        self.round_end = issue_at;
+        // A round that matched something may be followed by one that matches more; after an empty one nothing changes until
+        // a port becomes free or a demand comes in.
+        self.next = if any { Some(issue_at) } else { self.earliest_eligible().map(|at| at.max(issue_at)) };
+    }
+
+    /// Takes a port out of service and forgets its demands, whose tags go to `dropped`.
+    pub fn disable(&mut self, port: NodeId, dropped: &mut Vec<Tag>) {
+        self.disabled[port.index()] = true;
+        for other in (0..self.place.nodes).map(NodeId) {
+            for class in [Class::Write, Class::Response] {
+                self.clear_channel(port, other, class, dropped);
+                self.clear_channel(other, port, class, dropped);
+            }
+        }
+    }
+
+    fn check(&self, demand: &Demand) -> Result<(), Refused> {
+        let (source_port, target, nodes) = (demand.source, demand.target, self.place.nodes);
+        if source_port.0 >= nodes || target.0 >= nodes || source_port == target {
+            return Err(Refused::NoSuchPort { source_port, target, nodes });
+        }
+        if demand.bytes == 0 {
+            return Err(Refused::Empty);
+        }
+        if let Some(port) = [source_port, target].into_iter().find(|port| self.disabled[port.index()]) {
+            return Err(Refused::PortDisabled { port });
+        }
+        let active = self.channels[self.channel_index(source_port, target, demand.kind.class())].active;
+        let limit = self.config.active_per_pair;
+        if active >= limit { Err(Refused::PairFull { source_port, target, limit }) } else { Ok(()) }
+    }
+
+    fn channel_index(&self, source: NodeId, target: NodeId, class: Class) -> usize {
+        (target.index() * self.place.nodes as usize + source.index()) * 2 + class as usize
+    }
+
+    fn store(&mut self, demand: Demand) -> u32 {
+        self.sequence += 1;
+        let entry = Entry {
+            demand,
+            remaining: demand.bytes,
+            sequence: self.sequence,
+            next: NONE,
+            key: 0,
+            exposed: false,
+            started: false,
+        };
+        if let Some(slot) = self.free_entries.pop() {
+            self.entries[slot as usize] = entry;
+            return slot;
+        }
+        self.entries.push(entry);
+        self.entries.len() as u32 - 1
+    }
+
+    /// Lets the head of a channel compete, unless an earlier read of the same pair holds it back.
+    fn expose(&mut self, now: Time, source: NodeId, target: NodeId, class: Class) {
+        let head = self.channels[self.channel_index(source, target, class)].head;
+        if head == NONE || self.entries[head as usize].exposed || self.held_back(head) {
+            return;
+        }
+        let key = self.key(head);
+        let entry = &mut self.entries[head as usize];
+        (entry.key, entry.exposed) = (key, true);
+        self.queues[target.index()].insert(key, Peer { port: source.0, class });
+        self.arrays[source.index()].insert(key, Peer { port: target.0, class });
+        let eligible = self.source_free_at[source.index()].max(self.target_free_at[target.index()]);
+        let start = self.round_start_for(eligible).max(now).max(self.round_end);
+        self.next = Some(self.next.map_or(start, |next| next.min(start)));
+    }
+
+    /// A write waits until the pair's earlier reads have been sent on, so that it cannot overtake them.
+    fn held_back(&self, head: u32) -> bool {
+        let Entry { demand, sequence, .. } = self.entries[head as usize];
+        if self.config.ordering == Ordering::Channel || demand.kind.class() == Class::Response {
+            return false;
+        }
+        let mut at = self.channels[self.channel_index(demand.target, demand.source, Class::Response)].head;
+        while at != NONE && self.entries[at as usize].started {
+            at = self.entries[at as usize].next;
+        }
+        at != NONE && self.entries[at as usize].sequence < sequence
+    }
+
+    fn key(&self, slot: u32) -> u64 {
+        let entry = &self.entries[slot as usize];
+        match self.config.policy {
+            // The low half of the sequence number makes keys unique and equal sizes first come, first served.
+            Policy::Srpt => (u64::from(entry.remaining) << 32) | (entry.sequence & 0xffff_ffff),
+            Policy::Fcfs => entry.sequence,
+        }
+    }
+
+    /// Cycle 1: each free target asks the first free source in its queue.
+    fn request(&mut self, issue_at: Time) {
+        let soon = issue_at + self.look_ahead;
+        let Requests { asked, count, sources } = &mut self.scratch;
+        for (source, _) in sources.drain(..) {
+            count[source as usize] = 0;
+        }
+        for (target, queue) in self.queues.iter().enumerate() {
+            asked[target] = None;
+            if queue.0.is_empty() || self.target_free_at[target] > soon {
+                continue;
+            }
+            let free = queue.0.iter().find(|(_, source)| self.source_free_at[source.port as usize] <= soon);
+            if let Some((_, source)) = free {
+                asked[target] = Some(*source);
+                if count[source.port as usize] == 0 {
+                    sources.push((source.port, Peer { port: target as u32, class: source.class }));
+                }
+                count[source.port as usize] += 1;
+            }
+        }
+    }
+
+    /// Cycles 2 and 3: each source takes its best request, and the ports are marked busy.
+    fn accept(&mut self, start: Time, issue_at: Time, out: &mut Vec<Match>) {
+        for index in 0..self.scratch.sources.len() {
+            let (source, first) = self.scratch.sources[index];
+            let target = if self.scratch.count[source as usize] == 1 { first } else { self.best_request(source) };
+            let made = self.grant(start, issue_at, NodeId(source), NodeId(target.port), target.class);
+            out.push(made);
+        }
+    }
+
+    /// The priority encoder over the source's array.
+    fn best_request(&self, source: u32) -> Peer {
+        let asks = |target: &Peer| {
+            self.scratch.asked[target.port as usize] == Some(Peer { port: source, class: target.class })
+        };
+        let best = self.arrays[source as usize].0.iter().find(|(_, target)| asks(target));
+        best.expect("a source was asked by a target that is not in its array").1
+    }
+
+    fn grant(&mut self, start: Time, issue_at: Time, source: NodeId, target: NodeId, class: Class) -> Match {
+        let head = self.channels[self.channel_index(source, target, class)].head;
+        let entry = &mut self.entries[head as usize];
+        let bytes = entry.remaining.min(self.config.chunk.count() as u32);
+        let first = !std::mem::replace(&mut entry.started, true);
+        entry.remaining -= bytes;
+        let (demand, last, old_key) = (entry.demand, entry.remaining == 0, entry.key);
+        let blocks = chunk_blocks(&demand, bytes);
+        self.book(issue_at, source, target, blocks, grant_blocks(&demand, first));
+        if last {
+            self.retire_head(start, source, target, class);
+        } else if self.config.policy == Policy::Srpt {
+            self.reposition(head, source, target, old_key);
+        }
+        if first && class == Class::Response {
+            self.expose(start, target, source, Class::Write);
+        }
+        Match { demand, bytes, blocks, first, last }
+    }
+
+    /// Both ports are busy for `l/B` from the moment of the grant; the grant itself takes its place on the source's downlink.
+    fn book(&mut self, issue_at: Time, source: NodeId, target: NodeId, blocks: u64, grant_blocks: u64) {
+        let free_at = self.source_free_at[source.index()].max(self.target_free_at[target.index()]);
+        let until = issue_at.max(free_at) + self.place.blocks(blocks);
+        self.source_free_at[source.index()] = until;
+        self.target_free_at[target.index()] = until;
+        let downlink = &mut self.target_free_at[source.index()];
+        *downlink = (*downlink).max(issue_at) + self.place.blocks(grant_blocks);
+    }
+
+    fn reposition(&mut self, slot: u32, source: NodeId, target: NodeId, old_key: u64) {
+        let key = self.key(slot);
+        let entry = &mut self.entries[slot as usize];
+        entry.key = key;
+        let class = entry.demand.kind.class();
+        self.queues[target.index()].remove(old_key);
+        self.queues[target.index()].insert(key, Peer { port: source.0, class });
+        self.arrays[source.index()].remove(old_key);
+        self.arrays[source.index()].insert(key, Peer { port: target.0, class });
+    }
+
+    /// Takes the head off its channel and lets the next one compete.
+    fn retire_head(&mut self, now: Time, source: NodeId, target: NodeId, class: Class) -> Entry {
+        let channel_index = self.channel_index(source, target, class);
+        let head = self.channels[channel_index].head;
+        let entry = self.entries[head as usize];
+        if entry.exposed {
+            self.queues[target.index()].remove(entry.key);
+            self.arrays[source.index()].remove(entry.key);
+        }
+        let channel = &mut self.channels[channel_index];
+        channel.head = entry.next;
+        if entry.next == NONE {
+            channel.tail = NONE;
+        }
+        channel.active -= 1;
+        self.waiting[target.index()] -= 1;
+        self.free_entries.push(head);
+        self.expose(now, source, target, class);
+        entry
+    }
+
+    fn clear_channel(&mut self, source: NodeId, target: NodeId, class: Class, dropped: &mut Vec<Tag>) {
+        while self.channels[self.channel_index(source, target, class)].head != NONE {
+            let entry = self.retire_head(self.round_end, source, target, class);
+            dropped.push(entry.demand.tag);
+        }
+    }
+
+    /// The earliest start of an iteration that would find a free pair; `None` if no demand waits.
+    fn earliest_eligible(&self) -> Option<Time> {
+        let waiting = self.queues.iter().enumerate().filter(|(_, queue)| !queue.0.is_empty());
+        let free_at = waiting.map(|(target, queue)| {
+            let source = queue.0.iter().map(|(_, source)| self.source_free_at[source.port as usize]).min();
+            self.target_free_at[target].max(source.unwrap_or(Time::MAX))
+        });
+        free_at.min().map(|at| self.round_start_for(at))
+    }
+
+    /// The earliest start of a round that may grant a port that is free at `at`.
+    fn round_start_for(&self, at: Time) -> Time {
+        Time::ps(at.as_ps().saturating_sub((self.round + self.look_ahead).as_ps()))
+    }
+}
+
+/// Blocks that a chunk of `demand` makes. A batch is at most one chunk; each of its messages has its own framing.
+fn chunk_blocks(demand: &Demand, bytes: u32) -> u64 {
+    match demand.kind {
+        DemandKind::Response { .. } => encoded::response_blocks(bytes),
+        DemandKind::Write { batch: 1 } => encoded::write_blocks(bytes),
+        DemandKind::Write { batch } => {
+            let batch = u64::from(batch);
+            // The address fills /MS/ and /MT/ of each message, and each may round up to a whole block: an upper bound.
+            2 * batch + u64::from(bytes).div_ceil(8) + batch - 1
+        }
+    }
+}
+
+/// Blocks that the grant itself makes on the source's downlink.
+fn grant_blocks(demand: &Demand, first: bool) -> u64 {
+    match demand.kind {
+        DemandKind::Response { request } if first => encoded::message_blocks(&request.body),
+        _ => encoded::GRANT_BLOCKS,
+    }
+}

@@ -1,0 +1,248 @@
+//! The switch program: takes notifications and requests, issues grants, forwards data along virtual circuits
+//! (paper 3.1.1, 3.2.2).
+//!
+//! It never buffers data: what arrives without a circuit broke the protocol and is dropped and counted.
+
+use crate::config::{Config, Place};
+use crate::message::{Body, Grant, Message, MessageId, Notification};
+use crate::scheduler::{Demand, DemandKind, Match, Refused, Scheduler};
+use crate::{Tag, pcs::memory as encoded};
+use base::{NodeId, Program, Span, Time};
+use std::collections::VecDeque;
+
+/// What may happen to the switch, past the receive side of its PHY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchIn {
+    /// An /N/ has come in on `port` and gone through the insert pipeline.
+    Notification {
+        /// Where.
+        port: NodeId,
+        /// What.
+        notification: Notification,
+        /// For traces.
+        tag: Tag,
+    },
+    /// An RREQ or RMWREQ has come in and gone through the insert pipeline.
+    Request {
+        /// The message; its source is the port.
+        message: Message,
+        /// For traces.
+        tag: Tag,
+    },
+    /// The first block of a WREQ or RRES is ready to be moved to another port.
+    Data {
+        /// The message; its source is the port.
+        message: Message,
+    },
+    /// The link of this port is corrupt or dead (paper 3.3).
+    PortDown {
+        /// Which.
+        port: NodeId,
+    },
+}
+
+/// What the switch may decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchOut {
+    /// A /G/ leaves the scheduler at `at` for the port `to`.
+    Grant {
+        /// When the round that made it is over.
+        at: Time,
+        /// Who may send.
+        to: NodeId,
+        /// What may be sent.
+        grant: Grant,
+        /// Whether nothing of the message remains after it.
+        last: bool,
+        /// For traces.
+        tag: Tag,
+    },
+    /// The buffered RREQ or RMWREQ leaves for its memory node: the first grant of the response.
+    Request {
+        /// When the round that made it is over.
+        at: Time,
+        /// The message.
+        message: Message,
+        /// Whether nothing of the response remains after the chunk that it grants.
+        last: bool,
+        /// For traces.
+        tag: Tag,
+    },
+    /// The data that has just come in goes to the port of its target.
+    Forward {
+        /// Where to.
+        to: NodeId,
+    },
+    /// The data that has just come in has no circuit and is dropped.
+    NoCircuit,
+    /// The sender broke the protocol; nothing changed.
+    Refused {
+        /// Who.
+        port: NodeId,
+        /// How.
+        reason: Refused,
+    },
+    /// The demand with this tag was forgotten because a port of its pair is down.
+    Forgotten {
+        /// For traces.
+        tag: Tag,
+    },
+}
+
+/// Bytes that may still pass from a source to `target`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Circuit {
+    target: NodeId,
+    id: MessageId,
+    bytes: u32,
+    since: Time,
+}
+
+/// The switch.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    scheduler: Scheduler,
+    /// Circuits of each source port, in the order of their grants. Data comes nearly in that order: an RREQ takes a cycle
+    /// more than a /G/ until its chunk is ready.
+    circuits: Vec<VecDeque<Circuit>>,
+    matches: Vec<Match>,
+    dropped: Vec<Tag>,
+    violations: u64,
+    /// A host that gave a message up leaves its circuit behind; nothing uses one that is older than the hosts' timeout.
+    lapse_after: Span,
+}
+
+impl Switch {
+    /// An idle switch for the ports of `place`.
+    pub fn new(config: Config, place: Place) -> Switch {
+        Switch {
+            scheduler: Scheduler::new(config, place),
+            circuits: vec![VecDeque::new(); place.nodes as usize],
+            matches: Vec::new(),
+            dropped: Vec::new(),
+            violations: 0,
+            lapse_after: config.timeout,
+        }
+    }
+    /// The scheduler, for its statistics.
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+    /// Inputs that broke the protocol so far.
+    pub fn violations(&self) -> u64 {
+        self.violations
+    }
+
+    fn insert(&mut self, now: Time, port: NodeId, demand: Demand, out: &mut Vec<SwitchOut>) {
+        if let Err(reason) = self.scheduler.insert(now, demand) {
+            self.violations += u64::from(!matches!(reason, Refused::PortDisabled { .. }));
+            out.push(SwitchOut::Refused { port, reason });
+        }
+    }
+
+    fn on_notification(&mut self, now: Time, port: NodeId, said: Notification, tag: Tag, out: &mut Vec<SwitchOut>) {
+        let kind = DemandKind::Write { batch: said.batch };
+        let demand = Demand { source: port, target: said.target, id: said.id, bytes: said.bytes, kind, tag };
+        self.scheduler.book_uplink(now, port, encoded::NOTIFICATION_BLOCKS);
+        self.insert(now, port, demand, out);
+    }
+
+    fn on_request(&mut self, now: Time, message: Message, tag: Tag, out: &mut Vec<SwitchOut>) {
+        let bytes = match message.body {
+            Body::ReadRequest { bytes, .. } => bytes,
+            Body::ReadModifyWrite { modify, .. } => modify.response_bytes(),
+            Body::WriteRequest { .. } | Body::ReadResponse { .. } => return self.on_data(now, message, out),
+        };
+        let kind = DemandKind::Response { request: message };
+        // The response runs the other way: from the memory node to the one that asks.
+        let demand = Demand { source: message.target, target: message.source, id: message.id, bytes, kind, tag };
+        if message.source.index() < self.circuits.len() {
+            self.scheduler.book_uplink(now, message.source, encoded::message_blocks(&message.body));
+        }
+        self.insert(now, message.source, demand, out);
+    }
+
+    fn on_data(&mut self, now: Time, message: Message, out: &mut Vec<SwitchOut>) {
+        let bytes = match message.body {
+            Body::WriteRequest { bytes, .. } | Body::ReadResponse { bytes, .. } => bytes,
+            Body::ReadRequest { .. } | Body::ReadModifyWrite { .. } => 0,
+        };
+        out.push(if self.use_circuit(now, &message, bytes) {
+            SwitchOut::Forward { to: message.target }
+        } else {
+            self.violations += 1;
+            SwitchOut::NoCircuit
+        });
+    }
+
+    fn use_circuit(&mut self, now: Time, message: &Message, bytes: u32) -> bool {
+        let Some(circuits) = self.circuits.get_mut(message.source.index()) else { return false };
+        while circuits.front().is_some_and(|circuit| now.saturating_since(circuit.since) > self.lapse_after) {
+            circuits.pop_front();
+        }
+        let matches =
+            |circuit: &Circuit| circuit.target == message.target && circuit.id == message.id && circuit.bytes >= bytes;
+        let Some(position) = circuits.iter().position(matches) else { return false };
+        circuits[position].bytes -= bytes;
+        if circuits[position].bytes == 0 {
+            circuits.remove(position);
+        }
+        true
+    }
+
+    fn port_down(&mut self, port: NodeId, out: &mut Vec<SwitchOut>) {
+        if port.index() >= self.circuits.len() {
+            return;
+        }
+        self.scheduler.disable(port, &mut self.dropped);
+        out.extend(self.dropped.drain(..).map(|tag| SwitchOut::Forgotten { tag }));
+        self.circuits[port.index()].clear();
+        for circuits in &mut self.circuits {
+            circuits.retain(|circuit| circuit.target != port);
+        }
+    }
+
+    fn issue(&mut self, made: Match, at: Time) -> SwitchOut {
+        let Match { demand: Demand { source, target, id, kind, tag, .. }, bytes, first, last, .. } = made;
+        self.circuits[source.index()].push_back(Circuit { target, id, bytes, since: at });
+        match kind {
+            DemandKind::Response { request } if first => SwitchOut::Request { at, message: request, last, tag },
+            // A chunk is at most 65,535 bytes: `spec` checks it, and /G/ has 16 bits for it.
+            _ => SwitchOut::Grant { at, to: source, grant: Grant { target, id, bytes: bytes as u16 }, last, tag },
+        }
+    }
+}
+
+impl Program for Switch {
+    type In = SwitchIn;
+    type Out = SwitchOut;
+
+    fn on(&mut self, now: Time, input: SwitchIn, out: &mut Vec<SwitchOut>) {
+        match input {
+            SwitchIn::Notification { port, notification, tag } => {
+                self.on_notification(now, port, notification, tag, out)
+            }
+            SwitchIn::Request { message, tag } => self.on_request(now, message, tag, out),
+            SwitchIn::Data { message } => self.on_data(now, message, out),
+            SwitchIn::PortDown { port } => self.port_down(port, out),
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.scheduler.next_iteration()
+    }
+
+    fn on_wakeup(&mut self, now: Time, out: &mut Vec<SwitchOut>) {
+        if self.scheduler.next_iteration().is_none_or(|at| at > now) {
+            return;
+        }
+        let mut matches = std::mem::take(&mut self.matches);
+        self.scheduler.iterate(now, &mut matches);
+        let at = now + self.scheduler.round();
+        for made in matches.drain(..) {
+            let issued = self.issue(made, at);
+            out.push(issued);
+        }
+        self.matches = matches;
+    }
+}

@@ -1,0 +1,155 @@
+//! The present: the events of the slot that was reached last, in their final order.
+
+use crate::slab::{Due, Slab};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// A batch no longer than this is sorted, and takes late arrivals, by insertion.
+const SHORT: usize = 24;
+
+/// An event in its final order: by time, then by order of arrival.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<E> {
+    pub at: u64,
+    order: u64,
+    pub event: E,
+}
+
+/// A sorted batch, and a heap for events that arrive late for it when it is too long to insert into.
+pub(crate) struct Ready<E> {
+    batch: Vec<Entry<E>>,
+    /// How much of the batch is gone.
+    taken: usize,
+    /// While this holds anything, every new event goes here: so at equal times the batch's came first.
+    late: BinaryHeap<Entry<E>>,
+    late_order: u64,
+}
+
+impl<E: Copy> Ready<E> {
+    pub(crate) fn new() -> Self {
+        Ready { batch: Vec::with_capacity(64), taken: 0, late: BinaryHeap::with_capacity(64), late_order: 0 }
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.taken == self.batch.len() && self.late.is_empty()
+    }
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Entry<E>> {
+        if !self.late.is_empty() {
+            return self.pop_merged();
+        }
+        let entry = *self.batch.get(self.taken)?;
+        self.taken += 1;
+        Some(entry)
+    }
+    fn pop_merged(&mut self) -> Option<Entry<E>> {
+        let late_at = self.late.peek()?.at;
+        match self.batch.get(self.taken) {
+            Some(entry) if entry.at <= late_at => {
+                self.taken += 1;
+                Some(*entry)
+            }
+            _ => self.late.pop(),
+        }
+    }
+    /// The time of the earliest event here.
+    pub(crate) fn earliest(&self) -> Option<u64> {
+        let times = [self.batch.get(self.taken), self.late.peek()];
+        times.into_iter().flatten().map(|entry| entry.at).min()
+    }
+    /// Takes the chain that starts at `newest` out of the slab as the new batch, and returns how many different times
+    /// are in it. The last batch must be used up.
+    #[inline]
+    pub(crate) fn fill(&mut self, slab: &mut Slab<E>, newest: u32) -> usize {
+        debug_assert!(self.is_empty(), "a batch was replaced before its end");
+        self.batch.clear();
+        self.taken = 0;
+        slab.drain(newest, |Due { at, event }| self.batch.push(Entry { at, order: 0, event }));
+        if self.batch.len() == 1 { 1 } else { self.sort() }
+    }
+    /// Sorts a batch that came newest first.
+    fn sort(&mut self) -> usize {
+        self.batch.reverse();
+        if self.batch.len() <= SHORT {
+            insertion_sort(&mut self.batch);
+        } else if !self.batch.is_sorted_by_key(|entry| entry.at) {
+            // The standard library's stable sort would allocate.
+            self.batch.iter_mut().zip(0..).for_each(|(entry, order)| entry.order = order);
+            self.batch.sort_unstable_by_key(|entry| (entry.at, entry.order));
+        }
+        1 + self.batch.windows(2).filter(|pair| pair[0].at != pair[1].at).count()
+    }
+    /// Adds an event to the slot that is being worked off; false when its time is known to be there already.
+    pub(crate) fn push(&mut self, at: u64, event: E) -> bool {
+        if !self.late.is_empty() {
+            return self.push_late(at, event);
+        }
+        self.drop_taken();
+        if self.batch.last().is_some_and(|last| last.at > at) && self.batch.len() - self.taken > SHORT {
+            return self.push_late(at, event);
+        }
+        self.insert(at, event)
+    }
+    /// Puts an event into the batch, from behind.
+    fn insert(&mut self, at: u64, event: E) -> bool {
+        let later = self.batch[self.taken..].iter().rev().take_while(|other| other.at > at).count();
+        let place = self.batch.len() - later;
+        let is_new = place == self.taken || self.batch[place - 1].at != at;
+        self.batch.insert(place, Entry { at, order: 0, event });
+        is_new
+    }
+    fn push_late(&mut self, at: u64, event: E) -> bool {
+        self.late.push(Entry { at, order: self.late_order, event });
+        self.late_order += 1;
+        true
+    }
+    /// Keeps the batch from growing for ever while events come in as fast as they go out.
+    fn drop_taken(&mut self) {
+        if self.taken == self.batch.len() {
+            self.batch.clear();
+            self.taken = 0;
+        } else if self.taken >= SHORT && self.taken * 2 >= self.batch.len() {
+            self.batch.drain(..self.taken);
+            self.taken = 0;
+        }
+    }
+    /// Moves all events to the end of `all`, in order.
+    pub(crate) fn take_all(&mut self, all: &mut Vec<Due<E>>) {
+        all.extend(std::iter::from_fn(|| self.pop()).map(|Entry { at, event, .. }| Due { at, event }));
+    }
+    pub(crate) fn clear(&mut self) {
+        self.batch.clear();
+        self.taken = 0;
+        self.late.clear();
+    }
+}
+
+/// Stable, in place, and quick for the two or three events that a slot usually holds.
+fn insertion_sort<E: Copy>(batch: &mut [Entry<E>]) {
+    for end in 1..batch.len() {
+        let entry = batch[end];
+        let mut place = end;
+        while place > 0 && batch[place - 1].at > entry.at {
+            batch[place] = batch[place - 1];
+            place -= 1;
+        }
+        batch[place] = entry;
+    }
+}
+
+impl<E> Ord for Entry<E> {
+    /// Reversed: the standard heap gives its greatest element first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.order).cmp(&(self.at, self.order))
+    }
+}
+impl<E> PartialOrd for Entry<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<E> PartialEq for Entry<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl<E> Eq for Entry<E> {}

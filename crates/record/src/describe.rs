@@ -1,0 +1,129 @@
+//! What every column of the records and every field of a summary means, for `rackweave describe`.
+
+use crate::column::COLUMNS;
+use crate::row::SpanKind;
+use crate::summary::{Counts, Load, Statistics, Summary};
+
+/// One column of the records, or one field of a summary.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Column {
+    /// Where it is: `records` or `summary`.
+    pub table: &'static str,
+    /// Its name; in a summary the path to it, with `<operation>`, `<span>`, `<axis>` and `<name>` for what varies.
+    pub name: String,
+    /// Its unit, `none` for what has no unit.
+    pub unit: &'static str,
+    /// Its type.
+    pub r#type: &'static str,
+    /// What it means.
+    pub doc: String,
+}
+
+/// A field of one of the structs that make up a summary: what [`described!`] leaves of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub rust_type: &'static str,
+    /// The lines of the doc comment.
+    pub doc: &'static [&'static str],
+}
+
+/// Declares a struct whose doc comments can be read by the program too: each field is followed by its unit.
+macro_rules! described {
+    (
+        $(#[$attribute:meta])*
+        pub struct $name:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                $(#[serde($($serde:tt)+)])?
+                pub $field:ident: $type:ty [$unit:literal],
+            )+
+        }
+    ) => {
+        $(#[$attribute])*
+        pub struct $name {
+            $(
+                $(#[doc = $doc])+
+                $(#[serde($($serde)+)])?
+                pub $field: $type,
+            )+
+        }
+
+        impl $name {
+            /// The fields with their units and documentation.
+            pub(crate) const FIELDS: &'static [$crate::describe::Field] = &[$(
+                $crate::describe::Field {
+                    name: stringify!($field),
+                    unit: $unit,
+                    rust_type: stringify!($type),
+                    doc: &[$($doc),+],
+                },
+            )+];
+        }
+    };
+}
+pub(crate) use described;
+
+/// Every column of the records, in the order of the file, and then every field of a summary, in the order of the JSON.
+pub fn columns() -> Vec<Column> {
+    let records = COLUMNS.iter().map(|column| Column {
+        table: "records",
+        name: column.name.into(),
+        unit: column.unit,
+        r#type: column.type_name(),
+        doc: column.doc.into(),
+    });
+    records.chain(Summary::FIELDS.iter().flat_map(summary_field)).collect()
+}
+
+/// The leaves under one field of a summary.
+fn summary_field(field: &Field) -> Vec<Column> {
+    let name = field.name;
+    match name {
+        "counts" => nested(field, Counts::FIELDS, name),
+        "load" => nested(field, Load::FIELDS, name),
+        "latency_ns" | "slowdown" => nested(field, Statistics::FIELDS, &format!("{name}.<operation>")),
+        "unloaded_ns" => vec![leaf(field, format!("{name}.<operation>"))],
+        "span_mean_ns" => SpanKind::ALL.iter().map(|kind| span_mean(field, *kind)).collect(),
+        "labels" => vec![leaf(field, format!("{name}.<axis>"))],
+        "extra" => vec![leaf(field, format!("{name}.<name>"))],
+        _ => vec![leaf(field, name.into())],
+    }
+}
+
+fn nested(parent: &Field, fields: &[Field], prefix: &str) -> Vec<Column> {
+    let inherit = |field: &Field| if field.unit == "inherited" { parent.unit } else { field.unit };
+    let place = |field| Column { unit: inherit(field), ..leaf(field, format!("{prefix}.{}", field.name)) };
+    let with_parent = |column: Column| Column { doc: format!("{} ({})", column.doc, text(parent.doc)), ..column };
+    let quantity = prefix.ends_with("<operation>");
+    fields.iter().map(place).map(|column| if quantity { with_parent(column) } else { column }).collect()
+}
+
+fn span_mean(field: &Field, kind: SpanKind) -> Column {
+    let column = leaf(field, format!("{}.<operation>.{}", field.name, kind.name()));
+    Column { doc: format!("{} {}", text(field.doc), kind.doc()), ..column }
+}
+
+fn leaf(field: &Field, name: String) -> Column {
+    Column { table: "summary", name, unit: field.unit, r#type: json_type(field.rust_type), doc: text(field.doc) }
+}
+
+fn text(lines: &[&str]) -> String {
+    lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+}
+
+/// What a leaf of this Rust type is in JSON; of a map, its values.
+fn json_type(rust_type: &str) -> &'static str {
+    let plain: String = rust_type.chars().filter(|character| !character.is_whitespace()).collect();
+    match plain.as_str() {
+        "u64" => "u64",
+        "bool" => "bool",
+        "f64" | "BTreeMap<String,f64>" | "BTreeMap<String,BTreeMap<String,f64>>" => "f64",
+        "Option<f64>" => "f64, may be absent",
+        "String" | "BTreeMap<String,String>" => "string",
+        "Vec<u64>" => "list of u64",
+        "Vec<String>" => "list of strings",
+        other => unreachable!("the summary has a field of the undescribed type {other}"),
+    }
+}

@@ -1,0 +1,237 @@
+//! One summary of several runs that differ in their seed only.
+
+use crate::summary::{Counts, Load, Statistics, Summary};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why summaries cannot be put together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// There was none.
+    #[error("no summary was given, at least one is needed")]
+    Empty,
+    /// One is not of a single run: the mean of means would give its seeds too little weight.
+    #[error("a summary of the seeds {seeds:?} was given; only summaries of one seed can be put together")]
+    NotSingle {
+        /// The seeds that it has.
+        seeds: Vec<u64>,
+    },
+    /// A seed twice, or out of order: floating-point means depend on the order.
+    #[error("seed {seed} came after seed {previous}; seeds must rise")]
+    Order {
+        /// The seed before.
+        previous: u64,
+        /// The seed that should have been greater.
+        seed: u64,
+    },
+    /// Two runs differ in more than their seed.
+    #[error("the runs of seeds {first_seed} and {seed} differ in {field}: {first} and {got}")]
+    Different {
+        /// What they differ in.
+        field: &'static str,
+        /// The seed of the first run.
+        first_seed: u64,
+        /// The seed of the run that differs from it.
+        seed: u64,
+        /// What the first run has.
+        first: String,
+        /// What the other has.
+        got: String,
+    },
+}
+
+impl Summary {
+    /// Puts runs together that differ in their seed only, given in the order of their seeds. Counts and events are summed;
+    /// loads, means, percentiles, simulated time and extras are averaged, over the runs that have them; `min` and
+    /// `max` are the extremes. `mean_ci95` and `p99_ci95` are half-widths by Student's t over the runs, absent where
+    /// only one run has a value. A warning that not every run has is given with its seeds.
+    pub fn over_seeds(runs: &[Summary]) -> Result<Summary, MergeError> {
+        let first = runs.first().ok_or(MergeError::Empty)?;
+        check(first, runs)?;
+        Ok(Summary {
+            seeds: runs.iter().flat_map(|run| run.seeds.clone()).collect(),
+            counts: Counts::sum(runs.iter().map(|run| &run.counts)),
+            load: Load::mean(&each(runs, |run| &run.load)),
+            simulated_ns: mean(&each(runs, |run| run.simulated_ns)),
+            events: runs.iter().map(|run| run.events).sum(),
+            latency_ns: by_key(&each(runs, |run| &run.latency_ns), Statistics::over_runs),
+            slowdown: by_key(&each(runs, |run| &run.slowdown), Statistics::over_runs),
+            unloaded_ns: mean_by_key(&each(runs, |run| &run.unloaded_ns)),
+            span_mean_ns: by_key(&each(runs, |run| &run.span_mean_ns), mean_by_key),
+            extra: mean_by_key(&each(runs, |run| &run.extra)),
+            warnings: warnings(runs),
+            partial: runs.iter().any(|run| run.partial),
+            ..first.clone()
+        })
+    }
+}
+
+fn each<'a, T>(runs: &'a [Summary], value: impl Fn(&'a Summary) -> T) -> Vec<T> {
+    runs.iter().map(value).collect()
+}
+
+fn check(first: &Summary, runs: &[Summary]) -> Result<(), MergeError> {
+    let seeds = runs.iter().map(single_seed).collect::<Result<Vec<_>, _>>()?;
+    if let Some(pair) = seeds.windows(2).find(|pair| pair[0] >= pair[1]) {
+        return Err(MergeError::Order { previous: pair[0], seed: pair[1] });
+    }
+    runs.iter().try_for_each(|run| check_same(first, run))
+}
+
+fn single_seed(run: &Summary) -> Result<u64, MergeError> {
+    match run.seeds[..] {
+        [seed] => Ok(seed),
+        _ => Err(MergeError::NotSingle { seeds: run.seeds.clone() }),
+    }
+}
+
+fn check_same(first: &Summary, run: &Summary) -> Result<(), MergeError> {
+    let labels = |run: &Summary| format!("{:?}", run.labels);
+    let fields = [
+        ("the program's version", first.version.clone(), run.version.clone()),
+        ("the design", first.design.clone(), run.design.clone()),
+        ("the plan", first.plan_hash.clone(), run.plan_hash.clone()),
+        ("the labels", labels(first), labels(run)),
+    ];
+    match fields.into_iter().find(|(_, first, got)| first != got) {
+        None => Ok(()),
+        Some((field, value, got)) => {
+            let (first_seed, seed) = (single_seed(first)?, single_seed(run)?);
+            Err(MergeError::Different { field, first_seed, seed, first: value, got })
+        }
+    }
+}
+
+impl Counts {
+    fn sum<'a>(runs: impl Iterator<Item = &'a Counts>) -> Counts {
+        runs.fold(Counts::default(), |sum, run| Counts {
+            offered: sum.offered + run.offered,
+            issued: sum.issued + run.issued,
+            finished: sum.finished + run.finished,
+            null: sum.null + run.null,
+            lost: sum.lost + run.lost,
+            dropped_packets: sum.dropped_packets + run.dropped_packets,
+            in_flight_at_end: sum.in_flight_at_end + run.in_flight_at_end,
+            not_issued: sum.not_issued + run.not_issued,
+            measured: sum.measured + run.measured,
+        })
+    }
+}
+
+impl Load {
+    fn mean(runs: &[&Load]) -> Load {
+        let over = |value: fn(&Load) -> f64| mean(&runs.iter().map(|run| value(run)).collect::<Vec<_>>());
+        let planned: Option<Vec<f64>> = runs.iter().map(|run| run.planned).collect();
+        Load {
+            planned: planned.map(|values| mean(&values)),
+            offered_gbps: over(|run| run.offered_gbps),
+            achieved_gbps: over(|run| run.achieved_gbps),
+            requests_per_second: over(|run| run.requests_per_second),
+            busiest_link: over(|run| run.busiest_link),
+        }
+    }
+}
+
+impl Statistics {
+    fn over_runs(runs: &[&Statistics]) -> Statistics {
+        let values = |value: fn(&Statistics) -> f64| runs.iter().map(|run| value(run)).collect::<Vec<_>>();
+        let over = |value| mean(&values(value));
+        Statistics {
+            count: runs.iter().map(|run| run.count).sum(),
+            mean: over(|run| run.mean),
+            mean_ci95: half_width_95(&values(|run| run.mean)),
+            min: values(|run| run.min).into_iter().fold(f64::INFINITY, f64::min),
+            p50: over(|run| run.p50),
+            p90: over(|run| run.p90),
+            p99: over(|run| run.p99),
+            p999: over(|run| run.p999),
+            p99_ci95: half_width_95(&values(|run| run.p99)),
+            max: values(|run| run.max).into_iter().fold(f64::NEG_INFINITY, f64::max),
+        }
+    }
+}
+
+/// Puts together what the maps hold under each key, over the maps that have it.
+fn by_key<T>(maps: &[&BTreeMap<String, T>], merge: impl Fn(&[&T]) -> T) -> BTreeMap<String, T> {
+    let keys: BTreeSet<&String> = maps.iter().flat_map(|map| map.keys()).collect();
+    let merged = |key: &String| merge(&maps.iter().filter_map(|map| map.get(key)).collect::<Vec<_>>());
+    keys.into_iter().map(|key| (key.clone(), merged(key))).collect()
+}
+
+fn mean_by_key(maps: &[&BTreeMap<String, f64>]) -> BTreeMap<String, f64> {
+    by_key(maps, |values| mean(&values.iter().map(|value| **value).collect::<Vec<_>>()))
+}
+
+/// Each warning once, in the order of the seeds; with its seeds unless every run has it.
+fn warnings(runs: &[Summary]) -> Vec<String> {
+    let mut seeds_of: Vec<(&String, Vec<String>)> = Vec::new();
+    for run in runs {
+        let seed = run.seeds[0].to_string();
+        for warning in &run.warnings {
+            match seeds_of.iter_mut().find(|(known, _)| *known == warning) {
+                Some((_, seeds)) => seeds.push(seed.clone()),
+                None => seeds_of.push((warning, vec![seed.clone()])),
+            }
+        }
+    }
+    let text = |(warning, seeds): (&String, Vec<String>)| match (seeds.len() == runs.len(), seeds.len()) {
+        (true, _) => warning.clone(),
+        (false, 1) => format!("seed {}: {warning}", seeds[0]),
+        (false, _) => format!("seeds {}: {warning}", seeds.join(", ")),
+    };
+    seeds_of.into_iter().map(text).collect()
+}
+
+/// Of at least one value.
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Half the width of the 95 % confidence interval of the mean, by Student's t; none for fewer than two values.
+fn half_width_95(values: &[f64]) -> Option<f64> {
+    let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
+    let centre = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
+    let variance = squares / degrees as f64;
+    Some(student_t_975(degrees) * (variance / values.len() as f64).sqrt())
+}
+
+/// The 0.975 quantile of Student's t with 1 to 30 degrees of freedom. NIST/SEMATECH e-Handbook of Statistical
+/// Methods, section 1.3.6.7.2, upper critical values.
+const STUDENT_T_975: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
+
+/// The 0.975 quantile of the normal distribution.
+const NORMAL_975: f64 = 1.959_964;
+
+/// The 0.975 quantile of Student's t with `degrees` (at least one) degrees of freedom.
+fn student_t_975(degrees: usize) -> f64 {
+    STUDENT_T_975.get(degrees - 1).copied().unwrap_or_else(|| student_t_975_expansion(degrees as f64))
+}
+
+/// The first terms of the expansion around the normal quantile: Abramowitz and Stegun, 26.7.5. Good to 0.001 beyond
+/// the table, where the normal quantile itself would still be 4 % low.
+fn student_t_975_expansion(degrees: f64) -> f64 {
+    let z = NORMAL_975;
+    let first = (z.powi(3) + z) / 4.0;
+    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    z + first / degrees + second / degrees.powi(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn students_t_falls_towards_the_normal_quantile_on_both_sides_of_the_table() {
+        assert_eq!(student_t_975(1), 12.706);
+        assert_eq!(student_t_975(30), 2.042);
+        // From tables that go further: 2.0395, 2.0003 and 1.9840.
+        for (degrees, published) in [(31, 2.0395), (60, 2.0003), (100, 1.9840)] {
+            assert!((student_t_975(degrees) - published).abs() < 0.001, "{degrees}");
+        }
+        assert!((1..200).all(|degrees| student_t_975(degrees) > student_t_975(degrees + 1)));
+    }
+}

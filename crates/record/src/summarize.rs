@@ -1,0 +1,236 @@
+//! Rows to a [`Summary`] while a run goes on, in memory that does not grow with it. The formulae are at [`Summary`].
+
+use crate::histogram_log::histogram_log;
+use crate::row::{Outcome, Row};
+use crate::summary::{Counts, Load, Summary};
+use crate::tally::Tally;
+use crate::warn::warnings;
+use crate::window::Window;
+use base::{Bytes, Operation, Time};
+use std::collections::BTreeMap;
+
+/// Which run it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunIdentity {
+    /// The program's version.
+    pub version: String,
+    /// SHA-256 of the resolved plan without its seed, hex: runs that differ in their seed only have the same.
+    pub plan_hash: String,
+    /// The design's name.
+    pub design: String,
+    /// The seed.
+    pub seed: u64,
+    /// Where this point lies in its sweep: axis name to value, as written in the experiment file.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// What only the driver knows, at the end of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunFacts {
+    /// Requests that the workload intended before the stop: those that have a row and those that were never issued.
+    pub offered: u64,
+    /// Requests that were intended but never taken up; they have no row.
+    pub not_issued: u64,
+    /// The payload of those of them that were intended within the window.
+    pub not_issued_bytes_in_window: Bytes,
+    /// Packets or messages that full buffers dropped.
+    pub dropped_packets: u64,
+    /// The end of the window of loads: when arrivals ended. No request was intended later.
+    pub window_end: Time,
+    /// The end of the run: when the last request ended, or the stop.
+    pub stopped_at: Time,
+    /// The busiest link's share of the window spent sending, 0 to 1.
+    pub busiest_link: f64,
+    /// Events that the simulator executed.
+    pub events: u64,
+    /// The load that the plan asked for, as a fraction of the busiest link; none in a closed loop or a trace.
+    pub planned_load: Option<f64>,
+    /// What only this design can tell, by name with its unit at the end.
+    pub extra: BTreeMap<String, f64>,
+    /// Whether the run was cut short (Ctrl-C, full disk).
+    pub partial: bool,
+}
+
+/// Takes every row of a run, in any order, and says at the end what they come to.
+///
+/// Every issued request has exactly one row: [`row`](Self::row) for each, then [`finish`](Self::finish) and, if wanted,
+/// [`histograms`](Self::histograms).
+#[derive(Clone, Debug)]
+pub struct Summarizer {
+    identity: RunIdentity,
+    window: Window,
+    rows_by_outcome: [u64; Outcome::ALL.len()],
+    /// By operation, in the order in which they first ended; there are few.
+    tallies: Vec<(Operation, Tally)>,
+}
+
+/// The name under which the requests of every operation are put together.
+pub const ALL_OPERATIONS: &str = "all";
+
+impl Summarizer {
+    /// Before the first row. `window_start` is the end of the warm-up.
+    pub fn new(identity: RunIdentity, window_start: Time) -> Self {
+        let rows_by_outcome = [0; Outcome::ALL.len()];
+        Summarizer { identity, window: Window::new(window_start), rows_by_outcome, tallies: Vec::new() }
+    }
+
+    /// Takes one row.
+    ///
+    /// # Panics
+    /// If the spans of the row do not sum to its end-to-end time, or it ends before it was intended: such a row comes
+    /// from a broken design, and no statistic of it would mean anything.
+    pub fn row(&mut self, row: &Row) {
+        assert!(row.adds_up(), "{}", why_not(row));
+        self.rows_by_outcome[row.outcome as usize] += 1;
+        self.window.add(row);
+        if row.counts() {
+            self.tally(row.operation).add_row(row);
+        }
+    }
+
+    fn tally(&mut self, operation: Operation) -> &mut Tally {
+        let known = self.tallies.iter().position(|(tallied, _)| *tallied == operation);
+        let index = known.unwrap_or_else(|| {
+            self.tallies.push((operation, Tally::new()));
+            self.tallies.len() - 1
+        });
+        &mut self.tallies[index].1
+    }
+
+    /// The summary of the rows so far, as a run with these facts.
+    ///
+    /// # Panics
+    /// If a request was intended after the end of the window, or the rows of a run that was not cut short are not the
+    /// offered requests without those never issued: then somebody has lost a request. If a number in the facts is infinite
+    /// or not a number.
+    pub fn finish(&self, facts: &RunFacts) -> Summary {
+        self.check(facts);
+        let tallies = self.tallies_by_name();
+        let mut summary = Summary {
+            version: self.identity.version.clone(),
+            plan_hash: self.identity.plan_hash.clone(),
+            design: self.identity.design.clone(),
+            seeds: vec![self.identity.seed],
+            labels: self.identity.labels.clone(),
+            counts: self.counts(facts),
+            load: self.load(facts),
+            simulated_ns: facts.stopped_at.as_ns_f64(),
+            events: facts.events,
+            latency_ns: each(&tallies, Tally::count, Tally::latency_ns),
+            slowdown: each(&tallies, Tally::compared, Tally::slowdown),
+            unloaded_ns: each(&tallies, Tally::compared, Tally::unloaded_ns),
+            span_mean_ns: each(&tallies, Tally::count, Tally::span_mean_ns),
+            extra: facts.extra.clone(),
+            warnings: Vec::new(),
+            partial: facts.partial,
+        };
+        summary.warnings = warnings(&summary, self.window.length_ps(facts.window_end));
+        summary
+    }
+
+    /// The latency histograms by operation and under `all`, in picoseconds, for the files `latency.<operation>.hdr`.
+    ///
+    /// # Format
+    /// A file is an HdrHistogram interval log, text in lines as Java's `HistogramLogReader` defines it: comments with `#`,
+    /// then one interval from the end of the warm-up to the last end, `start s,length s,maximum,payload`, without a tag. The payload is the base64 of the histogram in HdrHistogram's V2 compressed encoding. Values are picoseconds with
+    /// three significant digits; the maximum in the line is in nanoseconds, for people. Only measured requests that
+    /// finished are in it. `HistogramLogProcessor -outputValueUnitRatio 1000` prints percentiles in nanoseconds.
+    pub fn histograms(&self) -> BTreeMap<String, Vec<u8>> {
+        let tallies = self.tallies_by_name();
+        let span = self.window.span_of_rows();
+        tallies.iter().map(|(name, tally)| (name.to_string(), histogram_log(name, &tally.latency, span))).collect()
+    }
+
+    fn check(&self, facts: &RunFacts) {
+        let latest = self.window.latest_intended();
+        assert!(
+            latest <= facts.window_end,
+            "a request was intended at {latest}, after the end of arrivals at {}",
+            facts.window_end
+        );
+        let (rows, not_issued) = (self.rows(), facts.not_issued);
+        assert!(
+            facts.partial || facts.offered == rows + not_issued,
+            "{} requests were offered, but {rows} have a row and {not_issued} were never issued",
+            facts.offered
+        );
+        let numbers = facts.extra.iter().map(|(name, value)| (name.as_str(), *value));
+        for (name, value) in numbers.chain([("busiest_link", facts.busiest_link)]) {
+            assert!(value.is_finite(), "{name} is {value}, which JSON cannot hold");
+        }
+    }
+
+    fn rows(&self) -> u64 {
+        self.rows_by_outcome.iter().sum()
+    }
+
+    fn counts(&self, facts: &RunFacts) -> Counts {
+        let ended = |outcome: Outcome| self.rows_by_outcome[outcome as usize];
+        Counts {
+            offered: facts.offered,
+            issued: self.rows(),
+            finished: ended(Outcome::Finished),
+            null: ended(Outcome::Null),
+            lost: ended(Outcome::Lost),
+            dropped_packets: facts.dropped_packets,
+            in_flight_at_end: ended(Outcome::Unfinished),
+            not_issued: facts.not_issued,
+            measured: self.tallies.iter().map(|(_, tally)| tally.count()).sum(),
+        }
+    }
+
+    fn load(&self, facts: &RunFacts) -> Load {
+        let length_ps = self.window.length_ps(facts.window_end);
+        let finished = self.window.finished_by(facts.window_end);
+        let offered_bytes = self.window.offered_bytes() + u128::from(facts.not_issued_bytes_in_window.count());
+        Load {
+            planned: facts.planned_load,
+            offered_gbps: gigabits_per_second(offered_bytes, length_ps),
+            achieved_gbps: gigabits_per_second(finished.bytes, length_ps),
+            requests_per_second: per_picosecond(finished.requests as f64, length_ps) * 1e12,
+            busiest_link: facts.busiest_link,
+        }
+    }
+
+    /// By name, with `all` if there is any.
+    fn tallies_by_name(&self) -> BTreeMap<&'static str, Tally> {
+        let mut by_name: BTreeMap<_, _> =
+            self.tallies.iter().map(|(operation, tally)| (operation.name(), tally.clone())).collect();
+        let mut all = Tally::new();
+        by_name.values().for_each(|tally| all.add(tally));
+        if all.count() > 0 {
+            by_name.insert(ALL_OPERATIONS, all);
+        }
+        by_name
+    }
+}
+
+fn why_not(row: &Row) -> String {
+    let (id, total) = (row.request.0, row.spans.total_ps());
+    let (intended, end) = (row.intended.as_ps(), row.end.as_ps());
+    let spans: Vec<_> = row.spans.iter().map(|(kind, span)| format!("{} {}", kind.name(), span.as_ps())).collect();
+    format!(
+        "request {id}: its spans sum to {total} ps, but it was intended at {intended} ps and ended at {end} ps ({})",
+        spans.join(", ")
+    )
+}
+
+/// A value of every tally that has something to say.
+fn each<T>(
+    tallies: &BTreeMap<&'static str, Tally>,
+    count: fn(&Tally) -> u64,
+    value: fn(&Tally) -> T,
+) -> BTreeMap<String, T> {
+    let known = tallies.iter().filter(|(_, tally)| count(tally) > 0);
+    known.map(|(name, tally)| (name.to_string(), value(tally))).collect()
+}
+
+fn gigabits_per_second(bytes: u128, length_ps: u64) -> f64 {
+    // Bits a picosecond are terabits a second.
+    per_picosecond(bytes as f64 * 8.0, length_ps) * 1e3
+}
+
+/// Zero in an empty window: JSON has no infinity, and a warning says so.
+fn per_picosecond(amount: f64, length_ps: u64) -> f64 {
+    if length_ps == 0 { 0.0 } else { amount / length_ps as f64 }
+}

@@ -1,0 +1,170 @@
+//! Sums and histograms of the requests of one operation. Integers throughout, so that the order of rows changes nothing.
+
+use crate::row::{Row, SpanKind};
+use crate::summary::Statistics;
+use base::Span;
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+
+/// HdrHistogram's significant decimal digits: a value and its bucket's bounds differ by less than 0.1 %.
+const SIGNIFICANT_DIGITS: u8 = 3;
+/// Steps of a ratio in its histogram.
+const RATIO_STEPS: f64 = 1000.0;
+/// Steps of a ratio in its sum: fixed-point numbers add up to the same total in any order, floating-point ones do not.
+const RATIO_SUM_STEPS: f64 = (1u64 << 32) as f64;
+
+/// The statistics of one operation so far, or of all.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally {
+    /// In picoseconds.
+    pub latency: Histogram<u64>,
+    slowdown: Histogram<u64>,
+    latency_sum_ps: u128,
+    latency_range_ps: (u64, u64),
+    slowdown_sum: u128,
+    slowdown_range: (f64, f64),
+    unloaded_sum_ps: u128,
+    span_sums_ps: [u128; SpanKind::ALL.len()],
+}
+
+impl Tally {
+    pub fn new() -> Tally {
+        Tally {
+            latency: empty_histogram(),
+            slowdown: empty_histogram(),
+            latency_sum_ps: 0,
+            latency_range_ps: (u64::MAX, 0),
+            slowdown_sum: 0,
+            slowdown_range: (f64::INFINITY, 0.0),
+            unloaded_sum_ps: 0,
+            span_sums_ps: [0; SpanKind::ALL.len()],
+        }
+    }
+
+    pub fn add_row(&mut self, row: &Row) {
+        let latency = row.latency();
+        record(&mut self.latency, latency.as_ps());
+        self.latency_sum_ps += u128::from(latency.as_ps());
+        self.latency_range_ps = joined(self.latency_range_ps, (latency.as_ps(), latency.as_ps()));
+        for (sum, (_, span)) in self.span_sums_ps.iter_mut().zip(row.spans.iter()) {
+            *sum += u128::from(span.as_ps());
+        }
+        if row.unloaded > Span::ZERO {
+            self.add_slowdown(latency, row.unloaded);
+        }
+    }
+
+    fn add_slowdown(&mut self, latency: Span, unloaded: Span) {
+        let ratio = latency.ratio(unloaded);
+        record(&mut self.slowdown, (ratio * RATIO_STEPS).round() as u64);
+        self.slowdown_sum += (ratio * RATIO_SUM_STEPS).round() as u128;
+        self.slowdown_range = joined(self.slowdown_range, (ratio, ratio));
+        self.unloaded_sum_ps += u128::from(unloaded.as_ps());
+    }
+
+    /// Adds what another tally holds.
+    pub fn add(&mut self, other: &Tally) {
+        merge(&mut self.latency, &other.latency);
+        merge(&mut self.slowdown, &other.slowdown);
+        self.latency_sum_ps += other.latency_sum_ps;
+        self.latency_range_ps = joined(self.latency_range_ps, other.latency_range_ps);
+        self.slowdown_sum += other.slowdown_sum;
+        self.slowdown_range = joined(self.slowdown_range, other.slowdown_range);
+        self.unloaded_sum_ps += other.unloaded_sum_ps;
+        for (sum, more) in self.span_sums_ps.iter_mut().zip(other.span_sums_ps) {
+            *sum += more;
+        }
+    }
+
+    /// Requests in the statistics.
+    pub fn count(&self) -> u64 {
+        self.latency.len()
+    }
+
+    /// Those of them whose unloaded latency is known.
+    pub fn compared(&self) -> u64 {
+        self.slowdown.len()
+    }
+
+    pub fn latency_ns(&self) -> Statistics {
+        let range = self.latency_range_ps;
+        let mean = mean_of(self.latency_sum_ps, self.count());
+        statistics(&self.latency, mean, (range.0 as f64, range.1 as f64), 1.0).scaled(1e3)
+    }
+
+    pub fn slowdown(&self) -> Statistics {
+        let mean = mean_of(self.slowdown_sum, self.compared()) / RATIO_SUM_STEPS;
+        statistics(&self.slowdown, mean, self.slowdown_range, RATIO_STEPS)
+    }
+
+    pub fn unloaded_ns(&self) -> f64 {
+        mean_of(self.unloaded_sum_ps, self.compared()) / 1e3
+    }
+
+    pub fn span_mean_ns(&self) -> BTreeMap<String, f64> {
+        let means = self.span_sums_ps.iter().map(|sum| mean_of(*sum, self.count()) / 1e3);
+        SpanKind::ALL.iter().map(|kind| kind.name().to_owned()).zip(means).collect()
+    }
+}
+
+impl Statistics {
+    /// Every value divided by `steps`.
+    fn scaled(self, steps: f64) -> Statistics {
+        Statistics {
+            mean: self.mean / steps,
+            min: self.min / steps,
+            p50: self.p50 / steps,
+            p90: self.p90 / steps,
+            p99: self.p99 / steps,
+            p999: self.p999 / steps,
+            max: self.max / steps,
+            ..self
+        }
+    }
+}
+
+fn empty_histogram() -> Histogram<u64> {
+    Histogram::new(SIGNIFICANT_DIGITS).expect("three significant digits are allowed")
+}
+
+fn record(histogram: &mut Histogram<u64>, value: u64) {
+    histogram.record(value).expect("a histogram that resizes itself takes every value");
+}
+
+fn merge(into: &mut Histogram<u64>, other: &Histogram<u64>) {
+    into.add(other).expect("a histogram that resizes itself takes every value");
+}
+
+fn joined<T: PartialOrd>(one: (T, T), other: (T, T)) -> (T, T) {
+    let low = if other.0 < one.0 { other.0 } else { one.0 };
+    let high = if other.1 > one.1 { other.1 } else { one.1 };
+    (low, high)
+}
+
+fn mean_of(sum: u128, count: u64) -> f64 {
+    if count == 0 { 0.0 } else { sum as f64 / count as f64 }
+}
+
+fn statistics(histogram: &Histogram<u64>, mean: f64, (min, max): (f64, f64), steps: f64) -> Statistics {
+    let percentile = |per_mille| (value_at(histogram, per_mille) as f64 / steps).clamp(min, max);
+    Statistics {
+        count: histogram.len(),
+        mean,
+        mean_ci95: None,
+        min,
+        p50: percentile(500),
+        p90: percentile(900),
+        p99: percentile(990),
+        p999: percentile(999),
+        p99_ci95: None,
+        max,
+    }
+}
+
+/// The greatest value of the bucket that holds the value of rank ⌈count × `per_mille` / 1000⌉. Half a rank less is
+/// asked for, because HdrHistogram rounds a product of floating-point numbers up to the next rank.
+fn value_at(histogram: &Histogram<u64>, per_mille: u64) -> u64 {
+    let count = histogram.len();
+    let rank = (u128::from(count) * u128::from(per_mille)).div_ceil(1000);
+    histogram.value_at_quantile((rank as f64 - 0.5) / count as f64)
+}

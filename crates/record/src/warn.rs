@@ -1,0 +1,77 @@
+//! What a reader must know before believing a summary, with numbers.
+
+use crate::summarize::ALL_OPERATIONS;
+use crate::summary::{Counts, Load, Summary};
+
+/// Achieved load may fall behind the offered load by this share before it is called saturation: requests in flight at the
+/// end of the window have not finished, which in a short run is some percent.
+const SATURATION: f64 = 0.05;
+/// With fewer requests, no request lies above p99.9.
+const ENOUGH_FOR_P999: u64 = 1000;
+
+/// The warnings that a run's counts and loads give rise to. `window_ps` is the length of the window of loads.
+pub(crate) fn warnings(summary: &Summary, window_ps: u64) -> Vec<String> {
+    let mut warnings = Vec::new();
+    warn_of_missing(&summary.counts, summary.partial, &mut warnings);
+    warn_of_saturation(&summary.load, window_ps, &mut warnings);
+    warn_of_few(summary, &mut warnings);
+    warn_of_unknown_unloaded(summary, &mut warnings);
+    warnings
+}
+
+/// Requests that are in no latency statistic.
+fn warn_of_missing(counts: &Counts, partial: bool, warnings: &mut Vec<String>) {
+    let Counts { offered, issued, not_issued, .. } = *counts;
+    let mut warn = |number: u64, whole: u64, what: &str| {
+        if number > 0 {
+            warnings.push(format!("{number} of {whole} {what}"));
+        }
+    };
+    warn(counts.in_flight_at_end, issued, "issued requests were unfinished at the end; no latency statistic has them");
+    warn(not_issued, offered, "offered requests were never issued; no latency statistic has them");
+    warn(counts.null, issued, "issued requests were answered with nothing (null); no latency statistic has them");
+    warn(counts.lost, issued, "issued requests were lost; no latency statistic has them");
+    if partial {
+        warn(offered.saturating_sub(issued + not_issued), offered, "offered requests have no record");
+        warnings.push(format!("the run was cut short after {issued} issued requests"));
+    }
+}
+
+fn warn_of_saturation(load: &Load, window_ps: u64, warnings: &mut Vec<String>) {
+    let Load { offered_gbps: offered, achieved_gbps: achieved, .. } = *load;
+    if window_ps == 0 {
+        warnings
+            .push("all requests were intended at one time, or before the warm-up ended: loads are given as 0".into());
+    } else if achieved < offered * (1.0 - SATURATION) {
+        let behind = 100.0 * (1.0 - achieved / offered);
+        warnings.push(format!(
+            "saturation: the achieved load of {achieved:.3} Gb/s is {behind:.1} % below the offered {offered:.3} Gb/s; \
+             latency then grows with the length of the run"
+        ));
+    }
+}
+
+fn warn_of_few(summary: &Summary, warnings: &mut Vec<String>) {
+    let few = |name: &str| summary.latency_ns.get(name).map(|all| all.count).filter(|count| *count < ENOUGH_FOR_P999);
+    let warning = |name: &str, count| {
+        format!("only {count} measured requests ({name}): p99.9 is unreliable with fewer than {ENOUGH_FOR_P999}")
+    };
+    if summary.counts.measured == 0 {
+        warnings.push("no request was measured: there are no latency statistics".into());
+    } else if let Some(count) = few(ALL_OPERATIONS) {
+        warnings.push(warning(ALL_OPERATIONS, count));
+    } else {
+        warnings.extend(summary.latency_ns.keys().filter_map(|name| Some(warning(name, few(name)?))));
+    }
+}
+
+fn warn_of_unknown_unloaded(summary: &Summary, warnings: &mut Vec<String>) {
+    let measured = summary.counts.measured;
+    let compared = summary.slowdown.get(ALL_OPERATIONS).map_or(0, |all| all.count);
+    if compared < measured {
+        let unknown = measured - compared;
+        warnings.push(format!(
+            "{unknown} of {measured} measured requests have no unloaded latency: slowdown leaves them out"
+        ));
+    }
+}

@@ -1,0 +1,95 @@
+//! Payload offered and finished between the end of the warm-up and the end of arrivals, which is known only at the end.
+
+use crate::row::{Outcome, Row};
+use base::Time;
+use std::time::Duration;
+
+/// Requests that finished, and their payload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Finished {
+    pub requests: u64,
+    pub bytes: u128,
+}
+
+/// The running sums of the window.
+///
+/// A request that finished no later than another was intended has finished before arrivals end, so it can be summed at
+/// once. The others wait in a list, which is about as long as the list of requests in flight.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    start: Time,
+    offered_bytes: u128,
+    finished: Finished,
+    /// When each ended and its bytes, of requests that ended after `latest_intended` of the last sweep.
+    later: Vec<(Time, u64)>,
+    /// The list is swept when it has grown to this length.
+    sweep_at: usize,
+    latest_intended: Time,
+    latest_end: Time,
+}
+
+/// Shorter lists are not worth a sweep.
+const SMALL: usize = 1024;
+
+impl Window {
+    pub fn new(start: Time) -> Window {
+        Window {
+            start,
+            offered_bytes: 0,
+            finished: Finished::default(),
+            later: Vec::new(),
+            sweep_at: SMALL,
+            latest_intended: Time::ZERO,
+            latest_end: Time::ZERO,
+        }
+    }
+
+    pub fn add(&mut self, row: &Row) {
+        self.latest_intended = self.latest_intended.max(row.intended);
+        self.latest_end = self.latest_end.max(row.end);
+        if row.intended >= self.start {
+            self.offered_bytes += u128::from(row.bytes.count());
+        }
+        if row.outcome == Outcome::Finished && row.end >= self.start {
+            self.later.push((row.end, row.bytes.count()));
+            self.sweep_when_long();
+        }
+    }
+
+    fn sweep_when_long(&mut self) {
+        if self.later.len() < self.sweep_at {
+            return;
+        }
+        self.finished = self.finished_by(self.latest_intended);
+        let settled = self.latest_intended;
+        self.later.retain(|(end, _)| *end > settled);
+        self.sweep_at = SMALL.max(2 * self.later.len());
+    }
+
+    /// What finished from the start of the window to `end`, which lies at or after every intended time.
+    pub fn finished_by(&self, end: Time) -> Finished {
+        self.later.iter().filter(|(at, _)| *at <= end).fold(self.finished, |sum, (_, bytes)| Finished {
+            requests: sum.requests + 1,
+            bytes: sum.bytes + u128::from(*bytes),
+        })
+    }
+
+    /// The payload of the requests intended since the start of the window.
+    pub fn offered_bytes(&self) -> u128 {
+        self.offered_bytes
+    }
+
+    pub fn latest_intended(&self) -> Time {
+        self.latest_intended
+    }
+
+    pub fn length_ps(&self, end: Time) -> u64 {
+        end.saturating_since(self.start).as_ps()
+    }
+
+    /// From the end of the warm-up to the last end: start and length.
+    pub fn span_of_rows(&self) -> (Duration, Duration) {
+        let length = self.latest_end.saturating_since(self.start).as_ps();
+        (Duration::from_nanos(self.start.as_ps() / 1_000), Duration::from_nanos(length / 1_000))
+    }
+}

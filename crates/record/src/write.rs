@@ -1,0 +1,321 @@
+//! Rows to Parquet while a run goes on, so that a killed run or a full disk loses only the last few.
+//!
+//! A Parquet file cannot be read before its footer is written, and the footer comes last. So the records of a run are
+//! a *dataset*: part files, each complete with one row group of at most [`ParquetWriter::ROWS_PER_PART`] rows, made
+//! under a temporary name and shown by [`Parts::commit`] when whole. A run that dies loses the rows of one part.
+//! (One file with many row groups was rejected: without its footer it is unreadable.)
+//!
+//! Identical rows and [`Provenance`] give identical bytes: no timestamps, fixed encodings, no threads.
+
+use crate::checksum::{CHECKSUM_KEY, PLACEHOLDER, seal};
+use crate::column::{COLUMNS, Cell, schema};
+use crate::row::{Row, Sink, SinkError};
+use bytes::Bytes;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::column::writer::ColumnWriterImpl;
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{ColumnPath, TypePtr};
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// Where the parts of a dataset go. The crate sees no path: the door has the directory.
+pub trait Parts {
+    /// A part that is being written.
+    type File: Write + Send;
+    /// Begins part number `part` under a name that no reader takes for a part.
+    fn create(&mut self, part: u32) -> io::Result<Self::File>;
+    /// Flushes the whole part to stable storage and shows it under its [name](part_name), all or nothing.
+    fn commit(&mut self, part: u32, file: Self::File) -> io::Result<()>;
+    /// What to call the part in an error message, for instance its path.
+    fn place(&self, part: u32) -> String;
+}
+
+/// The name of a part in its dataset: `part-00000.parquet` and so on. Numbers count from 0 without gaps.
+pub fn part_name(part: u32) -> String {
+    format!("part-{part:05}.parquet")
+}
+
+/// What made the records: kept in the key-value metadata of every part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// The program's version, under [`VERSION_KEY`].
+    pub version: String,
+    /// SHA-256 of the resolved plan, hex, under [`PLAN_HASH_KEY`].
+    pub plan_hash: String,
+}
+
+/// The metadata key of the program's version.
+pub const VERSION_KEY: &str = "rackweave.version";
+/// The metadata key of the plan's hash.
+pub const PLAN_HASH_KEY: &str = "rackweave.plan_hash";
+/// What has become visible so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Parts that were committed.
+    pub parts: u32,
+    /// Rows in them.
+    pub rows: u64,
+}
+
+/// Writes rows as a dataset of Parquet parts. Call [`finish`](Self::finish) at the end, also of a run that was cut
+/// short: it writes the rows that fill no part. After an error every further row is refused with the same error;
+/// the parts committed before it stay.
+pub struct ParquetWriter<P> {
+    parts: P,
+    schema: TypePtr,
+    properties: WriterPropertiesPtr,
+    rows_per_part: usize,
+    /// Rows that are not yet split into columns; small enough to stay in the cache.
+    block: Vec<Row>,
+    columns: Vec<Values>,
+    /// The last part as it went out: kept for its memory.
+    encoded: Vec<u8>,
+    /// Rows of the current part, in `block` or in `columns`.
+    pending: usize,
+    written: Written,
+    failed: Option<SinkError>,
+}
+
+/// The values of one column in the current part, as Parquet stores them.
+enum Values {
+    Wide(Vec<i64>),
+    Narrow(Vec<i32>),
+    /// Indices into the column's words.
+    Word(Vec<u8>),
+    Flag(Vec<bool>),
+}
+
+/// Rows are split into columns by this many at a time, so that they are still in the nearest caches.
+const BLOCK: usize = 128;
+
+impl<P: Parts> ParquetWriter<P> {
+    /// Rows in a part unless [`with_rows_per_part`](Self::with_rows_per_part) says otherwise. Also the most that a
+    /// killed run loses.
+    pub const ROWS_PER_PART: usize = 65_536;
+
+    /// A writer into `parts`. Nothing is written before the first part is full.
+    pub fn new(parts: P, provenance: &Provenance) -> Self {
+        ParquetWriter {
+            parts,
+            schema: schema(),
+            properties: properties(provenance),
+            rows_per_part: Self::ROWS_PER_PART,
+            block: Vec::with_capacity(BLOCK),
+            columns: COLUMNS.iter().map(|column| Values::of(column.cell)).collect(),
+            encoded: Vec::new(),
+            pending: 0,
+            written: Written::default(),
+            failed: None,
+        }
+    }
+
+    /// Ends each part after `rows` rows, at least one. Fewer rows lose less when a run is killed, and make larger files.
+    pub fn with_rows_per_part(mut self, rows: usize) -> Self {
+        self.rows_per_part = rows.max(1);
+        self
+    }
+
+    /// Writes the rows that are left as the last part and says what is there now. A run without rows leaves one
+    /// part without rows, so that its dataset still has a schema.
+    pub fn finish(&mut self) -> Result<Written, SinkError> {
+        self.refuse_after_failure()?;
+        if self.pending > 0 || self.written.parts == 0 {
+            self.end_part()?;
+        }
+        Ok(self.written)
+    }
+
+    /// What has become visible so far; after an error too.
+    pub fn written(&self) -> Written {
+        self.written
+    }
+
+    /// Where the parts went.
+    pub fn parts(&self) -> &P {
+        &self.parts
+    }
+
+    /// Gives the parts back. Rows that fill no part are lost unless [`finish`](Self::finish) came before.
+    pub fn into_parts(self) -> P {
+        self.parts
+    }
+
+    fn refuse_after_failure(&self) -> Result<(), SinkError> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn end_part(&mut self) -> Result<(), SinkError> {
+        self.split_block();
+        let part = self.written.parts;
+        self.write_part(part).map_err(|reason| self.fail(part, reason))?;
+        self.written.parts += 1;
+        self.written.rows += self.pending as u64;
+        self.pending = 0;
+        self.columns.iter_mut().for_each(Values::clear);
+        Ok(())
+    }
+
+    fn write_part(&mut self, part: u32) -> Result<(), ParquetError> {
+        let mut file = self.parts.create(part)?;
+        let mut bytes = std::mem::take(&mut self.encoded);
+        bytes.clear();
+        self.encode(&mut bytes)?;
+        seal(&mut bytes);
+        file.write_all(&bytes)?;
+        self.encoded = bytes;
+        Ok(self.parts.commit(part, file)?)
+    }
+
+    fn encode(&self, bytes: &mut Vec<u8>) -> Result<(), ParquetError> {
+        let mut writer = SerializedFileWriter::new(bytes, self.schema.clone(), self.properties.clone())?;
+        if self.pending > 0 {
+            let mut group = writer.next_row_group()?;
+            for (definition, values) in COLUMNS.iter().zip(&self.columns) {
+                values.write(definition.cell, &mut group)?;
+            }
+            group.close()?;
+        }
+        writer.close().map(drop)
+    }
+
+    fn fail(&mut self, part: u32, reason: ParquetError) -> SinkError {
+        let error = SinkError { place: self.parts.place(part), reason: system_reason(reason) };
+        self.failed = Some(error.clone());
+        error
+    }
+
+    fn split_block(&mut self) {
+        for (definition, values) in COLUMNS.iter().zip(&mut self.columns) {
+            values.extend(definition.cell, &self.block);
+        }
+        self.block.clear();
+    }
+}
+
+impl<P: Parts> Sink for ParquetWriter<P> {
+    fn row(&mut self, row: &Row) -> Result<(), SinkError> {
+        if self.failed.is_some() {
+            return self.refuse_after_failure();
+        }
+        self.block.push(*row);
+        self.pending += 1;
+        if self.pending == self.rows_per_part {
+            return self.end_part();
+        }
+        if self.block.len() == BLOCK {
+            self.split_block();
+        }
+        Ok(())
+    }
+}
+
+impl Values {
+    fn of(cell: Cell) -> Values {
+        match cell {
+            Cell::Wide { .. } | Cell::Span(_) => Values::Wide(Vec::new()),
+            Cell::Narrow { .. } => Values::Narrow(Vec::new()),
+            Cell::Word { .. } => Values::Word(Vec::new()),
+            Cell::Flag { .. } => Values::Flag(Vec::new()),
+        }
+    }
+
+    /// Appends the column's values of `rows`.
+    fn extend(&mut self, cell: Cell, rows: &[Row]) {
+        match (self, cell) {
+            (Values::Wide(values), Cell::Wide { gather, .. }) => gather(rows, values),
+            (Values::Wide(values), Cell::Span(kind)) => {
+                values.extend(rows.iter().map(|row| row.spans.get(kind).as_ps() as i64));
+            }
+            (Values::Narrow(values), Cell::Narrow { gather, .. }) => gather(rows, values),
+            (Values::Word(values), Cell::Word { gather, .. }) => gather(rows, values),
+            (Values::Flag(values), Cell::Flag { gather, .. }) => gather(rows, values),
+            _ => unreachable!("every column keeps the values of its own cell"),
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Values::Wide(values) => values.clear(),
+            Values::Narrow(values) => values.clear(),
+            Values::Word(values) => values.clear(),
+            Values::Flag(values) => values.clear(),
+        }
+    }
+
+    fn write<W: Write + Send>(
+        &self,
+        cell: Cell,
+        group: &mut SerializedRowGroupWriter<'_, W>,
+    ) -> Result<(), ParquetError> {
+        let mut column = group.next_column()?.expect("the schema has a column for every definition");
+        match self {
+            Values::Wide(values) => column.typed::<Int64Type>().write_batch(values, None, None)?,
+            Values::Narrow(values) => column.typed::<Int32Type>().write_batch(values, None, None)?,
+            Values::Flag(values) => column.typed::<BoolType>().write_batch(values, None, None)?,
+            Values::Word(indices) => write_words(cell, indices, column.typed::<ByteArrayType>())?,
+        };
+        column.close()
+    }
+}
+
+/// Spells words out in blocks: Parquet takes a handle for each, forty times the size of its index.
+fn write_words(
+    cell: Cell,
+    indices: &[u8],
+    column: &mut ColumnWriterImpl<'_, ByteArrayType>,
+) -> Result<usize, ParquetError> {
+    let Cell::Word { words, .. } = cell else { unreachable!("words belong to a column of words") };
+    let words: Vec<ByteArray> = words.iter().map(|word| Bytes::from_static(word.as_bytes()).into()).collect();
+    let mut block = Vec::with_capacity(BLOCK);
+    for indices in indices.chunks(BLOCK) {
+        block.clear();
+        block.extend(indices.iter().map(|index| words[usize::from(*index)].clone()));
+        column.write_batch(&block, None, None)?;
+    }
+    Ok(indices.len())
+}
+
+/// Numbers as differences packed into bits (times rise, spans repeat), words by dictionary, all through zstd level 1.
+fn properties(provenance: &Provenance) -> WriterPropertiesPtr {
+    let level = ZstdLevel::try_new(1).expect("zstd has a level 1");
+    let metadata = [
+        (VERSION_KEY, provenance.version.as_str()),
+        (PLAN_HASH_KEY, provenance.plan_hash.as_str()),
+        (CHECKSUM_KEY, PLACEHOLDER),
+    ];
+    let mut builder = WriterProperties::builder()
+        .set_created_by("rackweave".into())
+        .set_key_value_metadata(Some(
+            metadata.iter().map(|(key, value)| KeyValue::new(key.to_string(), value.to_string())).collect(),
+        ))
+        .set_compression(Compression::ZSTD(level))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_dictionary_enabled(false);
+    for definition in &COLUMNS {
+        let path = ColumnPath::from(definition.name);
+        builder = match definition.cell {
+            Cell::Wide { .. } | Cell::Narrow { .. } | Cell::Span(_) => {
+                builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
+            }
+            // The least and greatest of a few words say nothing, and cost more than the words.
+            Cell::Word { .. } => builder
+                .set_column_dictionary_enabled(path.clone(), true)
+                .set_column_statistics_enabled(path, EnabledStatistics::None),
+            Cell::Flag { .. } => builder,
+        };
+    }
+    Arc::new(builder.build())
+}
+
+/// What the system said, without Parquet's wrapping, when it was the system that spoke.
+fn system_reason(error: ParquetError) -> String {
+    match error {
+        ParquetError::External(inner) => inner.to_string(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,79 @@
+//! Is everything described, and nothing else?
+
+use crate::support::{dataset, read, summary};
+use base::{Operation, Span, Time};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use record::{SpanKind, Summary, columns};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn described(table: &str) -> Vec<String> {
+    columns().into_iter().filter(|column| column.table == table).map(|column| column.name).collect()
+}
+
+#[test]
+fn the_columns_of_the_file_are_the_described_columns_in_their_order() {
+    let bytes = bytes::Bytes::from(dataset(&[], 1).parts.remove(0));
+    let file = SerializedFileReader::new(bytes).unwrap();
+    let schema = file.metadata().file_metadata().schema();
+    let names: Vec<&str> = schema.get_fields().iter().map(|field| field.name()).collect();
+    assert_eq!(names, described("records"));
+}
+
+#[test]
+fn every_kind_of_span_has_its_column_named_for_it() {
+    let names = described("records");
+    let spans: Vec<String> = names.into_iter().filter(|name| name.starts_with("span_")).collect();
+    let expected: Vec<String> = SpanKind::ALL.iter().map(|kind| format!("span_{}_ps", kind.name())).collect();
+    assert_eq!(spans, expected);
+}
+
+/// A summary in which every field is there and every map and list has an entry.
+fn full_summary() -> Summary {
+    let mut row = read(0, Time::ZERO, Span::ns(1), Span::ns(1));
+    row.operation = Operation::Write;
+    let mut one = summary(&[row], Time::ns(2));
+    one.seeds = vec![1];
+    one.load.planned = Some(0.5);
+    one.labels = BTreeMap::from([("load".into(), "0.5".into())]);
+    one.extra = BTreeMap::from([("grants".into(), 1.0)]);
+    let two = Summary { seeds: vec![2], ..one.clone() };
+    Summary::over_seeds(&[one, two]).unwrap()
+}
+
+/// The paths to the leaves, as `columns` writes them.
+fn leaves(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    let Value::Object(fields) = value else {
+        found.insert(path.to_owned());
+        return;
+    };
+    for (key, value) in fields {
+        let key = match path {
+            "" => key.clone(),
+            "latency_ns" | "slowdown" | "unloaded_ns" | "span_mean_ns" => format!("{path}.<operation>"),
+            "labels" => format!("{path}.<axis>"),
+            "extra" => format!("{path}.<name>"),
+            _ => format!("{path}.{key}"),
+        };
+        leaves(value, &key, found);
+    }
+}
+
+#[test]
+fn the_fields_of_a_summary_are_the_described_fields() {
+    let mut found = BTreeSet::new();
+    leaves(&serde_json::to_value(full_summary()).unwrap(), "", &mut found);
+    let described = described("summary");
+    assert_eq!(found, described.iter().cloned().collect());
+    assert_eq!(found.len(), described.len(), "nothing is described twice");
+}
+
+#[test]
+fn every_description_says_something_and_names_its_unit() {
+    for column in columns() {
+        assert!(column.doc.len() > 10 && column.doc.ends_with(['.', ')']), "{column:?}");
+        assert!(!column.unit.is_empty() && column.unit != "inherited", "{column:?}");
+        assert!(!column.name.ends_with("_ps") || column.unit == "ps", "{column:?}");
+        assert!(!column.name.contains("_ns") || ["ns", "requests"].contains(&column.unit), "{column:?}");
+    }
+}

@@ -1,0 +1,8 @@
+//! Tests of the records as their users see them, sorted by what they are about.
+
+mod describing;
+mod histograms;
+mod parquet_dataset;
+mod seeds;
+mod summaries;
+mod support;

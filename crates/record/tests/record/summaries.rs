@@ -1,0 +1,254 @@
+//! Is the summary what its formulae say?
+
+use crate::support::{facts, read, sound_row, summarizer, summary};
+use base::{Bytes, Operation, Span, Time};
+use proptest::prelude::*;
+use record::{Outcome, Row, RunFacts, SpanKind, Statistics, Summary, summary_json};
+
+/// The value of rank ⌈n × `per_mille` / 1000⌉ of the sorted values.
+fn exact_percentile(values: &[f64], per_mille: usize) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[(values.len() * per_mille).div_ceil(1000) - 1]
+}
+
+fn close(got: f64, exact: f64, relative: f64, absolute: f64) -> bool {
+    (got - exact).abs() <= exact.abs() * relative + absolute
+}
+
+/// Compares with a brute force over all values; percentiles may be 0.1 % and `step` off.
+fn check(statistics: &Statistics, values: &[f64], step: f64) {
+    assert_eq!(statistics.count as usize, values.len());
+    assert!(close(statistics.mean, values.iter().sum::<f64>() / values.len() as f64, 1e-9, 1e-9));
+    assert_eq!(statistics.min, values.iter().copied().fold(f64::INFINITY, f64::min));
+    assert_eq!(statistics.max, values.iter().copied().fold(0.0, f64::max));
+    let percentiles = [(500, statistics.p50), (900, statistics.p90), (990, statistics.p99), (999, statistics.p999)];
+    for (per_mille, got) in percentiles {
+        let exact = exact_percentile(values, per_mille);
+        assert!(close(got, exact, 0.001, step), "p{per_mille}: {got} instead of {exact}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn every_statistic_is_that_of_a_brute_force(rows in prop::collection::vec(sound_row(), 1..2000)) {
+        let summary = summary(&rows, Time::us(2));
+        for (name, operation) in [("all", None), ("read", Some(Operation::Read)), ("write", Some(Operation::Write))] {
+            let counted: Vec<&Row> = rows
+                .iter()
+                .filter(|row| row.measured && row.outcome == Outcome::Finished)
+                .filter(|row| operation.is_none_or(|operation| operation == row.operation))
+                .collect();
+            if counted.is_empty() {
+                prop_assert!(!summary.latency_ns.contains_key(name));
+                continue;
+            }
+            let latencies: Vec<f64> = counted.iter().map(|row| row.latency().as_ns_f64()).collect();
+            check(&summary.latency_ns[name], &latencies, 0.001);
+            let ratios: Vec<f64> = counted.iter().map(|row| row.latency().ratio(row.unloaded)).collect();
+            check(&summary.slowdown[name], &ratios, 0.0005);
+            let spans: f64 = summary.span_mean_ns[name].values().sum();
+            prop_assert!(close(spans, summary.latency_ns[name].mean, 1e-9, 0.0), "mean spans add up too");
+        }
+    }
+
+    #[test]
+    fn the_order_of_rows_changes_nothing(
+        (rows, shuffled) in prop::collection::vec(sound_row(), 1..3000)
+            .prop_flat_map(|rows| (Just(rows.clone()), Just(rows).prop_shuffle()))
+    ) {
+        prop_assert_eq!(summary(&rows, Time::us(2)), summary(&shuffled, Time::us(2)));
+    }
+
+    #[test]
+    fn loads_count_what_was_intended_and_what_finished_within_the_window(
+        rows in prop::collection::vec(sound_row(), 1..3000),
+    ) {
+        let (start, end) = (Time::ns(500), Time::us(2));
+        let load = summarizer(&rows, start).finish(&facts(&rows, end)).load;
+        let bits = |chosen: &dyn Fn(&Row) -> bool| -> f64 {
+            rows.iter().filter(|row| chosen(row)).map(|row| row.bytes.bits() as f64).sum()
+        };
+        let within = |at: Time| start <= at && at <= end;
+        let finished = |row: &Row| row.outcome == Outcome::Finished && within(row.end);
+        // Bits in 1,500 ns are Gb/s.
+        prop_assert!(close(load.offered_gbps, bits(&|row| within(row.intended)) / 1500.0, 1e-9, 0.0));
+        prop_assert!(close(load.achieved_gbps, bits(&finished) / 1500.0, 1e-9, 0.0));
+        let requests = rows.iter().filter(|row| finished(row)).count() as f64;
+        prop_assert!(close(load.requests_per_second, requests / 1.5e-6, 1e-9, 0.0));
+    }
+}
+
+#[test]
+fn one_request_alone_is_every_statistic_exactly() {
+    let summary = summary(&[read(0, Time::ZERO, Span::ps(299_123), Span::ps(299_123))], Time::us(1));
+    let latency = Statistics {
+        count: 1,
+        mean: 299.123,
+        min: 299.123,
+        p50: 299.123,
+        p90: 299.123,
+        p99: 299.123,
+        p999: 299.123,
+        max: 299.123,
+        ..Statistics::default()
+    };
+    assert_eq!(summary.latency_ns["read"], latency);
+    assert_eq!(summary.slowdown["all"].p999, 1.0);
+    assert_eq!(summary.unloaded_ns["read"], 299.123);
+    assert_eq!(summary.span_mean_ns["all"]["switch_queue"], 299.123);
+}
+
+#[test]
+fn the_longest_and_the_shortest_latency_are_taken_like_any_other() {
+    let rows = [read(0, Time::ZERO, Span::MAX, Span::ps(1)), read(1, Time::ZERO, Span::ZERO, Span::MAX)];
+    let summary = summary(&rows, Time::ps(1));
+    assert_eq!(summary.latency_ns["all"].max, u64::MAX as f64 / 1e3);
+    assert_eq!(summary.latency_ns["all"].min, 0.0);
+    assert_eq!(summary.slowdown["all"].max, u64::MAX as f64);
+}
+
+#[test]
+fn every_request_is_counted_and_only_measured_finished_ones_make_statistics() {
+    let mut rows: Vec<Row> = (0..6).map(|i| read(i, Time::ns(i), Span::ns(100), Span::ns(100))).collect();
+    rows[0].measured = false;
+    (rows[1].outcome, rows[2].outcome, rows[3].outcome) = (Outcome::Null, Outcome::Lost, Outcome::Unfinished);
+    let facts = RunFacts { offered: 8, not_issued: 2, dropped_packets: 5, events: 77, ..facts(&rows, Time::ns(10)) };
+    let summary = summarizer(&rows, Time::ZERO).finish(&facts);
+    let counts = summary.counts;
+    assert_eq!((counts.offered, counts.issued, counts.not_issued), (8, 6, 2));
+    assert_eq!((counts.finished, counts.null, counts.lost, counts.in_flight_at_end), (3, 1, 1, 1));
+    assert_eq!((counts.measured, counts.dropped_packets, summary.events), (2, 5, 77));
+    assert_eq!(summary.latency_ns["all"].count, 2);
+}
+
+#[test]
+#[should_panic(expected = "request 41: its spans sum to 100 ps, but it was intended at 7 ps and ended at 106 ps")]
+fn a_row_whose_spans_do_not_add_up_stops_the_run() {
+    let mut row = read(41, Time::ps(7), Span::ps(100), Span::ps(100));
+    row.end = Time::ps(106);
+    summary(&[row], Time::ns(1));
+}
+
+#[test]
+#[should_panic(expected = "3 requests were offered, but 1 have a row and 1 were never issued")]
+fn a_request_that_vanished_stops_the_run() {
+    let rows = [read(0, Time::ZERO, Span::ps(1), Span::ps(1))];
+    summarizer(&rows, Time::ZERO).finish(&RunFacts { offered: 3, not_issued: 1, ..facts(&rows, Time::ns(1)) });
+}
+
+#[test]
+#[should_panic(expected = "grants is NaN, which JSON cannot hold")]
+fn a_number_that_json_cannot_hold_stops_the_run_by_name() {
+    let extra = [("grants".to_owned(), f64::NAN)].into();
+    summarizer(&[], Time::ZERO).finish(&RunFacts { extra, ..RunFacts::default() });
+}
+
+/// `count` reads, one each nanosecond, 100 ns long.
+fn steady(count: u64) -> Vec<Row> {
+    (0..count).map(|i| read(i, Time::ns(i), Span::ns(100), Span::ns(100))).collect()
+}
+
+fn steady_warnings(rows: &[Row]) -> Vec<String> {
+    summary(rows, Time::ns(rows.len() as u64)).warnings
+}
+
+#[test]
+fn a_quiet_run_has_no_warning() {
+    assert_eq!(steady_warnings(&steady(4_000)), [""; 0]);
+}
+
+#[test]
+fn a_thousand_requests_are_enough_for_p999_and_one_less_is_not() {
+    let few = |warnings: Vec<String>| warnings.into_iter().filter(|text| text.contains("p99.9")).collect::<Vec<_>>();
+    assert_eq!(few(steady_warnings(&steady(1_000))), [""; 0]);
+    let warning = "only 999 measured requests (all): p99.9 is unreliable with fewer than 1000";
+    assert_eq!(few(steady_warnings(&steady(999))), [warning]);
+
+    let mut rows = steady(4_000);
+    rows[..100].iter_mut().for_each(|row| row.operation = Operation::Write);
+    assert_eq!(
+        few(steady_warnings(&rows)),
+        ["only 100 measured requests (write): p99.9 is unreliable with fewer than 1000"]
+    );
+}
+
+#[test]
+fn saturation_is_told_from_five_percent_on() {
+    // Of 1,000 requests, `late` finish after the end of arrivals.
+    let warnings = |late: usize| {
+        let mut rows: Vec<Row> = (0..1_000).map(|i| read(i, Time::ZERO, Span::ns(1), Span::ns(1))).collect();
+        rows[..late]
+            .iter_mut()
+            .enumerate()
+            .for_each(|(i, row)| *row = read(i as u64, Time::ZERO, Span::us(9), Span::ns(1)));
+        summary(&rows, Time::us(1)).warnings
+    };
+    assert_eq!(warnings(50), [""; 0]);
+    assert_eq!(
+        warnings(51),
+        ["saturation: the achieved load of 485.888 Gb/s is 5.1 % below the offered 512.000 Gb/s; \
+          latency then grows with the length of the run"]
+    );
+}
+
+#[test]
+fn requests_that_are_in_no_statistic_are_told_with_their_number() {
+    let mut rows = steady(4_000);
+    (rows[10].outcome, rows[11].outcome) = (Outcome::Unfinished, Outcome::Unfinished);
+    (rows[12].outcome, rows[13].outcome) = (Outcome::Null, Outcome::Lost);
+    rows[14].unloaded = Span::ZERO;
+    let facts = RunFacts { offered: 4_003, not_issued: 3, ..facts(&rows, Time::us(4)) };
+    assert_eq!(
+        summarizer(&rows, Time::ZERO).finish(&facts).warnings,
+        [
+            "2 of 4000 issued requests were unfinished at the end; no latency statistic has them",
+            "3 of 4003 offered requests were never issued; no latency statistic has them",
+            "1 of 4000 issued requests were answered with nothing (null); no latency statistic has them",
+            "1 of 4000 issued requests were lost; no latency statistic has them",
+            "1 of 3996 measured requests have no unloaded latency: slowdown leaves them out",
+        ]
+    );
+}
+
+#[test]
+fn requests_never_issued_are_part_of_the_offered_load() {
+    let rows = steady(4_000);
+    let not_issued_bytes_in_window = Bytes::new(64 * 1_000);
+    let facts = RunFacts { offered: 5_000, not_issued: 1_000, not_issued_bytes_in_window, ..facts(&rows, Time::us(4)) };
+    let load = summarizer(&rows, Time::ZERO).finish(&facts).load;
+    assert_eq!(load.offered_gbps, 5_000.0 * 512.0 / 4_000.0);
+}
+
+#[test]
+fn a_run_without_a_measured_request_says_so_and_divides_by_nothing() {
+    let summary = summary(&[], Time::ZERO);
+    assert!(summary.warnings.contains(&"no request was measured: there are no latency statistics".to_owned()));
+    assert!(summary.latency_ns.is_empty() && summary.slowdown.is_empty() && summary.span_mean_ns.is_empty());
+    assert_eq!(summary.load.achieved_gbps, 0.0);
+}
+
+#[test]
+fn a_run_that_was_cut_short_says_what_it_lacks() {
+    let rows = steady(4_000);
+    let facts = RunFacts { offered: 4_010, partial: true, ..facts(&rows, Time::us(4)) };
+    let summary = summarizer(&rows, Time::ZERO).finish(&facts);
+    assert!(summary.partial);
+    assert_eq!(
+        summary.warnings,
+        ["10 of 4010 offered requests have no record", "the run was cut short after 4000 issued requests"]
+    );
+}
+
+#[test]
+fn json_comes_back_as_the_same_summary_and_the_same_text() {
+    let mut rows = steady(2_000);
+    rows[7].spans.add(SpanKind::Memory, Span::ZERO);
+    let summary = summary(&rows, Time::us(2));
+    let text = summary_json(&summary);
+    let back: Summary = serde_json::from_str(&text).unwrap();
+    assert_eq!(back, summary);
+    assert_eq!(summary_json(&back), text);
+    assert!(text.starts_with("{\n  \"version\": \"\",\n") && text.ends_with("}\n"));
+}

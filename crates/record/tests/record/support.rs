@@ -1,0 +1,163 @@
+//! Rows and datasets to test with.
+
+use base::{Bytes, NodeId, Operation, RequestId, Span, Time};
+use proptest::prelude::*;
+use record::{Outcome, ParquetWriter, Parts, Provenance, Row, Sink, SpanKind, Spans, part_name, read_parts};
+use record::{RunFacts, RunIdentity, Summarizer, Summary};
+use std::io;
+
+/// A finished, measured 64 B read that was intended at `intended` and waited in the switch all the time.
+pub fn read(request: u64, intended: Time, latency: Span, unloaded: Span) -> Row {
+    let mut spans = Spans::default();
+    spans.add(SpanKind::SwitchQueue, latency);
+    Row {
+        request: RequestId(request),
+        operation: Operation::Read,
+        source: NodeId(0),
+        target: NodeId(1),
+        bytes: Bytes::new(64),
+        outcome: Outcome::Finished,
+        intended,
+        start: intended,
+        end: intended + latency,
+        unloaded,
+        measured: true,
+        spans,
+    }
+}
+
+pub fn any_operation() -> impl Strategy<Value = Operation> {
+    prop::sample::select(vec![Operation::Read, Operation::Write, Operation::ReadModifyWrite])
+}
+
+/// Rows with any values in any field, that need not make sense, but end no earlier than intended.
+pub fn any_row() -> impl Strategy<Value = Row> {
+    let ids = (any::<u64>(), any_operation(), any::<u32>(), any::<u32>(), any::<u64>());
+    let outcome = prop::sample::select(Outcome::ALL.to_vec());
+    let times = (outcome, any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>(), any::<bool>());
+    let spans = prop::array::uniform12(prop_oneof![Just(0), any::<u64>()]);
+    (ids, times, spans).prop_map(|(ids, times, spans)| Row {
+        request: RequestId(ids.0),
+        operation: ids.1,
+        source: NodeId(ids.2),
+        target: NodeId(ids.3),
+        bytes: Bytes::new(ids.4),
+        outcome: times.0,
+        intended: Time::ps(times.1.min(times.2)),
+        end: Time::ps(times.1.max(times.2)),
+        start: Time::ps(times.3),
+        unloaded: Span::ps(times.4),
+        measured: times.5,
+        spans: split(spans),
+    })
+}
+
+fn split(picoseconds: [u64; 12]) -> Spans {
+    let mut spans = Spans::default();
+    for (kind, part) in SpanKind::ALL.into_iter().zip(picoseconds) {
+        spans.add(kind, Span::ps(part));
+    }
+    spans
+}
+
+/// Rows as a sound design makes them: up to a millisecond late, spans that add up, slower than alone in the network.
+pub fn sound_row() -> impl Strategy<Value = Row> {
+    let outcome = prop_oneof![9 => Just(Outcome::Finished), 1 => prop::sample::select(Outcome::ALL.to_vec())];
+    let latency = prop_oneof![1_000u64..3_000_000, 1_000u64..1_000_000_000];
+    (any_operation(), outcome, 0u64..2_000_000, latency, 1u64..100_000, any::<bool>(), 0usize..12).prop_map(
+        |(operation, outcome, intended, latency, bytes, measured, kind)| {
+            let unloaded = Span::ps(1_000 + latency % 977);
+            let mut row = read(intended, Time::ps(intended), Span::ps(latency), unloaded);
+            (row.operation, row.outcome, row.measured, row.bytes) = (operation, outcome, measured, Bytes::new(bytes));
+            row.spans = Spans::default();
+            row.spans.add(SpanKind::Wait, Span::ps(latency / 3));
+            row.spans.add(SpanKind::ALL[kind], Span::ps(latency - latency / 3));
+            row
+        },
+    )
+}
+
+/// Facts of a run of exactly `rows`, whose arrivals ended at `window_end`.
+pub fn facts(rows: &[Row], window_end: Time) -> RunFacts {
+    let stopped_at = rows.iter().map(|row| row.end).max().unwrap_or_default();
+    RunFacts { offered: rows.len() as u64, window_end, stopped_at, ..RunFacts::default() }
+}
+
+pub fn summarizer(rows: &[Row], window_start: Time) -> Summarizer {
+    let mut summarizer = Summarizer::new(RunIdentity::default(), window_start);
+    rows.iter().for_each(|row| summarizer.row(row));
+    summarizer
+}
+
+/// The summary of a run of exactly `rows` without a warm-up.
+pub fn summary(rows: &[Row], window_end: Time) -> Summary {
+    summarizer(rows, Time::ZERO).finish(&facts(rows, window_end))
+}
+
+/// A dataset in memory, on a disk that holds `room` bytes.
+#[derive(Debug)]
+pub struct Memory {
+    pub parts: Vec<Vec<u8>>,
+    room: usize,
+}
+
+impl Memory {
+    pub fn new() -> Memory {
+        Memory::with_room(usize::MAX)
+    }
+    pub fn with_room(room: usize) -> Memory {
+        Memory { parts: Vec::new(), room }
+    }
+    /// What a reader finds.
+    pub fn rows(&self) -> Vec<Row> {
+        let parts = self.parts.iter().cloned().map(bytes::Bytes::from);
+        read_parts(parts.enumerate().map(|(part, bytes)| (part_name(part as u32), bytes))).unwrap()
+    }
+}
+
+/// A part that is being written, and the room that is left for it.
+pub struct Page {
+    bytes: Vec<u8>,
+    room: usize,
+}
+
+impl io::Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.room {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on device"));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Parts for Memory {
+    type File = Page;
+    fn create(&mut self, part: u32) -> io::Result<Page> {
+        assert_eq!(part as usize, self.parts.len(), "parts are numbered without gaps");
+        Ok(Page { bytes: Vec::new(), room: self.room })
+    }
+    fn commit(&mut self, _: u32, file: Page) -> io::Result<()> {
+        self.room -= file.bytes.len();
+        self.parts.push(file.bytes);
+        Ok(())
+    }
+    fn place(&self, part: u32) -> String {
+        format!("memory/{}", part_name(part))
+    }
+}
+
+pub fn provenance() -> Provenance {
+    Provenance { version: "1.2.3".into(), plan_hash: "0123abcd".into() }
+}
+
+/// A finished dataset of `rows`.
+pub fn dataset(rows: &[Row], rows_per_part: usize) -> Memory {
+    let mut writer = ParquetWriter::new(Memory::new(), &provenance()).with_rows_per_part(rows_per_part);
+    rows.iter().for_each(|row| writer.row(row).unwrap());
+    writer.finish().unwrap();
+    writer.into_parts()
+}

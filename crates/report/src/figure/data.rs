@@ -1,0 +1,246 @@
+//! The numbers of a figure, from the points of a run and from what others printed.
+
+use std::collections::BTreeSet;
+
+use record::Summary;
+use serde::Serialize;
+
+use super::{Definition, Figure, Line};
+use crate::measure::{Flat, describe, flatten, label, neighbours, same};
+use crate::published::{PublishedRow, Source};
+
+/// Whose a number is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Origin {
+    /// Measured in this run.
+    Ours,
+    /// Printed in the paper.
+    Paper,
+    /// Printed by the authors' artifact.
+    Artifact,
+}
+
+impl Origin {
+    /// The name in legends, columns and files.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Origin::Ours => "ours",
+            Origin::Paper => "paper",
+            Origin::Artifact => "artifact",
+        }
+    }
+}
+
+/// One number with its place in the figure; the texts are values of labels.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Datum {
+    pub facet: String,
+    pub series: String,
+    pub x: String,
+    pub origin: Origin,
+    pub value: f64,
+    /// Half-width of the 95 % confidence interval over seeds.
+    pub half_width: Option<f64>,
+}
+
+/// All numbers of a figure and the order of its labels' values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct FigureData {
+    pub data: Vec<Datum>,
+    pub facets: Vec<String>,
+    pub series: Vec<String>,
+    pub xs: Vec<String>,
+    /// What could not be shown, for the reader.
+    pub gaps: Vec<String>,
+}
+
+impl FigureData {
+    /// Whether x is a number everywhere.
+    pub(crate) fn x_is_numeric(&self) -> bool {
+        !self.xs.is_empty() && self.xs.iter().all(|x| x.parse::<f64>().is_ok_and(f64::is_finite))
+    }
+    /// Which origins occur, in their order.
+    pub(crate) fn origins(&self) -> BTreeSet<Origin> {
+        self.data.iter().map(|datum| datum.origin).collect()
+    }
+    /// The datum at a place.
+    pub(crate) fn at(&self, facet: &str, series: &str, x: &str, origin: Origin) -> Option<&Datum> {
+        self.data
+            .iter()
+            .find(|datum| datum.origin == origin && datum.series == series && datum.x == x && datum.facet == facet)
+    }
+
+    fn add(&mut self, datum: Datum) {
+        if self.at(&datum.facet, &datum.series, &datum.x, datum.origin).is_some() {
+            let place = [datum.facet.as_str(), &datum.series, &datum.x].join(" ");
+            self.gap(format!(
+                "More than one number of {} belongs at {}; the first is shown.",
+                datum.origin.name(),
+                place.trim()
+            ));
+            return;
+        }
+        for (list, value) in
+            [(&mut self.facets, &datum.facet), (&mut self.series, &datum.series), (&mut self.xs, &datum.x)]
+        {
+            if !list.contains(value) {
+                list.push(value.clone());
+            }
+        }
+        self.data.push(datum);
+    }
+
+    fn gap(&mut self, text: String) {
+        if !self.gaps.contains(&text) {
+            self.gaps.push(text);
+        }
+    }
+}
+
+/// Collects the numbers of `figure` from `points`.
+pub(crate) fn gather(figure: &Figure, points: &[Summary]) -> FigureData {
+    let definition = &figure.definition;
+    let mut data = FigureData::default();
+    for point in points.iter().filter(|point| definition.filter.holds(|name| label(point, name))) {
+        let flat = flatten(point);
+        for line in &definition.y.lines {
+            match ours(definition, line, point, &flat) {
+                Ok(datum) => data.add(datum),
+                Err(gap) => data.gap(gap),
+            }
+        }
+    }
+    let shown = data.facets.clone();
+    for row in figure.published.iter().filter(|row| belongs(definition, row, &shown)) {
+        data.add(printed(definition, row, &data));
+    }
+    if data.x_is_numeric() {
+        data.xs.sort_by(|left, right| number(left).total_cmp(&number(right)));
+    }
+    data
+}
+
+fn number(text: &str) -> f64 {
+    text.parse().unwrap_or(f64::NAN)
+}
+
+fn ours(definition: &Definition, line: &Line, point: &Summary, flat: &Flat) -> Result<Datum, String> {
+    let value_of =
+        |name: &str| line.set.get(name).map(String::as_str).or_else(|| label(point, name)).map(str::to_owned);
+    let need = |name: &str| {
+        value_of(name)
+            .ok_or_else(|| format!("Points without a label {name} are not shown, such as {}.", describe(point)))
+    };
+    let number = |path: &String| {
+        let missing = || format!("No {path} at {} ({}).", describe(point), neighbours(flat, path));
+        flat.get(path).copied().ok_or_else(missing)
+    };
+    let value: f64 = line.paths.iter().map(number).sum::<Result<f64, String>>()?;
+    Ok(Datum {
+        facet: definition.facet.as_deref().map(need).transpose()?.unwrap_or_default(),
+        series: need(&definition.series)?,
+        x: need(&definition.x.label)?,
+        origin: Origin::Ours,
+        value: value * definition.y.factor,
+        half_width: half_width(&line.paths, flat).map(|width| width * definition.y.factor.abs()),
+    })
+}
+
+/// The confidence interval of a mean or of p99 stands beside it in the summary.
+fn half_width(paths: &[String], flat: &Flat) -> Option<f64> {
+    let [path] = paths else { return None };
+    flat.get(&format!("{path}_ci95")).copied()
+}
+
+/// A row of another panel than ours is left out; when there is nothing of ours, all are shown.
+fn belongs(definition: &Definition, row: &PublishedRow, facets: &[String]) -> bool {
+    let fields = |name: &str| match name {
+        "series" => Some(row.series.as_str()),
+        "x" => Some(row.x.as_str()),
+        "facet" => Some(row.facet.as_str()),
+        _ => None,
+    };
+    let overlaid = definition.published.as_ref().is_some_and(|overlay| overlay.selection.holds(fields));
+    overlaid && (definition.facet.is_none() || facets.is_empty() || facets.contains(&row.facet))
+}
+
+/// Takes over our spelling of a number on the x axis, so that `0.20` and `0.2` are one place.
+fn printed(definition: &Definition, row: &PublishedRow, data: &FigureData) -> Datum {
+    let x = data.xs.iter().find(|x| same(x, &row.x)).unwrap_or(&row.x);
+    Datum {
+        facet: if definition.facet.is_some() { row.facet.clone() } else { String::new() },
+        series: row.series.clone(),
+        x: x.clone(),
+        origin: match row.source {
+            Source::Paper => Origin::Paper,
+            Source::Artifact => Origin::Artifact,
+        },
+        value: row.value,
+        half_width: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+    use crate::published;
+    use record::Statistics;
+
+    const FIGURE: &str = "title = 't'\ncaption = 'c'\nkind = 'line'\nfacet = 'mix'\npublished = 'p.csv'\n[x]\nlabel = 'load'\ntitle = 'Load'\n[y]\nmetric = 'latency_ns.all.mean'\ntitle = 'Latency in us'\nfactor = 0.001\n";
+
+    fn point(load: &str, mix: &str, mean: f64) -> Summary {
+        let mut point = Summary { design: "edm".into(), ..Summary::default() };
+        point.labels.insert("load".into(), load.into());
+        point.labels.insert("mix".into(), mix.into());
+        point.latency_ns.insert("all".into(), Statistics { mean, mean_ci95: Some(10.0), ..Statistics::default() });
+        point
+    }
+
+    fn gathered(text: &str, points: &[Summary], rows: &str) -> FigureData {
+        let published = published::parse("p.csv", &format!("series,x,value,source,facet\n{rows}")).unwrap();
+        gather(&Figure { definition: parse("f", text).unwrap(), published }, points)
+    }
+
+    #[test]
+    fn ours_is_converted_with_its_interval_and_x_is_in_order() {
+        let data = gathered(FIGURE, &[point("0.8", "reads", 300.0), point("0.10", "reads", 200.0)], "");
+        assert_eq!(data.xs, ["0.10", "0.8"]);
+        let datum = data.at("reads", "edm", "0.8", Origin::Ours).unwrap();
+        assert_eq!((datum.value, datum.half_width), (0.3, Some(0.01)));
+    }
+
+    #[test]
+    fn published_numbers_join_the_panels_and_places_of_ours() {
+        let rows = "edm,0.1,1.5,paper,reads\nedm,0.1,1.6,paper,writes\n";
+        let data = gathered(FIGURE, &[point("0.10", "reads", 200.0)], rows);
+        assert_eq!(data.at("reads", "edm", "0.10", Origin::Paper).unwrap().value, 1.5);
+        assert_eq!((data.facets.len(), data.xs.len()), (1, 1));
+    }
+
+    #[test]
+    fn nothing_is_left_out_silently() {
+        let mut odd = point("0.1", "reads", 1.0);
+        odd.labels.remove("load");
+        let unmeasured = Summary { latency_ns: Default::default(), ..point("0.3", "reads", 1.0) };
+        let data = gathered(FIGURE, &[point("0.2", "reads", 1.0), point("0.2", "reads", 2.0), odd, unmeasured], "");
+        assert_eq!(data.data.len(), 1);
+        let gaps = data.gaps.join("\n");
+        for words in [
+            "More than one number of ours belongs at reads edm 0.2",
+            "without a label load",
+            "No latency_ns.all.mean at edm, load 0.3",
+        ] {
+            assert!(gaps.contains(words), "{gaps}");
+        }
+    }
+
+    #[test]
+    fn one_point_can_give_several_numbers_with_labels_of_their_own() {
+        let text = "title = 't'\ncaption = 'c'\nkind = 'stacked-bars'\nseries = 'part'\n[x]\nlabel = 'mix'\ntitle = 'Mix'\n[y]\ntitle = 'ns'\nmetrics = [{ metric = 'latency_ns.all.mean', set = { part = 'mean' } }, { sum = ['latency_ns.all.mean', 'latency_ns.all.max'], set = { part = 'both' } }]\n";
+        let data = gathered(text, &[point("0.2", "reads", 7.0)], "");
+        assert_eq!(data.series, ["mean", "both"]);
+        assert_eq!(data.at("", "both", "reads", Origin::Ours).unwrap().half_width, None);
+    }
+}

@@ -1,0 +1,136 @@
+//! A figure with its key, its numbers and its download.
+
+use maud::{Markup, html};
+
+use super::text::{csv_address, json_in_script};
+use super::{Section, anchor};
+use crate::figure::{Datum, Figure, FigureData, Kind, Looks, Names, Origin, gather, specification};
+use crate::value::show_number;
+
+/// One figure of `section`.
+pub(super) fn figure(figure: &Figure, section: &Section, index: usize, looks: &Looks) -> Markup {
+    let definition = &figure.definition;
+    let data = gather(figure, &section.points);
+    let names = Names { definition, looks };
+    let id = format!("{}-figure-{}", anchor(&section.experiment), index + 1);
+    let drawing = specification(definition, &data, looks).filter(|_| !data.data.is_empty());
+    html! {
+        figure id=(id) {
+            h3 { (definition.title) }
+            @if data.data.is_empty() { p.notice { "There is nothing to show: no point of this run has the numbers of this figure." } }
+            @if let Some(specification) = &drawing {
+                (key(definition.kind, &data))
+                div.drawing role="img" aria-label=(definition.title) {}
+                script type="application/json" class="specification" { (json_in_script(specification)) }
+            }
+            @if definition.kind == Kind::Table { (numbers(&data, names)) }
+            figcaption { (definition.caption) }
+            (notes(&definition.notes, &data))
+            @if !data.data.is_empty() {
+                div.beneath {
+                    @if definition.kind != Kind::Table { details { summary { "Numbers" } (numbers(&data, names)) } }
+                    a.download download={ (id) ".csv" } href=(csv_address(&csv(&data))) { "Download CSV" }
+                }
+            }
+        }
+    }
+}
+
+fn notes(notes: &[String], data: &FigureData) -> Markup {
+    html! {
+        @for note in notes { p.small { (note) } }
+        @if !data.gaps.is_empty() {
+            details.gaps { summary { "Not in this figure (" (data.gaps.len()) ")" } ul { @for gap in &data.gaps { li { (gap) } } } }
+        }
+    }
+}
+
+/// How ours is told from what others printed; only where both are drawn.
+fn key(kind: Kind, data: &FigureData) -> Markup {
+    let origins = data.origins();
+    let intervals = data.data.iter().any(|datum| datum.half_width.is_some());
+    let sample = |origin: Origin| match (kind, origin) {
+        (Kind::Line, Origin::Ours) => {
+            html! { svg width="34" height="12" aria-hidden="true" { path class="ours" d="M1 6H33" {} circle cx="17" cy="6" r="4" {} } " ours" }
+        }
+        (Kind::Line, Origin::Artifact) => {
+            html! { svg width="34" height="12" aria-hidden="true" { path class="artifact" d="M1 6H33" {} circle class="hollow" cx="17" cy="6" r="4" {} } " the authors' artifact" }
+        }
+        (Kind::Bars, Origin::Ours) => {
+            html! { svg width="16" height="12" aria-hidden="true" { rect width="14" height="12" {} } " ours" }
+        }
+        (_, Origin::Artifact) => {
+            html! { svg width="16" height="12" aria-hidden="true" { path class="hollow" d="M8 1L13 6L8 11L3 6Z" {} } " the authors' artifact" }
+        }
+        (_, Origin::Paper) => {
+            html! { svg width="20" height="12" aria-hidden="true" { path class="paper" d="M2 6H18" {} } " the paper" }
+        }
+        (_, Origin::Ours) => html! { " ours" },
+    };
+    html! {
+        @if kind != Kind::StackedBars && (origins.len() > 1 || intervals) {
+            p.key {
+                @for origin in origins { span { (sample(origin)) } }
+                @if intervals { span { (if kind == Kind::Line { "shaded" } else { "whiskers" }) ": 95 % confidence over seeds" } }
+            }
+        }
+    }
+}
+
+/// Rows are series (in panels), columns are places on x, each split by whose number it is.
+fn numbers(data: &FigureData, names: Names<'_>) -> Markup {
+    let origins: Vec<Origin> = [Origin::Paper, Origin::Artifact, Origin::Ours]
+        .into_iter()
+        .filter(|origin| data.origins().contains(origin))
+        .collect();
+    let panels = names.definition.facet.is_some();
+    html! {
+        div.wide {
+            table.numbers {
+                thead {
+                    tr {
+                        @if panels { th rowspan="2" { (names.definition.facet.as_deref().unwrap_or_default()) } }
+                        th rowspan="2" { (names.definition.series) }
+                        @for x in &data.xs { th.group colspan=(origins.len()) { (names.of(x)) } }
+                    }
+                    tr { @for _ in &data.xs { @for origin in &origins { th.number { (origin.name()) } } } }
+                }
+                tbody {
+                    @for facet in &data.facets {
+                        @for series in data.series.iter().filter(|series| occurs(data, facet, series)) {
+                            tr {
+                                @if panels { td { (names.of(facet)) } }
+                                td { (names.of(series)) }
+                                @for x in &data.xs { @for origin in &origins { td.number { (cell(data.at(facet, series, x, *origin))) } } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        p.small { (names.definition.y.title) " by " (names.definition.x.title) "." }
+    }
+}
+
+fn occurs(data: &FigureData, facet: &str, series: &str) -> bool {
+    data.data.iter().any(|datum| datum.facet == facet && datum.series == series)
+}
+
+fn cell(datum: Option<&Datum>) -> String {
+    let show = |datum: &Datum| match datum.half_width {
+        Some(half) => format!("{} ± {}", show_number(datum.value), show_number(half)),
+        None => show_number(datum.value),
+    };
+    datum.map_or(String::new(), show)
+}
+
+/// The numbers as they are in files: labels' own values, full precision.
+fn csv(data: &FigureData) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for datum in &data.data {
+        // Writing to memory cannot fail.
+        let _ = writer.serialize(datum);
+    }
+    let bytes = writer.into_inner().unwrap_or_default();
+    String::from_utf8(bytes).unwrap_or_default()
+}

@@ -1,0 +1,635 @@
+//! EDM in its hardware: hosts around one switch, or two in step.
+//!
+//! The way of a memory message: transmit arbitration, uplink (66-bit blocks), `hop` (PCS, transceiver, fibre,
+//! transceiver, PCS), the switch's insert or forward pipeline, downlink, `hop`, the receiver's pipeline. Blocks are
+//! cut through: a chunk's serialization counts once, on the uplink; on the downlink it only waits for the blocks before it.
+
+mod flight;
+mod track;
+
+use crate::drive::{Context, Ended, Rig, Ticket};
+use base::{Bytes, NodeId, Operation, Program, Rate, Request, Span, Time};
+use edm::budget::Delays;
+use edm::mirror::{Kind, Mirror};
+use edm::{Access, Body, Config, Grant, Host, HostIn, HostOut, Place, Switch, SwitchIn, SwitchOut, Tag, Wire, cost};
+use flight::{Cargo, Flight, Flights};
+use hardware::{Dram, DramConfig, Link};
+use record::Outcome;
+use std::collections::{BTreeMap, VecDeque};
+use track::Track;
+
+/// What happens to the hardware, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// What can happen to the hardware. Nothing comes back within a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The link of a node to the primary switch dies, or its scrambler sees corruption and disables it (paper 3.3).
+    LinkDown(NodeId),
+    /// A switch dies: 0 is the primary, 1 the backup.
+    SwitchDown(usize),
+    /// A node dies.
+    NodeDown(NodeId),
+}
+
+/// The network around the programs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EdmRigConfig {
+    /// The design.
+    pub edm: Config,
+    /// Compute and memory nodes, one port each; at most 512.
+    pub nodes: u32,
+    /// Every link.
+    pub rate: Rate,
+    /// Of one hop.
+    pub propagation: Span,
+    /// PMA, PMD and transceiver, one crossing.
+    pub transceiver: Span,
+    /// Every node's memory.
+    pub memory: DramConfig,
+    /// Whether every node has a second link to a backup switch that runs in step.
+    pub redundant: bool,
+    /// What breaks.
+    pub faults: Vec<Fault>,
+    /// Whether every message is encoded to blocks and back; a difference panics.
+    pub wire_check: bool,
+}
+
+/// The rig's own events.
+#[derive(Clone, Copy, Debug)]
+pub enum EdmEvent {
+    /// A node may have something to send and its uplink free.
+    Transmit(NodeId),
+    /// A flight has passed the switch's receive pipeline.
+    AtSwitch(u32),
+    /// A flight has passed the receiver's pipeline.
+    AtHost(u32),
+    /// A switch wants to match.
+    Match(usize),
+    /// A switch's grants reach the egress ports.
+    Emit(usize),
+    /// A node's timers are due.
+    Timer(NodeId),
+    /// The fault with this index.
+    Fault(usize),
+}
+
+/// One switch with the links to and from it.
+struct Plane {
+    switch: Switch,
+    uplinks: Vec<Link>,
+    downlinks: Vec<Link>,
+    link_up: Vec<bool>,
+    up: bool,
+    /// Grants on their way from the scheduler to the egress ports.
+    emitting: VecDeque<SwitchOut>,
+    match_armed: Time,
+}
+
+/// One node.
+struct Node {
+    host: Host,
+    memory: Dram,
+    /// Present when there are two planes.
+    mirror: Option<Mirror>,
+    up: bool,
+    transmit_armed: Time,
+    timer_armed: Time,
+}
+
+/// EDM's programs inside hardware models. Implements [`Rig`].
+pub struct EdmRig {
+    config: EdmRigConfig,
+    place: Place,
+    delays: Delays,
+    hop: Span,
+    planes: Vec<Plane>,
+    nodes: Vec<Node>,
+    flights: Flights,
+    tracks: Vec<Track>,
+    unexpected: u64,
+    lost_messages: u64,
+    longest_data_wait: Span,
+    longest_request_wait: Span,
+    /// Words that answers carried, by ticket, for those who run programs on this memory.
+    answers: Option<BTreeMap<u32, u64>>,
+    host_out: Vec<HostOut>,
+    switch_out: Vec<SwitchOut>,
+    encoder: flight::Encoder,
+}
+
+type Ctx<'a, 'b> = &'a mut Context<'b, EdmEvent>;
+
+impl EdmRig {
+    /// A network at rest. `config` was checked by `spec`: at most 512 nodes, chunks of at most 65,535 bytes.
+    pub fn new(config: EdmRigConfig) -> EdmRig {
+        let place = Place { nodes: config.nodes, rate: config.rate };
+        let delays = Delays::new(&config.edm);
+        let planes = if config.redundant { 2 } else { 1 };
+        let node = |id| Node {
+            host: Host::new(NodeId(id), config.edm, place),
+            memory: Dram::new(config.memory),
+            mirror: config.redundant.then(|| Mirror::new(config.nodes)),
+            up: true,
+            transmit_armed: Time::MAX,
+            timer_armed: Time::MAX,
+        };
+        EdmRig {
+            place,
+            delays,
+            hop: delays.pcs * 2 + config.transceiver * 2 + config.propagation,
+            planes: (0..planes).map(|_| Plane::new(&config, place)).collect(),
+            nodes: (0..config.nodes).map(node).collect(),
+            flights: Flights::default(),
+            tracks: Vec::new(),
+            unexpected: 0,
+            lost_messages: 0,
+            longest_data_wait: Span::ZERO,
+            longest_request_wait: Span::ZERO,
+            answers: None,
+            host_out: Vec::new(),
+            switch_out: Vec::new(),
+            encoder: flight::Encoder::new(config.wire_check),
+            config,
+        }
+    }
+
+    /// Keeps the words of answers from now on; [`take_answer`](EdmRig::take_answer) gives them out.
+    pub fn keep_answers(&mut self) {
+        self.answers = Some(BTreeMap::new());
+    }
+    /// The word of the answer to the request with this ticket, if it has one and they are kept.
+    pub fn take_answer(&mut self, ticket: Ticket) -> Option<u64> {
+        self.answers.as_mut()?.remove(&ticket.0)
+    }
+    /// A node's host program.
+    pub fn host(&self, node: NodeId) -> &Host {
+        &self.nodes[node.index()].host
+    }
+    /// A node's host program, to fill its memory before a run.
+    pub fn host_mut(&mut self, node: NodeId) -> &mut Host {
+        &mut self.nodes[node.index()].host
+    }
+    /// The longest that granted data ever waited for a downlink.
+    pub fn longest_data_wait(&self) -> Span {
+        self.longest_data_wait
+    }
+    /// The switch of a plane.
+    pub fn switch(&self, plane: usize) -> &Switch {
+        &self.planes[plane].switch
+    }
+    /// Messages that came in when nobody waited for them.
+    pub fn unexpected(&self) -> u64 {
+        self.unexpected
+    }
+
+    /// Hands a request with its exact access to its source; [`Rig::issue`] for those who choose addresses and operations.
+    pub fn submit(&mut self, ticket: Ticket, source: NodeId, target: NodeId, access: Access, context: Ctx) {
+        let index = ticket.0 as usize;
+        if self.tracks.len() <= index {
+            self.tracks.resize(index + 1, Track::default());
+        }
+        self.tracks[index] = Track::new(context.now, access);
+        if !self.nodes[source.index()].up {
+            return self.end(ticket.0, Outcome::Lost, context.now, context);
+        }
+        self.tell_host(source, HostIn::Submit { tag: Tag(ticket.0), target, access }, context);
+    }
+
+    fn tell_host(&mut self, node: NodeId, input: HostIn, context: Ctx) {
+        let mut out = std::mem::take(&mut self.host_out);
+        self.nodes[node.index()].host.on(context.now, input, &mut out);
+        self.after_host(node, &mut out, context);
+        self.host_out = out;
+    }
+
+    fn after_host(&mut self, node: NodeId, out: &mut Vec<HostOut>, context: Ctx) {
+        for said in out.drain(..) {
+            match said {
+                HostOut::Answered { tag, word } => {
+                    if let Some(answers) = &mut self.answers {
+                        answers.insert(tag.0, word);
+                    }
+                    self.end(tag.0, Outcome::Finished, context.now, context);
+                }
+                HostOut::Null { tag } => self.end(tag.0, Outcome::Null, context.now, context),
+                HostOut::Written => {}
+                HostOut::Unexpected => self.unexpected += 1,
+            }
+        }
+        self.transmit(node, context);
+        self.arm_timer(node, context);
+    }
+
+    fn end(&mut self, ticket: u32, outcome: Outcome, end: Time, context: Ctx) {
+        let track = &self.tracks[ticket as usize];
+        let (start, spans) = track.spans(outcome, end, &self.config.edm, &self.place, &self.delays, self.hop_parts());
+        context.end(Ended { ticket: Ticket(ticket), outcome, start, end, spans });
+    }
+
+    /// The parts of one hop: PCS, transceivers, fibre.
+    fn hop_parts(&self) -> track::Hop {
+        track::Hop {
+            pcs: self.delays.pcs * 2,
+            transceiver: self.config.transceiver * 2,
+            propagation: self.config.propagation,
+        }
+    }
+
+    fn arm_timer(&mut self, node: NodeId, context: Ctx) {
+        let place = &mut self.nodes[node.index()];
+        // One event a node, and only while nothing earlier is armed: timers that were forgotten meanwhile find nothing due.
+        if let Some(at) = place.host.next_wakeup().filter(|_| place.timer_armed == Time::MAX) {
+            place.timer_armed = at;
+            context.at(at.max(context.now), EdmEvent::Timer(node));
+        }
+    }
+
+    fn timer(&mut self, node: NodeId, context: Ctx) {
+        let place = &mut self.nodes[node.index()];
+        place.timer_armed = Time::MAX;
+        if !place.up {
+            return;
+        }
+        let mut out = std::mem::take(&mut self.host_out);
+        place.host.on_wakeup(context.now, &mut out);
+        self.after_host(node, &mut out, context);
+        self.host_out = out;
+    }
+
+    /// Sends what waits if the uplink is free, or makes sure that it is tried again when it is.
+    fn transmit(&mut self, node: NodeId, context: Ctx) {
+        let now = context.now;
+        loop {
+            let place = &mut self.nodes[node.index()];
+            let Some(ready) = place.host.transmit_ready() else { return };
+            let free_at = uplink_free_at(&self.planes, node);
+            let at = ready.max(free_at).max(now);
+            if at > now {
+                if at < place.transmit_armed {
+                    place.transmit_armed = at;
+                    context.at(at, EdmEvent::Transmit(node));
+                }
+                return;
+            }
+            let transmission = place.host.poll_transmit(now).expect("a ready host has something to send");
+            self.launch(node, Cargo::Transmission(transmission), context);
+        }
+    }
+
+    /// Puts one transmission onto the uplinks of all planes.
+    fn launch(&mut self, node: NodeId, cargo: Cargo, context: Ctx) {
+        let cargo = self.encoder.check(cargo, node);
+        let Cargo::Transmission(sent) = cargo else { unreachable!("hosts send transmissions") };
+        self.track_launch(&sent, context.now);
+        for plane in 0..self.planes.len() {
+            if !self.planes[plane].carries(node) {
+                continue;
+            }
+            let serialization = self.place.blocks(sent.blocks);
+            let (first, last) = self.planes[plane].uplinks[node.index()].occupy(context.now, serialization);
+            let at = match is_data(&sent.what) {
+                true => first + self.hop + self.delays.forward,
+                false => last + self.hop + self.delays.insert,
+            };
+            let flight = self.flights.add(Flight { cargo, plane, node });
+            context.at(at, EdmEvent::AtSwitch(flight));
+        }
+    }
+
+    fn track_launch(&mut self, sent: &edm::Transmission, now: Time) {
+        let copies = self.planes.iter().filter(|plane| plane.up).count() as u8;
+        if !is_data(&sent.what) {
+            return self.tracks[sent.tag.0 as usize].control_sent(now, sent.queued, self.delays.make_request);
+        }
+        if sent.lead != sent.tag {
+            let lead = self.tracks[sent.lead.0 as usize];
+            self.tracks[sent.tag.0 as usize].follow(&lead);
+        }
+        self.tracks[sent.tag.0 as usize].data_sent(now, sent.queued, copies);
+    }
+
+    fn at_switch(&mut self, index: u32, context: Ctx) {
+        let Flight { cargo, plane, node } = self.flights.get(index);
+        let Cargo::Transmission(sent) = cargo else { unreachable!("only transmissions go up") };
+        if !self.planes[plane].carries(node) {
+            self.flights.remove(index);
+            return self.lose(cargo, context);
+        }
+        let input = match sent.what {
+            Wire::Notification(notification) => SwitchIn::Notification { port: node, notification, tag: sent.tag },
+            Wire::Memory(message) if is_data(&sent.what) => SwitchIn::Data { message },
+            Wire::Memory(message) => SwitchIn::Request { message, tag: sent.tag },
+        };
+        let mut out = std::mem::take(&mut self.switch_out);
+        self.planes[plane].switch.on(context.now, input, &mut out);
+        let mut forwarded = false;
+        for said in out.drain(..) {
+            if let SwitchOut::Forward { to } = said {
+                forwarded = true;
+                self.forward(index, plane, to, &sent, context);
+            }
+        }
+        self.switch_out = out;
+        if !forwarded {
+            self.flights.remove(index);
+            if is_data(&sent.what) {
+                self.lose(cargo, context);
+            }
+        }
+        self.arm_match(plane, context);
+    }
+
+    /// Data along its circuit to the port of its target.
+    fn forward(&mut self, index: u32, plane: usize, to: NodeId, sent: &edm::Transmission, context: Ctx) {
+        let serialization = self.place.blocks(sent.blocks);
+        let (first, last) = self.planes[plane].downlinks[to.index()].occupy(context.now, serialization);
+        let waited = first - context.now;
+        self.longest_data_wait = self.longest_data_wait.max(waited);
+        self.tracks[sent.tag.0 as usize].forwarded(waited);
+        self.flights.redirect(index, to);
+        context.at(last + self.hop + self.delays.take_data, EdmEvent::AtHost(index));
+    }
+
+    fn arm_match(&mut self, plane: usize, context: Ctx) {
+        let side = &mut self.planes[plane];
+        if let Some(at) = side.switch.next_wakeup().map(|at| at.max(context.now)).filter(|at| *at < side.match_armed) {
+            side.match_armed = at;
+            context.at(at, EdmEvent::Match(plane));
+        }
+    }
+
+    fn match_round(&mut self, plane: usize, context: Ctx) {
+        let side = &mut self.planes[plane];
+        // An event that a later, earlier one has overtaken finds nothing due.
+        if side.match_armed > context.now || !side.up {
+            return;
+        }
+        side.match_armed = Time::MAX;
+        let before = side.emitting.len();
+        let mut out = std::mem::take(&mut self.switch_out);
+        side.switch.on_wakeup(context.now, &mut out);
+        side.emitting.extend(out.drain(..));
+        self.switch_out = out;
+        if let Some(SwitchOut::Grant { at, .. } | SwitchOut::Request { at, .. }) = side.emitting.get(before) {
+            context.at(*at + self.delays.emit, EdmEvent::Emit(plane));
+        }
+        self.arm_match(plane, context);
+    }
+
+    /// The grants of one round go to their egress ports.
+    fn emit(&mut self, plane: usize, context: Ctx) {
+        while let Some(said) = self.planes[plane].emitting.front().copied() {
+            let (SwitchOut::Grant { at, .. } | SwitchOut::Request { at, .. }) = said else {
+                unreachable!("a round makes grants and requests only")
+            };
+            if at + self.delays.emit > context.now {
+                return;
+            }
+            self.planes[plane].emitting.pop_front();
+            match said {
+                SwitchOut::Grant { to, grant, tag, .. } => self.send_grant(plane, to, grant, tag, context),
+                SwitchOut::Request { message, tag, .. } => self.send_request(plane, message, tag, context),
+                _ => {}
+            }
+        }
+    }
+
+    fn send_grant(&mut self, plane: usize, to: NodeId, grant: Grant, tag: Tag, context: Ctx) {
+        let cargo = self.encoder.check(Cargo::Grant { grant, tag }, to);
+        // A /G/ is one block and goes between the blocks of whatever the downlink carries (paper 3.2.3): behind queued data
+        // it would make its own data late, which would queue behind other data in its turn.
+        let blocks = edm::pcs::memory::GRANT_BLOCKS;
+        let last = self.planes[plane].downlinks[to.index()].insert(context.now, self.place.blocks(blocks));
+        self.tracks[tag.0 as usize].granted(Span::ZERO, blocks);
+        self.land(plane, to, cargo, last + self.hop + self.delays.take_grant, context);
+    }
+
+    /// The buffered request goes on to its memory node, whose memory is read as soon as it is there.
+    fn send_request(&mut self, plane: usize, message: edm::Message, tag: Tag, context: Ctx) {
+        let cargo = self.encoder.check(Cargo::Request { message, tag }, message.source);
+        let blocks = edm::pcs::memory::message_blocks(&message.body);
+        let last = self.request_down(plane, message.target, blocks, tag, context);
+        let asked = last + self.hop + self.delays.take_request;
+        let bytes = match message.body {
+            Body::ReadRequest { bytes, .. } => Bytes::new(u64::from(bytes)),
+            _ => Bytes::new(8),
+        };
+        let read = if plane == 0 || !self.planes[0].up {
+            self.nodes[message.target.index()].memory.submit(asked, bytes)
+        } else {
+            asked + self.config.memory.latency
+        };
+        self.tracks[tag.0 as usize].memory_read(read - asked);
+        self.land(plane, message.target, cargo, read + self.delays.make_response, context);
+    }
+
+    /// Books a request on a downlink; returns when its last block leaves.
+    fn request_down(&mut self, plane: usize, to: NodeId, blocks: u64, tag: Tag, context: Ctx) -> Time {
+        let serialization = self.place.blocks(blocks);
+        let (first, last) = self.planes[plane].downlinks[to.index()].occupy(context.now, serialization);
+        let waited = first - context.now;
+        self.longest_request_wait = self.longest_request_wait.max(waited);
+        self.tracks[tag.0 as usize].granted(waited, blocks);
+        last
+    }
+
+    fn land(&mut self, plane: usize, node: NodeId, cargo: Cargo, at: Time, context: Ctx) {
+        if let Cargo::Grant { tag, .. } = cargo {
+            self.tracks[tag.0 as usize].chunk_ready(at);
+        }
+        let flight = self.flights.add(Flight { cargo, plane, node });
+        context.at(at, EdmEvent::AtHost(flight));
+    }
+
+    fn at_host(&mut self, index: u32, context: Ctx) {
+        let Flight { cargo, plane, node } = self.flights.remove(index);
+        if !self.planes[plane].carries(node) || !self.nodes[node.index()].up {
+            return self.lose(cargo, context);
+        }
+        if !self.is_first_copy(plane, node, &cargo) {
+            return;
+        }
+        match cargo {
+            Cargo::Grant { grant, .. } => self.tell_host(node, HostIn::Granted(grant), context),
+            Cargo::Request { message, tag } => self.tell_host(node, HostIn::Serve { message, tag }, context),
+            Cargo::Transmission(sent) => self.take(node, &sent, context),
+        }
+    }
+
+    fn take(&mut self, node: NodeId, sent: &edm::Transmission, context: Ctx) {
+        let Wire::Memory(message) = sent.what else { return };
+        self.tell_host(node, HostIn::Take { message, word: sent.word }, context);
+        if let Body::WriteRequest { last: true, .. } = message.body {
+            self.tracks[sent.tag.0 as usize].arrived();
+            self.end(sent.tag.0, Outcome::Finished, context.now, context);
+        }
+    }
+
+    fn is_first_copy(&mut self, plane: usize, node: NodeId, cargo: &Cargo) -> bool {
+        let Some(mirror) = &mut self.nodes[node.index()].mirror else { return true };
+        let (peer, kind) = match cargo {
+            Cargo::Grant { grant, .. } if grant.id.0 & 0x80 != 0 => (grant.target, Kind::WriteGrant),
+            Cargo::Grant { grant, .. } => (grant.target, Kind::ResponseGrant),
+            Cargo::Request { message, .. } => (message.source, Kind::Request),
+            Cargo::Transmission(sent) => match sent.what {
+                Wire::Memory(message) if matches!(message.body, Body::ReadResponse { .. }) => {
+                    (message.source, Kind::Response)
+                }
+                Wire::Memory(message) => (message.source, Kind::Write),
+                Wire::Notification(_) => return true,
+            },
+        };
+        mirror.accept(plane, peer, kind)
+    }
+
+    /// Something died with a message on it. Only the last chunk of a write has nobody left who would notice.
+    fn lose(&mut self, cargo: Cargo, context: Ctx) {
+        self.lost_messages += 1;
+        let Cargo::Transmission(sent) = cargo else { return };
+        let Wire::Memory(edm::Message { body: Body::WriteRequest { last: true, .. }, .. }) = sent.what else { return };
+        if self.tracks[sent.tag.0 as usize].lost_last_copy() {
+            self.end(sent.tag.0, Outcome::Lost, context.now, context);
+        }
+    }
+
+    fn fault(&mut self, kind: FaultKind, context: Ctx) {
+        match kind {
+            // In step means all or nothing: a switch that has lost one link no longer sees what its twin sees, so it goes.
+            FaultKind::LinkDown(_) if self.config.redundant => self.planes[0].up = false,
+            FaultKind::LinkDown(node) => {
+                self.planes[0].link_up[node.index()] = false;
+                self.port_down(node, context);
+            }
+            FaultKind::SwitchDown(plane) => self.planes[plane].up = false,
+            FaultKind::NodeDown(node) => {
+                self.nodes[node.index()].up = false;
+                self.port_down(node, context);
+                self.drop_requests_of(node, context);
+            }
+        }
+    }
+
+    fn port_down(&mut self, port: NodeId, context: Ctx) {
+        for plane in 0..self.planes.len() {
+            let mut out = std::mem::take(&mut self.switch_out);
+            self.planes[plane].switch.on(context.now, SwitchIn::PortDown { port }, &mut out);
+            out.clear();
+            self.switch_out = out;
+            self.arm_match(plane, context);
+        }
+    }
+
+    /// A dead node's own requests have nobody left to answer.
+    fn drop_requests_of(&mut self, node: NodeId, context: Ctx) {
+        for tag in self.nodes[node.index()].host.outstanding() {
+            self.end(tag.0, Outcome::Lost, context.now, context);
+        }
+    }
+}
+
+impl Plane {
+    fn new(config: &EdmRigConfig, place: Place) -> Plane {
+        let nodes = config.nodes as usize;
+        Plane {
+            switch: Switch::new(config.edm, place),
+            uplinks: vec![Link::new(config.rate); nodes],
+            downlinks: vec![Link::new(config.rate); nodes],
+            link_up: vec![true; nodes],
+            up: true,
+            emitting: VecDeque::new(),
+            match_armed: Time::MAX,
+        }
+    }
+    /// Whether anything passes between this switch and `node`.
+    fn carries(&self, node: NodeId) -> bool {
+        self.up && self.link_up[node.index()]
+    }
+}
+
+/// When the uplinks of a node are free: those of all living planes are busy alike.
+fn uplink_free_at(planes: &[Plane], node: NodeId) -> Time {
+    let living = planes.iter().filter(|plane| plane.carries(node));
+    living.map(|plane| plane.uplinks[node.index()].free_at()).max().unwrap_or(Time::ZERO)
+}
+
+fn is_data(what: &Wire) -> bool {
+    match what {
+        Wire::Notification(_) => false,
+        Wire::Memory(message) => matches!(message.body, Body::WriteRequest { .. } | Body::ReadResponse { .. }),
+    }
+}
+
+impl Rig for EdmRig {
+    type Event = EdmEvent;
+
+    fn start(&mut self, context: &mut Context<'_, EdmEvent>) {
+        for (index, fault) in self.config.faults.iter().enumerate() {
+            context.at(fault.at, EdmEvent::Fault(index));
+        }
+    }
+
+    fn issue(&mut self, ticket: Ticket, request: &Request, _intended: Time, context: &mut Context<'_, EdmEvent>) {
+        // Addresses do not matter to the fabric: each request has its own word, so that nothing grows.
+        let bytes = request.bytes.count() as u32;
+        let access = match request.operation {
+            Operation::Read => Access::Read { address: 0, bytes },
+            Operation::Write => Access::Write { address: 0, bytes, word: 0 },
+            Operation::ReadModifyWrite => Access::Modify { address: 0, modify: cost::REPRESENTATIVE_MODIFY },
+        };
+        self.submit(ticket, request.source, request.target, access, context);
+    }
+
+    fn on(&mut self, event: EdmEvent, context: &mut Context<'_, EdmEvent>) {
+        match event {
+            EdmEvent::Transmit(node) => {
+                self.nodes[node.index()].transmit_armed = Time::MAX;
+                if self.nodes[node.index()].up {
+                    self.transmit(node, context);
+                }
+            }
+            EdmEvent::AtSwitch(flight) => self.at_switch(flight, context),
+            EdmEvent::AtHost(flight) => self.at_host(flight, context),
+            EdmEvent::Match(plane) => self.match_round(plane, context),
+            EdmEvent::Emit(plane) => self.emit(plane, context),
+            EdmEvent::Timer(node) => self.timer(node, context),
+            EdmEvent::Fault(index) => self.fault(self.config.faults[index].kind, context),
+        }
+    }
+
+    fn unloaded(&self, operation: Operation, bytes: Bytes) -> Span {
+        let config = &self.config;
+        let fabric = cost::unloaded(&config.edm, &self.place, config.transceiver, config.propagation, operation, bytes);
+        if operation == Operation::Write {
+            return fabric;
+        }
+        let data = Bytes::new(cost::data_bytes(operation, bytes).max(8).min(bytes.count().max(8)));
+        fabric + Dram::new(config.memory).submit(Time::ZERO, data).saturating_since(Time::ZERO)
+    }
+
+    fn link_busy(&self, out: &mut Vec<Span>) {
+        for plane in &self.planes {
+            out.extend(plane.uplinks.iter().chain(&plane.downlinks).map(Link::busy));
+        }
+    }
+
+    fn dropped_packets(&self) -> u64 {
+        self.lost_messages
+    }
+
+    fn extra(&self, out: &mut BTreeMap<String, f64>) {
+        let scheduler = self.planes[0].switch.scheduler();
+        out.insert("longest_notification_queue".into(), f64::from(scheduler.longest_queue()));
+        out.insert("matching_iterations".into(), scheduler.iterations() as f64);
+        out.insert("longest_data_wait_at_switch_ns".into(), self.longest_data_wait.as_ns_f64());
+        out.insert("longest_request_wait_at_switch_ns".into(), self.longest_request_wait.as_ns_f64());
+        out.insert("protocol_violations".into(), self.planes[0].switch.violations() as f64);
+        out.insert("unexpected_messages".into(), self.unexpected as f64);
+    }
+}

@@ -1,0 +1,292 @@
+//! Packet-switched rivals: hosts with an Ethernet stack around one switch.
+//!
+//! The way of a packet: the host program gives it when the link is idle; it crosses stack, MAC, PCS and transceiver (a pipeline:
+//! a constant delay), is serialized, travels, crosses the switch's receive side and layer-2 pipeline after its last bit, waits in
+//! the switch program, is serialized again, travels, and crosses the receiver's stack. Pause and credit frames cross MAC and
+//! PHY only.
+//!
+//! A read is two messages, a small request and the data, with the target's memory between them; a write is one message and ends
+//! with its delivery; a read-modify-write is a request with its arguments and a response.
+
+mod bench;
+mod hosts;
+mod path;
+mod sender_driven;
+mod slab;
+mod switch;
+mod transfers;
+
+pub use bench::{Bench, LinkBytes, lone, unloaded_by_simulation, wire_cost_by_simulation};
+pub use path::{Departures, Pacing, Path};
+pub use sender_driven::{dcqcn, dctcp, pfabric};
+
+use crate::drive::{Context, Rig, Ticket};
+use base::{Bytes, NodeId, Operation, Rate, Request, Span, Time};
+use hardware::{Dram, DramConfig, EthernetStack, Link};
+use record::{SpanKind, Spans};
+use slab::Slab;
+use std::collections::BTreeMap;
+use transport::cost::MODIFY_REQUEST;
+use transport::framing::Framing;
+use transport::{Host, HostOut, Message, Packet, Switch, SwitchOut};
+
+/// The word that a read-modify-write is about.
+const WORD: Bytes = Bytes::new(8);
+
+/// The network around the programs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PacketRigConfig {
+    /// Compute and memory nodes, one port each. A design may add nodes of its own (an arbiter) behind them.
+    pub nodes: u32,
+    /// Every link.
+    pub rate: Rate,
+    /// Of one link.
+    pub propagation: Span,
+    /// Stack, MAC, PHY and forwarding latencies.
+    pub stack: EthernetStack,
+    /// The message that asks for a read.
+    pub read_request_bytes: Bytes,
+    /// Every node's memory.
+    pub memory: DramConfig,
+    /// Whether the switch begins with a packet once its header is in; it waits for the last bit otherwise.
+    pub cut_through: bool,
+    /// Whether every packet is encoded to bytes and back on each wire; a difference panics.
+    pub wire_check: bool,
+}
+
+/// The end-to-end time of a lone request.
+pub type Unloaded = Box<dyn Fn(Operation, Bytes) -> Span + Send>;
+
+/// The rig's own events.
+#[derive(Clone, Copy, Debug)]
+pub enum PacketEvent {
+    /// A flight has passed the switch's receive pipeline.
+    AtSwitch(u32),
+    /// A flight has passed the receiver's stack.
+    AtHost(u32),
+    /// A host's link is idle again.
+    HostFree(NodeId),
+    /// A switch port's link is idle again.
+    PortFree(NodeId),
+    /// A host wanted to run now.
+    HostWake(NodeId),
+    /// The switch wanted to run now.
+    SwitchWake,
+    /// The memory has answered this transfer's request.
+    Answer(u32),
+}
+
+/// A host program with its link and its memory.
+struct Place<H> {
+    program: H,
+    link: Link,
+    memory: Dram,
+    sent: u64,
+    /// When the earliest wake-up event that is pending for it fires.
+    armed: Time,
+    /// Whether an event is pending for when the link falls idle.
+    awaited: bool,
+}
+
+/// A switch port's outgoing link.
+struct Port {
+    link: Link,
+    sent: u64,
+    /// Whether an event is pending for when the link falls idle.
+    awaited: bool,
+}
+
+/// A packet between two programs, with what its way has cost so far.
+#[derive(Clone, Copy)]
+struct Flight {
+    packet: Packet,
+    /// The host whose link it left by.
+    from: NodeId,
+    left_at: Time,
+    /// How long that link had been busy when it left.
+    busy_before: Span,
+    /// How long that link had been busy with the packet's own message since the message was submitted.
+    own_before: Span,
+    switch_in: Time,
+    switch_out: Time,
+}
+
+/// Which message of its request a transfer is at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leg {
+    /// The first of two: asks.
+    Ask,
+    /// The last or only one.
+    Last,
+}
+
+/// One request in flight; its slab index is the number of its current message.
+#[derive(Clone, Copy)]
+struct Transfer {
+    ticket: Ticket,
+    request: Request,
+    leg: Leg,
+    intended: Time,
+    start: Time,
+    spans: Spans,
+    /// When the current message was submitted, by whom, and how long that link had been busy then.
+    submitted: Time,
+    sender: NodeId,
+    busy_at_submit: Span,
+    /// Serialization of the current message's packets so far.
+    own: Span,
+}
+
+/// Host programs and a switch program inside hardware models. Implements [`Rig`].
+pub struct PacketRig<H: Host, S: Switch> {
+    config: PacketRigConfig,
+    framing: Framing,
+    path: Path,
+    places: Vec<Place<H>>,
+    switch: S,
+    ports: Vec<Port>,
+    switch_armed: Time,
+    flights: Slab<Flight>,
+    transfers: Slab<Transfer>,
+    unloaded: Unloaded,
+    dropped: u64,
+    dropped_wire: u64,
+    retransmitted: u64,
+    delivered_packets: u64,
+    /// Scratch, empty between events.
+    host_out: Vec<HostOut>,
+    switch_out: Vec<SwitchOut>,
+    ready: Vec<NodeId>,
+    announced: Vec<Message>,
+    wire: Vec<u8>,
+}
+
+impl<H: Host, S: Switch> PacketRig<H, S> {
+    /// One port for each of `hosts`: the nodes of `config`, then whatever else the design needs.
+    pub fn new(config: &PacketRigConfig, framing: Framing, hosts: Vec<H>, switch: S, unloaded: Unloaded) -> Self {
+        assert!(hosts.len() >= config.nodes as usize, "a node without a host program");
+        let port = || Port { link: Link::new(config.rate), sent: 0, awaited: false };
+        PacketRig {
+            config: *config,
+            framing,
+            path: Path::new(config),
+            ports: hosts.iter().map(|_| port()).collect(),
+            places: hosts.into_iter().map(|program| Place::new(program, config)).collect(),
+            switch,
+            switch_armed: Time::MAX,
+            flights: Slab::new(),
+            transfers: Slab::new(),
+            unloaded,
+            dropped: 0,
+            dropped_wire: 0,
+            retransmitted: 0,
+            delivered_packets: 0,
+            host_out: Vec::new(),
+            switch_out: Vec::new(),
+            ready: Vec::new(),
+            announced: Vec::new(),
+            wire: Vec::new(),
+        }
+    }
+    /// The switch program, to look at.
+    pub fn switch(&self) -> &S {
+        &self.switch
+    }
+    /// A host program, to look at.
+    pub fn host(&self, node: NodeId) -> &H {
+        &self.places[node.index()].program
+    }
+    /// Wire bytes sent so far by `node` to the switch, and by the switch to `node`.
+    pub fn link_bytes(&self, node: NodeId) -> LinkBytes {
+        LinkBytes { up: self.places[node.index()].sent, down: self.ports[node.index()].sent }
+    }
+    /// Wire bytes that were dropped so far.
+    pub fn dropped_bytes(&self) -> Bytes {
+        Bytes::new(self.dropped_wire)
+    }
+    /// Whether no packet and no request is under way.
+    pub fn is_at_rest(&self) -> bool {
+        self.flights.len() == 0 && self.transfers.len() == 0
+    }
+    /// Packets that hosts judged lost and sent again so far.
+    pub fn retransmitted_packets(&self) -> u64 {
+        self.retransmitted
+    }
+    /// Packets that have come in at hosts so far.
+    pub fn received_packets(&self) -> u64 {
+        self.delivered_packets
+    }
+}
+
+impl<H> Place<H> {
+    fn new(program: H, config: &PacketRigConfig) -> Place<H> {
+        let (link, memory) = (Link::new(config.rate), Dram::new(config.memory));
+        Place { program, link, memory, sent: 0, armed: Time::MAX, awaited: false }
+    }
+    /// How long the link has been busy by `now`: what is still being sent counts up to now.
+    fn busy_until(&self, now: Time) -> Span {
+        self.link.busy() - self.link.free_at().saturating_since(now)
+    }
+}
+
+type Events<'a, 'b> = &'a mut Context<'b, PacketEvent>;
+
+impl<H: Host, S: Switch> Rig for PacketRig<H, S> {
+    type Event = PacketEvent;
+
+    fn issue(&mut self, ticket: Ticket, request: &Request, intended: Time, context: &mut Context<'_, PacketEvent>) {
+        let mut spans = Spans::default();
+        spans.add(SpanKind::Wait, context.now - intended);
+        let (leg, bytes) = match request.operation {
+            Operation::Read => (Leg::Ask, self.config.read_request_bytes),
+            Operation::Write => (Leg::Last, request.bytes),
+            Operation::ReadModifyWrite => (Leg::Ask, MODIFY_REQUEST),
+        };
+        let id = self.transfers.insert(Transfer {
+            ticket,
+            request: *request,
+            leg,
+            intended,
+            start: context.now,
+            spans,
+            submitted: context.now,
+            sender: request.source,
+            busy_at_submit: Span::ZERO,
+            own: Span::ZERO,
+        });
+        self.submit(id, request.target, bytes, context);
+    }
+
+    fn on(&mut self, event: PacketEvent, context: &mut Context<'_, PacketEvent>) {
+        match event {
+            PacketEvent::AtSwitch(tag) => self.at_switch(tag, context),
+            PacketEvent::AtHost(tag) => {
+                let node = self.flights[tag].packet.target;
+                self.at_host(tag, node, context);
+            }
+            PacketEvent::HostFree(node) => self.host_free(node, context),
+            PacketEvent::PortFree(node) => self.port_free(node, context),
+            PacketEvent::HostWake(node) => self.wake_host(node, context),
+            PacketEvent::SwitchWake => self.wake_switch(context),
+            PacketEvent::Answer(id) => self.answer(id, context),
+        }
+    }
+
+    fn unloaded(&self, operation: Operation, bytes: Bytes) -> Span {
+        (self.unloaded)(operation, bytes)
+    }
+
+    fn link_busy(&self, out: &mut Vec<Span>) {
+        out.extend(self.places.iter().map(|place| place.link.busy()));
+        out.extend(self.ports.iter().map(|port| port.link.busy()));
+    }
+
+    fn dropped_packets(&self) -> u64 {
+        self.dropped
+    }
+
+    fn extra(&self, out: &mut BTreeMap<String, f64>) {
+        out.insert("retransmitted_packets".into(), self.retransmitted as f64);
+        out.insert("received_packets".into(), self.delivered_packets as f64);
+    }
+}

@@ -1,0 +1,49 @@
+//! Things in flight, addressed by a small number that is used again.
+
+use std::ops::{Index, IndexMut};
+
+/// Grows to the most things ever in flight and allocates nothing after that.
+#[derive(Clone, Debug)]
+pub(super) struct Slab<T> {
+    slots: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Slab<T> {
+    pub(super) fn new() -> Slab<T> {
+        Slab { slots: Vec::new(), free: Vec::new() }
+    }
+    pub(super) fn insert(&mut self, thing: T) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.slots[index as usize] = Some(thing);
+            return index;
+        }
+        self.slots.push(Some(thing));
+        (self.slots.len() - 1) as u32
+    }
+    pub(super) fn remove(&mut self, index: u32) -> T {
+        let thing = self.slots[index as usize].take().expect("something in flight ended twice");
+        self.free.push(index);
+        thing
+    }
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+        self.slots.get_mut(index as usize)?.as_mut()
+    }
+    /// How many are in flight.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+impl<T> Index<u32> for Slab<T> {
+    type Output = T;
+    fn index(&self, index: u32) -> &T {
+        self.slots[index as usize].as_ref().expect("something in flight was asked for after its end")
+    }
+}
+
+impl<T> IndexMut<u32> for Slab<T> {
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        self.slots[index as usize].as_mut().expect("something in flight was asked for after its end")
+    }
+}

@@ -1,0 +1,117 @@
+//! The switch program and its ports.
+
+use super::{Events, Flight, PacketEvent, PacketRig};
+use base::{NodeId, Span, Time};
+use transport::{Host, HostIn, Packet, Switch, SwitchIn, SwitchOut};
+
+impl<H: Host, S: Switch> PacketRig<H, S> {
+    pub(super) fn at_switch(&mut self, tag: u32, events: Events) {
+        let flight = &mut self.flights[tag];
+        flight.switch_in = events.now;
+        let input = SwitchIn { port: flight.from, packet: flight.packet };
+        if flight.packet.is_one_hop() {
+            self.flights.remove(tag);
+        }
+        let mut out = std::mem::take(&mut self.switch_out);
+        self.switch.on(events.now, input, &mut out);
+        self.after_switch(&mut out, events);
+        self.switch_out = out;
+    }
+
+    pub(super) fn wake_switch(&mut self, events: Events) {
+        if self.switch_armed > events.now {
+            return;
+        }
+        self.switch_armed = Time::MAX;
+        let mut out = std::mem::take(&mut self.switch_out);
+        self.switch.on_wakeup(events.now, &mut out);
+        self.after_switch(&mut out, events);
+        self.switch_out = out;
+    }
+
+    fn after_switch(&mut self, out: &mut Vec<SwitchOut>, events: Events) {
+        for SwitchOut::Drop(packet) in out.drain(..) {
+            self.dropped += 1;
+            self.dropped_wire += u64::from(packet.wire);
+            self.flights.remove(packet.tag - 1);
+        }
+        self.pump_ready(events);
+    }
+
+    /// Sends on every idle port that the switch has named, and on those that this makes ready.
+    fn pump_ready(&mut self, events: Events) {
+        let mut ready = std::mem::take(&mut self.ready);
+        self.switch.take_ready(&mut ready);
+        while let Some(port) = ready.pop() {
+            self.pump_port(port, events);
+            self.switch.take_ready(&mut ready);
+        }
+        self.ready = ready;
+        self.arm_switch(events);
+    }
+
+    /// A port's link may have fallen idle.
+    pub(super) fn port_free(&mut self, node: NodeId, events: Events) {
+        self.ports[node.index()].awaited = false;
+        self.pump_port(node, events);
+        self.pump_ready(events);
+    }
+
+    /// Sends the next packet of a port if its link is idle, and sees to it that it is asked again.
+    fn pump_port(&mut self, node: NodeId, events: Events) {
+        if self.ports[node.index()].link.is_idle(events.now)
+            && let Some(packet) = self.switch.poll_transmit(events.now, node)
+        {
+            self.forward(node, packet, events);
+        }
+        let port = &mut self.ports[node.index()];
+        if !port.awaited && !port.link.is_idle(events.now) && self.switch.may_transmit(node) {
+            port.awaited = true;
+            events.at(port.link.free_at(), PacketEvent::PortFree(node));
+        }
+    }
+
+    fn forward(&mut self, node: NodeId, packet: Packet, events: Events) {
+        let tag = self.take_up(packet, events.now);
+        self.check_wire(&packet);
+        let port = &mut self.ports[node.index()];
+        let (_, free) = port.link.occupy(events.now, self.path.serialization(packet.wire));
+        port.sent += u64::from(packet.wire);
+        events.at(free + self.path.switch_to_host(&packet), PacketEvent::AtHost(tag));
+    }
+
+    /// The flight of a packet that leaves the switch: the one it came in as, or a new one if the switch made it.
+    fn take_up(&mut self, packet: Packet, now: Time) -> u32 {
+        if let Some(tag) = packet.tag.checked_sub(1) {
+            let flight = &mut self.flights[tag];
+            flight.packet = packet;
+            flight.switch_out = now;
+            return tag;
+        }
+        let (from, busy_before, own_before) = (packet.source, Span::ZERO, Span::ZERO);
+        self.flights.insert(Flight {
+            packet,
+            from,
+            left_at: now,
+            busy_before,
+            own_before,
+            switch_in: now,
+            switch_out: now,
+        })
+    }
+
+    fn arm_switch(&mut self, events: Events) {
+        if let Some(at) = self.switch.next_wakeup()
+            && at < self.switch_armed
+        {
+            self.switch_armed = at.max(events.now);
+            events.at(self.switch_armed, PacketEvent::SwitchWake);
+        }
+    }
+
+    pub(super) fn at_host(&mut self, tag: u32, node: NodeId, events: Events) {
+        let flight = self.flights.remove(tag);
+        self.delivered_packets += 1;
+        self.tell_host(node, HostIn::Receive(flight.packet), Some(&flight), events);
+    }
+}

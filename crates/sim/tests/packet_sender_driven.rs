@@ -1,0 +1,450 @@
+//! DCTCP, DCQCN with PFC, and pFabric in their rigs.
+
+use base::{Bytes, NodeId, Operation, Rate, Seed, Span, Time};
+use hardware::{DramConfig, EthernetStack};
+use proptest::prelude::*;
+use record::SpanKind;
+use sim::drive::{Rig, Ticket};
+use sim::rigs::packet::{self, Bench, PacketRig, PacketRigConfig};
+use transport::config::{Dcqcn, Dctcp, Pfabric};
+use transport::cost::WireCost;
+use transport::framing::{pfabric_wire, roce_wire, tcp_wire};
+use transport::{Host, Switch};
+
+const SIZES: [u64; 14] = [1, 8, 64, 100, 1023, 1024, 1025, 1460, 1461, 2920, 14_600, 14_601, 100_000, 1_000_003];
+const OPERATIONS: [Operation; 3] = [Operation::Read, Operation::Write, Operation::ReadModifyWrite];
+
+fn network(nodes: u32, stack: EthernetStack) -> PacketRigConfig {
+    PacketRigConfig {
+        nodes,
+        rate: Rate::gbps(100),
+        propagation: Span::ns(10),
+        stack,
+        read_request_bytes: Bytes::new(8),
+        memory: DramConfig { latency: Span::ZERO, bandwidth: None },
+        cut_through: false,
+        wire_check: false,
+    }
+}
+
+fn dctcp_config() -> Dctcp {
+    Dctcp {
+        mss: Bytes::new(1460),
+        mark_above: Bytes::new(65 * 1538),
+        queue: Bytes::new(400 * 1538),
+        gain: 1.0 / 16.0,
+        initial_window: 10,
+        timeout_min: Span::us(200),
+    }
+}
+
+fn dcqcn_config() -> Dcqcn {
+    Dcqcn {
+        mtu: Bytes::new(1024),
+        mark_from: Bytes::kib(5),
+        mark_all: Bytes::kib(200),
+        mark_probability: 0.01,
+        pause_above: Bytes::kib(64),
+        resume_below: Bytes::kib(60),
+        gain: 1.0 / 256.0,
+        notification_interval: Span::us(50),
+        alpha_timer: Span::us(55),
+        increase_timer: Span::us(55),
+        increase_bytes: Bytes::new(10_000_000),
+        fast_recovery_rounds: 5,
+        additive_bps: 400_000_000,
+        hyper_bps: 4_000_000_000,
+    }
+}
+
+fn pfabric_config() -> Pfabric {
+    Pfabric { mss: Bytes::new(1460), queue: Bytes::new(36_000), window: 40, timeout: Span::us(15), probe_after: 5 }
+}
+
+fn dctcp(nodes: u32) -> PacketRig<transport::dctcp::Host, transport::dctcp::Switch> {
+    packet::dctcp(&dctcp_config(), &network(nodes, EthernetStack::TCP))
+}
+
+fn dcqcn(nodes: u32) -> PacketRig<transport::dcqcn::Host, transport::dcqcn::Switch> {
+    packet::dcqcn(&dcqcn_config(), &network(nodes, EthernetStack::ROCE), Seed(1))
+}
+
+fn pfabric(nodes: u32) -> PacketRig<transport::pfabric::Host, transport::pfabric::Switch> {
+    packet::pfabric(&pfabric_config(), &network(nodes, EthernetStack::TCP))
+}
+
+// Is the model right: a lone request against the closed form.
+
+fn closed_form_holds<H: Host, S: Switch>(make: impl Fn() -> PacketRig<H, S>) {
+    for (operation, size) in OPERATIONS.into_iter().flat_map(|operation| SIZES.map(|size| (operation, size))) {
+        let bytes = Bytes::new(size);
+        let expected = make().unloaded(operation, bytes);
+        let (ended, rig) = packet::lone(make(), operation, bytes);
+        assert_eq!(ended.end - Time::ZERO, expected, "{operation:?} of {bytes}");
+        assert_eq!(ended.spans.total(), expected);
+        assert_eq!(rig.dropped_packets() + rig.retransmitted_packets(), 0);
+    }
+}
+
+#[test]
+fn a_lone_request_takes_its_closed_form() {
+    closed_form_holds(|| dctcp(2));
+    closed_form_holds(|| dcqcn(2));
+    closed_form_holds(|| pfabric(2));
+}
+
+#[test]
+fn the_closed_form_holds_with_memory_cut_through_and_small_windows_too() {
+    let slow_memory = DramConfig { latency: Span::ns(82), bandwidth: Some(Rate::gbps(400)) };
+    let network = PacketRigConfig { memory: slow_memory, cut_through: true, ..network(2, EthernetStack::TCP) };
+    let small_dctcp = Dctcp { initial_window: 2, ..dctcp_config() };
+    let small_pfabric = Pfabric { window: 3, ..pfabric_config() };
+    closed_form_holds(|| packet::dctcp(&small_dctcp, &network));
+    closed_form_holds(|| packet::pfabric(&small_pfabric, &network));
+    closed_form_holds(|| packet::dcqcn(&dcqcn_config(), &network, Seed(1)));
+}
+
+/// Table 1 of EDM: 2.03 us and 1.02 us for RoCEv2, 3.79 us and 1.89 us for TCP, without serialization.
+#[test]
+fn an_unloaded_64_byte_access_is_table_1_and_its_serialization() {
+    let wire = |bytes: u32| Span::ps(80) * u64::from(bytes);
+    let write = dcqcn(2).unloaded(Operation::Write, Bytes::new(64));
+    assert_eq!(write, Span::ps(1_017_840) + wire(roce_wire(64, true)) * 2);
+    let read = dctcp(2).unloaded(Operation::Read, Bytes::new(64));
+    let acknowledgement = wire(84);
+    assert_eq!(read, Span::ps(3_779_680) + wire(tcp_wire(8)) * 2 + acknowledgement + wire(tcp_wire(64)) * 2);
+}
+
+// Where the time goes.
+
+#[test]
+fn a_second_message_of_a_host_waits_in_its_nic_and_one_from_elsewhere_in_the_switch() {
+    let mut bench = Bench::new(dcqcn(4));
+    let first = write(&mut bench, Time::ZERO, 0, 3, 1024);
+    let second = write(&mut bench, Time::ZERO, 0, 2, 64);
+    let rival = write(&mut bench, Time::ps(1), 1, 3, 1024);
+    bench.run();
+    let packet = Span::ps(80) * u64::from(roce_wire(1024, true));
+    let span = |ticket, kind| bench.end_of(ticket).expect("it has ended").spans.get(kind);
+    assert_eq!(span(first, SpanKind::NicQueue) + span(first, SpanKind::SwitchQueue), Span::ZERO);
+    assert_eq!(span(second, SpanKind::NicQueue), packet);
+    assert_eq!(span(rival, SpanKind::SwitchQueue), packet - Span::ps(1));
+    assert_eq!(span(rival, SpanKind::NicQueue) + span(rival, SpanKind::Schedule), Span::ZERO);
+}
+
+#[test]
+fn a_window_that_is_too_small_shows_as_schedule() {
+    let narrow = Pfabric { window: 1, ..pfabric_config() };
+    let (ended, _) =
+        packet::lone(packet::pfabric(&narrow, &network(2, EthernetStack::TCP)), Operation::Write, Bytes::new(3 * 1460));
+    let data = Span::ps(80) * u64::from(pfabric_wire(1460));
+    let acknowledgement = Span::ps(80) * 84;
+    let round_trip = Span::ps(1_889_840) * 2 + data * 2 + acknowledgement * 2;
+    assert_eq!(ended.spans.get(SpanKind::Schedule), (round_trip - data) * 2);
+    assert_eq!(ended.spans.get(SpanKind::Serialization), data * 4, "three on the first link, the last on the second");
+}
+
+#[test]
+fn memory_of_the_target_counts_once_a_read_and_never_a_write() {
+    let memory = DramConfig { latency: Span::ns(82), bandwidth: Some(Rate::gbps(512)) };
+    let config = PacketRigConfig { memory, ..network(2, EthernetStack::ROCE) };
+    let memory_of = |operation, bytes| {
+        let (ended, _) = packet::lone(packet::dcqcn(&dcqcn_config(), &config, Seed(1)), operation, Bytes::new(bytes));
+        ended.spans.get(SpanKind::Memory)
+    };
+    assert_eq!(memory_of(Operation::Read, 64), Span::ns(83));
+    assert_eq!(memory_of(Operation::ReadModifyWrite, 8), Span::ps(82_125));
+    assert_eq!(memory_of(Operation::Write, 64), Span::ZERO);
+}
+
+fn cost_holds<H: Host, S: Switch>(make: impl Fn() -> PacketRig<H, S>, cost: impl Fn(Operation, Bytes) -> WireCost) {
+    for (operation, size) in OPERATIONS.into_iter().flat_map(|operation| SIZES.map(|size| (operation, size))) {
+        let bytes = Bytes::new(size);
+        let counted = packet::wire_cost_by_simulation(make(), operation, bytes);
+        assert_eq!(cost(operation, bytes), counted, "{operation:?} of {bytes}");
+    }
+}
+
+#[test]
+fn the_wire_cost_is_what_a_lone_request_puts_on_the_wires() {
+    let request = Bytes::new(8);
+    cost_holds(|| dctcp(2), |op, bytes| transport::dctcp::wire_cost(&dctcp_config(), op, bytes, request));
+    cost_holds(|| dcqcn(2), |op, bytes| transport::dcqcn::wire_cost(&dcqcn_config(), op, bytes, request));
+    cost_holds(|| pfabric(2), |op, bytes| transport::pfabric::wire_cost(&pfabric_config(), op, bytes, request));
+}
+
+/// Payload bits a second of one long write over the line's share for payload.
+fn long_flow_efficiency<H: Host, S: Switch>(rig: PacketRig<H, S>, payload: f64, wire: u32) -> f64 {
+    let bytes = Bytes::new(20_000_000);
+    let (ended, _) = packet::lone(rig, Operation::Write, bytes);
+    let goodput = bytes.bits() as f64 / (ended.end - Time::ZERO).as_secs_f64();
+    goodput / (100e9 * payload / f64::from(wire))
+}
+
+#[test]
+fn one_long_flow_fills_the_line_but_for_headers() {
+    assert!(long_flow_efficiency(dctcp(2), 1460.0, tcp_wire(1460)) > 0.99);
+    assert!(long_flow_efficiency(dcqcn(2), 1024.0, roce_wire(1024, false)) > 0.99);
+    assert!(long_flow_efficiency(pfabric(2), 1460.0, pfabric_wire(1460)) > 0.99);
+}
+
+// Does each rival do what its paper says.
+
+const MEGABYTE: u64 = 1_000_000;
+
+fn write<H: Host, S: Switch>(bench: &mut Bench<H, S>, at: Time, source: u32, target: u32, bytes: u64) -> Ticket {
+    bench.issue(at, Operation::Write, NodeId(source), NodeId(target), Bytes::new(bytes))
+}
+
+fn latency<H: Host, S: Switch>(bench: &Bench<H, S>, ticket: Ticket) -> Span {
+    let ended = bench.end_of(ticket).expect("the request has ended");
+    ended.end - ended.start
+}
+
+/// What waits for `port`, looked at every microsecond from `from` to `until`, in wire bytes.
+fn queue_samples<H: Host, S: Switch>(bench: &mut Bench<H, S>, port: NodeId, from: u64, until: u64) -> Vec<u64> {
+    let sample = |at| {
+        bench.run_until(Time::us(at));
+        bench.rig.switch().queued(port).count()
+    };
+    (from..until).map(sample).collect()
+}
+
+fn mean(samples: &[u64]) -> f64 {
+    samples.iter().sum::<u64>() as f64 / samples.len() as f64
+}
+
+/// SIGCOMM'10, Figure 1 and 3.3: the queue stays around K, whatever the buffer.
+#[test]
+fn dctcp_keeps_its_queue_near_k_with_two_long_flows_and_drops_nothing() {
+    let mut bench = Bench::new(dctcp(3));
+    write(&mut bench, Time::ZERO, 0, 2, 20 * MEGABYTE);
+    write(&mut bench, Time::ZERO, 1, 2, 20 * MEGABYTE);
+    let samples = queue_samples(&mut bench, NodeId(2), 500, 2_500);
+    let threshold = 65.0 * 1538.0;
+    let relative = mean(&samples) / threshold;
+    assert!((0.7..1.1).contains(&relative), "mean queue is {relative:.2} K");
+    let highest = *samples.iter().max().expect("samples") as f64;
+    assert!(highest < 1.3 * threshold, "the queue reached {:.2} K", highest / threshold);
+    assert!(*samples.iter().min().expect("samples") > 0, "the link was never idle");
+    bench.run();
+    assert_eq!((bench.rig.dropped_packets(), bench.ended.len()), (0, 2));
+    let windows = [0, 1].map(|node| bench.rig.host(NodeId(node)).marked_fraction(NodeId(2)));
+    assert!(windows.iter().all(|alpha| (0.0..0.5).contains(alpha)), "alpha fell from 1 to what was seen: {windows:?}");
+}
+
+#[test]
+fn dctcp_shares_the_link_of_two_long_flows_evenly() {
+    let mut bench = Bench::new(dctcp(3));
+    write(&mut bench, Time::ZERO, 0, 2, 100 * MEGABYTE);
+    write(&mut bench, Time::us(300), 1, 2, 100 * MEGABYTE);
+    let ratio = ratio_of_senders(&mut bench, Time::ms(5), Time::ms(9));
+    assert!((0.7..1.4).contains(&ratio), "{ratio:.2}");
+}
+
+/// Bytes that host 0 sends between two times over those that host 1 does.
+fn ratio_of_senders<H: Host, S: Switch>(bench: &mut Bench<H, S>, from: Time, until: Time) -> f64 {
+    let mut sent = |at| {
+        bench.run_until(at);
+        [0, 1].map(|node| bench.rig.link_bytes(NodeId(node)).up)
+    };
+    let (before, after) = (sent(from), sent(until));
+    (after[0] - before[0]) as f64 / (after[1] - before[1]) as f64
+}
+
+#[test]
+fn dctcp_recovers_from_an_incast_that_overflows_a_shallow_queue() {
+    let shallow = Dctcp { queue: Bytes::new(20 * 1538), mark_above: Bytes::new(10 * 1538), ..dctcp_config() };
+    let mut bench = Bench::new(packet::dctcp(&shallow, &network(17, EthernetStack::TCP)));
+    for source in 0..16 {
+        write(&mut bench, Time::ZERO, source, 16, 100_000);
+    }
+    bench.run();
+    assert_eq!(bench.ended.len(), 16);
+    assert!(bench.rig.dropped_packets() > 0);
+    assert!(bench.rig.retransmitted_packets() > 0);
+    let last = bench.ended.iter().map(|ended| ended.end).max().expect("sixteen ends");
+    let line = Rate::gbps(100).span_of(Bytes::new(1_600_000));
+    assert!(last - Time::ZERO > line, "no faster than the last link");
+}
+
+/// A lost segment with nothing behind it is only found by the timer (EDM 2.4, limitation 6).
+#[test]
+fn dctcp_needs_its_timer_for_a_lost_single_segment_message() {
+    let shallow = Dctcp { queue: Bytes::new(4 * 1538), ..dctcp_config() };
+    let mut bench = Bench::new(packet::dctcp(&shallow, &network(17, EthernetStack::TCP)));
+    let tickets: Vec<Ticket> = (0..16).map(|source| write(&mut bench, Time::ZERO, source, 16, 1460)).collect();
+    bench.run();
+    let latencies: Vec<Span> = tickets.iter().map(|ticket| latency(&bench, *ticket)).collect();
+    assert!(latencies.iter().any(|latency| *latency < Span::us(5)));
+    assert!(latencies.iter().any(|latency| *latency > Span::us(200)));
+    assert!(latencies.iter().all(|latency| *latency < Span::us(5) || *latency > Span::us(200)));
+}
+
+/// SIGCOMM'15, 5.2: flows that start at different times converge to the same rate.
+#[test]
+fn dcqcn_flows_converge_to_a_fair_share_without_a_loss() {
+    let mut bench = Bench::new(dcqcn(3));
+    write(&mut bench, Time::ZERO, 0, 2, 400 * MEGABYTE);
+    write(&mut bench, Time::us(500), 1, 2, 400 * MEGABYTE);
+    let ratio = ratio_of_senders(&mut bench, Time::ms(8), Time::ms(16));
+    assert!((0.8..1.25).contains(&ratio), "{ratio:.2}");
+    let carried = bench.rig.link_bytes(NodeId(2)).down as f64 * 8.0 / 16e-3 / 100e9;
+    assert!(carried > 0.9, "the link is used: {carried:.2}");
+    assert_eq!(bench.rig.dropped_packets(), 0);
+}
+
+/// 802.1Qbb: an ingress port over its threshold stops the host behind it; nothing is lost, and everybody goes on in the end.
+#[test]
+fn pfc_pauses_upstream_under_incast_and_never_drops() {
+    let mut bench = Bench::new(dcqcn(9));
+    for source in 0..8 {
+        write(&mut bench, Time::ZERO, source, 8, 2 * MEGABYTE);
+    }
+    bench.run_until(Time::us(20));
+    assert!((0..8).all(|node| bench.rig.host(NodeId(node)).is_paused()));
+    bench.run();
+    assert!((0..8).all(|node| !bench.rig.host(NodeId(node)).is_paused()));
+    assert!(bench.rig.switch().pause_frames() >= 8);
+    assert!((0..8).all(|node| bench.rig.switch().ingress_highest(NodeId(node)) > dcqcn_config().pause_above));
+    assert_eq!((bench.rig.dropped_packets(), bench.ended.len()), (0, 8));
+}
+
+/// The price of pausing a port: whoever shares it waits too (head-of-line blocking, SIGCOMM'15, 2.2).
+#[test]
+fn a_paused_host_cannot_reach_an_idle_target_either() {
+    let mut bench = Bench::new(dcqcn(10));
+    for source in 0..8 {
+        write(&mut bench, Time::ZERO, source, 8, 2 * MEGABYTE);
+    }
+    let victim = write(&mut bench, Time::us(20), 0, 9, 64);
+    bench.run();
+    let alone = bench.rig.unloaded(Operation::Write, Bytes::new(64));
+    assert!(latency(&bench, victim) > alone * 3, "{}", latency(&bench, victim));
+}
+
+/// SIGCOMM'13, 4: short flows see an empty network; what is dropped belongs to the longest flows.
+#[test]
+fn pfabric_lets_a_short_message_pass_long_ones_and_drops_only_the_long() {
+    let mut bench = Bench::new(pfabric(6));
+    for source in 0..4 {
+        write(&mut bench, Time::ZERO, source, 5, MEGABYTE);
+    }
+    let short = write(&mut bench, Time::us(40), 4, 5, 1460);
+    bench.run();
+    let alone = bench.rig.unloaded(Operation::Write, Bytes::new(1460));
+    let one_packet = Rate::gbps(100).span_of(Bytes::new(1546));
+    assert!(latency(&bench, short) <= alone + one_packet, "waits for the packet on the wire at most");
+    assert!(bench.rig.dropped_packets() > 0);
+    assert_eq!(bench.ended.len(), 5);
+}
+
+#[test]
+fn pfabric_serves_equal_arrivals_shortest_first() {
+    let mut bench = Bench::new(pfabric(4));
+    let sizes = [300_000, 100_000, 200_000];
+    let tickets: Vec<Ticket> =
+        (0..3).map(|source| write(&mut bench, Time::ZERO, source, 3, sizes[source as usize])).collect();
+    bench.run();
+    let order: Vec<Ticket> = bench.ended.iter().map(|ended| ended.ticket).collect();
+    assert_eq!(order, [tickets[1], tickets[2], tickets[0]]);
+}
+
+/// In a host too: the one with the least remaining bytes goes first.
+#[test]
+fn a_pfabric_host_preempts_its_own_long_message() {
+    let mut bench = Bench::new(pfabric(2));
+    let long = write(&mut bench, Time::ZERO, 0, 1, MEGABYTE);
+    let short = write(&mut bench, Time::us(20), 0, 1, 1460);
+    bench.run();
+    assert!(latency(&bench, short) < Span::us(4));
+    assert!(latency(&bench, long) > Span::us(80));
+}
+
+// Does the protocol hold: random traffic, tiny buffers.
+
+#[derive(Clone, Debug)]
+struct Planned {
+    at: Time,
+    operation: Operation,
+    source: u32,
+    target: u32,
+    bytes: u64,
+}
+
+const NODES: u32 = 5;
+
+fn traffic() -> impl Strategy<Value = Vec<Planned>> {
+    let bytes = prop_oneof![1u64..200, 1_000u64..5_000, 20_000u64..60_000];
+    let one = (0u64..20_000, 0usize..3, 0..NODES, 1..NODES, bytes);
+    let planned = one.prop_map(|(at, operation, source, step, bytes)| Planned {
+        at: Time::ns(at),
+        operation: OPERATIONS[operation],
+        source,
+        target: (source + step) % NODES,
+        bytes,
+    });
+    proptest::collection::vec(planned, 1..40)
+}
+
+/// Runs the traffic to the end; the ends, by ticket.
+fn play<H: Host, S: Switch>(rig: PacketRig<H, S>, traffic: &[Planned]) -> (Vec<(Ticket, Time)>, Bench<H, S>) {
+    let mut bench = Bench::new(rig);
+    for planned in traffic {
+        let (source, target) = (NodeId(planned.source), NodeId(planned.target));
+        bench.issue(planned.at, planned.operation, source, target, Bytes::new(planned.bytes));
+    }
+    bench.run();
+    let mut ends: Vec<(Ticket, Time)> = bench.ended.iter().map(|ended| (ended.ticket, ended.end)).collect();
+    ends.sort();
+    (ends, bench)
+}
+
+fn protocol_holds<H: Host, S: Switch>(make: impl Fn(bool) -> PacketRig<H, S>, traffic: &[Planned]) {
+    let (ends, bench) = play(make(true), traffic);
+    let tickets: Vec<u32> = ends.iter().map(|(ticket, _)| ticket.0).collect();
+    assert_eq!(tickets, (0..traffic.len() as u32).collect::<Vec<_>>(), "each request ends exactly once");
+    assert!(bench.rig.is_at_rest());
+    let links = || (0..NODES).map(|node| bench.rig.link_bytes(NodeId(node)));
+    let (up, down): (u64, u64) = (links().map(|link| link.up).sum(), links().map(|link| link.down).sum());
+    assert!(down + bench.rig.dropped_bytes().count() >= up, "the switch loses nothing but what it drops");
+    let (unchecked, _) = play(make(false), traffic);
+    assert_eq!(ends, unchecked, "checking the wire format changes nothing");
+}
+
+fn checked(stack: EthernetStack, wire_check: bool) -> PacketRigConfig {
+    PacketRigConfig { wire_check, ..network(NODES, stack) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn dctcp_delivers_every_message_once_over_tiny_buffers(traffic in traffic(), room in 2u64..12) {
+        let config = Dctcp {
+            queue: Bytes::new(room * 1538),
+            mark_above: Bytes::new(room * 769),
+            timeout_min: Span::us(20),
+            ..dctcp_config()
+        };
+        protocol_holds(|wire_check| packet::dctcp(&config, &checked(EthernetStack::TCP, wire_check)), &traffic);
+    }
+
+    #[test]
+    fn pfabric_delivers_every_message_once_over_tiny_buffers(traffic in traffic(), room in 2u64..12) {
+        let config = Pfabric { queue: Bytes::new(room * 1546), probe_after: 3, ..pfabric_config() };
+        protocol_holds(|wire_check| packet::pfabric(&config, &checked(EthernetStack::TCP, wire_check)), &traffic);
+    }
+
+    #[test]
+    fn dcqcn_delivers_every_message_once_and_never_drops(traffic in traffic(), pause in 2u64..20) {
+        let config = Dcqcn {
+            pause_above: Bytes::new(pause * 1200),
+            resume_below: Bytes::new(pause * 600),
+            mark_from: Bytes::new(2_000),
+            mark_all: Bytes::new(20_000),
+            ..dcqcn_config()
+        };
+        protocol_holds(|wire_check| packet::dcqcn(&config, &checked(EthernetStack::ROCE, wire_check), Seed(7)), &traffic);
+    }
+}

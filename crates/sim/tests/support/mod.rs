@@ -1,0 +1,98 @@
+//! What tests of the EDM rig share.
+#![allow(dead_code)]
+
+use base::{Bytes, Clock, NodeId, Operation, Rate, Request, RequestId, Seed, Span, Time};
+use edm::{Config, Ordering, Policy};
+use hardware::DramConfig;
+use record::{Row, RunIdentity, Summary};
+use sim::drive::{Limits, Unobserved, drive};
+use sim::rigs::edm::{EdmRig, EdmRigConfig};
+use workload::{Arrival, Arrivals, Class, Generator, Pattern, SizeDistribution, Source};
+
+/// EDM as on the paper's testbed: 25 GbE, everything at 2.56 ns.
+pub fn testbed() -> EdmRigConfig {
+    let clock = Clock::hz(390_625_000);
+    EdmRigConfig {
+        edm: Config {
+            chunk: Bytes::new(256),
+            active_per_pair: 3,
+            policy: Policy::Srpt,
+            ordering: Ordering::Pair,
+            iterations_per_round: 1,
+            look_ahead_cycles: 3,
+            phy_clock: clock,
+            scheduler_clock: clock,
+            batch: Bytes::new(256),
+            timeout: Span::ms(1),
+        },
+        nodes: 2,
+        rate: Rate::gbps(25),
+        propagation: Span::ns(10),
+        transceiver: Span::ns(19),
+        memory: DramConfig { latency: Span::ZERO, bandwidth: None },
+        redundant: false,
+        faults: Vec::new(),
+        wire_check: true,
+    }
+}
+
+/// EDM at scale: 100 Gb/s and a 3 GHz scheduler.
+pub fn cluster(nodes: u32) -> EdmRigConfig {
+    let testbed = testbed();
+    let edm = Config { scheduler_clock: Clock::mhz(3_000), ..testbed.edm };
+    EdmRigConfig { nodes, rate: Rate::gbps(100), edm, ..testbed }
+}
+
+/// Plays fixed requests.
+pub struct Script(Vec<Arrival>);
+
+impl Script {
+    /// `(time, source, target, operation, bytes)` in order of time.
+    pub fn new(requests: &[(Time, u32, u32, Operation, u64)]) -> Script {
+        let arrival = |(id, &(at, source, target, operation, bytes)): (usize, &(Time, u32, u32, Operation, u64))| {
+            let (id, source, target) = (RequestId(id as u64), NodeId(source), NodeId(target));
+            Arrival { at, request: Request { id, operation, source, target, bytes: Bytes::new(bytes) } }
+        };
+        Script(requests.iter().enumerate().map(arrival).collect())
+    }
+}
+
+impl Source for Script {
+    fn start(&mut self, out: &mut Vec<Arrival>) {
+        out.append(&mut self.0);
+    }
+    fn after_arrival(&mut self, _: &Arrival) -> Option<Arrival> {
+        None
+    }
+    fn after_end(&mut self, _: Time, _: &Request) -> Option<Arrival> {
+        None
+    }
+}
+
+/// Runs `rig` over `source` without a warm-up and gives every row and the summary.
+pub fn play(rig: &mut EdmRig, source: &mut dyn Source) -> (Vec<Row>, Summary) {
+    play_with(rig, source, Span::ZERO)
+}
+
+/// Runs `rig` over `source` with a warm-up.
+pub fn play_with(rig: &mut EdmRig, source: &mut dyn Source, warm_up: Span) -> (Vec<Row>, Summary) {
+    let mut rows = Vec::new();
+    let limits = Limits { warm_up, drain: Span::ms(100), planned_load: None };
+    let outcomes = drive(rig, source, &mut rows, RunIdentity::default(), &limits, &mut Unobserved);
+    (rows, outcomes.expect("a vector takes every row").summary)
+}
+
+/// All-to-all Poisson requests of one size: reads with weight `reads`, writes with `1 - reads`.
+pub fn uniform(nodes: u32, requests: u64, mean_gap_ps: f64, reads: f64, bytes: u64, seed: u64) -> Generator {
+    let class =
+        |operation, weight| Class { operation, weight, size: SizeDistribution::Constant { bytes: Bytes::new(bytes) } };
+    let config = workload::Config {
+        nodes,
+        pattern: Pattern::AllToAll,
+        mix: vec![class(Operation::Read, reads), class(Operation::Write, 1.0 - reads)],
+        arrivals: Arrivals::Poisson { mean_gap_ps },
+        requests: Some(requests),
+        duration: None,
+    };
+    Generator::new(&config, Seed(seed))
+}

@@ -1,0 +1,397 @@
+//! The written form of the designs, and their defaults, each with its source.
+
+use crate::file::{words, written};
+use crate::ground::Ground;
+use crate::quantity::{Plain, Quantity};
+use base::{Bytes, Clock, Span};
+use transport::config::{CreditBased, Dcqcn, Dctcp, Fastpass, Pfabric, ReceiverDriven};
+
+/// A design's table: every key with the default that it has on a given ground. The schema shows those on the shown ground.
+macro_rules! design_table {
+    ($(#[$meta:meta])* $name:ident of $design:ident => $config:ident on $ground:ident {
+        $( $(#[$field_meta:meta])* $field:ident : $type:ty = $default:expr, )*
+    }) => {
+        written! {
+            $(#[$meta])*
+            $name { $(
+                $(#[$field_meta])*
+                #[schemars(extend("default" = <$type as Plain>::written($name::defaults(&Ground::shown(DesignName::$design)).$field)))]
+                $field: $type,
+            )* }
+        }
+        impl $name {
+            /// Every default on this ground.
+            pub(crate) fn defaults($ground: &Ground) -> $config {
+                $config { $( $field: $default, )* }
+            }
+            /// What is given, and defaults for the rest.
+            pub(crate) fn resolve(&self, ground: &Ground) -> $config {
+                let defaults = Self::defaults(ground);
+                $config { $( $field: self.$field.map_or(defaults.$field, Plain::plain), )* }
+            }
+            /// The table that says all of `config`.
+            pub(crate) fn of(config: &$config) -> $name {
+                $name { $( $field: Some(Plain::written(config.$field)), )* }
+            }
+        }
+    };
+}
+
+words! {
+    /// The designs.
+    DesignName {
+        /// EDM: memory messages in the Ethernet PHY, scheduled in the switch (ASPLOS'25).
+        Edm,
+        /// DCTCP over ECN-marking output queues (SIGCOMM'10).
+        Dctcp,
+        /// RoCEv2 with DCQCN over priority flow control (SIGCOMM'15).
+        Dcqcn,
+        /// pFabric: tiny priority queues (SIGCOMM'13).
+        Pfabric,
+        /// An idealised receiver-driven protocol.
+        ReceiverDriven,
+        /// A lossless fabric with hop-by-hop credits, like CXL.
+        Cxl,
+        /// Fastpass: an arbiter node gives every packet a time slot (SIGCOMM'14).
+        Fastpass,
+        /// Ethernet frames with nothing above the MAC.
+        RawEthernet,
+        /// RoCEv2 in hardware, without congestion control: for unloaded measurements.
+        Rocev2,
+        /// TCP in hardware, without congestion control: for unloaded measurements.
+        HardwareTcp,
+    }
+}
+
+words! {
+    /// The fixed latencies of hosts and switch (EDM, Table 1).
+    StackName {
+        /// The design's usual one: hardware TCP for dctcp, pfabric, fastpass and hardware-tcp; RoCEv2 for dcqcn and rocev2; raw Ethernet for
+        /// receiver-driven and raw-ethernet; CXL ports for cxl.
+        Own,
+        /// No latency but the transceivers'.
+        None,
+        /// MAC, PCS and layer-2 forwarding.
+        Raw,
+        /// The same and a RoCEv2 stack at each end.
+        Roce,
+        /// The same and a hardware TCP stack at each end.
+        Tcp,
+    }
+}
+
+words! {
+    /// How memory blocks and ordinary frames share a link.
+    PreemptionName {
+        /// 66-bit blocks of both take turns (EDM, 3.2.3).
+        Fair,
+        /// Memory blocks always go first.
+        Strict,
+        /// A frame that has begun is finished first, as without EDM.
+        None,
+    }
+}
+
+words! {
+    /// Which of the messages that compete for a port goes first.
+    PolicyName {
+        /// The one with the fewest bytes left.
+        Srpt,
+        /// The one that was announced first.
+        Fcfs,
+    }
+}
+
+words! {
+    /// What is kept in order.
+    OrderingName {
+        /// Each direction of a pair for itself: a read may overtake an earlier write.
+        Channel,
+        /// Reads and writes of one node at another take effect in the order of their issue.
+        Pair,
+    }
+}
+
+written! {
+    /// What moves the messages. A table of a design that no point of the experiment uses is an error.
+    #[schemars(extend("required" = ["name"]))]
+    DesignFile {
+        /// Which design.
+        name: DesignName,
+        /// Which fixed latencies apply; not for edm, whose pipeline is counted in cycles of its clocks.
+        #[schemars(extend("default" = "own"))]
+        stack: StackName,
+        /// Parameters of edm.
+        edm: EdmFile,
+        /// Parameters of dctcp.
+        dctcp: DctcpFile,
+        /// Parameters of dcqcn.
+        dcqcn: DcqcnFile,
+        /// Parameters of pfabric.
+        pfabric: PfabricFile,
+        /// Parameters of receiver-driven.
+        #[serde(rename = "receiver-driven")]
+        receiver_driven: ReceiverDrivenFile,
+        /// Parameters of cxl.
+        cxl: CxlFile,
+        /// Parameters of fastpass.
+        fastpass: FastpassFile,
+        /// Parameters of raw-ethernet.
+        #[serde(rename = "raw-ethernet")]
+        raw_ethernet: RawEthernetFile,
+        /// Parameters of rocev2.
+        rocev2: Rocev2File,
+        /// Parameters of hardware-tcp.
+        #[serde(rename = "hardware-tcp")]
+        hardware_tcp: HardwareTcpFile,
+    }
+}
+
+/// The parameters of EDM in one row, as they are written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct EdmRow {
+    pub chunk: Bytes,
+    pub active_per_pair: u8,
+    pub policy: PolicyName,
+    pub ordering: OrderingName,
+    pub iterations: u32,
+    pub look_ahead_cycles: u32,
+    pub phy_clock: Clock,
+    pub scheduler_clock: Clock,
+    pub batch: Bytes,
+    pub timeout: Span,
+    pub redundant: bool,
+    pub preemption: PreemptionName,
+}
+
+design_table! {
+    /// EDM. Sources are sections of its paper (ASPLOS'25).
+    EdmFile of Edm => EdmRow on _ground {
+        /// Most bytes that one grant lets through (4.3: 256 B).
+        chunk: Quantity<Bytes> = Bytes::new(256),
+        /// Most active notifications of an ordered pair, the paper's X (4.3: 3).
+        #[schemars(range(min = 1, max = 64))]
+        active_per_pair: u8 = 3,
+        /// Which message goes first (4.3.2 has heavy-tailed sizes, for which 3.1.1 recommends SRPT).
+        policy: PolicyName = PolicyName::Srpt,
+        /// What is kept in order (3.1.1, property 5).
+        ordering: OrderingName = OrderingName::Pair,
+        /// Matching iterations before grants go out; 1 grants after every iteration (3.1.2).
+        #[schemars(range(min = 1, max = 64))]
+        iterations: u32 = 1,
+        /// How many scheduler cycles before a port is free its next grant may be issued: an iteration's 3 (3.1.2) hide the round that a
+        /// free port would otherwise wait for; 0 waits.
+        #[schemars(range(max = 1_000_000))]
+        look_ahead_cycles: u32 = 3,
+        /// Clock of host and switch PHY logic (3.2: 2.56 ns; 100 GbE bundles four such lanes, 4.1).
+        phy_clock: Quantity<Clock> = Clock::hz(390_625_000),
+        /// Clock of the scheduler (4.1: 3 GHz as an ASIC; the FPGA testbed of Table 1 runs it at the PHY's clock).
+        scheduler_clock: Quantity<Clock> = Clock::mhz(3_000),
+        /// Most bytes of small writes that share one notification (3.1.2); the size of a chunk by default, `"0B"` for never.
+        batch: Quantity<Bytes> = Bytes::new(256),
+        /// An unanswered read is answered with NULL after this long (3.3 leaves the value open; ours is far beyond any queue).
+        timeout: Quantity<Span> = Span::ms(10),
+        /// Whether every message also goes to a backup switch (3.3).
+        redundant: bool = false,
+        /// How memory and frames share a link (3.2.3).
+        preemption: PreemptionName = PreemptionName::Fair,
+    }
+}
+
+design_table! {
+    /// DCTCP. "Paper" is SIGCOMM'10.
+    DctcpFile of Dctcp => Dctcp on _ground {
+        /// Largest segment: 1500 bytes less the IPv4 and TCP headers.
+        mss: Quantity<Bytes> = Bytes::new(1460),
+        /// Marking threshold K on the wire: 65 full frames, as the paper uses at 10 Gb/s (3.4); well above its bound of a seventh of the
+        /// bandwidth-delay product here.
+        mark_above: Quantity<Bytes> = Bytes::new(65 * 1538),
+        /// Room of an output queue: a port's share of a shallow-buffered switch (paper, 2.3.4: 4 MB shared, one port can take about 700 KB).
+        queue: Quantity<Bytes> = Bytes::new(700_000),
+        /// Gain g (paper, 3.4: 1/16).
+        #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
+        gain: f64 = 1.0 / 16.0,
+        /// Initial window, in segments (RFC 6928: 10).
+        #[schemars(range(min = 1, max = 65_536))]
+        initial_window: u32 = 10,
+        /// Least retransmission timeout: 1 ms (Vasudevan et al., SIGCOMM'09, for data centers; the paper's own is 10 ms, 4.2.1).
+        timeout_min: Quantity<Span> = Span::ms(1),
+    }
+}
+
+design_table! {
+    /// RoCEv2 with DCQCN and priority flow control. "Paper" is SIGCOMM'15, whose values are for 40 Gb/s; those that
+    /// are bytes in a queue or bits a second scale with the link rate.
+    DcqcnFile of Dcqcn => Dcqcn on ground {
+        /// Largest payload: the RoCE MTU of 1024 bytes, which fits into a standard frame (paper, 6).
+        mtu: Quantity<Bytes> = Bytes::new(1_024),
+        /// No marks below this queue (paper, Figure 14: 5 KB at 40 Gb/s).
+        mark_from: Quantity<Bytes> = Bytes::new(ground.scaled_from_40g(5_000)),
+        /// All marked above this queue (paper, Figure 14: 200 KB at 40 Gb/s).
+        mark_all: Quantity<Bytes> = Bytes::new(ground.scaled_from_40g(200_000)),
+        /// Marking probability just below `mark_all` (paper, Figure 14: 1 %).
+        #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
+        mark_probability: f64 = 0.01,
+        /// XOFF threshold of an ingress port: above `mark_all`, so that marks come before pauses (paper, 4).
+        pause_above: Quantity<Bytes> = Bytes::new(ground.scaled_from_40g(240_000)),
+        /// XON threshold: two full frames lower (paper, 4).
+        resume_below: Quantity<Bytes> = Bytes::new(ground.scaled_from_40g(240_000).saturating_sub(2 * 1538).max(1)),
+        /// Gain g of alpha (paper, Figure 14: 1/256).
+        #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
+        gain: f64 = 1.0 / 256.0,
+        /// Least time between two congestion notifications of a flow (paper, 3.1: 50 us).
+        notification_interval: Quantity<Span> = Span::us(50),
+        /// Alpha decays when no notification came for this long (paper, 3.1: 55 us).
+        alpha_timer: Quantity<Span> = Span::us(55),
+        /// Rate-increase timer (paper, Figure 14: 55 us).
+        increase_timer: Quantity<Span> = Span::us(55),
+        /// Rate-increase byte counter (paper, Figure 14: 10 MB).
+        increase_bytes: Quantity<Bytes> = Bytes::new(10_000_000),
+        /// Rounds of fast recovery, F (paper, 3.1: 5).
+        #[schemars(range(min = 1, max = 1_000))]
+        fast_recovery_rounds: u32 = 5,
+        /// Additive step in bits a second (paper, 3.1: 40 Mb/s at 40 Gb/s).
+        #[schemars(range(min = 1))]
+        additive_bps: u64 = ground.scaled_from_40g(40_000_000),
+        /// Hyper step in bits a second; the paper gives none, ten additive steps is what its vendor's adapters ship with.
+        #[schemars(range(min = 1))]
+        hyper_bps: u64 = ground.scaled_from_40g(400_000_000),
+    }
+}
+
+design_table! {
+    /// pFabric. "Paper" is SIGCOMM'13.
+    PfabricFile of Pfabric => Pfabric on ground {
+        /// Largest segment: 1500 bytes less the IPv4 and TCP headers, and the priority.
+        mss: Quantity<Bytes> = Bytes::new(1_452),
+        /// Room of an output queue: two bandwidth-delay products (paper, 4.1).
+        queue: Quantity<Bytes> = ground.bandwidth_delay() * 2,
+        /// Window, in segments: a bandwidth-delay product (paper, 4.2).
+        #[schemars(range(min = 1, max = 1_048_576))]
+        window: u32 = ground.frames_in_flight(),
+        /// Retransmission timeout: three round trips (paper, 5.2: 45 us at 14.6 us).
+        timeout: Quantity<Span> = ground.round_trip() * 3,
+        /// Timeouts in a row before a flow probes (paper, 5.2: 5).
+        #[schemars(range(min = 1, max = 1_000))]
+        probe_after: u32 = 5,
+    }
+}
+
+design_table! {
+    /// The idealised receiver-driven protocol.
+    ReceiverDrivenFile of ReceiverDriven => ReceiverDriven on ground {
+        /// Largest payload of a packet: 1500 bytes less the IPv4 and UDP headers and 16 of its own.
+        mtu: Quantity<Bytes> = Bytes::new(1_456),
+        /// Credits out at once: a bandwidth-delay product of payload (Homa, SIGCOMM'18, 3.2: RTTbytes).
+        outstanding: Quantity<Bytes> = Bytes::new(1_456) * u64::from(ground.frames_in_flight()),
+    }
+}
+
+design_table! {
+    /// Hop-by-hop credits.
+    CxlFile of Cxl => CreditBased on _ground {
+        /// Payload of a flit (CXL 2.0, 4.2: four 16-byte slots).
+        flit_payload: Quantity<Bytes> = Bytes::new(64),
+        /// A flit on the wire (CXL 2.0, 4.2: 68 bytes with protocol id and CRC).
+        flit_wire: Quantity<Bytes> = Bytes::new(68),
+        /// Input buffer of a switch port in flits. No standard value: enough for several link round trips at 100 Gb/s.
+        #[schemars(range(min = 2, max = 1_048_576))]
+        switch_buffer_flits: u32 = 128,
+        /// Input buffer of a device in flits; likewise.
+        #[schemars(range(min = 2, max = 1_048_576))]
+        device_buffer_flits: u32 = 128,
+    }
+}
+
+design_table! {
+    /// Fastpass. "Paper" is SIGCOMM'14.
+    FastpassFile of Fastpass => Fastpass on _ground {
+        /// Payload of a time slot: one full packet (paper, 3: a slot is an MTU on the link).
+        slot_payload: Quantity<Bytes> = Bytes::new(1_460),
+        /// Most demands or allocations in one control packet (paper, 6: they are batched; 8 is ours).
+        #[schemars(range(min = 1, max = 350))]
+        batch: u32 = 8,
+    }
+}
+
+/// A stack without congestion control: messages are cut into packets and sent.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Uncontrolled {
+    /// Largest payload of a packet.
+    pub mtu: Bytes,
+}
+
+design_table! {
+    /// Frames with nothing above the MAC.
+    RawEthernetFile of RawEthernet => Uncontrolled on _ground {
+        /// Largest payload of a frame (IEEE 802.3: 1500 bytes).
+        mtu: Quantity<Bytes> = Bytes::new(1_500),
+    }
+}
+
+design_table! {
+    /// RoCEv2 without congestion control.
+    Rocev2File of Rocev2 => Uncontrolled on _ground {
+        /// Largest payload of a packet: the RoCE MTU that fits into a standard frame.
+        mtu: Quantity<Bytes> = Bytes::new(1_024),
+    }
+}
+
+design_table! {
+    /// Hardware TCP without congestion control.
+    HardwareTcpFile of HardwareTcp => Uncontrolled on _ground {
+        /// Largest payload of a segment: 1500 bytes less the IPv4 and TCP headers.
+        mtu: Quantity<Bytes> = Bytes::new(1_460),
+    }
+}
+
+impl From<EdmRow> for crate::plan::Edm {
+    fn from(row: EdmRow) -> crate::plan::Edm {
+        let config = edm::Config {
+            chunk: row.chunk,
+            active_per_pair: row.active_per_pair,
+            policy: match row.policy {
+                PolicyName::Srpt => edm::Policy::Srpt,
+                PolicyName::Fcfs => edm::Policy::Fcfs,
+            },
+            ordering: match row.ordering {
+                OrderingName::Channel => edm::Ordering::Channel,
+                OrderingName::Pair => edm::Ordering::Pair,
+            },
+            iterations_per_round: row.iterations,
+            look_ahead_cycles: row.look_ahead_cycles,
+            phy_clock: row.phy_clock,
+            scheduler_clock: row.scheduler_clock,
+            batch: row.batch,
+            timeout: row.timeout,
+        };
+        crate::plan::Edm { config, redundant: row.redundant, preemption: row.preemption }
+    }
+}
+
+impl EdmRow {
+    /// The row that says all of `edm`.
+    pub(crate) fn of(edm: &crate::plan::Edm) -> EdmRow {
+        let config = &edm.config;
+        EdmRow {
+            chunk: config.chunk,
+            active_per_pair: config.active_per_pair,
+            policy: match config.policy {
+                edm::Policy::Srpt => PolicyName::Srpt,
+                edm::Policy::Fcfs => PolicyName::Fcfs,
+            },
+            ordering: match config.ordering {
+                edm::Ordering::Channel => OrderingName::Channel,
+                edm::Ordering::Pair => OrderingName::Pair,
+            },
+            iterations: config.iterations_per_round,
+            look_ahead_cycles: config.look_ahead_cycles,
+            phy_clock: config.phy_clock,
+            scheduler_clock: config.scheduler_clock,
+            batch: config.batch,
+            timeout: config.timeout,
+            redundant: edm.redundant,
+            preemption: edm.preemption,
+        }
+    }
+}

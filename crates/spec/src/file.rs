@@ -1,0 +1,384 @@
+//! The written form of an experiment: what may stand in a file, as plain data. It is the source of the JSON Schema against which
+//! every file is checked, and the form in which a resolved plan is printed. Defaults of the designs are in
+//! [`crate::design_file`], all others in [`crate::resolve`].
+
+use crate::design_file::DesignFile;
+use crate::quantity::{Limit, Quantity};
+use base::{Bytes, Operation, Rate, Span, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A table of which every key may be left out.
+macro_rules! written {
+    ($(#[$meta:meta])* $name:ident { $( $(#[$field_meta:meta])* $field:ident : $type:ty, )* }) => {
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        $(#[$meta])*
+        pub struct $name {
+            $( $(#[$field_meta])* #[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$type>, )*
+        }
+    };
+}
+pub(crate) use written;
+
+written! {
+    /// An experiment: a rack, a design, a workload, how long to run, and what to vary.
+    #[schemars(title = "Rackweave experiment", extend("required" = ["title", "fabric", "design", "workload"]))]
+    ExperimentFile {
+        /// What the experiment is about, in a few words.
+        #[schemars(length(min = 1))]
+        title: String,
+        /// Decides every random draw: same file, same seed, same bytes.
+        #[schemars(range(min = 0, max = 9_223_372_036_854_775_807_u64), extend("default" = 1))]
+        seed: u64,
+        /// The rack: nodes around one switch (two with EDM's `redundant`).
+        fabric: FabricFile,
+        /// What moves the messages.
+        design: DesignFile,
+        /// The memory behind every node.
+        memory: MemoryFile,
+        /// Who asks whom for how much, and when.
+        workload: WorkloadFile,
+        /// Ordinary Ethernet traffic that shares the links.
+        background: BackgroundFile,
+        /// How long to run and what to measure.
+        run: RunFile,
+        /// What breaks, and when.
+        fault: Vec<FaultFile>,
+        /// What to vary: key paths with lists of values (their cross product), and `axis` for several keys at a time.
+        sweep: SweepFile,
+        /// Other values for some key paths at a given size of run; `sweep.KEY` replaces the values of an axis.
+        scale: ScaleFile,
+    }
+}
+
+written! {
+    /// The rack: nodes around one switch.
+    #[schemars(extend("required" = ["nodes", "rate"]))]
+    FabricFile {
+        /// How many nodes the switch has; ids run from 0.
+        #[schemars(range(min = 2, max = 65_536))]
+        nodes: u32,
+        /// Line rate of every link, above 64b/66b coding.
+        rate: Quantity<Rate>,
+        /// Light in the fibre between a node and the switch (EDM, Table 1: 10 ns).
+        #[schemars(extend("default" = "10ns"))]
+        propagation: Quantity<Span>,
+        /// PMA, PMD and transceiver, each crossing (EDM, Table 1: 19 ns). A link has two crossings.
+        #[schemars(extend("default" = "19ns"))]
+        transceiver: Quantity<Span>,
+    }
+}
+
+written! {
+    /// The memory behind every node.
+    MemoryFile {
+        /// From a request at the controller to its first byte. Zero measures the fabric alone.
+        #[schemars(extend("default" = "0ns"))]
+        latency: Quantity<Span>,
+        /// All channels together.
+        #[schemars(extend("default" = "unlimited"))]
+        bandwidth: Limit<Quantity<Rate>>,
+    }
+}
+
+written! {
+    /// Who asks whom for how much, and when.
+    WorkloadFile {
+        /// Who asks whom. Not with a trace, which says it itself.
+        #[schemars(extend("default" = "all-to-all"))]
+        pattern: PatternName,
+        /// With `role-split`: how many nodes, from 0, ask the others.
+        #[schemars(range(min = 1))]
+        compute: u32,
+        /// With `incast`: the node that is asked.
+        #[schemars(extend("default" = 0))]
+        target: u32,
+        /// With `incast`: how many nodes ask, from 0, the target left out. All others when not given.
+        #[schemars(range(min = 1))]
+        sources: u32,
+        /// When requests come.
+        #[schemars(extend("default" = "poisson"))]
+        arrivals: ArrivalsName,
+        /// With `on-off`: mean length of an on period.
+        on: Quantity<Span>,
+        /// With `on-off`: mean length of an off period.
+        off: Quantity<Span>,
+        /// With `closed`: requests that each asking node keeps outstanding.
+        #[schemars(range(min = 1, max = 1_048_576), extend("default" = 1))]
+        depth: u32,
+        /// With `closed`: from an answer to the next request of that slot.
+        #[schemars(extend("default" = "0ns"))]
+        think: Quantity<Span>,
+        /// With `trace`: the CSV file of messages.
+        file: String,
+        /// With `trace`: SHA-256 of the messages, in hex, when it has to be this very trace.
+        digest: String,
+        /// Open loop: offered load as a fraction of the busiest link direction. Above 1 is allowed, with a warning.
+        #[schemars(range(max = 10.0), extend("exclusiveMinimum" = 0.0))]
+        load: f64,
+        /// What `load` counts.
+        #[schemars(extend("default" = "link"))]
+        load_basis: LoadBasis,
+        /// Share of reads; the rest are writes. Not together with `mix`.
+        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.5))]
+        read_fraction: f64,
+        /// Size of every request. Not together with `mix`.
+        #[schemars(extend("default" = "64B"))]
+        size: SizeFile,
+        /// Classes of requests, in place of `read_fraction` and `size`.
+        #[schemars(length(min = 1))]
+        mix: Vec<ClassFile>,
+    }
+}
+
+written! {
+    /// One class of requests.
+    #[schemars(extend("required" = ["operation", "size"]))]
+    ClassFile {
+        /// What it asks.
+        operation: OperationName,
+        /// Its share; weights need not sum to 1.
+        #[schemars(range(min = 0.0), extend("default" = 1.0))]
+        weight: f64,
+        /// How large: what is read, written, or answered to a read-modify-write.
+        size: SizeFile,
+    }
+}
+
+/// How large requests are: one size, or a distribution.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SizeFile {
+    /// All the same.
+    Constant(Quantity<Bytes>),
+    /// A distribution.
+    Distribution(DistributionFile),
+}
+
+written! {
+    /// A size distribution: exactly one of `profile`, `cdf`, `table` and `points`.
+    DistributionFile {
+        /// A distribution that is shipped: one of EDM's five applications.
+        profile: String,
+        /// A file with a cumulative distribution: lines `size 1 probability`, linear in between.
+        cdf: String,
+        /// With `cdf`: what a size of 1 in the file stands for.
+        #[schemars(extend("default" = "1B"))]
+        unit: Quantity<Bytes>,
+        /// Sizes with weights, `[["64B", 3], ["4KiB", 1]]`.
+        #[schemars(length(min = 1))]
+        table: Vec<(Quantity<Bytes>, f64)>,
+        /// A cumulative distribution in place: `[bytes, probability]`, neither falling, the last probability 1.
+        #[schemars(length(min = 1))]
+        points: Vec<(f64, f64)>,
+        /// With `points`: where they come from.
+        name: String,
+    }
+}
+
+written! {
+    /// Ordinary Ethernet frames between random nodes, on the links that memory traffic uses.
+    #[schemars(extend("required" = ["load"]))]
+    BackgroundFile {
+        /// Payload of every frame.
+        #[schemars(extend("default" = "1500B"))]
+        frame: Quantity<Bytes>,
+        /// Share of every node's link that frames take in each direction, preamble and gap included.
+        #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
+        load: f64,
+    }
+}
+
+written! {
+    /// How long to run and what to measure. At least one of `requests` and `duration`, except with a trace.
+    RunFile {
+        /// The workload ends after this many requests over all nodes.
+        #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
+        requests: u64,
+        /// The workload ends after this time.
+        duration: Quantity<Span>,
+        /// Requests that start earlier are simulated but not measured. Not together with `warm_up_requests`.
+        warm_up: Quantity<Span>,
+        /// The first so many requests are not measured. A tenth of `requests`, or of `duration`, by default.
+        warm_up_requests: u64,
+        /// How long after the last arrival unfinished requests are waited for.
+        #[schemars(extend("default" = "100ms"))]
+        drain_limit: Quantity<Span>,
+    }
+}
+
+written! {
+    /// Something that breaks.
+    #[schemars(extend("required" = ["at", "kind"]))]
+    FaultFile {
+        /// When it breaks, from the start of the run.
+        at: Quantity<Time>,
+        /// What breaks.
+        kind: FaultName,
+        /// The node, or the node at the end of the link.
+        node: u32,
+        /// The switch, or the switch at the end of the link: 0, or 1 for the backup.
+        #[schemars(range(max = 1), extend("default" = 0))]
+        switch: u32,
+    }
+}
+
+written! {
+    /// What to vary: every key path here is an axis with its list of values.
+    #[schemars(extend("additionalProperties" = true))]
+    SweepFile {
+        /// Axes that change several keys together.
+        axis: Vec<AxisFile>,
+        /// `"workload.load" = [0.2, 0.8]`, or `workload.load = [0.2, 0.8]`.
+        #[serde(flatten)]
+        paths: BTreeMap<String, serde_json::Value>,
+    }
+}
+
+written! {
+    /// An axis whose points change several keys together.
+    #[schemars(extend("required" = ["name", "points"]))]
+    AxisFile {
+        /// The axis' name in labels and figures.
+        name: String,
+        /// Its points.
+        #[schemars(length(min = 1))]
+        points: Vec<AxisPointFile>,
+    }
+}
+
+written! {
+    /// One point of an axis.
+    #[schemars(extend("required" = ["label", "set"]))]
+    AxisPointFile {
+        /// The point's name in labels and figures.
+        label: String,
+        /// Key paths and their values at this point.
+        set: BTreeMap<String, serde_json::Value>,
+    }
+}
+
+written! {
+    /// Key paths and their values at a given size of run.
+    ScaleFile {
+        /// Minutes on a laptop: shows the shape.
+        quick: BTreeMap<String, serde_json::Value>,
+        /// What the paper ran.
+        paper: BTreeMap<String, serde_json::Value>,
+    }
+}
+
+/// A set of words. Each converts to and from its written form by serde.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $( $(#[$variant_meta:meta])* $variant:ident, )* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $name { $( $(#[$variant_meta])* $variant, )* }
+        $crate::quantity::plain!($name);
+        impl $name {
+            /// The word as it stands in a file.
+            #[allow(dead_code, reason = "not every set of words is named in a message")]
+            pub fn word(self) -> String {
+                $crate::file::word_of(&self)
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+/// The written form of a unit variant.
+pub(crate) fn word_of(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        other => panic!("a word is written as a string, not as {other:?}"),
+    }
+}
+
+words! {
+    /// Who asks whom.
+    PatternName {
+        /// Every node asks every other, uniformly.
+        AllToAll,
+        /// The first `compute` nodes ask the others, uniformly.
+        RoleSplit,
+        /// `sources` nodes ask `target`.
+        Incast,
+        /// Each node asks one fixed other and is asked by one.
+        Permutation,
+    }
+}
+
+words! {
+    /// When requests come.
+    ArrivalsName {
+        /// Open loop, independent exponential gaps.
+        Poisson,
+        /// Open loop, equal gaps.
+        Deterministic,
+        /// Open loop, Poisson in exponential on periods, silent in off periods.
+        OnOff,
+        /// Closed loop: `depth` requests outstanding at every asking node.
+        Closed,
+        /// As a trace says.
+        Trace,
+    }
+}
+
+words! {
+    /// What a load is a share of.
+    LoadBasis {
+        /// Every byte on the wire, control messages, headers and gaps included, as a lone request of its class costs it in this design.
+        Link,
+        /// Payload alone: the same requests a second for every design.
+        Payload,
+    }
+}
+
+words! {
+    /// What a request asks.
+    OperationName {
+        /// Bytes come from the target.
+        Read,
+        /// Bytes go to the target.
+        Write,
+        /// An atomic read-modify-write of a word at the target.
+        ReadModifyWrite,
+    }
+}
+
+impl From<OperationName> for Operation {
+    fn from(name: OperationName) -> Operation {
+        match name {
+            OperationName::Read => Operation::Read,
+            OperationName::Write => Operation::Write,
+            OperationName::ReadModifyWrite => Operation::ReadModifyWrite,
+        }
+    }
+}
+
+impl From<Operation> for OperationName {
+    fn from(operation: Operation) -> OperationName {
+        match operation {
+            Operation::Read => OperationName::Read,
+            Operation::Write => OperationName::Write,
+            Operation::ReadModifyWrite => OperationName::ReadModifyWrite,
+        }
+    }
+}
+
+words! {
+    /// What breaks.
+    FaultName {
+        /// The link of `node` to `switch` stops carrying anything.
+        LinkDown,
+        /// The switch stops.
+        SwitchDown,
+        /// The node stops answering.
+        NodeDown,
+        /// The link of `node` to `switch` damages what it carries until it is noticed and disabled.
+        LinkCorrupt,
+    }
+}

@@ -1,0 +1,282 @@
+//! A plan: an experiment in which nothing is left to choose.
+
+use crate::design_file::{PreemptionName, StackName, Uncontrolled};
+use crate::file::{FaultName, LoadBasis};
+use base::{Bytes, NodeId, Rate, Span, Time};
+use hardware::{DramConfig, EthernetStack};
+use serde::{Serialize, Serializer};
+use sha2::{Digest, Sha256};
+use transport::config::{CreditBased, Dcqcn, Dctcp, Fastpass, Pfabric, ReceiverDriven};
+
+/// One run, wholly specified and checked. Made by [`crate::parse`] only.
+///
+/// Serializes as the experiment file that says all of it, with every default and with quantities as text.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Plan {
+    /// What the experiment is about.
+    pub title: String,
+    /// Decides every random draw.
+    pub seed: u64,
+    /// The rack.
+    pub fabric: Fabric,
+    /// What moves the messages.
+    pub design: Design,
+    /// The memory behind every node.
+    pub memory: DramConfig,
+    /// Who asks whom for how much, and when; rates are computed from `load`.
+    pub workload: workload::Config,
+    /// What was asked of an open loop; `None` in a closed loop and with a trace.
+    pub load: Option<PlannedLoad>,
+    /// Where the workload's trace comes from, if it has one.
+    pub trace: Option<TraceSource>,
+    /// Ordinary frames on the same links.
+    pub background: Option<Background>,
+    /// What is measured, and how long stragglers are waited for.
+    pub run: Run,
+    /// What breaks, in order of time.
+    pub faults: Vec<Fault>,
+    /// What a reader must know before believing the numbers.
+    pub warnings: Vec<String>,
+}
+
+/// The rack: nodes around a switch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fabric {
+    /// How many nodes; ids run from 0.
+    pub nodes: u32,
+    /// Line rate of every link.
+    pub rate: Rate,
+    /// Light in the fibre between node and switch.
+    pub propagation: Span,
+    /// PMA, PMD and transceiver, each crossing.
+    pub transceiver: Span,
+}
+
+/// What moves the messages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Design {
+    /// EDM.
+    Edm(Edm),
+    /// A packet-switched rival.
+    Packet(Packet),
+}
+
+/// EDM and what surrounds its programs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Edm {
+    /// The programs' parameters.
+    pub config: edm::Config,
+    /// Whether every message also goes to a backup switch.
+    pub redundant: bool,
+    /// How memory blocks and frames share a link.
+    pub preemption: PreemptionName,
+}
+
+/// A packet-switched rival and the stack that it stands on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Packet {
+    /// The protocol with its parameters.
+    pub protocol: Protocol,
+    /// Which stack was asked for.
+    pub stack_name: StackName,
+    /// Its latencies; the transceiver is the fabric's.
+    pub stack: EthernetStack,
+}
+
+/// A rival's protocol with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Protocol {
+    /// DCTCP.
+    Dctcp(Dctcp),
+    /// DCQCN over priority flow control.
+    Dcqcn(Dcqcn),
+    /// pFabric.
+    Pfabric(Pfabric),
+    /// The idealised receiver-driven protocol.
+    ReceiverDriven(ReceiverDriven),
+    /// Hop-by-hop credits.
+    Cxl(CreditBased),
+    /// Fastpass.
+    Fastpass(Fastpass),
+    /// Frames and nothing else.
+    RawEthernet(Uncontrolled),
+    /// RoCEv2 without congestion control.
+    Rocev2(Uncontrolled),
+    /// Hardware TCP without congestion control.
+    HardwareTcp(Uncontrolled),
+}
+
+/// The load that an open loop was asked to offer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlannedLoad {
+    /// As a fraction of the busiest link direction.
+    pub fraction: f64,
+    /// What it counts.
+    pub basis: LoadBasis,
+    /// What the busiest link direction carries then, every byte on the wire counted, as a fraction of its rate.
+    pub busiest_link: f64,
+}
+
+/// Where a trace comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceSource {
+    /// The file, as written.
+    pub file: String,
+    /// SHA-256 of its messages, hex.
+    pub digest: String,
+}
+
+/// Ordinary frames between random nodes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Background {
+    /// Payload of a frame.
+    pub frame: Bytes,
+    /// Share of every node's link, each direction, preamble and gap included.
+    pub load: f64,
+}
+
+/// What is measured, and how long stragglers are waited for. When the workload ends is in [`workload::Config`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// What is not measured.
+    pub warm_up: WarmUp,
+    /// How long after the last arrival unfinished requests are waited for.
+    pub drain_limit: Span,
+}
+
+/// The part of a run that is simulated but not measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarmUp {
+    /// Requests that are intended before this much time has passed.
+    Time(Span),
+    /// The first so many requests.
+    Requests(u64),
+}
+
+/// Something that breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// What breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// A link stops carrying anything.
+    LinkDown {
+        /// The node at its end.
+        node: NodeId,
+        /// The switch at its end: 0, or 1 for the backup.
+        switch: u32,
+    },
+    /// A link damages what it carries until it is noticed and disabled.
+    LinkCorrupt {
+        /// The node at its end.
+        node: NodeId,
+        /// The switch at its end.
+        switch: u32,
+    },
+    /// A switch stops.
+    SwitchDown {
+        /// 0, or 1 for the backup.
+        switch: u32,
+    },
+    /// A node stops answering.
+    NodeDown {
+        /// Which.
+        node: NodeId,
+    },
+}
+
+impl FaultKind {
+    /// The kind's name and its parameters.
+    pub(crate) fn parts(self) -> (FaultName, Option<NodeId>, Option<u32>) {
+        match self {
+            FaultKind::LinkDown { node, switch } => (FaultName::LinkDown, Some(node), Some(switch)),
+            FaultKind::LinkCorrupt { node, switch } => (FaultName::LinkCorrupt, Some(node), Some(switch)),
+            FaultKind::SwitchDown { switch } => (FaultName::SwitchDown, None, Some(switch)),
+            FaultKind::NodeDown { node } => (FaultName::NodeDown, Some(node), None),
+        }
+    }
+}
+
+impl Plan {
+    /// The plan as an experiment file with every default, which parses back to an equal plan (given the same trace file).
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&crate::print::file_of(self)).expect("every value of a plan can be written in TOML")
+    }
+
+    /// SHA-256, in hex, of everything that decides a result except the seed, and of nothing else.
+    ///
+    /// The text that is hashed is the experiment file of [`to_toml`](Plan::to_toml) without `title` and `seed`, as JSON without white space, keys
+    /// sorted by their bytes, numbers as serde_json prints them (shortest decimal that reads back), quantities in the largest unit that keeps them whole.
+    /// A trace counts by the digest of its messages, not by its file name.
+    pub fn hash(&self) -> String {
+        let mut file = crate::print::file_of(self);
+        file.title = None;
+        file.seed = None;
+        if let Some(workload) = &mut file.workload {
+            workload.file = None;
+        }
+        let value = serde_json::to_value(&file).expect("every value of a plan can be written in JSON");
+        let mut text = String::new();
+        write_canonical(&value, &mut text);
+        hex(&Sha256::digest(text))
+    }
+}
+
+impl Serialize for Plan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        crate::print::file_of(self).serialize(serializer)
+    }
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// JSON without white space and with sorted keys, whatever order the map type keeps.
+fn write_canonical(value: &serde_json::Value, out: &mut String) {
+    use serde_json::Value;
+    match value {
+        Value::Array(items) => write_list(out, ['[', ']'], items, write_canonical),
+        Value::Object(object) => {
+            let mut entries: Vec<_> = object.iter().collect();
+            entries.sort_by_key(|(key, _)| key.as_bytes());
+            write_list(out, ['{', '}'], &entries, |(key, value), out| {
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push(':');
+                write_canonical(value, out);
+            });
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+fn write_list<T>(out: &mut String, brackets: [char; 2], items: &[T], write: impl Fn(&T, &mut String)) {
+    out.push(brackets[0]);
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write(item, out);
+    }
+    out.push(brackets[1]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_text_does_not_depend_on_the_order_of_keys() {
+        let mut text = String::new();
+        write_canonical(&serde_json::json!({"b": [1, 0.5, "x\"y"], "a": {"d": null, "c": true}}), &mut text);
+        assert_eq!(text, r#"{"a":{"c":true,"d":null},"b":[1,0.5,"x\"y"]}"#);
+    }
+}

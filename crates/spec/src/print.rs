@@ -1,0 +1,163 @@
+//! From a plan back to the file that says all of it.
+
+use crate::design_file::{
+    CxlFile, DcqcnFile, DctcpFile, DesignFile, DesignName, EdmFile, EdmRow, FastpassFile, HardwareTcpFile, PfabricFile,
+    RawEthernetFile, ReceiverDrivenFile, Rocev2File,
+};
+use crate::file::{
+    ArrivalsName, BackgroundFile, ClassFile, DistributionFile, ExperimentFile, FabricFile, FaultFile, MemoryFile,
+    PatternName, RunFile, SizeFile, WorkloadFile,
+};
+use crate::plan::{Background, Design, Fabric, Fault, Packet, Plan, Protocol, WarmUp};
+use crate::quantity::{Limit, Plain, Quantity};
+use hardware::DramConfig;
+use workload::{Arrivals, Class, Pattern, SizeDistribution};
+
+/// The file that says all of `plan`.
+pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
+    ExperimentFile {
+        title: Some(plan.title.clone()),
+        seed: Some(plan.seed),
+        fabric: Some(fabric_of(&plan.fabric)),
+        design: Some(design_of(&plan.design)),
+        memory: Some(memory_of(&plan.memory)),
+        workload: Some(workload_of(plan)),
+        background: plan.background.as_ref().map(background_of),
+        run: Some(run_of(plan)),
+        fault: (!plan.faults.is_empty()).then(|| plan.faults.iter().map(fault_of).collect()),
+        sweep: None,
+        scale: None,
+    }
+}
+
+fn fabric_of(fabric: &Fabric) -> FabricFile {
+    FabricFile {
+        nodes: Some(fabric.nodes),
+        rate: Some(Quantity(fabric.rate)),
+        propagation: Some(Quantity(fabric.propagation)),
+        transceiver: Some(Quantity(fabric.transceiver)),
+    }
+}
+
+fn memory_of(memory: &DramConfig) -> MemoryFile {
+    MemoryFile { latency: Some(Quantity(memory.latency)), bandwidth: Some(Limit::written(memory.bandwidth)) }
+}
+
+fn background_of(background: &Background) -> BackgroundFile {
+    BackgroundFile { frame: Some(Quantity(background.frame)), load: Some(background.load) }
+}
+
+fn design_of(design: &Design) -> DesignFile {
+    match design {
+        Design::Edm(edm) => {
+            let row = EdmRow::of(edm);
+            DesignFile { name: Some(DesignName::Edm), edm: Some(EdmFile::of(&row)), ..DesignFile::default() }
+        }
+        Design::Packet(packet) => packet_of(packet),
+    }
+}
+
+fn packet_of(packet: &Packet) -> DesignFile {
+    let mut file = DesignFile { stack: Some(packet.stack_name), ..DesignFile::default() };
+    file.name = Some(packet.protocol.name());
+    match &packet.protocol {
+        Protocol::Dctcp(config) => file.dctcp = Some(DctcpFile::of(config)),
+        Protocol::Dcqcn(config) => file.dcqcn = Some(DcqcnFile::of(config)),
+        Protocol::Pfabric(config) => file.pfabric = Some(PfabricFile::of(config)),
+        Protocol::ReceiverDriven(config) => file.receiver_driven = Some(ReceiverDrivenFile::of(config)),
+        Protocol::Cxl(config) => file.cxl = Some(CxlFile::of(config)),
+        Protocol::Fastpass(config) => file.fastpass = Some(FastpassFile::of(config)),
+        Protocol::RawEthernet(config) => file.raw_ethernet = Some(RawEthernetFile::of(config)),
+        Protocol::Rocev2(config) => file.rocev2 = Some(Rocev2File::of(config)),
+        Protocol::HardwareTcp(config) => file.hardware_tcp = Some(HardwareTcpFile::of(config)),
+    }
+    file
+}
+
+fn workload_of(plan: &Plan) -> WorkloadFile {
+    let mut file = WorkloadFile::default();
+    if let Some(trace) = &plan.trace {
+        file.arrivals = Some(ArrivalsName::Trace);
+        file.file = Some(trace.file.clone());
+        file.digest = Some(trace.digest.clone());
+        return file;
+    }
+    write_pattern(&plan.workload.pattern, &mut file);
+    write_arrivals(&plan.workload.arrivals, &mut file);
+    file.load = plan.load.map(|load| load.fraction);
+    file.load_basis = plan.load.map(|load| load.basis);
+    file.mix = Some(plan.workload.mix.iter().map(class_of).collect());
+    file
+}
+
+fn write_pattern(pattern: &Pattern, file: &mut WorkloadFile) {
+    file.pattern = Some(match pattern {
+        Pattern::AllToAll => PatternName::AllToAll,
+        Pattern::Permutation => PatternName::Permutation,
+        Pattern::RoleSplit { compute } => {
+            file.compute = Some(*compute);
+            PatternName::RoleSplit
+        }
+        Pattern::Incast { target, sources } => {
+            file.target = Some(target.0);
+            file.sources = Some(*sources);
+            PatternName::Incast
+        }
+    });
+}
+
+/// A gap is not written: it follows from the load.
+fn write_arrivals(arrivals: &Arrivals, file: &mut WorkloadFile) {
+    file.arrivals = Some(match arrivals {
+        Arrivals::Poisson { .. } => ArrivalsName::Poisson,
+        Arrivals::Deterministic { .. } => ArrivalsName::Deterministic,
+        Arrivals::OnOff { on, off, .. } => {
+            file.on = Some(Quantity(*on));
+            file.off = Some(Quantity(*off));
+            ArrivalsName::OnOff
+        }
+        Arrivals::Closed { depth, think } => {
+            file.depth = Some(*depth);
+            file.think = Some(Quantity(*think));
+            ArrivalsName::Closed
+        }
+        Arrivals::Trace { .. } => ArrivalsName::Trace,
+    });
+}
+
+fn class_of(class: &Class) -> ClassFile {
+    ClassFile { operation: Some(class.operation.into()), weight: Some(class.weight), size: Some(size_of(&class.size)) }
+}
+
+fn size_of(size: &SizeDistribution) -> SizeFile {
+    let distribution = match size {
+        SizeDistribution::Constant { bytes } => return SizeFile::Constant(Quantity(*bytes)),
+        SizeDistribution::Table { entries } => {
+            let table = entries.iter().map(|(bytes, weight)| (Quantity(*bytes), *weight)).collect();
+            DistributionFile { table: Some(table), ..DistributionFile::default() }
+        }
+        SizeDistribution::Cdf { name, points } => {
+            DistributionFile { name: Some(name.clone()), points: Some(points.clone()), ..DistributionFile::default() }
+        }
+    };
+    SizeFile::Distribution(distribution)
+}
+
+fn run_of(plan: &Plan) -> RunFile {
+    let mut file = RunFile {
+        requests: plan.workload.requests,
+        duration: plan.workload.duration.map(Quantity),
+        drain_limit: Some(Quantity(plan.run.drain_limit)),
+        ..RunFile::default()
+    };
+    match plan.run.warm_up {
+        WarmUp::Time(span) => file.warm_up = Some(Quantity(span)),
+        WarmUp::Requests(count) => file.warm_up_requests = Some(count),
+    }
+    file
+}
+
+fn fault_of(fault: &Fault) -> FaultFile {
+    let (kind, node, switch) = fault.kind.parts();
+    FaultFile { at: Some(Quantity(fault.at)), kind: Some(kind), node: node.map(|node| node.0), switch }
+}

@@ -1,0 +1,154 @@
+//! Values as they are written in a file: quantities with a unit, words for "no limit", and their JSON Schema.
+
+use base::{Bytes, Clock, Rate, Span, Time};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+
+/// A quantity that is written with its unit, `"10ns"`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Quantity<T>(pub T);
+
+/// What a quantity's schema says.
+pub trait Written {
+    /// The schema's name and `format`.
+    const FORMAT: &'static str;
+    /// One right way to write it.
+    const EXAMPLE: &'static str;
+    /// The units, as `base` lists them.
+    const UNITS: &'static str;
+}
+
+macro_rules! written_as {
+    ($type:ty, $format:literal, $example:literal) => {
+        impl Written for $type {
+            const FORMAT: &'static str = $format;
+            const EXAMPLE: &'static str = $example;
+            const UNITS: &'static str = <$type>::UNITS;
+        }
+    };
+}
+written_as!(Span, "time", "10ns");
+written_as!(Time, "time", "10us");
+written_as!(Bytes, "size", "64B");
+written_as!(Rate, "rate", "100Gbps");
+written_as!(Clock, "frequency", "390.625MHz");
+
+impl<T: Written> JsonSchema for Quantity<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        T::FORMAT.into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let units = T::UNITS.replace(", ", "|");
+        json_schema!({
+            "type": "string",
+            "format": T::FORMAT,
+            "pattern": format!(r"^\s*[0-9_]*\.?[0-9_]*\s*({units})\s*$"),
+            "examples": [T::EXAMPLE],
+        })
+    }
+}
+
+/// A bound that may be left open with the word `"unlimited"`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit<T> {
+    /// No bound.
+    Unlimited,
+    /// This much at most.
+    To(T),
+}
+
+const UNLIMITED: &str = "unlimited";
+
+impl<T: Serialize> Serialize for Limit<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Limit::Unlimited => serializer.serialize_str(UNLIMITED),
+            Limit::To(bound) => bound.serialize(serializer),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Limit<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        enum Word {
+            #[serde(rename = "unlimited")]
+            Unlimited,
+        }
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either<T> {
+            Word(Word),
+            Bound(T),
+        }
+        Ok(match Either::deserialize(deserializer)? {
+            Either::Word(Word::Unlimited) => Limit::Unlimited,
+            Either::Bound(bound) => Limit::To(bound),
+        })
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Limit<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        format!("LimitOf{}", T::schema_name()).into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [T::json_schema(generator), { "type": "string", "enum": [UNLIMITED] }] })
+    }
+}
+
+/// From what is written to what is meant, and back.
+pub(crate) trait Plain: Copy {
+    /// What is meant.
+    type Value: Copy;
+    fn plain(self) -> Self::Value;
+    fn written(value: Self::Value) -> Self;
+}
+
+impl<T: Copy> Plain for Quantity<T> {
+    type Value = T;
+    fn plain(self) -> T {
+        self.0
+    }
+    fn written(value: T) -> Self {
+        Quantity(value)
+    }
+}
+
+impl<T: Plain> Plain for Limit<T> {
+    type Value = Option<T::Value>;
+    fn plain(self) -> Option<T::Value> {
+        match self {
+            Limit::Unlimited => None,
+            Limit::To(bound) => Some(bound.plain()),
+        }
+    }
+    fn written(value: Option<T::Value>) -> Self {
+        value.map_or(Limit::Unlimited, |bound| Limit::To(T::written(bound)))
+    }
+}
+
+/// Types that are written as they are.
+macro_rules! plain {
+    ($($type:ty),*) => {
+        $(impl $crate::quantity::Plain for $type {
+            type Value = $type;
+            fn plain(self) -> $type {
+                self
+            }
+            fn written(value: $type) -> $type {
+                value
+            }
+        })*
+    };
+}
+plain!(f64, u64, u32, u16, u8, bool);
+pub(crate) use plain;

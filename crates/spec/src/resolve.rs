@@ -1,0 +1,238 @@
+//! From what is written at one point to a plan: defaults, ranges that depend on other values, and combinations.
+
+mod demand;
+mod design;
+
+use crate::check::{Completeness, check};
+use crate::document::Node;
+use crate::error::{PlanError, Problem, Problems};
+use crate::file::{ExperimentFile, FabricFile, FaultFile, FaultName, MemoryFile, RunFile};
+use crate::plan::{Background, Design, Fabric, Fault, FaultKind, Plan, Run, WarmUp};
+use crate::quantity::{Limit, Plain, Quantity};
+use crate::sources::{Files, Sources};
+use crate::warnings::warnings;
+use base::{Bytes, NodeId, Span};
+use hardware::DramConfig;
+
+const SEED: u64 = 1;
+/// EDM (ASPLOS'25), Table 1.
+const PROPAGATION: Span = Span::ns(10);
+/// EDM (ASPLOS'25), Table 1.
+const TRANSCEIVER: Span = Span::ns(19);
+/// Long enough for several timeouts of the slowest rival; an overloaded run says how many requests were left.
+const DRAIN_LIMIT: Span = Span::ms(100);
+/// The share of a run that is not measured unless the file says otherwise.
+const WARM_UP_SHARE: u64 = 10;
+/// IEEE 802.3: payload of a standard frame.
+const BACKGROUND_FRAME: Bytes = Bytes::new(1_500);
+/// The largest frame that switches commonly take.
+const FRAME_MAX: Bytes = Bytes::new(9_000);
+
+/// Turns the document of one point into a plan. `point` is its labels, for messages.
+pub(crate) fn resolve(
+    name: &str,
+    point: Option<String>,
+    document: &Node,
+    schema: &serde_json::Value,
+    files: &dyn Files,
+    sources: &mut Sources,
+) -> Result<Plan, Vec<PlanError>> {
+    let mut problems = Problems::new(name, point);
+    check(schema, document, Completeness::Whole, &mut problems);
+    if !problems.is_empty() {
+        return Err(problems.into_errors());
+    }
+    let file: ExperimentFile = match serde_json::from_value(document.to_json()) {
+        Ok(file) => file,
+        Err(error) => {
+            problems.add(document.place, "", Problem::Conflict(error.to_string()));
+            return Err(problems.into_errors());
+        }
+    };
+    let mut resolver = Resolver { document, files, sources, problems };
+    let plan = resolver.plan(&file);
+    match plan {
+        Some(plan) if resolver.problems.is_empty() => Ok(plan),
+        _ => Err(resolver.problems.into_errors()),
+    }
+}
+
+/// Reads the parts of one point. Methods return `None`, or some stand-in, after they have reported a problem.
+struct Resolver<'a> {
+    document: &'a Node,
+    files: &'a dyn Files,
+    sources: &'a mut Sources,
+    problems: Problems,
+}
+
+impl Resolver<'_> {
+    fn report(&mut self, key: &str, problem: Problem) {
+        self.problems.add(self.document.place_of(key), key, problem);
+    }
+
+    fn conflict(&mut self, key: &str, reason: impl Into<String>) {
+        self.report(key, Problem::Conflict(reason.into()));
+    }
+
+    fn range(&mut self, key: &str, got: u64, allowed: std::ops::RangeInclusive<u64>) {
+        if !allowed.contains(&got) {
+            self.report(key, Problem::out_of_range(got, format!("{}..={}", allowed.start(), allowed.end())));
+        }
+    }
+
+    fn positive(&mut self, key: &str, is_positive: bool, what: impl ToString) {
+        if !is_positive {
+            self.report(key, Problem::out_of_range(what.to_string(), "more than 0"));
+        }
+    }
+
+    /// All parts are read even when one is wrong, so that every mistake is reported at once.
+    fn plan(&mut self, file: &ExperimentFile) -> Option<Plan> {
+        let fabric = self.fabric(file.fabric.as_ref()?)?;
+        let memory = self.memory(file.memory.as_ref());
+        let design = self.design(file.design.as_ref()?, &fabric);
+        let background = file.background.as_ref().and_then(|background| self.background(background));
+        let run_file = file.run.clone().unwrap_or_default();
+        let demand = self.workload(file.workload.as_ref()?, &run_file, &fabric, design.as_ref());
+        let run = self.run(&run_file, demand.as_ref().is_some_and(|demand| demand.trace.is_some()));
+        let faults = self.faults(file.fault.as_deref().unwrap_or_default(), &fabric, design.as_ref());
+        if !self.problems.is_empty() {
+            return None;
+        }
+        let (demand, design) = (demand?, design?);
+        let mut plan = Plan {
+            title: file.title.clone()?,
+            seed: file.seed.unwrap_or(SEED),
+            fabric,
+            design,
+            memory,
+            workload: demand.config,
+            load: demand.load,
+            trace: demand.trace,
+            background,
+            run,
+            faults,
+            warnings: Vec::new(),
+        };
+        plan.warnings = warnings(&plan);
+        Some(plan)
+    }
+
+    fn fabric(&mut self, file: &FabricFile) -> Option<Fabric> {
+        let fabric = Fabric {
+            nodes: file.nodes?,
+            rate: file.rate?.0,
+            propagation: file.propagation.map_or(PROPAGATION, Plain::plain),
+            transceiver: file.transceiver.map_or(TRANSCEIVER, Plain::plain),
+        };
+        // Below a megabit a second one frame takes longer than the drain limit; above 100 terabits a byte takes less than a picosecond.
+        let bits = fabric.rate.as_bps();
+        if !(1_000_000..=100_000_000_000_000).contains(&bits) {
+            self.report("fabric.rate", Problem::out_of_range(fabric.rate, "1Mbps..=100Tbps"));
+        }
+        for (key, span) in [("fabric.propagation", fabric.propagation), ("fabric.transceiver", fabric.transceiver)] {
+            self.at_most(key, span, Span::secs(1));
+        }
+        Some(fabric)
+    }
+
+    fn at_most(&mut self, key: &str, span: Span, most: Span) {
+        if span > most {
+            self.report(key, Problem::out_of_range(span, format!("up to {most}")));
+        }
+    }
+
+    fn memory(&mut self, file: Option<&MemoryFile>) -> DramConfig {
+        let file = file.cloned().unwrap_or_default();
+        let bandwidth = file.bandwidth.unwrap_or(Limit::Unlimited).plain();
+        if let Some(rate) = bandwidth {
+            self.positive("memory.bandwidth", rate.as_bps() > 0, rate);
+        }
+        let latency = file.latency.map_or(Span::ZERO, Plain::plain);
+        self.at_most("memory.latency", latency, Span::secs(1));
+        DramConfig { latency, bandwidth }
+    }
+
+    fn background(&mut self, file: &crate::file::BackgroundFile) -> Option<Background> {
+        let frame = file.frame.map_or(BACKGROUND_FRAME, Plain::plain);
+        self.range("background.frame", frame.count(), 1..=FRAME_MAX.count());
+        Some(Background { frame, load: file.load? })
+    }
+
+    fn run(&mut self, file: &RunFile, is_trace: bool) -> Run {
+        if file.requests.is_none() && file.duration.is_none() && !is_trace {
+            let why = "a run ends after `requests` or after `duration`, one of them must be given";
+            self.report("run", Problem::missing("run.requests", why));
+        }
+        if let Some(Quantity(duration)) = file.duration {
+            self.positive("run.duration", duration > Span::ZERO, duration);
+            self.at_most("run.duration", duration, Span::secs(86_400));
+        }
+        let drain_limit = file.drain_limit.map_or(DRAIN_LIMIT, Plain::plain);
+        self.at_most("run.drain_limit", drain_limit, Span::secs(86_400));
+        Run { warm_up: self.warm_up(file), drain_limit }
+    }
+
+    fn warm_up(&mut self, file: &RunFile) -> WarmUp {
+        match (file.warm_up, file.warm_up_requests) {
+            (Some(_), Some(_)) => {
+                self.conflict("run.warm_up", "`warm_up` and `warm_up_requests` cannot both be given");
+                WarmUp::Requests(0)
+            }
+            (Some(Quantity(span)), None) => {
+                self.at_most("run.warm_up", span, Span::secs(86_400));
+                WarmUp::Time(span)
+            }
+            (None, Some(count)) => WarmUp::Requests(count),
+            (None, None) => default_warm_up(file),
+        }
+    }
+
+    fn faults(&mut self, files: &[FaultFile], fabric: &Fabric, design: Option<&Design>) -> Vec<Fault> {
+        if !files.is_empty() && matches!(design, Some(Design::Packet(_))) {
+            self.conflict("fault", "faults are modelled for design edm only");
+        }
+        let redundant = matches!(design, Some(Design::Edm(edm)) if edm.redundant);
+        let mut faults: Vec<Fault> = Vec::new();
+        for (index, file) in files.iter().enumerate() {
+            faults.extend(self.fault(&format!("fault.{index}"), file, fabric.nodes, redundant));
+        }
+        faults.sort_by_key(|fault| fault.at);
+        faults
+    }
+
+    fn fault(&mut self, key: &str, file: &FaultFile, nodes: u32, redundant: bool) -> Option<Fault> {
+        let kind = file.kind?;
+        let (needs_node, takes_switch) = (kind != FaultName::SwitchDown, kind != FaultName::NodeDown);
+        match file.node {
+            None if needs_node => self.report(key, Problem::missing("node", &format!("which node's {}", kind.word()))),
+            Some(_) if !needs_node => self.conflict(&format!("{key}.node"), "`node` does not go with switch-down"),
+            Some(node) => self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(nodes.saturating_sub(1))),
+            None => {}
+        }
+        let switch = file.switch.unwrap_or(0);
+        if file.switch.is_some() && !takes_switch {
+            self.conflict(&format!("{key}.switch"), "`switch` does not go with node-down");
+        }
+        if switch > 0 && !redundant {
+            self.conflict(&format!("{key}.switch"), "there is a switch 1 only with design.edm.redundant = true");
+        }
+        let node = NodeId(file.node.unwrap_or(0));
+        let kind = match kind {
+            FaultName::LinkDown => FaultKind::LinkDown { node, switch },
+            FaultName::LinkCorrupt => FaultKind::LinkCorrupt { node, switch },
+            FaultName::SwitchDown => FaultKind::SwitchDown { switch },
+            FaultName::NodeDown => FaultKind::NodeDown { node },
+        };
+        Some(Fault { at: file.at?.0, kind })
+    }
+}
+
+/// A tenth of what ends the run; nothing of a trace without an end of its own.
+fn default_warm_up(file: &RunFile) -> WarmUp {
+    match (file.requests, file.duration) {
+        (Some(requests), _) => WarmUp::Requests(requests / WARM_UP_SHARE),
+        (None, Some(Quantity(duration))) => WarmUp::Time(duration / WARM_UP_SHARE),
+        (None, None) => WarmUp::Requests(0),
+    }
+}

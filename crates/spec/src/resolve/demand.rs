@@ -1,0 +1,299 @@
+//! The workload of a point: which keys go together, sizes, and the rate that a load comes to.
+
+use super::Resolver;
+use crate::cost;
+use crate::error::Problem;
+use crate::file::{
+    ArrivalsName, ClassFile, DistributionFile, LoadBasis, OperationName, PatternName, RunFile, SizeFile, WorkloadFile,
+};
+use crate::load::{MeanCost, cost_for, load_at, mean_gap_ps};
+use crate::plan::{Design, Fabric, PlannedLoad, TraceSource};
+use crate::quantity::{Plain, Quantity};
+use base::{Bytes, NodeId, Operation, Span};
+use workload::{Arrivals, Class, Config, Pattern, SizeDistribution};
+
+/// The size of a cache line, and of the paper's microbenchmarks (EDM, 4.3.1).
+const SIZE: Bytes = Bytes::new(64);
+/// EDM, 4.3.2: reads and writes in equal proportion.
+const READ_FRACTION: f64 = 0.5;
+/// A size in a CDF file counts bytes unless the experiment says otherwise.
+const CDF_UNIT: Bytes = Bytes::new(1);
+
+/// Keys of `[workload]` that go only with some value of another key.
+const COMPANIONS: [(&str, &str, &[&str]); 12] = [
+    ("compute", "pattern", &["role-split"]),
+    ("target", "pattern", &["incast"]),
+    ("sources", "pattern", &["incast"]),
+    ("on", "arrivals", &["on-off"]),
+    ("off", "arrivals", &["on-off"]),
+    ("depth", "arrivals", &["closed"]),
+    ("think", "arrivals", &["closed"]),
+    ("file", "arrivals", &["trace"]),
+    ("digest", "arrivals", &["trace"]),
+    ("load", "arrivals", &["poisson", "deterministic", "on-off"]),
+    ("load_basis", "arrivals", &["poisson", "deterministic", "on-off"]),
+    ("pattern", "arrivals", &["poisson", "deterministic", "on-off", "closed"]),
+];
+/// Keys of `[workload]` about what is asked, which a trace says itself.
+const NOT_WITH_A_TRACE: [&str; 3] = ["mix", "read_fraction", "size"];
+
+/// What the workload of a point comes to.
+pub(super) struct Demand {
+    pub config: Config,
+    pub load: Option<PlannedLoad>,
+    pub trace: Option<TraceSource>,
+}
+
+impl Resolver<'_> {
+    pub(super) fn workload(
+        &mut self,
+        file: &WorkloadFile,
+        run: &RunFile,
+        fabric: &Fabric,
+        design: Option<&Design>,
+    ) -> Option<Demand> {
+        let pattern_name = file.pattern.unwrap_or(PatternName::AllToAll);
+        let arrivals_name = file.arrivals.unwrap_or(ArrivalsName::Poisson);
+        self.companions(&pattern_name.word(), &arrivals_name.word());
+        if arrivals_name == ArrivalsName::Trace {
+            return self.trace(file, run, fabric);
+        }
+        let pattern = self.pattern(pattern_name, file, fabric.nodes);
+        let mix = self.mix(file);
+        let (load, arrivals) = (self.load(file, arrivals_name), self.closed(file, arrivals_name));
+        let (pattern, mix, design) = (pattern?, mix?, design?);
+        let nodes = fabric.nodes;
+        let (arrivals, load) = match arrivals {
+            Some(closed) => (closed, None),
+            None => self.open(file, arrivals_name, load?, &pattern, &mix, fabric, design)?,
+        };
+        let (requests, duration) = (run.requests, run.duration.map(Plain::plain));
+        let config = Config { nodes, pattern, mix, arrivals, requests, duration };
+        self.playable(&config);
+        Some(Demand { config, load, trace: None })
+    }
+
+    fn companions(&mut self, pattern: &str, arrivals: &str) {
+        for (key, selector, values) in COMPANIONS {
+            let path = format!("workload.{key}");
+            let chosen = if selector == "pattern" { pattern } else { arrivals };
+            if self.document.at(&path).is_some() && !values.contains(&chosen) {
+                let values = values.join(" or ");
+                self.conflict(&path, format!("`{key}` goes only with {selector} = {values}, not with {chosen}"));
+            }
+        }
+        for key in NOT_WITH_A_TRACE.iter().filter(|_| arrivals == "trace") {
+            let path = format!("workload.{key}");
+            if self.document.at(&path).is_some() {
+                self.conflict(&path, format!("`{key}` does not go with arrivals = trace, which says it itself"));
+            }
+        }
+    }
+
+    fn trace(&mut self, file: &WorkloadFile, run: &RunFile, fabric: &Fabric) -> Option<Demand> {
+        let Some(name) = &file.file else {
+            self.report("workload", Problem::missing("workload.file", "arrivals = trace needs a CSV file of messages"));
+            return None;
+        };
+        let trace = match self.sources.trace(self.files, name, fabric.nodes) {
+            Ok(trace) => trace,
+            Err(problem) => {
+                self.report("workload.file", problem);
+                return None;
+            }
+        };
+        if file.digest.as_ref().is_some_and(|digest| *digest != trace.digest) {
+            self.conflict("workload.digest", format!("`{name}` has the digest {}: it is another trace", trace.digest));
+        }
+        let config = Config {
+            nodes: fabric.nodes,
+            pattern: Pattern::AllToAll,
+            mix: Vec::new(),
+            arrivals: Arrivals::Trace { messages: trace.messages },
+            requests: run.requests,
+            duration: run.duration.map(Plain::plain),
+        };
+        self.playable(&config);
+        Some(Demand { config, load: None, trace: Some(TraceSource { file: name.clone(), digest: trace.digest }) })
+    }
+
+    fn pattern(&mut self, name: PatternName, file: &WorkloadFile, nodes: u32) -> Option<Pattern> {
+        let others = nodes.saturating_sub(1);
+        match name {
+            PatternName::AllToAll => Some(Pattern::AllToAll),
+            PatternName::Permutation => Some(Pattern::Permutation),
+            PatternName::RoleSplit => {
+                let Some(compute) = file.compute else {
+                    let why = "how many nodes, from 0, ask the others";
+                    self.report("workload", Problem::missing("workload.compute", why));
+                    return None;
+                };
+                self.range("workload.compute", u64::from(compute), 1..=u64::from(others));
+                Some(Pattern::RoleSplit { compute })
+            }
+            PatternName::Incast => {
+                let (target, sources) = (file.target.unwrap_or(0), file.sources.unwrap_or(others));
+                self.range("workload.target", u64::from(target), 0..=u64::from(others));
+                self.range("workload.sources", u64::from(sources), 1..=u64::from(others));
+                Some(Pattern::Incast { target: NodeId(target), sources })
+            }
+        }
+    }
+
+    fn mix(&mut self, file: &WorkloadFile) -> Option<Vec<Class>> {
+        let Some(classes) = &file.mix else { return self.reads_and_writes(file) };
+        for key in ["read_fraction", "size"] {
+            let path = format!("workload.{key}");
+            if self.document.at(&path).is_some() {
+                self.conflict(&path, format!("`{key}` does not go with `mix`: give it in each class"));
+            }
+        }
+        let read: Vec<_> = classes.iter().enumerate().map(|(index, class)| self.class(index, class)).collect();
+        if classes.iter().all(|class| class.weight == Some(0.0)) {
+            self.conflict("workload.mix", "all weights are 0, at least one must be more");
+        }
+        read.into_iter().collect()
+    }
+
+    fn class(&mut self, index: usize, file: &ClassFile) -> Option<Class> {
+        let key = format!("workload.mix.{index}.size");
+        let size = self.size(&key, file.size.as_ref()?);
+        Some(Class { operation: file.operation?.into(), weight: file.weight.unwrap_or(1.0), size: size? })
+    }
+
+    fn reads_and_writes(&mut self, file: &WorkloadFile) -> Option<Vec<Class>> {
+        let size = match &file.size {
+            Some(size) => self.size("workload.size", size)?,
+            None => SizeDistribution::Constant { bytes: SIZE },
+        };
+        let reads = file.read_fraction.unwrap_or(READ_FRACTION);
+        let shares = [(OperationName::Read, reads), (OperationName::Write, 1.0 - reads)];
+        let classes = shares.into_iter().filter(|(_, weight)| *weight > 0.0);
+        Some(classes.map(|(name, weight)| Class { operation: name.into(), weight, size: size.clone() }).collect())
+    }
+
+    fn size(&mut self, key: &str, file: &SizeFile) -> Option<SizeDistribution> {
+        let size = match file {
+            SizeFile::Constant(Quantity(bytes)) => SizeDistribution::Constant { bytes: *bytes },
+            SizeFile::Distribution(file) => self.distribution(key, file)?,
+        };
+        for problem in size.problems("size") {
+            self.conflict(key, problem.to_string());
+        }
+        Some(size)
+    }
+
+    fn distribution(&mut self, key: &str, file: &DistributionFile) -> Option<SizeDistribution> {
+        let given = [file.profile.is_some(), file.cdf.is_some(), file.table.is_some(), file.points.is_some()];
+        if given.iter().filter(|given| **given).count() != 1 {
+            self.conflict(key, "exactly one of `profile`, `cdf`, `table` and `points` says how large requests are");
+            return None;
+        }
+        for (extra, given, main) in [("unit", file.unit.is_some(), "cdf"), ("name", file.name.is_some(), "points")] {
+            if given && self.document.at(&format!("{key}.{main}")).is_none() {
+                self.conflict(&format!("{key}.{extra}"), format!("`{extra}` goes only with `{main}`"));
+            }
+        }
+        if let Some(name) = &file.profile {
+            return self.profile(key, name);
+        }
+        if let Some(name) = &file.cdf {
+            return self.cdf(key, name, file.unit.map_or(CDF_UNIT, Plain::plain));
+        }
+        if let Some(table) = &file.table {
+            let entries = table.iter().map(|(Quantity(bytes), weight)| (*bytes, *weight)).collect();
+            return Some(SizeDistribution::Table { entries });
+        }
+        let name = file.name.clone().unwrap_or_else(|| "points".into());
+        Some(SizeDistribution::Cdf { name, points: file.points.clone()? })
+    }
+
+    fn profile(&mut self, key: &str, name: &str) -> Option<SizeDistribution> {
+        let shipped = workload::profile(name);
+        if shipped.is_none() {
+            let allowed = workload::PROFILES.iter().map(|profile| profile.name.to_string()).collect();
+            self.report(&format!("{key}.profile"), Problem::not_allowed(name, allowed));
+        }
+        shipped
+    }
+
+    fn cdf(&mut self, key: &str, name: &str, unit: Bytes) -> Option<SizeDistribution> {
+        self.positive(&format!("{key}.unit"), unit > Bytes::ZERO, unit);
+        if unit == Bytes::ZERO {
+            return None;
+        }
+        let read = self.sources.distribution(self.files, name, unit);
+        read.map_err(|problem| self.report(&format!("{key}.cdf"), problem)).ok()
+    }
+
+    /// An open loop's load; a closed loop has none.
+    fn load(&mut self, file: &WorkloadFile, arrivals: ArrivalsName) -> Option<f64> {
+        if file.load.is_none() && arrivals != ArrivalsName::Closed {
+            let why = format!("arrivals = {} needs the load to offer, such as load = 0.8", arrivals.word());
+            self.report("workload", Problem::missing("workload.load", &why));
+        }
+        file.load
+    }
+
+    fn closed(&mut self, file: &WorkloadFile, arrivals: ArrivalsName) -> Option<Arrivals> {
+        let think = file.think.map_or(Span::ZERO, Plain::plain);
+        self.at_most("workload.think", think, Span::secs(86_400));
+        let depth = file.depth.unwrap_or(1);
+        (arrivals == ArrivalsName::Closed).then_some(Arrivals::Closed { depth, think })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a rate follows from everything else")]
+    fn open(
+        &mut self,
+        file: &WorkloadFile,
+        name: ArrivalsName,
+        load: f64,
+        pattern: &Pattern,
+        mix: &[Class],
+        fabric: &Fabric,
+        design: &Design,
+    ) -> Option<(Arrivals, Option<PlannedLoad>)> {
+        if !self.problems.is_empty() {
+            return None;
+        }
+        let basis = file.load_basis.unwrap_or(LoadBasis::Link);
+        let on_the_wire = |operation: Operation, bytes: Bytes| cost::wire_cost(design, operation, bytes);
+        let counted = MeanCost::of(mix, cost_for(basis, &on_the_wire)).busiest(pattern, fabric.nodes);
+        let carried = MeanCost::of(mix, &on_the_wire).busiest(pattern, fabric.nodes);
+        let gap = mean_gap_ps(counted, load, fabric.rate);
+        let planned = PlannedLoad { fraction: load, basis, busiest_link: load_at(carried, gap, fabric.rate) };
+        let arrivals = match name {
+            ArrivalsName::Deterministic => Arrivals::Deterministic { gap_ps: gap },
+            ArrivalsName::OnOff => self.on_off(file, gap)?,
+            _ => Arrivals::Poisson { mean_gap_ps: gap },
+        };
+        Some((arrivals, Some(planned)))
+    }
+
+    /// The load is the mean over on and off periods, so the gap while on is shorter by the share of time that is on.
+    fn on_off(&mut self, file: &WorkloadFile, gap: f64) -> Option<Arrivals> {
+        for (key, given) in [("on", file.on.is_some()), ("off", file.off.is_some())] {
+            if !given {
+                let why = format!("arrivals = on-off needs the mean length of an {key} period");
+                self.report("workload", Problem::missing(&format!("workload.{key}"), &why));
+            }
+        }
+        let (on, off) = (file.on?.0, file.off?.0);
+        self.positive("workload.on", on > Span::ZERO, on);
+        self.at_most("workload.on", on, Span::secs(86_400));
+        self.at_most("workload.off", off, Span::secs(86_400));
+        let share = on.as_ps() as f64 / (on.as_ps() as f64 + off.as_ps() as f64);
+        self.problems.is_empty().then_some(Arrivals::OnOff { mean_gap_ps: gap * share, on, off })
+    }
+
+    /// What only the generator knows to be impossible, such as an on period too short for a request.
+    fn playable(&mut self, config: &Config) {
+        if !self.problems.is_empty() {
+            return;
+        }
+        let no_end = |problem: &workload::Problem| matches!(problem, workload::Problem::NoEnd);
+        for problem in config.problems().into_iter().filter(|problem| !no_end(problem)) {
+            self.conflict("workload", problem.to_string());
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The design of a point: its own table's keys over their defaults, its stack, and what cannot be.
+
+use super::Resolver;
+use crate::design_file::{DesignFile, DesignName, EdmRow, StackName};
+use crate::error::Problem;
+use crate::ground::Ground;
+use crate::plan::{Design, Edm, Fabric, Packet, Protocol};
+use crate::stack::stack_of;
+use base::{Bytes, Clock, Span};
+
+/// The largest switch of the paper (EDM, 4.1), and what the node field of its control blocks can name.
+const EDM_NODES_MAX: u64 = 512;
+/// A grant's byte count has 16 bits ([`edm::Grant`]).
+const CHUNK_MAX: u64 = u16::MAX as u64;
+/// Payload of a jumbo frame.
+const MTU_MAX: u64 = 9_000;
+/// Far more than any switch port has, and far from overflow.
+const BUFFER_MAX: u64 = 1 << 40;
+
+impl Resolver<'_> {
+    pub(super) fn design(&mut self, file: &DesignFile, fabric: &Fabric) -> Option<Design> {
+        let name = file.name?;
+        let stack_name = file.stack.unwrap_or(StackName::Own);
+        let stack = stack_of(name, stack_name, fabric.transceiver);
+        let ground = Ground { rate: fabric.rate, propagation: fabric.propagation, stack };
+        if name == DesignName::Edm {
+            return Some(Design::Edm(self.edm(file, fabric, &ground)));
+        }
+        let protocol = protocol_of(name, file, &ground)?;
+        self.check_protocol(&protocol);
+        Some(Design::Packet(Packet { protocol, stack_name, stack }))
+    }
+
+    fn edm(&mut self, file: &DesignFile, fabric: &Fabric, ground: &Ground) -> Edm {
+        if file.stack.is_some() {
+            self.conflict(
+                "design.stack",
+                "`stack` does not go with edm: its pipeline is counted in cycles of its clocks",
+            );
+        }
+        let table = file.edm.clone().unwrap_or_default();
+        let mut row = table.resolve(ground);
+        if table.batch.is_none() {
+            row.batch = row.chunk;
+        }
+        if u64::from(fabric.nodes) > EDM_NODES_MAX {
+            let allowed = format!("2..={EDM_NODES_MAX} with design edm");
+            self.report("fabric.nodes", Problem::out_of_range(fabric.nodes, allowed));
+        }
+        self.check_edm(&row);
+        row.into()
+    }
+
+    fn check_edm(&mut self, row: &EdmRow) {
+        self.bytes("chunk", "design.edm", row.chunk, 1..=CHUNK_MAX);
+        if row.batch > row.chunk {
+            let reason =
+                format!("a batch of {} is more than a chunk of {}: one grant must cover it", row.batch, row.chunk);
+            self.conflict("design.edm.batch", reason);
+        }
+        for (key, clock) in [("phy_clock", row.phy_clock), ("scheduler_clock", row.scheduler_clock)] {
+            if !(Clock::mhz(1)..=Clock::mhz(100_000)).contains(&clock) {
+                self.report(&format!("design.edm.{key}"), Problem::out_of_range(clock, "1MHz..=100GHz"));
+            }
+        }
+        self.span("timeout", "design.edm", row.timeout);
+    }
+
+    fn check_protocol(&mut self, protocol: &Protocol) {
+        let table = format!("design.{}", protocol.name().word());
+        match protocol {
+            Protocol::Dctcp(config) => {
+                self.bytes("mss", &table, config.mss, 1..=MTU_MAX);
+                self.bytes("queue", &table, config.queue, 1..=BUFFER_MAX);
+                self.bytes("mark_above", &table, config.mark_above, 0..=BUFFER_MAX);
+                self.span("timeout_min", &table, config.timeout_min);
+            }
+            Protocol::Dcqcn(config) => self.check_dcqcn(&table, config),
+            Protocol::Pfabric(config) => {
+                self.bytes("mss", &table, config.mss, 1..=MTU_MAX);
+                self.bytes("queue", &table, config.queue, 1..=BUFFER_MAX);
+                self.span("timeout", &table, config.timeout);
+            }
+            Protocol::ReceiverDriven(config) => {
+                self.bytes("mtu", &table, config.mtu, 1..=MTU_MAX);
+                self.bytes("outstanding", &table, config.outstanding, config.mtu.count()..=BUFFER_MAX);
+            }
+            Protocol::Cxl(config) => {
+                self.bytes("flit_payload", &table, config.flit_payload, 1..=MTU_MAX);
+                self.bytes("flit_wire", &table, config.flit_wire, config.flit_payload.count()..=2 * MTU_MAX);
+            }
+            Protocol::Fastpass(config) => self.bytes("slot_payload", &table, config.slot_payload, 1..=MTU_MAX),
+            Protocol::RawEthernet(config) | Protocol::Rocev2(config) | Protocol::HardwareTcp(config) => {
+                self.bytes("mtu", &table, config.mtu, 1..=MTU_MAX);
+            }
+        }
+    }
+
+    fn check_dcqcn(&mut self, table: &str, config: &transport::config::Dcqcn) {
+        self.bytes("mtu", table, config.mtu, 1..=MTU_MAX);
+        self.bytes("mark_all", table, config.mark_all, 1..=BUFFER_MAX);
+        self.bytes("mark_from", table, config.mark_from, 0..=config.mark_all.count());
+        self.bytes("pause_above", table, config.pause_above, 1..=BUFFER_MAX);
+        self.bytes("resume_below", table, config.resume_below, 1..=config.pause_above.count());
+        self.bytes("increase_bytes", table, config.increase_bytes, 1..=BUFFER_MAX);
+        for (key, span) in [
+            ("notification_interval", config.notification_interval),
+            ("alpha_timer", config.alpha_timer),
+            ("increase_timer", config.increase_timer),
+        ] {
+            self.span(key, table, span);
+        }
+    }
+
+    fn bytes(&mut self, key: &str, table: &str, got: Bytes, allowed: std::ops::RangeInclusive<u64>) {
+        if !allowed.contains(&got.count()) {
+            let range = format!("{}..={}", Bytes::new(*allowed.start()), Bytes::new(*allowed.end()));
+            self.report(&format!("{table}.{key}"), Problem::out_of_range(got, range));
+        }
+    }
+
+    fn span(&mut self, key: &str, table: &str, got: Span) {
+        let (least, most) = (Span::ps(1), Span::secs(3_600));
+        if !(least..=most).contains(&got) {
+            self.report(&format!("{table}.{key}"), Problem::out_of_range(got, format!("{least}..={most}")));
+        }
+    }
+}
+
+/// The rival `name` with its parameters; `None` for edm, which is none.
+fn protocol_of(name: DesignName, file: &DesignFile, ground: &Ground) -> Option<Protocol> {
+    macro_rules! resolved {
+        ($table:ident) => {
+            file.$table.clone().unwrap_or_default().resolve(ground)
+        };
+    }
+    Some(match name {
+        DesignName::Edm => return None,
+        DesignName::Dctcp => Protocol::Dctcp(resolved!(dctcp)),
+        DesignName::Dcqcn => Protocol::Dcqcn(resolved!(dcqcn)),
+        DesignName::Pfabric => Protocol::Pfabric(resolved!(pfabric)),
+        DesignName::ReceiverDriven => Protocol::ReceiverDriven(resolved!(receiver_driven)),
+        DesignName::Cxl => Protocol::Cxl(resolved!(cxl)),
+        DesignName::Fastpass => Protocol::Fastpass(resolved!(fastpass)),
+        DesignName::RawEthernet => Protocol::RawEthernet(resolved!(raw_ethernet)),
+        DesignName::Rocev2 => Protocol::Rocev2(resolved!(rocev2)),
+        DesignName::HardwareTcp => Protocol::HardwareTcp(resolved!(hardware_tcp)),
+    })
+}
+
+impl Protocol {
+    /// The name of the design and of its table.
+    pub fn name(&self) -> DesignName {
+        match self {
+            Protocol::Dctcp(_) => DesignName::Dctcp,
+            Protocol::Dcqcn(_) => DesignName::Dcqcn,
+            Protocol::Pfabric(_) => DesignName::Pfabric,
+            Protocol::ReceiverDriven(_) => DesignName::ReceiverDriven,
+            Protocol::Cxl(_) => DesignName::Cxl,
+            Protocol::Fastpass(_) => DesignName::Fastpass,
+            Protocol::RawEthernet(_) => DesignName::RawEthernet,
+            Protocol::Rocev2(_) => DesignName::Rocev2,
+            Protocol::HardwareTcp(_) => DesignName::HardwareTcp,
+        }
+    }
+}
+
+impl Design {
+    /// The design's name.
+    pub fn name(&self) -> DesignName {
+        match self {
+            Design::Edm(_) => DesignName::Edm,
+            Design::Packet(packet) => packet.protocol.name(),
+        }
+    }
+}

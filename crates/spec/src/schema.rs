@@ -1,0 +1,57 @@
+//! The JSON Schema of the experiment file.
+
+use crate::file::ExperimentFile;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+/// The JSON Schema (draft 2020-12) of an experiment file: every key with its description, allowed values, unit and default.
+///
+/// It is not only printed: [`crate::parse`] checks every file against it, so the two cannot disagree.
+pub fn schema() -> Value {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let mut schema = generator.into_root_schema_for::<ExperimentFile>().to_value();
+    tidy(&mut schema);
+    schema
+}
+
+/// TOML has no null: an optional key is one that may be absent.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Object(object) => {
+            drop_null(object);
+            drop_null_value(object);
+            object.values_mut().for_each(tidy);
+        }
+        _ => {}
+    }
+}
+
+fn drop_null(object: &mut Map<String, Value>) {
+    if object.get("default") == Some(&Value::Null) {
+        object.remove("default");
+    }
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".into(), only);
+        }
+    }
+    let Some(Value::Array(branches)) = object.get_mut("anyOf") else { return };
+    branches.retain(|branch| branch.get("type") != Some(&Value::from("null")));
+    if let [Value::Object(only)] = branches.as_slice() {
+        let only = only.clone();
+        object.remove("anyOf");
+        only.into_iter().for_each(|(key, value)| {
+            object.entry(key).or_insert(value);
+        });
+    }
+}
+
+/// An `Option` in an enum leaves a null among its values.
+fn drop_null_value(object: &mut Map<String, Value>) {
+    if let Some(Value::Array(values)) = object.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+}

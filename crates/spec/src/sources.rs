@@ -1,0 +1,85 @@
+//! The files that an experiment refers to: read once, through the caller.
+
+use crate::error::Problem;
+use crate::plan::hex;
+use base::Bytes;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::io::{self, BufRead};
+use workload::{SizeDistribution, TraceMessage};
+
+/// Opens the files that an experiment refers to. `spec` never sees a path: the caller decides what a name is relative to.
+pub trait Files {
+    /// Opens `relative` as it is written in the experiment.
+    ///
+    /// # Errors
+    /// Whatever keeps the file from being read; it becomes the reason in the error about the key.
+    fn open(&self, relative: &str) -> io::Result<Box<dyn BufRead>>;
+}
+
+/// For experiments that refer to no file: none is found.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoFiles;
+
+impl Files for NoFiles {
+    fn open(&self, _: &str) -> io::Result<Box<dyn BufRead>> {
+        Err(io::Error::new(io::ErrorKind::NotFound, "this experiment was given no files"))
+    }
+}
+
+/// A trace with the digest of its messages.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Trace {
+    pub messages: Vec<TraceMessage>,
+    pub digest: String,
+}
+
+/// What was read so far, so that no file is read twice, and none after [`crate::parse`] has returned.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sources {
+    distributions: BTreeMap<(String, u64), Result<SizeDistribution, Problem>>,
+    traces: BTreeMap<(String, u32), Result<Trace, Problem>>,
+}
+
+impl Sources {
+    /// The distribution in `file`, whose sizes count in `unit`.
+    pub(crate) fn distribution(
+        &mut self,
+        files: &dyn Files,
+        file: &str,
+        unit: Bytes,
+    ) -> Result<SizeDistribution, Problem> {
+        let read = || {
+            let reader = files.open(file).map_err(|error| refused(file, error))?;
+            workload::read_cdf(file, unit, reader).map_err(|error| refused(file, error))
+        };
+        self.distributions.entry((file.into(), unit.count())).or_insert_with(read).clone()
+    }
+
+    /// The trace in `file`, for a rack of `nodes`.
+    pub(crate) fn trace(&mut self, files: &dyn Files, file: &str, nodes: u32) -> Result<Trace, Problem> {
+        let read = || {
+            let reader = files.open(file).map_err(|error| refused(file, error))?;
+            let messages = workload::read_trace(file, nodes, reader).map_err(|error| refused(file, error))?;
+            Ok(Trace { digest: digest_of(&messages), messages })
+        };
+        self.traces.entry((file.into(), nodes)).or_insert_with(read).clone()
+    }
+}
+
+fn refused(file: &str, reason: impl ToString) -> Problem {
+    Problem::File { file: file.into(), reason: reason.to_string() }
+}
+
+/// SHA-256 over the messages as numbers, so that blank lines and units do not matter.
+fn digest_of(messages: &[TraceMessage]) -> String {
+    let mut hash = Sha256::new();
+    for message in messages {
+        hash.update(message.at.as_ps().to_le_bytes());
+        hash.update(message.operation.name());
+        hash.update(message.source.0.to_le_bytes());
+        hash.update(message.target.0.to_le_bytes());
+        hash.update(message.bytes.count().to_le_bytes());
+    }
+    hex(&hash.finalize())
+}

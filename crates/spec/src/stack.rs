@@ -1,0 +1,69 @@
+//! Which fixed latencies a rival stands on.
+
+use crate::design_file::{DesignName, StackName};
+use base::Span;
+use hardware::EthernetStack;
+
+/// CXL ports in place of MAC and PCS, an arbiter in place of layer-2 forwarding.
+///
+/// Source: Pond (ASPLOS'23), 4.1 and Figure 7: 25 ns a port for both directions, so 12.5 ns a crossing, and some 10 ns for arbitration
+/// in the device that joins the ports. The transceiver is the fabric's, for every design alike.
+const CXL: EthernetStack = EthernetStack {
+    protocol: Span::ZERO,
+    mac: Span::ZERO,
+    pcs: Span::ps(12_500),
+    transceiver: Span::ZERO,
+    forwarding: Span::ns(10),
+};
+
+const NOTHING: EthernetStack = EthernetStack {
+    protocol: Span::ZERO,
+    mac: Span::ZERO,
+    pcs: Span::ZERO,
+    transceiver: Span::ZERO,
+    forwarding: Span::ZERO,
+};
+
+/// The latencies of `stack` under `design`, with the fabric's transceiver.
+pub(crate) fn stack_of(design: DesignName, stack: StackName, transceiver: Span) -> EthernetStack {
+    let latencies = match stack {
+        StackName::Own => own(design),
+        StackName::None => NOTHING,
+        StackName::Raw => EthernetStack::RAW,
+        StackName::Roce => EthernetStack::ROCE,
+        StackName::Tcp => EthernetStack::TCP,
+    };
+    EthernetStack { transceiver, ..latencies }
+}
+
+fn own(design: DesignName) -> EthernetStack {
+    match design {
+        DesignName::Dctcp | DesignName::Pfabric | DesignName::Fastpass | DesignName::HardwareTcp => EthernetStack::TCP,
+        DesignName::Dcqcn | DesignName::Rocev2 => EthernetStack::ROCE,
+        DesignName::ReceiverDriven | DesignName::RawEthernet => EthernetStack::RAW,
+        DesignName::Cxl => CXL,
+        DesignName::Edm => NOTHING,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rival_stands_on_its_usual_stack_with_the_fabrics_transceiver() {
+        let own = |design| stack_of(design, StackName::Own, Span::ns(19));
+        assert_eq!(own(DesignName::Dctcp), EthernetStack::TCP);
+        assert_eq!(own(DesignName::Dcqcn), EthernetStack::ROCE);
+        assert_eq!(own(DesignName::ReceiverDriven), EthernetStack::RAW);
+        // Four port crossings, four transceivers and the arbiter.
+        let cxl = own(DesignName::Cxl);
+        assert_eq!(cxl.host_pass() * 2 + cxl.switch_receive() + cxl.switch_transmit(), Span::ns(50 + 76 + 10));
+    }
+
+    #[test]
+    fn no_stack_leaves_the_transceiver_alone() {
+        let none = stack_of(DesignName::Dctcp, StackName::None, Span::ns(3));
+        assert_eq!(none.host_pass() * 2 + none.switch_receive() + none.switch_transmit(), Span::ns(12));
+    }
+}

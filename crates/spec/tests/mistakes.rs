@@ -1,0 +1,333 @@
+//! Each kind of mistake, and the sentence with which it is answered.
+
+mod common;
+
+use common::{SMALL, complaint, complaints, files, with};
+use spec::{NoFiles, Place, Problem, parse};
+
+#[test]
+fn broken_syntax_is_reported_with_its_line() {
+    let said = complaint("title = \"small\"\nfabric = [1, \n");
+    assert!(said.starts_with("small.toml:2:"), "{said}");
+    assert!(said.contains("not valid TOML"), "{said}");
+}
+
+#[test]
+fn an_unknown_key_names_the_allowed_ones_and_the_closest() {
+    assert_eq!(
+        complaint(&with("load = 0.5", "laod = 0.5\nload = 0.5")),
+        "small.toml:8:1: workload: unknown key `laod`, did you mean `load`?; allowed are arrivals, compute, depth, digest, \
+         file, load, load_basis, mix, off, on, pattern, read_fraction, size, sources, target, think"
+    );
+    assert_eq!(
+        complaint(&format!("{SMALL}[memroy]\nlatency = \"1ns\"\n")),
+        "small.toml:11:2: unknown key `memroy`, did you mean `memory`?; allowed are background, design, fabric, fault, \
+         memory, run, scale, seed, sweep, title, workload"
+    );
+}
+
+#[test]
+fn a_key_that_looks_like_none_gets_no_suggestion() {
+    let said = complaint(&with("nodes = 144", "nodes = 144\nxyz = 1"));
+    assert_eq!(said, "small.toml:4:1: fabric: unknown key `xyz`; allowed are nodes, propagation, rate, transceiver");
+}
+
+#[test]
+fn a_bare_number_where_a_unit_belongs_is_refused_with_the_units() {
+    assert_eq!(
+        complaint(&with("rate = \"100Gbps\"", "rate = 100")),
+        "small.toml:4:8: fabric.rate: `100` has no unit: write it with one of bps, Kbps, Mbps, Gbps, Tbps"
+    );
+    assert_eq!(
+        complaint(&with("rate = \"100Gbps\"", "rate = \"100Gbps\"\npropagation = \"10B\"")),
+        "small.toml:5:15: fabric.propagation: `10B` has the unit `B`; allowed are ps, ns, us, ms, s, min, h"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.5\nsize = 64")),
+        "small.toml:9:8: workload.size: `64` has no unit: write it with one of B, KB, KiB, MB, MiB, GB, GiB, TB, TiB"
+    );
+}
+
+#[test]
+fn a_wrong_type_says_what_belongs_there() {
+    assert_eq!(
+        complaint(&with("nodes = 144", "nodes = \"many\"")),
+        "small.toml:3:9: fabric.nodes: the text \"many\" where a whole number belongs"
+    );
+    assert_eq!(
+        complaint(&with("nodes = 144", "nodes = 2024-01-01")),
+        "small.toml:3:9: fabric.nodes: the date 2024-01-01 where a whole number belongs"
+    );
+    assert_eq!(
+        complaint(&with("requests = 100000", "requests = 1.5")),
+        "small.toml:10:12: run.requests: the bare number 1.5 where a whole number belongs"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.5\nsize = [1]")),
+        "small.toml:9:8: workload.size: a list where a quantity with its unit, such as \"64B\", or a table belongs"
+    );
+}
+
+#[test]
+fn a_word_that_is_none_names_the_words() {
+    assert_eq!(
+        complaint(&with("name = \"edm\"", "name = \"dctpc\"")),
+        "small.toml:6:8: design.name: `dctpc` is not allowed, did you mean `dctcp`?; allowed are edm, dctcp, dcqcn, pfabric, \
+         receiver-driven, cxl, fastpass, raw-ethernet, rocev2, hardware-tcp"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.5\nsize = { profile = \"spark-sq\" }")),
+        "small.toml:9:20: workload.size.profile: `spark-sq` is not allowed, did you mean `spark-sql`?; allowed are hadoop, \
+         spark, spark-sql, graphlab, memcached"
+    );
+}
+
+#[test]
+fn a_limit_is_a_quantity_or_the_word_for_none() {
+    let memory = |bandwidth: &str| format!("{SMALL}[memory]\nbandwidth = {bandwidth}\n");
+    common::experiment(&memory("\"unlimited\""));
+    common::experiment(&memory("\"512Gbps\""));
+    assert_eq!(
+        complaint(&memory("\"unlimted\"")),
+        "small.toml:12:13: memory.bandwidth: `unlimted` is not allowed, did you mean `unlimited`?; allowed are a quantity with \
+         its unit, such as \"100Gbps\", unlimited"
+    );
+    assert_eq!(
+        complaint(&memory("512")),
+        "small.toml:12:13: memory.bandwidth: `512` has no unit: write it with one of bps, Kbps, Mbps, Gbps, Tbps"
+    );
+}
+
+#[test]
+fn a_value_out_of_range_names_the_range_on_both_sides() {
+    assert_eq!(
+        complaint(&with("nodes = 144", "nodes = 1")),
+        "small.toml:3:9: fabric.nodes: 1 is out of range; allowed is 2..=65536"
+    );
+    assert_eq!(
+        complaint(&with("nodes = 144", "nodes = 5000000000")),
+        "small.toml:3:9: fabric.nodes: 5000000000 is out of range; allowed is 2..=65536"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.0")),
+        "small.toml:8:8: workload.load: 0 is out of range; allowed is above 0, up to 10"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = nan")),
+        "small.toml:8:8: workload.load: NaN is out of range; allowed is above 0, up to 10"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.5\nread_fraction = 1.01")),
+        "small.toml:9:17: workload.read_fraction: 1.01 is out of range; allowed is 0..=1"
+    );
+    common::experiment(&with("load = 0.5", "load = 0.5\nread_fraction = 1"));
+    assert_eq!(
+        complaint(&with("rate = \"100Gbps\"", "rate = \"0bps\"")),
+        "small.toml:4:8: fabric.rate: 0bps is out of range; allowed is 1Mbps..=100Tbps"
+    );
+}
+
+#[test]
+fn what_is_missing_is_named_with_what_it_is_for() {
+    assert_eq!(
+        complaint(&with("nodes = 144", "")),
+        "small.toml:2:2: fabric: `nodes` is missing: How many nodes the switch has; ids run from 0."
+    );
+    assert_eq!(
+        complaint(&with("requests = 100000", "")),
+        "small.toml:9:2: run: `run.requests` is missing: a run ends after `requests` or after `duration`, one of them must be \
+         given"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "")),
+        "small.toml:7:2: workload: `workload.load` is missing: arrivals = poisson needs the load to offer, such as load = 0.8"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.5\narrivals = \"on-off\"\non = \"1us\"")),
+        "small.toml:7:2: workload: `workload.off` is missing: arrivals = on-off needs the mean length of an off period"
+    );
+}
+
+#[test]
+fn keys_that_do_not_go_together_are_refused() {
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.5\ndepth = 4")),
+        "small.toml:9:9: workload.depth: `depth` goes only with arrivals = closed, not with poisson"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "arrivals = \"closed\"\nload = 0.5")),
+        "small.toml:9:8: workload.load: `load` goes only with arrivals = poisson or deterministic or on-off, not with closed"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "arrivals = \"trace\"\nfile = \"messages.csv\"\nload = 0.5")),
+        "small.toml:10:8: workload.load: `load` goes only with arrivals = poisson or deterministic or on-off, not with trace"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.5\nsize = \"64B\"\nmix = [{ operation = \"read\", size = \"64B\" }]")),
+        "small.toml:9:8: workload.size: `size` does not go with `mix`: give it in each class"
+    );
+    assert_eq!(
+        complaint(&with("requests = 100000", "requests = 10\nwarm_up = \"1us\"\nwarm_up_requests = 1")),
+        "small.toml:11:11: run.warm_up: `warm_up` and `warm_up_requests` cannot both be given"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.5\nsize = { profile = \"spark\", cdf = \"sizes.txt\" }")),
+        "small.toml:9:1: workload.size: exactly one of `profile`, `cdf`, `table` and `points` says how large requests are"
+    );
+}
+
+#[test]
+fn numbers_that_do_not_fit_the_rack_are_refused() {
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.5\npattern = \"role-split\"\ncompute = 144")),
+        "small.toml:10:11: workload.compute: 144 is out of range; allowed is 1..=143"
+    );
+    common::experiment(&with("load = 0.5", "load = 0.5\npattern = \"role-split\"\ncompute = 143"));
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.5\npattern = \"incast\"\ntarget = 144")),
+        "small.toml:10:10: workload.target: 144 is out of range; allowed is 0..=143"
+    );
+    assert_eq!(
+        complaint(&with("nodes = 144", "nodes = 513")),
+        "small.toml:3:9: fabric.nodes: 513 is out of range; allowed is 2..=512 with design edm"
+    );
+    common::experiment(&with("nodes = 144", "nodes = 512"));
+}
+
+#[test]
+fn a_design_checks_its_own_table() {
+    assert_eq!(
+        complaint(&with("name = \"edm\"", "name = \"edm\"\nedm = { chunk = \"128B\", batch = \"129B\" }")),
+        "small.toml:7:33: design.edm.batch: a batch of 129B is more than a chunk of 128B: one grant must cover it"
+    );
+    assert_eq!(
+        complaint(&with("name = \"edm\"", "name = \"edm\"\nedm.active_per_pair = 0")),
+        "small.toml:7:23: design.edm.active_per_pair: 0 is out of range; allowed is 1..=64"
+    );
+    assert_eq!(
+        complaint(&with("name = \"edm\"", "name = \"edm\"\nstack = \"tcp\"")),
+        "small.toml:7:9: design.stack: `stack` does not go with edm: its pipeline is counted in cycles of its clocks"
+    );
+    assert_eq!(
+        complaint(&with("name = \"edm\"", "name = \"dcqcn\"\ndcqcn = { mark_from = \"10KB\", mark_all = \"9KB\" }")),
+        "small.toml:7:23: design.dcqcn.mark_from: 10KB is out of range; allowed is 0B..=9KB"
+    );
+    assert_eq!(
+        complaint(&with("name = \"edm\"", "name = \"edm\"\ndctcp.gain = 0.5")),
+        "small.toml:7:1: design.dctcp: no point of this experiment uses the design dctcp; it uses edm"
+    );
+}
+
+#[test]
+fn files_are_named_with_their_line_and_reason() {
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.5\nsize = { cdf = \"none.txt\" }")),
+        "small.toml:9:16: workload.size.cdf: file `none.txt`: there is no such file"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.5\nsize = { cdf = \"falling.txt\" }")),
+        "small.toml:9:16: workload.size.cdf: file `falling.txt`: falling.txt:2: size 3 comes after 4, it must not fall"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "arrivals = \"trace\"\nfile = \"messages.csv\"\ndigest = \"00\""))
+            .split(" has ")
+            .next(),
+        Some("small.toml:10:10: workload.digest: `messages.csv`")
+    );
+}
+
+#[test]
+fn faults_name_what_exists() {
+    let with_fault = |fault: &str| format!("{SMALL}[[fault]]\nat = \"1us\"\n{fault}\n");
+    assert_eq!(
+        complaint(&with_fault("kind = \"switch-down\"\nswitch = 1")),
+        "small.toml:14:10: fault.0.switch: there is a switch 1 only with design.edm.redundant = true"
+    );
+    assert_eq!(
+        complaint(&with_fault("kind = \"node-down\"\nnode = 144")),
+        "small.toml:14:8: fault.0.node: 144 is out of range; allowed is 0..=143"
+    );
+    assert_eq!(
+        complaint(&with_fault("kind = \"link-down\"")),
+        "small.toml:11:1: fault.0: `node` is missing: which node's link-down"
+    );
+}
+
+#[test]
+fn every_mistake_is_reported_at_once_in_the_order_of_the_file() {
+    let text = "title = \"\"\n[fabric]\nnodes = 1\nrate = 5\n[design]\nname = \"none\"\n[workload]\nlaod = 1\n";
+    let lines: Vec<String> = complaints(text).iter().map(|said| said.split(": ").next().unwrap().to_string()).collect();
+    let expected = ["small.toml:1:9", "small.toml:3:9", "small.toml:4:8", "small.toml:6:8", "small.toml:8:1"];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_mistake_inside_a_sweep_names_the_point_and_the_line_of_its_value() {
+    let text = with("load = 0.5", "") + "[sweep]\n\"workload.load\" = [0.2, 11.0]\n";
+    assert_eq!(
+        complaint(&text),
+        "small.toml:12:25: workload.load: 11 is out of range; allowed is above 0, up to 10 (at the sweep point \
+         workload.load = 11)"
+    );
+}
+
+#[test]
+fn a_mistake_at_several_points_is_reported_once_with_their_number() {
+    let text = with("nodes = 144", "nodes = 513") + "[sweep]\nworkload.load = [0.2, 0.4, 0.6]\n";
+    let text = text.replace("load = 0.5\n", "");
+    assert_eq!(
+        complaint(&text),
+        "small.toml:3:9: fabric.nodes: 513 is out of range; allowed is 2..=512 with design edm (at the sweep point \
+         workload.load = 0.2, and at 2 more)"
+    );
+}
+
+#[test]
+fn a_sweep_path_that_names_no_key_is_refused() {
+    assert_eq!(
+        complaint(&format!("{SMALL}[sweep]\n\"run.request\" = [1]\n")),
+        "small.toml:12:17: run.request: unknown key `request`, did you mean `requests`?; allowed are drain_limit, duration, \
+         requests, warm_up, warm_up_requests"
+    );
+    assert_eq!(
+        complaint(&format!("{SMALL}[sweep]\nrun.requests = 1\n")),
+        "small.toml:12:16: run.requests: the bare number 1 where a list of values to vary belongs"
+    );
+}
+
+#[test]
+fn a_point_sets_keys_of_its_own_design_only() {
+    let text = format!("{SMALL}[sweep]\ndesign.name = [\"edm\", \"dctcp\"]\ndesign.edm.chunk = [\"64B\"]\n");
+    assert_eq!(
+        complaint(&text),
+        "small.toml:13:21: design.edm.chunk: this sets a key of another design than the point's, which is dctcp; set both on one \
+         [[sweep.axis]] (at the sweep point design.name = dctcp, design.edm.chunk = 64B)"
+    );
+}
+
+#[test]
+fn two_axes_cannot_set_one_key() {
+    let axis = "[[sweep.axis]]\nname = \"mix\"\npoints = [{ label = \"r\", set = { \"workload.load\" = 1.0 } }]\n";
+    let text = format!("{SMALL}[sweep]\nworkload.load = [0.1]\n{axis}");
+    assert_eq!(complaint(&text), "small.toml:13:1: mix: the axes `workload.load` and `mix` both set `workload.load`");
+}
+
+#[test]
+fn a_setting_from_outside_is_blamed_on_the_outside() {
+    let settings = [("fabric.rate".to_string(), "fast".to_string())];
+    let errors = parse("small.toml", SMALL, &files(), &settings).unwrap_err();
+    let only = errors.iter().next().unwrap();
+    assert_eq!((errors.count(), only.place), (1, Place::CommandLine));
+    assert!(matches!(only.problem, Problem::Quantity(_)));
+    assert_eq!(
+        errors.to_string(),
+        "small.toml with a setting from outside: fabric.rate: `fast` does not start with a non-negative decimal number"
+    );
+}
+
+#[test]
+fn without_files_a_reference_is_an_error_and_nothing_else_is() {
+    assert!(parse("small.toml", SMALL, &NoFiles, &[]).is_ok());
+    let text = with("load = 0.5", "load = 0.5\nsize = { cdf = \"sizes.txt\" }");
+    assert!(parse("small.toml", &text, &NoFiles, &[]).is_err());
+}

@@ -1,0 +1,260 @@
+//! What a file comes to: defaults, rates, warnings, and the way back to a file.
+
+mod common;
+
+use base::{Bytes, NodeId, Operation, Span, Time};
+use common::{Memory, SMALL, experiment, files, plan, with};
+use spec::{Design, FaultKind, Plan, Protocol, Scale, WarmUp, parse, wire_cost};
+use workload::{Arrivals, Pattern, SizeDistribution};
+
+const EVERY_KEY: &str = include_str!("experiments/every-key.toml");
+const SWEEP: &str = include_str!("experiments/sweep.toml");
+const FILES: &str = include_str!("experiments/files.toml");
+const TRACE: &str = include_str!("experiments/trace.toml");
+const DESIGNS: [&str; 10] = [
+    "edm",
+    "dctcp",
+    "dcqcn",
+    "pfabric",
+    "receiver-driven",
+    "cxl",
+    "fastpass",
+    "raw-ethernet",
+    "rocev2",
+    "hardware-tcp",
+];
+
+fn designed(name: &str) -> String {
+    with("name = \"edm\"", &format!("name = \"{name}\""))
+}
+
+fn read_again(plan: &Plan) -> Plan {
+    let text = plan.to_toml();
+    let again = parse("printed.toml", &text, &files(), &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+    again.points(None).remove(0).plan
+}
+
+#[test]
+fn a_printed_plan_reads_back_as_the_same_plan_with_the_same_hash() {
+    let every: Vec<String> = DESIGNS.iter().map(|name| designed(name)).collect();
+    for text in [EVERY_KEY, SWEEP, FILES, TRACE].into_iter().chain(every.iter().map(String::as_str)) {
+        for scale in [None, Some(Scale::Quick), Some(Scale::Paper)] {
+            for point in experiment(text).points(scale) {
+                let again = read_again(&point.plan);
+                assert_eq!(again, point.plan);
+                assert_eq!(again.hash(), point.plan.hash());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_hash_names_what_decides_a_result_but_not_title_and_seed() {
+    let hash = |text: &str| plan(text).hash();
+    assert_eq!(hash(SMALL).len(), 64);
+    assert_eq!(hash(SMALL), hash(&with("title = \"small\"", "title = \"other\"\nseed = 99")));
+    assert_eq!(hash(SMALL), hash(&with("load = 0.5", "load = 0.50\nsize = \"64 B\"")));
+    assert_eq!(hash(SMALL), hash(&format!("{SMALL}[memory]\nlatency = \"0ns\"\n")));
+    assert_ne!(hash(SMALL), hash(&with("load = 0.5", "load = 0.51")));
+    assert_ne!(hash(SMALL), hash(&with("nodes = 144", "nodes = 143")));
+    assert_ne!(hash(SMALL), hash(&format!("{SMALL}[memory]\nlatency = \"1ns\"\n")));
+}
+
+#[test]
+fn a_trace_counts_by_its_messages_and_not_by_its_name() {
+    let trace = "time,source,target,operation,bytes\n0ns,0,1,read,64\n";
+    let memory = Memory::default()
+        .with("a.csv", trace)
+        .with("b.csv", &format!("# same\n{trace}"))
+        .with("c.csv", &trace.replace("64", "65"));
+    let hash = |name: &str| {
+        let text = TRACE.replace("messages.csv", name);
+        parse("trace.toml", &text, &memory, &[]).unwrap().points(None)[0].plan.hash()
+    };
+    assert_eq!(hash("a.csv"), hash("b.csv"));
+    assert_ne!(hash("a.csv"), hash("c.csv"));
+}
+
+#[test]
+fn every_key_reaches_the_plan() {
+    let plan = plan(EVERY_KEY);
+    let Design::Edm(edm) = plan.design else { panic!("{:?}", plan.design) };
+    assert_eq!((edm.config.chunk, edm.config.batch, edm.redundant), (Bytes::new(128), Bytes::new(64), true));
+    assert_eq!((plan.seed, plan.memory.latency), (7, Span::ns(50)));
+    assert_eq!(plan.workload.pattern, Pattern::RoleSplit { compute: 8 });
+    assert_eq!(plan.workload.mix.len(), 4);
+    assert_eq!((plan.run.warm_up, plan.run.drain_limit), (WarmUp::Time(Span::us(10)), Span::ms(20)));
+    let kinds: Vec<_> = plan.faults.iter().map(|fault| (fault.at, fault.kind)).collect();
+    let expected = [
+        (Time::us(10), FaultKind::SwitchDown { switch: 1 }),
+        (Time::us(20), FaultKind::LinkDown { node: NodeId(3), switch: 0 }),
+        (Time::us(30), FaultKind::NodeDown { node: NodeId(9) }),
+        (Time::us(40), FaultKind::LinkCorrupt { node: NodeId(2), switch: 0 }),
+    ];
+    assert_eq!(kinds, expected);
+}
+
+#[test]
+fn sizes_come_from_files_in_their_unit() {
+    let plan = plan(FILES);
+    let SizeDistribution::Cdf { points, .. } = &plan.workload.mix[0].size else { panic!("a file gives a CDF") };
+    assert_eq!(points, &[(1460.0, 0.0), (1460.0, 0.5), (14_600.0, 1.0)]);
+    assert_eq!(plan.workload.arrivals, Arrivals::Closed { depth: 4, think: Span::us(1) });
+    assert_eq!(plan.load, None);
+}
+
+#[test]
+fn a_batch_is_as_large_as_a_chunk_unless_it_is_given() {
+    let Design::Edm(edm) = plan(&with("name = \"edm\"", "name = \"edm\"\nedm.chunk = \"128B\"")).design else {
+        panic!()
+    };
+    assert_eq!(edm.config.batch, Bytes::new(128));
+}
+
+#[test]
+fn the_warm_up_is_a_tenth_of_what_ends_the_run() {
+    assert_eq!(plan(SMALL).run.warm_up, WarmUp::Requests(10_000));
+    assert_eq!(plan(&with("requests = 100000", "duration = \"1ms\"")).run.warm_up, WarmUp::Time(Span::us(100)));
+}
+
+fn gap_of(plan: &Plan) -> f64 {
+    match plan.workload.arrivals {
+        Arrivals::Poisson { mean_gap_ps } | Arrivals::OnOff { mean_gap_ps, .. } => mean_gap_ps,
+        Arrivals::Deterministic { gap_ps } => gap_ps,
+        ref other => panic!("no gap in {other:?}"),
+    }
+}
+
+fn close(got: f64, expected: f64) {
+    assert!((got / expected - 1.0).abs() < 1e-12, "{got} instead of {expected}");
+}
+
+/// 64 B at 100 Gb/s are 5.12 ns; each node sends the data of its writes and of the reads of others: 64 B a request.
+#[test]
+fn a_payload_load_gives_the_same_rate_to_every_design() {
+    for design in DESIGNS {
+        let text = designed(design).replace("load = 0.5", "load = 0.5\nload_basis = \"payload\"");
+        close(gap_of(&plan(&text)), 10_240.0);
+    }
+}
+
+/// Reads and writes half and half: a node's uplink carries what both sides of a request send.
+#[test]
+fn a_link_load_counts_what_each_design_puts_on_the_wire() {
+    for design in DESIGNS {
+        let plan = plan(&designed(design));
+        let cost = |operation| wire_cost(&plan.design, operation, Bytes::new(64));
+        let (read, write) = (cost(Operation::Read), cost(Operation::Write));
+        let up = (read.requester_up + read.target_up + write.requester_up + write.target_up) as f64 / 2.0;
+        let down = (read.requester_down + read.target_down + write.requester_down + write.target_down) as f64 / 2.0;
+        close(gap_of(&plan), up.max(down) * 80.0 / 0.5);
+        close(plan.load.unwrap().busiest_link, 0.5);
+    }
+}
+
+/// 10 us on, 30 us off: requests come four times as fast while on as on average.
+#[test]
+fn bursts_keep_the_mean_load() {
+    let steady = gap_of(&plan(SMALL));
+    let bursty = plan(&with("load = 0.5", "load = 0.5\narrivals = \"on-off\"\non = \"10us\"\noff = \"30us\""));
+    close(gap_of(&bursty), steady / 4.0);
+    close(gap_of(&plan(&with("load = 0.5", "load = 0.5\narrivals = \"deterministic\""))), steady);
+}
+
+#[test]
+fn a_target_of_an_incast_is_the_busiest_link_whoever_asks() {
+    let incast = |sources: u32| {
+        let keys = format!("load = 0.5\npattern = \"incast\"\nread_fraction = 0\nsources = {sources}");
+        gap_of(&plan(&with("load = 0.5", &keys)))
+    };
+    close(incast(100), incast(50) * 2.0);
+}
+
+fn warned(text: &str) -> Vec<String> {
+    plan(text).warnings
+}
+
+#[test]
+fn a_plan_without_a_catch_has_no_warning() {
+    for design in DESIGNS.into_iter().filter(|design| *design != "fastpass") {
+        let long = designed(design).replace("requests = 100000", "requests = 1000000");
+        assert_eq!(warned(&long), [""; 0], "{design}");
+    }
+}
+
+#[test]
+fn more_than_a_link_can_carry_is_a_warning_with_numbers() {
+    assert!(warned(&with("load = 0.5", "load = 1.0")).is_empty());
+    let said = warned(&with("load = 0.5", "load = 1.01"));
+    assert!(said[0].starts_with("load 1.01 (link) puts 1.010 of its rate on the busiest link direction:"), "{said:?}");
+    let said = warned(&with("load = 0.5", "load = 0.95\nload_basis = \"payload\""));
+    assert!(said[0].starts_with("load 0.95 (payload) puts 1."), "{said:?}");
+    let shared = format!("{SMALL}[background]\nload = 0.6\n");
+    assert!(warned(&shared)[0].contains("puts 1.100 of its rate on the busiest link direction (0.6 of it background)"));
+}
+
+#[test]
+fn the_arbiter_of_fastpass_is_named_as_the_bottleneck_of_many_nodes() {
+    let long = designed("fastpass").replace("requests = 100000", "requests = 1000000");
+    let said = warned(&long);
+    assert!(said.len() == 1 && said[0].contains("on the arbiter's link"), "{said:?}");
+    let few = long.replace("nodes = 144", "nodes = 2").replace("load = 0.5", "load = 0.2");
+    assert_eq!(warned(&few), [""; 0]);
+}
+
+#[test]
+fn a_burst_over_the_link_rate_is_a_hint() {
+    let text =
+        |off: &str| with("load = 0.5", &format!("load = 0.5\narrivals = \"on-off\"\non = \"10us\"\noff = \"{off}\""));
+    assert!(warned(&text("9us")).is_empty());
+    assert!(warned(&text("30us"))[0].starts_with("while a node is on it offers 2.000 of the busiest link direction"));
+}
+
+#[test]
+fn a_warm_up_as_long_as_the_run_leaves_nothing_to_measure() {
+    let text = |count: u64| with("requests = 100000", &format!("requests = 100000\nwarm_up_requests = {count}"));
+    assert!(warned(&text(99_000)).is_empty());
+    assert_eq!(warned(&text(99_001)), ["about 999 requests are measured, fewer than 1000: p99.9 is their largest"]);
+    assert!(warned(&text(100_000))[0].starts_with("the warm-up of 100000 requests is as long as the run"));
+    let timed = with("requests = 100000", "requests = 100000\nwarm_up = \"1s\"");
+    assert!(warned(&timed)[0].starts_with("the warm-up of 1s is as long as the run"));
+}
+
+#[test]
+fn a_short_run_has_no_steady_state() {
+    let said = warned(&with("requests = 100000", "requests = 1200\nwarm_up_requests = 0"));
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].starts_with("arrivals last about ") && said[0].ends_with("too short for a steady state"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_drain_limit_under_the_unloaded_time_cuts_the_last_requests() {
+    let text = |limit: &str| with("requests = 100000", &format!("requests = 100000\ndrain_limit = \"{limit}\""));
+    assert!(warned(&text("1us")).is_empty());
+    assert!(warned(&text("200ns"))[0].starts_with("the drain limit of 200ns is shorter than the "));
+}
+
+#[test]
+fn a_queue_smaller_than_a_packet_and_idle_nodes_are_noticed() {
+    let text = designed("dctcp").replace("name = \"dctcp\"", "name = \"dctcp\"\ndctcp.queue = \"1537B\"");
+    assert_eq!(warned(&text), ["design.dctcp.queue of 1537B has no room for a full packet of 1538B on the wire"]);
+    assert!(warned(&text.replace("1537B", "1538B")).is_empty());
+    let incast = with("load = 0.5", "load = 0.5\npattern = \"incast\"\nsources = 100");
+    assert_eq!(warned(&incast), ["43 of 144 nodes neither ask nor are asked"]);
+}
+
+#[test]
+fn a_stack_is_chosen_by_name_and_keeps_the_fabrics_transceiver() {
+    let with_stack = |stack: &str| {
+        let text = designed("dctcp").replace("name = \"dctcp\"", &format!("name = \"dctcp\"\nstack = \"{stack}\""));
+        let Design::Packet(packet) = plan(&text).design else { panic!("dctcp is a packet design") };
+        assert!(matches!(packet.protocol, Protocol::Dctcp(_)));
+        packet.stack
+    };
+    assert_eq!(with_stack("own"), hardware::EthernetStack::TCP);
+    assert_eq!(with_stack("roce"), hardware::EthernetStack::ROCE);
+    assert_eq!(with_stack("none").host_pass(), Span::ns(19));
+}

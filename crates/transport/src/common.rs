@@ -1,0 +1,13 @@
+//! Parts that several rivals are made of. None of them allocates once it has grown to its working size.
+
+mod inbox;
+mod queue;
+mod ranges;
+mod ready;
+mod timers;
+
+pub use inbox::{Arrived, Inbox};
+pub use queue::{ByteQueue, PortQueues};
+pub use ranges::Ranges;
+pub use ready::{Ready, ReadyRing};
+pub use timers::Timers;

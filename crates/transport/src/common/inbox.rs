@@ -1,0 +1,119 @@
+//! What one peer's messages have brought so far: each byte counted once, each message complete exactly once.
+
+use super::Ranges;
+use crate::Packet;
+use std::collections::VecDeque;
+
+/// What a data packet meant to its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    /// Nothing new was in it.
+    Duplicate,
+    /// So many bytes were new, and some are still missing.
+    Partial(u64),
+    /// The message is now whole; so many bytes were new.
+    Complete(u64),
+}
+
+/// Reassembly of the messages of one sender, which may arrive interleaved, out of order and twice.
+///
+/// Messages are told apart by [`Packet::sequence`], which the sender counts up from zero; a message's size is in
+/// [`Packet::value`] of its data. Memory is bounded by the span from the oldest unfinished message to the newest.
+#[derive(Clone, Debug, Default)]
+pub struct Inbox {
+    /// Sequence number of `open[0]`: every message before it is complete.
+    first: u32,
+    open: VecDeque<Entry>,
+    /// Emptied range sets, to be used again.
+    spare: Vec<Ranges>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    /// Bytes that have come; `Ranges` only from the second packet of a message on.
+    received: u64,
+    ranges: Ranges,
+    complete: bool,
+}
+
+impl Inbox {
+    /// Takes a data packet in.
+    pub fn take(&mut self, packet: &Packet) -> Arrived {
+        if self.is_next_whole(packet) {
+            self.first = self.first.wrapping_add(1);
+            return Arrived::Complete(packet.value);
+        }
+        let Some(index) = self.index_of(packet.sequence) else { return Arrived::Duplicate };
+        let entry = &mut self.open[index];
+        if entry.complete {
+            return Arrived::Duplicate;
+        }
+        let new = entry.ranges.insert(packet.offset, packet.offset + u64::from(packet.payload));
+        entry.received += new;
+        if entry.received < packet.value {
+            return if new == 0 { Arrived::Duplicate } else { Arrived::Partial(new) };
+        }
+        entry.complete = true;
+        let mut ranges = std::mem::take(&mut entry.ranges);
+        ranges.clear();
+        self.spare.push(ranges);
+        self.drop_finished();
+        Arrived::Complete(new)
+    }
+    /// Bytes of message `sequence` that have come in; `None` when it is complete.
+    pub fn received(&self, sequence: u32) -> Option<u64> {
+        let index = usize::try_from(sequence.wrapping_sub(self.first) as i32).ok()?;
+        self.open.get(index).map_or(Some(0), |entry| (!entry.complete).then_some(entry.received))
+    }
+    /// Bytes from the start of message `sequence` that have come in without a hole; `None` when it is complete.
+    pub fn contiguous(&self, sequence: u32) -> Option<u64> {
+        let index = usize::try_from(sequence.wrapping_sub(self.first) as i32).ok()?;
+        self.open.get(index).map_or(Some(0), |entry| (!entry.complete).then(|| entry.ranges.contiguous_from(0)))
+    }
+
+    /// A message in one packet, next in turn, with none before it open: needs no entry.
+    fn is_next_whole(&self, packet: &Packet) -> bool {
+        self.open.is_empty() && packet.sequence == self.first && u64::from(packet.payload) == packet.value
+    }
+    /// The entry of `sequence`, made if it is new; `None` when it was complete before (serial arithmetic, RFC 1982).
+    fn index_of(&mut self, sequence: u32) -> Option<usize> {
+        let index = usize::try_from(sequence.wrapping_sub(self.first) as i32).ok()?;
+        while self.open.len() <= index {
+            let ranges = self.spare.pop().unwrap_or_default();
+            self.open.push_back(Entry { received: 0, ranges, complete: false });
+        }
+        Some(index)
+    }
+    fn drop_finished(&mut self) {
+        while self.open.front().is_some_and(|entry| entry.complete) {
+            self.open.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PacketKind;
+    use base::NodeId;
+
+    fn data(sequence: u32, offset: u64, payload: u32, whole: u64) -> Packet {
+        let bare = Packet::new(PacketKind::Data, NodeId(0), NodeId(1), 0);
+        Packet { sequence, offset, payload, value: whole, ..bare }
+    }
+
+    #[test]
+    fn messages_may_overtake_and_each_is_complete_once() {
+        let mut inbox = Inbox::default();
+        assert_eq!(inbox.take(&data(0, 0, 10, 20)), Arrived::Partial(10));
+        assert_eq!(inbox.take(&data(1, 0, 5, 5)), Arrived::Complete(5));
+        assert_eq!(inbox.take(&data(1, 0, 5, 5)), Arrived::Duplicate);
+        assert_eq!(inbox.take(&data(0, 0, 10, 20)), Arrived::Duplicate);
+        assert_eq!(inbox.contiguous(0), Some(10));
+        assert_eq!(inbox.take(&data(0, 10, 10, 20)), Arrived::Complete(10));
+        assert_eq!(inbox.take(&data(0, 10, 10, 20)), Arrived::Duplicate);
+        assert_eq!((inbox.received(0), inbox.received(1), inbox.received(2)), (None, None, Some(0)));
+        assert!(inbox.open.is_empty());
+    }
+}

@@ -1,0 +1,70 @@
+//! Peers that have something to send, served in turn, each listed at most once.
+
+use base::NodeId;
+use std::collections::VecDeque;
+
+/// Whether a peer stays in the ring after its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// It has more: to the back of the ring.
+    Again,
+    /// It has nothing now.
+    Done,
+}
+
+/// A round robin over the peers that can send.
+#[derive(Clone, Debug)]
+pub struct ReadyRing {
+    ring: VecDeque<u32>,
+    listed: Vec<bool>,
+}
+
+impl ReadyRing {
+    /// An empty ring for `peers` peers.
+    pub fn new(peers: u32) -> ReadyRing {
+        ReadyRing { ring: VecDeque::with_capacity(peers as usize), listed: vec![false; peers as usize] }
+    }
+    /// Lists `peer`, unless it is.
+    pub fn add(&mut self, peer: NodeId) {
+        if !std::mem::replace(&mut self.listed[peer.index()], true) {
+            self.ring.push_back(peer.0);
+        }
+    }
+    /// Whose turn it is.
+    pub fn front(&self) -> Option<NodeId> {
+        self.ring.front().map(|peer| NodeId(*peer))
+    }
+    /// Ends the turn of the peer in front.
+    pub fn turn(&mut self, ready: Ready) {
+        let Some(peer) = self.ring.pop_front() else { return };
+        match ready {
+            Ready::Again => self.ring.push_back(peer),
+            Ready::Done => self.listed[peer as usize] = false,
+        }
+    }
+    /// Whether nobody is listed.
+    pub fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_go_round_and_nobody_is_listed_twice() {
+        let mut ring = ReadyRing::new(3);
+        ring.add(NodeId(2));
+        ring.add(NodeId(0));
+        ring.add(NodeId(2));
+        assert_eq!(ring.front(), Some(NodeId(2)));
+        ring.turn(Ready::Again);
+        assert_eq!(ring.front(), Some(NodeId(0)));
+        ring.turn(Ready::Done);
+        ring.turn(Ready::Done);
+        assert!(ring.is_empty());
+        ring.add(NodeId(2));
+        assert_eq!(ring.front(), Some(NodeId(2)));
+    }
+}

@@ -1,0 +1,266 @@
+//! RoCEv2 with DCQCN (Zhu et al., SIGCOMM'15) over priority flow control (IEEE 802.1Qbb).
+//!
+//! One reliable queue pair for each ordered pair of hosts; a message is an RDMA write (the RETH rides in its first packet). The
+//! network is lossless, so packets come in order and once; a gap or a full buffer is a broken invariant and panics.
+//! The receiver acknowledges a message with its last packet (coalesced, as InfiniBand 9.7.5.1.2 allows). Two traffic classes:
+//! data, which can be paused, and control (acknowledgements and congestion notifications), which goes first and is never
+//! paused (SIGCOMM'15, 5.1 sends notifications with high priority). A pause holds until the switch says go: its refreshing
+//! is not modelled.
+
+mod rate;
+mod switch;
+
+use crate::common::{Ready, ReadyRing, Timers};
+use crate::config::Dcqcn;
+use crate::cost::{Train, WireCost};
+use crate::framing::{roce_ack_wire, roce_notification_wire, roce_wire};
+use crate::{HostIn, HostOut, Message, Packet, PacketKind};
+use base::{Bytes, NodeId, Operation, Program, Rate, Stream, Time};
+use rate::RateControl;
+use std::collections::VecDeque;
+
+pub use switch::Switch;
+
+/// A NIC with one queue pair a peer.
+#[derive(Clone, Debug)]
+pub struct Host {
+    node: NodeId,
+    config: Dcqcn,
+    pairs: Vec<QueuePair>,
+    arrivals: Vec<Arrivals>,
+    control: VecDeque<Packet>,
+    /// Queue pairs that may send now.
+    ring: ReadyRing,
+    /// When queue pairs that have used up their rate may send again.
+    paced: Timers,
+    /// Alpha and rate-increase timers: keys 2 * peer and 2 * peer + 1.
+    timers: Timers,
+    paused: bool,
+}
+
+/// The sending half of a queue pair.
+#[derive(Clone, Debug)]
+struct QueuePair {
+    messages: VecDeque<Message>,
+    /// Sent of the first message.
+    offset: u64,
+    /// Its number.
+    sequence: u32,
+    rate: RateControl,
+    next_send: Time,
+}
+
+/// The receiving half.
+#[derive(Clone, Debug, Default)]
+struct Arrivals {
+    sequence: u32,
+    offset: u64,
+    /// No notification goes out before this.
+    quiet_until: Time,
+}
+
+/// The NIC of `node` among `nodes`, on links of `rate`.
+pub fn host(config: &Dcqcn, node: NodeId, nodes: u32, rate: Rate) -> Host {
+    Host {
+        node,
+        config: *config,
+        pairs: (0..nodes).map(|_| QueuePair::new(rate)).collect(),
+        arrivals: vec![Arrivals::default(); nodes as usize],
+        control: VecDeque::new(),
+        ring: ReadyRing::new(nodes),
+        paced: Timers::new(nodes),
+        timers: Timers::new(2 * nodes),
+        paused: false,
+    }
+}
+
+/// A switch whose ingress ports have `headroom` above the pause threshold for what is still coming; it draws its marks
+/// from `random`.
+pub fn switch(config: &Dcqcn, ports: u32, headroom: Bytes, random: Stream) -> Switch {
+    Switch::new(config, ports, headroom, random)
+}
+
+/// The packets of a lone message.
+pub fn train(config: &Dcqcn, bytes: Bytes) -> Train {
+    Train { acknowledgements: 1, ..Train::new(bytes, config.mtu, roce_wire, roce_ack_wire()) }
+}
+
+/// What a lone request puts on the wires.
+pub fn wire_cost(config: &Dcqcn, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
+    WireCost::of_messages(operation, bytes, read_request, |bytes| train(config, bytes))
+}
+
+impl QueuePair {
+    fn new(rate: Rate) -> QueuePair {
+        QueuePair {
+            messages: VecDeque::new(),
+            offset: 0,
+            sequence: 0,
+            rate: RateControl::new(rate),
+            next_send: Time::ZERO,
+        }
+    }
+    /// The next packet, of at most `mtu` payload; there must be a message.
+    fn next_packet(&mut self, node: NodeId, mtu: u64) -> Packet {
+        let message = self.messages[0];
+        let (offset, bytes) = (self.offset, message.bytes.count());
+        let payload = mtu.min(bytes - offset) as u32;
+        let wire = roce_wire(payload, offset == 0);
+        let packet = Packet {
+            message: message.id,
+            sequence: self.sequence,
+            offset,
+            payload,
+            value: bytes,
+            ..Packet::new(PacketKind::Data, node, message.target, wire)
+        };
+        self.offset += u64::from(payload);
+        if self.offset == bytes {
+            self.messages.pop_front();
+            self.offset = 0;
+            self.sequence = self.sequence.wrapping_add(1);
+        }
+        packet
+    }
+}
+
+impl Host {
+    /// The present rate of the queue pair to `peer`, in bits a second.
+    pub fn rate_bps(&self, peer: NodeId) -> f64 {
+        self.pairs[peer.index()].rate.current_bps()
+    }
+    /// Whether the switch has paused this host.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    fn submit(&mut self, now: Time, message: Message) {
+        let pair = &mut self.pairs[message.target.index()];
+        pair.messages.push_back(message);
+        if pair.messages.len() == 1 {
+            self.list(now, message.target);
+        }
+    }
+
+    /// Lets a queue pair with something to send take its turn, now or when its rate allows.
+    fn list(&mut self, now: Time, peer: NodeId) {
+        let next_send = self.pairs[peer.index()].next_send;
+        if next_send <= now {
+            self.ring.add(peer);
+        } else {
+            self.paced.set(peer.0, next_send);
+        }
+    }
+
+    fn on_data(&mut self, now: Time, packet: &Packet, out: &mut Vec<HostOut>) {
+        let arrivals = &mut self.arrivals[packet.source.index()];
+        let expected = (arrivals.sequence, arrivals.offset);
+        assert_eq!((packet.sequence, packet.offset), expected, "a lossless fabric lost or reordered a packet");
+        arrivals.offset += u64::from(packet.payload);
+        if packet.marked && now >= arrivals.quiet_until {
+            arrivals.quiet_until = now + self.config.notification_interval;
+            let wire = roce_notification_wire();
+            let kind = PacketKind::CongestionNotification;
+            self.control.push_back(Packet::new(kind, self.node, packet.source, wire));
+        }
+        if arrivals.offset == packet.value {
+            arrivals.offset = 0;
+            arrivals.sequence = arrivals.sequence.wrapping_add(1);
+            out.push(HostOut::Deliver { message: packet.message });
+            let bare = Packet::new(PacketKind::Acknowledgement, self.node, packet.source, roce_ack_wire());
+            self.control.push_back(Packet { message: packet.message, sequence: packet.sequence, ..bare });
+        }
+    }
+
+    fn on_notification(&mut self, now: Time, peer: NodeId) {
+        self.pairs[peer.index()].rate.cut(self.config.gain);
+        self.timers.set(2 * peer.0, now + self.config.alpha_timer);
+        self.timers.set(2 * peer.0 + 1, now + self.config.increase_timer);
+    }
+
+    /// A timer of a queue pair that is below line rate is due.
+    fn on_timer(&mut self, now: Time, key: u32) {
+        let rate = &mut self.pairs[(key / 2) as usize].rate;
+        let again = if key.is_multiple_of(2) {
+            rate.decay(self.config.gain);
+            self.config.alpha_timer
+        } else {
+            rate.timer_increase(&self.config);
+            self.config.increase_timer
+        };
+        if rate.is_limited() {
+            self.timers.set(key, now + again);
+        } else {
+            self.timers.cancel(key ^ 1);
+        }
+    }
+
+    fn release_paced(&mut self, now: Time) {
+        while let Some(peer) = self.paced.pop_due(now) {
+            self.ring.add(NodeId(peer));
+        }
+    }
+
+    fn send_to(&mut self, now: Time, peer: NodeId) -> Packet {
+        let pair = &mut self.pairs[peer.index()];
+        let packet = pair.next_packet(self.node, self.config.mtu.count());
+        if let Some(spacing) = pair.rate.sent(u64::from(packet.wire), &self.config) {
+            pair.next_send = now + spacing;
+        }
+        let more = !pair.messages.is_empty();
+        let stays = more && pair.next_send <= now;
+        self.ring.turn(if stays { Ready::Again } else { Ready::Done });
+        if more && !stays {
+            self.paced.set(peer.0, self.pairs[peer.index()].next_send);
+        }
+        packet
+    }
+}
+
+impl Program for Host {
+    type In = HostIn;
+    type Out = HostOut;
+
+    fn on(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
+        match input {
+            HostIn::Submit(message) => self.submit(now, message),
+            HostIn::Receive(packet) => match packet.kind {
+                PacketKind::Data => self.on_data(now, &packet, out),
+                PacketKind::CongestionNotification => self.on_notification(now, packet.source),
+                PacketKind::Pause => self.paused = packet.value > 0,
+                _ => {}
+            },
+            HostIn::Announced(_) => {}
+        }
+    }
+
+    /// While paused, pacing waits with everything else.
+    fn next_wakeup(&self) -> Option<Time> {
+        let paced = self.paced.next().filter(|_| !self.paused);
+        [self.timers.next(), paced].into_iter().flatten().min()
+    }
+
+    fn on_wakeup(&mut self, now: Time, _: &mut Vec<HostOut>) {
+        while let Some(key) = self.timers.pop_due(now) {
+            self.on_timer(now, key);
+        }
+        self.release_paced(now);
+    }
+}
+
+impl crate::Host for Host {
+    fn may_transmit(&self) -> bool {
+        !(self.control.is_empty() && (self.paused || self.ring.is_empty()))
+    }
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        if let Some(packet) = self.control.pop_front() {
+            return Some(packet);
+        }
+        if self.paused {
+            return None;
+        }
+        self.release_paced(now);
+        let peer = self.ring.front()?;
+        Some(self.send_to(now, peer))
+    }
+}

@@ -1,0 +1,154 @@
+//! The switch: output queues with RED-like marks, and priority flow control by ingress port.
+
+use crate::common::PortQueues;
+use crate::config::Dcqcn;
+use crate::framing::pause_wire;
+use crate::{Packet, PacketKind, SwitchIn, SwitchOut};
+use base::{Bytes, NodeId, Program, Stream, Time};
+
+/// A lossless switch with two classes: control before data.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    data: PortQueues,
+    control: PortQueues,
+    /// Pause frames for the neighbours: before everything else.
+    pauses: PortQueues,
+    ingress: Vec<Ingress>,
+    marking: Marking,
+    pause_above: u64,
+    resume_below: u64,
+    /// Room of an ingress port.
+    room: u64,
+    pause_frames: u64,
+}
+
+/// Data in the switch that came in by one port.
+#[derive(Clone, Debug, Default)]
+struct Ingress {
+    used: u64,
+    highest: u64,
+    paused: bool,
+}
+
+/// Marks with a probability that rises from 0 at K_min to P_max at K_max, and to 1 above (SIGCOMM'15, Figure 5).
+#[derive(Clone, Debug)]
+struct Marking {
+    from: f64,
+    all: f64,
+    probability: f64,
+    random: Stream,
+}
+
+impl Marking {
+    fn marks(&mut self, queued: Bytes) -> bool {
+        let queued = queued.count() as f64;
+        if queued <= self.from {
+            return false;
+        }
+        queued > self.all || self.random.unit() < self.probability * (queued - self.from) / (self.all - self.from)
+    }
+}
+
+impl Switch {
+    pub(super) fn new(config: &Dcqcn, ports: u32, headroom: Bytes, random: Stream) -> Switch {
+        let unlimited = Bytes::new(u64::MAX);
+        let queues = || PortQueues::new(ports, unlimited);
+        Switch {
+            data: queues(),
+            control: queues(),
+            pauses: queues(),
+            ingress: vec![Ingress::default(); ports as usize],
+            marking: Marking {
+                from: config.mark_from.count() as f64,
+                all: config.mark_all.count() as f64,
+                probability: config.mark_probability,
+                random,
+            },
+            pause_above: config.pause_above.count(),
+            resume_below: config.resume_below.count(),
+            room: config.pause_above.count() + headroom.count(),
+            pause_frames: 0,
+        }
+    }
+    /// The most data that ever was in the switch from `port`, in wire bytes.
+    pub fn ingress_highest(&self, port: NodeId) -> Bytes {
+        Bytes::new(self.ingress[port.index()].highest)
+    }
+    /// Pause frames sent so far, those that say go not counted.
+    pub fn pause_frames(&self) -> u64 {
+        self.pause_frames
+    }
+
+    fn take_data(&mut self, from: NodeId, mut packet: Packet) {
+        let queued = self.data.port(packet.target).used();
+        packet.marked |= self.marking.marks(queued);
+        self.charge(from, u64::from(packet.wire));
+        let _ = self.data.push(packet.target, packet);
+    }
+
+    fn charge(&mut self, from: NodeId, wire: u64) {
+        let ingress = &mut self.ingress[from.index()];
+        ingress.used += wire;
+        ingress.highest = ingress.highest.max(ingress.used);
+        assert!(ingress.used <= self.room, "headroom was too small: a lossless switch would drop from {from:?}");
+        if ingress.used > self.pause_above && !ingress.paused {
+            ingress.paused = true;
+            self.pause_frames += 1;
+            self.say(from, 1);
+        }
+    }
+
+    fn release(&mut self, from: NodeId, wire: u64) {
+        let ingress = &mut self.ingress[from.index()];
+        ingress.used -= wire;
+        if ingress.paused && ingress.used < self.resume_below {
+            ingress.paused = false;
+            self.say(from, 0);
+        }
+    }
+
+    /// Tells the neighbour at `port` to stop (1) or go (0).
+    fn say(&mut self, port: NodeId, value: u64) {
+        let frame = Packet { value, ..Packet::new(PacketKind::Pause, port, port, pause_wire()) };
+        let _ = self.pauses.push(port, frame);
+    }
+}
+
+impl Program for Switch {
+    type In = SwitchIn;
+    type Out = SwitchOut;
+
+    fn on(&mut self, _: Time, input: SwitchIn, _: &mut Vec<SwitchOut>) {
+        match input.packet.kind {
+            PacketKind::Data => self.take_data(input.port, input.packet),
+            // The control class has room for all there can be: one acknowledgement a message under way.
+            _ => drop(self.control.push(input.packet.target, input.packet)),
+        }
+    }
+    fn next_wakeup(&self) -> Option<Time> {
+        None
+    }
+    fn on_wakeup(&mut self, _: Time, _: &mut Vec<SwitchOut>) {}
+}
+
+impl crate::Switch for Switch {
+    fn poll_transmit(&mut self, _: Time, port: NodeId) -> Option<Packet> {
+        if let Some(packet) = self.pauses.pop(port).or_else(|| self.control.pop(port)) {
+            return Some(packet);
+        }
+        let packet = self.data.pop(port)?;
+        self.release(packet.source, u64::from(packet.wire));
+        Some(packet)
+    }
+    fn may_transmit(&self, port: NodeId) -> bool {
+        [&self.data, &self.control, &self.pauses].iter().any(|queues| !queues.port(port).is_empty())
+    }
+    fn take_ready(&mut self, ports: &mut Vec<NodeId>) {
+        self.pauses.take_ready(ports);
+        self.control.take_ready(ports);
+        self.data.take_ready(ports);
+    }
+    fn queued(&self, port: NodeId) -> Bytes {
+        [&self.data, &self.control, &self.pauses].iter().map(|queues| queues.port(port).used()).sum()
+    }
+}

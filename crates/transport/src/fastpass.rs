@@ -1,0 +1,205 @@
+//! Fastpass (SIGCOMM'14): an arbiter decides when every packet is sent.
+//!
+//! Time is cut into slots, the same for all. An endpoint tells the arbiter how many slots it needs to which target;
+//! the arbiter answers which of the coming slots it got; the endpoint sends in them. No slot has a source or a target
+//! twice, so the switch queues (almost) nothing. The arbiter is a host behind the same switch, and each demand and
+//! allocation crosses its one link: that link, not the computing, is what it runs out of (EDM, ASPLOS'25, 4.3, which
+//! grants the arbiter infinite speed).
+//!
+//! What is as in the paper, and what is ours:
+//! * Demands are counts of slots a target; several packets to one target share a slot if they fit.
+//! * The arbiter serves sources in turn, the least recently allocated first, as the paper's fair policy does. Within a
+//!   source the target with the fewest slots left comes first, as its policy for short completion times does. Each
+//!   takes the earliest slots in which it and its target are both free: greedy, as in the paper. A source with more
+//!   demands than that waits until a whole packet of allocations can be filled.
+//! * It plans when its link can carry the answer, at most two packets' worth of slots ahead. An allocation therefore
+//!   never waits in the arbiter until its slot has passed, and a newcomer finds slots soon.
+//! * A slot is as long as a full data frame and one full control frame: control does not push data out of its slots.
+//! * In the switch control packets go before data; an endpoint sends data first, in its slots alone. Queues are
+//!   unbounded, so none is lost, and the paper's retransmission of them is not modelled. An allocation that comes too
+//!   late is counted and its slots are asked for again.
+//! * All hosts share one clock (the paper synchronises them by PTP).
+
+mod arbiter;
+mod endpoint;
+mod entries;
+
+pub use arbiter::Arbiter;
+pub use endpoint::Endpoint;
+pub use entries::BATCH_MAX;
+
+use crate::common::PortQueues;
+use crate::config::Fastpass;
+use crate::cost::{MODIFY_REQUEST, Train, WireCost};
+use crate::framing::{fastpass_control_wire, fastpass_wire};
+use crate::{HostIn, HostOut, Packet, PacketKind, SwitchIn, SwitchOut};
+use base::{Bytes, NodeId, Operation, Program, Rate, Span, Time};
+
+/// Endpoints 0 to `nodes - 1` on links of `rate`, then the arbiter, whose answers take `lead` until an endpoint can
+/// act on them.
+pub fn hosts(config: &Fastpass, nodes: u32, rate: Rate, lead: Span) -> Vec<Host> {
+    let endpoint = |node| Host::Endpoint(Box::new(Endpoint::new(*config, NodeId(node), nodes, rate)));
+    let arbiter = Host::Arbiter(Box::new(Arbiter::new(*config, nodes, rate, lead)));
+    (0..nodes).map(endpoint).chain([arbiter]).collect()
+}
+
+/// An empty switch; `ports` counts the arbiter's.
+pub fn switch(ports: u32) -> Switch {
+    Switch::new(ports)
+}
+
+/// The data packets of a lone message of `bytes`, one a slot. Control packets come on top.
+pub fn train(config: &Fastpass, bytes: Bytes) -> Train {
+    Train::new(bytes, config.slot_payload, |payload, _| fastpass_wire(payload), 0)
+}
+
+/// What a lone request of `bytes`, whose read request is `read_request` long, puts on the wires of its two hosts. The
+/// arbiter's link carries the same control packets the other way round.
+pub fn wire_cost(config: &Fastpass, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
+    let data = |bytes| train(config, bytes);
+    let mut cost = WireCost::of_messages(operation, bytes, read_request, data);
+    let (asked, answered) = match operation {
+        Operation::Write => (bytes, None),
+        Operation::Read => (read_request, Some(bytes)),
+        Operation::ReadModifyWrite => (MODIFY_REQUEST, Some(bytes)),
+    };
+    let demand = u64::from(fastpass_control_wire(1));
+    cost.requester_up += demand;
+    cost.requester_down += allocation_wire(config, data(asked).packets);
+    if let Some(bytes) = answered {
+        cost.target_up += demand;
+        cost.target_down += allocation_wire(config, data(bytes).packets);
+    }
+    cost
+}
+
+/// Wire bytes of the allocations of a lone message of `slots` slots: full batches and a rest.
+fn allocation_wire(config: &Fastpass, slots: u64) -> u64 {
+    let batch = u64::from(config.batch);
+    let (full, rest) = (slots / batch, (slots % batch) as u32);
+    let last = if rest > 0 { u64::from(fastpass_control_wire(rest)) } else { 0 };
+    full * u64::from(fastpass_control_wire(config.batch)) + last
+}
+
+/// The grid of slots that all hosts share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// From one slot to the next.
+    pub span: Span,
+    /// Wire bytes of data that fit into one.
+    pub wire: u32,
+    rate: Rate,
+}
+
+impl Slots {
+    /// The grid for links of `rate`.
+    pub fn new(config: &Fastpass, rate: Rate) -> Slots {
+        let wire = fastpass_wire(config.slot_payload.count() as u32);
+        let span_of = |wire: u32| rate.span_of(Bytes::new(u64::from(wire)));
+        Slots { span: span_of(wire) + span_of(fastpass_control_wire(config.batch)), wire, rate }
+    }
+    /// The slot at `now`.
+    pub fn at(&self, now: Time) -> u64 {
+        now.as_ps() / self.span.as_ps()
+    }
+    /// When `slot` begins.
+    pub fn start(&self, slot: u64) -> Time {
+        Time::ps(slot * self.span.as_ps())
+    }
+    /// Whether `wire` bytes that begin now are out before `slot` ends.
+    fn holds(&self, slot: u64, now: Time, wire: u32) -> bool {
+        now + self.rate.span_of(Bytes::new(u64::from(wire))) <= self.start(slot + 1)
+    }
+}
+
+/// Either kind of host. The arbiter's number is that of the last port.
+#[derive(Clone, Debug)]
+pub enum Host {
+    /// A compute or memory node.
+    Endpoint(Box<Endpoint>),
+    /// The arbiter.
+    Arbiter(Box<Arbiter>),
+}
+
+impl Program for Host {
+    type In = HostIn;
+    type Out = HostOut;
+    fn on(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
+        match self {
+            Host::Endpoint(endpoint) => endpoint.on(now, input, out),
+            Host::Arbiter(arbiter) => arbiter.on(now, input, out),
+        }
+    }
+    fn next_wakeup(&self) -> Option<Time> {
+        match self {
+            Host::Endpoint(endpoint) => endpoint.next_wakeup(),
+            Host::Arbiter(arbiter) => arbiter.next_wakeup(),
+        }
+    }
+    fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {
+        match self {
+            Host::Endpoint(endpoint) => endpoint.on_wakeup(now, out),
+            Host::Arbiter(arbiter) => arbiter.on_wakeup(now, out),
+        }
+    }
+}
+
+impl crate::Host for Host {
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        match self {
+            Host::Endpoint(endpoint) => crate::Host::poll_transmit(&mut **endpoint, now),
+            Host::Arbiter(arbiter) => crate::Host::poll_transmit(&mut **arbiter, now),
+        }
+    }
+}
+
+/// An output-queued switch with two classes a port: control, and data after it.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    control: PortQueues,
+    data: PortQueues,
+}
+
+impl Switch {
+    fn new(ports: u32) -> Switch {
+        let unbounded = Bytes::new(u64::MAX);
+        Switch { control: PortQueues::new(ports, unbounded), data: PortQueues::new(ports, unbounded) }
+    }
+    /// The most wire bytes of data that ever waited at `port`.
+    pub fn highest_data(&self, port: NodeId) -> Bytes {
+        self.data.port(port).highest()
+    }
+    /// The most wire bytes of control packets that ever waited at `port`.
+    pub fn highest_control(&self, port: NodeId) -> Bytes {
+        self.control.port(port).highest()
+    }
+}
+
+impl Program for Switch {
+    type In = SwitchIn;
+    type Out = SwitchOut;
+    fn on(&mut self, _: Time, input: SwitchIn, out: &mut Vec<SwitchOut>) {
+        let packet = input.packet;
+        let class = if packet.kind == PacketKind::Data { &mut self.data } else { &mut self.control };
+        if let Err(refused) = class.push(packet.target, packet) {
+            out.push(SwitchOut::Drop(refused));
+        }
+    }
+    fn next_wakeup(&self) -> Option<Time> {
+        None
+    }
+    fn on_wakeup(&mut self, _: Time, _: &mut Vec<SwitchOut>) {}
+}
+
+impl crate::Switch for Switch {
+    fn poll_transmit(&mut self, _: Time, port: NodeId) -> Option<Packet> {
+        self.control.pop(port).or_else(|| self.data.pop(port))
+    }
+    fn take_ready(&mut self, ports: &mut Vec<NodeId>) {
+        self.control.take_ready(ports);
+        self.data.take_ready(ports);
+    }
+    fn queued(&self, port: NodeId) -> Bytes {
+        self.control.port(port).used() + self.data.port(port).used()
+    }
+}

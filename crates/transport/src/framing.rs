@@ -1,0 +1,125 @@
+//! Bytes on the wire, layer by layer, and the frames of every rival as bytes (see [`codec`]).
+//!
+//! | layer | bytes | source |
+//! | --- | --- | --- |
+//! | preamble and start delimiter | 8 | IEEE 802.3-2022, 4.2.5 and 4.2.6 |
+//! | Ethernet header, FCS | 14 + 4 | IEEE 802.3-2022, 3.1.1 |
+//! | least frame, header to FCS | 64 | IEEE 802.3-2022, 4A.4.2 |
+//! | inter-frame gap | 12 | IEEE 802.3-2022, 4A.4.2 |
+//! | IPv4 without options | 20 | RFC 791, 3.1 |
+//! | UDP | 8 | RFC 768 |
+//! | TCP without options | 20 | RFC 9293, 3.1 (no timestamps: one round trip a few microseconds long needs none) |
+//! | RoCEv2 BTH, RETH, AETH, ICRC | 12, 16, 4, 4 | InfiniBand Architecture 1.2.1, 9.2, 9.3; Annex A17 |
+//! | congestion notification | BTH + 16 reserved | InfiniBand Annex A17.9.3 |
+//! | PFC pause frame | 64 | IEEE 802.1Qbb: one least frame |
+//! | pFabric | TCP + 8 for the remaining bytes | SIGCOMM'13, 4: a packet carries one priority number |
+//! | receiver-driven | UDP + 16 | our own: message, offset, length, remaining or credits, 4 bytes each |
+//! | Fastpass control | IPv4 + 16 + 4 an entry | our own: SIGCOMM'14, 6 packs demands and allocations, its layout is not given |
+
+mod codec;
+
+pub use codec::{Framing, TRAILER, WireError, decode, encode};
+
+/// Preamble and start-of-frame delimiter.
+pub const PREAMBLE: u32 = 8;
+/// Destination, source, EtherType.
+pub const ETHERNET: u32 = 14;
+/// Frame check sequence.
+pub const FCS: u32 = 4;
+/// Inter-frame gap.
+pub const GAP: u32 = 12;
+/// Shortest frame from destination address to FCS.
+pub const FRAME_MIN: u32 = 64;
+/// IPv4 header.
+pub const IPV4: u32 = 20;
+/// UDP header.
+pub const UDP: u32 = 8;
+/// TCP header.
+pub const TCP: u32 = 20;
+/// RoCEv2 base transport header.
+pub const BTH: u32 = 12;
+/// RDMA extended transport header: first packet of a write.
+pub const RETH: u32 = 16;
+/// Acknowledge extended transport header.
+pub const AETH: u32 = 4;
+/// Invariant CRC.
+pub const ICRC: u32 = 4;
+/// What follows the BTH of a congestion notification packet.
+pub const NOTIFICATION: u32 = 16;
+/// pFabric's priority field behind the TCP header of data.
+pub const PFABRIC: u32 = 8;
+/// Header of the receiver-driven protocol behind UDP.
+pub const RECEIVER_DRIVEN: u32 = 16;
+/// Header of a Fastpass control packet behind IPv4.
+pub const FASTPASS: u32 = 16;
+/// One demand or allocation in a Fastpass control packet.
+pub const FASTPASS_ENTRY: u32 = 4;
+
+/// Everything that a frame with `network` bytes between Ethernet header and FCS occupies on a wire.
+pub const fn frame_wire(network: u32) -> u32 {
+    let frame = ETHERNET + network + FCS;
+    PREAMBLE + GAP + if frame < FRAME_MIN { FRAME_MIN } else { frame }
+}
+/// A TCP segment; `payload` 0 is a bare acknowledgement (84 bytes).
+pub const fn tcp_wire(payload: u32) -> u32 {
+    frame_wire(IPV4 + TCP + payload)
+}
+/// A RoCEv2 packet of an RDMA write; the first of a message carries the RETH.
+pub const fn roce_wire(payload: u32, first: bool) -> u32 {
+    frame_wire(IPV4 + UDP + BTH + if first { RETH } else { 0 } + payload + ICRC)
+}
+/// A RoCEv2 acknowledgement.
+pub const fn roce_ack_wire() -> u32 {
+    frame_wire(IPV4 + UDP + BTH + AETH + ICRC)
+}
+/// A congestion notification packet of DCQCN.
+pub const fn roce_notification_wire() -> u32 {
+    frame_wire(IPV4 + UDP + BTH + NOTIFICATION + ICRC)
+}
+/// A priority flow control frame.
+pub const fn pause_wire() -> u32 {
+    frame_wire(FRAME_MIN - ETHERNET - FCS)
+}
+/// pFabric data, or a probe with `payload` 0.
+pub const fn pfabric_wire(payload: u32) -> u32 {
+    frame_wire(IPV4 + TCP + PFABRIC + payload)
+}
+/// A pFabric acknowledgement: needs no priority field, acknowledgements are always the most urgent.
+pub const fn pfabric_ack_wire() -> u32 {
+    tcp_wire(0)
+}
+/// Data of the receiver-driven protocol, or one of its control packets with `payload` 0.
+pub const fn receiver_driven_wire(payload: u32) -> u32 {
+    frame_wire(IPV4 + UDP + RECEIVER_DRIVEN + payload)
+}
+/// Fastpass data: an ordinary TCP segment.
+pub const fn fastpass_wire(payload: u32) -> u32 {
+    tcp_wire(payload)
+}
+/// A Fastpass control packet with `entries` demands or allocations.
+pub const fn fastpass_control_wire(entries: u32) -> u32 {
+    frame_wire(IPV4 + FASTPASS + FASTPASS_ENTRY * entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_frames_are_padded_and_the_first_byte_past_the_padding_counts() {
+        assert_eq!(frame_wire(46), 84);
+        assert_eq!(frame_wire(47), 85);
+        assert_eq!(tcp_wire(0), 84);
+        assert_eq!(tcp_wire(6), 84);
+        assert_eq!(tcp_wire(7), 85);
+        assert_eq!(pause_wire(), 84);
+    }
+
+    #[test]
+    fn a_full_ethernet_frame_is_1538_bytes_whatever_is_in_it() {
+        assert_eq!(tcp_wire(1460), 1538);
+        assert_eq!(receiver_driven_wire(1456), 1538);
+        assert_eq!(roce_wire(1024, true) - roce_wire(1024, false), 16);
+        assert_eq!(roce_wire(64, true), 8 + 14 + 20 + 8 + 12 + 16 + 64 + 4 + 4 + 12);
+    }
+}

@@ -1,0 +1,94 @@
+//! Messages to one peer that leave one after the other, a packet at a time.
+
+use crate::{Message, Packet, PacketKind};
+use base::{Bytes, NodeId};
+use std::collections::VecDeque;
+
+/// A message of which a part may have left.
+#[derive(Clone, Copy, Debug)]
+struct Sending {
+    message: u32,
+    sequence: u32,
+    bytes: u64,
+    sent: u64,
+}
+
+/// The next packet's worth of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// The message, by the rig's number.
+    pub(crate) message: u32,
+    /// The message's number among those to this peer.
+    pub(crate) sequence: u32,
+    /// All bytes of the message.
+    pub(crate) bytes: u64,
+    /// Where the piece begins.
+    pub(crate) offset: u64,
+    /// How long it is.
+    pub(crate) payload: u32,
+}
+
+impl Piece {
+    /// Bytes of the message from this piece on.
+    pub(crate) fn remaining(&self) -> u64 {
+        self.bytes - self.offset
+    }
+    /// As a data packet that takes `wire` bytes.
+    pub(crate) fn packet(&self, source: NodeId, target: NodeId, wire: u32) -> Packet {
+        let Piece { message, sequence, bytes, offset, payload } = *self;
+        let bare = Packet::new(PacketKind::Data, source, target, wire);
+        Packet { message, sequence, offset, payload, value: bytes, ..bare }
+    }
+}
+
+/// Messages to one peer in order of submission, numbered from zero.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outgoing {
+    messages: VecDeque<Sending>,
+    next_sequence: u32,
+}
+
+impl Outgoing {
+    pub(crate) fn push(&mut self, message: &Message) {
+        let sequence = self.next_sequence;
+        self.next_sequence = sequence.wrapping_add(1);
+        self.messages.push_back(Sending { message: message.id, sequence, bytes: message.bytes.count(), sent: 0 });
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+    /// What the next packet with at most `limit` of payload would carry.
+    pub(crate) fn peek(&self, limit: Bytes) -> Option<Piece> {
+        let Sending { message, sequence, bytes, sent: offset } = *self.messages.front()?;
+        let payload = limit.count().min(bytes - offset) as u32;
+        Some(Piece { message, sequence, bytes, offset, payload })
+    }
+    /// Takes what [`peek`](Self::peek) shows.
+    pub(crate) fn take(&mut self, limit: Bytes) -> Option<Piece> {
+        let piece = self.peek(limit)?;
+        let first = self.messages.front_mut()?;
+        first.sent += u64::from(piece.payload);
+        if first.sent == first.bytes {
+            self.messages.pop_front();
+        }
+        Some(piece)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_leave_in_order_in_pieces_up_to_the_limit() {
+        let mut outgoing = Outgoing::default();
+        for (id, bytes) in [(7, 200), (8, 100)] {
+            let (source, target) = (NodeId(0), NodeId(1));
+            outgoing.push(&Message { id, source, target, bytes: Bytes::new(bytes), is_answer: false });
+        }
+        let pieces = std::iter::from_fn(|| outgoing.take(Bytes::new(100)));
+        let pieces: Vec<_> = pieces.map(|piece| (piece.message, piece.sequence, piece.offset, piece.payload)).collect();
+        assert_eq!(pieces, [(7, 0, 0, 100), (7, 0, 100, 100), (8, 1, 0, 100)]);
+        assert!(outgoing.is_empty());
+    }
+}

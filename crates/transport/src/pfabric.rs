@@ -1,0 +1,214 @@
+//! pFabric (Alizadeh et al., SIGCOMM'13): tiny priority queues in the switch, next to no rate control in the hosts.
+//!
+//! A message is a flow. Its packets carry its remaining (unacknowledged) bytes as priority; a host sends the flow with the least
+//! first, each with a fixed window of about a bandwidth-delay product, and takes packets as lost only after a fixed, short
+//! timeout (4.3: no fast retransmit). Every packet is acknowledged by itself. After several timeouts in a row a flow only probes,
+//! and when a probe is answered it starts again from a window of one.
+
+mod flow;
+mod switch;
+
+use crate::common::{Arrived, Inbox, Timers};
+use crate::config::Pfabric;
+use crate::cost::{Train, WireCost};
+use crate::framing::{pfabric_ack_wire, pfabric_wire};
+use crate::{HostIn, HostOut, Message, Packet, PacketKind};
+use base::{Bytes, NodeId, Operation, Program, Time};
+use flow::{Flow, Outbox, Send};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+pub use switch::Switch;
+
+/// A host: its flows, and what comes in from every peer.
+#[derive(Clone, Debug)]
+pub struct Host {
+    node: NodeId,
+    config: Pfabric,
+    /// Slots, used again.
+    flows: Vec<Flow>,
+    free: Vec<u32>,
+    outboxes: Vec<Outbox>,
+    inboxes: Vec<Inbox>,
+    acknowledgements: VecDeque<Packet>,
+    /// Flows that can send, least remaining bytes first, older first. Holds stale entries: see [`Flow::listed`].
+    urgent: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    /// Flows made so far.
+    made: u64,
+    /// Retransmission and probe timers, by slot.
+    timers: Timers,
+}
+
+/// The transport of `node` among `nodes`.
+pub fn host(config: &Pfabric, node: NodeId, nodes: u32) -> Host {
+    Host {
+        node,
+        config: *config,
+        flows: Vec::new(),
+        free: Vec::new(),
+        outboxes: vec![Outbox::default(); nodes as usize],
+        inboxes: vec![Inbox::default(); nodes as usize],
+        acknowledgements: VecDeque::new(),
+        urgent: BinaryHeap::new(),
+        made: 0,
+        timers: Timers::new(0),
+    }
+}
+
+/// A switch with `ports` priority queues.
+pub fn switch(config: &Pfabric, ports: u32) -> Switch {
+    Switch::new(config.queue, ports)
+}
+
+/// The packets of a lone message.
+pub fn train(config: &Pfabric, bytes: Bytes) -> Train {
+    Train::new(bytes, config.mss, |payload, _| pfabric_wire(payload), pfabric_ack_wire())
+}
+
+/// What a lone request puts on the wires.
+pub fn wire_cost(config: &Pfabric, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
+    WireCost::of_messages(operation, bytes, read_request, |bytes| train(config, bytes))
+}
+
+impl Host {
+    /// Flows that are not wholly acknowledged.
+    pub fn open_flows(&self) -> usize {
+        self.flows.len() - self.free.len()
+    }
+
+    fn submit(&mut self, message: &Message) {
+        let sequence = self.outboxes[message.target.index()].next_sequence();
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.flows.push(Flow::default());
+            self.timers.grow(self.flows.len() as u32);
+            self.flows.len() as u32 - 1
+        });
+        self.flows[slot as usize].begin(message, sequence, self.made, self.config.window);
+        self.made += 1;
+        self.outboxes[message.target.index()].open(slot);
+        self.list(slot);
+    }
+
+    /// Lists the flow in `slot` under its present remaining bytes, if it can send.
+    fn list(&mut self, slot: u32) {
+        let flow = &mut self.flows[slot as usize];
+        let remaining = flow.remaining();
+        if flow.can_send() && flow.listed != Some(remaining) {
+            flow.listed = Some(remaining);
+            self.urgent.push(Reverse((remaining, flow.order, slot)));
+        }
+    }
+
+    /// The listed flow with the least remaining bytes that can send.
+    fn most_urgent(&mut self) -> Option<u32> {
+        while let Some(Reverse((remaining, order, slot))) = self.urgent.peek().copied() {
+            let flow = &mut self.flows[slot as usize];
+            if flow.order == order && flow.listed == Some(remaining) {
+                if flow.can_send() {
+                    return Some(slot);
+                }
+                flow.listed = None;
+            }
+            self.urgent.pop();
+        }
+        None
+    }
+
+    fn on_data(&mut self, packet: &Packet, out: &mut Vec<HostOut>) {
+        let inbox = &mut self.inboxes[packet.source.index()];
+        if packet.kind == PacketKind::Data && matches!(inbox.take(packet), Arrived::Complete(_)) {
+            out.push(HostOut::Deliver { message: packet.message });
+        }
+        self.acknowledgements.push_back(Packet {
+            message: packet.message,
+            sequence: packet.sequence,
+            offset: packet.offset,
+            value: u64::from(packet.payload),
+            ..Packet::new(PacketKind::Acknowledgement, self.node, packet.source, pfabric_ack_wire())
+        });
+    }
+
+    fn on_acknowledgement(&mut self, now: Time, packet: &Packet) {
+        let outbox = &mut self.outboxes[packet.source.index()];
+        let Some(slot) = outbox.slot_of(packet.sequence) else { return };
+        let flow = &mut self.flows[slot as usize];
+        flow.acknowledge(packet.offset, packet.value, self.config.window);
+        if flow.remaining() == 0 {
+            outbox.close(packet.sequence);
+            flow.listed = None;
+            self.timers.cancel(slot);
+            self.free.push(slot);
+            return;
+        }
+        if flow.in_flight() == 0 {
+            self.timers.cancel(slot);
+        } else {
+            self.timers.set(slot, now + self.config.timeout);
+        }
+        self.list(slot);
+    }
+
+    fn send_from(&mut self, now: Time, slot: u32) -> Packet {
+        let flow = &mut self.flows[slot as usize];
+        let send = flow.next_send(self.config.mss.count());
+        if self.timers.deadline(slot).is_none() {
+            self.timers.set(slot, now + self.config.timeout);
+        }
+        let (kind, offset, payload) = match send {
+            Send::Data { offset, payload } => (PacketKind::Data, offset, payload),
+            Send::Probe => (PacketKind::Request, 0, 0),
+        };
+        Packet {
+            message: flow.message.id,
+            sequence: flow.sequence,
+            offset,
+            payload,
+            priority: flow.remaining(),
+            value: flow.message.bytes.count(),
+            ..Packet::new(kind, self.node, flow.message.target, pfabric_wire(payload))
+        }
+    }
+}
+
+impl Program for Host {
+    type In = HostIn;
+    type Out = HostOut;
+
+    fn on(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
+        match input {
+            HostIn::Submit(message) => self.submit(&message),
+            HostIn::Receive(packet) => match packet.kind {
+                PacketKind::Data | PacketKind::Request => self.on_data(&packet, out),
+                PacketKind::Acknowledgement => self.on_acknowledgement(now, &packet),
+                _ => {}
+            },
+            HostIn::Announced(_) => {}
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {
+        while let Some(slot) = self.timers.pop_due(now) {
+            let flow = &mut self.flows[slot as usize];
+            flow.time_out(self.config.probe_after);
+            out.push(HostOut::Retransmit { message: flow.message.id });
+            self.list(slot);
+        }
+    }
+}
+
+impl crate::Host for Host {
+    fn may_transmit(&self) -> bool {
+        !(self.acknowledgements.is_empty() && self.urgent.is_empty())
+    }
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        if let Some(acknowledgement) = self.acknowledgements.pop_front() {
+            return Some(acknowledgement);
+        }
+        let slot = self.most_urgent()?;
+        Some(self.send_from(now, slot))
+    }
+}
