@@ -47,7 +47,7 @@ pub struct Request {
     pub operation: Operation,
     /// Who asks.
     pub source: NodeId,
-    /// Whose memory or storage it is about; never the same as `source`.
+    /// Whose memory or storage it is about; the same as `source` for local memory, which no design is asked for.
     pub target: NodeId,
     /// The payload that is read or written; at least one byte.
     pub bytes: crate::Bytes,

@@ -48,6 +48,18 @@ impl EthernetStack {
     /// TCP/IP in hardware. Source: EDM (ASPLOS'25), Table 1.
     pub const TCP: EthernetStack = EthernetStack { protocol: Span::ps(666_200), ..EthernetStack::RAW };
 
+    /// CXL. Source: Pond (ASPLOS'23), the latency breakdown of its pools: 25 ns for both passes of a CXL port, 20 ns for both
+    /// passes of a retimer, and a switch of two ports with 20 ns for arbitration and its internal network. Assumptions:
+    /// each pass takes half of a round trip; a link at rack distance has one retimer, of which each end is charged
+    /// half. One trip is then 12.5 + 10 + (12.5 + 10 + 12.5) + 10 + 12.5 = 80 ns; fibre or copper comes on top.
+    pub const CXL: EthernetStack = EthernetStack {
+        protocol: Span::ps(12_500),
+        mac: Span::ZERO,
+        pcs: Span::ZERO,
+        transceiver: Span::ns(5),
+        forwarding: Span::ns(35),
+    };
+
     /// What a host adds between the application and the wire (or back).
     pub fn host_pass(&self) -> Span {
         self.protocol + self.mac + self.pcs + self.transceiver

@@ -37,13 +37,19 @@ fn main() {
         nodes,
         pattern: workload::Pattern::AllToAll,
         mix: vec![class(Operation::Read, reads), class(Operation::Write, 1.0 - reads)],
+        local_fraction: 0.0,
         arrivals: workload::Arrivals::Poisson { mean_gap_ps: gap },
         requests: Some(n),
         duration: None,
     };
     let mut source = workload::Generator::new(&wc, Seed(1));
     let start = std::time::Instant::now();
-    let limits = sim::drive::Limits { warm_up: Span::us(1), drain: Span::ms(100), planned_load: None };
+    let limits = sim::drive::Limits {
+        warm_up: sim::drive::WarmUp::Time(Span::us(1)),
+        drain: Span::ms(100),
+        memory: hardware::DramConfig { latency: Span::ZERO, bandwidth: None },
+        planned_load: None,
+    };
     let o = sim::drive::drive(
         &mut rig,
         &mut source,

@@ -4,6 +4,7 @@
 //! requests have ended; everything else is done here, once.
 
 use base::{Bytes, Operation, Request, Span, Time};
+use hardware::{Dram, DramConfig};
 use kernel::EventQueue;
 use record::{Outcome, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans, Summarizer, Summary};
 use std::collections::BTreeMap;
@@ -83,12 +84,23 @@ pub trait Rig {
 /// When a run is measured and when it is given up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Requests intended before this are not measured.
-    pub warm_up: Span,
+    /// What is not measured.
+    pub warm_up: WarmUp,
     /// How long after the last arrival unfinished requests are waited for.
     pub drain: Span,
+    /// Every node's own memory, for requests whose target is their source.
+    pub memory: DramConfig,
     /// The load that the plan asked for, for the summary.
     pub planned_load: Option<f64>,
+}
+
+/// The part of a run that is simulated and recorded but not measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarmUp {
+    /// Requests intended before this much time has passed.
+    Time(Span),
+    /// The first so many requests.
+    Requests(u64),
 }
 
 /// How far a run is.
@@ -152,7 +164,7 @@ struct Drive<'a, R: Rig> {
     arrivals: Vec<Option<Arrival>>,
     free_arrivals: Vec<u32>,
     ended: Vec<Ended>,
-    summarizer: Summarizer,
+    tally: Tally,
     progress: Progress,
     pending_arrivals: usize,
     last_arrival: Time,
@@ -161,6 +173,33 @@ struct Drive<'a, R: Rig> {
     busy_at_warm_up: Option<(Time, Vec<Span>)>,
     busy_at_end: Option<(Time, Vec<Span>)>,
     unloaded: UnloadedCache,
+    own_memory: Vec<Dram>,
+}
+
+/// The summarizer, once the end of the warm-up is known; rows that end before that wait for it.
+enum Tally {
+    WarmingUp { identity: RunIdentity, rows: Vec<Row> },
+    Measuring(Box<Summarizer>),
+}
+
+impl Tally {
+    fn measuring(identity: RunIdentity, since: Time) -> Tally {
+        Tally::Measuring(Box::new(Summarizer::new(identity, since)))
+    }
+    fn row(&mut self, row: &Row) {
+        match self {
+            Tally::WarmingUp { rows, .. } => rows.push(*row),
+            Tally::Measuring(summarizer) => summarizer.row(row),
+        }
+    }
+    /// Measures requests that are intended from `since` on.
+    fn begin(&mut self, since: Time) {
+        if let Tally::WarmingUp { identity, rows } = self {
+            let (identity, rows) = (std::mem::take(identity), std::mem::take(rows));
+            *self = Tally::measuring(identity, since);
+            rows.iter().for_each(|row| self.row(row));
+        }
+    }
 }
 
 /// The last answer of [`Rig::unloaded`] for each operation: sizes repeat.
@@ -206,7 +245,10 @@ pub fn drive<R: Rig>(
         arrivals: Vec::new(),
         free_arrivals: Vec::new(),
         ended: Vec::new(),
-        summarizer: Summarizer::new(identity, Time::ZERO + limits.warm_up),
+        tally: match limits.warm_up {
+            WarmUp::Time(span) => Tally::measuring(identity, Time::ZERO + span),
+            WarmUp::Requests(_) => Tally::WarmingUp { identity, rows: Vec::new() },
+        },
         progress: Progress::default(),
         pending_arrivals: 0,
         last_arrival: Time::ZERO,
@@ -215,6 +257,7 @@ pub fn drive<R: Rig>(
         busy_at_warm_up: None,
         busy_at_end: None,
         unloaded: UnloadedCache::default(),
+        own_memory: Vec::new(),
     };
     drive.begin();
     let partial = drive.run(observer)?;
@@ -281,15 +324,38 @@ impl<R: Rig> Drive<'_, R> {
         self.free_arrivals.push(slot);
         self.pending_arrivals -= 1;
         self.last_arrival = now;
-        if self.busy_at_warm_up.is_none() && now >= Time::ZERO + self.limits.warm_up {
+        if self.busy_at_warm_up.is_none() && !self.is_warm_up(&arrival.request, now) {
             self.busy_at_warm_up = Some((now, self.link_busy()));
+            self.tally.begin(now);
         }
         if let Some(next) = self.source.after_arrival(&arrival) {
             self.expect(next);
         }
         self.progress.offered += 1;
         let ticket = self.ticket(InFlight { request: arrival.request, intended: now, live: true });
+        if arrival.request.source == arrival.request.target {
+            return self.access_own_memory(now, ticket, &arrival.request);
+        }
         self.with_rig(now, |rig, context| rig.issue(ticket, &arrival.request, now, context));
+    }
+
+    /// A request that no network carries ends when the node's memory has served it, at once as far as the rig is concerned.
+    fn access_own_memory(&mut self, now: Time, ticket: Ticket, request: &Request) {
+        let node = request.source.index();
+        if self.own_memory.len() <= node {
+            self.own_memory.resize(node + 1, Dram::new(self.limits.memory));
+        }
+        let end = self.own_memory[node].submit(now, request.bytes);
+        let mut spans = Spans::default();
+        spans.add(SpanKind::Memory, end - now);
+        self.ended.push(Ended { ticket, outcome: Outcome::Finished, start: now, end, spans });
+    }
+
+    fn is_warm_up(&self, request: &Request, intended: Time) -> bool {
+        match self.limits.warm_up {
+            WarmUp::Time(span) => intended < Time::ZERO + span,
+            WarmUp::Requests(count) => request.id.0 < count,
+        }
     }
 
     fn ticket(&mut self, in_flight: InFlight) -> Ticket {
@@ -308,7 +374,7 @@ impl<R: Rig> Drive<'_, R> {
             let InFlight { request, intended, live } = self.in_flight[end.ticket.0 as usize];
             assert!(live, "request {} has ended twice", request.id.0);
             self.close(end.ticket);
-            let unloaded = self.unloaded.get(self.rig, &request);
+            let unloaded = self.unloaded(&request);
             self.write(&self.row(&request, intended, unloaded, &end))?;
             match self.source.after_end(end.end.max(now), &request) {
                 Some(next) => self.expect(next),
@@ -321,6 +387,13 @@ impl<R: Rig> Drive<'_, R> {
         }
         self.ended = ended;
         Ok(())
+    }
+
+    fn unloaded(&mut self, request: &Request) -> Span {
+        if request.source == request.target {
+            return Dram::new(self.limits.memory).submit(Time::ZERO, request.bytes).saturating_since(Time::ZERO);
+        }
+        self.unloaded.get(self.rig, request)
     }
 
     fn close(&mut self, ticket: Ticket) {
@@ -341,14 +414,14 @@ impl<R: Rig> Drive<'_, R> {
             start: end.start,
             end: end.end,
             unloaded,
-            measured: intended >= Time::ZERO + self.limits.warm_up,
+            measured: !self.is_warm_up(request, intended),
             spans: end.spans,
         }
     }
 
     fn write(&mut self, row: &Row) -> Result<(), SinkError> {
         self.stopped_at = self.stopped_at.max(row.end);
-        self.summarizer.row(row);
+        self.tally.row(row);
         self.sink.row(row)
     }
 
@@ -405,6 +478,9 @@ impl<R: Rig> Drive<'_, R> {
             extra,
             partial,
         };
-        Outcomes { summary: self.summarizer.finish(&facts), histograms: self.summarizer.histograms() }
+        // A run that stopped in its warm-up has measured nothing.
+        self.tally.begin(self.stopped_at);
+        let Tally::Measuring(summarizer) = &self.tally else { unreachable!("the warm-up has just ended") };
+        Outcomes { summary: summarizer.finish(&facts), histograms: summarizer.histograms() }
     }
 }

@@ -2,3 +2,6 @@
 
 pub mod drive;
 pub mod rigs;
+mod run;
+
+pub use run::{RunOptions, run};

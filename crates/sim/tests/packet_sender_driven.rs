@@ -8,7 +8,7 @@ use sim::drive::{Rig, Ticket};
 use sim::rigs::packet::{self, Bench, PacketRig, PacketRigConfig};
 use transport::config::{Dcqcn, Dctcp, Pfabric};
 use transport::cost::WireCost;
-use transport::framing::{pfabric_wire, roce_wire, tcp_wire};
+use transport::framing::{pfabric_wire, roce_request_wire, roce_response_wire, roce_wire, tcp_wire};
 use transport::{Host, Switch};
 
 const SIZES: [u64; 14] = [1, 8, 64, 100, 1023, 1024, 1025, 1460, 1461, 2920, 14_600, 14_601, 100_000, 1_000_003];
@@ -104,12 +104,22 @@ fn the_closed_form_holds_with_memory_cut_through_and_small_windows_too() {
     closed_form_holds(|| packet::dcqcn(&dcqcn_config(), &network, Seed(1)));
 }
 
+#[test]
+fn the_closed_form_holds_where_a_byte_is_no_whole_number_of_picoseconds() {
+    let network = PacketRigConfig { rate: Rate::gbps(56), ..network(2, EthernetStack::ROCE) };
+    closed_form_holds(|| packet::dctcp(&dctcp_config(), &network));
+    closed_form_holds(|| packet::pfabric(&pfabric_config(), &network));
+    closed_form_holds(|| packet::dcqcn(&dcqcn_config(), &network, Seed(1)));
+}
+
 /// Table 1 of EDM: 2.03 us and 1.02 us for RoCEv2, 3.79 us and 1.89 us for TCP, without serialization.
 #[test]
 fn an_unloaded_64_byte_access_is_table_1_and_its_serialization() {
     let wire = |bytes: u32| Span::ps(80) * u64::from(bytes);
     let write = dcqcn(2).unloaded(Operation::Write, Bytes::new(64));
     assert_eq!(write, Span::ps(1_017_840) + wire(roce_wire(64, true)) * 2);
+    let read = dcqcn(2).unloaded(Operation::Read, Bytes::new(64));
+    assert_eq!(read, Span::ps(2_035_680) + (wire(roce_request_wire(8)) + wire(roce_response_wire(64, true))) * 2);
     let read = dctcp(2).unloaded(Operation::Read, Bytes::new(64));
     let acknowledgement = wire(84);
     assert_eq!(read, Span::ps(3_779_680) + wire(tcp_wire(8)) * 2 + acknowledgement + wire(tcp_wire(64)) * 2);
@@ -307,6 +317,21 @@ fn pfc_pauses_upstream_under_incast_and_never_drops() {
     assert!((0..8).all(|node| !bench.rig.host(NodeId(node)).is_paused()));
     assert!(bench.rig.switch().pause_frames() >= 8);
     assert!((0..8).all(|node| bench.rig.switch().ingress_highest(NodeId(node)) > dcqcn_config().pause_above));
+    assert_eq!((bench.rig.dropped_packets(), bench.ended.len()), (0, 8));
+}
+
+/// Whatever is on the way when the pause is sent has to fit: the longer the cable, the more.
+#[test]
+fn headroom_covers_long_cables_and_is_needed() {
+    let cable = PacketRigConfig { propagation: Span::us(2), ..network(9, EthernetStack::ROCE) };
+    let mut bench = Bench::new(packet::dcqcn(&dcqcn_config(), &cable, Seed(1)));
+    for source in 0..8 {
+        write(&mut bench, Time::ZERO, source, 8, MEGABYTE);
+    }
+    bench.run();
+    let highest = bench.rig.switch().ingress_highest(NodeId(0)).count();
+    let on_the_way = cable.rate.bytes_in(cable.propagation * 2).count();
+    assert!(highest > dcqcn_config().pause_above.count() + on_the_way);
     assert_eq!((bench.rig.dropped_packets(), bench.ended.len()), (0, 8));
 }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rivals_support::*;
 use sim::drive::Rig;
 use sim::rigs::packet::{Bench, PacketRigConfig, lone, wire_cost_by_simulation};
-use sim::rigs::rivals::{CXL_STACK, CreditBasedRig, credit_based, credit_based_message, never_out_of_credits};
+use sim::rigs::rivals::{CreditBasedRig, credit_based, credit_based_message, never_out_of_credits};
 use transport::config::CreditBased;
 use transport::credit_based::wire_cost;
 
@@ -15,7 +15,7 @@ use transport::credit_based::wire_cost;
 const AMPLE: u32 = 128;
 
 fn cxl(nodes: u32) -> PacketRigConfig {
-    PacketRigConfig { stack: CXL_STACK, ..network(nodes) }
+    PacketRigConfig { stack: hardware::EthernetStack::CXL, ..network(nodes) }
 }
 /// CXL's 68-byte flits.
 fn rival(buffer_flits: u32) -> CreditBased {

@@ -2,8 +2,9 @@
 
 use crate::plan::{Design, Fabric, Packet, Plan, Protocol};
 use base::{Bytes, Operation, Span};
-use transport::cost::{MODIFY_REQUEST, Train, WireCost};
-use transport::{credit_based, dcqcn, dctcp, fastpass, framing, pfabric, receiver_driven};
+use transport::cost::{MODIFY_REQUEST, Part, Train, WireCost};
+use transport::framing::Framing;
+use transport::{credit_based, dcqcn, dctcp, fastpass, pfabric, receiver_driven, uncontrolled};
 
 /// The read request of every rival: an address of 8 bytes (EDM, 4.2).
 pub const READ_REQUEST: Bytes = Bytes::new(8);
@@ -31,17 +32,16 @@ fn packet_cost(protocol: &Protocol, operation: Operation, bytes: Bytes) -> WireC
 
 /// The packets of a lone one-way message.
 fn train(protocol: &Protocol, bytes: Bytes) -> Train {
-    let roce = |payload: u32, first| framing::roce_wire(payload, first);
     match protocol {
         Protocol::Dctcp(config) => dctcp::train(config, bytes),
-        Protocol::Dcqcn(config) => dcqcn::train(config, bytes),
+        Protocol::Dcqcn(config) => dcqcn::train(config, Part::Write, bytes),
         Protocol::Pfabric(config) => pfabric::train(config, bytes),
         Protocol::ReceiverDriven(config) => receiver_driven::train(config, bytes),
         Protocol::Cxl(config) => credit_based::train(config, bytes),
         Protocol::Fastpass(config) => fastpass::train(config, bytes),
-        Protocol::RawEthernet(config) => Train::new(bytes, config.mtu, |payload, _| framing::frame_wire(payload), 0),
-        Protocol::Rocev2(config) => Train::new(bytes, config.mtu, roce, 0),
-        Protocol::HardwareTcp(config) => Train::new(bytes, config.mtu, |payload, _| framing::tcp_wire(payload), 0),
+        Protocol::RawEthernet(config) => uncontrolled::train(config, Framing::Raw, bytes),
+        Protocol::Rocev2(config) => uncontrolled::train(config, Framing::Roce, bytes),
+        Protocol::HardwareTcp(config) => uncontrolled::train(config, Framing::Tcp, bytes),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::file::{words, written};
 use crate::ground::Ground;
 use crate::quantity::{Plain, Quantity};
 use base::{Bytes, Clock, Span};
+use transport::uncontrolled::Uncontrolled;
 use transport::config::{CreditBased, Dcqcn, Dctcp, Fastpass, Pfabric, ReceiverDriven};
 
 /// A design's table: every key with the default that it has on a given ground. The schema shows those on the shown ground.
@@ -312,13 +313,6 @@ design_table! {
         #[schemars(range(min = 1, max = 350))]
         batch: u32 = 8,
     }
-}
-
-/// A stack without congestion control: messages are cut into packets and sent.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Uncontrolled {
-    /// Largest payload of a packet.
-    pub mtu: Bytes,
 }
 
 design_table! {

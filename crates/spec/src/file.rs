@@ -121,6 +121,9 @@ written! {
         /// What `load` counts.
         #[schemars(extend("default" = "link"))]
         load_basis: LoadBasis,
+        /// Share of requests for the asking node's own memory, which take the memory's time alone.
+        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.0))]
+        local_fraction: f64,
         /// Share of reads; the rest are writes. Not together with `mix`.
         #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.5))]
         read_fraction: f64,

@@ -29,7 +29,7 @@ mod sweep;
 mod warnings;
 
 pub use cost::{READ_REQUEST, wire_cost};
-pub use design_file::{DesignName, PreemptionName, StackName, Uncontrolled};
+pub use design_file::{DesignName, PreemptionName, StackName};
 pub use error::{Place, PlanError, PlanErrors, Problem};
 pub use experiment::{Experiment, Point, Scale, parse};
 pub use file::LoadBasis;

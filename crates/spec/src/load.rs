@@ -96,6 +96,15 @@ pub(crate) fn cost_for<'a>(basis: LoadBasis, design: CostOf<'a>) -> CostOf<'a> {
     }
 }
 
+/// How many nodes make requests.
+pub(crate) fn asking_nodes(pattern: &Pattern, nodes: u32) -> u32 {
+    match pattern {
+        Pattern::AllToAll | Pattern::Permutation => nodes,
+        Pattern::RoleSplit { compute } => *compute,
+        Pattern::Incast { sources, .. } => *sources,
+    }
+}
+
 /// Sizes with their shares, which sum to 1.
 fn for_each_size(size: &SizeDistribution, visit: &mut dyn FnMut(Bytes, f64)) {
     match size {

@@ -1,12 +1,13 @@
 //! A plan: an experiment in which nothing is left to choose.
 
-use crate::design_file::{PreemptionName, StackName, Uncontrolled};
+use crate::design_file::{PreemptionName, StackName};
 use crate::file::{FaultName, LoadBasis};
 use base::{Bytes, NodeId, Rate, Span, Time};
 use hardware::{DramConfig, EthernetStack};
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use transport::config::{CreditBased, Dcqcn, Dctcp, Fastpass, Pfabric, ReceiverDriven};
+use transport::uncontrolled::Uncontrolled;
 
 /// One run, wholly specified and checked. Made by [`crate::parse`] only.
 ///

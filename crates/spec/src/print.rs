@@ -83,7 +83,7 @@ fn workload_of(plan: &Plan) -> WorkloadFile {
         return file;
     }
     write_pattern(&plan.workload.pattern, &mut file);
-    write_arrivals(&plan.workload.arrivals, &mut file);
+    write_arrivals(&plan.workload.arrivals, plan.workload.local_fraction, &mut file);
     file.load = plan.load.map(|load| load.fraction);
     file.load_basis = plan.load.map(|load| load.basis);
     file.mix = Some(plan.workload.mix.iter().map(class_of).collect());
@@ -107,7 +107,7 @@ fn write_pattern(pattern: &Pattern, file: &mut WorkloadFile) {
 }
 
 /// A gap is not written: it follows from the load.
-fn write_arrivals(arrivals: &Arrivals, file: &mut WorkloadFile) {
+fn write_arrivals(arrivals: &Arrivals, local_fraction: f64, file: &mut WorkloadFile) {
     file.arrivals = Some(match arrivals {
         Arrivals::Poisson { .. } => ArrivalsName::Poisson,
         Arrivals::Deterministic { .. } => ArrivalsName::Deterministic,
@@ -119,6 +119,7 @@ fn write_arrivals(arrivals: &Arrivals, file: &mut WorkloadFile) {
         Arrivals::Closed { depth, think } => {
             file.depth = Some(*depth);
             file.think = Some(Quantity(*think));
+            file.local_fraction = Some(local_fraction);
             ArrivalsName::Closed
         }
         Arrivals::Trace { .. } => ArrivalsName::Trace,

@@ -11,7 +11,7 @@ use crate::plan::{Background, Design, Fabric, Fault, FaultKind, Plan, Run, WarmU
 use crate::quantity::{Limit, Plain, Quantity};
 use crate::sources::{Files, Sources};
 use crate::warnings::warnings;
-use base::{Bytes, NodeId, Span};
+use base::{Bytes, NodeId, Rate, Span, Time};
 use hardware::DramConfig;
 
 const SEED: u64 = 1;
@@ -25,6 +25,10 @@ const DRAIN_LIMIT: Span = Span::ms(100);
 const WARM_UP_SHARE: u64 = 10;
 /// IEEE 802.3: payload of a standard frame.
 const BACKGROUND_FRAME: Bytes = Bytes::new(1_500);
+/// Below a megabit a second one frame takes longer than the drain limit; above 100 terabits a byte takes less than a picosecond.
+const RATES: std::ops::RangeInclusive<Rate> = Rate::bps(1_000_000)..=Rate::bps(100_000_000_000_000);
+/// Everything that happens in a run happens before this: a fraction of the 213 days that a `Time` holds.
+const HORIZON: Span = Span::secs(30 * 86_400);
 /// The largest frame that switches commonly take.
 const FRAME_MAX: Bytes = Bytes::new(9_000);
 
@@ -125,15 +129,17 @@ impl Resolver<'_> {
             propagation: file.propagation.map_or(PROPAGATION, Plain::plain),
             transceiver: file.transceiver.map_or(TRANSCEIVER, Plain::plain),
         };
-        // Below a megabit a second one frame takes longer than the drain limit; above 100 terabits a byte takes less than a picosecond.
-        let bits = fabric.rate.as_bps();
-        if !(1_000_000..=100_000_000_000_000).contains(&bits) {
-            self.report("fabric.rate", Problem::out_of_range(fabric.rate, "1Mbps..=100Tbps"));
-        }
+        self.rate("fabric.rate", fabric.rate);
         for (key, span) in [("fabric.propagation", fabric.propagation), ("fabric.transceiver", fabric.transceiver)] {
             self.at_most(key, span, Span::secs(1));
         }
         Some(fabric)
+    }
+
+    fn rate(&mut self, key: &str, rate: Rate) {
+        if !RATES.contains(&rate) {
+            self.report(key, Problem::out_of_range(rate, format!("{}..={}", RATES.start(), RATES.end())));
+        }
     }
 
     fn at_most(&mut self, key: &str, span: Span, most: Span) {
@@ -146,7 +152,7 @@ impl Resolver<'_> {
         let file = file.cloned().unwrap_or_default();
         let bandwidth = file.bandwidth.unwrap_or(Limit::Unlimited).plain();
         if let Some(rate) = bandwidth {
-            self.positive("memory.bandwidth", rate.as_bps() > 0, rate);
+            self.rate("memory.bandwidth", rate);
         }
         let latency = file.latency.map_or(Span::ZERO, Plain::plain);
         self.at_most("memory.latency", latency, Span::secs(1));
@@ -217,6 +223,7 @@ impl Resolver<'_> {
         if switch > 0 && !redundant {
             self.conflict(&format!("{key}.switch"), "there is a switch 1 only with design.edm.redundant = true");
         }
+        self.at_most(&format!("{key}.at"), file.at?.0.saturating_since(Time::ZERO), HORIZON);
         let node = NodeId(file.node.unwrap_or(0));
         let kind = match kind {
             FaultName::LinkDown => FaultKind::LinkDown { node, switch },

@@ -4,18 +4,6 @@ use crate::design_file::{DesignName, StackName};
 use base::Span;
 use hardware::EthernetStack;
 
-/// CXL ports in place of MAC and PCS, an arbiter in place of layer-2 forwarding.
-///
-/// Source: Pond (ASPLOS'23), 4.1 and Figure 7: 25 ns a port for both directions, so 12.5 ns a crossing, and some 10 ns for arbitration
-/// in the device that joins the ports. The transceiver is the fabric's, for every design alike.
-const CXL: EthernetStack = EthernetStack {
-    protocol: Span::ZERO,
-    mac: Span::ZERO,
-    pcs: Span::ps(12_500),
-    transceiver: Span::ZERO,
-    forwarding: Span::ns(10),
-};
-
 const NOTHING: EthernetStack = EthernetStack {
     protocol: Span::ZERO,
     mac: Span::ZERO,
@@ -33,7 +21,8 @@ pub(crate) fn stack_of(design: DesignName, stack: StackName, transceiver: Span) 
         StackName::Roce => EthernetStack::ROCE,
         StackName::Tcp => EthernetStack::TCP,
     };
-    EthernetStack { transceiver, ..latencies }
+    // CXL's links are electrical, with retimers of their own.
+    if latencies == EthernetStack::CXL { latencies } else { EthernetStack { transceiver, ..latencies } }
 }
 
 fn own(design: DesignName) -> EthernetStack {
@@ -41,7 +30,7 @@ fn own(design: DesignName) -> EthernetStack {
         DesignName::Dctcp | DesignName::Pfabric | DesignName::Fastpass | DesignName::HardwareTcp => EthernetStack::TCP,
         DesignName::Dcqcn | DesignName::Rocev2 => EthernetStack::ROCE,
         DesignName::ReceiverDriven | DesignName::RawEthernet => EthernetStack::RAW,
-        DesignName::Cxl => CXL,
+        DesignName::Cxl => EthernetStack::CXL,
         DesignName::Edm => NOTHING,
     }
 }
@@ -56,9 +45,7 @@ mod tests {
         assert_eq!(own(DesignName::Dctcp), EthernetStack::TCP);
         assert_eq!(own(DesignName::Dcqcn), EthernetStack::ROCE);
         assert_eq!(own(DesignName::ReceiverDriven), EthernetStack::RAW);
-        // Four port crossings, four transceivers and the arbiter.
-        let cxl = own(DesignName::Cxl);
-        assert_eq!(cxl.host_pass() * 2 + cxl.switch_receive() + cxl.switch_transmit(), Span::ns(50 + 76 + 10));
+        assert_eq!(own(DesignName::Cxl), EthernetStack::CXL);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a reader must know about a plan before believing its numbers.
 
 use crate::cost::{arbiter_cost, largest_packet, unloaded};
+use crate::load::asking_nodes;
 use crate::plan::{Design, Plan, Protocol, WarmUp};
 use base::{Bytes, NodeId, Operation, Span};
 use std::collections::BTreeSet;
@@ -48,7 +49,7 @@ impl Expected {
                 unloaded_ps,
             };
         }
-        let rate = asking_nodes(plan) / gap_ps(plan, unloaded_ps);
+        let rate = f64::from(asking_nodes(&plan.workload.pattern, plan.fabric.nodes)) / gap_ps(plan, unloaded_ps);
         let requests = limit.min(duration_ps * rate);
         Expected { requests, length_ps: requests / rate, unloaded_ps }
     }
@@ -67,14 +68,6 @@ fn gap_ps(plan: &Plan, unloaded_ps: f64) -> f64 {
 
 fn share_on(on: Span, off: Span) -> f64 {
     on.as_ps() as f64 / (on.as_ps() as f64 + off.as_ps() as f64)
-}
-
-fn asking_nodes(plan: &Plan) -> f64 {
-    f64::from(match plan.workload.pattern {
-        Pattern::AllToAll | Pattern::Permutation => plan.fabric.nodes,
-        Pattern::RoleSplit { compute } => compute,
-        Pattern::Incast { sources, .. } => sources,
-    })
 }
 
 fn mean_unloaded(plan: &Plan) -> Span {

@@ -195,6 +195,28 @@ fn numbers_that_do_not_fit_the_rack_are_refused() {
 }
 
 #[test]
+fn a_run_stays_within_virtual_time() {
+    assert!(complaint(&with("load = 0.5", "load = 1e-300")).contains("requests come so slowly"));
+    let said = complaint(&with("load = 0.5", "load = 1e-12"));
+    assert!(said.starts_with("small.toml:7:2: workload: requests come so slowly that the run could last "), "{said}");
+    let closed = |requests: u64| {
+        with("load = 0.5", "arrivals = \"closed\"\nthink = \"24h\"").replace("100000", &requests.to_string())
+    };
+    common::experiment(&closed(144 * 30));
+    assert!(complaint(&closed(144 * 30 + 1)).contains("the run could last 30 days; at most 720h fit"));
+}
+
+#[test]
+fn requests_are_at_most_a_gibibyte() {
+    common::experiment(&with("load = 0.5", "load = 0.5\nsize = \"1GiB\""));
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.5\nsize = \"1073741825B\"")),
+        "small.toml:9:8: workload.size: 1073741825B is out of range; allowed is 1B..=1GiB"
+    );
+    assert!(complaint(&with("load = 0.5", "load = 0.5\nsize = \"0B\"")).contains("workload.size"));
+}
+
+#[test]
 fn a_design_checks_its_own_table() {
     assert_eq!(
         complaint(&with("name = \"edm\"", "name = \"edm\"\nedm = { chunk = \"128B\", batch = \"129B\" }")),

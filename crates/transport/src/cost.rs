@@ -24,9 +24,9 @@ pub struct WireCost {
 pub struct Train {
     /// How many carry data.
     pub packets: u64,
-    /// Wire bytes of the first; never less than those that follow.
+    /// Wire bytes of the first; not less than those of the others.
     pub first: u32,
-    /// Wire bytes of those between; never less than the last.
+    /// Wire bytes of those between.
     pub middle: u32,
     /// Wire bytes of the last. Of the only one: same as `first`.
     pub last: u32,
@@ -65,6 +65,17 @@ impl Train {
     }
 }
 
+/// What a message is to its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Data to the target, by itself.
+    Write,
+    /// A request for data.
+    Ask,
+    /// The data that was asked for.
+    Answer,
+}
+
 impl WireCost {
     /// Of a request made of messages: a read's request is `read_request` bytes long, a read-modify-write's
     /// [`MODIFY_REQUEST`]; `train` is what the design makes of a message.
@@ -74,16 +85,25 @@ impl WireCost {
         read_request: Bytes,
         train: impl Fn(Bytes) -> Train,
     ) -> WireCost {
+        WireCost::of_parts(operation, bytes, read_request, |_, bytes| train(bytes))
+    }
+    /// Like [`of_messages`](WireCost::of_messages) for designs that treat the parts of a request differently.
+    pub fn of_parts(
+        operation: Operation,
+        bytes: Bytes,
+        read_request: Bytes,
+        train: impl Fn(Part, Bytes) -> Train,
+    ) -> WireCost {
         let mut cost = WireCost::default();
         match operation {
-            Operation::Write => cost.add_to_target(&train(bytes)),
+            Operation::Write => cost.add_to_target(&train(Part::Write, bytes)),
             Operation::Read => {
-                cost.add_to_target(&train(read_request));
-                cost.add_to_requester(&train(bytes));
+                cost.add_to_target(&train(Part::Ask, read_request));
+                cost.add_to_requester(&train(Part::Answer, bytes));
             }
             Operation::ReadModifyWrite => {
-                cost.add_to_target(&train(MODIFY_REQUEST));
-                cost.add_to_requester(&train(bytes));
+                cost.add_to_target(&train(Part::Ask, MODIFY_REQUEST));
+                cost.add_to_requester(&train(Part::Answer, bytes));
             }
         }
         cost

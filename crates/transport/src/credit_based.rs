@@ -401,7 +401,14 @@ mod tests {
     }
     fn message(target: u32, bytes: u64, is_answer: bool) -> HostIn {
         let (source, target) = (NodeId(0), NodeId(target));
-        HostIn::Submit(Message { id: target.0, source, target, bytes: Bytes::new(bytes), is_answer })
+        HostIn::Submit(Message {
+            id: target.0,
+            source,
+            target,
+            bytes: Bytes::new(bytes),
+            is_answer,
+            expects_answer: false,
+        })
     }
     fn give<P: Program>(program: &mut P, input: P::In) -> Vec<P::Out> {
         let mut out = Vec::new();

@@ -1,25 +1,29 @@
 //! RoCEv2 with DCQCN (Zhu et al., SIGCOMM'15) over priority flow control (IEEE 802.1Qbb).
 //!
-//! One reliable queue pair for each ordered pair of hosts; a message is an RDMA write (the RETH rides in its first packet). The
-//! network is lossless, so packets come in order and once; a gap or a full buffer is a broken invariant and panics.
-//! The receiver acknowledges a message with its last packet (coalesced, as InfiniBand 9.7.5.1.2 allows). Two traffic classes:
-//! data, which can be paused, and control (acknowledgements and congestion notifications), which goes first and is never
-//! paused (SIGCOMM'15, 5.1 sends notifications with high priority). A pause holds until the switch says go: its refreshing
-//! is not modelled.
+//! One reliable queue pair for each ordered pair of hosts. A write is an RDMA write (the RETH rides in its first packet),
+//! acknowledged once, with its last packet (coalesced, as InfiniBand 9.7.5.1.2 allows). A read is one read request, whose
+//! RETH is the request, and response packets, which acknowledge it and need no acknowledgement of their own; data of a
+//! response has [`RESPONSE`] in `priority`. The network is lossless, so packets come in order and once; a gap or a full
+//! buffer is a broken invariant and panics. Two traffic classes: data, which can be paused, and control (acknowledgements
+//! and congestion notifications), which goes first and is never paused (SIGCOMM'15, 5.1 sends notifications with high
+//! priority). A pause holds until the switch says go: its refreshing is not modelled.
 
 mod rate;
 mod switch;
 
 use crate::common::{Ready, ReadyRing, Timers};
 use crate::config::Dcqcn;
-use crate::cost::{Train, WireCost};
-use crate::framing::{roce_ack_wire, roce_notification_wire, roce_wire};
+use crate::cost::{Part, Train, WireCost};
+use crate::framing::{roce_ack_wire, roce_notification_wire, roce_request_wire, roce_response_wire, roce_wire};
 use crate::{HostIn, HostOut, Message, Packet, PacketKind};
 use base::{Bytes, NodeId, Operation, Program, Rate, Stream, Time};
 use rate::RateControl;
 use std::collections::VecDeque;
 
 pub use switch::Switch;
+
+/// `priority` of data that answers a read.
+pub const RESPONSE: u64 = 1;
 
 /// A NIC with one queue pair a peer.
 #[derive(Clone, Debug)]
@@ -81,13 +85,40 @@ pub fn switch(config: &Dcqcn, ports: u32, headroom: Bytes, random: Stream) -> Sw
 }
 
 /// The packets of a lone message.
-pub fn train(config: &Dcqcn, bytes: Bytes) -> Train {
-    Train { acknowledgements: 1, ..Train::new(bytes, config.mtu, roce_wire, roce_ack_wire()) }
+pub fn train(config: &Dcqcn, part: Part, bytes: Bytes) -> Train {
+    match part {
+        Part::Write => Train { acknowledgements: 1, ..Train::new(bytes, config.mtu, roce_wire, roce_ack_wire()) },
+        Part::Ask => unacknowledged(Train::new(bytes, config.mtu, |payload, _| roce_request_wire(payload), 0)),
+        Part::Answer => {
+            let train = unacknowledged(Train::new(bytes, config.mtu, roce_response_wire, 0));
+            Train { last: last_of_response(config, bytes), ..train }
+        }
+    }
+}
+
+fn unacknowledged(train: Train) -> Train {
+    Train { acknowledgements: 0, ..train }
+}
+
+fn last_of_response(config: &Dcqcn, bytes: Bytes) -> u32 {
+    roce_response_wire(((bytes.count() - 1) % config.mtu.count() + 1) as u32, true)
 }
 
 /// What a lone request puts on the wires.
 pub fn wire_cost(config: &Dcqcn, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
-    WireCost::of_messages(operation, bytes, read_request, |bytes| train(config, bytes))
+    WireCost::of_parts(operation, bytes, read_request, |part, bytes| train(config, part, bytes))
+}
+
+/// How a packet travels: kind, priority and wire bytes.
+fn form(message: &Message, offset: u64, payload: u32) -> (PacketKind, u64, u32) {
+    let last = offset + u64::from(payload) == message.bytes.count();
+    if message.expects_answer {
+        (PacketKind::Request, 0, roce_request_wire(payload))
+    } else if message.is_answer {
+        (PacketKind::Data, RESPONSE, roce_response_wire(payload, offset == 0 || last))
+    } else {
+        (PacketKind::Data, 0, roce_wire(payload, offset == 0))
+    }
 }
 
 impl QueuePair {
@@ -105,14 +136,15 @@ impl QueuePair {
         let message = self.messages[0];
         let (offset, bytes) = (self.offset, message.bytes.count());
         let payload = mtu.min(bytes - offset) as u32;
-        let wire = roce_wire(payload, offset == 0);
+        let (kind, priority, wire) = form(&message, offset, payload);
         let packet = Packet {
             message: message.id,
             sequence: self.sequence,
             offset,
             payload,
+            priority,
             value: bytes,
-            ..Packet::new(PacketKind::Data, node, message.target, wire)
+            ..Packet::new(kind, node, message.target, wire)
         };
         self.offset += u64::from(payload);
         if self.offset == bytes {
@@ -167,8 +199,15 @@ impl Host {
             arrivals.offset = 0;
             arrivals.sequence = arrivals.sequence.wrapping_add(1);
             out.push(HostOut::Deliver { message: packet.message });
-            let bare = Packet::new(PacketKind::Acknowledgement, self.node, packet.source, roce_ack_wire());
-            self.control.push_back(Packet { message: packet.message, sequence: packet.sequence, ..bare });
+            self.acknowledge(packet);
+        }
+    }
+
+    /// Answers acknowledge requests, and need no acknowledgement themselves.
+    fn acknowledge(&mut self, last: &Packet) {
+        if last.kind == PacketKind::Data && last.priority != RESPONSE {
+            let bare = Packet::new(PacketKind::Acknowledgement, self.node, last.source, roce_ack_wire());
+            self.control.push_back(Packet { message: last.message, sequence: last.sequence, ..bare });
         }
     }
 
@@ -225,7 +264,7 @@ impl Program for Host {
         match input {
             HostIn::Submit(message) => self.submit(now, message),
             HostIn::Receive(packet) => match packet.kind {
-                PacketKind::Data => self.on_data(now, &packet, out),
+                PacketKind::Data | PacketKind::Request => self.on_data(now, &packet, out),
                 PacketKind::CongestionNotification => self.on_notification(now, packet.source),
                 PacketKind::Pause => self.paused = packet.value > 0,
                 _ => {}

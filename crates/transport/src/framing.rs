@@ -9,7 +9,7 @@
 //! | IPv4 without options | 20 | RFC 791, 3.1 |
 //! | UDP | 8 | RFC 768 |
 //! | TCP without options | 20 | RFC 9293, 3.1 (no timestamps: one round trip a few microseconds long needs none) |
-//! | RoCEv2 BTH, RETH, AETH, ICRC | 12, 16, 4, 4 | InfiniBand Architecture 1.2.1, 9.2, 9.3; Annex A17 |
+//! | RoCEv2 BTH, RETH, AtomicETH, AETH, ICRC | 12, 16, 28, 4, 4 | InfiniBand Architecture 1.2.1, 9.2, 9.3; Annex A17 |
 //! | congestion notification | BTH + 16 reserved | InfiniBand Annex A17.9.3 |
 //! | PFC pause frame | 64 | IEEE 802.1Qbb: one least frame |
 //! | pFabric | TCP + 8 for the remaining bytes | SIGCOMM'13, 4: a packet carries one priority number |
@@ -40,7 +40,9 @@ pub const TCP: u32 = 20;
 pub const BTH: u32 = 12;
 /// RDMA extended transport header: first packet of a write.
 pub const RETH: u32 = 16;
-/// Acknowledge extended transport header.
+/// Atomic extended transport header.
+pub const ATOMIC: u32 = 28;
+/// Acknowledge extended transport header: acknowledgements, first and last packet of a read's response.
 pub const AETH: u32 = 4;
 /// Invariant CRC.
 pub const ICRC: u32 = 4;
@@ -67,6 +69,24 @@ pub const fn tcp_wire(payload: u32) -> u32 {
 /// A RoCEv2 packet of an RDMA write; the first of a message carries the RETH.
 pub const fn roce_wire(payload: u32, first: bool) -> u32 {
     frame_wire(IPV4 + UDP + BTH + if first { RETH } else { 0 } + payload + ICRC)
+}
+/// A RoCEv2 read or atomic request: what a request of `bytes` says is in its RETH, or, if longer, in its AtomicETH.
+pub const fn roce_request_wire(bytes: u32) -> u32 {
+    frame_wire(IPV4 + UDP + BTH + request_extension(bytes) + ICRC)
+}
+/// The extended header of a request of `bytes`.
+const fn request_extension(bytes: u32) -> u32 {
+    if bytes <= RETH {
+        RETH
+    } else if bytes <= ATOMIC {
+        ATOMIC
+    } else {
+        bytes
+    }
+}
+/// A RoCEv2 packet of a read's response; the first and the last of a message carry an AETH.
+pub const fn roce_response_wire(payload: u32, first_or_last: bool) -> u32 {
+    frame_wire(IPV4 + UDP + BTH + if first_or_last { AETH } else { 0 } + payload + ICRC)
 }
 /// A RoCEv2 acknowledgement.
 pub const fn roce_ack_wire() -> u32 {
@@ -120,6 +140,7 @@ mod tests {
         assert_eq!(tcp_wire(1460), 1538);
         assert_eq!(receiver_driven_wire(1456), 1538);
         assert_eq!(roce_wire(1024, true) - roce_wire(1024, false), 16);
+        assert_eq!((roce_request_wire(8), roce_request_wire(24)), (98, 110));
         assert_eq!(roce_wire(64, true), 8 + 14 + 20 + 8 + 12 + 16 + 64 + 4 + 4 + 12);
     }
 }

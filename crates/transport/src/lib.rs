@@ -12,5 +12,6 @@ mod outgoing;
 mod packet;
 pub mod pfabric;
 pub mod receiver_driven;
+pub mod uncontrolled;
 
 pub use packet::{Host, HostIn, HostOut, Message, Packet, PacketKind, Switch, SwitchIn, SwitchOut};

@@ -84,7 +84,14 @@ mod tests {
         let mut outgoing = Outgoing::default();
         for (id, bytes) in [(7, 200), (8, 100)] {
             let (source, target) = (NodeId(0), NodeId(1));
-            outgoing.push(&Message { id, source, target, bytes: Bytes::new(bytes), is_answer: false });
+            outgoing.push(&Message {
+                id,
+                source,
+                target,
+                bytes: Bytes::new(bytes),
+                is_answer: false,
+                expects_answer: false,
+            });
         }
         let pieces = std::iter::from_fn(|| outgoing.take(Bytes::new(100)));
         let pieces: Vec<_> = pieces.map(|piece| (piece.message, piece.sequence, piece.offset, piece.payload)).collect();

@@ -21,6 +21,9 @@ pub struct Message {
     /// Whether it answers another message (the data of a read): fabrics with message classes keep answers in a virtual
     /// channel of their own, so that requests cannot block them. Others need not look at it.
     pub is_answer: bool,
+    /// Whether another message will answer it (the request of a read): RDMA sends such a message as a read request, which
+    /// the answer acknowledges. Others need not look at it.
+    pub expects_answer: bool,
 }
 
 /// What a packet is for.

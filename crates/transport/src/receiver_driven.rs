@@ -369,6 +369,7 @@ mod tests {
             target: NodeId(0),
             bytes: Bytes::new(bytes),
             is_answer: false,
+            expects_answer: false,
         };
         host.on(at, HostIn::Announced(message), &mut Vec::new());
     }
@@ -431,7 +432,14 @@ mod tests {
         let mut host = receiver(8, 8);
         for (target, bytes) in [(1, 3 * MTU), (2, 2 * MTU)] {
             let (source, target) = (NodeId(0), NodeId(target));
-            let message = Message { id: target.0, source, target, bytes: Bytes::new(bytes), is_answer: false };
+            let message = Message {
+                id: target.0,
+                source,
+                target,
+                bytes: Bytes::new(bytes),
+                is_answer: false,
+                expects_answer: false,
+            };
             let mut out = Vec::new();
             host.on(Time::ZERO, HostIn::Submit(message), &mut out);
             assert_eq!(out, [HostOut::Announce(message)]);

@@ -12,6 +12,8 @@ pub struct Config {
     pub pattern: Pattern,
     /// What is asked, with weights that need not sum to 1.
     pub mix: Vec<Class>,
+    /// Share of requests for the asking node's own memory: their target is their source, and no network carries them.
+    pub local_fraction: f64,
     /// When.
     pub arrivals: Arrivals,
     /// The workload ends after this many requests of all nodes together...

@@ -190,6 +190,7 @@ impl Limits {
 struct Maker {
     targets: Targets,
     mix: Mix,
+    local_fraction: f64,
     nodes: Vec<Draws>,
 }
 
@@ -199,6 +200,7 @@ struct Draws {
     target: Stream,
     size: Stream,
     operation: Stream,
+    local: Stream,
 }
 
 impl Maker {
@@ -206,13 +208,15 @@ impl Maker {
         Maker {
             targets: Targets::new(&config.pattern, config.nodes, seed),
             mix: Mix::new(&config.mix),
+            local_fraction: config.local_fraction,
             nodes: (0..config.nodes).map(|node| Draws::new(node, seed)).collect(),
         }
     }
 
     fn make(&mut self, id: RequestId, source: NodeId) -> Request {
         let draws = &mut self.nodes[source.index()];
-        let target = self.targets.draw(source, &mut draws.target);
+        let is_local = self.local_fraction > 0.0 && draws.local.unit() < self.local_fraction;
+        let target = if is_local { source } else { self.targets.draw(source, &mut draws.target) };
         let (operation, bytes) = self.mix.at(draws.operation.unit(), draws.size.unit());
         Request { id, operation, source, target, bytes }
     }
@@ -221,6 +225,7 @@ impl Maker {
 impl Draws {
     fn new(node: u32, seed: Seed) -> Draws {
         let stream = |purpose: &str| seed.stream(&format!("workload/node/{node}/{purpose}"));
-        Draws { target: stream("target"), size: stream("size"), operation: stream("operation") }
+        let (target, size, operation) = (stream("target"), stream("size"), stream("operation"));
+        Draws { target, size, operation, local: stream("local") }
     }
 }

@@ -241,6 +241,8 @@ impl Checker {
     }
 
     fn end(&mut self, config: &Config) {
+        let local = config.local_fraction;
+        self.number("local_fraction", local, "a share from 0 to 1", (0.0..=1.0).contains(&local));
         match config.requests {
             Some(requests) => self.range("requests", requests, 1, u64::MAX),
             None if config.duration.is_none() && !config.is_trace() => self.0.push(Problem::NoEnd),

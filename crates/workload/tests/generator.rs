@@ -15,6 +15,7 @@ fn config() -> Config {
     Config {
         nodes: 8,
         pattern: Pattern::AllToAll,
+        local_fraction: 0.0,
         mix: vec![class(Operation::Read, 1.0, 64), class(Operation::Write, 1.0, 64)],
         arrivals: Arrivals::Poisson { mean_gap_ps: 1e6 },
         requests: Some(10_000),

@@ -18,7 +18,7 @@ mod transfers;
 
 pub use bench::{Bench, LinkBytes, lone, unloaded_by_simulation, wire_cost_by_simulation};
 pub use path::{Departures, Pacing, Path};
-pub use sender_driven::{dcqcn, dctcp, pfabric};
+pub use sender_driven::{dcqcn, dctcp, pfabric, uncontrolled};
 
 use crate::drive::{Context, Rig, Ticket};
 use base::{Bytes, NodeId, Operation, Rate, Request, Span, Time};

@@ -3,24 +3,11 @@
 
 use super::packet::{PacketRig, PacketRigConfig, Path, Unloaded, unloaded_by_simulation};
 use base::{Bytes, NodeId, Operation, Span, Time};
-use hardware::{Dram, EthernetStack};
+use hardware::Dram;
 use transport::config::{CreditBased, Fastpass, ReceiverDriven};
 use transport::cost::MODIFY_REQUEST;
 use transport::framing::{Framing, fastpass_control_wire};
 use transport::{credit_based as credits, fastpass as slots, receiver_driven as receivers};
-
-/// What a CXL message crosses besides wires. Source: Pond (ASPLOS'23), the latency breakdown of its pools: 25 ns for
-/// both passes of a CXL port, 20 ns for both passes of a retimer, and a switch of two ports with 20 ns for
-/// arbitration and its internal network. Assumptions: each pass takes half of a round trip; a link at rack distance
-/// has one retimer, of which each end is charged half. One trip is then 12.5 + 10 + (12.5 + 10 + 12.5) + 10 + 12.5 =
-/// 80 ns; fibre or copper comes on top.
-pub const CXL_STACK: EthernetStack = EthernetStack {
-    protocol: Span::ps(12_500),
-    mac: Span::ZERO,
-    pcs: Span::ZERO,
-    transceiver: Span::ns(5),
-    forwarding: Span::ns(35),
-};
 
 /// A rig of the idealised receiver-driven protocol.
 pub type ReceiverDrivenRig = PacketRig<receivers::Host, receivers::Switch>;
@@ -40,7 +27,7 @@ pub fn receiver_driven(config: &ReceiverDriven, rig: &PacketRigConfig) -> Receiv
     PacketRig::new(rig, Framing::ReceiverDriven, hosts, switch, request_of_messages(rig, message))
 }
 
-/// Devices around an input-buffered switch. `rig.stack` should be [`CXL_STACK`].
+/// Devices around an input-buffered switch. `rig.stack` should be [`EthernetStack::CXL`](hardware::EthernetStack::CXL).
 pub fn credit_based(config: &CreditBased, rig: &PacketRigConfig) -> CreditBasedRig {
     let (network, copy) = (*rig, *config);
     let unloaded = if never_out_of_credits(config, rig) {

@@ -5,7 +5,7 @@ use base::{Bytes, Clock, NodeId, Operation, Rate, Request, RequestId, Seed, Span
 use edm::{Config, Ordering, Policy};
 use hardware::DramConfig;
 use record::{Row, RunIdentity, Summary};
-use sim::drive::{Limits, Unobserved, drive};
+use sim::drive::{Limits, Unobserved, WarmUp, drive};
 use sim::rigs::edm::{EdmRig, EdmRigConfig};
 use workload::{Arrival, Arrivals, Class, Generator, Pattern, SizeDistribution, Source};
 
@@ -77,7 +77,12 @@ pub fn play(rig: &mut EdmRig, source: &mut dyn Source) -> (Vec<Row>, Summary) {
 /// Runs `rig` over `source` with a warm-up.
 pub fn play_with(rig: &mut EdmRig, source: &mut dyn Source, warm_up: Span) -> (Vec<Row>, Summary) {
     let mut rows = Vec::new();
-    let limits = Limits { warm_up, drain: Span::ms(100), planned_load: None };
+    let limits = Limits {
+        warm_up: WarmUp::Time(warm_up),
+        drain: Span::ms(100),
+        memory: hardware::DramConfig { latency: Span::ZERO, bandwidth: None },
+        planned_load: None,
+    };
     let outcomes = drive(rig, source, &mut rows, RunIdentity::default(), &limits, &mut Unobserved);
     (rows, outcomes.expect("a vector takes every row").summary)
 }
@@ -90,6 +95,7 @@ pub fn uniform(nodes: u32, requests: u64, mean_gap_ps: f64, reads: f64, bytes: u
         nodes,
         pattern: Pattern::AllToAll,
         mix: vec![class(Operation::Read, reads), class(Operation::Write, 1.0 - reads)],
+        local_fraction: 0.0,
         arrivals: Arrivals::Poisson { mean_gap_ps },
         requests: Some(requests),
         duration: None,

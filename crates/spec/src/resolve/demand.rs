@@ -6,7 +6,7 @@ use crate::error::Problem;
 use crate::file::{
     ArrivalsName, ClassFile, DistributionFile, LoadBasis, OperationName, PatternName, RunFile, SizeFile, WorkloadFile,
 };
-use crate::load::{MeanCost, cost_for, load_at, mean_gap_ps};
+use crate::load::{MeanCost, asking_nodes, cost_for, load_at, mean_gap_ps};
 use crate::plan::{Design, Fabric, PlannedLoad, TraceSource};
 use crate::quantity::{Plain, Quantity};
 use base::{Bytes, NodeId, Operation, Span};
@@ -19,8 +19,13 @@ const READ_FRACTION: f64 = 0.5;
 /// A size in a CDF file counts bytes unless the experiment says otherwise.
 const CDF_UNIT: Bytes = Bytes::new(1);
 
+/// The largest request: EDM's messages count bytes in 32 bits, and no application asks for more at once.
+const SIZE_MAX: Bytes = Bytes::new(1 << 30);
+/// A random gap is practically never longer than so many mean gaps: the chance is 2e-22.
+const LONGEST_GAP: f64 = 50.0;
+
 /// Keys of `[workload]` that go only with some value of another key.
-const COMPANIONS: [(&str, &str, &[&str]); 12] = [
+const COMPANIONS: [(&str, &str, &[&str]); 13] = [
     ("compute", "pattern", &["role-split"]),
     ("target", "pattern", &["incast"]),
     ("sources", "pattern", &["incast"]),
@@ -28,6 +33,7 @@ const COMPANIONS: [(&str, &str, &[&str]); 12] = [
     ("off", "arrivals", &["on-off"]),
     ("depth", "arrivals", &["closed"]),
     ("think", "arrivals", &["closed"]),
+    ("local_fraction", "arrivals", &["closed"]),
     ("file", "arrivals", &["trace"]),
     ("digest", "arrivals", &["trace"]),
     ("load", "arrivals", &["poisson", "deterministic", "on-off"]),
@@ -68,7 +74,9 @@ impl Resolver<'_> {
             None => self.open(file, arrivals_name, load?, &pattern, &mix, fabric, design)?,
         };
         let (requests, duration) = (run.requests, run.duration.map(Plain::plain));
-        let config = Config { nodes, pattern, mix, arrivals, requests, duration };
+        let local_fraction = file.local_fraction.unwrap_or(0.0);
+        let config = Config { nodes, pattern, mix, local_fraction, arrivals, requests, duration };
+        self.horizon(&config);
         self.playable(&config);
         Some(Demand { config, load, trace: None })
     }
@@ -105,10 +113,15 @@ impl Resolver<'_> {
         if file.digest.as_ref().is_some_and(|digest| *digest != trace.digest) {
             self.conflict("workload.digest", format!("`{name}` has the digest {}: it is another trace", trace.digest));
         }
+        if let Some(message) = trace.messages.iter().find(|message| message.bytes > SIZE_MAX) {
+            let (at, bytes) = (message.at, message.bytes);
+            self.report("workload.file", Problem::out_of_range(format!("{bytes} at {at}"), format!("1B..={SIZE_MAX}")));
+        }
         let config = Config {
             nodes: fabric.nodes,
             pattern: Pattern::AllToAll,
             mix: Vec::new(),
+            local_fraction: 0.0,
             arrivals: Arrivals::Trace { messages: trace.messages },
             requests: run.requests,
             duration: run.duration.map(Plain::plain),
@@ -177,8 +190,11 @@ impl Resolver<'_> {
             SizeFile::Constant(Quantity(bytes)) => SizeDistribution::Constant { bytes: *bytes },
             SizeFile::Distribution(file) => self.distribution(key, file)?,
         };
-        for problem in size.problems("size") {
-            self.conflict(key, problem.to_string());
+        let problems = size.problems("size");
+        let is_sound = problems.is_empty();
+        problems.into_iter().for_each(|problem| self.conflict(key, problem.to_string()));
+        if is_sound && size.max_bytes() > SIZE_MAX {
+            self.report(key, Problem::out_of_range(size.max_bytes(), format!("1B..={SIZE_MAX}")));
         }
         Some(size)
     }
@@ -284,6 +300,31 @@ impl Resolver<'_> {
         self.at_most("workload.off", off, Span::secs(86_400));
         let share = on.as_ps() as f64 / (on.as_ps() as f64 + off.as_ps() as f64);
         self.problems.is_empty().then_some(Arrivals::OnOff { mean_gap_ps: gap * share, on, off })
+    }
+
+    /// Refuses a run that would leave the range of virtual time.
+    fn horizon(&mut self, config: &Config) {
+        let (gap, longest) = match &config.arrivals {
+            Arrivals::Closed { depth, think } => (think.as_ps() as f64 / f64::from(*depth), think.as_ps() as f64),
+            Arrivals::Poisson { mean_gap_ps: gap } | Arrivals::Deterministic { gap_ps: gap } => {
+                (*gap, gap * LONGEST_GAP)
+            }
+            Arrivals::OnOff { mean_gap_ps, on, off } => {
+                let mean = mean_gap_ps * (1.0 + off.ratio(*on));
+                (mean, mean.max(off.as_ps() as f64) * LONGEST_GAP)
+            }
+            Arrivals::Trace { .. } => return,
+        };
+        let until_last = match (config.requests, config.duration) {
+            (Some(requests), None) => gap * requests as f64 / f64::from(asking_nodes(&config.pattern, config.nodes)),
+            _ => 0.0,
+        };
+        let most = super::HORIZON;
+        if until_last.max(longest) > most.as_ps() as f64 {
+            let days = until_last.max(longest) / Span::secs(86_400).as_ps() as f64;
+            let reason = format!("requests come so slowly that the run could last {days:.0} days; at most {most} fit");
+            self.conflict("workload", reason);
+        }
     }
 
     /// What only the generator knows to be impossible, such as an on period too short for a request.

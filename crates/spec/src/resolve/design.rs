@@ -14,6 +14,8 @@ const EDM_NODES_MAX: u64 = 512;
 const CHUNK_MAX: u64 = u16::MAX as u64;
 /// Payload of a jumbo frame.
 const MTU_MAX: u64 = 9_000;
+/// One slot of a CXL flit (CXL 2.0, 4.2).
+const FLIT_MIN: u64 = 16;
 /// Far more than any switch port has, and far from overflow.
 const BUFFER_MAX: u64 = 1 << 40;
 
@@ -86,8 +88,8 @@ impl Resolver<'_> {
                 self.bytes("outstanding", &table, config.outstanding, config.mtu.count()..=BUFFER_MAX);
             }
             Protocol::Cxl(config) => {
-                self.bytes("flit_payload", &table, config.flit_payload, 1..=MTU_MAX);
-                self.bytes("flit_wire", &table, config.flit_wire, config.flit_payload.count()..=2 * MTU_MAX);
+                self.bytes("flit_payload", &table, config.flit_payload, FLIT_MIN..=MTU_MAX);
+                self.bytes("flit_wire", &table, config.flit_wire, config.flit_payload.count()..=MTU_MAX);
             }
             Protocol::Fastpass(config) => self.bytes("slot_payload", &table, config.slot_payload, 1..=MTU_MAX),
             Protocol::RawEthernet(config) | Protocol::Rocev2(config) | Protocol::HardwareTcp(config) => {

@@ -83,7 +83,7 @@ impl Switch {
         let queued = self.data.port(packet.target).used();
         packet.marked |= self.marking.marks(queued);
         self.charge(from, u64::from(packet.wire));
-        let _ = self.data.push(packet.target, packet);
+        put(&mut self.data, packet.target, packet);
     }
 
     fn charge(&mut self, from: NodeId, wire: u64) {
@@ -110,8 +110,13 @@ impl Switch {
     /// Tells the neighbour at `port` to stop (1) or go (0).
     fn say(&mut self, port: NodeId, value: u64) {
         let frame = Packet { value, ..Packet::new(PacketKind::Pause, port, port, pause_wire()) };
-        let _ = self.pauses.push(port, frame);
+        put(&mut self.pauses, port, frame);
     }
+}
+
+/// Data is bounded by its ingress ports, control by the messages under way: the queues themselves have no limit.
+fn put(queues: &mut PortQueues, port: NodeId, packet: Packet) {
+    queues.push(port, packet).expect("an unlimited queue has room");
 }
 
 impl Program for Switch {
@@ -120,9 +125,8 @@ impl Program for Switch {
 
     fn on(&mut self, _: Time, input: SwitchIn, _: &mut Vec<SwitchOut>) {
         match input.packet.kind {
-            PacketKind::Data => self.take_data(input.port, input.packet),
-            // The control class has room for all there can be: one acknowledgement a message under way.
-            _ => drop(self.control.push(input.packet.target, input.packet)),
+            PacketKind::Data | PacketKind::Request => self.take_data(input.port, input.packet),
+            _ => put(&mut self.control, input.packet.target, input.packet),
         }
     }
     fn next_wakeup(&self) -> Option<Time> {

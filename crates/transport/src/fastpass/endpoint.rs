@@ -201,7 +201,8 @@ mod tests {
     }
     fn submit(endpoint: &mut Endpoint, at: Time, target: u32, bytes: u64) {
         let (source, target) = (NodeId(0), NodeId(target));
-        let message = Message { id: 0, source, target, bytes: Bytes::new(bytes), is_answer: false };
+        let message =
+            Message { id: 0, source, target, bytes: Bytes::new(bytes), is_answer: false, expects_answer: false };
         endpoint.on(at, HostIn::Submit(message), &mut Vec::new());
     }
     fn allocate(endpoint: &mut Endpoint, at: Time, slot: u64, target: u32) {

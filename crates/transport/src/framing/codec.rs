@@ -8,7 +8,7 @@
 mod headers;
 mod trailer;
 
-use super::{ETHERNET, FCS, FRAME_MIN, GAP, PREAMBLE, frame_wire};
+use super::{ETHERNET, FCS, FRAME_MIN, GAP, PREAMBLE, frame_wire, request_extension};
 use crate::{Packet, PacketKind};
 use headers::Stack;
 
@@ -17,6 +17,8 @@ pub use trailer::TRAILER;
 /// Which frames a design puts on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
+    /// Ethernet alone: the payload stands behind the MAC header, whose type field holds its length (IEEE 802.3, 3.2.6).
+    Raw,
     /// DCTCP: TCP over IPv4 over Ethernet.
     Tcp,
     /// DCQCN: RoCEv2 over Ethernet with priority flow control.
@@ -102,10 +104,15 @@ pub fn decode(framing: Framing, bytes: &[u8]) -> Result<Packet, WireError> {
         _ => view_frame(framing, wire, &packet)?,
     };
     agree("kind", view.kind == packet.kind)?;
-    agree("payload", view.payload == packet.payload)?;
+    agree("payload", view.payload == packet.payload || is_extended_header(framing, &packet, view.payload))?;
     agree("marked", view.marked == packet.marked)?;
     agree("offset", view.offset.0 == packet.offset & view.offset.1)?;
     Ok(packet)
+}
+
+/// A RoCEv2 request is told in an extended header of fixed length, which may be longer than the request.
+fn is_extended_header(framing: Framing, packet: &Packet, seen: u32) -> bool {
+    framing == Framing::Roce && packet.kind == PacketKind::Request && seen == request_extension(packet.payload)
 }
 
 fn agree(field: &'static str, holds: bool) -> Result<(), WireError> {

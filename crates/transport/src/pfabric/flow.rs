@@ -54,7 +54,14 @@ pub(super) struct Flow {
 impl Default for Flow {
     /// An empty slot.
     fn default() -> Flow {
-        let message = Message { id: 0, source: NodeId(0), target: NodeId(0), bytes: Bytes::ZERO, is_answer: false };
+        let message = Message {
+            id: 0,
+            source: NodeId(0),
+            target: NodeId(0),
+            bytes: Bytes::ZERO,
+            is_answer: false,
+            expects_answer: false,
+        };
         Flow {
             message,
             sequence: 0,
@@ -173,7 +180,12 @@ mod tests {
     fn flow(bytes: u64) -> Flow {
         let mut flow = Flow::default();
         let (source, target) = (NodeId(0), NodeId(1));
-        flow.begin(&Message { id: 3, source, target, bytes: Bytes::new(bytes), is_answer: false }, 0, 0, 2);
+        flow.begin(
+            &Message { id: 3, source, target, bytes: Bytes::new(bytes), is_answer: false, expects_answer: false },
+            0,
+            0,
+            2,
+        );
         flow
     }
 

@@ -14,7 +14,8 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
         transfer.own = Span::ZERO;
         transfer.busy_at_submit = self.places[source.index()].busy_until(events.now);
         let is_answer = transfer.leg == Leg::Last && transfer.request.operation != Operation::Write;
-        let message = Message { id, source, target, bytes, is_answer };
+        let expects_answer = transfer.leg == Leg::Ask;
+        let message = Message { id, source, target, bytes, is_answer, expects_answer };
         self.tell_host(source, HostIn::Submit(message), None, events);
     }
 

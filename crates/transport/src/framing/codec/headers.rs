@@ -1,9 +1,10 @@
 //! Ethernet, IPv4 and what is above, written and viewed. All fields are big-endian.
 
 use super::{Framing, View, WireError};
+use crate::dcqcn::RESPONSE;
 use crate::framing::{
     AETH, BTH, ETHERNET, FASTPASS, FCS, FRAME_MIN, GAP, ICRC, IPV4, NOTIFICATION, PFABRIC, PREAMBLE, RECEIVER_DRIVEN,
-    RETH, TCP, UDP,
+    RETH, TCP, UDP, request_extension,
 };
 use crate::{Packet, PacketKind};
 use base::NodeId;
@@ -15,6 +16,9 @@ const PAUSE_OPCODE: u16 = 0x0101;
 const PAUSE_GROUP: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 1];
 /// Data travels in class 3.
 const PAUSE_CLASS: u16 = 1 << 3;
+/// Largest value of the type field that is a length (IEEE 802.3, 3.2.6), and the type of longer payloads without one.
+const LENGTH_MAX: u16 = 1500;
+const JUMBO_TYPE: u16 = 0x8870;
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_EXPERIMENT: u8 = 253;
@@ -29,11 +33,18 @@ const TCP_ECHO: u8 = 0x40;
 const OPTION_EXPERIMENT: u8 = 253;
 const ROCE_PORT: u16 = 4791;
 const RECEIVER_DRIVEN_PORT: u16 = 41_000;
-/// BTH opcodes (InfiniBand 9.2.1, Annex A17.9.3): RC RDMA write first, middle, last, only with RETH; acknowledge; CNP.
+/// BTH opcodes (InfiniBand 9.2.1, Annex A17.9.3) of reliable connections: write and read response first, middle, last,
+/// only; read request; compare and swap, which stands for every atomic; acknowledge; congestion notification.
 const WRITE_FIRST: u8 = 0x06;
 const WRITE_MIDDLE: u8 = 0x07;
 const WRITE_LAST: u8 = 0x08;
 const WRITE_ONLY: u8 = 0x0a;
+const RESPONSE_FIRST: u8 = 0x0d;
+const RESPONSE_MIDDLE: u8 = 0x0e;
+const RESPONSE_LAST: u8 = 0x0f;
+const RESPONSE_ONLY: u8 = 0x10;
+const READ_REQUEST: u8 = 0x0c;
+const COMPARE_AND_SWAP: u8 = 0x13;
 const ACKNOWLEDGE: u8 = 0x11;
 const CNP: u8 = 0x81;
 const LOW_24: u64 = 0xff_ffff;
@@ -42,6 +53,8 @@ const LOW_32: u64 = 0xffff_ffff;
 /// The headers of a packet, outermost first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stack {
+    /// Nothing but the payload.
+    Raw,
     /// IPv4, TCP.
     Tcp,
     /// IPv4, TCP with pFabric's option.
@@ -63,6 +76,7 @@ pub(super) fn stack_of(framing: Framing, kind: PacketKind) -> Stack {
     match (framing, kind) {
         (Framing::Flit, _) => Stack::Flit,
         (_, PacketKind::Pause) => Stack::Pause,
+        (Framing::Raw, _) => Stack::Raw,
         (Framing::Roce, _) => Stack::Roce,
         (Framing::ReceiverDriven, _) => Stack::ReceiverDriven,
         (Framing::Fastpass, PacketKind::Request | PacketKind::Grant) => Stack::FastpassControl,
@@ -101,6 +115,7 @@ pub(super) struct Ethernet {
 pub(super) fn write_ethernet(stack: Stack, packet: &Packet, bytes: &mut Vec<u8>) {
     let (target, ether_type) = match stack {
         Stack::Pause => (PAUSE_GROUP, CONTROL_TYPE),
+        Stack::Raw => (address(packet.target), raw_type(packet.payload)),
         _ => (address(packet.target), IPV4_TYPE),
     };
     bytes.extend_from_slice(&target);
@@ -124,6 +139,7 @@ fn address(node: NodeId) -> [u8; 6] {
 pub(super) fn write_network(stack: Stack, packet: &Packet, bytes: &mut Vec<u8>) {
     match stack {
         Stack::Pause => write_pause(packet, bytes),
+        Stack::Raw => fill(bytes, packet.payload),
         Stack::Tcp | Stack::TcpPriority => write_tcp(stack, packet, bytes),
         Stack::Roce => write_roce(packet, bytes),
         Stack::ReceiverDriven => write_receiver_driven(packet, bytes),
@@ -137,6 +153,9 @@ pub(super) fn read_network(framing: Framing, ether_type: u16, network: &[u8]) ->
     if ether_type == CONTROL_TYPE {
         return read_pause(network);
     }
+    if framing == Framing::Raw {
+        return read_raw(ether_type, network);
+    }
     known("EtherType", ether_type == IPV4_TYPE, u64::from(ether_type))?;
     let ip = read_ipv4(network)?;
     match (framing, ip.protocol) {
@@ -146,6 +165,17 @@ pub(super) fn read_network(framing: Framing, ether_type: u16, network: &[u8]) ->
         (Framing::Fastpass, PROTOCOL_EXPERIMENT) => read_fastpass(&ip),
         (_, protocol) => Err(WireError::Field { field: "IPv4 protocol", got: u64::from(protocol) }),
     }
+}
+
+fn raw_type(payload: u32) -> u16 {
+    u16::try_from(payload).ok().filter(|length| *length <= LENGTH_MAX).unwrap_or(JUMBO_TYPE)
+}
+
+fn read_raw(ether_type: u16, network: &[u8]) -> Result<View, WireError> {
+    let jumbo = ether_type == JUMBO_TYPE && network.len() > usize::from(LENGTH_MAX);
+    let payload = if jumbo { network.len() } else { usize::from(ether_type) };
+    known("length", jumbo || (ether_type <= LENGTH_MAX && payload <= network.len()), u64::from(ether_type))?;
+    Ok(View { kind: PacketKind::Data, payload: payload as u32, marked: false, offset: (0, 0) })
 }
 
 fn write_pause(packet: &Packet, bytes: &mut Vec<u8>) {
@@ -242,38 +272,64 @@ fn read_tcp(ip: &Ipv4) -> Result<View, WireError> {
     Ok(View { kind, payload, marked, offset: (u64::from(offset), LOW_32) })
 }
 
-/// The byte offset stands in for the packet sequence number, and its 24 bits for the low bits of that.
+/// The byte offset stands in for the packet sequence number, and its 24 bits for the low bits of that. The payload of a
+/// request is its extended header.
 fn write_roce(packet: &Packet, bytes: &mut Vec<u8>) {
     let (opcode, extension) = roce_opcode(packet);
-    let carried = UDP + BTH + extension + packet.payload + ICRC;
+    let payload = if packet.kind == PacketKind::Request { 0 } else { packet.payload };
+    let carried = UDP + BTH + extension + payload + ICRC;
     let network = bytes.len();
     write_ipv4(PROTOCOL_UDP, ecn_of(packet), carried, packet, bytes);
     write_udp(packet.source.0 as u16, ROCE_PORT, carried, bytes);
     bytes.extend_from_slice(&[opcode, 0, 0xff, 0xff]);
     put32(bytes, packet.source.0 & LOW_24 as u32);
     put32(bytes, (packet.offset & LOW_24) as u32);
-    if extension == RETH {
-        bytes.extend_from_slice(&[0; 8]);
-        put32(bytes, packet.message);
-        put32(bytes, packet.value as u32);
-    } else {
-        fill(bytes, extension);
-    }
-    fill(bytes, packet.payload);
+    fill(bytes, extension + payload);
     let check = crc32fast::hash(&bytes[network..]);
     bytes.extend_from_slice(&check.to_le_bytes());
 }
 
 /// Opcode, and the bytes of the extended header that it asks for.
 fn roce_opcode(packet: &Packet) -> (u8, u32) {
-    let last = packet.offset + u64::from(packet.payload) == packet.value;
-    match (packet.kind, packet.offset == 0, last) {
-        (PacketKind::CongestionNotification, ..) => (CNP, NOTIFICATION),
-        (PacketKind::Acknowledgement, ..) => (ACKNOWLEDGE, AETH),
-        (_, true, true) => (WRITE_ONLY, RETH),
-        (_, true, false) => (WRITE_FIRST, RETH),
-        (_, false, true) => (WRITE_LAST, 0),
-        (_, false, false) => (WRITE_MIDDLE, 0),
+    let (first, last) = (packet.offset == 0, packet.offset + u64::from(packet.payload) == packet.value);
+    match packet.kind {
+        PacketKind::CongestionNotification => (CNP, NOTIFICATION),
+        PacketKind::Acknowledgement => (ACKNOWLEDGE, AETH),
+        PacketKind::Request if packet.payload <= RETH => (READ_REQUEST, RETH),
+        PacketKind::Request => (COMPARE_AND_SWAP, request_extension(packet.payload)),
+        _ if packet.priority == RESPONSE => response_opcode(first, last),
+        _ => write_opcode(first, last),
+    }
+}
+
+fn write_opcode(first: bool, last: bool) -> (u8, u32) {
+    match (first, last) {
+        (true, true) => (WRITE_ONLY, RETH),
+        (true, false) => (WRITE_FIRST, RETH),
+        (false, true) => (WRITE_LAST, 0),
+        (false, false) => (WRITE_MIDDLE, 0),
+    }
+}
+
+fn response_opcode(first: bool, last: bool) -> (u8, u32) {
+    match (first, last) {
+        (true, true) => (RESPONSE_ONLY, AETH),
+        (true, false) => (RESPONSE_FIRST, AETH),
+        (false, true) => (RESPONSE_LAST, AETH),
+        (false, false) => (RESPONSE_MIDDLE, 0),
+    }
+}
+
+/// Kind, and the bytes of the extended header that is not payload.
+fn roce_kind(opcode: u8) -> Result<(PacketKind, u32), WireError> {
+    match opcode {
+        WRITE_FIRST | WRITE_ONLY => Ok((PacketKind::Data, RETH)),
+        RESPONSE_FIRST | RESPONSE_LAST | RESPONSE_ONLY => Ok((PacketKind::Data, AETH)),
+        WRITE_MIDDLE | WRITE_LAST | RESPONSE_MIDDLE => Ok((PacketKind::Data, 0)),
+        READ_REQUEST | COMPARE_AND_SWAP => Ok((PacketKind::Request, 0)),
+        ACKNOWLEDGE => Ok((PacketKind::Acknowledgement, AETH)),
+        CNP => Ok((PacketKind::CongestionNotification, NOTIFICATION)),
+        _ => Err(WireError::Field { field: "BTH opcode", got: u64::from(opcode) }),
     }
 }
 
@@ -285,14 +341,7 @@ fn read_roce(ip: &Ipv4, network: &[u8]) -> Result<View, WireError> {
     if crc32fast::hash(&network[..covered]).to_le_bytes() != network[covered..covered + ICRC as usize] {
         return Err(WireError::Checksum { field: "ICRC" });
     }
-    let opcode = datagram[UDP as usize];
-    let (kind, extension) = match opcode {
-        WRITE_FIRST | WRITE_ONLY => (PacketKind::Data, RETH),
-        WRITE_MIDDLE | WRITE_LAST => (PacketKind::Data, 0),
-        ACKNOWLEDGE => (PacketKind::Acknowledgement, AETH),
-        CNP => (PacketKind::CongestionNotification, NOTIFICATION),
-        _ => return Err(WireError::Field { field: "BTH opcode", got: u64::from(opcode) }),
-    };
+    let (kind, extension) = roce_kind(datagram[UDP as usize])?;
     let headers = UDP + BTH + extension + ICRC;
     let payload = long_enough(datagram, headers)?.len() as u32 - headers;
     let offset = u64::from(get32(datagram, (UDP + 8) as usize)) & LOW_24;

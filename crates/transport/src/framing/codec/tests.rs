@@ -1,4 +1,5 @@
 use super::*;
+use crate::dcqcn::RESPONSE;
 use crate::framing::*;
 use base::NodeId;
 use proptest::prelude::*;
@@ -6,10 +7,15 @@ use proptest::prelude::*;
 /// Packets as the designs make them: kind and wire length fit the framing.
 fn packet(framing: Framing) -> impl Strategy<Value = Packet> {
     let kinds: &'static [PacketKind] = match framing {
+        Framing::Raw => &[PacketKind::Data],
         Framing::Tcp => &[PacketKind::Data, PacketKind::Acknowledgement],
-        Framing::Roce => {
-            &[PacketKind::Data, PacketKind::Acknowledgement, PacketKind::CongestionNotification, PacketKind::Pause]
-        }
+        Framing::Roce => &[
+            PacketKind::Data,
+            PacketKind::Request,
+            PacketKind::Acknowledgement,
+            PacketKind::CongestionNotification,
+            PacketKind::Pause,
+        ],
         Framing::Pfabric => &[PacketKind::Data, PacketKind::Acknowledgement, PacketKind::Request],
         Framing::ReceiverDriven => &[PacketKind::Data, PacketKind::Grant],
         Framing::Fastpass => &[PacketKind::Data, PacketKind::Request, PacketKind::Grant],
@@ -20,18 +26,30 @@ fn packet(framing: Framing) -> impl Strategy<Value = Packet> {
     (0..kinds.len(), 1u32..1500, numbers, places).prop_map(move |(kind, size, numbers, places)| {
         let (message, sequence, priority, value, tag, marked) = numbers;
         let kind = kinds[kind];
-        let data = kind == PacketKind::Data;
-        let (payload, offset) = (if data { size } else { 0 }, places.2);
-        let wire = wire_of(framing, kind, payload, offset, size);
+        let payload = match (framing, kind) {
+            (_, PacketKind::Data) => size,
+            (Framing::Roce, PacketKind::Request) => 1 + size % 40,
+            _ => 0,
+        };
+        let priority = if framing == Framing::Roce { priority % 2 } else { priority };
+        let offset = places.2;
+        let value = if value % 2 == 0 { offset + u64::from(payload) } else { value };
+        let bare = Packet { offset, payload, priority, value, ..Packet::new(kind, NodeId(0), NodeId(0), 0) };
+        let wire = wire_of(framing, &bare, size);
         let (source, target) = (NodeId(places.0), NodeId(places.1));
-        let marked = marked && kind != PacketKind::Pause;
+        let marked = marked && kind != PacketKind::Pause && framing != Framing::Raw;
         Packet { kind, message, sequence, source, target, offset, payload, wire, priority, marked, value, tag }
     })
 }
 
-fn wire_of(framing: Framing, kind: PacketKind, payload: u32, offset: u64, size: u32) -> u32 {
+fn wire_of(framing: Framing, packet: &Packet, size: u32) -> u32 {
+    let Packet { kind, payload, offset, .. } = *packet;
+    let (first, last) = (offset == 0, offset + u64::from(payload) == packet.value);
     match (framing, kind) {
-        (Framing::Roce, PacketKind::Data) => roce_wire(payload, offset == 0),
+        (Framing::Raw, _) => frame_wire(payload),
+        (Framing::Roce, PacketKind::Data) if packet.priority == RESPONSE => roce_response_wire(payload, first || last),
+        (Framing::Roce, PacketKind::Data) => roce_wire(payload, first),
+        (Framing::Roce, PacketKind::Request) => roce_request_wire(payload),
         (Framing::Roce, PacketKind::Acknowledgement) => roce_ack_wire(),
         (Framing::Roce, PacketKind::CongestionNotification) => roce_notification_wire(),
         (Framing::Roce, _) => pause_wire(),

@@ -1,0 +1,124 @@
+//! The one door of the simulator: a plan becomes a rig, and is played.
+
+use crate::drive::{Limits, Observer, Outcomes, Rig, WarmUp, drive};
+use crate::rigs::edm::{EdmRig, EdmRigConfig, Fault, FaultKind};
+use crate::rigs::packet::{self, PacketRigConfig};
+use crate::rigs::rivals;
+use base::{Bytes, Seed};
+use record::{RunIdentity, Sink, SinkError};
+use spec::{Design, Plan, Protocol};
+use std::collections::BTreeMap;
+use transport::framing::Framing;
+use workload::Generator;
+
+/// How a plan is run, beside what it says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunOptions {
+    /// The program's version, for the summary.
+    pub version: String,
+    /// Where the point lies in its sweep, for the summary.
+    pub labels: BTreeMap<String, String>,
+    /// Whether every message is encoded and decoded on its way.
+    pub wire_check: bool,
+}
+
+/// Runs `plan`; its rows go to `sink`, in the order in which requests end.
+///
+/// # Errors
+/// When the sink takes no more rows. Rows taken so far stay as they are.
+pub fn run(
+    plan: &Plan,
+    options: &RunOptions,
+    sink: &mut dyn Sink,
+    observer: &mut dyn Observer,
+) -> Result<Outcomes, SinkError> {
+    let play = Play { plan, options, sink, observer };
+    match &plan.design {
+        Design::Edm(edm) => play.on(EdmRig::new(edm_config(plan, edm, options))),
+        Design::Packet(rival) => {
+            let rig = packet_config(plan, rival, options);
+            match &rival.protocol {
+                Protocol::Dctcp(config) => play.on(packet::dctcp(config, &rig)),
+                Protocol::Dcqcn(config) => play.on(packet::dcqcn(config, &rig, Seed(plan.seed).child("fabric"))),
+                Protocol::Pfabric(config) => play.on(packet::pfabric(config, &rig)),
+                Protocol::ReceiverDriven(config) => play.on(rivals::receiver_driven(config, &rig)),
+                Protocol::Cxl(config) => play.on(rivals::credit_based(config, &rig)),
+                Protocol::Fastpass(config) => play.on(rivals::fastpass(config, &rig)),
+                Protocol::RawEthernet(config) => play.on(packet::uncontrolled(config, Framing::Raw, &rig)),
+                Protocol::Rocev2(config) => play.on(packet::uncontrolled(config, Framing::Roce, &rig)),
+                Protocol::HardwareTcp(config) => play.on(packet::uncontrolled(config, Framing::Tcp, &rig)),
+            }
+        }
+    }
+}
+
+/// What every rig is played with.
+struct Play<'a> {
+    plan: &'a Plan,
+    options: &'a RunOptions,
+    sink: &'a mut dyn Sink,
+    observer: &'a mut dyn Observer,
+}
+
+impl Play<'_> {
+    fn on(self, mut rig: impl Rig) -> Result<Outcomes, SinkError> {
+        let Play { plan, options, sink, observer } = self;
+        let mut source = Generator::new(&plan.workload, Seed(plan.seed));
+        let identity = RunIdentity {
+            version: options.version.clone(),
+            plan_hash: plan.hash(),
+            design: plan.design.name().word(),
+            seed: plan.seed,
+            labels: options.labels.clone(),
+        };
+        let limits = Limits {
+            warm_up: match plan.run.warm_up {
+                spec::WarmUp::Time(span) => WarmUp::Time(span),
+                spec::WarmUp::Requests(count) => WarmUp::Requests(count),
+            },
+            drain: plan.run.drain_limit,
+            memory: plan.memory,
+            planned_load: plan.load.map(|load| load.busiest_link),
+        };
+        let mut outcomes = drive(&mut rig, &mut source, sink, identity, &limits, observer)?;
+        outcomes.summary.warnings.splice(0..0, plan.warnings.iter().cloned());
+        Ok(outcomes)
+    }
+}
+
+fn edm_config(plan: &Plan, edm: &spec::Edm, options: &RunOptions) -> EdmRigConfig {
+    EdmRigConfig {
+        edm: edm.config,
+        nodes: plan.fabric.nodes,
+        rate: plan.fabric.rate,
+        propagation: plan.fabric.propagation,
+        transceiver: plan.fabric.transceiver,
+        memory: plan.memory,
+        redundant: edm.redundant,
+        faults: plan.faults.iter().map(fault).collect(),
+        wire_check: options.wire_check,
+    }
+}
+
+/// Corruption is noticed by the scrambler, and the link disabled: to the network it is a dead link (EDM, 3.3).
+fn fault(fault: &spec::Fault) -> Fault {
+    let kind = match fault.kind {
+        spec::FaultKind::LinkDown { node, .. } | spec::FaultKind::LinkCorrupt { node, .. } => FaultKind::LinkDown(node),
+        spec::FaultKind::SwitchDown { switch } => FaultKind::SwitchDown(switch as usize),
+        spec::FaultKind::NodeDown { node } => FaultKind::NodeDown(node),
+    };
+    Fault { at: fault.at, kind }
+}
+
+fn packet_config(plan: &Plan, rival: &spec::Packet, options: &RunOptions) -> PacketRigConfig {
+    PacketRigConfig {
+        nodes: plan.fabric.nodes,
+        rate: plan.fabric.rate,
+        propagation: plan.fabric.propagation,
+        stack: rival.stack,
+        read_request_bytes: Bytes::new(spec::READ_REQUEST.count()),
+        memory: plan.memory,
+        cut_through: false,
+        wire_check: options.wire_check,
+    }
+}

@@ -1,0 +1,144 @@
+//! The rules as `layers.toml` writes them.
+
+use std::collections::BTreeMap;
+
+use anyhow::ensure;
+use serde::Deserialize;
+
+/// The whole rule file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layers {
+    /// The floors of the house, lowest first.
+    pub(crate) floor: Vec<Floor>,
+    /// Crates outside the house: no crate may import them, and they may import any.
+    pub(crate) outside: Outside,
+    /// Rules about imports beyond the floors.
+    #[serde(default)]
+    pub(crate) import: Vec<ImportRule>,
+    /// Names that product code may mention in few places only.
+    #[serde(default)]
+    pub(crate) name: Vec<NameRule>,
+    /// How large functions and files may be.
+    pub(crate) limits: Limits,
+}
+
+/// One floor. Its number is its place in the file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Floor {
+    /// What [`ImportRule::of`] may call it.
+    pub name: String,
+    /// Its crates, those that are only planned too.
+    pub crates: Vec<String>,
+}
+
+/// Crates outside the house.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Outside {
+    /// Their names.
+    pub crates: Vec<String>,
+}
+
+/// What a crate, or every crate of a floor, may not import although it lies lower.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ImportRule {
+    /// A floor or a crate.
+    pub of: String,
+    /// Crates that it never imports.
+    #[serde(default)]
+    pub never: Vec<String>,
+    /// The only crates of the workspace that it imports.
+    pub only: Option<Vec<String>>,
+    /// Why; printed with each breach.
+    pub reason: String,
+}
+
+/// Names that product code may mention in few places only.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NameRule {
+    /// What the names stand for, in a word or two.
+    pub what: String,
+    /// Paths such as `std::time::Instant`; each stands for everything below it. The keyword `unsafe` is one too.
+    pub paths: Vec<String>,
+    /// Crates that may mention them.
+    #[serde(default)]
+    pub crates: Vec<String>,
+    /// Files that may mention them, each with its reason.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+    /// Why; printed with each breach.
+    pub reason: String,
+}
+
+/// Sizes in lines, of code that is not marked `#[cfg(test)]` for files. Above the first a warning, above the second an error.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Limits {
+    /// A function from its `fn` to its closing brace, unless its body is one `match` of short arms.
+    pub function_lines: [usize; 2],
+    /// A file under `src/`.
+    pub file_lines: [usize; 2],
+    /// The longest arm of a `match` that only dispatches.
+    pub dispatch_arm_lines: usize,
+}
+
+impl Layers {
+    /// Reads a rule file.
+    ///
+    /// # Errors
+    /// When it is not of this form, names a crate twice, or has a rule about a crate that stands nowhere.
+    pub fn parse(text: &str) -> anyhow::Result<Layers> {
+        let layers: Layers = toml::from_str(text)?;
+        layers.check_crates()?;
+        for rule in &layers.import {
+            layers.check_names(&rule.of, std::slice::from_ref(&rule.of))?;
+            layers.check_names(&rule.of, &rule.never)?;
+            layers.check_names(&rule.of, rule.only.as_deref().unwrap_or_default())?;
+            ensure!(!rule.reason.is_empty(), "the import rule of {} has no reason", rule.of);
+        }
+        for rule in &layers.name {
+            layers.check_names(&rule.what, &rule.crates)?;
+            let reasons = [&rule.reason].into_iter().chain(rule.files.values());
+            ensure!(reasons.into_iter().all(|reason| !reason.is_empty()), "{}: a reason is missing", rule.what);
+        }
+        Ok(layers)
+    }
+
+    /// The floor of a crate, `None` outside the house and for crates that stand nowhere.
+    pub(crate) fn floor_of(&self, name: &str) -> Option<usize> {
+        self.floor.iter().position(|floor| floor.crates.iter().any(|other| other == name))
+    }
+
+    /// Whether a crate stands outside the house.
+    pub(crate) fn is_outside(&self, name: &str) -> bool {
+        self.outside.crates.iter().any(|other| other == name)
+    }
+
+    /// The rules about the imports of a crate.
+    pub(crate) fn import_rules(&self, name: &str) -> impl Iterator<Item = &ImportRule> {
+        let floor = self.floor_of(name).map(|number| self.floor[number].name.as_str());
+        self.import.iter().filter(move |rule| rule.of == name || Some(rule.of.as_str()) == floor)
+    }
+
+    fn check_crates(&self) -> anyhow::Result<()> {
+        let all = self.floor.iter().flat_map(|floor| &floor.crates).chain(&self.outside.crates);
+        let mut names: Vec<&String> = all.collect();
+        names.sort();
+        let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
+        ensure!(twice.is_none(), "the crate {} stands in two places", twice.map_or("", |pair| pair[0]));
+        Ok(())
+    }
+
+    fn check_names(&self, rule: &str, names: &[String]) -> anyhow::Result<()> {
+        for name in names {
+            let is_floor = self.floor.iter().any(|floor| floor.name == *name);
+            let stands = is_floor || self.floor_of(name).is_some() || self.is_outside(name);
+            ensure!(stands, "the rule {rule} names {name}, which is neither a floor nor a crate of one");
+        }
+        Ok(())
+    }
+}

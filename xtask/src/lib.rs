@@ -1,0 +1,42 @@
+//! What `cargo xtask tidy` checks: that the workspace keeps the rules of `layers.toml`.
+//!
+//! * [`Layers`] is the rule file; a rule without a reason, and an exception that excepts nothing, are errors too.
+//! * `workspace` asks cargo which crates there are, what they depend on, and lists their sources.
+//! * `floors` looks at dependencies; `names` at what product code mentions; `sizes` at functions and files.
+//!
+//! Product code is `src/` without what `#[cfg(test)]` marks: tests, examples and benchmarks may open files and read clocks.
+
+mod finding;
+mod floors;
+mod layers;
+mod names;
+mod product;
+mod sizes;
+mod source;
+mod workspace;
+
+use std::path::Path;
+
+use anyhow::Context;
+
+pub use finding::{Finding, Report, Severity};
+pub use layers::Layers;
+
+/// Checks the workspace at `root` by the `layers.toml` that lies there.
+///
+/// # Errors
+/// When the workspace or its rules cannot be read. What breaks a rule is a [`Finding`] and not an error.
+pub fn tidy(root: &Path) -> anyhow::Result<Report> {
+    let file = root.join("layers.toml");
+    let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let layers = Layers::parse(&text).with_context(|| file.display().to_string())?;
+    let crates = workspace::crates(root)?;
+    let mut sources = Vec::new();
+    for one in &crates {
+        sources.extend(source::read_all(root, one)?);
+    }
+    let mut findings = floors::check(&layers, &crates);
+    findings.extend(names::check(&layers, &sources));
+    findings.extend(sources.iter().flat_map(|source| sizes::check(&layers.limits, source)));
+    Ok(Report::new(crates.len(), sources.len(), findings))
+}

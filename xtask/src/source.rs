@@ -1,0 +1,90 @@
+//! The sources of a crate, parsed.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use syn::spanned::Spanned;
+
+use crate::product::{is_test, lines_of_tests};
+use crate::workspace::{Crate, relative};
+
+/// One file of one crate.
+pub(crate) struct Source {
+    /// The crate that it belongs to.
+    pub crate_name: String,
+    /// The file, from the root of the workspace.
+    pub file: String,
+    /// Whether it is product code: under `src/`, and no module that only tests compile.
+    pub is_product: bool,
+    /// Its lines without those that `#[cfg(test)]` marks.
+    pub product_lines: usize,
+    /// What it says.
+    pub syntax: syn::File,
+}
+
+/// Every Rust file of a crate, in the order of the paths.
+pub(crate) fn read_all(root: &Path, one: &Crate) -> anyhow::Result<Vec<Source>> {
+    let mut files = Vec::new();
+    for folder in ["benches", "examples", "src", "tests"] {
+        list(&one.folder.join(folder), &mut files)?;
+    }
+    let parsed = files.into_iter().map(|path| parse(root, path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let product = one.folder.join("src");
+    let test_modules: BTreeSet<PathBuf> =
+        parsed.iter().flat_map(|(path, _, syntax)| test_modules(path, syntax)).collect();
+    let is_product = |path: &Path| {
+        path.starts_with(&product) && !path.ancestors().any(|part| test_modules.contains(&part.with_extension("")))
+    };
+    let sources = parsed.into_iter().map(|(path, lines, syntax)| Source {
+        crate_name: one.name.clone(),
+        file: relative(root, &path),
+        is_product: is_product(&path),
+        product_lines: lines - lines_of_tests(&syntax),
+        syntax,
+    });
+    Ok(sources.collect())
+}
+
+/// Appends the Rust files under `folder`, which need not exist.
+fn list(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let mut paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            list(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn parse(root: &Path, path: PathBuf) -> anyhow::Result<(PathBuf, usize, syn::File)> {
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let syntax = syn::parse_file(&text)
+        .map_err(|error| anyhow!("{}:{}: {error}", relative(root, &path), error.span().start().line))?;
+    Ok((path, text.lines().count(), syntax))
+}
+
+/// The files of modules that only tests compile (`#[cfg(test)] mod tests;`), without their extension.
+fn test_modules(path: &Path, syntax: &syn::File) -> Vec<PathBuf> {
+    let own_folder = match path.file_stem().and_then(|stem| stem.to_str()) {
+        Some("lib" | "main" | "mod") => path.parent().unwrap_or(path).to_owned(),
+        _ => path.with_extension(""),
+    };
+    let modules = syntax.items.iter().filter_map(|item| match item {
+        syn::Item::Mod(module) if module.content.is_none() && is_test(&module.attrs) => Some(module),
+        _ => None,
+    });
+    modules.map(|module| own_folder.join(module.ident.to_string())).collect()
+}
+
+/// The first line of something.
+pub(crate) fn line_of(something: &impl Spanned) -> usize {
+    something.span().start().line
+}
