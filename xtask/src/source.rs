@@ -25,7 +25,8 @@ pub(crate) struct Source {
 
 /// Every Rust file of a crate, in the order of the paths.
 pub(crate) fn read_all(root: &Path, one: &Crate) -> anyhow::Result<Vec<Source>> {
-    let mut files = Vec::new();
+    let build = one.folder.join("build.rs");
+    let mut files: Vec<PathBuf> = build.is_file().then_some(build).into_iter().collect();
     for folder in ["benches", "examples", "src", "tests"] {
         list(&one.folder.join(folder), &mut files)?;
     }

@@ -13,10 +13,12 @@ pub enum Policy {
     Fcfs,
 }
 
-/// What "in order" covers. Chunks of one ordered source-destination pair never overtake each other in either case.
+/// What "in order" covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ordering {
+    /// Nothing: messages of one pair overtake each other as the policy says. Not EDM as published: it shows what order costs.
+    None,
     /// Each direction of a compute-memory pair for itself: a read may overtake an earlier write.
     Channel,
     /// Reads and writes of one compute node at one memory node take effect in the order in which they were issued

@@ -349,12 +349,10 @@ impl Host {
         let mut left = u32::from(grant.bytes);
         let mut lead = None;
         while left > 0 {
-            let Some(slot) = self.head(grant.target, Role::Writing) else { return out.push(HostOut::Unexpected) };
+            let found = self.find(grant.target, Role::Writing, grant.id);
+            let Some(slot) = found else { return out.push(HostOut::Unexpected) };
             let item = &mut self.items[slot as usize];
             let Access::Write { address, bytes, word } = item.access else { unreachable!("the list holds writes") };
-            if item.id != grant.id {
-                return out.push(HostOut::Unexpected);
-            }
             let chunk = left.min(bytes - item.done);
             let last = item.done + chunk == bytes;
             let body = Body::WriteRequest { address: address.wrapping_add(u64::from(item.done)), bytes: chunk, last };
@@ -365,7 +363,7 @@ impl Host {
             let lead = *lead.get_or_insert(tag);
             self.data.push_back(Transmission { what: Wire::Memory(message), blocks, word, tag, lead, queued: now });
             if last {
-                self.take_head(grant.target, Role::Writing);
+                self.remove(grant.target, Role::Writing, slot);
                 self.free(slot);
                 self.writes_granted(now, grant);
             }
@@ -374,8 +372,7 @@ impl Host {
 
     /// The notification is used up when no write with its id is left.
     fn writes_granted(&mut self, now: Time, grant: Grant) {
-        let next = self.head(grant.target, Role::Writing);
-        if next.is_some_and(|slot| self.items[slot as usize].id == grant.id) {
+        if self.find(grant.target, Role::Writing, grant.id).is_some() {
             return;
         }
         self.peers[grant.target.index()].writes_active -= 1;

@@ -5,9 +5,10 @@
 //! * [`pcs`]: 66-bit blocks, the codec of messages and frames, and their interleaving.
 //! * [`Host`] and [`Switch`]: the programs; [`scheduler`] is the matching, [`memory`] the atomic operations,
 //!   [`mirror`] the filter for two networks in step.
-//! * [`budget`] and [`cost`]: the cycle budget, and closed forms for time and bytes.
+//! * [`budget`], [`cost`] and [`analysis`]: the cycle budget, closed forms for time and bytes, the time to a maximal matching.
 //! * [`shim`]: loads and stores over local and remote pages.
 
+pub mod analysis;
 pub mod budget;
 mod config;
 pub mod cost;

@@ -10,6 +10,11 @@
 //! What a chunk occupies (`l`) is counted in 66-bit blocks with framing, and the /G/ or RREQ that the scheduler itself
 //! puts on the source's downlink is booked there too: with payload bytes alone every port would be
 //! oversubscribed by its own control traffic and the zero-queue property of 3.1.1 would not hold at full load.
+//!
+//! *No starvation under FCFS.* Asking for the best demand *with a free source* is not enough: a source and a target that are
+//! both always wanted, and whose chunks end half a chunk apart, are never free together, so a demand between them could wait for
+//! ever (`tests/scheduler.rs` builds that case). So a target that has passed over its oldest demand X*N times in a row,
+//! a full notification queue of 3.1.2, asks for nothing else until it has been granted. SRPT has no such rule.
 
 use crate::config::{Config, Place, Policy};
 use crate::message::{Message, MessageId};
@@ -175,6 +180,8 @@ pub struct Scheduler {
     /// One array a source port: exposed heads by priority; the peer is the target.
     arrays: Vec<OrderedList>,
     waiting: Vec<u32>,
+    /// How many grants in a row each target has had past the first demand in its queue.
+    passed_over: Vec<u32>,
     source_free_at: Vec<Time>,
     target_free_at: Vec<Time>,
     disabled: Vec<bool>,
@@ -213,6 +220,7 @@ impl Scheduler {
             queues: vec![OrderedList::default(); nodes],
             arrays: vec![OrderedList::default(); nodes],
             waiting: vec![0; nodes],
+            passed_over: vec![0; nodes],
             source_free_at: vec![Time::ZERO; nodes],
             target_free_at: vec![Time::ZERO; nodes],
             disabled: vec![false; nodes],
@@ -252,15 +260,13 @@ impl Scheduler {
         let slot = self.store(demand);
         let class = demand.kind.class();
         let index = self.channel_index(demand.source, demand.target, class);
-        let channel = &mut self.channels[index];
-        channel.active += 1;
-        let tail = std::mem::replace(&mut channel.tail, slot);
-        if tail == NONE {
-            channel.head = slot;
-            self.expose(now, demand.source, demand.target, class);
+        self.channels[index].active += 1;
+        if self.config.ordering == Ordering::None {
+            self.link_by_priority(index, slot);
         } else {
-            self.entries[tail as usize].next = slot;
+            self.link_last(index, slot);
         }
+        self.expose(now, demand.source, demand.target, class);
         let waiting = &mut self.waiting[demand.target.index()];
         *waiting += 1;
         self.longest_queue = self.longest_queue.max(*waiting);
@@ -345,6 +351,41 @@ impl Scheduler {
         self.entries.len() as u32 - 1
     }
 
+    fn link_last(&mut self, channel: usize, slot: u32) {
+        let channel = &mut self.channels[channel];
+        match std::mem::replace(&mut channel.tail, slot) {
+            NONE => channel.head = slot,
+            tail => self.entries[tail as usize].next = slot,
+        }
+    }
+
+    /// Puts a demand before the first of its channel that is less urgent. A head that is overtaken no longer competes.
+    fn link_by_priority(&mut self, channel: usize, slot: u32) {
+        let key = self.key(slot);
+        let (mut before, mut at) = (NONE, self.channels[channel].head);
+        while at != NONE && self.key(at) < key {
+            (before, at) = (at, self.entries[at as usize].next);
+        }
+        self.entries[slot as usize].next = at;
+        if at == NONE {
+            self.channels[channel].tail = slot;
+        } else if before == NONE {
+            self.hide(at);
+        }
+        match before {
+            NONE => self.channels[channel].head = slot,
+            before => self.entries[before as usize].next = slot,
+        }
+    }
+
+    fn hide(&mut self, slot: u32) {
+        let entry = &mut self.entries[slot as usize];
+        if std::mem::replace(&mut entry.exposed, false) {
+            self.queues[entry.demand.target.index()].remove(entry.key);
+            self.arrays[entry.demand.source.index()].remove(entry.key);
+        }
+    }
+
     /// Lets the head of a channel compete, unless an earlier read of the same pair holds it back.
     fn expose(&mut self, now: Time, source: NodeId, target: NodeId, class: Class) {
         let head = self.channels[self.channel_index(source, target, class)].head;
@@ -364,7 +405,7 @@ impl Scheduler {
     /// A write waits until the pair's earlier reads have been sent on, so that it cannot overtake them.
     fn held_back(&self, head: u32) -> bool {
         let Entry { demand, sequence, .. } = self.entries[head as usize];
-        if self.config.ordering == Ordering::Channel || demand.kind.class() == Class::Response {
+        if self.config.ordering != Ordering::Pair || demand.kind.class() == Class::Response {
             return false;
         }
         let mut at = self.channels[self.channel_index(demand.target, demand.source, Class::Response)].head;
@@ -383,20 +424,30 @@ impl Scheduler {
         }
     }
 
+    /// The demands that a target may ask for: all in its queue, or the oldest alone if that has been passed over too often.
+    fn candidates(&self, target: usize) -> &[(u64, Peer)] {
+        let queue = &self.queues[target].0;
+        let patience = u32::from(self.config.active_per_pair) * self.place.nodes;
+        let oldest_only = self.config.policy == Policy::Fcfs && self.passed_over[target] >= patience;
+        if oldest_only { &queue[..queue.len().min(1)] } else { queue }
+    }
+
     /// Cycle 1: each free target asks the first free source in its queue.
     fn request(&mut self, issue_at: Time) {
         let soon = issue_at + self.look_ahead;
-        let Requests { asked, count, sources } = &mut self.scratch;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let Requests { asked, count, sources } = &mut scratch;
         for (source, _) in sources.drain(..) {
             count[source as usize] = 0;
         }
-        for (target, queue) in self.queues.iter().enumerate() {
+        for (target, free_at) in self.target_free_at.iter().enumerate() {
             asked[target] = None;
-            if queue.0.is_empty() || self.target_free_at[target] > soon {
+            if *free_at > soon {
                 continue;
             }
-            let free = queue.0.iter().find(|(_, source)| self.source_free_at[source.port as usize] <= soon);
-            if let Some((_, source)) = free {
+            let candidates = self.candidates(target).iter();
+            let free = candidates.map(|(_, source)| source).find(|s| self.source_free_at[s.port as usize] <= soon);
+            if let Some(source) = free {
                 asked[target] = Some(*source);
                 if count[source.port as usize] == 0 {
                     sources.push((source.port, Peer { port: target as u32, class: source.class }));
@@ -404,6 +455,7 @@ impl Scheduler {
                 count[source.port as usize] += 1;
             }
         }
+        self.scratch = scratch;
     }
 
     /// Cycles 2 and 3: each source takes its best request, and the ports are marked busy.
@@ -432,6 +484,7 @@ impl Scheduler {
         let first = !std::mem::replace(&mut entry.started, true);
         entry.remaining -= bytes;
         let (demand, last, old_key) = (entry.demand, entry.remaining == 0, entry.key);
+        self.count_passed_over(target, old_key);
         let blocks = chunk_blocks(&demand, bytes);
         self.book(issue_at, source, target, blocks, grant_blocks(&demand, first));
         if last {
@@ -443,6 +496,12 @@ impl Scheduler {
             self.expose(start, target, source, Class::Write);
         }
         Match { demand, bytes, blocks, first, last }
+    }
+
+    fn count_passed_over(&mut self, target: NodeId, granted_key: u64) {
+        let is_first = self.queues[target.index()].0.first().is_some_and(|(key, _)| *key == granted_key);
+        let passed_over = &mut self.passed_over[target.index()];
+        *passed_over = if is_first { 0 } else { passed_over.saturating_add(1) };
     }
 
     /// Both ports are busy for `l/B` from the moment of the grant; the grant itself takes its place on the source's downlink.
@@ -470,11 +529,8 @@ impl Scheduler {
     fn retire_head(&mut self, now: Time, source: NodeId, target: NodeId, class: Class) -> Entry {
         let channel_index = self.channel_index(source, target, class);
         let head = self.channels[channel_index].head;
+        self.hide(head);
         let entry = self.entries[head as usize];
-        if entry.exposed {
-            self.queues[target.index()].remove(entry.key);
-            self.arrays[source.index()].remove(entry.key);
-        }
         let channel = &mut self.channels[channel_index];
         channel.head = entry.next;
         if entry.next == NONE {
@@ -496,9 +552,9 @@ impl Scheduler {
 
     /// The earliest start of an iteration that would find a free pair; `None` if no demand waits.
     fn earliest_eligible(&self) -> Option<Time> {
-        let waiting = self.queues.iter().enumerate().filter(|(_, queue)| !queue.0.is_empty());
-        let free_at = waiting.map(|(target, queue)| {
-            let source = queue.0.iter().map(|(_, source)| self.source_free_at[source.port as usize]).min();
+        let waiting = (0..self.queues.len()).map(|target| (target, self.candidates(target)));
+        let free_at = waiting.filter(|(_, candidates)| !candidates.is_empty()).map(|(target, candidates)| {
+            let source = candidates.iter().map(|(_, source)| self.source_free_at[source.port as usize]).min();
             self.target_free_at[target].max(source.unwrap_or(Time::MAX))
         });
         free_at.min().map(|at| self.round_start_for(at))

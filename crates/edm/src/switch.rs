@@ -108,6 +108,8 @@ pub struct Switch {
     matches: Vec<Match>,
     dropped: Vec<Tag>,
     violations: u64,
+    notifications: u64,
+    announced_bytes: u64,
     /// A host that gave a message up leaves its circuit behind; nothing uses one that is older than the hosts' timeout.
     lapse_after: Span,
 }
@@ -121,6 +123,8 @@ impl Switch {
             matches: Vec::new(),
             dropped: Vec::new(),
             violations: 0,
+            notifications: 0,
+            announced_bytes: 0,
             lapse_after: config.timeout,
         }
     }
@@ -133,6 +137,12 @@ impl Switch {
         self.violations
     }
 
+    /// Bits of the fields of all /N/ over bits of the data that they announced (paper 3.1.4); `None` before the first.
+    pub fn notification_overhead(&self) -> Option<f64> {
+        let bits = self.notifications * encoded::NOTIFICATION_FIELD_BITS as u64;
+        (self.announced_bytes > 0).then(|| bits as f64 / (self.announced_bytes * 8) as f64)
+    }
+
     fn insert(&mut self, now: Time, port: NodeId, demand: Demand, out: &mut Vec<SwitchOut>) {
         if let Err(reason) = self.scheduler.insert(now, demand) {
             self.violations += u64::from(!matches!(reason, Refused::PortDisabled { .. }));
@@ -141,6 +151,8 @@ impl Switch {
     }
 
     fn on_notification(&mut self, now: Time, port: NodeId, said: Notification, tag: Tag, out: &mut Vec<SwitchOut>) {
+        self.notifications += 1;
+        self.announced_bytes += u64::from(said.bytes);
         let kind = DemandKind::Write { batch: said.batch };
         let demand = Demand { source: port, target: said.target, id: said.id, bytes: said.bytes, kind, tag };
         self.scheduler.book_uplink(now, port, encoded::NOTIFICATION_BLOCKS);

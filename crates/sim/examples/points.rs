@@ -32,7 +32,7 @@ fn main() {
             })
         };
         println!(
-            "{:?} {:.2}s {:.0}k/s {:.1}ev {:.0}ns/ev | {} {} busy {:.3} fin {} null {} lost {} drop {} unf {} {}",
+            "{:?} {:.2}s {:.0}k/s {:.1}ev {:.0}ns/ev | {} {} busy {:.3} fin {} null {} lost {} drop {} unf {} {} {}",
             p.labels.values().cloned().collect::<Vec<_>>(),
             d,
             n / d / 1e3,
@@ -46,6 +46,7 @@ fn main() {
             s.counts.lost,
             s.counts.dropped_packets,
             s.counts.in_flight_at_end,
+            if std::env::var("EXTRA").is_ok() { format!("{:?}", s.extra) } else { String::new() },
             if s.warnings.is_empty() { "" } else { "W" }
         );
     }

@@ -5,6 +5,7 @@ use crate::rigs::edm::{EdmRig, EdmRigConfig, Fault, FaultKind};
 use crate::rigs::packet::{self, PacketRigConfig};
 use crate::rigs::rivals;
 use base::{Bytes, Seed};
+use edm::analysis::maximal_matching;
 use record::{RunIdentity, Sink, SinkError};
 use spec::{Design, Plan, Protocol};
 use std::collections::BTreeMap;
@@ -34,7 +35,11 @@ pub fn run(
 ) -> Result<Outcomes, SinkError> {
     let play = Play { plan, options, sink, observer };
     match &plan.design {
-        Design::Edm(edm) => play.on(EdmRig::new(edm_config(plan, edm, options))),
+        Design::Edm(edm) => {
+            let mut outcomes = play.on(EdmRig::new(edm_config(plan, edm, options)))?;
+            measure_matching(plan, edm, &mut outcomes.summary.extra);
+            Ok(outcomes)
+        }
         Design::Packet(rival) => {
             let rig = packet_config(plan, rival, options);
             match &rival.protocol {
@@ -86,6 +91,20 @@ impl Play<'_> {
     }
 }
 
+/// The time to a maximal matching, if the plan asks for it (EDM, 3.1.3).
+fn measure_matching(plan: &Plan, edm: &spec::Edm, extra: &mut BTreeMap<String, f64>) {
+    if edm.matching_trials == 0 {
+        return;
+    }
+    let place = edm::Place { nodes: plan.fabric.nodes, rate: plan.fabric.rate };
+    let found = maximal_matching(&edm.config, place, edm.matching_trials, Seed(plan.seed).child("analysis"));
+    extra.insert("matching_iterations_to_maximal".into(), found.iterations);
+    extra.insert("matching_iterations_to_99_percent".into(), found.iterations_to_99_percent);
+    extra.insert("matching_latency_ns".into(), found.latency_ns);
+    extra.insert("matching_latency_to_99_percent_ns".into(), found.latency_to_99_percent_ns);
+    extra.insert("matching_matched_fraction".into(), found.matched);
+}
+
 fn edm_config(plan: &Plan, edm: &spec::Edm, options: &RunOptions) -> EdmRigConfig {
     EdmRigConfig {
         edm: edm.config,
@@ -96,6 +115,7 @@ fn edm_config(plan: &Plan, edm: &spec::Edm, options: &RunOptions) -> EdmRigConfi
         memory: plan.memory,
         redundant: edm.redundant,
         faults: plan.faults.iter().map(fault).collect(),
+        background: None,
         wire_check: options.wire_check,
     }
 }

@@ -106,6 +106,8 @@ words! {
 words! {
     /// What is kept in order.
     OrderingName {
+        /// Nothing: messages of a pair overtake each other as the policy says. Not EDM as published.
+        None,
         /// Each direction of a pair for itself: a read may overtake an earlier write.
         Channel,
         /// Reads and writes of one node at another take effect in the order of their issue.
@@ -163,6 +165,7 @@ pub(crate) struct EdmRow {
     pub timeout: Span,
     pub redundant: bool,
     pub preemption: PreemptionName,
+    pub matching_trials: u32,
 }
 
 design_table! {
@@ -196,6 +199,9 @@ design_table! {
         redundant: bool = false,
         /// How memory and frames share a link (3.2.3).
         preemption: PreemptionName = PreemptionName::Fair,
+        /// Measure, besides the run, the time to a maximal matching of a full demand matrix over so many random trials (3.1.3).
+        #[schemars(range(max = 10_000))]
+        matching_trials: u32 = 0,
     }
 }
 
@@ -349,6 +355,7 @@ impl From<EdmRow> for crate::plan::Edm {
                 PolicyName::Fcfs => edm::Policy::Fcfs,
             },
             ordering: match row.ordering {
+                OrderingName::None => edm::Ordering::None,
                 OrderingName::Channel => edm::Ordering::Channel,
                 OrderingName::Pair => edm::Ordering::Pair,
             },
@@ -359,7 +366,8 @@ impl From<EdmRow> for crate::plan::Edm {
             batch: row.batch,
             timeout: row.timeout,
         };
-        crate::plan::Edm { config, redundant: row.redundant, preemption: row.preemption }
+        let EdmRow { redundant, preemption, matching_trials, .. } = row;
+        crate::plan::Edm { config, redundant, preemption, matching_trials }
     }
 }
 
@@ -375,6 +383,7 @@ impl EdmRow {
                 edm::Policy::Fcfs => PolicyName::Fcfs,
             },
             ordering: match config.ordering {
+                edm::Ordering::None => OrderingName::None,
                 edm::Ordering::Channel => OrderingName::Channel,
                 edm::Ordering::Pair => OrderingName::Pair,
             },
@@ -386,6 +395,7 @@ impl EdmRow {
             timeout: config.timeout,
             redundant: edm.redundant,
             preemption: edm.preemption,
+            matching_trials: edm.matching_trials,
         }
     }
 }

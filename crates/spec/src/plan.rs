@@ -72,6 +72,8 @@ pub struct Edm {
     pub redundant: bool,
     /// How memory blocks and frames share a link.
     pub preemption: PreemptionName,
+    /// Random demand matrices on which the time to a maximal matching is measured besides the run; zero measures none.
+    pub matching_trials: u32,
 }
 
 /// A packet-switched rival and the stack that it stands on.

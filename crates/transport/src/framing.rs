@@ -1,4 +1,4 @@
-//! Bytes on the wire, layer by layer, and the frames of every rival as bytes (see [`codec`]).
+//! Bytes on the wire, layer by layer, and the frames of every rival as bytes (see [`encode`]).
 //!
 //! | layer | bytes | source |
 //! | --- | --- | --- |

@@ -114,6 +114,15 @@ impl Host {
         None
     }
 
+    /// Takes the most urgent flow, in `slot`, off the list if it cannot send any more.
+    fn delist_if_unable(&mut self, slot: u32) {
+        let flow = &mut self.flows[slot as usize];
+        if !flow.can_send() {
+            flow.listed = None;
+            self.urgent.pop();
+        }
+    }
+
     fn on_data(&mut self, packet: &Packet, out: &mut Vec<HostOut>) {
         let inbox = &mut self.inboxes[packet.source.index()];
         if packet.kind == PacketKind::Data && matches!(inbox.take(packet), Arrived::Complete(_)) {
@@ -209,6 +218,8 @@ impl crate::Host for Host {
             return Some(acknowledgement);
         }
         let slot = self.most_urgent()?;
-        Some(self.send_from(now, slot))
+        let packet = self.send_from(now, slot);
+        self.delist_if_unable(slot);
+        Some(packet)
     }
 }

@@ -96,6 +96,14 @@ impl<T: Copy> MuxLink<T> {
         }
     }
 
+    /// When the first block of the memory item at the head of its queue started, or will start if nothing else is
+    /// submitted; `None` when no memory waits. While that item is alone in its class this is final: a frame that comes
+    /// later finds its turn taken, unless it comes at the very time of that start.
+    pub fn memory_start(&self) -> Option<Time> {
+        let item = self.controls.front().or(self.messages.front())?;
+        Some(item.first_block_start.unwrap_or_else(|| self.heads().memory_start()))
+    }
+
     /// The next item whose last block has ended by `now`, in the order of those ends.
     pub fn pop_completed(&mut self, now: Time) -> Option<Completed<T>> {
         self.advance(now);
@@ -240,6 +248,15 @@ impl Heads {
         }
     }
 
+    /// When the next memory block starts if no other item comes. Memory must wait for something to be sent.
+    fn memory_start(&self) -> Time {
+        match self.next_run() {
+            Run::Turns(_) if self.last == Class::Memory => self.at + self.block_time,
+            Run::Alone(Class::Frame, blocks) => self.at + self.block_time * blocks,
+            Run::Nothing | Run::Gap | Run::Alone(Class::Memory, _) | Run::Turns(_) => self.at,
+        }
+    }
+
     /// When the first of the items at the heads ends if no other comes.
     fn first_completion(mut self) -> Option<Time> {
         loop {
@@ -315,6 +332,39 @@ mod tests {
             let mut expected = vec![(1, at(message_end)), (0, at(frame_end))];
             expected.sort_by_key(|(_, end)| *end);
             assert_eq!(ends, expected, "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn the_start_of_a_message_is_known_when_it_is_submitted() {
+        for policy in POLICIES {
+            for (later, filler) in (0..30).flat_map(|later| [(later, false), (later, true)]) {
+                let mut link = MuxLink::new(BLOCK, policy);
+                assert_eq!(link.memory_start(), None);
+                link.submit_frame(at(0), FrameBlocks { frame: 10, gap: 1 }, 0);
+                link.submit_frame(at(0), FrameBlocks { frame: 10, gap: 1 }, 0);
+                // A message that ends when the next comes leaves the turn to the frames.
+                let now = if filler {
+                    link.submit_memory(at(later), 3, 0);
+                    drained_up_to_memory(&mut link)
+                } else {
+                    at(later) + Span::ps(1)
+                };
+                link.submit_memory(now, 4, 1);
+                let announced = link.memory_start();
+                link.submit_frame(now + Span::ps(1), FrameBlocks { frame: 10, gap: 1 }, 0);
+                let message = drained(&mut link).into_iter().find(|done| done.tag == 1).unwrap();
+                assert_eq!(announced, Some(message.first_block_start), "{policy:?}, {later} blocks later, {filler}");
+            }
+        }
+    }
+
+    fn drained_up_to_memory(link: &mut MuxLink<usize>) -> Time {
+        loop {
+            let time = link.next_completion().expect("a message waits");
+            if link.pop_completed(time).expect("the announced completion").class == Class::Memory {
+                return time;
+            }
         }
     }
 

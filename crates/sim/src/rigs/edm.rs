@@ -3,17 +3,25 @@
 //! The way of a memory message: transmit arbitration, uplink (66-bit blocks), `hop` (PCS, transceiver, fibre,
 //! transceiver, PCS), the switch's insert or forward pipeline, downlink, `hop`, the receiver's pipeline. Blocks are
 //! cut through: a chunk's serialization counts once, on the uplink; on the downlink it only waits for the blocks before it.
+//!
+//! With background traffic, ordinary frames share the links (`converged`); without, links are plain FIFOs, which need no event.
 
+mod background;
+mod converged;
 mod flight;
+mod ports;
 mod track;
 
 use crate::drive::{Context, Ended, Rig, Ticket};
+pub use background::{Background, BackgroundStream};
 use base::{Bytes, NodeId, Operation, Program, Rate, Request, Span, Time};
+use converged::Converged;
 use edm::budget::Delays;
 use edm::mirror::{Kind, Mirror};
 use edm::{Access, Body, Config, Grant, Host, HostIn, HostOut, Place, Switch, SwitchIn, SwitchOut, Tag, Wire, cost};
 use flight::{Cargo, Flight, Flights};
 use hardware::{Dram, DramConfig, Link};
+pub use ports::{Direction, LinkId};
 use record::Outcome;
 use std::collections::{BTreeMap, VecDeque};
 use track::Track;
@@ -57,6 +65,8 @@ pub struct EdmRigConfig {
     pub redundant: bool,
     /// What breaks.
     pub faults: Vec<Fault>,
+    /// Ordinary frames on the same links.
+    pub background: Option<Background>,
     /// Whether every message is encoded to blocks and back; a difference panics.
     pub wire_check: bool,
 }
@@ -78,6 +88,12 @@ pub enum EdmEvent {
     Timer(NodeId),
     /// The fault with this index.
     Fault(usize),
+    /// A shared link may have sent something.
+    Link(LinkId),
+    /// A background generator's frames have passed their MAC.
+    Burst(u32),
+    /// A frame is at its egress port in the switch.
+    FrameAtEgress(u32),
 }
 
 /// One switch with the links to and from it.
@@ -110,6 +126,8 @@ pub struct EdmRig {
     delays: Delays,
     hop: Span,
     planes: Vec<Plane>,
+    /// The links instead of those of the planes, if there are frames on them.
+    converged: Option<Box<Converged>>,
     nodes: Vec<Node>,
     flights: Flights,
     tracks: Vec<Track>,
@@ -145,6 +163,7 @@ impl EdmRig {
             delays,
             hop: delays.pcs * 2 + config.transceiver * 2 + config.propagation,
             planes: (0..planes).map(|_| Plane::new(&config, place)).collect(),
+            converged: config.background.as_ref().map(|background| Box::new(Converged::new(&config, background))),
             nodes: (0..config.nodes).map(node).collect(),
             flights: Flights::default(),
             tracks: Vec::new(),
@@ -266,7 +285,7 @@ impl EdmRig {
     /// Sends what waits if the uplink is free, or makes sure that it is tried again when it is.
     fn transmit(&mut self, node: NodeId, context: Ctx) {
         let now = context.now;
-        loop {
+        while !self.is_sending(node) {
             let place = &mut self.nodes[node.index()];
             let Some(ready) = place.host.transmit_ready() else { return };
             let free_at = uplink_free_at(&self.planes, node);
@@ -290,6 +309,10 @@ impl EdmRig {
         self.track_launch(&sent, context.now);
         for plane in 0..self.planes.len() {
             if !self.planes[plane].carries(node) {
+                continue;
+            }
+            if self.converged.is_some() {
+                self.launch_shared(plane, node, &sent, context);
                 continue;
             }
             let serialization = self.place.blocks(sent.blocks);
@@ -319,7 +342,7 @@ impl EdmRig {
         let Flight { cargo, plane, node } = self.flights.get(index);
         let Cargo::Transmission(sent) = cargo else { unreachable!("only transmissions go up") };
         if !self.planes[plane].carries(node) {
-            self.flights.remove(index);
+            self.forget_flight(index);
             return self.lose(cargo, context);
         }
         let input = match sent.what {
@@ -338,7 +361,7 @@ impl EdmRig {
         }
         self.switch_out = out;
         if !forwarded {
-            self.flights.remove(index);
+            self.forget_flight(index);
             if is_data(&sent.what) {
                 self.lose(cargo, context);
             }
@@ -348,6 +371,9 @@ impl EdmRig {
 
     /// Data along its circuit to the port of its target.
     fn forward(&mut self, index: u32, plane: usize, to: NodeId, sent: &edm::Transmission, context: Ctx) {
+        if self.converged.is_some() {
+            return self.forward_shared(index, to, sent.blocks, context);
+        }
         let serialization = self.place.blocks(sent.blocks);
         let (first, last) = self.planes[plane].downlinks[to.index()].occupy(context.now, serialization);
         let waited = first - context.now;
@@ -403,6 +429,9 @@ impl EdmRig {
 
     fn send_grant(&mut self, plane: usize, to: NodeId, grant: Grant, tag: Tag, context: Ctx) {
         let cargo = self.encoder.check(Cargo::Grant { grant, tag }, to);
+        if self.converged.is_some() {
+            return self.grant_shared(Flight { cargo, plane, node: to }, context);
+        }
         // A /G/ is one block and goes between the blocks of whatever the downlink carries (paper 3.2.3): behind queued data
         // it would make its own data late, which would queue behind other data in its turn.
         let blocks = edm::pcs::memory::GRANT_BLOCKS;
@@ -415,7 +444,15 @@ impl EdmRig {
     fn send_request(&mut self, plane: usize, message: edm::Message, tag: Tag, context: Ctx) {
         let cargo = self.encoder.check(Cargo::Request { message, tag }, message.source);
         let blocks = edm::pcs::memory::message_blocks(&message.body);
+        if self.converged.is_some() {
+            return self.request_shared(Flight { cargo, plane, node: message.target }, blocks, context);
+        }
         let last = self.request_down(plane, message.target, blocks, tag, context);
+        self.serve(plane, message, tag, last, context);
+    }
+
+    /// A request whose last block leaves the downlink at `last` reaches its memory node, and the memory is read.
+    fn serve(&mut self, plane: usize, message: edm::Message, tag: Tag, last: Time, context: Ctx) {
         let asked = last + self.hop + self.delays.take_request;
         let bytes = match message.body {
             Body::ReadRequest { bytes, .. } => Bytes::new(u64::from(bytes)),
@@ -427,17 +464,20 @@ impl EdmRig {
             asked + self.config.memory.latency
         };
         self.tracks[tag.0 as usize].memory_read(read - asked);
-        self.land(plane, message.target, cargo, read + self.delays.make_response, context);
+        self.land(plane, message.target, Cargo::Request { message, tag }, read + self.delays.make_response, context);
     }
 
     /// Books a request on a downlink; returns when its last block leaves.
     fn request_down(&mut self, plane: usize, to: NodeId, blocks: u64, tag: Tag, context: Ctx) -> Time {
         let serialization = self.place.blocks(blocks);
         let (first, last) = self.planes[plane].downlinks[to.index()].occupy(context.now, serialization);
-        let waited = first - context.now;
+        self.request_waited(first - context.now, blocks, tag);
+        last
+    }
+
+    fn request_waited(&mut self, waited: Span, blocks: u64, tag: Tag) {
         self.longest_request_wait = self.longest_request_wait.max(waited);
         self.tracks[tag.0 as usize].granted(waited, blocks);
-        last
     }
 
     fn land(&mut self, plane: usize, node: NodeId, cargo: Cargo, at: Time, context: Ctx) {
@@ -573,6 +613,7 @@ impl Rig for EdmRig {
         for (index, fault) in self.config.faults.iter().enumerate() {
             context.at(fault.at, EdmEvent::Fault(index));
         }
+        self.start_background(context);
     }
 
     fn issue(&mut self, ticket: Ticket, request: &Request, _intended: Time, context: &mut Context<'_, EdmEvent>) {
@@ -600,6 +641,9 @@ impl Rig for EdmRig {
             EdmEvent::Emit(plane) => self.emit(plane, context),
             EdmEvent::Timer(node) => self.timer(node, context),
             EdmEvent::Fault(index) => self.fault(self.config.faults[index].kind, context),
+            EdmEvent::Link(link) => self.link_sent(link, context),
+            EdmEvent::Burst(generator) => self.burst(generator, context),
+            EdmEvent::FrameAtEgress(frame) => self.frame_at_egress(frame, context),
         }
     }
 
@@ -614,6 +658,9 @@ impl Rig for EdmRig {
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {
+        if let Some(converged) = &self.converged {
+            return converged.busy(out);
+        }
         for plane in &self.planes {
             out.extend(plane.uplinks.iter().chain(&plane.downlinks).map(Link::busy));
         }
@@ -631,5 +678,11 @@ impl Rig for EdmRig {
         out.insert("longest_request_wait_at_switch_ns".into(), self.longest_request_wait.as_ns_f64());
         out.insert("protocol_violations".into(), self.planes[0].switch.violations() as f64);
         out.insert("unexpected_messages".into(), self.unexpected as f64);
+        if let Some(converged) = &self.converged {
+            converged.extra(self.counting_plane(), out);
+        }
+        if let Some(overhead) = self.planes[0].switch.notification_overhead() {
+            out.insert("notification_bits_per_data_bit".into(), overhead);
+        }
     }
 }

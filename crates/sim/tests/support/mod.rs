@@ -4,7 +4,8 @@
 use base::{Bytes, Clock, NodeId, Operation, Rate, Request, RequestId, Seed, Span, Time};
 use edm::{Config, Ordering, Policy};
 use hardware::DramConfig;
-use record::{Row, RunIdentity, Summary};
+use proptest::prelude::*;
+use record::{Outcome, Row, RunIdentity, Summary};
 use sim::drive::{Limits, Unobserved, WarmUp, drive};
 use sim::rigs::edm::{EdmRig, EdmRigConfig};
 use workload::{Arrival, Arrivals, Class, Generator, Pattern, SizeDistribution, Source};
@@ -32,6 +33,7 @@ pub fn testbed() -> EdmRigConfig {
         memory: DramConfig { latency: Span::ZERO, bandwidth: None },
         redundant: false,
         faults: Vec::new(),
+        background: None,
         wire_check: true,
     }
 }
@@ -101,4 +103,47 @@ pub fn uniform(nodes: u32, requests: u64, mean_gap_ps: f64, reads: f64, bytes: u
         duration: None,
     };
     Generator::new(&config, Seed(seed))
+}
+
+/// One request of a [`Script`]: `(time, source, target, operation, bytes)`.
+pub type Plain = (Time, u32, u32, Operation, u64);
+
+/// Random requests in order of time: sizes from 1 B to 100 KB (most are small), every operation, spread out, in bursts, and
+/// from everybody to one.
+pub fn loads(nodes: u32, most: usize) -> impl Strategy<Value = Vec<Plain>> {
+    let size = prop_oneof![
+        4 => 1u64..=8,
+        4 => Just(64u64),
+        4 => 1u64..1_000,
+        1 => 1u64..100_000,
+    ];
+    let operation = prop_oneof![
+        3 => Just(Operation::Read),
+        3 => Just(Operation::Write),
+        1 => Just(Operation::ReadModifyWrite),
+    ];
+    let gap = prop_oneof![3 => Just(0u64), 3 => 1u64..3_000, 1 => 1u64..1_000_000];
+    let request = (gap, 0..nodes, 1..nodes, size, operation);
+    (proptest::collection::vec(request, 1..most), any::<bool>()).prop_map(move |(requests, incast)| {
+        let mut at = Time::ns(1);
+        let plain = |(gap, source, distance, bytes, operation): (u64, u32, u32, u64, Operation)| {
+            at += Span::ps(gap);
+            let target = if incast && source != 0 { 0 } else { (source + distance) % nodes };
+            (at, source, target, operation, bytes)
+        };
+        requests.into_iter().map(plain).collect()
+    })
+}
+
+/// Panics unless every request has exactly one row, and that is about it.
+pub fn everything_ends_once(requests: &[Plain], rows: &[Row]) {
+    let mut rows: Vec<&Row> = rows.iter().collect();
+    rows.sort_by_key(|row| row.request);
+    assert_eq!(rows.len(), requests.len(), "every request has one row");
+    for (number, (row, (at, source, target, operation, bytes))) in rows.iter().zip(requests).enumerate() {
+        assert_eq!(row.request, RequestId(number as u64));
+        let said = (row.intended, row.source.0, row.target.0, row.operation, row.bytes.count());
+        assert_eq!(said, (*at, *source, *target, *operation, *bytes));
+        assert_ne!(row.outcome, Outcome::Unfinished, "{row:?}");
+    }
 }

@@ -60,16 +60,6 @@ impl Inbox {
         self.drop_finished();
         Arrived::Complete(new)
     }
-    /// Bytes of message `sequence` that have come in; `None` when it is complete.
-    pub fn received(&self, sequence: u32) -> Option<u64> {
-        let index = usize::try_from(sequence.wrapping_sub(self.first) as i32).ok()?;
-        self.open.get(index).map_or(Some(0), |entry| (!entry.complete).then_some(entry.received))
-    }
-    /// Bytes from the start of message `sequence` that have come in without a hole; `None` when it is complete.
-    pub fn contiguous(&self, sequence: u32) -> Option<u64> {
-        let index = usize::try_from(sequence.wrapping_sub(self.first) as i32).ok()?;
-        self.open.get(index).map_or(Some(0), |entry| (!entry.complete).then(|| entry.ranges.contiguous_from(0)))
-    }
 
     /// A message in one packet, next in turn, with none before it open: needs no entry.
     fn is_next_whole(&self, packet: &Packet) -> bool {
@@ -110,10 +100,8 @@ mod tests {
         assert_eq!(inbox.take(&data(1, 0, 5, 5)), Arrived::Complete(5));
         assert_eq!(inbox.take(&data(1, 0, 5, 5)), Arrived::Duplicate);
         assert_eq!(inbox.take(&data(0, 0, 10, 20)), Arrived::Duplicate);
-        assert_eq!(inbox.contiguous(0), Some(10));
         assert_eq!(inbox.take(&data(0, 10, 10, 20)), Arrived::Complete(10));
         assert_eq!(inbox.take(&data(0, 10, 10, 20)), Arrived::Duplicate);
-        assert_eq!((inbox.received(0), inbox.received(1), inbox.received(2)), (None, None, Some(0)));
         assert!(inbox.open.is_empty());
     }
 }

@@ -29,11 +29,15 @@ pub struct Track {
     /// When the host took it up; `None` while it waits for an active notification.
     start: Option<Time>,
     nic_control: Span,
+    /// What its /N/ or request lost to frames on its own uplink.
+    control_on_link: Span,
     grant_wait: Span,
     grant_blocks: u64,
     /// Whether its last grant was a /G/ (with when its chunk was ready to be made), not the RREQ itself.
     chunk_ready: Option<Time>,
     nic_data: Span,
+    /// What its last chunk lost to frames on its own uplink.
+    data_on_link: Span,
     switch_wait: Span,
     memory: Span,
     /// Copies of its last chunk on their way.
@@ -54,10 +58,12 @@ impl Track {
             intended,
             start: None,
             nic_control: Span::ZERO,
+            control_on_link: Span::ZERO,
             grant_wait: Span::ZERO,
             grant_blocks: 0,
             chunk_ready: None,
             nic_data: Span::ZERO,
+            data_on_link: Span::ZERO,
             switch_wait: Span::ZERO,
             memory: Span::ZERO,
             copies: 0,
@@ -70,8 +76,8 @@ impl Track {
     }
     /// It shared the notification and grant of `lead`.
     pub fn follow(&mut self, lead: &Track) {
-        let Track { start, nic_control, grant_wait, grant_blocks, chunk_ready, .. } = *lead;
-        *self = Track { start, nic_control, grant_wait, grant_blocks, chunk_ready, ..*self };
+        let Track { start, nic_control, control_on_link, grant_wait, grant_blocks, chunk_ready, .. } = *lead;
+        *self = Track { start, nic_control, control_on_link, grant_wait, grant_blocks, chunk_ready, ..*self };
     }
     /// A grant of it (or its request, on to the memory node) waited so long for the downlink.
     pub fn granted(&mut self, waited: Span, blocks: u64) {
@@ -89,6 +95,14 @@ impl Track {
     pub fn data_sent(&mut self, now: Time, queued: Time, copies: u8) {
         self.nic_data = now.saturating_since(self.chunk_ready.unwrap_or(queued));
         self.copies = copies;
+    }
+    /// Its control message took so much longer on a shared uplink than its blocks.
+    pub fn control_interleaved(&mut self, waited: Span) {
+        self.control_on_link = waited;
+    }
+    /// A chunk took so much longer on a shared uplink than its blocks.
+    pub fn data_interleaved(&mut self, waited: Span) {
+        self.data_on_link = waited;
     }
     /// A chunk waited so long for the downlink.
     pub fn forwarded(&mut self, waited: Span) {
@@ -147,7 +161,7 @@ impl Track {
         let for_memory = if self.chunk_ready.is_some() { self.memory.min(self.nic_data) } else { self.memory };
         let in_nic = if self.chunk_ready.is_some() { self.nic_data - for_memory } else { self.nic_data };
         spans.add(SpanKind::Memory, if self.is_write() { Span::ZERO } else { for_memory });
-        spans.add(SpanKind::NicQueue, self.nic_control + in_nic);
+        spans.add(SpanKind::NicQueue, self.nic_control + in_nic + self.control_on_link + self.data_on_link);
     }
 
     fn is_write(&self) -> bool {

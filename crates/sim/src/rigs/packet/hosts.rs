@@ -73,15 +73,22 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
         }
     }
 
-    fn send(&mut self, node: NodeId, mut packet: Packet, events: Events) {
-        let busy_before = self.places[node.index()].link.busy();
+    fn send(&mut self, node: NodeId, packet: Packet, events: Events) {
         let serialization = self.path.serialization(packet.wire);
         let own_before = self.charge_own(node, &packet, serialization);
+        let busy_before = self.places[node.index()].link.busy();
+        let tag = self.flights.next_index();
+        let packet = Packet { tag: tag + 1, ..packet };
         let (now, from) = (events.now, node);
-        let flight = Flight { packet, from, left_at: now, busy_before, own_before, switch_in: now, switch_out: now };
-        let tag = self.flights.insert(flight);
-        packet.tag = tag + 1;
-        self.flights[tag].packet.tag = tag + 1;
+        self.flights.insert(Flight {
+            packet,
+            from,
+            left_at: now,
+            busy_before,
+            own_before,
+            switch_in: now,
+            switch_out: now,
+        });
         self.check_wire(&packet);
         let place = &mut self.places[node.index()];
         place.link.occupy(now, serialization);

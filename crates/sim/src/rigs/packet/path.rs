@@ -39,7 +39,7 @@ impl Path {
         let bps = config.rate.as_bps();
         Path {
             rate: config.rate,
-            byte: (PS_PER_BYTE_AT_1_BPS % bps == 0).then(|| Span::ps(PS_PER_BYTE_AT_1_BPS / bps)),
+            byte: PS_PER_BYTE_AT_1_BPS.is_multiple_of(bps).then(|| Span::ps(PS_PER_BYTE_AT_1_BPS / bps)),
             propagation: config.propagation,
             stack: config.stack,
             cut_through: config.cut_through,
@@ -85,11 +85,6 @@ impl Path {
         let from_host = self.stack.host_pass() + self.propagation + self.stack.switch_receive();
         to_host + self.serialization(longest_wire) + from_host
     }
-    /// The line rate.
-    pub fn rate(&self) -> Rate {
-        self.rate
-    }
-
     /// Adds the constant parts of the way of a packet of `wire` bytes.
     pub(super) fn add_fixed(&self, wire: u32, spans: &mut Spans) {
         let parts = self.stack.crossing();

@@ -13,6 +13,10 @@ impl<T> Slab<T> {
     pub(super) fn new() -> Slab<T> {
         Slab { slots: Vec::new(), free: Vec::new() }
     }
+    /// The number that the next [`insert`](Slab::insert) will give.
+    pub(super) fn next_index(&self) -> u32 {
+        self.free.last().copied().unwrap_or(self.slots.len() as u32)
+    }
     pub(super) fn insert(&mut self, thing: T) -> u32 {
         if let Some(index) = self.free.pop() {
             self.slots[index as usize] = Some(thing);

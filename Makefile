@@ -1,0 +1,47 @@
+# The commands of the project. `make` alone lists them.
+
+CARGO ?= cargo
+SCALE ?= quick
+OUT ?= out
+
+# In CI a page test without a browser is a failure, not a skip.
+ifeq ($(CI),true)
+export RACKWEAVE_REQUIRE_CHROMIUM := 1
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help demo paper test tidy bench clean rust
+
+help: ## list the commands
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+demo: rust ## reproduce EDM at quick scale: a table, and one offline page in out/demo
+	$(CARGO) build --release --package cli
+	target/release/rackweave reproduce edm --scale $(SCALE) --out $(OUT)/demo --force
+	@echo "The figures: $(abspath $(OUT)/demo/index.html)"
+
+paper: rust ## the same at the paper's size, in out/paper (long)
+	$(CARGO) build --release --package cli
+	target/release/rackweave reproduce edm --scale paper --out $(OUT)/paper --force
+	@echo "The figures: $(abspath $(OUT)/paper/index.html)"
+
+test: rust ## every check and every test
+	tools/setup-test.sh
+	$(CARGO) fmt --all --check
+	$(CARGO) xtask tidy
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) test --workspace
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+tidy: rust ## floors, forbidden names and sizes by layers.toml
+	$(CARGO) xtask tidy
+
+bench: rust ## measure in CPU time; writes target/bench.json
+	$(CARGO) run --release --package bench
+
+clean: ## remove everything that was built and produced
+	$(CARGO) clean
+	rm -rf $(OUT)
+
+rust:
+	@tools/check-rust.sh

@@ -1,0 +1,256 @@
+//! What may be written on the command line.
+
+use crate::seeds::{SEED_MAX, Seeds};
+use clap::{Args, Parser, Subcommand};
+use spec::Scale;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// A disaggregated rack, simulated: plays an experiment file, and published experiments with a verdict on each claim.
+///
+/// Exit codes: 0 success, 1 something failed on the way, 2 bad input (nothing was written), 130 interrupted (what was finished is there).
+#[derive(Debug, Parser)]
+#[command(name = "rackweave", version, max_term_width = 110)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print the plan that an experiment file comes to, with every default, its hash and its warnings
+    Check(CheckArguments),
+    /// Play an experiment file of one point
+    Run(RunArguments),
+    /// Play every point of an experiment file on all cores; goes on where it was stopped
+    Sweep(SweepArguments),
+    /// Play the published experiments that are shipped, and give a verdict on each claim
+    Reproduce(ReproduceArguments),
+    /// Show the published claims with our values and verdicts
+    Claims(ClaimsArguments),
+    /// Explain every column of the records and every field of a summary, with its unit
+    Describe(DescribeArguments),
+    /// Print the JSON Schema of the experiment file
+    Schema,
+}
+
+/// The experiment file and how it is changed from outside.
+#[derive(Debug, Args)]
+pub struct SourceArguments {
+    /// The experiment file (TOML)
+    pub file: PathBuf,
+    /// Run at this size: `quick` or `paper`. The file's own size when not given
+    #[arg(long)]
+    pub scale: Option<Scale>,
+    /// Change a value of the file, or fix an axis of its sweep: `--set workload.load=0.5`. May be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<Setting>,
+}
+
+/// Which seeds are run.
+#[derive(Debug, Args)]
+pub struct SeedArguments {
+    /// Run with this seed instead of the file's
+    #[arg(long, conflicts_with = "seeds", value_parser = clap::value_parser!(u64).range(..=SEED_MAX))]
+    pub seed: Option<u64>,
+    /// Run with several seeds: `A..B` is A to B-1, `A..=B` is A to B
+    #[arg(long, value_name = "A..B")]
+    pub seeds: Option<Seeds>,
+}
+
+impl SeedArguments {
+    /// The seeds that were asked for, if any were.
+    pub fn chosen(&self) -> Option<Vec<u64>> {
+        let range = self.seeds.as_ref().map(|seeds| seeds.list().to_vec());
+        range.or_else(|| self.seed.map(|seed| vec![seed]))
+    }
+}
+
+/// Where results go.
+#[derive(Debug, Args)]
+pub struct OutputArguments {
+    /// The folder to make for the results. `rackweave-results/NAME` when not given
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Replace the folder if it is there, and holds results of rackweave
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `rackweave check`
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    /// The experiment.
+    #[command(flatten)]
+    pub source: SourceArguments,
+    /// Print this point of the sweep, from 1
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    pub point: Option<usize>,
+    /// Print every point of the sweep
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `rackweave run`
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// The experiment.
+    #[command(flatten)]
+    pub source: SourceArguments,
+    /// The seeds.
+    #[command(flatten)]
+    pub seeds: SeedArguments,
+    /// The results.
+    #[command(flatten)]
+    pub output: OutputArguments,
+    /// Encode and decode every message on its way; changes no record
+    #[arg(long)]
+    pub wire: bool,
+    /// Rows in a part of the records: the most that is lost when the program is killed
+    #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = rows_per_part)]
+    pub rows_per_part: usize,
+}
+
+/// `rackweave sweep`
+#[derive(Debug, Args)]
+pub struct SweepArguments {
+    /// The experiment.
+    #[command(flatten)]
+    pub source: SourceArguments,
+    /// The seeds.
+    #[command(flatten)]
+    pub seeds: SeedArguments,
+    /// The results.
+    #[command(flatten)]
+    pub output: OutputArguments,
+    /// Go on with the sweep in the folder; it must be there. Without this a folder with the same sweep is gone on with too
+    #[arg(long, conflicts_with = "force")]
+    pub resume: bool,
+    /// Keep summaries and histograms only, no row a request
+    #[arg(long)]
+    pub no_records: bool,
+    /// Encode and decode every message on its way; changes no record
+    #[arg(long)]
+    pub wire: bool,
+    /// Points at a time; as many as there are cores when not given
+    #[arg(long, value_name = "N", value_parser = jobs)]
+    pub jobs: Option<usize>,
+    /// Play the I-th of N shares of the points, from 0: one a machine (`--index $SLURM_ARRAY_TASK_ID/8`), all into one folder
+    #[arg(long, value_name = "I/N")]
+    pub index: Option<Share>,
+}
+
+/// `rackweave reproduce`
+#[derive(Debug, Args)]
+pub struct ReproduceArguments {
+    /// Which experiments: `edm` or `edm/fig8a`; all when not given
+    #[arg(value_name = "DESIGN[/FIGURE]")]
+    pub selection: Option<String>,
+    /// How large: `quick` shows the shape in minutes, `paper` is what the paper ran
+    #[arg(long, default_value = "quick")]
+    pub scale: Scale,
+    /// The results.
+    #[command(flatten)]
+    pub output: OutputArguments,
+    /// The seeds.
+    #[command(flatten)]
+    pub seeds: SeedArguments,
+    /// Points at a time; as many as there are cores when not given
+    #[arg(long, value_name = "N", value_parser = jobs)]
+    pub jobs: Option<usize>,
+    /// Keep summaries and histograms only, no row a request
+    #[arg(long)]
+    pub no_records: bool,
+    /// Take the experiments from this folder instead of the shipped ones
+    #[arg(long, value_name = "DIR")]
+    pub experiments: Option<PathBuf>,
+}
+
+/// `rackweave claims`
+#[derive(Debug, Args)]
+pub struct ClaimsArguments {
+    /// Only the claims of this design: edm, blox, san, sdirect or scalio
+    #[arg(long)]
+    pub design: Option<String>,
+    /// Print a list of objects for programs
+    #[arg(long)]
+    pub json: bool,
+    /// Take our values from this output folder of `rackweave reproduce` instead of the shipped results
+    #[arg(long, value_name = "DIR")]
+    pub from: Option<PathBuf>,
+}
+
+/// `rackweave describe`
+#[derive(Debug, Args)]
+pub struct DescribeArguments {
+    /// Print a list of objects for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// One `--set KEY=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting(pub String, pub String);
+
+impl FromStr for Setting {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Setting, String> {
+        let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, for instance workload.load=0.5")?;
+        Ok(Setting(key.trim().into(), value.trim().into()))
+    }
+}
+
+/// One `--index I/N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Which share, from 0.
+    pub index: usize,
+    /// How many shares there are.
+    pub count: usize,
+}
+
+impl FromStr for Share {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Share, String> {
+        let expected = || "expected I/N with I from 0 to N-1, for instance 0/8".to_string();
+        let (index, count) = text.split_once('/').ok_or_else(expected)?;
+        let number = |text: &str| text.parse::<usize>().map_err(|_| expected());
+        let share = Share { index: number(index)?, count: number(count)? };
+        if share.index < share.count { Ok(share) } else { Err(expected()) }
+    }
+}
+
+fn rows_per_part(text: &str) -> Result<usize, String> {
+    number_within(text, 1, 16_777_216)
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    number_within(text, 1, 4096)
+}
+
+fn number_within(text: &str, min: usize, max: usize) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (min..=max).contains(number));
+    number.ok_or_else(|| format!("allowed is {min} to {max}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn shares_count_from_zero() {
+        assert_eq!("0/1".parse(), Ok(Share { index: 0, count: 1 }));
+        assert_eq!("7/8".parse(), Ok(Share { index: 7, count: 8 }));
+        for text in ["8/8", "0/0", "1", "a/b", "-1/2"] {
+            assert!(text.parse::<Share>().is_err(), "{text}");
+        }
+    }
+}

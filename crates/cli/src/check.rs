@@ -1,0 +1,46 @@
+//! `rackweave check`: what an experiment file comes to.
+
+use crate::arguments::CheckArguments;
+use crate::failure::{Failure, bad_input, print};
+use crate::load;
+use crate::play::printed;
+use spec::Point;
+
+/// Prints plans with their hashes and warnings. What is printed is an experiment file again, when it is one point.
+pub fn check(arguments: &CheckArguments) -> Result<(), Failure> {
+    let points = load::points(&arguments.source)?;
+    let count = points.len();
+    let shown = chosen(&points, arguments)?;
+    for (index, point) in shown {
+        print(&text(index, count, point))?;
+        for warning in &point.plan.warnings {
+            eprintln!("warning: {}{warning}", prefix(point));
+        }
+    }
+    Ok(())
+}
+
+/// The points to print, with their numbers from 1.
+fn chosen<'a>(points: &'a [Point], arguments: &CheckArguments) -> Result<Vec<(usize, &'a Point)>, Failure> {
+    let mut numbered = (1..).zip(points);
+    if arguments.all {
+        return Ok(numbered.collect());
+    }
+    let wanted = arguments.point.unwrap_or(1);
+    let found = numbered.find(|(number, _)| *number == wanted);
+    let count = points.len();
+    found.map(|found| vec![found]).ok_or_else(|| bad_input(format!("--point {wanted}: allowed is 1 to {count}")))
+}
+
+fn text(number: usize, count: usize, point: &Point) -> String {
+    let plan = printed(point, &[point.plan.seed]);
+    match count {
+        1 => plan,
+        _ => format!("# point {number} of {count} of the sweep\n{plan}"),
+    }
+}
+
+fn prefix(point: &Point) -> String {
+    let place = load::describe(point);
+    if place.is_empty() { place } else { format!("{place}: ") }
+}

@@ -1,0 +1,36 @@
+//! `rackweave describe` and `rackweave schema`: what files mean.
+
+use crate::arguments::DescribeArguments;
+use crate::failure::{Failure, print};
+use record::Column;
+use serde::Serialize;
+
+/// Prints every column and field.
+pub fn describe(arguments: &DescribeArguments) -> Result<(), Failure> {
+    let columns = record::columns();
+    if arguments.json {
+        return print_json(&columns);
+    }
+    let mut text = String::new();
+    for (table, what) in [("records", "one row a request"), ("summary", "one a point or a run")] {
+        text += &format!("{table}: {what}\n");
+        text.extend(columns.iter().filter(|column| column.table == table).map(entry));
+        text.push('\n');
+    }
+    print(text.trim_end_matches('\n')).and_then(|()| print("\n"))
+}
+
+fn entry(column: &Column) -> String {
+    format!("  {} ({}; unit: {})\n      {}\n", column.name, column.r#type, column.unit, column.doc)
+}
+
+/// Prints the JSON Schema of the experiment file.
+pub fn schema() -> Result<(), Failure> {
+    print_json(&spec::schema())
+}
+
+/// Prints `value` as indented JSON.
+pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::Failed(error.to_string()))?;
+    print(&(text + "\n"))
+}

@@ -1,0 +1,50 @@
+//! Why a command ends without success, and with which exit code.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Why a command ends without success.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// What the user gave cannot be used; nothing was written.
+    #[error("{0}")]
+    BadInput(String),
+    /// Something went wrong on the way; what was finished before is there.
+    #[error("{0}")]
+    Failed(String),
+    /// The user stopped it; what was finished until then is there.
+    #[error("interrupted: what was finished is in {0}")]
+    Interrupted(String),
+}
+
+impl Failure {
+    /// 2 for bad input (as for a wrong option), 130 for an interrupt (as a shell does), 1 otherwise.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Failed(_) => 1,
+            Failure::BadInput(_) => 2,
+            Failure::Interrupted(_) => 130,
+        }
+    }
+}
+
+/// Bad input, as the error about it says.
+pub fn bad_input(error: impl Display) -> Failure {
+    Failure::BadInput(error.to_string())
+}
+
+/// A failure on a file or folder.
+pub fn failed_at(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
+    move |error| Failure::Failed(format!("{}: {error}", path.display()))
+}
+
+/// Writes `text` to the standard output. A reader that has gone away (`| head`) is not a failure.
+pub fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::Failed(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,52 @@
+//! From an experiment file on disk to its points.
+
+use crate::arguments::{Setting, SourceArguments};
+use crate::failure::{Failure, bad_input};
+use spec::{Experiment, Files, Point};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// What an experiment file refers to is looked for beside it.
+struct Beside(PathBuf);
+
+impl Files for Beside {
+    fn open(&self, relative: &str) -> io::Result<Box<dyn BufRead>> {
+        Ok(Box::new(BufReader::new(File::open(self.0.join(relative))?)))
+    }
+}
+
+/// Reads and checks the experiment.
+pub fn experiment(source: &SourceArguments) -> Result<Experiment, Failure> {
+    let name = source.file.display().to_string();
+    let text = fs::read_to_string(&source.file).map_err(|error| bad_input(format!("{name}: {error}")))?;
+    let folder = source.file.parent().unwrap_or(Path::new(""));
+    let settings: Vec<_> = source.settings.iter().map(|Setting(key, value)| (key.clone(), value.clone())).collect();
+    spec::parse(&name, &text, &Beside(folder.into()), &settings).map_err(bad_input)
+}
+
+/// The points of the experiment at the scale that was asked for.
+pub fn points(source: &SourceArguments) -> Result<Vec<Point>, Failure> {
+    Ok(experiment(source)?.points(source.scale))
+}
+
+/// The name of the experiment in the names of folders: that of its file.
+pub fn stem(file: &Path) -> String {
+    file.file_stem().map_or("experiment".into(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// Where a point lies in its sweep, for people: `load=0.8 mix=reads`; empty without a sweep.
+pub fn describe(point: &Point) -> String {
+    point.labels.iter().map(|(axis, label)| format!("{axis}={label}")).collect::<Vec<_>>().join(" ")
+}
+
+/// The folder of a point among others: its number, and where it lies, in letters that no file system minds.
+pub fn folder_name(index: usize, point: &Point) -> String {
+    /// File systems allow 255 bytes; what surrounds the name needs some.
+    const LETTERS_MAX: usize = 120;
+    let short = |axis: &str| axis.rsplit('.').next().unwrap_or_default().to_string();
+    let labels: Vec<String> = point.labels.iter().map(|(axis, label)| format!("{}={label}", short(axis))).collect();
+    let safe = |letter: char| if letter.is_ascii_alphanumeric() || ".=,-_".contains(letter) { letter } else { '_' };
+    let text: String = labels.join(",").chars().map(safe).take(LETTERS_MAX).collect();
+    if text.is_empty() { format!("{index:03}") } else { format!("{index:03}-{text}") }
+}

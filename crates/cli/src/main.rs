@@ -1,0 +1,50 @@
+//! The door: `rackweave` reads what it is told, hands it to the floors below, and shows what came of it.
+
+mod arguments;
+mod campaign;
+mod check;
+mod claims;
+mod describe;
+mod experiments;
+mod failure;
+mod interrupt;
+mod judged;
+mod load;
+mod output;
+mod parts;
+mod play;
+mod progress;
+mod reproduce;
+mod run;
+mod seeds;
+mod sweep;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use failure::Failure;
+use std::process::ExitCode;
+
+/// The program's version: it goes into every output.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+fn main() -> ExitCode {
+    match dispatch(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Check(arguments) => check::check(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Sweep(arguments) => sweep::sweep(&arguments),
+        Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
+        Command::Claims(arguments) => claims::claims(&arguments),
+        Command::Describe(arguments) => describe::describe(&arguments),
+        Command::Schema => describe::schema(),
+    }
+}

@@ -1,0 +1,167 @@
+//! One point: its runs, seed by seed, and the files that they leave.
+//!
+//! ```text
+//! POINT/plan.toml                        what was run, with every default
+//! POINT/summary.json                     over all seeds
+//! POINT/seed-1/summary.json              of one seed
+//! POINT/seed-1/latency.read.hdr          HdrHistogram log of one operation, or of `all`
+//! POINT/seed-1/records/part-00000.parquet
+//! ```
+
+use crate::VERSION;
+use crate::failure::{Failure, failed_at};
+use crate::interrupt;
+use crate::load::describe;
+use crate::output::write;
+use crate::parts::FileParts;
+use crate::progress::Meter;
+use rayon::prelude::*;
+use record::{Discard, ParquetWriter, Provenance, Row, Sink, SinkError, Summary, summary_json};
+use sim::RunOptions;
+use sim::drive::Outcomes;
+use spec::{Plan, Point};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How runs are played, whatever they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Playing {
+    /// Rows in a part of the records; `None` for no records.
+    pub rows_per_part: Option<usize>,
+    /// Whether messages are encoded and decoded.
+    pub wire: bool,
+}
+
+/// A point to be played.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// For progress and messages.
+    pub name: String,
+    /// Where its results go.
+    pub folder: PathBuf,
+    /// What to run.
+    pub point: Point,
+    /// With which seeds, rising.
+    pub seeds: Vec<u64>,
+}
+
+impl Task {
+    /// The point with the seeds that were asked for, or its own.
+    pub fn new(name: String, folder: PathBuf, point: Point, seeds: Option<&[u64]>) -> Task {
+        let seeds = seeds.map_or_else(|| vec![point.plan.seed], <[u64]>::to_vec);
+        Task { name, folder, point, seeds }
+    }
+}
+
+/// A meter for some tasks.
+pub fn meter<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> Meter {
+    let runs = tasks.into_iter().map(|task| (crate::progress::requests(&task.point.plan), task.seeds.len()));
+    Meter::new(&runs.collect::<Vec<_>>())
+}
+
+/// Plays a point into `folder`, seeds side by side. None when it was stopped before any seed had begun.
+pub fn play(task: &Task, folder: &Path, playing: &Playing, meter: &Meter) -> Result<Option<Summary>, Failure> {
+    fs::create_dir_all(folder).map_err(failed_at(folder))?;
+    write(&folder.join("plan.toml"), printed(&task.point, &task.seeds))?;
+    let seed = |seed: &u64| play_seed(task, *seed, folder, playing, meter).inspect_err(|_| interrupt::stop());
+    let played: Vec<Option<Summary>> = task.seeds.par_iter().map(seed).collect::<Result<_, _>>()?;
+    let Some(summary) = over_seeds(played)? else { return Ok(None) };
+    write(&folder.join("summary.json"), summary_json(&summary))?;
+    Ok(Some(summary))
+}
+
+/// The plan as a file, with what a reader has to know about it.
+pub fn printed(point: &Point, seeds: &[u64]) -> String {
+    let seeds = seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
+    let mut lines = vec![format!("rackweave {VERSION}"), format!("plan {}", point.plan.hash())];
+    lines.push(format!("seeds {seeds}"));
+    let place = describe(point);
+    lines.extend((!place.is_empty()).then(|| format!("point {place}")));
+    lines.extend(point.plan.warnings.iter().map(|warning| format!("warning: {warning}")));
+    let head: String = lines.iter().flat_map(|line| line.lines()).map(|line| format!("# {line}\n")).collect();
+    head + &point.plan.to_toml()
+}
+
+/// One summary of the seeds that were played; it says how many were not.
+fn over_seeds(played: Vec<Option<Summary>>) -> Result<Option<Summary>, Failure> {
+    let wanted = played.len();
+    let runs: Vec<Summary> = played.into_iter().flatten().collect();
+    if runs.is_empty() {
+        return Ok(None);
+    }
+    let mut summary = Summary::over_seeds(&runs).map_err(|error| Failure::Failed(error.to_string()))?;
+    if runs.len() < wanted {
+        summary.partial = true;
+        summary.warnings.push(format!("{} of {wanted} seeds were not run", wanted - runs.len()));
+    }
+    Ok(Some(summary))
+}
+
+fn play_seed(
+    task: &Task,
+    seed: u64,
+    folder: &Path,
+    playing: &Playing,
+    meter: &Meter,
+) -> Result<Option<Summary>, Failure> {
+    if interrupt::stopped() {
+        return Ok(None);
+    }
+    let mut plan = task.point.plan.clone();
+    plan.seed = seed;
+    let folder = folder.join(format!("seed-{seed}"));
+    let mut records = Records::new(&folder, playing, &plan)?;
+    let labels = task.point.labels.clone();
+    let options = RunOptions { version: VERSION.into(), labels, wire_check: playing.wire };
+    let outcomes = sim::run(&plan, &options, &mut records, &mut meter.watch(&task.name, &plan)).map_err(failed)?;
+    records.finish()?;
+    write_outcomes(&folder, &outcomes)?;
+    Ok(Some(outcomes.summary))
+}
+
+fn failed(error: SinkError) -> Failure {
+    Failure::Failed(error.to_string())
+}
+
+fn write_outcomes(folder: &Path, outcomes: &Outcomes) -> Result<(), Failure> {
+    for (operation, histogram) in &outcomes.histograms {
+        write(&folder.join(format!("latency.{operation}.hdr")), histogram)?;
+    }
+    write(&folder.join("summary.json"), summary_json(&outcomes.summary))
+}
+
+/// The rows of a run, kept or not.
+enum Records {
+    Kept(Box<ParquetWriter<FileParts>>),
+    Dropped,
+}
+
+impl Records {
+    fn new(folder: &Path, playing: &Playing, plan: &Plan) -> Result<Records, Failure> {
+        let Some(rows) = playing.rows_per_part else {
+            fs::create_dir_all(folder).map_err(failed_at(folder))?;
+            return Ok(Records::Dropped);
+        };
+        let records = folder.join("records");
+        fs::create_dir_all(&records).map_err(failed_at(&records))?;
+        let provenance = Provenance { version: VERSION.into(), plan_hash: plan.hash() };
+        let writer = ParquetWriter::new(FileParts::new(records), &provenance).with_rows_per_part(rows);
+        Ok(Records::Kept(Box::new(writer)))
+    }
+
+    fn finish(&mut self) -> Result<(), Failure> {
+        match self {
+            Records::Kept(writer) => writer.finish().map(drop).map_err(failed),
+            Records::Dropped => Ok(()),
+        }
+    }
+}
+
+impl Sink for Records {
+    fn row(&mut self, row: &Row) -> Result<(), SinkError> {
+        match self {
+            Records::Kept(writer) => writer.row(row),
+            Records::Dropped => Discard.row(row),
+        }
+    }
+}

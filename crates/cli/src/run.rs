@@ -1,0 +1,73 @@
+//! `rackweave run`: one point.
+
+use crate::arguments::RunArguments;
+use crate::failure::{Failure, bad_input, print};
+use crate::interrupt;
+use crate::load;
+use crate::output::{self, Marker};
+use crate::play::{self, Playing, Task};
+use record::{Statistics, Summary};
+use spec::Point;
+use std::time::Instant;
+
+/// Plays the only point of the file and says what came of it.
+pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
+    let point = only_point(arguments)?;
+    let root = output::place(arguments.output.out.as_ref(), &load::stem(&arguments.source.file));
+    output::create(&root, arguments.output.force, &Marker::new("run"))?;
+    interrupt::listen()?;
+    let seeds = arguments.seeds.chosen();
+    let task = Task::new(point.plan.title.clone(), root.clone(), point, seeds.as_deref());
+    let playing = Playing { rows_per_part: Some(arguments.rows_per_part), wire: arguments.wire };
+    let (meter, began) = (play::meter([&task]), Instant::now());
+    let played = play::play(&task, &root, &playing, &meter);
+    meter.finish();
+    if let Some(summary) = played? {
+        meter.point_done(&task.name, &summary, began.elapsed());
+        print(&format!("{}results    {}\n", facts(&summary), root.display()))?;
+    }
+    interrupt::outcome(&root)
+}
+
+fn only_point(arguments: &RunArguments) -> Result<Point, Failure> {
+    let experiment = load::experiment(&arguments.source)?;
+    let mut points = experiment.points(arguments.source.scale);
+    if points.len() == 1 {
+        return Ok(points.remove(0));
+    }
+    let axes: Vec<String> = experiment.axes().into_iter().map(|(name, _)| name).collect();
+    Err(bad_input(format!(
+        "{}: this is a sweep of {} points over {}; `rackweave sweep` plays them, `--set AXIS=VALUE` chooses one",
+        arguments.source.file.display(),
+        points.len(),
+        axes.join(", ")
+    )))
+}
+
+/// The summary in a few lines.
+fn facts(summary: &Summary) -> String {
+    let Summary { counts, load, .. } = summary;
+    let mut lines = vec![
+        format!("plan       {}", summary.plan_hash),
+        format!("design     {}, seeds {:?}", summary.design, summary.seeds),
+        format!(
+            "requests   {} offered, {} finished, {} measured, {} null, {} lost, {} unfinished",
+            counts.offered,
+            counts.finished,
+            counts.measured,
+            counts.null,
+            counts.lost,
+            counts.in_flight_at_end + counts.not_issued
+        ),
+        format!("load       {:.3} Gb/s offered, {:.3} Gb/s achieved", load.offered_gbps, load.achieved_gbps),
+    ];
+    lines.extend(summary.latency_ns.iter().map(|(operation, latency)| latency_line(operation, latency)));
+    lines.extend(summary.warnings.iter().map(|warning| format!("warning    {warning}")));
+    lines.join("\n") + "\n"
+}
+
+fn latency_line(operation: &str, latency: &Statistics) -> String {
+    let interval = latency.mean_ci95.map_or(String::new(), |half| format!(" ± {half:.2}"));
+    let Statistics { mean, p50, p99, p999, .. } = latency;
+    format!("latency    {operation}: mean {mean:.2}{interval} ns, p50 {p50:.2}, p99 {p99:.2}, p99.9 {p999:.2}")
+}

@@ -1,0 +1,162 @@
+//! `rackweave sweep`: every point of an experiment file.
+//!
+//! ```text
+//! DIR/rackweave-output        what the sweep is, by which it is known again
+//! DIR/points.json             the summaries of the points that are finished, in the order of the sweep
+//! DIR/points/000-load=0.2/    one a point, as in `play`; hidden and called `.unfinished` before it is whole
+//! ```
+
+use crate::arguments::{Share, SweepArguments};
+use crate::campaign::play_all;
+use crate::failure::{Failure, bad_input, print};
+use crate::interrupt;
+use crate::load;
+use crate::output::{self, Marker, write_json};
+use crate::play::{self, Playing, Task};
+use record::{ParquetWriter, Summary};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Plays the points that are not finished yet.
+pub fn sweep(arguments: &SweepArguments) -> Result<(), Failure> {
+    let root = output::place(arguments.output.out.as_ref(), &load::stem(&arguments.source.file));
+    let tasks = tasks(arguments, &root)?;
+    prepare(&root, arguments, &tasks)?;
+    interrupt::listen()?;
+    let table = Table::read(&root, &tasks);
+    let left = table.left(arguments.index);
+    let remaining: Vec<Task> = left.iter().map(|index| tasks[*index].clone()).collect();
+    let meter = play::meter(&remaining);
+    let finished = |index: usize, summary: &Summary| table.add(left[index], summary);
+    let played = play_all(&remaining, arguments.jobs, &playing(arguments), &meter, &finished);
+    // Other machines may have finished points of their own meanwhile.
+    let table = Table::read(&root, &tasks);
+    table.write()?;
+    let partial = played?.iter().flatten().filter(|summary| summary.partial).count();
+    print(&table.facts(tasks.len() - left.len(), partial))?;
+    interrupt::outcome(&root)
+}
+
+fn playing(arguments: &SweepArguments) -> Playing {
+    let rows = (!arguments.no_records).then_some(ParquetWriter::<crate::parts::FileParts>::ROWS_PER_PART);
+    Playing { rows_per_part: rows, wire: arguments.wire }
+}
+
+fn tasks(arguments: &SweepArguments, root: &Path) -> Result<Vec<Task>, Failure> {
+    let seeds = arguments.seeds.chosen();
+    let points = load::points(&arguments.source)?.into_iter().enumerate();
+    let task = |(index, point)| {
+        let folder = root.join("points").join(load::folder_name(index, &point));
+        Task::new(load::describe(&point), folder, point, seeds.as_deref())
+    };
+    Ok(points.map(task).collect())
+}
+
+/// A new folder, or one that holds this very sweep.
+fn prepare(root: &Path, arguments: &SweepArguments, tasks: &[Task]) -> Result<(), Failure> {
+    let marker = Marker { fingerprint: Some(fingerprint(arguments, tasks)), ..Marker::new("sweep") };
+    let force = arguments.output.force;
+    match Marker::read(root) {
+        Some(known) if known == marker && !force => Ok(()),
+        Some(known) if known.command == marker.command && !force => Err(bad_input(format!(
+            "{} holds another sweep: its plans, seeds, options or version of rackweave differ; give another --out, \
+             or --force to replace it",
+            root.display()
+        ))),
+        _ if arguments.resume => Err(bad_input(format!("--resume: {} holds no sweep", root.display()))),
+        _ => output::create(root, force, &marker),
+    }
+}
+
+/// SHA-256 over what decides the results: points in their order, plans and seeds, and whether rows are kept.
+fn fingerprint(arguments: &SweepArguments, tasks: &[Task]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(format!("records {}\n", !arguments.no_records));
+    for task in tasks {
+        hash.update(format!("{:?} {} {:?}\n", task.point.labels, task.point.plan.hash(), task.seeds));
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The points that are finished.
+struct Table {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+struct State {
+    summaries: Vec<Option<Summary>>,
+    next_write: Instant,
+}
+
+/// The table is written after a point, but no more than this share of the time goes into it.
+const SHARE_OF_TIME: u32 = 50;
+/// And no more often than this.
+const BETWEEN_WRITES: Duration = Duration::from_millis(500);
+
+impl Table {
+    /// What the folder holds already.
+    fn read(root: &Path, tasks: &[Task]) -> Table {
+        let summaries = tasks.iter().map(finished).collect();
+        Table { path: root.join("points.json"), state: Mutex::new(State { summaries, next_write: Instant::now() }) }
+    }
+
+    /// The points of a share that are still to be played.
+    fn left(&self, share: Option<Share>) -> Vec<usize> {
+        let share = share.unwrap_or(Share { index: 0, count: 1 });
+        let state = self.lock();
+        let missing = state.summaries.iter().enumerate().filter(|(_, summary)| summary.is_none());
+        missing.map(|(index, _)| index).filter(|index| index % share.count == share.index).collect()
+    }
+
+    fn add(&self, index: usize, summary: &Summary) -> Result<(), Failure> {
+        let mut state = self.lock();
+        state.summaries[index] = Some(summary.clone());
+        let began = Instant::now();
+        if began < state.next_write {
+            return Ok(());
+        }
+        let written = write_json(&self.path, &state.present());
+        state.next_write = Instant::now() + BETWEEN_WRITES.max(began.elapsed() * SHARE_OF_TIME);
+        written
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        write_json(&self.path, &self.lock().present())
+    }
+
+    fn facts(&self, before: usize, partial: usize) -> String {
+        let state = self.lock();
+        let (done, all) = (state.present().len(), state.summaries.len());
+        let warned = state.present().iter().filter(|summary| !summary.warnings.is_empty()).count();
+        format!(
+            "{done} of {all} points are finished ({before} were before, or belong to others); {partial} were cut short; \
+             {warned} carry warnings\nresults    {}\n",
+            self.path.display()
+        )
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while it holds the table")
+    }
+}
+
+impl State {
+    fn present(&self) -> Vec<&Summary> {
+        self.summaries.iter().flatten().collect()
+    }
+}
+
+/// The summary of a point that was played whole, with this plan and these seeds, by this program.
+fn finished(task: &Task) -> Option<Summary> {
+    let text = fs::read_to_string(task.folder.join("summary.json")).ok()?;
+    let summary: Summary = serde_json::from_str(&text).ok()?;
+    let is_same = summary.plan_hash == task.point.plan.hash()
+        && summary.seeds == task.seeds
+        && summary.version == crate::VERSION
+        && !summary.partial;
+    is_same.then_some(summary)
+}

@@ -1,0 +1,312 @@
+//! EDM's links when ordinary frames share them (paper 3.2.3): the same messages, by events instead of by calculation.
+//!
+//! A frame's way: MAC, PCS and multiplexer of its host, uplink, the switch's PCS, which holds it until its /T/, MAC, layer-2
+//! forwarding, the bounded queue of the egress port, multiplexer, downlink, PCS, MAC. With two planes the NICs send frames on
+//! both, as they do messages, so that the planes stay in step; the frames of the first living one are counted.
+
+use super::background::{Background, Traffic};
+use super::flight::{Cargo, Flight};
+use super::ports::{Direction, Item, Left, LinkId, Sending, SharedLink};
+use super::{Ctx, EdmEvent, EdmRig, EdmRigConfig, is_data};
+use base::{Bytes, NodeId, Span, Time};
+use edm::pcs::memory as encoded;
+use std::collections::BTreeMap;
+
+/// The shared links of one plane.
+struct Ports {
+    uplinks: Vec<SharedLink>,
+    downlinks: Vec<SharedLink>,
+}
+
+/// All shared links, and the frames on them.
+pub struct Converged {
+    planes: Vec<Ports>,
+    traffic: Traffic,
+    egress_queue: Bytes,
+    /// By flight: when the last block of a chunk can leave the switch at the earliest, once its uplink has sent it.
+    earliest: Vec<Option<Time>>,
+}
+
+impl Converged {
+    /// Idle links.
+    pub fn new(config: &EdmRigConfig, background: &Background) -> Converged {
+        let links = || (0..config.nodes).map(|_| SharedLink::new(config.rate, background.preemption)).collect();
+        let planes = if config.redundant { 2 } else { 1 };
+        Converged {
+            planes: (0..planes).map(|_| Ports { uplinks: links(), downlinks: links() }).collect(),
+            traffic: Traffic::new(config, background),
+            egress_queue: background.egress_queue,
+            earliest: Vec::new(),
+        }
+    }
+
+    fn link(&mut self, id: LinkId) -> &mut SharedLink {
+        let ports = &mut self.planes[id.plane];
+        match id.direction {
+            Direction::Up => &mut ports.uplinks[id.node.index()],
+            Direction::Down => &mut ports.downlinks[id.node.index()],
+        }
+    }
+
+    fn set_earliest(&mut self, flight: u32, at: Option<Time>) {
+        let index = flight as usize;
+        if self.earliest.len() <= index {
+            self.earliest.resize(index + 1, None);
+        }
+        self.earliest[index] = at;
+    }
+
+    /// Queues a frame on a link.
+    fn send_frame(&mut self, now: Time, link: LinkId, frame: u32) {
+        let (blocks, bytes) = (self.traffic.blocks(frame), self.traffic.bytes(frame));
+        self.link(link).send_frame(now, blocks, bytes, frame);
+    }
+
+    /// A link has sent a frame; returns when its receiver's decoder has all of it.
+    fn sent_frame(&mut self, at: Time, link: LinkId, frame: u32) -> Time {
+        let (blocks, bytes) = (self.traffic.blocks(frame), self.traffic.bytes(frame));
+        self.link(link).sent_frame(at, blocks, bytes) + self.traffic.delays.line + self.traffic.delays.from_line
+    }
+
+    /// For [`Rig::link_busy`](crate::drive::Rig::link_busy).
+    pub fn busy(&self, out: &mut Vec<Span>) {
+        for ports in &self.planes {
+            out.extend(ports.uplinks.iter().chain(&ports.downlinks).map(SharedLink::busy));
+        }
+    }
+
+    /// For [`Rig::extra`](crate::drive::Rig::extra), from the frames of `plane`.
+    pub fn extra(&self, plane: usize, out: &mut BTreeMap<String, f64>) {
+        self.traffic.extra(plane, out);
+        let longest = |links: &[SharedLink]| {
+            let bytes = links.iter().map(|link| link.queued_highest().count()).max();
+            bytes.unwrap_or(0) as f64
+        };
+        out.insert("background_longest_host_queue_bytes".into(), longest(&self.planes[plane].uplinks));
+        out.insert("background_longest_egress_queue_bytes".into(), longest(&self.planes[plane].downlinks));
+    }
+}
+
+fn up(plane: usize, node: NodeId) -> LinkId {
+    LinkId { plane, direction: Direction::Up, node }
+}
+
+fn down(plane: usize, node: NodeId) -> LinkId {
+    LinkId { plane, direction: Direction::Down, node }
+}
+
+impl EdmRig {
+    fn shared(&mut self) -> &mut Converged {
+        self.converged.as_mut().expect("only a rig with background traffic has shared links")
+    }
+
+    fn arm_link(&mut self, link: LinkId, context: Ctx) {
+        if let Some(at) = self.shared().link(link).arm() {
+            context.at(at, EdmEvent::Link(link));
+        }
+    }
+
+    /// The first living plane, whose frames are counted.
+    pub(super) fn counting_plane(&self) -> usize {
+        self.planes.iter().position(|plane| plane.up).unwrap_or(0)
+    }
+
+    /// Whether a shared uplink of `node` still carries a message. The end of that message starts the next.
+    pub(super) fn is_sending(&self, node: NodeId) -> bool {
+        let Some(converged) = &self.converged else { return false };
+        let mut living = self.planes.iter().zip(&converged.planes).filter(|(plane, _)| plane.carries(node));
+        living.any(|(_, ports)| ports.uplinks[node.index()].is_sending())
+    }
+
+    /// Puts one transmission onto one shared uplink.
+    pub(super) fn launch_shared(&mut self, plane: usize, node: NodeId, sent: &edm::Transmission, context: Ctx) {
+        let flight = self.flights.add(Flight { cargo: Cargo::Transmission(*sent), plane, node });
+        let serialization = self.place.blocks(sent.blocks);
+        let sending = Sending { flight: Some(flight), submitted: context.now, serialization };
+        let first = self.shared().link(up(plane, node)).send_up(context.now, sent.blocks, sending);
+        self.shared().set_earliest(flight, None);
+        if is_data(&sent.what) {
+            context.at(first + self.hop + self.delays.forward, EdmEvent::AtSwitch(flight));
+        }
+        self.arm_link(up(plane, node), context);
+    }
+
+    /// Ends a flight at the switch. Its uplink may still be sending it.
+    pub(super) fn forget_flight(&mut self, index: u32) {
+        let Flight { plane, node, .. } = self.flights.remove(index);
+        if let Some(converged) = &mut self.converged {
+            converged.link(up(plane, node)).forget(index);
+        }
+    }
+
+    /// The first block of a chunk is at its egress port.
+    pub(super) fn forward_shared(&mut self, index: u32, to: NodeId, blocks: u64, context: Ctx) {
+        let serialization = self.place.blocks(blocks);
+        let plane = self.flights.get(index).plane;
+        let converged = self.shared();
+        let earliest = converged.earliest[index as usize];
+        converged.link(down(plane, to)).send_down(context.now, blocks, serialization, index, earliest);
+        self.flights.redirect(index, to);
+        self.arm_link(down(plane, to), context);
+    }
+
+    /// A grant to its node.
+    pub(super) fn grant_shared(&mut self, flight: Flight, context: Ctx) {
+        let link = down(flight.plane, flight.node);
+        let index = self.flights.add(flight);
+        self.shared().link(link).send_grant(context.now, index);
+        self.arm_link(link, context);
+    }
+
+    /// A buffered request to its memory node.
+    pub(super) fn request_shared(&mut self, flight: Flight, blocks: u64, context: Ctx) {
+        let link = down(flight.plane, flight.node);
+        let index = self.flights.add(flight);
+        let serialization = self.place.blocks(blocks);
+        let earliest = Some(context.now + serialization);
+        self.shared().link(link).send_down(context.now, blocks, serialization, index, earliest);
+        self.arm_link(link, context);
+    }
+
+    /// A shared link may have sent something.
+    pub(super) fn link_sent(&mut self, link: LinkId, context: Ctx) {
+        // An event that an earlier one has overtaken finds its link armed for later, or for nothing.
+        if !self.shared().link(link).disarm(context.now) {
+            return;
+        }
+        while let Some(done) = self.shared().link(link).pop_completed(context.now) {
+            let at = done.last_block_end;
+            match (link.direction, done.tag) {
+                (Direction::Up, Item::Frame(frame)) => self.frame_sent_up(link, frame, at, context),
+                (Direction::Up, _) => self.message_sent_up(link, at, context),
+                (Direction::Down, Item::Frame(frame)) => self.frame_sent_down(link, frame, at),
+                (Direction::Down, Item::Grant { flight, submitted }) => self.grant_sent(flight, submitted, at, context),
+                (Direction::Down, Item::Message(flight)) => {
+                    self.shared().link(link).sent_down(flight, at);
+                    self.release(link, context);
+                }
+            }
+        }
+        self.arm_link(link, context);
+    }
+
+    fn message_sent_up(&mut self, link: LinkId, at: Time, context: Ctx) {
+        let Sending { flight, submitted, serialization } = self.shared().link(link).take_sending();
+        if let Some(flight) = flight {
+            let waited = (at - submitted).saturating_sub(serialization);
+            self.last_block_sent_up(flight, waited, at, context);
+        }
+        if self.nodes[link.node.index()].up {
+            self.transmit(link.node, context);
+        }
+    }
+
+    fn last_block_sent_up(&mut self, flight: u32, waited: Span, at: Time, context: Ctx) {
+        let Flight { cargo, plane, node } = self.flights.get(flight);
+        let Cargo::Transmission(sent) = cargo else { unreachable!("only transmissions go up") };
+        if !is_data(&sent.what) {
+            self.tracks[sent.tag.0 as usize].control_interleaved(waited);
+            return context.at(at + self.hop + self.delays.insert, EdmEvent::AtSwitch(flight));
+        }
+        self.tracks[sent.tag.0 as usize].data_interleaved(waited);
+        let earliest = at + self.hop + self.delays.forward;
+        self.shared().set_earliest(flight, Some(earliest));
+        // Its first block may be on the downlink already.
+        self.shared().link(down(plane, node)).not_before(flight, earliest);
+        self.release(down(plane, node), context);
+    }
+
+    /// Lets every message go on whose last block has a time to leave this downlink.
+    fn release(&mut self, link: LinkId, context: Ctx) {
+        while let Some(left) = self.shared().link(link).pop_left() {
+            match self.flights.get(left.flight).cargo {
+                Cargo::Transmission(sent) => self.data_left(left, &sent, context),
+                Cargo::Request { message, tag } => {
+                    self.flights.remove(left.flight);
+                    self.request_waited(left.waited, encoded::message_blocks(&message.body), tag);
+                    self.serve(link.plane, message, tag, left.at, context);
+                }
+                Cargo::Grant { .. } => unreachable!("grants do not queue with messages"),
+            }
+        }
+    }
+
+    fn data_left(&mut self, left: Left, sent: &edm::Transmission, context: Ctx) {
+        self.longest_data_wait = self.longest_data_wait.max(left.waited);
+        self.tracks[sent.tag.0 as usize].forwarded(left.waited);
+        context.at(left.at + self.hop + self.delays.take_data, EdmEvent::AtHost(left.flight));
+    }
+
+    fn grant_sent(&mut self, flight: u32, submitted: Time, at: Time, context: Ctx) {
+        let Flight { cargo, plane, node } = self.flights.remove(flight);
+        let Cargo::Grant { tag, .. } = cargo else { unreachable!("only grants go between blocks") };
+        let blocks = encoded::GRANT_BLOCKS;
+        let waited = (at - submitted).saturating_sub(self.place.blocks(blocks));
+        self.tracks[tag.0 as usize].granted(waited, blocks);
+        self.land(plane, node, cargo, at + self.hop + self.delays.take_grant, context);
+    }
+
+    /// Expects the first frames of every generator.
+    pub(super) fn start_background(&mut self, context: Ctx) {
+        let Some(converged) = &self.converged else { return };
+        for (index, at) in converged.traffic.next_bursts().enumerate() {
+            context.at(at, EdmEvent::Burst(index as u32));
+        }
+    }
+
+    /// A node hands frames to its uplinks.
+    pub(super) fn burst(&mut self, generator: u32, context: Ctx) {
+        let node = self.shared().traffic.node(generator);
+        if !self.nodes[node.index()].up {
+            return;
+        }
+        let (burst, next) = self.shared().traffic.burst(generator);
+        for plane in 0..self.planes.len() {
+            if !self.planes[plane].up {
+                continue;
+            }
+            for _ in 0..burst.frames {
+                let converged = self.shared();
+                let frame = converged.traffic.create(&burst, plane);
+                converged.send_frame(context.now, up(plane, node), frame);
+            }
+            self.arm_link(up(plane, node), context);
+        }
+        context.at(next, EdmEvent::Burst(generator));
+    }
+
+    fn frame_sent_up(&mut self, link: LinkId, frame: u32, at: Time, context: Ctx) {
+        let converged = self.shared();
+        let at_mac = converged.sent_frame(at, link, frame);
+        let delays = converged.traffic.delays;
+        context.at(at_mac + delays.forwarding + delays.to_line, EdmEvent::FrameAtEgress(frame));
+    }
+
+    /// The switch has looked a frame up and puts it into the queue of its port.
+    pub(super) fn frame_at_egress(&mut self, index: u32, context: Ctx) {
+        let frame = self.shared().traffic.frame(index);
+        let side = &self.planes[frame.plane];
+        let is_connected = side.carries(frame.source) && side.carries(frame.target);
+        let link = down(frame.plane, frame.target);
+        let counts = self.counting_plane() == frame.plane;
+        let converged = self.shared();
+        let (bytes, capacity) = (converged.traffic.bytes(index), converged.egress_queue);
+        if !is_connected || !converged.link(link).has_room(bytes, capacity) {
+            return converged.traffic.drop(index, counts);
+        }
+        converged.send_frame(context.now, link, index);
+        self.arm_link(link, context);
+    }
+
+    fn frame_sent_down(&mut self, link: LinkId, frame: u32, at: Time) {
+        let is_connected = self.planes[link.plane].carries(link.node) && self.nodes[link.node.index()].up;
+        let counts = self.counting_plane() == link.plane;
+        let converged = self.shared();
+        let delivered = converged.sent_frame(at, link, frame);
+        if is_connected {
+            converged.traffic.deliver(frame, delivered, counts);
+        } else {
+            converged.traffic.drop(frame, counts);
+        }
+    }
+}

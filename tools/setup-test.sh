@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Gets what the tests need beside Rust: the Chromium that opens the page of figures, and rustfmt and clippy.
+set -euo pipefail
+
+has_chromium() {
+  command -v chromium || command -v chromium-browser || command -v google-chrome
+} >/dev/null
+
+install_chromium() {
+  echo "setup-test: installing Chromium for the page test"
+  apt-get update --quiet --quiet
+  DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends chromium fonts-liberation
+}
+
+if ! has_chromium && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  install_chromium || true
+fi
+
+if ! has_chromium; then
+  if [ "${RACKWEAVE_REQUIRE_CHROMIUM:-}" = 1 ]; then
+    echo "setup-test: the page test is required here and there is no Chromium; install the package 'chromium'" >&2
+    exit 1
+  fi
+  echo "setup-test: SKIPPED: no Chromium, so the page of figures is not opened (as root: apt-get install chromium)"
+fi
+
+for component in rustfmt clippy; do
+  if ! cargo "${component/rustfmt/fmt}" --version >/dev/null 2>&1; then
+    command -v rustup >/dev/null || { echo "setup-test: cargo has no $component; install it" >&2; exit 1; }
+    rustup component add "$component"
+  fi
+done
