@@ -44,9 +44,30 @@ pub fn describe(point: &Point) -> String {
 pub fn folder_name(index: usize, point: &Point) -> String {
     /// File systems allow 255 bytes; what surrounds the name needs some.
     const LETTERS_MAX: usize = 120;
-    let short = |axis: &str| axis.rsplit('.').next().unwrap_or_default().to_string();
+    let short = |axis: &str| axis.trim_end_matches(".name").rsplit('.').next().unwrap_or_default().to_string();
     let labels: Vec<String> = point.labels.iter().map(|(axis, label)| format!("{}={label}", short(axis))).collect();
     let safe = |letter: char| if letter.is_ascii_alphanumeric() || ".=,-_".contains(letter) { letter } else { '_' };
     let text: String = labels.join(",").chars().map(safe).take(LETTERS_MAX).collect();
     if text.is_empty() { format!("{index:03}") } else { format!("{index:03}-{text}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spec::NoFiles;
+
+    fn points(labels: &str) -> Vec<Point> {
+        let text = "title = 't'\nfabric = { nodes = 4, rate = '100Gbps' }\ndesign = { name = 'edm' }\nworkload = { load = 0.5 }\nrun = { requests = 10 }\n";
+        spec::parse("t", &format!("{text}{labels}"), &NoFiles, &[]).unwrap().points(None)
+    }
+
+    #[test]
+    fn a_folder_is_named_for_its_point_in_safe_letters() {
+        assert_eq!(folder_name(0, &points("")[0]), "000");
+        let swept = points("[sweep]\n'design.name' = ['edm', 'cxl']\n'workload.load' = [0.2]\n");
+        assert_eq!(folder_name(1, &swept[1]), "001-design=cxl,load=0.2");
+        let strange = format!("[[sweep.axis]]\nname = 'mix'\npoints = [{{ label = '../ä b{}', set = {{}} }}]\n", "x".repeat(300));
+        let name = folder_name(1234, &points(&strange)[0]);
+        assert!(name.starts_with("1234-mix=..___bx") && name.len() < 130, "{name}");
+    }
 }

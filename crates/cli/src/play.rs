@@ -55,8 +55,7 @@ impl Task {
 
 /// A meter for some tasks.
 pub fn meter<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> Meter {
-    let runs = tasks.into_iter().map(|task| (crate::progress::requests(&task.point.plan), task.seeds.len()));
-    Meter::new(&runs.collect::<Vec<_>>())
+    Meter::new(tasks.into_iter().map(|task| (&task.point.plan, task.seeds.len())))
 }
 
 /// Plays a point into `folder`, seeds side by side. None when it was stopped before any seed had begun.

@@ -13,15 +13,31 @@ use std::time::{Duration, Instant};
 
 /// Lines about a run that is not finished come no more often than this.
 const BETWEEN_LINES: Duration = Duration::from_millis(500);
-/// A part of a run counts for something, however little is known about it.
-const UNKNOWN: u64 = 1;
+/// Work that is as much as a request: this many bytes more of it.
+const BYTES_AS_A_REQUEST: f64 = 1024.0;
 
-/// How many requests a plan plays, when it says so.
-pub fn requests(plan: &Plan) -> Option<u64> {
-    match &plan.workload.arrivals {
-        workload::Arrivals::Trace { messages } => Some(messages.len() as u64),
-        _ => plan.workload.requests,
-    }
+/// How much there is to do in one run of a plan: its requests, larger ones counted more often. None when only its duration
+/// is known.
+fn work(plan: &Plan) -> Option<u64> {
+    let bytes = match &plan.workload.arrivals {
+        workload::Arrivals::Trace { messages } => mean_of(messages.iter().map(trace_share)),
+        _ => mean_of(plan.workload.mix.iter().map(class_share)),
+    };
+    Some((requests(plan)? as f64 * (1.0 + bytes / BYTES_AS_A_REQUEST)).ceil() as u64)
+}
+
+fn trace_share(message: &workload::TraceMessage) -> (f64, f64) {
+    (1.0, message.bytes.count() as f64)
+}
+
+fn class_share(class: &workload::Class) -> (f64, f64) {
+    (class.weight, class.size.mean_bytes())
+}
+
+/// The mean of values with weights, given as pairs; zero when nothing has weight.
+fn mean_of(pairs: impl Iterator<Item = (f64, f64)>) -> f64 {
+    let (weights, sum) = pairs.fold((0.0, 0.0), |(weights, sum), (weight, value)| (weights + weight, sum + weight * value));
+    if weights > 0.0 { sum / weights } else { 0.0 }
 }
 
 /// The progress of a command: of some points, each with some runs.
@@ -30,41 +46,41 @@ pub struct Meter {
     started: Instant,
     points: u64,
     points_done: AtomicU64,
-    /// Requests, or runs when a plan does not say how many requests it has.
+    /// See [`work`]; a run counts 1 when that of some plan is not known.
     work: u64,
     done: AtomicU64,
-    counts_requests: bool,
+    is_known: bool,
     last_line: Mutex<Instant>,
 }
 
 impl Meter {
-    /// Of the points of `runs`: of each how many requests, and how many seeds.
-    pub fn new(runs: &[(Option<u64>, usize)]) -> Meter {
-        let counts_requests = runs.iter().all(|(requests, _)| requests.is_some());
-        let weight = |(requests, seeds): &(Option<u64>, usize)| {
-            requests.filter(|_| counts_requests).unwrap_or(UNKNOWN).max(1) * *seeds as u64
-        };
-        let work = runs.iter().map(weight).sum();
+    /// For points with their numbers of seeds.
+    pub fn new<'a>(points: impl IntoIterator<Item = (&'a Plan, usize)>) -> Meter {
+        let points: Vec<(Option<u64>, usize)> =
+            points.into_iter().map(|(plan, seeds)| (work(plan), seeds)).collect();
+        let is_known = points.iter().all(|(work, _)| work.is_some());
+        let weight = |(work, seeds): &(Option<u64>, usize)| work.filter(|_| is_known).unwrap_or(1) * *seeds as u64;
+        let work = points.iter().map(weight).sum();
         let started = Instant::now();
         Meter {
             bar: std::io::stderr().is_terminal().then(|| bar(work)),
             started,
-            points: runs.len() as u64,
+            points: points.len() as u64,
             points_done: AtomicU64::new(0),
             work,
             done: AtomicU64::new(0),
-            counts_requests,
+            is_known,
             last_line: Mutex::new(started),
         }
     }
 
     /// Watches one run of `plan`.
     pub fn watch(&self, name: &str, plan: &Plan) -> Watch<'_> {
-        let weight = requests(plan).filter(|_| self.counts_requests).unwrap_or(UNKNOWN).max(1);
+        let weight = work(plan).filter(|_| self.is_known).unwrap_or(1);
         if let Some(bar) = &self.bar {
             bar.set_message(self.message(name));
         }
-        Watch { meter: self, weight, counted: 0 }
+        Watch { meter: self, requests: requests(plan), weight, counted: 0 }
     }
 
     fn message(&self, name: &str) -> String {
@@ -116,8 +132,13 @@ impl Meter {
         }
         self.line(json!({
             "event": "progress", "requests": progress.ended, "virtual_ns": progress.now.as_ns_f64(),
-            "done": self.done.load(Ordering::Relaxed), "of": self.work, "eta_seconds": self.eta().map(seconds),
+            "fraction": self.fraction(), "eta_seconds": self.eta().map(seconds),
         }));
+    }
+
+    fn fraction(&self) -> f64 {
+        let fraction = self.done.load(Ordering::Relaxed) as f64 / self.work.max(1) as f64;
+        (fraction * 1e4).round() / 1e4
     }
 
     fn is_time(&self) -> bool {
@@ -149,16 +170,26 @@ fn seconds(time: Duration) -> f64 {
 /// Reports one run to its meter, and stops it when the program is to stop. Dropped, it counts as done.
 pub struct Watch<'a> {
     meter: &'a Meter,
+    requests: Option<u64>,
     weight: u64,
     counted: u64,
 }
 
+/// How many requests a plan plays, when it says so.
+fn requests(plan: &Plan) -> Option<u64> {
+    match &plan.workload.arrivals {
+        workload::Arrivals::Trace { messages } => Some(messages.len() as u64),
+        _ => plan.workload.requests,
+    }
+}
+
 impl Observer for Watch<'_> {
     fn progress(&mut self, progress: &Progress) -> Flow {
-        if self.meter.counts_requests {
-            let ended = progress.ended.min(self.weight);
-            self.meter.add(ended - self.counted);
-            self.counted = ended;
+        if let Some(requests) = self.requests.filter(|_| self.meter.is_known) {
+            let share = progress.ended as f64 / requests.max(1) as f64;
+            let done = ((share * self.weight as f64) as u64).clamp(self.counted, self.weight);
+            self.meter.add(done - self.counted);
+            self.counted = done;
         }
         self.meter.report(progress);
         if interrupt::stopped() { Flow::Stop } else { Flow::Continue }

@@ -112,10 +112,18 @@ pub struct Transmission {
     pub word: u64,
     /// The request that it belongs to (a notification of a batch: the first), for traces.
     pub tag: Tag,
-    /// The request whose notification or grant covers it: the first of its batch, otherwise `tag`.
+    /// The request before it in its batch, whose notification and grant are its own too; otherwise `tag`.
     pub lead: Tag,
+    /// Whether another request of its batch comes right after it.
+    pub followed: bool,
     /// When the host decided to send it.
     pub queued: Time,
+}
+
+impl Transmission {
+    fn alone(what: Wire, blocks: u64, word: u64, tag: Tag, queued: Time) -> Transmission {
+        Transmission { what, blocks, word, tag, lead: tag, followed: false, queued }
+    }
 }
 
 const WRITE_ID: u8 = 0x80;
@@ -296,8 +304,7 @@ impl Host {
         let message = Message { source: self.node, target, id, body };
         let blocks = encoded::message_blocks(&body);
         let tag = item.tag;
-        let control = Transmission { what: Wire::Memory(message), blocks, word: 0, tag, lead: tag, queued: now };
-        self.send_control(now, control);
+        self.send_control(now, Transmission::alone(Wire::Memory(message), blocks, 0, tag, now));
         self.append(target, Role::Reading, slot);
         self.set_timer(now, target, Role::Reading, slot);
     }
@@ -326,7 +333,7 @@ impl Host {
         let tag = first.expect("a notification covers at least one write");
         let what = Wire::Notification(notification);
         let blocks = encoded::NOTIFICATION_BLOCKS;
-        self.send_control(now, Transmission { what, blocks, word: 0, tag, lead: tag, queued: now });
+        self.send_control(now, Transmission::alone(what, blocks, 0, tag, now));
     }
 
     fn send_control(&mut self, now: Time, control: Transmission) {
@@ -360,8 +367,9 @@ impl Host {
             left -= chunk;
             let message = Message { source: self.node, target: grant.target, id: grant.id, body };
             let (tag, blocks) = (item.tag, encoded::write_blocks(chunk));
-            let lead = *lead.get_or_insert(tag);
-            self.data.push_back(Transmission { what: Wire::Memory(message), blocks, word, tag, lead, queued: now });
+            let alone = Transmission::alone(Wire::Memory(message), blocks, word, tag, now);
+            let lead = lead.replace(tag).unwrap_or(tag);
+            self.data.push_back(Transmission { lead, followed: last && left > 0, ..alone });
             if last {
                 self.remove(grant.target, Role::Writing, slot);
                 self.free(slot);
@@ -419,7 +427,7 @@ impl Host {
         let body = Body::ReadResponse { bytes: chunk, last };
         let message = Message { source: self.node, target: grant.target, id: grant.id, body };
         let (tag, blocks) = (item.tag, encoded::response_blocks(chunk));
-        self.data.push_back(Transmission { what: Wire::Memory(message), blocks, word, tag, lead: tag, queued: now });
+        self.data.push_back(Transmission::alone(Wire::Memory(message), blocks, word, tag, now));
         if last {
             self.remove(grant.target, Role::Answering, slot);
             self.free(slot);

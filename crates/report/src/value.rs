@@ -1,9 +1,9 @@
 //! What a claim is about: a number, a statement, or a list of them; and the interval in which ours agrees.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A published or a measured value.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
     /// A finite number, in the claim's unit.

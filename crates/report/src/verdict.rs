@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use record::Summary;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::bindings::{Binding, Bindings};
 use crate::claims::{Claim, Role};
@@ -12,7 +12,7 @@ use crate::published::PublishedRow;
 use crate::{FileError, Value};
 
 /// How our value stands to the paper's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Inside the claim's interval.

@@ -213,7 +213,7 @@ fn writes_of_one_batch_have_spans_that_add_up_on_a_slow_line() {
     let mut config = EdmRigConfig { nodes: 3, ..testbed() };
     config.rate = Rate::gbps(10);
     let requests: Vec<Plain> =
-        (0..400).map(|number| (Time::ps(900 * number), 0, 1 + (number % 2) as u32, Operation::Write, 16)).collect();
+        (0..2_000).map(|number| (Time::ns(25 * number), 0, 1 + (number % 2) as u32, Operation::Write, 16)).collect();
     let (rows, _) = play(&mut EdmRig::new(config), &mut Script::new(&requests));
     everything_ends_once(&requests, &rows);
     for row in rows {

@@ -24,7 +24,7 @@ use hardware::{Dram, DramConfig, Link};
 pub use ports::{Direction, LinkId};
 use record::Outcome;
 use std::collections::{BTreeMap, VecDeque};
-use track::Track;
+use track::{Track, Tracks};
 
 /// What happens to the hardware, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +112,10 @@ struct Plane {
 struct Node {
     host: Host,
     memory: Dram,
+    /// With two planes: when the reads that one of them has brought will be done, until the other brings its copies.
+    reads: VecDeque<Time>,
+    /// Which plane that is.
+    reads_ahead: usize,
     /// Present when there are two planes.
     mirror: Option<Mirror>,
     up: bool,
@@ -130,7 +134,7 @@ pub struct EdmRig {
     converged: Option<Box<Converged>>,
     nodes: Vec<Node>,
     flights: Flights,
-    tracks: Vec<Track>,
+    tracks: Tracks,
     unexpected: u64,
     lost_messages: u64,
     longest_data_wait: Span,
@@ -149,10 +153,13 @@ impl EdmRig {
     pub fn new(config: EdmRigConfig) -> EdmRig {
         let place = Place { nodes: config.nodes, rate: config.rate };
         let delays = Delays::new(&config.edm);
+        let hop = delays.pcs * 2 + config.transceiver * 2 + config.propagation;
         let planes = if config.redundant { 2 } else { 1 };
         let node = |id| Node {
             host: Host::new(NodeId(id), config.edm, place),
             memory: Dram::new(config.memory),
+            reads: VecDeque::new(),
+            reads_ahead: 0,
             mirror: config.redundant.then(|| Mirror::new(config.nodes)),
             up: true,
             transmit_armed: Time::MAX,
@@ -161,12 +168,12 @@ impl EdmRig {
         EdmRig {
             place,
             delays,
-            hop: delays.pcs * 2 + config.transceiver * 2 + config.propagation,
+            hop,
             planes: (0..planes).map(|_| Plane::new(&config, place)).collect(),
             converged: config.background.as_ref().map(|background| Box::new(Converged::new(&config, background))),
             nodes: (0..config.nodes).map(node).collect(),
             flights: Flights::default(),
-            tracks: Vec::new(),
+            tracks: Tracks::new(if config.redundant { hop * 16 } else { Span::ZERO }),
             unexpected: 0,
             lost_messages: 0,
             longest_data_wait: Span::ZERO,
@@ -210,15 +217,11 @@ impl EdmRig {
 
     /// Hands a request with its exact access to its source; [`Rig::issue`] for those who choose addresses and operations.
     pub fn submit(&mut self, ticket: Ticket, source: NodeId, target: NodeId, access: Access, context: Ctx) {
-        let index = ticket.0 as usize;
-        if self.tracks.len() <= index {
-            self.tracks.resize(index + 1, Track::default());
-        }
-        self.tracks[index] = Track::new(context.now, access);
+        let tag = self.tracks.open(Track::new(ticket.0, context.now, access));
         if !self.nodes[source.index()].up {
-            return self.end(ticket.0, Outcome::Lost, context.now, context);
+            return self.end(tag, Outcome::Lost, context.now, context);
         }
-        self.tell_host(source, HostIn::Submit { tag: Tag(ticket.0), target, access }, context);
+        self.tell_host(source, HostIn::Submit { tag: Tag(tag), target, access }, context);
     }
 
     fn tell_host(&mut self, node: NodeId, input: HostIn, context: Ctx) {
@@ -233,7 +236,7 @@ impl EdmRig {
             match said {
                 HostOut::Answered { tag, word } => {
                     if let Some(answers) = &mut self.answers {
-                        answers.insert(tag.0, word);
+                        answers.insert(self.tracks[tag.0 as usize].ticket, word);
                     }
                     self.end(tag.0, Outcome::Finished, context.now, context);
                 }
@@ -246,10 +249,11 @@ impl EdmRig {
         self.arm_timer(node, context);
     }
 
-    fn end(&mut self, ticket: u32, outcome: Outcome, end: Time, context: Ctx) {
-        let track = &self.tracks[ticket as usize];
+    fn end(&mut self, tag: u32, outcome: Outcome, end: Time, context: Ctx) {
+        let track = &self.tracks[tag as usize];
         let (start, spans) = track.spans(outcome, end, &self.config.edm, &self.place, &self.delays, self.hop_parts());
-        context.end(Ended { ticket: Ticket(ticket), outcome, start, end, spans });
+        context.end(Ended { ticket: Ticket(track.ticket), outcome, start, end, spans });
+        self.tracks.close(tag, outcome, end);
     }
 
     /// The parts of one hop: PCS, transceivers, fibre.
@@ -307,6 +311,9 @@ impl EdmRig {
         let cargo = self.encoder.check(cargo, node);
         let Cargo::Transmission(sent) = cargo else { unreachable!("hosts send transmissions") };
         self.track_launch(&sent, context.now);
+        if !self.planes.iter().any(|plane| plane.carries(node)) {
+            return self.lose(cargo, context);
+        }
         for plane in 0..self.planes.len() {
             if !self.planes[plane].carries(node) {
                 continue;
@@ -332,10 +339,9 @@ impl EdmRig {
             return self.tracks[sent.tag.0 as usize].control_sent(now, sent.queued, self.delays.make_request);
         }
         if sent.lead != sent.tag {
-            let lead = self.tracks[sent.lead.0 as usize];
-            self.tracks[sent.tag.0 as usize].follow(&lead);
+            self.tracks.follow(sent.tag.0, sent.lead.0, now);
         }
-        self.tracks[sent.tag.0 as usize].data_sent(now, sent.queued, copies);
+        self.tracks[sent.tag.0 as usize].data_sent(now, sent.queued, copies, sent.followed);
     }
 
     fn at_switch(&mut self, index: u32, context: Ctx) {
@@ -458,13 +464,26 @@ impl EdmRig {
             Body::ReadRequest { bytes, .. } => Bytes::new(u64::from(bytes)),
             _ => Bytes::new(8),
         };
-        let read = if plane == 0 || !self.planes[0].up {
-            self.nodes[message.target.index()].memory.submit(asked, bytes)
-        } else {
-            asked + self.config.memory.latency
-        };
+        let read = self.read_memory(plane, message.target, asked, bytes);
         self.tracks[tag.0 as usize].memory_read(read - asked);
         self.land(plane, message.target, Cargo::Request { message, tag }, read + self.delays.make_response, context);
+    }
+
+    /// When the memory has read for a request; it reads once for the copies of both planes, which are in step.
+    fn read_memory(&mut self, plane: usize, node: NodeId, asked: Time, bytes: Bytes) -> Time {
+        let other_is_up = self.planes.get(1 - plane).is_some_and(|other| other.up);
+        let place = &mut self.nodes[node.index()];
+        if place.reads_ahead != plane
+            && let Some(read) = place.reads.pop_front()
+        {
+            return read.max(asked);
+        }
+        let read = place.memory.submit(asked, bytes);
+        if other_is_up {
+            place.reads_ahead = plane;
+            place.reads.push_back(read);
+        }
+        read
     }
 
     /// Books a request on a downlink; returns when its last block leaves.
@@ -548,6 +567,7 @@ impl EdmRig {
                 self.port_down(node, context);
             }
             FaultKind::SwitchDown(plane) => self.planes[plane].up = false,
+            FaultKind::NodeDown(node) if !self.nodes[node.index()].up => {}
             FaultKind::NodeDown(node) => {
                 self.nodes[node.index()].up = false;
                 self.port_down(node, context);
@@ -566,8 +586,11 @@ impl EdmRig {
         }
     }
 
-    /// A dead node's own requests have nobody left to answer.
+    /// A dead node's own requests have nobody left to answer, and what it had yet to send is gone.
     fn drop_requests_of(&mut self, node: NodeId, context: Ctx) {
+        while let Some(sent) = self.nodes[node.index()].host.poll_transmit(Time::MAX) {
+            self.lose(Cargo::Transmission(sent), context);
+        }
         for tag in self.nodes[node.index()].host.outstanding() {
             self.end(tag.0, Outcome::Lost, context.now, context);
         }
@@ -630,8 +653,10 @@ impl Rig for EdmRig {
     fn on(&mut self, event: EdmEvent, context: &mut Context<'_, EdmEvent>) {
         match event {
             EdmEvent::Transmit(node) => {
-                self.nodes[node.index()].transmit_armed = Time::MAX;
-                if self.nodes[node.index()].up {
+                let place = &mut self.nodes[node.index()];
+                // An event that a later, earlier one has overtaken does nothing, or each would go on beside the other.
+                if place.transmit_armed <= context.now && place.up {
+                    place.transmit_armed = Time::MAX;
                     self.transmit(node, context);
                 }
             }
@@ -653,8 +678,8 @@ impl Rig for EdmRig {
         if operation == Operation::Write {
             return fabric;
         }
-        let data = Bytes::new(cost::data_bytes(operation, bytes).max(8).min(bytes.count().max(8)));
-        fabric + Dram::new(config.memory).submit(Time::ZERO, data).saturating_since(Time::ZERO)
+        let read = if operation == Operation::Read { bytes } else { Bytes::new(8) };
+        fabric + Dram::new(config.memory).submit(Time::ZERO, read).saturating_since(Time::ZERO)
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {

@@ -5,6 +5,8 @@
 //! left: chunks of a request are in order everywhere.
 
 use base::{Span, Time};
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
 use edm::budget::{CROSSINGS, Delays, HOPS};
 use edm::pcs::memory as encoded;
 use edm::{Access, Config, Place};
@@ -24,6 +26,8 @@ pub struct Hop {
 /// What is known of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Track {
+    /// The driver's number for the request.
+    pub ticket: u32,
     access: Access,
     intended: Time,
     /// When the host took it up; `None` while it waits for an active notification.
@@ -42,18 +46,82 @@ pub struct Track {
     memory: Span,
     /// Copies of its last chunk on their way.
     copies: u8,
+    /// Whether a request of its batch has yet to take over what is known of their common notification and grant.
+    followed: bool,
+    ended: bool,
 }
 
-impl Default for Track {
-    fn default() -> Track {
-        Track::new(Time::ZERO, Access::Read { address: 0, bytes: 0 })
+/// All tracks, by small numbers (the tags of messages).
+///
+/// A driver's ticket is used again as soon as its request has ended, but messages that carry its tag may outlive it: the late
+/// answer to a request that was given up, the second copy of what a backup network carried too, the rest of a batch. So tags are
+/// numbers of their own, which are used again only when nothing can carry them any more.
+#[derive(Debug)]
+pub struct Tracks {
+    slots: Vec<Track>,
+    free: Vec<u32>,
+    /// Tags of ended requests, and from when on they may be used again.
+    resting: VecDeque<(Time, u32)>,
+    rest: Span,
+}
+
+impl Tracks {
+    /// No track. Tags of requests that have finished rest for `rest`, by when their last copies have arrived.
+    pub fn new(rest: Span) -> Tracks {
+        Tracks { slots: Vec::new(), free: Vec::new(), resting: VecDeque::new(), rest }
+    }
+    /// Takes a request in and gives its tag.
+    pub fn open(&mut self, track: Track) -> u32 {
+        while self.resting.front().is_some_and(|(until, _)| *until <= track.intended) {
+            self.free.extend(self.resting.pop_front().map(|(_, tag)| tag));
+        }
+        if let Some(tag) = self.free.pop() {
+            self.slots[tag as usize] = track;
+            return tag;
+        }
+        self.slots.push(track);
+        self.slots.len() as u32 - 1
+    }
+    /// Ends a request. The tag of one that did not finish is never used again: its demand may still be anywhere.
+    pub fn close(&mut self, tag: u32, outcome: Outcome, now: Time) {
+        let track = &mut self.slots[tag as usize];
+        track.ended = true;
+        if outcome == Outcome::Finished && !track.followed {
+            self.reuse(tag, now);
+        }
+    }
+    /// `tag` shared the notification and grant of `lead`, the request before it in its batch.
+    pub fn follow(&mut self, tag: u32, lead: u32, now: Time) {
+        let before = &mut self.slots[lead as usize];
+        before.followed = false;
+        let before = *before;
+        self.slots[tag as usize].follow(&before);
+        if before.ended {
+            self.reuse(lead, now);
+        }
+    }
+    fn reuse(&mut self, tag: u32, now: Time) {
+        if self.rest > Span::ZERO { self.resting.push_back((now + self.rest, tag)) } else { self.free.push(tag) }
+    }
+}
+
+impl Index<usize> for Tracks {
+    type Output = Track;
+    fn index(&self, tag: usize) -> &Track {
+        &self.slots[tag]
+    }
+}
+impl IndexMut<usize> for Tracks {
+    fn index_mut(&mut self, tag: usize) -> &mut Track {
+        &mut self.slots[tag]
     }
 }
 
 impl Track {
     /// A request that the application has just handed over.
-    pub fn new(intended: Time, access: Access) -> Track {
+    pub fn new(ticket: u32, intended: Time, access: Access) -> Track {
         Track {
+            ticket,
             access,
             intended,
             start: None,
@@ -67,6 +135,8 @@ impl Track {
             switch_wait: Span::ZERO,
             memory: Span::ZERO,
             copies: 0,
+            followed: false,
+            ended: false,
         }
     }
     /// Its RREQ, RMWREQ or /N/ goes onto the uplink.
@@ -75,7 +145,7 @@ impl Track {
         self.nic_control = now - (queued + make_request);
     }
     /// It shared the notification and grant of `lead`.
-    pub fn follow(&mut self, lead: &Track) {
+    fn follow(&mut self, lead: &Track) {
         let Track { start, nic_control, control_on_link, grant_wait, grant_blocks, chunk_ready, .. } = *lead;
         *self = Track { start, nic_control, control_on_link, grant_wait, grant_blocks, chunk_ready, ..*self };
     }
@@ -92,9 +162,9 @@ impl Track {
         self.chunk_ready = Some(at);
     }
     /// A chunk goes onto the uplink.
-    pub fn data_sent(&mut self, now: Time, queued: Time, copies: u8) {
+    pub fn data_sent(&mut self, now: Time, queued: Time, copies: u8, followed: bool) {
         self.nic_data = now.saturating_since(self.chunk_ready.unwrap_or(queued));
-        self.copies = copies;
+        (self.copies, self.followed) = (copies, followed);
     }
     /// Its control message took so much longer on a shared uplink than its blocks.
     pub fn control_interleaved(&mut self, waited: Span) {
