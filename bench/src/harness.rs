@@ -9,7 +9,6 @@ pub type Figures = BTreeMap<String, f64>;
 
 /// Which of two figures is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(test), allow(dead_code, reason = "the kernel has only costs; a design has rates"))]
 pub enum Better {
     /// A cost.
     Lower,

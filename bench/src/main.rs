@@ -1,5 +1,6 @@
 //! `rackweave-bench`: measures Rackweave in CPU time, beside something to compare with, and writes the figures down.
 
+mod edm;
 mod harness;
 mod kernel;
 
@@ -16,21 +17,30 @@ struct Arguments {
     /// Where the figures go.
     #[arg(long, default_value = "target/bench.json")]
     out: PathBuf,
+    /// Makes the memory run of the `edm` module and prints its peak: how this program measures a process of its own.
+    #[arg(long, hide = true)]
+    memory_child: bool,
 }
 
 /// What a module can measure.
 type Benchmarks = fn() -> Vec<Group>;
 
 /// Every module; a new one is one line here.
-const MODULES: &[(&str, Benchmarks)] = &[("kernel", kernel::benchmarks)];
+const MODULES: &[(&str, Benchmarks)] = &[("edm", edm::benchmarks), ("kernel", kernel::benchmarks)];
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    if arguments.memory_child {
+        return edm::memory_child();
+    }
     let prefix = arguments.module.unwrap_or_default();
     let mut figures = Figures::new();
-    for (_, benchmarks) in chosen(&prefix)? {
+    for (name, benchmarks) in chosen(&prefix)? {
         for group in benchmarks() {
             figures.extend(group.measure_and_print());
+        }
+        if name == "edm" {
+            figures.extend(edm::memory()?);
         }
     }
     write(&figures, &arguments.out)

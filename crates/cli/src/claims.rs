@@ -48,8 +48,9 @@ fn sources(library: &Library, from: Option<&Path>) -> Result<Vec<Source>, Failur
     };
     let file = folder.join("results.json");
     let name = file.display().to_string();
-    let text = fs::read_to_string(&file)
-        .map_err(|error| bad_input(format!("{name}: {error}; --from wants an output folder of `rackweave reproduce`")))?;
+    let text = fs::read_to_string(&file).map_err(|error| {
+        bad_input(format!("{name}: {error}; --from wants an output folder of `rackweave reproduce`"))
+    })?;
     Ok(vec![read(name, &text)?])
 }
 

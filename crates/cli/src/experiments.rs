@@ -107,7 +107,11 @@ impl Library {
             Some((file, text)) => bindings::parse(&file, text).map_err(bad_input)?,
             None => Bindings { file: format!("{}/{name}/claims.toml", self.place), bindings: Vec::new() },
         };
-        Ok(Measured { name: name.into(), bindings, published: self.published(name, "published.csv")?.unwrap_or_default() })
+        Ok(Measured {
+            name: name.into(),
+            bindings,
+            published: self.published(name, "published.csv")?.unwrap_or_default(),
+        })
     }
 
     /// What is run and shown for the experiment, all of it checked.

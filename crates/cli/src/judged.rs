@@ -5,7 +5,7 @@ use crate::experiments::{DESIGNS, Measured};
 use crate::failure::{Failure, bad_input};
 use record::Summary;
 use report::claims::{Claim, ledgers};
-use report::{ClaimResult, Evidence, Judgement, Value, Verdict, judge};
+use report::{ClaimResult, Evidence, Judgement, Value, Verdict, claims_json, judge};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -64,16 +64,10 @@ pub struct Known {
 }
 
 impl Results {
-    /// What is kept of `results`.
-    pub fn of<'a>(results: impl Iterator<Item = &'a ClaimResult>, scale: &str, partial: bool) -> Results {
-        let known = |result: &ClaimResult| Known {
-            id: result.id.clone(),
-            paper: result.paper.clone(),
-            ours: result.ours.clone(),
-            verdict: result.verdict,
-            reason: result.reason.clone(),
-        };
-        Results { version: VERSION.into(), scale: scale.into(), partial, claims: results.map(known).collect() }
+    /// What is kept of `results`, as in `claims.json`.
+    pub fn of(results: &[ClaimResult], scale: &str, partial: bool) -> Result<Results, Failure> {
+        let claims = serde_json::from_str(&claims_json(results)).map_err(|error| Failure::Failed(error.to_string()))?;
+        Ok(Results { version: VERSION.into(), scale: scale.into(), partial, claims })
     }
 
     /// Reads the file `name`.

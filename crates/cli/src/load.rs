@@ -66,7 +66,8 @@ mod tests {
         assert_eq!(folder_name(0, &points("")[0]), "000");
         let swept = points("[sweep]\n'design.name' = ['edm', 'cxl']\n'workload.load' = [0.2]\n");
         assert_eq!(folder_name(1, &swept[1]), "001-design=cxl,load=0.2");
-        let strange = format!("[[sweep.axis]]\nname = 'mix'\npoints = [{{ label = '../ä b{}', set = {{}} }}]\n", "x".repeat(300));
+        let strange =
+            format!("[[sweep.axis]]\nname = 'mix'\npoints = [{{ label = '../ä b{}', set = {{}} }}]\n", "x".repeat(300));
         let name = folder_name(1234, &points(&strange)[0]);
         assert!(name.starts_with("1234-mix=..___bx") && name.len() < 130, "{name}");
     }

@@ -36,7 +36,8 @@ fn class_share(class: &workload::Class) -> (f64, f64) {
 
 /// The mean of values with weights, given as pairs; zero when nothing has weight.
 fn mean_of(pairs: impl Iterator<Item = (f64, f64)>) -> f64 {
-    let (weights, sum) = pairs.fold((0.0, 0.0), |(weights, sum), (weight, value)| (weights + weight, sum + weight * value));
+    let (weights, sum) =
+        pairs.fold((0.0, 0.0), |(weights, sum), (weight, value)| (weights + weight, sum + weight * value));
     if weights > 0.0 { sum / weights } else { 0.0 }
 }
 
@@ -56,8 +57,7 @@ pub struct Meter {
 impl Meter {
     /// For points with their numbers of seeds.
     pub fn new<'a>(points: impl IntoIterator<Item = (&'a Plan, usize)>) -> Meter {
-        let points: Vec<(Option<u64>, usize)> =
-            points.into_iter().map(|(plan, seeds)| (work(plan), seeds)).collect();
+        let points: Vec<(Option<u64>, usize)> = points.into_iter().map(|(plan, seeds)| (work(plan), seeds)).collect();
         let is_known = points.iter().all(|(work, _)| work.is_some());
         let weight = |(work, seeds): &(Option<u64>, usize)| work.filter(|_| is_known).unwrap_or(1) * *seeds as u64;
         let work = points.iter().map(weight).sum();

@@ -96,7 +96,7 @@ impl Campaign {
         let Judgement { results, problems } = judge_by(&claims(self.room), &self.measured, points)?;
         write_json(&root.join("points.json"), points)?;
         write(&root.join("claims.json"), claims_json(&results))?;
-        write_json(&root.join("results.json"), &self.results(&results, points))?;
+        write_json(&root.join("results.json"), &self.results(&results, points)?)?;
         let about = self.about(&results);
         write(&root.join("index.html"), page(&self.page(results, points)))?;
         for problem in problems {
@@ -106,13 +106,14 @@ impl Campaign {
     }
 
     /// Those of the experiments that were run.
-    fn results(&self, results: &[ClaimResult], points: &Points) -> Results {
+    fn results(&self, results: &[ClaimResult], points: &Points) -> Result<Results, Failure> {
         let ids = self.ids();
-        let about = results.iter().filter(|result| ids.contains(result.id.as_str()));
+        let is_about = |result: &&ClaimResult| ids.contains(result.id.as_str());
+        let about: Vec<ClaimResult> = results.iter().filter(is_about).cloned().collect();
         let played: usize = points.values().map(Vec::len).sum();
         let planned: usize = self.chosen.iter().map(|experiment| experiment.points.len()).sum();
         let is_partial = played < planned || points.values().flatten().any(|summary| summary.partial);
-        Results::of(about, self.scale, is_partial)
+        Results::of(&about, self.scale, is_partial)
     }
 
     /// What a reader of the terminal wants to see: of one figure its claims, otherwise all of the rooms that were run.
@@ -172,12 +173,9 @@ fn in_room(name: &str, room: &str) -> bool {
 }
 
 /// The experiments that were asked for: at least one.
-fn choose<'a>(
-    names: &'a [String],
-    selection: Option<&str>,
-    room: Option<&str>,
-) -> Result<Vec<&'a String>, Failure> {
-    let figure = selection.and_then(|selection| selection.split_once('/')).map(|(_, figure)| figure.trim_end_matches('/'));
+fn choose<'a>(names: &'a [String], selection: Option<&str>, room: Option<&str>) -> Result<Vec<&'a String>, Failure> {
+    let figure =
+        selection.and_then(|selection| selection.split_once('/')).map(|(_, figure)| figure.trim_end_matches('/'));
     let is_chosen = |name: &&String| {
         let Some(room) = room else { return true };
         in_room(name, room) && figure.is_none_or(|figure| figure.is_empty() || **name == format!("{room}/{figure}"))

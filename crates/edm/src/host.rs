@@ -148,12 +148,6 @@ struct Item {
     next: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct List {
-    head: u32,
-    tail: u32,
-}
-
 /// Which list of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
@@ -170,7 +164,10 @@ enum Role {
 /// What a host keeps for each other node.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
-    lists: [List; 4],
+    /// First items, by role. The lists but the waiting one hold at most a few items, so they need no tail: there are N^2 of these.
+    heads: [u32; 4],
+    /// Last waiting item.
+    waiting_tail: u32,
     reads_active: u8,
     writes_active: u8,
     next_read: u8,
@@ -201,8 +198,8 @@ pub struct Host {
 impl Host {
     /// An idle host with an empty memory.
     pub fn new(node: NodeId, config: Config, place: Place) -> Host {
-        let empty = List { head: NONE, tail: NONE };
-        let peer = Peer { lists: [empty; 4], reads_active: 0, writes_active: 0, next_read: 0, next_write: 0 };
+        let (heads, waiting_tail) = ([NONE; 4], NONE);
+        let peer = Peer { heads, waiting_tail, reads_active: 0, writes_active: 0, next_read: 0, next_write: 0 };
         Host {
             node,
             config,
@@ -242,7 +239,7 @@ impl Host {
         let mut tags = Vec::new();
         for peer in &self.peers {
             for role in [Role::Waiting, Role::Reading, Role::Writing] {
-                let mut at = peer.lists[role as usize].head;
+                let mut at = peer.heads[role as usize];
                 while at != NONE {
                     tags.push(self.items[at as usize].tag);
                     at = self.items[at as usize].next;
@@ -524,21 +521,31 @@ impl Host {
         self.items.len() as u32 - 1
     }
 
-    fn list(&mut self, peer: NodeId, role: Role) -> &mut List {
-        &mut self.peers[peer.index()].lists[role as usize]
-    }
     fn head(&self, peer: NodeId, role: Role) -> Option<u32> {
-        Some(self.peers[peer.index()].lists[role as usize].head).filter(|slot| *slot != NONE)
+        Some(self.peers[peer.index()].heads[role as usize]).filter(|slot| *slot != NONE)
     }
     fn append(&mut self, peer: NodeId, role: Role, slot: u32) {
         self.items[slot as usize].next = NONE;
-        let list = self.list(peer, role);
-        let tail = std::mem::replace(&mut list.tail, slot);
-        if tail == NONE {
-            list.head = slot;
-        } else {
-            self.items[tail as usize].next = slot;
+        let last = self.last(peer, role);
+        let peer = &mut self.peers[peer.index()];
+        match last {
+            NONE => peer.heads[role as usize] = slot,
+            last => self.items[last as usize].next = slot,
         }
+        if role == Role::Waiting {
+            peer.waiting_tail = slot;
+        }
+    }
+    fn last(&self, peer: NodeId, role: Role) -> u32 {
+        let peer = &self.peers[peer.index()];
+        let mut at = peer.heads[role as usize];
+        if role == Role::Waiting && at != NONE {
+            return peer.waiting_tail;
+        }
+        while at != NONE && self.items[at as usize].next != NONE {
+            at = self.items[at as usize].next;
+        }
+        at
     }
     fn take_head(&mut self, peer: NodeId, role: Role) -> u32 {
         let slot = self.head(peer, role).expect("the caller has seen a head");
@@ -547,7 +554,7 @@ impl Host {
     }
     /// The item of a list with this id. Lists hold at most a few items besides the waiting ones.
     fn find(&self, peer: NodeId, role: Role, id: MessageId) -> Option<u32> {
-        let mut at = self.peers[peer.index()].lists[role as usize].head;
+        let mut at = self.peers[peer.index()].heads[role as usize];
         while at != NONE && self.items[at as usize].id != id {
             at = self.items[at as usize].next;
         }
@@ -555,19 +562,19 @@ impl Host {
     }
     fn remove(&mut self, peer: NodeId, role: Role, slot: u32) {
         let next = self.items[slot as usize].next;
+        let peer = &mut self.peers[peer.index()];
         let mut before = NONE;
-        let mut at = self.peers[peer.index()].lists[role as usize].head;
+        let mut at = peer.heads[role as usize];
         while at != slot {
             before = at;
             at = self.items[at as usize].next;
         }
-        if before == NONE {
-            self.list(peer, role).head = next;
-        } else {
-            self.items[before as usize].next = next;
+        match before {
+            NONE => peer.heads[role as usize] = next,
+            before => self.items[before as usize].next = next,
         }
-        if next == NONE {
-            self.list(peer, role).tail = before;
+        if role == Role::Waiting && next == NONE {
+            peer.waiting_tail = before;
         }
     }
 }

@@ -157,13 +157,6 @@ struct Entry {
     started: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Channel {
-    head: u32,
-    tail: u32,
-    active: u8,
-}
-
 /// The scheduler. Calling order: [`insert`](Scheduler::insert) at any time; [`iterate`](Scheduler::iterate) at
 /// [`next_iteration`](Scheduler::next_iteration).
 #[derive(Clone, Debug)]
@@ -172,7 +165,8 @@ pub struct Scheduler {
     place: Place,
     round: Span,
     look_ahead: Span,
-    channels: Vec<Channel>,
+    /// The first entry of each channel. Nothing more: there are 2 N^2 of them, and a channel holds X entries at most.
+    heads: Vec<u32>,
     entries: Vec<Entry>,
     free_entries: Vec<u32>,
     /// One notification queue a target port: exposed heads by priority; the peer is the source.
@@ -208,13 +202,12 @@ impl Scheduler {
     /// An idle scheduler for the ports of `place`.
     pub fn new(config: Config, place: Place) -> Scheduler {
         let nodes = place.nodes as usize;
-        let empty = Channel { head: NONE, tail: NONE, active: 0 };
         Scheduler {
             round: crate::budget::Delays::new(&config).iteration,
             look_ahead: config.scheduler_clock.cycles(u64::from(config.look_ahead_cycles)),
             config,
             place,
-            channels: vec![empty; nodes * nodes * 2],
+            heads: vec![NONE; nodes * nodes * 2],
             entries: Vec::new(),
             free_entries: Vec::new(),
             queues: vec![OrderedList::default(); nodes],
@@ -260,7 +253,6 @@ impl Scheduler {
         let slot = self.store(demand);
         let class = demand.kind.class();
         let index = self.channel_index(demand.source, demand.target, class);
-        self.channels[index].active += 1;
         if self.config.ordering == Ordering::None {
             self.link_by_priority(index, slot);
         } else {
@@ -323,7 +315,11 @@ impl Scheduler {
         if let Some(port) = [source_port, target].into_iter().find(|port| self.disabled[port.index()]) {
             return Err(Refused::PortDisabled { port });
         }
-        let active = self.channels[self.channel_index(source_port, target, demand.kind.class())].active;
+        let mut at = self.heads[self.channel_index(source_port, target, demand.kind.class())];
+        let mut active = 0;
+        while at != NONE {
+            (active, at) = (active + 1, self.entries[at as usize].next);
+        }
         let limit = self.config.active_per_pair;
         if active >= limit { Err(Refused::PairFull { source_port, target, limit }) } else { Ok(()) }
     }
@@ -352,30 +348,33 @@ impl Scheduler {
     }
 
     fn link_last(&mut self, channel: usize, slot: u32) {
-        let channel = &mut self.channels[channel];
-        match std::mem::replace(&mut channel.tail, slot) {
-            NONE => channel.head = slot,
-            tail => self.entries[tail as usize].next = slot,
+        let mut last = self.heads[channel];
+        if last == NONE {
+            self.heads[channel] = slot;
+            return;
         }
+        while self.entries[last as usize].next != NONE {
+            last = self.entries[last as usize].next;
+        }
+        self.entries[last as usize].next = slot;
     }
 
     /// Puts a demand before the first of its channel that is less urgent. A head that is overtaken no longer competes.
     fn link_by_priority(&mut self, channel: usize, slot: u32) {
         let key = self.key(slot);
-        let (mut before, mut at) = (NONE, self.channels[channel].head);
+        let (mut before, mut at) = (NONE, self.heads[channel]);
         while at != NONE && self.key(at) < key {
             (before, at) = (at, self.entries[at as usize].next);
         }
         self.entries[slot as usize].next = at;
-        if at == NONE {
-            self.channels[channel].tail = slot;
-        } else if before == NONE {
+        if before != NONE {
+            self.entries[before as usize].next = slot;
+            return;
+        }
+        if at != NONE {
             self.hide(at);
         }
-        match before {
-            NONE => self.channels[channel].head = slot,
-            before => self.entries[before as usize].next = slot,
-        }
+        self.heads[channel] = slot;
     }
 
     fn hide(&mut self, slot: u32) {
@@ -388,7 +387,7 @@ impl Scheduler {
 
     /// Lets the head of a channel compete, unless an earlier read of the same pair holds it back.
     fn expose(&mut self, now: Time, source: NodeId, target: NodeId, class: Class) {
-        let head = self.channels[self.channel_index(source, target, class)].head;
+        let head = self.heads[self.channel_index(source, target, class)];
         if head == NONE || self.entries[head as usize].exposed || self.held_back(head) {
             return;
         }
@@ -408,7 +407,7 @@ impl Scheduler {
         if self.config.ordering != Ordering::Pair || demand.kind.class() == Class::Response {
             return false;
         }
-        let mut at = self.channels[self.channel_index(demand.target, demand.source, Class::Response)].head;
+        let mut at = self.heads[self.channel_index(demand.target, demand.source, Class::Response)];
         while at != NONE && self.entries[at as usize].started {
             at = self.entries[at as usize].next;
         }
@@ -478,7 +477,7 @@ impl Scheduler {
     }
 
     fn grant(&mut self, start: Time, issue_at: Time, source: NodeId, target: NodeId, class: Class) -> Match {
-        let head = self.channels[self.channel_index(source, target, class)].head;
+        let head = self.heads[self.channel_index(source, target, class)];
         let entry = &mut self.entries[head as usize];
         let bytes = entry.remaining.min(self.config.chunk.count() as u32);
         let first = !std::mem::replace(&mut entry.started, true);
@@ -528,15 +527,10 @@ impl Scheduler {
     /// Takes the head off its channel and lets the next one compete.
     fn retire_head(&mut self, now: Time, source: NodeId, target: NodeId, class: Class) -> Entry {
         let channel_index = self.channel_index(source, target, class);
-        let head = self.channels[channel_index].head;
+        let head = self.heads[channel_index];
         self.hide(head);
         let entry = self.entries[head as usize];
-        let channel = &mut self.channels[channel_index];
-        channel.head = entry.next;
-        if entry.next == NONE {
-            channel.tail = NONE;
-        }
-        channel.active -= 1;
+        self.heads[channel_index] = entry.next;
         self.waiting[target.index()] -= 1;
         self.free_entries.push(head);
         self.expose(now, source, target, class);
@@ -544,7 +538,7 @@ impl Scheduler {
     }
 
     fn clear_channel(&mut self, source: NodeId, target: NodeId, class: Class, dropped: &mut Vec<Tag>) {
-        while self.channels[self.channel_index(source, target, class)].head != NONE {
+        while self.heads[self.channel_index(source, target, class)] != NONE {
             let entry = self.retire_head(self.round_end, source, target, class);
             dropped.push(entry.demand.tag);
         }

@@ -1,6 +1,8 @@
 //! What tests of the EDM rig share.
 #![allow(dead_code)]
 
+pub mod programs;
+
 use base::{Bytes, Clock, NodeId, Operation, Rate, Request, RequestId, Seed, Span, Time};
 use edm::{Config, Ordering, Policy};
 use hardware::DramConfig;
@@ -76,15 +78,20 @@ pub fn play(rig: &mut EdmRig, source: &mut dyn Source) -> (Vec<Row>, Summary) {
     play_with(rig, source, Span::ZERO)
 }
 
-/// Runs `rig` over `source` with a warm-up.
-pub fn play_with(rig: &mut EdmRig, source: &mut dyn Source, warm_up: Span) -> (Vec<Row>, Summary) {
-    let mut rows = Vec::new();
-    let limits = Limits {
+/// Runs are measured after `warm_up` and waited for.
+pub fn limits(warm_up: Span) -> Limits {
+    Limits {
         warm_up: WarmUp::Time(warm_up),
         drain: Span::ms(100),
         memory: hardware::DramConfig { latency: Span::ZERO, bandwidth: None },
         planned_load: None,
-    };
+    }
+}
+
+/// Runs `rig` over `source` with a warm-up.
+pub fn play_with(rig: &mut EdmRig, source: &mut dyn Source, warm_up: Span) -> (Vec<Row>, Summary) {
+    let mut rows = Vec::new();
+    let limits = limits(warm_up);
     let outcomes = drive(rig, source, &mut rows, RunIdentity::default(), &limits, &mut Unobserved);
     (rows, outcomes.expect("a vector takes every row").summary)
 }

@@ -234,3 +234,91 @@ impl SharedLink {
         self.busy
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use edm::pcs::block::{Block, Content};
+    use edm::pcs::frame::{append_gap, encode_frame, frame_blocks};
+    use edm::pcs::multiplex::Demultiplexer;
+
+    const BLOCK: Span = Span::ps(640);
+
+    fn link(policy: Policy) -> SharedLink {
+        SharedLink::new(Rate::gbps(100), policy)
+    }
+
+    fn at(blocks: u64) -> Time {
+        Time::ZERO + BLOCK * blocks
+    }
+
+    /// When the decoder has had the last block of each frame, cycle by cycle.
+    fn released_by_the_real_one(frames: &[usize]) -> Vec<Time> {
+        let mut blocks = Vec::new();
+        for bytes in frames {
+            encode_frame(&vec![7; *bytes], &mut blocks).unwrap();
+            append_gap(&mut blocks);
+        }
+        blocks.resize(blocks.len() * 3, Block::IDLE);
+        let mut demultiplexer = Demultiplexer::new(Policy::Fair);
+        let cycles = blocks.iter().zip(1..).map(|(block, cycle)| (demultiplexer.push(*block).frame, cycle));
+        let ends = cycles.filter(|(block, _)| matches!(block.content(), Ok(Content::Terminate(_))));
+        ends.map(|(_, cycle)| at(cycle)).collect()
+    }
+
+    #[test]
+    fn frames_leave_the_receive_buffer_when_they_leave_the_real_one() {
+        for frames in [[1_514, 60, 60, 9_000], [60, 1_514, 61, 300], [64, 65, 66, 67]] {
+            let mut link = link(Policy::Fair);
+            for (tag, bytes) in frames.iter().enumerate() {
+                link.send_frame(Time::ZERO, frame_blocks(*bytes), Bytes::new(*bytes as u64), tag as u32);
+            }
+            let mut released = Vec::new();
+            while let Some(time) = link.arm() {
+                assert!(link.disarm(time));
+                let done = link.pop_completed(time).unwrap();
+                let bytes = frames[released.len()];
+                released.push(link.sent_frame(done.last_block_end, frame_blocks(bytes), Bytes::new(bytes as u64)));
+            }
+            assert_eq!(released, released_by_the_real_one(&frames), "{frames:?}");
+            assert_eq!(link.queued_highest(), Bytes::new(frames.iter().sum::<usize>() as u64));
+        }
+    }
+
+    #[test]
+    fn without_preemption_no_frame_is_held() {
+        let blocks = frame_blocks(1_514);
+        let mut link = link(Policy::None);
+        link.send_frame(Time::ZERO, blocks, Bytes::new(1_518), 0);
+        assert_eq!(link.sent_frame(at(191), blocks, Bytes::new(1_518)), at(191));
+    }
+
+    #[test]
+    fn a_queue_takes_what_fits_and_not_a_byte_more() {
+        let mut link = link(Policy::Fair);
+        link.send_frame(Time::ZERO, frame_blocks(60), Bytes::new(64), 0);
+        assert!(link.has_room(Bytes::new(64), Bytes::new(128)));
+        assert!(!link.has_room(Bytes::new(65), Bytes::new(128)));
+    }
+
+    #[test]
+    fn a_chunk_leaves_at_the_latest_of_its_three_times() {
+        let mut link = link(Policy::Fair);
+        let left = |flight, blocks: u64, waited: u64| Some(Left { flight, at: at(blocks), waited: BLOCK * waited });
+        for flight in 0..3 {
+            link.send_down(Time::ZERO, 10, BLOCK * 10, flight, (flight == 2).then_some(at(10)));
+            link.sent_down(flight, at(10 * (u64::from(flight) + 1)));
+        }
+        // Its uplink is slow: those behind wait with it, for no message may pass another.
+        assert_eq!(link.pop_left(), None);
+        link.not_before(1, at(12));
+        assert_eq!(link.pop_left(), None);
+        link.not_before(0, at(19));
+        assert_eq!(link.pop_left(), left(0, 19, 0));
+        assert_eq!(link.pop_left(), left(1, 29, 17));
+        assert_eq!(link.pop_left(), left(2, 39, 29));
+        link.send_down(at(100), 10, BLOCK * 10, 3, Some(at(110)));
+        link.sent_down(3, at(120));
+        assert_eq!(link.pop_left(), left(3, 120, 10));
+    }
+}

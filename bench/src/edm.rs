@@ -1,0 +1,101 @@
+//! EDM and its rivals: messages and events a CPU second, the Hadoop run, growth with ports, memory of a long run.
+//!
+//! To compare: the authors' own simulator, optimised, finishes 8.8 k messages of 64 B a CPU second at load 0.8 with 144 nodes, and
+//! takes 100 CPU seconds for 2,000 messages of the Hadoop distribution (measured once on such a machine; not run here).
+
+use crate::harness::{Better, Contender, Figures, Group, cpu_seconds};
+use anyhow::Context;
+use record::Discard;
+use sim::drive::Unobserved;
+use sim::{RunOptions, run};
+use spec::{NoFiles, Plan, parse};
+use std::process::Command;
+
+const DESIGNS: [&str; 7] = ["edm", "receiver-driven", "pfabric", "dcqcn", "dctcp", "cxl", "fastpass"];
+/// What tells a child of this program to make the memory run and print its peak.
+pub const MEMORY_CHILD: &str = "--memory-child";
+const MEMORY_MESSAGES: u64 = 10_000_000;
+
+/// 64 B reads and writes, all to all, or messages of an application.
+fn plan(design: &str, nodes: u32, load: f64, size: &str, requests: u64) -> Plan {
+    let text = format!(
+        "title = \"bench\"\nfabric = {{ nodes = {nodes}, rate = \"100Gbps\" }}\ndesign.name = \"{design}\"\n\
+         workload = {{ load = {load}, size = {size} }}\nrun = {{ requests = {requests}, drain_limit = \"10s\" }}\n"
+    );
+    let experiment = parse("bench", &text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    experiment.points(None).remove(0).plan
+}
+
+/// CPU seconds and events of one run.
+fn play(plan: &Plan) -> (f64, u64) {
+    let mut events = 0;
+    let seconds = cpu_seconds(|| {
+        let outcomes = run(plan, &RunOptions::default(), &mut Discard, &mut Unobserved);
+        events = outcomes.expect("nothing is written, so nothing fails").summary.events;
+    });
+    (seconds, events)
+}
+
+fn contender(key: String, run: impl FnMut() -> f64 + 'static) -> Contender {
+    Contender { key, run: Box::new(run) }
+}
+
+/// Small messages and the Hadoop run, ours beside the rivals; EDM at 144 and 512 nodes.
+pub fn benchmarks() -> Vec<Group> {
+    let per_design = |suffix: &str, figure: fn(&Plan) -> f64, size: &'static str, load: f64, requests: u64| {
+        let contenders = DESIGNS.iter().map(|design| {
+            let plan = plan(design, 144, load, size, requests);
+            contender(format!("{design}.{suffix}"), move || figure(&plan))
+        });
+        contenders.collect::<Vec<_>>()
+    };
+    let small = |figure: fn(&Plan) -> f64, suffix| per_design(suffix, figure, "\"64B\"", 0.8, 200_000);
+    let hadoop = per_design("hadoop_cpu_s", |plan| play(plan).0, "{ profile = \"hadoop\" }", 0.4, 2_000);
+    vec![
+        Group { better: Better::Higher, rounds: 3, contenders: small(messages_a_second, "messages_per_cpu_s") },
+        Group { better: Better::Higher, rounds: 1, contenders: small(events_a_second, "events_per_cpu_s") },
+        Group { better: Better::Lower, rounds: 2, contenders: hadoop },
+        Group { better: Better::Lower, rounds: 3, contenders: growth() },
+    ]
+}
+
+fn messages_a_second(plan: &Plan) -> f64 {
+    plan.workload.requests.expect("every plan here has a limit") as f64 / play(plan).0
+}
+
+fn events_a_second(plan: &Plan) -> f64 {
+    let (seconds, events) = play(plan);
+    events as f64 / seconds
+}
+
+/// CPU nanoseconds a message by number of nodes, in steady state: a long run less a short one, so that building the rack
+/// does not count.
+fn growth() -> Vec<Contender> {
+    let by_nodes = |nodes: u32| {
+        let (short, long) = (50_000, 450_000);
+        let plans = [short, long].map(|requests| plan("edm", nodes, 0.8, "\"64B\"", requests));
+        let cost = move || (play(&plans[1]).0 - play(&plans[0]).0) * 1e9 / (long - short) as f64;
+        contender(format!("edm.cpu_ns_per_message.{nodes}"), cost)
+    };
+    vec![by_nodes(144), by_nodes(512)]
+}
+
+/// The peak memory of a process that simulates ten million messages, in MB.
+pub fn memory() -> anyhow::Result<Figures> {
+    let program = std::env::current_exe()?;
+    let output = Command::new(program).arg(MEMORY_CHILD).output().context("the memory run does not start")?;
+    let text = String::from_utf8(output.stdout)?;
+    let megabytes: f64 = text.trim().parse().with_context(|| format!("the memory run printed {text:?}"))?;
+    println!("{:<44} {megabytes:>12.1}", "edm.peak_mb_10m_messages");
+    Ok(Figures::from([("edm.peak_mb_10m_messages".to_owned(), megabytes)]))
+}
+
+/// Makes the memory run and prints the peak of this process.
+pub fn memory_child() -> anyhow::Result<()> {
+    play(&plan("edm", 144, 0.8, "\"64B\"", MEMORY_MESSAGES));
+    let status = std::fs::read_to_string("/proc/self/status").context("the peak of a process is read from /proc")?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM in /proc/self/status")?;
+    let kilobytes: f64 = peak.trim().trim_end_matches("kB").trim().parse()?;
+    println!("{}", kilobytes / 1e3);
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! `rackweave run`: what it leaves, that it repeats itself, and what it refuses.
+
+mod support;
+
+use std::fs;
+use support::{Home, SMALL, SWEEP};
+
+const DESIGNS: [&str; 10] = [
+    "edm",
+    "dctcp",
+    "dcqcn",
+    "pfabric",
+    "receiver-driven",
+    "cxl",
+    "fastpass",
+    "raw-ethernet",
+    "rocev2",
+    "hardware-tcp",
+];
+
+#[test]
+fn a_run_leaves_its_plan_its_records_and_its_summaries() {
+    let home = Home::new().with("a.toml", SMALL);
+    let out = home.run("run a.toml --out out");
+    assert!(out.contains("400 offered, 400 finished") && out.contains("results    out"), "{out}");
+    assert_eq!(home.entries("out"), ["plan.toml", "rackweave-output", "seed-1", "summary.json"]);
+    let seed = ["latency.all.hdr", "latency.read.hdr", "latency.write.hdr", "records", "summary.json"];
+    assert_eq!(home.entries("out/seed-1"), seed);
+    let (summary, rows) = (home.summary("out/summary.json"), home.rows("out/seed-1/records"));
+    assert_eq!((summary.counts.finished, rows.len()), (400, 400));
+    assert!(rows.iter().all(|row| row.adds_up()));
+    let checked = home.run("check a.toml");
+    assert!(home.text("out/plan.toml") == checked && checked.contains(&summary.plan_hash));
+}
+
+#[test]
+fn progress_is_lines_of_json_where_there_is_no_terminal() {
+    let home = Home::new().with("a.toml", SMALL);
+    let said = home.say("run a.toml --out out");
+    let line: serde_json::Value = serde_json::from_str(said.err.lines().last().unwrap()).unwrap();
+    assert_eq!((line["event"].as_str(), line["done"].as_u64()), (Some("point"), Some(1)));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
+    let home = Home::new().with("a.toml", SMALL);
+    home.run("run a.toml --seed 7 --out first");
+    home.run("run a.toml --seed 7 --out second");
+    home.run("run a.toml --seed 8 --out other");
+    assert_eq!(home.files("first"), home.files("second"));
+    let part = |out: &str, seed| fs::read(home.path(&format!("{out}/seed-{seed}/records/part-00000.parquet"))).unwrap();
+    assert_ne!(part("first", 7), part("other", 8));
+}
+
+#[test]
+fn several_seeds_are_summarised_together_and_each() {
+    let home = Home::new().with("a.toml", SMALL);
+    home.run("run a.toml --seeds 3..5 --out out");
+    let both = home.summary("out/summary.json");
+    let means = [3, 4].map(|seed| home.summary(&format!("out/seed-{seed}/summary.json")).latency_ns["all"].mean);
+    assert_eq!((both.seeds, both.counts.offered), (vec![3, 4], 800));
+    assert_eq!(both.latency_ns["all"].mean, (means[0] + means[1]) / 2.0);
+    assert!(both.latency_ns["all"].mean_ci95.is_some() && means[0] != means[1]);
+    home.run("run a.toml --seed 4 --out alone");
+    assert_eq!(home.files("out/seed-4"), home.files("alone/seed-4"), "its neighbours change nothing");
+}
+
+#[test]
+fn encoding_every_message_changes_no_record_of_any_design() {
+    let home = Home::new().with("a.toml", SMALL);
+    for design in DESIGNS {
+        home.run(&format!("run a.toml --set design.name={design} --out {design}"));
+        home.run(&format!("run a.toml --set design.name={design} --out {design}-wire --wire"));
+        assert_eq!(home.files(design), home.files(&format!("{design}-wire")), "{design}");
+        assert_eq!(home.rows(&format!("{design}/seed-1/records")).len(), 400, "{design}");
+    }
+}
+
+#[test]
+fn a_folder_that_exists_is_replaced_only_when_told_and_only_our_own() {
+    let home = Home::new().with("a.toml", SMALL).with("thesis/draft.tex", "");
+    home.run("run a.toml --out out");
+    let before = home.files("out");
+    home.say("run a.toml --out out --seed 2").refused(2, &["out exists", "--force"]);
+    assert_eq!(home.files("out"), before);
+    home.run("run a.toml --out out --seed 2 --force");
+    assert_eq!(home.entries("out"), ["plan.toml", "rackweave-output", "seed-2", "summary.json"]);
+    home.say("run a.toml --out thesis --force").refused(2, &["thesis is not replaced", "rackweave-output"]);
+    home.say("run a.toml --out a.toml --force").refused(2, &["a.toml is not replaced"]);
+    assert_eq!(home.entries("thesis"), ["draft.tex"]);
+}
+
+#[test]
+fn a_sweep_is_no_single_run_until_its_axes_are_fixed() {
+    let home = Home::new().with("a.toml", &format!("{SMALL}{SWEEP}"));
+    home.say("run a.toml --out out").refused(2, &["4 points over design.name, workload.load", "rackweave sweep"]);
+    assert!(!home.path("out").exists());
+    home.run("run a.toml --out out --set design.name=cxl --set workload.load=0.2");
+    assert_eq!(home.summary("out/summary.json").design, "cxl");
+}
+
+#[test]
+fn broken_files_beside_an_experiment_are_named_by_line_and_nothing_is_written() {
+    let cdf = SMALL.replace("load = 0.5", "load = 0.5\nsize = { cdf = \"sizes.txt\" }");
+    for (sizes, words) in [
+        ("64 1 0.5\n32 1 1.0\n", ["sizes.txt", ":2:"]),
+        ("64 1 0.5\n128 1 nan\n", ["sizes.txt", ":2:"]),
+        ("64 1 0.5\n128 1\n", ["sizes.txt", ":2:"]),
+    ] {
+        refuses_file(&cdf, "sizes.txt", sizes, &words);
+    }
+    let trace =
+        SMALL.replace("load = 0.5", "arrivals = \"trace\"\nfile = \"t.csv\"").replace("[run]\nrequests = 400\n", "");
+    let head = "time,source,target,operation,bytes\n0ns,0,1,read,64\n";
+    for line in ["-5ns,0,1,read,64\n", "10ns,0,1,read", "10ns,0,99,read,64\n", "10,0,1,read,64\n"] {
+        refuses_file(&trace, "t.csv", &format!("{head}{line}"), &["t.csv", ":3:"]);
+    }
+    let home = Home::new().with("a.toml", &trace).with("t.csv", head);
+    home.run("run a.toml --out out");
+    assert_eq!(home.rows("out/seed-1/records").len(), 1);
+}
+
+fn refuses_file(experiment: &str, name: &str, text: &str, words: &[&str]) {
+    let home = Home::new().with("folder/a.toml", experiment).with(&format!("folder/{name}"), text);
+    home.say("run folder/a.toml --out out").refused(2, &[&["folder/a.toml:9:"], words].concat());
+    assert_eq!(home.entries("."), ["folder"], "{text}");
+}

@@ -1,0 +1,102 @@
+//! `rackweave sweep`: every point once, however often it is stopped.
+
+mod support;
+
+use record::Summary;
+use std::fs;
+use support::{Home, LONG, SMALL, SWEEP};
+
+fn home() -> Home {
+    Home::new().with("a.toml", &format!("{SMALL}{SWEEP}"))
+}
+
+fn points(home: &Home) -> Vec<Summary> {
+    serde_json::from_str(&home.text("out/points.json")).unwrap()
+}
+
+#[test]
+fn a_sweep_leaves_a_folder_for_each_point_and_a_table_in_order() {
+    let home = home();
+    let out = home.run("sweep a.toml --out out --jobs 2");
+    assert!(out.starts_with("4 of 4 points are finished"), "{out}");
+    let folders =
+        ["000-design=edm,load=0.2", "001-design=edm,load=0.5", "002-design=cxl,load=0.2", "003-design=cxl,load=0.5"];
+    assert_eq!(home.entries("out/points"), folders);
+    let designs: Vec<String> = points(&home).into_iter().map(|point| point.design).collect();
+    assert_eq!(designs, ["edm", "edm", "cxl", "cxl"]);
+    for (folder, point) in folders.iter().zip(points(&home)) {
+        assert_eq!(home.summary(&format!("out/points/{folder}/summary.json")), point);
+        assert_eq!(home.rows(&format!("out/points/{folder}/seed-1/records")).len(), 400);
+    }
+    home.run("run a.toml --set design.name=cxl --set workload.load=0.2 --out alone");
+    let part = "seed-1/records/part-00000.parquet";
+    let bytes = |folder: &str| fs::read(home.path(&format!("{folder}/{part}"))).unwrap();
+    assert_eq!(bytes("alone"), bytes("out/points/002-design=cxl,load=0.2"), "a point is what a run is");
+}
+
+#[test]
+fn what_is_finished_is_not_played_again() {
+    let home = home();
+    home.run("sweep a.toml --out out");
+    let all = home.files("out");
+    // A point that was never finished, and one that was cut short.
+    fs::remove_dir_all(home.path("out/points/003-design=cxl,load=0.5")).unwrap();
+    let cut = home.path("out/points/001-design=edm,load=0.5/summary.json");
+    fs::write(&cut, fs::read_to_string(&cut).unwrap().replace("\"partial\": false", "\"partial\": true")).unwrap();
+    let untouched = home.path("out/points/000-design=edm,load=0.2/untouched");
+    fs::write(&untouched, "").unwrap();
+    let said = home.say("sweep a.toml --out out --resume");
+    assert_eq!(said.err.lines().count(), 2, "two points are played: {}", said.err);
+    assert!(untouched.exists() && said.out.contains("(2 were before"), "{said:?}");
+    fs::remove_file(untouched).unwrap();
+    assert_eq!(home.files("out"), all);
+    assert_eq!(home.say("sweep a.toml --out out").err, "", "nothing is left to play");
+}
+
+#[test]
+fn another_sweep_does_not_go_into_the_same_folder() {
+    let home = home();
+    home.say("sweep a.toml --out out --resume").refused(2, &["--resume", "out holds no sweep"]);
+    home.run("sweep a.toml --out out");
+    for change in ["--seed 2", "--set run.requests=300", "--no-records"] {
+        home.say(&format!("sweep a.toml --out out {change}")).refused(2, &["out holds another sweep"]);
+    }
+    home.run("sweep a.toml --out out --force --no-records");
+    assert_eq!(home.entries("out/points/000-design=edm,load=0.2/seed-1").len(), 4);
+    home.run("run a.toml --set design.name=cxl --set workload.load=0.2 --out run");
+    home.say("sweep a.toml --out run").refused(2, &["run exists"]);
+}
+
+#[test]
+fn machines_share_a_sweep_by_index() {
+    let home = home();
+    assert!(home.run("sweep a.toml --out out --index 1/3").starts_with("1 of 4 points"));
+    assert_eq!(home.entries("out/points"), ["001-design=edm,load=0.5"]);
+    assert!(home.run("sweep a.toml --out out --index 0/3").starts_with("3 of 4 points"));
+    assert!(home.run("sweep a.toml --out out --index 2/3").starts_with("4 of 4 points"));
+    home.run("sweep a.toml --out whole");
+    assert_eq!(home.files("out"), home.files("whole"));
+}
+
+#[test]
+fn an_interrupted_sweep_keeps_what_is_finished_and_goes_on() {
+    let axis = format!(
+        "[[sweep.axis]]\nname = 'length'\npoints = [\n{{ label = 'short', set = {{ 'run.requests' = 400 }} }},\n\
+         {{ label = 'long', set = {{ 'run.requests' = {LONG} }} }},\n]\n"
+    );
+    let home = Home::new().with("a.toml", &format!("{}{axis}", SMALL.replace("[run]\nrequests = 400\n", "")));
+    let line = "sweep a.toml --out out --jobs 1";
+    let running = home.start(line, "out/points/000-length=short/summary.json");
+    // Before it is stopped the long one has begun: one thread plays them in turn.
+    home.wait("out/points/.001-length=long.unfinished/seed-1/records/part-00000.parquet");
+    running.signal("INT");
+    running.end().refused(130, &["interrupted"]);
+    let cut = home.summary("out/points/001-length=long/summary.json");
+    assert!(cut.partial && cut.counts.issued == home.rows("out/points/001-length=long/seed-1/records").len() as u64);
+    assert_eq!(points(&home).len(), 1, "the table holds whole points");
+    let short = home.files("out/points/000-length=short");
+    let running = home.start(line, "out/points/.001-length=long.unfinished/plan.toml");
+    running.signal("TERM");
+    assert_eq!(running.end().code, Some(130));
+    assert_eq!(home.files("out/points/000-length=short"), short);
+}
