@@ -138,7 +138,7 @@ pub struct SweepArguments {
     #[arg(long, value_name = "N", value_parser = jobs)]
     pub jobs: Option<usize>,
     /// Play the I-th of N shares of the points, from 0: one a machine (`--index $SLURM_ARRAY_TASK_ID/8`), all into one folder
-    #[arg(long, value_name = "I/N")]
+    #[arg(long, value_name = "I/N", conflicts_with = "force")]
     pub index: Option<Share>,
 }
 

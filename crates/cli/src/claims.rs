@@ -121,3 +121,18 @@ fn origin(source: &Source) -> Origin<'_> {
     let Results { scale, version, partial, .. } = &source.results;
     Origin { file: &source.name, scale, version, partial: *partial }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_results_are_about_the_claims_as_they_are() {
+        let library = Library::shipped();
+        let mut results = blank(&library, None).unwrap();
+        for source in sources(&library, None).unwrap() {
+            let taken = results.iter_mut().map(|result| usize::from(source.results.complete(result))).sum::<usize>();
+            assert_eq!(taken, source.results.claims.len(), "{}: run `rackweave reproduce` again", source.name);
+        }
+    }
+}

@@ -86,14 +86,24 @@ impl Library {
         Ok(())
     }
 
-    /// The names of all experiments, `edm/fig8a`.
+    /// The names of all experiments, `edm/fig8a`: room by room, in the order of its `contents.txt`, the others behind.
     pub fn names(&self) -> Vec<String> {
         let folders = self.files.keys().filter_map(|path| {
             let (folder, file) = path.rsplit_once('/')?;
             let counts = is_numbered(file, "experiment") || file == "claims.toml";
             (counts && folder.split('/').count() == 2).then(|| folder.to_string())
         });
-        folders.collect::<BTreeSet<_>>().into_iter().collect()
+        let mut names: Vec<String> = folders.collect::<BTreeSet<_>>().into_iter().collect();
+        names.sort_by_cached_key(|name| {
+            let (room, figure) = name.split_once('/').unwrap_or((name, ""));
+            (room.to_string(), self.place_in_contents(room, figure))
+        });
+        names
+    }
+
+    fn place_in_contents(&self, room: &str, figure: &str) -> usize {
+        let contents = self.text(&format!("{room}/contents.txt")).map_or("", |(_, text)| text);
+        contents.lines().position(|line| line.trim() == figure).unwrap_or(usize::MAX)
     }
 
     /// The text of the results that are shipped for a room.
@@ -213,8 +223,10 @@ mod tests {
             ("edm/fig8a/experimental.toml", ""),
             ("edm/fig9/README.md", ""),
             ("edm/table1/claims.toml", ""),
+            ("edm/bare/experiment.toml", ""),
+            ("edm/contents.txt", "table1\nfig8a\n"),
         ]);
-        assert_eq!(library.names(), ["edm/fig8a", "edm/table1"]);
+        assert_eq!(library.names(), ["edm/table1", "edm/fig8a", "edm/bare"]);
         let files = library.numbered("edm/fig8a", "experiment");
         assert_eq!(files, ["edm/fig8a/experiment.toml", "edm/fig8a/experiment-writes.toml"]);
     }

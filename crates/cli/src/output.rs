@@ -63,13 +63,16 @@ pub fn create(root: &Path, force: bool, marker: &Marker) -> Result<(), Failure> 
     if fs::symlink_metadata(root).is_ok() {
         fs::remove_dir_all(root).map_err(failed_at(root))?;
     }
-    fs::create_dir_all(root).map_err(failed_at(root))?;
+    let parent = root.parent().unwrap_or(Path::new(""));
+    fs::create_dir_all(parent).map_err(failed_at(parent))?;
+    fs::create_dir(root).map_err(failed_at(root))?;
     write_json(&root.join(MARKER), marker)
 }
 
 /// Writes a file under another name first: readers find it whole, or as it was before.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
-    let temporary = hidden(path, "tmp");
+    // Several programs may write to one folder: the shares of a sweep.
+    let temporary = hidden(path, &format!("{}.tmp", std::process::id()));
     let written = fs::write(&temporary, content).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|error| {
         // Half a file is of no use; the reason that counts is the first one.

@@ -45,6 +45,8 @@ struct Campaign {
     /// The room, if one was named.
     room: Option<&'static str>,
     scale: &'static str,
+    /// The seeds of every point, when they were chosen.
+    seeds: Option<Vec<u64>>,
     /// What is run.
     chosen: Vec<Experiment>,
     /// What measures the claims that are judged, run or not.
@@ -53,7 +55,7 @@ struct Campaign {
 
 impl Campaign {
     fn read(library: &Library, arguments: &ReproduceArguments) -> Result<Campaign, Failure> {
-        let selection = arguments.selection.clone();
+        let selection = arguments.selection.as_ref().map(|selection| selection.trim_end_matches('/').to_string());
         let room = selection.as_deref().map(room).transpose()?;
         let names = library.names();
         let chosen = choose(&names, selection.as_deref(), room)?;
@@ -63,6 +65,7 @@ impl Campaign {
             chosen: chosen.collect::<Result<_, _>>()?,
             measured: beside.map(|name| library.measured(name)).collect::<Result<_, _>>()?,
             scale: arguments.scale.name(),
+            seeds: arguments.seeds.chosen(),
             selection,
             room,
         };
@@ -78,8 +81,7 @@ impl Campaign {
 
     /// The summaries of what was played; all of it, unless it was interrupted.
     fn play(&self, arguments: &ReproduceArguments, root: &Path) -> Result<Points, Failure> {
-        let seeds = arguments.seeds.chosen();
-        let tasks = |experiment| tasks(experiment, root, seeds.as_deref());
+        let tasks = |experiment| tasks(experiment, root, self.seeds.as_deref());
         let tasks: Vec<(&str, Task)> = self.chosen.iter().flat_map(tasks).collect();
         let (names, tasks): (Vec<&str>, Vec<Task>) = tasks.into_iter().unzip();
         let rows = (!arguments.no_records).then_some(ParquetWriter::<FileParts>::ROWS_PER_PART);
@@ -159,7 +161,12 @@ impl Campaign {
 
     fn command(&self) -> String {
         let selection = self.selection.as_ref().map(|selection| format!(" {selection}")).unwrap_or_default();
-        format!("rackweave reproduce{selection} --scale {}", self.scale)
+        let seeds = match self.seeds.as_deref() {
+            Some([first, .., last]) => format!(" --seeds {first}..={last}"),
+            Some([seed]) => format!(" --seed {seed}"),
+            _ => String::new(),
+        };
+        format!("rackweave reproduce{selection} --scale {}{seeds}", self.scale)
     }
 }
 
@@ -174,11 +181,10 @@ fn in_room(name: &str, room: &str) -> bool {
 
 /// The experiments that were asked for: at least one.
 fn choose<'a>(names: &'a [String], selection: Option<&str>, room: Option<&str>) -> Result<Vec<&'a String>, Failure> {
-    let figure =
-        selection.and_then(|selection| selection.split_once('/')).map(|(_, figure)| figure.trim_end_matches('/'));
+    let figure = selection.and_then(|selection| selection.split_once('/')).map(|(_, figure)| figure);
     let is_chosen = |name: &&String| {
         let Some(room) = room else { return true };
-        in_room(name, room) && figure.is_none_or(|figure| figure.is_empty() || **name == format!("{room}/{figure}"))
+        in_room(name, room) && figure.is_none_or(|figure| **name == format!("{room}/{figure}"))
     };
     let chosen: Vec<&String> = names.iter().filter(is_chosen).collect();
     if chosen.is_empty() {

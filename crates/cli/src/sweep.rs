@@ -58,8 +58,8 @@ fn tasks(arguments: &SweepArguments, root: &Path) -> Result<Vec<Task>, Failure> 
 /// A new folder, or one that holds this very sweep.
 fn prepare(root: &Path, arguments: &SweepArguments, tasks: &[Task]) -> Result<(), Failure> {
     let marker = Marker { fingerprint: Some(fingerprint(arguments, tasks)), ..Marker::new("sweep") };
-    let force = arguments.output.force;
-    match Marker::read(root) {
+    let (force, is_shared) = (arguments.output.force, arguments.index.is_some());
+    match if is_shared { awaited(root) } else { Marker::read(root) } {
         Some(known) if known == marker && !force => Ok(()),
         Some(known) if known.command == marker.command && !force => Err(bad_input(format!(
             "{} holds another sweep: its plans, seeds, options or version of rackweave differ; give another --out, \
@@ -67,8 +67,22 @@ fn prepare(root: &Path, arguments: &SweepArguments, tasks: &[Task]) -> Result<()
             root.display()
         ))),
         _ if arguments.resume => Err(bad_input(format!("--resume: {} holds no sweep", root.display()))),
-        _ => output::create(root, force, &marker),
+        _ => output::create(root, force, &marker).or_else(|failure| {
+            let made_by_another = is_shared && awaited(root) == Some(marker);
+            made_by_another.then_some(()).ok_or(failure)
+        }),
     }
+}
+
+/// The marker of a folder that another share of the sweep may be making just now.
+fn awaited(root: &Path) -> Option<Marker> {
+    let tries = 0..50;
+    tries.take_while(|_| root.exists()).find_map(|_| {
+        Marker::read(root).or_else(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            None
+        })
+    })
 }
 
 /// SHA-256 over what decides the results: points in their order, plans and seeds, and whether rows are kept.

@@ -76,6 +76,11 @@ fn machines_share_a_sweep_by_index() {
     assert!(home.run("sweep a.toml --out out --index 2/3").starts_with("4 of 4 points"));
     home.run("sweep a.toml --out whole");
     assert_eq!(home.files("out"), home.files("whole"));
+    // All at once.
+    let shares =
+        [0, 1, 2].map(|index| home.command(&format!("sweep a.toml --out once --index {index}/3")).spawn().unwrap());
+    assert!(shares.map(|mut share| share.wait().unwrap()).iter().all(std::process::ExitStatus::success));
+    assert_eq!(home.files("once/points"), home.files("whole/points"));
 }
 
 #[test]

@@ -55,7 +55,13 @@ pub enum HostIn {
     },
     /// A /G/ has been taken, and its chunk is ready to be made.
     Granted(Grant),
-    /// An RREQ or RMWREQ has reached the memory, whose data is ready.
+    /// An RREQ or RMWREQ has reached the memory, whose data will be ready later: it is read (and changed) now, in the order of
+    /// arrival, so that a slow memory changes no answer. Not needed before a [`Serve`](HostIn::Serve) at the same time.
+    Begin {
+        /// The request.
+        message: Message,
+    },
+    /// An RREQ or RMWREQ has reached the memory, and its data is ready.
     Serve {
         /// The request.
         message: Message,
@@ -130,6 +136,8 @@ const WRITE_ID: u8 = 0x80;
 const NONE: u32 = u32::MAX;
 /// Grants kept for one answer while its memory is read: at 256 B chunks and 100 Gb/s, 1.3 us of memory latency.
 const EARLY_CHUNKS: usize = 64;
+/// Room for what a host usually has under way, so that a run settles soon and then allocates nothing.
+const ROOM: usize = 64;
 /// The generation of a slot that holds nothing.
 const ENDED: u32 = 0;
 
@@ -172,6 +180,8 @@ struct Peer {
     writes_active: u8,
     next_read: u8,
     next_write: u8,
+    /// Before this a request to the peer could overtake a write to it inside the switch.
+    clear_at: Time,
 }
 
 /// The host.
@@ -180,6 +190,8 @@ pub struct Host {
     node: NodeId,
     config: Config,
     make_request: base::Span,
+    /// How long data take through the switch, which is more than what an RREQ takes with a fast scheduler.
+    forward: base::Span,
     peers: Vec<Peer>,
     items: Vec<Item>,
     free_items: Vec<u32>,
@@ -192,6 +204,8 @@ pub struct Host {
     generation: u32,
     /// Grants for answers whose data the memory has not delivered yet: the grant queue of 3.2.1 holds them.
     early: Vec<Grant>,
+    /// Words of answers that the memory has not delivered yet, in the order of [`HostIn::Begin`].
+    begun: VecDeque<(NodeId, MessageId, u64)>,
     memory: Memory,
 }
 
@@ -199,39 +213,83 @@ impl Host {
     /// An idle host with an empty memory.
     pub fn new(node: NodeId, config: Config, place: Place) -> Host {
         let (heads, waiting_tail) = ([NONE; 4], NONE);
-        let peer = Peer { heads, waiting_tail, reads_active: 0, writes_active: 0, next_read: 0, next_write: 0 };
+        let peer = Peer {
+            heads,
+            waiting_tail,
+            reads_active: 0,
+            writes_active: 0,
+            next_read: 0,
+            next_write: 0,
+            clear_at: Time::ZERO,
+        };
         Host {
             node,
             config,
             make_request: crate::budget::Delays::new(&config).make_request,
+            forward: crate::budget::Delays::new(&config).forward,
             peers: vec![peer; place.nodes as usize],
-            items: Vec::new(),
-            free_items: Vec::new(),
-            data: VecDeque::new(),
-            control: VecDeque::new(),
+            items: Vec::with_capacity(ROOM),
+            free_items: Vec::with_capacity(ROOM),
+            data: VecDeque::with_capacity(ROOM),
+            control: VecDeque::with_capacity(ROOM),
             control_next: false,
-            timers: VecDeque::new(),
+            timers: VecDeque::with_capacity(ROOM),
             generation: 0,
             early: Vec::new(),
+            begun: VecDeque::new(),
             memory: Memory::default(),
         }
     }
 
     /// When [`poll_transmit`](Host::poll_transmit) will next have something; `None` if nothing waits to be sent.
     pub fn transmit_ready(&self) -> Option<Time> {
-        if self.data.is_empty() { self.control.front().map(|(ready, _)| *ready) } else { Some(Time::ZERO) }
+        if self.data.is_empty() { self.control_ready() } else { Some(Time::ZERO) }
+    }
+
+    /// When the first control message may be sent.
+    fn control_ready(&self) -> Option<Time> {
+        let (made, control) = self.control.front()?;
+        Some(match control.what {
+            Wire::Memory(request) if self.config.ordering == Ordering::Pair => {
+                self.peers[request.target.index()].clear_at.max(*made)
+            }
+            _ => *made,
+        })
     }
 
     /// What to put on the uplink now that it is free. Data and control take turns while both wait: data alone would
     /// starve requests on a fully granted uplink, control alone would keep circuits waiting after a burst of requests.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmission> {
-        let control_ready = self.control.front().is_some_and(|(ready, _)| *ready <= now);
+        let control_ready = self.control_ready().is_some_and(|ready| ready <= now) && !self.would_overtake();
         if control_ready && (self.control_next || self.data.is_empty()) {
             self.control_next = false;
             return self.control.pop_front().map(|(_, control)| control);
         }
         self.control_next = true;
-        self.data.pop_front()
+        let data = self.data.pop_front();
+        if let Some(Transmission { what: Wire::Memory(message), .. }) = data
+            && matches!(message.body, Body::WriteRequest { .. })
+        {
+            self.peers[message.target.index()].clear_at = now + self.forward;
+        }
+        data
+    }
+
+    /// Whether the first control message is a request that would leave before chunks of its pair's earlier writes, which are
+    /// granted but still here.
+    fn would_overtake(&self) -> bool {
+        let Some((_, Transmission { what: Wire::Memory(request), .. })) = self.control.front() else { return false };
+        self.config.ordering == Ordering::Pair
+            && self.data.iter().any(|data| match data.what {
+                Wire::Memory(Message { target, body: Body::WriteRequest { .. }, .. }) => target == request.target,
+                _ => false,
+            })
+    }
+
+    /// Takes out everything that waits to be sent: a node that has died sends nothing.
+    pub fn take_unsent(&mut self) -> Vec<Transmission> {
+        let control = self.control.drain(..).map(|(_, control)| control);
+        self.data.drain(..).chain(control).collect()
     }
 
     /// The requests of this node's application that have no end yet.
@@ -280,7 +338,7 @@ impl Host {
         if is_write {
             return peer.writes_active < self.config.active_per_pair;
         }
-        // A read must not overtake the pair's earlier writes, which are on the wire once nothing of them is ungranted.
+        // A read must not overtake the pair's earlier writes, which are before it in `data` once nothing of them is ungranted.
         let writes_ahead = self.config.ordering == Ordering::Pair && peer.writes_active > 0;
         peer.reads_active < self.config.active_per_pair && !writes_ahead
     }
@@ -315,7 +373,7 @@ impl Host {
         let (mut batch, mut total, mut first) = (0u8, 0u32, None);
         while let Some(slot) = self.head(target, Role::Waiting) {
             let Access::Write { bytes, .. } = self.items[slot as usize].access else { break };
-            let fits = u64::from(total + bytes) <= self.config.batch.count() && batch < encoded::BATCH_MAX;
+            let fits = u64::from(total) + u64::from(bytes) <= self.config.batch.count() && batch < encoded::BATCH_MAX;
             if batch > 0 && !fits {
                 break;
             }
@@ -384,14 +442,29 @@ impl Host {
         self.release(now, grant.target);
     }
 
+    fn access_memory(&mut self, body: &Body) -> u64 {
+        match *body {
+            Body::ReadRequest { address, bytes } if bytes <= 8 => self.memory.read(address),
+            Body::ReadModifyWrite { address, modify } => self.memory.modify(address, modify),
+            Body::ReadRequest { .. } | Body::WriteRequest { .. } | Body::ReadResponse { .. } => 0,
+        }
+    }
+
+    fn begin(&mut self, message: Message) {
+        let word = self.access_memory(&message.body);
+        self.begun.push_back((message.source, message.id, word));
+    }
+
     /// An RREQ or RMWREQ is the grant for the first chunk of its response.
     fn serve(&mut self, now: Time, message: Message, tag: Tag, out: &mut Vec<HostOut>) {
-        let (bytes, word) = match message.body {
-            Body::ReadRequest { address, bytes } if bytes <= 8 => (bytes, self.memory.read(address)),
-            Body::ReadRequest { bytes, .. } => (bytes, 0),
-            Body::ReadModifyWrite { address, modify } => (modify.response_bytes(), self.memory.modify(address, modify)),
+        let bytes = match message.body {
+            Body::ReadRequest { bytes, .. } => bytes,
+            Body::ReadModifyWrite { modify, .. } => modify.response_bytes(),
             Body::WriteRequest { .. } | Body::ReadResponse { .. } => return out.push(HostOut::Unexpected),
         };
+        let begun = self.begun.iter().position(|(peer, id, _)| (*peer, *id) == (message.source, message.id));
+        let word = begun.and_then(|at| self.begun.remove(at)).map(|(.., word)| word);
+        let word = word.unwrap_or_else(|| self.access_memory(&message.body));
         if message.source.index() >= self.peers.len() || bytes == 0 {
             return out.push(HostOut::Unexpected);
         }
@@ -587,6 +660,7 @@ impl Program for Host {
         match input {
             HostIn::Submit { tag, target, access } => self.submit(now, tag, target, access),
             HostIn::Granted(grant) => self.granted(now, grant, out),
+            HostIn::Begin { message } => self.begin(message),
             HostIn::Serve { message, tag } => self.serve(now, message, tag, out),
             HostIn::Take { message, word } => self.take(now, message, word, out),
         }

@@ -131,6 +131,10 @@ struct Peer {
 }
 
 impl OrderedList {
+    /// An empty list with room for what a port usually has, so that a run settles soon and then allocates nothing.
+    fn with_room() -> OrderedList {
+        OrderedList(Vec::with_capacity(32))
+    }
     fn insert(&mut self, key: u64, peer: Peer) {
         let position = self.0.partition_point(|(other, _)| *other < key);
         self.0.insert(position, (key, peer));
@@ -210,8 +214,8 @@ impl Scheduler {
             heads: vec![NONE; nodes * nodes * 2],
             entries: Vec::new(),
             free_entries: Vec::new(),
-            queues: vec![OrderedList::default(); nodes],
-            arrays: vec![OrderedList::default(); nodes],
+            queues: (0..nodes).map(|_| OrderedList::with_room()).collect(),
+            arrays: (0..nodes).map(|_| OrderedList::with_room()).collect(),
             waiting: vec![0; nodes],
             passed_over: vec![0; nodes],
             source_free_at: vec![Time::ZERO; nodes],
@@ -324,8 +328,13 @@ impl Scheduler {
         if active >= limit { Err(Refused::PairFull { source_port, target, limit }) } else { Ok(()) }
     }
 
+    /// By who asks, whose memory, and class, so that the two channels of one compute-memory pair are side by side.
     fn channel_index(&self, source: NodeId, target: NodeId, class: Class) -> usize {
-        (target.index() * self.place.nodes as usize + source.index()) * 2 + class as usize
+        let (compute, memory) = match class {
+            Class::Write => (source, target),
+            Class::Response => (target, source),
+        };
+        (compute.index() * self.place.nodes as usize + memory.index()) * 2 + class as usize
     }
 
     fn store(&mut self, demand: Demand) -> u32 {

@@ -74,6 +74,19 @@ impl Summarizer {
         Summarizer { identity, window: Window::new(window_start), rows_by_outcome, tallies: Vec::new() }
     }
 
+    /// Before the first row of a run whose warm-up ends with a request rather than at a time: nothing is in the window until
+    /// [`begin`](Self::begin).
+    pub fn warming_up(identity: RunIdentity) -> Self {
+        let rows_by_outcome = [0; Outcome::ALL.len()];
+        Summarizer { identity, window: Window::not_begun(), rows_by_outcome, tallies: Vec::new() }
+    }
+
+    /// Ends the warm-up of a summarizer made by [`warming_up`](Self::warming_up): requests intended from `window_start` on, none of
+    /// which has a row yet, are in the window.
+    pub fn begin(&mut self, window_start: Time) {
+        self.window.begin(window_start);
+    }
+
     /// Takes one row.
     ///
     /// # Panics

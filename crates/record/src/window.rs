@@ -32,6 +32,21 @@ pub(crate) struct Window {
 const SMALL: usize = 1024;
 
 impl Window {
+    /// A window whose start is not known yet: it is no earlier than any request intended before [`begin`](Self::begin).
+    pub fn not_begun() -> Window {
+        Window::new(Time::MAX)
+    }
+
+    /// Starts a window that was not begun, at the time of the next intended request.
+    pub fn begin(&mut self, start: Time) {
+        self.start = start;
+        self.later.retain(|(end, _)| *end >= start);
+    }
+
+    fn is_begun(&self) -> bool {
+        self.start < Time::MAX
+    }
+
     pub fn new(start: Time) -> Window {
         Window {
             start,
@@ -50,7 +65,7 @@ impl Window {
         if row.intended >= self.start {
             self.offered_bytes += u128::from(row.bytes.count());
         }
-        if row.outcome == Outcome::Finished && row.end >= self.start {
+        if row.outcome == Outcome::Finished && (row.end >= self.start || !self.is_begun()) {
             self.later.push((row.end, row.bytes.count()));
             self.sweep_when_long();
         }
@@ -60,7 +75,9 @@ impl Window {
         if self.later.len() < self.sweep_at {
             return;
         }
-        self.finished = self.finished_by(self.latest_intended);
+        if self.is_begun() {
+            self.finished = self.finished_by(self.latest_intended);
+        }
         let settled = self.latest_intended;
         self.later.retain(|(end, _)| *end > settled);
         self.sweep_at = SMALL.max(2 * self.later.len());

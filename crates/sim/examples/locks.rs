@@ -8,7 +8,7 @@
 #![allow(dead_code)]
 
 #[path = "../tests/support/mod.rs"]
-mod support;
+pub mod support;
 
 use base::{NodeId, Time};
 use edm::{Access, Modify};

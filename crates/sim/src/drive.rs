@@ -164,7 +164,9 @@ struct Drive<'a, R: Rig> {
     arrivals: Vec<Option<Arrival>>,
     free_arrivals: Vec<u32>,
     ended: Vec<Ended>,
-    tally: Tally,
+    summarizer: Summarizer,
+    /// Whether the warm-up is over.
+    measuring: bool,
     progress: Progress,
     pending_arrivals: usize,
     last_arrival: Time,
@@ -174,32 +176,6 @@ struct Drive<'a, R: Rig> {
     busy_at_end: Option<(Time, Vec<Span>)>,
     unloaded: UnloadedCache,
     own_memory: Vec<Dram>,
-}
-
-/// The summarizer, once the end of the warm-up is known; rows that end before that wait for it.
-enum Tally {
-    WarmingUp { identity: RunIdentity, rows: Vec<Row> },
-    Measuring(Box<Summarizer>),
-}
-
-impl Tally {
-    fn measuring(identity: RunIdentity, since: Time) -> Tally {
-        Tally::Measuring(Box::new(Summarizer::new(identity, since)))
-    }
-    fn row(&mut self, row: &Row) {
-        match self {
-            Tally::WarmingUp { rows, .. } => rows.push(*row),
-            Tally::Measuring(summarizer) => summarizer.row(row),
-        }
-    }
-    /// Measures requests that are intended from `since` on.
-    fn begin(&mut self, since: Time) {
-        if let Tally::WarmingUp { identity, rows } = self {
-            let (identity, rows) = (std::mem::take(identity), std::mem::take(rows));
-            *self = Tally::measuring(identity, since);
-            rows.iter().for_each(|row| self.row(row));
-        }
-    }
 }
 
 /// The last answer of [`Rig::unloaded`] for each operation: sizes repeat.
@@ -245,10 +221,11 @@ pub fn drive<R: Rig>(
         arrivals: Vec::new(),
         free_arrivals: Vec::new(),
         ended: Vec::new(),
-        tally: match limits.warm_up {
-            WarmUp::Time(span) => Tally::measuring(identity, Time::ZERO + span),
-            WarmUp::Requests(_) => Tally::WarmingUp { identity, rows: Vec::new() },
+        summarizer: match limits.warm_up {
+            WarmUp::Time(span) => Summarizer::new(identity, Time::ZERO + span),
+            WarmUp::Requests(_) => Summarizer::warming_up(identity),
         },
+        measuring: false,
         progress: Progress::default(),
         pending_arrivals: 0,
         last_arrival: Time::ZERO,
@@ -324,9 +301,9 @@ impl<R: Rig> Drive<'_, R> {
         self.free_arrivals.push(slot);
         self.pending_arrivals -= 1;
         self.last_arrival = now;
-        if self.busy_at_warm_up.is_none() && !self.is_warm_up(&arrival.request, now) {
+        if !self.measuring && !self.is_warm_up(&arrival.request, now) {
             self.busy_at_warm_up = Some((now, self.link_busy()));
-            self.tally.begin(now);
+            self.end_warm_up(now);
         }
         if let Some(next) = self.source.after_arrival(&arrival) {
             self.expect(next);
@@ -349,6 +326,13 @@ impl<R: Rig> Drive<'_, R> {
         let mut spans = Spans::default();
         spans.add(SpanKind::Memory, end - now);
         self.ended.push(Ended { ticket, outcome: Outcome::Finished, start: now, end, spans });
+    }
+
+    fn end_warm_up(&mut self, now: Time) {
+        self.measuring = true;
+        if let WarmUp::Requests(_) = self.limits.warm_up {
+            self.summarizer.begin(now);
+        }
     }
 
     fn is_warm_up(&self, request: &Request, intended: Time) -> bool {
@@ -421,7 +405,7 @@ impl<R: Rig> Drive<'_, R> {
 
     fn write(&mut self, row: &Row) -> Result<(), SinkError> {
         self.stopped_at = self.stopped_at.max(row.end);
-        self.tally.row(row);
+        self.summarizer.row(row);
         self.sink.row(row)
     }
 
@@ -479,8 +463,9 @@ impl<R: Rig> Drive<'_, R> {
             partial,
         };
         // A run that stopped in its warm-up has measured nothing.
-        self.tally.begin(self.stopped_at);
-        let Tally::Measuring(summarizer) = &self.tally else { unreachable!("the warm-up has just ended") };
-        Outcomes { summary: summarizer.finish(&facts), histograms: summarizer.histograms() }
+        if !self.measuring {
+            self.end_warm_up(self.stopped_at);
+        }
+        Outcomes { summary: self.summarizer.finish(&facts), histograms: self.summarizer.histograms() }
     }
 }

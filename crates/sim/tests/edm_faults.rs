@@ -52,8 +52,15 @@ fn run(config: &EdmRigConfig, requests: &[Plain]) -> (EdmRig, Vec<Row>) {
     (rig, rows)
 }
 
+fn same_rows(rows: &[Row], untroubled: &[Row]) {
+    assert_eq!(rows.len(), untroubled.len());
+    for (row, without) in rows.iter().zip(untroubled) {
+        assert_eq!(row, without);
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Without redundancy: every request ends exactly once, and those that have nothing to do with what died all finish.
     #[test]
@@ -84,7 +91,9 @@ proptest! {
                 prop_assert_eq!(row.latency(), Span::ZERO);
             } else {
                 prop_assert_eq!(row.outcome, Outcome::Null);
-                prop_assert_eq!(row.end, row.start + config.edm.timeout);
+                // One write of a batch stands for all in its records.
+                prop_assert!(row.latency() >= config.edm.timeout);
+                prop_assert!(config.edm.batch > Bytes::ZERO || row.end == row.start + config.edm.timeout);
             }
         }
     }
@@ -100,7 +109,7 @@ proptest! {
         let (_, untroubled) = run(&config, &requests);
         let (_, rows) = run(&EdmRigConfig { redundant: true, faults, ..config }, &requests);
         everything_ends_once(&requests, &rows);
-        prop_assert_eq!(rows, untroubled);
+        same_rows(&rows, &untroubled);
     }
 
     /// The other way round too: the primary does not need the backup.
@@ -109,7 +118,7 @@ proptest! {
         let (_, untroubled) = run(&config, &requests);
         let faults = vec![Fault { at: Time::ns(at), kind: FaultKind::SwitchDown(1) }];
         let (_, rows) = run(&EdmRigConfig { redundant: true, faults, ..config }, &requests);
-        prop_assert_eq!(rows, untroubled);
+        same_rows(&rows, &untroubled);
     }
 
     /// Both at once: nodes die under redundancy, and the primary as well.
@@ -148,11 +157,7 @@ proptest! {
 /// A loaded network in which tickets are used again and again: faults in the middle of it.
 #[test]
 fn under_steady_load_a_fault_hits_only_what_it_must() {
-    let kinds = [
-        FaultKind::LinkDown(NodeId(3)),
-        FaultKind::NodeDown(NodeId(3)),
-        FaultKind::SwitchDown(0),
-    ];
+    let kinds = [FaultKind::LinkDown(NodeId(3)), FaultKind::NodeDown(NodeId(3)), FaultKind::SwitchDown(0)];
     for (kind, redundant) in kinds.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
         for bytes in [16, 64, 700] {
             let mut config = cluster(8);
@@ -208,7 +213,10 @@ fn writes_to_a_node_that_dies_are_lost_in_flight_or_null_at_home() {
         let mut rig = EdmRig::new(config);
         let (rows, _) = play(&mut rig, &mut Script::new(&[(Time::ns(5), 0, 1, Operation::Write, 64)]));
         outcomes.insert(rows[0].outcome.name());
-        assert_eq!(rig.dropped_packets() > 0, rows[0].outcome == Outcome::Lost || at < 200 && rig.dropped_packets() > 0);
+        assert_eq!(
+            rig.dropped_packets() > 0,
+            rows[0].outcome == Outcome::Lost || at < 200 && rig.dropped_packets() > 0
+        );
     }
     assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), ["finished", "lost", "null"]);
 }

@@ -87,14 +87,31 @@ pub(super) fn section_warnings(section: &Section) -> Markup {
             places.entry("The run was cut short.").or_default().push(describe(point));
         }
     }
+    let list = html! { ul { @for (warning, points) in &places { li { (warning) " " (where_it_is(points)) } } } };
     html! {
-        @if !places.is_empty() {
-            div.notice {
-                strong { "Warnings" }
-                ul { @for (warning, points) in &places { li { (warning) " " (where_it_is(points)) } } }
+        @if places.len() > WARNINGS_SHOWN {
+            details.notice {
+                summary { strong { (places.len()) " different warnings" } ": " (kinds(places.keys().copied())) }
+                (list)
             }
+        } @else if !places.is_empty() {
+            div.notice { strong { "Warnings" } (list) }
         }
     }
+}
+
+/// More than these are folded away behind their kinds.
+const WARNINGS_SHOWN: usize = 4;
+
+/// What warnings are about, each kind once: their words up to the first colon or number.
+fn kinds<'a>(warnings: impl Iterator<Item = &'a str>) -> String {
+    let kind = |warning: &'a str| {
+        let end = warning.find(|c: char| c == ':' || c.is_ascii_digit()).unwrap_or(warning.len());
+        let words = warning[..end].trim().trim_end_matches("about").trim();
+        if words.len() < 4 { warning.trim_start_matches(|c: char| !c.is_alphabetic()) } else { words }
+    };
+    let kinds: BTreeSet<&str> = warnings.map(kind).collect();
+    kinds.into_iter().collect::<Vec<_>>().join("; ")
 }
 
 fn where_it_is(points: &[String]) -> Markup {

@@ -80,8 +80,8 @@ pub enum EdmEvent {
     AtSwitch(u32),
     /// A flight has passed the receiver's pipeline.
     AtHost(u32),
-    /// A switch wants to match.
-    Match(usize),
+    /// The switches want to match.
+    Match,
     /// A switch's grants reach the egress ports.
     Emit(usize),
     /// A node's timers are due.
@@ -105,17 +105,12 @@ struct Plane {
     up: bool,
     /// Grants on their way from the scheduler to the egress ports.
     emitting: VecDeque<SwitchOut>,
-    match_armed: Time,
 }
 
 /// One node.
 struct Node {
     host: Host,
     memory: Dram,
-    /// With two planes: when the reads that one of them has brought will be done, until the other brings its copies.
-    reads: VecDeque<Time>,
-    /// Which plane that is.
-    reads_ahead: usize,
     /// Present when there are two planes.
     mirror: Option<Mirror>,
     up: bool,
@@ -130,6 +125,7 @@ pub struct EdmRig {
     delays: Delays,
     hop: Span,
     planes: Vec<Plane>,
+    match_armed: Time,
     /// The links instead of those of the planes, if there are frames on them.
     converged: Option<Box<Converged>>,
     nodes: Vec<Node>,
@@ -158,8 +154,6 @@ impl EdmRig {
         let node = |id| Node {
             host: Host::new(NodeId(id), config.edm, place),
             memory: Dram::new(config.memory),
-            reads: VecDeque::new(),
-            reads_ahead: 0,
             mirror: config.redundant.then(|| Mirror::new(config.nodes)),
             up: true,
             transmit_armed: Time::MAX,
@@ -170,6 +164,7 @@ impl EdmRig {
             delays,
             hop,
             planes: (0..planes).map(|_| Plane::new(&config, place)).collect(),
+            match_armed: Time::MAX,
             converged: config.background.as_ref().map(|background| Box::new(Converged::new(&config, background))),
             nodes: (0..config.nodes).map(node).collect(),
             flights: Flights::default(),
@@ -372,7 +367,7 @@ impl EdmRig {
                 self.lose(cargo, context);
             }
         }
-        self.arm_match(plane, context);
+        self.arm_match(context);
     }
 
     /// Data along its circuit to the port of its target.
@@ -389,21 +384,34 @@ impl EdmRig {
         context.at(last + self.hop + self.delays.take_data, EdmEvent::AtHost(index));
     }
 
-    fn arm_match(&mut self, plane: usize, context: Ctx) {
-        let side = &mut self.planes[plane];
-        if let Some(at) = side.switch.next_wakeup().map(|at| at.max(context.now)).filter(|at| *at < side.match_armed) {
-            side.match_armed = at;
-            context.at(at, EdmEvent::Match(plane));
+    /// One event for both planes: with one each, something else at the same instant could come between them, and only one of
+    /// them would see it.
+    fn arm_match(&mut self, context: Ctx) {
+        let living = self.planes.iter().filter(|plane| plane.up);
+        let Some(at) = living.filter_map(|plane| plane.switch.next_wakeup()).min() else { return };
+        let at = at.max(context.now);
+        if at < self.match_armed {
+            self.match_armed = at;
+            context.at(at, EdmEvent::Match);
         }
+    }
+
+    fn match_all(&mut self, context: Ctx) {
+        // An event that a later, earlier one has overtaken finds nothing due.
+        if self.match_armed > context.now {
+            return;
+        }
+        self.match_armed = Time::MAX;
+        for plane in 0..self.planes.len() {
+            if self.planes[plane].up {
+                self.match_round(plane, context);
+            }
+        }
+        self.arm_match(context);
     }
 
     fn match_round(&mut self, plane: usize, context: Ctx) {
         let side = &mut self.planes[plane];
-        // An event that a later, earlier one has overtaken finds nothing due.
-        if side.match_armed > context.now || !side.up {
-            return;
-        }
-        side.match_armed = Time::MAX;
         let before = side.emitting.len();
         let mut out = std::mem::take(&mut self.switch_out);
         side.switch.on_wakeup(context.now, &mut out);
@@ -412,7 +420,6 @@ impl EdmRig {
         if let Some(SwitchOut::Grant { at, .. } | SwitchOut::Request { at, .. }) = side.emitting.get(before) {
             context.at(*at + self.delays.emit, EdmEvent::Emit(plane));
         }
-        self.arm_match(plane, context);
     }
 
     /// The grants of one round go to their egress ports.
@@ -460,30 +467,28 @@ impl EdmRig {
     /// A request whose last block leaves the downlink at `last` reaches its memory node, and the memory is read.
     fn serve(&mut self, plane: usize, message: edm::Message, tag: Tag, last: Time, context: Ctx) {
         let asked = last + self.hop + self.delays.take_request;
+        // A memory that takes no time needs no event of its own.
+        let made = if self.memory_takes_time() { Span::ZERO } else { self.delays.make_response };
+        self.land(plane, message.target, Cargo::Request { message, tag }, asked + made, context);
+    }
+
+    fn memory_takes_time(&self) -> bool {
+        self.config.memory.latency > Span::ZERO || self.config.memory.bandwidth.is_some()
+    }
+
+    /// The first copy of a request is at its memory node.
+    fn asked(&mut self, node: NodeId, message: edm::Message, tag: Tag, context: Ctx) {
+        if !self.memory_takes_time() {
+            return self.tell_host(node, HostIn::Serve { message, tag }, context);
+        }
+        self.tell_host(node, HostIn::Begin { message }, context);
         let bytes = match message.body {
             Body::ReadRequest { bytes, .. } => Bytes::new(u64::from(bytes)),
             _ => Bytes::new(8),
         };
-        let read = self.read_memory(plane, message.target, asked, bytes);
-        self.tracks[tag.0 as usize].memory_read(read - asked);
-        self.land(plane, message.target, Cargo::Request { message, tag }, read + self.delays.make_response, context);
-    }
-
-    /// When the memory has read for a request; it reads once for the copies of both planes, which are in step.
-    fn read_memory(&mut self, plane: usize, node: NodeId, asked: Time, bytes: Bytes) -> Time {
-        let other_is_up = self.planes.get(1 - plane).is_some_and(|other| other.up);
-        let place = &mut self.nodes[node.index()];
-        if place.reads_ahead != plane
-            && let Some(read) = place.reads.pop_front()
-        {
-            return read.max(asked);
-        }
-        let read = place.memory.submit(asked, bytes);
-        if other_is_up {
-            place.reads_ahead = plane;
-            place.reads.push_back(read);
-        }
-        read
+        let read = self.nodes[node.index()].memory.submit(context.now, bytes);
+        self.tracks[tag.0 as usize].memory_read(read - context.now);
+        self.land(0, node, Cargo::Reading { message, tag }, read + self.delays.make_response, context);
     }
 
     /// Books a request on a downlink; returns when its last block leaves.
@@ -509,15 +514,17 @@ impl EdmRig {
 
     fn at_host(&mut self, index: u32, context: Ctx) {
         let Flight { cargo, plane, node } = self.flights.remove(index);
-        if !self.planes[plane].carries(node) || !self.nodes[node.index()].up {
+        let is_inside = matches!(cargo, Cargo::Reading { .. });
+        if !self.nodes[node.index()].up || !(is_inside || self.planes[plane].carries(node)) {
             return self.lose(cargo, context);
         }
-        if !self.is_first_copy(plane, node, &cargo) {
+        if !is_inside && !self.is_first_copy(plane, node, &cargo) {
             return;
         }
         match cargo {
             Cargo::Grant { grant, .. } => self.tell_host(node, HostIn::Granted(grant), context),
-            Cargo::Request { message, tag } => self.tell_host(node, HostIn::Serve { message, tag }, context),
+            Cargo::Request { message, tag } => self.asked(node, message, tag, context),
+            Cargo::Reading { message, tag } => self.tell_host(node, HostIn::Serve { message, tag }, context),
             Cargo::Transmission(sent) => self.take(node, &sent, context),
         }
     }
@@ -536,7 +543,7 @@ impl EdmRig {
         let (peer, kind) = match cargo {
             Cargo::Grant { grant, .. } if grant.id.0 & 0x80 != 0 => (grant.target, Kind::WriteGrant),
             Cargo::Grant { grant, .. } => (grant.target, Kind::ResponseGrant),
-            Cargo::Request { message, .. } => (message.source, Kind::Request),
+            Cargo::Request { message, .. } | Cargo::Reading { message, .. } => (message.source, Kind::Request),
             Cargo::Transmission(sent) => match sent.what {
                 Wire::Memory(message) if matches!(message.body, Body::ReadResponse { .. }) => {
                     (message.source, Kind::Response)
@@ -582,13 +589,14 @@ impl EdmRig {
             self.planes[plane].switch.on(context.now, SwitchIn::PortDown { port }, &mut out);
             out.clear();
             self.switch_out = out;
-            self.arm_match(plane, context);
+            self.arm_match(context);
         }
     }
 
     /// A dead node's own requests have nobody left to answer, and what it had yet to send is gone.
     fn drop_requests_of(&mut self, node: NodeId, context: Ctx) {
-        while let Some(sent) = self.nodes[node.index()].host.poll_transmit(Time::MAX) {
+        for sent in self.nodes[node.index()].host.take_unsent() {
+            self.tracks[sent.tag.0 as usize].never_left();
             self.lose(Cargo::Transmission(sent), context);
         }
         for tag in self.nodes[node.index()].host.outstanding() {
@@ -607,7 +615,6 @@ impl Plane {
             link_up: vec![true; nodes],
             up: true,
             emitting: VecDeque::new(),
-            match_armed: Time::MAX,
         }
     }
     /// Whether anything passes between this switch and `node`.
@@ -662,7 +669,7 @@ impl Rig for EdmRig {
             }
             EdmEvent::AtSwitch(flight) => self.at_switch(flight, context),
             EdmEvent::AtHost(flight) => self.at_host(flight, context),
-            EdmEvent::Match(plane) => self.match_round(plane, context),
+            EdmEvent::Match => self.match_all(context),
             EdmEvent::Emit(plane) => self.emit(plane, context),
             EdmEvent::Timer(node) => self.timer(node, context),
             EdmEvent::Fault(index) => self.fault(self.config.faults[index].kind, context),

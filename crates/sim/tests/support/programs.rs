@@ -3,7 +3,7 @@
 
 use base::{Bytes, NodeId, Operation, Request, RequestId, Span, Time};
 use edm::Access;
-use record::{RunIdentity, Row};
+use record::{Row, RunIdentity};
 use sim::drive::{Context, Rig, Ticket, Unobserved, drive};
 use sim::rigs::edm::{EdmEvent, EdmRig};
 use std::cell::RefCell;
@@ -14,7 +14,9 @@ use workload::{Arrival, Source};
 /// What a program asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
+    /// Whose memory.
     pub target: NodeId,
+    /// What.
     pub access: Access,
 }
 
@@ -29,8 +31,11 @@ pub trait Program {
 pub struct Done {
     /// The node that asked.
     pub node: NodeId,
+    /// What it asked for.
     pub ask: Ask,
+    /// When.
     pub asked: Time,
+    /// When it had its answer, or its write had taken effect.
     pub ended: Time,
     /// The word of a read or read-modify-write; `None` for a write, and for NULL.
     pub answer: Option<u64>,
@@ -144,11 +149,7 @@ impl Source for Players<'_> {
 
 /// Runs fixed requests and one program a node (`None`: the node only serves) to the end. Gives what came of every request, the
 /// fixed ones first, in the order in which they were asked for, and the rows.
-pub fn run(
-    rig: &mut EdmRig,
-    timed: Vec<Timed>,
-    programs: Vec<Option<&mut dyn Program>>,
-) -> (Vec<Done>, Vec<Row>) {
+pub fn run(rig: &mut EdmRig, timed: Vec<Timed>, programs: Vec<Option<&mut dyn Program>>) -> (Vec<Done>, Vec<Row>) {
     rig.keep_answers();
     let shared = Rc::new(RefCell::new(Shared::default()));
     let mut players = Players { shared: shared.clone(), timed, programs };

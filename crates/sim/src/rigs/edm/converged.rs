@@ -226,7 +226,7 @@ impl EdmRig {
                     self.request_waited(left.waited, encoded::message_blocks(&message.body), tag);
                     self.serve(link.plane, message, tag, left.at, context);
                 }
-                Cargo::Grant { .. } => unreachable!("grants do not queue with messages"),
+                Cargo::Grant { .. } | Cargo::Reading { .. } => unreachable!("neither queues with messages"),
             }
         }
     }

@@ -24,6 +24,13 @@ pub enum Cargo {
         /// The demand's request.
         tag: Tag,
     },
+    /// An RREQ or RMWREQ in a memory node, while its memory reads.
+    Reading {
+        /// The message.
+        message: Message,
+        /// The demand's request.
+        tag: Tag,
+    },
 }
 
 /// One thing on its way.
@@ -101,7 +108,7 @@ impl Encoder {
                 let grant = encoded::decode_grant(block).expect("an encoded grant decodes");
                 (Cargo::Grant { grant, tag }, encoded::GRANT_BLOCKS)
             }
-            Cargo::Request { message, tag } => {
+            Cargo::Request { message, tag } | Cargo::Reading { message, tag } => {
                 let blocks = encoded::message_blocks(&message.body);
                 (Cargo::Request { message: self.message(&message, 0).0, tag }, blocks)
             }

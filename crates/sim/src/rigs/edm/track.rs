@@ -5,12 +5,12 @@
 //! left: chunks of a request are in order everywhere.
 
 use base::{Span, Time};
-use std::collections::VecDeque;
-use std::ops::{Index, IndexMut};
 use edm::budget::{CROSSINGS, Delays, HOPS};
 use edm::pcs::memory as encoded;
 use edm::{Access, Config, Place};
 use record::{Outcome, SpanKind, Spans};
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
 
 /// The parts of one hop.
 #[derive(Clone, Copy, Debug)]
@@ -181,6 +181,10 @@ impl Track {
     /// Its last chunk has arrived: copies that are still on their way do not matter.
     pub fn arrived(&mut self) {
         self.copies = u8::MAX;
+    }
+    /// Its last chunk never left its host.
+    pub fn never_left(&mut self) {
+        self.copies = 0;
     }
     /// A copy of its last chunk was lost; whether that was the last one.
     pub fn lost_last_copy(&mut self) -> bool {

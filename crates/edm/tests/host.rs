@@ -1,0 +1,149 @@
+//! Does the host hold its side of the protocol? What it says, and when, against 3.1.1 and 3.2.1 of the paper.
+
+use base::{Bytes, Clock, NodeId, Program, Rate, Span, Time};
+use edm::{Access, Body, Config, Grant, Host, HostIn, HostOut, Ordering, Place, Policy, Tag, Transmission, Wire};
+
+fn config() -> Config {
+    let clock = Clock::hz(390_625_000);
+    Config {
+        chunk: Bytes::new(256),
+        active_per_pair: 3,
+        policy: Policy::Srpt,
+        ordering: Ordering::Pair,
+        iterations_per_round: 1,
+        look_ahead_cycles: 3,
+        phy_clock: clock,
+        scheduler_clock: clock,
+        batch: Bytes::new(256),
+        timeout: Span::us(10),
+    }
+}
+
+const PEER: NodeId = NodeId(1);
+
+fn host(config: Config) -> Host {
+    Host::new(NodeId(0), config, Place { nodes: 3, rate: Rate::gbps(25) })
+}
+
+fn tell(host: &mut Host, now: Time, input: HostIn) -> Vec<HostOut> {
+    let mut out = Vec::new();
+    host.on(now, input, &mut out);
+    out
+}
+
+fn submit(host: &mut Host, now: Time, tag: u32, access: Access) {
+    assert_eq!(tell(host, now, HostIn::Submit { tag: Tag(tag), target: PEER, access }), []);
+}
+
+fn write(bytes: u32) -> Access {
+    Access::Write { address: 0, bytes, word: 0 }
+}
+
+const READ: Access = Access::Read { address: 0, bytes: 64 };
+
+/// Everything that the host would send from `now` on, each as soon as it is ready.
+fn sent(host: &mut Host, now: Time) -> Vec<(Time, Transmission)> {
+    let mut at = now;
+    std::iter::from_fn(|| {
+        at = host.transmit_ready()?.max(at);
+        host.poll_transmit(at).map(|sent| (at, sent))
+    })
+    .collect()
+}
+
+fn notified(sent: &[(Time, Transmission)]) -> Vec<(u32, u8)> {
+    let of = |sent: &Transmission| match sent.what {
+        Wire::Notification(said) => Some((said.bytes, said.batch)),
+        Wire::Memory(_) => None,
+    };
+    sent.iter().filter_map(|(_, sent)| of(sent)).collect()
+}
+
+fn grant_of(sent: &Transmission, bytes: u16) -> Grant {
+    let Wire::Notification(said) = sent.what else { panic!("{sent:?} is no notification") };
+    Grant { target: said.target, id: said.id, bytes }
+}
+
+/// X active notifications a pair; what waits behind them shares the next one as far as a chunk goes.
+#[test]
+fn a_pair_has_x_active_notifications_and_what_waits_is_batched() {
+    let mut host = host(config());
+    for tag in 0..9 {
+        submit(&mut host, Time::ZERO, tag, write(100));
+    }
+    let first = sent(&mut host, Time::ZERO);
+    assert_eq!(notified(&first), [(100, 1); 3]);
+    tell(&mut host, Time::ns(100), HostIn::Granted(grant_of(&first[0].1, 100)));
+    let second = sent(&mut host, Time::ns(100));
+    assert_eq!(notified(&second), [(200, 2)]);
+    // One grant lets both of the batch go, one right behind the other.
+    let (_, batch) = second.iter().find(|(_, sent)| matches!(sent.what, Wire::Notification(_))).unwrap();
+    tell(&mut host, Time::ns(200), HostIn::Granted(grant_of(batch, 200)));
+    let data: Vec<_> = sent(&mut host, Time::ns(200)).into_iter().map(|(_, sent)| sent).collect();
+    let chain: Vec<_> = data[..2].iter().map(|sent| (sent.tag, sent.lead, sent.followed)).collect();
+    assert_eq!(chain, [(Tag(3), Tag(3), true), (Tag(4), Tag(3), false)]);
+}
+
+/// Sizes at the end of their field do not add up beyond it.
+#[test]
+fn the_largest_writes_are_notified_one_by_one() {
+    let mut host = host(config());
+    for tag in 0..5 {
+        submit(&mut host, Time::ZERO, tag, write(u32::MAX));
+    }
+    assert_eq!(notified(&sent(&mut host, Time::ZERO)), [(u32::MAX, 1); 3]);
+}
+
+/// Ordering `Pair`: a read that comes after a write waits for its grant, then for its data to leave, then for as long as data
+/// take through the switch: an RREQ is faster there.
+#[test]
+fn a_read_leaves_so_late_after_a_write_that_it_cannot_overtake_it_in_the_switch() {
+    let mut host = host(config());
+    submit(&mut host, Time::ZERO, 0, write(64));
+    submit(&mut host, Time::ZERO, 1, READ);
+    let first = sent(&mut host, Time::ZERO);
+    assert_eq!(first.len(), 1, "the read waits: {first:?}");
+    let granted_at = Time::ns(200);
+    tell(&mut host, granted_at, HostIn::Granted(grant_of(&first[0].1, 64)));
+    // However long the uplink was busy: the data go first, although control is ready and it was its turn.
+    let later = granted_at + Span::ns(50);
+    let then = sent(&mut host, later);
+    let kinds: Vec<_> = then.iter().map(|(at, sent)| (*at, sent.tag)).collect();
+    let forward = config().phy_clock.cycles(4);
+    assert_eq!(kinds, [(later, Tag(0)), (later + forward, Tag(1))]);
+    assert!(matches!(then[1].1.what, Wire::Memory(message) if matches!(message.body, Body::ReadRequest { .. })));
+}
+
+/// The timer of a read: still waiting at a picosecond before, NULL at it, and never twice.
+#[test]
+fn a_read_is_answered_with_null_at_its_timer_and_not_a_picosecond_earlier() {
+    let mut host = host(config());
+    submit(&mut host, Time::ns(5), 7, READ);
+    let due = Time::ns(5) + config().timeout;
+    assert_eq!(host.next_wakeup(), Some(due));
+    let mut out = Vec::new();
+    host.on_wakeup(due - Span::ps(1), &mut out);
+    assert_eq!(out, []);
+    host.on_wakeup(due, &mut out);
+    assert_eq!(out, [HostOut::Null { tag: Tag(7) }]);
+    assert_eq!((host.next_wakeup(), host.outstanding()), (None, vec![]));
+}
+
+/// What nobody has asked for changes nothing and is said to be unexpected.
+#[test]
+fn grants_and_answers_that_nobody_waits_for_are_ignored() {
+    let mut host = host(config());
+    let id = edm::MessageId(0x80);
+    assert_eq!(
+        tell(&mut host, Time::ZERO, HostIn::Granted(Grant { target: PEER, id, bytes: 64 })),
+        [HostOut::Unexpected]
+    );
+    let beyond = Grant { target: NodeId(400), id, bytes: 64 };
+    assert_eq!(tell(&mut host, Time::ZERO, HostIn::Granted(beyond)), [HostOut::Unexpected]);
+    let body = Body::ReadResponse { bytes: 64, last: true };
+    for source in [PEER, NodeId(400)] {
+        let message = edm::Message { source, target: NodeId(0), id: edm::MessageId(3), body };
+        assert_eq!(tell(&mut host, Time::ZERO, HostIn::Take { message, word: 0 }), [HostOut::Unexpected]);
+    }
+    assert_eq!(host.transmit_ready(), None);
+}
