@@ -7,8 +7,10 @@
 //! response to it without another field.
 
 use crate::config::{Config, Ordering, Place};
+use crate::fifo::Fifo;
 use crate::memory::Memory;
 use crate::message::{Body, Grant, Message, MessageId, Modify, Notification};
+use crate::sparse::Sparse;
 use crate::{Tag, pcs::memory as encoded};
 use base::{NodeId, Program, Time};
 use std::collections::VecDeque;
@@ -154,6 +156,7 @@ struct Item {
     /// Tells the timer whether the slot still holds the same request.
     generation: u32,
     next: u32,
+    role: Role,
 }
 
 /// Which list of a peer.
@@ -169,19 +172,28 @@ enum Role {
     Answering,
 }
 
-/// What a host keeps for each other node.
-#[derive(Clone, Copy, Debug)]
+/// What a host keeps for a node that it has something to do with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Peer {
-    /// First items, by role. The lists but the waiting one hold at most a few items, so they need no tail: there are N^2 of these.
-    heads: [u32; 4],
-    /// Last waiting item.
+    /// Last of the waiting items, which are linked in a ring: the next one is the first.
     waiting_tail: u32,
+    /// First of the items under way of whatever role, linked in order of arrival. They are a few at most.
+    under_way: u32,
     reads_active: u8,
     writes_active: u8,
-    next_read: u8,
-    next_write: u8,
-    /// Before this a request to the peer could overtake a write to it inside the switch.
-    clear_at: Time,
+}
+
+impl Default for Peer {
+    fn default() -> Peer {
+        Peer { waiting_tail: NONE, under_way: NONE, reads_active: 0, writes_active: 0 }
+    }
+}
+
+/// The next message ids towards one node: kept for ever, so that a late answer does not meet a new request with its id.
+#[derive(Clone, Copy, Debug, Default)]
+struct NextIds {
+    read: u8,
+    write: u8,
 }
 
 /// The host.
@@ -192,11 +204,12 @@ pub struct Host {
     make_request: base::Span,
     /// How long data take through the switch, which is more than what an RREQ takes with a fast scheduler.
     forward: base::Span,
-    peers: Vec<Peer>,
+    peers: Sparse<Peer>,
+    next_ids: Vec<NextIds>,
     items: Vec<Item>,
     free_items: Vec<u32>,
-    data: VecDeque<Transmission>,
-    control: VecDeque<(Time, Transmission)>,
+    data: Fifo<Transmission>,
+    control: Fifo<(Time, Transmission)>,
     /// Whether control is next if both wait.
     control_next: bool,
     /// When to look at a request again, in order: the timeout is the same for all.
@@ -204,6 +217,8 @@ pub struct Host {
     generation: u32,
     /// Grants for answers whose data the memory has not delivered yet: the grant queue of 3.2.1 holds them.
     early: Vec<Grant>,
+    /// Writes that may be inside the switch, until when: a few, for as long as data take through it.
+    passing: Vec<(Time, NodeId)>,
     /// Words of answers that the memory has not delivered yet, in the order of [`HostIn::Begin`].
     begun: VecDeque<(NodeId, MessageId, u64)>,
     memory: Memory,
@@ -212,30 +227,22 @@ pub struct Host {
 impl Host {
     /// An idle host with an empty memory.
     pub fn new(node: NodeId, config: Config, place: Place) -> Host {
-        let (heads, waiting_tail) = ([NONE; 4], NONE);
-        let peer = Peer {
-            heads,
-            waiting_tail,
-            reads_active: 0,
-            writes_active: 0,
-            next_read: 0,
-            next_write: 0,
-            clear_at: Time::ZERO,
-        };
         Host {
             node,
             config,
             make_request: crate::budget::Delays::new(&config).make_request,
             forward: crate::budget::Delays::new(&config).forward,
-            peers: vec![peer; place.nodes as usize],
+            peers: Sparse::with_capacity(ROOM),
+            next_ids: vec![NextIds::default(); place.nodes as usize],
             items: Vec::with_capacity(ROOM),
             free_items: Vec::with_capacity(ROOM),
-            data: VecDeque::with_capacity(ROOM),
-            control: VecDeque::with_capacity(ROOM),
+            data: Fifo::with_capacity(ROOM),
+            control: Fifo::with_capacity(ROOM),
             control_next: false,
             timers: VecDeque::with_capacity(ROOM),
             generation: 0,
             early: Vec::new(),
+            passing: Vec::new(),
             begun: VecDeque::new(),
             memory: Memory::default(),
         }
@@ -251,7 +258,7 @@ impl Host {
         let (made, control) = self.control.front()?;
         Some(match control.what {
             Wire::Memory(request) if self.config.ordering == Ordering::Pair => {
-                self.peers[request.target.index()].clear_at.max(*made)
+                self.clear_at(request.target).max(*made)
             }
             _ => *made,
         })
@@ -270,9 +277,16 @@ impl Host {
         if let Some(Transmission { what: Wire::Memory(message), .. }) = data
             && matches!(message.body, Body::WriteRequest { .. })
         {
-            self.peers[message.target.index()].clear_at = now + self.forward;
+            self.passing.retain(|(until, _)| *until > now);
+            self.passing.push((now + self.forward, message.target));
         }
         data
+    }
+
+    /// Before this a request to `target` could overtake a write to it inside the switch.
+    fn clear_at(&self, target: NodeId) -> Time {
+        let writes = self.passing.iter().filter(|(_, to)| *to == target);
+        writes.map(|(until, _)| *until).max().unwrap_or(Time::ZERO)
     }
 
     /// Whether the first control message is a request that would leave before chunks of its pair's earlier writes, which are
@@ -288,20 +302,17 @@ impl Host {
 
     /// Takes out everything that waits to be sent: a node that has died sends nothing.
     pub fn take_unsent(&mut self) -> Vec<Transmission> {
-        let control = self.control.drain(..).map(|(_, control)| control);
-        self.data.drain(..).chain(control).collect()
+        let control = std::iter::from_fn(|| self.control.pop_front().map(|(_, control)| control));
+        std::iter::from_fn(|| self.data.pop_front()).chain(control).collect()
     }
 
     /// The requests of this node's application that have no end yet.
     pub fn outstanding(&self) -> Vec<Tag> {
         let mut tags = Vec::new();
-        for peer in &self.peers {
+        for peer in self.peers.keys().map(NodeId) {
             for role in [Role::Waiting, Role::Reading, Role::Writing] {
-                let mut at = peer.heads[role as usize];
-                while at != NONE {
-                    tags.push(self.items[at as usize].tag);
-                    at = self.items[at as usize].next;
-                }
+                let items = self.walk(peer, role);
+                tags.extend(items.map(|slot| self.items[slot as usize].tag));
             }
         }
         tags
@@ -334,7 +345,7 @@ impl Host {
     }
 
     fn may_go(&self, target: NodeId, is_write: bool) -> bool {
-        let peer = &self.peers[target.index()];
+        let peer = self.peers.get(target.0);
         if is_write {
             return peer.writes_active < self.config.active_per_pair;
         }
@@ -344,11 +355,11 @@ impl Host {
     }
 
     fn request(&mut self, now: Time, target: NodeId) {
-        let slot = self.take_head(target, Role::Waiting);
-        let peer = &mut self.peers[target.index()];
-        peer.reads_active += 1;
-        let id = MessageId(peer.next_read);
-        peer.next_read = (peer.next_read + 1) % WRITE_ID;
+        let slot = self.take_waiting(target);
+        self.peers.update(target.0, |peer| peer.reads_active += 1);
+        let next = &mut self.next_ids[target.index()].read;
+        let id = MessageId(*next);
+        *next = (*next + 1) % WRITE_ID;
         let item = &mut self.items[slot as usize];
         item.id = id;
         let body = match item.access {
@@ -366,10 +377,10 @@ impl Host {
 
     /// Makes one notification for the first waiting write, and for small ones behind it if they had to wait.
     fn notify_writes(&mut self, now: Time, target: NodeId) {
-        let peer = &mut self.peers[target.index()];
-        peer.writes_active += 1;
-        let id = MessageId(WRITE_ID | peer.next_write);
-        peer.next_write = (peer.next_write + 1) % WRITE_ID;
+        self.peers.update(target.0, |peer| peer.writes_active += 1);
+        let next = &mut self.next_ids[target.index()].write;
+        let id = MessageId(WRITE_ID | *next);
+        *next = (*next + 1) % WRITE_ID;
         let (mut batch, mut total, mut first) = (0u8, 0u32, None);
         while let Some(slot) = self.head(target, Role::Waiting) {
             let Access::Write { bytes, .. } = self.items[slot as usize].access else { break };
@@ -377,7 +388,7 @@ impl Host {
             if batch > 0 && !fits {
                 break;
             }
-            self.take_head(target, Role::Waiting);
+            self.take_waiting(target);
             self.items[slot as usize].id = id;
             self.append(target, Role::Writing, slot);
             self.set_timer(now, target, Role::Writing, slot);
@@ -396,7 +407,7 @@ impl Host {
     }
 
     fn granted(&mut self, now: Time, grant: Grant, out: &mut Vec<HostOut>) {
-        if grant.target.index() >= self.peers.len() {
+        if grant.target.index() >= self.next_ids.len() {
             return out.push(HostOut::Unexpected);
         }
         if grant.id.0 & WRITE_ID == 0 {
@@ -426,7 +437,7 @@ impl Host {
             let lead = lead.replace(tag).unwrap_or(tag);
             self.data.push_back(Transmission { lead, followed: last && left > 0, ..alone });
             if last {
-                self.remove(grant.target, Role::Writing, slot);
+                self.remove(grant.target, slot);
                 self.free(slot);
                 self.writes_granted(now, grant);
             }
@@ -438,7 +449,7 @@ impl Host {
         if self.find(grant.target, Role::Writing, grant.id).is_some() {
             return;
         }
-        self.peers[grant.target.index()].writes_active -= 1;
+        self.peers.update(grant.target.0, |peer| peer.writes_active -= 1);
         self.release(now, grant.target);
     }
 
@@ -465,7 +476,7 @@ impl Host {
         let begun = self.begun.iter().position(|(peer, id, _)| (*peer, *id) == (message.source, message.id));
         let word = begun.and_then(|at| self.begun.remove(at)).map(|(.., word)| word);
         let word = word.unwrap_or_else(|| self.access_memory(&message.body));
-        if message.source.index() >= self.peers.len() || bytes == 0 {
+        if message.source.index() >= self.next_ids.len() || bytes == 0 {
             return out.push(HostOut::Unexpected);
         }
         let slot = self.store(tag, Access::Write { address: 0, bytes, word });
@@ -480,7 +491,7 @@ impl Host {
     }
 
     fn grant_answer(&mut self, now: Time, grant: Grant, out: &mut Vec<HostOut>) {
-        let early_max = self.peers.len() * usize::from(self.config.active_per_pair) * EARLY_CHUNKS;
+        let early_max = self.next_ids.len() * usize::from(self.config.active_per_pair) * EARLY_CHUNKS;
         match self.find(grant.target, Role::Answering, grant.id) {
             Some(slot) => self.answer_chunk(now, slot, grant),
             None if self.early.len() < early_max => self.early.push(grant),
@@ -499,7 +510,7 @@ impl Host {
         let (tag, blocks) = (item.tag, encoded::response_blocks(chunk));
         self.data.push_back(Transmission::alone(Wire::Memory(message), blocks, word, tag, now));
         if last {
-            self.remove(grant.target, Role::Answering, slot);
+            self.remove(grant.target, slot);
             self.free(slot);
         }
     }
@@ -529,7 +540,7 @@ impl Host {
         out: &mut Vec<HostOut>,
     ) {
         let peer = message.source;
-        let found = (peer.index() < self.peers.len()).then(|| self.find(peer, Role::Reading, message.id)).flatten();
+        let found = (peer.index() < self.next_ids.len()).then(|| self.find(peer, Role::Reading, message.id)).flatten();
         let Some(slot) = found else { return out.push(HostOut::Unexpected) };
         let item = &mut self.items[slot as usize];
         item.done = item.done.saturating_add(bytes);
@@ -540,9 +551,9 @@ impl Host {
     }
 
     fn finish_read(&mut self, now: Time, peer: NodeId, slot: u32) {
-        self.remove(peer, Role::Reading, slot);
+        self.remove(peer, slot);
         self.free(slot);
-        self.peers[peer.index()].reads_active -= 1;
+        self.peers.update(peer.0, |peer| peer.reads_active -= 1);
         self.release(now, peer);
     }
 
@@ -574,18 +585,19 @@ impl Host {
             return self.finish_read(now, peer, slot);
         }
         let id = item.id;
-        self.remove(peer, Role::Writing, slot);
+        self.remove(peer, slot);
         self.free(slot);
         // The other writes of its batch have timers of their own; the notification is given back with the last of them.
         if self.find(peer, Role::Writing, id).is_none() {
-            self.peers[peer.index()].writes_active -= 1;
+            self.peers.update(peer.0, |peer| peer.writes_active -= 1);
             self.release(now, peer);
         }
     }
 
     fn store(&mut self, tag: Tag, access: Access) -> u32 {
         self.generation = self.generation.wrapping_add(1).max(ENDED + 1);
-        let item = Item { tag, id: MessageId(0), access, done: 0, seen: 0, generation: self.generation, next: NONE };
+        let (id, generation, role) = (MessageId(0), self.generation, Role::Waiting);
+        let item = Item { tag, id, access, done: 0, seen: 0, generation, next: NONE, role };
         if let Some(slot) = self.free_items.pop() {
             self.items[slot as usize] = item;
             return slot;
@@ -594,60 +606,73 @@ impl Host {
         self.items.len() as u32 - 1
     }
 
+    /// The items of one role, in order.
+    fn walk(&self, peer: NodeId, role: Role) -> impl Iterator<Item = u32> + '_ {
+        let Peer { waiting_tail, under_way, .. } = self.peers.get(peer.0);
+        let (first, last) = match role {
+            Role::Waiting if waiting_tail == NONE => (NONE, NONE),
+            // The ring of waiting items ends where it would begin again.
+            Role::Waiting => (self.items[waiting_tail as usize].next, waiting_tail),
+            Role::Reading | Role::Writing | Role::Answering => (under_way, NONE),
+        };
+        let some = |slot: u32| Some(slot).filter(|slot| *slot != NONE);
+        let after = move |slot: &u32| if *slot == last { None } else { some(self.items[*slot as usize].next) };
+        std::iter::successors(some(first), after).filter(move |slot| self.items[*slot as usize].role == role)
+    }
     fn head(&self, peer: NodeId, role: Role) -> Option<u32> {
-        Some(self.peers[peer.index()].heads[role as usize]).filter(|slot| *slot != NONE)
+        self.walk(peer, role).next()
     }
     fn append(&mut self, peer: NodeId, role: Role, slot: u32) {
-        self.items[slot as usize].next = NONE;
-        let last = self.last(peer, role);
-        let peer = &mut self.peers[peer.index()];
-        match last {
-            NONE => peer.heads[role as usize] = slot,
-            last => self.items[last as usize].next = slot,
-        }
+        self.items[slot as usize].role = role;
         if role == Role::Waiting {
-            peer.waiting_tail = slot;
+            return self.append_waiting(peer, slot);
         }
-    }
-    fn last(&self, peer: NodeId, role: Role) -> u32 {
-        let peer = &self.peers[peer.index()];
-        let mut at = peer.heads[role as usize];
-        if role == Role::Waiting && at != NONE {
-            return peer.waiting_tail;
+        self.items[slot as usize].next = NONE;
+        let mut last = self.peers.get(peer.0).under_way;
+        if last == NONE {
+            return self.peers.update(peer.0, |peer| peer.under_way = slot);
         }
-        while at != NONE && self.items[at as usize].next != NONE {
-            at = self.items[at as usize].next;
+        while self.items[last as usize].next != NONE {
+            last = self.items[last as usize].next;
         }
-        at
+        self.items[last as usize].next = slot;
     }
-    fn take_head(&mut self, peer: NodeId, role: Role) -> u32 {
-        let slot = self.head(peer, role).expect("the caller has seen a head");
-        self.remove(peer, role, slot);
-        slot
+    fn append_waiting(&mut self, peer: NodeId, slot: u32) {
+        let tail = self.peers.update(peer.0, |peer| std::mem::replace(&mut peer.waiting_tail, slot));
+        if tail == NONE {
+            self.items[slot as usize].next = slot;
+            return;
+        }
+        self.items[slot as usize].next = self.items[tail as usize].next;
+        self.items[tail as usize].next = slot;
     }
-    /// The item of a list with this id. Lists hold at most a few items besides the waiting ones.
+    /// Takes the first waiting item, which the caller has seen.
+    fn take_waiting(&mut self, peer: NodeId) -> u32 {
+        let tail = self.peers.get(peer.0).waiting_tail;
+        let first = self.items[tail as usize].next;
+        if first == tail {
+            self.peers.update(peer.0, |peer| peer.waiting_tail = NONE);
+        } else {
+            self.items[tail as usize].next = self.items[first as usize].next;
+        }
+        first
+    }
+    /// The item under way in `role` with this id.
     fn find(&self, peer: NodeId, role: Role, id: MessageId) -> Option<u32> {
-        let mut at = self.peers[peer.index()].heads[role as usize];
-        while at != NONE && self.items[at as usize].id != id {
-            at = self.items[at as usize].next;
-        }
-        Some(at).filter(|slot| *slot != NONE)
+        self.walk(peer, role).find(|slot| self.items[*slot as usize].id == id)
     }
-    fn remove(&mut self, peer: NodeId, role: Role, slot: u32) {
+    /// Takes an item under way out of its list.
+    fn remove(&mut self, peer: NodeId, slot: u32) {
         let next = self.items[slot as usize].next;
-        let peer = &mut self.peers[peer.index()];
         let mut before = NONE;
-        let mut at = peer.heads[role as usize];
+        let mut at = self.peers.get(peer.0).under_way;
         while at != slot {
             before = at;
             at = self.items[at as usize].next;
         }
         match before {
-            NONE => peer.heads[role as usize] = next,
+            NONE => self.peers.update(peer.0, |peer| peer.under_way = next),
             before => self.items[before as usize].next = next,
-        }
-        if role == Role::Waiting && next == NONE {
-            peer.waiting_tail = before;
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod analysis;
 pub mod budget;
 mod config;
 pub mod cost;
+mod fifo;
 mod host;
 pub mod memory;
 mod message;
@@ -19,6 +20,7 @@ pub mod mirror;
 pub mod pcs;
 pub mod scheduler;
 pub mod shim;
+mod sparse;
 mod switch;
 
 pub use config::{Config, Ordering, Place, Policy};

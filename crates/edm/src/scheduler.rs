@@ -19,6 +19,7 @@
 use crate::config::{Config, Place, Policy};
 use crate::message::{Message, MessageId};
 use crate::pcs::memory as encoded;
+use crate::sparse::Sparse;
 use crate::{Ordering, Tag};
 use base::{NodeId, Span, Time};
 
@@ -103,6 +104,37 @@ pub enum Refused {
     },
 }
 
+/// The first entry of a channel, in a table of channels of which most are empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct First(u32);
+
+impl Default for First {
+    fn default() -> First {
+        First(NONE)
+    }
+}
+
+/// Which channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Channel {
+    source: NodeId,
+    target: NodeId,
+    class: Class,
+}
+
+impl Channel {
+    /// Its name among those of its source.
+    fn key(self) -> u32 {
+        self.target.0 * 2 + self.class as u32
+    }
+}
+
+impl Demand {
+    fn channel(&self) -> Channel {
+        Channel { source: self.source, target: self.target, class: self.kind.class() }
+    }
+}
+
 /// What the data of a channel is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
@@ -131,9 +163,8 @@ struct Peer {
 }
 
 impl OrderedList {
-    /// An empty list with room for what a port usually has, so that a run settles soon and then allocates nothing.
     fn with_room() -> OrderedList {
-        OrderedList(Vec::with_capacity(32))
+        OrderedList(Vec::with_capacity(ROOM))
     }
     fn insert(&mut self, key: u64, peer: Peer) {
         let position = self.0.partition_point(|(other, _)| *other < key);
@@ -147,6 +178,8 @@ impl OrderedList {
 }
 
 const NONE: u32 = u32::MAX;
+/// Room for what a port usually has waiting, so that a run settles soon and then allocates nothing.
+const ROOM: usize = 32;
 
 /// A demand in the slab, linked to the next of its channel.
 #[derive(Clone, Copy, Debug)]
@@ -169,8 +202,8 @@ pub struct Scheduler {
     place: Place,
     round: Span,
     look_ahead: Span,
-    /// The first entry of each channel. Nothing more: there are 2 N^2 of them, and a channel holds X entries at most.
-    heads: Vec<u32>,
+    /// The first entry of each channel that has any, by source. A channel holds X entries at most.
+    heads: Vec<Sparse<First>>,
     entries: Vec<Entry>,
     free_entries: Vec<u32>,
     /// One notification queue a target port: exposed heads by priority; the peer is the source.
@@ -211,7 +244,7 @@ impl Scheduler {
             look_ahead: config.scheduler_clock.cycles(u64::from(config.look_ahead_cycles)),
             config,
             place,
-            heads: vec![NONE; nodes * nodes * 2],
+            heads: (0..nodes).map(|_| Sparse::with_capacity(ROOM)).collect(),
             entries: Vec::new(),
             free_entries: Vec::new(),
             queues: (0..nodes).map(|_| OrderedList::with_room()).collect(),
@@ -256,11 +289,11 @@ impl Scheduler {
         self.check(&demand)?;
         let slot = self.store(demand);
         let class = demand.kind.class();
-        let index = self.channel_index(demand.source, demand.target, class);
+        let channel = demand.channel();
         if self.config.ordering == Ordering::None {
-            self.link_by_priority(index, slot);
+            self.link_by_priority(channel, slot);
         } else {
-            self.link_last(index, slot);
+            self.link_last(channel, slot);
         }
         self.expose(now, demand.source, demand.target, class);
         let waiting = &mut self.waiting[demand.target.index()];
@@ -319,7 +352,7 @@ impl Scheduler {
         if let Some(port) = [source_port, target].into_iter().find(|port| self.disabled[port.index()]) {
             return Err(Refused::PortDisabled { port });
         }
-        let mut at = self.heads[self.channel_index(source_port, target, demand.kind.class())];
+        let mut at = self.first(demand.channel());
         let mut active = 0;
         while at != NONE {
             (active, at) = (active + 1, self.entries[at as usize].next);
@@ -328,13 +361,12 @@ impl Scheduler {
         if active >= limit { Err(Refused::PairFull { source_port, target, limit }) } else { Ok(()) }
     }
 
-    /// By who asks, whose memory, and class, so that the two channels of one compute-memory pair are side by side.
-    fn channel_index(&self, source: NodeId, target: NodeId, class: Class) -> usize {
-        let (compute, memory) = match class {
-            Class::Write => (source, target),
-            Class::Response => (target, source),
-        };
-        (compute.index() * self.place.nodes as usize + memory.index()) * 2 + class as usize
+    /// The first entry of a channel.
+    fn first(&self, channel: Channel) -> u32 {
+        self.heads[channel.source.index()].get(channel.key()).0
+    }
+    fn set_first(&mut self, channel: Channel, slot: u32) {
+        self.heads[channel.source.index()].set(channel.key(), First(slot));
     }
 
     fn store(&mut self, demand: Demand) -> u32 {
@@ -356,11 +388,10 @@ impl Scheduler {
         self.entries.len() as u32 - 1
     }
 
-    fn link_last(&mut self, channel: usize, slot: u32) {
-        let mut last = self.heads[channel];
+    fn link_last(&mut self, channel: Channel, slot: u32) {
+        let mut last = self.first(channel);
         if last == NONE {
-            self.heads[channel] = slot;
-            return;
+            return self.set_first(channel, slot);
         }
         while self.entries[last as usize].next != NONE {
             last = self.entries[last as usize].next;
@@ -369,9 +400,9 @@ impl Scheduler {
     }
 
     /// Puts a demand before the first of its channel that is less urgent. A head that is overtaken no longer competes.
-    fn link_by_priority(&mut self, channel: usize, slot: u32) {
+    fn link_by_priority(&mut self, channel: Channel, slot: u32) {
         let key = self.key(slot);
-        let (mut before, mut at) = (NONE, self.heads[channel]);
+        let (mut before, mut at) = (NONE, self.first(channel));
         while at != NONE && self.key(at) < key {
             (before, at) = (at, self.entries[at as usize].next);
         }
@@ -383,7 +414,7 @@ impl Scheduler {
         if at != NONE {
             self.hide(at);
         }
-        self.heads[channel] = slot;
+        self.set_first(channel, slot);
     }
 
     fn hide(&mut self, slot: u32) {
@@ -396,7 +427,7 @@ impl Scheduler {
 
     /// Lets the head of a channel compete, unless an earlier read of the same pair holds it back.
     fn expose(&mut self, now: Time, source: NodeId, target: NodeId, class: Class) {
-        let head = self.heads[self.channel_index(source, target, class)];
+        let head = self.first(Channel { source, target, class });
         if head == NONE || self.entries[head as usize].exposed || self.held_back(head) {
             return;
         }
@@ -416,7 +447,8 @@ impl Scheduler {
         if self.config.ordering != Ordering::Pair || demand.kind.class() == Class::Response {
             return false;
         }
-        let mut at = self.heads[self.channel_index(demand.target, demand.source, Class::Response)];
+        let reads = Channel { source: demand.target, target: demand.source, class: Class::Response };
+        let mut at = self.first(reads);
         while at != NONE && self.entries[at as usize].started {
             at = self.entries[at as usize].next;
         }
@@ -486,7 +518,7 @@ impl Scheduler {
     }
 
     fn grant(&mut self, start: Time, issue_at: Time, source: NodeId, target: NodeId, class: Class) -> Match {
-        let head = self.heads[self.channel_index(source, target, class)];
+        let head = self.first(Channel { source, target, class });
         let entry = &mut self.entries[head as usize];
         let bytes = entry.remaining.min(self.config.chunk.count() as u32);
         let first = !std::mem::replace(&mut entry.started, true);
@@ -535,11 +567,11 @@ impl Scheduler {
 
     /// Takes the head off its channel and lets the next one compete.
     fn retire_head(&mut self, now: Time, source: NodeId, target: NodeId, class: Class) -> Entry {
-        let channel_index = self.channel_index(source, target, class);
-        let head = self.heads[channel_index];
+        let channel = Channel { source, target, class };
+        let head = self.first(channel);
         self.hide(head);
         let entry = self.entries[head as usize];
-        self.heads[channel_index] = entry.next;
+        self.set_first(channel, entry.next);
         self.waiting[target.index()] -= 1;
         self.free_entries.push(head);
         self.expose(now, source, target, class);
@@ -547,7 +579,7 @@ impl Scheduler {
     }
 
     fn clear_channel(&mut self, source: NodeId, target: NodeId, class: Class, dropped: &mut Vec<Tag>) {
-        while self.heads[self.channel_index(source, target, class)] != NONE {
+        while self.first(Channel { source, target, class }) != NONE {
             let entry = self.retire_head(self.round_end, source, target, class);
             dropped.push(entry.demand.tag);
         }

@@ -1,13 +1,14 @@
 //! The one door of the simulator: a plan becomes a rig, and is played.
 
 use crate::drive::{Limits, Observer, Outcomes, Rig, WarmUp, drive};
-use crate::rigs::edm::{EdmRig, EdmRigConfig, Fault, FaultKind};
+use crate::rigs::edm::{Background, BackgroundStream, EdmRig, EdmRigConfig, Fault, FaultKind};
 use crate::rigs::packet::{self, PacketRigConfig};
 use crate::rigs::rivals;
 use base::{Bytes, Seed};
 use edm::analysis::maximal_matching;
+use edm::pcs::multiplex::Policy;
 use record::{RunIdentity, Sink, SinkError};
-use spec::{Design, Plan, Protocol};
+use spec::{Design, Plan, PreemptionName, Protocol};
 use std::collections::BTreeMap;
 use transport::framing::Framing;
 use workload::Generator;
@@ -115,9 +116,27 @@ fn edm_config(plan: &Plan, edm: &spec::Edm, options: &RunOptions) -> EdmRigConfi
         memory: plan.memory,
         redundant: edm.redundant,
         faults: plan.faults.iter().map(fault).collect(),
-        background: None,
+        background: plan.background.as_ref().map(|frames| background(plan, frames, edm.preemption)),
         wire_check: options.wire_check,
     }
+}
+
+fn background(plan: &Plan, frames: &spec::Background, preemption: PreemptionName) -> Background {
+    Background {
+        streams: frames.streams.iter().map(background_stream).collect(),
+        preemption: match preemption {
+            PreemptionName::Fair => Policy::Fair,
+            PreemptionName::Strict => Policy::Strict,
+            PreemptionName::None => Policy::None,
+        },
+        egress_queue: frames.egress_queue,
+        seed: Seed(plan.seed).child("background"),
+    }
+}
+
+fn background_stream(stream: &spec::BackgroundStream) -> BackgroundStream {
+    let spec::BackgroundStream { name, frame, load, burst_frames } = stream.clone();
+    BackgroundStream { name, frame, load, burst_frames }
 }
 
 /// Corruption is noticed by the scrambler, and the link disabled: to the network it is a dead link (EDM, 3.3).

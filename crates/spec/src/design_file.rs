@@ -4,8 +4,8 @@ use crate::file::{words, written};
 use crate::ground::Ground;
 use crate::quantity::{Plain, Quantity};
 use base::{Bytes, Clock, Span};
-use transport::uncontrolled::Uncontrolled;
 use transport::config::{CreditBased, Dcqcn, Dctcp, Fastpass, Pfabric, ReceiverDriven};
+use transport::uncontrolled::Uncontrolled;
 
 /// A design's table: every key with the default that it has on a given ground. The schema shows those on the shown ground.
 macro_rules! design_table {

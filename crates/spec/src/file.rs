@@ -40,7 +40,7 @@ written! {
         memory: MemoryFile,
         /// Who asks whom for how much, and when.
         workload: WorkloadFile,
-        /// Ordinary Ethernet traffic that shares the links.
+        /// Ordinary Ethernet traffic that shares the links; with design edm only.
         background: BackgroundFile,
         /// How long to run and what to measure.
         run: RunFile,
@@ -182,15 +182,35 @@ written! {
 }
 
 written! {
-    /// Ordinary Ethernet frames between random nodes, on the links that memory traffic uses.
-    #[schemars(extend("required" = ["load"]))]
+    /// Ordinary Ethernet frames between random nodes, on the links that memory traffic uses; with design edm only, whose `preemption`
+    /// says how they share a link.
+    #[schemars(extend("required" = ["stream"]))]
     BackgroundFile {
-        /// Payload of every frame.
-        #[schemars(extend("default" = "1500B"))]
+        /// Frames that a switch port can hold for its downlink; what does not fit is dropped. No standard value.
+        #[schemars(extend("default" = "1MiB"))]
+        egress_queue: Quantity<Bytes>,
+        /// What every node sends.
+        #[schemars(length(min = 1))]
+        stream: Vec<BackgroundStreamFile>,
+    }
+}
+
+written! {
+    /// One kind of ordinary traffic, which every node sends to uniformly chosen others.
+    #[schemars(extend("required" = ["name", "load"]))]
+    BackgroundStreamFile {
+        /// Its name in metrics, `extra.background_NAME_latency_mean_ns`: letters, digits, `-` and `_`, and no other stream's.
+        #[schemars(length(min = 1))]
+        name: String,
+        /// Every frame, from the destination address to the check sequence: 64 to 9,018 bytes.
+        #[schemars(extend("default" = "1518B"))]
         frame: Quantity<Bytes>,
-        /// Share of every node's link that frames take in each direction, preamble and gap included.
+        /// Share of every node's uplink that it offers, preamble and gap included.
         #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
         load: f64,
+        /// Frames that are handed to the MAC together, for one target; bursts come as a Poisson process.
+        #[schemars(range(min = 1, max = 1_000), extend("default" = 1))]
+        burst_frames: u32,
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Plan {
     pub load: Option<PlannedLoad>,
     /// Where the workload's trace comes from, if it has one.
     pub trace: Option<TraceSource>,
-    /// Ordinary frames on the same links.
+    /// Ordinary frames on the same links; with [`Design::Edm`] only.
     pub background: Option<Background>,
     /// What is measured, and how long stragglers are waited for.
     pub run: Run,
@@ -130,13 +130,33 @@ pub struct TraceSource {
     pub digest: String,
 }
 
-/// Ordinary frames between random nodes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Ordinary frames between random nodes. How they share a link with memory messages is in [`Edm::preemption`].
+#[derive(Clone, Debug, PartialEq)]
 pub struct Background {
-    /// Payload of a frame.
+    /// Frames that a switch port can hold for its downlink; no smaller than the largest frame.
+    pub egress_queue: Bytes,
+    /// What every node sends; at least one.
+    pub streams: Vec<BackgroundStream>,
+}
+
+impl Background {
+    /// Share of every node's uplink that all streams together offer; may be above 1.
+    pub fn load(&self) -> f64 {
+        self.streams.iter().map(|stream| stream.load).sum()
+    }
+}
+
+/// One kind of ordinary traffic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BackgroundStream {
+    /// Its name, unique: letters, digits, `-` and `_`.
+    pub name: String,
+    /// Of one frame, check sequence included: 64 to 9,018 bytes.
     pub frame: Bytes,
-    /// Share of every node's link, each direction, preamble and gap included.
+    /// Share of every node's uplink, preamble and gap included; above 0, at most 1.
     pub load: f64,
+    /// Frames that are handed to the MAC together, for one target: 1 to 1,000.
+    pub burst_frames: u32,
 }
 
 /// What is measured, and how long stragglers are waited for. When the workload ends is in [`workload::Config`].

@@ -5,10 +5,10 @@ use crate::design_file::{
     RawEthernetFile, ReceiverDrivenFile, Rocev2File,
 };
 use crate::file::{
-    ArrivalsName, BackgroundFile, ClassFile, DistributionFile, ExperimentFile, FabricFile, FaultFile, MemoryFile,
-    PatternName, RunFile, SizeFile, WorkloadFile,
+    ArrivalsName, BackgroundFile, BackgroundStreamFile, ClassFile, DistributionFile, ExperimentFile, FabricFile,
+    FaultFile, MemoryFile, PatternName, RunFile, SizeFile, WorkloadFile,
 };
-use crate::plan::{Background, Design, Fabric, Fault, Packet, Plan, Protocol, WarmUp};
+use crate::plan::{Background, BackgroundStream, Design, Fabric, Fault, Packet, Plan, Protocol, WarmUp};
 use crate::quantity::{Limit, Plain, Quantity};
 use hardware::DramConfig;
 use workload::{Arrivals, Class, Pattern, SizeDistribution};
@@ -44,7 +44,19 @@ fn memory_of(memory: &DramConfig) -> MemoryFile {
 }
 
 fn background_of(background: &Background) -> BackgroundFile {
-    BackgroundFile { frame: Some(Quantity(background.frame)), load: Some(background.load) }
+    BackgroundFile {
+        egress_queue: Some(Quantity(background.egress_queue)),
+        stream: Some(background.streams.iter().map(stream_of).collect()),
+    }
+}
+
+fn stream_of(stream: &BackgroundStream) -> BackgroundStreamFile {
+    BackgroundStreamFile {
+        name: Some(stream.name.clone()),
+        frame: Some(Quantity(stream.frame)),
+        load: Some(stream.load),
+        burst_frames: Some(stream.burst_frames),
+    }
 }
 
 fn design_of(design: &Design) -> DesignFile {

@@ -1,5 +1,6 @@
 //! From what is written at one point to a plan: defaults, ranges that depend on other values, and combinations.
 
+mod background;
 mod demand;
 mod design;
 
@@ -7,11 +8,11 @@ use crate::check::{Completeness, check};
 use crate::document::Node;
 use crate::error::{PlanError, Problem, Problems};
 use crate::file::{ExperimentFile, FabricFile, FaultFile, FaultName, MemoryFile, RunFile};
-use crate::plan::{Background, Design, Fabric, Fault, FaultKind, Plan, Run, WarmUp};
+use crate::plan::{Design, Fabric, Fault, FaultKind, Plan, Run, WarmUp};
 use crate::quantity::{Limit, Plain, Quantity};
 use crate::sources::{Files, Sources};
 use crate::warnings::warnings;
-use base::{Bytes, NodeId, Rate, Span, Time};
+use base::{NodeId, Rate, Span, Time};
 use hardware::DramConfig;
 
 const SEED: u64 = 1;
@@ -23,14 +24,10 @@ const TRANSCEIVER: Span = Span::ns(19);
 const DRAIN_LIMIT: Span = Span::ms(100);
 /// The share of a run that is not measured unless the file says otherwise.
 const WARM_UP_SHARE: u64 = 10;
-/// IEEE 802.3: payload of a standard frame.
-const BACKGROUND_FRAME: Bytes = Bytes::new(1_500);
 /// Below a megabit a second one frame takes longer than the drain limit; above 100 terabits a byte takes less than a picosecond.
 const RATES: std::ops::RangeInclusive<Rate> = Rate::bps(1_000_000)..=Rate::bps(100_000_000_000_000);
 /// Everything that happens in a run happens before this: a fraction of the 213 days that a `Time` holds.
 const HORIZON: Span = Span::secs(30 * 86_400);
-/// The largest frame that switches commonly take.
-const FRAME_MAX: Bytes = Bytes::new(9_000);
 
 /// Turns the document of one point into a plan. `point` is its labels, for messages.
 pub(crate) fn resolve(
@@ -95,7 +92,7 @@ impl Resolver<'_> {
         let fabric = self.fabric(file.fabric.as_ref()?)?;
         let memory = self.memory(file.memory.as_ref());
         let design = self.design(file.design.as_ref()?, &fabric);
-        let background = file.background.as_ref().and_then(|background| self.background(background));
+        let background = file.background.as_ref().and_then(|file| self.background(file, &fabric, design.as_ref()));
         let run_file = file.run.clone().unwrap_or_default();
         let demand = self.workload(file.workload.as_ref()?, &run_file, &fabric, design.as_ref());
         let run = self.run(&run_file, demand.as_ref().is_some_and(|demand| demand.trace.is_some()));
@@ -157,12 +154,6 @@ impl Resolver<'_> {
         let latency = file.latency.map_or(Span::ZERO, Plain::plain);
         self.at_most("memory.latency", latency, Span::secs(1));
         DramConfig { latency, bandwidth }
-    }
-
-    fn background(&mut self, file: &crate::file::BackgroundFile) -> Option<Background> {
-        let frame = file.frame.map_or(BACKGROUND_FRAME, Plain::plain);
-        self.range("background.frame", frame.count(), 1..=FRAME_MAX.count());
-        Some(Background { frame, load: file.load? })
     }
 
     fn run(&mut self, file: &RunFile, is_trace: bool) -> Run {

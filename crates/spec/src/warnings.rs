@@ -2,7 +2,7 @@
 
 use crate::cost::{arbiter_cost, largest_packet, unloaded};
 use crate::load::asking_nodes;
-use crate::plan::{Design, Plan, Protocol, WarmUp};
+use crate::plan::{Background, Design, Plan, Protocol, WarmUp};
 use base::{Bytes, NodeId, Operation, Span};
 use std::collections::BTreeSet;
 use workload::{Arrivals, Pattern};
@@ -84,15 +84,25 @@ fn mean_unloaded(plan: &Plan) -> Span {
 }
 
 fn overload(plan: &Plan, out: &mut Vec<String>) {
-    let Some(load) = plan.load else { return };
-    let background = plan.background.map_or(0.0, |background| background.load);
+    let background = plan.background.as_ref().map_or(0.0, Background::load);
+    let Some(load) = plan.load else { return background_alone(background, out) };
     let total = load.busiest_link + background;
     if total > 1.0 {
-        let with = if background > 0.0 { format!(" ({background} of it background)") } else { String::new() };
+        let with = if background > 0.0 { format!(" ({background:.3} of it background)") } else { String::new() };
         let (fraction, basis) = (load.fraction, load.basis.word());
         out.push(format!(
             "load {fraction} ({basis}) puts {total:.3} of its rate on the busiest link direction{with}: more than it can \
              carry, so queues grow for as long as requests arrive"
+        ));
+    }
+}
+
+/// Without an offered load nothing is known of the memory traffic, but frames alone may be too many.
+fn background_alone(background: f64, out: &mut Vec<String>) {
+    if background > 1.0 {
+        out.push(format!(
+            "background streams offer {background:.3} of every uplink: more than it can carry, so their frames wait in \
+             their hosts for as long as requests arrive"
         ));
     }
 }

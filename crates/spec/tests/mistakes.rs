@@ -17,7 +17,7 @@ fn an_unknown_key_names_the_allowed_ones_and_the_closest() {
     assert_eq!(
         complaint(&with("load = 0.5", "laod = 0.5\nload = 0.5")),
         "small.toml:8:1: workload: unknown key `laod`, did you mean `load`?; allowed are arrivals, compute, depth, digest, \
-         file, load, load_basis, mix, off, on, pattern, read_fraction, size, sources, target, think"
+         file, load, load_basis, local_fraction, mix, off, on, pattern, read_fraction, size, sources, target, think"
     );
     assert_eq!(
         complaint(&format!("{SMALL}[memroy]\nlatency = \"1ns\"\n")),
@@ -256,6 +256,102 @@ fn files_are_named_with_their_line_and_reason() {
             .next(),
         Some("small.toml:10:10: workload.digest: `messages.csv`")
     );
+}
+
+/// [`SMALL`] with one stream of frames, which starts in line 11; `keys` are its keys but for the name.
+fn with_stream(keys: &str) -> String {
+    format!("{SMALL}[[background.stream]]\nname = \"ip\"\n{keys}\n")
+}
+
+#[test]
+fn background_frames_are_those_of_an_ethernet() {
+    let frame = |bytes: u32| with_stream(&format!("load = 0.1\nframe = \"{bytes}B\""));
+    common::experiment(&frame(64));
+    common::experiment(&frame(9_018));
+    for outside in [0, 63, 9_019] {
+        assert_eq!(
+            complaint(&frame(outside)),
+            format!("small.toml:14:9: background.stream.0.frame: {outside}B is out of range; allowed is 64B..=9018B")
+        );
+    }
+}
+
+#[test]
+fn background_streams_offer_a_part_of_a_link_in_bursts() {
+    common::experiment(&with_stream("load = 1\nburst_frames = 1000"));
+    assert_eq!(
+        complaints(&with_stream("load = 0.0\nburst_frames = 0")),
+        [
+            "small.toml:13:8: background.stream.0.load: 0 is out of range; allowed is above 0, up to 1",
+            "small.toml:14:16: background.stream.0.burst_frames: 0 is out of range; allowed is 1..=1000",
+        ]
+    );
+    assert_eq!(
+        complaints(&with_stream("load = 1.01\nburst_frames = 1001")),
+        [
+            "small.toml:13:8: background.stream.0.load: 1.01 is out of range; allowed is above 0, up to 1",
+            "small.toml:14:16: background.stream.0.burst_frames: 1001 is out of range; allowed is 1..=1000",
+        ]
+    );
+    let said = complaint(&with_stream("load = 1e-300"));
+    assert!(said.starts_with("small.toml:13:8: background.stream.0.load: bursts come so slowly that "), "{said}");
+    assert!(complaint(&with_stream("")).contains("background.stream.0: `load` is missing"));
+}
+
+/// 192 blocks of 640 ps are 122.88 ns; fifty of such gaps fit into 30 days from a load of 2.37e-12 on.
+#[test]
+fn the_longest_gap_between_bursts_fits_into_a_run() {
+    common::experiment(&with_stream("load = 2.4e-12"));
+    assert!(complaint(&with_stream("load = 2.3e-12")).contains("bursts come so slowly that one could be 31 days away"));
+}
+
+#[test]
+fn background_streams_have_names_of_their_own() {
+    let again =
+        |name: &str| format!("{}[[background.stream]]\nname = \"{name}\"\nload = 0.1\n", with_stream("load = 0.1"));
+    common::experiment(&again("storage-2_b"));
+    assert_eq!(
+        complaint(&again("ip")),
+        "small.toml:15:8: background.stream.1.name: background.stream.0 is called `ip` too"
+    );
+    assert_eq!(
+        complaint(&again("storage.a")),
+        "small.toml:15:8: background.stream.1.name: `storage.a` becomes a part of metric names: only letters, digits, `-` and `_` \
+         will do"
+    );
+    assert!(complaint(&again("")).contains("background.stream.1.name"));
+}
+
+#[test]
+fn an_egress_queue_has_room_for_the_largest_frame() {
+    let queue = |bytes: u32| with_stream("load = 0.1") + &format!("[background]\negress_queue = \"{bytes}B\"\n");
+    common::experiment(&queue(1_518));
+    assert_eq!(
+        complaint(&queue(1_517)),
+        "small.toml:15:16: background.egress_queue: 1517B is out of range; allowed is 1518B, the largest frame, to 1TiB"
+    );
+}
+
+#[test]
+fn a_background_has_streams() {
+    assert!(
+        complaint(&format!("{SMALL}[background]\n")).starts_with("small.toml:11:2: background: `stream` is missing")
+    );
+    assert!(
+        complaint(&format!("{SMALL}[background]\nstream = []\n")).starts_with("small.toml:12:10: background.stream:")
+    );
+}
+
+#[test]
+fn background_frames_are_refused_beside_the_packets_of_a_rival() {
+    let text = with_stream("load = 0.1").replace("name = \"edm\"", "name = \"dctcp\"");
+    let said = complaint(&text);
+    assert!(
+        said.starts_with("small.toml:11:3: background: background frames are modelled for design edm only"),
+        "{said}"
+    );
+    let swept = with_stream("load = 0.1") + "[sweep]\ndesign.name = [\"edm\", \"cxl\"]\n";
+    assert!(complaint(&swept).ends_with("not beside the packets of cxl (at the sweep point design.name = cxl)"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use base::{Bytes, NodeId, Operation, Span, Time};
 use common::{Memory, SMALL, experiment, files, plan, with};
-use spec::{Design, FaultKind, Plan, Protocol, Scale, WarmUp, parse, wire_cost};
+use spec::{BackgroundStream, Design, FaultKind, Plan, PreemptionName, Protocol, Scale, WarmUp, parse, wire_cost};
 use workload::{Arrivals, Pattern, SizeDistribution};
 
 const EVERY_KEY: &str = include_str!("experiments/every-key.toml");
@@ -84,6 +84,16 @@ fn every_key_reaches_the_plan() {
     assert_eq!(plan.workload.pattern, Pattern::RoleSplit { compute: 8 });
     assert_eq!(plan.workload.mix.len(), 4);
     assert_eq!((plan.run.warm_up, plan.run.drain_limit), (WarmUp::Time(Span::us(10)), Span::ms(20)));
+    assert_eq!(edm.preemption, PreemptionName::Strict);
+    let background = plan.background.expect("the file has a table for it");
+    assert_eq!(background.egress_queue, Bytes::kib(64));
+    let stream = |name: &str, frame: u64, load: f64, burst_frames: u32| BackgroundStream {
+        name: name.into(),
+        frame: Bytes::new(frame),
+        load,
+        burst_frames,
+    };
+    assert_eq!(background.streams, [stream("storage", 9_018, 0.3, 4), stream("ip-4_of_all", 64, 0.05, 1)]);
     let kinds: Vec<_> = plan.faults.iter().map(|fault| (fault.at, fault.kind)).collect();
     let expected = [
         (Time::us(10), FaultKind::SwitchDown { switch: 1 }),
@@ -189,8 +199,53 @@ fn more_than_a_link_can_carry_is_a_warning_with_numbers() {
     assert!(said[0].starts_with("load 1.01 (link) puts 1.010 of its rate on the busiest link direction:"), "{said:?}");
     let said = warned(&with("load = 0.5", "load = 0.95\nload_basis = \"payload\""));
     assert!(said[0].starts_with("load 0.95 (payload) puts 1."), "{said:?}");
-    let shared = format!("{SMALL}[background]\nload = 0.6\n");
-    assert!(warned(&shared)[0].contains("puts 1.100 of its rate on the busiest link direction (0.6 of it background)"));
+}
+
+/// Two streams on the links of [`SMALL`], whose load is 0.5.
+fn shared(first: f64, second: f64) -> String {
+    let stream = |name: &str, load: f64| format!("[[background.stream]]\nname = \"{name}\"\nload = {load}\n");
+    format!("{SMALL}{}{}", stream("storage", first), stream("ip", second))
+}
+
+#[test]
+fn memory_and_frames_together_can_be_more_than_a_link_carries() {
+    assert_eq!(warned(&shared(0.25, 0.25)), [""; 0]);
+    let said = warned(&shared(0.3, 0.3));
+    let expected = "load 0.5 (link) puts 1.100 of its rate on the busiest link direction (0.600 of it background):";
+    assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
+}
+
+#[test]
+fn frames_alone_can_be_more_than_a_link_carries() {
+    let closed = |first: f64| shared(first, 0.5).replacen("load = 0.5", "arrivals = \"closed\"", 1);
+    assert_eq!(warned(&closed(0.5)), [""; 0]);
+    let said = warned(&closed(0.75));
+    assert!(said.len() == 1 && said[0].starts_with("background streams offer 1.250 of every uplink:"), "{said:?}");
+}
+
+#[test]
+fn a_stream_of_frames_has_defaults() {
+    let background = plan(&shared(0.1, 0.2)).background.expect("the file has a table for it");
+    let names: Vec<&str> = background.streams.iter().map(|stream| stream.name.as_str()).collect();
+    assert_eq!(names, ["storage", "ip"]);
+    assert_eq!(background.egress_queue, Bytes::kib(1_024));
+    let ip = &background.streams[1];
+    assert_eq!((ip.frame, ip.load, ip.burst_frames), (Bytes::new(1_518), 0.2, 1));
+    assert!((background.load() - 0.3).abs() < 1e-12);
+}
+
+#[test]
+fn every_key_of_a_stream_of_frames_decides_a_result() {
+    let hash = |text: &str| plan(text).hash();
+    let text = shared(0.1, 0.2);
+    let with = |keys: &str| format!("{text}{keys}\n");
+    assert_eq!(hash(&text), hash(&with("frame = \"1518B\"\nburst_frames = 1")));
+    let others = ["frame = \"1519B\"", "burst_frames = 2", "[background]\negress_queue = \"1025KiB\""];
+    for other in
+        others.map(with).iter().chain([&shared(0.1, 0.3), &text.replace("storage", "disk"), &SMALL.to_string()])
+    {
+        assert_ne!(hash(&text), hash(other), "{other}");
+    }
 }
 
 #[test]

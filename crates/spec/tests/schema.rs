@@ -79,9 +79,12 @@ fn every_example_uses_keys_of_the_schema_and_makes_plans() {
 
 #[test]
 fn an_unknown_key_fails_by_the_schema_and_by_the_reader() {
-    for (line, path) in
-        [("[memory]", ".memory.colour"), ("[[fault]]", ".fault[].colour"), ("[design.edm]", ".design.edm.colour")]
-    {
+    for (line, path) in [
+        ("[memory]", ".memory.colour"),
+        ("[[fault]]", ".fault[].colour"),
+        ("[design.edm]", ".design.edm.colour"),
+        ("[[background.stream]]", ".background.stream[].colour"),
+    ] {
         let text = EXAMPLES[0].replacen(line, &format!("{line}\ncolour = 1"), 1);
         assert_eq!(strangers_in(&text), [path]);
         assert!(complaints(&text)[0].contains("unknown key `colour`"));

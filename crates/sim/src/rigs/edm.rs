@@ -212,7 +212,7 @@ impl EdmRig {
 
     /// Hands a request with its exact access to its source; [`Rig::issue`] for those who choose addresses and operations.
     pub fn submit(&mut self, ticket: Ticket, source: NodeId, target: NodeId, access: Access, context: Ctx) {
-        let tag = self.tracks.open(Track::new(ticket.0, context.now, access));
+        let tag = self.tracks.open(Track::new(ticket.0, context.now, &access, &self.config.edm));
         if !self.nodes[source.index()].up {
             return self.end(tag, Outcome::Lost, context.now, context);
         }
@@ -246,7 +246,7 @@ impl EdmRig {
 
     fn end(&mut self, tag: u32, outcome: Outcome, end: Time, context: Ctx) {
         let track = &self.tracks[tag as usize];
-        let (start, spans) = track.spans(outcome, end, &self.config.edm, &self.place, &self.delays, self.hop_parts());
+        let (start, spans) = track.spans(outcome, end, &self.place, &self.delays, self.hop_parts());
         context.end(Ended { ticket: Ticket(track.ticket), outcome, start, end, spans });
         self.tracks.close(tag, outcome, end);
     }

@@ -22,7 +22,7 @@ const CDF_UNIT: Bytes = Bytes::new(1);
 /// The largest request: EDM's messages count bytes in 32 bits, and no application asks for more at once.
 const SIZE_MAX: Bytes = Bytes::new(1 << 30);
 /// A random gap is practically never longer than so many mean gaps: the chance is 2e-22.
-const LONGEST_GAP: f64 = 50.0;
+pub(super) const LONGEST_GAP: f64 = 50.0;
 
 /// Keys of `[workload]` that go only with some value of another key.
 const COMPANIONS: [(&str, &str, &[&str]); 13] = [

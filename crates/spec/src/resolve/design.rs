@@ -17,7 +17,7 @@ const MTU_MAX: u64 = 9_000;
 /// One slot of a CXL flit (CXL 2.0, 4.2).
 const FLIT_MIN: u64 = 16;
 /// Far more than any switch port has, and far from overflow.
-const BUFFER_MAX: u64 = 1 << 40;
+pub(super) const BUFFER_MAX: u64 = 1 << 40;
 
 impl Resolver<'_> {
     pub(super) fn design(&mut self, file: &DesignFile, fabric: &Fabric) -> Option<Design> {

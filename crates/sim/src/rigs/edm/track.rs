@@ -23,33 +23,39 @@ pub struct Hop {
     pub propagation: Span,
 }
 
-/// What is known of one request.
+/// What is known of one request. Tens of thousands are alive at once and touched in random order: no larger than it must be.
 #[derive(Clone, Copy, Debug)]
 pub struct Track {
-    /// The driver's number for the request.
-    pub ticket: u32,
-    access: Access,
     intended: Time,
-    /// When the host took it up; `None` while it waits for an active notification.
-    start: Option<Time>,
+    /// When the host took it up; [`NEVER`] while it waits for an active notification.
+    start: Time,
     nic_control: Span,
     /// What its /N/ or request lost to frames on its own uplink.
     control_on_link: Span,
     grant_wait: Span,
-    grant_blocks: u64,
-    /// Whether its last grant was a /G/ (with when its chunk was ready to be made), not the RREQ itself.
-    chunk_ready: Option<Time>,
+    /// When the chunk of its last grant was ready to be made; [`NEVER`] if that grant was the RREQ itself, not a /G/.
+    chunk_ready: Time,
     nic_data: Span,
     /// What its last chunk lost to frames on its own uplink.
     data_on_link: Span,
     switch_wait: Span,
     memory: Span,
+    /// The driver's number for the request.
+    pub ticket: u32,
+    /// Blocks of all of its data.
+    data_blocks: u32,
+    /// Blocks of its /N/ or request.
+    control_blocks: u8,
+    grant_blocks: u8,
+    is_write: bool,
     /// Copies of its last chunk on their way.
     copies: u8,
     /// Whether a request of its batch has yet to take over what is known of their common notification and grant.
     followed: bool,
     ended: bool,
 }
+
+const NEVER: Time = Time::MAX;
 
 /// All tracks, by small numbers (the tags of messages).
 ///
@@ -119,21 +125,24 @@ impl IndexMut<usize> for Tracks {
 
 impl Track {
     /// A request that the application has just handed over.
-    pub fn new(ticket: u32, intended: Time, access: Access) -> Track {
+    pub fn new(ticket: u32, intended: Time, access: &Access, config: &Config) -> Track {
+        let (control_blocks, data_blocks) = blocks_of(access, config.chunk.count() as u32);
         Track {
-            ticket,
-            access,
             intended,
-            start: None,
+            start: NEVER,
             nic_control: Span::ZERO,
             control_on_link: Span::ZERO,
             grant_wait: Span::ZERO,
-            grant_blocks: 0,
-            chunk_ready: None,
+            chunk_ready: NEVER,
             nic_data: Span::ZERO,
             data_on_link: Span::ZERO,
             switch_wait: Span::ZERO,
             memory: Span::ZERO,
+            ticket,
+            data_blocks: data_blocks as u32,
+            control_blocks: control_blocks as u8,
+            grant_blocks: 0,
+            is_write: matches!(access, Access::Write { .. }),
             copies: 0,
             followed: false,
             ended: false,
@@ -141,7 +150,7 @@ impl Track {
     }
     /// Its RREQ, RMWREQ or /N/ goes onto the uplink.
     pub fn control_sent(&mut self, now: Time, queued: Time, make_request: Span) {
-        self.start = Some(queued);
+        self.start = queued;
         self.nic_control = now - (queued + make_request);
     }
     /// It shared the notification and grant of `lead`.
@@ -151,7 +160,7 @@ impl Track {
     }
     /// A grant of it (or its request, on to the memory node) waited so long for the downlink.
     pub fn granted(&mut self, waited: Span, blocks: u64) {
-        (self.grant_wait, self.grant_blocks, self.chunk_ready) = (waited, blocks, None);
+        (self.grant_wait, self.grant_blocks, self.chunk_ready) = (waited, blocks as u8, NEVER);
     }
     /// Its memory took so long.
     pub fn memory_read(&mut self, span: Span) {
@@ -159,11 +168,11 @@ impl Track {
     }
     /// A /G/ has been taken and the chunk may go from `at`.
     pub fn chunk_ready(&mut self, at: Time) {
-        self.chunk_ready = Some(at);
+        self.chunk_ready = at;
     }
     /// A chunk goes onto the uplink.
     pub fn data_sent(&mut self, now: Time, queued: Time, copies: u8, followed: bool) {
-        self.nic_data = now.saturating_since(self.chunk_ready.unwrap_or(queued));
+        self.nic_data = now.saturating_since(if self.by_grant() { self.chunk_ready } else { queued });
         (self.copies, self.followed) = (copies, followed);
     }
     /// Its control message took so much longer on a shared uplink than its blocks.
@@ -196,20 +205,12 @@ impl Track {
     }
 
     /// When it was taken up, and the split of its time, which sums to `end - intended`.
-    pub fn spans(
-        &self,
-        outcome: Outcome,
-        end: Time,
-        config: &Config,
-        place: &Place,
-        delays: &Delays,
-        hop: Hop,
-    ) -> (Time, Spans) {
+    pub fn spans(&self, outcome: Outcome, end: Time, place: &Place, delays: &Delays, hop: Hop) -> (Time, Spans) {
         let mut spans = Spans::default();
-        let start = self.start.unwrap_or(end);
+        let start = self.start.min(end);
         spans.add(SpanKind::Wait, start - self.intended);
         if outcome == Outcome::Finished {
-            self.split(&mut spans, config, place, delays, hop);
+            self.split(&mut spans, place, delays, hop);
         }
         let latency = end - self.intended;
         // Grants of one request come a little faster than its chunks leave (look-ahead, and RREQ against /G/), so its last
@@ -223,45 +224,45 @@ impl Track {
         (start, spans)
     }
 
-    fn split(&self, spans: &mut Spans, config: &Config, place: &Place, delays: &Delays, hop: Hop) {
-        let (control_blocks, data_blocks, logic) = self.path(config, delays);
-        spans.add(SpanKind::Stack, logic);
+    /// Whether its last grant was a /G/.
+    fn by_grant(&self) -> bool {
+        self.chunk_ready != NEVER
+    }
+
+    fn split(&self, spans: &mut Spans, place: &Place, delays: &Delays, hop: Hop) {
+        let blocks = u64::from(self.control_blocks) + u64::from(self.grant_blocks) + u64::from(self.data_blocks);
+        spans.add(SpanKind::Stack, self.logic(delays));
         spans.add(SpanKind::Pcs, hop.pcs * HOPS);
         spans.add(SpanKind::Transceiver, hop.transceiver * HOPS);
         spans.add(SpanKind::Propagation, hop.propagation * HOPS);
-        spans.add(SpanKind::Serialization, place.blocks(control_blocks + self.grant_blocks + data_blocks));
+        spans.add(SpanKind::Serialization, place.blocks(blocks));
         spans.add(SpanKind::SwitchQueue, self.grant_wait + self.switch_wait);
         // A chunk whose grant came before the memory was read waited for the memory, not for the link.
-        let for_memory = if self.chunk_ready.is_some() { self.memory.min(self.nic_data) } else { self.memory };
-        let in_nic = if self.chunk_ready.is_some() { self.nic_data - for_memory } else { self.nic_data };
-        spans.add(SpanKind::Memory, if self.is_write() { Span::ZERO } else { for_memory });
+        let for_memory = if self.by_grant() { self.memory.min(self.nic_data) } else { self.memory };
+        let in_nic = if self.by_grant() { self.nic_data - for_memory } else { self.nic_data };
+        spans.add(SpanKind::Memory, if self.is_write { Span::ZERO } else { for_memory });
         spans.add(SpanKind::NicQueue, self.nic_control + in_nic + self.control_on_link + self.data_on_link);
     }
 
-    fn is_write(&self) -> bool {
-        matches!(self.access, Access::Write { .. })
-    }
-
-    /// Blocks of its /N/ or request, blocks of all of its data, and the logic on the path of its last chunk.
-    fn path(&self, config: &Config, delays: &Delays) -> (u64, u64, Span) {
-        let chunk = config.chunk.count() as u32;
-        let sum = |bytes: u32, blocks: fn(u32) -> u64| {
-            let rest = bytes % chunk;
-            u64::from(bytes / chunk) * blocks(chunk) + if rest > 0 { blocks(rest) } else { 0 }
-        };
+    /// The logic on the path of its last chunk.
+    fn logic(&self, delays: &Delays) -> Span {
         let before = delays.make_request + delays.insert + delays.iteration + delays.emit;
-        let after = delays.forward + delays.take_data;
-        let made =
-            if self.chunk_ready.is_some() { delays.take_grant } else { delays.take_request + delays.make_response };
-        let logic = before + made + after;
-        match self.access {
-            Access::Write { bytes, .. } => (encoded::NOTIFICATION_BLOCKS, sum(bytes, encoded::write_blocks), logic),
-            Access::Read { bytes, .. } => {
-                (encoded::read_request_blocks(bytes), sum(bytes, encoded::response_blocks), logic)
-            }
-            Access::Modify { modify, .. } => {
-                (encoded::rmw_blocks(&modify), encoded::response_blocks(modify.response_bytes()), logic)
-            }
+        let made = if self.by_grant() { delays.take_grant } else { delays.take_request + delays.make_response };
+        before + made + delays.forward + delays.take_data
+    }
+}
+
+/// Blocks of the /N/ or request of an access, and of all chunks of its data.
+fn blocks_of(access: &Access, chunk: u32) -> (u64, u64) {
+    let sum = |bytes: u32, blocks: fn(u32) -> u64| {
+        let rest = bytes % chunk;
+        u64::from(bytes / chunk) * blocks(chunk) + if rest > 0 { blocks(rest) } else { 0 }
+    };
+    match access {
+        Access::Write { bytes, .. } => (encoded::NOTIFICATION_BLOCKS, sum(*bytes, encoded::write_blocks)),
+        Access::Read { bytes, .. } => (encoded::read_request_blocks(*bytes), sum(*bytes, encoded::response_blocks)),
+        Access::Modify { modify, .. } => {
+            (encoded::rmw_blocks(modify), encoded::response_blocks(modify.response_bytes()))
         }
     }
 }

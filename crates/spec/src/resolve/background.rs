@@ -1,0 +1,97 @@
+//! Ordinary frames beside the memory messages.
+
+use super::demand::LONGEST_GAP;
+use super::design::BUFFER_MAX;
+use super::{HORIZON, Resolver};
+use crate::error::Problem;
+use crate::file::{BackgroundFile, BackgroundStreamFile};
+use crate::plan::{Background, BackgroundStream, Design, Fabric};
+use crate::quantity::Plain;
+use base::{Bytes, Span};
+use edm::pcs::frame::{CHECK_BYTES, FRAME_BYTES_MIN, frame_blocks};
+use edm::pcs::timing::block_time;
+use std::ops::RangeInclusive;
+
+/// IEEE 802.3: 1,500 bytes of payload, header and check sequence.
+const FRAME: Bytes = Bytes::new(1_518);
+/// From the least of IEEE 802.3 to a jumbo frame: 9,000 bytes of payload, header and check sequence.
+const FRAMES: RangeInclusive<Bytes> = Bytes::new(FRAME_BYTES_MIN as u64)..=Bytes::new(9_018);
+/// A port's share of the buffer of a shallow-buffered switch (DCTCP, SIGCOMM'10, 2.3.4: about 700 KB), rounded up.
+const EGRESS_QUEUE: Bytes = Bytes::kib(1_024);
+
+impl Resolver<'_> {
+    pub(super) fn background(
+        &mut self,
+        file: &BackgroundFile,
+        fabric: &Fabric,
+        design: Option<&Design>,
+    ) -> Option<Background> {
+        if let Some(design @ Design::Packet(_)) = design {
+            let name = design.name().word();
+            let reason =
+                format!("background frames are modelled for design edm only, not beside the packets of {name}");
+            self.conflict("background", reason);
+        }
+        let mut streams: Vec<BackgroundStream> = Vec::new();
+        for (index, file) in file.stream.iter().flatten().enumerate() {
+            let key = format!("background.stream.{index}");
+            let stream = stream(file)?;
+            self.check_name(&key, &stream.name, &streams);
+            self.check_frames(&key, &stream, fabric);
+            streams.push(stream);
+        }
+        let egress_queue = file.egress_queue.map_or(EGRESS_QUEUE, Plain::plain);
+        self.check_queue(egress_queue, &streams);
+        Some(Background { egress_queue, streams })
+    }
+
+    /// A name is a part of the names of metrics, which are paths with dots.
+    fn check_name(&mut self, key: &str, name: &str, earlier: &[BackgroundStream]) {
+        let key = format!("{key}.name");
+        if !name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter)) {
+            let reason = format!("`{name}` becomes a part of metric names: only letters, digits, `-` and `_` will do");
+            self.conflict(&key, reason);
+        }
+        if let Some(index) = earlier.iter().position(|stream| stream.name == name) {
+            self.conflict(&key, format!("background.stream.{index} is called `{name}` too"));
+        }
+    }
+
+    fn check_frames(&mut self, key: &str, stream: &BackgroundStream, fabric: &Fabric) {
+        if !FRAMES.contains(&stream.frame) {
+            let allowed = format!("{}..={}", FRAMES.start(), FRAMES.end());
+            return self.report(&format!("{key}.frame"), Problem::out_of_range(stream.frame, allowed));
+        }
+        let longest_ps = mean_gap_ps(stream, fabric) * LONGEST_GAP;
+        if longest_ps > HORIZON.as_ps() as f64 {
+            let days = longest_ps / Span::secs(86_400).as_ps() as f64;
+            let reason = format!("bursts come so slowly that one could be {days:.0} days away; at most {HORIZON} fit");
+            self.conflict(&format!("{key}.load"), reason);
+        }
+    }
+
+    fn check_queue(&mut self, queue: Bytes, streams: &[BackgroundStream]) {
+        let largest = streams.iter().map(|stream| stream.frame).max().unwrap_or(*FRAMES.start());
+        let most = Bytes::new(BUFFER_MAX);
+        if !(largest..=most).contains(&queue) {
+            let allowed = format!("{largest}, the largest frame, to {most}");
+            self.report("background.egress_queue", Problem::out_of_range(queue, allowed));
+        }
+    }
+}
+
+/// What is given, and defaults for the rest.
+fn stream(file: &BackgroundStreamFile) -> Option<BackgroundStream> {
+    Some(BackgroundStream {
+        name: file.name.clone()?,
+        frame: file.frame.map_or(FRAME, Plain::plain),
+        load: file.load?,
+        burst_frames: file.burst_frames.unwrap_or(1),
+    })
+}
+
+/// Between two bursts of a node.
+fn mean_gap_ps(stream: &BackgroundStream, fabric: &Fabric) -> f64 {
+    let blocks = frame_blocks(stream.frame.count() as usize - CHECK_BYTES).total() * u64::from(stream.burst_frames);
+    (block_time(fabric.rate) * blocks).as_ps() as f64 / stream.load
+}
