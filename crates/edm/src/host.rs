@@ -309,9 +309,9 @@ impl Host {
     /// The requests of this node's application that have no end yet.
     pub fn outstanding(&self) -> Vec<Tag> {
         let mut tags = Vec::new();
-        for peer in self.peers.keys().map(NodeId) {
+        for peer in self.peers.keys().map(|peer| self.peers.get(peer)) {
             for role in [Role::Waiting, Role::Reading, Role::Writing] {
-                let items = self.walk(peer, role);
+                let items = self.walk(&peer, role);
                 tags.extend(items.map(|slot| self.items[slot as usize].tag));
             }
         }
@@ -329,24 +329,28 @@ impl Host {
 
     fn submit(&mut self, now: Time, tag: Tag, target: NodeId, access: Access) {
         let slot = self.store(tag, access);
-        self.append(target, Role::Waiting, slot);
-        self.release(now, target);
+        let mut peer = self.peers.get(target.0);
+        if peer.waiting_tail == NONE && self.may_go(&peer, slot) {
+            self.go(now, target, &mut peer, slot);
+        } else {
+            self.append_waiting(&mut peer, slot);
+        }
+        self.peers.set(target.0, peer);
     }
 
     /// Notifies as many waiting requests for `target` as its limits and order allow.
-    fn release(&mut self, now: Time, target: NodeId) {
-        while let Some(slot) = self.head(target, Role::Waiting) {
-            let is_write = matches!(self.items[slot as usize].access, Access::Write { .. });
-            if !self.may_go(target, is_write) {
+    fn release(&mut self, now: Time, target: NodeId, peer: &mut Peer) {
+        while let Some(slot) = self.first_waiting(peer) {
+            if !self.may_go(peer, slot) {
                 return;
             }
-            if is_write { self.notify_writes(now, target) } else { self.request(now, target) }
+            self.take_waiting(peer);
+            self.go(now, target, peer, slot);
         }
     }
 
-    fn may_go(&self, target: NodeId, is_write: bool) -> bool {
-        let peer = self.peers.get(target.0);
-        if is_write {
+    fn may_go(&self, peer: &Peer, slot: u32) -> bool {
+        if self.is_write(slot) {
             return peer.writes_active < self.config.active_per_pair;
         }
         // A read must not overtake the pair's earlier writes, which are before it in `data` once nothing of them is ungranted.
@@ -354,9 +358,20 @@ impl Host {
         peer.reads_active < self.config.active_per_pair && !writes_ahead
     }
 
-    fn request(&mut self, now: Time, target: NodeId) {
-        let slot = self.take_waiting(target);
-        self.peers.update(target.0, |peer| peer.reads_active += 1);
+    fn is_write(&self, slot: u32) -> bool {
+        matches!(self.items[slot as usize].access, Access::Write { .. })
+    }
+
+    fn go(&mut self, now: Time, target: NodeId, peer: &mut Peer, slot: u32) {
+        if self.is_write(slot) {
+            self.notify_writes(now, target, peer, slot);
+        } else {
+            self.request(now, target, peer, slot);
+        }
+    }
+
+    fn request(&mut self, now: Time, target: NodeId, peer: &mut Peer, slot: u32) {
+        peer.reads_active += 1;
         let next = &mut self.next_ids[target.index()].read;
         let id = MessageId(*next);
         *next = (*next + 1) % WRITE_ID;
@@ -371,35 +386,39 @@ impl Host {
         let blocks = encoded::message_blocks(&body);
         let tag = item.tag;
         self.send_control(now, Transmission::alone(Wire::Memory(message), blocks, 0, tag, now));
-        self.append(target, Role::Reading, slot);
+        self.append(peer, Role::Reading, slot);
         self.set_timer(now, target, Role::Reading, slot);
     }
 
-    /// Makes one notification for the first waiting write, and for small ones behind it if they had to wait.
-    fn notify_writes(&mut self, now: Time, target: NodeId) {
-        self.peers.update(target.0, |peer| peer.writes_active += 1);
+    /// Makes one notification for a write, and for small ones that wait behind it.
+    fn notify_writes(&mut self, now: Time, target: NodeId, peer: &mut Peer, first: u32) {
+        peer.writes_active += 1;
         let next = &mut self.next_ids[target.index()].write;
         let id = MessageId(WRITE_ID | *next);
         *next = (*next + 1) % WRITE_ID;
-        let (mut batch, mut total, mut first) = (0u8, 0u32, None);
-        while let Some(slot) = self.head(target, Role::Waiting) {
+        let (mut batch, mut total) = (1, self.begin_write(now, target, peer, first, id));
+        while let Some(slot) = self.first_waiting(peer) {
             let Access::Write { bytes, .. } = self.items[slot as usize].access else { break };
             let fits = u64::from(total) + u64::from(bytes) <= self.config.batch.count() && batch < encoded::BATCH_MAX;
-            if batch > 0 && !fits {
+            if !fits {
                 break;
             }
-            self.take_waiting(target);
-            self.items[slot as usize].id = id;
-            self.append(target, Role::Writing, slot);
-            self.set_timer(now, target, Role::Writing, slot);
-            first.get_or_insert(self.items[slot as usize].tag);
-            (batch, total) = (batch + 1, total.saturating_add(bytes));
+            self.take_waiting(peer);
+            total += self.begin_write(now, target, peer, slot, id);
+            batch += 1;
         }
-        let notification = Notification { target, id, bytes: total, batch };
-        let tag = first.expect("a notification covers at least one write");
-        let what = Wire::Notification(notification);
-        let blocks = encoded::NOTIFICATION_BLOCKS;
+        let what = Wire::Notification(Notification { target, id, bytes: total, batch });
+        let (blocks, tag) = (encoded::NOTIFICATION_BLOCKS, self.items[first as usize].tag);
         self.send_control(now, Transmission::alone(what, blocks, 0, tag, now));
+    }
+
+    /// Takes a write up under notification `id`; its bytes.
+    fn begin_write(&mut self, now: Time, target: NodeId, peer: &mut Peer, slot: u32, id: MessageId) -> u32 {
+        self.items[slot as usize].id = id;
+        self.append(peer, Role::Writing, slot);
+        self.set_timer(now, target, Role::Writing, slot);
+        let Access::Write { bytes, .. } = self.items[slot as usize].access else { unreachable!("the caller has looked") };
+        bytes
     }
 
     fn send_control(&mut self, now: Time, control: Transmission) {
@@ -419,38 +438,48 @@ impl Host {
 
     /// Sends the granted bytes of a write, or of each write of a batch.
     fn write_chunks(&mut self, now: Time, grant: Grant, out: &mut Vec<HostOut>) {
+        let mut peer = self.peers.get(grant.target.0);
         let mut left = u32::from(grant.bytes);
         let mut lead = None;
         while left > 0 {
-            let found = self.find(grant.target, Role::Writing, grant.id);
-            let Some(slot) = found else { return out.push(HostOut::Unexpected) };
-            let item = &mut self.items[slot as usize];
-            let Access::Write { address, bytes, word } = item.access else { unreachable!("the list holds writes") };
-            let chunk = left.min(bytes - item.done);
-            let last = item.done + chunk == bytes;
-            let body = Body::WriteRequest { address: address.wrapping_add(u64::from(item.done)), bytes: chunk, last };
-            item.done += chunk;
-            left -= chunk;
-            let message = Message { source: self.node, target: grant.target, id: grant.id, body };
-            let (tag, blocks) = (item.tag, encoded::write_blocks(chunk));
-            let alone = Transmission::alone(Wire::Memory(message), blocks, word, tag, now);
-            let lead = lead.replace(tag).unwrap_or(tag);
-            self.data.push_back(Transmission { lead, followed: last && left > 0, ..alone });
-            if last {
-                self.remove(grant.target, slot);
-                self.free(slot);
-                self.writes_granted(now, grant);
+            let Some(slot) = self.find(&peer, Role::Writing, grant.id) else {
+                out.push(HostOut::Unexpected);
+                break;
+            };
+            left -= self.write_chunk(now, slot, grant, left, &mut lead);
+            let item = &self.items[slot as usize];
+            if matches!(item.access, Access::Write { bytes, .. } if bytes == item.done) {
+                self.end_write(now, grant.target, &mut peer, slot);
             }
         }
+        self.peers.set(grant.target.0, peer);
     }
 
-    /// The notification is used up when no write with its id is left.
-    fn writes_granted(&mut self, now: Time, grant: Grant) {
-        if self.find(grant.target, Role::Writing, grant.id).is_some() {
-            return;
+    /// Sends what a grant of `left` bytes lets through of one write; how much that is.
+    fn write_chunk(&mut self, now: Time, slot: u32, grant: Grant, left: u32, lead: &mut Option<Tag>) -> u32 {
+        let item = &mut self.items[slot as usize];
+        let Access::Write { address, bytes, word } = item.access else { unreachable!("the list holds writes") };
+        let chunk = left.min(bytes - item.done);
+        let last = item.done + chunk == bytes;
+        let body = Body::WriteRequest { address: address.wrapping_add(u64::from(item.done)), bytes: chunk, last };
+        item.done += chunk;
+        let message = Message { source: self.node, target: grant.target, id: grant.id, body };
+        let (tag, blocks) = (item.tag, encoded::write_blocks(chunk));
+        let alone = Transmission::alone(Wire::Memory(message), blocks, word, tag, now);
+        let lead = lead.replace(tag).unwrap_or(tag);
+        self.data.push_back(Transmission { lead, followed: last && left > chunk, ..alone });
+        chunk
+    }
+
+    /// Forgets a write. Its notification is used up when no write with its id is left.
+    fn end_write(&mut self, now: Time, target: NodeId, peer: &mut Peer, slot: u32) {
+        let id = self.items[slot as usize].id;
+        self.remove(peer, slot);
+        self.free(slot);
+        if self.find(peer, Role::Writing, id).is_none() {
+            peer.writes_active -= 1;
+            self.release(now, target, peer);
         }
-        self.peers.update(grant.target.0, |peer| peer.writes_active -= 1);
-        self.release(now, grant.target);
     }
 
     fn access_memory(&mut self, body: &Body) -> u64 {
@@ -479,11 +508,16 @@ impl Host {
         if message.source.index() >= self.next_ids.len() || bytes == 0 {
             return out.push(HostOut::Unexpected);
         }
+        let chunk = bytes.min(self.config.chunk.count() as u32);
+        if chunk == bytes {
+            return self.send_answer(now, message.source, message.id, bytes, true, word, tag);
+        }
         let slot = self.store(tag, Access::Write { address: 0, bytes, word });
         self.items[slot as usize].id = message.id;
-        self.append(message.source, Role::Answering, slot);
-        let chunk = bytes.min(self.config.chunk.count() as u32);
-        self.answer_chunk(now, slot, Grant { target: message.source, id: message.id, bytes: chunk as u16 });
+        let mut peer = self.peers.get(message.source.0);
+        self.append(&mut peer, Role::Answering, slot);
+        self.peers.set(message.source.0, peer);
+        self.grant_answer(now, Grant { target: message.source, id: message.id, bytes: chunk as u16 }, out);
         while let Some(at) = self.early.iter().position(|g| (g.target, g.id) == (message.source, message.id)) {
             let grant = self.early.remove(at);
             self.grant_answer(now, grant, out);
@@ -491,28 +525,36 @@ impl Host {
     }
 
     fn grant_answer(&mut self, now: Time, grant: Grant, out: &mut Vec<HostOut>) {
+        let mut peer = self.peers.get(grant.target.0);
         let early_max = self.next_ids.len() * usize::from(self.config.active_per_pair) * EARLY_CHUNKS;
-        match self.find(grant.target, Role::Answering, grant.id) {
-            Some(slot) => self.answer_chunk(now, slot, grant),
+        match self.find(&peer, Role::Answering, grant.id) {
+            Some(slot) => {
+                self.answer_chunk(now, &mut peer, slot, grant);
+                self.peers.set(grant.target.0, peer);
+            }
             None if self.early.len() < early_max => self.early.push(grant),
             None => out.push(HostOut::Unexpected),
         }
     }
 
-    fn answer_chunk(&mut self, now: Time, slot: u32, grant: Grant) {
+    fn answer_chunk(&mut self, now: Time, peer: &mut Peer, slot: u32, grant: Grant) {
         let item = &mut self.items[slot as usize];
         let Access::Write { bytes, word, .. } = item.access else { unreachable!("an answer is kept as a write") };
         let chunk = u32::from(grant.bytes).min(bytes - item.done);
         item.done += chunk;
-        let last = item.done == bytes;
-        let body = Body::ReadResponse { bytes: chunk, last };
-        let message = Message { source: self.node, target: grant.target, id: grant.id, body };
-        let (tag, blocks) = (item.tag, encoded::response_blocks(chunk));
-        self.data.push_back(Transmission::alone(Wire::Memory(message), blocks, word, tag, now));
+        let (last, tag) = (item.done == bytes, item.tag);
+        self.send_answer(now, grant.target, grant.id, chunk, last, word, tag);
         if last {
-            self.remove(grant.target, slot);
+            self.remove(peer, slot);
             self.free(slot);
         }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
+    fn send_answer(&mut self, now: Time, target: NodeId, id: MessageId, bytes: u32, last: bool, word: u64, tag: Tag) {
+        let message = Message { source: self.node, target, id, body: Body::ReadResponse { bytes, last } };
+        let blocks = encoded::response_blocks(bytes);
+        self.data.push_back(Transmission::alone(Wire::Memory(message), blocks, word, tag, now));
     }
 
     fn take(&mut self, now: Time, message: Message, word: u64, out: &mut Vec<HostOut>) {
@@ -539,22 +581,23 @@ impl Host {
         word: u64,
         out: &mut Vec<HostOut>,
     ) {
-        let peer = message.source;
-        let found = (peer.index() < self.next_ids.len()).then(|| self.find(peer, Role::Reading, message.id)).flatten();
-        let Some(slot) = found else { return out.push(HostOut::Unexpected) };
+        let source = message.source;
+        let mut peer = self.peers.get(source.0);
+        let Some(slot) = self.find(&peer, Role::Reading, message.id) else { return out.push(HostOut::Unexpected) };
         let item = &mut self.items[slot as usize];
         item.done = item.done.saturating_add(bytes);
         if last {
             out.push(HostOut::Answered { tag: item.tag, word });
-            self.finish_read(now, peer, slot);
+            self.finish_read(now, source, &mut peer, slot);
+            self.peers.set(source.0, peer);
         }
     }
 
-    fn finish_read(&mut self, now: Time, peer: NodeId, slot: u32) {
+    fn finish_read(&mut self, now: Time, target: NodeId, peer: &mut Peer, slot: u32) {
         self.remove(peer, slot);
         self.free(slot);
-        self.peers.update(peer.0, |peer| peer.reads_active -= 1);
-        self.release(now, peer);
+        peer.reads_active -= 1;
+        self.release(now, target, peer);
     }
 
     fn set_timer(&mut self, now: Time, peer: NodeId, role: Role, slot: u32) {
@@ -574,24 +617,21 @@ impl Host {
         }
     }
 
-    fn expire(&mut self, now: Time, peer: NodeId, role: Role, slot: u32, out: &mut Vec<HostOut>) {
+    fn expire(&mut self, now: Time, target: NodeId, role: Role, slot: u32, out: &mut Vec<HostOut>) {
         let item = &mut self.items[slot as usize];
         if item.done > item.seen {
             item.seen = item.done;
-            return self.set_timer(now, peer, role, slot);
+            return self.set_timer(now, target, role, slot);
         }
         out.push(HostOut::Null { tag: item.tag });
-        if role == Role::Reading {
-            return self.finish_read(now, peer, slot);
+        let mut peer = self.peers.get(target.0);
+        match role {
+            Role::Reading => self.finish_read(now, target, &mut peer, slot),
+            // The other writes of its batch have timers of their own.
+            Role::Writing => self.end_write(now, target, &mut peer, slot),
+            Role::Waiting | Role::Answering => unreachable!("only what was sent has a timer"),
         }
-        let id = item.id;
-        self.remove(peer, slot);
-        self.free(slot);
-        // The other writes of its batch have timers of their own; the notification is given back with the last of them.
-        if self.find(peer, Role::Writing, id).is_none() {
-            self.peers.update(peer.0, |peer| peer.writes_active -= 1);
-            self.release(now, peer);
-        }
+        self.peers.set(target.0, peer);
     }
 
     fn store(&mut self, tag: Tag, access: Access) -> u32 {
@@ -607,38 +647,51 @@ impl Host {
     }
 
     /// The items of one role, in order.
-    fn walk(&self, peer: NodeId, role: Role) -> impl Iterator<Item = u32> + '_ {
-        let Peer { waiting_tail, under_way, .. } = self.peers.get(peer.0);
+    fn walk(&self, peer: &Peer, role: Role) -> impl Iterator<Item = u32> + '_ {
         let (first, last) = match role {
-            Role::Waiting if waiting_tail == NONE => (NONE, NONE),
+            Role::Waiting if peer.waiting_tail == NONE => (NONE, NONE),
             // The ring of waiting items ends where it would begin again.
-            Role::Waiting => (self.items[waiting_tail as usize].next, waiting_tail),
-            Role::Reading | Role::Writing | Role::Answering => (under_way, NONE),
+            Role::Waiting => (self.items[peer.waiting_tail as usize].next, peer.waiting_tail),
+            Role::Reading | Role::Writing | Role::Answering => (peer.under_way, NONE),
         };
         let some = |slot: u32| Some(slot).filter(|slot| *slot != NONE);
         let after = move |slot: &u32| if *slot == last { None } else { some(self.items[*slot as usize].next) };
         std::iter::successors(some(first), after).filter(move |slot| self.items[*slot as usize].role == role)
     }
-    fn head(&self, peer: NodeId, role: Role) -> Option<u32> {
-        self.walk(peer, role).next()
+    /// The item under way in `role` with this id.
+    fn find(&self, peer: &Peer, role: Role, id: MessageId) -> Option<u32> {
+        self.walk(peer, role).find(|slot| self.items[*slot as usize].id == id)
     }
-    fn append(&mut self, peer: NodeId, role: Role, slot: u32) {
-        self.items[slot as usize].role = role;
-        if role == Role::Waiting {
-            return self.append_waiting(peer, slot);
+    /// Puts an item under way.
+    fn append(&mut self, peer: &mut Peer, role: Role, slot: u32) {
+        let item = &mut self.items[slot as usize];
+        (item.role, item.next) = (role, NONE);
+        if peer.under_way == NONE {
+            peer.under_way = slot;
+            return;
         }
-        self.items[slot as usize].next = NONE;
-        let mut last = self.peers.get(peer.0).under_way;
-        if last == NONE {
-            return self.peers.update(peer.0, |peer| peer.under_way = slot);
-        }
+        let mut last = peer.under_way;
         while self.items[last as usize].next != NONE {
             last = self.items[last as usize].next;
         }
         self.items[last as usize].next = slot;
     }
-    fn append_waiting(&mut self, peer: NodeId, slot: u32) {
-        let tail = self.peers.update(peer.0, |peer| std::mem::replace(&mut peer.waiting_tail, slot));
+    /// Takes an item under way out of its list.
+    fn remove(&mut self, peer: &mut Peer, slot: u32) {
+        let next = self.items[slot as usize].next;
+        if peer.under_way == slot {
+            peer.under_way = next;
+            return;
+        }
+        let mut before = peer.under_way;
+        while self.items[before as usize].next != slot {
+            before = self.items[before as usize].next;
+        }
+        self.items[before as usize].next = next;
+    }
+    fn append_waiting(&mut self, peer: &mut Peer, slot: u32) {
+        self.items[slot as usize].role = Role::Waiting;
+        let tail = std::mem::replace(&mut peer.waiting_tail, slot);
         if tail == NONE {
             self.items[slot as usize].next = slot;
             return;
@@ -646,33 +699,17 @@ impl Host {
         self.items[slot as usize].next = self.items[tail as usize].next;
         self.items[tail as usize].next = slot;
     }
+    fn first_waiting(&self, peer: &Peer) -> Option<u32> {
+        (peer.waiting_tail != NONE).then(|| self.items[peer.waiting_tail as usize].next)
+    }
     /// Takes the first waiting item, which the caller has seen.
-    fn take_waiting(&mut self, peer: NodeId) -> u32 {
-        let tail = self.peers.get(peer.0).waiting_tail;
+    fn take_waiting(&mut self, peer: &mut Peer) {
+        let tail = peer.waiting_tail;
         let first = self.items[tail as usize].next;
         if first == tail {
-            self.peers.update(peer.0, |peer| peer.waiting_tail = NONE);
+            peer.waiting_tail = NONE;
         } else {
             self.items[tail as usize].next = self.items[first as usize].next;
-        }
-        first
-    }
-    /// The item under way in `role` with this id.
-    fn find(&self, peer: NodeId, role: Role, id: MessageId) -> Option<u32> {
-        self.walk(peer, role).find(|slot| self.items[*slot as usize].id == id)
-    }
-    /// Takes an item under way out of its list.
-    fn remove(&mut self, peer: NodeId, slot: u32) {
-        let next = self.items[slot as usize].next;
-        let mut before = NONE;
-        let mut at = self.peers.get(peer.0).under_way;
-        while at != slot {
-            before = at;
-            at = self.items[at as usize].next;
-        }
-        match before {
-            NONE => self.peers.update(peer.0, |peer| peer.under_way = next),
-            before => self.items[before as usize].next = next,
         }
     }
 }

@@ -161,3 +161,69 @@ fn packet_config(plan: &Plan, rival: &spec::Packet, options: &RunOptions) -> Pac
         wire_check: options.wire_check,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARED: &str = r#"
+title = "shared links"
+seed = 3
+fabric = { nodes = 4, rate = "100Gbps" }
+design = { name = "edm", edm.preemption = "strict" }
+workload = { load = 0.2 }
+run = { requests = 300 }
+[background]
+egress_queue = "64KiB"
+[[background.stream]]
+name = "storage"
+frame = "9018B"
+load = 0.25
+burst_frames = 4
+[[background.stream]]
+name = "ip"
+load = 0.1
+"#;
+
+    fn plan(text: &str) -> Plan {
+        let experiment =
+            spec::parse("shared.toml", text, &spec::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        experiment.points(None).remove(0).plan
+    }
+
+    fn rig_of(plan: &Plan) -> EdmRigConfig {
+        let Design::Edm(edm) = &plan.design else { panic!("{:?}", plan.design) };
+        edm_config(plan, edm, &RunOptions::default())
+    }
+
+    #[test]
+    fn a_background_reaches_the_rig_as_it_is_planned() {
+        let stream = |name: &str, frame: u64, load: f64, burst_frames: u32| BackgroundStream {
+            name: name.into(),
+            frame: Bytes::new(frame),
+            load,
+            burst_frames,
+        };
+        let expected = Background {
+            streams: vec![stream("storage", 9_018, 0.25, 4), stream("ip", 1_518, 0.1, 1)],
+            preemption: Policy::Strict,
+            egress_queue: Bytes::kib(64),
+            seed: Seed(3).child("background"),
+        };
+        assert_eq!(rig_of(&plan(SHARED)).background, Some(expected));
+    }
+
+    #[test]
+    fn without_a_background_links_are_plain() {
+        let (without, _) = SHARED.split_once("[background]").expect("the text has one");
+        assert_eq!(rig_of(&plan(without)).background, None);
+    }
+
+    #[test]
+    fn each_preemption_of_a_plan_is_a_policy_of_the_line() {
+        for (name, policy) in [("fair", Policy::Fair), ("strict", Policy::Strict), ("none", Policy::None)] {
+            let rig = rig_of(&plan(&SHARED.replace("strict", name)));
+            assert_eq!(rig.background.map(|background| background.preemption), Some(policy));
+        }
+    }
+}

@@ -19,7 +19,7 @@ use converged::Converged;
 use edm::budget::Delays;
 use edm::mirror::{Kind, Mirror};
 use edm::{Access, Body, Config, Grant, Host, HostIn, HostOut, Place, Switch, SwitchIn, SwitchOut, Tag, Wire, cost};
-use flight::{Cargo, Flight, Flights};
+use flight::{Cargo, Flight, Flights, Sent};
 use hardware::{Dram, DramConfig, Link};
 pub use ports::{Direction, LinkId};
 use record::Outcome;
@@ -83,11 +83,11 @@ pub enum EdmEvent {
     /// The switches want to match.
     Match,
     /// A switch's grants reach the egress ports.
-    Emit(usize),
+    Emit(u8),
     /// A node's timers are due.
     Timer(NodeId),
     /// The fault with this index.
-    Fault(usize),
+    Fault(u32),
     /// A shared link may have sent something.
     Link(LinkId),
     /// A background generator's frames have passed their MAC.
@@ -297,15 +297,15 @@ impl EdmRig {
                 return;
             }
             let transmission = place.host.poll_transmit(now).expect("a ready host has something to send");
-            self.launch(node, Cargo::Transmission(transmission), context);
+            self.launch(node, &transmission, context);
         }
     }
 
     /// Puts one transmission onto the uplinks of all planes.
-    fn launch(&mut self, node: NodeId, cargo: Cargo, context: Ctx) {
-        let cargo = self.encoder.check(cargo, node);
-        let Cargo::Transmission(sent) = cargo else { unreachable!("hosts send transmissions") };
-        self.track_launch(&sent, context.now);
+    fn launch(&mut self, node: NodeId, transmission: &edm::Transmission, context: Ctx) {
+        self.track_launch(transmission, context.now);
+        let cargo = self.encoder.check(Cargo::Sent(Sent::from(transmission)), node);
+        let Cargo::Sent(sent) = cargo else { unreachable!("the encoder keeps the kind") };
         if !self.planes.iter().any(|plane| plane.carries(node)) {
             return self.lose(cargo, context);
         }
@@ -317,7 +317,7 @@ impl EdmRig {
                 self.launch_shared(plane, node, &sent, context);
                 continue;
             }
-            let serialization = self.place.blocks(sent.blocks);
+            let serialization = self.place.blocks(u64::from(sent.blocks));
             let (first, last) = self.planes[plane].uplinks[node.index()].occupy(context.now, serialization);
             let at = match is_data(&sent.what) {
                 true => first + self.hop + self.delays.forward,
@@ -341,7 +341,7 @@ impl EdmRig {
 
     fn at_switch(&mut self, index: u32, context: Ctx) {
         let Flight { cargo, plane, node } = self.flights.get(index);
-        let Cargo::Transmission(sent) = cargo else { unreachable!("only transmissions go up") };
+        let Cargo::Sent(sent) = cargo else { unreachable!("only transmissions go up") };
         if !self.planes[plane].carries(node) {
             self.forget_flight(index);
             return self.lose(cargo, context);
@@ -371,11 +371,11 @@ impl EdmRig {
     }
 
     /// Data along its circuit to the port of its target.
-    fn forward(&mut self, index: u32, plane: usize, to: NodeId, sent: &edm::Transmission, context: Ctx) {
+    fn forward(&mut self, index: u32, plane: usize, to: NodeId, sent: &Sent, context: Ctx) {
         if self.converged.is_some() {
-            return self.forward_shared(index, to, sent.blocks, context);
+            return self.forward_shared(index, to, u64::from(sent.blocks), context);
         }
-        let serialization = self.place.blocks(sent.blocks);
+        let serialization = self.place.blocks(u64::from(sent.blocks));
         let (first, last) = self.planes[plane].downlinks[to.index()].occupy(context.now, serialization);
         let waited = first - context.now;
         self.longest_data_wait = self.longest_data_wait.max(waited);
@@ -418,7 +418,7 @@ impl EdmRig {
         side.emitting.extend(out.drain(..));
         self.switch_out = out;
         if let Some(SwitchOut::Grant { at, .. } | SwitchOut::Request { at, .. }) = side.emitting.get(before) {
-            context.at(*at + self.delays.emit, EdmEvent::Emit(plane));
+            context.at(*at + self.delays.emit, EdmEvent::Emit(plane as u8));
         }
     }
 
@@ -525,11 +525,11 @@ impl EdmRig {
             Cargo::Grant { grant, .. } => self.tell_host(node, HostIn::Granted(grant), context),
             Cargo::Request { message, tag } => self.asked(node, message, tag, context),
             Cargo::Reading { message, tag } => self.tell_host(node, HostIn::Serve { message, tag }, context),
-            Cargo::Transmission(sent) => self.take(node, &sent, context),
+            Cargo::Sent(sent) => self.take(node, &sent, context),
         }
     }
 
-    fn take(&mut self, node: NodeId, sent: &edm::Transmission, context: Ctx) {
+    fn take(&mut self, node: NodeId, sent: &Sent, context: Ctx) {
         let Wire::Memory(message) = sent.what else { return };
         self.tell_host(node, HostIn::Take { message, word: sent.word }, context);
         if let Body::WriteRequest { last: true, .. } = message.body {
@@ -544,7 +544,7 @@ impl EdmRig {
             Cargo::Grant { grant, .. } if grant.id.0 & 0x80 != 0 => (grant.target, Kind::WriteGrant),
             Cargo::Grant { grant, .. } => (grant.target, Kind::ResponseGrant),
             Cargo::Request { message, .. } | Cargo::Reading { message, .. } => (message.source, Kind::Request),
-            Cargo::Transmission(sent) => match sent.what {
+            Cargo::Sent(sent) => match sent.what {
                 Wire::Memory(message) if matches!(message.body, Body::ReadResponse { .. }) => {
                     (message.source, Kind::Response)
                 }
@@ -558,7 +558,7 @@ impl EdmRig {
     /// Something died with a message on it. Only the last chunk of a write has nobody left who would notice.
     fn lose(&mut self, cargo: Cargo, context: Ctx) {
         self.lost_messages += 1;
-        let Cargo::Transmission(sent) = cargo else { return };
+        let Cargo::Sent(sent) = cargo else { return };
         let Wire::Memory(edm::Message { body: Body::WriteRequest { last: true, .. }, .. }) = sent.what else { return };
         if self.tracks[sent.tag.0 as usize].lost_last_copy() {
             self.end(sent.tag.0, Outcome::Lost, context.now, context);
@@ -597,7 +597,7 @@ impl EdmRig {
     fn drop_requests_of(&mut self, node: NodeId, context: Ctx) {
         for sent in self.nodes[node.index()].host.take_unsent() {
             self.tracks[sent.tag.0 as usize].never_left();
-            self.lose(Cargo::Transmission(sent), context);
+            self.lose(Cargo::Sent(Sent::from(&sent)), context);
         }
         for tag in self.nodes[node.index()].host.outstanding() {
             self.end(tag.0, Outcome::Lost, context.now, context);
@@ -641,7 +641,7 @@ impl Rig for EdmRig {
 
     fn start(&mut self, context: &mut Context<'_, EdmEvent>) {
         for (index, fault) in self.config.faults.iter().enumerate() {
-            context.at(fault.at, EdmEvent::Fault(index));
+            context.at(fault.at, EdmEvent::Fault(index as u32));
         }
         self.start_background(context);
     }
@@ -670,9 +670,9 @@ impl Rig for EdmRig {
             EdmEvent::AtSwitch(flight) => self.at_switch(flight, context),
             EdmEvent::AtHost(flight) => self.at_host(flight, context),
             EdmEvent::Match => self.match_all(context),
-            EdmEvent::Emit(plane) => self.emit(plane, context),
+            EdmEvent::Emit(plane) => self.emit(usize::from(plane), context),
             EdmEvent::Timer(node) => self.timer(node, context),
-            EdmEvent::Fault(index) => self.fault(self.config.faults[index].kind, context),
+            EdmEvent::Fault(index) => self.fault(self.config.faults[index as usize].kind, context),
             EdmEvent::Link(link) => self.link_sent(link, context),
             EdmEvent::Burst(generator) => self.burst(generator, context),
             EdmEvent::FrameAtEgress(frame) => self.frame_at_egress(frame, context),

@@ -5,7 +5,7 @@
 //! both, as they do messages, so that the planes stay in step; the frames of the first living one are counted.
 
 use super::background::{Background, Traffic};
-use super::flight::{Cargo, Flight};
+use super::flight::{Cargo, Flight, Sent};
 use super::ports::{Direction, Item, Left, LinkId, Sending, SharedLink};
 use super::{Ctx, EdmEvent, EdmRig, EdmRigConfig, is_data};
 use base::{Bytes, NodeId, Span, Time};
@@ -41,7 +41,7 @@ impl Converged {
     }
 
     fn link(&mut self, id: LinkId) -> &mut SharedLink {
-        let ports = &mut self.planes[id.plane];
+        let ports = &mut self.planes[usize::from(id.plane)];
         match id.direction {
             Direction::Up => &mut ports.uplinks[id.node.index()],
             Direction::Down => &mut ports.downlinks[id.node.index()],
@@ -88,11 +88,11 @@ impl Converged {
 }
 
 fn up(plane: usize, node: NodeId) -> LinkId {
-    LinkId { plane, direction: Direction::Up, node }
+    LinkId { plane: plane as u8, direction: Direction::Up, node }
 }
 
 fn down(plane: usize, node: NodeId) -> LinkId {
-    LinkId { plane, direction: Direction::Down, node }
+    LinkId { plane: plane as u8, direction: Direction::Down, node }
 }
 
 impl EdmRig {
@@ -119,11 +119,11 @@ impl EdmRig {
     }
 
     /// Puts one transmission onto one shared uplink.
-    pub(super) fn launch_shared(&mut self, plane: usize, node: NodeId, sent: &edm::Transmission, context: Ctx) {
-        let flight = self.flights.add(Flight { cargo: Cargo::Transmission(*sent), plane, node });
-        let serialization = self.place.blocks(sent.blocks);
+    pub(super) fn launch_shared(&mut self, plane: usize, node: NodeId, sent: &Sent, context: Ctx) {
+        let flight = self.flights.add(Flight { cargo: Cargo::Sent(*sent), plane, node });
+        let serialization = self.place.blocks(u64::from(sent.blocks));
         let sending = Sending { flight: Some(flight), submitted: context.now, serialization };
-        let first = self.shared().link(up(plane, node)).send_up(context.now, sent.blocks, sending);
+        let first = self.shared().link(up(plane, node)).send_up(context.now, u64::from(sent.blocks), sending);
         self.shared().set_earliest(flight, None);
         if is_data(&sent.what) {
             context.at(first + self.hop + self.delays.forward, EdmEvent::AtSwitch(flight));
@@ -203,7 +203,7 @@ impl EdmRig {
 
     fn last_block_sent_up(&mut self, flight: u32, waited: Span, at: Time, context: Ctx) {
         let Flight { cargo, plane, node } = self.flights.get(flight);
-        let Cargo::Transmission(sent) = cargo else { unreachable!("only transmissions go up") };
+        let Cargo::Sent(sent) = cargo else { unreachable!("only transmissions go up") };
         if !is_data(&sent.what) {
             self.tracks[sent.tag.0 as usize].control_interleaved(waited);
             return context.at(at + self.hop + self.delays.insert, EdmEvent::AtSwitch(flight));
@@ -220,18 +220,18 @@ impl EdmRig {
     fn release(&mut self, link: LinkId, context: Ctx) {
         while let Some(left) = self.shared().link(link).pop_left() {
             match self.flights.get(left.flight).cargo {
-                Cargo::Transmission(sent) => self.data_left(left, &sent, context),
+                Cargo::Sent(sent) => self.data_left(left, &sent, context),
                 Cargo::Request { message, tag } => {
                     self.flights.remove(left.flight);
                     self.request_waited(left.waited, encoded::message_blocks(&message.body), tag);
-                    self.serve(link.plane, message, tag, left.at, context);
+                    self.serve(usize::from(link.plane), message, tag, left.at, context);
                 }
                 Cargo::Grant { .. } | Cargo::Reading { .. } => unreachable!("neither queues with messages"),
             }
         }
     }
 
-    fn data_left(&mut self, left: Left, sent: &edm::Transmission, context: Ctx) {
+    fn data_left(&mut self, left: Left, sent: &Sent, context: Ctx) {
         self.longest_data_wait = self.longest_data_wait.max(left.waited);
         self.tracks[sent.tag.0 as usize].forwarded(left.waited);
         context.at(left.at + self.hop + self.delays.take_data, EdmEvent::AtHost(left.flight));
@@ -299,8 +299,8 @@ impl EdmRig {
     }
 
     fn frame_sent_down(&mut self, link: LinkId, frame: u32, at: Time) {
-        let is_connected = self.planes[link.plane].carries(link.node) && self.nodes[link.node.index()].up;
-        let counts = self.counting_plane() == link.plane;
+        let is_connected = self.planes[usize::from(link.plane)].carries(link.node) && self.nodes[link.node.index()].up;
+        let counts = self.counting_plane() == usize::from(link.plane);
         let converged = self.shared();
         let delivered = converged.sent_frame(at, link, frame);
         if is_connected {

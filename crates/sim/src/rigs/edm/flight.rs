@@ -5,11 +5,32 @@ use edm::pcs::block::Block;
 use edm::pcs::memory as encoded;
 use edm::{Body, Grant, Message, Tag, Transmission, Wire};
 
+/// What a host has sent: of a [`Transmission`], what others than its sender need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// What.
+    pub what: Wire,
+    /// Payload of up to eight bytes.
+    pub word: u64,
+    /// The request that it belongs to.
+    pub tag: Tag,
+    /// How many 66-bit blocks it makes.
+    pub blocks: u32,
+}
+
+impl From<&Transmission> for Sent {
+    fn from(transmission: &Transmission) -> Sent {
+        let Transmission { what, word, tag, blocks, .. } = *transmission;
+        // A chunk is at most 65,535 bytes.
+        Sent { what, word, tag, blocks: blocks as u32 }
+    }
+}
+
 /// What travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cargo {
     /// From a host: up to the switch, and data on to its target.
-    Transmission(Transmission),
+    Sent(Sent),
     /// A /G/ from the switch.
     Grant {
         /// What it permits.
@@ -112,25 +133,25 @@ impl Encoder {
                 let blocks = encoded::message_blocks(&message.body);
                 (Cargo::Request { message: self.message(&message, 0).0, tag }, blocks)
             }
-            Cargo::Transmission(sent) => (Cargo::Transmission(self.transmission(&sent)), sent.blocks),
+            Cargo::Sent(sent) => (Cargo::Sent(self.sent(&sent)), u64::from(sent.blocks)),
         };
         assert_eq!(decoded, cargo, "a message at port {} did not survive its encoding", port.0);
         assert_eq!(self.blocks.len() as u64, booked, "a message at port {} took other blocks than booked", port.0);
         decoded
     }
 
-    fn transmission(&mut self, sent: &Transmission) -> Transmission {
+    fn sent(&mut self, sent: &Sent) -> Sent {
         match sent.what {
             Wire::Memory(message) => {
                 let (message, word) = self.message(&message, sent.word);
-                Transmission { what: Wire::Memory(message), word, ..*sent }
+                Sent { what: Wire::Memory(message), word, ..*sent }
             }
             Wire::Notification(notification) => {
                 let block = encoded::encode_notification(&notification).expect("a notification of a host has a code");
                 self.blocks.clear();
                 self.blocks.push(block);
                 let what = encoded::decode_notification(block).expect("an encoded notification decodes");
-                Transmission { what: Wire::Notification(what), ..*sent }
+                Sent { what: Wire::Notification(what), ..*sent }
             }
         }
     }

@@ -29,7 +29,7 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkId {
     /// The switch.
-    pub plane: usize,
+    pub plane: u8,
     /// Which way.
     pub direction: Direction,
     /// The node.
