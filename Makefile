@@ -37,7 +37,7 @@ tidy: rust ## floors, forbidden names and sizes by layers.toml
 	$(CARGO) xtask tidy
 
 bench: rust ## measure in CPU time; writes target/bench.json
-	$(CARGO) run --release --package bench
+	$(CARGO) run --profile fastest --package bench
 
 clean: ## remove everything that was built and produced
 	$(CARGO) clean

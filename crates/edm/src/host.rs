@@ -257,9 +257,7 @@ impl Host {
     fn control_ready(&self) -> Option<Time> {
         let (made, control) = self.control.front()?;
         Some(match control.what {
-            Wire::Memory(request) if self.config.ordering == Ordering::Pair => {
-                self.clear_at(request.target).max(*made)
-            }
+            Wire::Memory(request) if self.config.ordering == Ordering::Pair => self.clear_at(request.target).max(*made),
             _ => *made,
         })
     }
@@ -417,7 +415,9 @@ impl Host {
         self.items[slot as usize].id = id;
         self.append(peer, Role::Writing, slot);
         self.set_timer(now, target, Role::Writing, slot);
-        let Access::Write { bytes, .. } = self.items[slot as usize].access else { unreachable!("the caller has looked") };
+        let Access::Write { bytes, .. } = self.items[slot as usize].access else {
+            unreachable!("the caller has looked")
+        };
         bytes
     }
 
