@@ -1,7 +1,7 @@
 //! The cycle budget of EDM's logic (paper 3.2.1, 3.2.2 and Figure 5), in cycles of the PHY or scheduler clock.
 //!
 //! The figures marked *inferred* are not printed; they are the ones with which the sums of Table 1 come out
-//! (`shared/design/edm.md`, and the test below).
+//! (see the tests below).
 
 use crate::config::Config;
 use base::Span;
