@@ -2,7 +2,7 @@
 //!
 //! * [`Time`] and [`Span`]: virtual time in integer picoseconds.
 //! * [`Bytes`], [`Rate`] and [`Clock`]: sizes, link rates and hardware clocks, with exact integer conversions to [`Span`].
-//! * [`unit`]: quantities written with their unit (`"10ns"`, `"4KiB"`, `"100Gbps"`); a bare number is an error.
+//! * [`mod@unit`]: quantities written with their unit (`"10ns"`, `"4KiB"`, `"100Gbps"`); a bare number is an error.
 //! * [`Seed`] and [`Stream`]: one random stream a component, named by a path.
 //! * [`BoundedQueue`]: a queue that says no.
 //! * [`Program`]: the pure state machine that both hosts drive.
