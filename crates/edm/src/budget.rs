@@ -101,29 +101,12 @@ pub const HOPS: u64 = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Ordering, Policy};
-    use base::{Bytes, Clock};
-
-    fn testbed() -> Config {
-        let clock = Clock::hz(390_625_000);
-        Config {
-            chunk: Bytes::new(256),
-            active_per_pair: 3,
-            policy: Policy::Srpt,
-            ordering: Ordering::Pair,
-            iterations_per_round: 1,
-            look_ahead_cycles: 3,
-            phy_clock: clock,
-            scheduler_clock: clock,
-            batch: Bytes::ZERO,
-            timeout: Span::ms(1),
-        }
-    }
+    use base::Clock;
 
     /// Table 1 of the paper, EDM's columns: 42 cycles a read, 41 a write, at 2.56 ns.
     #[test]
     fn the_network_stack_rows_of_table_1_come_out_to_the_digit() {
-        let delays = Delays::new(&testbed());
+        let delays = Delays::new(&Config::TESTBED);
         assert_eq!(delays.read_logic() + delays.pcs * CROSSINGS, Span::ps(107_520));
         assert_eq!(delays.write_logic() + delays.pcs * CROSSINGS, Span::ps(104_960));
         let transceivers_and_fibre = Span::ns(19) * CROSSINGS + Span::ns(10) * HOPS;
@@ -143,8 +126,11 @@ mod tests {
 
     #[test]
     fn faster_clocks_scale_the_logic() {
-        let fast = Config { scheduler_clock: Clock::mhz(3_000), ..testbed() };
-        let saved = Delays::new(&testbed()).read_logic() - Delays::new(&fast).read_logic();
-        assert_eq!(saved, testbed().phy_clock.cycles(INSERT + ITERATION) - Clock::mhz(3_000).cycles(2) - Span::ns(1));
+        let fast = Config { scheduler_clock: Clock::mhz(3_000), ..Config::TESTBED };
+        let saved = Delays::new(&Config::TESTBED).read_logic() - Delays::new(&fast).read_logic();
+        assert_eq!(
+            saved,
+            Config::TESTBED.phy_clock.cycles(INSERT + ITERATION) - Clock::mhz(3_000).cycles(2) - Span::ns(1)
+        );
     }
 }

@@ -57,6 +57,23 @@ pub struct Config {
     pub timeout: Span,
 }
 
+impl Config {
+    /// The paper's testbed (4.1, 4.2): every clock at 2.56 ns, chunks of 256 B, X = 3. What the paper leaves open is chosen as
+    /// `spec` chooses it. Not a default: experiments get theirs from `spec`.
+    pub const TESTBED: Config = Config {
+        chunk: Bytes::new(256),
+        active_per_pair: 3,
+        policy: Policy::Srpt,
+        ordering: Ordering::Pair,
+        iterations_per_round: 1,
+        look_ahead_cycles: 3,
+        phy_clock: Clock::hz(390_625_000),
+        scheduler_clock: Clock::hz(390_625_000),
+        batch: Bytes::new(256),
+        timeout: Span::ms(1),
+    };
+}
+
 /// What the programs need to know of the place they run in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {

@@ -1,22 +1,10 @@
 //! Does the host hold its side of the protocol? What it says, and when, against 3.1.1 and 3.2.1 of the paper.
 
-use base::{Bytes, Clock, NodeId, Program, Rate, Span, Time};
-use edm::{Access, Body, Config, Grant, Host, HostIn, HostOut, Ordering, Place, Policy, Tag, Transmission, Wire};
+use base::{NodeId, Program, Rate, Span, Time};
+use edm::{Access, Body, Config, Grant, Host, HostIn, HostOut, Place, Tag, Transmission, Wire};
 
 fn config() -> Config {
-    let clock = Clock::hz(390_625_000);
-    Config {
-        chunk: Bytes::new(256),
-        active_per_pair: 3,
-        policy: Policy::Srpt,
-        ordering: Ordering::Pair,
-        iterations_per_round: 1,
-        look_ahead_cycles: 3,
-        phy_clock: clock,
-        scheduler_clock: clock,
-        batch: Bytes::new(256),
-        timeout: Span::us(10),
-    }
+    Config { timeout: Span::us(10), ..Config::TESTBED }
 }
 
 const PEER: NodeId = NodeId(1);

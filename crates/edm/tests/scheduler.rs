@@ -10,18 +10,7 @@ use model::Model;
 use proptest::prelude::*;
 
 fn config() -> Config {
-    Config {
-        chunk: Bytes::new(256),
-        active_per_pair: 3,
-        policy: Policy::Srpt,
-        ordering: Ordering::Pair,
-        iterations_per_round: 1,
-        look_ahead_cycles: 3,
-        phy_clock: Clock::hz(390_625_000),
-        scheduler_clock: Clock::mhz(3_000),
-        batch: Bytes::new(256),
-        timeout: Span::ms(1),
-    }
+    Config { scheduler_clock: Clock::mhz(3_000), ..Config::TESTBED }
 }
 
 fn place(nodes: u32) -> Place {

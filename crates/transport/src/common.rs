@@ -1,11 +1,13 @@
 //! Parts that several rivals are made of. None of them allocates once it has grown to its working size.
 
+mod class_switch;
 mod inbox;
 mod queue;
 mod ranges;
 mod ready;
 mod timers;
 
+pub use class_switch::ClassSwitch;
 pub use inbox::{Arrived, Inbox};
 pub use queue::{ByteQueue, PortQueues};
 pub use ranges::Ranges;

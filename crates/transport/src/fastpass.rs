@@ -28,11 +28,10 @@ pub use arbiter::Arbiter;
 pub use endpoint::Endpoint;
 pub use entries::BATCH_MAX;
 
-use crate::common::PortQueues;
 use crate::config::Fastpass;
 use crate::cost::{MODIFY_REQUEST, Train, WireCost};
 use crate::framing::{fastpass_control_wire, fastpass_wire};
-use crate::{HostIn, HostOut, Packet, PacketKind, SwitchIn, SwitchOut};
+use crate::{HostIn, HostOut, Packet};
 use base::{Bytes, NodeId, Operation, Program, Rate, Span, Time};
 
 /// Endpoints 0 to `nodes - 1` on links of `rate`, then the arbiter, whose answers take `lead` until an endpoint can
@@ -42,6 +41,9 @@ pub fn hosts(config: &Fastpass, nodes: u32, rate: Rate, lead: Span) -> Vec<Host>
     let arbiter = Host::Arbiter(Box::new(Arbiter::new(*config, nodes, rate, lead)));
     (0..nodes).map(endpoint).chain([arbiter]).collect()
 }
+
+/// Control goes first, data after it.
+pub use crate::common::ClassSwitch as Switch;
 
 /// An empty switch; `ports` counts the arbiter's.
 pub fn switch(ports: u32) -> Switch {
@@ -150,56 +152,5 @@ impl crate::Host for Host {
             Host::Endpoint(endpoint) => crate::Host::poll_transmit(&mut **endpoint, now),
             Host::Arbiter(arbiter) => crate::Host::poll_transmit(&mut **arbiter, now),
         }
-    }
-}
-
-/// An output-queued switch with two classes a port: control, and data after it.
-#[derive(Clone, Debug)]
-pub struct Switch {
-    control: PortQueues,
-    data: PortQueues,
-}
-
-impl Switch {
-    fn new(ports: u32) -> Switch {
-        let unbounded = Bytes::new(u64::MAX);
-        Switch { control: PortQueues::new(ports, unbounded), data: PortQueues::new(ports, unbounded) }
-    }
-    /// The most wire bytes of data that ever waited at `port`.
-    pub fn highest_data(&self, port: NodeId) -> Bytes {
-        self.data.port(port).highest()
-    }
-    /// The most wire bytes of control packets that ever waited at `port`.
-    pub fn highest_control(&self, port: NodeId) -> Bytes {
-        self.control.port(port).highest()
-    }
-}
-
-impl Program for Switch {
-    type In = SwitchIn;
-    type Out = SwitchOut;
-    fn on(&mut self, _: Time, input: SwitchIn, out: &mut Vec<SwitchOut>) {
-        let packet = input.packet;
-        let class = if packet.kind == PacketKind::Data { &mut self.data } else { &mut self.control };
-        if let Err(refused) = class.push(packet.target, packet) {
-            out.push(SwitchOut::Drop(refused));
-        }
-    }
-    fn next_wakeup(&self) -> Option<Time> {
-        None
-    }
-    fn on_wakeup(&mut self, _: Time, _: &mut Vec<SwitchOut>) {}
-}
-
-impl crate::Switch for Switch {
-    fn poll_transmit(&mut self, _: Time, port: NodeId) -> Option<Packet> {
-        self.control.pop(port).or_else(|| self.data.pop(port))
-    }
-    fn take_ready(&mut self, ports: &mut Vec<NodeId>) {
-        self.control.take_ready(ports);
-        self.data.take_ready(ports);
-    }
-    fn queued(&self, port: NodeId) -> Bytes {
-        self.control.port(port).used() + self.data.port(port).used()
     }
 }

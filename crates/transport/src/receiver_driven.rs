@@ -17,12 +17,12 @@
 //! Credits are packets of the least frame size. They go before data, at hosts and in the switch, as in ExpressPass (a
 //! class of their own) and Homa (highest priority). The switch never has to drop: credits bound its queues.
 
-use crate::common::{Arrived, Inbox, PortQueues};
+use crate::common::{Arrived, Inbox};
 use crate::config::ReceiverDriven;
 use crate::cost::{Train, WireCost};
 use crate::framing::receiver_driven_wire;
 use crate::outgoing::{Outgoing, Piece};
-use crate::{HostIn, HostOut, Message, Packet, PacketKind, SwitchIn, SwitchOut};
+use crate::{HostIn, HostOut, Message, Packet, PacketKind};
 use base::{Bytes, NodeId, Operation, Program, Rate, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,6 +35,9 @@ pub const CREDIT_WIRE: u32 = receiver_driven_wire(0);
 pub fn host(config: &ReceiverDriven, node: NodeId, nodes: u32, rate: Rate, source_limit: Bytes) -> Host {
     Host::new(*config, node, nodes, rate, source_limit)
 }
+
+/// Control goes first, data after it.
+pub use crate::common::ClassSwitch as Switch;
 
 /// An empty switch. Its queues have no bound but the one that the credits give them.
 pub fn switch(ports: u32) -> Switch {
@@ -299,53 +302,6 @@ impl crate::Host for Host {
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         self.now = now;
         self.credit(now).or_else(|| self.data())
-    }
-}
-
-/// An output-queued switch with two classes a port: credits, and data after them. First in, first out in each.
-#[derive(Clone, Debug)]
-pub struct Switch {
-    credits: PortQueues,
-    data: PortQueues,
-}
-
-impl Switch {
-    fn new(ports: u32) -> Switch {
-        let unbounded = Bytes::new(u64::MAX);
-        Switch { credits: PortQueues::new(ports, unbounded), data: PortQueues::new(ports, unbounded) }
-    }
-    /// The most wire bytes of data that ever waited at `port`.
-    pub fn highest_data(&self, port: NodeId) -> Bytes {
-        self.data.port(port).highest()
-    }
-}
-
-impl Program for Switch {
-    type In = SwitchIn;
-    type Out = SwitchOut;
-    fn on(&mut self, _: Time, input: SwitchIn, out: &mut Vec<SwitchOut>) {
-        let packet = input.packet;
-        let class = if packet.kind == PacketKind::Grant { &mut self.credits } else { &mut self.data };
-        if let Err(refused) = class.push(packet.target, packet) {
-            out.push(SwitchOut::Drop(refused));
-        }
-    }
-    fn next_wakeup(&self) -> Option<Time> {
-        None
-    }
-    fn on_wakeup(&mut self, _: Time, _: &mut Vec<SwitchOut>) {}
-}
-
-impl crate::Switch for Switch {
-    fn poll_transmit(&mut self, _: Time, port: NodeId) -> Option<Packet> {
-        self.credits.pop(port).or_else(|| self.data.pop(port))
-    }
-    fn take_ready(&mut self, ports: &mut Vec<NodeId>) {
-        self.credits.take_ready(ports);
-        self.data.take_ready(ports);
-    }
-    fn queued(&self, port: NodeId) -> Bytes {
-        self.credits.port(port).used() + self.data.port(port).used()
     }
 }
 

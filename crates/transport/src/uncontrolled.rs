@@ -2,11 +2,11 @@
 //! Table 1 and Figure 6. Messages are cut into packets that leave as soon as the link is free, the peers in turn; the switch queues
 //! without a limit, so nothing is lost and nothing needs an acknowledgement.
 
-use crate::common::{Arrived, Inbox, PortQueues, Ready, ReadyRing};
+use crate::common::{Arrived, Inbox, Ready, ReadyRing};
 use crate::cost::{Train, WireCost};
 use crate::framing::{Framing, frame_wire, roce_wire, tcp_wire};
 use crate::outgoing::Outgoing;
-use crate::{HostIn, HostOut, Packet, PacketKind, SwitchIn, SwitchOut};
+use crate::{HostIn, HostOut, Packet};
 use base::{Bytes, NodeId, Operation, Program, Time};
 use serde::Serialize;
 
@@ -98,45 +98,10 @@ impl crate::Host for Host {
     }
 }
 
-/// An output-queued switch without a limit.
-#[derive(Clone, Debug)]
-pub struct Switch {
-    queues: PortQueues,
-}
+/// Output queues without a limit; there is no control to go first.
+pub use crate::common::ClassSwitch as Switch;
 
 /// A switch with `ports` ports.
 pub fn switch(ports: u32) -> Switch {
-    Switch { queues: PortQueues::new(ports, Bytes::new(u64::MAX)) }
-}
-
-impl Program for Switch {
-    type In = SwitchIn;
-    type Out = SwitchOut;
-
-    fn on(&mut self, _now: Time, input: SwitchIn, out: &mut Vec<SwitchOut>) {
-        if input.packet.kind == PacketKind::Data
-            && let Err(packet) = self.queues.push(input.packet.target, input.packet)
-        {
-            out.push(SwitchOut::Drop(packet));
-        }
-    }
-    fn next_wakeup(&self) -> Option<Time> {
-        None
-    }
-    fn on_wakeup(&mut self, _now: Time, _out: &mut Vec<SwitchOut>) {}
-}
-
-impl crate::Switch for Switch {
-    fn poll_transmit(&mut self, _now: Time, port: NodeId) -> Option<Packet> {
-        self.queues.pop(port)
-    }
-    fn may_transmit(&self, port: NodeId) -> bool {
-        !self.queues.port(port).is_empty()
-    }
-    fn take_ready(&mut self, ports: &mut Vec<NodeId>) {
-        self.queues.take_ready(ports);
-    }
-    fn queued(&self, port: NodeId) -> Bytes {
-        self.queues.port(port).used()
-    }
+    Switch::new(ports)
 }

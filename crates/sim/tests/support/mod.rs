@@ -4,7 +4,7 @@
 pub mod programs;
 
 use base::{Bytes, Clock, NodeId, Operation, Rate, Request, RequestId, Seed, Span, Time};
-use edm::{Config, Ordering, Policy};
+use edm::Config;
 use hardware::DramConfig;
 use proptest::prelude::*;
 use record::{Outcome, Row, RunIdentity, Summary};
@@ -14,20 +14,8 @@ use workload::{Arrival, Arrivals, Class, Generator, Pattern, SizeDistribution, S
 
 /// EDM as on the paper's testbed: 25 GbE, everything at 2.56 ns.
 pub fn testbed() -> EdmRigConfig {
-    let clock = Clock::hz(390_625_000);
     EdmRigConfig {
-        edm: Config {
-            chunk: Bytes::new(256),
-            active_per_pair: 3,
-            policy: Policy::Srpt,
-            ordering: Ordering::Pair,
-            iterations_per_round: 1,
-            look_ahead_cycles: 3,
-            phy_clock: clock,
-            scheduler_clock: clock,
-            batch: Bytes::new(256),
-            timeout: Span::ms(1),
-        },
+        edm: Config::TESTBED,
         nodes: 2,
         rate: Rate::gbps(25),
         propagation: Span::ns(10),
