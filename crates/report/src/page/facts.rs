@@ -103,13 +103,10 @@ pub(super) fn section_warnings(section: &Section) -> Markup {
 /// More than these are folded away behind their kinds.
 const WARNINGS_SHOWN: usize = 4;
 
-/// What warnings are about, each kind once: their words up to the first colon or number.
+/// What warnings are about, each kind once: of each the first part between colons that says it without a number.
 fn kinds<'a>(warnings: impl Iterator<Item = &'a str>) -> String {
-    let kind = |warning: &'a str| {
-        let end = warning.find(|c: char| c == ':' || c.is_ascii_digit()).unwrap_or(warning.len());
-        let words = warning[..end].trim().trim_end_matches("about").trim();
-        if words.len() < 4 { warning.trim_start_matches(|c: char| !c.is_alphabetic()) } else { words }
-    };
+    let plain = |part: &&str| !part.contains(|c: char| c.is_ascii_digit());
+    let kind = |warning: &'a str| warning.split(':').map(str::trim).find(plain).unwrap_or(warning);
     let kinds: BTreeSet<&str> = warnings.map(kind).collect();
     kinds.into_iter().collect::<Vec<_>>().join("; ")
 }
