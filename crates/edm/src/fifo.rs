@@ -8,16 +8,17 @@ const NONE: u32 = u32::MAX;
 /// First in, first out.
 #[derive(Clone, Debug)]
 pub struct Fifo<T> {
-    slots: Vec<(T, u32)>,
-    free: Vec<u32>,
+    /// Items in use, linked from `head` to `tail`, and free slots, linked from `free`.
+    slots: Vec<(u32, T)>,
     head: u32,
     tail: u32,
+    free: u32,
 }
 
 impl<T: Copy> Fifo<T> {
     /// An empty queue with room for `room` items before it allocates.
     pub fn with_capacity(room: usize) -> Fifo<T> {
-        Fifo { slots: Vec::with_capacity(room), free: Vec::with_capacity(room), head: NONE, tail: NONE }
+        Fifo { slots: Vec::with_capacity(room), head: NONE, tail: NONE, free: NONE }
     }
     /// Whether it holds nothing.
     pub fn is_empty(&self) -> bool {
@@ -25,29 +26,21 @@ impl<T: Copy> Fifo<T> {
     }
     /// The oldest item.
     pub fn front(&self) -> Option<&T> {
-        self.slots.get(self.head as usize).map(|(item, _)| item)
+        self.slots.get(self.head as usize).map(|(_, item)| item)
     }
     /// Appends `item`.
     pub fn push_back(&mut self, item: T) {
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = (item, NONE);
-                slot
-            }
-            None => {
-                self.slots.push((item, NONE));
-                self.slots.len() as u32 - 1
-            }
-        };
+        let slot = self.take_slot(item);
         match std::mem::replace(&mut self.tail, slot) {
             NONE => self.head = slot,
-            tail => self.slots[tail as usize].1 = slot,
+            tail => self.slots[tail as usize].0 = slot,
         }
     }
     /// Takes the oldest item.
     pub fn pop_front(&mut self) -> Option<T> {
-        let (item, next) = *self.slots.get(self.head as usize)?;
-        self.free.push(self.head);
+        let slot = self.head;
+        let (next, item) = *self.slots.get(slot as usize)?;
+        self.slots[slot as usize].0 = std::mem::replace(&mut self.free, slot);
         self.head = next;
         if next == NONE {
             self.tail = NONE;
@@ -57,7 +50,22 @@ impl<T: Copy> Fifo<T> {
     /// The items, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         let at = |slot: u32| self.slots.get(slot as usize);
-        std::iter::successors(at(self.head), move |(_, next)| at(*next)).map(|(item, _)| item)
+        std::iter::successors(at(self.head), move |(next, _)| at(*next)).map(|(_, item)| item)
+    }
+
+    fn take_slot(&mut self, item: T) -> u32 {
+        let slot = self.free;
+        match self.slots.get_mut(slot as usize) {
+            Some(entry) => {
+                self.free = entry.0;
+                *entry = (NONE, item);
+                slot
+            }
+            None => {
+                self.slots.push((NONE, item));
+                self.slots.len() as u32 - 1
+            }
+        }
     }
 }
 

@@ -207,7 +207,8 @@ pub struct Host {
     peers: Sparse<Peer>,
     next_ids: Vec<NextIds>,
     items: Vec<Item>,
-    free_items: Vec<u32>,
+    /// First of the free items, which are linked by `next`.
+    free_item: u32,
     data: Fifo<Transmission>,
     control: Fifo<(Time, Transmission)>,
     /// Whether control is next if both wait.
@@ -232,10 +233,10 @@ impl Host {
             config,
             make_request: crate::budget::Delays::new(&config).make_request,
             forward: crate::budget::Delays::new(&config).forward,
-            peers: Sparse::with_capacity(ROOM),
+            peers: Sparse::new(place.nodes, ROOM),
             next_ids: vec![NextIds::default(); place.nodes as usize],
             items: Vec::with_capacity(ROOM),
-            free_items: Vec::with_capacity(ROOM),
+            free_item: NONE,
             data: Fifo::with_capacity(ROOM),
             control: Fifo::with_capacity(ROOM),
             control_next: false,
@@ -607,8 +608,8 @@ impl Host {
     /// Gives a slot back, and drops timers of ended requests from the front, so that the list stays as short as what is in
     /// flight.
     fn free(&mut self, slot: u32) {
-        self.items[slot as usize].generation = ENDED;
-        self.free_items.push(slot);
+        let item = &mut self.items[slot as usize];
+        (item.generation, item.next) = (ENDED, std::mem::replace(&mut self.free_item, slot));
         while let Some((.., slot, generation)) = self.timers.front().copied() {
             if self.items[slot as usize].generation == generation {
                 return;
@@ -638,12 +639,14 @@ impl Host {
         self.generation = self.generation.wrapping_add(1).max(ENDED + 1);
         let (id, generation, role) = (MessageId(0), self.generation, Role::Waiting);
         let item = Item { tag, id, access, done: 0, seen: 0, generation, next: NONE, role };
-        if let Some(slot) = self.free_items.pop() {
-            self.items[slot as usize] = item;
-            return slot;
+        let slot = self.free_item;
+        if slot == NONE {
+            self.items.push(item);
+            return self.items.len() as u32 - 1;
         }
-        self.items.push(item);
-        self.items.len() as u32 - 1
+        self.free_item = self.items[slot as usize].next;
+        self.items[slot as usize] = item;
+        slot
     }
 
     /// The items of one role, in order.

@@ -244,7 +244,7 @@ impl Scheduler {
             look_ahead: config.scheduler_clock.cycles(u64::from(config.look_ahead_cycles)),
             config,
             place,
-            heads: (0..nodes).map(|_| Sparse::with_capacity(ROOM)).collect(),
+            heads: (0..nodes).map(|_| Sparse::new(place.nodes * 2, ROOM)).collect(),
             entries: Vec::new(),
             free_entries: Vec::new(),
             queues: (0..nodes).map(|_| OrderedList::with_room()).collect(),

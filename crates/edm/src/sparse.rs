@@ -1,51 +1,53 @@
 //! A table with a value for every key, of which few are other than the default.
 //!
-//! A rack has a pair of nodes for every two of them, hundreds of thousands, but only a few are in use at a time. A table of all
-//! pairs misses the cache at every access; the few in use, sorted, stay in it.
+//! A rack has a pair of nodes for every two of them, hundreds of thousands, but only a few are in use at a time. A plain table of
+//! all pairs of a large rack misses the cache at every access; the few in use, sorted, stay in it. In a small rack the plain
+//! table stays there too, and is quicker.
 
-/// Values by key; a key without an entry has the default.
-#[derive(Clone, Debug, Default)]
+/// Up to so many keys the plain table is used: with a value of 12 bytes it is 4 KB a node, and a rack has as many nodes.
+const PLAIN_KEYS: u32 = 320;
+
+/// Values by key; a key that was never set has the default.
+#[derive(Clone, Debug)]
 pub struct Sparse<V> {
-    /// Sorted by key; no value is the default.
+    /// Every value, or nothing in a large table.
+    plain: Vec<V>,
+    /// In a large table: what is not the default, sorted by key.
     entries: Vec<(u32, V)>,
 }
 
 impl<V: Copy + Default + PartialEq> Sparse<V> {
-    /// All defaults, with room for `room` others before it allocates.
-    pub fn with_capacity(room: usize) -> Sparse<V> {
-        Sparse { entries: Vec::with_capacity(room) }
+    /// All defaults for keys below `keys`, with room for `room` others before a large table allocates.
+    pub fn new(keys: u32, room: usize) -> Sparse<V> {
+        if keys <= PLAIN_KEYS {
+            return Sparse { plain: vec![V::default(); keys as usize], entries: Vec::new() };
+        }
+        Sparse { plain: Vec::new(), entries: Vec::with_capacity(room) }
     }
     /// The value of `key`.
     pub fn get(&self, key: u32) -> V {
+        if let Some(value) = self.plain.get(key as usize) {
+            return *value;
+        }
         self.find(key).map_or_else(|_| V::default(), |index| self.entries[index].1)
     }
     /// Sets the value of `key`.
     pub fn set(&mut self, key: u32, value: V) {
-        self.update(key, |old| *old = value);
-    }
-    /// Changes the value of `key` and gives what `change` returns.
-    pub fn update<T>(&mut self, key: u32, change: impl FnOnce(&mut V) -> T) -> T {
-        match self.find(key) {
-            Ok(index) => {
-                let result = change(&mut self.entries[index].1);
-                if self.entries[index].1 == V::default() {
-                    self.entries.remove(index);
-                }
-                result
-            }
-            Err(index) => {
-                let mut value = V::default();
-                let result = change(&mut value);
-                if value != V::default() {
-                    self.entries.insert(index, (key, value));
-                }
-                result
-            }
+        if let Some(old) = self.plain.get_mut(key as usize) {
+            *old = value;
+            return;
+        }
+        match (self.find(key), value == V::default()) {
+            (Ok(index), false) => self.entries[index].1 = value,
+            (Ok(index), true) => drop(self.entries.remove(index)),
+            (Err(index), false) => self.entries.insert(index, (key, value)),
+            (Err(_), true) => {}
         }
     }
     /// The keys whose values are not the default, in order.
     pub fn keys(&self) -> impl Iterator<Item = u32> + '_ {
-        self.entries.iter().map(|(key, _)| *key)
+        let used = self.plain.iter().zip(0..).filter(|(value, _)| **value != V::default());
+        used.map(|(_, key)| key).chain(self.entries.iter().map(|(key, _)| *key))
     }
 
     fn find(&self, key: u32) -> Result<usize, usize> {
@@ -61,14 +63,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_map_with_a_default(steps in proptest::collection::vec((0u32..20, 0u8..3), 0..200)) {
-            let (mut sparse, mut model) = (Sparse::with_capacity(1), BTreeMap::new());
+        fn it_is_a_map_with_a_default_large_or_small(steps in proptest::collection::vec((0u32..20, 0u8..3), 0..200)) {
+            let (mut small, mut large) = (Sparse::new(20, 0), Sparse::new(PLAIN_KEYS + 1, 1));
+            let mut model = BTreeMap::new();
             for (key, value) in steps {
-                sparse.set(key, value);
+                small.set(key, value);
+                large.set(key, value);
                 model.insert(key, value);
-                prop_assert_eq!(sparse.get(key), value);
+                prop_assert_eq!((small.get(key), large.get(key)), (value, value));
                 let used: Vec<u32> = model.iter().filter(|(_, value)| **value != 0).map(|(key, _)| *key).collect();
-                prop_assert_eq!(sparse.keys().collect::<Vec<_>>(), used);
+                prop_assert_eq!(small.keys().collect::<Vec<_>>(), used.clone());
+                prop_assert_eq!(large.keys().collect::<Vec<_>>(), used);
             }
         }
     }

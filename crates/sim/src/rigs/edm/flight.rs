@@ -117,10 +117,13 @@ impl Encoder {
     /// # Panics
     /// If it differs from what was sent, or takes another number of blocks than the scheduler booked: the codec or the
     /// simulator is wrong, and no number of this run would mean anything.
+    #[inline]
     pub fn check(&mut self, cargo: Cargo, port: NodeId) -> Cargo {
-        if !self.enabled {
-            return cargo;
-        }
+        if self.enabled { self.survive(cargo, port) } else { cargo }
+    }
+
+    #[cold]
+    fn survive(&mut self, cargo: Cargo, port: NodeId) -> Cargo {
         let (decoded, booked) = match cargo {
             Cargo::Grant { grant, tag } => {
                 let block = encoded::encode_grant(&grant).expect("a grant of this switch has a code");
