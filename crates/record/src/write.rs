@@ -28,7 +28,8 @@ pub trait Parts {
     type File: Write + Send;
     /// Begins part number `part` under a name that no reader takes for a part.
     fn create(&mut self, part: u32) -> io::Result<Self::File>;
-    /// Flushes the whole part to stable storage and shows it under its [name](part_name), all or nothing.
+    /// Hands the whole part to the system and shows it under its [name](part_name), all or nothing: it survives the end of the
+    /// process. Whether it survives a power cut is for the implementer to decide and say.
     fn commit(&mut self, part: u32, file: Self::File) -> io::Result<()>;
     /// What to call the part in an error message, for instance its path.
     fn place(&self, part: u32) -> String;
