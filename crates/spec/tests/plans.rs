@@ -3,7 +3,7 @@
 mod common;
 
 use base::{Bytes, NodeId, Operation, Span, Time};
-use common::{Memory, SMALL, experiment, files, plan, with};
+use common::{DESIGNS, Memory, SMALL, experiment, files, plan, with};
 use spec::{BackgroundStream, Design, FaultKind, Plan, PreemptionName, Protocol, Scale, WarmUp, parse, wire_cost};
 use workload::{Arrivals, Pattern, SizeDistribution};
 
@@ -11,18 +11,6 @@ const EVERY_KEY: &str = include_str!("experiments/every-key.toml");
 const SWEEP: &str = include_str!("experiments/sweep.toml");
 const FILES: &str = include_str!("experiments/files.toml");
 const TRACE: &str = include_str!("experiments/trace.toml");
-const DESIGNS: [&str; 10] = [
-    "edm",
-    "dctcp",
-    "dcqcn",
-    "pfabric",
-    "receiver-driven",
-    "cxl",
-    "fastpass",
-    "raw-ethernet",
-    "rocev2",
-    "hardware-tcp",
-];
 
 fn designed(name: &str) -> String {
     with("name = \"edm\"", &format!("name = \"{name}\""))

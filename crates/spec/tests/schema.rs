@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{complaints, experiment};
+use common::{DESIGNS, complaints, experiment};
 use serde_json::Value;
 use spec::schema;
 
@@ -11,18 +11,6 @@ const EXAMPLES: [&str; 4] = [
     include_str!("experiments/sweep.toml"),
     include_str!("experiments/files.toml"),
     include_str!("experiments/trace.toml"),
-];
-const DESIGNS: [&str; 10] = [
-    "edm",
-    "dctcp",
-    "dcqcn",
-    "pfabric",
-    "receiver-driven",
-    "cxl",
-    "fastpass",
-    "raw-ethernet",
-    "rocev2",
-    "hardware-tcp",
 ];
 
 /// The alternatives of a schema, references followed.

@@ -19,6 +19,20 @@ load = 0.5
 requests = 100000
 "#;
 
+/// Every design, as a file names it.
+pub const DESIGNS: [&str; 10] = [
+    "edm",
+    "dctcp",
+    "dcqcn",
+    "pfabric",
+    "receiver-driven",
+    "cxl",
+    "fastpass",
+    "raw-ethernet",
+    "rocev2",
+    "hardware-tcp",
+];
+
 /// Files by name, in memory.
 #[derive(Default)]
 pub struct Memory(BTreeMap<String, String>);
