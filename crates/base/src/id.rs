@@ -1,6 +1,7 @@
 //! Names of things that every floor talks about.
 
-/// A place in the rack: a compute, memory or storage node, numbered from zero.
+/// A place in the rack: a compute, memory or storage node, numbered from zero. Designs that serve storage volumes number the
+/// volumes after the nodes that ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct NodeId(pub u32);
 
@@ -49,6 +50,8 @@ pub struct Request {
     pub source: NodeId,
     /// Whose memory or storage it is about; the same as `source` for local memory, which no design is asked for.
     pub target: NodeId,
+    /// The first byte at the target that it is about; 0 where the workload makes no addresses.
+    pub address: u64,
     /// The payload that is read or written; at least one byte.
     pub bytes: crate::Bytes,
 }

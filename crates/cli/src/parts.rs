@@ -56,6 +56,7 @@ mod tests {
             operation: base::Operation::Read,
             source: base::NodeId(0),
             target: base::NodeId(1),
+            address: 0,
             bytes: base::Bytes::new(64),
             outcome: Outcome::Finished,
             intended: base::Time::ZERO,

@@ -5,6 +5,7 @@
 
 mod dram;
 mod link;
+pub mod ssd;
 mod stack;
 
 pub use dram::{Dram, DramConfig};

@@ -69,7 +69,7 @@ const fn span(name: &'static str, kind: SpanKind) -> Definition {
 }
 
 /// Every column, in the order of the file.
-pub(crate) const COLUMNS: [Definition; 12 + SpanKind::ALL.len()] = [
+pub(crate) const COLUMNS: [Definition; 13 + SpanKind::ALL.len()] = [
     column(
         "request",
         "none",
@@ -97,6 +97,12 @@ pub(crate) const COLUMNS: [Definition; 12 + SpanKind::ALL.len()] = [
         "none",
         "The node whose memory or storage the request was about, numbered from 0.",
         Cell::Narrow { gather: gather!(row => row.target.0 as i32), set: |row, value| row.target = NodeId(value) },
+    ),
+    column(
+        "address",
+        "B",
+        "The first byte there that the request was about; 0 where the workload makes no addresses.",
+        Cell::Wide { gather: gather!(row => row.address as i64), set: |row, value| row.address = value },
     ),
     column(
         "bytes",
@@ -167,6 +173,13 @@ pub(crate) const COLUMNS: [Definition; 12 + SpanKind::ALL.len()] = [
     span("span_forwarding_ps", SpanKind::Forwarding),
     span("span_switch_queue_ps", SpanKind::SwitchQueue),
     span("span_memory_ps", SpanKind::Memory),
+    span("span_network_ps", SpanKind::Network),
+    span("span_return_ps", SpanKind::Return),
+    span("span_storage_queue_ps", SpanKind::StorageQueue),
+    span("span_flash_wait_ps", SpanKind::FlashWait),
+    span("span_collection_wait_ps", SpanKind::CollectionWait),
+    span("span_flash_ps", SpanKind::Flash),
+    span("span_replication_ps", SpanKind::Replication),
 ];
 
 impl Definition {
@@ -208,6 +221,7 @@ pub(crate) fn blank() -> Row {
         operation: Operation::Read,
         source: NodeId(0),
         target: NodeId(0),
+        address: 0,
         bytes: Bytes::ZERO,
         outcome: Outcome::Finished,
         intended: Time::ZERO,

@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn a_part_with_other_columns_is_refused_by_the_first_difference() {
         let error = |columns: &str| read_part("old", &part_with_columns(columns)).unwrap_err().to_string();
-        assert_eq!(error("required int64 request;"), "old: not a part of these records: 1 columns instead of 24");
+        assert_eq!(error("required int64 request;"), "old: not a part of these records: 1 columns instead of 32");
         let names: Vec<_> = COLUMNS.iter().map(|column| format!("required int64 {};", column.name)).collect();
         assert_eq!(
             error(&names.join(" ")),

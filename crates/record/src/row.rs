@@ -67,6 +67,13 @@ span_kinds! {
     Forwarding "forwarding" "The layer-2 pipeline of a switch.";
     SwitchQueue "switch_queue" "Waiting in a switch.";
     Memory "memory" "The target's memory.";
+    Network "network" "Networks around the rack on the way to the target, as sampled.";
+    Return "return" "Networks around the rack on the way back, as sampled.";
+    StorageQueue "storage_queue" "Waiting in a storage host: I/O scheduler, rate limit, write cache.";
+    FlashWait "flash_wait" "Waiting for a flash die, channel or device link that other requests hold.";
+    CollectionWait "collection_wait" "Waiting for flash that garbage collection or wear levelling holds.";
+    Flash "flash" "The flash device itself: firmware, array, transfers, without waiting.";
+    Replication "replication" "Waiting for replicas: their copy of a write, or a read's turn behind one.";
 }
 
 /// A request's time, split.
@@ -110,8 +117,10 @@ pub struct Row {
     pub operation: Operation,
     /// Who asked.
     pub source: NodeId,
-    /// Whose memory it was about.
+    /// Whose memory or storage it was about.
     pub target: NodeId,
+    /// The first byte there; 0 where the workload makes no addresses.
+    pub address: u64,
     /// The payload.
     pub bytes: Bytes,
     /// How it ended.

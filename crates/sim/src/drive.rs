@@ -392,6 +392,7 @@ impl<R: Rig> Drive<'_, R> {
             operation: request.operation,
             source: request.source,
             target: request.target,
+            address: request.address,
             bytes: request.bytes,
             outcome: end.outcome,
             intended,

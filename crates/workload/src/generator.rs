@@ -162,7 +162,7 @@ impl Schedule {
 impl TraceMessage {
     fn arrival(&self, id: RequestId) -> Arrival {
         let TraceMessage { at, operation, source, target, bytes } = *self;
-        Arrival { at, request: Request { id, operation, source, target, bytes } }
+        Arrival { at, request: Request { id, operation, source, target, address: 0, bytes } }
     }
 }
 
@@ -218,7 +218,7 @@ impl Maker {
         let is_local = self.local_fraction > 0.0 && draws.local.unit() < self.local_fraction;
         let target = if is_local { source } else { self.targets.draw(source, &mut draws.target) };
         let (operation, bytes) = self.mix.at(draws.operation.unit(), draws.size.unit());
-        Request { id, operation, source, target, bytes }
+        Request { id, operation, source, target, address: 0, bytes }
     }
 }
 

@@ -15,6 +15,7 @@ pub fn read(request: u64, intended: Time, latency: Span, unloaded: Span) -> Row 
         operation: Operation::Read,
         source: NodeId(0),
         target: NodeId(1),
+        address: 4_096 * request,
         bytes: Bytes::new(64),
         outcome: Outcome::Finished,
         intended,
@@ -32,15 +33,16 @@ pub fn any_operation() -> impl Strategy<Value = Operation> {
 
 /// Rows with any values in any field, that need not make sense, but end no earlier than intended.
 pub fn any_row() -> impl Strategy<Value = Row> {
-    let ids = (any::<u64>(), any_operation(), any::<u32>(), any::<u32>(), any::<u64>());
+    let ids = (any::<u64>(), any_operation(), any::<u32>(), any::<u32>(), any::<u64>(), any::<u64>());
     let outcome = prop::sample::select(Outcome::ALL.to_vec());
     let times = (outcome, any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>(), any::<bool>());
-    let spans = prop::array::uniform12(prop_oneof![Just(0), any::<u64>()]);
+    let spans = prop::array::uniform19(prop_oneof![Just(0), any::<u64>()]);
     (ids, times, spans).prop_map(|(ids, times, spans)| Row {
         request: RequestId(ids.0),
         operation: ids.1,
         source: NodeId(ids.2),
         target: NodeId(ids.3),
+        address: ids.5,
         bytes: Bytes::new(ids.4),
         outcome: times.0,
         intended: Time::ps(times.1.min(times.2)),
@@ -52,7 +54,7 @@ pub fn any_row() -> impl Strategy<Value = Row> {
     })
 }
 
-fn split(picoseconds: [u64; 12]) -> Spans {
+fn split(picoseconds: [u64; SpanKind::ALL.len()]) -> Spans {
     let mut spans = Spans::default();
     for (kind, part) in SpanKind::ALL.into_iter().zip(picoseconds) {
         spans.add(kind, Span::ps(part));

@@ -647,12 +647,14 @@ impl Rig for EdmRig {
     }
 
     fn issue(&mut self, ticket: Ticket, request: &Request, _intended: Time, context: &mut Context<'_, EdmEvent>) {
-        // Addresses do not matter to the fabric: each request has its own word, so that nothing grows.
+        // Generated requests have address 0: the fabric does not care, and no memory grows.
         let bytes = request.bytes.count() as u32;
         let access = match request.operation {
-            Operation::Read => Access::Read { address: 0, bytes },
-            Operation::Write => Access::Write { address: 0, bytes, word: 0 },
-            Operation::ReadModifyWrite => Access::Modify { address: 0, modify: cost::REPRESENTATIVE_MODIFY },
+            Operation::Read => Access::Read { address: request.address, bytes },
+            Operation::Write => Access::Write { address: request.address, bytes, word: 0 },
+            Operation::ReadModifyWrite => {
+                Access::Modify { address: request.address, modify: cost::REPRESENTATIVE_MODIFY }
+            }
         };
         self.submit(ticket, request.source, request.target, access, context);
     }

@@ -43,7 +43,7 @@ impl Script {
     pub fn new(requests: &[(Time, u32, u32, Operation, u64)]) -> Script {
         let arrival = |(id, &(at, source, target, operation, bytes)): (usize, &(Time, u32, u32, Operation, u64))| {
             let (id, source, target) = (RequestId(id as u64), NodeId(source), NodeId(target));
-            Arrival { at, request: Request { id, operation, source, target, bytes: Bytes::new(bytes) } }
+            Arrival { at, request: Request { id, operation, source, target, address: 0, bytes: Bytes::new(bytes) } }
         };
         Script(requests.iter().enumerate().map(arrival).collect())
     }

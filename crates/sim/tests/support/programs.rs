@@ -62,7 +62,7 @@ impl Shared {
             Access::Modify { .. } => (Operation::ReadModifyWrite, 8),
         };
         let bytes = Bytes::new(u64::from(bytes));
-        Arrival { at, request: Request { id, operation, source: node, target: ask.target, bytes } }
+        Arrival { at, request: Request { id, operation, source: node, target: ask.target, address: 0, bytes } }
     }
     fn ended(&mut self, now: Time, id: RequestId) -> Done {
         let (node, ask, asked) = self.asks[id.0 as usize];

@@ -36,7 +36,7 @@ impl<H: Host, S: Switch> Bench<H, S> {
     /// Plans a request for `at`, not before [`now`](Self::now).
     pub fn issue(&mut self, at: Time, operation: Operation, source: NodeId, target: NodeId, bytes: Bytes) -> Ticket {
         let number = self.requests.len() as u32;
-        self.requests.push(Request { id: RequestId(u64::from(number)), operation, source, target, bytes });
+        self.requests.push(Request { id: RequestId(u64::from(number)), operation, source, target, address: 0, bytes });
         self.queue.push(at, Event::Arrival(number));
         Ticket(number)
     }

@@ -1,0 +1,27 @@
+//! Names inside the room.
+
+use serde::{Deserialize, Serialize};
+
+/// A virtual solid-state drive, unique in its rack (RackBlox, 3.3: four bytes on the wire).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct VssdId(pub u32);
+
+impl VssdId {
+    /// As an index into a table of vSSDs.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The page of a vSSD that one request is about; also Hermes's key (4 KiB).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Page(pub u64);
+
+/// What stands for the data of a page: a number that no two writes of a run share (0: never written). On the wire it is the
+/// first eight bytes of the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Value(pub u64);
+
+/// A client's number for a request of its own, handed back in the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Tag(pub u64);

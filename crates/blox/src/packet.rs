@@ -1,0 +1,212 @@
+//! What travels between clients, the switch, storage servers and controllers.
+
+use crate::id::{Page, Tag, Value, VssdId};
+use base::NodeId;
+
+/// One packet. Its header is the paper's (3.3, Figure 6): operation, vSSD and the network time so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The vSSD that it is about; of no meaning in heartbeats and controller messages.
+    pub vssd: VssdId,
+    /// LAT: nanoseconds that this packet has spent in networks so far, as stamped on its way; saturates.
+    pub latency_ns: u32,
+    /// Who sent it.
+    pub source: NodeId,
+    /// Where it goes; the switch may change it.
+    pub target: NodeId,
+    /// What it says.
+    pub body: Body,
+}
+
+/// What a packet says. The first five are Table 1 of the paper, the others are what it leaves to the implementation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// `create_vssd`: a server registers a new vSSD.
+    Create {
+        /// The server that hosts it.
+        server: NodeId,
+        /// Its replica in this rack.
+        replica: VssdId,
+        /// The server that hosts the replica.
+        replica_server: NodeId,
+    },
+    /// `del_vssd`.
+    Delete,
+    /// `write`: a client's write of one page.
+    Write {
+        /// The client's number for it.
+        tag: Tag,
+        /// Which page.
+        page: Page,
+        /// What to write.
+        value: Value,
+    },
+    /// `read`: a client's read of one page.
+    Read {
+        /// The client's number for it.
+        tag: Tag,
+        /// Which page.
+        page: Page,
+    },
+    /// `gc_op`.
+    Collection(CollectionNote),
+    /// The answer to a read.
+    ReadReply {
+        /// The client's number.
+        tag: Tag,
+        /// What was read, if it was served.
+        value: Result<Value, Refusal>,
+    },
+    /// The answer to a write.
+    WriteReply {
+        /// The client's number.
+        tag: Tag,
+        /// Whether it was done.
+        done: Result<(), Refusal>,
+    },
+    /// A message between replicas.
+    Replica(ReplicaMessage),
+    /// A server says that it lives.
+    Heartbeat {
+        /// Counts up while the server runs; starts again at 0 after a restart.
+        beat: u64,
+    },
+    /// A message of the control plane to a server.
+    Control(ControlMessage),
+}
+
+/// The `gc` byte of a `gc_op` packet (3.5.1), with the wire value of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CollectionNote {
+    /// Would like to collect; may be delayed.
+    Soft = 0,
+    /// Must collect; is never denied.
+    Regular = 1,
+    /// Collects in idle time, without asking.
+    Background = 2,
+    /// The switch's yes.
+    Accept = 3,
+    /// The switch's not now.
+    Delay = 4,
+    /// Has finished.
+    Finish = 5,
+}
+
+/// Why a server does not serve a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refusal {
+    /// It has no such vSSD.
+    UnknownVssd = 1,
+    /// The page lies beyond the vSSD.
+    OutOfRange = 2,
+    /// The replica is being rebuilt, and its data may be old.
+    Stale = 3,
+    /// The vSSD can no longer hold its data.
+    WornOut = 4,
+}
+
+/// The order of writes of one page (Hermes): version first, node second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp {
+    /// How many writes came before.
+    pub version: u32,
+    /// The replica that coordinated it.
+    pub node: NodeId,
+}
+
+/// A message between the replicas of a vSSD (Hermes). `epoch` is that of the sender's membership; one of another epoch is ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplicaMessage {
+    /// INV: a new value; the page is invalid until it is validated.
+    Invalidate {
+        /// Which page.
+        page: Page,
+        /// The write's place in the order.
+        timestamp: Timestamp,
+        /// What is written.
+        value: Value,
+        /// The sender's epoch.
+        epoch: u32,
+    },
+    /// ACK of an INV.
+    Acknowledge {
+        /// Which page.
+        page: Page,
+        /// The INV's timestamp.
+        timestamp: Timestamp,
+        /// The sender's epoch.
+        epoch: u32,
+    },
+    /// VAL: every live replica has the value.
+    Validate {
+        /// Which page.
+        page: Page,
+        /// The write's timestamp.
+        timestamp: Timestamp,
+        /// The sender's epoch.
+        epoch: u32,
+    },
+    /// A replica that is being rebuilt asks for one page.
+    Fetch {
+        /// Which page.
+        page: Page,
+        /// The sender's epoch.
+        epoch: u32,
+    },
+    /// The page as it is at a live replica.
+    Fetched {
+        /// Which page.
+        page: Page,
+        /// Of its last write; version 0 when it was never written.
+        timestamp: Timestamp,
+        /// Its value.
+        value: Value,
+        /// The sender's epoch.
+        epoch: u32,
+    },
+}
+
+/// The most replicas of a vSSD: two in the rack, one elsewhere, and one that is being rebuilt (3.5.1: any number; four keeps packets plain).
+pub const REPLICAS_MAX: usize = 4;
+
+/// What the control plane tells a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlMessage {
+    /// The live replicas of the packet's vSSD from now on.
+    Members {
+        /// Counts up with every change.
+        epoch: u32,
+        /// `(server, vSSD there)`, in the order of their rank; unused places are `None`.
+        replicas: [Option<(NodeId, VssdId)>; REPLICAS_MAX],
+        /// The replica that must be brought up to date from the others before it serves, if there is one.
+        stale: Option<(NodeId, VssdId)>,
+    },
+    /// A rebuilt replica tells the control plane that it is up to date.
+    UpToDate {
+        /// The epoch of the order that it followed.
+        epoch: u32,
+    },
+    /// A server asks the software controller to collect, or tells it that it has finished ([`CollectionNote`] as in `gc_op`).
+    Ask(CollectionNote),
+    /// The software controller's answer, with the replica that is free to serve reads meanwhile.
+    Answer {
+        /// [`CollectionNote::Accept`] or [`CollectionNote::Delay`].
+        note: CollectionNote,
+        /// Where reads may be sent.
+        free: Option<(NodeId, VssdId)>,
+    },
+    /// A client reports what a flow (its requests to the packet's vSSD) has asked for since its last report.
+    Demand {
+        /// Requests.
+        requests: u32,
+        /// How many of them were writes.
+        writes: u32,
+    },
+    /// The controller's allocation for a flow until the next one.
+    Rate {
+        /// Cost units a second (a read costs one; a write what the controller says in its configuration), 0 for no limit.
+        per_second: u32,
+    },
+}

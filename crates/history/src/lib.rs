@@ -1,0 +1,1 @@
+//! Histories of operations on registers, and whether they are linearizable.
