@@ -13,6 +13,4 @@ mod id;
 mod packet;
 
 pub use id::{Page, Tag, Value, VssdId};
-pub use packet::{
-    Body, CollectionNote, ControlMessage, Packet, REPLICAS_MAX, Refusal, ReplicaMessage, Timestamp,
-};
+pub use packet::{Body, CollectionNote, ControlMessage, Packet, REPLICAS_MAX, Refusal, ReplicaMessage, Timestamp};

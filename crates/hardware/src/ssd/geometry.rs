@@ -165,7 +165,8 @@ impl Geometry {
     fn check_limits(&self) -> Result<(), GeometryError> {
         let per_block = u128::from(self.pages_per_block) * u128::from(self.page.count() / self.unit.count());
         if per_block > u128::from(Geometry::UNITS_PER_BLOCK_MAX) {
-            let reason = format!("a block has {per_block} units, and at most {} are allowed", Geometry::UNITS_PER_BLOCK_MAX);
+            let reason =
+                format!("a block has {per_block} units, and at most {} are allowed", Geometry::UNITS_PER_BLOCK_MAX);
             return Err(GeometryError::new("pages_per_block", reason));
         }
         let parts = [self.channels, self.dies_per_channel, self.planes_per_die, self.blocks_per_plane];
@@ -203,9 +204,10 @@ impl Timing {
             return Err(GeometryError::new("channel", "0 b/s, and more is needed"));
         }
         match self.suspension {
-            Suspension::Reads { limit: 0, .. } => {
-                Err(GeometryError::new("suspension", "a limit of 0 interruptions; say that there is no suspension instead"))
-            }
+            Suspension::Reads { limit: 0, .. } => Err(GeometryError::new(
+                "suspension",
+                "a limit of 0 interruptions; say that there is no suspension instead",
+            )),
             _ => Ok(()),
         }
     }
