@@ -60,7 +60,7 @@ pub fn benchmarks() -> Vec<Group> {
 }
 
 fn messages_a_second(plan: &Plan) -> f64 {
-    plan.workload.requests.expect("every plan here has a limit") as f64 / play(plan).0
+    plan.requests().expect("every plan here has a limit") as f64 / play(plan).0
 }
 
 fn events_a_second(plan: &Plan) -> f64 {

@@ -19,11 +19,17 @@ const BYTES_AS_A_REQUEST: f64 = 1024.0;
 /// How much there is to do in one run of a plan: its requests, larger ones counted more often. None when only its duration
 /// is known.
 fn work(plan: &Plan) -> Option<u64> {
-    let bytes = match &plan.workload.arrivals {
-        workload::Arrivals::Trace { messages } => mean_of(messages.iter().map(trace_share)),
-        _ => mean_of(plan.workload.mix.iter().map(class_share)),
+    let bytes = match &plan.scene {
+        spec::Scene::Messages(messages) => mean_bytes(&messages.workload),
     };
-    Some((requests(plan)? as f64 * (1.0 + bytes / BYTES_AS_A_REQUEST)).ceil() as u64)
+    Some((plan.requests()? as f64 * (1.0 + bytes / BYTES_AS_A_REQUEST)).ceil() as u64)
+}
+
+fn mean_bytes(workload: &workload::Config) -> f64 {
+    match &workload.arrivals {
+        workload::Arrivals::Trace { messages } => mean_of(messages.iter().map(trace_share)),
+        _ => mean_of(workload.mix.iter().map(class_share)),
+    }
 }
 
 fn trace_share(message: &workload::TraceMessage) -> (f64, f64) {
@@ -80,7 +86,7 @@ impl Meter {
         if let Some(bar) = &self.bar {
             bar.set_message(self.message(name));
         }
-        Watch { meter: self, requests: requests(plan), weight, counted: 0 }
+        Watch { meter: self, requests: plan.requests(), weight, counted: 0 }
     }
 
     fn message(&self, name: &str) -> String {
@@ -173,14 +179,6 @@ pub struct Watch<'a> {
     requests: Option<u64>,
     weight: u64,
     counted: u64,
-}
-
-/// How many requests a plan plays, when it says so.
-fn requests(plan: &Plan) -> Option<u64> {
-    match &plan.workload.arrivals {
-        workload::Arrivals::Trace { messages } => Some(messages.len() as u64),
-        _ => plan.workload.requests,
-    }
 }
 
 impl Observer for Watch<'_> {

@@ -8,10 +8,10 @@ use base::{Bytes, Seed};
 use edm::analysis::maximal_matching;
 use edm::pcs::multiplex::Policy;
 use record::{RunIdentity, Sink, SinkError};
-use spec::{Design, Plan, PreemptionName, Protocol};
+use spec::{Design, Messages, Plan, PreemptionName, Protocol, Scene};
 use std::collections::BTreeMap;
 use transport::framing::Framing;
-use workload::Generator;
+use workload::{Generator, Source};
 
 /// How a plan is run, beside what it says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,26 +35,8 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Outcomes, SinkError> {
     let play = Play { plan, options, sink, observer };
-    match &plan.design {
-        Design::Edm(edm) => {
-            let mut outcomes = play.on(EdmRig::new(edm_config(plan, edm, options)))?;
-            measure_matching(plan, edm, &mut outcomes.summary.extra);
-            Ok(outcomes)
-        }
-        Design::Packet(rival) => {
-            let rig = packet_config(plan, rival, options);
-            match &rival.protocol {
-                Protocol::Dctcp(config) => play.on(packet::dctcp(config, &rig)),
-                Protocol::Dcqcn(config) => play.on(packet::dcqcn(config, &rig, Seed(plan.seed).child("fabric"))),
-                Protocol::Pfabric(config) => play.on(packet::pfabric(config, &rig)),
-                Protocol::ReceiverDriven(config) => play.on(rivals::receiver_driven(config, &rig)),
-                Protocol::Cxl(config) => play.on(rivals::credit_based(config, &rig)),
-                Protocol::Fastpass(config) => play.on(rivals::fastpass(config, &rig)),
-                Protocol::RawEthernet(config) => play.on(packet::uncontrolled(config, Framing::Raw, &rig)),
-                Protocol::Rocev2(config) => play.on(packet::uncontrolled(config, Framing::Roce, &rig)),
-                Protocol::HardwareTcp(config) => play.on(packet::uncontrolled(config, Framing::Tcp, &rig)),
-            }
-        }
+    match &plan.scene {
+        Scene::Messages(messages) => play.messages(messages),
     }
 }
 
@@ -67,38 +49,71 @@ struct Play<'a> {
 }
 
 impl Play<'_> {
-    fn on(self, mut rig: impl Rig) -> Result<Outcomes, SinkError> {
+    fn messages(self, messages: &Messages) -> Result<Outcomes, SinkError> {
+        let (seed, options) = (Seed(self.plan.seed), self.options);
+        let rival = match &messages.design {
+            Design::Edm(edm) => {
+                let rig = EdmRig::new(edm_config(messages, edm, seed, options));
+                let mut outcomes = self.on(messages, rig)?;
+                measure_matching(messages, edm, seed, &mut outcomes.summary.extra);
+                return Ok(outcomes);
+            }
+            Design::Packet(rival) => rival,
+        };
+        let rig = packet_config(messages, rival, options);
+        match &rival.protocol {
+            Protocol::Dctcp(config) => self.on(messages, packet::dctcp(config, &rig)),
+            Protocol::Dcqcn(config) => self.on(messages, packet::dcqcn(config, &rig, seed.child("fabric"))),
+            Protocol::Pfabric(config) => self.on(messages, packet::pfabric(config, &rig)),
+            Protocol::ReceiverDriven(config) => self.on(messages, rivals::receiver_driven(config, &rig)),
+            Protocol::Cxl(config) => self.on(messages, rivals::credit_based(config, &rig)),
+            Protocol::Fastpass(config) => self.on(messages, rivals::fastpass(config, &rig)),
+            Protocol::RawEthernet(config) => self.on(messages, packet::uncontrolled(config, Framing::Raw, &rig)),
+            Protocol::Rocev2(config) => self.on(messages, packet::uncontrolled(config, Framing::Roce, &rig)),
+            Protocol::HardwareTcp(config) => self.on(messages, packet::uncontrolled(config, Framing::Tcp, &rig)),
+        }
+    }
+
+    fn on(self, messages: &Messages, mut rig: impl Rig) -> Result<Outcomes, SinkError> {
+        let mut source = Generator::new(&messages.workload, Seed(self.plan.seed));
+        let limits = Limits {
+            warm_up: warm_up(messages.run),
+            drain: messages.run.drain_limit,
+            memory: messages.memory,
+            planned_load: messages.load.map(|load| load.busiest_link),
+        };
+        self.drive(&mut rig, &mut source, &limits)
+    }
+
+    fn drive(self, rig: &mut impl Rig, source: &mut dyn Source, limits: &Limits) -> Result<Outcomes, SinkError> {
         let Play { plan, options, sink, observer } = self;
-        let mut source = Generator::new(&plan.workload, Seed(plan.seed));
         let identity = RunIdentity {
             version: options.version.clone(),
             plan_hash: plan.hash(),
-            design: plan.design.name().word(),
+            design: plan.design().word(),
             seed: plan.seed,
             labels: options.labels.clone(),
         };
-        let limits = Limits {
-            warm_up: match plan.run.warm_up {
-                spec::WarmUp::Time(span) => WarmUp::Time(span),
-                spec::WarmUp::Requests(count) => WarmUp::Requests(count),
-            },
-            drain: plan.run.drain_limit,
-            memory: plan.memory,
-            planned_load: plan.load.map(|load| load.busiest_link),
-        };
-        let mut outcomes = drive(&mut rig, &mut source, sink, identity, &limits, observer)?;
+        let mut outcomes = drive(rig, source, sink, identity, limits, observer)?;
         outcomes.summary.warnings.splice(0..0, plan.warnings.iter().cloned());
         Ok(outcomes)
     }
 }
 
+fn warm_up(run: spec::Run) -> WarmUp {
+    match run.warm_up {
+        spec::WarmUp::Time(span) => WarmUp::Time(span),
+        spec::WarmUp::Requests(count) => WarmUp::Requests(count),
+    }
+}
+
 /// The time to a maximal matching, if the plan asks for it (EDM, 3.1.3).
-fn measure_matching(plan: &Plan, edm: &spec::Edm, extra: &mut BTreeMap<String, f64>) {
+fn measure_matching(plan: &Messages, edm: &spec::Edm, seed: Seed, extra: &mut BTreeMap<String, f64>) {
     if edm.matching_trials == 0 {
         return;
     }
     let place = edm::Place { nodes: plan.fabric.nodes, rate: plan.fabric.rate };
-    let found = maximal_matching(&edm.config, place, edm.matching_trials, Seed(plan.seed).child("analysis"));
+    let found = maximal_matching(&edm.config, place, edm.matching_trials, seed.child("analysis"));
     extra.insert("matching_iterations_to_maximal".into(), found.iterations);
     extra.insert("matching_iterations_to_99_percent".into(), found.iterations_to_99_percent);
     extra.insert("matching_latency_ns".into(), found.latency_ns);
@@ -106,7 +121,7 @@ fn measure_matching(plan: &Plan, edm: &spec::Edm, extra: &mut BTreeMap<String, f
     extra.insert("matching_matched_fraction".into(), found.matched);
 }
 
-fn edm_config(plan: &Plan, edm: &spec::Edm, options: &RunOptions) -> EdmRigConfig {
+fn edm_config(plan: &Messages, edm: &spec::Edm, seed: Seed, options: &RunOptions) -> EdmRigConfig {
     EdmRigConfig {
         edm: edm.config,
         nodes: plan.fabric.nodes,
@@ -116,12 +131,12 @@ fn edm_config(plan: &Plan, edm: &spec::Edm, options: &RunOptions) -> EdmRigConfi
         memory: plan.memory,
         redundant: edm.redundant,
         faults: plan.faults.iter().map(fault).collect(),
-        background: plan.background.as_ref().map(|frames| background(plan, frames, edm.preemption)),
+        background: plan.background.as_ref().map(|frames| background(frames, edm.preemption, seed)),
         wire_check: options.wire_check,
     }
 }
 
-fn background(plan: &Plan, frames: &spec::Background, preemption: PreemptionName) -> Background {
+fn background(frames: &spec::Background, preemption: PreemptionName, seed: Seed) -> Background {
     Background {
         streams: frames.streams.iter().map(background_stream).collect(),
         preemption: match preemption {
@@ -130,7 +145,7 @@ fn background(plan: &Plan, frames: &spec::Background, preemption: PreemptionName
             PreemptionName::None => Policy::None,
         },
         egress_queue: frames.egress_queue,
-        seed: Seed(plan.seed).child("background"),
+        seed: seed.child("background"),
     }
 }
 
@@ -149,7 +164,7 @@ fn fault(fault: &spec::Fault) -> Fault {
     Fault { at: fault.at, kind }
 }
 
-fn packet_config(plan: &Plan, rival: &spec::Packet, options: &RunOptions) -> PacketRigConfig {
+fn packet_config(plan: &Messages, rival: &spec::Packet, options: &RunOptions) -> PacketRigConfig {
     PacketRigConfig {
         nodes: plan.fabric.nodes,
         rate: plan.fabric.rate,
@@ -192,8 +207,9 @@ load = 0.1
     }
 
     fn rig_of(plan: &Plan) -> EdmRigConfig {
-        let Design::Edm(edm) = &plan.design else { panic!("{:?}", plan.design) };
-        edm_config(plan, edm, &RunOptions::default())
+        let messages = plan.messages().expect("EDM carries messages");
+        let Design::Edm(edm) = &messages.design else { panic!("{:?}", messages.design) };
+        edm_config(messages, edm, Seed(plan.seed), &RunOptions::default())
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a lone request costs in each design: bytes on the wire, and time.
 
-use crate::plan::{Design, Fabric, Packet, Plan, Protocol};
+use crate::plan::{Design, Fabric, Messages, Packet, Protocol};
 use base::{Bytes, Operation, Span};
 use transport::cost::{MODIFY_REQUEST, Part, Train, WireCost};
 use transport::framing::Framing;
@@ -72,7 +72,7 @@ pub(crate) fn arbiter_cost(design: &Design, operation: Operation, bytes: Bytes) 
 
 /// The end-to-end time of a lone request: exact for EDM, an estimate that is good enough for warnings for the rivals (a simulator
 /// measures theirs).
-pub(crate) fn unloaded(plan: &Plan, operation: Operation, bytes: Bytes) -> Span {
+pub(crate) fn unloaded(plan: &Messages, operation: Operation, bytes: Bytes) -> Span {
     let fabric = &plan.fabric;
     let in_fabric = match &plan.design {
         Design::Edm(edm) => {
@@ -107,12 +107,12 @@ mod tests {
     use crate::experiment::parse;
     use crate::sources::NoFiles;
 
-    fn plan(design: &str, rate: &str) -> Plan {
+    fn plan(design: &str, rate: &str) -> Messages {
         let text = format!(
             "title = \"t\"\nfabric = {{ nodes = 2, rate = \"{rate}\" }}\ndesign.name = \"{design}\"\nworkload.load = 0.1\nrun.requests = 1\n"
         );
         let experiment = parse("t.toml", &text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
-        experiment.points(None).remove(0).plan
+        experiment.points(None).remove(0).plan.messages().unwrap().clone()
     }
 
     /// Table 1 of EDM without serialization, and two frames (host and switch) of the message at 25 Gb/s: a bare RREQ is 84 B, 64 B of data make

@@ -116,7 +116,7 @@ impl Experiment {
         for scale in [None].into_iter().chain(written) {
             for point in self.resolve_all(scale, files, &mut sources) {
                 match point {
-                    Ok(point) => drop(used.insert(point.plan.design.name().word())),
+                    Ok(point) => drop(used.insert(point.plan.design().word())),
                     Err(found) => errors.extend(found),
                 }
             }

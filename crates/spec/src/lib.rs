@@ -35,8 +35,8 @@ pub use experiment::{Experiment, Point, Scale, parse};
 pub use file::LoadBasis;
 pub use load::payload_cost;
 pub use plan::{
-    Background, BackgroundStream, Design, Edm, Fabric, Fault, FaultKind, Packet, Plan, PlannedLoad, Protocol, Run,
-    TraceSource, WarmUp,
+    Background, BackgroundStream, Design, Edm, Fabric, Fault, FaultKind, Messages, Packet, Plan, PlannedLoad, Protocol,
+    Run, Scene, TraceSource, WarmUp,
 };
 pub use schema::schema;
 pub use sources::{Files, NoFiles};

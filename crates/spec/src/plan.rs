@@ -1,6 +1,6 @@
 //! A plan: an experiment in which nothing is left to choose.
 
-use crate::design_file::{PreemptionName, StackName};
+use crate::design_file::{DesignName, PreemptionName, StackName};
 use crate::file::{FaultName, LoadBasis};
 use base::{Bytes, NodeId, Rate, Span, Time};
 use hardware::{DramConfig, EthernetStack};
@@ -19,6 +19,22 @@ pub struct Plan {
     pub title: String,
     /// Decides every random draw.
     pub seed: u64,
+    /// What is played.
+    pub scene: Scene,
+    /// What a reader must know before believing the numbers.
+    pub warnings: Vec<String>,
+}
+
+/// What a run plays, by the kind of rack that its design lives in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scene {
+    /// Messages between nodes around a switch: EDM and its rivals.
+    Messages(Box<Messages>),
+}
+
+/// Messages between nodes around a switch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Messages {
     /// The rack.
     pub fabric: Fabric,
     /// What moves the messages.
@@ -37,8 +53,6 @@ pub struct Plan {
     pub run: Run,
     /// What breaks, in order of time.
     pub faults: Vec<Fault>,
-    /// What a reader must know before believing the numbers.
-    pub warnings: Vec<String>,
 }
 
 /// The rack: nodes around a switch.
@@ -228,6 +242,30 @@ impl FaultKind {
 }
 
 impl Plan {
+    /// Which design is played.
+    pub fn design(&self) -> DesignName {
+        match &self.scene {
+            Scene::Messages(messages) => messages.design.name(),
+        }
+    }
+
+    /// Messages between nodes, if that is what is played.
+    pub fn messages(&self) -> Option<&Messages> {
+        match &self.scene {
+            Scene::Messages(messages) => Some(messages),
+        }
+    }
+
+    /// How many requests a run makes, where the plan says so.
+    pub fn requests(&self) -> Option<u64> {
+        match &self.scene {
+            Scene::Messages(messages) => match &messages.workload.arrivals {
+                workload::Arrivals::Trace { messages } => Some(messages.len() as u64),
+                _ => messages.workload.requests,
+            },
+        }
+    }
+
     /// The plan as an experiment file with every default, which parses back to an equal plan (given the same trace file).
     pub fn to_toml(&self) -> String {
         toml::to_string(&crate::print::file_of(self)).expect("every value of a plan can be written in TOML")

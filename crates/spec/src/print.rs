@@ -8,16 +8,25 @@ use crate::file::{
     ArrivalsName, BackgroundFile, BackgroundStreamFile, ClassFile, DistributionFile, ExperimentFile, FabricFile,
     FaultFile, MemoryFile, PatternName, RunFile, SizeFile, WorkloadFile,
 };
-use crate::plan::{Background, BackgroundStream, Design, Fabric, Fault, Packet, Plan, Protocol, WarmUp};
+use crate::plan::{
+    Background, BackgroundStream, Design, Fabric, Fault, Messages, Packet, Plan, Protocol, Scene, WarmUp,
+};
 use crate::quantity::{Limit, Plain, Quantity};
 use hardware::DramConfig;
 use workload::{Arrivals, Class, Pattern, SizeDistribution};
 
 /// The file that says all of `plan`.
 pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
+    let mut file = match &plan.scene {
+        Scene::Messages(messages) => file_of_messages(messages),
+    };
+    file.title = Some(plan.title.clone());
+    file.seed = Some(plan.seed);
+    file
+}
+
+fn file_of_messages(plan: &Messages) -> ExperimentFile {
     ExperimentFile {
-        title: Some(plan.title.clone()),
-        seed: Some(plan.seed),
         fabric: Some(fabric_of(&plan.fabric)),
         design: Some(design_of(&plan.design)),
         memory: Some(memory_of(&plan.memory)),
@@ -25,8 +34,7 @@ pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
         background: plan.background.as_ref().map(background_of),
         run: Some(run_of(plan)),
         fault: (!plan.faults.is_empty()).then(|| plan.faults.iter().map(fault_of).collect()),
-        sweep: None,
-        scale: None,
+        ..ExperimentFile::default()
     }
 }
 
@@ -86,7 +94,7 @@ fn packet_of(packet: &Packet) -> DesignFile {
     file
 }
 
-fn workload_of(plan: &Plan) -> WorkloadFile {
+fn workload_of(plan: &Messages) -> WorkloadFile {
     let mut file = WorkloadFile::default();
     if let Some(trace) = &plan.trace {
         file.arrivals = Some(ArrivalsName::Trace);
@@ -156,7 +164,7 @@ fn size_of(size: &SizeDistribution) -> SizeFile {
     SizeFile::Distribution(distribution)
 }
 
-fn run_of(plan: &Plan) -> RunFile {
+fn run_of(plan: &Messages) -> RunFile {
     let mut file = RunFile {
         requests: plan.workload.requests,
         duration: plan.workload.duration.map(Quantity),

@@ -8,7 +8,7 @@ use crate::check::{Completeness, check};
 use crate::document::Node;
 use crate::error::{PlanError, Problem, Problems};
 use crate::file::{ExperimentFile, FabricFile, FaultFile, FaultName, MemoryFile, RunFile};
-use crate::plan::{Design, Fabric, Fault, FaultKind, Plan, Run, WarmUp};
+use crate::plan::{Design, Fabric, Fault, FaultKind, Messages, Plan, Run, Scene, WarmUp};
 use crate::quantity::{Limit, Plain, Quantity};
 use crate::sources::{Files, Sources};
 use crate::warnings::warnings;
@@ -87,8 +87,16 @@ impl Resolver<'_> {
         }
     }
 
-    /// All parts are read even when one is wrong, so that every mistake is reported at once.
     fn plan(&mut self, file: &ExperimentFile) -> Option<Plan> {
+        let (scene, warnings) = self.messages(file).map(|messages| {
+            let warnings = warnings(&messages);
+            (Scene::Messages(Box::new(messages)), warnings)
+        })?;
+        Some(Plan { title: file.title.clone()?, seed: file.seed.unwrap_or(SEED), scene, warnings })
+    }
+
+    /// All parts are read even when one is wrong, so that every mistake is reported at once.
+    fn messages(&mut self, file: &ExperimentFile) -> Option<Messages> {
         let fabric = self.fabric(file.fabric.as_ref()?)?;
         let memory = self.memory(file.memory.as_ref());
         let design = self.design(file.design.as_ref()?, &fabric);
@@ -101,22 +109,8 @@ impl Resolver<'_> {
             return None;
         }
         let (demand, design) = (demand?, design?);
-        let mut plan = Plan {
-            title: file.title.clone()?,
-            seed: file.seed.unwrap_or(SEED),
-            fabric,
-            design,
-            memory,
-            workload: demand.config,
-            load: demand.load,
-            trace: demand.trace,
-            background,
-            run,
-            faults,
-            warnings: Vec::new(),
-        };
-        plan.warnings = warnings(&plan);
-        Some(plan)
+        let (workload, load, trace) = (demand.config, demand.load, demand.trace);
+        Some(Messages { fabric, design, memory, workload, load, trace, background, run, faults })
     }
 
     fn fabric(&mut self, file: &FabricFile) -> Option<Fabric> {

@@ -2,7 +2,7 @@
 
 use crate::cost::{arbiter_cost, largest_packet, unloaded};
 use crate::load::asking_nodes;
-use crate::plan::{Background, Design, Plan, Protocol, WarmUp};
+use crate::plan::{Background, Design, Messages, Protocol, WarmUp};
 use base::{Bytes, NodeId, Operation, Span};
 use std::collections::BTreeSet;
 use workload::{Arrivals, Pattern};
@@ -13,7 +13,7 @@ const MEASURED_MIN: f64 = 1_000.0;
 const ROUND_TRIPS_MIN: f64 = 10.0;
 
 /// Everything that is legal but probably not meant, with its numbers.
-pub(crate) fn warnings(plan: &Plan) -> Vec<String> {
+pub(crate) fn warnings(plan: &Messages) -> Vec<String> {
     let expected = Expected::of(plan);
     let mut out = Vec::new();
     overload(plan, &mut out);
@@ -37,7 +37,7 @@ struct Expected {
 }
 
 impl Expected {
-    fn of(plan: &Plan) -> Expected {
+    fn of(plan: &Messages) -> Expected {
         let unloaded_ps = mean_unloaded(plan).as_ps() as f64;
         let duration_ps = plan.workload.duration.map_or(f64::INFINITY, |duration| duration.as_ps() as f64);
         let limit = plan.workload.requests.map_or(f64::INFINITY, |requests| requests as f64);
@@ -56,7 +56,7 @@ impl Expected {
 }
 
 /// The mean gap at one asking node. In a closed loop it is at least the unloaded time of a request.
-fn gap_ps(plan: &Plan, unloaded_ps: f64) -> f64 {
+fn gap_ps(plan: &Messages, unloaded_ps: f64) -> f64 {
     match &plan.workload.arrivals {
         Arrivals::Poisson { mean_gap_ps } => *mean_gap_ps,
         Arrivals::Deterministic { gap_ps } => *gap_ps,
@@ -70,7 +70,7 @@ fn share_on(on: Span, off: Span) -> f64 {
     on.as_ps() as f64 / (on.as_ps() as f64 + off.as_ps() as f64)
 }
 
-fn mean_unloaded(plan: &Plan) -> Span {
+fn mean_unloaded(plan: &Messages) -> Span {
     let total: f64 = plan.workload.mix.iter().map(|class| class.weight).sum();
     let classes = plan.workload.mix.iter().map(|class| {
         let bytes = Bytes::new((class.size.mean_bytes() as u64).max(1));
@@ -83,7 +83,7 @@ fn mean_unloaded(plan: &Plan) -> Span {
     }
 }
 
-fn overload(plan: &Plan, out: &mut Vec<String>) {
+fn overload(plan: &Messages, out: &mut Vec<String>) {
     let background = plan.background.as_ref().map_or(0.0, Background::load);
     let Some(load) = plan.load else { return background_alone(background, out) };
     let total = load.busiest_link + background;
@@ -108,7 +108,7 @@ fn background_alone(background: f64, out: &mut Vec<String>) {
 }
 
 /// Fastpass has one link through which all demands and allocations go (EDM, 4.3.1: it becomes the bottleneck).
-fn arbiter(plan: &Plan, expected: &Expected, out: &mut Vec<String>) {
+fn arbiter(plan: &Messages, expected: &Expected, out: &mut Vec<String>) {
     let total: f64 = plan.workload.mix.iter().map(|class| class.weight).sum();
     let mut bytes = [0.0; 2];
     for class in &plan.workload.mix {
@@ -126,7 +126,7 @@ fn arbiter(plan: &Plan, expected: &Expected, out: &mut Vec<String>) {
     }
 }
 
-fn bursts(plan: &Plan, out: &mut Vec<String>) {
+fn bursts(plan: &Messages, out: &mut Vec<String>) {
     let (Some(load), Arrivals::OnOff { on, off, .. }) = (plan.load, &plan.workload.arrivals) else { return };
     let while_on = load.busiest_link / share_on(*on, *off);
     if while_on > 1.0 && load.busiest_link <= 1.0 {
@@ -137,7 +137,7 @@ fn bursts(plan: &Plan, out: &mut Vec<String>) {
     }
 }
 
-fn warm_up(plan: &Plan, expected: &Expected, out: &mut Vec<String>) {
+fn warm_up(plan: &Messages, expected: &Expected, out: &mut Vec<String>) {
     let (share, text) = match plan.run.warm_up {
         WarmUp::Time(span) => (span.as_ps() as f64 / expected.length_ps.max(1.0), span.to_string()),
         WarmUp::Requests(count) => (count as f64 / expected.requests.max(1.0), format!("{count} requests")),
@@ -155,7 +155,7 @@ fn warm_up(plan: &Plan, expected: &Expected, out: &mut Vec<String>) {
     }
 }
 
-fn length(plan: &Plan, expected: &Expected, out: &mut Vec<String>) {
+fn length(plan: &Messages, expected: &Expected, out: &mut Vec<String>) {
     let round_trips = expected.length_ps / expected.unloaded_ps.max(1.0);
     let is_trace = matches!(plan.workload.arrivals, Arrivals::Trace { .. });
     if round_trips < ROUND_TRIPS_MIN && !is_trace {
@@ -166,7 +166,7 @@ fn length(plan: &Plan, expected: &Expected, out: &mut Vec<String>) {
     }
 }
 
-fn drain(plan: &Plan, out: &mut Vec<String>) {
+fn drain(plan: &Messages, out: &mut Vec<String>) {
     let longest = match &plan.workload.arrivals {
         Arrivals::Trace { messages } => {
             messages.iter().max_by_key(|message| message.bytes).map(|message| (message.operation, message.bytes))
@@ -189,7 +189,7 @@ fn drain(plan: &Plan, out: &mut Vec<String>) {
     }
 }
 
-fn buffers(plan: &Plan, out: &mut Vec<String>) {
+fn buffers(plan: &Messages, out: &mut Vec<String>) {
     let Design::Packet(packet) = &plan.design else { return };
     let (queue, key) = match &packet.protocol {
         Protocol::Dctcp(config) => (config.queue, "design.dctcp.queue"),
@@ -203,7 +203,7 @@ fn buffers(plan: &Plan, out: &mut Vec<String>) {
     }
 }
 
-fn idle_nodes(plan: &Plan, out: &mut Vec<String>) {
+fn idle_nodes(plan: &Messages, out: &mut Vec<String>) {
     let nodes = plan.fabric.nodes;
     let busy = match (&plan.workload.arrivals, &plan.workload.pattern) {
         (Arrivals::Trace { messages }, _) => {

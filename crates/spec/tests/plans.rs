@@ -66,14 +66,17 @@ fn a_trace_counts_by_its_messages_and_not_by_its_name() {
 #[test]
 fn every_key_reaches_the_plan() {
     let plan = plan(EVERY_KEY);
-    let Design::Edm(edm) = plan.design else { panic!("{:?}", plan.design) };
+    let Design::Edm(edm) = plan.messages().unwrap().design else { panic!("{:?}", plan.messages().unwrap().design) };
     assert_eq!((edm.config.chunk, edm.config.batch, edm.redundant), (Bytes::new(128), Bytes::new(64), true));
-    assert_eq!((plan.seed, plan.memory.latency), (7, Span::ns(50)));
-    assert_eq!(plan.workload.pattern, Pattern::RoleSplit { compute: 8 });
-    assert_eq!(plan.workload.mix.len(), 4);
-    assert_eq!((plan.run.warm_up, plan.run.drain_limit), (WarmUp::Time(Span::us(10)), Span::ms(20)));
+    assert_eq!((plan.seed, plan.messages().unwrap().memory.latency), (7, Span::ns(50)));
+    assert_eq!(plan.messages().unwrap().workload.pattern, Pattern::RoleSplit { compute: 8 });
+    assert_eq!(plan.messages().unwrap().workload.mix.len(), 4);
+    assert_eq!(
+        (plan.messages().unwrap().run.warm_up, plan.messages().unwrap().run.drain_limit),
+        (WarmUp::Time(Span::us(10)), Span::ms(20))
+    );
     assert_eq!(edm.preemption, PreemptionName::Strict);
-    let background = plan.background.expect("the file has a table for it");
+    let background = plan.messages().unwrap().background.clone().expect("the file has a table for it");
     assert_eq!(background.egress_queue, Bytes::kib(64));
     let stream = |name: &str, frame: u64, load: f64, burst_frames: u32| BackgroundStream {
         name: name.into(),
@@ -82,7 +85,7 @@ fn every_key_reaches_the_plan() {
         burst_frames,
     };
     assert_eq!(background.streams, [stream("storage", 9_018, 0.3, 4), stream("ip-4_of_all", 64, 0.05, 1)]);
-    let kinds: Vec<_> = plan.faults.iter().map(|fault| (fault.at, fault.kind)).collect();
+    let kinds: Vec<_> = plan.messages().unwrap().faults.iter().map(|fault| (fault.at, fault.kind)).collect();
     let expected = [
         (Time::us(10), FaultKind::SwitchDown { switch: 1 }),
         (Time::us(20), FaultKind::LinkDown { node: NodeId(3), switch: 0 }),
@@ -95,15 +98,19 @@ fn every_key_reaches_the_plan() {
 #[test]
 fn sizes_come_from_files_in_their_unit() {
     let plan = plan(FILES);
-    let SizeDistribution::Cdf { points, .. } = &plan.workload.mix[0].size else { panic!("a file gives a CDF") };
+    let SizeDistribution::Cdf { points, .. } = &plan.messages().unwrap().workload.mix[0].size else {
+        panic!("a file gives a CDF")
+    };
     assert_eq!(points, &[(1460.0, 0.0), (1460.0, 0.5), (14_600.0, 1.0)]);
-    assert_eq!(plan.workload.arrivals, Arrivals::Closed { depth: 4, think: Span::us(1) });
-    assert_eq!(plan.load, None);
+    assert_eq!(plan.messages().unwrap().workload.arrivals, Arrivals::Closed { depth: 4, think: Span::us(1) });
+    assert_eq!(plan.messages().unwrap().load, None);
 }
 
 #[test]
 fn a_batch_is_as_large_as_a_chunk_unless_it_is_given() {
-    let Design::Edm(edm) = plan(&with("name = \"edm\"", "name = \"edm\"\nedm.chunk = \"128B\"")).design else {
+    let Design::Edm(edm) =
+        plan(&with("name = \"edm\"", "name = \"edm\"\nedm.chunk = \"128B\"")).messages().unwrap().design
+    else {
         panic!()
     };
     assert_eq!(edm.config.batch, Bytes::new(128));
@@ -111,12 +118,15 @@ fn a_batch_is_as_large_as_a_chunk_unless_it_is_given() {
 
 #[test]
 fn the_warm_up_is_a_tenth_of_what_ends_the_run() {
-    assert_eq!(plan(SMALL).run.warm_up, WarmUp::Requests(10_000));
-    assert_eq!(plan(&with("requests = 100000", "duration = \"1ms\"")).run.warm_up, WarmUp::Time(Span::us(100)));
+    assert_eq!(plan(SMALL).messages().unwrap().run.warm_up, WarmUp::Requests(10_000));
+    assert_eq!(
+        plan(&with("requests = 100000", "duration = \"1ms\"")).messages().unwrap().run.warm_up,
+        WarmUp::Time(Span::us(100))
+    );
 }
 
 fn gap_of(plan: &Plan) -> f64 {
-    match plan.workload.arrivals {
+    match plan.messages().unwrap().workload.arrivals {
         Arrivals::Poisson { mean_gap_ps } | Arrivals::OnOff { mean_gap_ps, .. } => mean_gap_ps,
         Arrivals::Deterministic { gap_ps } => gap_ps,
         ref other => panic!("no gap in {other:?}"),
@@ -141,12 +151,12 @@ fn a_payload_load_gives_the_same_rate_to_every_design() {
 fn a_link_load_counts_what_each_design_puts_on_the_wire() {
     for design in DESIGNS {
         let plan = plan(&designed(design));
-        let cost = |operation| wire_cost(&plan.design, operation, Bytes::new(64));
+        let cost = |operation| wire_cost(&plan.messages().unwrap().design, operation, Bytes::new(64));
         let (read, write) = (cost(Operation::Read), cost(Operation::Write));
         let up = (read.requester_up + read.target_up + write.requester_up + write.target_up) as f64 / 2.0;
         let down = (read.requester_down + read.target_down + write.requester_down + write.target_down) as f64 / 2.0;
         close(gap_of(&plan), up.max(down) * 80.0 / 0.5);
-        close(plan.load.unwrap().busiest_link, 0.5);
+        close(plan.messages().unwrap().load.unwrap().busiest_link, 0.5);
     }
 }
 
@@ -213,7 +223,8 @@ fn frames_alone_can_be_more_than_a_link_carries() {
 
 #[test]
 fn a_stream_of_frames_has_defaults() {
-    let background = plan(&shared(0.1, 0.2)).background.expect("the file has a table for it");
+    let background =
+        plan(&shared(0.1, 0.2)).messages().unwrap().background.clone().expect("the file has a table for it");
     let names: Vec<&str> = background.streams.iter().map(|stream| stream.name.as_str()).collect();
     assert_eq!(names, ["storage", "ip"]);
     assert_eq!(background.egress_queue, Bytes::kib(1_024));
@@ -293,7 +304,7 @@ fn a_queue_smaller_than_a_packet_and_idle_nodes_are_noticed() {
 fn a_stack_is_chosen_by_name_and_keeps_the_fabrics_transceiver() {
     let with_stack = |stack: &str| {
         let text = designed("dctcp").replace("name = \"dctcp\"", &format!("name = \"dctcp\"\nstack = \"{stack}\""));
-        let Design::Packet(packet) = plan(&text).design else { panic!("dctcp is a packet design") };
+        let Design::Packet(packet) = plan(&text).messages().unwrap().design else { panic!("dctcp is a packet design") };
         assert!(matches!(packet.protocol, Protocol::Dctcp(_)));
         packet.stack
     };

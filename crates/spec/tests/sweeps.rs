@@ -38,9 +38,10 @@ fn axes_are_crossed_in_the_order_of_the_file_and_the_last_varies_fastest() {
 #[test]
 fn a_named_axis_sets_several_keys_at_its_point_alone() {
     let points = experiment(SWEEP).points(None);
-    let drains: Vec<String> = points[..2].iter().map(|point| point.plan.run.drain_limit.to_string()).collect();
+    let drains: Vec<String> =
+        points[..2].iter().map(|point| point.plan.messages().unwrap().run.drain_limit.to_string()).collect();
     assert_eq!(drains, ["100ms", "1s"]);
-    assert_eq!(points[0].plan.workload.mix.len(), 1);
+    assert_eq!(points[0].plan.messages().unwrap().workload.mix.len(), 1);
 }
 
 #[test]
@@ -50,9 +51,9 @@ fn a_scale_changes_values_and_axes_and_the_others_do_not() {
     assert_eq!(quick.len(), 3);
     assert_eq!(labels(&quick, "workload.load"), ["0.8"; 3]);
     assert_eq!(labels(&quick, "mix"), ["writes"; 3]);
-    assert_eq!(quick[0].plan.workload.requests, Some(2_000));
+    assert_eq!(quick[0].plan.messages().unwrap().workload.requests, Some(2_000));
     let paper = experiment.points(Some(Scale::Paper));
-    assert_eq!((paper.len(), paper[0].plan.workload.requests), (18, Some(1_000_000)));
+    assert_eq!((paper.len(), paper[0].plan.messages().unwrap().workload.requests), (18, Some(1_000_000)));
 }
 
 #[test]
@@ -69,20 +70,24 @@ fn settings_from_outside_win_over_file_scale_and_sweep() {
         assert_eq!(points.len(), 3);
         assert_eq!(labels(&points, "workload.load"), ["0.3"; 3]);
         assert_eq!(labels(&points, "mix"), ["reads"; 3]);
-        assert!(points.iter().all(|point| point.plan.workload.requests == Some(777) && point.plan.seed == 5));
+        assert!(
+            points
+                .iter()
+                .all(|point| point.plan.messages().unwrap().workload.requests == Some(777) && point.plan.seed == 5)
+        );
     }
 }
 
 #[test]
 fn text_from_outside_needs_no_quotes() {
     let plan = set(SMALL, &[("fabric.rate", "25Gbps"), ("design.name", "dctcp")]).points(None).remove(0).plan;
-    assert_eq!((plan.fabric.rate, plan.design.name().word()), (base::Rate::gbps(25), "dctcp".into()));
+    assert_eq!((plan.messages().unwrap().fabric.rate, plan.design().word()), (base::Rate::gbps(25), "dctcp".into()));
 }
 
 #[test]
 fn a_table_of_a_design_that_is_chosen_away_from_outside_is_no_mistake() {
     let text = with("name = \"edm\"", "name = \"edm\"\nedm.chunk = \"64B\"");
-    assert!(set(&text, &[("design.name", "cxl")]).points(None)[0].plan.design.name().word() == "cxl");
+    assert!(set(&text, &[("design.name", "cxl")]).points(None)[0].plan.design().word() == "cxl");
 }
 
 #[test]
@@ -97,6 +102,7 @@ fn a_list_in_the_file_is_set_by_index() {
     let text = with("load = 0.5", "load = 0.5\nmix = [{ operation = \"read\", size = \"64B\" }]")
         + "[sweep]\n\"workload.mix.0.size\" = [\"64B\", \"1KiB\"]\n";
     let points = experiment(&text).points(None);
-    let sizes: Vec<f64> = points.iter().map(|point| point.plan.workload.mix[0].size.mean_bytes()).collect();
+    let sizes: Vec<f64> =
+        points.iter().map(|point| point.plan.messages().unwrap().workload.mix[0].size.mean_bytes()).collect();
     assert_eq!(sizes, [64.0, 1024.0]);
 }
