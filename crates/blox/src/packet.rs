@@ -1,5 +1,9 @@
 //! What travels between clients, the switch, storage servers and controllers.
 
+mod codec;
+
+pub use codec::{CodecError, PAGE_BYTES, RACKBLOX_PORT, decode, encode};
+
 use crate::id::{Page, Tag, Value, VssdId};
 use base::NodeId;
 
@@ -68,11 +72,19 @@ pub enum Body {
     Replica(ReplicaMessage),
     /// A server says that it lives.
     Heartbeat {
-        /// Counts up while the server runs; starts again at 0 after a restart.
+        /// The server's starts in the upper 32 bits, its beats since the last one in the lower (`Lease::beat`): it only rises, and a restart shows.
         beat: u64,
     },
     /// A message of the control plane to a server.
     Control(ControlMessage),
+    /// Traffic that is not RackBlox's and only takes room on links (4.5.2: the higher-priority traffic of the priority arm). It carries no
+    /// RackBlox header: vSSD and latency are 0, and nobody stamps it.
+    Background {
+        /// UDP payload; at most what a jumbo frame holds (8,972 B).
+        bytes: u32,
+        /// Class selector, 0 to 7, 7 the most urgent (RFC 2474, 4.2.2.2).
+        priority: u8,
+    },
 }
 
 /// The `gc` byte of a `gc_op` packet (3.5.1), with the wire value of each.

@@ -3,11 +3,13 @@
 //! Units: all times are [`base::Time`] and [`base::Span`] in picoseconds; rates are line rates above 64b/66b coding
 //! (a "100 Gb/s" link moves 100 Gb/s of Ethernet bytes, preamble and inter-frame gap included).
 
+mod delay;
 mod dram;
 mod link;
 pub mod ssd;
 mod stack;
 
+pub use delay::{NetworkDelay, NetworkLatency};
 pub use dram::{Dram, DramConfig};
 pub use link::Link;
 pub use stack::{Crossing, EthernetStack};

@@ -61,6 +61,19 @@ words! {
         Rocev2,
         /// TCP in hardware, without congestion control: for unloaded measurements.
         HardwareTcp,
+        /// RackBlox: switch and software-defined flash together (SOSP'23).
+        Rackblox,
+        /// RackBlox's coordination in a software controller (SOSP'23, 4.1).
+        RackbloxSoftware,
+        /// Virtual datacenters: rate limits at the hosts from a central controller (OSDI'14).
+        Vdc,
+    }
+}
+
+impl DesignName {
+    /// Whether the design serves volumes on storage servers; the others carry messages.
+    pub(crate) fn serves_volumes(self) -> bool {
+        matches!(self, DesignName::Rackblox | DesignName::RackbloxSoftware | DesignName::Vdc)
     }
 }
 

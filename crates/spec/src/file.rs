@@ -2,6 +2,9 @@
 //! every file is checked, and the form in which a resolved plan is printed. Defaults of the designs are in
 //! [`crate::design_file`], all others in [`crate::resolve`].
 
+use crate::blox::file::{
+    CollectionFile, ControllerFile, FlashFile, IoFile, MembershipFile, RackFile, SchedulerFile, VssdFile,
+};
 use crate::design_file::DesignFile;
 use crate::quantity::{Limit, Quantity};
 use base::{Bytes, Operation, Rate, Span, Time};
@@ -24,7 +27,7 @@ pub(crate) use written;
 
 written! {
     /// An experiment: a rack, a design, a workload, how long to run, and what to vary.
-    #[schemars(title = "Rackweave experiment", extend("required" = ["title", "fabric", "design", "workload"]))]
+    #[schemars(title = "Rackweave experiment", extend("required" = ["title", "design"]))]
     ExperimentFile {
         /// What the experiment is about, in a few words.
         #[schemars(length(min = 1))]
@@ -32,16 +35,32 @@ written! {
         /// Decides every random draw: same file, same seed, same bytes.
         #[schemars(range(min = 0, max = 9_223_372_036_854_775_807_u64), extend("default" = 1))]
         seed: u64,
-        /// The rack: nodes around one switch (two with EDM's `redundant`).
-        fabric: FabricFile,
-        /// What moves the messages.
+        /// The design: who moves the messages, or serves the volumes.
         design: DesignFile,
-        /// The memory behind every node.
+        /// Messages: the rack, nodes around one switch (two with EDM's `redundant`). Required there.
+        fabric: FabricFile,
+        /// Messages: the memory behind every node.
         memory: MemoryFile,
-        /// Who asks whom for how much, and when.
+        /// Messages: who asks whom for how much, and when. Required there.
         workload: WorkloadFile,
-        /// Ordinary Ethernet traffic that shares the links; with design edm only.
+        /// Messages: ordinary Ethernet traffic that shares the links; with design edm only.
         background: BackgroundFile,
+        /// Volumes: servers, clients, switch and the networks around them.
+        rack: RackFile,
+        /// Volumes: the drives.
+        flash: FlashFile,
+        /// Volumes: how drives are divided.
+        vssd: VssdFile,
+        /// Volumes: in which order a server hands requests to a drive.
+        scheduler: SchedulerFile,
+        /// Volumes: when garbage is collected.
+        collection: CollectionFile,
+        /// Volumes: the software controller of vdc and rackblox-software.
+        controller: ControllerFile,
+        /// Volumes: heartbeats and leases.
+        membership: MembershipFile,
+        /// Volumes: who asks for which blocks, and when.
+        io: IoFile,
         /// How long to run and what to measure.
         run: RunFile,
         /// What breaks, and when.
@@ -403,5 +422,11 @@ words! {
         NodeDown,
         /// The link of `node` to `switch` damages what it carries until it is noticed and disabled.
         LinkCorrupt,
+        /// With volumes: the link of storage server `node` carries again.
+        LinkUp,
+        /// With volumes: the switch comes back, its tables empty.
+        SwitchUp,
+        /// With volumes: storage server `node` comes back, its data as old as it left them.
+        NodeUp,
     }
 }

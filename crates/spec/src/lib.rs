@@ -9,6 +9,7 @@
 //! How a file becomes a plan: text, a tree with places (`document`), the schema's checks (`check`), sweeps and scales by key path
 //! (`sweep`), defaults and combinations (`resolve`), the rate that a load comes to (`load`), warnings.
 
+pub mod blox;
 mod check;
 mod cost;
 mod design_file;

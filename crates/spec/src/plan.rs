@@ -1,5 +1,6 @@
 //! A plan: an experiment in which nothing is left to choose.
 
+use crate::blox::Blox;
 use crate::design_file::{DesignName, PreemptionName, StackName};
 use crate::file::{FaultName, LoadBasis};
 use base::{Bytes, NodeId, Rate, Span, Time};
@@ -30,6 +31,8 @@ pub struct Plan {
 pub enum Scene {
     /// Messages between nodes around a switch: EDM and its rivals.
     Messages(Box<Messages>),
+    /// Volumes on storage servers: RackBlox and its rivals.
+    Blox(Box<Blox>),
 }
 
 /// Messages between nodes around a switch.
@@ -227,6 +230,21 @@ pub enum FaultKind {
         /// Which.
         node: NodeId,
     },
+    /// A link carries again.
+    LinkUp {
+        /// The node at its end.
+        node: NodeId,
+    },
+    /// A switch comes back with empty tables.
+    SwitchUp {
+        /// 0: there is one.
+        switch: u32,
+    },
+    /// A node comes back with its old data.
+    NodeUp {
+        /// Which.
+        node: NodeId,
+    },
 }
 
 impl FaultKind {
@@ -237,6 +255,9 @@ impl FaultKind {
             FaultKind::LinkCorrupt { node, switch } => (FaultName::LinkCorrupt, Some(node), Some(switch)),
             FaultKind::SwitchDown { switch } => (FaultName::SwitchDown, None, Some(switch)),
             FaultKind::NodeDown { node } => (FaultName::NodeDown, Some(node), None),
+            FaultKind::LinkUp { node } => (FaultName::LinkUp, Some(node), None),
+            FaultKind::SwitchUp { .. } => (FaultName::SwitchUp, None, None),
+            FaultKind::NodeUp { node } => (FaultName::NodeUp, Some(node), None),
         }
     }
 }
@@ -246,6 +267,7 @@ impl Plan {
     pub fn design(&self) -> DesignName {
         match &self.scene {
             Scene::Messages(messages) => messages.design.name(),
+            Scene::Blox(blox) => blox.design,
         }
     }
 
@@ -253,6 +275,15 @@ impl Plan {
     pub fn messages(&self) -> Option<&Messages> {
         match &self.scene {
             Scene::Messages(messages) => Some(messages),
+            Scene::Blox(_) => None,
+        }
+    }
+
+    /// Volumes on storage servers, if that is what is played.
+    pub fn blox(&self) -> Option<&Blox> {
+        match &self.scene {
+            Scene::Blox(blox) => Some(blox),
+            Scene::Messages(_) => None,
         }
     }
 
@@ -263,6 +294,7 @@ impl Plan {
                 workload::Arrivals::Trace { messages } => Some(messages.len() as u64),
                 _ => messages.workload.requests,
             },
+            Scene::Blox(blox) => blox.io.requests,
         }
     }
 

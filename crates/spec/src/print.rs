@@ -12,6 +12,7 @@ use crate::plan::{
     Background, BackgroundStream, Design, Fabric, Fault, Messages, Packet, Plan, Protocol, Scene, WarmUp,
 };
 use crate::quantity::{Limit, Plain, Quantity};
+use base::Span;
 use hardware::DramConfig;
 use workload::{Arrivals, Class, Pattern, SizeDistribution};
 
@@ -19,6 +20,7 @@ use workload::{Arrivals, Class, Pattern, SizeDistribution};
 pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
     let mut file = match &plan.scene {
         Scene::Messages(messages) => file_of_messages(messages),
+        Scene::Blox(blox) => crate::blox::file_of(blox),
     };
     file.title = Some(plan.title.clone());
     file.seed = Some(plan.seed);
@@ -165,20 +167,21 @@ fn size_of(size: &SizeDistribution) -> SizeFile {
 }
 
 fn run_of(plan: &Messages) -> RunFile {
-    let mut file = RunFile {
-        requests: plan.workload.requests,
-        duration: plan.workload.duration.map(Quantity),
-        drain_limit: Some(Quantity(plan.run.drain_limit)),
-        ..RunFile::default()
-    };
-    match plan.run.warm_up {
+    written_run(plan.workload.requests, plan.workload.duration, plan.run)
+}
+
+/// The table that says when a workload ends and what of it is measured.
+pub(crate) fn written_run(requests: Option<u64>, duration: Option<Span>, run: Run) -> RunFile {
+    let (duration, drain_limit) = (duration.map(Quantity), Some(Quantity(run.drain_limit)));
+    let mut file = RunFile { requests, duration, drain_limit, ..RunFile::default() };
+    match run.warm_up {
         WarmUp::Time(span) => file.warm_up = Some(Quantity(span)),
         WarmUp::Requests(count) => file.warm_up_requests = Some(count),
     }
     file
 }
 
-fn fault_of(fault: &Fault) -> FaultFile {
+pub(crate) fn fault_of(fault: &Fault) -> FaultFile {
     let (kind, node, switch) = fault.kind.parts();
     FaultFile { at: Some(Quantity(fault.at)), kind: Some(kind), node: node.map(|node| node.0), switch }
 }

@@ -4,7 +4,9 @@ mod background;
 mod demand;
 mod design;
 
+use crate::blox::resolve as blox;
 use crate::check::{Completeness, check};
+use crate::design_file::DesignName;
 use crate::document::Node;
 use crate::error::{PlanError, Problem, Problems};
 use crate::file::{ExperimentFile, FabricFile, FaultFile, FaultName, MemoryFile, RunFile};
@@ -59,44 +61,57 @@ pub(crate) fn resolve(
 }
 
 /// Reads the parts of one point. Methods return `None`, or some stand-in, after they have reported a problem.
-struct Resolver<'a> {
-    document: &'a Node,
+pub(crate) struct Resolver<'a> {
+    pub(crate) document: &'a Node,
     files: &'a dyn Files,
     sources: &'a mut Sources,
-    problems: Problems,
+    pub(crate) problems: Problems,
 }
 
 impl Resolver<'_> {
-    fn report(&mut self, key: &str, problem: Problem) {
+    pub(crate) fn report(&mut self, key: &str, problem: Problem) {
         self.problems.add(self.document.place_of(key), key, problem);
     }
 
-    fn conflict(&mut self, key: &str, reason: impl Into<String>) {
+    pub(crate) fn conflict(&mut self, key: &str, reason: impl Into<String>) {
         self.report(key, Problem::Conflict(reason.into()));
     }
 
-    fn range(&mut self, key: &str, got: u64, allowed: std::ops::RangeInclusive<u64>) {
+    pub(crate) fn range(&mut self, key: &str, got: u64, allowed: std::ops::RangeInclusive<u64>) {
         if !allowed.contains(&got) {
             self.report(key, Problem::out_of_range(got, format!("{}..={}", allowed.start(), allowed.end())));
         }
     }
 
-    fn positive(&mut self, key: &str, is_positive: bool, what: impl ToString) {
+    pub(crate) fn positive(&mut self, key: &str, is_positive: bool, what: impl ToString) {
         if !is_positive {
             self.report(key, Problem::out_of_range(what.to_string(), "more than 0"));
         }
     }
 
     fn plan(&mut self, file: &ExperimentFile) -> Option<Plan> {
-        let (scene, warnings) = self.messages(file).map(|messages| {
+        let design = file.design.as_ref()?.name?;
+        let (scene, warnings) = if design.serves_volumes() {
+            let blox = self.blox(file, design)?;
+            let warnings = blox.warnings();
+            (Scene::Blox(Box::new(blox)), warnings)
+        } else {
+            let messages = self.messages(file, design)?;
             let warnings = warnings(&messages);
             (Scene::Messages(Box::new(messages)), warnings)
-        })?;
+        };
         Some(Plan { title: file.title.clone()?, seed: file.seed.unwrap_or(SEED), scene, warnings })
     }
 
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
-    fn messages(&mut self, file: &ExperimentFile) -> Option<Messages> {
+    fn messages(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Messages> {
+        self.foreign_tables(&blox::OF_VOLUMES, design);
+        for (table, is_given) in [("fabric", file.fabric.is_some()), ("workload", file.workload.is_some())] {
+            if !is_given {
+                let why = format!("the design {} needs it", design.word());
+                self.report("", Problem::missing(table, &why));
+            }
+        }
         let fabric = self.fabric(file.fabric.as_ref()?)?;
         let memory = self.memory(file.memory.as_ref());
         let design = self.design(file.design.as_ref()?, &fabric);
@@ -127,13 +142,13 @@ impl Resolver<'_> {
         Some(fabric)
     }
 
-    fn rate(&mut self, key: &str, rate: Rate) {
+    pub(crate) fn rate(&mut self, key: &str, rate: Rate) {
         if !RATES.contains(&rate) {
             self.report(key, Problem::out_of_range(rate, format!("{}..={}", RATES.start(), RATES.end())));
         }
     }
 
-    fn at_most(&mut self, key: &str, span: Span, most: Span) {
+    pub(crate) fn at_most(&mut self, key: &str, span: Span, most: Span) {
         if span > most {
             self.report(key, Problem::out_of_range(span, format!("up to {most}")));
         }
@@ -150,7 +165,7 @@ impl Resolver<'_> {
         DramConfig { latency, bandwidth }
     }
 
-    fn run(&mut self, file: &RunFile, is_trace: bool) -> Run {
+    pub(crate) fn run(&mut self, file: &RunFile, is_trace: bool) -> Run {
         if file.requests.is_none() && file.duration.is_none() && !is_trace {
             let why = "a run ends after `requests` or after `duration`, one of them must be given";
             self.report("run", Problem::missing("run.requests", why));
@@ -215,6 +230,10 @@ impl Resolver<'_> {
             FaultName::LinkCorrupt => FaultKind::LinkCorrupt { node, switch },
             FaultName::SwitchDown => FaultKind::SwitchDown { switch },
             FaultName::NodeDown => FaultKind::NodeDown { node },
+            FaultName::LinkUp | FaultName::SwitchUp | FaultName::NodeUp => {
+                self.conflict(&format!("{key}.kind"), "nothing comes back in a rack of messages");
+                return None;
+            }
         };
         Some(Fault { at: file.at?.0, kind })
     }

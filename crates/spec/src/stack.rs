@@ -31,7 +31,8 @@ fn own(design: DesignName) -> EthernetStack {
         DesignName::Dcqcn | DesignName::Rocev2 => EthernetStack::ROCE,
         DesignName::ReceiverDriven | DesignName::RawEthernet => EthernetStack::RAW,
         DesignName::Cxl => EthernetStack::CXL,
-        DesignName::Edm => NOTHING,
+        // Their pipelines are counted elsewhere.
+        DesignName::Edm | DesignName::Rackblox | DesignName::RackbloxSoftware | DesignName::Vdc => NOTHING,
     }
 }
 

@@ -3,20 +3,24 @@
 //! * [`Config`] says what a workload is made of; [`Config::problems`] says what is impossible about it.
 //! * [`Generator`] plays it: a [`Source`] that a host asks for one [`Arrival`] after the other.
 //! * [`SizeDistribution`] has closed-form moments, [`profile`] has the five application distributions of the EDM paper.
+//! * [`storage`] has loads of block storage: volumes, addresses, application profiles; [`mod@block_trace`] replays recorded ones.
 //! * [`read_cdf`], [`read_trace`] and [`write_trace`] are the file formats; a bad line is a [`FileError`] that names it.
 //!
 //! Every node has one random stream a purpose (`workload/node/3/arrivals`, `.../phases`, `.../target`, `.../size`,
 //! `.../operation`), and every request takes exactly one number from each of the last three: other sizes or another mix
 //! leave the arrival times and the targets as they were.
 
+pub mod block_trace;
 mod cdf;
 mod config;
 mod file;
 mod generator;
+mod limits;
 mod open;
 mod problem;
 mod profiles;
 mod size;
+pub mod storage;
 mod target;
 mod trace;
 

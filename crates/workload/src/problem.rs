@@ -8,7 +8,7 @@ pub const NODES_MAX: u32 = 1 << 20;
 /// The largest size of a request.
 pub const SIZE_MAX: Bytes = Bytes::new(1 << 40);
 /// The most requests that one node may keep outstanding in a closed loop.
-const DEPTH_MAX: u32 = 1 << 20;
+pub(crate) const DEPTH_MAX: u32 = 1 << 20;
 /// An on period holds this fraction of a request at least: shorter ones are no bursts, and a gap would take the
 /// generator through thousands of periods.
 const ON_PERIOD_REQUESTS_MIN: f64 = 1e-3;
@@ -85,22 +85,32 @@ pub enum Problem {
 }
 
 /// Collects problems; its methods are the checks that several fields share.
+#[derive(Default)]
 pub(crate) struct Checker(Vec<Problem>);
 
 impl Checker {
-    fn range(&mut self, field: impl Into<String>, got: u64, min: u64, max: u64) {
+    /// Everything that was found, in the order of the checks.
+    pub(crate) fn problems(self) -> Vec<Problem> {
+        self.0
+    }
+
+    pub(crate) fn add(&mut self, problem: Problem) {
+        self.0.push(problem);
+    }
+
+    pub(crate) fn range(&mut self, field: impl Into<String>, got: u64, min: u64, max: u64) {
         if !(min..=max).contains(&got) {
             self.0.push(Problem::OutOfRange { field: field.into(), got, min, max });
         }
     }
 
-    fn number(&mut self, field: impl Into<String>, got: f64, allowed: &'static str, good: bool) {
+    pub(crate) fn number(&mut self, field: impl Into<String>, got: f64, allowed: &'static str, good: bool) {
         if !good {
             self.0.push(Problem::BadNumber { field: field.into(), got, allowed });
         }
     }
 
-    fn gap(&mut self, field: &str, picoseconds: f64) {
+    pub(crate) fn gap(&mut self, field: &str, picoseconds: f64) {
         let good = picoseconds.is_finite() && picoseconds > 0.0;
         self.number(field, picoseconds, "a positive, finite number of picoseconds", good);
     }
@@ -109,7 +119,7 @@ impl Checker {
         self.range(field, bytes.count(), 1, SIZE_MAX.count());
     }
 
-    fn weights(&mut self, field: &str, weights: impl ExactSizeIterator<Item = f64>) {
+    pub(crate) fn weights(&mut self, field: &str, weights: impl ExactSizeIterator<Item = f64>) {
         if weights.len() == 0 {
             return self.0.push(Problem::Empty { field: field.into() });
         }

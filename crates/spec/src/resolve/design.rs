@@ -129,7 +129,7 @@ impl Resolver<'_> {
     }
 }
 
-/// The rival `name` with its parameters; `None` for edm, which is none.
+/// The rival `name` with its parameters; `None` for designs that are none.
 fn protocol_of(name: DesignName, file: &DesignFile, ground: &Ground) -> Option<Protocol> {
     macro_rules! resolved {
         ($table:ident) => {
@@ -137,7 +137,7 @@ fn protocol_of(name: DesignName, file: &DesignFile, ground: &Ground) -> Option<P
         };
     }
     Some(match name {
-        DesignName::Edm => return None,
+        DesignName::Edm | DesignName::Rackblox | DesignName::RackbloxSoftware | DesignName::Vdc => return None,
         DesignName::Dctcp => Protocol::Dctcp(resolved!(dctcp)),
         DesignName::Dcqcn => Protocol::Dcqcn(resolved!(dcqcn)),
         DesignName::Pfabric => Protocol::Pfabric(resolved!(pfabric)),

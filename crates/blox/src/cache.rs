@@ -1,0 +1,204 @@
+//! The DRAM write cache of a storage server (RackBlox, 3.5.1 and Algorithm 2, lines 2 to 4).
+//!
+//! A write is done once every replica holds it in DRAM; the flash gets it later. A page is therefore *held* from the moment its
+//! value is put here until a flush of that very value has ended, and reads of a held page come from here. Pages are flushed
+//! oldest first; a page that is written again before its flush goes out takes the new value along (one flush for both).
+//!
+//! The cache is a bookkeeper: it says which page to flush next and never speaks to a device. Writes that find no room wait
+//! here too, in the order of a key that the owner gives (all equal: first come, first served).
+
+use crate::id::{Page, Value};
+use base::Span;
+use std::collections::{BTreeMap, VecDeque};
+
+/// How much a cache holds and when it begins to flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheConfig {
+    /// Most pages held, at least one.
+    pub pages: u32,
+    /// Pages that may be dirty without any flush being asked for; below `pages`. 0 flushes each page as soon as it can;
+    /// `pages - 1` only when the cache is full, as Algorithm 2 reads by the letter.
+    pub flush_above: u32,
+    /// Whose pages it holds.
+    pub scope: CacheScope,
+}
+
+/// Whose pages one cache holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheScope {
+    /// All vSSDs of the server share the pages: more room for each, and one vSSD's collection can stall the others' writes.
+    Server,
+    /// Each vSSD has that many pages of its own.
+    Vssd,
+}
+
+/// Where a held page stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Waits for [`WriteCache::next_flush`] to name it.
+    Dirty,
+    /// Its flush waits in the I/O scheduler and will take whatever value is there when it goes out.
+    Queued,
+    /// Its value is on its way to the flash.
+    Flushing,
+    /// As `Flushing`, but a newer value has come, which needs a flush of its own.
+    Rewritten,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    value: Value,
+    latency: Span,
+    state: State,
+}
+
+/// A page that should be flushed now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flush {
+    /// The vSSD's number in this cache.
+    pub slot: u32,
+    /// Its page.
+    pub page: Page,
+    /// What the owner said of the last write of the page.
+    pub latency: Span,
+}
+
+/// The pages that a server holds in DRAM. `W` is a write that waits for room, `K` the key that orders those.
+#[derive(Clone, Debug)]
+pub struct WriteCache<K, W> {
+    capacity: usize,
+    flush_above: usize,
+    /// For each vSSD that uses this cache.
+    held: Vec<BTreeMap<u64, Held>>,
+    /// Pages over all vSSDs.
+    used: usize,
+    /// Dirty pages, oldest first: exactly those in [`State::Dirty`].
+    dirty: VecDeque<(u32, Page)>,
+    /// Writes without room, by key and then by arrival.
+    waiting: BTreeMap<(K, u64), W>,
+    arrivals: u64,
+}
+
+impl<K: Copy + Ord, W> WriteCache<K, W> {
+    /// An empty cache without vSSDs.
+    pub fn new(config: CacheConfig) -> Self {
+        WriteCache {
+            capacity: config.pages as usize,
+            flush_above: config.flush_above as usize,
+            held: Vec::new(),
+            used: 0,
+            dirty: VecDeque::new(),
+            waiting: BTreeMap::new(),
+            arrivals: 0,
+        }
+    }
+
+    /// Lets one more vSSD use the cache; returns its number here.
+    pub fn add_vssd(&mut self) -> u32 {
+        self.held.push(BTreeMap::new());
+        self.held.len() as u32 - 1
+    }
+
+    /// The newest value of a held page.
+    pub fn read(&self, slot: u32, page: Page) -> Option<Value> {
+        self.held[slot as usize].get(&page.0).map(|held| held.value)
+    }
+
+    /// Whether a write of this page may enter now: the page is held already (a write over it takes no room), or there is
+    /// room and nobody has waited for it longer.
+    pub fn admits(&self, slot: u32, page: Page) -> bool {
+        (self.used < self.capacity && self.waiting.is_empty()) || self.held[slot as usize].contains_key(&page.0)
+    }
+
+    /// Holds `value` from now on. The owner has asked [`admits`](Self::admits) where a write can wait; a value that can not wait any
+    /// more (of a write that was queued behind another of its page) may exceed the capacity by its one page. `latency` is what the
+    /// write has spent and will spend in networks; its flush is scheduled with it.
+    pub fn put(&mut self, slot: u32, page: Page, value: Value, latency: Span) {
+        if let Some(held) = self.held[slot as usize].get_mut(&page.0) {
+            held.value = value;
+            held.latency = latency;
+            if held.state == State::Flushing {
+                held.state = State::Rewritten;
+            }
+            return;
+        }
+        self.held[slot as usize].insert(page.0, Held { value, latency, state: State::Dirty });
+        self.used += 1;
+        self.dirty.push_back((slot, page));
+    }
+
+    /// The next page to flush, if there are more dirty ones than may stay or a write waits for room. The owner queues the flush.
+    pub fn next_flush(&mut self) -> Option<Flush> {
+        if self.dirty.len() <= self.flush_above && self.waiting.is_empty() {
+            return None;
+        }
+        let (slot, page) = self.dirty.pop_front()?;
+        let held = self.held_mut(slot, page);
+        held.state = State::Queued;
+        let latency = held.latency;
+        Some(Flush { slot, page, latency })
+    }
+
+    /// A queued flush goes out to the flash now, or again after the flash had no room for it: the value that it takes along.
+    pub fn begin_flush(&mut self, slot: u32, page: Page) -> Value {
+        let held = self.held_mut(slot, page);
+        held.state = State::Flushing;
+        held.value
+    }
+
+    /// The flash has what [`begin_flush`](Self::begin_flush) gave out. The page leaves, or is dirty again if it has been rewritten meanwhile.
+    pub fn flushed(&mut self, slot: u32, page: Page) {
+        let held = self.held_mut(slot, page);
+        if held.state == State::Rewritten {
+            held.state = State::Dirty;
+            self.dirty.push_back((slot, page));
+        } else {
+            self.held[slot as usize].remove(&page.0);
+            self.used -= 1;
+        }
+    }
+
+    /// Lets a write wait for room.
+    pub fn wait(&mut self, key: K, write: W) {
+        self.waiting.insert((key, self.arrivals), write);
+        self.arrivals += 1;
+    }
+
+    /// The first write that waits, if there is room for it; `place` says which page a write is about.
+    pub fn next_admitted(&mut self, place: impl Fn(&W) -> (u32, Page)) -> Option<W> {
+        let first = self.waiting.first_entry()?;
+        let (slot, page) = place(first.get());
+        let fits = self.used < self.capacity || self.held[slot as usize].contains_key(&page.0);
+        fits.then(|| first.remove())
+    }
+
+    /// Takes out every waiting write that `leaves` picks, in order, for the owner to refuse.
+    pub fn withdraw(&mut self, mut leaves: impl FnMut(&W) -> bool) -> Vec<W> {
+        self.waiting.extract_if(.., |_, write| leaves(write)).map(|(_, write)| write).collect()
+    }
+
+    /// Forgets every page and every waiting write, as a loss of power does. The vSSDs stay.
+    pub fn clear(&mut self) {
+        self.held.iter_mut().for_each(BTreeMap::clear);
+        self.used = 0;
+        self.dirty.clear();
+        self.waiting.clear();
+    }
+
+    /// Pages held now.
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Writes that wait for room now.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn held_mut(&mut self, slot: u32, page: Page) -> &mut Held {
+        self.held[slot as usize].get_mut(&page.0).expect("a page is held until its last flush has ended")
+    }
+}
+
+#[cfg(test)]
+mod tests;

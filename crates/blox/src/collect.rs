@@ -1,0 +1,396 @@
+//! When a vSSD, or a channel group of them, collects garbage: the monitor of Algorithm 2 (lines 9 to 19) and the life of a
+//! request (RackBlox, 3.5.1 and 3.5.2).
+//!
+//! A *unit* collects together: one hardware-isolated vSSD, or all software-isolated vSSDs on the same channels. Its free-block
+//! ratio is that of all its members. Each member asks with a packet of its own, one "not now" delays the whole unit, and what
+//! the others were granted is given back. Nothing here knows packets or devices: the owner carries out the [`CollectorAction`]s.
+//!
+//! What the paper leaves open, and what is done here: an unanswered soft request is given up (and taken back, in case only the
+//! answer was lost) until the next check; a stream of collection ends when a block is free, not in the middle of a victim;
+//! background collection makes way, at its next step, for the first request that comes; a vSSD that runs out of free blocks
+//! between two checks asks at once.
+
+use crate::id::VssdId;
+use crate::packet::CollectionNote;
+use base::{NodeId, Span, Time};
+
+/// A million parts: ratios are integers, so that a threshold has two exact sides.
+const PARTS: u64 = 1_000_000;
+
+/// Thresholds and patience.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectionConfig {
+    /// Time between two looks at the free-block ratio (paper: 30 s).
+    pub check_period: Span,
+    /// When the first look is taken.
+    pub first_check: Time,
+    /// Below this share of free blocks, in millionths, a unit must collect (paper: 25 %).
+    pub regular_ppm: u32,
+    /// Below this share it would like to (paper: 35 %). At least `regular_ppm`.
+    pub soft_ppm: u32,
+    /// Collection ends once this share is free. The paper does not name it; at least `soft_ppm`, or a collection would end asking for the next.
+    pub stop_ppm: u32,
+    /// How often an unanswered regular request is repeated before the unit collects without an answer (paper: 3).
+    pub retries: u32,
+    /// How long an answer is waited for.
+    pub answer_timeout: Span,
+    /// Whether idle units collect in the background (3.5.1).
+    pub background: bool,
+    /// Who is asked.
+    pub coordination: Coordination,
+}
+
+/// Who decides when a unit collects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coordination {
+    /// Nobody: a unit collects once it must (the VDC baseline).
+    Uncoordinated,
+    /// The switch, by `gc_op` packets (RackBlox). The packets are addressed to this node; the switch answers them on their way.
+    Switch(NodeId),
+    /// A controller on a server (RackBlox in software), which also names the replica that reads are sent to meanwhile.
+    Controller(NodeId),
+}
+
+/// Why a unit collects or wants to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// It has time.
+    Background,
+    /// It would like to, and can be told to wait.
+    Soft,
+    /// It must.
+    Regular,
+}
+
+/// What one look at the ratio says (Algorithm 2, lines 10 to 16). `idle` is the idle predictor's word.
+pub fn urgency(config: &CollectionConfig, free: u64, owned: u64, idle: bool) -> Option<Urgency> {
+    if is_below(free, owned, config.regular_ppm) {
+        return Some(Urgency::Regular);
+    }
+    let coordinated = config.coordination != Coordination::Uncoordinated;
+    if coordinated && is_below(free, owned, config.soft_ppm) {
+        return Some(Urgency::Soft);
+    }
+    (config.background && idle && is_below(free, owned, config.stop_ppm)).then_some(Urgency::Background)
+}
+
+/// Whether `free` of `owned` is less than so many millionths.
+fn is_below(free: u64, owned: u64, ppm: u32) -> bool {
+    free * PARTS < owned * u64::from(ppm)
+}
+
+/// What the owner of a [`Collector`] has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CollectorAction {
+    /// Send this about that vSSD to whoever is asked.
+    Say {
+        /// The member that it is about.
+        vssd: VssdId,
+        /// Soft, regular, background or finish.
+        note: CollectionNote,
+    },
+    /// Have one step of a stream of collection done, and report it with [`Collector::step_done`].
+    Step {
+        /// The member that collects.
+        vssd: VssdId,
+        /// Which of its parallel streams.
+        stream: u32,
+    },
+    /// The unit has ended a collection; blocks that were borrowed go back now.
+    Ended,
+}
+
+/// Where a unit stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing is under way.
+    Quiet,
+    /// Members have asked, and not all answers are there.
+    Asking { urgency: Urgency, repeats_left: u32, deadline: Time },
+    /// Streams are collecting.
+    Collecting { urgency: Urgency },
+}
+
+#[derive(Clone, Debug)]
+struct Member {
+    vssd: VssdId,
+    free: u32,
+    owned: u32,
+    granted: bool,
+    /// The replica that reads may be sent to while this member collects.
+    replica: Option<(NodeId, VssdId)>,
+    /// Which streams have a step under way.
+    streams: Vec<bool>,
+}
+
+/// Decides for one unit.
+#[derive(Clone, Debug)]
+pub struct Collector {
+    config: CollectionConfig,
+    members: Vec<Member>,
+    phase: Phase,
+    next_check: Time,
+    /// Requests have come since a background collection began.
+    disturbed: bool,
+    /// The collection under way has freed a block.
+    has_freed: bool,
+    /// The last collection found nothing to free: until the next check it would not find anything either.
+    barren: bool,
+}
+
+impl Collector {
+    /// A quiet unit without members.
+    pub fn new(config: CollectionConfig) -> Self {
+        let next_check = config.first_check;
+        Collector { config, members: Vec::new(), phase: Phase::Quiet, next_check, disturbed: false, has_freed: false, barren: false }
+    }
+
+    /// Adds a vSSD that collects in `streams` parallel streams. Until its blocks are reported it counts for nothing.
+    pub fn add_member(&mut self, vssd: VssdId, streams: u32) {
+        let streams = vec![false; streams as usize];
+        self.members.push(Member { vssd, free: 0, owned: 0, granted: false, replica: None, streams });
+    }
+
+    /// The device's count of a member's blocks.
+    pub fn report(&mut self, vssd: VssdId, free: u32, owned: u32) {
+        if let Some(member) = self.member_mut(vssd) {
+            (member.free, member.owned) = (free, owned);
+        }
+    }
+
+    /// Members and their free blocks, in the order in which they joined.
+    pub fn free_blocks(&self) -> impl Iterator<Item = (VssdId, u32)> + '_ {
+        self.members.iter().map(|member| (member.vssd, member.free))
+    }
+
+    /// Whether the unit collects now.
+    pub fn is_collecting(&self) -> bool {
+        matches!(self.phase, Phase::Collecting { .. })
+    }
+
+    /// Where reads of `vssd` should be sent while it collects.
+    pub fn replica_for_reads(&self, vssd: VssdId) -> Option<(NodeId, VssdId)> {
+        let member = self.members.iter().find(|member| member.vssd == vssd)?;
+        member.replica.filter(|_| self.is_collecting())
+    }
+
+    /// A request has come for a member: background collection makes way.
+    pub fn disturb(&mut self) {
+        self.disturbed = true;
+    }
+
+    /// When [`on_wakeup`](Self::on_wakeup) should be called.
+    pub fn next_wakeup(&self) -> Time {
+        match self.phase {
+            Phase::Asking { deadline, .. } => deadline.min(self.next_check),
+            _ => self.next_check,
+        }
+    }
+
+    /// Takes the look that is due, and gives up on answers that are late. `idle` says whether every member is idle.
+    pub fn on_wakeup(&mut self, now: Time, idle: bool, out: &mut Vec<CollectorAction>) {
+        if let Phase::Asking { deadline, .. } = self.phase
+            && now >= deadline
+        {
+            self.on_silence(now, out);
+        }
+        if now >= self.next_check {
+            let periods = now.saturating_since(self.next_check).as_ps() / self.config.check_period.as_ps() + 1;
+            self.next_check += self.config.check_period * periods;
+            self.barren = false;
+            self.check(now, idle, out);
+        }
+    }
+
+    /// A write found no free block: the unit asks at once, as strongly as it can.
+    pub fn press(&mut self, now: Time, out: &mut Vec<CollectorAction>) {
+        if !self.barren {
+            self.want(now, Urgency::Regular, out);
+        }
+    }
+
+    /// An answer to a member's request.
+    pub fn answer(
+        &mut self,
+        vssd: VssdId,
+        note: CollectionNote,
+        replica: Option<(NodeId, VssdId)>,
+        out: &mut Vec<CollectorAction>,
+    ) {
+        match note {
+            CollectionNote::Accept => self.on_accept(vssd, replica, out),
+            CollectionNote::Delay => self.on_delay(out),
+            _ => {}
+        }
+    }
+
+    /// A step has ended; `freed` a block, or found `nothing` to collect. The member's blocks have been reported before.
+    pub fn step_done(&mut self, vssd: VssdId, stream: u32, freed: bool, nothing: bool, out: &mut Vec<CollectorAction>) {
+        let Phase::Collecting { urgency } = self.phase else { return };
+        self.has_freed |= freed;
+        let yields = urgency == Urgency::Background && self.disturbed;
+        let ends = nothing || yields || (freed && self.is_enough_for(vssd));
+        let Some(running) = self.member_mut(vssd).and_then(|member| member.streams.get_mut(stream as usize)) else { return };
+        if !*running {
+            return;
+        }
+        *running = !ends;
+        if !ends {
+            out.push(CollectorAction::Step { vssd, stream });
+        } else if self.members.iter().all(|member| member.streams.iter().all(|running| !running)) {
+            self.end(out);
+        }
+    }
+
+    /// As after a loss of power: nothing is under way any more, and nobody is told.
+    pub fn reset(&mut self) {
+        self.phase = Phase::Quiet;
+        self.forget_answers();
+        self.members.iter_mut().for_each(|member| member.streams.fill(false));
+        (self.disturbed, self.has_freed, self.barren) = (false, false, false);
+    }
+
+    fn check(&mut self, now: Time, idle: bool, out: &mut Vec<CollectorAction>) {
+        let (free, owned) = self.blocks();
+        if let Some(urgency) = urgency(&self.config, free, owned, idle) {
+            self.want(now, urgency, out);
+        }
+    }
+
+    /// Asks for, or begins, a collection unless one as urgent is under way.
+    fn want(&mut self, now: Time, urgency: Urgency, out: &mut Vec<CollectorAction>) {
+        match &mut self.phase {
+            Phase::Quiet if urgency == Urgency::Background => {
+                self.say_all(CollectionNote::Background, out);
+                self.begin(urgency, out);
+            }
+            Phase::Quiet => self.ask(now, urgency, out),
+            Phase::Asking { urgency: Urgency::Soft, .. } if urgency == Urgency::Regular => self.ask(now, urgency, out),
+            // What began in idle time goes on even when requests come; whoever asks is known to collect already.
+            Phase::Collecting { urgency: under_way } if urgency == Urgency::Regular => *under_way = urgency,
+            _ => {}
+        }
+    }
+
+    fn ask(&mut self, now: Time, urgency: Urgency, out: &mut Vec<CollectorAction>) {
+        if self.config.coordination == Coordination::Uncoordinated {
+            return self.begin(urgency, out);
+        }
+        self.forget_answers();
+        let deadline = now + self.config.answer_timeout;
+        self.phase = Phase::Asking { urgency, repeats_left: self.config.retries, deadline };
+        self.say_all(request_note(urgency), out);
+    }
+
+    fn on_accept(&mut self, vssd: VssdId, replica: Option<(NodeId, VssdId)>, out: &mut Vec<CollectorAction>) {
+        match self.phase {
+            // Too late, as with the answers after a "not now": the grant is given back, or it would bind the replica for ever.
+            Phase::Quiet => out.push(CollectorAction::Say { vssd, note: CollectionNote::Finish }),
+            Phase::Asking { urgency, .. } => {
+                self.grant(vssd, replica);
+                if self.members.iter().all(|member| member.granted) {
+                    self.begin(urgency, out);
+                }
+            }
+            Phase::Collecting { .. } => self.grant(vssd, replica),
+        }
+    }
+
+    fn grant(&mut self, vssd: VssdId, replica: Option<(NodeId, VssdId)>) {
+        if let Some(member) = self.member_mut(vssd) {
+            member.granted = true;
+            member.replica = replica;
+        }
+    }
+
+    /// One member must wait, so all do. A regular request is never denied (3.5.1): such an answer is to an earlier soft one.
+    fn on_delay(&mut self, out: &mut Vec<CollectorAction>) {
+        if let Phase::Asking { urgency: Urgency::Soft, .. } = self.phase {
+            self.phase = Phase::Quiet;
+            self.take_back(|member| member.granted, out);
+        }
+    }
+
+    fn on_silence(&mut self, now: Time, out: &mut Vec<CollectorAction>) {
+        match &mut self.phase {
+            Phase::Asking { urgency: Urgency::Regular, repeats_left: 0, .. } => self.begin(Urgency::Regular, out),
+            Phase::Asking { urgency: Urgency::Regular, repeats_left, deadline } => {
+                *repeats_left -= 1;
+                *deadline = now + self.config.answer_timeout;
+                let silent = self.members.iter().filter(|member| !member.granted);
+                out.extend(silent.map(|member| CollectorAction::Say { vssd: member.vssd, note: CollectionNote::Regular }));
+            }
+            Phase::Asking { .. } => {
+                self.phase = Phase::Quiet;
+                self.take_back(|_| true, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn take_back(&mut self, picks: impl Fn(&Member) -> bool, out: &mut Vec<CollectorAction>) {
+        let held = self.members.iter().filter(|member| picks(member));
+        out.extend(held.map(|member| CollectorAction::Say { vssd: member.vssd, note: CollectionNote::Finish }));
+        self.forget_answers();
+    }
+
+    fn begin(&mut self, urgency: Urgency, out: &mut Vec<CollectorAction>) {
+        self.phase = Phase::Collecting { urgency };
+        (self.disturbed, self.has_freed) = (false, false);
+        for member in &mut self.members {
+            member.streams.fill(true);
+            let streams = 0..member.streams.len() as u32;
+            out.extend(streams.map(|stream| CollectorAction::Step { vssd: member.vssd, stream }));
+        }
+    }
+
+    fn end(&mut self, out: &mut Vec<CollectorAction>) {
+        self.phase = Phase::Quiet;
+        self.barren = !self.has_freed;
+        if self.config.coordination != Coordination::Uncoordinated {
+            self.say_all(CollectionNote::Finish, out);
+        }
+        self.forget_answers();
+        out.push(CollectorAction::Ended);
+    }
+
+    fn say_all(&self, note: CollectionNote, out: &mut Vec<CollectorAction>) {
+        // Nobody is told of a collection that nobody coordinates.
+        if self.config.coordination != Coordination::Uncoordinated {
+            out.extend(self.members.iter().map(|member| CollectorAction::Say { vssd: member.vssd, note }));
+        }
+    }
+
+    fn forget_answers(&mut self) {
+        for member in &mut self.members {
+            (member.granted, member.replica) = (false, None);
+        }
+    }
+
+    /// A member stops when it has enough itself, and at the latest when its unit has.
+    fn is_enough_for(&self, vssd: VssdId) -> bool {
+        let (free, owned) = self.blocks();
+        let stop = self.config.stop_ppm;
+        let own = self.members.iter().find(|member| member.vssd == vssd);
+        !is_below(free, owned, stop) || own.is_some_and(|own| !is_below(u64::from(own.free), u64::from(own.owned), stop))
+    }
+
+    fn blocks(&self) -> (u64, u64) {
+        self.members.iter().fold((0, 0), |(free, owned), member| (free + u64::from(member.free), owned + u64::from(member.owned)))
+    }
+
+    fn member_mut(&mut self, vssd: VssdId) -> Option<&mut Member> {
+        self.members.iter_mut().find(|member| member.vssd == vssd)
+    }
+}
+
+fn request_note(urgency: Urgency) -> CollectionNote {
+    match urgency {
+        Urgency::Background => CollectionNote::Background,
+        Urgency::Soft => CollectionNote::Soft,
+        Urgency::Regular => CollectionNote::Regular,
+    }
+}
+
+#[cfg(test)]
+mod tests;

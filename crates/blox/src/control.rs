@@ -1,0 +1,427 @@
+//! The control plane: who lives, who is a member of which group, and where a lost replica is built again (3.7).
+//!
+//! What a storage server owes it:
+//!
+//! * every `beat`, a heartbeat with the number that its [`Lease`] gives. One that comes back goes to [`Lease::echoed`]; while the lease does not
+//!   hold, the server says nothing to clients;
+//! * each `Members` order to the replica that the packet's vSSD names. For a vSSD that it does not have and that is listed as stale on this server,
+//!   it makes a vSSD with [`Contents::Lost`](crate::Contents::Lost); for any other that it does not have, it answers `UpToDate` with the order's epoch at once;
+//! * after a restart, every replica anew with [`Contents::Lost`](crate::Contents::Lost), and a new lease with one start more;
+//! * a replica's `UpToDate` as [`ControlMessage::UpToDate`] in a packet with the replica's vSSD.
+//!
+//! A client gets the same `Members` orders with the group's name in the packet: the vSSD of its first replica at the start of the run. It neither reads from nor
+//! writes to the stale member. The switch gets `Create` and `Delete`; a vSSD that is its own replica has none in the rack.
+//!
+//! *No two epochs serve.* A write is done when every member of its coordinator's epoch has acknowledged it in that epoch. A member that moves on acknowledges no
+//! more, so an epoch can still finish a write only while all its members are in it. Reads of a member that was removed end with its lease, before the
+//! new epoch begins. A server that comes back gets no echo until it has confirmed that it left; then it is brought up to date as a stale member.
+//!
+//! The last member that is not stale is never removed: it alone has the data. While it is silent the group waits.
+
+mod check;
+mod group;
+mod lease;
+
+pub use lease::Lease;
+
+use crate::id::VssdId;
+use crate::packet::{Body, ControlMessage, Packet};
+use base::{NodeId, Program, Span, Time};
+use group::{Group, Reported};
+
+/// A storage server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerPlace {
+    /// Which.
+    pub node: NodeId,
+    /// Its rack; a lost replica is built again in the same.
+    pub rack: u32,
+}
+
+/// What the control plane must be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlConfig {
+    /// The controller itself.
+    pub own: NodeId,
+    /// The rack whose switch has the tables.
+    pub rack: u32,
+    /// Every storage server.
+    pub servers: Vec<ServerPlace>,
+    /// The replicas of each group, in the order of their rank.
+    pub groups: Vec<Vec<(NodeId, VssdId)>>,
+    /// Who must know the groups.
+    pub clients: Vec<NodeId>,
+    /// Time between two heartbeats of a server.
+    pub beat: Span,
+    /// So many beats without a heartbeat, and a server is taken for dead.
+    pub misses: u32,
+    /// How long an echo lets a server serve; shorter than `misses` beats.
+    pub lease: Span,
+    /// An order that was not confirmed is sent again after so long.
+    pub resend: Span,
+    /// A lost replica whose server does not come back within this span is built on another.
+    pub replace_after: Span,
+    /// The first number for new vSSDs.
+    pub next_vssd: u32,
+}
+
+/// Why a configuration cannot work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ControlError {
+    /// A server could serve after another has taken its place.
+    #[error("a lease of {lease:?} must be shorter than the control plane's patience of {misses} beats of {beat:?}")]
+    LeaseTooLong {
+        /// The lease.
+        lease: Span,
+        /// The time between beats.
+        beat: Span,
+        /// How many may be missed.
+        misses: u32,
+    },
+    /// A lease that ends before the next beat has been echoed would end all the time.
+    #[error("a lease of {lease:?} must be longer than a beat of {beat:?}, and a beat and the time to resend ({resend:?}) longer than nothing")]
+    LeaseTooShort {
+        /// The lease.
+        lease: Span,
+        /// The time between beats.
+        beat: Span,
+        /// The time to resend.
+        resend: Span,
+    },
+    /// No replica, too many, or two on one server.
+    #[error("group {group}: {got} replicas on {servers} servers; allowed are 1 to 3 (a fourth place is for rebuilding), each on a server of its own")]
+    Replicas {
+        /// Which, from 0.
+        group: usize,
+        /// How many replicas it has.
+        got: usize,
+        /// How many different servers.
+        servers: usize,
+    },
+    /// A replica on a server that is not listed.
+    #[error("group {group}: a replica on node {}, which is no storage server", node.0)]
+    UnknownServer {
+        /// Which group, from 0.
+        group: usize,
+        /// Where.
+        node: NodeId,
+    },
+    /// A vSSD that is in use twice, or whose number is kept for new ones.
+    #[error("group {group}: vSSD {} is taken; numbers from {next_vssd} are for new vSSDs", vssd.0)]
+    VssdTaken {
+        /// Which group, from 0.
+        group: usize,
+        /// Which.
+        vssd: VssdId,
+        /// The first number for new ones.
+        next_vssd: u32,
+    },
+}
+
+/// What may happen to the control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlIn {
+    /// A packet for it: heartbeats and `UpToDate`; others are ignored.
+    Packet(Packet),
+    /// The switch runs again, with empty tables.
+    SwitchRecovered,
+}
+
+/// What the control plane does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlOut {
+    /// Sends a packet. Those for the switch have the controller itself as their target.
+    Send(Packet),
+    /// Nothing to do; for whoever keeps a diary of the run.
+    Happened(Event),
+}
+
+/// Something worth noting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A server is taken for dead.
+    Suspected(NodeId),
+    /// A server has lost its memory and runs again.
+    Restarted(NodeId),
+    /// A server that was taken for dead, or has restarted, may serve again.
+    Returned(NodeId),
+    /// A replica is brought up to date from now on.
+    Rebuilding {
+        /// The group's name.
+        group: VssdId,
+        /// Which replica.
+        replica: (NodeId, VssdId),
+    },
+    /// A replica has been brought up to date.
+    Rebuilt {
+        /// The group's name.
+        group: VssdId,
+        /// Which replica.
+        replica: (NodeId, VssdId),
+    },
+}
+
+/// What the control plane thinks of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Has been heard in time; its beats are echoed.
+    Alive,
+    /// Has been silent for too long.
+    Suspected,
+    /// Is heard again, and has yet to confirm that it left its groups.
+    Returning,
+}
+
+struct Server {
+    place: ServerPlace,
+    standing: Standing,
+    last_heard: Time,
+    last_beat: Option<u64>,
+}
+
+/// The control plane of a rack.
+pub struct Control {
+    config: ControlConfig,
+    servers: Vec<Server>,
+    groups: Vec<Group>,
+    next_vssd: u32,
+    /// When unconfirmed orders are sent again.
+    resend_at: Option<Time>,
+    wake: Option<Time>,
+    has_begun: bool,
+}
+
+impl Control {
+    /// A control plane that announces its groups at its first wake-up.
+    pub fn new(config: ControlConfig) -> Result<Control, ControlError> {
+        check::check(&config)?;
+        let server = |place: &ServerPlace| Server {
+            place: *place,
+            standing: Standing::Alive,
+            last_heard: Time::ZERO,
+            last_beat: None,
+        };
+        Ok(Control {
+            servers: config.servers.iter().map(server).collect(),
+            groups: config.groups.iter().map(|replicas| Group::new(replicas)).collect(),
+            next_vssd: config.next_vssd,
+            resend_at: None,
+            wake: Some(Time::ZERO),
+            has_begun: false,
+            config,
+        })
+    }
+    /// The group's epoch, members and stale member as the control plane has them.
+    pub fn members(&self, group: usize) -> Option<crate::Membership> {
+        self.groups.get(group).map(Group::membership)
+    }
+}
+
+impl Program for Control {
+    type In = ControlIn;
+    type Out = ControlOut;
+    fn on(&mut self, now: Time, input: ControlIn, out: &mut Vec<ControlOut>) {
+        match input {
+            ControlIn::SwitchRecovered => (0..self.groups.len()).for_each(|group| self.tell_switch(group, out)),
+            ControlIn::Packet(packet) => match packet.body {
+                Body::Heartbeat { beat } => self.on_heartbeat(now, packet.source, beat, out),
+                Body::Control(ControlMessage::UpToDate { epoch }) => {
+                    self.on_up_to_date(now, packet.source, packet.vssd, epoch, out);
+                }
+                _ => {}
+            },
+        }
+        self.plan_wakeup(now);
+    }
+    fn next_wakeup(&self) -> Option<Time> {
+        self.wake
+    }
+    fn on_wakeup(&mut self, now: Time, out: &mut Vec<ControlOut>) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.begin(now, out);
+        }
+        for server in 0..self.servers.len() {
+            let Server { standing, last_heard, .. } = self.servers[server];
+            if standing != Standing::Suspected && now.saturating_since(last_heard) >= self.patience() {
+                self.suspect(now, server, out);
+            }
+        }
+        if self.resend_at.is_some_and(|at| at <= now) {
+            self.resend(now, out);
+        }
+        self.fill_groups(now, out);
+        self.plan_wakeup(now);
+    }
+}
+
+/// Servers.
+impl Control {
+    fn begin(&mut self, now: Time, out: &mut Vec<ControlOut>) {
+        self.servers.iter_mut().for_each(|server| server.last_heard = now);
+        for group in 0..self.groups.len() {
+            self.announce(now, group, out);
+        }
+    }
+    fn patience(&self) -> Span {
+        self.config.beat * u64::from(self.config.misses)
+    }
+    fn on_heartbeat(&mut self, now: Time, source: NodeId, beat: u64, out: &mut Vec<ControlOut>) {
+        let Some(place) = self.servers.iter().position(|server| server.place.node == source) else { return };
+        let server = &mut self.servers[place];
+        if server.last_beat.is_some_and(|last| beat <= last) {
+            return;
+        }
+        let has_restarted = server.last_beat.is_some_and(|last| last >> 32 != beat >> 32);
+        (server.last_heard, server.last_beat) = (now, Some(beat));
+        if has_restarted {
+            out.push(ControlOut::Happened(Event::Restarted(source)));
+            self.leave_groups(now, source, true, out);
+        }
+        let server = &mut self.servers[place];
+        if has_restarted || server.standing == Standing::Suspected {
+            server.standing = Standing::Returning;
+            self.remind(now, source, out);
+        }
+        self.readmit(now, place, out);
+        if self.servers[place].standing == Standing::Alive {
+            out.push(self.packet(source, VssdId::default(), Body::Heartbeat { beat }));
+        }
+    }
+    fn suspect(&mut self, now: Time, server: usize, out: &mut Vec<ControlOut>) {
+        self.servers[server].standing = Standing::Suspected;
+        let node = self.servers[server].place.node;
+        out.push(ControlOut::Happened(Event::Suspected(node)));
+        self.leave_groups(now, node, false, out);
+    }
+    fn leave_groups(&mut self, now: Time, node: NodeId, has_restarted: bool, out: &mut Vec<ControlOut>) {
+        for group in 0..self.groups.len() {
+            if self.groups[group].lose(now, node, has_restarted) {
+                self.announce(now, group, out);
+            }
+        }
+    }
+    /// A server that has confirmed all that it had to may serve again.
+    fn readmit(&mut self, now: Time, server: usize, out: &mut Vec<ControlOut>) {
+        let Server { place, standing, .. } = self.servers[server];
+        let owes = self.groups.iter().any(|group| group.is_leaving(place.node));
+        if standing == Standing::Returning && !owes {
+            self.servers[server].standing = Standing::Alive;
+            out.push(ControlOut::Happened(Event::Returned(place.node)));
+            self.fill_groups(now, out);
+        }
+    }
+    fn is_alive(&self, node: NodeId) -> bool {
+        self.servers.iter().any(|server| server.place.node == node && server.standing == Standing::Alive)
+    }
+}
+
+/// Groups.
+impl Control {
+    fn on_up_to_date(&mut self, now: Time, source: NodeId, vssd: VssdId, epoch: u32, out: &mut Vec<ControlOut>) {
+        let Some(place) = self.groups.iter().position(|group| group.knows(source, vssd)) else { return };
+        let group = &mut self.groups[place];
+        if let Reported::Complete { stale: Some(replica) } = group.on_report(source, epoch) {
+            out.push(ControlOut::Happened(Event::Rebuilt { group: group.name, replica }));
+            group.promote();
+            self.announce(now, place, out);
+            self.fill(now, place, out);
+        }
+        if let Some(server) = self.servers.iter().position(|server| server.place.node == source) {
+            self.readmit(now, server, out);
+        }
+    }
+    fn fill_groups(&mut self, now: Time, out: &mut Vec<ControlOut>) {
+        (0..self.groups.len()).for_each(|group| self.fill(now, group, out));
+    }
+    /// Brings back a replica that the group has lost, at home if its server is back, else elsewhere after a while. One at a time.
+    fn fill(&mut self, now: Time, place: usize, out: &mut Vec<ControlOut>) {
+        let Some(lost) = self.groups[place].next_lost(|node| self.is_alive(node)) else { return };
+        let (node, vssd) = lost.member;
+        let replica = if self.is_alive(node) {
+            (node, vssd)
+        } else if now.saturating_since(lost.since) >= self.config.replace_after {
+            let Some(server) = self.choose(place, node) else { return };
+            out.push(self.packet(self.config.own, vssd, Body::Delete));
+            self.next_vssd += 1;
+            (server, VssdId(self.next_vssd - 1))
+        } else {
+            return;
+        };
+        let group = &mut self.groups[place];
+        group.bring_back(lost, replica);
+        out.push(ControlOut::Happened(Event::Rebuilding { group: group.name, replica }));
+        self.announce(now, place, out);
+    }
+    /// The server for a new replica: alive, in the rack of the lost one, without a replica of the group, with the fewest vSSDs.
+    fn choose(&self, group: usize, lost: NodeId) -> Option<NodeId> {
+        let rack = self.servers.iter().find(|server| server.place.node == lost)?.place.rack;
+        let is_free = |node: NodeId| self.is_alive(node) && !self.groups[group].hosts(node);
+        let places = self.servers.iter().map(|server| server.place);
+        let free = places.filter(|place| place.rack == rack && is_free(place.node));
+        let vssds = |node: NodeId| self.groups.iter().filter(|group| group.hosts(node)).count();
+        free.map(|place| place.node).min_by_key(|node| (vssds(*node), *node))
+    }
+    /// Tells members, clients and the switch what the group is now.
+    fn announce(&mut self, now: Time, group: usize, out: &mut Vec<ControlOut>) {
+        self.order(group, out);
+        self.tell_switch(group, out);
+        self.resend_at.get_or_insert(now + self.config.resend);
+    }
+    fn order(&self, group: usize, out: &mut Vec<ControlOut>) {
+        let group = &self.groups[group];
+        let body = order_of(group);
+        for (node, vssd) in group.unconfirmed().filter(|(node, _)| !self.is_silent(*node)) {
+            out.push(self.packet(node, vssd, body));
+        }
+        for client in &self.config.clients {
+            out.push(self.packet(*client, group.name, body));
+        }
+    }
+    fn is_silent(&self, node: NodeId) -> bool {
+        self.servers.iter().any(|server| server.place.node == node && server.standing == Standing::Suspected)
+    }
+    /// A server that is back hears at once what it left.
+    fn remind(&mut self, now: Time, node: NodeId, out: &mut Vec<ControlOut>) {
+        self.resend_at.get_or_insert(now + self.config.resend);
+        for group in &self.groups {
+            let own = group.unconfirmed().find(|(server, _)| *server == node);
+            out.extend(own.map(|(_, vssd)| self.packet(node, vssd, order_of(group))));
+        }
+    }
+    fn resend(&mut self, now: Time, out: &mut Vec<ControlOut>) {
+        let open = |group: &Group| group.unconfirmed().any(|(node, _)| !self.is_silent(node));
+        let groups: Vec<usize> = (0..self.groups.len()).filter(|group| open(&self.groups[*group])).collect();
+        groups.iter().for_each(|group| self.order(*group, out));
+        self.resend_at = (!groups.is_empty()).then(|| now + self.config.resend);
+    }
+    /// Each serving member in the switch's rack, with the other as its replica. A member that is alone is its own: never redirected.
+    fn tell_switch(&self, group: usize, out: &mut Vec<ControlOut>) {
+        let in_rack = |node: NodeId| {
+            self.servers.iter().any(|server| server.place.node == node && server.place.rack == self.config.rack)
+        };
+        let members: Vec<(NodeId, VssdId)> =
+            self.groups[group].serving().filter(|(node, _)| in_rack(*node)).collect();
+        for member in &members {
+            let (replica_server, replica) = *members.iter().find(|other| *other != member).unwrap_or(member);
+            let body = Body::Create { server: member.0, replica, replica_server };
+            out.push(self.packet(self.config.own, member.1, body));
+        }
+    }
+    fn packet(&self, target: NodeId, vssd: VssdId, body: Body) -> ControlOut {
+        ControlOut::Send(Packet { vssd, latency_ns: 0, source: self.config.own, target, body })
+    }
+    fn plan_wakeup(&mut self, now: Time) {
+        let watched = self.servers.iter().filter(|server| server.standing != Standing::Suspected);
+        let silent = watched.map(|server| server.last_heard + self.patience()).min();
+        let lost = self.groups.iter().filter_map(Group::waits_since).map(|since| since + self.config.replace_after);
+        // A replacement that nobody could take waits for the next change among the servers.
+        let lost = lost.filter(|at| *at > now).min();
+        let begin = (!self.has_begun).then_some(Time::ZERO);
+        self.wake = if self.has_begun { [silent, self.resend_at, lost].into_iter().flatten().min() } else { begin };
+    }
+}
+
+fn order_of(group: &Group) -> Body {
+    let crate::Membership { epoch, replicas, stale } = group.membership();
+    Body::Control(ControlMessage::Members { epoch, replicas, stale })
+}

@@ -1,0 +1,194 @@
+//! Pages that are not plainly valid: their state, who waits for them, and when something is done about them.
+
+use super::Ticket;
+use crate::id::{Page, Value};
+use crate::packet::Timestamp;
+use base::{Span, Time};
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// What a page in flight waits for. (Valid pages have no state of their own.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Another replica writes: its VAL.
+    Invalid,
+    /// Another replica's write has overtaken ours: acknowledgements of ours first, then the other's VAL.
+    InvalidWrite,
+    /// We write: acknowledgements.
+    Write,
+    /// We finish another's write in its place: acknowledgements.
+    Replay,
+}
+
+/// A write that this replica drives.
+#[derive(Clone, Copy, Debug)]
+pub struct Drive {
+    pub timestamp: Timestamp,
+    pub value: Value,
+    /// Whose write it is; `None` for a replay.
+    pub ticket: Option<Ticket>,
+}
+
+pub struct Flight {
+    pub page: Page,
+    pub state: State,
+    /// Of the newest write that is known.
+    pub timestamp: Timestamp,
+    /// Its value.
+    pub value: Value,
+    /// What we drive; of no meaning in [`State::Invalid`]. Older than `timestamp` in [`State::InvalidWrite`], the same otherwise.
+    pub drive: Drive,
+    /// A bit for each peer whose acknowledgement of `drive` is missing.
+    pub missing: u8,
+    /// Whether the page was in flight when the epoch began, and has not been valid since.
+    pub settling: bool,
+    /// Whether the stale peer waits for the page.
+    pub wanted: bool,
+    /// The alarm that counts; those with other stamps are dead.
+    pub armed: u64,
+    pub reads: List,
+    pub writes: List,
+}
+
+impl Flight {
+    /// A page that another replica writes.
+    pub fn invalid(page: Page, timestamp: Timestamp, value: Value) -> Flight {
+        Flight {
+            page,
+            state: State::Invalid,
+            timestamp,
+            value,
+            drive: Drive { timestamp, value, ticket: None },
+            missing: 0,
+            settling: false,
+            wanted: false,
+            armed: 0,
+            reads: List::EMPTY,
+            writes: List::EMPTY,
+        }
+    }
+    /// Puts the write that we drive, and that is the newest, to its start.
+    pub fn start(&mut self, state: State, drive: Drive, missing: u8) {
+        (self.state, self.timestamp, self.value) = (state, drive.timestamp, drive.value);
+        (self.drive, self.missing) = (drive, missing);
+    }
+}
+
+/// A queue within [`Waiting`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct List {
+    head: usize,
+    tail: usize,
+}
+
+impl List {
+    const NONE: usize = usize::MAX;
+    pub const EMPTY: List = List { head: List::NONE, tail: List::NONE };
+}
+
+/// Requests that wait for pages, in queues that share one slab.
+#[derive(Default)]
+pub struct Waiting(Slab<Waiter>);
+
+#[derive(Clone, Copy)]
+struct Waiter {
+    ticket: Ticket,
+    value: Value,
+    next: usize,
+}
+
+impl Waiting {
+    /// `value` is of no meaning for reads.
+    pub fn push(&mut self, list: &mut List, ticket: Ticket, value: Value) {
+        let place = self.0.insert(Waiter { ticket, value, next: List::NONE });
+        match self.0.get_mut(list.tail) {
+            Some(tail) => tail.next = place,
+            None => list.head = place,
+        }
+        list.tail = place;
+    }
+    pub fn pop(&mut self, list: &mut List) -> Option<(Ticket, Value)> {
+        let first = self.0.try_remove(list.head)?;
+        list.head = first.next;
+        if first.next == List::NONE {
+            list.tail = List::NONE;
+        }
+        Some((first.ticket, first.value))
+    }
+}
+
+/// What an alarm is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alarm {
+    /// Send INV again to those who have not acknowledged it.
+    Retransmit,
+    /// Replay the page.
+    Replay,
+}
+
+/// Alarms in flight: two queues, because all alarms of a kind take equally long.
+pub struct Alarms {
+    retransmit: Queue,
+    replay: Queue,
+    stamp: u64,
+}
+
+struct Queue {
+    span: Span,
+    due: VecDeque<Due>,
+}
+
+#[derive(Clone, Copy)]
+struct Due {
+    at: Time,
+    slot: usize,
+    stamp: u64,
+}
+
+impl Alarms {
+    pub fn new(retransmit: Span, replay: Span) -> Alarms {
+        // An alarm that were due at once would be armed again for ever.
+        let queue = |span: Span| Queue { span: span.max(Span::ps(1)), due: VecDeque::new() };
+        Alarms { retransmit: queue(retransmit), replay: queue(replay), stamp: 0 }
+    }
+    /// Arms the slot's alarm, which replaces an older one.
+    pub fn arm(&mut self, now: Time, alarm: Alarm, slot: usize, flight: &mut Flight) {
+        self.stamp += 1;
+        flight.armed = self.stamp;
+        let stamp = self.stamp;
+        let queue = self.queue(alarm);
+        queue.due.push_back(Due { at: now + queue.span, slot, stamp });
+    }
+    /// Drops alarms that nobody needs from the fronts, so that nobody is woken for them.
+    pub fn prune(&mut self, flights: &Slab<Flight>) {
+        for queue in [&mut self.retransmit, &mut self.replay] {
+            while queue.due.front().is_some_and(|due| !is_live(due, flights)) {
+                queue.due.pop_front();
+            }
+        }
+    }
+    pub fn next(&self) -> Option<Time> {
+        [&self.retransmit, &self.replay].into_iter().filter_map(|queue| queue.due.front()).map(|due| due.at).min()
+    }
+    /// The next slot with an alarm of that kind due.
+    pub fn pop(&mut self, now: Time, alarm: Alarm, flights: &Slab<Flight>) -> Option<usize> {
+        let queue = self.queue(alarm);
+        while let Some(due) = queue.due.front().copied().filter(|due| due.at <= now) {
+            queue.due.pop_front();
+            if is_live(&due, flights) {
+                return Some(due.slot);
+            }
+        }
+        None
+    }
+    fn queue(&mut self, alarm: Alarm) -> &mut Queue {
+        match alarm {
+            Alarm::Retransmit => &mut self.retransmit,
+            Alarm::Replay => &mut self.replay,
+        }
+    }
+}
+
+fn is_live(due: &Due, flights: &Slab<Flight>) -> bool {
+    flights.get(due.slot).is_some_and(|flight| flight.armed == due.stamp)
+}

@@ -1,0 +1,66 @@
+//! A stale replica's way through all pages: it asks its peers for each, a window of them at a time.
+
+use crate::id::Page;
+use base::{Span, Time};
+
+/// A page that was asked for.
+struct Asked {
+    page: Page,
+    due: Time,
+    /// How often it was asked for: each time another peer is asked.
+    tries: usize,
+}
+
+pub struct Rebuild {
+    next: u64,
+    pages: u64,
+    window: usize,
+    patience: Span,
+    asked: Vec<Asked>,
+}
+
+impl Rebuild {
+    pub fn new(pages: u64, window: usize, patience: Span) -> Rebuild {
+        Rebuild { next: 0, pages, window: window.max(1), patience: patience.max(Span::ps(1)), asked: Vec::with_capacity(window) }
+    }
+    /// The next page to ask the first peer for, while the window has room.
+    pub fn next_page(&mut self, now: Time) -> Option<Page> {
+        if self.next == self.pages || self.asked.len() == self.window {
+            return None;
+        }
+        let page = Page(self.next);
+        self.next += 1;
+        self.asked.push(Asked { page, due: now + self.patience, tries: 0 });
+        Some(page)
+    }
+    /// A page that was asked for long ago, and how often before.
+    pub fn overdue(&mut self, now: Time) -> Option<(Page, usize)> {
+        let asked = self.asked.iter_mut().find(|asked| asked.due <= now)?;
+        asked.tries += 1;
+        asked.due = now + self.patience;
+        Some((asked.page, asked.tries))
+    }
+    /// Whether the page had been asked for; it no longer is.
+    pub fn answered(&mut self, page: Page) -> bool {
+        let place = self.asked.iter().position(|asked| asked.page == page);
+        place.is_some_and(|place| {
+            self.asked.swap_remove(place);
+            true
+        })
+    }
+    /// Makes every question overdue: nobody will answer those of an old epoch.
+    pub fn ask_again(&mut self, now: Time) {
+        self.asked.iter_mut().for_each(|asked| asked.due = now);
+    }
+    pub fn next_due(&self) -> Option<Time> {
+        self.asked.iter().map(|asked| asked.due).min()
+    }
+    pub fn is_done(&self) -> bool {
+        self.next == self.pages && self.asked.is_empty()
+    }
+    /// Nobody is left to ask: what is here is all there is.
+    pub fn give_up(&mut self) {
+        self.next = self.pages;
+        self.asked.clear();
+    }
+}

@@ -1,0 +1,543 @@
+//! The transitions of one replica.
+
+use super::flight::{Alarm, Alarms, Drive, Flight, State, Waiting};
+use super::rebuild::Rebuild;
+use super::table::{Entry, Table, VERSION_MAX};
+use super::{Contents, Membership, Reading, ReplicaConfig, ReplicaOut, Standing, Ticket, Writing};
+use crate::id::{Page, Value, VssdId};
+use crate::packet::{Refusal, ReplicaMessage, Timestamp};
+use base::{NodeId, Time};
+use slab::Slab;
+
+/// Loads for a stale peer at a time; it asks again for what is beyond.
+const LOADS_MAX: usize = 1_024;
+
+/// One replica of a vSSD.
+///
+/// *Why an own timestamp is never used twice.* A replica that has lost its state may have left a write of its own behind at a peer, which will replay it;
+/// with the version that it then learns from others it could give another value the same timestamp. So every member says [`ReplicaOut::UpToDate`] only when
+/// whatever was in flight when it adopted the epoch has become valid, hence is known to the stale member too, and a stale member serves only in a later
+/// epoch, which the control plane begins when all have said so. For the same reason a replica that was removed forgets its timestamps.
+pub struct Replica {
+    config: ReplicaConfig,
+    table: Table,
+    flights: Slab<Flight>,
+    waiting: Waiting,
+    alarms: Alarms,
+    epoch: u32,
+    peers: Vec<(NodeId, VssdId)>,
+    /// Which of the peers is stale.
+    stale: Option<usize>,
+    standing: Standing,
+    contents: Contents,
+    rebuild: Option<Rebuild>,
+    /// Pages that were in flight when the epoch began and have not been valid since.
+    unsettled: usize,
+    reported: bool,
+    /// What the stale peer waits for: pages, and their timestamp when the load began.
+    loads: Vec<(Page, Timestamp)>,
+    ignored: u64,
+}
+
+/// What clients and the host ask.
+impl Replica {
+    /// A replica that waits for its first [`Membership`].
+    pub fn new(config: ReplicaConfig, contents: Contents) -> Replica {
+        Replica {
+            table: Table::new(config.pages),
+            flights: Slab::new(),
+            waiting: Waiting::default(),
+            alarms: Alarms::new(config.retransmit, config.replay),
+            epoch: 0,
+            peers: Vec::new(),
+            stale: None,
+            standing: Standing::Out,
+            contents,
+            rebuild: None,
+            unsettled: 0,
+            reported: false,
+            loads: Vec::new(),
+            ignored: 0,
+            config,
+        }
+    }
+    /// A client's read; the module says when to ask.
+    pub fn read(&mut self, page: Page, ticket: Ticket) -> Reading {
+        if self.standing != Standing::Serving {
+            return Reading::Refuse(Refusal::Stale);
+        }
+        match self.table.get(page) {
+            Some(Entry::Settled(_)) => Reading::Serve,
+            Some(Entry::InFlight(slot)) => {
+                self.waiting.push(&mut self.flights[slot].reads, ticket, Value(0));
+                Reading::Wait
+            }
+            None => Reading::Refuse(Refusal::OutOfRange),
+        }
+    }
+    /// A client's write, to be coordinated here. Versions end at 2^31: such a page is worn out.
+    pub fn write(
+        &mut self,
+        now: Time,
+        page: Page,
+        value: Value,
+        ticket: Ticket,
+        out: &mut Vec<ReplicaOut>,
+    ) -> Writing {
+        if self.standing != Standing::Serving {
+            return Writing::Refuse(Refusal::Stale);
+        }
+        match self.table.get(page) {
+            Some(Entry::Settled(last)) if last.version == VERSION_MAX => Writing::Refuse(Refusal::WornOut),
+            Some(Entry::Settled(last)) => {
+                self.begin(now, page, last, value, ticket, out);
+                Writing::Taken
+            }
+            Some(Entry::InFlight(slot)) => {
+                self.waiting.push(&mut self.flights[slot].writes, ticket, value);
+                Writing::Taken
+            }
+            None => Writing::Refuse(Refusal::OutOfRange),
+        }
+    }
+    /// A message of a peer's server. One of another epoch, of no member or of a page that does not exist is ignored.
+    pub fn message(&mut self, now: Time, from: NodeId, message: &ReplicaMessage, out: &mut Vec<ReplicaOut>) {
+        let (page, epoch) = subject(message);
+        let peer = self.peers.iter().position(|(server, _)| *server == from);
+        let entry = self.table.get(page);
+        let (Some(peer), Some(entry), true) = (peer, entry, epoch == self.epoch) else {
+            self.ignored += 1;
+            return;
+        };
+        match *message {
+            ReplicaMessage::Invalidate { timestamp, value, .. } => {
+                self.on_invalidate(now, (page, entry), peer, timestamp, value, out);
+            }
+            ReplicaMessage::Acknowledge { timestamp, .. } => self.on_acknowledge(now, entry, peer, timestamp, out),
+            ReplicaMessage::Validate { timestamp, .. } => self.on_validate(now, entry, timestamp, out),
+            ReplicaMessage::Fetch { .. } => self.on_fetch(page, entry, out),
+            ReplicaMessage::Fetched { timestamp, value, .. } => {
+                self.on_fetched(now, (page, entry), timestamp, value, out);
+            }
+        }
+    }
+    /// The value that [`ReplicaOut::Load`] asked for. It is passed on only if no write has touched the page meanwhile.
+    pub fn loaded(&mut self, page: Page, value: Value, out: &mut Vec<ReplicaOut>) {
+        let Some(place) = self.loads.iter().position(|(loading, _)| *loading == page) else { return };
+        let (_, before) = self.loads.swap_remove(place);
+        match self.table.get(page) {
+            Some(Entry::Settled(timestamp)) if timestamp == before => {
+                self.to_stale_peer(ReplicaMessage::Fetched { page, timestamp, value, epoch: self.epoch }, out);
+            }
+            Some(entry) => self.on_fetch(page, entry, out),
+            None => {}
+        }
+    }
+    /// When [`on_wakeup`](Replica::on_wakeup) has something to do at the earliest.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        let rebuild = self.rebuild.as_ref().and_then(Rebuild::next_due);
+        [self.alarms.next(), rebuild].into_iter().flatten().min()
+    }
+    /// Sends again what is overdue, and replays.
+    pub fn on_wakeup(&mut self, now: Time, out: &mut Vec<ReplicaOut>) {
+        while let Some(slot) = self.alarms.pop(now, Alarm::Retransmit, &self.flights) {
+            self.send_invalidate(now, slot, out);
+        }
+        while let Some(slot) = self.alarms.pop(now, Alarm::Replay, &self.flights) {
+            self.replay(now, slot, out);
+        }
+        self.ask(now, out);
+    }
+    /// What it does for clients.
+    pub fn standing(&self) -> Standing {
+        self.standing
+    }
+    /// The epoch that it is in; 0 before the first.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+    /// Whether nobody is writing the page, as far as this replica knows.
+    pub fn is_valid(&self, page: Page) -> bool {
+        matches!(self.table.get(page), Some(Entry::Settled(_)))
+    }
+    /// The last write of a page that this replica knows; version 0 when there is none.
+    pub fn timestamp(&self, page: Page) -> Timestamp {
+        match self.table.get(page) {
+            Some(Entry::Settled(timestamp)) => timestamp,
+            Some(Entry::InFlight(slot)) => self.flights[slot].timestamp,
+            None => Timestamp::default(),
+        }
+    }
+    /// Pages that are not plainly valid.
+    pub fn in_flight(&self) -> usize {
+        self.flights.len()
+    }
+    /// Messages that were ignored: of another epoch, of no member, of no page.
+    pub fn ignored(&self) -> u64 {
+        self.ignored
+    }
+}
+
+/// Writing.
+impl Replica {
+    fn begin(
+        &mut self,
+        now: Time,
+        page: Page,
+        last: Timestamp,
+        value: Value,
+        ticket: Ticket,
+        out: &mut Vec<ReplicaOut>,
+    ) {
+        let timestamp = self.after(last);
+        if self.peers.is_empty() {
+            out.extend([ReplicaOut::Apply { page, value, timestamp }, ReplicaOut::WriteDone { ticket }]);
+            self.table.set(page, Entry::Settled(timestamp));
+            return;
+        }
+        let slot = self.flights.insert(Flight::invalid(page, timestamp, value));
+        self.table.set(page, Entry::InFlight(slot));
+        self.begin_in(now, slot, Drive { timestamp, value, ticket: Some(ticket) }, out);
+    }
+    /// Begins a write of a page that has a slot.
+    fn begin_in(&mut self, now: Time, slot: usize, drive: Drive, out: &mut Vec<ReplicaOut>) {
+        let missing = self.all_peers();
+        let flight = &mut self.flights[slot];
+        flight.start(State::Write, drive, missing);
+        out.push(ReplicaOut::Apply { page: flight.page, value: drive.value, timestamp: drive.timestamp });
+        self.send_invalidate(now, slot, out);
+    }
+    fn after(&self, last: Timestamp) -> Timestamp {
+        Timestamp { version: last.version + 1, node: self.config.own.0 }
+    }
+    /// INV to everyone whose acknowledgement is missing; again when that takes too long.
+    fn send_invalidate(&mut self, now: Time, slot: usize, out: &mut Vec<ReplicaOut>) {
+        let flight = &mut self.flights[slot];
+        let Drive { timestamp, value, .. } = flight.drive;
+        let message = ReplicaMessage::Invalidate { page: flight.page, timestamp, value, epoch: self.epoch };
+        for (place, (to, vssd)) in self.peers.iter().enumerate() {
+            if flight.missing & (1 << place) != 0 {
+                out.push(ReplicaOut::Send { to: *to, vssd: *vssd, message });
+            }
+        }
+        self.alarms.arm(now, Alarm::Retransmit, slot, flight);
+    }
+    fn on_acknowledge(
+        &mut self,
+        now: Time,
+        entry: Entry,
+        peer: usize,
+        timestamp: Timestamp,
+        out: &mut Vec<ReplicaOut>,
+    ) {
+        let Entry::InFlight(slot) = entry else { return };
+        let flight = &mut self.flights[slot];
+        if flight.state != State::Invalid && flight.drive.timestamp == timestamp {
+            flight.missing &= !(1 << peer);
+            self.finish_if_acknowledged(now, slot, out);
+        }
+    }
+    fn finish_if_acknowledged(&mut self, now: Time, slot: usize, out: &mut Vec<ReplicaOut>) {
+        let flight = &mut self.flights[slot];
+        if flight.missing != 0 {
+            return;
+        }
+        let (page, timestamp) = (flight.page, flight.drive.timestamp);
+        out.extend(flight.drive.ticket.take().map(|ticket| ReplicaOut::WriteDone { ticket }));
+        match flight.state {
+            State::Invalid => {}
+            State::InvalidWrite => self.wait_for_validation(now, slot, out),
+            State::Write | State::Replay => {
+                self.to_peers(ReplicaMessage::Validate { page, timestamp, epoch: self.epoch }, out);
+                self.settle(now, slot, out);
+            }
+        }
+    }
+    /// The page has become valid: those who wait read, and the next write begins.
+    fn settle(&mut self, now: Time, slot: usize, out: &mut Vec<ReplicaOut>) {
+        loop {
+            self.release(slot, out);
+            let flight = &mut self.flights[slot];
+            let (page, last) = (flight.page, flight.timestamp);
+            let Some((ticket, value)) = self.waiting.pop(&mut flight.writes) else {
+                self.flights.remove(slot);
+                self.table.set(page, Entry::Settled(last));
+                break;
+            };
+            if last.version == VERSION_MAX {
+                out.push(ReplicaOut::Abandoned { ticket, started: false });
+                continue;
+            }
+            let drive = Drive { timestamp: self.after(last), value, ticket: Some(ticket) };
+            self.begin_in(now, slot, drive, out);
+            if !self.peers.is_empty() {
+                break;
+            }
+            out.push(ReplicaOut::WriteDone { ticket });
+        }
+        self.alarms.prune(&self.flights);
+        self.report(out);
+    }
+    fn release(&mut self, slot: usize, out: &mut Vec<ReplicaOut>) {
+        let flight = &mut self.flights[slot];
+        let (page, timestamp, value) = (flight.page, flight.timestamp, flight.value);
+        while let Some((ticket, _)) = self.waiting.pop(&mut flight.reads) {
+            out.push(ReplicaOut::ReadReady { ticket, value });
+        }
+        if std::mem::take(&mut flight.settling) {
+            self.unsettled -= 1;
+        }
+        if std::mem::take(&mut flight.wanted) {
+            self.to_stale_peer(ReplicaMessage::Fetched { page, timestamp, value, epoch: self.epoch }, out);
+        }
+    }
+}
+
+/// Following.
+impl Replica {
+    /// A newer write is applied; every one is acknowledged with its own timestamp.
+    fn on_invalidate(
+        &mut self,
+        now: Time,
+        (page, entry): (Page, Entry),
+        peer: usize,
+        timestamp: Timestamp,
+        value: Value,
+        out: &mut Vec<ReplicaOut>,
+    ) {
+        if timestamp.version == 0 || timestamp.version > VERSION_MAX {
+            self.ignored += 1;
+            return;
+        }
+        if timestamp > self.timestamp(page) {
+            out.push(ReplicaOut::Apply { page, value, timestamp });
+            self.invalidate(now, (page, entry), timestamp, value);
+        }
+        let (to, vssd) = self.peers[peer];
+        let message = ReplicaMessage::Acknowledge { page, timestamp, epoch: self.epoch };
+        out.push(ReplicaOut::Send { to, vssd, message });
+    }
+    fn invalidate(&mut self, now: Time, (page, entry): (Page, Entry), timestamp: Timestamp, value: Value) {
+        let slot = match entry {
+            Entry::InFlight(slot) => slot,
+            Entry::Settled(_) => self.flights.insert(Flight::invalid(page, timestamp, value)),
+        };
+        self.table.set(page, Entry::InFlight(slot));
+        let flight = &mut self.flights[slot];
+        (flight.timestamp, flight.value) = (timestamp, value);
+        flight.state = match flight.state {
+            State::Invalid | State::Replay => State::Invalid,
+            State::Write | State::InvalidWrite => State::InvalidWrite,
+        };
+        if flight.state == State::Invalid {
+            self.alarms.arm(now, Alarm::Replay, slot, flight);
+        }
+    }
+    fn on_validate(&mut self, now: Time, entry: Entry, timestamp: Timestamp, out: &mut Vec<ReplicaOut>) {
+        let Entry::InFlight(slot) = entry else { return };
+        let flight = &mut self.flights[slot];
+        if flight.timestamp != timestamp {
+            return;
+        }
+        // Every member has this write. If one of ours is still without acknowledgements, then either it is this one, replayed by a peer,
+        // or this one has overtaken it everywhere: it counts as done just before.
+        let done = flight.drive.ticket.take();
+        out.extend(done.map(|ticket| ReplicaOut::WriteDone { ticket }));
+        self.settle(now, slot, out);
+    }
+    fn wait_for_validation(&mut self, now: Time, slot: usize, out: &mut Vec<ReplicaOut>) {
+        let flight = &mut self.flights[slot];
+        flight.state = State::Invalid;
+        match self.is_live(self.flights[slot].timestamp.node) {
+            true => self.alarms.arm(now, Alarm::Replay, slot, &mut self.flights[slot]),
+            false => self.replay(now, slot, out),
+        }
+    }
+    /// Whether a write's coordinator can still finish it: a stale member has forgotten its writes.
+    fn is_live(&self, node: NodeId) -> bool {
+        self.peers.iter().enumerate().any(|(place, (server, _))| *server == node && self.stale != Some(place))
+    }
+    /// Finishes another's write: same timestamp, same value.
+    fn replay(&mut self, now: Time, slot: usize, out: &mut Vec<ReplicaOut>) {
+        let missing = self.all_peers();
+        let flight = &mut self.flights[slot];
+        let drive = Drive { timestamp: flight.timestamp, value: flight.value, ticket: None };
+        flight.start(State::Replay, drive, missing);
+        self.send_invalidate(now, slot, out);
+        self.finish_if_acknowledged(now, slot, out);
+    }
+}
+
+/// Membership.
+impl Replica {
+    /// An order of the control plane. An old one is ignored; the present one again is answered again. One that a replica with lost
+    /// contents cannot follow (to serve as if it had them) is ignored too.
+    pub fn members(&mut self, now: Time, order: &Membership, out: &mut Vec<ReplicaOut>) {
+        if order.epoch <= self.epoch {
+            self.reported &= order.epoch != self.epoch;
+            return self.report(out);
+        }
+        let is_stale = order.stale == Some(self.config.own);
+        if !order.replicas.contains(&Some(self.config.own)) {
+            self.leave(out);
+        } else if !is_stale && self.contents == Contents::Lost {
+            return;
+        } else if !is_stale {
+            (self.standing, self.rebuild) = (Standing::Serving, None);
+        } else if !self.goes_on_rebuilding(order.epoch) {
+            self.leave(out);
+            self.standing = Standing::Rebuilding;
+            self.rebuild = Some(Rebuild::new(self.config.pages, self.config.fetch_window, self.config.retransmit));
+        }
+        self.adopt(now, order, out);
+    }
+    /// A rebuild goes on in the next epoch: no write can have been done without this replica. After a gap it may have been no member for a while.
+    fn goes_on_rebuilding(&self, epoch: u32) -> bool {
+        matches!(self.standing, Standing::Rebuilding | Standing::Rebuilt) && epoch == self.epoch + 1
+    }
+    /// Forgets everything, timestamps too: a write of ours that no one else has must not outrank theirs later.
+    fn leave(&mut self, out: &mut Vec<ReplicaOut>) {
+        for mut flight in self.flights.drain() {
+            out.extend(flight.drive.ticket.map(|ticket| ReplicaOut::Abandoned { ticket, started: true }));
+            for list in [&mut flight.reads, &mut flight.writes] {
+                while let Some((ticket, _)) = self.waiting.pop(list) {
+                    out.push(ReplicaOut::Abandoned { ticket, started: false });
+                }
+            }
+        }
+        self.alarms.prune(&self.flights);
+        self.table.clear();
+        (self.standing, self.contents, self.rebuild) = (Standing::Out, Contents::Lost, None);
+    }
+    fn adopt(&mut self, now: Time, order: &Membership, out: &mut Vec<ReplicaOut>) {
+        let own = self.config.own;
+        self.epoch = order.epoch;
+        self.peers.clear();
+        if self.standing != Standing::Out {
+            self.peers.extend(order.replicas.iter().flatten().filter(|member| **member != own));
+        }
+        self.stale = order.stale.and_then(|stale| self.peers.iter().position(|peer| *peer == stale));
+        self.loads.clear();
+        self.reported = false;
+        self.carry_over(now, out);
+        if let Some(rebuild) = &mut self.rebuild {
+            rebuild.ask_again(now);
+            if self.peers.is_empty() {
+                rebuild.give_up();
+            }
+        }
+        self.ask(now, out);
+        self.report(out);
+    }
+    /// What was in flight in the old epoch is driven on in the new one; the write of one who is gone is replayed.
+    fn carry_over(&mut self, now: Time, out: &mut Vec<ReplicaOut>) {
+        let all = self.all_peers();
+        self.unsettled = self.flights.len();
+        for (_, flight) in &mut self.flights {
+            (flight.settling, flight.wanted, flight.missing) = (true, false, all);
+        }
+        let slots: Vec<usize> = self.flights.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            if self.flights[slot].state == State::Invalid {
+                self.wait_for_validation(now, slot, out);
+                continue;
+            }
+            self.send_invalidate(now, slot, out);
+            self.finish_if_acknowledged(now, slot, out);
+        }
+    }
+    fn report(&mut self, out: &mut Vec<ReplicaOut>) {
+        let is_due = self.epoch > 0 && self.unsettled == 0 && self.standing != Standing::Rebuilding;
+        if is_due && !std::mem::replace(&mut self.reported, true) {
+            out.push(ReplicaOut::UpToDate { epoch: self.epoch });
+        }
+    }
+    fn all_peers(&self) -> u8 {
+        (1 << self.peers.len()) - 1
+    }
+    fn to_peers(&self, message: ReplicaMessage, out: &mut Vec<ReplicaOut>) {
+        out.extend(self.peers.iter().map(|(to, vssd)| ReplicaOut::Send { to: *to, vssd: *vssd, message }));
+    }
+    fn to_stale_peer(&self, message: ReplicaMessage, out: &mut Vec<ReplicaOut>) {
+        let peer = self.stale.map(|place| self.peers[place]);
+        out.extend(peer.map(|(to, vssd)| ReplicaOut::Send { to, vssd, message }));
+    }
+}
+
+/// Rebuilding.
+impl Replica {
+    /// As a stale replica: asks for pages.
+    fn ask(&mut self, now: Time, out: &mut Vec<ReplicaOut>) {
+        let (Some(rebuild), epoch) = (&mut self.rebuild, self.epoch) else { return };
+        let mut fetch = |page: Page, tries: usize| {
+            let (to, vssd) = self.peers[tries % self.peers.len()];
+            out.push(ReplicaOut::Send { to, vssd, message: ReplicaMessage::Fetch { page, epoch } });
+        };
+        while let Some((page, tries)) = rebuild.overdue(now) {
+            fetch(page, tries);
+        }
+        while let Some(page) = rebuild.next_page(now) {
+            fetch(page, 0);
+        }
+        if rebuild.is_done() && self.standing == Standing::Rebuilding {
+            (self.standing, self.contents) = (Standing::Rebuilt, Contents::Original);
+            self.report(out);
+        }
+    }
+    /// As a peer of a stale replica: only a valid page is passed on, else it could become valid there alone.
+    fn on_fetch(&mut self, page: Page, entry: Entry, out: &mut Vec<ReplicaOut>) {
+        if self.standing != Standing::Serving {
+            return;
+        }
+        match entry {
+            Entry::InFlight(slot) => self.flights[slot].wanted = true,
+            Entry::Settled(timestamp) => {
+                let is_new = self.loads.iter().all(|(loading, _)| *loading != page);
+                if is_new && self.loads.len() < LOADS_MAX {
+                    self.loads.push((page, timestamp));
+                    out.push(ReplicaOut::Load { page });
+                }
+            }
+        }
+    }
+    /// A page that was valid at a peer in this epoch: whoever wrote it before is done, and whoever writes it now needs this replica too.
+    fn on_fetched(
+        &mut self,
+        now: Time,
+        (page, entry): (Page, Entry),
+        timestamp: Timestamp,
+        value: Value,
+        out: &mut Vec<ReplicaOut>,
+    ) {
+        let is_expected = self.rebuild.as_mut().is_some_and(|rebuild| rebuild.answered(page));
+        if !is_expected || timestamp.version > VERSION_MAX {
+            self.ignored += 1;
+            return;
+        }
+        let known = self.timestamp(page);
+        if timestamp > known || timestamp.version == 0 && known.version == 0 {
+            out.push(ReplicaOut::Apply { page, value, timestamp });
+        }
+        match entry {
+            Entry::Settled(_) if timestamp > known => self.table.set(page, Entry::Settled(timestamp)),
+            Entry::InFlight(slot) if timestamp >= known => {
+                let flight = &mut self.flights[slot];
+                (flight.timestamp, flight.value) = (timestamp, value);
+                self.settle(now, slot, out);
+            }
+            _ => {}
+        }
+        self.ask(now, out);
+    }
+}
+
+/// The page and the epoch of a message.
+fn subject(message: &ReplicaMessage) -> (Page, u32) {
+    match *message {
+        ReplicaMessage::Invalidate { page, epoch, .. }
+        | ReplicaMessage::Acknowledge { page, epoch, .. }
+        | ReplicaMessage::Validate { page, epoch, .. }
+        | ReplicaMessage::Fetch { page, epoch }
+        | ReplicaMessage::Fetched { page, epoch, .. } => (page, epoch),
+    }
+}

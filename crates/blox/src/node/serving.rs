@@ -1,0 +1,461 @@
+//! Reads, writes, replicas and the device: Algorithm 2, lines 1 to 6.
+
+use super::interface::{DeviceJob, NodeOut, Stage};
+use super::timers::Alarm;
+use super::vssd::{Purpose, Work};
+use super::StorageNode;
+use crate::hermes::{Reading, ReplicaOut, Ticket, Writing};
+use crate::id::{Page, Tag, Value, VssdId};
+use crate::packet::{Body, ControlMessage, Packet, Refusal, ReplicaMessage, Timestamp};
+use crate::schedule::{Job, JobId, JobKind, SchedulingKey};
+use base::{NodeId, Span, Time};
+
+/// A client's request that has been accepted and not yet answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    source: NodeId,
+    tag: Tag,
+    vssd: usize,
+    page: Page,
+    /// What a write writes; none for a read.
+    value: Option<Value>,
+    arrived: Time,
+    /// LAT of its packet, which its answer carries on.
+    latency_ns: u32,
+    /// Net and Predict: what it has spent and its answer will spend in networks.
+    network: Span,
+}
+
+/// A write that waits for room in the cache.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    vssd: usize,
+    page: Page,
+    what: WaitingFor,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum WaitingFor {
+    /// A client's write.
+    Client(usize),
+    /// A peer's INV, or a page that a rebuild has fetched.
+    Peer { from: NodeId, message: ReplicaMessage, network: Span },
+}
+
+/// What tells a message that waits for room from another: vSSD, sender, kind, page, timestamp and epoch.
+pub(super) type MessageKey = (usize, NodeId, bool, Page, Timestamp, u32);
+
+impl StorageNode {
+    pub(super) fn on_read(&mut self, now: Time, packet: &Packet, tag: Tag, page: Page, out: &mut Vec<NodeOut>) {
+        let Some(index) = self.accept(now, packet, page, out) else { return };
+        if let Some((server, vssd)) = self.units[self.vssds[index].unit].collector.replica_for_reads(packet.vssd) {
+            // RackBlox in software: the server itself sends the read on, at the price of a hop. It stays the client's packet.
+            self.counters.reads_redirected += 1;
+            self.mark(packet.source, tag, Stage::Redirected, out);
+            out.push(NodeOut::Send(Packet { target: server, vssd, ..*packet }));
+            return;
+        }
+        let request = self.open(now, index, packet, (tag, page, None));
+        match self.vssds[index].replica.read(page, ticket(request)) {
+            Reading::Serve => self.serve(now, request, out),
+            Reading::Wait => {}
+            Reading::Refuse(refusal) => self.answer(now, request, Err(refusal), out),
+        }
+        self.settle(now, index, out);
+    }
+
+    pub(super) fn on_write(&mut self, now: Time, packet: &Packet, tag: Tag, page: Page, value: Value, out: &mut Vec<NodeOut>) {
+        let Some(index) = self.accept(now, packet, page, out) else { return };
+        if self.vssds[index].is_worn_out {
+            return self.refuse(now, packet, Refusal::WornOut, out);
+        }
+        let request = self.open(now, index, packet, (tag, page, Some(value)));
+        let network = self.requests[request].network;
+        self.enter(now, Waiting { vssd: index, page, what: WaitingFor::Client(request) }, network, out);
+        self.settle(now, index, out);
+    }
+
+    pub(super) fn on_message(&mut self, now: Time, packet: &Packet, message: ReplicaMessage, out: &mut Vec<NodeOut>) {
+        let Some(&index) = self.by_name.get(&packet.vssd) else {
+            self.counters.ignored += 1;
+            return;
+        };
+        let network = Span::ns(u64::from(packet.latency_ns));
+        match needs_room(index, packet.source, &message) {
+            Some(key) if !self.messages_waiting.contains(&key) => {
+                if matches!(message, ReplicaMessage::Invalidate { .. }) {
+                    self.note_request(now, index);
+                }
+                let what = WaitingFor::Peer { from: packet.source, message, network };
+                self.enter(now, Waiting { vssd: index, page: key.3, what }, network, out);
+            }
+            Some(_) => {}
+            None => self.hand_message(now, index, packet.source, &message, network, out),
+        }
+        self.settle(now, index, out);
+    }
+
+    pub(super) fn on_read_done(&mut self, now: Time, name: DeviceJob, value: Value, out: &mut Vec<NodeOut>) {
+        let Some((index, page, purpose)) = self.take_back(name, |purpose| purpose != Purpose::Flush) else { return };
+        self.complete(now, name.slot as usize);
+        match purpose {
+            Purpose::Read(request) => self.on_fetched(now, request, value, out),
+            _ => self.on_loaded(now, index, page, value, out),
+        }
+        self.settle(now, index, out);
+    }
+
+    pub(super) fn on_write_done(&mut self, now: Time, name: DeviceJob, out: &mut Vec<NodeOut>) {
+        let Some((index, page, _)) = self.take_back(name, |purpose| purpose == Purpose::Flush) else { return };
+        self.counters.flushes += 1;
+        self.complete(now, name.slot as usize);
+        let vssd = &self.vssds[index];
+        self.caches[vssd.cache].flushed(vssd.cache_slot, page);
+        self.settle(now, index, out);
+    }
+
+    pub(super) fn on_write_refused(&mut self, now: Time, name: DeviceJob, out: &mut Vec<NodeOut>) {
+        let Some((index, ..)) = self.take_back(name, |purpose| purpose == Purpose::Flush) else { return };
+        self.counters.writes_refused += 1;
+        self.work[name.slot as usize].given = None;
+        self.vssds[index].refused(JobId(name.slot));
+        self.run_short(now, self.vssds[index].unit, out);
+        self.settle(now, index, out);
+    }
+
+    /// The vSSD takes no new writes; those that wait for room are told.
+    pub(super) fn on_worn_out(&mut self, now: Time, vssd: VssdId, out: &mut Vec<NodeOut>) {
+        let Some(&index) = self.by_name.get(&vssd) else { return };
+        self.vssds[index].is_worn_out = true;
+        let is_turned_away = |write: &Waiting| write.vssd == index && matches!(write.what, WaitingFor::Client(_));
+        for write in self.caches[self.vssds[index].cache].withdraw(is_turned_away) {
+            if let WaitingFor::Client(request) = write.what {
+                self.answer(now, request, Err(Refusal::WornOut), out);
+            }
+        }
+        self.settle(now, index, out);
+    }
+
+    pub(super) fn wake_vssd(&mut self, now: Time, index: usize, out: &mut Vec<NodeOut>) {
+        self.vssds[index].on_wakeup(now);
+        self.vssds[index].replica.on_wakeup(now, &mut self.replica_out);
+        self.carry_out(now, index, Span::ZERO, out);
+        self.settle(now, index, out);
+    }
+
+    /// Does what a replica has decided. `network` is what the write at hand has spent and will spend in networks.
+    pub(super) fn carry_out(&mut self, now: Time, index: usize, network: Span, out: &mut Vec<NodeOut>) {
+        while !self.replica_out.is_empty() {
+            let mut outputs = std::mem::take(&mut self.replica_out);
+            for output in outputs.drain(..) {
+                self.carry_out_one(now, index, network, output, out);
+            }
+            // What came up meanwhile (a page loaded from the cache) is next; the emptied vector is kept for its memory.
+            std::mem::swap(&mut outputs, &mut self.replica_out);
+            self.replica_out.append(&mut outputs);
+        }
+    }
+
+    /// Lets everything move that can: writes into the cache, flushes and reads to the device, and sets the alarm.
+    pub(super) fn settle(&mut self, now: Time, index: usize, out: &mut Vec<NodeOut>) {
+        let cache = self.vssds[index].cache;
+        loop {
+            let vssds = &self.vssds;
+            if let Some(write) = self.caches[cache].next_admitted(|write| (vssds[write.vssd].cache_slot, write.page)) {
+                self.admit(now, write, out);
+            } else if let Some(flush) = self.caches[cache].next_flush() {
+                let owner = self.owner_of(cache, flush.slot);
+                self.enqueue(now, owner, Purpose::Flush, flush.page, (now, flush.latency));
+                if owner != index {
+                    self.dispatch(now, owner, out);
+                }
+            } else {
+                break;
+            }
+        }
+        self.dispatch(now, index, out);
+    }
+
+    /// Gives the device what it can take, and sets the vSSD's alarm.
+    pub(super) fn dispatch(&mut self, now: Time, index: usize, out: &mut Vec<NodeOut>) {
+        while let Some(JobId(slot)) = self.vssds[index].next_job(now) {
+            self.give_to_device(now, index, slot, out);
+        }
+        if let Some(time) = self.vssds[index].next_wakeup(now) {
+            self.timers.ring_by(Alarm::Vssd(index as u32), time);
+        }
+    }
+
+    fn carry_out_one(&mut self, now: Time, index: usize, network: Span, output: ReplicaOut, out: &mut Vec<NodeOut>) {
+        match output {
+            ReplicaOut::Send { to, vssd, message } => self.send(to, vssd, 0, Body::Replica(message), out),
+            ReplicaOut::Apply { page, value, .. } => {
+                let vssd = &self.vssds[index];
+                self.caches[vssd.cache].put(vssd.cache_slot, page, value, network);
+            }
+            ReplicaOut::WriteDone { ticket } => {
+                self.mark_request(ticket.0 as usize, Stage::Replicated, out);
+                self.answer(now, ticket.0 as usize, Ok(Value::default()), out);
+            }
+            ReplicaOut::ReadReady { ticket, value } => {
+                self.counters.reads_awaited += 1;
+                self.mark_request(ticket.0 as usize, Stage::Valid, out);
+                self.answer(now, ticket.0 as usize, Ok(value), out);
+            }
+            ReplicaOut::Load { page } => self.load(now, index, page),
+            ReplicaOut::Abandoned { ticket, started: false } => self.answer(now, ticket.0 as usize, Err(Refusal::Stale), out),
+            ReplicaOut::Abandoned { ticket, started: true } => {
+                self.requests.try_remove(ticket.0 as usize);
+                self.counters.unanswered += 1;
+            }
+            ReplicaOut::UpToDate { epoch } => self.report_up_to_date(index, epoch, out),
+        }
+    }
+
+    fn report_up_to_date(&self, index: usize, epoch: u32, out: &mut Vec<NodeOut>) {
+        if let Some(control) = self.config.control {
+            let body = Body::Control(ControlMessage::UpToDate { epoch });
+            self.send(control.node, self.vssds[index].config.id, 0, body, out);
+        }
+    }
+
+    fn load(&mut self, now: Time, index: usize, page: Page) {
+        let vssd = &mut self.vssds[index];
+        match self.caches[vssd.cache].read(vssd.cache_slot, page) {
+            Some(value) => vssd.replica.loaded(page, value, &mut self.replica_out),
+            None => self.enqueue(now, index, Purpose::Load, page, (now, Span::ZERO)),
+        }
+    }
+
+    fn on_loaded(&mut self, now: Time, index: usize, page: Page, value: Value, out: &mut Vec<NodeOut>) {
+        let vssd = &mut self.vssds[index];
+        // A write may have come while the device was reading.
+        let value = self.caches[vssd.cache].read(vssd.cache_slot, page).unwrap_or(value);
+        vssd.replica.loaded(page, value, &mut self.replica_out);
+        self.carry_out(now, index, Span::ZERO, out);
+    }
+
+    /// Where a request can be looked at here: its vSSD, if it has one and the page is in it. Else it is refused.
+    fn accept(&mut self, now: Time, packet: &Packet, page: Page, out: &mut Vec<NodeOut>) -> Option<usize> {
+        let index = self.by_name.get(&packet.vssd).copied();
+        let refusal = match index {
+            _ if !self.may_answer(now) => {
+                self.counters.unanswered += 1;
+                return None;
+            }
+            None => Refusal::UnknownVssd,
+            Some(index) if page.0 >= self.vssds[index].config.pages => Refusal::OutOfRange,
+            found => return found,
+        };
+        self.refuse(now, packet, refusal, out);
+        None
+    }
+
+    fn open(&mut self, now: Time, index: usize, packet: &Packet, what: (Tag, Page, Option<Value>)) -> usize {
+        let (tag, page, value) = what;
+        let kind = if value.is_some() { JobKind::Write } else { JobKind::Read };
+        self.note_request(now, index);
+        let vssd = &mut self.vssds[index];
+        vssd.returns.on_packet(kind, packet.latency_ns);
+        let network = Span::ns(u64::from(packet.latency_ns)) + vssd.returns.predict(kind);
+        let Packet { source, latency_ns, .. } = *packet;
+        self.requests.insert(Request { source, tag, vssd: index, page, value, arrived: now, latency_ns, network })
+    }
+
+    /// A request wants the vSSD's device: it is not idle, and background collection makes way.
+    fn note_request(&mut self, now: Time, index: usize) {
+        let vssd = &mut self.vssds[index];
+        vssd.idle.on_request(now);
+        self.units[vssd.unit].collector.disturb();
+    }
+
+    /// A write enters the cache, or waits for room.
+    fn enter(&mut self, now: Time, write: Waiting, network: Span, out: &mut Vec<NodeOut>) {
+        let vssd = &self.vssds[write.vssd];
+        if self.caches[vssd.cache].admits(vssd.cache_slot, write.page) {
+            return self.admit(now, write, out);
+        }
+        self.counters.waits_for_room += 1;
+        if let WaitingFor::Peer { from, message, .. } = write.what {
+            self.messages_waiting.extend(needs_room(write.vssd, from, &message));
+        }
+        // Ordered as the scheduler orders: by arrival alone where it knows nothing of the network.
+        let network = if self.config.scheduler.coordinated { network } else { Span::ZERO };
+        self.caches[vssd.cache].wait(SchedulingKey::new(now, network, Span::ZERO), write);
+    }
+
+    /// There is room for a write.
+    fn admit(&mut self, now: Time, write: Waiting, out: &mut Vec<NodeOut>) {
+        match write.what {
+            WaitingFor::Client(request) => self.coordinate(now, request, out),
+            WaitingFor::Peer { from, message, network } => {
+                if let Some(key) = needs_room(write.vssd, from, &message) {
+                    self.messages_waiting.remove(&key);
+                }
+                self.hand_message(now, write.vssd, from, &message, network, out);
+            }
+        }
+    }
+
+    /// This replica coordinates a client's write (Hermes).
+    fn coordinate(&mut self, now: Time, request: usize, out: &mut Vec<NodeOut>) {
+        self.mark_request(request, Stage::Admitted, out);
+        let Request { vssd: index, page, value, network, .. } = self.requests[request];
+        let value = value.expect("a request that waits for room is a write");
+        let outputs = &mut self.replica_out;
+        match self.vssds[index].replica.write(now, page, value, ticket(request), outputs) {
+            Writing::Taken => self.carry_out(now, index, network, out),
+            Writing::Refuse(refusal) => self.answer(now, request, Err(refusal), out),
+        }
+    }
+
+    fn hand_message(
+        &mut self,
+        now: Time,
+        index: usize,
+        from: NodeId,
+        message: &ReplicaMessage,
+        network: Span,
+        out: &mut Vec<NodeOut>,
+    ) {
+        self.vssds[index].replica.message(now, from, message, &mut self.replica_out);
+        self.carry_out(now, index, network, out);
+    }
+
+    /// A read whose page is valid: from DRAM if the page is held there, else from the device.
+    fn serve(&mut self, now: Time, request: usize, out: &mut Vec<NodeOut>) {
+        let Request { vssd: index, page, arrived, network, .. } = self.requests[request];
+        let vssd = &self.vssds[index];
+        match self.caches[vssd.cache].read(vssd.cache_slot, page) {
+            Some(value) => {
+                self.counters.reads_cached += 1;
+                self.mark_request(request, Stage::Cached, out);
+                self.answer(now, request, Ok(value), out);
+            }
+            None => self.enqueue(now, index, Purpose::Read(request), page, (arrived, network)),
+        }
+    }
+
+    /// The device has read a page for a client. A write may have come in between: then the page may be invalid, and what
+    /// the device has read (perhaps the new value, which other replicas do not have yet) must not go out.
+    fn on_fetched(&mut self, now: Time, request: usize, value: Value, out: &mut Vec<NodeOut>) {
+        self.mark_request(request, Stage::Fetched, out);
+        let Request { vssd: index, page, .. } = self.requests[request];
+        match self.vssds[index].replica.read(page, ticket(request)) {
+            Reading::Serve => {
+                self.counters.reads_device += 1;
+                let vssd = &self.vssds[index];
+                let value = self.caches[vssd.cache].read(vssd.cache_slot, page).unwrap_or(value);
+                self.answer(now, request, Ok(value), out);
+            }
+            Reading::Wait => {}
+            Reading::Refuse(refusal) => self.answer(now, request, Err(refusal), out),
+        }
+    }
+
+    /// Answers a request and forgets it.
+    fn answer(&mut self, now: Time, request: usize, outcome: Result<Value, Refusal>, out: &mut Vec<NodeOut>) {
+        let Some(asked) = self.requests.try_remove(request) else { return };
+        if !self.may_answer(now) {
+            self.counters.unanswered += 1;
+            return;
+        }
+        let Request { source, tag, vssd, value, latency_ns, .. } = asked;
+        self.counters.refusals += u64::from(outcome.is_err());
+        self.counters.writes += u64::from(outcome.is_ok() && value.is_some());
+        self.send(source, self.vssds[vssd].config.id, latency_ns, reply(tag, value.is_some(), outcome), out);
+    }
+
+    /// Refuses a request that was never opened.
+    fn refuse(&mut self, now: Time, packet: &Packet, refusal: Refusal, out: &mut Vec<NodeOut>) {
+        debug_assert!(self.may_answer(now), "a server without a lease says nothing");
+        let body = match packet.body {
+            Body::Read { tag, .. } => reply(tag, false, Err(refusal)),
+            Body::Write { tag, .. } => reply(tag, true, Err(refusal)),
+            _ => return,
+        };
+        self.counters.refusals += 1;
+        self.send(packet.source, packet.vssd, packet.latency_ns, body, out);
+    }
+
+    /// Work joins the queue of its vSSD; `since` is when it came and what it spends in networks.
+    fn enqueue(&mut self, now: Time, index: usize, purpose: Purpose, page: Page, since: (Time, Span)) {
+        let entry = self.work.vacant_entry();
+        let kind = if purpose == Purpose::Flush { JobKind::Write } else { JobKind::Read };
+        let key = SchedulingKey::new(since.0, since.1, Span::ZERO);
+        let job = Job { id: JobId(entry.key() as u32), kind, page, key, arrived: since.0 };
+        entry.insert(Work { vssd: index, purpose, job, given: None });
+        self.vssds[index].enqueue(now, job);
+    }
+
+    fn give_to_device(&mut self, now: Time, index: usize, slot: u32, out: &mut Vec<NodeOut>) {
+        let work = &mut self.work[slot as usize];
+        work.given = Some(now);
+        let Work { purpose, job: Job { page, .. }, .. } = *work;
+        let job = DeviceJob { slot, life: self.life };
+        let vssd = &self.vssds[index];
+        let name = vssd.config.id;
+        match purpose {
+            Purpose::Flush => {
+                let value = self.caches[vssd.cache].begin_flush(vssd.cache_slot, page);
+                out.push(NodeOut::Write { job, vssd: name, page, value });
+            }
+            Purpose::Read(request) => {
+                self.mark_request(request, Stage::Dispatched, out);
+                let Request { source, tag, .. } = self.requests[request];
+                out.push(NodeOut::Read { job, vssd: name, page, request: Some((source, tag)) });
+            }
+            Purpose::Load => out.push(NodeOut::Read { job, vssd: name, page, request: None }),
+        }
+    }
+
+    /// What the device answers, if that is out there in this life and of the right kind: its vSSD, page and purpose.
+    fn take_back(&mut self, name: DeviceJob, fits: impl Fn(Purpose) -> bool) -> Option<(usize, Page, Purpose)> {
+        let work = self.work.get_mut(name.slot as usize).filter(|_| name.life == self.life)?;
+        work.given.filter(|_| fits(work.purpose))?;
+        Some((work.vssd, work.job.page, work.purpose))
+    }
+
+    /// The device has done it: the scheduler hears of it and the slot is free.
+    fn complete(&mut self, now: Time, slot: usize) {
+        let Work { vssd, job, given, .. } = self.work.remove(slot);
+        let device_time = given.map_or(Span::ZERO, |given| now.saturating_since(given));
+        self.vssds[vssd].completed(now, &job, device_time);
+    }
+
+    fn owner_of(&self, cache: usize, slot: u32) -> usize {
+        match self.config.cache.scope {
+            crate::cache::CacheScope::Server => slot as usize,
+            crate::cache::CacheScope::Vssd => cache,
+        }
+    }
+
+    fn mark_request(&self, request: usize, stage: Stage, out: &mut Vec<NodeOut>) {
+        if let Some(request) = self.requests.get(request) {
+            self.mark(request.source, request.tag, stage, out);
+        }
+    }
+
+    fn mark(&self, source: NodeId, tag: Tag, stage: Stage, out: &mut Vec<NodeOut>) {
+        if self.config.marks {
+            out.push(NodeOut::Mark { source, tag, stage });
+        }
+    }
+}
+
+fn ticket(request: usize) -> Ticket {
+    Ticket(request as u32)
+}
+
+fn reply(tag: Tag, is_write: bool, outcome: Result<Value, Refusal>) -> Body {
+    if is_write { Body::WriteReply { tag, done: outcome.map(|_| ()) } } else { Body::ReadReply { tag, value: outcome } }
+}
+
+/// Names a message that is handed on only when the cache has room for its page.
+fn needs_room(index: usize, from: NodeId, message: &ReplicaMessage) -> Option<MessageKey> {
+    match *message {
+        ReplicaMessage::Invalidate { page, timestamp, epoch, .. } => Some((index, from, true, page, timestamp, epoch)),
+        ReplicaMessage::Fetched { page, timestamp, epoch, .. } => Some((index, from, false, page, timestamp, epoch)),
+        _ => None,
+    }
+}

@@ -1,0 +1,233 @@
+//! Algorithm 1 of the paper: where reads go while a replica collects, and who may collect.
+//!
+//! Two things differ, both from what the tables allow (see [`tables`](super::tables)).
+//!
+//! * **The race.** In the paper a soft request looks at its replica's bit in the destination table on its first pass and sets its own there on its second.
+//!   Two replicas' requests can both look before either has set, and both be accepted. Here a request first sets its own bit in the destination table,
+//!   and then looks at its replica's in the same array, on its second pass: whoever looks second sees the first. An accepted request is
+//!   recirculated once, as in the paper; a delayed one twice, to take its bit back.
+//! * **Order.** Clearing needs both arrays to change for one reason that only one of them knows, so it takes two passes, also for
+//!   `finish`: the first locks the entry. Requests for a locked entry go round until it is free, so that those of one vSSD are served
+//!   one after another, and a late pass of one cannot undo the next.
+//!
+//! Two requests that see each other would both be delayed, again and again where both servers check at the same moments. So the lower
+//! number waits a few rounds for the higher to withdraw.
+//!
+//! More than two replicas in a rack form a ring in the replica table; a request goes round it, one replica a pass.
+
+use super::DropReason;
+use super::tables::{Phase, Tables};
+use crate::packet::{Body, CollectionNote, Packet, REPLICAS_MAX};
+use crate::VssdId;
+use base::NodeId;
+
+/// How far a packet has come that needs several passes. It travels with the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Progress {
+    /// Nothing has been done for it.
+    Arrived,
+    /// A soft request that holds its entry in [`Phase::Asking`].
+    Looking {
+        /// The replica that is to be looked at.
+        at: VssdId,
+        /// How many replicas may follow: a table of a broken ring must not hold a packet forever.
+        hops: u8,
+        /// How often it may still wait for a higher number to withdraw.
+        patience: u8,
+    },
+    /// Holds its entry in [`Phase::Releasing`], to clear both bits.
+    Clearing,
+    /// Holds its entry in [`Phase::Releasing`], to replace it; what its phase was, and becomes again if it stays the same vSSD.
+    Replacing(Phase),
+}
+
+/// What a pass has decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The packet goes where it is addressed.
+    Forward,
+    /// A read goes to another replica than it was sent to.
+    Redirect {
+        /// The replica's server.
+        server: NodeId,
+        /// The replica.
+        replica: VssdId,
+    },
+    /// The packet goes back to its sender with this note.
+    Answer(CollectionNote),
+    /// One more pass.
+    Again(Progress),
+    /// The packet has done its work.
+    Consumed,
+    /// No table was changed.
+    Refused(DropReason),
+}
+
+/// Replicas of a vSSD beside itself.
+const HOPS: u8 = REPLICAS_MAX as u8 - 1;
+
+/// A pair needs two rounds: the higher number looks one pass after it has set its bit and clears it one pass later. Each
+/// further replica adds as much.
+const PATIENCE: u8 = 2 * HOPS;
+
+/// One pass of a `gc_op`.
+pub(super) fn collection(tables: &mut Tables, packet: &Packet, note: CollectionNote, progress: Progress) -> Verdict {
+    match progress {
+        Progress::Looking { at, hops, patience } => look(tables, packet.vssd, at, hops, patience),
+        Progress::Clearing => clear(tables, packet.vssd, note),
+        Progress::Arrived | Progress::Replacing(_) => begin(tables, packet, note),
+    }
+}
+
+fn begin(tables: &mut Tables, packet: &Packet, note: CollectionNote) -> Verdict {
+    if !tables.holds(packet.vssd) {
+        return Verdict::Refused(DropReason::OutsideTables);
+    }
+    match note {
+        CollectionNote::Soft => ask(tables, packet),
+        CollectionNote::Regular | CollectionNote::Background => grant(tables, packet),
+        CollectionNote::Finish => finish(tables, packet),
+        CollectionNote::Accept | CollectionNote::Delay => Verdict::Refused(DropReason::NotARequest),
+    }
+}
+
+fn ask(tables: &mut Tables, packet: &Packet) -> Verdict {
+    let pass = tables.pass();
+    let Some(replica) = pass.replica.replica_of(packet.vssd) else {
+        return Verdict::Refused(DropReason::UnknownVssd);
+    };
+    if pass.server.server_of(packet.vssd) != Some(packet.source) {
+        return Verdict::Refused(DropReason::NotItsServer);
+    }
+    // In every phase but idle this bit is set already, or about to be overwritten by the packet that holds the lock.
+    pass.collecting.write(packet.vssd, true);
+    let alone = replica == packet.vssd;
+    let to = if alone { Phase::Granted } else { Phase::Asking };
+    match pass.phase.step(packet.vssd, &[Phase::Idle], to) {
+        Phase::Idle if !alone => Verdict::Again(Progress::Looking { at: replica, hops: HOPS, patience: PATIENCE }),
+        // A repeated request, whose first answer was lost, finds its own grant.
+        Phase::Idle | Phase::Granted => Verdict::Answer(CollectionNote::Accept),
+        Phase::Asking | Phase::Releasing => Verdict::Again(Progress::Arrived),
+    }
+}
+
+fn grant(tables: &mut Tables, packet: &Packet) -> Verdict {
+    let pass = tables.pass();
+    if pass.replica.replica_of(packet.vssd).is_none() {
+        return Verdict::Refused(DropReason::UnknownVssd);
+    }
+    if pass.server.server_of(packet.vssd) != Some(packet.source) {
+        return Verdict::Refused(DropReason::NotItsServer);
+    }
+    pass.collecting.write(packet.vssd, true);
+    match pass.phase.step(packet.vssd, &[Phase::Idle], Phase::Granted) {
+        Phase::Idle | Phase::Granted => Verdict::Answer(CollectionNote::Accept),
+        Phase::Asking | Phase::Releasing => Verdict::Again(Progress::Arrived),
+    }
+}
+
+fn finish(tables: &mut Tables, packet: &Packet) -> Verdict {
+    let pass = tables.pass();
+    if pass.replica.replica_of(packet.vssd).is_none() {
+        return Verdict::Refused(DropReason::UnknownVssd);
+    }
+    if pass.server.server_of(packet.vssd) != Some(packet.source) {
+        return Verdict::Refused(DropReason::NotItsServer);
+    }
+    match pass.phase.step(packet.vssd, &[Phase::Granted], Phase::Releasing) {
+        Phase::Idle => Verdict::Answer(CollectionNote::Finish),
+        Phase::Granted => Verdict::Again(Progress::Clearing),
+        Phase::Asking | Phase::Releasing => Verdict::Again(Progress::Arrived),
+    }
+}
+
+/// Looks at one replica for a request that holds its entry in asking, and moves that on.
+fn look(tables: &mut Tables, vssd: VssdId, at: VssdId, hops: u8, patience: u8) -> Verdict {
+    let pass = tables.pass();
+    let next = pass.replica.replica_of(at).filter(|next| *next != vssd && hops > 1);
+    let is_free = !pass.collecting.read(at);
+    match (is_free, next) {
+        (true, None) => {
+            pass.phase.step(vssd, &[Phase::Asking], Phase::Granted);
+            Verdict::Answer(CollectionNote::Accept)
+        }
+        (true, Some(next)) => Verdict::Again(Progress::Looking { at: next, hops: hops - 1, patience }),
+        (false, _) if patience > 0 && vssd < at => {
+            Verdict::Again(Progress::Looking { at, hops, patience: patience - 1 })
+        }
+        (false, _) => {
+            pass.phase.step(vssd, &[Phase::Asking], Phase::Releasing);
+            Verdict::Again(Progress::Clearing)
+        }
+    }
+}
+
+fn clear(tables: &mut Tables, vssd: VssdId, note: CollectionNote) -> Verdict {
+    let pass = tables.pass();
+    pass.collecting.write(vssd, false);
+    pass.phase.write(vssd, Phase::Idle);
+    Verdict::Answer(if note == CollectionNote::Finish { CollectionNote::Finish } else { CollectionNote::Delay })
+}
+
+/// One pass of `create_vssd` (`server` and replica given) or `del_vssd`.
+///
+/// A vSSD that is created again at the same server keeps its GC status: that is how the control plane tells the switch of a new replica,
+/// and it must not hide that the vSSD collects.
+pub(super) fn replace(tables: &mut Tables, vssd: VssdId, row: Option<Row>, progress: Progress) -> Verdict {
+    let is_inside = tables.holds(vssd) && row.is_none_or(|row| tables.holds(row.replica));
+    match progress {
+        _ if !is_inside => Verdict::Refused(DropReason::OutsideTables),
+        Progress::Replacing(phase) => write_row(tables, vssd, row, phase),
+        _ => lock_row(tables, vssd, row),
+    }
+}
+
+/// What a created vSSD's row says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    /// Its server.
+    pub server: NodeId,
+    /// Its replica in the rack, or itself.
+    pub replica: VssdId,
+}
+
+fn lock_row(tables: &mut Tables, vssd: VssdId, row: Option<Row>) -> Verdict {
+    let pass = tables.pass();
+    let server = pass.server.server_of(vssd);
+    let stays = server.is_some() && server == row.map(|row| row.server);
+    match pass.phase.step(vssd, &[Phase::Idle, Phase::Granted], Phase::Releasing) {
+        Phase::Asking | Phase::Releasing => Verdict::Again(Progress::Arrived),
+        phase if stays => Verdict::Again(Progress::Replacing(phase)),
+        _ => Verdict::Again(Progress::Replacing(Phase::Idle)),
+    }
+}
+
+fn write_row(tables: &mut Tables, vssd: VssdId, row: Option<Row>, phase: Phase) -> Verdict {
+    let pass = tables.pass();
+    pass.replica.set(vssd, row.map(|row| row.replica.0));
+    pass.server.set(vssd, row.map(|row| row.server.0));
+    pass.collecting.write(vssd, phase == Phase::Granted);
+    pass.phase.write(vssd, phase);
+    Verdict::Consumed
+}
+
+/// A read, in its only pass. `is_up` knows the state of the link to a server, which the hardware keeps beside the tables.
+///
+/// It is redirected while its vSSD collects and the replica does not (Lines 4 to 9); and, whatever collects, when its server cannot be reached and
+/// the replica's can (3.7: "On link failure, it redirects requests to replicas in the rack").
+pub(super) fn read(tables: &mut Tables, packet: &Packet, is_up: impl Fn(NodeId) -> bool) -> Verdict {
+    if !tables.holds(packet.vssd) {
+        return Verdict::Forward;
+    }
+    let pass = tables.pass();
+    let Some(replica) = pass.replica.replica_of(packet.vssd) else {
+        return Verdict::Forward;
+    };
+    let server = pass.server.server_of(replica).filter(|server| is_up(*server));
+    let is_free = !pass.collecting.read(replica);
+    let collects = pass.phase.read(packet.vssd) == Phase::Granted;
+    match server {
+        Some(server) if collects && is_free || !is_up(packet.target) => Verdict::Redirect { server, replica },
+        _ => Verdict::Forward,
+    }
+}

@@ -1,0 +1,262 @@
+//! The timing of an array of flash: dies and channels that answer *when* an operation ends, and what it waited for.
+//!
+//! Booking is eager: [`FlashArray::submit`] fixes start and end at once, there is no event queue, and `now` never runs backward
+//! over the calls.
+//!
+//! * A **die** does one operation at a time, first come, first served. A read holds it from the begin of its array time until its data
+//!   have left over the channel (there is one register and no cache read); a program from the begin of its transfer until the
+//!   end of its array time; an erase for its array time. Planes add blocks, not operations: what several planes do as one
+//!   operation is written as a larger [`Geometry::page`].
+//! * A **channel** does one transfer at a time. A transfer takes the first gap that is long enough, so that a transfer that a busy die
+//!   needs late does not keep the channel from others until then.
+//! * **Suspension** ([`Suspension::Reads`]): a read goes before every program and erase that has not begun, and interrupts the one
+//!   that runs, once its array time has begun and if it has interruptions left; a read that finds the die already reading for an
+//!   earlier one joins it and interrupts nothing. Everything behind the read moves back by the read and, for an interruption, twice the
+//!   overhead. An operation that would be done before it could stop is not interrupted. Hence the end of a read is final when it is told; that of a program or erase may grow, and
+//!   [`FlashArray::end_of`] has the latest. Data for a program that moves back stay in the cache register where they were booked
+//!   to arrive.
+//!
+//! An operation's wait is split by what the die or the channel did meanwhile: work of collection counts as `collection_wait`, all
+//! else as `wait`, a gap that was too short for the transfer included.
+
+mod calendar;
+mod die;
+
+use super::geometry::{BlockId, DieId, Geometry, GeometryError, PageAddress, Timing};
+use base::{Bytes, Span, Time};
+pub(super) use calendar::Calendar;
+use die::{Die, Slot};
+use serde::Serialize;
+
+/// What a die is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlashOperation {
+    /// Array to register, then over the channel.
+    Read {
+        /// Which page.
+        page: PageAddress,
+        /// How much of it goes over the channel.
+        bytes: Bytes,
+        /// How often it is sensed and transferred again before its errors can be corrected.
+        retries: u32,
+    },
+    /// Over the channel, then register to array: a whole page.
+    Program {
+        /// Which page.
+        page: PageAddress,
+    },
+    /// No data.
+    Erase {
+        /// Which block.
+        block: BlockId,
+    },
+}
+
+/// For whom an operation is done: others that wait for it are told which it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// A request.
+    Host,
+    /// Garbage collection, wear levelling, erasing of what was lent.
+    Collection,
+}
+
+/// When an operation ends, and why then: the three spans sum to the time from its submission to `end`, exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Booked {
+    /// When it is done.
+    pub end: Time,
+    /// Waiting behind other requests.
+    pub wait: Span,
+    /// Waiting behind collection.
+    pub collection_wait: Span,
+    /// Being served.
+    pub service: Span,
+    /// To ask [`FlashArray::end_of`] with; `None` for what needed no flash.
+    pub ticket: Option<Ticket>,
+}
+
+/// Names an operation that was booked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    die: DieId,
+    sequence: u32,
+}
+
+/// How long something was, or is booked to be, busy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// For requests.
+    pub host: Span,
+    /// For collection.
+    pub collection: Span,
+}
+
+/// What an array has done and has been booked to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArrayCounters {
+    /// Each channel's transfers, commands included.
+    pub channels: Vec<Busy>,
+    /// Each die's operations, waiting for the channel included.
+    pub dies: Vec<Busy>,
+    /// Reads, retries not counted.
+    pub reads: u64,
+    /// Reads that were repeated, each time counted.
+    pub retries: u64,
+    /// Programs.
+    pub programs: u64,
+    /// Erases.
+    pub erases: u64,
+    /// Programs and erases that were interrupted, each time counted.
+    pub interruptions: u64,
+}
+
+/// Channels and dies, see the [module's description](self).
+#[derive(Clone, Debug)]
+pub struct FlashArray {
+    geometry: Geometry,
+    timing: Timing,
+    channels: Vec<Calendar>,
+    dies: Vec<Die>,
+    counters: ArrayCounters,
+    /// A whole page's transfer, which programs need all the time.
+    page_transfer: Span,
+}
+
+impl FlashArray {
+    /// An idle array. Fails when geometry or timing do not hold together.
+    pub fn new(geometry: Geometry, timing: Timing) -> Result<FlashArray, GeometryError> {
+        geometry.check()?;
+        timing.check()?;
+        let (channels, dies) = (geometry.channels as usize, geometry.dies() as usize);
+        let counters = ArrayCounters {
+            channels: vec![Busy::default(); channels],
+            dies: vec![Busy::default(); dies],
+            ..ArrayCounters::default()
+        };
+        let page_transfer = timing.transfer(geometry.page);
+        let (channels, dies) = (vec![Calendar::default(); channels], vec![Die::default(); dies]);
+        Ok(FlashArray { geometry, timing, channels, dies, counters, page_transfer })
+    }
+    /// Books an operation behind what is there. Its address must lie in the array, and `now` not before that of any earlier call.
+    pub fn submit(&mut self, now: Time, operation: FlashOperation, purpose: Purpose) -> Booked {
+        match operation {
+            FlashOperation::Read { page, bytes, retries } => self.read(now, page, bytes, retries, purpose),
+            FlashOperation::Program { page } => self.program(now, page, purpose),
+            FlashOperation::Erase { block } => self.erase(now, block, purpose),
+        }
+    }
+    /// When an operation will be done, interruptions since its booking included; `None` when it is over (or, at the latest, as soon as
+    /// its die has been asked for something later).
+    pub fn end_of(&self, ticket: Ticket) -> Option<Time> {
+        self.dies[ticket.die.0 as usize].end_of(ticket.sequence)
+    }
+    /// When a die will have done everything that it has been asked for; not after the present when it is idle.
+    pub fn die_free_at(&self, die: DieId) -> Time {
+        self.dies[die.0 as usize].free_at()
+    }
+    /// What it is made of.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+    /// How long its parts take.
+    pub fn timing(&self) -> &Timing {
+        &self.timing
+    }
+    /// What it has done so far.
+    pub fn counters(&self) -> &ArrayCounters {
+        &self.counters
+    }
+
+    fn read(&mut self, now: Time, page: PageAddress, bytes: Bytes, retries: u32, purpose: Purpose) -> Booked {
+        let die_id = self.geometry.die_of(page.block);
+        let sense = self.timing.of_page(page.page).read;
+        let transfer = self.timing.transfer(bytes);
+        let suspension = self.timing.suspension;
+        let die = &mut self.dies[die_id.0 as usize];
+        let place = die.place_read(now, suspension);
+        let start = die.start_at(now, place, suspension);
+        let mut collection_wait = die.collection_between(now, start, place);
+        let channel_id = self.geometry.channel_of(die_id);
+        let channel = &mut self.channels[channel_id as usize];
+        let mut end = start;
+        for _ in 0..=retries {
+            let (sent, behind_collection) = channel.book(now, end + sense, transfer, purpose);
+            collection_wait += behind_collection;
+            end = sent + transfer;
+        }
+        let slot = Slot::read(start, end, purpose);
+        let (sequence, interrupted) = die.insert(place, slot, suspension);
+        if let Some(interrupted) = interrupted {
+            self.counters.interruptions += 1;
+            self.counters.dies[die_id.0 as usize].add(interrupted, die::overhead(suspension) * 2);
+        }
+        let rounds = u64::from(retries) + 1;
+        self.counters.reads += 1;
+        self.counters.retries += u64::from(retries);
+        self.counters.channels[channel_id as usize].add(purpose, transfer * rounds);
+        self.counters.dies[die_id.0 as usize].add(purpose, end - start);
+        Booked::of(now, end, collection_wait, (sense + transfer) * rounds, Ticket { die: die_id, sequence })
+    }
+    fn program(&mut self, now: Time, page: PageAddress, purpose: Purpose) -> Booked {
+        let die_id = self.geometry.die_of(page.block);
+        let array_time = self.timing.of_page(page.page).program;
+        let die = &mut self.dies[die_id.0 as usize];
+        let start = die.append_at(now);
+        let behind_die = die.collection_queued(now);
+        let channel_id = self.geometry.channel_of(die_id);
+        let channel = &mut self.channels[channel_id as usize];
+        let (sent, behind_channel) = channel.book(now, start, self.page_transfer, purpose);
+        let work = sent + self.page_transfer;
+        let end = work + array_time;
+        let sequence = die.append(Slot::modify(start, work, end, purpose, self.timing.suspension));
+        self.counters.programs += 1;
+        self.counters.channels[channel_id as usize].add(purpose, self.page_transfer);
+        self.counters.dies[die_id.0 as usize].add(purpose, end - start);
+        let ticket = Ticket { die: die_id, sequence };
+        Booked::of(now, end, behind_die + behind_channel, self.page_transfer + array_time, ticket)
+    }
+    fn erase(&mut self, now: Time, block: BlockId, purpose: Purpose) -> Booked {
+        let die_id = self.geometry.die_of(block);
+        let die = &mut self.dies[die_id.0 as usize];
+        let start = die.append_at(now);
+        let behind_die = die.collection_queued(now);
+        let end = start + self.timing.erase;
+        let sequence = die.append(Slot::modify(start, start, end, purpose, self.timing.suspension));
+        self.counters.erases += 1;
+        self.counters.dies[die_id.0 as usize].add(purpose, self.timing.erase);
+        Booked::of(now, end, behind_die, self.timing.erase, Ticket { die: die_id, sequence })
+    }
+}
+
+impl Booked {
+    /// What needs no flash and takes `service` alone: an answer from the controller's memory.
+    pub fn without_flash(now: Time, service: Span) -> Booked {
+        Booked { end: now + service, wait: Span::ZERO, collection_wait: Span::ZERO, service, ticket: None }
+    }
+    /// All of its time.
+    pub fn total(&self) -> Span {
+        self.wait + self.collection_wait + self.service
+    }
+
+    /// What is neither service nor behind collection was waiting behind requests.
+    fn of(now: Time, end: Time, collection_wait: Span, service: Span, ticket: Ticket) -> Booked {
+        let wait = (end - now) - service - collection_wait;
+        Booked { end, wait, collection_wait, service, ticket: Some(ticket) }
+    }
+}
+
+impl Busy {
+    /// For both.
+    pub fn total(&self) -> Span {
+        self.host + self.collection
+    }
+
+    fn add(&mut self, purpose: Purpose, span: Span) {
+        match purpose {
+            Purpose::Host => self.host += span,
+            Purpose::Collection => self.collection += span,
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The translation layer of a region of flash: where each logical unit lies in the blocks that the region owns. It keeps books and
+//! knows no time; whoever owns it turns its answers into operations of an array.
+//!
+//! Its calls, in the order in which they are needed:
+//!
+//! * Host: [`write`](TranslationLayer::write) gathers units into pages, striped over channels, then dies, and says which page is now to be
+//!   programmed; [`pad`](TranslationLayer::pad) closes pages that are not full; [`locate`](TranslationLayer::locate) says what to read;
+//!   [`trim`](TranslationLayer::trim) forgets.
+//! * Collection: [`victim`](TranslationLayer::victim), then [`relocate_next`](TranslationLayer::relocate_next) until it has nothing more, then
+//!   [`erased`](TranslationLayer::erased). A write that answers [`FtlError::NoFreeBlock`] asks for that.
+//! * Wear: [`level_step`](TranslationLayer::level_step) names a block whose data should move, as a victim is.
+//! * Lending: [`take_free`](TranslationLayer::take_free) and [`give`](TranslationLayer::give).
+//!
+//! Each die keeps one free block that the host cannot open, a die has one victim at a time, and a die takes the data of one victim at a time, for
+//! which it had room when that was chosen. Hence a collection that was begun can always be ended.
+
+mod blocks;
+mod check;
+mod collect;
+mod dies;
+mod heat;
+mod lend;
+mod mapping;
+mod min_tree;
+mod packed;
+mod snapshot;
+mod types;
+mod victim;
+mod wear;
+
+pub use types::{
+    EraseOutcome, FtlConfig, FtlCounters, FtlError, Relocation, SnapshotError, SpareBlock, VictimPolicy, Wear, Written,
+};
+
+use super::geometry::{BlockId, DieId, PageAddress, UnitAddress};
+use blocks::{Blocks, Stream};
+use dies::{Dies, Frontier};
+use heat::Heat;
+use mapping::{Mapping, Place};
+use victim::Draws;
+
+/// The translation layer of a region.
+#[derive(Clone, Debug)]
+pub struct TranslationLayer {
+    config: FtlConfig,
+    units_per_page: u32,
+    units_per_block: u32,
+    mapping: Mapping,
+    blocks: Blocks,
+    dies: Dies,
+    /// Victims that are being moved, by slot, the oldest first.
+    collecting: Vec<u32>,
+    /// The die, by its place, at which a search that takes dies in turn begins: for a victim, for a block to level.
+    search_turns: [u32; 2],
+    heat: Heat,
+    draws: Draws,
+    counters: FtlCounters,
+}
+
+impl TranslationLayer {
+    /// A layer over erased blocks, with nothing mapped. An error if the geometry, the policy or a block does not exist, a block comes twice, or
+    /// the blocks do not hold the logical units beside the spare blocks of each die: one that the host fills (two with hot and cold
+    /// apart), one that moved units fill, and one free.
+    pub fn new(config: FtlConfig, blocks: impl IntoIterator<Item = BlockId>) -> Result<TranslationLayer, FtlError> {
+        config.geometry.check()?;
+        if config.victim == VictimPolicy::Choices(0) {
+            return Err(FtlError::NoChoice);
+        }
+        let mut blocks: Vec<SpareBlock> = blocks.into_iter().map(|block| SpareBlock { block, erases: 0 }).collect();
+        blocks.sort_by_key(|spare| spare.block);
+        let mut layer = TranslationLayer::without_blocks(config, blocks.len() as u32);
+        layer.give(&blocks)?;
+        layer.dies.set_turns([0; 2]);
+        layer.check_spare()?;
+        Ok(layer)
+    }
+    /// Books for `slots` blocks, of which none is there yet. The geometry must be checked.
+    fn without_blocks(config: FtlConfig, slots: u32) -> TranslationLayer {
+        let geometry = config.geometry;
+        TranslationLayer {
+            units_per_page: geometry.units_per_page(),
+            units_per_block: geometry.units_per_block(),
+            mapping: Mapping::new(config.logical_units, slots, geometry.units_per_block()),
+            blocks: Blocks::new(geometry.blocks()),
+            dies: Dies::new(&geometry),
+            collecting: Vec::new(),
+            search_turns: [0; 2],
+            heat: Heat::new(config.hot_cold),
+            draws: Draws::new(config.seed),
+            counters: FtlCounters::default(),
+            config,
+        }
+    }
+
+    /// Where a unit lies; `None` if it was never written or was trimmed, or is beyond the region.
+    pub fn locate(&self, unit: u64) -> Option<UnitAddress> {
+        let place = (unit < self.config.logical_units).then(|| self.mapping.locate(unit)).flatten()?;
+        let page = PageAddress { block: self.blocks.block_of(place.slot), page: place.offset / self.units_per_page };
+        Some(UnitAddress { page, slot: place.offset % self.units_per_page })
+    }
+    /// Whether a page still gathers units: those it has are in the controller's memory and not in flash.
+    pub fn is_gathering(&self, page: PageAddress) -> bool {
+        let die = self.dies.find(self.config.geometry.die_of(page.block));
+        let open = die.into_iter().flat_map(|die| die.open.iter().flatten());
+        let slot = self.blocks.slot_of(page.block);
+        open.into_iter().any(|open| Some(open.slot) == slot && open.page == page.page && open.gathered > 0)
+    }
+    /// Gives a unit a new place, after which its old one is invalid. [`FtlError::NoFreeBlock`]: first collect garbage, nothing has changed.
+    /// A die without a block to spare loses its turn.
+    pub fn write(&mut self, unit: u64) -> Result<Written, FtlError> {
+        if unit >= self.config.logical_units {
+            return Err(FtlError::OutOfRange { unit, units: self.config.logical_units });
+        }
+        let old = self.mapping.locate(unit);
+        let stream = self.heat.stream(|| old.map(|place| self.blocks.age(place.slot)));
+        let Some(die) = self.dies.next_for_host(stream) else {
+            return Err(self.refusal());
+        };
+        let (at, program) = self.append(die, stream, unit);
+        if let Some(place) = old {
+            self.invalidate(place);
+        }
+        if program.is_some() {
+            self.dies.advance(stream);
+        }
+        self.counters.host_units += 1;
+        Ok(Written { at, program })
+    }
+    /// Closes the pages in which units of the host are gathered, with padding: the pages to program now, at most one, or two with hot and cold
+    /// apart. Pages that gather moved units stay, as their units are still in the victims or safe in the controller's memory.
+    pub fn pad(&mut self) -> Vec<PageAddress> {
+        [Stream::Cold, Stream::Hot].into_iter().filter_map(|stream| self.pad_stream(stream)).collect()
+    }
+    /// Forgets a unit. False if it was not mapped.
+    pub fn trim(&mut self, unit: u64) -> bool {
+        let place = (unit < self.config.logical_units).then(|| self.mapping.locate(unit)).flatten();
+        if let Some(place) = place {
+            self.mapping.unmap(unit);
+            self.invalidate(place);
+            self.counters.trims += 1;
+        }
+        place.is_some()
+    }
+
+    /// What it was made with.
+    pub fn config(&self) -> &FtlConfig {
+        &self.config
+    }
+    /// Units that the host sees.
+    pub fn logical_units(&self) -> u64 {
+        self.config.logical_units
+    }
+    /// Units that the host has written and not trimmed. Looks at every block.
+    pub fn valid_units(&self) -> u64 {
+        self.blocks.good().map(|slot| u64::from(self.blocks.valid(slot))).sum()
+    }
+    /// Valid units of a block; `None` if the region does not own it.
+    pub fn valid_units_of(&self, block: BlockId) -> Option<u32> {
+        self.blocks.slot_of(block).map(|slot| self.blocks.valid(slot))
+    }
+    /// Good blocks that are erased and not being written.
+    pub fn free_blocks(&self) -> u32 {
+        self.dies.iter().map(|die| die.free.len() as u32).sum()
+    }
+    /// Good blocks.
+    pub fn owned_blocks(&self) -> u32 {
+        self.dies.iter().map(|die| die.owned).sum()
+    }
+    /// Free blocks of all good ones; 0 if there are none.
+    pub fn free_ratio(&self) -> f64 {
+        f64::from(self.free_blocks()) / f64::from(self.owned_blocks().max(1))
+    }
+    /// Free blocks of a die.
+    pub fn free_blocks_of(&self, die: DieId) -> u32 {
+        self.dies.find(die).map_or(0, |die| die.free.len() as u32)
+    }
+    /// Good blocks of a die.
+    pub fn owned_blocks_of(&self, die: DieId) -> u32 {
+        self.dies.find(die).map_or(0, |die| die.owned)
+    }
+    /// The dies that the region has, or had, blocks on, in the order in which writes go to them.
+    pub fn dies(&self) -> Vec<DieId> {
+        self.dies.striped().map(|die| die.id).collect()
+    }
+    /// What happened so far.
+    pub fn counters(&self) -> FtlCounters {
+        self.counters
+    }
+    /// See [`FtlCounters::write_amplification`].
+    pub fn write_amplification(&self) -> f64 {
+        self.counters.write_amplification()
+    }
+    /// What all tables take.
+    pub fn memory_bytes(&self) -> u64 {
+        let tables = self.mapping.memory_bytes() + self.blocks.memory_bytes() + self.dies.memory_bytes();
+        tables + size_of::<TranslationLayer>() as u64
+    }
+
+    /// Puts a unit into the open block of a stream on a die that has room for it.
+    #[inline]
+    fn append(&mut self, die: u32, stream: Stream, unit: u64) -> (UnitAddress, Option<PageAddress>) {
+        let open = self.open_block(die, stream);
+        let place = Place { slot: open.slot, offset: open.page * self.units_per_page + open.gathered };
+        self.mapping.map(unit, place);
+        self.blocks.add_valid(open.slot);
+        let page = PageAddress { block: self.blocks.block_of(open.slot), page: open.page };
+        let is_full = self.go_on(die, stream, open, 1);
+        (UnitAddress { page, slot: open.gathered }, is_full.then_some(page))
+    }
+    fn open_block(&mut self, die: u32, stream: Stream) -> Frontier {
+        if let Some(open) = self.dies.get(die).open[stream as usize] {
+            return open;
+        }
+        let most_worn = stream == Stream::Moved && self.dies.get(die).collection.is_some_and(|collection| collection.levels_wear);
+        let slot = if most_worn { self.most_worn_free(die) } else { self.dies.get_mut(die).free.pop_front() };
+        let slot = slot.expect("a die that is written to has an open or a free block");
+        self.blocks.open(slot, stream);
+        let open = Frontier { slot, page: 0, gathered: 0 };
+        self.dies.get_mut(die).open[stream as usize] = Some(open);
+        self.dies.note_ready(die);
+        open
+    }
+    /// Counts `units` more in an open block; whether they fill its page.
+    #[inline]
+    fn go_on(&mut self, die: u32, stream: Stream, open: Frontier, units: u32) -> bool {
+        let gathered = open.gathered + units;
+        let is_full = gathered == self.units_per_page;
+        let next = if is_full {
+            Frontier { slot: open.slot, page: open.page + 1, gathered: 0 }
+        } else {
+            Frontier { gathered, ..open }
+        };
+        let has_more = next.page < self.config.geometry.pages_per_block;
+        self.dies.get_mut(die).open[stream as usize] = has_more.then_some(next);
+        self.counters.programs += u64::from(is_full);
+        if !has_more {
+            self.dies.note_ready(die);
+            self.blocks.fill(open.slot);
+        }
+        is_full
+    }
+    #[inline]
+    fn invalidate(&mut self, place: Place) {
+        self.mapping.invalidate(place);
+        self.blocks.drop_valid(place.slot);
+    }
+    fn pad_stream(&mut self, stream: Stream) -> Option<PageAddress> {
+        let die = self.dies.at_turn(stream)?;
+        let open = self.dies.get(die).open[stream as usize].filter(|open| open.gathered > 0)?;
+        for gathered in open.gathered..self.units_per_page {
+            let offset = open.page * self.units_per_page + gathered;
+            self.mapping.invalidate(Place { slot: open.slot, offset });
+        }
+        let units = self.units_per_page - open.gathered;
+        self.counters.padded_units += u64::from(units);
+        self.go_on(die, stream, open, units);
+        self.dies.advance(stream);
+        Some(PageAddress { block: self.blocks.block_of(open.slot), page: open.page })
+    }
+    /// Why the host cannot write: garbage is to be collected, or there is none that could be.
+    fn refusal(&self) -> FtlError {
+        let emptiest = self.blocks.emptiest(0, self.blocks.slots(), self.units_per_block);
+        let can_begin = emptiest.is_some_and(|(_, slot)| self.target_of(slot).is_some());
+        if can_begin || !self.collecting.is_empty() {
+            return FtlError::NoFreeBlock;
+        }
+        FtlError::WornOut {
+            good_blocks: self.owned_blocks(),
+            bad_blocks: self.counters.bad_blocks,
+            valid_units: self.valid_units(),
+        }
+    }
+}

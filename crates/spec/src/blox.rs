@@ -1,0 +1,192 @@
+//! Plans of the room `blox`: a rack of storage servers with virtual drives.
+
+pub(crate) mod file;
+mod print;
+pub(crate) mod resolve;
+mod warnings;
+
+use crate::plan::{Fault, Run};
+use base::{Bytes, Rate, Span};
+use file::{
+    CoordinationName, IsolationName, NetworkName, NetworkSchedulingName, PolicyName, PresetName, VictimName,
+};
+use hardware::ssd::Suspension;
+
+pub(crate) use print::file_of;
+pub use resolve::{PAGE, REPLICAS_IN_RACK};
+
+/// A rack of storage servers behind one switch, its volumes, and who asks for them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Blox {
+    /// RackBlox or a rival.
+    pub design: crate::DesignName,
+    /// Servers, clients, switch and the networks around them.
+    pub rack: Rack,
+    /// The drives.
+    pub flash: Flash,
+    /// How drives are divided.
+    pub vssd: Vssd,
+    /// In which order a server hands requests to a drive.
+    pub scheduler: Scheduler,
+    /// When garbage is collected.
+    pub collection: Collection,
+    /// The software controller of the rivals.
+    pub controller: Controller,
+    /// Heartbeats and leases.
+    pub membership: Membership,
+    /// Who asks for what, and when.
+    pub io: workload::storage::Config,
+    /// What an open loop was asked to offer, in requests a second of all clients; `None` in a closed loop.
+    pub requests_per_second: Option<f64>,
+    /// What is measured, and how long stragglers are waited for.
+    pub run: Run,
+    /// What breaks, in order of time.
+    pub faults: Vec<Fault>,
+    /// Whether every operation is remembered and the history checked for linearizability at the end.
+    pub check_history: bool,
+}
+
+/// Servers, clients, switch and the networks around them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rack {
+    /// Storage servers.
+    pub servers: u32,
+    /// Drives of each.
+    pub ssds: u32,
+    /// Clients, each behind a network path of its own.
+    pub clients: u32,
+    /// Line rate of every link.
+    pub rate: Rate,
+    /// Light in the fibre of every link in the rack.
+    pub propagation: Span,
+    /// Host software a packet, at clients and servers.
+    pub host: Span,
+    /// The switch, from a packet's last bit to its place in an output queue.
+    pub pipeline: Span,
+    /// A second pass through the switch.
+    pub recirculation: Span,
+    /// Output queue of a switch port.
+    pub switch_queue: Bytes,
+    /// Which packets of a port go first.
+    pub scheduling: NetworkSchedulingName,
+    /// High-priority traffic to every server, as a share of its link.
+    pub background_load: f64,
+    /// The networks between clients and rack.
+    pub network: NetworkName,
+    /// Multiplies every delay of `network`.
+    pub network_scale: f64,
+    /// Whether a third replica lives in another rack.
+    pub remote_replica: bool,
+    /// One way between the racks.
+    pub remote_delay: Span,
+}
+
+/// The drives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flash {
+    /// Whose geometry and times.
+    pub preset: PresetName,
+    /// Pages of a block; the preset's own when not given.
+    pub pages_per_block: Option<u32>,
+    /// What reads may interrupt; the preset's own when not given.
+    pub suspension: Option<Suspension>,
+    /// Which block is collected next.
+    pub victim: VictimName,
+    /// Whether relocated data are kept apart from new data.
+    pub hot_cold: bool,
+}
+
+/// How drives are divided.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Vssd {
+    /// Virtual drives on each drive.
+    pub per_ssd: u32,
+    /// Own channels, or shares of common ones.
+    pub isolation: IsolationName,
+    /// Channels of a virtual drive, or of a channel group.
+    pub channels: u32,
+    /// Virtual drives that share channels, with software isolation.
+    pub group: u32,
+    /// Flash of a virtual drive, spare blocks included.
+    pub capacity: Bytes,
+    /// The share of it that holds data.
+    pub data: f64,
+    /// The share of free blocks that is used up before the run.
+    pub used_before: f64,
+    /// DRAM of its server that holds writes on their way to flash.
+    pub write_cache: Bytes,
+    /// Requests outstanding at the drive.
+    pub device_depth: u32,
+    /// Software isolation: requests a second that each may start; `None` for no limit.
+    pub rate: Option<u32>,
+    /// Software isolation: free blocks that are lent together.
+    pub borrow: Bytes,
+}
+
+/// In which order a server hands requests to a drive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scheduler {
+    /// The scheduler.
+    pub policy: PolicyName,
+    /// Whether network times count (RackBlox, 3.4).
+    pub coordinated: bool,
+    /// Latency target or deadline of reads.
+    pub read_target: Span,
+    /// Latency target or deadline of writes.
+    pub write_target: Span,
+    /// Packets over which the way back is predicted.
+    pub window: u32,
+}
+
+/// When garbage is collected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Collection {
+    /// Who is asked first.
+    pub coordination: CoordinationName,
+    /// Below this share of free blocks a server would like to collect.
+    pub soft: f64,
+    /// Below this share it must.
+    pub regular: f64,
+    /// At this share it stops.
+    pub stop: f64,
+    /// Between two looks at the free blocks.
+    pub check_period: Span,
+    /// How often an unanswered regular request is sent again.
+    pub retries: u32,
+    /// How long an answer is waited for.
+    pub retry_after: Span,
+    /// Whether idle time is used.
+    pub background: bool,
+    /// Smoothing of the idle predictor.
+    pub idle_alpha: f64,
+    /// Predicted idle time from which garbage is collected in the background.
+    pub idle_threshold: Span,
+    /// Dies of a virtual drive that collect at the same time.
+    pub streams: u32,
+    /// Pages that a die moves before host requests get their turn.
+    pub burst: u32,
+}
+
+/// The software controller of the rivals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Controller {
+    /// Between two allocations.
+    pub period: Span,
+    /// What a read costs less than a write: a write counts as so many reads.
+    pub write_cost: u32,
+    /// Capacity of a virtual drive, in reads a second; `None` for what its flash can do.
+    pub capacity: Option<u32>,
+}
+
+/// Heartbeats and leases.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Membership {
+    /// Between two heartbeats.
+    pub heartbeat: Span,
+    /// Beats missed before a server counts as dead.
+    pub misses: u32,
+    /// How long a server serves without having heard from the control plane.
+    pub lease: Span,
+    /// How long a client waits before it asks another replica.
+    pub client_timeout: Span,
+}

@@ -1,0 +1,392 @@
+//! The written form of the room `blox`, and its defaults, each with its source. "Paper" is RackBlox, SOSP'23.
+
+use crate::blox::{Membership, Rack};
+use crate::file::{words, written};
+use crate::quantity::{Plain, Quantity};
+use base::{Bytes, Rate, Span};
+
+/// A table whose keys all have defaults that depend on nothing.
+macro_rules! defaults_table {
+    ($(#[$meta:meta])* $name:ident => $config:ident {
+        $( $(#[$field_meta:meta])* $field:ident : $type:ty = $default:expr, )*
+    }) => {
+        written! {
+            $(#[$meta])*
+            $name { $(
+                $(#[$field_meta])*
+                #[schemars(extend("default" = <$type as Plain>::written($default)))]
+                $field: $type,
+            )* }
+        }
+        impl $name {
+            /// What is given, and defaults for the rest.
+            pub(crate) fn resolve(&self) -> $config {
+                $config { $( $field: self.$field.map_or($default, Plain::plain), )* }
+            }
+            /// The table that says all of `config`.
+            pub(crate) fn of(config: &$config) -> $name {
+                $name { $( $field: Some(Plain::written(config.$field)), )* }
+            }
+        }
+    };
+}
+
+words! {
+    /// The networks between clients and rack.
+    NetworkName {
+        /// No delay.
+        None,
+        /// The published trace's quantiles and correlation (breidys2/RackBlox): 142 us on average, P95 210 us.
+        Fast,
+        /// The same, scaled so that P95 is 0.5 ms: the paper's own distribution is not published.
+        Medium,
+        /// The same, scaled so that P95 is 1.0 ms.
+        Slow,
+    }
+}
+
+words! {
+    /// Which packets of a switch port go first (paper, 4.5.2).
+    NetworkSchedulingName {
+        /// In order of arrival.
+        Fifo,
+        /// In order of arrival, each flow held to its rate.
+        TokenBucket,
+        /// Flows in turn, by bytes.
+        FairQueue,
+        /// Higher classes first.
+        Priority,
+    }
+}
+
+words! {
+    /// How virtual drives share a drive (paper, 3.3).
+    IsolationName {
+        /// Each has channels of its own.
+        Hardware,
+        /// A group shares channels; each has blocks and a rate of its own.
+        Software,
+    }
+}
+
+words! {
+    /// Which drive's geometry and times.
+    PresetName {
+        /// The programmable drive of the paper's testbed: MLC, 16 channels.
+        PSsd,
+        /// Intel's data-centre family, by its public unloaded latencies.
+        IntelDc,
+        /// Intel Optane 900P, by its public unloaded latencies; no garbage collection.
+        Optane,
+        /// Samsung 970 Pro.
+        Samsung970Pro,
+        /// Samsung PM9A3.
+        Pm9a3,
+        /// Intel P3700.
+        P3700,
+        /// A plain TLC drive of PCIe generation 4.
+        TlcGen4,
+    }
+}
+
+words! {
+    /// Which block is collected next.
+    VictimName {
+        /// The one with the fewest valid units.
+        Greedy,
+        /// The one with the best ratio of gain to cost, by age.
+        CostBenefit,
+        /// Any with something to gain.
+        Random,
+    }
+}
+
+words! {
+    /// The I/O scheduler of a virtual drive (paper, 4.5.1).
+    PolicyName {
+        /// In order of arrival.
+        Fifo,
+        /// Reads and writes apart, each with a deadline (Linux mq-deadline).
+        Deadline,
+        /// Reads and writes apart, throttled to latency targets (Linux Kyber, 4.20 and later).
+        Kyber,
+    }
+}
+
+words! {
+    /// Who is asked before garbage is collected.
+    CoordinationName {
+        /// Nobody.
+        Uncoordinated,
+        /// The switch, which also redirects reads (paper, 3.5).
+        Switch,
+        /// A controller on a server; storage servers redirect reads (paper, 4.1: RackBlox in software).
+        Controller,
+    }
+}
+
+defaults_table! {
+    /// Servers, clients, switch and the networks around them. With the designs rackblox, rackblox-software and vdc.
+    RackFile => Rack {
+        /// Storage servers (paper, 3.7: five machines, one of them the clients').
+        #[schemars(range(min = 2, max = 64))]
+        servers: u32 = 4,
+        /// Drives of each (paper, 3.7: one).
+        #[schemars(range(min = 1, max = 16))]
+        ssds: u32 = 1,
+        /// Clients, each behind a network path of its own.
+        #[schemars(range(min = 1, max = 1_024))]
+        clients: u32 = 4,
+        /// Line rate of every link (paper, 3.7: 50 Gb/s).
+        rate: Quantity<Rate> = Rate::gbps(50),
+        /// Light in the fibre of every link in the rack: 2 m.
+        propagation: Quantity<Span> = Span::ns(10),
+        /// Host software a packet at clients and servers. Ours: a microsecond, as is usual for poll-mode drivers.
+        host: Quantity<Span> = Span::us(1),
+        /// The switch, from a packet's last bit to its output queue. Ours: some hundreds of nanoseconds are usual.
+        pipeline: Quantity<Span> = Span::ns(600),
+        /// A second pass through the switch, which a soft request needs (paper, 3.5.1). Ours: as long as the first.
+        recirculation: Quantity<Span> = Span::ns(600),
+        /// Output queue of a switch port; what does not fit is dropped. Ours.
+        switch_queue: Quantity<Bytes> = Bytes::kib(2_048),
+        /// Which packets of a switch port go first (paper, 4.1: the default is priority-based isolation).
+        scheduling: NetworkSchedulingName = NetworkSchedulingName::Priority,
+        /// High-priority traffic to every server, as a share of its link (paper, 4.5.2: some, for Figure 18 only).
+        #[schemars(range(min = 0.0, max = 0.95))]
+        background_load: f64 = 0.0,
+        /// The networks between clients and rack (paper, 3.7).
+        network: NetworkName = NetworkName::Slow,
+        /// Multiplies every delay of `network`.
+        #[schemars(range(min = 0.0, max = 100.0))]
+        network_scale: f64 = 1.0,
+        /// Whether a third replica lives in another rack (paper, 3.5.1).
+        remote_replica: bool = true,
+        /// One way between the racks. Ours: the mean of the published trace.
+        remote_delay: Quantity<Span> = Span::us(142),
+    }
+}
+
+written! {
+    /// The drives. With the designs rackblox, rackblox-software and vdc.
+    FlashFile {
+        /// Whose geometry and times. The number of blocks follows from the virtual drives.
+        #[schemars(extend("default" = "p-ssd"))]
+        preset: PresetName,
+        /// Pages of a block, in place of the preset's.
+        #[schemars(range(min = 8, max = 4_096))]
+        pages_per_block: u32,
+        /// What a read that interrupts a program or an erase costs, in place of the preset's rule. Not with `suspension_limit = 0`.
+        suspension_overhead: Quantity<Span>,
+        /// How often one operation lets itself be interrupted; 0 for never.
+        #[schemars(range(max = 1_000))]
+        suspension_limit: u32,
+        /// Which block is collected next (paper, 3.7: greedy).
+        #[schemars(extend("default" = "greedy"))]
+        victim: VictimName,
+        /// Whether relocated data are kept apart from new data.
+        #[schemars(extend("default" = false))]
+        hot_cold: bool,
+    }
+}
+
+written! {
+    /// How drives are divided. With the designs rackblox, rackblox-software and vdc.
+    VssdFile {
+        /// Virtual drives on each drive.
+        #[schemars(range(min = 1, max = 128), extend("default" = 2))]
+        per_ssd: u32,
+        /// Own channels, or shares of common ones (paper, 4.1: hardware).
+        #[schemars(extend("default" = "hardware"))]
+        isolation: IsolationName,
+        /// Channels of a virtual drive, or of a channel group. Ours: of the paper's 1 TB on 16 channels, 64 GB are one.
+        #[schemars(range(min = 1, max = 64), extend("default" = 1))]
+        channels: u32,
+        /// With software isolation: virtual drives that share channels (paper, 4.5.4: two).
+        #[schemars(range(min = 2, max = 128), extend("default" = 2))]
+        group: u32,
+        /// Flash of a virtual drive, spare blocks included (paper, 4.1: 64 to 128 GB).
+        #[schemars(extend("default" = "64GiB"))]
+        capacity: Quantity<Bytes>,
+        /// The share of it that holds data. Ours: the paper's 50 to 100 GB in 64 to 128 GB would leave fewer free blocks than its own
+        /// thresholds ask for.
+        #[schemars(range(min = 0.01, max = 0.95), extend("default" = 0.5))]
+        data: f64,
+        /// The share of free blocks that is used up before the run (paper, 4.1: half).
+        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.5))]
+        used_before: f64,
+        /// DRAM of its server that holds writes on their way to flash. The paper gives no number; ours is a thousandth of the capacity.
+        write_cache: Quantity<Bytes>,
+        /// Requests outstanding at the drive. Ours: two for each die.
+        #[schemars(range(min = 1, max = 4_096))]
+        device_depth: u32,
+        /// With software isolation: requests a second that each may start. No limit when not given.
+        #[schemars(range(min = 1))]
+        rate: u32,
+        /// With software isolation: free blocks that are lent together (paper, 3.5.2: 1 GB). A 64th of the capacity when not given.
+        borrow: Quantity<Bytes>,
+    }
+}
+
+written! {
+    /// In which order a server hands requests to a drive. With the designs rackblox, rackblox-software and vdc.
+    SchedulerFile {
+        /// The scheduler (paper, 4.1: kyber).
+        #[schemars(extend("default" = "kyber"))]
+        policy: PolicyName,
+        /// Whether network times count (paper, 3.4). By default with rackblox and rackblox-software.
+        coordinated: bool,
+        /// Latency target of kyber, deadline of deadline. Paper, 4.1 and 4.5.1: 0.75 ms and 0.5 ms; 1 ms more when coordinated.
+        read_target: Quantity<Span>,
+        /// The same for writes: 3 ms and 1.75 ms; 1 ms more when coordinated.
+        write_target: Quantity<Span>,
+        /// Packets over which the way back is predicted (paper, 3.4: 100).
+        #[schemars(range(min = 1, max = 100_000), extend("default" = 100))]
+        window: u32,
+    }
+}
+
+written! {
+    /// When garbage is collected. With the designs rackblox, rackblox-software and vdc.
+    CollectionFile {
+        /// Who is asked first. By default nobody with vdc, the switch with rackblox, the controller with rackblox-software.
+        coordination: CoordinationName,
+        /// Below this share of free blocks a server would like to collect (paper, 3.5.1: 35 %). Not without coordination.
+        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.35))]
+        soft: f64,
+        /// Below this share it must (paper, 3.5.1: 25 %).
+        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.25))]
+        regular: f64,
+        /// At this share it stops. The paper gives none; ours.
+        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.38))]
+        stop: f64,
+        /// Between two looks at the free blocks (paper, 3.5.1: 30 s).
+        #[schemars(extend("default" = "30s"))]
+        check_period: Quantity<Span>,
+        /// How often an unanswered regular request is sent again (paper, 3.5.1: 3).
+        #[schemars(range(max = 100), extend("default" = 3))]
+        retries: u32,
+        /// How long an answer is waited for. Ours.
+        #[schemars(extend("default" = "1ms"))]
+        retry_after: Quantity<Span>,
+        /// Whether idle time is used (paper, 3.5.1).
+        #[schemars(extend("default" = true))]
+        background: bool,
+        /// Smoothing of the idle predictor (paper, 3.5.1: 0.5).
+        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.5))]
+        idle_alpha: f64,
+        /// Predicted idle time from which garbage is collected in the background (paper, 3.5.1: 30 ms).
+        #[schemars(extend("default" = "30ms"))]
+        idle_threshold: Quantity<Span>,
+        /// Dies of a virtual drive that collect at the same time; all when not given. Ours.
+        #[schemars(range(min = 1, max = 4_096))]
+        streams: u32,
+        /// Pages that a die moves before host requests get their turn. Ours: one.
+        #[schemars(range(min = 1, max = 4_096), extend("default" = 1))]
+        burst: u32,
+    }
+}
+
+written! {
+    /// The software controller of vdc and rackblox-software.
+    ControllerFile {
+        /// Between two allocations. Not published by either paper; ours.
+        #[schemars(extend("default" = "100ms"))]
+        period: Quantity<Span>,
+        /// A write counts as so many reads. Ours: by the flash's times.
+        #[schemars(range(min = 1, max = 1_000), extend("default" = 4))]
+        write_cost: u32,
+        /// Capacity of a virtual drive, in reads a second. What its channels can transfer when not given.
+        #[schemars(range(min = 1))]
+        capacity: u32,
+    }
+}
+
+defaults_table! {
+    /// Heartbeats and leases (paper, 3.7: heartbeats; the numbers are ours). With the designs rackblox, rackblox-software and vdc.
+    MembershipFile => Membership {
+        /// Between two heartbeats.
+        heartbeat: Quantity<Span> = Span::ms(10),
+        /// Beats missed before a server counts as dead.
+        #[schemars(range(min = 1, max = 1_000))]
+        misses: u32 = 5,
+        /// How long a server serves without having heard from the control plane; shorter than `heartbeat` times `misses`.
+        lease: Quantity<Span> = Span::ms(40),
+        /// How long a client waits before it asks another replica.
+        client_timeout: Quantity<Span> = Span::ms(500),
+    }
+}
+
+words! {
+    /// When clients ask.
+    IoArrivalsName {
+        /// Each client keeps `depth` requests outstanding.
+        Closed,
+        /// Open loop, independent exponential gaps.
+        Poisson,
+        /// Open loop, equal gaps.
+        Deterministic,
+    }
+}
+
+words! {
+    /// Which blocks of a volume are asked for.
+    AddressesName {
+        /// Every block alike.
+        Uniform,
+        /// Low blocks most.
+        Zipfian,
+        /// A skew like zipfian's, its hot blocks scattered, as YCSB does it.
+        ScrambledZipfian,
+        /// The newest blocks most.
+        Latest,
+        /// One after the other.
+        Sequential,
+    }
+}
+
+words! {
+    /// Which client uses which volumes.
+    AssignmentName {
+        /// Every client uses every volume.
+        All,
+        /// Volumes are dealt to the clients.
+        RoundRobin,
+    }
+}
+
+written! {
+    /// Who asks volumes for which blocks, and when. With the designs rackblox, rackblox-software and vdc.
+    IoFile {
+        /// An application: YCSB A to F, or one of the paper's Table 2. Not together with `write_share`.
+        profile: String,
+        /// Share of writes of a load of single reads and writes. Half when neither it nor `profile` is given.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        write_share: f64,
+        /// With `write_share`: writes come in runs of this mean length, and reads in runs between them.
+        #[schemars(range(min = 1.0, max = 1e9))]
+        write_run: f64,
+        /// Which blocks; the profile's own when not given, else scrambled-zipfian.
+        addresses: AddressesName,
+        /// Exponent of the zipfian distributions (YCSB: 0.99).
+        #[schemars(range(min = 0.01, max = 0.999), extend("default" = 0.99))]
+        theta: f64,
+        /// When clients ask. The paper's clients wait for their answers.
+        #[schemars(extend("default" = "closed"))]
+        arrivals: IoArrivalsName,
+        /// With `closed`: requests that each client keeps outstanding.
+        #[schemars(range(min = 1, max = 65_536), extend("default" = 8))]
+        depth: u32,
+        /// With `closed`: from an answer to the next request.
+        #[schemars(extend("default" = "0ns"))]
+        think: Quantity<Span>,
+        /// With `poisson` and `deterministic`: requests a second of all clients together.
+        #[schemars(range(max = 1e12), extend("exclusiveMinimum" = 0.0))]
+        requests_per_second: f64,
+        /// Which client uses which volumes.
+        #[schemars(extend("default" = "round-robin"))]
+        assignment: AssignmentName,
+        /// Whether every operation is remembered and the history checked for linearizability, page by page.
+        #[schemars(extend("default" = false))]
+        check_history: bool,
+    }
+}

@@ -1,0 +1,149 @@
+//! From a plan of the room back to the file that says all of it.
+
+use super::file::{
+    AddressesName, AssignmentName, CollectionFile, ControllerFile, FlashFile, IoArrivalsName, IoFile, MembershipFile,
+    RackFile, SchedulerFile, VssdFile,
+};
+use super::{Blox, Collection, Controller, Flash, Scheduler, Vssd};
+use crate::design_file::DesignFile;
+use crate::file::ExperimentFile;
+use crate::print::{fault_of, written_run};
+use crate::quantity::Quantity;
+use hardware::ssd::Suspension;
+use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
+
+/// The file that says all of `blox`, save title and seed.
+pub(crate) fn file_of(blox: &Blox) -> ExperimentFile {
+    ExperimentFile {
+        design: Some(DesignFile { name: Some(blox.design), ..DesignFile::default() }),
+        rack: Some(RackFile::of(&blox.rack)),
+        flash: Some(flash_of(&blox.flash)),
+        vssd: Some(vssd_of(&blox.vssd)),
+        scheduler: Some(scheduler_of(&blox.scheduler)),
+        collection: Some(collection_of(&blox.collection)),
+        controller: Some(controller_of(&blox.controller)),
+        membership: Some(MembershipFile::of(&blox.membership)),
+        io: Some(io_of(blox)),
+        run: Some(written_run(blox.io.requests, blox.io.duration, blox.run)),
+        fault: (!blox.faults.is_empty()).then(|| blox.faults.iter().map(fault_of).collect()),
+        ..ExperimentFile::default()
+    }
+}
+
+fn flash_of(flash: &Flash) -> FlashFile {
+    let mut file = FlashFile {
+        preset: Some(flash.preset),
+        pages_per_block: flash.pages_per_block,
+        victim: Some(flash.victim),
+        hot_cold: Some(flash.hot_cold),
+        ..FlashFile::default()
+    };
+    match flash.suspension {
+        None => {}
+        Some(Suspension::None) => file.suspension_limit = Some(0),
+        Some(Suspension::Reads { overhead, limit }) => {
+            file.suspension_overhead = Some(Quantity(overhead));
+            file.suspension_limit = Some(limit);
+        }
+    }
+    file
+}
+
+fn vssd_of(vssd: &Vssd) -> VssdFile {
+    let is_shared = vssd.isolation == super::file::IsolationName::Software;
+    VssdFile {
+        per_ssd: Some(vssd.per_ssd),
+        isolation: Some(vssd.isolation),
+        channels: Some(vssd.channels),
+        group: is_shared.then_some(vssd.group),
+        capacity: Some(Quantity(vssd.capacity)),
+        data: Some(vssd.data),
+        used_before: Some(vssd.used_before),
+        write_cache: Some(Quantity(vssd.write_cache)),
+        device_depth: Some(vssd.device_depth),
+        rate: vssd.rate,
+        borrow: is_shared.then_some(Quantity(vssd.borrow)),
+    }
+}
+
+fn scheduler_of(scheduler: &Scheduler) -> SchedulerFile {
+    SchedulerFile {
+        policy: Some(scheduler.policy),
+        coordinated: Some(scheduler.coordinated),
+        read_target: Some(Quantity(scheduler.read_target)),
+        write_target: Some(Quantity(scheduler.write_target)),
+        window: Some(scheduler.window),
+    }
+}
+
+fn collection_of(collection: &Collection) -> CollectionFile {
+    CollectionFile {
+        coordination: Some(collection.coordination),
+        soft: Some(collection.soft),
+        regular: Some(collection.regular),
+        stop: Some(collection.stop),
+        check_period: Some(Quantity(collection.check_period)),
+        retries: Some(collection.retries),
+        retry_after: Some(Quantity(collection.retry_after)),
+        background: Some(collection.background),
+        idle_alpha: Some(collection.idle_alpha),
+        idle_threshold: Some(Quantity(collection.idle_threshold)),
+        streams: Some(collection.streams),
+        burst: Some(collection.burst),
+    }
+}
+
+fn controller_of(controller: &Controller) -> ControllerFile {
+    ControllerFile {
+        period: Some(Quantity(controller.period)),
+        write_cost: Some(controller.write_cost),
+        capacity: controller.capacity,
+    }
+}
+
+fn io_of(blox: &Blox) -> IoFile {
+    let io = &blox.io;
+    let mut file = IoFile {
+        check_history: Some(blox.check_history),
+        requests_per_second: blox.requests_per_second,
+        ..IoFile::default()
+    };
+    write_mix(&io.mix, &mut file);
+    let (addresses, theta) = match io.addresses {
+        Addresses::Uniform => (AddressesName::Uniform, None),
+        Addresses::Zipfian { theta } => (AddressesName::Zipfian, Some(theta)),
+        Addresses::ScrambledZipfian { theta } => (AddressesName::ScrambledZipfian, Some(theta)),
+        Addresses::Latest { theta } => (AddressesName::Latest, Some(theta)),
+        Addresses::Sequential => (AddressesName::Sequential, None),
+    };
+    (file.addresses, file.theta) = (Some(addresses), theta);
+    write_arrivals(io, &mut file);
+    file.assignment = Some(match io.assignment {
+        Assignment::All => AssignmentName::All,
+        Assignment::RoundRobin | Assignment::Fixed { .. } => AssignmentName::RoundRobin,
+    });
+    file
+}
+
+/// A mix that is a profile's is named as such: only profiles have scans, insertions and pairs.
+fn write_mix(mix: &Mix, file: &mut IoFile) {
+    if let Some(profile) = workload::storage::PROFILES.iter().find(|profile| profile.mix() == *mix) {
+        file.profile = Some(profile.name.into());
+        return;
+    }
+    file.write_share = Some(mix.write_share());
+    if let Mix::Runs { write_run, .. } = mix {
+        file.write_run = Some(*write_run);
+    }
+}
+
+fn write_arrivals(io: &Config, file: &mut IoFile) {
+    file.arrivals = Some(match io.arrivals {
+        Arrivals::Closed { depth, think } => {
+            (file.depth, file.think) = (Some(depth), Some(Quantity(think)));
+            IoArrivalsName::Closed
+        }
+        Arrivals::Poisson { .. } => IoArrivalsName::Poisson,
+        Arrivals::Deterministic { .. } => IoArrivalsName::Deterministic,
+    });
+}

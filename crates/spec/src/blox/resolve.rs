@@ -1,0 +1,403 @@
+//! From what is written of a rack of volumes to a plan: defaults that depend on other values, ranges, and combinations.
+
+use super::file::{
+    AddressesName, AssignmentName, CollectionFile, ControllerFile, CoordinationName, FlashFile, IoArrivalsName, IoFile,
+    IsolationName, PolicyName, PresetName, SchedulerFile, VictimName, VssdFile,
+};
+use super::{Blox, Collection, Controller, Flash, Rack, Scheduler, Vssd};
+use crate::design_file::DesignName;
+use crate::error::Problem;
+use crate::file::{ExperimentFile, FaultFile, FaultName};
+use crate::plan::{Fault, FaultKind};
+use crate::quantity::{Plain, Quantity};
+use crate::resolve::Resolver;
+use base::{Bytes, NodeId, Span};
+use hardware::ssd::Suspension;
+use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
+
+/// What one request is about, and Hermes's key (RackBlox, 3.5.1; 4 KiB throughout the paper).
+pub const PAGE: Bytes = Bytes::kib(4);
+/// Replicas of a volume in its rack (RackBlox, 3.5.1).
+pub const REPLICAS_IN_RACK: u32 = 2;
+/// YCSB's exponent.
+const THETA: f64 = 0.99;
+/// RackBlox, 4.1: what coordination adds to a target, for the network's share.
+const COORDINATION_EXTRA: Span = Span::ms(1);
+/// Tables of other kinds of racks.
+const OF_MESSAGES: [&str; 4] = ["fabric", "memory", "workload", "background"];
+/// Tables of this kind of rack.
+pub(crate) const OF_VOLUMES: [&str; 8] =
+    ["rack", "flash", "vssd", "scheduler", "collection", "controller", "membership", "io"];
+
+impl Resolver<'_> {
+    /// All parts are read even when one is wrong, so that every mistake is reported at once.
+    pub(crate) fn blox(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Blox> {
+        self.foreign_tables(&OF_MESSAGES, design);
+        let rack = self.rack(file);
+        let flash = self.flash(&file.flash.clone().unwrap_or_default());
+        let vssd = self.vssd(&file.vssd.clone().unwrap_or_default(), &rack, &flash);
+        let coordinated = design != DesignName::Vdc;
+        let scheduler = self.scheduler(&file.scheduler.clone().unwrap_or_default(), coordinated);
+        let collection = self.collection(&file.collection.clone().unwrap_or_default(), design, &vssd, &flash);
+        let controller = self.controller(&file.controller.clone().unwrap_or_default());
+        let membership = file.membership.clone().unwrap_or_default().resolve();
+        self.check_membership(&membership);
+        let run_file = file.run.clone().unwrap_or_default();
+        let io_file = file.io.clone().unwrap_or_default();
+        let io = self.io(&io_file, &rack, &vssd, run_file.requests, run_file.duration.map(Plain::plain));
+        let run = self.run(&run_file, false);
+        let faults = self.volume_faults(file.fault.as_deref().unwrap_or_default(), &rack);
+        let (requests_per_second, check_history) =
+            (io_file.requests_per_second, io_file.check_history.unwrap_or(false));
+        self.problems.is_empty().then(|| Blox {
+            design,
+            rack,
+            flash,
+            vssd,
+            scheduler,
+            collection,
+            controller,
+            membership,
+            io,
+            requests_per_second,
+            run,
+            faults,
+            check_history,
+        })
+    }
+
+    /// Refuses tables that mean nothing to the design.
+    pub(crate) fn foreign_tables(&mut self, tables: &[&str], design: DesignName) {
+        for table in tables {
+            if self.document.at(table).is_some() {
+                self.conflict(table, format!("`{table}` does not go with the design {}", design.word()));
+            }
+        }
+    }
+
+    fn rack(&mut self, file: &ExperimentFile) -> Rack {
+        let rack = file.rack.clone().unwrap_or_default().resolve();
+        self.rate("rack.rate", rack.rate);
+        let spans = [
+            ("rack.propagation", rack.propagation),
+            ("rack.host", rack.host),
+            ("rack.pipeline", rack.pipeline),
+            ("rack.recirculation", rack.recirculation),
+            ("rack.remote_delay", rack.remote_delay),
+        ];
+        spans.into_iter().for_each(|(key, span)| self.at_most(key, span, Span::secs(1)));
+        let least = Bytes::kib(16);
+        if rack.switch_queue < least {
+            self.report("rack.switch_queue", Problem::out_of_range(rack.switch_queue, format!("at least {least}")));
+        }
+        rack
+    }
+
+    fn flash(&mut self, file: &FlashFile) -> Flash {
+        let suspension = match (file.suspension_overhead, file.suspension_limit) {
+            (None, None) => None,
+            (None, Some(0)) => Some(Suspension::None),
+            (Some(Quantity(overhead)), Some(limit)) if limit > 0 => Some(Suspension::Reads { overhead, limit }),
+            _ => {
+                let reason = "suspension is given by `suspension_overhead` and `suspension_limit` together, or by \
+                              suspension_limit = 0 alone";
+                self.conflict("flash.suspension_limit", reason);
+                None
+            }
+        };
+        Flash {
+            preset: file.preset.unwrap_or(PresetName::PSsd),
+            pages_per_block: file.pages_per_block,
+            suspension,
+            victim: file.victim.unwrap_or(VictimName::Greedy),
+            hot_cold: file.hot_cold.unwrap_or(false),
+        }
+    }
+
+    fn vssd(&mut self, file: &VssdFile, rack: &Rack, flash: &Flash) -> Vssd {
+        let isolation = file.isolation.unwrap_or(IsolationName::Hardware);
+        if isolation == IsolationName::Hardware {
+            for key in ["group", "rate", "borrow"] {
+                let path = format!("vssd.{key}");
+                if self.document.at(&path).is_some() {
+                    self.conflict(&path, format!("`{key}` goes only with isolation = software"));
+                }
+            }
+        }
+        let capacity = file.capacity.map_or(Bytes::gib(64), Plain::plain);
+        let channels = file.channels.unwrap_or(1);
+        let vssd = Vssd {
+            per_ssd: file.per_ssd.unwrap_or(2),
+            isolation,
+            channels,
+            group: if isolation == IsolationName::Software { file.group.unwrap_or(2) } else { 1 },
+            capacity,
+            data: file.data.unwrap_or(0.5),
+            used_before: file.used_before.unwrap_or(0.5),
+            write_cache: file.write_cache.map_or(capacity / 1_024, Plain::plain),
+            device_depth: file.device_depth.unwrap_or(2 * channels * flash.geometry().dies_per_channel),
+            rate: file.rate,
+            borrow: file.borrow.map_or(capacity / 64, Plain::plain),
+        };
+        self.check_vssd(&vssd, rack, flash);
+        vssd
+    }
+
+    fn check_vssd(&mut self, vssd: &Vssd, rack: &Rack, flash: &Flash) {
+        let geometry = flash.geometry();
+        let owners = vssd.per_ssd / vssd.group;
+        if !vssd.per_ssd.is_multiple_of(vssd.group) {
+            let reason = format!("{} virtual drives on a drive do not make groups of {}", vssd.per_ssd, vssd.group);
+            self.conflict("vssd.group", reason);
+        }
+        let (wanted, has) = (u64::from(owners) * u64::from(vssd.channels), u64::from(geometry.channels));
+        if wanted > has {
+            let each = if vssd.group > 1 { "groups" } else { "virtual drives" };
+            let reason = format!(
+                "{owners} {each} of {} channels want {wanted} channels, and another owns each of the drive's {has}",
+                vssd.channels
+            );
+            self.conflict("vssd.channels", reason);
+        }
+        let vssds = u64::from(rack.servers) * u64::from(rack.ssds) * u64::from(vssd.per_ssd);
+        if !vssds.is_multiple_of(u64::from(REPLICAS_IN_RACK)) {
+            self.conflict("vssd.per_ssd", format!("{vssds} virtual drives in the rack do not make pairs of replicas"));
+        }
+        self.check_capacity(vssd, flash);
+        if vssd.write_cache < PAGE {
+            self.report("vssd.write_cache", Problem::out_of_range(vssd.write_cache, format!("at least {PAGE}")));
+        }
+    }
+
+    /// Every die needs spare blocks beside its data, or garbage collection has nowhere to move them.
+    fn check_capacity(&mut self, vssd: &Vssd, flash: &Flash) {
+        const BLOCKS_MIN: u64 = 8;
+        let (block, dies) = (flash.block_bytes(), u64::from(vssd.channels * flash.geometry().dies_per_channel));
+        let blocks = vssd.capacity.count() / (block.count() * dies);
+        if blocks < BLOCKS_MIN {
+            let least = block * dies * BLOCKS_MIN;
+            let allowed = format!("at least {least}: {BLOCKS_MIN} blocks of {block} on each of {dies} dies");
+            self.report("vssd.capacity", Problem::out_of_range(vssd.capacity, allowed));
+        }
+        let data = vssd.capacity.count() as f64 * vssd.data;
+        if blocks >= BLOCKS_MIN && data as u64 > block.count() * dies * (blocks - 2) {
+            let reason = format!("{:.1} % of {} leave a die less than two spare blocks", vssd.data * 100.0, vssd.capacity);
+            self.conflict("vssd.data", reason);
+        }
+    }
+
+    fn scheduler(&mut self, file: &SchedulerFile, coordinated_by_default: bool) -> Scheduler {
+        let policy = file.policy.unwrap_or(PolicyName::Kyber);
+        let coordinated = file.coordinated.unwrap_or(coordinated_by_default);
+        let (read, write) = match policy {
+            // A first-come scheduler has no targets; these are shown and not used.
+            PolicyName::Fifo | PolicyName::Kyber => (Span::us(750), Span::ms(3)),
+            PolicyName::Deadline => (Span::us(500), Span::us(1_750)),
+        };
+        let extra = if coordinated { COORDINATION_EXTRA } else { Span::ZERO };
+        let scheduler = Scheduler {
+            policy,
+            coordinated,
+            read_target: file.read_target.map_or(read + extra, Plain::plain),
+            write_target: file.write_target.map_or(write + extra, Plain::plain),
+            window: file.window.unwrap_or(100),
+        };
+        for (key, span) in [("read_target", scheduler.read_target), ("write_target", scheduler.write_target)] {
+            self.positive(&format!("scheduler.{key}"), span >= Span::us(1), span);
+            self.at_most(&format!("scheduler.{key}"), span, Span::secs(60));
+        }
+        scheduler
+    }
+
+    fn collection(&mut self, file: &CollectionFile, design: DesignName, vssd: &Vssd, flash: &Flash) -> Collection {
+        let by_design = match design {
+            DesignName::Rackblox => CoordinationName::Switch,
+            DesignName::RackbloxSoftware => CoordinationName::Controller,
+            _ => CoordinationName::Uncoordinated,
+        };
+        let dies = vssd.channels * flash.geometry().dies_per_channel;
+        let collection = Collection {
+            coordination: file.coordination.unwrap_or(by_design),
+            soft: file.soft.unwrap_or(0.35),
+            regular: file.regular.unwrap_or(0.25),
+            stop: file.stop.unwrap_or(0.38),
+            check_period: file.check_period.map_or(Span::secs(30), Plain::plain),
+            retries: file.retries.unwrap_or(3),
+            retry_after: file.retry_after.map_or(Span::ms(1), Plain::plain),
+            background: file.background.unwrap_or(true),
+            idle_alpha: file.idle_alpha.unwrap_or(0.5),
+            idle_threshold: file.idle_threshold.map_or(Span::ms(30), Plain::plain),
+            streams: file.streams.unwrap_or(dies),
+            burst: file.burst.unwrap_or(1),
+        };
+        self.check_collection(&collection, design, vssd, dies);
+        collection
+    }
+
+    fn check_collection(&mut self, collection: &Collection, design: DesignName, vssd: &Vssd, dies: u32) {
+        let Collection { soft, regular, stop, .. } = *collection;
+        if soft < regular {
+            self.conflict("collection.soft", format!("soft = {soft} lies below regular = {regular}: it has to come first"));
+        }
+        if stop <= soft {
+            self.conflict("collection.stop", format!("stop = {stop} is not above soft = {soft}: collection would not end"));
+        }
+        let most = 1.0 - vssd.data;
+        if stop >= most {
+            let reason = format!("stop = {stop} is never reached: with data = {} at most {most:.3} of the blocks are free", vssd.data);
+            self.conflict("collection.stop", reason);
+        }
+        if collection.coordination == CoordinationName::Switch && design != DesignName::Rackblox {
+            let reason = format!("the design {} has no switch that coordinates", design.word());
+            self.conflict("collection.coordination", reason);
+        }
+        self.range("collection.streams", u64::from(collection.streams), 1..=u64::from(dies));
+        for (key, span) in [("check_period", collection.check_period), ("retry_after", collection.retry_after)] {
+            self.positive(&format!("collection.{key}"), span >= Span::us(1), span);
+            self.at_most(&format!("collection.{key}"), span, Span::secs(3_600));
+        }
+    }
+
+    fn controller(&mut self, file: &ControllerFile) -> Controller {
+        let period = file.period.map_or(Span::ms(100), Plain::plain);
+        self.positive("controller.period", period >= Span::us(10), period);
+        self.at_most("controller.period", period, Span::secs(3_600));
+        Controller { period, write_cost: file.write_cost.unwrap_or(4), capacity: file.capacity }
+    }
+
+    fn check_membership(&mut self, membership: &super::Membership) {
+        let suspicion = membership.heartbeat * u64::from(membership.misses);
+        self.positive("membership.heartbeat", membership.heartbeat >= Span::us(1), membership.heartbeat);
+        if membership.lease >= suspicion {
+            let reason = format!(
+                "a lease of {} is not shorter than the {suspicion} after which a server counts as dead: two sets of replicas could serve",
+                membership.lease
+            );
+            self.conflict("membership.lease", reason);
+        }
+    }
+
+    fn io(&mut self, file: &IoFile, rack: &Rack, vssd: &Vssd, requests: Option<u64>, duration: Option<Span>) -> Config {
+        let (mix, by_profile) = self.io_mix(file);
+        let theta = file.theta.unwrap_or(THETA);
+        let addresses = match file.addresses {
+            None if file.theta.is_none() => by_profile,
+            None => Addresses::ScrambledZipfian { theta },
+            Some(AddressesName::Uniform) => Addresses::Uniform,
+            Some(AddressesName::Zipfian) => Addresses::Zipfian { theta },
+            Some(AddressesName::ScrambledZipfian) => Addresses::ScrambledZipfian { theta },
+            Some(AddressesName::Latest) => Addresses::Latest { theta },
+            Some(AddressesName::Sequential) => Addresses::Sequential,
+        };
+        let io = Config {
+            clients: rack.clients,
+            volumes: rack.servers * rack.ssds * vssd.per_ssd / REPLICAS_IN_RACK,
+            assignment: match file.assignment.unwrap_or(AssignmentName::RoundRobin) {
+                AssignmentName::All => Assignment::All,
+                AssignmentName::RoundRobin => Assignment::RoundRobin,
+            },
+            block: PAGE,
+            working_set_blocks: ((vssd.capacity.count() as f64 * vssd.data) as u64 / PAGE.count()).max(1),
+            mix,
+            addresses,
+            arrivals: self.io_arrivals(file, rack.clients),
+            requests,
+            duration,
+        };
+        if self.problems.is_empty() {
+            io.problems().into_iter().for_each(|problem| self.conflict("io", problem.to_string()));
+        }
+        io
+    }
+
+    fn io_mix(&mut self, file: &IoFile) -> (Mix, Addresses) {
+        let scrambled = Addresses::ScrambledZipfian { theta: THETA };
+        let Some(name) = &file.profile else {
+            let share = file.write_share.unwrap_or(0.5);
+            let mix = match file.write_run {
+                Some(write_run) => Mix::Runs { write_share: share, write_run },
+                None => Mix::with_write_share(share),
+            };
+            return (mix, scrambled);
+        };
+        for key in ["write_share", "write_run"] {
+            let path = format!("io.{key}");
+            if self.document.at(&path).is_some() {
+                self.conflict(&path, format!("`{key}` does not go with `profile`, which says it itself"));
+            }
+        }
+        match workload::storage::profile(name) {
+            Some(profile) => (profile.mix(), profile.addresses),
+            None => {
+                let allowed = workload::storage::PROFILES.iter().map(|profile| profile.name.to_string()).collect();
+                self.report("io.profile", Problem::not_allowed(name, allowed));
+                (Mix::with_write_share(0.5), scrambled)
+            }
+        }
+    }
+
+    fn io_arrivals(&mut self, file: &IoFile, clients: u32) -> Arrivals {
+        let name = file.arrivals.unwrap_or(IoArrivalsName::Closed);
+        let is_closed = name == IoArrivalsName::Closed;
+        let stray: &[&str] = if is_closed { &["requests_per_second"] } else { &["depth", "think"] };
+        for key in stray {
+            let path = format!("io.{key}");
+            if self.document.at(&path).is_some() {
+                self.conflict(&path, format!("`{key}` does not go with arrivals = {}", name.word()));
+            }
+        }
+        if is_closed {
+            let think = file.think.map_or(Span::ZERO, Plain::plain);
+            self.at_most("io.think", think, Span::secs(86_400));
+            return Arrivals::Closed { depth: file.depth.unwrap_or(8), think };
+        }
+        if file.requests_per_second.is_none() {
+            let why = format!("arrivals = {} needs the requests a second to offer", name.word());
+            self.report("io", Problem::missing("io.requests_per_second", &why));
+        }
+        let gap_ps = f64::from(clients) * 1e12 / file.requests_per_second.unwrap_or(1.0);
+        match name {
+            IoArrivalsName::Deterministic => Arrivals::Deterministic { gap_ps },
+            _ => Arrivals::Poisson { mean_gap_ps: gap_ps },
+        }
+    }
+
+    fn volume_faults(&mut self, files: &[FaultFile], rack: &Rack) -> Vec<Fault> {
+        let mut faults: Vec<Fault> = Vec::new();
+        for (index, file) in files.iter().enumerate() {
+            faults.extend(self.volume_fault(&format!("fault.{index}"), file, rack));
+        }
+        faults.sort_by_key(|fault| fault.at);
+        faults
+    }
+
+    fn volume_fault(&mut self, key: &str, file: &FaultFile, rack: &Rack) -> Option<Fault> {
+        let name = file.kind?;
+        let is_of_switch = matches!(name, FaultName::SwitchDown | FaultName::SwitchUp);
+        match file.node {
+            None if !is_of_switch => self.report(key, Problem::missing("node", "which storage server, from 0")),
+            Some(_) if is_of_switch => self.conflict(&format!("{key}.node"), "`node` does not go with the switch"),
+            Some(node) => {
+                self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(rack.servers.saturating_sub(1)));
+            }
+            None => {}
+        }
+        if file.switch.is_some() {
+            self.conflict(&format!("{key}.switch"), "there is one switch in a rack of volumes");
+        }
+        let node = NodeId(file.node.unwrap_or(0));
+        let kind = match name {
+            FaultName::LinkDown => FaultKind::LinkDown { node, switch: 0 },
+            FaultName::LinkUp => FaultKind::LinkUp { node },
+            FaultName::SwitchDown => FaultKind::SwitchDown { switch: 0 },
+            FaultName::SwitchUp => FaultKind::SwitchUp { switch: 0 },
+            FaultName::NodeDown => FaultKind::NodeDown { node },
+            FaultName::NodeUp => FaultKind::NodeUp { node },
+            FaultName::LinkCorrupt => {
+                self.conflict(&format!("{key}.kind"), "corruption is modelled for design edm only");
+                return None;
+            }
+        };
+        Some(Fault { at: file.at?.0, kind })
+    }
+}

@@ -1,0 +1,85 @@
+//! What a reader must know about a rack of volumes before believing its numbers.
+
+use super::{Blox, NetworkName};
+use crate::plan::WarmUp;
+use base::Span;
+use workload::storage::Arrivals;
+
+/// Below this many measured requests p99.9 is not even one of them.
+const MEASURED_MIN: u64 = 1_000;
+/// A run has to see a few looks at the free blocks.
+const CHECKS_MIN: u64 = 3;
+
+impl Blox {
+    /// Everything that is legal but probably not meant, with its numbers.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        self.warm_up(&mut out);
+        self.checks(&mut out);
+        self.network(&mut out);
+        self.overload(&mut out);
+        out
+    }
+
+    fn warm_up(&self, out: &mut Vec<String>) {
+        if let (WarmUp::Requests(count), Some(requests)) = (self.run.warm_up, self.io.requests) {
+            let measured = requests.saturating_sub(count);
+            if measured == 0 {
+                out.push(format!("the warm-up of {count} requests is as long as the run of {requests}: nothing is measured"));
+            } else if measured < MEASURED_MIN {
+                let why = "p99.9 is their largest";
+                out.push(format!("{measured} requests are measured, fewer than {MEASURED_MIN}: {why}"));
+            }
+        }
+        if let (WarmUp::Time(span), Some(duration)) = (self.run.warm_up, self.io.duration) {
+            if span >= duration {
+                out.push(format!("the warm-up of {span} is as long as the run of {duration}: nothing is measured"));
+            }
+        }
+    }
+
+    fn checks(&self, out: &mut Vec<String>) {
+        let period = self.collection.check_period;
+        if let Some(duration) = self.io.duration.filter(|duration| *duration < period * CHECKS_MIN) {
+            out.push(format!(
+                "a run of {duration} sees fewer than {CHECKS_MIN} looks at the free blocks, one every {period}: garbage is hardly collected"
+            ));
+        }
+    }
+
+    fn network(&self, out: &mut Vec<String>) {
+        if self.scheduler.coordinated && self.rack.network == NetworkName::None {
+            out.push("without network delays coordinated I/O scheduling has nothing to weigh".into());
+        }
+    }
+
+    /// The flash's share of writes alone, before any garbage collection.
+    fn overload(&self, out: &mut Vec<String>) {
+        let Some(offered) = self.requests_per_second else { return };
+        if matches!(self.io.arrivals, Arrivals::Closed { .. }) {
+            return;
+        }
+        let writes = offered * self.io.mix.write_share() / f64::from(self.io.volumes);
+        let possible = self.writes_per_second();
+        if writes > possible {
+            out.push(format!(
+                "each volume is offered {writes:.0} writes a second, and its flash programs {possible:.0} at most: queues grow for as long as requests arrive"
+            ));
+        }
+    }
+
+    /// Pages of 4 KiB that the dies of a virtual drive can program in a second, without collecting garbage.
+    pub fn writes_per_second(&self) -> f64 {
+        let (geometry, timing) = (self.flash.geometry(), self.flash.timing());
+        let program: Span = timing.pages.iter().map(|page| page.program).sum();
+        let mean_ps = program.as_ps() as f64 / timing.pages.len() as f64;
+        let dies = f64::from(self.vssd.channels * geometry.dies_per_channel) / f64::from(self.vssd.group);
+        dies * (geometry.page.count() as f64 / super::PAGE.count() as f64) * 1e12 / mean_ps
+    }
+
+    /// Pages of 4 KiB that the channels of a virtual drive can transfer in a second.
+    pub fn reads_per_second(&self) -> f64 {
+        let transfer = self.flash.timing().channel.span_of(super::PAGE);
+        f64::from(self.vssd.channels) / f64::from(self.vssd.group) * 1e12 / transfer.as_ps() as f64
+    }
+}

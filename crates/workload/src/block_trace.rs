@@ -1,0 +1,82 @@
+//! Recorded loads of block storage: reading them, and playing them again.
+//!
+//! The format is that of MQSim (CMU-SAFARI/MQSim, MIT licence), five columns between white space:
+//! `time_ns device first_sector sectors type`, with sectors of 512 bytes and the types 0 (write) and 1 (read).
+
+mod read;
+mod replay;
+
+use base::{Bytes, Operation, Time};
+use serde::Serialize;
+
+use crate::file::FileError;
+
+pub use read::read_block_trace;
+pub use replay::{Devices, Replay, ReplayConfig};
+
+/// The unit of a trace's addresses and lengths.
+pub const SECTOR: Bytes = Bytes::new(512);
+
+/// One line of a block trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct BlockRequest {
+    /// When, counted from the first line.
+    pub at: Time,
+    /// On which device of the recorded machine.
+    pub device: u32,
+    /// A read or a write.
+    pub operation: Operation,
+    /// The first byte.
+    pub address: u64,
+    /// How much; a request stays one request, however many blocks it spans.
+    pub bytes: Bytes,
+}
+
+/// What a reader lets pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Tolerance {
+    /// How large every device is; `None` when any address will do.
+    pub volume: Option<Bytes>,
+    /// What becomes of requests beyond it.
+    pub beyond: Beyond,
+    /// How many bad lines are skipped and counted before the next one is an error.
+    pub skip_bad: u64,
+}
+
+/// What becomes of a request that ends beyond the volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Beyond {
+    /// Its line is bad.
+    Refuse,
+    /// Its address is taken modulo the volume, and moved down where its end would still lie beyond. Distances between blocks
+    /// change, and blocks that were different may become one. A request larger than the volume is bad all the same.
+    Fold,
+}
+
+/// A trace as it was read.
+#[derive(Debug)]
+pub struct BlockTrace {
+    /// Its requests, in order of time.
+    pub requests: Vec<BlockRequest>,
+    /// How many bad lines were skipped.
+    pub skipped: u64,
+    /// The first few of them, and what is wrong with each.
+    pub skipped_first: Vec<FileError>,
+}
+
+impl BlockTrace {
+    /// The devices that are asked, in rising order.
+    pub fn devices(&self) -> Vec<u32> {
+        let mut devices: Vec<u32> = self.requests.iter().map(|request| request.device).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        devices
+    }
+
+    /// Where the last byte of all ends: a volume must be at least this large.
+    pub fn end(&self) -> Bytes {
+        let ends = self.requests.iter().map(|request| request.address + request.bytes.count());
+        Bytes::new(ends.max().unwrap_or(0))
+    }
+}

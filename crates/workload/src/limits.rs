@@ -1,0 +1,33 @@
+//! When a load ends.
+
+use base::{RequestId, Span, Time};
+
+/// Counts requests and says when there may be no more.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    made: u64,
+    requests: u64,
+    end: Time,
+}
+
+impl Limits {
+    /// At most `requests`, all of them before `duration` has passed.
+    pub(crate) fn new(requests: Option<u64>, duration: Option<Span>) -> Limits {
+        let end = duration.map_or(Time::MAX, |span| Time::ZERO + span);
+        Limits { made: 0, requests: requests.unwrap_or(u64::MAX), end }
+    }
+
+    /// The number of a request that starts at `at`, or `None` when it is one too many or too late.
+    pub(crate) fn admit(&mut self, at: Time) -> Option<RequestId> {
+        if self.made == self.requests || at >= self.end {
+            return None;
+        }
+        self.made += 1;
+        Some(RequestId(self.made - 1))
+    }
+
+    /// How many were admitted.
+    pub(crate) fn made(&self) -> u64 {
+        self.made
+    }
+}
