@@ -174,7 +174,8 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
 
     /// Takes out every waiting write that `leaves` picks, in order, for the owner to refuse.
     pub fn withdraw(&mut self, mut leaves: impl FnMut(&W) -> bool) -> Vec<W> {
-        self.waiting.extract_if(.., |_, write| leaves(write)).map(|(_, write)| write).collect()
+        let leaving: Vec<_> = self.waiting.iter().filter(|(_, write)| leaves(write)).map(|(place, _)| *place).collect();
+        leaving.iter().filter_map(|place| self.waiting.remove(place)).collect()
     }
 
     /// Forgets every page and every waiting write, as a loss of power does. The vSSDs stay.
@@ -188,11 +189,6 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
     /// Pages held now.
     pub fn used(&self) -> usize {
         self.used
-    }
-
-    /// Writes that wait for room now.
-    pub fn waiting(&self) -> usize {
-        self.waiting.len()
     }
 
     fn held_mut(&mut self, slot: u32, page: Page) -> &mut Held {

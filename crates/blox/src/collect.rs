@@ -8,7 +8,8 @@
 //! What the paper leaves open, and what is done here: an unanswered soft request is given up (and taken back, in case only the
 //! answer was lost) until the next check; a stream of collection ends when a block is free, not in the middle of a victim;
 //! background collection makes way, at its next step, for the first request that comes; a vSSD that runs out of free blocks
-//! between two checks asks at once.
+//! between two checks asks at once; a finish that the switch does not echo (Algorithm 1, lines 24 and 25) is said again at the
+//! checks, because a bit that stays set would delay the replica and send reads away for ever.
 
 use crate::id::VssdId;
 use crate::packet::CollectionNote;
@@ -117,6 +118,8 @@ struct Member {
     free: u32,
     owned: u32,
     granted: bool,
+    /// It has said finish, and that was not echoed.
+    owes_finish: bool,
     /// The replica that reads may be sent to while this member collects.
     replica: Option<(NodeId, VssdId)>,
     /// Which streams have a step under way.
@@ -142,13 +145,29 @@ impl Collector {
     /// A quiet unit without members.
     pub fn new(config: CollectionConfig) -> Self {
         let next_check = config.first_check;
-        Collector { config, members: Vec::new(), phase: Phase::Quiet, next_check, disturbed: false, has_freed: false, barren: false }
+        Collector {
+            config,
+            members: Vec::new(),
+            phase: Phase::Quiet,
+            next_check,
+            disturbed: false,
+            has_freed: false,
+            barren: false,
+        }
     }
 
     /// Adds a vSSD that collects in `streams` parallel streams. Until its blocks are reported it counts for nothing.
     pub fn add_member(&mut self, vssd: VssdId, streams: u32) {
         let streams = vec![false; streams as usize];
-        self.members.push(Member { vssd, free: 0, owned: 0, granted: false, replica: None, streams });
+        self.members.push(Member {
+            vssd,
+            free: 0,
+            owned: 0,
+            granted: false,
+            owes_finish: false,
+            replica: None,
+            streams,
+        });
     }
 
     /// The device's count of a member's blocks.
@@ -158,9 +177,9 @@ impl Collector {
         }
     }
 
-    /// Members and their free blocks, in the order in which they joined.
-    pub fn free_blocks(&self) -> impl Iterator<Item = (VssdId, u32)> + '_ {
-        self.members.iter().map(|member| (member.vssd, member.free))
+    /// Members whose blocks are known, and how many are free, in the order in which they joined.
+    pub fn free_blocks(&self) -> impl Iterator<Item = (VssdId, u32)> + Clone + '_ {
+        self.members.iter().filter(|member| member.owned > 0).map(|member| (member.vssd, member.free))
     }
 
     /// Whether the unit collects now.
@@ -202,6 +221,12 @@ impl Collector {
         }
     }
 
+    /// After a loss of power: whatever was granted before is not used, and must not bind the other replicas.
+    pub fn restart(&mut self, out: &mut Vec<CollectorAction>) {
+        self.reset();
+        self.finish_where(|_| true, out);
+    }
+
     /// A write found no free block: the unit asks at once, as strongly as it can.
     pub fn press(&mut self, now: Time, out: &mut Vec<CollectorAction>) {
         if !self.barren {
@@ -220,6 +245,7 @@ impl Collector {
         match note {
             CollectionNote::Accept => self.on_accept(vssd, replica, out),
             CollectionNote::Delay => self.on_delay(out),
+            CollectionNote::Finish => self.on_echo(vssd),
             _ => {}
         }
     }
@@ -230,7 +256,9 @@ impl Collector {
         self.has_freed |= freed;
         let yields = urgency == Urgency::Background && self.disturbed;
         let ends = nothing || yields || (freed && self.is_enough_for(vssd));
-        let Some(running) = self.member_mut(vssd).and_then(|member| member.streams.get_mut(stream as usize)) else { return };
+        let Some(running) = self.member_mut(vssd).and_then(|member| member.streams.get_mut(stream as usize)) else {
+            return;
+        };
         if !*running {
             return;
         }
@@ -254,6 +282,9 @@ impl Collector {
         let (free, owned) = self.blocks();
         if let Some(urgency) = urgency(&self.config, free, owned, idle) {
             self.want(now, urgency, out);
+        }
+        if self.phase == Phase::Quiet {
+            self.finish_where(|member| member.owes_finish, out);
         }
     }
 
@@ -285,7 +316,7 @@ impl Collector {
     fn on_accept(&mut self, vssd: VssdId, replica: Option<(NodeId, VssdId)>, out: &mut Vec<CollectorAction>) {
         match self.phase {
             // Too late, as with the answers after a "not now": the grant is given back, or it would bind the replica for ever.
-            Phase::Quiet => out.push(CollectorAction::Say { vssd, note: CollectionNote::Finish }),
+            Phase::Quiet => self.finish_where(|member| member.vssd == vssd, out),
             Phase::Asking { urgency, .. } => {
                 self.grant(vssd, replica);
                 if self.members.iter().all(|member| member.granted) {
@@ -318,7 +349,9 @@ impl Collector {
                 *repeats_left -= 1;
                 *deadline = now + self.config.answer_timeout;
                 let silent = self.members.iter().filter(|member| !member.granted);
-                out.extend(silent.map(|member| CollectorAction::Say { vssd: member.vssd, note: CollectionNote::Regular }));
+                out.extend(
+                    silent.map(|member| CollectorAction::Say { vssd: member.vssd, note: CollectionNote::Regular }),
+                );
             }
             Phase::Asking { .. } => {
                 self.phase = Phase::Quiet;
@@ -329,9 +362,26 @@ impl Collector {
     }
 
     fn take_back(&mut self, picks: impl Fn(&Member) -> bool, out: &mut Vec<CollectorAction>) {
-        let held = self.members.iter().filter(|member| picks(member));
-        out.extend(held.map(|member| CollectorAction::Say { vssd: member.vssd, note: CollectionNote::Finish }));
+        self.finish_where(picks, out);
         self.forget_answers();
+    }
+
+    fn finish_where(&mut self, picks: impl Fn(&Member) -> bool, out: &mut Vec<CollectorAction>) {
+        let is_echoed = match self.config.coordination {
+            Coordination::Uncoordinated => return,
+            Coordination::Switch(_) => true,
+            Coordination::Controller(_) => false,
+        };
+        for member in self.members.iter_mut().filter(|member| picks(member)) {
+            member.owes_finish = is_echoed;
+            out.push(CollectorAction::Say { vssd: member.vssd, note: CollectionNote::Finish });
+        }
+    }
+
+    fn on_echo(&mut self, vssd: VssdId) {
+        if let Some(member) = self.member_mut(vssd) {
+            member.owes_finish = false;
+        }
     }
 
     fn begin(&mut self, urgency: Urgency, out: &mut Vec<CollectorAction>) {
@@ -347,17 +397,18 @@ impl Collector {
     fn end(&mut self, out: &mut Vec<CollectorAction>) {
         self.phase = Phase::Quiet;
         self.barren = !self.has_freed;
-        if self.config.coordination != Coordination::Uncoordinated {
-            self.say_all(CollectionNote::Finish, out);
-        }
-        self.forget_answers();
+        self.take_back(|_| true, out);
         out.push(CollectorAction::Ended);
     }
 
-    fn say_all(&self, note: CollectionNote, out: &mut Vec<CollectorAction>) {
-        // Nobody is told of a collection that nobody coordinates.
-        if self.config.coordination != Coordination::Uncoordinated {
-            out.extend(self.members.iter().map(|member| CollectorAction::Say { vssd: member.vssd, note }));
+    /// Asks for, or announces, a collection; nobody is told of one that nobody coordinates.
+    fn say_all(&mut self, note: CollectionNote, out: &mut Vec<CollectorAction>) {
+        if self.config.coordination == Coordination::Uncoordinated {
+            return;
+        }
+        for member in &mut self.members {
+            member.owes_finish = false;
+            out.push(CollectorAction::Say { vssd: member.vssd, note });
         }
     }
 
@@ -372,11 +423,14 @@ impl Collector {
         let (free, owned) = self.blocks();
         let stop = self.config.stop_ppm;
         let own = self.members.iter().find(|member| member.vssd == vssd);
-        !is_below(free, owned, stop) || own.is_some_and(|own| !is_below(u64::from(own.free), u64::from(own.owned), stop))
+        !is_below(free, owned, stop)
+            || own.is_some_and(|own| !is_below(u64::from(own.free), u64::from(own.owned), stop))
     }
 
     fn blocks(&self) -> (u64, u64) {
-        self.members.iter().fold((0, 0), |(free, owned), member| (free + u64::from(member.free), owned + u64::from(member.owned)))
+        self.members
+            .iter()
+            .fold((0, 0), |(free, owned), member| (free + u64::from(member.free), owned + u64::from(member.owned)))
     }
 
     fn member_mut(&mut self, vssd: VssdId) -> Option<&mut Member> {

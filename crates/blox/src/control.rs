@@ -79,7 +79,9 @@ pub enum ControlError {
         misses: u32,
     },
     /// A lease that ends before the next beat has been echoed would end all the time.
-    #[error("a lease of {lease:?} must be longer than a beat of {beat:?}, and a beat and the time to resend ({resend:?}) longer than nothing")]
+    #[error(
+        "a lease of {lease:?} must be longer than a beat of {beat:?}, and a beat and the time to resend ({resend:?}) longer than nothing"
+    )]
     LeaseTooShort {
         /// The lease.
         lease: Span,
@@ -89,7 +91,9 @@ pub enum ControlError {
         resend: Span,
     },
     /// No replica, too many, or two on one server.
-    #[error("group {group}: {got} replicas on {servers} servers; allowed are 1 to 3 (a fourth place is for rebuilding), each on a server of its own")]
+    #[error(
+        "group {group}: {got} replicas on {servers} servers; allowed are 1 to 3 (a fourth place is for rebuilding), each on a server of its own"
+    )]
     Replicas {
         /// Which, from 0.
         group: usize,
@@ -399,8 +403,7 @@ impl Control {
         let in_rack = |node: NodeId| {
             self.servers.iter().any(|server| server.place.node == node && server.place.rack == self.config.rack)
         };
-        let members: Vec<(NodeId, VssdId)> =
-            self.groups[group].serving().filter(|(node, _)| in_rack(*node)).collect();
+        let members: Vec<(NodeId, VssdId)> = self.groups[group].serving().filter(|(node, _)| in_rack(*node)).collect();
         for member in &members {
             let (replica_server, replica) = *members.iter().find(|other| *other != member).unwrap_or(member);
             let body = Body::Create { server: member.0, replica, replica_server };

@@ -100,11 +100,6 @@ impl Ledger {
         }
     }
 
-    /// What `borrower` owes `owner`.
-    pub fn debt(&self, borrower: VssdId, owner: VssdId) -> u32 {
-        self.debts.get(&(borrower, owner)).copied().unwrap_or(0)
-    }
-
     /// As after a loss of power: the debts are on flash with the block tables and stay; an order under way is forgotten.
     pub fn reset(&mut self) {
         self.under_way = None;
@@ -150,7 +145,6 @@ mod tests {
         let first = BlockMove { from: POOR, to: RICH, blocks: 10 };
         assert_eq!(ledger.give_back(free(12, 50)), [first]);
         ledger.returned(first);
-        assert_eq!(ledger.debt(POOR, RICH), 6);
         assert_eq!(ledger.give_back(free(100, 50)), [BlockMove { from: POOR, to: RICH, blocks: 6 }]);
     }
 

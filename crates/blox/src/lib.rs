@@ -10,24 +10,46 @@
 //! * `baseline`: virtual datacenters, and RackBlox in software.
 
 pub mod baseline;
-mod control;
-mod hermes;
 mod cache;
+mod client;
 mod collect;
+mod control;
 mod groups;
+mod hermes;
 mod id;
 mod isolate;
+mod node;
 mod packet;
 mod predict;
 mod schedule;
+mod switch;
+mod wear;
 
+pub use cache::{CacheConfig, CacheScope};
+pub use client::{Client, ClientConfig, ClientCounters, ClientError, ClientIn, ClientOut, ClientOutcome, LimitConfig};
+pub use collect::{CollectionConfig, Coordination};
 pub use control::{Control, ControlConfig, ControlError, ControlIn, ControlOut, Event, Lease, ServerPlace};
+pub use groups::{BlockMove, BorrowConfig};
 pub use hermes::{Contents, Membership, Reading, Replica, ReplicaConfig, ReplicaOut, Standing, Ticket, Writing};
-pub use cache::{CacheConfig, CacheScope, Flush, WriteCache};
-pub use collect::{CollectionConfig, Collector, CollectorAction, Coordination, Urgency, urgency};
-pub use groups::{BlockMove, BorrowConfig, Ledger};
 pub use id::{Page, Tag, Value, VssdId};
 pub use isolate::TokenBucket;
-pub use packet::{Body, CollectionNote, ControlMessage, Packet, REPLICAS_MAX, Refusal, ReplicaMessage, Timestamp};
+pub use node::{
+    ControlLink, DeviceJob, IsolationConfig, NodeConfig, NodeCounters, NodeError, NodeIn, NodeOut, ReplicationConfig,
+    Stage, StorageNode, VssdConfig,
+};
+pub use packet::{
+    Body, CodecError, CollectionNote, ControlMessage, PAGE_BYTES, Packet, RACKBLOX_PORT, REPLICAS_MAX, Refusal,
+    ReplicaMessage, Timestamp, decode, encode,
+};
 pub use predict::{AlphaError, IdleConfig, IdlePredictor, RETURN_WINDOW, ReturnPredictor};
 pub use schedule::{Job, JobId, JobKind, Policy, Scheduler, SchedulerConfig, SchedulingKey};
+pub use switch::{
+    DropReason, NetworkScheduling, Switch, SwitchConfig, SwitchCounters, SwitchError, SwitchIn, SwitchOut, TableBytes,
+    table_bytes,
+};
+pub use wear::{
+    Admission, Assignment, DriveFlash, GlobalBalancer, GlobalConfig, Lifetime, LocalBalancer, LocalConfig, RateMeter,
+    Replacement, Side, SsdPlace, SsdWear, Swap, SwapAction, SwapBlock, SwapCounts, SwapEvent, SwapPlan, SwapProgress,
+    SwapStage, SwapTrigger, WearArm, WearConfig, WearError, WearModel, WearReport, WearSample, WearSnapshot,
+    WearWorkload, imbalance,
+};

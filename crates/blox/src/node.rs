@@ -3,7 +3,7 @@
 //! *A write* waits for room in the DRAM cache, goes to every live replica, and is answered once each has a copy in DRAM; the flash gets
 //! it later, through the I/O scheduler. *A read* waits until its page is valid here, is served from the cache if the page is
 //! held there, else goes through the scheduler to the device. *Collection* is decided for each unit by its
-//! [`Collector`](crate::Collector); this program carries the decisions to switch, controller and device.
+//! `Collector`; this program carries the decisions to switch, controller and device.
 //!
 //! Every request that is accepted is answered once. The exceptions are those where any answer could be a lie: power was lost, the
 //! lease has lapsed (another may serve by now), or a write was under way when the replica left its group. Then nothing is
@@ -17,7 +17,8 @@ mod timers;
 mod vssd;
 
 pub use interface::{
-    ControlLink, DeviceJob, IsolationConfig, NodeConfig, NodeError, NodeIn, NodeOut, ReplicationConfig, Stage, VssdConfig,
+    ControlLink, DeviceJob, IsolationConfig, NodeConfig, NodeError, NodeIn, NodeOut, ReplicationConfig, Stage,
+    VssdConfig,
 };
 
 use crate::cache::{CacheScope, WriteCache};
@@ -113,7 +114,7 @@ impl StorageNode {
             work: Slab::new(),
             messages_waiting: BTreeSet::new(),
             wanted: BTreeMap::new(),
-            lease: config.control.map(|control| Lease::new(control.lease)),
+            lease: config.control.map(|control| Lease::new(control.lease, 0)),
             timers: Timers::default(),
             counters: NodeCounters::default(),
             replica_out: Vec::new(),
@@ -207,7 +208,10 @@ impl StorageNode {
     fn on_members(&mut self, now: Time, vssd: VssdId, order: Membership, out: &mut Vec<NodeOut>) {
         if let Some(&index) = self.by_name.get(&vssd) {
             self.order_members(now, index, &order, out);
-        } else if !vssd::names(&order, (self.config.id, vssd)) || self.wanted.len() >= WANTED_MAX {
+        } else if order.stale != Some((self.config.id, vssd)) {
+            // A member of old that has lost even its vSSD has nothing to settle.
+            self.report_up_to_date(vssd, order.epoch, out);
+        } else if self.wanted.len() >= WANTED_MAX {
             self.counters.ignored += 1;
         } else if self.wanted.insert(vssd, order).is_none() {
             out.push(NodeOut::Wanted { vssd });
@@ -215,9 +219,7 @@ impl StorageNode {
     }
 
     fn order_members(&mut self, now: Time, index: usize, order: &Membership, out: &mut Vec<NodeOut>) {
-        let mut outputs = std::mem::take(&mut self.replica_out);
-        self.vssds[index].replica.members(now, order, &mut outputs);
-        self.replica_out = outputs;
+        self.vssds[index].replica.members(now, order, &mut self.replica_out);
         self.carry_out(now, index, Span::ZERO, out);
         self.settle(now, index, out);
     }
@@ -251,8 +253,8 @@ impl StorageNode {
 
     fn on_recover(&mut self, now: Time, out: &mut Vec<NodeOut>) {
         self.power = Power::On;
-        self.lease = self.config.control.map(|control| Lease::new(control.lease));
-        self.take_back_grants(out);
+        self.lease = self.config.control.map(|control| Lease::new(control.lease, self.life));
+        self.take_back_grants(now, out);
         self.arm_all(now);
     }
 
@@ -279,7 +281,9 @@ impl StorageNode {
             NodeIn::ReadDone { job, value } => self.on_read_done(now, job, value, out),
             NodeIn::WriteDone { job } => self.on_write_done(now, job, out),
             NodeIn::WriteRefused { job } => self.on_write_refused(now, job, out),
-            NodeIn::Collected { vssd, stream, freed, nothing } => self.on_collected(now, vssd, stream, freed, nothing, out),
+            NodeIn::Collected { vssd, stream, freed, nothing } => {
+                self.on_collected(now, vssd, stream, freed, nothing, out)
+            }
             NodeIn::Blocks { vssd, free, owned } => self.on_blocks(vssd, free, owned, out),
             NodeIn::Lent(moved) => self.on_lent(now, moved, out),
             NodeIn::Returned(moved) => self.on_returned(moved),
@@ -303,6 +307,8 @@ impl Program for StorageNode {
             (Power::Off, NodeIn::Recover) => self.on_recover(now, out),
             // Flash and its tables outlive the server's power.
             (Power::Off, NodeIn::Blocks { vssd, free, owned }) => self.note_blocks(vssd, free, owned),
+            (Power::Off, NodeIn::Lent(moved)) => self.note_lent(moved),
+            (Power::Off, NodeIn::Returned(moved)) => self.on_returned(moved),
             (Power::Off, _) => {}
             _ => self.on_powered(now, input, out),
         }

@@ -88,7 +88,7 @@ pub enum Body {
 }
 
 /// The `gc` byte of a `gc_op` packet (3.5.1), with the wire value of each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum CollectionNote {
     /// Would like to collect; may be delayed.

@@ -118,7 +118,7 @@ fn play_seed(
     Ok(Some(outcomes.summary))
 }
 
-fn failed(error: SinkError) -> Failure {
+fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::Failed(error.to_string())
 }
 

@@ -4,4 +4,5 @@ pub mod drive;
 pub mod rigs;
 mod run;
 
-pub use run::{RunOptions, run};
+pub use rigs::blox::BuildError;
+pub use run::{RunError, RunOptions, run};

@@ -1,13 +1,16 @@
 //! The one door of the simulator: a plan becomes a rig, and is played.
 
 use crate::drive::{Limits, Observer, Outcomes, Rig, WarmUp, drive};
+use crate::rigs::blox::{BloxRig, BuildError};
 use crate::rigs::edm::{Background, BackgroundStream, EdmRig, EdmRigConfig, Fault, FaultKind};
 use crate::rigs::packet::{self, PacketRigConfig};
 use crate::rigs::rivals;
-use base::{Bytes, Seed};
+use base::{Bytes, Seed, Span};
 use edm::analysis::maximal_matching;
 use edm::pcs::multiplex::Policy;
+use hardware::DramConfig;
 use record::{RunIdentity, Sink, SinkError};
+use spec::blox::Blox;
 use spec::{Design, Messages, Plan, PreemptionName, Protocol, Scene};
 use std::collections::BTreeMap;
 use transport::framing::Framing;
@@ -24,19 +27,31 @@ pub struct RunOptions {
     pub wire_check: bool,
 }
 
+/// Why a run did not come to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The sink takes no more rows. Rows taken so far stay as they are.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// A part of the plan's rack refuses its numbers.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
 /// Runs `plan`; its rows go to `sink`, in the order in which requests end.
 ///
 /// # Errors
-/// When the sink takes no more rows. Rows taken so far stay as they are.
+/// When the rack cannot be built, or the sink takes no more rows.
 pub fn run(
     plan: &Plan,
     options: &RunOptions,
     sink: &mut dyn Sink,
     observer: &mut dyn Observer,
-) -> Result<Outcomes, SinkError> {
+) -> Result<Outcomes, RunError> {
     let play = Play { plan, options, sink, observer };
     match &plan.scene {
         Scene::Messages(messages) => play.messages(messages),
+        Scene::Blox(blox) => play.blox(blox),
     }
 }
 
@@ -49,7 +64,7 @@ struct Play<'a> {
 }
 
 impl Play<'_> {
-    fn messages(self, messages: &Messages) -> Result<Outcomes, SinkError> {
+    fn messages(self, messages: &Messages) -> Result<Outcomes, RunError> {
         let (seed, options) = (Seed(self.plan.seed), self.options);
         let rival = match &messages.design {
             Design::Edm(edm) => {
@@ -74,7 +89,7 @@ impl Play<'_> {
         }
     }
 
-    fn on(self, messages: &Messages, mut rig: impl Rig) -> Result<Outcomes, SinkError> {
+    fn on(self, messages: &Messages, mut rig: impl Rig) -> Result<Outcomes, RunError> {
         let mut source = Generator::new(&messages.workload, Seed(self.plan.seed));
         let limits = Limits {
             warm_up: warm_up(messages.run),
@@ -85,7 +100,22 @@ impl Play<'_> {
         self.drive(&mut rig, &mut source, &limits)
     }
 
-    fn drive(self, rig: &mut impl Rig, source: &mut dyn Source, limits: &Limits) -> Result<Outcomes, SinkError> {
+    fn blox(self, blox: &Blox) -> Result<Outcomes, RunError> {
+        let seed = Seed(self.plan.seed);
+        let mut rig = BloxRig::new(blox, seed)?;
+        let mut source = workload::storage::Generator::new(&blox.io, seed);
+        let limits = Limits {
+            warm_up: warm_up(blox.run),
+            drain: blox.run.drain_limit,
+            memory: DramConfig { latency: Span::ZERO, bandwidth: None },
+            planned_load: None,
+        };
+        let mut outcomes = self.drive(&mut rig, &mut source, &limits)?;
+        rig.judge_history(&mut outcomes.summary);
+        Ok(outcomes)
+    }
+
+    fn drive(self, rig: &mut impl Rig, source: &mut dyn Source, limits: &Limits) -> Result<Outcomes, RunError> {
         let Play { plan, options, sink, observer } = self;
         let identity = RunIdentity {
             version: options.version.clone(),
@@ -130,7 +160,7 @@ fn edm_config(plan: &Messages, edm: &spec::Edm, seed: Seed, options: &RunOptions
         transceiver: plan.fabric.transceiver,
         memory: plan.memory,
         redundant: edm.redundant,
-        faults: plan.faults.iter().map(fault).collect(),
+        faults: plan.faults.iter().filter_map(fault).collect(),
         background: plan.background.as_ref().map(|frames| background(frames, edm.preemption, seed)),
         wire_check: options.wire_check,
     }
@@ -155,13 +185,17 @@ fn background_stream(stream: &spec::BackgroundStream) -> BackgroundStream {
 }
 
 /// Corruption is noticed by the scrambler, and the link disabled: to the network it is a dead link (EDM, 3.3).
-fn fault(fault: &spec::Fault) -> Fault {
+fn fault(fault: &spec::Fault) -> Option<Fault> {
     let kind = match fault.kind {
         spec::FaultKind::LinkDown { node, .. } | spec::FaultKind::LinkCorrupt { node, .. } => FaultKind::LinkDown(node),
         spec::FaultKind::SwitchDown { switch } => FaultKind::SwitchDown(switch as usize),
         spec::FaultKind::NodeDown { node } => FaultKind::NodeDown(node),
+        // `spec` refuses these here.
+        spec::FaultKind::LinkUp { .. } | spec::FaultKind::SwitchUp { .. } | spec::FaultKind::NodeUp { .. } => {
+            return None;
+        }
     };
-    Fault { at: fault.at, kind }
+    Some(Fault { at: fault.at, kind })
 }
 
 fn packet_config(plan: &Messages, rival: &spec::Packet, options: &RunOptions) -> PacketRigConfig {

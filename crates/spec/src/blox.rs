@@ -1,13 +1,14 @@
 //! Plans of the room `blox`: a rack of storage servers with virtual drives.
 
 pub(crate) mod file;
+mod flash;
 mod print;
 pub(crate) mod resolve;
 mod warnings;
 
 use crate::plan::{Fault, Run};
 use base::{Bytes, Rate, Span};
-use file::{
+pub use file::{
     CoordinationName, IsolationName, NetworkName, NetworkSchedulingName, PolicyName, PresetName, VictimName,
 };
 use hardware::ssd::Suspension;
@@ -115,6 +116,8 @@ pub struct Vssd {
     pub used_before: f64,
     /// DRAM of its server that holds writes on their way to flash.
     pub write_cache: Bytes,
+    /// Share of `write_cache` that may be dirty before anything is flushed.
+    pub flush_above: f64,
     /// Requests outstanding at the drive.
     pub device_depth: u32,
     /// Software isolation: requests a second that each may start; `None` for no limit.
@@ -187,6 +190,18 @@ pub struct Membership {
     pub misses: u32,
     /// How long a server serves without having heard from the control plane.
     pub lease: Span,
+    /// A dead server's replicas are built again elsewhere after so long.
+    pub replace_after: Span,
+    /// Orders, invalidations and fetches that get no answer are sent again after so long.
+    pub resend: Span,
+    /// A page that stays invalid for so long is replayed: its writer may have died.
+    pub replay: Span,
+    /// Pages that a rebuild asks for at a time.
+    pub fetch_window: u32,
     /// How long a client waits before it asks another replica.
     pub client_timeout: Span,
+    /// How often a request is sent at most.
+    pub client_attempts: u32,
+    /// Timeouts in a row, without a packet from the rack, after which a client takes its switch for dead.
+    pub client_silence: u32,
 }

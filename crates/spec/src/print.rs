@@ -9,7 +9,7 @@ use crate::file::{
     FaultFile, MemoryFile, PatternName, RunFile, SizeFile, WorkloadFile,
 };
 use crate::plan::{
-    Background, BackgroundStream, Design, Fabric, Fault, Messages, Packet, Plan, Protocol, Scene, WarmUp,
+    Background, BackgroundStream, Design, Fabric, Fault, Messages, Packet, Plan, Protocol, Run, Scene, WarmUp,
 };
 use crate::quantity::{Limit, Plain, Quantity};
 use base::Span;

@@ -21,8 +21,9 @@ fn an_unknown_key_names_the_allowed_ones_and_the_closest() {
     );
     assert_eq!(
         complaint(&format!("{SMALL}[memroy]\nlatency = \"1ns\"\n")),
-        "small.toml:11:2: unknown key `memroy`, did you mean `memory`?; allowed are background, design, fabric, fault, \
-         memory, run, scale, seed, sweep, title, workload"
+        "small.toml:11:2: unknown key `memroy`, did you mean `memory`?; allowed are background, collection, \
+         controller, design, fabric, fault, flash, io, membership, memory, rack, run, scale, scheduler, seed, sweep, title, \
+         vssd, workload"
     );
 }
 
@@ -73,7 +74,7 @@ fn a_word_that_is_none_names_the_words() {
     assert_eq!(
         complaint(&with("name = \"edm\"", "name = \"dctpc\"")),
         "small.toml:6:8: design.name: `dctpc` is not allowed, did you mean `dctcp`?; allowed are edm, dctcp, dcqcn, pfabric, \
-         receiver-driven, cxl, fastpass, raw-ethernet, rocev2, hardware-tcp"
+         receiver-driven, cxl, fastpass, raw-ethernet, rocev2, hardware-tcp, rackblox, rackblox-software, vdc"
     );
     assert_eq!(
         complaint(&with("load = 0.5", "load = 0.5\nsize = { profile = \"spark-sq\" }")),

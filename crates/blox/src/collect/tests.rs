@@ -127,7 +127,11 @@ fn an_unanswered_regular_request_is_repeated_three_times_and_then_collects_anywa
 fn a_stale_no_does_not_deny_a_regular_request() {
     let mut unit = Unit::of(config(), &[ONE]);
     unit.free(ONE, 300).check(1);
-    assert_eq!(unit.press(), [say(ONE, CollectionNote::Regular)], "free blocks ran out while the switch was asked softly");
+    assert_eq!(
+        unit.press(),
+        [say(ONE, CollectionNote::Regular)],
+        "free blocks ran out while the switch was asked softly"
+    );
     assert!(unit.answer(ONE, CollectionNote::Delay).is_empty());
     assert_eq!(unit.answer(ONE, CollectionNote::Accept), [step(ONE)]);
 }
@@ -205,6 +209,17 @@ fn a_collection_that_frees_nothing_is_not_begun_again_before_the_next_check() {
     assert_eq!(std::mem::take(&mut unit.out), [say(ONE, CollectionNote::Finish), Ended]);
     assert!(unit.press().is_empty());
     assert_eq!(unit.check(1), [say(ONE, CollectionNote::Regular)]);
+}
+
+#[test]
+fn a_finish_that_is_not_echoed_is_said_again_at_the_checks() {
+    let mut unit = Unit::of(config(), &[ONE]);
+    unit.free(ONE, 300).check(1);
+    unit.answer(ONE, CollectionNote::Accept);
+    unit.free(ONE, 600).freed(ONE);
+    assert_eq!(unit.check(2), [say(ONE, CollectionNote::Finish)]);
+    assert!(unit.answer(ONE, CollectionNote::Finish).is_empty());
+    assert!(unit.check(3).is_empty());
 }
 
 #[test]

@@ -21,7 +21,13 @@ pub struct Rebuild {
 
 impl Rebuild {
     pub fn new(pages: u64, window: usize, patience: Span) -> Rebuild {
-        Rebuild { next: 0, pages, window: window.max(1), patience: patience.max(Span::ps(1)), asked: Vec::with_capacity(window) }
+        Rebuild {
+            next: 0,
+            pages,
+            window: window.max(1),
+            patience: patience.max(Span::ps(1)),
+            asked: Vec::with_capacity(window),
+        }
     }
     /// The next page to ask the first peer for, while the window has room.
     pub fn next_page(&mut self, now: Time) -> Option<Page> {

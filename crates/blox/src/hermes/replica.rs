@@ -76,14 +76,7 @@ impl Replica {
         }
     }
     /// A client's write, to be coordinated here. Versions end at 2^31: such a page is worn out.
-    pub fn write(
-        &mut self,
-        now: Time,
-        page: Page,
-        value: Value,
-        ticket: Ticket,
-        out: &mut Vec<ReplicaOut>,
-    ) -> Writing {
+    pub fn write(&mut self, now: Time, page: Page, value: Value, ticket: Ticket, out: &mut Vec<ReplicaOut>) -> Writing {
         if self.standing != Standing::Serving {
             return Writing::Refuse(Refusal::Stale);
         }

@@ -19,6 +19,7 @@ pub(super) fn check(config: &NodeConfig) -> Result<(), NodeError> {
     let mut names = BTreeSet::new();
     for vssd in &config.vssds {
         check_vssd(vssd)?;
+        at_least_one("vssd.epoch", u64::from(vssd.epoch))?;
         if !names.insert(vssd.id) {
             return Err(NodeError::Twice(vssd.id));
         }

@@ -92,13 +92,18 @@ impl StorageNode {
 
     pub(super) fn on_lent(&mut self, now: Time, moved: BlockMove, out: &mut Vec<NodeOut>) {
         let Some(unit) = self.unit_of(moved.to) else { return };
-        if let Some(ledger) = &mut self.units[unit].ledger {
-            ledger.lent(moved);
-        }
+        self.note_lent(moved);
         if moved.blocks > 0 {
             self.offer_again(now, moved.to, out);
         } else {
             self.press(now, unit, out);
+        }
+    }
+
+    pub(super) fn note_lent(&mut self, moved: BlockMove) {
+        let Some(unit) = self.unit_of(moved.to) else { return };
+        if let Some(ledger) = &mut self.units[unit].ledger {
+            ledger.lent(moved);
         }
     }
 
@@ -127,10 +132,11 @@ impl StorageNode {
         self.timers.ring_by(Alarm::Unit(unit as u32), self.units[unit].collector.next_wakeup());
     }
 
-    /// After a restart: whatever was granted before is not used, and must not bind the other replicas.
-    pub(super) fn take_back_grants(&mut self, out: &mut Vec<NodeOut>) {
-        for index in 0..self.vssds.len() {
-            self.say(self.vssds[index].config.id, CollectionNote::Finish, out);
+    /// After a restart.
+    pub(super) fn take_back_grants(&mut self, now: Time, out: &mut Vec<NodeOut>) {
+        for unit in 0..self.units.len() {
+            self.units[unit].collector.restart(&mut self.actions);
+            self.act(now, unit, out);
         }
     }
 

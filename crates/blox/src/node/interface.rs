@@ -75,7 +75,7 @@ pub struct VssdConfig {
     pub streams: u32,
     /// Its rate limit, when it is software-isolated.
     pub isolation: Option<IsolationConfig>,
-    /// The epoch of `replicas`.
+    /// The epoch of `replicas`, at least 1.
     pub epoch: u32,
     /// `(server, vSSD there)` of each of its replicas, this one among them, in the order of their rank. Not looked at in
     /// [`NodeIn::Adopt`]: there the control plane's order holds.

@@ -1,9 +1,9 @@
 //! Reads, writes, replicas and the device: Algorithm 2, lines 1 to 6.
 
+use super::StorageNode;
 use super::interface::{DeviceJob, NodeOut, Stage};
 use super::timers::Alarm;
 use super::vssd::{Purpose, Work};
-use super::StorageNode;
 use crate::hermes::{Reading, ReplicaOut, Ticket, Writing};
 use crate::id::{Page, Tag, Value, VssdId};
 use crate::packet::{Body, ControlMessage, Packet, Refusal, ReplicaMessage, Timestamp};
@@ -64,7 +64,15 @@ impl StorageNode {
         self.settle(now, index, out);
     }
 
-    pub(super) fn on_write(&mut self, now: Time, packet: &Packet, tag: Tag, page: Page, value: Value, out: &mut Vec<NodeOut>) {
+    pub(super) fn on_write(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        tag: Tag,
+        page: Page,
+        value: Value,
+        out: &mut Vec<NodeOut>,
+    ) {
         let Some(index) = self.accept(now, packet, page, out) else { return };
         if self.vssds[index].is_worn_out {
             return self.refuse(now, packet, Refusal::WornOut, out);
@@ -203,19 +211,21 @@ impl StorageNode {
                 self.answer(now, ticket.0 as usize, Ok(value), out);
             }
             ReplicaOut::Load { page } => self.load(now, index, page),
-            ReplicaOut::Abandoned { ticket, started: false } => self.answer(now, ticket.0 as usize, Err(Refusal::Stale), out),
+            ReplicaOut::Abandoned { ticket, started: false } => {
+                self.answer(now, ticket.0 as usize, Err(Refusal::Stale), out)
+            }
             ReplicaOut::Abandoned { ticket, started: true } => {
                 self.requests.try_remove(ticket.0 as usize);
                 self.counters.unanswered += 1;
             }
-            ReplicaOut::UpToDate { epoch } => self.report_up_to_date(index, epoch, out),
+            ReplicaOut::UpToDate { epoch } => self.report_up_to_date(self.vssds[index].config.id, epoch, out),
         }
     }
 
-    fn report_up_to_date(&self, index: usize, epoch: u32, out: &mut Vec<NodeOut>) {
+    pub(super) fn report_up_to_date(&self, vssd: VssdId, epoch: u32, out: &mut Vec<NodeOut>) {
         if let Some(control) = self.config.control {
             let body = Body::Control(ControlMessage::UpToDate { epoch });
-            self.send(control.node, self.vssds[index].config.id, 0, body, out);
+            self.send(control.node, vssd, 0, body, out);
         }
     }
 

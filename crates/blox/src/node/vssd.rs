@@ -6,11 +6,10 @@
 
 use super::interface::{NodeConfig, VssdConfig};
 use crate::hermes::{Contents, Membership, Replica, ReplicaConfig};
-use crate::id::VssdId;
 use crate::isolate::TokenBucket;
 use crate::predict::{AlphaError, IdlePredictor, ReturnPredictor};
 use crate::schedule::{Job, JobId, JobKind, Scheduler};
-use base::{NodeId, Span, Time};
+use base::{Span, Time};
 use std::collections::VecDeque;
 
 /// What a job is for.
@@ -86,7 +85,13 @@ impl Lanes {
 
 impl Vssd {
     /// A vSSD at the start of the run, or after a restart (then its contents are [`Contents::Lost`]).
-    pub fn new(node: &NodeConfig, config: VssdConfig, unit: usize, cache: (usize, u32), contents: Contents) -> Result<Vssd, AlphaError> {
+    pub fn new(
+        node: &NodeConfig,
+        config: VssdConfig,
+        unit: usize,
+        cache: (usize, u32),
+        contents: Contents,
+    ) -> Result<Vssd, AlphaError> {
         Ok(Vssd {
             config,
             unit,
@@ -115,9 +120,12 @@ impl Vssd {
     pub fn enqueue(&mut self, now: Time, job: Job) {
         let cost = self.cost(job.kind);
         let lanes = &mut self.lanes;
-        match &mut lanes.bucket {
-            Some(bucket) if !lanes.throttled.is_empty() || !bucket.try_take(now, cost) => lanes.throttled.push_back((cost, job)),
-            _ => lanes.scheduler.push(now, job),
+        let passes =
+            lanes.throttled.is_empty() && lanes.bucket.as_mut().is_none_or(|bucket| bucket.try_take(now, cost));
+        if passes {
+            lanes.scheduler.push(now, job);
+        } else {
+            lanes.throttled.push_back((cost, job));
         }
     }
 
@@ -164,7 +172,10 @@ impl Vssd {
     pub fn on_wakeup(&mut self, now: Time) {
         let lanes = &mut self.lanes;
         if let Some(bucket) = &mut lanes.bucket {
-            while let Some((_, job)) = lanes.throttled.pop_front_if(|(cost, _)| bucket.try_take(now, *cost)) {
+            while let Some(&(cost, job)) = lanes.throttled.front()
+                && bucket.try_take(now, cost)
+            {
+                lanes.throttled.pop_front();
                 lanes.scheduler.push(now, job);
             }
         }
@@ -194,9 +205,4 @@ fn replica_config(node: &NodeConfig, config: &VssdConfig) -> ReplicaConfig {
         replay: node.replication.replay,
         fetch_window: node.replication.fetch_window,
     }
-}
-
-/// Whether a member list names this replica.
-pub(super) fn names(membership: &Membership, own: (NodeId, VssdId)) -> bool {
-    membership.replicas.contains(&Some(own))
 }

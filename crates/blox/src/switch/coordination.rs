@@ -16,9 +16,9 @@
 //! More than two replicas in a rack form a ring in the replica table; a request goes round it, one replica a pass.
 
 use super::DropReason;
-use super::tables::{Phase, Tables};
-use crate::packet::{Body, CollectionNote, Packet, REPLICAS_MAX};
+use super::tables::{Phase, Register, Tables};
 use crate::VssdId;
+use crate::packet::{CollectionNote, Packet, REPLICAS_MAX};
 use base::NodeId;
 
 /// How far a packet has come that needs several passes. It travels with the packet.
@@ -91,14 +91,18 @@ fn begin(tables: &mut Tables, packet: &Packet, note: CollectionNote) -> Verdict 
     }
 }
 
+/// Only a vSSD's own server speaks for it. Gives its replica.
+fn admit(replica: Register<u32>, server: Register<u32>, packet: &Packet) -> Result<VssdId, DropReason> {
+    let replica = replica.replica_of(packet.vssd).ok_or(DropReason::UnknownVssd)?;
+    if server.server_of(packet.vssd) == Some(packet.source) { Ok(replica) } else { Err(DropReason::NotItsServer) }
+}
+
 fn ask(tables: &mut Tables, packet: &Packet) -> Verdict {
     let pass = tables.pass();
-    let Some(replica) = pass.replica.replica_of(packet.vssd) else {
-        return Verdict::Refused(DropReason::UnknownVssd);
+    let replica = match admit(pass.replica, pass.server, packet) {
+        Ok(replica) => replica,
+        Err(reason) => return Verdict::Refused(reason),
     };
-    if pass.server.server_of(packet.vssd) != Some(packet.source) {
-        return Verdict::Refused(DropReason::NotItsServer);
-    }
     // In every phase but idle this bit is set already, or about to be overwritten by the packet that holds the lock.
     pass.collecting.write(packet.vssd, true);
     let alone = replica == packet.vssd;
@@ -113,11 +117,8 @@ fn ask(tables: &mut Tables, packet: &Packet) -> Verdict {
 
 fn grant(tables: &mut Tables, packet: &Packet) -> Verdict {
     let pass = tables.pass();
-    if pass.replica.replica_of(packet.vssd).is_none() {
-        return Verdict::Refused(DropReason::UnknownVssd);
-    }
-    if pass.server.server_of(packet.vssd) != Some(packet.source) {
-        return Verdict::Refused(DropReason::NotItsServer);
+    if let Err(reason) = admit(pass.replica, pass.server, packet) {
+        return Verdict::Refused(reason);
     }
     pass.collecting.write(packet.vssd, true);
     match pass.phase.step(packet.vssd, &[Phase::Idle], Phase::Granted) {
@@ -128,11 +129,8 @@ fn grant(tables: &mut Tables, packet: &Packet) -> Verdict {
 
 fn finish(tables: &mut Tables, packet: &Packet) -> Verdict {
     let pass = tables.pass();
-    if pass.replica.replica_of(packet.vssd).is_none() {
-        return Verdict::Refused(DropReason::UnknownVssd);
-    }
-    if pass.server.server_of(packet.vssd) != Some(packet.source) {
-        return Verdict::Refused(DropReason::NotItsServer);
+    if let Err(reason) = admit(pass.replica, pass.server, packet) {
+        return Verdict::Refused(reason);
     }
     match pass.phase.step(packet.vssd, &[Phase::Granted], Phase::Releasing) {
         Phase::Idle => Verdict::Answer(CollectionNote::Finish),
@@ -148,7 +146,7 @@ fn look(tables: &mut Tables, vssd: VssdId, at: VssdId, hops: u8, patience: u8) -
     let is_free = !pass.collecting.read(at);
     match (is_free, next) {
         (true, None) => {
-            pass.phase.step(vssd, &[Phase::Asking], Phase::Granted);
+            end_asking(pass.phase, vssd, Phase::Granted);
             Verdict::Answer(CollectionNote::Accept)
         }
         (true, Some(next)) => Verdict::Again(Progress::Looking { at: next, hops: hops - 1, patience }),
@@ -156,10 +154,15 @@ fn look(tables: &mut Tables, vssd: VssdId, at: VssdId, hops: u8, patience: u8) -
             Verdict::Again(Progress::Looking { at, hops, patience: patience - 1 })
         }
         (false, _) => {
-            pass.phase.step(vssd, &[Phase::Asking], Phase::Releasing);
+            end_asking(pass.phase, vssd, Phase::Releasing);
             Verdict::Again(Progress::Clearing)
         }
     }
+}
+
+fn end_asking(phase: Register<Phase>, vssd: VssdId, to: Phase) {
+    let held = phase.step(vssd, &[Phase::Asking], to);
+    debug_assert_eq!(held, Phase::Asking, "only the packet that asks ends the asking");
 }
 
 fn clear(tables: &mut Tables, vssd: VssdId, note: CollectionNote) -> Verdict {

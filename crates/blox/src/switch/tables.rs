@@ -54,7 +54,11 @@ pub struct TableBytes {
 /// which is what the paper's own numbers multiply to.
 pub fn table_bytes(entries: u32) -> TableBytes {
     let entries = u64::from(entries);
-    TableBytes { replica: Bytes::new(5 * entries), destination: Bytes::new(5 * entries), registers: Bytes::new(2 * entries) }
+    TableBytes {
+        replica: Bytes::new(5 * entries),
+        destination: Bytes::new(5 * entries),
+        registers: Bytes::new(2 * entries),
+    }
 }
 
 impl Tables {

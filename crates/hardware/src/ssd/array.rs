@@ -122,6 +122,8 @@ pub struct FlashArray {
     counters: ArrayCounters,
     /// A whole page's transfer, which programs need all the time.
     page_transfer: Span,
+    /// What was read last and how long its transfer takes: most reads are of one size, and the division is slow.
+    read_transfer: (Bytes, Span),
 }
 
 impl FlashArray {
@@ -137,7 +139,8 @@ impl FlashArray {
         };
         let page_transfer = timing.transfer(geometry.page);
         let (channels, dies) = (vec![Calendar::default(); channels], vec![Die::default(); dies]);
-        Ok(FlashArray { geometry, timing, channels, dies, counters, page_transfer })
+        let read_transfer = (geometry.page, page_transfer);
+        Ok(FlashArray { geometry, timing, channels, dies, counters, page_transfer, read_transfer })
     }
     /// Books an operation behind what is there. Its address must lie in the array, and `now` not before that of any earlier call.
     pub fn submit(&mut self, now: Time, operation: FlashOperation, purpose: Purpose) -> Booked {
@@ -172,7 +175,7 @@ impl FlashArray {
     fn read(&mut self, now: Time, page: PageAddress, bytes: Bytes, retries: u32, purpose: Purpose) -> Booked {
         let die_id = self.geometry.die_of(page.block);
         let sense = self.timing.of_page(page.page).read;
-        let transfer = self.timing.transfer(bytes);
+        let transfer = self.transfer(bytes);
         let suspension = self.timing.suspension;
         let die = &mut self.dies[die_id.0 as usize];
         let place = die.place_read(now, suspension);
@@ -198,6 +201,12 @@ impl FlashArray {
         self.counters.channels[channel_id as usize].add(purpose, transfer * rounds);
         self.counters.dies[die_id.0 as usize].add(purpose, end - start);
         Booked::of(now, end, collection_wait, (sense + transfer) * rounds, Ticket { die: die_id, sequence })
+    }
+    fn transfer(&mut self, bytes: Bytes) -> Span {
+        if self.read_transfer.0 != bytes {
+            self.read_transfer = (bytes, self.timing.transfer(bytes));
+        }
+        self.read_transfer.1
     }
     fn program(&mut self, now: Time, page: PageAddress, purpose: Purpose) -> Booked {
         let die_id = self.geometry.die_of(page.block);

@@ -8,8 +8,8 @@
 //! * **Write**: host link, room in the write buffer, firmware, write-in. A page is programmed when it is full; its room is free again when the
 //!   program has ended. Where less than a unit is written, the rest is read first. Without a buffer ([`FlushPolicy::Through`]) a
 //!   command ends when its pages are programmed.
-//! * **Collection** begins on a die that has at most `start` free blocks and goes on, a step after the other, with requests between, until it
-//!   has `stop`. Where a write finds no free block at all, a whole victim is collected at once in front of it (counted as forced).
+//! * **Collection** begins on a die that has at most `start` free blocks and goes on until it has `stop`, a step after the other, with
+//!   requests between, and never slower than the host uses free pages. Where a write finds no free block at all, a whole victim is collected at once in front of it (counted as forced).
 //!
 //! Flash is booked at a command's arrival and fixed times before it (firmware) are added after: shifting all by the same time changes no
 //! wait. A program is booked when its last data arrive at the link, even when the buffer has room for them a little later.
@@ -32,8 +32,9 @@ use super::geometry::PageAddress;
 use super::volume::{Found, Volume};
 use base::{Bytes, Span, Time};
 use buffer::Buffer;
-use collector::Collector;
+use collector::{Collector, Work};
 use report::Observed;
+use std::hint::black_box;
 use std::io::{Read, Write};
 use std::ops::Range;
 
@@ -86,6 +87,8 @@ pub struct SolidState {
     to_host: Calendar,
     from_host: Calendar,
     observed: Observed,
+    /// The size that crossed the link last and how long that takes: most commands are of one size, and the division is slow.
+    link_time: (Bytes, Span),
 }
 
 impl SolidState {
@@ -97,7 +100,9 @@ impl SolidState {
     }
     /// Books a command. `now` must not be before that of any earlier call.
     pub fn submit(&mut self, now: Time, command: Command) -> Result<Done, DriveError> {
-        self.check_range(command)?;
+        command.check_range(self.capacity())?;
+        // Asked for early: memory answers while what was due is done.
+        black_box(self.volume.layer.locate(command.address / self.config.geometry.unit.count()));
         self.advance(now);
         let done = match command.kind {
             CommandKind::Read => self.read(now, command),
@@ -151,22 +156,11 @@ impl SolidState {
             buffer: Buffer::new(config.buffer, &config.geometry, config.timing.suspension),
             to_host: Calendar::default(),
             from_host: Calendar::default(),
+            link_time: (Bytes::ZERO, Span::ZERO),
             volume: Volume::new(layer),
             array,
             config,
         })
-    }
-    fn check_range(&self, command: Command) -> Result<(), DriveError> {
-        let (address, bytes) = (command.address, command.bytes.count());
-        let capacity = self.capacity().count();
-        match command.kind {
-            CommandKind::Flush => Ok(()),
-            _ if bytes == 0 => Err(DriveError::NoBytes { address }),
-            _ if address.checked_add(bytes).is_none_or(|end| end > capacity) => {
-                Err(DriveError::Beyond { address, bytes, capacity })
-            }
-            _ => Ok(()),
-        }
     }
     /// Does what was due until now: flushes and steps of collection, the earlier first.
     fn advance(&mut self, now: Time) {
@@ -175,7 +169,11 @@ impl SolidState {
             match self.buffer.idle_flush_at() {
                 Some(at) if at <= now && step.is_none_or(|step| at <= step) => self.program_partial(at),
                 _ if step.is_some_and(|step| step <= now) => {
-                    self.collector.step(&mut self.array, &mut self.volume, &mut self.observed);
+                    self.collector.step(Work {
+                        array: &mut self.array,
+                        volume: &mut self.volume,
+                        observed: &mut self.observed,
+                    });
                 }
                 _ => return,
             };
@@ -223,7 +221,7 @@ impl SolidState {
     }
     /// From the controller to the host.
     fn send(&mut self, now: Time, booked: Booked, firmware: Span, bytes: Bytes) -> Done {
-        let length = self.config.link.rate.span_of(bytes);
+        let length = self.link_time(bytes);
         let ready = booked.end + firmware;
         let (start, _) = self.to_host.book(now, ready, length, Purpose::Host);
         Done {
@@ -235,12 +233,11 @@ impl SolidState {
     }
 
     fn write(&mut self, now: Time, command: Command) -> Result<Done, DriveError> {
-        let length = self.config.link.rate.span_of(command.bytes);
+        let length = self.link_time(command.bytes);
         let (start, _) = self.from_host.book(now, now, length, Purpose::Host);
         let fixed = self.config.firmware.write.of(command.bytes) + self.config.link.command;
         self.read_rest(now, command);
-        let arrived =
-            Done { end: start + length, wait: start - now, collection_wait: Span::ZERO, service: length };
+        let arrived = Done::at(now).wait_until(start).then(length);
         if self.config.buffer.flush == FlushPolicy::Through {
             return Ok(self.write_through(now, command, arrived)?.then(fixed));
         }
@@ -269,11 +266,11 @@ impl SolidState {
         for page in self.volume.layer.pad() {
             last = later(last, self.program(now, page));
         }
-        // The flash is booked at the arrival of the command; its data come after the link.
-        let moved = arrived.end - now;
+        // Flash is booked at the command's arrival. That its data wait for the link shows only where the wait is longer than that for flash.
+        let link_wait = arrived.wait.saturating_sub(last.wait + last.collection_wait);
         Ok(Done {
-            end: last.end + moved,
-            wait: arrived.wait + last.wait,
+            end: last.end + link_wait + arrived.service,
+            wait: last.wait + link_wait,
             collection_wait: last.collection_wait,
             service: arrived.service + last.service,
         })
@@ -290,16 +287,17 @@ impl SolidState {
     }
     /// Collects whole victims until one has given a free block.
     fn collect_at_once(&mut self, now: Time) -> Result<(), DriveError> {
-        match self.collector.collect_at_once(now, &mut self.array, &mut self.volume, &mut self.observed) {
+        let work = Work { array: &mut self.array, volume: &mut self.volume, observed: &mut self.observed };
+        match self.collector.collect_at_once(now, work) {
             true => Ok(()),
             false => Err(FtlError::NoFreeBlock.into()),
         }
     }
     fn program(&mut self, now: Time, page: PageAddress) -> Booked {
         let booked = self.array.submit(now, FlashOperation::Program { page }, Purpose::Host);
-        if page.page == 0 {
-            self.collector.block_opened(now, self.config.geometry.die_of(page.block), &self.volume.layer);
-        }
+        let die = self.config.geometry.die_of(page.block);
+        let work = Work { array: &mut self.array, volume: &mut self.volume, observed: &mut self.observed };
+        self.collector.host_programs(now, die, page.page == 0, work);
         booked
     }
     /// Waits until the buffer has room for a unit more.
@@ -357,9 +355,14 @@ impl SolidState {
     }
     fn flush(&mut self, now: Time) -> Done {
         self.program_partial(now);
-        let wait = self.buffer.empty_at(&self.array).saturating_since(now);
-        let waited = Done { end: now + wait, wait, collection_wait: Span::ZERO, service: Span::ZERO };
-        waited.then(self.config.firmware.write.of(Bytes::ZERO) + self.config.link.command)
+        let empty_at = self.buffer.empty_at(&self.array);
+        Done::at(now).wait_until(empty_at).then(self.config.firmware.write.of(Bytes::ZERO) + self.config.link.command)
+    }
+    fn link_time(&mut self, bytes: Bytes) -> Span {
+        if self.link_time.0 != bytes {
+            self.link_time = (bytes, self.config.link.rate.span_of(bytes));
+        }
+        self.link_time.1
     }
     fn units(&self, command: Command) -> Range<u64> {
         let unit = self.config.geometry.unit.count();
@@ -367,12 +370,33 @@ impl SolidState {
     }
 }
 
+impl Command {
+    /// Whether a drive of this capacity has what is named.
+    pub(super) fn check_range(&self, capacity: Bytes) -> Result<(), DriveError> {
+        let (address, bytes, capacity) = (self.address, self.bytes.count(), capacity.count());
+        match self.kind {
+            CommandKind::Flush => Ok(()),
+            _ if bytes == 0 => Err(DriveError::NoBytes { address }),
+            _ if address.checked_add(bytes).is_none_or(|end| end > capacity) => {
+                Err(DriveError::Beyond { address, bytes, capacity })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Done {
-    fn at(now: Time) -> Done {
+    pub(super) fn at(now: Time) -> Done {
         Done { end: now, wait: Span::ZERO, collection_wait: Span::ZERO, service: Span::ZERO }
     }
-    fn then(self, service: Span) -> Done {
+    /// Served for a while more.
+    pub(super) fn then(self, service: Span) -> Done {
         Done { end: self.end + service, service: self.service + service, ..self }
+    }
+    /// Waiting until then, if that is later.
+    pub(super) fn wait_until(self, start: Time) -> Done {
+        let wait = start.saturating_since(self.end);
+        Done { end: self.end + wait, wait: self.wait + wait, ..self }
     }
     /// All of its time.
     pub fn total(&self) -> Span {

@@ -18,7 +18,6 @@ mod blocks;
 mod check;
 mod collect;
 mod dies;
-mod heat;
 mod lend;
 mod mapping;
 mod min_tree;
@@ -35,7 +34,6 @@ pub use types::{
 use super::geometry::{BlockId, DieId, PageAddress, UnitAddress};
 use blocks::{Blocks, Stream};
 use dies::{Dies, Frontier};
-use heat::Heat;
 use mapping::{Mapping, Place};
 use victim::Draws;
 
@@ -52,21 +50,27 @@ pub struct TranslationLayer {
     collecting: Vec<u32>,
     /// The die, by its place, at which a search that takes dies in turn begins: for a victim, for a block to level.
     search_turns: [u32; 2],
-    heat: Heat,
     draws: Draws,
     counters: FtlCounters,
 }
 
 impl TranslationLayer {
     /// A layer over erased blocks, with nothing mapped. An error if the geometry, the policy or a block does not exist, a block comes twice, or
-    /// the blocks do not hold the logical units beside the spare blocks of each die: one that the host fills (two with hot and cold
-    /// apart), one that moved units fill, and one free.
+    /// the blocks do not hold the logical units beside the spare blocks of each die: one that the host fills, one that moved units
+    /// fill (two of both with hot and cold apart), and one free.
     pub fn new(config: FtlConfig, blocks: impl IntoIterator<Item = BlockId>) -> Result<TranslationLayer, FtlError> {
+        TranslationLayer::with_wear(config, blocks.into_iter().map(|block| SpareBlock { block, erases: 0 }))
+    }
+    /// Like [`new`](Self::new) for blocks that were erased before, in the service of others.
+    pub fn with_wear(
+        config: FtlConfig,
+        blocks: impl IntoIterator<Item = SpareBlock>,
+    ) -> Result<TranslationLayer, FtlError> {
         config.geometry.check()?;
         if config.victim == VictimPolicy::Choices(0) {
             return Err(FtlError::NoChoice);
         }
-        let mut blocks: Vec<SpareBlock> = blocks.into_iter().map(|block| SpareBlock { block, erases: 0 }).collect();
+        let mut blocks: Vec<SpareBlock> = blocks.into_iter().collect();
         blocks.sort_by_key(|spare| spare.block);
         let mut layer = TranslationLayer::without_blocks(config, blocks.len() as u32);
         layer.give(&blocks)?;
@@ -85,7 +89,6 @@ impl TranslationLayer {
             dies: Dies::new(&geometry),
             collecting: Vec::new(),
             search_turns: [0; 2],
-            heat: Heat::new(config.hot_cold),
             draws: Draws::new(config.seed),
             counters: FtlCounters::default(),
             config,
@@ -112,7 +115,7 @@ impl TranslationLayer {
             return Err(FtlError::OutOfRange { unit, units: self.config.logical_units });
         }
         let old = self.mapping.locate(unit);
-        let stream = self.heat.stream(|| old.map(|place| self.blocks.age(place.slot)));
+        let stream = self.stream_of(old);
         let Some(die) = self.dies.next_for_host(stream) else {
             return Err(self.refusal());
         };
@@ -196,6 +199,16 @@ impl TranslationLayer {
         tables + size_of::<TranslationLayer>() as u64
     }
 
+    /// Where a unit of the host goes. With hot and cold apart it is hot if its last version was overwritten before collection moved it, or moved
+    /// it only from hot to warm (the rule is ours): the better hot units are kept together, the rarer any of them is moved.
+    ///
+    /// Tried and given up: a threshold on the age of the last version, the mean life of collected hot blocks (SepBIT, FAST 2022). With greedy
+    /// cleaning it spirals down: fewer hot units, so hot blocks are cleaned sooner, so the threshold falls, until nothing is hot.
+    #[inline]
+    fn stream_of(&self, old: Option<Place>) -> Stream {
+        let is_hot = self.config.hot_cold && old.is_some_and(|place| self.blocks.stream(place.slot) != Stream::Moved);
+        if is_hot { Stream::Hot } else { Stream::Cold }
+    }
     /// Puts a unit into the open block of a stream on a die that has room for it.
     #[inline]
     fn append(&mut self, die: u32, stream: Stream, unit: u64) -> (UnitAddress, Option<PageAddress>) {
@@ -211,7 +224,8 @@ impl TranslationLayer {
         if let Some(open) = self.dies.get(die).open[stream as usize] {
             return open;
         }
-        let most_worn = stream == Stream::Moved && self.dies.get(die).collection.is_some_and(|collection| collection.levels_wear);
+        let most_worn = matches!(stream, Stream::Moved | Stream::Warm)
+            && self.dies.get(die).collection.is_some_and(|collection| collection.levels_wear);
         let slot = if most_worn { self.most_worn_free(die) } else { self.dies.get_mut(die).free.pop_front() };
         let slot = slot.expect("a die that is written to has an open or a free block");
         self.blocks.open(slot, stream);

@@ -246,3 +246,100 @@ pub struct UnitAddress {
     /// Its place in the page, from 0.
     pub slot: u32,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The chips of blox.md's P-SSD, in a small array.
+    fn mlc() -> Geometry {
+        Geometry {
+            channels: 16,
+            dies_per_channel: 8,
+            planes_per_die: 2,
+            blocks_per_plane: 512,
+            pages_per_block: 256,
+            page: Bytes::kib(16),
+            unit: Bytes::kib(4),
+        }
+    }
+    fn timing() -> Timing {
+        let kind = |read, program| PageTimes { read: Span::us(read), program: Span::us(program) };
+        Timing {
+            pages: vec![kind(48, 850), kind(64, 2300)],
+            erase: Span::ms(3),
+            channel: Rate::bps(333_000_000 * 8),
+            command: Span::ns(100),
+            suspension: Suspension::None,
+        }
+    }
+
+    #[test]
+    fn an_array_is_the_product_of_its_parts() {
+        let geometry = mlc();
+        assert_eq!(geometry.check(), Ok(()));
+        assert_eq!((geometry.dies(), geometry.blocks_per_die(), geometry.blocks()), (128, 1024, 131_072));
+        assert_eq!((geometry.units_per_page(), geometry.units_per_block(), geometry.units()), (4, 1024, 1 << 27));
+        assert_eq!(geometry.physical_bytes(), Bytes::new(512 << 30));
+        assert_eq!(geometry.logical_units(geometry.blocks(), 0.25), (1 << 27) * 4 / 5);
+    }
+
+    #[test]
+    fn blocks_dies_and_channels_are_numbered_one_inside_the_other() {
+        let geometry = mlc();
+        assert_eq!((geometry.die_of(BlockId(1023)), geometry.die_of(BlockId(1024))), (DieId(0), DieId(1)));
+        assert_eq!((geometry.channel_of(DieId(7)), geometry.channel_of(DieId(8))), (0, 1));
+        assert_eq!(geometry.dies_of(1).collect::<Vec<_>>(), (8..16).map(DieId).collect::<Vec<_>>());
+        assert!(geometry.blocks_of(DieId(3)).all(|block| geometry.die_of(block) == DieId(3)));
+    }
+
+    #[test]
+    fn a_count_of_zero_and_a_unit_that_does_not_divide_are_named() {
+        let field = |geometry: Geometry| geometry.check().map_err(|error| error.field);
+        assert_eq!(field(Geometry { channels: 0, ..mlc() }), Err("channels"));
+        assert_eq!(field(Geometry { pages_per_block: 0, ..mlc() }), Err("pages_per_block"));
+        assert_eq!(field(Geometry { unit: Bytes::ZERO, ..mlc() }), Err("unit"));
+        assert_eq!(field(Geometry { unit: Bytes::kib(32), ..mlc() }), Err("unit"));
+        let error = Geometry { unit: Bytes::kib(5), ..mlc() }.check().expect_err("5 KiB do not divide 16 KiB");
+        assert_eq!(error.to_string(), "unit: 5120 B do not divide a page of 16384 B");
+    }
+
+    #[test]
+    fn sizes_are_checked_on_both_sides_of_their_limits() {
+        let field = |geometry: Geometry| geometry.check().map_err(|error| error.field);
+        assert_eq!(field(Geometry { pages_per_block: 1 << 14, ..mlc() }), Ok(()));
+        assert_eq!(field(Geometry { pages_per_block: (1 << 14) + 1, ..mlc() }), Err("pages_per_block"));
+        assert_eq!(field(Geometry { blocks_per_plane: 1 << 18, ..mlc() }), Ok(()));
+        assert_eq!(field(Geometry { blocks_per_plane: (1 << 18) + 1, ..mlc() }), Err("blocks_per_plane"));
+        assert_eq!(
+            field(Geometry { channels: u32::MAX, dies_per_channel: u32::MAX, ..mlc() }),
+            Err("blocks_per_plane")
+        );
+    }
+
+    #[test]
+    fn kinds_of_pages_take_turns_in_a_block() {
+        let timing = timing();
+        assert_eq!(timing.check(), Ok(()));
+        let reads: Vec<Span> = (0..3).map(|page| timing.of_page(page).read).collect();
+        assert_eq!(reads, [Span::us(48), Span::us(64), Span::us(48)]);
+    }
+
+    #[test]
+    fn a_transfer_takes_its_command_and_its_bytes() {
+        // 4096 B at 333 MB/s are 12.3003 us.
+        assert_eq!(timing().transfer(Bytes::kib(4)), Span::ns(100) + Span::ps(12_300_301));
+    }
+
+    #[test]
+    fn times_that_are_missing_are_named() {
+        let field = |timing: Timing| timing.check().map_err(|error| error.field);
+        assert_eq!(field(Timing { pages: Vec::new(), ..timing() }), Err("pages"));
+        let instant = PageTimes { read: Span::us(1), program: Span::ZERO };
+        assert_eq!(field(Timing { pages: vec![instant], ..timing() }), Err("pages"));
+        assert_eq!(field(Timing { channel: Rate::bps(0), ..timing() }), Err("channel"));
+        assert_eq!(field(Timing { erase: Span::ZERO, ..timing() }), Ok(()));
+        let never = Suspension::Reads { overhead: Span::us(5), limit: 0 };
+        assert_eq!(field(Timing { suspension: never, ..timing() }), Err("suspension"));
+    }
+}

@@ -7,23 +7,30 @@
 //! * `sdf`: an array divided into regions, each with a translation layer of its own; the owner decides when a region collects
 //!   garbage (open-channel drives, RackBlox).
 //! * `drive`: a solid-state drive that decides itself: host link, firmware, write buffer, its own garbage collection.
+//! * `direct`: a drive that writes in place (Optane).
 
 mod array;
+mod direct;
 mod drive;
 mod ftl;
 mod geometry;
+pub mod presets;
 mod sdf;
 mod volume;
 
 pub use array::{ArrayCounters, Booked, Busy, FlashArray, FlashOperation, Purpose, Ticket};
+pub use direct::{DirectConfig, DirectDrive};
 pub use drive::{
     CollectionConfig, Command, CommandKind, Cost, Done, DriveError, DriveReport, Firmware, FlushPolicy, HostLink,
-    LatencyQuantiles, Pattern, Precondition, PreconditionError, PreconditionReport, RetryStep, SolidState, SolidStateConfig,
-    Steady, WriteBuffer,
+    LatencyQuantiles, Pattern, Precondition, PreconditionError, PreconditionReport, RetryStep, SolidState,
+    SolidStateConfig, Steady, WriteBuffer,
 };
 pub use ftl::{
-    EraseOutcome, FtlConfig, FtlCounters, FtlError, Relocation, SnapshotError, SpareBlock, TranslationLayer, VictimPolicy, Wear, Written,
+    EraseOutcome, FtlConfig, FtlCounters, FtlError, Relocation, SnapshotError, SpareBlock, TranslationLayer,
+    VictimPolicy, Wear, Written,
 };
 pub use geometry::{BlockId, DieId, Geometry, GeometryError, PageAddress, PageTimes, Suspension, Timing, UnitAddress};
-pub use sdf::{Isolation, RegionConfig, RegionCounters, RegionId, SdfConfig, SdfError, SoftwareDefinedFlash, WriteBooked};
+pub use sdf::{
+    Isolation, RegionConfig, RegionCounters, RegionId, SdfConfig, SdfError, SoftwareDefinedFlash, WriteBooked,
+};
 pub use volume::CollectStep;

@@ -142,30 +142,27 @@ impl SoftwareDefinedFlash {
         self.check_dies(&config)?;
         self.check_owners(&config)?;
         let blocks = self.blocks_for(&config);
-        let mut layer = TranslationLayer::new(self.layer_config(&config), blocks.iter().copied())?;
-        self.put_wear_back(&mut layer, &blocks)?;
-        blocks.iter().for_each(|block| self.is_used[block.0 as usize] = true);
+        let layer = TranslationLayer::with_wear(self.layer_config(&config), self.with_wear(&blocks))?;
+        for block in blocks {
+            self.is_used[block.0 as usize] = true;
+            self.resting.remove(&block);
+        }
         let channels = config.dies.iter().map(|die| self.geometry().channel_of(*die)).collect();
         let region = Region { config, channels, volume: Volume::new(layer), counters: RegionCounters::default() };
         self.regions.push(Some(region));
         Ok(RegionId(self.regions.len() as u32 - 1))
     }
-    /// Ends a region and erases every block of it that is not free; returns when that is done. Its blocks keep their wear. Fails while it
+    /// Ends a region and erases every block of it; returns when that is done. Its blocks keep their wear. Fails while it
     /// has lent or borrowed.
     pub fn delete(&mut self, now: Time, id: RegionId) -> Result<Time, SdfError> {
         self.check_debts(id)?;
-        let region = self.region_mut(id)?;
-        let free_blocks = region.volume.layer.free_blocks();
-        let free = region.volume.layer.take_free(free_blocks);
-        let used = region.volume.layer.erase_counts();
+        let blocks = self.layer(id)?.erase_counts();
         self.regions[id.0 as usize] = None;
         let mut done = now;
-        for spare in &used {
-            let booked = self.array.submit(now, FlashOperation::Erase { block: spare.block }, Purpose::Collection);
-            done = done.max(booked.end);
+        for SpareBlock { block, erases } in blocks {
+            done = done.max(self.array.submit(now, FlashOperation::Erase { block }, Purpose::Collection).end);
+            self.resting.insert(block, erases + 1);
         }
-        let erased = used.iter().map(|spare| (spare.block, spare.erases + 1));
-        self.resting.extend(free.iter().map(|spare| (spare.block, spare.erases)).chain(erased));
         Ok(done)
     }
     /// Reads `bytes` of a unit.
@@ -396,14 +393,9 @@ impl SoftwareDefinedFlash {
             seed: config.seed,
         }
     }
-    fn put_wear_back(&mut self, layer: &mut TranslationLayer, blocks: &[BlockId]) -> Result<(), SdfError> {
-        for block in blocks {
-            let Some(erases) = self.resting.remove(block) else { continue };
-            if erases > 0 && layer.take_block(*block).is_some() {
-                layer.give(&[SpareBlock { block: *block, erases }])?;
-            }
-        }
-        Ok(())
+    fn with_wear(&self, blocks: &[BlockId]) -> impl Iterator<Item = SpareBlock> {
+        let erases = |block| self.resting.get(block).copied().unwrap_or(0);
+        blocks.iter().map(move |block| SpareBlock { block: *block, erases: erases(block) })
     }
     fn region(&self, id: RegionId) -> Result<&Region, SdfError> {
         self.regions.get(id.0 as usize).and_then(Option::as_ref).ok_or(SdfError::UnknownRegion(id))
@@ -428,10 +420,5 @@ impl Region {
 fn both(one: Wear, other: Wear) -> Wear {
     let blocks = one.blocks + other.blocks;
     let sum = one.mean * f64::from(one.blocks) + other.mean * f64::from(other.blocks);
-    Wear {
-        min: one.min.min(other.min),
-        mean: sum / f64::from(blocks),
-        max: one.max.max(other.max),
-        blocks,
-    }
+    Wear { min: one.min.min(other.min), mean: sum / f64::from(blocks), max: one.max.max(other.max), blocks }
 }

@@ -216,6 +216,9 @@ written! {
         used_before: f64,
         /// DRAM of its server that holds writes on their way to flash. The paper gives no number; ours is a thousandth of the capacity.
         write_cache: Quantity<Bytes>,
+        /// Share of `write_cache` that may be dirty before anything is flushed. Ours; just below 1 is the paper's Algorithm 2 by the letter.
+        #[schemars(range(min = 0.0, max = 0.9999), extend("default" = 0.5))]
+        flush_above: f64,
         /// Requests outstanding at the drive. Ours: two for each die.
         #[schemars(range(min = 1, max = 4_096))]
         device_depth: u32,
@@ -311,8 +314,23 @@ defaults_table! {
         misses: u32 = 5,
         /// How long a server serves without having heard from the control plane; shorter than `heartbeat` times `misses`.
         lease: Quantity<Span> = Span::ms(40),
+        /// A dead server's replicas are built again elsewhere after so long.
+        replace_after: Quantity<Span> = Span::secs(2),
+        /// Orders, invalidations and fetches that get no answer are sent again after so long.
+        resend: Quantity<Span> = Span::ms(20),
+        /// A page that stays invalid for so long is replayed: its writer may have died.
+        replay: Quantity<Span> = Span::ms(60),
+        /// Pages that a rebuild asks for at a time.
+        #[schemars(range(min = 1, max = 65_536))]
+        fetch_window: u32 = 64,
         /// How long a client waits before it asks another replica.
         client_timeout: Quantity<Span> = Span::ms(500),
+        /// How often a request is sent at most.
+        #[schemars(range(min = 1, max = 100))]
+        client_attempts: u32 = 3,
+        /// Timeouts in a row, without a packet from the rack, after which a client takes its switch for dead.
+        #[schemars(range(min = 1, max = 10_000))]
+        client_silence: u32 = 8,
     }
 }
 

@@ -60,6 +60,7 @@ fn vssd_of(vssd: &Vssd) -> VssdFile {
         data: Some(vssd.data),
         used_before: Some(vssd.used_before),
         write_cache: Some(Quantity(vssd.write_cache)),
+        flush_above: Some(vssd.flush_above),
         device_depth: Some(vssd.device_depth),
         rate: vssd.rate,
         borrow: is_shared.then_some(Quantity(vssd.borrow)),

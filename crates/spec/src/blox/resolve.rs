@@ -124,7 +124,7 @@ impl Resolver<'_> {
                 }
             }
         }
-        let capacity = file.capacity.map_or(Bytes::gib(64), Plain::plain);
+        let capacity = file.capacity.map_or(Bytes::kib(64 << 20), Plain::plain);
         let channels = file.channels.unwrap_or(1);
         let vssd = Vssd {
             per_ssd: file.per_ssd.unwrap_or(2),
@@ -134,10 +134,11 @@ impl Resolver<'_> {
             capacity,
             data: file.data.unwrap_or(0.5),
             used_before: file.used_before.unwrap_or(0.5),
-            write_cache: file.write_cache.map_or(capacity / 1_024, Plain::plain),
+            write_cache: file.write_cache.map_or(Bytes::new(capacity.count() / 1_024), Plain::plain),
+            flush_above: file.flush_above.unwrap_or(0.5),
             device_depth: file.device_depth.unwrap_or(2 * channels * flash.geometry().dies_per_channel),
             rate: file.rate,
-            borrow: file.borrow.map_or(capacity / 64, Plain::plain),
+            borrow: file.borrow.map_or(Bytes::new(capacity.count() / 64), Plain::plain),
         };
         self.check_vssd(&vssd, rack, flash);
         vssd
@@ -181,7 +182,8 @@ impl Resolver<'_> {
         }
         let data = vssd.capacity.count() as f64 * vssd.data;
         if blocks >= BLOCKS_MIN && data as u64 > block.count() * dies * (blocks - 2) {
-            let reason = format!("{:.1} % of {} leave a die less than two spare blocks", vssd.data * 100.0, vssd.capacity);
+            let reason =
+                format!("{:.1} % of {} leave a die less than two spare blocks", vssd.data * 100.0, vssd.capacity);
             self.conflict("vssd.data", reason);
         }
     }
@@ -237,14 +239,23 @@ impl Resolver<'_> {
     fn check_collection(&mut self, collection: &Collection, design: DesignName, vssd: &Vssd, dies: u32) {
         let Collection { soft, regular, stop, .. } = *collection;
         if soft < regular {
-            self.conflict("collection.soft", format!("soft = {soft} lies below regular = {regular}: it has to come first"));
+            self.conflict(
+                "collection.soft",
+                format!("soft = {soft} lies below regular = {regular}: it has to come first"),
+            );
         }
         if stop <= soft {
-            self.conflict("collection.stop", format!("stop = {stop} is not above soft = {soft}: collection would not end"));
+            self.conflict(
+                "collection.stop",
+                format!("stop = {stop} is not above soft = {soft}: collection would not end"),
+            );
         }
         let most = 1.0 - vssd.data;
         if stop >= most {
-            let reason = format!("stop = {stop} is never reached: with data = {} at most {most:.3} of the blocks are free", vssd.data);
+            let reason = format!(
+                "stop = {stop} is never reached: with data = {} at most {most:.3} of the blocks are free",
+                vssd.data
+            );
             self.conflict("collection.stop", reason);
         }
         if collection.coordination == CoordinationName::Switch && design != DesignName::Rackblox {

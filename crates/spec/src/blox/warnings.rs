@@ -25,7 +25,9 @@ impl Blox {
         if let (WarmUp::Requests(count), Some(requests)) = (self.run.warm_up, self.io.requests) {
             let measured = requests.saturating_sub(count);
             if measured == 0 {
-                out.push(format!("the warm-up of {count} requests is as long as the run of {requests}: nothing is measured"));
+                out.push(format!(
+                    "the warm-up of {count} requests is as long as the run of {requests}: nothing is measured"
+                ));
             } else if measured < MEASURED_MIN {
                 let why = "p99.9 is their largest";
                 out.push(format!("{measured} requests are measured, fewer than {MEASURED_MIN}: {why}"));

@@ -237,11 +237,9 @@ fn read_replica(operation: u8, bytes: &mut &[u8]) -> Result<Message, CodecError>
 
 fn read_control(operation: u8, bytes: &mut &[u8]) -> Result<ControlMessage, CodecError> {
     Ok(match operation {
-        MEMBERS => ControlMessage::Members {
-            epoch: bytes.get_u32(),
-            replicas: get_places(bytes)?,
-            stale: get_place(bytes)?,
-        },
+        MEMBERS => {
+            ControlMessage::Members { epoch: bytes.get_u32(), replicas: get_places(bytes)?, stale: get_place(bytes)? }
+        }
         UP_TO_DATE => ControlMessage::UpToDate { epoch: bytes.get_u32() },
         ASK => ControlMessage::Ask(get_note(bytes)?),
         ANSWER => ControlMessage::Answer { note: get_note(bytes)?, free: get_place(bytes)? },

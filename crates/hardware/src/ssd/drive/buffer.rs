@@ -75,7 +75,14 @@ impl Buffer {
         self.leave(now, die, page, booked, self.page_units.min(self.gathering));
     }
     /// All pages leave that are not full; nobody knows which holds how much, and the last to end is taken to hold what the others do not.
-    pub(super) fn programming_partial(&mut self, now: Time, die: DieId, page: PageAddress, booked: &Booked, is_last: bool) {
+    pub(super) fn programming_partial(
+        &mut self,
+        now: Time,
+        die: DieId,
+        page: PageAddress,
+        booked: &Booked,
+        is_last: bool,
+    ) {
         let units = if is_last { self.gathering } else { self.gathering.min(1) };
         self.leave(now, die, page, booked, units);
     }

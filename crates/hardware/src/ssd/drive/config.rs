@@ -168,6 +168,11 @@ impl SolidStateConfig {
         }
         Ok(())
     }
+    /// The same drive with more or less flash behind the same dies: latencies and bandwidths stay.
+    pub fn with_blocks_per_plane(mut self, blocks: u32) -> SolidStateConfig {
+        self.geometry.blocks_per_plane = blocks;
+        self
+    }
     /// Units that the host sees.
     pub fn logical_units(&self) -> u64 {
         self.geometry.logical_units(self.geometry.blocks(), self.over_provisioning)
@@ -208,7 +213,9 @@ impl SolidStateConfig {
         let CollectionConfig { start, stop, .. } = self.collection;
         let blocks = self.geometry.blocks_per_die();
         if start >= stop || stop >= blocks {
-            let reason = format!("start at {start} and stop at {stop} free blocks; needed is start < stop < {blocks}, the blocks of a die");
+            let reason = format!(
+                "start at {start} and stop at {stop} free blocks; needed is start < stop < {blocks}, the blocks of a die"
+            );
             return Err(DriveError::config("collection", reason));
         }
         Ok(())

@@ -62,7 +62,9 @@ pub enum PreconditionError {
         units: u64,
     },
     /// Numbers that can never be steady.
-    #[error("windows of {window} of the filled units, {windows} compared within {tolerance}, at most {windows_max}: needed are a share above 0, at least 2, a tolerance above 0, and not fewer in all")]
+    #[error(
+        "windows of {window} of the filled units, {windows} compared within {tolerance}, at most {windows_max}: needed are a share above 0, at least 2, a tolerance above 0, and not fewer in all"
+    )]
     Windows {
         /// Share of the filled units.
         window: f64,
@@ -74,7 +76,9 @@ pub enum PreconditionError {
         windows_max: u32,
     },
     /// The windows ended before write amplification agreed.
-    #[error("write amplification is not steady after {windows} windows: the last {compared} lie between {least:.3} and {most:.3}, and their difference may be {tolerance} of their mean")]
+    #[error(
+        "write amplification is not steady after {windows} windows: the last {compared} lie between {least:.3} and {most:.3}, and their difference may be {tolerance} of their mean"
+    )]
     NotSteady {
         /// Windows written.
         windows: u32,

@@ -36,13 +36,19 @@ pub(super) enum Stream {
     Cold,
     /// Of the host, soon overwritten.
     Hot,
-    /// Moved out of victims.
+    /// Moved out of victims; with hot and cold apart, those that were not hot.
     Moved,
+    /// Moved out of victims of the hot stream.
+    Warm,
 }
 
 impl Stream {
+    /// The stream that what is valid in one of its blocks is moved to.
+    pub(super) fn after_move(self) -> Stream {
+        if self == Stream::Hot { Stream::Warm } else { Stream::Moved }
+    }
     /// All of them, in the order of their numbers.
-    pub(super) const ALL: [Stream; 3] = [Stream::Cold, Stream::Hot, Stream::Moved];
+    pub(super) const ALL: [Stream; 4] = [Stream::Cold, Stream::Hot, Stream::Moved, Stream::Warm];
 }
 
 const NONE: u32 = u32::MAX;
@@ -123,10 +129,9 @@ impl Blocks {
     pub(super) fn emptiest(&self, from: u32, to: u32, limit: u32) -> Option<(u32, u32)> {
         self.valid.lowest(from, to, limit)
     }
-    /// How many blocks were filled since this one was; 0 while it is open.
-    #[inline]
+    /// How many blocks were filled since this one was, which must have been.
     pub(super) fn age(&self, slot: u32) -> u32 {
-        if self.state(slot) == State::Open { 0 } else { self.filled.wrapping_sub(self.filled_at[slot as usize]) }
+        self.filled.wrapping_sub(self.filled_at[slot as usize])
     }
     /// Slots whose blocks are owned and good.
     pub(super) fn good(&self) -> impl Iterator<Item = u32> + '_ {
@@ -181,7 +186,8 @@ impl Blocks {
         self.state(slot)
     }
     pub(super) fn memory_bytes(&self) -> u64 {
-        let words = self.block_of.capacity() + self.slot_of.capacity() + self.erases.capacity() + self.filled_at.capacity();
+        let words =
+            self.block_of.capacity() + self.slot_of.capacity() + self.erases.capacity() + self.filled_at.capacity();
         words as u64 * 4 + (self.state.capacity() + self.stream.capacity()) as u64 + self.valid.memory_bytes()
     }
 

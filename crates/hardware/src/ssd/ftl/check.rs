@@ -37,7 +37,9 @@ impl TranslationLayer {
         for slot in 0..self.blocks.slots() {
             let state = self.blocks.state(slot);
             let lists = u32::from(!matches!(state, State::Full | State::Bad));
-            holds(listed[slot as usize] == lists, || format!("slot {slot} is {state:?} and in {} lists", listed[slot as usize]))?;
+            holds(listed[slot as usize] == lists, || {
+                format!("slot {slot} is {state:?} and in {} lists", listed[slot as usize])
+            })?;
         }
         Ok(())
     }
@@ -45,7 +47,9 @@ impl TranslationLayer {
     fn check_die(&self, die: &Die) -> Finding {
         let has = |slot: u32, state| self.blocks.state(slot) == state && self.is_on(slot, die);
         let name = die.id.0;
-        holds(die.free.iter().all(|slot| has(*slot, State::Free)), || format!("die {name} queues a block that is not free"))?;
+        holds(die.free.iter().all(|slot| has(*slot, State::Free)), || {
+            format!("die {name} queues a block that is not free")
+        })?;
         let is_vacant = |slot: &u32| self.blocks.state(*slot) == State::Vacant && die.slots().any(|own| own == *slot);
         holds(die.vacant.iter().all(is_vacant), || format!("die {name} has a vacant slot with a block"))?;
         for (open, stream) in die.open.iter().zip(super::Stream::ALL) {
@@ -75,7 +79,7 @@ impl TranslationLayer {
             let target = self.dies.get(victim.target);
             let is_victim = self.blocks.state(victim.slot) == State::Victim && target.receives == Some(victim.slot);
             let valid = u64::from(self.blocks.valid(victim.slot));
-            let is_ready = is_victim && self.room(target) >= valid;
+            let is_ready = is_victim && self.room(target, self.blocks.stream(victim.slot).after_move()) >= valid;
             holds(is_ready, || format!("slot {} is no victim, or has no room to go to", victim.slot))?;
             let is_behind = self.mapping.next_valid(victim.slot, 0).is_some_and(|valid| valid < victim.next);
             holds(!is_behind, || format!("slot {} has valid units behind its cursor", victim.slot))?;
@@ -123,4 +127,78 @@ impl TranslationLayer {
 
 fn holds(condition: bool, finding: impl FnOnce() -> String) -> Finding {
     if condition { Ok(()) } else { Err(finding()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mapping::Mapping;
+    use super::super::{FtlConfig, FtlError, TranslationLayer, VictimPolicy};
+    use crate::ssd::{BlockId, Geometry};
+    use base::{Bytes, Seed};
+
+    fn used_layer(group_bits: u32) -> TranslationLayer {
+        let (page, unit) = (Bytes::kib(8), Bytes::kib(4));
+        let geometry = Geometry {
+            channels: 2,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 20,
+            pages_per_block: 40,
+            page,
+            unit,
+        };
+        let config = FtlConfig {
+            geometry,
+            logical_units: 2_000,
+            victim: VictimPolicy::Greedy,
+            hot_cold: false,
+            endurance: None,
+            seed: Seed(1),
+        };
+        let mut layer = TranslationLayer::new(config, (0..40).map(BlockId)).expect("there are spare blocks");
+        layer.mapping = Mapping::with_groups(2_000, 40, 80, group_bits);
+        let mut stream = Seed(2).stream("overwrites");
+        (0..20_000).for_each(|_| write(&mut layer, stream.below(2_000)));
+        layer
+    }
+    fn write(layer: &mut TranslationLayer, unit: u64) {
+        while layer.write(unit) == Err(FtlError::NoFreeBlock) {
+            let victim = layer.victim(None).expect("there is garbage");
+            while layer.relocate_next(victim).is_some() {}
+            let _ = layer.erased(victim);
+        }
+    }
+
+    /// Only large drives keep groups.
+    #[test]
+    fn a_layer_whose_places_keep_groups_does_what_one_does_whose_places_keep_units() {
+        let plain = used_layer(0);
+        for group_bits in [3, 6] {
+            let grouped = used_layer(group_bits);
+            grouped.check().expect("the books are in order");
+            assert!((0..2_000).all(|unit| grouped.locate(unit) == plain.locate(unit)));
+            assert_eq!(grouped.counters(), plain.counters());
+        }
+    }
+
+    #[test]
+    fn books_that_are_not_in_order_are_found_out() {
+        let spoiled = |spoil: fn(&mut TranslationLayer)| {
+            let mut layer = used_layer(0);
+            layer.check().expect("the books are in order");
+            spoil(&mut layer);
+            layer.check().is_err()
+        };
+        assert!(spoiled(|layer| layer.mapping.unmap(7)));
+        assert!(spoiled(|layer| {
+            let place = layer.mapping.locate(7).expect("it was written");
+            layer.mapping.map(8, place);
+        }));
+        assert!(spoiled(|layer| layer.mapping.clear(layer.mapping.locate(7).expect("it was written").slot)));
+        assert!(spoiled(|layer| layer.dies.get_mut(0).free.clear()));
+        assert!(spoiled(|layer| layer.dies.get_mut(0).free.push_back(39)));
+        assert!(spoiled(|layer| layer.dies.get_mut(1).owned += 1));
+        assert!(spoiled(|layer| layer.dies.get_mut(0).receives = Some(3)));
+        assert!(spoiled(|layer| layer.blocks.add_valid(layer.mapping.locate(7).expect("it was written").slot)));
+    }
 }

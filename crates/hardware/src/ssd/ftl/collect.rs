@@ -66,7 +66,6 @@ impl TranslationLayer {
         let Some(target) = self.target_of(slot) else {
             return false;
         };
-        self.heat.on_collected(self.blocks.stream(slot), self.blocks.age(slot));
         self.blocks.collect(slot);
         self.collecting.push(slot);
         self.dies.get_mut(target).receives = Some(slot);
@@ -80,16 +79,17 @@ impl TranslationLayer {
             return None;
         }
         let valid = u64::from(self.blocks.valid(slot));
+        let stream = self.blocks.stream(slot).after_move();
         let can_take = |place: &u32| {
             let die = self.dies.get(*place);
-            die.receives.is_none() && self.room(die) >= valid
+            die.receives.is_none() && self.room(die, stream) >= valid
         };
         (own..self.dies.len()).chain(0..own).find(can_take)
     }
-    /// Units that can be moved to a die.
-    pub(super) fn room(&self, die: &Die) -> u64 {
+    /// Units that can be moved to a die and stream.
+    pub(super) fn room(&self, die: &Die, stream: Stream) -> u64 {
         let upb = u64::from(self.units_per_block);
-        let open = die.open[Stream::Moved as usize].map_or(0, |open| {
+        let open = die.open[stream as usize].map_or(0, |open| {
             let used = open.page * self.units_per_page + open.gathered;
             upb - u64::from(used)
         });
@@ -156,6 +156,7 @@ impl TranslationLayer {
     }
     /// Moves what is valid from `first`, which is, up to `end`; a page at most is filled by it, as it is a page that is emptied.
     fn move_units(&mut self, collection: Collection, first: u32, end: u32) -> (u32, Option<PageAddress>) {
+        let stream = self.blocks.stream(collection.slot).after_move();
         let (mut units, mut programs) = (0, None);
         for offset in first..end {
             let place = Place { slot: collection.slot, offset };
@@ -163,7 +164,7 @@ impl TranslationLayer {
                 continue;
             }
             let unit = self.mapping.owner(place).expect("a valid unit is mapped by a unit of its group");
-            let (_, program) = self.append(collection.target, Stream::Moved, unit);
+            let (_, program) = self.append(collection.target, stream, unit);
             self.invalidate(place);
             programs = programs.or(program);
             units += 1;

@@ -44,7 +44,7 @@ pub(super) struct Die {
     /// Good blocks.
     pub(super) owned: u32,
     /// By stream.
-    pub(super) open: [Option<Frontier>; 3],
+    pub(super) open: [Option<Frontier>; 4],
     /// Its victim, of which a die has one at a time.
     pub(super) collection: Option<Collection>,
     /// The slot of the victim whose data it takes; one at a time, so that its room is promised once.
@@ -59,7 +59,7 @@ impl Die {
             vacant: Vec::new(),
             free: VecDeque::new(),
             owned: 0,
-            open: [None; 3],
+            open: [None; 4],
             collection: None,
             receives: None,
         }
@@ -192,7 +192,8 @@ impl Dies {
     pub(super) fn memory_bytes(&self) -> u64 {
         let spare = self.list.capacity() - self.list.len();
         let dies: u64 = self.list.iter().map(Die::memory_bytes).sum();
-        dies + (spare * size_of::<Die>()) as u64 + (self.place_of.capacity() + self.stripe.capacity() + self.rank_of.capacity()) as u64 * 4
+        dies + (spare * size_of::<Die>()) as u64
+            + (self.place_of.capacity() + self.stripe.capacity() + self.rank_of.capacity()) as u64 * 4
     }
 
     fn insert_into_stripe(&mut self, place: u32) {

@@ -5,9 +5,9 @@ use super::dies::RESERVE;
 use super::{FtlError, SpareBlock, TranslationLayer};
 use crate::ssd::geometry::BlockId;
 
-/// Blocks of each die beside its data: one that the host fills, one that moved units fill, and the reserve; one more for hot units.
+/// Blocks of each die beside its data: one that the host fills, one that moved units fill, and the reserve; hot units have two of their own to fill.
 fn spare_blocks(hot_cold: bool) -> u32 {
-    2 + RESERVE as u32 + u32::from(hot_cold)
+    2 + RESERVE as u32 + 2 * u32::from(hot_cold)
 }
 
 impl TranslationLayer {

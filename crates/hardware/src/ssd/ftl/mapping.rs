@@ -39,7 +39,8 @@ impl Mapping {
         let physical = u64::from(slots) * u64::from(units_per_block);
         Mapping::with_groups(units, slots, units_per_block, if physical < UNITS_FOR_GROUPS { 0 } else { GROUP_BITS })
     }
-    fn with_groups(units: u64, slots: u32, units_per_block: u32, group_bits: u32) -> Mapping {
+    /// The same, with places that keep groups of `2^group_bits` units.
+    pub(super) fn with_groups(units: u64, slots: u32, units_per_block: u32, group_bits: u32) -> Mapping {
         let offset_bits = u32::BITS - (units_per_block - 1).leading_zeros();
         let physical = u64::from(slots) * u64::from(units_per_block);
         Mapping {

@@ -67,7 +67,6 @@ impl TranslationLayer {
         sink.list(&self.collecting)?;
         sink.words(&self.dies.turns().map(u64::from))?;
         sink.words(&self.search_turns.map(u64::from))?;
-        sink.words(&self.heat.state())?;
         sink.word(self.draws.count())?;
         sink.words(&counter_words(&self.counters))
     }
@@ -106,7 +105,9 @@ impl TranslationLayer {
             require(added == place, || format!("die {id} comes twice"))?;
             let die = self.dies.get_mut(place);
             read_die(die, slots, source)?;
-            let is_inside = |open: &Frontier| open.page < self.config.geometry.pages_per_block && open.gathered < self.units_per_page;
+            let is_inside = |open: &Frontier| {
+                open.page < self.config.geometry.pages_per_block && open.gathered < self.units_per_page
+            };
             require(die.open.iter().flatten().all(is_inside), || format!("die {id} fills a block beyond its end"))?;
             let states = die.slots().map(|slot| self.blocks.state(slot));
             die.owned = states.filter(|state| !matches!(state, State::Vacant | State::Bad)).count() as u32;
@@ -128,8 +129,6 @@ impl TranslationLayer {
         let turn_max = self.dies.len().saturating_sub(1);
         self.dies.set_turns([source.number(turn_max)?, source.number(turn_max)?]);
         self.search_turns = [source.number(turn_max)?, source.number(turn_max)?];
-        let heat = [source.word()?, source.word()?, source.word()?];
-        require(self.heat.set_state(heat), || format!("{heat:?} is no state of hot and cold"))?;
         self.draws.set_count(source.word()?);
         let mut words = [0; 8];
         source.fill(&mut words)?;
@@ -141,7 +140,8 @@ impl TranslationLayer {
             let is_known = self.blocks.state(slot) != State::Open || self.has_die(slot);
             require(is_known, || format!("no die knows the open block of slot {slot}"))?;
             let valid = self.written(slot).checked_sub(self.mapping.invalid_units(slot));
-            let valid = valid.ok_or_else(|| unusable(format!("slot {slot} has more invalid units than were written")))?;
+            let valid =
+                valid.ok_or_else(|| unusable(format!("slot {slot} has more invalid units than were written")))?;
             self.blocks.set_valid(slot, valid);
         }
         Ok(())
@@ -181,7 +181,8 @@ fn collection_words(collection: Option<Collection>) -> [u64; 4] {
 }
 
 fn counter_words(counters: &FtlCounters) -> [u64; 8] {
-    let FtlCounters { host_units, relocated_units, padded_units, programs, erases, bad_blocks, trims, levelled_blocks } = *counters;
+    let FtlCounters { host_units, relocated_units, padded_units, programs, erases, bad_blocks, trims, levelled_blocks } =
+        *counters;
     [host_units, relocated_units, padded_units, programs, erases, bad_blocks, trims, levelled_blocks]
 }
 

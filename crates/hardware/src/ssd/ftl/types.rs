@@ -12,7 +12,7 @@ pub struct FtlConfig {
     pub logical_units: u64,
     /// Which block is collected next.
     pub victim: VictimPolicy,
-    /// Whether host units that are overwritten soon after they were written go to blocks of their own.
+    /// Whether host units whose last version was overwritten before collection moved it go to blocks of their own.
     pub hot_cold: bool,
     /// Erases until a block goes bad; endless if `None`.
     pub endurance: Option<u32>,
@@ -86,7 +86,9 @@ pub enum FtlError {
     #[error("no free block: garbage has to be collected first")]
     NoFreeBlock,
     /// So many blocks went bad that nothing is left to collect.
-    #[error("worn out: {good_blocks} good blocks with {valid_units} valid units left, {bad_blocks} are bad, and none can be collected")]
+    #[error(
+        "worn out: {good_blocks} good blocks with {valid_units} valid units left, {bad_blocks} are bad, and none can be collected"
+    )]
     WornOut {
         /// Blocks that can still be written.
         good_blocks: u32,

@@ -1,0 +1,549 @@
+//! Who asks: sends each request to a replica, tries again what may be tried again, and says how it ended.
+//!
+//! Reads and writes go to the first replica of a volume (for a write it is Hermes's coordinator); the switch may redirect a read. A read that is not answered in
+//! time goes to the next replica, another rack's last. **A write that is not answered in time is never sent again**: its first copy
+//! may still be on its way, or be replayed by a replica; a second copy would be a second write of the same value, and if somebody
+//! else's write came in between, the late one would bring back what that had replaced. It ends as
+//! [`Indeterminate`](ClientOutcome::Indeterminate). A *refused* write has never begun (a replica that has begun one does not answer when it cannot end it), so it may go to the
+//! next replica.
+//!
+//! Calling order: [`ClientIn::Issue`] with a tag that no request under way has; exactly one [`ClientOut::Done`] follows for each.
+
+mod deadlines;
+mod volume;
+
+use crate::packet::{Body, ControlMessage, Packet, Refusal};
+use crate::{Page, Tag, Value, VssdId};
+use base::{NodeId, Operation, Program, Span, Time};
+use deadlines::{Deadline, Deadlines};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use volume::Volume;
+
+/// What a client must be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientConfig {
+    /// The client itself.
+    pub node: NodeId,
+    /// Nodes below this are in the client's rack.
+    pub rack_nodes: u32,
+    /// The replicas of each volume in the order of their rank; a volume is named by its place here, and on the wire by its first vSSD.
+    pub volumes: Vec<Vec<(NodeId, VssdId)>>,
+    /// After so long without an answer a read goes to the next replica.
+    pub read_timeout: Span,
+    /// After so long without an answer nobody knows whether a write was done.
+    pub write_timeout: Span,
+    /// So many times a request is sent at most; at least 1.
+    pub attempts_max: u32,
+    /// So many timeouts in the rack in a row, without one packet from there between, and its switch is taken for dead (3.7: "On switch failure,
+    /// RackBlox relies on replicas in another rack"): requests begin in the other rack.
+    pub silence: u32,
+    /// While the rack is silent, one read in so long begins there all the same, to notice that it is back.
+    pub probe_period: Span,
+    /// The baseline's rate limit.
+    pub limit: Option<LimitConfig>,
+}
+
+/// A rate limit that a controller sets (VDC, 4.1). There is no limit before its first message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitConfig {
+    /// Who is told of demand.
+    pub controller: NodeId,
+    /// How often.
+    pub period: Span,
+    /// Cost units that a volume may use at once after a pause.
+    pub burst: u32,
+    /// What a write costs; a read costs one.
+    pub write_cost: u32,
+}
+
+/// Why a client cannot be as configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// A volume is nowhere.
+    #[error("volume {volume} has no replicas")]
+    NoReplicas {
+        /// Its place in the configuration.
+        volume: usize,
+    },
+    /// Orders of the control plane could not be told apart.
+    #[error("volumes {first} and {second} have the same first vSSD, {}", vssd.0)]
+    SameName {
+        /// The one.
+        first: usize,
+        /// The other.
+        second: usize,
+        /// Their name.
+        vssd: VssdId,
+    },
+    /// A request would never be sent, or time out at once, or demand be told all the time.
+    #[error("{field} is 0: it has to be more")]
+    Zero {
+        /// Which.
+        field: &'static str,
+    },
+}
+
+/// What may happen to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientIn {
+    /// The workload asks for something.
+    Issue {
+        /// The caller's number; also on the wire.
+        tag: Tag,
+        /// A read-modify-write is a read and, when it is answered, a write (YCSB F); not atomic.
+        operation: Operation,
+        /// The volume: a place in [`ClientConfig::volumes`].
+        vssd_group: u32,
+        /// Which page.
+        page: Page,
+        /// What to write; not looked at by a read.
+        value: Value,
+    },
+    /// A packet has arrived.
+    Packet(Packet),
+}
+
+/// What a client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientOut {
+    /// Sends a packet.
+    Send(Packet),
+    /// The first half of a read-modify-write has been answered, and the second begins.
+    ReadHalf {
+        /// The request.
+        tag: Tag,
+        /// What was read.
+        value: Value,
+    },
+    /// A request has ended.
+    Done {
+        /// Which.
+        tag: Tag,
+        /// How.
+        outcome: ClientOutcome,
+    },
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientOutcome {
+    /// A read was served.
+    Read(Value),
+    /// A write was done.
+    Written,
+    /// A write was not answered in time: it may have taken effect, may yet, or never will.
+    Indeterminate,
+    /// It was refused, by the last replica that was asked, and has had no effect.
+    Failed(Refusal),
+    /// A read was not answered by anyone.
+    Unanswered,
+}
+
+/// What a client has done since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientCounters {
+    /// Requests sent, each attempt.
+    pub sent: u64,
+    /// Attempts after the first.
+    pub retried: u64,
+    /// Attempts that were not answered in time.
+    pub timeouts: u64,
+    /// Requests that waited for the rate limit.
+    pub limited: u64,
+    /// Answers to what had ended, and packets that are not for a client; without effect.
+    pub ignored: u64,
+}
+
+/// The program of a client.
+#[derive(Clone, Debug)]
+pub struct Client {
+    config: ClientConfig,
+    volumes: Vec<Volume>,
+    /// Which volume an order of the control plane is about.
+    names: BTreeMap<VssdId, usize>,
+    requests: BTreeMap<Tag, Request>,
+    read_deadlines: Deadlines,
+    write_deadlines: Deadlines,
+    /// Requests that wait for the rate limit, in all volumes.
+    waiting: usize,
+    /// The end of a period in which something was asked for.
+    report_at: Option<Time>,
+    /// Timeouts in the rack since its last packet.
+    strikes: u32,
+    next_probe: Time,
+    /// When it last ran, from which waiting times count.
+    seen: Time,
+    counters: ClientCounters,
+}
+
+/// A request under way.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    operation: Operation,
+    volume: u32,
+    page: Page,
+    value: Value,
+    /// Whether it writes now: a read-modify-write does in its second half.
+    is_writing: bool,
+    /// How often it has been sent, in this half.
+    attempts: u32,
+    /// Where it begins, a place among the volume's targets.
+    begins_at: u32,
+    /// Whom it was sent to last.
+    asked: (NodeId, VssdId),
+    /// Numbers the sendings of both halves: a deadline of an earlier one has no say.
+    sending: u32,
+}
+
+impl Client {
+    /// A client with nothing under way.
+    pub fn new(config: ClientConfig) -> Result<Client, ClientError> {
+        check(&config)?;
+        let names = names(&config)?;
+        let volumes = config.volumes.iter().map(|replicas| Volume::new(replicas, &config)).collect();
+        Ok(Client {
+            volumes,
+            names,
+            requests: BTreeMap::new(),
+            read_deadlines: Deadlines::new(config.read_timeout),
+            write_deadlines: Deadlines::new(config.write_timeout),
+            waiting: 0,
+            report_at: None,
+            strikes: 0,
+            next_probe: Time::ZERO,
+            seen: Time::ZERO,
+            counters: ClientCounters::default(),
+            config,
+        })
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> &ClientCounters {
+        &self.counters
+    }
+
+    /// Requests that have not ended.
+    pub fn under_way(&self) -> usize {
+        self.requests.len()
+    }
+
+    fn issue(&mut self, now: Time, tag: Tag, request: Request, out: &mut Vec<ClientOut>) {
+        let Some(volume) = self.volumes.get_mut(request.volume as usize) else {
+            return out.push(ClientOut::Done { tag, outcome: ClientOutcome::Failed(Refusal::UnknownVssd) });
+        };
+        let Entry::Vacant(entry) = self.requests.entry(tag) else {
+            panic!("a tag names one request at a time, and {tag:?} is under way");
+        };
+        entry.insert(request);
+        volume.ask(request.is_write());
+        if let Some(limit) = self.config.limit {
+            self.report_at = self.report_at.or_else(|| end_of_period(now, limit.period));
+        }
+        if volume.may_go(now, request.is_write()) {
+            self.send(now, tag, out);
+        } else {
+            volume.waiting.push_back(tag);
+            self.waiting += 1;
+            self.counters.limited += 1;
+        }
+    }
+
+    /// Sends a request, for the first time or again, to the replica whose turn it is.
+    fn send(&mut self, now: Time, tag: Tag, out: &mut Vec<ClientOut>) {
+        let begin = self.begin(now, tag);
+        let Some(request) = self.requests.get_mut(&tag) else { return };
+        if request.attempts == 0 {
+            request.begins_at = begin;
+        }
+        let targets = &self.volumes[request.volume as usize].targets;
+        request.asked = targets[(request.begins_at + request.attempts) as usize % targets.len()];
+        request.attempts += 1;
+        request.sending += 1;
+        let deadline = Deadline { tag, sending: request.sending };
+        (if request.is_writing { &mut self.write_deadlines } else { &mut self.read_deadlines }).push(now, deadline);
+        self.counters.sent += 1;
+        self.counters.retried += u64::from(request.attempts > 1);
+        out.push(ClientOut::Send(request.packet(self.config.node, tag)));
+    }
+
+    /// Where the attempts of a request begin: in the rack, unless that is silent. Only reads probe it: a write would be lost to the probe.
+    fn begin(&mut self, now: Time, tag: Tag) -> u32 {
+        let Some(request) = self.requests.get(&tag).filter(|request| request.attempts == 0) else { return 0 };
+        if self.strikes < self.config.silence {
+            return 0;
+        }
+        if !request.is_writing && now >= self.next_probe {
+            self.next_probe = now + self.config.probe_period;
+            return 0;
+        }
+        self.volumes[request.volume as usize].first_outside
+    }
+
+    fn on_packet(&mut self, now: Time, packet: Packet, out: &mut Vec<ClientOut>) {
+        if packet.source.0 < self.config.rack_nodes {
+            self.strikes = 0;
+        }
+        match packet.body {
+            Body::ReadReply { tag, value } => self.on_read_reply(now, tag, value, out),
+            Body::WriteReply { tag, done } => self.on_write_reply(now, packet.vssd, tag, done, out),
+            Body::Control(ControlMessage::Members { epoch, replicas, stale }) => {
+                let serving = replicas.into_iter().flatten().filter(|replica| Some(*replica) != stale);
+                self.on_members(packet.vssd, epoch, serving);
+            }
+            Body::Control(ControlMessage::Rate { per_second }) => self.on_rate(now, packet.vssd, per_second, out),
+            _ => self.counters.ignored += 1,
+        }
+    }
+
+    /// An answer to an earlier attempt is as good: its value was read while the request was under way.
+    fn on_read_reply(&mut self, now: Time, tag: Tag, value: Result<Value, Refusal>, out: &mut Vec<ClientOut>) {
+        match (self.requests.get_mut(&tag), value) {
+            (Some(request), Ok(value)) if !request.is_writing => match request.operation {
+                Operation::ReadModifyWrite => {
+                    (request.is_writing, request.attempts) = (true, 0);
+                    out.push(ClientOut::ReadHalf { tag, value });
+                    self.send(now, tag, out);
+                    self.trim_deadlines();
+                }
+                _ => self.end(tag, ClientOutcome::Read(value), out),
+            },
+            (Some(request), Err(refusal)) if !request.is_writing => self.on_refusal(now, tag, refusal, out),
+            _ => self.counters.ignored += 1,
+        }
+    }
+
+    /// A refusal counts only from the replica that was asked last: on an older one the write must not be sent a second time.
+    fn on_write_reply(
+        &mut self,
+        now: Time,
+        from: VssdId,
+        tag: Tag,
+        done: Result<(), Refusal>,
+        out: &mut Vec<ClientOut>,
+    ) {
+        let request = self.requests.get(&tag).filter(|request| request.is_writing);
+        match (request, done) {
+            (Some(_), Ok(())) => self.end(tag, ClientOutcome::Written, out),
+            (Some(request), Err(refusal)) if request.asked.1 == from => self.on_refusal(now, tag, refusal, out),
+            _ => self.counters.ignored += 1,
+        }
+    }
+
+    /// The next replica may serve what this one does not, save a page beyond the volume.
+    fn on_refusal(&mut self, now: Time, tag: Tag, refusal: Refusal, out: &mut Vec<ClientOut>) {
+        let is_final = refusal == Refusal::OutOfRange || self.has_tried_enough(tag);
+        if is_final {
+            self.end(tag, ClientOutcome::Failed(refusal), out);
+        } else {
+            self.send(now, tag, out);
+        }
+    }
+
+    /// No replica is asked to write twice: its first refusal, if it came again, would look like the second.
+    fn has_tried_enough(&self, tag: Tag) -> bool {
+        let Some(request) = self.requests.get(&tag) else { return true };
+        let replicas = self.volumes[request.volume as usize].targets.len();
+        request.attempts >= self.config.attempts_max || request.is_writing && request.attempts as usize >= replicas
+    }
+
+    fn end(&mut self, tag: Tag, outcome: ClientOutcome, out: &mut Vec<ClientOut>) {
+        self.requests.remove(&tag);
+        self.trim_deadlines();
+        out.push(ClientOut::Done { tag, outcome });
+    }
+
+    fn on_members(&mut self, name: VssdId, epoch: u32, serving: impl Iterator<Item = (NodeId, VssdId)> + Clone) {
+        let volume = self.names.get(&name).map(|index| &mut self.volumes[*index]);
+        let is_taken = volume.is_some_and(|volume| volume.members(epoch, serving, self.config.rack_nodes));
+        self.counters.ignored += u64::from(!is_taken);
+    }
+
+    fn on_rate(&mut self, now: Time, name: VssdId, per_second: u32, out: &mut Vec<ClientOut>) {
+        match (self.names.get(&name), self.config.limit) {
+            (Some(index), Some(limit)) => {
+                self.volumes[*index].set_rate(now, per_second, &limit);
+                self.release(now, *index, out);
+            }
+            _ => self.counters.ignored += 1,
+        }
+    }
+
+    /// Sends what the rate limit of a volume lets go.
+    fn release(&mut self, now: Time, index: usize, out: &mut Vec<ClientOut>) {
+        while let Some(tag) = self.volumes[index].waiting.front().copied() {
+            let is_write = self.requests.get(&tag).is_some_and(Request::is_write);
+            if !self.volumes[index].may_leave(now, is_write) {
+                return;
+            }
+            self.volumes[index].waiting.pop_front();
+            self.waiting -= 1;
+            self.send(now, tag, out);
+        }
+    }
+
+    fn release_all(&mut self, now: Time, out: &mut Vec<ClientOut>) {
+        if self.waiting > 0 {
+            (0..self.volumes.len()).for_each(|index| self.release(now, index, out));
+        }
+    }
+
+    /// Tells the controller what was asked for, volume by volume.
+    fn report(&mut self, now: Time, out: &mut Vec<ClientOut>) {
+        let (Some(limit), true) = (self.config.limit, self.report_at.is_some_and(|at| at <= now)) else { return };
+        self.report_at = None;
+        for volume in &mut self.volumes {
+            if let Some((requests, writes)) = volume.take_demand() {
+                let body = Body::Control(ControlMessage::Demand { requests, writes });
+                let (source, target) = (self.config.node, limit.controller);
+                out.push(ClientOut::Send(Packet { vssd: volume.name, latency_ns: 0, source, target, body }));
+            }
+        }
+    }
+
+    fn on_timeouts(&mut self, now: Time, out: &mut Vec<ClientOut>) {
+        while let Some(Deadline { tag, sending }) = self.read_deadlines.pop_due(now) {
+            if self.is_current(tag, sending) {
+                self.strike(tag);
+                if self.has_tried_enough(tag) {
+                    self.end(tag, ClientOutcome::Unanswered, out);
+                } else {
+                    self.send(now, tag, out);
+                }
+            }
+        }
+        while let Some(Deadline { tag, sending }) = self.write_deadlines.pop_due(now) {
+            if self.is_current(tag, sending) {
+                self.strike(tag);
+                self.end(tag, ClientOutcome::Indeterminate, out);
+            }
+        }
+    }
+
+    fn is_current(&self, tag: Tag, sending: u32) -> bool {
+        self.requests.get(&tag).is_some_and(|request| request.sending == sending)
+    }
+
+    fn strike(&mut self, tag: Tag) {
+        self.counters.timeouts += 1;
+        let asked = self.requests.get(&tag).map(|request| request.asked.0);
+        let in_rack = asked.is_some_and(|server| server.0 < self.config.rack_nodes);
+        self.strikes = self.strikes.saturating_add(u32::from(in_rack));
+    }
+
+    /// Forgets deadlines of what has ended, so that they wake nobody.
+    fn trim_deadlines(&mut self) {
+        let Client { requests, read_deadlines, write_deadlines, .. } = self;
+        let is_current = |deadline: &Deadline| {
+            requests.get(&deadline.tag).is_some_and(|request| request.sending == deadline.sending)
+        };
+        read_deadlines.trim(is_current);
+        write_deadlines.trim(is_current);
+    }
+
+    /// When the rate limit lets the first of the waiting go.
+    fn release_at(&self, now: Time) -> Option<Time> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let write = |tag: &Tag| self.requests.get(tag).is_some_and(Request::is_write);
+        self.volumes.iter().filter_map(|volume| volume.allowed_at(now, write)).min()
+    }
+}
+
+impl Request {
+    fn new(operation: Operation, volume: u32, page: Page, value: Value) -> Request {
+        Request {
+            operation,
+            volume,
+            page,
+            value,
+            is_writing: operation == Operation::Write,
+            attempts: 0,
+            begins_at: 0,
+            asked: (NodeId(0), VssdId(0)),
+            sending: 0,
+        }
+    }
+
+    /// Whether it counts and costs as a write.
+    fn is_write(&self) -> bool {
+        self.operation != Operation::Read
+    }
+
+    fn packet(&self, source: NodeId, tag: Tag) -> Packet {
+        let (target, vssd) = self.asked;
+        let body = if self.is_writing {
+            Body::Write { tag, page: self.page, value: self.value }
+        } else {
+            Body::Read { tag, page: self.page }
+        };
+        Packet { vssd, latency_ns: 0, source, target, body }
+    }
+}
+
+impl Program for Client {
+    type In = ClientIn;
+    type Out = ClientOut;
+
+    fn on(&mut self, now: Time, input: ClientIn, out: &mut Vec<ClientOut>) {
+        match input {
+            ClientIn::Issue { tag, operation, vssd_group, page, value } => {
+                self.issue(now, tag, Request::new(operation, vssd_group, page, value), out);
+            }
+            ClientIn::Packet(packet) => self.on_packet(now, packet, out),
+        }
+        self.on_wakeup(now, out);
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        let deadlines = [self.read_deadlines.next(), self.write_deadlines.next()];
+        deadlines.into_iter().chain([self.report_at, self.release_at(self.seen)]).flatten().min()
+    }
+
+    fn on_wakeup(&mut self, now: Time, out: &mut Vec<ClientOut>) {
+        self.seen = now;
+        self.on_timeouts(now, out);
+        self.release_all(now, out);
+        self.report(now, out);
+    }
+}
+
+/// Periods begin at multiples of their length, for all clients alike. `None` past the end of time.
+fn end_of_period(now: Time, period: Span) -> Option<Time> {
+    let begun = now.saturating_since(Time::ZERO) % period;
+    (now - begun).checked_add(period)
+}
+
+fn names(config: &ClientConfig) -> Result<BTreeMap<VssdId, usize>, ClientError> {
+    let mut names = BTreeMap::new();
+    for (volume, replicas) in config.volumes.iter().enumerate() {
+        let (_, vssd) = *replicas.first().ok_or(ClientError::NoReplicas { volume })?;
+        if let Some(first) = names.insert(vssd, volume) {
+            return Err(ClientError::SameName { first, second: volume, vssd });
+        }
+    }
+    Ok(names)
+}
+
+fn check(config: &ClientConfig) -> Result<(), ClientError> {
+    let limit = config.limit;
+    let fields = [
+        ("read_timeout", config.read_timeout == Span::ZERO),
+        ("write_timeout", config.write_timeout == Span::ZERO),
+        ("attempts_max", config.attempts_max == 0),
+        ("silence", config.silence == 0),
+        ("probe_period", config.probe_period == Span::ZERO),
+        ("limit.period", limit.is_some_and(|limit| limit.period == Span::ZERO)),
+        ("limit.burst", limit.is_some_and(|limit| limit.burst == 0)),
+        ("limit.write_cost", limit.is_some_and(|limit| limit.write_cost == 0)),
+    ];
+    match fields.into_iter().find(|(_, is_zero)| *is_zero) {
+        Some((field, _)) => Err(ClientError::Zero { field }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

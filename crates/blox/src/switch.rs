@@ -1,0 +1,529 @@
+//! The top-of-rack switch: Algorithm 1 over its tables, in-band telemetry, network scheduling at its ports.
+//!
+//! A packet takes [`SwitchConfig::pipeline`] from the ingress to the queue of its port, and [`SwitchConfig::recirculation`] longer for each further
+//! pass. A port sends one packet at a time: [`SwitchOut::Transmit`] starts it, [`SwitchIn::PortIdle`] says that the link can take the next.
+//! What a packet has spent in the switch when it starts is added to its LAT field (3.4).
+
+mod coordination;
+mod egress;
+mod tables;
+
+use crate::VssdId;
+use crate::packet::{Body, CodecError, CollectionNote, Packet, decode};
+use base::{Bytes, NodeId, Program, Span, Time};
+use coordination::{Progress, Row, Verdict};
+use egress::{CLASSES, Egress, Queued};
+use std::collections::VecDeque;
+use tables::Tables;
+
+pub use egress::NetworkScheduling;
+pub use tables::{TableBytes, table_bytes};
+
+/// What a switch is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchConfig {
+    /// Nodes `0..nodes` are in the rack, each behind the port of its own number.
+    pub nodes: u32,
+    /// The port behind which everything else lies; not below `nodes`.
+    pub uplink: NodeId,
+    /// From the ingress to the queue of a port.
+    pub pipeline: Span,
+    /// What each further pass takes: the loop back and the pipeline to the tables again.
+    pub recirculation: Span,
+    /// Whether it runs Algorithm 1. If not it is a plain switch: tables stay empty, and `gc_op`, `create_vssd` and `del_vssd` are dropped.
+    pub coordination: bool,
+    /// At every port.
+    pub scheduling: NetworkScheduling,
+    /// What may wait at one port, in bytes on the wire; at least one page's packet.
+    pub queue_bytes: Bytes,
+    /// vSSDs that the tables have room for, numbered from 0.
+    pub table_entries: u32,
+}
+
+/// Why a switch cannot be as configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SwitchError {
+    /// The uplink is a node's port.
+    #[error("the uplink is port {uplink}, which is a node's: the rack's nodes are below {nodes}")]
+    Uplink {
+        /// Its port.
+        uplink: u32,
+        /// Nodes in the rack.
+        nodes: u32,
+    },
+    /// A number is below what makes sense.
+    #[error("{field} is {got}: at least {least} is needed")]
+    TooSmall {
+        /// Which.
+        field: &'static str,
+        /// What it is.
+        got: u64,
+        /// What it has to be.
+        least: u64,
+    },
+    /// A number is above what is possible.
+    #[error("{field} is {got}: at most {most} is possible")]
+    TooLarge {
+        /// Which.
+        field: &'static str,
+        /// What it is.
+        got: u64,
+        /// What it may be.
+        most: u64,
+    },
+}
+
+/// What may happen to a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchIn {
+    /// A packet has arrived.
+    Packet(Packet),
+    /// The link to a node (or the uplink) can take the next packet. Every link can at the start and after [`LinkUp`](SwitchIn::LinkUp).
+    PortIdle(NodeId),
+    /// The link to a node is down, or the node behind it: what waits for it is lost.
+    LinkDown(NodeId),
+    /// The link works again.
+    LinkUp(NodeId),
+    /// The switch fails: everything in it is lost.
+    Fail,
+    /// It works again, with empty tables: `create_vssd` packets fill them.
+    Recover,
+}
+
+/// What a switch does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchOut {
+    /// Starts to send a packet; the port is busy until [`SwitchIn::PortIdle`].
+    Transmit {
+        /// The node behind the port, or the uplink.
+        port: NodeId,
+        /// The packet, its latency stamped.
+        packet: Packet,
+    },
+    /// A packet has ended here.
+    Dropped {
+        /// The packet.
+        packet: Packet,
+        /// Why.
+        why: DropReason,
+    },
+}
+
+/// Why a packet ended in the switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DropReason {
+    /// Its port had no room.
+    QueueFull,
+    /// The link it should have taken is down.
+    LinkDown,
+    /// The switch has failed.
+    SwitchDown,
+    /// The vSSD (or its replica) has a number beyond the tables, or a server outside the rack.
+    OutsideTables,
+    /// A `gc_op` for a vSSD that has not been created.
+    UnknownVssd,
+    /// A `gc_op` for a vSSD of another server.
+    NotItsServer,
+    /// A `gc_op` that holds an answer.
+    NotARequest,
+    /// For the switch's program, which is not in use.
+    NoCoordination,
+}
+
+/// What a switch has done since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SwitchCounters {
+    /// Packets sent, by all ports.
+    pub transmitted: u64,
+    /// Reads sent to another replica because theirs collected.
+    pub redirected: u64,
+    /// Reads sent to another replica because their server could not be reached.
+    pub rescued: u64,
+    /// Soft requests accepted.
+    pub soft_accepted: u64,
+    /// Soft requests delayed.
+    pub soft_delayed: u64,
+    /// Regular requests accepted.
+    pub regular: u64,
+    /// Background collections noted.
+    pub background: u64,
+    /// Collections finished.
+    pub finished: u64,
+    /// Further passes.
+    pub recirculated: u64,
+    /// Packets that were not RackBlox's, sent all the same.
+    pub foreign: u64,
+    /// Packets that said what no packet says, or about what they have no say; dropped.
+    pub malformed: u64,
+    /// Packets for the program of a switch that runs none; dropped.
+    pub ignored: u64,
+    /// Packets lost to full queues, links that are down and failures of the switch.
+    pub lost: u64,
+}
+
+/// The program of a switch.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    config: SwitchConfig,
+    tables: Tables,
+    /// Packets on their way to another pass, and on their way to a port's queue. All take equally long: both are in order.
+    recirculating: VecDeque<(Time, Passing)>,
+    leaving: VecDeque<(Time, Passing)>,
+    ports: Vec<Port>,
+    /// When a port that holds back packets has to be looked at; not after the first moment.
+    shaper_wakeup: Time,
+    has_failed: bool,
+    counters: SwitchCounters,
+}
+
+/// A packet inside the pipeline.
+#[derive(Clone, Copy, Debug)]
+struct Passing {
+    packet: Packet,
+    entered: Time,
+    progress: Progress,
+}
+
+#[derive(Clone, Debug)]
+struct Port {
+    queue: Egress,
+    bytes: u64,
+    is_idle: bool,
+    is_up: bool,
+}
+
+impl Switch {
+    /// A switch with empty tables, all links up and idle.
+    pub fn new(config: SwitchConfig) -> Result<Switch, SwitchError> {
+        check(&config)?;
+        // One more flow and port each for everything outside.
+        let queue = Egress::new(config.scheduling, config.nodes + 1);
+        let port = Port { queue, bytes: 0, is_idle: true, is_up: true };
+        Ok(Switch {
+            config,
+            tables: Tables::new(if config.coordination { config.table_entries } else { 0 }),
+            recirculating: VecDeque::new(),
+            leaving: VecDeque::new(),
+            ports: vec![port; config.nodes as usize + 1],
+            shaper_wakeup: Time::MAX,
+            has_failed: false,
+            counters: SwitchCounters::default(),
+        })
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> &SwitchCounters {
+        &self.counters
+    }
+
+    /// Whether the switch believes that a vSSD collects. For checks: in a rack only the packets know.
+    pub fn is_collecting(&self, vssd: VssdId) -> bool {
+        self.tables.holds(vssd) && self.tables.bits(vssd).1 == tables::Phase::Granted
+    }
+
+    /// Whether a vSSD is in the tables.
+    pub fn is_registered(&self, vssd: VssdId) -> bool {
+        self.tables.is_registered(vssd)
+    }
+
+    /// Takes a frame as bytes. One that is not RackBlox's is counted and left to the caller, who forwards it as the layers below say; one
+    /// that is malformed is counted and ends here. Neither changes a table.
+    pub fn on_bytes(&mut self, now: Time, bytes: &[u8], out: &mut Vec<SwitchOut>) -> Result<(), CodecError> {
+        let packet = decode(bytes).inspect_err(|error| match error {
+            CodecError::Foreign { .. } => self.counters.foreign += 1,
+            _ => self.counters.malformed += 1,
+        })?;
+        self.on(now, SwitchIn::Packet(packet), out);
+        Ok(())
+    }
+
+    fn on_packet(&mut self, now: Time, packet: Packet, out: &mut Vec<SwitchOut>) {
+        if self.has_failed {
+            return self.drop(packet, DropReason::SwitchDown, out);
+        }
+        self.pass(now, Passing { packet, entered: now, progress: Progress::Arrived }, out);
+    }
+
+    /// One pass through the pipeline, its tables at `at`.
+    fn pass(&mut self, at: Time, mut passing: Passing, out: &mut Vec<SwitchOut>) {
+        match self.decide(&passing) {
+            Verdict::Forward => {}
+            Verdict::Redirect { server, replica } => {
+                let is_rescue = !self.is_up(passing.packet.target);
+                *(if is_rescue { &mut self.counters.rescued } else { &mut self.counters.redirected }) += 1;
+                (passing.packet.target, passing.packet.vssd) = (server, replica);
+            }
+            Verdict::Answer(note) => self.answer(&mut passing.packet, note),
+            Verdict::Again(progress) => {
+                self.counters.recirculated += 1;
+                let due = at + self.config.recirculation;
+                return self.recirculating.push_back((due, Passing { progress, ..passing }));
+            }
+            Verdict::Consumed => return,
+            Verdict::Refused(why) => return self.drop(passing.packet, why, out),
+        }
+        self.leaving.push_back((at + self.config.pipeline, passing));
+    }
+
+    fn decide(&mut self, passing: &Passing) -> Verdict {
+        let Passing { packet, progress, .. } = passing;
+        match packet.body {
+            Body::Collection(_) | Body::Create { .. } | Body::Delete if !self.config.coordination => {
+                Verdict::Refused(DropReason::NoCoordination)
+            }
+            Body::Read { .. } if self.config.coordination && self.is_inside(packet.target) => self.decide_read(packet),
+            Body::Collection(note) => coordination::collection(&mut self.tables, packet, note, *progress),
+            Body::Create { server, replica, replica_server } => {
+                // A replica elsewhere is none that reads could be sent to: the vSSD stands alone.
+                let replica = if self.is_inside(replica_server) { replica } else { packet.vssd };
+                let row = Row { server, replica };
+                match self.is_inside(server) {
+                    true => coordination::replace(&mut self.tables, packet.vssd, Some(row), *progress),
+                    false => Verdict::Refused(DropReason::OutsideTables),
+                }
+            }
+            Body::Delete => coordination::replace(&mut self.tables, packet.vssd, None, *progress),
+            _ => Verdict::Forward,
+        }
+    }
+
+    fn decide_read(&mut self, packet: &Packet) -> Verdict {
+        let Switch { tables, ports, .. } = self;
+        coordination::read(tables, packet, |server| ports.get(server.index()).is_some_and(|port| port.is_up))
+    }
+
+    /// Line 24: back to where it came from, with the verdict.
+    fn answer(&mut self, packet: &mut Packet, note: CollectionNote) {
+        let counter = match (packet.body, note) {
+            (Body::Collection(CollectionNote::Soft), CollectionNote::Accept) => &mut self.counters.soft_accepted,
+            (Body::Collection(CollectionNote::Soft), _) => &mut self.counters.soft_delayed,
+            (Body::Collection(CollectionNote::Regular), _) => &mut self.counters.regular,
+            (Body::Collection(CollectionNote::Background), _) => &mut self.counters.background,
+            _ => &mut self.counters.finished,
+        };
+        *counter += 1;
+        packet.body = Body::Collection(note);
+        packet.target = packet.source;
+    }
+
+    fn is_inside(&self, node: NodeId) -> bool {
+        node.0 < self.config.nodes
+    }
+
+    fn is_up(&self, node: NodeId) -> bool {
+        self.ports[self.port_index(node)].is_up
+    }
+
+    /// The last port is the uplink.
+    fn port_index(&self, node: NodeId) -> usize {
+        node.0.min(self.config.nodes) as usize
+    }
+
+    fn enqueue(&mut self, now: Time, passing: Passing, out: &mut Vec<SwitchOut>) {
+        let queued = self.queued(passing);
+        let index = self.port_index(queued.packet.target);
+        if !self.ports[index].is_up {
+            return self.drop(queued.packet, DropReason::LinkDown, out);
+        }
+        if self.make_room(index, &queued, out) {
+            self.ports[index].push(queued);
+            self.depart(now, index, out);
+        } else {
+            self.drop(queued.packet, DropReason::QueueFull, out);
+        }
+    }
+
+    fn queued(&self, passing: Passing) -> Queued {
+        let Passing { packet, entered, .. } = passing;
+        let class = match (packet.body, self.config.scheduling) {
+            (Body::Background { priority, .. }, _) => priority,
+            (_, NetworkScheduling::Priority { storage }) => storage,
+            _ => 0,
+        };
+        let flow = packet.source.0.min(self.config.nodes);
+        Queued { packet, entered, bytes: packet.wire_bytes().count() as u32, flow, class }
+    }
+
+    /// Whether there is room for `queued` now, at the cost of others with less right where the policy says so.
+    fn make_room(&mut self, index: usize, queued: &Queued, out: &mut Vec<SwitchOut>) -> bool {
+        loop {
+            let port = &mut self.ports[index];
+            if port.bytes + u64::from(queued.bytes) <= self.config.queue_bytes.count() {
+                return true;
+            }
+            let Some(evicted) = port.queue.evict_for(queued) else { return false };
+            port.bytes -= u64::from(evicted.bytes);
+            self.drop(evicted.packet, DropReason::QueueFull, out);
+        }
+    }
+
+    /// Starts the next packet of a port, if its link is idle and one may go.
+    fn depart(&mut self, now: Time, index: usize, out: &mut Vec<SwitchOut>) {
+        let port = &mut self.ports[index];
+        if !port.is_idle || !port.is_up {
+            return;
+        }
+        match port.pop(now) {
+            Some(queued) => {
+                port.is_idle = false;
+                self.counters.transmitted += 1;
+                let node = if index == self.config.nodes as usize { self.config.uplink } else { NodeId(index as u32) };
+                out.push(SwitchOut::Transmit { port: node, packet: self.stamped(now, queued) });
+            }
+            None => self.shaper_wakeup = self.shaper_wakeup.min(port.queue.next_allowed(now).unwrap_or(Time::MAX)),
+        }
+    }
+
+    /// Adds the time in this hop to LAT, in nanoseconds rounded down, as a hardware clock counts.
+    fn stamped(&mut self, now: Time, queued: Queued) -> Packet {
+        let mut packet = queued.packet;
+        if let Body::Background { .. } = packet.body {
+            self.counters.foreign += 1;
+            return packet;
+        }
+        let spent = now.saturating_since(queued.entered) / Span::ns(1);
+        packet.latency_ns = packet.latency_ns.saturating_add(u32::try_from(spent).unwrap_or(u32::MAX));
+        packet
+    }
+
+    fn drop(&mut self, packet: Packet, why: DropReason, out: &mut Vec<SwitchOut>) {
+        let counter = match why {
+            DropReason::QueueFull | DropReason::LinkDown | DropReason::SwitchDown => &mut self.counters.lost,
+            DropReason::NoCoordination => &mut self.counters.ignored,
+            _ => &mut self.counters.malformed,
+        };
+        *counter += 1;
+        out.push(SwitchOut::Dropped { packet, why });
+    }
+
+    fn port_idle(&mut self, now: Time, node: NodeId, out: &mut Vec<SwitchOut>) {
+        let index = self.port_index(node);
+        self.ports[index].is_idle = true;
+        self.depart(now, index, out);
+    }
+
+    fn link_down(&mut self, index: usize, out: &mut Vec<SwitchOut>) {
+        self.ports[index].is_up = false;
+        self.lose_queue(index, DropReason::LinkDown, out);
+    }
+
+    fn lose_queue(&mut self, index: usize, why: DropReason, out: &mut Vec<SwitchOut>) {
+        while let Some(queued) = self.ports[index].queue.drain() {
+            self.drop(queued.packet, why, out);
+        }
+        self.ports[index].bytes = 0;
+    }
+
+    fn fail(&mut self, out: &mut Vec<SwitchOut>) {
+        self.has_failed = true;
+        self.tables.clear();
+        for (_, passing) in self.recirculating.split_off(0).into_iter().chain(self.leaving.split_off(0)) {
+            self.drop(passing.packet, DropReason::SwitchDown, out);
+        }
+        (0..self.ports.len()).for_each(|index| self.lose_queue(index, DropReason::SwitchDown, out));
+    }
+
+    fn look_at_shapers(&mut self, now: Time, out: &mut Vec<SwitchOut>) {
+        if self.shaper_wakeup <= now {
+            self.shaper_wakeup = Time::MAX;
+            (0..self.ports.len()).for_each(|index| self.depart(now, index, out));
+        }
+    }
+
+    /// The next packet inside the pipeline that is due by `now`, in the order of time.
+    fn step(&mut self, now: Time, out: &mut Vec<SwitchOut>) -> bool {
+        let due = |queue: &VecDeque<(Time, Passing)>| queue.front().map_or(Time::MAX, |(due, _)| *due);
+        let (again, leave) = (due(&self.recirculating), due(&self.leaving));
+        if again.min(leave) > now || again.min(leave) == Time::MAX {
+            return false;
+        }
+        let queue = if again <= leave { &mut self.recirculating } else { &mut self.leaving };
+        match queue.pop_front() {
+            Some((at, passing)) if again <= leave => self.pass(at, passing, out),
+            Some((_, passing)) => self.enqueue(now, passing, out),
+            None => return false,
+        }
+        true
+    }
+}
+
+impl Port {
+    fn push(&mut self, queued: Queued) {
+        self.bytes += u64::from(queued.bytes);
+        self.queue.push(queued);
+    }
+
+    fn pop(&mut self, now: Time) -> Option<Queued> {
+        let queued = self.queue.pop(now)?;
+        self.bytes -= u64::from(queued.bytes);
+        Some(queued)
+    }
+}
+
+impl Program for Switch {
+    type In = SwitchIn;
+    type Out = SwitchOut;
+
+    fn on(&mut self, now: Time, input: SwitchIn, out: &mut Vec<SwitchOut>) {
+        self.on_wakeup(now, out);
+        match input {
+            SwitchIn::Packet(packet) => self.on_packet(now, packet, out),
+            SwitchIn::PortIdle(node) => self.port_idle(now, node, out),
+            SwitchIn::LinkDown(node) => self.link_down(self.port_index(node), out),
+            SwitchIn::LinkUp(node) => {
+                let index = self.port_index(node);
+                self.ports[index].is_up = true;
+                self.port_idle(now, node, out);
+            }
+            SwitchIn::Fail => self.fail(out),
+            SwitchIn::Recover => self.has_failed = false,
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        let due = |queue: &VecDeque<(Time, Passing)>| queue.front().map_or(Time::MAX, |(due, _)| *due);
+        let next = due(&self.recirculating).min(due(&self.leaving)).min(self.shaper_wakeup);
+        (next < Time::MAX).then_some(next)
+    }
+
+    fn on_wakeup(&mut self, now: Time, out: &mut Vec<SwitchOut>) {
+        while self.step(now, out) {}
+        self.look_at_shapers(now, out);
+    }
+}
+
+/// The largest packet: a jumbo frame of background traffic.
+const PACKET_MAX: u64 = 9_038;
+
+fn check(config: &SwitchConfig) -> Result<(), SwitchError> {
+    let SwitchConfig { nodes, uplink, queue_bytes, table_entries, scheduling, .. } = *config;
+    if uplink.0 < nodes {
+        return Err(SwitchError::Uplink { uplink: uplink.0, nodes });
+    }
+    at_least("nodes", u64::from(nodes), 1)?;
+    // Every port has a queue for every flow: more is no rack.
+    at_most("nodes", u64::from(nodes), 1 << 10)?;
+    at_least("queue_bytes", queue_bytes.count(), PACKET_MAX)?;
+    at_least("table_entries", u64::from(table_entries), 1)?;
+    match scheduling {
+        NetworkScheduling::Fifo => Ok(()),
+        NetworkScheduling::TokenBucket { rate, burst } => {
+            at_least("rate", rate.as_bps(), 1)?;
+            at_least("burst", burst.count(), 1)
+        }
+        NetworkScheduling::FairQueue { quantum } => at_least("quantum", quantum.count(), 1),
+        NetworkScheduling::Priority { storage } => at_most("storage", u64::from(storage), u64::from(CLASSES) - 1),
+    }
+}
+
+fn at_least(field: &'static str, got: u64, least: u64) -> Result<(), SwitchError> {
+    if got < least { Err(SwitchError::TooSmall { field, got, least }) } else { Ok(()) }
+}
+
+fn at_most(field: &'static str, got: u64, most: u64) -> Result<(), SwitchError> {
+    if got > most { Err(SwitchError::TooLarge { field, got, most }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

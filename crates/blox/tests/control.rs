@@ -1,0 +1,324 @@
+//! Does the protocol hold: the control plane finds the dead in time, and leaves no two epochs that serve.
+
+use base::{NodeId, Program, Seed, Span, Time};
+use blox::{
+    Body, Control, ControlConfig, ControlError, ControlIn, ControlMessage, ControlOut, Event, Lease, Packet,
+    ServerPlace, VssdId,
+};
+
+const CONTROLLER: NodeId = NodeId(9);
+const BEAT: Span = Span::ms(10);
+const LEASE: Span = Span::ms(35);
+const MISSES: u32 = 4;
+
+/// Five servers in the rack and one elsewhere; three groups, of which the first two share servers.
+fn config() -> ControlConfig {
+    let server = |node: u32| ServerPlace { node: NodeId(node), rack: u32::from(node == 5) };
+    let group = |members: [u32; 3], first: u32| {
+        (0..3).map(|place| (NodeId(members[place]), VssdId(first + place as u32))).collect()
+    };
+    ControlConfig {
+        own: CONTROLLER,
+        rack: 0,
+        servers: (0..6).map(server).collect(),
+        groups: vec![group([0, 1, 5], 0), group([1, 0, 5], 3), group([2, 3, 5], 6)],
+        clients: vec![NodeId(20)],
+        beat: BEAT,
+        misses: MISSES,
+        lease: LEASE,
+        resend: Span::ms(50),
+        replace_after: Span::ms(200),
+        next_vssd: 9,
+    }
+}
+
+/// A control plane with servers that obey at once.
+struct Rack {
+    control: Control,
+    now: Time,
+    starts: [u32; 6],
+    beats: [u64; 6],
+    is_silent: [bool; 6],
+    events: Vec<(Time, Event)>,
+    switch: Vec<Packet>,
+    clients: Vec<Packet>,
+    echoes: Vec<(Time, NodeId)>,
+}
+
+impl Rack {
+    fn new() -> Rack {
+        let mut rack = Rack {
+            control: Control::new(config()).expect("the configuration is sound"),
+            now: Time::ZERO,
+            starts: [0; 6],
+            beats: [0; 6],
+            is_silent: [false; 6],
+            events: Vec::new(),
+            switch: Vec::new(),
+            clients: Vec::new(),
+            echoes: Vec::new(),
+        };
+        rack.wake();
+        rack
+    }
+    fn wake(&mut self) {
+        let mut out = Vec::new();
+        self.control.on_wakeup(self.now, &mut out);
+        self.obey(out);
+    }
+    fn hear(&mut self, source: NodeId, vssd: VssdId, body: Body) {
+        let packet = Packet { vssd, latency_ns: 0, source, target: CONTROLLER, body };
+        let mut out = Vec::new();
+        self.control.on(self.now, ControlIn::Packet(packet), &mut out);
+        self.obey(out);
+    }
+    fn obey(&mut self, out: Vec<ControlOut>) {
+        for output in out {
+            match output {
+                ControlOut::Happened(event) => self.events.push((self.now, event)),
+                ControlOut::Send(packet) if packet.target == CONTROLLER => self.switch.push(packet),
+                ControlOut::Send(packet) if packet.target == NodeId(20) => self.clients.push(packet),
+                ControlOut::Send(packet) => self.server(packet),
+            }
+        }
+    }
+    fn server(&mut self, packet: Packet) {
+        match packet.body {
+            Body::Heartbeat { .. } => self.echoes.push((self.now, packet.target)),
+            Body::Control(ControlMessage::Members { epoch, .. }) if !self.is_silent[packet.target.index()] => {
+                self.hear(packet.target, packet.vssd, Body::Control(ControlMessage::UpToDate { epoch }));
+            }
+            _ => {}
+        }
+    }
+    fn beat(&mut self, server: usize) {
+        let beat = u64::from(self.starts[server]) << 32 | self.beats[server];
+        self.beats[server] += 1;
+        self.hear(NodeId(server as u32), VssdId(0), Body::Heartbeat { beat });
+    }
+    /// Lets time pass: every server that is not silent beats at each multiple of [`BEAT`].
+    fn run(&mut self, until: Time) {
+        while self.now < until {
+            let next_beat = Time::ps((self.now.as_ps() / BEAT.as_ps() + 1) * BEAT.as_ps());
+            let wake = self.control.next_wakeup().unwrap_or(Time::MAX).max(self.now);
+            self.now = next_beat.min(wake).min(until);
+            if self.now == next_beat {
+                (0..6)
+                    .filter(|server| !self.is_silent[*server])
+                    .collect::<Vec<_>>()
+                    .into_iter()
+                    .for_each(|server| self.beat(server));
+            }
+            self.wake();
+        }
+    }
+    fn time_of(&self, wanted: Event) -> Option<Time> {
+        self.events.iter().find(|(_, event)| *event == wanted).map(|(at, _)| *at)
+    }
+    fn servers_of(&self, group: usize) -> Vec<u32> {
+        let members = self.control.members(group).expect("there are three groups");
+        members.replicas.iter().flatten().map(|(node, _)| node.0).collect()
+    }
+}
+
+#[test]
+fn nobody_is_suspected_while_all_are_heard() {
+    let mut rack = Rack::new();
+    rack.run(Time::secs(2));
+    assert_eq!(rack.events, []);
+    assert_eq!(rack.control.members(0).map(|members| members.epoch), Some(1));
+}
+
+#[test]
+fn a_dead_server_is_suspected_after_the_missed_beats_and_no_earlier() {
+    let mut rack = Rack::new();
+    rack.run(Time::ms(1_000));
+    rack.is_silent[1] = true;
+    let due = Time::ms(1_000) + BEAT * u64::from(MISSES);
+    rack.run(due - Span::ps(1));
+    assert_eq!(rack.events, []);
+    rack.run(due);
+    assert_eq!(rack.events, [(due, Event::Suspected(NodeId(1)))]);
+    assert_eq!((rack.servers_of(0), rack.servers_of(1), rack.servers_of(2)), (vec![0, 5], vec![0, 5], vec![2, 3, 5]));
+}
+
+#[test]
+fn a_lease_has_ended_before_the_epoch_that_replaces_its_holder() {
+    for delay_us in [0, 1, 700, 9_000] {
+        let mut lease = Lease::new(LEASE, 0);
+        let beat = lease.beat(Time::ms(1_000));
+        // The beat arrives after `delay`, its echo after any time.
+        lease.echoed(beat);
+        let epoch_begins = Time::ms(1_000) + Span::us(delay_us) + BEAT * u64::from(MISSES);
+        assert!(lease.holds(Time::ms(1_000) + LEASE - Span::ps(1)) && !lease.holds(Time::ms(1_000) + LEASE));
+        assert!(!lease.holds(epoch_begins));
+    }
+}
+
+#[test]
+fn a_lease_follows_the_echo_of_a_beat_that_was_sent_and_no_other() {
+    let mut lease = Lease::new(LEASE, 3);
+    assert!(!lease.holds(Time::ZERO), "a server that has just started must wait");
+    let (first, second) = (lease.beat(Time::ms(0)), lease.beat(Time::ms(10)));
+    assert_eq!((first >> 32, second), (3, first + 1));
+    lease.echoed(second + 1);
+    assert_eq!(lease.until(), None);
+    let third = lease.beat(Time::ms(20));
+    lease.echoed(third);
+    lease.echoed(third);
+    assert_eq!(lease.until(), Some(Time::ms(20) + LEASE));
+}
+
+#[test]
+fn a_lost_replica_is_built_on_the_server_with_the_fewest_vssds_of_its_rack() {
+    let mut rack = Rack::new();
+    rack.run(Time::ms(100));
+    rack.is_silent[1] = true;
+    rack.run(Time::ms(1_000));
+    // Server 4 hosts nothing and takes the first; 2, 3 and 4 are then equal.
+    assert_eq!((rack.servers_of(0), rack.servers_of(1)), (vec![0, 4, 5], vec![2, 0, 5]));
+    let replica = (NodeId(4), VssdId(9));
+    let ordered = rack.time_of(Event::Rebuilding { group: VssdId(0), replica }).expect("it is built");
+    assert_eq!(ordered, Time::ms(100) + BEAT * u64::from(MISSES) + Span::ms(200));
+    assert!(rack.time_of(Event::Rebuilt { group: VssdId(0), replica }).is_some());
+    assert!(rack.switch.iter().any(|packet| packet.vssd == VssdId(1) && packet.body == Body::Delete));
+    let create = Body::Create { server: NodeId(4), replica: VssdId(0), replica_server: NodeId(0) };
+    assert!(rack.switch.iter().any(|packet| packet.vssd == VssdId(9) && packet.body == create));
+    assert_eq!(
+        rack.clients.last().map(|packet| packet.vssd),
+        Some(VssdId(3)),
+        "clients know groups by their first vSSD"
+    );
+}
+
+#[test]
+fn a_server_that_returns_in_time_gets_its_replicas_back_after_it_has_left() {
+    let mut rack = Rack::new();
+    rack.run(Time::ms(100));
+    rack.is_silent[1] = true;
+    rack.run(Time::ms(180));
+    let before = rack.control.members(0).expect("a group").epoch;
+    rack.is_silent[1] = false;
+    rack.run(Time::ms(300));
+    let members = rack.control.members(0).expect("a group");
+    assert_eq!((rack.servers_of(0), members.stale), (vec![0, 1, 5], None));
+    assert_eq!(members.epoch, before + 2, "one epoch as a stale member, one as a full one");
+    assert!(rack.time_of(Event::Returned(NodeId(1))).is_some());
+}
+
+#[test]
+fn a_server_that_has_not_confirmed_that_it_left_gets_no_echo() {
+    let mut rack = Rack::new();
+    rack.run(Time::ms(100));
+    rack.is_silent[1] = true;
+    rack.run(Time::ms(200));
+    let echoes = rack.echoes.len();
+    // Its beats come through again, its confirmations do not.
+    rack.beat(1);
+    assert_eq!(rack.echoes.len(), echoes);
+    for group in 0..2 {
+        let epoch = rack.control.members(group).expect("a group").epoch;
+        let vssd = [VssdId(1), VssdId(3)][group];
+        assert_eq!(rack.time_of(Event::Returned(NodeId(1))), None);
+        rack.hear(NodeId(1), vssd, Body::Control(ControlMessage::UpToDate { epoch }));
+    }
+    assert!(rack.time_of(Event::Returned(NodeId(1))).is_some());
+    rack.beat(1);
+    assert_eq!(rack.echoes.last(), Some(&(rack.now, NodeId(1))));
+}
+
+#[test]
+fn a_restart_shows_even_if_no_beat_was_missed() {
+    let mut rack = Rack::new();
+    rack.run(Time::ms(100));
+    (rack.starts[2], rack.beats[2]) = (1, 0);
+    rack.run(Time::ms(200));
+    assert_eq!(rack.time_of(Event::Restarted(NodeId(2))), Some(Time::ms(110)));
+    assert!(rack.time_of(Event::Rebuilt { group: VssdId(6), replica: (NodeId(2), VssdId(6)) }).is_some());
+    assert_eq!(rack.servers_of(2), [2, 3, 5]);
+}
+
+#[test]
+fn the_last_replica_with_the_data_is_never_given_up() {
+    let mut rack = Rack::new();
+    rack.run(Time::ms(100));
+    rack.is_silent = [true; 6];
+    rack.run(Time::secs(3));
+    assert!((0..3).all(|group| rack.servers_of(group) == [5]));
+    rack.is_silent = [false; 6];
+    rack.run(Time::secs(4));
+    let whole = |group| rack.control.members(group).is_some_and(|members| members.stale.is_none());
+    assert!((0..3).all(|group| rack.servers_of(group).len() == 3 && whole(group)));
+}
+
+#[test]
+fn a_recovered_switch_gets_every_serving_replica_of_its_rack_again() {
+    let mut rack = Rack::new();
+    rack.run(Time::ms(100));
+    rack.switch.clear();
+    let mut out = Vec::new();
+    rack.control.on(rack.now, ControlIn::SwitchRecovered, &mut out);
+    rack.obey(out);
+    let vssds: Vec<u32> = rack.switch.iter().map(|packet| packet.vssd.0).collect();
+    assert_eq!(vssds, [0, 1, 3, 4, 6, 7]);
+}
+
+/// The first group's epochs as clients were told them: its serving and its stale servers.
+fn epochs(rack: &Rack) -> Vec<(u32, Vec<NodeId>, Option<NodeId>)> {
+    let orders = rack.clients.iter().filter(|packet| packet.vssd == VssdId(0)).filter_map(|packet| match packet.body {
+        Body::Control(ControlMessage::Members { epoch, replicas, stale }) => {
+            let serving = replicas.into_iter().flatten().filter(|member| Some(*member) != stale);
+            Some((epoch, serving.map(|(node, _)| node).collect(), stale.map(|(node, _)| node)))
+        }
+        _ => None,
+    });
+    let mut epochs: Vec<_> = orders.collect();
+    // A confirmation is answered before the rest of an order has been delivered here.
+    epochs.sort_by_key(|(epoch, ..)| *epoch);
+    epochs.dedup();
+    epochs
+}
+
+/// Random silences. With this, a write that one epoch has finished is known to a member that serves in the next.
+#[test]
+fn in_each_epoch_serve_only_those_who_served_or_were_rebuilt_in_the_one_before() {
+    let mut longest = 0;
+    for seed in 0..40 {
+        let mut stream = Seed(seed).stream("silences");
+        let mut rack = Rack::new();
+        for step in 1..60 {
+            rack.run(Time::ms(step * 25));
+            let server = stream.below(6) as usize;
+            rack.is_silent[server] = !rack.is_silent[server];
+        }
+        let epochs = epochs(&rack);
+        longest = longest.max(epochs.len());
+        for pair in epochs.windows(2) {
+            let ((epoch, before, stale), (next, after, _)) = (&pair[0], &pair[1]);
+            assert_eq!(*next, epoch + 1, "seed {seed}");
+            assert!(after.iter().any(|node| before.contains(node)), "seed {seed}: {pair:?}");
+            assert!(after.iter().all(|node| before.contains(node) || *stale == Some(*node)), "seed {seed}: {pair:?}");
+        }
+    }
+    assert!(longest > 10, "epochs must change often: {longest}");
+}
+
+#[test]
+fn configurations_that_cannot_work_are_refused_with_their_numbers() {
+    let refused = |change: fn(&mut ControlConfig)| {
+        let mut config = config();
+        change(&mut config);
+        Control::new(config).err()
+    };
+    let too_long = ControlError::LeaseTooLong { lease: Span::ms(40), beat: BEAT, misses: MISSES };
+    assert_eq!(refused(|config| config.lease = Span::ms(40)), Some(too_long));
+    assert_eq!(refused(|config| config.lease = Span::ms(40) - Span::ps(1)), None);
+    assert!(matches!(refused(|config| config.lease = BEAT), Some(ControlError::LeaseTooShort { .. })));
+    let twins = ControlError::Replicas { group: 0, got: 3, servers: 2 };
+    assert_eq!(refused(|config| config.groups[0][1].0 = NodeId(0)), Some(twins));
+    let unknown = ControlError::UnknownServer { group: 2, node: NodeId(8) };
+    assert_eq!(refused(|config| config.groups[2][0].0 = NodeId(8)), Some(unknown));
+    let taken = ControlError::VssdTaken { group: 1, vssd: VssdId(0), next_vssd: 9 };
+    assert_eq!(refused(|config| config.groups[1][0].1 = VssdId(0)), Some(taken));
+    assert!(matches!(refused(|config| config.next_vssd = 8), Some(ControlError::VssdTaken { .. })));
+}

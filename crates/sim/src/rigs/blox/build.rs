@@ -1,0 +1,481 @@
+//! From a plan to the programs and models of a rack.
+
+use super::drives::{DriveConfig, Drives, region};
+use super::track::Tracks;
+use super::wires::{Flights, Places, WireConfig, Wires};
+use super::{Background, BloxRig, Controller, Counts, Now};
+use base::{Bytes, NodeId, Seed, Span, Time};
+use blox::baseline::{software, vdc};
+use blox::{
+    Body, BorrowConfig, CacheConfig, CacheScope, Client, ClientConfig, CollectionConfig, Control, ControlConfig,
+    ControlLink, Coordination, IdleConfig, IsolationConfig, LimitConfig, NetworkScheduling, NodeConfig, NodeIn, Packet,
+    Policy, REPLICAS_MAX, ReplicationConfig, SchedulerConfig, ServerPlace, StorageNode, Switch, SwitchConfig,
+    VssdConfig, VssdId,
+};
+use hardware::NetworkLatency;
+use hardware::ssd::{DieId, Isolation, RegionConfig, SdfConfig, VictimPolicy};
+use history::History;
+use spec::DesignName;
+use spec::blox::{Blox, NetworkName, NetworkSchedulingName, PolicyName, VictimName};
+use std::collections::{BTreeMap, VecDeque};
+
+/// vSSDs that the switch's tables have room for: 64 servers of 16 drives of 128 vSSDs (RackBlox, 3.3, its own count corrected).
+const TABLE_ENTRIES: u32 = 131_072;
+/// A round of fair queueing: the largest frame, so that every flow can send each round.
+const QUANTUM: Bytes = Bytes::new(9_038);
+/// Classes of priority scheduling: background traffic goes first (RackBlox, 4.5.2).
+const STORAGE_CLASS: u8 = 3;
+const BACKGROUND_CLASS: u8 = 6;
+/// Payload of a background frame, and its size on the wire with Ethernet, IPv4 and UDP headers, preamble and gap.
+const BACKGROUND_PAYLOAD: u32 = 1_472;
+const BACKGROUND_WIRE: Bytes = Bytes::new(1_538);
+
+/// Why a plan's rack cannot be built. Plans that `spec` has checked can be, save for what only the parts themselves know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the rack cannot be built: {0}")]
+pub struct BuildError(pub String);
+
+impl BuildError {
+    pub(super) fn of(error: impl std::fmt::Display) -> BuildError {
+        BuildError(error.to_string())
+    }
+}
+
+/// A vSSD's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slot {
+    server: usize,
+    drive: usize,
+    /// Among the vSSDs of its drive.
+    index: u32,
+    id: VssdId,
+}
+
+/// Which vSSDs there are, and which are replicas of each other.
+struct Layout {
+    places: Places,
+    /// The replicas of each volume, by rank; those of this rack first.
+    volumes: Vec<Vec<Slot>>,
+    slots: Vec<Slot>,
+}
+
+impl Layout {
+    fn new(plan: &Blox) -> Layout {
+        let rack = &plan.rack;
+        let per_server = rack.ssds * plan.vssd.per_ssd;
+        let volumes = rack.servers * per_server / spec::blox::REPLICAS_IN_RACK;
+        let remote = if rack.remote_replica { volumes.div_ceil(per_server) } else { 0 };
+        let places = Places { clients: rack.clients, servers: rack.servers, remote };
+        // Server by server and round after round: two in a row are on different servers.
+        let slot = |number: u32, server: u32, round: u32, of: u32| Slot {
+            server: (server + of) as usize,
+            drive: (round / plan.vssd.per_ssd) as usize,
+            index: round % plan.vssd.per_ssd,
+            id: VssdId(number),
+        };
+        let local = |number: u32| slot(number, number % rack.servers, number / rack.servers, 0);
+        let third = volumes * 2;
+        let far = |volume: u32| slot(third + volume, volume % remote, volume / remote, rack.servers);
+        let replicas = |volume: u32| {
+            let mut pair = vec![local(2 * volume), local(2 * volume + 1)];
+            // Reads go to the first: servers take turns at being that.
+            let half = (rack.servers / 2).max(1);
+            if (volume + volume / half) % 2 == 1 {
+                pair.swap(0, 1);
+            }
+            pair.extend((remote > 0).then(|| far(volume)));
+            pair
+        };
+        let volumes: Vec<Vec<Slot>> = (0..volumes).map(replicas).collect();
+        let slots = volumes.iter().flatten().copied().collect();
+        Layout { places, volumes, slots }
+    }
+
+    fn node(&self, server: usize) -> NodeId {
+        match (server as u32).checked_sub(self.places.servers) {
+            Some(remote) => self.places.remote(remote),
+            None => self.places.server(server as u32),
+        }
+    }
+
+    fn names(&self, volume: &[Slot]) -> Vec<(NodeId, VssdId)> {
+        volume.iter().map(|slot| (self.node(slot.server), slot.id)).collect()
+    }
+
+    fn replicas(&self, volume: &[Slot]) -> [Option<(NodeId, VssdId)>; REPLICAS_MAX] {
+        let mut replicas = [None; REPLICAS_MAX];
+        self.names(volume).into_iter().zip(&mut replicas).for_each(|(name, place)| *place = Some(name));
+        replicas
+    }
+
+    fn servers(&self) -> usize {
+        (self.places.servers + self.places.remote) as usize
+    }
+
+    fn of_server(&self, server: usize) -> impl Iterator<Item = (&Slot, &Vec<Slot>)> {
+        let pairs = self.volumes.iter().flat_map(|volume| volume.iter().map(move |slot| (slot, volume)));
+        pairs.filter(move |(slot, _)| slot.server == server)
+    }
+}
+
+impl BloxRig {
+    /// The rack of a plan, its drives prepared.
+    ///
+    /// # Errors
+    /// When a part refuses its numbers.
+    pub fn new(plan: &Blox, seed: Seed) -> Result<BloxRig, BuildError> {
+        let layout = Layout::new(plan);
+        let places = layout.places;
+        let mut drives = Vec::new();
+        for server in 0..layout.servers() {
+            drives.push(drives_of(plan, &layout, server, seed)?);
+        }
+        let servers: Result<Vec<_>, _> =
+            (0..layout.servers()).map(|server| StorageNode::new(node_config(plan, &layout, server))).collect();
+        let groups: Vec<Vec<(NodeId, VssdId)>> = layout.volumes.iter().map(|volume| layout.names(volume)).collect();
+        let clients: Result<Vec<_>, _> = (0..places.clients)
+            .map(|client| Client::new(client_config(plan, &places, NodeId(client), &groups)))
+            .collect();
+        let network = network_of(plan);
+        let wires = WireConfig {
+            places,
+            rate: plan.rack.rate,
+            host: plan.rack.host,
+            propagation: plan.rack.propagation,
+            remote_delay: plan.rack.remote_delay,
+            network,
+            seed,
+        };
+        let programs = 3 + (places.clients as usize) + layout.servers();
+        Ok(BloxRig {
+            plan: plan.clone(),
+            places,
+            clients: clients.map_err(BuildError::of)?,
+            switch: Switch::new(switch_config(plan, &places)).map_err(BuildError::of)?,
+            control: Control::new(control_config(plan, &layout, groups.clone())).map_err(BuildError::of)?,
+            controller: controller(plan, &layout, groups).map_err(BuildError::of)?,
+            is_linked: vec![true; layout.servers()],
+            is_running: vec![true; layout.servers()],
+            servers: servers.map_err(BuildError::of)?,
+            drives,
+            wires: Wires::new(wires),
+            flights: Flights::default(),
+            doing: Vec::new(),
+            doing_free: Vec::new(),
+            wakes: vec![Time::MAX; programs],
+            tracks: Tracks::default(),
+            predictors: BTreeMap::new(),
+            history: plan.check_history.then(History::default),
+            values: 0,
+            background: background(plan, seed),
+            counts: Counts::default(),
+            inputs: VecDeque::new(),
+            node_out: Vec::new(),
+            client_out: Vec::new(),
+            switch_out: Vec::new(),
+            control_out: Vec::new(),
+            controller_out: Vec::new(),
+        })
+    }
+
+    /// Servers register their vSSDs with the switch (RackBlox, 3.3).
+    pub(super) fn announce(&mut self, context: Now<'_, '_>) {
+        let layout = Layout::new(&self.plan);
+        for volume in &layout.volumes {
+            let in_rack: Vec<&Slot> = volume.iter().filter(|slot| slot.server < self.places.servers as usize).collect();
+            let [one, other] = in_rack.as_slice() else { continue };
+            for (own, replica) in [(one, other), (other, one)] {
+                let (server, replica_server) = (layout.node(own.server), layout.node(replica.server));
+                let body = Body::Create { server, replica: replica.id, replica_server };
+                let packet = Packet { vssd: own.id, latency_ns: 0, source: server, target: server, body };
+                self.send(server, packet, context);
+            }
+        }
+    }
+
+    /// Makes room for a replica that was lost elsewhere, on channels that nobody uses.
+    pub(super) fn adopt(&mut self, index: usize, vssd: VssdId) {
+        let wanted = self.plan.vssd.channels as usize;
+        let drives = &mut self.drives[index];
+        let spare = (0..drives.count()).map(|drive| (drive, drives.spare_channels(drive)));
+        let Some((drive, channels)) = spare.into_iter().find(|(_, channels)| channels.len() >= wanted) else {
+            self.counts.not_adopted += 1;
+            return;
+        };
+        let dies = drives.dies_of(&channels[..wanted]);
+        let streams = self.plan.collection.streams.min(dies.len() as u32);
+        let rest = region_config(&self.plan, Seed(u64::from(vssd.0)));
+        if drives.create(vssd, drive, region(dies, None, rest), streams).is_err() {
+            self.counts.not_adopted += 1;
+            return;
+        }
+        self.counts.adopted += 1;
+        let unit = u32::MAX - vssd.0;
+        let replicas = [None; REPLICAS_MAX];
+        let pages = self.plan.io.working_set_blocks;
+        let config = VssdConfig { id: vssd, pages, unit, streams, isolation: None, epoch: 1, replicas };
+        self.inputs.push_back((index, NodeIn::Adopt(config)));
+        self.report_blocks(index, vssd);
+    }
+}
+
+/// What all regions have in common.
+fn region_config(plan: &Blox, seed: Seed) -> RegionConfig {
+    RegionConfig {
+        dies: Vec::new(),
+        isolation: Isolation::Hardware,
+        logical_units: plan.io.working_set_blocks,
+        victim: match plan.flash.victim {
+            VictimName::Greedy => VictimPolicy::Greedy,
+            VictimName::CostBenefit => VictimPolicy::CostBenefit,
+            VictimName::Random => VictimPolicy::Random,
+        },
+        hot_cold: plan.flash.hot_cold,
+        endurance: None,
+        seed,
+    }
+}
+
+/// The drives of a server with all vSSDs, filled and used as the plan says. Replicas have had the same writes.
+fn drives_of(plan: &Blox, layout: &Layout, server: usize, seed: Seed) -> Result<Drives, BuildError> {
+    let geometry = plan.geometry();
+    let mut drives = Drives::new(&DriveConfig {
+        count: plan.rack.ssds,
+        flash: SdfConfig { geometry, timing: plan.flash.timing(), without_flash: Span::ZERO },
+        direct: plan.flash.direct(),
+        overhead: plan.flash.overhead(),
+        page: spec::blox::PAGE,
+        burst: plan.collection.burst,
+    })?;
+    for (slot, volume) in layout.of_server(server) {
+        let owner = slot.index / plan.vssd.group;
+        let first = owner * plan.vssd.channels;
+        let channels: Vec<u32> = (first..first + plan.vssd.channels).collect();
+        let dies: Vec<DieId> = drives.dies_of(&channels);
+        let own = geometry.blocks_per_die() / plan.vssd.group;
+        let member = slot.index % plan.vssd.group;
+        let share = (plan.vssd.group > 1).then(|| member * own..(member + 1) * own);
+        // The victim policy draws alike for replicas, too.
+        let seed = seed.child(&format!("volume/{}", volume[0].id.0));
+        let rest = region_config(plan, seed.child("victims"));
+        drives
+            .create(slot.id, slot.drive, region(dies, share, rest), plan.collection.streams)
+            .map_err(BuildError::of)?;
+        let mut pages = seed.stream("prepare");
+        let count = plan.io.working_set_blocks;
+        drives.prepare(slot.id, count, 1.0 - plan.vssd.used_before, || pages.below(count)).map_err(BuildError::of)?;
+    }
+    Ok(drives)
+}
+
+fn node_config(plan: &Blox, layout: &Layout, server: usize) -> NodeConfig {
+    let vssd = &plan.vssd;
+    let pages = (vssd.write_cache.count() / spec::blox::PAGE.count()).max(1) as u32;
+    let vssds = layout.of_server(server).map(|(slot, volume)| VssdConfig {
+        id: slot.id,
+        pages: plan.io.working_set_blocks,
+        unit: slot.drive as u32 * vssd.per_ssd + slot.index / vssd.group,
+        streams: plan.collection.streams,
+        isolation: vssd.rate.map(|rate| IsolationConfig {
+            per_second: u64::from(rate),
+            burst: u64::from(vssd.device_depth),
+            write_cost: 1,
+        }),
+        epoch: 1,
+        replicas: layout.replicas(volume),
+    });
+    let block = plan.flash.block_bytes().count();
+    let group_blocks = (vssd.borrow.count() / block).max(1) as u32;
+    NodeConfig {
+        id: layout.node(server),
+        vssds: vssds.collect(),
+        cache: CacheConfig {
+            pages,
+            flush_above: ((f64::from(pages) * vssd.flush_above) as u32).min(pages - 1),
+            scope: CacheScope::Vssd,
+        },
+        scheduler: SchedulerConfig { policy: policy(plan), coordinated: plan.scheduler.coordinated },
+        device_depth: vssd.device_depth,
+        collection: collection_config(plan, layout, server),
+        borrow: (vssd.group > 1).then_some(BorrowConfig { group_blocks, keep_blocks: group_blocks }),
+        idle: IdleConfig {
+            alpha_permille: (plan.collection.idle_alpha * 1_000.0).round() as u32,
+            threshold: plan.collection.idle_threshold,
+        },
+        return_window: plan.scheduler.window as usize,
+        replication: ReplicationConfig {
+            retransmit: plan.membership.resend,
+            replay: plan.membership.replay,
+            fetch_window: plan.membership.fetch_window as usize,
+        },
+        control: Some(ControlLink {
+            node: layout.places.control(),
+            heartbeat: plan.membership.heartbeat,
+            lease: plan.membership.lease,
+        }),
+        marks: true,
+    }
+}
+
+fn policy(plan: &Blox) -> Policy {
+    let (read, write) = (plan.scheduler.read_target, plan.scheduler.write_target);
+    match plan.scheduler.policy {
+        PolicyName::Fifo => Policy::Fifo,
+        PolicyName::Deadline => Policy::Deadline { read, write },
+        PolicyName::Kyber => Policy::Kyber { read, write },
+    }
+}
+
+/// Servers look at their free blocks at times of their own: in step they would all ask at once.
+fn collection_config(plan: &Blox, layout: &Layout, server: usize) -> CollectionConfig {
+    let collection = &plan.collection;
+    let parts = |share: f64| (share * 1e6).round() as u32;
+    let phase = collection.check_period * (server as u64 + 1) / (layout.servers() as u64);
+    CollectionConfig {
+        check_period: collection.check_period,
+        first_check: Time::ZERO + phase,
+        regular_ppm: parts(collection.regular),
+        soft_ppm: parts(collection.soft),
+        stop_ppm: parts(collection.stop),
+        retries: collection.retries,
+        answer_timeout: collection.retry_after,
+        background: collection.background,
+        coordination: coordination(plan, layout, server),
+    }
+}
+
+/// The other rack has a switch and a controller of its own, which are not modelled: there is one replica to collect.
+fn coordination(plan: &Blox, layout: &Layout, server: usize) -> Coordination {
+    use spec::blox::CoordinationName;
+    if server >= layout.places.servers as usize {
+        return Coordination::Uncoordinated;
+    }
+    match plan.collection.coordination {
+        CoordinationName::Uncoordinated => Coordination::Uncoordinated,
+        CoordinationName::Switch => Coordination::Switch(layout.node(server)),
+        CoordinationName::Controller => Coordination::Controller(layout.places.controller()),
+    }
+}
+
+fn switch_config(plan: &Blox, places: &Places) -> SwitchConfig {
+    SwitchConfig {
+        nodes: places.in_rack(),
+        uplink: places.uplink(),
+        pipeline: plan.rack.pipeline,
+        recirculation: plan.rack.recirculation,
+        coordination: plan.design == DesignName::Rackblox,
+        scheduling: match plan.rack.scheduling {
+            NetworkSchedulingName::Fifo => NetworkScheduling::Fifo,
+            // A client may use what the link has, divided by the clients; its bursts are a page for each request that it keeps.
+            NetworkSchedulingName::TokenBucket => NetworkScheduling::TokenBucket {
+                rate: base::Rate::bps(plan.rack.rate.as_bps() / u64::from(plan.rack.clients)),
+                burst: QUANTUM * 16,
+            },
+            NetworkSchedulingName::FairQueue => NetworkScheduling::FairQueue { quantum: QUANTUM },
+            NetworkSchedulingName::Priority => NetworkScheduling::Priority { storage: STORAGE_CLASS },
+        },
+        queue_bytes: plan.rack.switch_queue,
+        table_entries: TABLE_ENTRIES,
+    }
+}
+
+fn control_config(plan: &Blox, layout: &Layout, groups: Vec<Vec<(NodeId, VssdId)>>) -> ControlConfig {
+    let place = |server: usize| ServerPlace {
+        node: layout.node(server),
+        rack: u32::from(server >= layout.places.servers as usize),
+    };
+    let next_vssd = layout.slots.iter().map(|slot| slot.id.0 + 1).max().unwrap_or(0);
+    ControlConfig {
+        own: layout.places.control(),
+        rack: 0,
+        servers: (0..layout.servers()).map(place).collect(),
+        groups,
+        clients: (0..layout.places.clients).map(NodeId).collect(),
+        beat: plan.membership.heartbeat,
+        misses: plan.membership.misses,
+        lease: plan.membership.lease,
+        resend: plan.membership.resend,
+        replace_after: plan.membership.replace_after,
+        next_vssd,
+    }
+}
+
+fn client_config(plan: &Blox, places: &Places, node: NodeId, groups: &[Vec<(NodeId, VssdId)>]) -> ClientConfig {
+    let membership = &plan.membership;
+    let limit = (plan.design != DesignName::Rackblox).then(|| LimitConfig {
+        controller: places.controller(),
+        period: plan.controller.period,
+        burst: plan.vssd.device_depth,
+        write_cost: plan.controller.write_cost,
+    });
+    ClientConfig {
+        node,
+        rack_nodes: places.in_rack(),
+        volumes: groups.to_vec(),
+        read_timeout: membership.client_timeout,
+        write_timeout: membership.client_timeout,
+        attempts_max: membership.client_attempts,
+        silence: membership.client_silence,
+        probe_period: membership.client_timeout,
+        limit,
+    }
+}
+
+fn controller(
+    plan: &Blox,
+    layout: &Layout,
+    groups: Vec<Vec<(NodeId, VssdId)>>,
+) -> Result<Option<Controller>, vdc::VdcConfigError> {
+    if plan.design == DesignName::Rackblox {
+        return Ok(None);
+    }
+    let capacity = plan.controller.capacity.map_or(plan.reads_per_second() * f64::from(plan.vssd.group), f64::from);
+    let mut devices: BTreeMap<(usize, usize, u32), Vec<VssdId>> = BTreeMap::new();
+    for slot in layout.slots.iter().filter(|slot| slot.server < layout.places.servers as usize) {
+        devices.entry((slot.server, slot.drive, slot.index / plan.vssd.group)).or_default().push(slot.id);
+    }
+    let config = vdc::VdcConfig {
+        node: layout.places.controller(),
+        clients: layout.places.clients,
+        period: plan.controller.period,
+        write_cost: plan.controller.write_cost,
+        page_message: page_message(),
+        links: (0..layout.places.servers)
+            .map(|server| vdc::Link { server: layout.places.server(server), rate: plan.rack.rate })
+            .collect(),
+        devices: devices.into_values().map(|vssds| vdc::Device { units_per_second: capacity as u64, vssds }).collect(),
+        volumes: groups.into_iter().map(|replicas| vdc::Volume { replicas }).collect(),
+    };
+    Ok(Some(match plan.design {
+        DesignName::RackbloxSoftware => Controller::Software(software::Controller::new(config)?),
+        _ => Controller::Vdc(vdc::Controller::new(config)?),
+    }))
+}
+
+/// What a page takes on a link, with its headers.
+fn page_message() -> Bytes {
+    let body = Body::Write { tag: blox::Tag(0), page: blox::Page(0), value: blox::Value(0) };
+    Packet { vssd: VssdId(0), latency_ns: 0, source: NodeId(0), target: NodeId(0), body }.wire_bytes()
+}
+
+fn network_of(plan: &Blox) -> Option<NetworkLatency> {
+    let law = match plan.rack.network {
+        NetworkName::None => return None,
+        NetworkName::Fast => NetworkLatency::Fast,
+        NetworkName::Medium => NetworkLatency::Medium,
+        NetworkName::Slow => NetworkLatency::Slow,
+    };
+    Some(NetworkLatency::Scaled { factor: law.factor() * plan.rack.network_scale })
+}
+
+fn background(plan: &Blox, seed: Seed) -> Option<Background> {
+    let load = plan.rack.background_load;
+    let frame = plan.rack.rate.span_of(BACKGROUND_WIRE);
+    let stream = |server: u32| seed.stream(&format!("background/server/{server}"));
+    (load > 0.0).then(|| Background {
+        payload: BACKGROUND_PAYLOAD,
+        priority: BACKGROUND_CLASS,
+        mean_gap_ps: frame.as_ps() as f64 / load,
+        streams: (0..plan.rack.servers).map(stream).collect(),
+    })
+}

@@ -1,0 +1,220 @@
+//! Links of the rack, the networks around it, and what is on them.
+
+use base::{NodeId, Rate, Seed, Span, Time};
+use blox::Packet;
+use hardware::{Link, NetworkDelay};
+use record::SpanKind;
+
+/// A packet on its way over one leg, and where the leg's time goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Flight {
+    /// What travels.
+    pub packet: Packet,
+    /// The end of the leg that is not the switch; for a leg that does not touch the switch, its target.
+    pub node: NodeId,
+    /// Where the leg's time goes.
+    pub parts: [(SpanKind, Span); 5],
+}
+
+/// Packets in flight by small numbers that are used again.
+#[derive(Clone, Debug, Default)]
+pub struct Flights {
+    flights: Vec<Flight>,
+    free: Vec<u32>,
+}
+
+impl Flights {
+    /// Keeps a packet and names it.
+    pub fn put(&mut self, flight: Flight) -> u32 {
+        match self.free.pop() {
+            Some(place) => {
+                self.flights[place as usize] = flight;
+                place
+            }
+            None => {
+                self.flights.push(flight);
+                self.flights.len() as u32 - 1
+            }
+        }
+    }
+    /// Takes a packet out, once.
+    pub fn take(&mut self, place: u32) -> Flight {
+        self.free.push(place);
+        self.flights[place as usize]
+    }
+}
+
+/// Who is where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// Clients are the nodes from 0.
+    pub clients: u32,
+    /// Storage servers of the rack come next.
+    pub servers: u32,
+    /// Servers in the other rack come after the uplink's number.
+    pub remote: u32,
+}
+
+impl Places {
+    /// A storage server of the rack.
+    pub fn server(&self, index: u32) -> NodeId {
+        NodeId(self.clients + index)
+    }
+    /// The control plane.
+    pub fn control(&self) -> NodeId {
+        NodeId(self.clients + self.servers)
+    }
+    /// The rivals' controller.
+    pub fn controller(&self) -> NodeId {
+        NodeId(self.clients + self.servers + 1)
+    }
+    /// Ports of the switch: everyone in the rack.
+    pub fn in_rack(&self) -> u32 {
+        self.clients + self.servers + 2
+    }
+    /// The port to everything else.
+    pub fn uplink(&self) -> NodeId {
+        NodeId(self.in_rack())
+    }
+    /// A server in the other rack.
+    pub fn remote(&self, index: u32) -> NodeId {
+        NodeId(self.in_rack() + 1 + index)
+    }
+    /// The place of a storage server among all, those of the other rack last.
+    pub fn storage_index(&self, node: NodeId) -> Option<usize> {
+        let local = node.0.checked_sub(self.clients).filter(|index| *index < self.servers);
+        let remote = node.0.checked_sub(self.in_rack() + 1).filter(|index| *index < self.remote);
+        local.or(remote.map(|index| self.servers + index)).map(|index| index as usize)
+    }
+    /// Whether a node is a client.
+    pub fn is_client(&self, node: NodeId) -> bool {
+        node.0 < self.clients
+    }
+    /// Whether a node is in the other rack.
+    pub fn is_remote(&self, node: NodeId) -> bool {
+        node.0 > self.in_rack()
+    }
+}
+
+/// Links and networks.
+pub struct Wires {
+    places: Places,
+    /// From each node of the rack to the switch.
+    up: Vec<Link>,
+    /// From the switch to each node of the rack, and the uplink last.
+    down: Vec<Link>,
+    /// Each client's path.
+    networks: Option<Vec<NetworkDelay>>,
+    host: Span,
+    propagation: Span,
+    remote_delay: Span,
+    rate: Rate,
+}
+
+/// What wires are made of.
+pub struct WireConfig {
+    /// Who is where.
+    pub places: Places,
+    /// Line rate of every link.
+    pub rate: Rate,
+    /// Host software a packet.
+    pub host: Span,
+    /// Light in a fibre of the rack.
+    pub propagation: Span,
+    /// One way between the racks.
+    pub remote_delay: Span,
+    /// The law of delays between clients and rack, if there are any.
+    pub network: Option<hardware::NetworkLatency>,
+    /// Of the networks.
+    pub seed: Seed,
+}
+
+impl Wires {
+    /// Idle wires.
+    pub fn new(config: WireConfig) -> Wires {
+        let in_rack = config.places.in_rack() as usize;
+        let path = |law, client| NetworkDelay::new(law, config.seed.stream(&format!("network/client/{client}")));
+        let networks = config.network.map(|law| (0..config.places.clients).map(|client| path(law, client)).collect());
+        Wires {
+            places: config.places,
+            up: vec![Link::new(config.rate); in_rack],
+            down: vec![Link::new(config.rate); in_rack + 1],
+            networks,
+            host: config.host,
+            propagation: config.propagation,
+            remote_delay: config.remote_delay,
+            rate: config.rate,
+        }
+    }
+
+    /// A node sends a packet; when it is at the switch, or at its target where both are outside the rack or in the other one.
+    pub fn send(&mut self, now: Time, from: NodeId, mut packet: Packet) -> (Time, Flight) {
+        let bytes = packet.wire_bytes();
+        let ready = now + self.host;
+        let (start, end) = match self.up.get_mut(from.index()) {
+            Some(link) => link.submit(ready, bytes),
+            None => (ready, ready + self.rate.span_of(bytes)),
+        };
+        let network = self.network(from, packet.target);
+        packet.latency_ns = packet.latency_ns.saturating_add(nanoseconds(network));
+        let at = end + self.propagation + network;
+        let parts = [
+            (SpanKind::Stack, self.host),
+            (SpanKind::NicQueue, start - ready),
+            (SpanKind::Serialization, end - start),
+            (SpanKind::Propagation, self.propagation),
+            (SpanKind::Network, network),
+        ];
+        (at, Flight { packet, node: from, parts })
+    }
+
+    /// The switch starts to send a packet; when it is at the other end, its software included, and when the port is free again.
+    pub fn transmit(&mut self, now: Time, port: NodeId, mut packet: Packet) -> (Time, Time, Flight) {
+        let (start, end) = self.down[port.index()].submit(now, packet.wire_bytes());
+        let (kind, network) = match self.places.is_client(port) {
+            true => (SpanKind::Return, self.draw(port)),
+            false if port == self.places.uplink() => (SpanKind::Network, self.remote_delay),
+            false => (SpanKind::Network, Span::ZERO),
+        };
+        packet.latency_ns = packet.latency_ns.saturating_add(nanoseconds(network));
+        let at = end + self.propagation + network + self.host;
+        let parts = [
+            (SpanKind::SwitchQueue, start - now),
+            (SpanKind::Serialization, end - start),
+            (SpanKind::Propagation, self.propagation),
+            (kind, network),
+            (SpanKind::Stack, self.host),
+        ];
+        let node = if port == self.places.uplink() { packet.target } else { port };
+        (at, end, Flight { packet, node, parts })
+    }
+
+    /// Whether a packet between these two never sees the rack's switch.
+    pub fn is_outside(&self, from: NodeId, to: NodeId) -> bool {
+        let is_out = |node: NodeId| self.places.is_remote(node) || self.places.is_client(node);
+        is_out(from) && is_out(to)
+    }
+
+    /// What the networks around the rack take from one node towards another.
+    fn network(&mut self, from: NodeId, to: NodeId) -> Span {
+        let client = [from, to].into_iter().find(|node| self.places.is_client(*node));
+        let racks = if self.places.is_remote(from) { self.remote_delay } else { Span::ZERO };
+        match client {
+            Some(client) if self.places.is_client(from) || self.is_outside(from, to) => self.draw(client) + racks,
+            _ => racks,
+        }
+    }
+
+    fn draw(&mut self, client: NodeId) -> Span {
+        self.networks.as_mut().map_or(Span::ZERO, |networks| networks[client.index()].draw())
+    }
+
+    /// How long each direction of each link was busy.
+    pub fn busy(&self, out: &mut Vec<Span>) {
+        out.extend(self.up.iter().chain(&self.down).map(Link::busy));
+    }
+}
+
+fn nanoseconds(span: Span) -> u32 {
+    u32::try_from(span.as_ps() / 1_000).unwrap_or(u32::MAX)
+}

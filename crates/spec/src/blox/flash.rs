@@ -1,0 +1,77 @@
+//! What the drives of a plan are made of.
+
+use super::file::PresetName;
+use super::{Blox, Flash, PAGE};
+use base::{Bytes, Seed, Span};
+use hardware::ssd::presets::{DriveConfig, p_ssd, preset};
+use hardware::ssd::{DirectConfig, Geometry, SolidStateConfig, Timing};
+
+impl PresetName {
+    /// The preset of `hardware` with this name.
+    pub fn drive(self) -> DriveConfig {
+        let name = match self {
+            PresetName::PSsd => "p-ssd",
+            PresetName::IntelDc => "intel-dc",
+            PresetName::Optane => "optane",
+            PresetName::Samsung970Pro => "970-pro",
+            PresetName::Pm9a3 => "pm9a3",
+            PresetName::P3700 => "p3700",
+            PresetName::TlcGen4 => "tlc-gen4",
+        };
+        let preset = preset(name).expect("every preset of a file is one of hardware's");
+        (preset.config)(Seed(0))
+    }
+}
+
+impl Flash {
+    /// The medium that is written in place, if the preset is one.
+    pub fn direct(&self) -> Option<DirectConfig> {
+        match self.preset.drive() {
+            DriveConfig::Direct(config) => Some(config),
+            DriveConfig::SolidState(_) => None,
+        }
+    }
+
+    /// The drive's parts, with the plan's own pages of a block and mapped by pages of a request. A medium that is written in place has no
+    /// channels that belong to anyone: it takes the counts of the paper's drive, so that plans stay comparable.
+    pub fn geometry(&self) -> Geometry {
+        let geometry = self.solid_state().geometry;
+        Geometry { pages_per_block: self.pages_per_block.unwrap_or(geometry.pages_per_block), unit: PAGE, ..geometry }
+    }
+
+    /// How long they take.
+    pub fn timing(&self) -> Timing {
+        let timing = self.solid_state().timing;
+        Timing { suspension: self.suspension.unwrap_or(timing.suspension), ..timing }
+    }
+
+    /// Controller and host link of a read and of a write of one page, beside the flash.
+    pub fn overhead(&self) -> [Span; 2] {
+        let SolidStateConfig { firmware, link, .. } = self.solid_state();
+        let moved = link.command + link.rate.span_of(PAGE);
+        [firmware.read, firmware.write].map(|cost| cost.command + cost.per_4_kib + moved)
+    }
+
+    /// An erase block's data.
+    pub fn block_bytes(&self) -> Bytes {
+        self.geometry().block_bytes()
+    }
+
+    fn solid_state(&self) -> SolidStateConfig {
+        match self.preset.drive() {
+            DriveConfig::SolidState(config) => config,
+            DriveConfig::Direct(_) => p_ssd(Seed(0)),
+        }
+    }
+}
+
+impl Blox {
+    /// The geometry of every drive: the preset's, with as many blocks as its virtual drives have.
+    pub fn geometry(&self) -> Geometry {
+        let geometry = self.flash.geometry();
+        let dies = u64::from(self.vssd.channels * geometry.dies_per_channel);
+        let own = self.vssd.capacity.count() / (self.flash.block_bytes().count() * dies);
+        let blocks = u32::try_from(own * u64::from(self.vssd.group)).unwrap_or(u32::MAX);
+        Geometry { planes_per_die: 1, blocks_per_plane: blocks, ..geometry }
+    }
+}
