@@ -69,7 +69,8 @@ impl Ledger {
     pub fn lent(&mut self, moved: BlockMove) {
         self.under_way = None;
         if moved.blocks > 0 {
-            *self.debts.entry((moved.to, moved.from)).or_default() += moved.blocks;
+            let debt = self.debts.entry((moved.to, moved.from)).or_default();
+            *debt = debt.saturating_add(moved.blocks);
         }
     }
 

@@ -370,23 +370,23 @@ fn sequential_read(sense: Span) -> f64 {
 
 #[test]
 fn the_published_latencies_of_970_pro_and_p_ssd_come_out() {
-    let mut samsung = drive(presets::samsung_970_pro(Seed(1)).with_blocks_per_plane(64));
-    let unloaded = |drive: &mut SolidState, page: u64| {
-        drive.precondition(Precondition { fill: FILL, pattern: Pattern::Sequential }).expect("it fits");
-        let units_per_page = u64::from(drive.config().geometry.units_per_page());
-        let dies = u64::from(drive.config().geometry.dies());
-        read(drive, Time::ZERO, page * dies * units_per_page).service
-    };
+    let samsung = drive(presets::samsung_970_pro(Seed(1)).with_blocks_per_plane(64));
     let fixed = Span::ns(21_500 + 5_120) + Rate::bps(3_360 * 8_000_000).span_of(KIB_4);
-    assert_eq!(unloaded(&mut samsung, 0), fixed + Span::ns(29_760));
-    assert_eq!(unloaded(&mut samsung, 1), fixed + Span::ns(41_760));
-    assert!(write(&mut samsung, Time::secs(1), 0).service < Span::us(6));
+    assert_eq!(unloaded_read(samsung.clone(), 0), fixed + Span::ns(29_760));
+    assert_eq!(unloaded_read(samsung, 1), fixed + Span::ns(41_760));
 
-    let mut p_ssd = drive(presets::p_ssd(Seed(1)).with_blocks_per_plane(16));
+    let p_ssd = drive(presets::p_ssd(Seed(1)).with_blocks_per_plane(16));
     // Firmware and command 3 us, a quarter of a page's 52.433 us, PCIe.
     let fixed = Span::us(3) + Rate::bps(2_499_799_744).span_of(KIB_4) + Rate::bps(7_000 * 8_000_000).span_of(KIB_4);
-    assert_eq!(unloaded(&mut p_ssd, 0), fixed + Span::us(48));
-    assert_eq!(unloaded(&mut p_ssd, 1), fixed + Span::us(64));
+    assert_eq!(unloaded_read(p_ssd.clone(), 0), fixed + Span::us(48));
+    assert_eq!(unloaded_read(p_ssd, 1), fixed + Span::us(64));
+}
+/// Of the first unit of a page of the first die, of a drive that was written in order.
+fn unloaded_read(mut drive: SolidState, page: u64) -> Span {
+    drive.precondition(Precondition { fill: FILL, pattern: Pattern::Sequential }).expect("it fits");
+    let geometry = drive.config().geometry;
+    let pages_of_all_dies = u64::from(geometry.dies() * geometry.units_per_page());
+    read(&mut drive, Time::ZERO, page * pages_of_all_dies).service
 }
 
 /// Means of reads and writes of 4 KiB at queue depth 1, in microseconds, as their sources have them, with what is left open.

@@ -102,7 +102,7 @@ impl Play<'_> {
 
     fn blox(self, blox: &Blox) -> Result<Outcomes, RunError> {
         let seed = Seed(self.plan.seed);
-        let mut rig = BloxRig::new(blox, seed)?;
+        let mut rig = BloxRig::new(blox, seed, self.options.wire_check)?;
         let mut source = workload::storage::Generator::new(&blox.io, seed);
         let limits = Limits {
             warm_up: warm_up(blox.run),

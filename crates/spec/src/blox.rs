@@ -72,6 +72,8 @@ pub struct Rack {
     pub scheduling: NetworkSchedulingName,
     /// High-priority traffic to every server, as a share of its link.
     pub background_load: f64,
+    /// Mean length of its bursts, which come at line rate.
+    pub background_burst: Span,
     /// The networks between clients and rack.
     pub network: NetworkName,
     /// Multiplies every delay of `network`.

@@ -10,6 +10,7 @@ use crate::predict::IdleConfig;
 use crate::schedule::{Policy, SchedulerConfig};
 
 mod collection;
+mod nonsense;
 mod rack;
 mod requests;
 

@@ -1,8 +1,4 @@
-//! A rack's wear over years, a day a step (RackBlox, 4.6, Figures 22 and 23).
-//!
-//! Each vSSD writes at a rate of its own; a drive's blocks are erased as often as the writes of its vSSDs, times their write amplification, fill
-//! them; and the balancers of [`wear`](super) decide about swaps from the wear and rates so far. Inside a drive wear is even, as its own
-//! wear levelling sees to that (4.6). A test of the simulator holds this model against whole translation layers.
+//! The model of years, see [`WearModel`].
 
 mod config;
 mod load;
@@ -16,7 +12,11 @@ pub use report::{Lifetime, SwapCounts, WearReport, WearSample, WearSnapshot};
 use super::{GlobalBalancer, LocalBalancer, RateMeter, SsdPlace, SsdWear, Swap, WearError};
 use load::Load;
 
-/// A rack that wears, see the [module's description](self).
+/// A rack's wear over years, a day a step (RackBlox, 4.6, Figures 22 and 23).
+///
+/// Each vSSD writes at a rate of its own; a drive's blocks are erased as often as the writes of its vSSDs, times their write amplification, fill
+/// them; and the balancers, [`LocalBalancer`] and [`GlobalBalancer`], decide about swaps from the wear and rates so far. Inside a drive wear is even, as its own
+/// wear levelling sees to that (4.6). A test of the simulator holds this model against whole translation layers.
 #[derive(Clone, Debug)]
 pub struct WearModel {
     config: WearConfig,
@@ -51,7 +51,7 @@ impl WearModel {
             global: (config.arm == WearArm::LocalAndGlobal).then(|| GlobalBalancer::new(config.global)).transpose()?,
             drives: (0..contents.len()).map(drive).collect(),
             contents,
-            swaps: SwapCounts { local: vec![0; config.servers as usize], global: 0 },
+            swaps: SwapCounts { local: vec![0; config.servers as usize], global: 0, global_looks: 0 },
             samples: Vec::new(),
             snapshots: Vec::new(),
             config,
@@ -102,10 +102,10 @@ impl WearModel {
     fn swap_globally(&mut self, day: u32) {
         let Some(mut global) = self.global.take() else { return };
         let rack: Vec<Vec<SsdWear>> = (0..self.config.servers as usize).map(|server| self.known(server)).collect();
-        for swap in global.look(day, &rack) {
-            self.exchange(swap);
-            self.swaps.global += 1;
-        }
+        let swaps = global.look(day, &rack);
+        self.swaps.global += swaps.len() as u32;
+        self.swaps.global_looks += u32::from(!swaps.is_empty());
+        swaps.into_iter().for_each(|swap| self.exchange(swap));
         self.global = Some(global);
     }
     /// All vSSDs of two drives change places, and each drive is written once.

@@ -1,17 +1,4 @@
-//! A swap while it is carried out (RackBlox, 3.6): the contents of two drives, or of two vSSDs, change places, a batch of blocks at a time.
-//!
-//! The caller's side, in the order of need:
-//!
-//! * [`SwapProgress::new`], or [`SwapProgress::resume`] after a crash; then [`start`](SwapProgress::start).
-//! * [`admit`](SwapProgress::admit) each request to either content and [`end`](SwapProgress::end) it when it is done, also those that are underway
-//!   when the swap starts.
-//! * Carry out each [`SwapAction`] and report it with [`on_event`](SwapProgress::on_event). Flash serves what clients ask for first: the paper
-//!   gives their requests a higher priority than a swap's.
-//!
-//! Why nothing is lost: a batch is written to free blocks beside the old ones, nobody writes to it meanwhile, and the one record that
-//! [`SwapAction::Commit`] makes durable changes the place of the whole batch at once. Before it the old copies count, after it the new ones, and those
-//! that do not count are erased before the next batch begins, also after a crash. That one number is all that has to survive; requests that
-//! were held were not answered, and are asked again.
+//! A swap while it is carried out (RackBlox, 3.6), see [`SwapProgress`].
 
 #[cfg(test)]
 mod tests;
@@ -120,7 +107,7 @@ pub enum SwapEvent {
     Failed(SwapBlock),
     /// The record is durable.
     Committed,
-    /// A copy is gone.
+    /// A copy is gone, or its flash block has gone bad and is never read again.
     Erased(SwapBlock),
 }
 
@@ -135,7 +122,20 @@ pub enum Admission {
     NoSuchBlock,
 }
 
-/// A swap, see the [module's description](self).
+/// A swap while it is carried out (RackBlox, 3.6): the contents of two drives, or of two vSSDs, change places, a batch of blocks at a time.
+///
+/// The caller's side, in the order of need:
+///
+/// * [`SwapProgress::new`], or [`SwapProgress::resume`] after a crash; then [`start`](SwapProgress::start).
+/// * [`admit`](SwapProgress::admit) each request to either content and [`end`](SwapProgress::end) it when it is done, also those that are underway
+///   when the swap starts.
+/// * Carry out each [`SwapAction`] and report it with [`on_event`](SwapProgress::on_event). Flash serves what clients ask for first: the paper
+///   gives their requests a higher priority than a swap's.
+///
+/// Why nothing is lost: a batch is written to free blocks beside the old ones, nobody writes to it meanwhile, and the one record that
+/// [`SwapAction::Commit`] makes durable changes the place of the whole batch at once. Before it the old copies count, after it the new ones, and those
+/// that do not count are erased before the next batch begins, also after a crash. That one number is all that has to survive; requests that
+/// were held were not answered, and are asked again.
 #[derive(Clone, Debug)]
 pub struct SwapProgress {
     plan: SwapPlan,

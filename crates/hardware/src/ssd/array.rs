@@ -9,7 +9,7 @@
 //!   operation is written as a larger [`Geometry::page`].
 //! * A **channel** does one transfer at a time. A transfer takes the first gap that is long enough, so that a transfer that a busy die
 //!   needs late does not keep the channel from others until then.
-//! * **Suspension** ([`Suspension::Reads`]): a read goes before every program and erase that has not begun, and interrupts the one
+//! * **Suspension** ([`Suspension::Reads`](super::Suspension::Reads)): a read goes before every program and erase that has not begun, and interrupts the one
 //!   that runs, once its array time has begun and if it has interruptions left; a read that finds the die already reading for an
 //!   earlier one joins it and interrupts nothing. Everything behind the read moves back by the read and, for an interruption, twice the
 //!   overhead. An operation that would be done before it could stop is not interrupted. Hence the end of a read is final when it is told; that of a program or erase may grow, and

@@ -87,6 +87,8 @@ pub struct SolidState {
     to_host: Calendar,
     from_host: Calendar,
     observed: Observed,
+    /// The last page that the host programmed, if collection has not yet kept pace with it.
+    owed: Option<(Time, PageAddress)>,
     /// The size that crossed the link last and how long that takes: most commands are of one size, and the division is slow.
     link_time: (Bytes, Span),
 }
@@ -101,8 +103,9 @@ impl SolidState {
     /// Books a command. `now` must not be before that of any earlier call.
     pub fn submit(&mut self, now: Time, command: Command) -> Result<Done, DriveError> {
         command.check_range(self.capacity())?;
-        // Asked for early: memory answers while what was due is done.
+        // Memory answers while what was due is done.
         black_box(self.volume.layer.locate(command.address / self.config.geometry.unit.count()));
+        self.keep_pace();
         self.advance(now);
         let done = match command.kind {
             CommandKind::Read => self.read(now, command),
@@ -156,6 +159,7 @@ impl SolidState {
             buffer: Buffer::new(config.buffer, &config.geometry, config.timing.suspension),
             to_host: Calendar::default(),
             from_host: Calendar::default(),
+            owed: None,
             link_time: (Bytes::ZERO, Span::ZERO),
             volume: Volume::new(layer),
             array,
@@ -287,6 +291,7 @@ impl SolidState {
     }
     /// Collects whole victims until one has given a free block.
     fn collect_at_once(&mut self, now: Time) -> Result<(), DriveError> {
+        self.keep_pace();
         let work = Work { array: &mut self.array, volume: &mut self.volume, observed: &mut self.observed };
         match self.collector.collect_at_once(now, work) {
             true => Ok(()),
@@ -294,11 +299,18 @@ impl SolidState {
         }
     }
     fn program(&mut self, now: Time, page: PageAddress) -> Booked {
-        let booked = self.array.submit(now, FlashOperation::Program { page }, Purpose::Host);
-        let die = self.config.geometry.die_of(page.block);
-        let work = Work { array: &mut self.array, volume: &mut self.volume, observed: &mut self.observed };
-        self.collector.host_programs(now, die, page.page == 0, work);
-        booked
+        self.keep_pace();
+        self.owed = Some((now, page));
+        self.array.submit(now, FlashOperation::Program { page }, Purpose::Host)
+    }
+    /// Takes the steps of collection that go with the last program, at its time and before anything later is booked. They are put off until then
+    /// because the next command can ask memory for its part of the map meanwhile.
+    fn keep_pace(&mut self) {
+        if let Some((now, page)) = self.owed.take() {
+            let die = self.config.geometry.die_of(page.block);
+            let work = Work { array: &mut self.array, volume: &mut self.volume, observed: &mut self.observed };
+            self.collector.host_programs(now, die, page.page == 0, work);
+        }
     }
     /// Waits until the buffer has room for a unit more.
     fn make_room(&mut self, now: Time, done: Done) -> Done {

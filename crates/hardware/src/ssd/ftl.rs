@@ -78,13 +78,14 @@ impl TranslationLayer {
         layer.check_spare()?;
         Ok(layer)
     }
-    /// Books for `slots` blocks, of which none is there yet. The geometry must be checked.
+    /// Books for `slots` blocks, of which none is there yet. The geometry must be checked. No memory is taken for units that cannot be held.
     fn without_blocks(config: FtlConfig, slots: u32) -> TranslationLayer {
         let geometry = config.geometry;
+        let units_max = u64::from(slots) * u64::from(geometry.units_per_block());
         TranslationLayer {
             units_per_page: geometry.units_per_page(),
             units_per_block: geometry.units_per_block(),
-            mapping: Mapping::new(config.logical_units, slots, geometry.units_per_block()),
+            mapping: Mapping::new(config.logical_units.min(units_max), slots, geometry.units_per_block()),
             blocks: Blocks::new(geometry.blocks()),
             dies: Dies::new(&geometry),
             collecting: Vec::new(),

@@ -1,21 +1,23 @@
 //! Software-defined flash: geometry, timing of dies and channels, translation layers, and whole solid-state drives made of them.
 //!
-//! * [`Geometry`], [`Timing`]: what a drive is made of and how long its parts take; `presets` has named drives with their sources.
-//! * `array`: channels and dies that answer *when* a page is read or programmed or a block erased, and how much of the
+//! * [`Geometry`], [`Timing`]: what a drive is made of and how long its parts take; [`presets`] has named drives with their sources.
+//! * [`array`]: channels and dies that answer *when* a page is read or programmed or a block erased, and how much of the
 //!   wait was for other I/O and how much for garbage collection.
 //! * `ftl`: where each logical unit lies in a set of blocks; free blocks, victims, wear. It knows no time.
-//! * `sdf`: an array divided into regions, each with a translation layer of its own; the owner decides when a region collects
+//! * [`sdf`]: an array divided into regions, each with a translation layer of its own; the owner decides when a region collects
 //!   garbage (open-channel drives, RackBlox).
-//! * `drive`: a solid-state drive that decides itself: host link, firmware, write buffer, its own garbage collection.
-//! * `direct`: a drive that writes in place (Optane).
+//! * [`drive`]: a solid-state drive that decides itself: host link, firmware, write buffer, its own garbage collection.
+//! * [`DirectDrive`]: a drive that writes in place (Optane).
+//! * `fit`: moves a drive's parameters until it answers as a real one did (fio's JSON).
 
-mod array;
+pub mod array;
 mod direct;
-mod drive;
+pub mod drive;
+mod fit;
 mod ftl;
 mod geometry;
 pub mod presets;
-mod sdf;
+pub mod sdf;
 mod volume;
 
 pub use array::{ArrayCounters, Booked, Busy, FlashArray, FlashOperation, Purpose, Ticket};
@@ -24,6 +26,10 @@ pub use drive::{
     CollectionConfig, Command, CommandKind, Cost, Done, DriveError, DriveReport, Firmware, FlushPolicy, HostLink,
     LatencyQuantiles, Pattern, Precondition, PreconditionError, PreconditionReport, RetryStep, SolidState,
     SolidStateConfig, Steady, WriteBuffer,
+};
+pub use fit::{
+    ClosedLoad, FioError, FioRun, Fit, FitError, FitPoint, FitRequest, FittedParameter, FittedPoint, Free,
+    KNOWN_WITHIN_MAX, Outcome, Parameter, WrittenState, fit, predict, read_fio,
 };
 pub use ftl::{
     EraseOutcome, FtlConfig, FtlCounters, FtlError, Relocation, SnapshotError, SpareBlock, TranslationLayer,

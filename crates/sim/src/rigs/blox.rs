@@ -31,8 +31,8 @@ pub enum BloxEvent {
     AtSwitch(u32),
     /// A packet is at a node.
     AtNode(u32),
-    /// A link from the switch can take the next packet.
-    PortIdle(NodeId),
+    /// A link from the switch can take the next packet, and one waits for it.
+    PortsIdle,
     /// A drive has done something for a server.
     Done(u32),
     /// A program wants to run.
@@ -72,13 +72,25 @@ enum Controller {
     Software(software::Controller),
 }
 
-/// Frames of other traffic for a server, which no program sees.
+/// Bursts of other traffic for each server, which no program sees. In a burst one frame follows the other at line rate.
 struct Background {
     payload: u32,
     priority: u8,
-    /// Mean gap between frames for one server, in picoseconds.
+    /// A frame's time on the wire.
+    frame: Span,
+    /// Mean lengths of bursts and of the gaps between them, in picoseconds.
+    mean_burst_ps: f64,
     mean_gap_ps: f64,
-    streams: Vec<Stream>,
+    /// For each server its draws, and when its burst ends.
+    servers: Vec<(Stream, Time)>,
+}
+
+/// A port of the switch that is sending. Mostly nothing waits behind it, and the switch hears of its end only before it next does anything.
+#[derive(Clone, Copy, Debug)]
+struct BusyPort {
+    node: NodeId,
+    free_at: Time,
+    has_event: bool,
 }
 
 /// What the rig counts beside its programs.
@@ -113,6 +125,10 @@ pub struct BloxRig {
     /// By number, with the server whose drive it is.
     doing: Vec<(u32, Doing)>,
     doing_free: Vec<u32>,
+    /// Ports of the switch that are sending, until when, and whether an event waits for that.
+    busy_ports: Vec<BusyPort>,
+    /// Where every packet is encoded to be decoded again, if that is checked.
+    wire_check: Option<Vec<u8>>,
     /// When each program is to run next: clients, switch, control plane, controller, servers.
     wakes: Vec<Time>,
     tracks: Tracks,
@@ -169,7 +185,7 @@ impl Rig for BloxRig {
         match event {
             BloxEvent::AtSwitch(flight) => self.at_switch(flight, context),
             BloxEvent::AtNode(flight) => self.at_node(flight, context),
-            BloxEvent::PortIdle(port) => self.tell_switch(SwitchIn::PortIdle(port), context),
+            BloxEvent::PortsIdle => self.free_ports(context),
             BloxEvent::Done(place) => self.done(place, context),
             BloxEvent::Wake(who) => self.wake(who, context),
             BloxEvent::Fault(index) => self.fault(index as usize, context),
@@ -280,6 +296,7 @@ impl BloxRig {
             return;
         }
         self.counts.sent += 1;
+        self.check_wire(&packet);
         let is_outside = self.wires.is_outside(from, packet.target);
         let (at, flight) = self.wires.send(context.now, from, packet);
         let place = self.flights.put(if is_outside { Flight { node: packet.target, ..flight } } else { flight });
@@ -293,27 +310,59 @@ impl BloxRig {
     }
 
     fn tell_switch(&mut self, input: SwitchIn, context: Now<'_, '_>) {
+        self.free_ports(context);
+        if let SwitchIn::LinkDown(node) = input {
+            self.busy_ports.retain(|port| port.node != node);
+        }
         let mut out = std::mem::take(&mut self.switch_out);
         self.switch.on(context.now, input, &mut out);
+        self.switch_did(out, context);
+        self.arm(Who::Switch, context);
+    }
+
+    /// Tells the switch of links that have become idle.
+    fn free_ports(&mut self, context: Now<'_, '_>) {
+        while let Some(place) = self.busy_ports.iter().position(|port| port.free_at <= context.now) {
+            let port = self.busy_ports.swap_remove(place);
+            let mut out = std::mem::take(&mut self.switch_out);
+            self.switch.on(context.now, SwitchIn::PortIdle(port.node), &mut out);
+            self.switch_did(out, context);
+        }
+    }
+
+    fn switch_did(&mut self, mut out: Vec<SwitchOut>, context: Now<'_, '_>) {
         out.drain(..).for_each(|action| self.switch_acts(action, context));
         self.switch_out = out;
-        self.arm(Who::Switch, context);
+        for port in &mut self.busy_ports {
+            if !port.has_event && self.switch.is_waiting_at(port.node) {
+                port.has_event = true;
+                context.at(port.free_at, BloxEvent::PortsIdle);
+            }
+        }
     }
 
     fn switch_acts(&mut self, action: SwitchOut, context: Now<'_, '_>) {
         let SwitchOut::Transmit { port, packet } = action else { return };
         if let Some(track) = tag_of(&packet.body).and_then(|tag| self.tracks.get(tag)) {
-            let pipeline = [(SpanKind::Forwarding, self.plan.rack.pipeline)];
-            // With anything more than the pipeline, all beyond it was a queue.
-            track.reach_from(context.now, &pipeline, SpanKind::SwitchQueue);
+            track.reach(context.now, SpanKind::SwitchQueue);
         }
+        self.check_wire(&packet);
         let (at, free_at, flight) = self.wires.transmit(context.now, port, packet);
-        context.at(free_at, BloxEvent::PortIdle(port));
+        self.busy_ports.push(BusyPort { node: port, free_at, has_event: false });
         if matches!(packet.body, Body::Background { .. }) {
             return;
         }
         let place = self.flights.put(flight);
         context.at(at, BloxEvent::AtNode(place));
+    }
+
+    /// Encodes and decodes a packet, if that is wanted: the bytes say all of it.
+    fn check_wire(&mut self, packet: &Packet) {
+        let Some(bytes) = &mut self.wire_check else { return };
+        bytes.clear();
+        blox::encode(packet, bytes);
+        assert_eq!(blox::decode(bytes).as_ref(), Ok(packet), "a packet's bytes decode to the packet");
+        assert_eq!(bytes.len() as u64, packet.wire_bytes().count(), "a packet is as long as its bytes");
     }
 
     fn at_node(&mut self, place: u32, context: Now<'_, '_>) {
@@ -585,8 +634,7 @@ impl BloxRig {
             Who::Switch => {
                 let mut out = std::mem::take(&mut self.switch_out);
                 self.switch.on_wakeup(context.now, &mut out);
-                out.drain(..).for_each(|action| self.switch_acts(action, context));
-                self.switch_out = out;
+                self.switch_did(out, context);
             }
             Who::Control => {
                 let mut out = std::mem::take(&mut self.control_out);
@@ -660,8 +708,13 @@ impl BloxRig {
 
     fn next_background(&mut self, server: u32, context: Now<'_, '_>) {
         let Some(background) = &mut self.background else { return };
-        let gap = background.streams[server as usize].exponential(background.mean_gap_ps);
-        context.after(Span::from_ps_f64(gap), BloxEvent::Background(server));
+        let (stream, burst_ends) = &mut background.servers[server as usize];
+        let mut next = context.now + background.frame;
+        if next >= *burst_ends {
+            next += Span::from_ps_f64(stream.exponential(background.mean_gap_ps));
+            *burst_ends = next + Span::from_ps_f64(stream.exponential(background.mean_burst_ps));
+        }
+        context.at(next, BloxEvent::Background(server));
     }
 
     fn background(&mut self, server: u32, context: Now<'_, '_>) {

@@ -154,6 +154,8 @@ defaults_table! {
         /// High-priority traffic to every server, as a share of its link (paper, 4.5.2: some, for Figure 18 only).
         #[schemars(range(min = 0.0, max = 0.95))]
         background_load: f64 = 0.0,
+        /// Mean length of its bursts, which come at line rate. Ours.
+        background_burst: Quantity<Span> = Span::ms(1),
         /// The networks between clients and rack (paper, 3.7).
         network: NetworkName = NetworkName::Slow,
         /// Multiplies every delay of `network`.
@@ -283,8 +285,9 @@ written! {
         /// Dies of a virtual drive that collect at the same time; all when not given. Ours.
         #[schemars(range(min = 1, max = 4_096))]
         streams: u32,
-        /// Pages that a die moves before host requests get their turn. Ours: one.
-        #[schemars(range(min = 1, max = 4_096), extend("default" = 1))]
+        /// Pages that a die moves before host requests get their turn. The paper has requests wait for some milliseconds (3.5); ours is four,
+        /// which makes that of them.
+        #[schemars(range(min = 1, max = 4_096), extend("default" = 4))]
         burst: u32,
     }
 }
@@ -391,8 +394,9 @@ written! {
         /// When clients ask. The paper's clients wait for their answers.
         #[schemars(extend("default" = "closed"))]
         arrivals: IoArrivalsName,
-        /// With `closed`: requests that each client keeps outstanding.
-        #[schemars(range(min = 1, max = 65_536), extend("default" = 8))]
+        /// With `closed`: requests that each client keeps outstanding. Ours: with more, a drive of the paper's kind collects for more than half of the
+        /// time under half writes, and both replicas have to at once.
+        #[schemars(range(min = 1, max = 65_536), extend("default" = 4))]
         depth: u32,
         /// With `closed`: from an answer to the next request.
         #[schemars(extend("default" = "0ns"))]

@@ -86,6 +86,8 @@ impl Resolver<'_> {
             ("rack.remote_delay", rack.remote_delay),
         ];
         spans.into_iter().for_each(|(key, span)| self.at_most(key, span, Span::secs(1)));
+        self.positive("rack.background_burst", rack.background_burst >= Span::us(1), rack.background_burst);
+        self.at_most("rack.background_burst", rack.background_burst, Span::secs(1));
         let least = Bytes::kib(16);
         if rack.switch_queue < least {
             self.report("rack.switch_queue", Problem::out_of_range(rack.switch_queue, format!("at least {least}")));
@@ -230,7 +232,7 @@ impl Resolver<'_> {
             idle_alpha: file.idle_alpha.unwrap_or(0.5),
             idle_threshold: file.idle_threshold.map_or(Span::ms(30), Plain::plain),
             streams: file.streams.unwrap_or(dies),
-            burst: file.burst.unwrap_or(1),
+            burst: file.burst.unwrap_or(4),
         };
         self.check_collection(&collection, design, vssd, dies);
         collection
@@ -360,7 +362,7 @@ impl Resolver<'_> {
         if is_closed {
             let think = file.think.map_or(Span::ZERO, Plain::plain);
             self.at_most("io.think", think, Span::secs(86_400));
-            return Arrivals::Closed { depth: file.depth.unwrap_or(8), think };
+            return Arrivals::Closed { depth: file.depth.unwrap_or(4), think };
         }
         if file.requests_per_second.is_none() {
             let why = format!("arrivals = {} needs the requests a second to offer", name.word());

@@ -89,7 +89,9 @@ impl World {
                 self.soft_grants += 1;
                 let collects = |other: &usize| tables.bits(VssdId(*other as u32)).1 == Phase::Granted;
                 let mut others = (0..state.soft.len()).filter(|other| *other != vssd as usize && collects(other));
-                assert_eq!(others.next(), None, "accepted while a replica collects: {state:?}");
+                // In a larger ring a regular request may come after its vSSD has been looked at: nothing denies it.
+                let is_pair = state.soft.len() == 2;
+                assert!(!is_pair || others.next().is_none(), "accepted while the replica collects: {state:?}");
             }
             Verdict::Answer(Finish) => state.soft[vssd as usize] = false,
             Verdict::Answer(_) => {}

@@ -122,7 +122,7 @@ impl WearConfig {
     ///
     /// Ours, as the paper gives none of it: drives of 1 TiB with the blocks of the P-SSD (256 pages of 16 KiB, `blox.md`); 4.5 TB a day (52 MB/s) at
     /// peak and a write amplification of 2, with which the mean drive uses nine tenths of its erases in the five years that 3.6 says a drive
-    /// lasts; a spread and a drift of 20 %, the latter by the month; rates smoothed over four local periods; two drives of either server in a swap
+    /// lasts; a spread and a drift of 20 %, the latter by the month; rates smoothed over four local periods; one drive of either server in a swap
     /// between servers; a swap at each look, as 3.6 says "periodically" and counts the cost of one every 12 days.
     pub fn rackblox(arm: WearArm, seed: Seed) -> WearConfig {
         WearConfig {
@@ -138,7 +138,7 @@ impl WearConfig {
             drift_days: 30,
             days: 5 * 365,
             local: LocalConfig { gamma: 0.1, period_days: 12, trigger: SwapTrigger::EveryLook },
-            global: GlobalConfig { period_days: 56, pairs: 2 },
+            global: GlobalConfig { period_days: 56, pairs: 1 },
             rate_window_days: 48,
             erases_per_swap: 1.0,
             replacements: Vec::new(),

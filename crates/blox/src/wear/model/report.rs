@@ -50,8 +50,10 @@ pub struct WearSnapshot {
 pub struct SwapCounts {
     /// Within each server.
     pub local: Vec<u32>,
-    /// Pairs of drives between servers.
+    /// Between servers, in pairs of drives.
     pub global: u32,
+    /// Looks between servers that led to any.
+    pub global_looks: u32,
 }
 
 /// Shares of the erases that a block endures.
@@ -61,8 +63,8 @@ pub struct Lifetime {
     pub swaps_mean: f64,
     /// Used for swaps by the drive that swapped most.
     pub swaps_max: f64,
-    /// What a drive would have used for swaps that took part in all those of the server that swapped most, and in all between servers.
-    /// The worst case, of which 3.6 says 0.5 %.
+    /// What a drive would have used for swaps that was in each of those of the server that swapped most, and in one of each look between
+    /// servers. The worst case, of which 3.6 says 0.5 % (without the latter).
     pub swaps_worst_case: f64,
     /// Used by the mean drive, for everything.
     pub used_mean: f64,

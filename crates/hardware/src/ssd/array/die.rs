@@ -145,7 +145,7 @@ impl Die {
             && first.end <= now
         {
             if first.purpose == Purpose::Collection {
-                self.collection = self.collection - first.length();
+                self.collection -= first.length();
             }
             self.queue.pop_front();
         }

@@ -83,6 +83,8 @@ impl TranslationLayer {
     }
     fn read_mapping_shape(&mut self, slots: u32, source: &mut Source<impl Read>) -> Result<(), SnapshotError> {
         let widths = [source.word()?, source.word()?];
+        let units_max = u64::from(slots) * u64::from(self.units_per_block);
+        require(self.config.logical_units <= units_max, || format!("{slots} blocks hold at most {units_max} units"))?;
         let mapping = Mapping::with_widths(self.config.logical_units, slots, self.units_per_block, widths);
         self.mapping = mapping.ok_or_else(|| unusable(format!("{widths:?} are no widths of tables")))?;
         Ok(())

@@ -26,9 +26,9 @@ const QUANTUM: Bytes = Bytes::new(9_038);
 /// Classes of priority scheduling: background traffic goes first (RackBlox, 4.5.2).
 const STORAGE_CLASS: u8 = 3;
 const BACKGROUND_CLASS: u8 = 6;
-/// Payload of a background frame, and its size on the wire with Ethernet, IPv4 and UDP headers, preamble and gap.
-const BACKGROUND_PAYLOAD: u32 = 1_472;
-const BACKGROUND_WIRE: Bytes = Bytes::new(1_538);
+/// Payload of a background frame, a jumbo one, and its size on the wire with Ethernet, IPv4 and UDP headers, preamble and gap.
+const BACKGROUND_PAYLOAD: u32 = 8_972;
+const BACKGROUND_WIRE: Bytes = Bytes::new(9_038);
 
 /// Why a plan's rack cannot be built. Plans that `spec` has checked can be, save for what only the parts themselves know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -119,11 +119,11 @@ impl Layout {
 }
 
 impl BloxRig {
-    /// The rack of a plan, its drives prepared.
+    /// The rack of a plan, its drives prepared. With `wire_check` every packet is encoded and decoded on each leg of its way.
     ///
     /// # Errors
     /// When a part refuses its numbers.
-    pub fn new(plan: &Blox, seed: Seed) -> Result<BloxRig, BuildError> {
+    pub fn new(plan: &Blox, seed: Seed, wire_check: bool) -> Result<BloxRig, BuildError> {
         let layout = Layout::new(plan);
         let places = layout.places;
         let mut drives = Vec::new();
@@ -142,6 +142,7 @@ impl BloxRig {
             rate: plan.rack.rate,
             host: plan.rack.host,
             propagation: plan.rack.propagation,
+            pipeline: plan.rack.pipeline,
             remote_delay: plan.rack.remote_delay,
             network,
             seed,
@@ -163,6 +164,8 @@ impl BloxRig {
             doing: Vec::new(),
             doing_free: Vec::new(),
             wakes: vec![Time::MAX; programs],
+            busy_ports: Vec::new(),
+            wire_check: wire_check.then(Vec::new),
             tracks: Tracks::default(),
             predictors: BTreeMap::new(),
             history: plan.check_history.then(History::default),
@@ -361,7 +364,8 @@ fn switch_config(plan: &Blox, places: &Places) -> SwitchConfig {
     SwitchConfig {
         nodes: places.in_rack(),
         uplink: places.uplink(),
-        pipeline: plan.rack.pipeline,
+        // The wires before it have it.
+        pipeline: Span::ZERO,
         recirculation: plan.rack.recirculation,
         coordination: plan.design == DesignName::Rackblox,
         scheduling: match plan.rack.scheduling {
@@ -470,12 +474,14 @@ fn network_of(plan: &Blox) -> Option<NetworkLatency> {
 
 fn background(plan: &Blox, seed: Seed) -> Option<Background> {
     let load = plan.rack.background_load;
-    let frame = plan.rack.rate.span_of(BACKGROUND_WIRE);
+    let burst_ps = plan.rack.background_burst.as_ps() as f64;
     let stream = |server: u32| seed.stream(&format!("background/server/{server}"));
     (load > 0.0).then(|| Background {
         payload: BACKGROUND_PAYLOAD,
         priority: BACKGROUND_CLASS,
-        mean_gap_ps: frame.as_ps() as f64 / load,
-        streams: (0..plan.rack.servers).map(stream).collect(),
+        frame: plan.rack.rate.span_of(BACKGROUND_WIRE),
+        mean_burst_ps: burst_ps,
+        mean_gap_ps: burst_ps * (1.0 - load) / load,
+        servers: (0..plan.rack.servers).map(|server| (stream(server), Time::ZERO)).collect(),
     })
 }

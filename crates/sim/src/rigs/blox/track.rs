@@ -148,15 +148,6 @@ impl Track {
         self.mark = self.mark.max(now);
     }
 
-    /// Everything up to now, since the mark: these parts as far as it goes, in their order, and `rest` beyond them.
-    pub fn reach_from(&mut self, now: Time, parts: &[(SpanKind, Span)], rest: SpanKind) {
-        for (kind, span) in parts {
-            let until = (self.mark + *span).min(now);
-            self.reach(until, *kind);
-        }
-        self.reach(now, rest);
-    }
-
     /// Everything up to now, since the mark, was these parts, if they fit; else another path of the same request has been accounted for, and what is
     /// left was waiting for a repeat.
     pub fn reach_by(&mut self, now: Time, parts: &[(SpanKind, Span)]) {

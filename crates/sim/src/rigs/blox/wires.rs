@@ -13,7 +13,7 @@ pub struct Flight {
     /// The end of the leg that is not the switch; for a leg that does not touch the switch, its target.
     pub node: NodeId,
     /// Where the leg's time goes.
-    pub parts: [(SpanKind, Span); 5],
+    pub parts: [(SpanKind, Span); 6],
 }
 
 /// Packets in flight by small numbers that are used again.
@@ -107,6 +107,7 @@ pub struct Wires {
     networks: Option<Vec<NetworkDelay>>,
     host: Span,
     propagation: Span,
+    pipeline: Span,
     remote_delay: Span,
     rate: Rate,
 }
@@ -121,6 +122,8 @@ pub struct WireConfig {
     pub host: Span,
     /// Light in a fibre of the rack.
     pub propagation: Span,
+    /// The switch's pipeline, which takes the same of every packet: it counts to the wire before it.
+    pub pipeline: Span,
     /// One way between the racks.
     pub remote_delay: Span,
     /// The law of delays between clients and rack, if there are any.
@@ -142,6 +145,7 @@ impl Wires {
             networks,
             host: config.host,
             propagation: config.propagation,
+            pipeline: config.pipeline,
             remote_delay: config.remote_delay,
             rate: config.rate,
         }
@@ -156,14 +160,16 @@ impl Wires {
             None => (ready, ready + self.rate.span_of(bytes)),
         };
         let network = self.network(from, packet.target);
-        packet.latency_ns = packet.latency_ns.saturating_add(nanoseconds(network));
-        let at = end + self.propagation + network;
+        let forwarding = if self.is_outside(from, packet.target) { Span::ZERO } else { self.pipeline };
+        packet.latency_ns = packet.latency_ns.saturating_add(nanoseconds(network + forwarding));
+        let at = end + self.propagation + network + forwarding;
         let parts = [
             (SpanKind::Stack, self.host),
             (SpanKind::NicQueue, start - ready),
             (SpanKind::Serialization, end - start),
             (SpanKind::Propagation, self.propagation),
             (SpanKind::Network, network),
+            (SpanKind::Forwarding, forwarding),
         ];
         (at, Flight { packet, node: from, parts })
     }
@@ -180,6 +186,7 @@ impl Wires {
         let at = end + self.propagation + network + self.host;
         let parts = [
             (SpanKind::SwitchQueue, start - now),
+            (SpanKind::Forwarding, Span::ZERO),
             (SpanKind::Serialization, end - start),
             (SpanKind::Propagation, self.propagation),
             (kind, network),

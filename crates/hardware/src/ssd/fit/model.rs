@@ -1,0 +1,185 @@
+//! Playing loads on a drive, in a closed loop.
+//!
+//! The drive is a smaller one of the same times, channels and dies: fewer and shorter blocks, so that it is brought into its state a thousand times
+//! faster. What decides write amplification, the ratio of spare to used space, stays, and so does the time of an erase for each
+//! page. A state is made once and taken up by every drive that differs in times only.
+
+use super::{ClosedLoad, FitError, WrittenState};
+use crate::ssd::drive::{
+    Command, CommandKind, DriveError, FlushPolicy, Pattern, Precondition, SolidState, SolidStateConfig, Steady,
+};
+use base::{Bytes, Seed, Span, Stream, Time};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Blocks of a die and pages of a block of the smaller drive. The pages are a multiple of every number of kinds of pages up to four. Ours; with these
+/// the write amplification is the whole drive's within a few percent (a test holds that).
+const WRITTEN: Size = Size { blocks: 128, pages: 48 };
+const READ: Size = Size { blocks: 16, pages: 12 };
+/// Units that are moved while a point is measured, and least and most commands. Ours.
+const MEASURED_UNITS: u64 = 32_768;
+const MEASURED_COMMANDS: (u64, u64) = (1_024, 8_192);
+/// Amplification counts as steady when three windows of a third of the drive agree within 5 %. Ours.
+const STEADY: Steady = Steady { window: 0.33, windows: 3, tolerance: 0.05, windows_max: 60 };
+
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    blocks: u32,
+    pages: u32,
+}
+
+/// Drives in the states in which the loads find them, for one geometry.
+pub(super) struct Bench {
+    reads: Option<Stage>,
+    writes: Option<Stage>,
+    seed: Seed,
+}
+
+/// A smaller drive's data.
+struct Stage {
+    size: Size,
+    over_provisioning: f64,
+    snapshot: Vec<u8>,
+}
+
+impl Bench {
+    /// Makes the states that these loads need.
+    pub(super) fn new(
+        config: &SolidStateConfig,
+        loads: &[ClosedLoad],
+        state: WrittenState,
+        seed: Seed,
+    ) -> Result<Bench, FitError> {
+        let reads = loads.iter().any(|load| !load.writes()).then(|| Stage::of_reads(config));
+        let writes = loads.iter().any(ClosedLoad::writes).then(|| Stage::of_writes(config, state));
+        Ok(Bench { reads: reads.transpose()?, writes: writes.transpose()?, seed })
+    }
+    /// Commands a second that a drive of this geometry answers under a load. The addresses are the same for every drive.
+    pub(super) fn iops(&self, config: &SolidStateConfig, load: ClosedLoad) -> Result<f64, DriveError> {
+        let stage = if load.writes() { &self.writes } else { &self.reads };
+        let mut drive = stage.as_ref().expect("a bench has a stage for each of its loads").drive(config)?;
+        let name = format!("ssd/fit/{}/{}/{}", load.read_share, load.bytes.count(), load.depth);
+        Loop::new(&drive, load, self.seed.stream(&name))?.play(&mut drive)
+    }
+}
+
+impl Stage {
+    fn of_reads(config: &SolidStateConfig) -> Result<Stage, FitError> {
+        let reserve = config.collection.stop + 2;
+        let size = READ.within(config, reserve);
+        // Nothing is written: the space for collection need only be there.
+        let over_provisioning = f64::from(reserve) / f64::from(size.blocks - reserve);
+        Stage::filled(config, size, over_provisioning, Precondition { fill: 1.0, pattern: Pattern::Sequential })
+    }
+    fn of_writes(config: &SolidStateConfig, state: WrittenState) -> Result<Stage, FitError> {
+        let size = WRITTEN.within(config, 0);
+        let over_provisioning = size.over_provisioning(config);
+        let (fill, pattern) = match state {
+            WrittenState::Fresh => (0.0, Pattern::Sequential),
+            WrittenState::Steady => (1.0, Pattern::Fragmented(STEADY)),
+        };
+        Stage::filled(config, size, over_provisioning, Precondition { fill, pattern })
+    }
+    fn filled(
+        config: &SolidStateConfig,
+        size: Size,
+        over_provisioning: f64,
+        state: Precondition,
+    ) -> Result<Stage, FitError> {
+        let mut stage = Stage { size, over_provisioning, snapshot: Vec::new() };
+        let mut drive = SolidState::new(stage.smaller(config))?;
+        drive.precondition(state)?;
+        drive.save(&mut stage.snapshot).expect("memory takes all that is written");
+        Ok(stage)
+    }
+    fn drive(&self, config: &SolidStateConfig) -> Result<SolidState, DriveError> {
+        SolidState::restore(self.smaller(config), self.snapshot.as_slice())
+    }
+    fn smaller(&self, config: &SolidStateConfig) -> SolidStateConfig {
+        let mut smaller = config.clone();
+        smaller.geometry.planes_per_die = 1;
+        smaller.geometry.blocks_per_plane = self.size.blocks;
+        smaller.geometry.pages_per_block = self.size.pages;
+        smaller.over_provisioning = self.over_provisioning;
+        let share = f64::from(self.size.pages) / f64::from(config.geometry.pages_per_block);
+        smaller.timing.erase = Span::from_ps_f64(config.timing.erase.as_ps() as f64 * share);
+        smaller
+    }
+}
+
+impl Size {
+    /// No larger than the drive itself, with `more` blocks a die beside.
+    fn within(self, config: &SolidStateConfig, more: u32) -> Size {
+        let geometry = &config.geometry;
+        Size {
+            blocks: (self.blocks + more).min(geometry.blocks_per_die()),
+            pages: self.pages.min(geometry.pages_per_block),
+        }
+    }
+    /// The over-provisioning with which as large a share of the space is spare, beside the blocks that collection keeps free, as in the whole
+    /// drive.
+    fn over_provisioning(self, config: &SolidStateConfig) -> f64 {
+        let (whole, small) = (f64::from(config.geometry.blocks_per_die()), f64::from(self.blocks));
+        // Collection keeps about `start` blocks of a die free, and two are being written: half of each is empty.
+        let kept = f64::from(config.collection.start) + 1.0;
+        let used = 1.0 / (1.0 + config.over_provisioning);
+        let spare = ((whole - kept) / (used * whole)).max(1.0);
+        spare * small / (small - kept).max(1.0) - 1.0
+    }
+}
+
+/// A closed loop.
+struct Loop {
+    load: ClosedLoad,
+    places: u64,
+    before: u64,
+    measured: u64,
+    stream: Stream,
+}
+
+impl Loop {
+    fn new(drive: &SolidState, load: ClosedLoad, stream: Stream) -> Result<Loop, DriveError> {
+        let places = drive.capacity().count() / load.bytes.count();
+        if places == 0 {
+            let (bytes, capacity) = (load.bytes.count(), drive.capacity().count());
+            return Err(DriveError::Beyond { address: 0, bytes, capacity });
+        }
+        let units = load.bytes.count().div_ceil(drive.config().geometry.unit.count());
+        let (least, most) = MEASURED_COMMANDS;
+        let measured = (MEASURED_UNITS / units).clamp(least, most);
+        let before = 2 * u64::from(load.depth) + writes_before(drive, load);
+        Ok(Loop { load, places, before, measured, stream })
+    }
+    /// Plays it and returns commands a second, from the end of the last command before to the end of the last that is measured.
+    fn play(mut self, drive: &mut SolidState) -> Result<f64, DriveError> {
+        let mut ends = BinaryHeap::from(vec![Reverse(Time::ZERO); self.load.depth as usize]);
+        let mut begin = Time::ZERO;
+        let mut now = Time::ZERO;
+        for index in 0..=self.before + self.measured {
+            let Reverse(end) = ends.pop().expect("as many commands are under way as begin");
+            now = end;
+            if index == self.before {
+                begin = now;
+            }
+            let command = self.command();
+            ends.push(Reverse(drive.submit(now, command)?.end));
+        }
+        Ok(self.measured as f64 / (now - begin).as_secs_f64())
+    }
+    fn command(&mut self) -> Command {
+        let address = self.stream.below(self.places) * self.load.bytes.count();
+        let kind = if self.stream.unit() < self.load.read_share { CommandKind::Read } else { CommandKind::Write };
+        Command { kind, address, bytes: self.load.bytes }
+    }
+}
+
+/// Commands until the write buffer is as full as it will be.
+fn writes_before(drive: &SolidState, load: ClosedLoad) -> u64 {
+    let buffer = drive.config().buffer;
+    if !load.writes() || buffer.flush == FlushPolicy::Through {
+        return 0;
+    }
+    let share = (1.0 - load.read_share).max(0.05);
+    let filled = buffer.capacity.count() as f64 * 1.5 / (load.bytes.max(Bytes::new(1)).count() as f64 * share);
+    filled as u64
+}
