@@ -30,6 +30,8 @@ pub enum Command {
     Reproduce(ReproduceArguments),
     /// Show the published claims with our values and verdicts
     Claims(ClaimsArguments),
+    /// Fit a drive's model to what fio measured, and print the error on the points that the fit did not use
+    Fit(FitArguments),
     /// Explain every column of the records and every field of a summary, with its unit
     Describe(DescribeArguments),
     /// Print the JSON Schema of the experiment file
@@ -180,6 +182,33 @@ pub struct ClaimsArguments {
     /// Take our values from this output folder of `rackweave reproduce` instead of the shipped results
     #[arg(long, value_name = "DIR")]
     pub from: Option<PathBuf>,
+}
+
+/// `rackweave fit`
+#[derive(Debug, Args)]
+pub struct FitArguments {
+    /// What fio wrote (`--output-format=json`): one file with several jobs, or several files
+    #[arg(required = true, value_name = "FIO.json")]
+    pub files: Vec<PathBuf>,
+    /// Begin with this drive; what is not fitted stays as it is there
+    #[arg(long, value_name = "NAME", default_value = "tlc-gen4")]
+    pub preset: String,
+    /// Write the drive that was fitted to this file (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Points that the fit must not use: job names with commas between, `none`, or `alternate` for every second point inside each sweep
+    #[arg(long, value_name = "JOBS", default_value = "alternate")]
+    pub hold_out: String,
+    /// Fit these and nothing else: array-read, program, read-firmware, write-firmware, channel, dies, with commas between. All that the points determine
+    /// when not given
+    #[arg(long, value_name = "PARAMETERS", value_delimiter = ',')]
+    pub parameters: Option<Vec<String>>,
+    /// What the drive held when writes were measured: `steady` (full, and overwritten at random for long) or `fresh` (nothing)
+    #[arg(long, value_name = "STATE", default_value = "steady", value_parser = ["steady", "fresh"])]
+    pub state: String,
+    /// How far a measured value may be off, in percent: decides which parameters count as determined
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    pub point_error: f64,
 }
 
 /// `rackweave describe`

@@ -7,6 +7,7 @@ mod claims;
 mod describe;
 mod experiments;
 mod failure;
+mod fit;
 mod interrupt;
 mod judged;
 mod load;
@@ -44,6 +45,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Sweep(arguments) => sweep::sweep(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Claims(arguments) => claims::claims(&arguments),
+        Command::Fit(arguments) => fit::fit(&arguments),
         Command::Describe(arguments) => describe::describe(&arguments),
         Command::Schema => describe::schema(),
     }

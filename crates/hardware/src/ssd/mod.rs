@@ -1,7 +1,7 @@
 //! Software-defined flash: geometry, timing of dies and channels, translation layers, and whole solid-state drives made of them.
 //!
 //! * [`Geometry`], [`Timing`]: what a drive is made of and how long its parts take; [`presets`] has named drives with their sources.
-//! * [`array`]: channels and dies that answer *when* a page is read or programmed or a block erased, and how much of the
+//! * [`mod@array`]: channels and dies that answer *when* a page is read or programmed or a block erased, and how much of the
 //!   wait was for other I/O and how much for garbage collection.
 //! * `ftl`: where each logical unit lies in a set of blocks; free blocks, victims, wear. It knows no time.
 //! * [`sdf`]: an array divided into regions, each with a translation layer of its own; the owner decides when a region collects

@@ -12,10 +12,15 @@ use base::{Bytes, Seed, Span, Stream, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Blocks of a die and pages of a block of the smaller drive. The pages are a multiple of every number of kinds of pages up to four. Ours; with these
-/// the write amplification is the whole drive's within a few percent (a test holds that).
+/// Blocks of a die and pages of a block of the smaller drive. Ours; with these a drive in steady state writes as fast as the whole one within 6 % at 7 %
+/// over-provisioning and within 2 % at 28 % (measured; a test holds 8 %).
 const WRITTEN: Size = Size { blocks: 128, pages: 48 };
 const READ: Size = Size { blocks: 16, pages: 12 };
+/// The units of the smaller drive above which its blocks are shortened, and the least pages that a block keeps. Ours.
+const UNITS_MAX: u64 = 1 << 21;
+const PAGES_MIN: u32 = 24;
+/// A multiple of every number of kinds of pages up to four.
+const PAGES_STEP: u32 = 12;
 /// Units that are moved while a point is measured, and least and most commands. Ours.
 const MEASURED_UNITS: u64 = 32_768;
 const MEASURED_COMMANDS: (u64, u64) = (1_024, 8_192);
@@ -72,7 +77,7 @@ impl Stage {
         Stage::filled(config, size, over_provisioning, Precondition { fill: 1.0, pattern: Pattern::Sequential })
     }
     fn of_writes(config: &SolidStateConfig, state: WrittenState) -> Result<Stage, FitError> {
-        let size = WRITTEN.within(config, 0);
+        let size = WRITTEN.of_few_units(config).within(config, 0);
         let over_provisioning = size.over_provisioning(config);
         let (fill, pattern) = match state {
             WrittenState::Fresh => (0.0, Pattern::Sequential),
@@ -108,6 +113,13 @@ impl Stage {
 }
 
 impl Size {
+    /// With shorter blocks when there are many dies.
+    fn of_few_units(self, config: &SolidStateConfig) -> Size {
+        let geometry = &config.geometry;
+        let of_each_page = u64::from(geometry.dies() * self.blocks * geometry.units_per_page());
+        let pages = (UNITS_MAX / of_each_page).clamp(u64::from(PAGES_MIN), u64::from(self.pages)) as u32;
+        Size { pages: pages / PAGES_STEP * PAGES_STEP, ..self }
+    }
     /// No larger than the drive itself, with `more` blocks a die beside.
     fn within(self, config: &SolidStateConfig, more: u32) -> Size {
         let geometry = &config.geometry;
@@ -120,8 +132,8 @@ impl Size {
     /// drive.
     fn over_provisioning(self, config: &SolidStateConfig) -> f64 {
         let (whole, small) = (f64::from(config.geometry.blocks_per_die()), f64::from(self.blocks));
-        // Collection keeps about `start` blocks of a die free, and two are being written: half of each is empty.
-        let kept = f64::from(config.collection.start) + 1.0;
+        // Collection leaves between `start` and `stop` blocks of a die free, and half of two that are being written is.
+        let kept = f64::from(config.collection.start + config.collection.stop) / 2.0 + 1.0;
         let used = 1.0 / (1.0 + config.over_provisioning);
         let spare = ((whole - kept) / (used * whole)).max(1.0);
         spare * small / (small - kept).max(1.0) - 1.0

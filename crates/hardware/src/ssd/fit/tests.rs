@@ -232,22 +232,3 @@ fn closed_loop(drive: &mut SolidState, load: ClosedLoad) -> f64 {
 fn gauss(stream: &mut Stream) -> f64 {
     (0..12).map(|_| stream.unit()).sum::<f64>() - 6.0
 }
-#[test]
-fn zz_wa() {
-    for (blocks, pages, op) in [(400, 192, 0.07), (1000, 96, 0.07), (400, 192, 0.28), (300, 48, 0.1)] {
-        let mut whole = start();
-        whole.geometry.channels = 2;
-        whole.geometry.dies_per_channel = 1;
-        whole.geometry.planes_per_die = 1;
-        whole.geometry.blocks_per_plane = blocks;
-        whole.geometry.pages_per_block = pages;
-        whole.over_provisioning = op;
-        let l = load(0.0, 4, 4);
-        let state = Pattern::Fragmented(Steady { window: 0.33, windows: 3, tolerance: 0.05, windows_max: 60 });
-        let mut drive = SolidState::new(whole.clone()).expect("the drive is sound");
-        let r = drive.precondition(Precondition { fill: 1.0, pattern: state }).expect("it gets steady");
-        let own = closed_loop(&mut drive, l);
-        let small = predict(&whole, l, WrittenState::Steady, Seed(9)).expect("the drive can do this");
-        println!("{blocks} {pages} {op} own {own:.0} small {small:.0} {:.3} {:?} {:?}", small/own, r.windows, drive.report().write_amplification);
-    }
-}

@@ -1,0 +1,307 @@
+//! `rackweave fit`: a drive's model, fitted to what fio measured.
+
+use crate::VERSION;
+use crate::arguments::FitArguments;
+use crate::failure::{Failure, bad_input, print};
+use crate::output::write;
+use base::{Rate, Seed, Span};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
+use hardware::ssd::presets::{DriveConfig, PRESETS, Preset, preset};
+use hardware::ssd::{
+    ClosedLoad, Fit, FitError, FitPoint, FitRequest, FittedPoint, Free, Outcome, Parameter, SolidStateConfig,
+    WrittenState, fit as fit_drive, read_fio,
+};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::Path;
+
+/// Of the addresses that the model draws: the same measurement gives the same fit.
+const SEED: Seed = Seed(1);
+
+/// Fits, prints what came of it, and writes the drive if it was asked for.
+pub fn fit(arguments: &FitArguments) -> Result<(), Failure> {
+    let (preset, start) = start(&arguments.preset)?;
+    let free = free(arguments.parameters.as_deref())?;
+    let measured = measured(arguments)?;
+    let is_used = used(&arguments.hold_out, &measured.points)?;
+    let state = if arguments.state == "fresh" { WrittenState::Fresh } else { WrittenState::Steady };
+    let point_error = arguments.point_error / 100.0;
+    let request = FitRequest { start, points: measured.points, is_used, free, state, point_error, seed: SEED };
+    let fitted = fit_drive(&request).map_err(failure)?;
+    if let Some(path) = &arguments.out {
+        write(path, document(preset, arguments, &measured.inputs, &fitted)?)?;
+    }
+    print(&report(preset, &fitted))
+}
+
+fn failure(error: FitError) -> Failure {
+    match error {
+        FitError::Search(_) => Failure::Failed(error.to_string()),
+        _ => bad_input(error),
+    }
+}
+
+fn start(name: &str) -> Result<(&'static Preset, SolidStateConfig), Failure> {
+    let is_flash = |preset: &&Preset| matches!((preset.config)(SEED), DriveConfig::SolidState(_));
+    let names: Vec<&str> = PRESETS.iter().filter(is_flash).map(|preset| preset.name).collect();
+    let found = preset(name);
+    let found = found.ok_or_else(|| bad_input(format!("--preset {name}: allowed are {}", names.join(", "))))?;
+    match (found.config)(SEED) {
+        DriveConfig::SolidState(config) => Ok((found, config)),
+        DriveConfig::Direct(_) => Err(bad_input(format!(
+            "--preset {name}: it is written in place and has no flash to be fitted; allowed are {}",
+            names.join(", ")
+        ))),
+    }
+}
+
+fn free(names: Option<&[String]>) -> Result<Free, Failure> {
+    let Some(names) = names else { return Ok(Free::Determined) };
+    let all = Parameter::ALL.map(Parameter::name).join(", ");
+    let of_name = |name: &String| {
+        Parameter::of_name(name.trim()).ok_or_else(|| bad_input(format!("--parameters {name}: allowed are {all}")))
+    };
+    names.iter().map(of_name).collect::<Result<_, _>>().map(Free::These)
+}
+
+/// What was measured, and what it is known by.
+struct Measured {
+    points: Vec<FitPoint>,
+    inputs: Vec<Input>,
+}
+
+/// A file of fio.
+#[derive(Serialize)]
+struct Input {
+    file: String,
+    sha256: String,
+    fio: String,
+}
+
+fn measured(arguments: &FitArguments) -> Result<Measured, Failure> {
+    let mut measured = Measured { points: Vec::new(), inputs: Vec::new() };
+    for path in &arguments.files {
+        measured.add(path)?;
+    }
+    Ok(measured)
+}
+
+impl Measured {
+    fn add(&mut self, path: &Path) -> Result<(), Failure> {
+        let file = path.display().to_string();
+        let bytes = fs::read(path).map_err(|error| bad_input(format!("{file}: {error}")))?;
+        let run = read_fio(bytes.as_slice()).map_err(|error| bad_input(format!("{file}: {error}")))?;
+        for warning in run.warnings {
+            eprintln!("warning: {file}: {warning}");
+        }
+        for mut point in run.points {
+            point.name = self.free_name(&point.name);
+            self.points.push(point);
+        }
+        self.inputs.push(Input { file, sha256: hex(&Sha256::digest(&bytes)), fio: run.version });
+        Ok(())
+    }
+    /// The name, with a number when another file has used it.
+    fn free_name(&self, name: &str) -> String {
+        let is_taken = |name: &str| self.points.iter().any(|point| point.name == name);
+        let mut numbered = (2..).map(|number| format!("{name}#{number}"));
+        if is_taken(name) { numbered.find(|name| !is_taken(name)).unwrap_or_default() } else { name.to_owned() }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Which points the fit may use.
+fn used(hold_out: &str, points: &[FitPoint]) -> Result<Vec<bool>, Failure> {
+    match hold_out {
+        "none" => Ok(vec![true; points.len()]),
+        "alternate" => Ok(alternate(points)),
+        names => named(names, points),
+    }
+}
+
+/// Every second point of each sweep of depths is held out, and never its ends.
+fn alternate(points: &[FitPoint]) -> Vec<bool> {
+    let mut is_used = vec![true; points.len()];
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by_key(|index| points[*index].load.depth);
+    order.sort_by_key(|index| sweep(&points[*index].load));
+    for sweep in order.chunk_by(|one, other| sweep(&points[*one].load) == sweep(&points[*other].load)) {
+        let inner = sweep.len().saturating_sub(1);
+        sweep.iter().take(inner).skip(1).step_by(2).for_each(|index| is_used[*index] = false);
+    }
+    is_used
+}
+
+/// What points of one sweep have in common: pattern and size.
+fn sweep(load: &ClosedLoad) -> (&'static str, u64) {
+    (pattern(load), load.bytes.count())
+}
+
+fn named(names: &str, points: &[FitPoint]) -> Result<Vec<bool>, Failure> {
+    let names: Vec<&str> = names.split(',').map(str::trim).collect();
+    let known: Vec<&str> = points.iter().map(|point| point.name.as_str()).collect();
+    match names.iter().find(|name| !known.contains(name)) {
+        Some(name) => {
+            Err(bad_input(format!("--hold-out {name}: allowed are none, alternate, and {}", known.join(", "))))
+        }
+        None => Ok(known.iter().map(|name| !names.contains(name)).collect()),
+    }
+}
+
+fn pattern(load: &ClosedLoad) -> &'static str {
+    match (load.reads(), load.writes()) {
+        (true, false) => "randread",
+        (false, _) => "randwrite",
+        (true, true) => "randrw",
+    }
+}
+
+/// What is printed.
+fn report(preset: &Preset, fit: &Fit) -> String {
+    let held = fit.parameters.iter().filter_map(|parameter| match &parameter.outcome {
+        Outcome::Held(reason) => Some(format!("{} is held: {reason}\n", parameter.parameter)),
+        Outcome::Fitted(_) => None,
+    });
+    let held: String = held.collect();
+    let (parameters, points) = (parameters(fit), points(&fit.points));
+    format!("{} ({})\n\n{parameters}\n{held}\n{points}\n{}", preset.name, preset.source, verdict(fit))
+}
+
+fn parameters(fit: &Fit) -> String {
+    let rows = fit.parameters.iter().map(|parameter| {
+        let known = match &parameter.outcome {
+            Outcome::Fitted(Some(within)) => format!("{:.1} %", within * 100.0),
+            Outcome::Fitted(None) => "exactly".into(),
+            Outcome::Held(_) => "held".into(),
+        };
+        let shown = |value: f64| {
+            if parameter.parameter == Parameter::Dies { format!("{value}") } else { format!("{value:.2}") }
+        };
+        let name = parameter.parameter.to_string();
+        [name, shown(parameter.start), shown(parameter.value), parameter.parameter.unit().into(), known]
+    });
+    table(["parameter", "start", "fitted", "", "known within"], rows.collect(), &[1, 2, 4])
+}
+
+fn points(points: &[FittedPoint]) -> String {
+    let rows = points.iter().map(|fitted| {
+        let FitPoint { name, load, iops, .. } = &fitted.point;
+        [
+            name.clone(),
+            pattern(load).into(),
+            load.bytes.to_string(),
+            load.depth.to_string(),
+            if fitted.is_used { "used" } else { "held out" }.into(),
+            format!("{iops:.0}"),
+            format!("{:.0}", fitted.model_iops),
+            format!("{:+.1} %", fitted.error() * 100.0),
+        ]
+    });
+    let head = ["point", "pattern", "size", "depth", "fit", "measured/s", "model/s", "error"];
+    table(head, rows.collect(), &[2, 3, 5, 6, 7])
+}
+
+fn table<const COLUMNS: usize>(head: [&str; COLUMNS], rows: Vec<[String; COLUMNS]>, right: &[usize]) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(head).add_rows(rows);
+    for index in right {
+        if let Some(column) = table.column_mut(*index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.lines().map(|line| format!("{}\n", line.trim())).collect()
+}
+
+/// The errors in two lines.
+fn verdict(fit: &Fit) -> String {
+    let line = |is_used: bool, whose: &str| {
+        let points = fit.points.iter().filter(|point| point.is_used == is_used);
+        let worst = points.clone().max_by(|one, other| one.error().abs().total_cmp(&other.error().abs()))?;
+        let (mean, largest) = fit.errors(is_used)?;
+        let (mean, largest, count) = (mean * 100.0, largest * 100.0, points.count());
+        let name = &worst.point.name;
+        Some(format!("error on the {count} points {whose}: mean {mean:.1} %, largest {largest:.1} % ({name})\n"))
+    };
+    let none = || "no point was held out: nothing says how well the fit predicts\n".to_owned();
+    let used = line(true, "that the fit used").unwrap_or_default();
+    line(false, "that the fit did not use").unwrap_or_else(none) + &used
+}
+
+/// The file that is written.
+#[derive(Serialize)]
+struct Document<'a> {
+    flash: Flash<'a>,
+    fit: Provenance<'a>,
+}
+
+/// The drive: a preset, and what is different.
+#[derive(Serialize)]
+struct Flash<'a> {
+    preset: &'a str,
+    dies_per_channel: u32,
+    /// Array time of each kind of page.
+    read: Vec<Span>,
+    program: Vec<Span>,
+    channel: Rate,
+    read_firmware: Span,
+    write_firmware: Span,
+}
+
+/// Where the numbers are from.
+#[derive(Serialize)]
+struct Provenance<'a> {
+    version: &'a str,
+    state: &'a str,
+    fitted: Vec<Parameter>,
+    held_out: Vec<&'a str>,
+    used_error_mean: f64,
+    used_error_largest: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_out_error_mean: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_out_error_largest: Option<f64>,
+    input: &'a [Input],
+}
+
+fn document(preset: &Preset, arguments: &FitArguments, inputs: &[Input], fit: &Fit) -> Result<String, Failure> {
+    let config = &fit.config;
+    let flash = Flash {
+        preset: preset.name,
+        dies_per_channel: config.geometry.dies_per_channel,
+        read: config.timing.pages.iter().map(|page| page.read).collect(),
+        program: config.timing.pages.iter().map(|page| page.program).collect(),
+        channel: config.timing.channel,
+        read_firmware: config.firmware.read.command,
+        write_firmware: config.firmware.write.command,
+    };
+    let document = Document { flash, fit: provenance(arguments, inputs, fit) };
+    let text = toml::to_string(&document).map_err(|error| Failure::Failed(error.to_string()))?;
+    Ok(format!("# {}, fitted by rackweave {VERSION}; errors are shares of what was measured.\n{text}", preset.name))
+}
+
+fn provenance<'a>(arguments: &'a FitArguments, inputs: &'a [Input], fit: &'a Fit) -> Provenance<'a> {
+    let fitted = fit.parameters.iter().filter(|parameter| matches!(parameter.outcome, Outcome::Fitted(_)));
+    let held_out = fit.points.iter().filter(|point| !point.is_used);
+    let (used_error_mean, used_error_largest) = fit.errors(true).unwrap_or_default();
+    Provenance {
+        version: VERSION,
+        state: &arguments.state,
+        fitted: fitted.map(|parameter| parameter.parameter).collect(),
+        held_out: held_out.map(|point| point.point.name.as_str()).collect(),
+        used_error_mean: rounded(used_error_mean),
+        used_error_largest: rounded(used_error_largest),
+        held_out_error_mean: fit.errors(false).map(|(mean, _)| rounded(mean)),
+        held_out_error_largest: fit.errors(false).map(|(_, largest)| rounded(largest)),
+        input: inputs,
+    }
+}
+
+/// To six digits behind the point: what follows is noise of binary fractions.
+fn rounded(share: f64) -> f64 {
+    (share * 1e6).round() / 1e6
+}
