@@ -175,7 +175,7 @@ fn parameters(fit: &Fit) -> String {
     let rows = fit.parameters.iter().map(|parameter| {
         let known = match &parameter.outcome {
             Outcome::Fitted(Some(within)) => format!("{:.1} %", within * 100.0),
-            Outcome::Fitted(None) => "exactly".into(),
+            Outcome::Fitted(None) => "counted".into(),
             Outcome::Held(_) => "held".into(),
         };
         let shown = |value: f64| {

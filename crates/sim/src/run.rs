@@ -14,6 +14,7 @@ use spec::blox::Blox;
 use spec::{Design, Messages, Plan, PreemptionName, Protocol, Scene};
 use std::collections::BTreeMap;
 use transport::framing::Framing;
+use workload::block_trace::Replay;
 use workload::{Generator, Source};
 
 /// How a plan is run, beside what it says.
@@ -103,14 +104,17 @@ impl Play<'_> {
     fn blox(self, blox: &Blox) -> Result<Outcomes, RunError> {
         let seed = Seed(self.plan.seed);
         let mut rig = BloxRig::new(blox, seed, self.options.wire_check)?;
-        let mut source = workload::storage::Generator::new(&blox.io, seed);
+        let mut source: Box<dyn Source> = match &blox.replay {
+            Some(replay) => Box::new(Replay::new(replay.config.clone(), (*replay.trace).clone())),
+            None => Box::new(workload::storage::Generator::new(&blox.io, seed)),
+        };
         let limits = Limits {
             warm_up: warm_up(blox.run),
             drain: blox.run.drain_limit,
             memory: DramConfig { latency: Span::ZERO, bandwidth: None },
             planned_load: None,
         };
-        let mut outcomes = self.drive(&mut rig, &mut source, &limits)?;
+        let mut outcomes = self.drive(&mut rig, source.as_mut(), &limits)?;
         rig.judge_history(&mut outcomes.summary);
         Ok(outcomes)
     }

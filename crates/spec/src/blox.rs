@@ -12,6 +12,8 @@ pub use file::{
     CoordinationName, IsolationName, NetworkName, NetworkSchedulingName, PolicyName, PresetName, VictimName,
 };
 use hardware::ssd::Suspension;
+use std::sync::Arc;
+use workload::block_trace::{BlockTrace, ReplayConfig, Tolerance};
 
 pub(crate) use print::file_of;
 pub use resolve::{PAGE, REPLICAS_IN_RACK};
@@ -37,6 +39,8 @@ pub struct Blox {
     pub membership: Membership,
     /// Who asks for what, and when.
     pub io: workload::storage::Config,
+    /// A block trace in place of `io`'s own requests, which then says clients, volumes and their data alone.
+    pub replay: Option<BlockReplay>,
     /// What an open loop was asked to offer, in requests a second of all clients; `None` in a closed loop.
     pub requests_per_second: Option<f64>,
     /// What is measured, and how long stragglers are waited for.
@@ -45,6 +49,21 @@ pub struct Blox {
     pub faults: Vec<Fault>,
     /// Whether every operation is remembered and the history checked for linearizability at the end.
     pub check_history: bool,
+}
+
+/// A block trace that is replayed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockReplay {
+    /// The file, as written.
+    pub file: String,
+    /// SHA-256 of its requests, hex.
+    pub digest: String,
+    /// What was let pass when it was read.
+    pub tolerance: Tolerance,
+    /// How it is played.
+    pub config: ReplayConfig,
+    /// Its requests.
+    pub trace: Arc<BlockTrace>,
 }
 
 /// Servers, clients, switch and the networks around them.

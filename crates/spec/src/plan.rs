@@ -294,7 +294,10 @@ impl Plan {
                 workload::Arrivals::Trace { messages } => Some(messages.len() as u64),
                 _ => messages.workload.requests,
             },
-            Scene::Blox(blox) => blox.io.requests,
+            Scene::Blox(blox) => match &blox.replay {
+                Some(replay) => Some(replay.trace.requests.len() as u64),
+                None => blox.io.requests,
+            },
         }
     }
 
@@ -314,6 +317,9 @@ impl Plan {
         file.seed = None;
         if let Some(workload) = &mut file.workload {
             workload.file = None;
+        }
+        if let Some(io) = &mut file.io {
+            io.trace = None;
         }
         let value = serde_json::to_value(&file).expect("every value of a plan can be written in JSON");
         let mut text = String::new();

@@ -63,8 +63,8 @@ pub(crate) fn resolve(
 /// Reads the parts of one point. Methods return `None`, or some stand-in, after they have reported a problem.
 pub(crate) struct Resolver<'a> {
     pub(crate) document: &'a Node,
-    files: &'a dyn Files,
-    sources: &'a mut Sources,
+    pub(crate) files: &'a dyn Files,
+    pub(crate) sources: &'a mut Sources,
     pub(crate) problems: Problems,
 }
 

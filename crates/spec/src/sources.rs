@@ -6,6 +6,8 @@ use base::Bytes;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
+use std::sync::Arc;
+use workload::block_trace::{BlockTrace, Tolerance, read_block_trace};
 use workload::{SizeDistribution, TraceMessage};
 
 /// Opens the files that an experiment refers to. `spec` never sees a path: the caller decides what a name is relative to.
@@ -39,6 +41,14 @@ pub(crate) struct Trace {
 pub(crate) struct Sources {
     distributions: BTreeMap<(String, u64), Result<SizeDistribution, Problem>>,
     traces: BTreeMap<(String, u32), Result<Trace, Problem>>,
+    block_traces: Vec<(String, Tolerance, Result<SharedTrace, Problem>)>,
+}
+
+/// A block trace, which the points of a sweep share, with the digest of its requests.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SharedTrace {
+    pub trace: Arc<BlockTrace>,
+    pub digest: String,
 }
 
 impl Sources {
@@ -65,6 +75,28 @@ impl Sources {
         };
         self.traces.entry((file.into(), nodes)).or_insert_with(read).clone()
     }
+
+    /// The block trace in `file`, of which some lines may be bad.
+    pub(crate) fn block_trace(
+        &mut self,
+        files: &dyn Files,
+        file: &str,
+        tolerance: Tolerance,
+    ) -> Result<SharedTrace, Problem> {
+        let is_same =
+            |(name, how, _): &&(String, Tolerance, Result<SharedTrace, Problem>)| name == file && *how == tolerance;
+        if let Some((_, _, known)) = self.block_traces.iter().find(is_same) {
+            return known.clone();
+        }
+        let read = || {
+            let reader = files.open(file).map_err(|error| refused(file, error))?;
+            let trace = read_block_trace(file, &tolerance, reader).map_err(|error| refused(file, error))?;
+            Ok(SharedTrace { digest: digest_of_blocks(&trace), trace: Arc::new(trace) })
+        };
+        let read = read();
+        self.block_traces.push((file.into(), tolerance, read.clone()));
+        read
+    }
 }
 
 fn refused(file: &str, reason: impl ToString) -> Problem {
@@ -80,6 +112,19 @@ fn digest_of(messages: &[TraceMessage]) -> String {
         hash.update(message.source.0.to_le_bytes());
         hash.update(message.target.0.to_le_bytes());
         hash.update(message.bytes.count().to_le_bytes());
+    }
+    hex(&hash.finalize())
+}
+
+/// SHA-256 over the requests as numbers.
+fn digest_of_blocks(trace: &BlockTrace) -> String {
+    let mut hash = Sha256::new();
+    for request in &trace.requests {
+        hash.update(request.at.as_ps().to_le_bytes());
+        hash.update(request.device.to_le_bytes());
+        hash.update(request.operation.name());
+        hash.update(request.address.to_le_bytes());
+        hash.update(request.bytes.count().to_le_bytes());
     }
     hex(&hash.finalize())
 }

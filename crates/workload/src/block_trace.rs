@@ -9,7 +9,6 @@ mod replay;
 use base::{Bytes, Operation, Time};
 use serde::Serialize;
 
-use crate::file::FileError;
 
 pub use read::read_block_trace;
 pub use replay::{Devices, Replay, ReplayConfig};
@@ -55,14 +54,14 @@ pub enum Beyond {
 }
 
 /// A trace as it was read.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BlockTrace {
     /// Its requests, in order of time.
     pub requests: Vec<BlockRequest>,
     /// How many bad lines were skipped.
     pub skipped: u64,
     /// The first few of them, and what is wrong with each.
-    pub skipped_first: Vec<FileError>,
+    pub skipped_first: Vec<String>,
 }
 
 impl BlockTrace {

@@ -6,8 +6,8 @@
 //! no continuous number: a ladder of counts is walked from the preset's, with the others fitted at each.
 //!
 //! **What the data cannot tell is not fitted.** At the best place, each parameter is moved a little and the points answer. Its *own*
-//! part of that answer is what no change of the other parameters makes as well. With an error of [`FitRequest::point_error`] a point, a
-//! parameter is known within `point_error / own part`; one that is known worse than within [`KNOWN_WITHIN_MAX`] is held at its start (or refused,
+//! part of that answer is what no change of the other parameters makes as well. With an error `e` of each point (what the request says, or what
+//! the best drive leaves, when that is more), a parameter is known within `e / own part`; one that is known worse than within [`KNOWN_WITHIN_MAX`] is held at its start (or refused,
 //! when it was asked for by name) and the rest is fitted again. Of parameters that can only be told together, the first in the
 //! order of [`Parameter::ALL`] is kept.
 //!
@@ -34,8 +34,8 @@ use std::collections::BTreeMap;
 
 /// A parameter counts as determined when it is known at least so well, as a share of its value (or of its start, when that is larger: "much smaller
 /// than it was" is an answer too). Ours.
-pub const KNOWN_WITHIN_MAX: f64 = 0.25;
-/// A count of dies is determined when the counts next to it make the sum of squares larger by so many squares of the points' error: two standard
+pub const KNOWN_WITHIN_MAX: f64 = 0.3;
+/// A count of dies is determined when the counts next to it make the sum of squares larger by so many squares of a point's error: two standard
 /// deviations.
 const DIES_MARGIN: f64 = 4.0;
 /// The step of ln(value) by which a parameter is moved aside to see how the points answer. Ours: large beside the model's own steps.
@@ -129,8 +129,7 @@ pub struct FittedParameter {
 /// Whether a parameter was fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It was, and is known within this share of its value (one standard deviation, from the larger of [`FitRequest::point_error`] and what is left of the
-    /// points' errors). `None` for a count, which is known or not.
+    /// It was, and is known within this share of its value (one standard deviation). `None` for a count, which is known or not.
     Fitted(Option<f64>),
     /// It was not, because of this.
     Held(String),
@@ -359,8 +358,9 @@ impl<'a> Attempt<'a> {
         }
         let rivals = tried.iter().filter(|(place, _)| place.abs_diff(best) == 1);
         let margin = rivals.map(|(_, rival)| rival.squares - tried[&best].squares).fold(f64::INFINITY, f64::min);
-        if margin < DIES_MARGIN * self.request.point_error.powi(2) {
-            self.give_up(Parameter::Dies, self.same_with_other_dies(&ladder, best))?;
+        let error = self.error(&tried[&best]);
+        if margin < DIES_MARGIN * error.powi(2) {
+            self.give_up(Parameter::Dies, same_with_other_dies(&ladder, best, error))?;
             best = first;
         }
         Ok(tried.remove(&best).expect("the first place and the best were tried"))
@@ -369,13 +369,6 @@ impl<'a> Attempt<'a> {
         let mut config = near.map_or(&self.request.start, |near| &near.config).clone();
         config.geometry.dies_per_channel = dies;
         config
-    }
-    fn same_with_other_dies(&self, ladder: &[u32], best: usize) -> String {
-        let (least, most) = (ladder[best.saturating_sub(1)], ladder[(best + 1).min(ladder.len() - 1)]);
-        let percent = self.request.point_error * 100.0;
-        format!(
-            "with {percent} % error a point, some other count from {least} to {most} explains the points that are used as well"
-        )
     }
     fn search(&self, start: &SolidStateConfig) -> Result<Best, FitError> {
         let bench = self.bench(start, &self.used)?;
@@ -404,23 +397,23 @@ impl<'a> Attempt<'a> {
     }
     /// The parameter to give up next, and why.
     fn doubtful(&self, best: &Best) -> Result<Option<(Parameter, String)>, FitError> {
-        let free = self.continuous();
-        let doubt = self.sensitivity(best, &free)?.doubt(self.request.point_error);
-        Ok(doubt.map(|(index, doubt)| (free[index], self.explain(free[index], doubt))))
+        let (free, error) = (self.continuous(), self.error(best));
+        let doubt = self.sensitivity(best, &free)?.doubt(error);
+        Ok(doubt.map(|(index, doubt)| (free[index], self.explain(free[index], doubt, error))))
     }
-    fn explain(&self, parameter: Parameter, doubt: Doubt) -> String {
-        let percent = self.request.point_error * 100.0;
-        match doubt {
-            Doubt::NoInfluence => {
-                format!("with {percent} % error a point, the points that are used hardly depend on it")
-            }
-            Doubt::SameAsOthers => {
-                let others = self.continuous().into_iter().filter(|other| *other != parameter);
-                let names: Vec<String> = others.map(|other| other.to_string()).collect();
-                let names = names.join(", ");
-                format!("with {percent} % error a point, the points that are used cannot tell it from {names}")
-            }
-        }
+    /// How far a point is off: as was said, or as this drive shows when that is more (root mean square, for each degree of freedom left).
+    fn error(&self, best: &Best) -> f64 {
+        let spare = self.used.len().saturating_sub(self.free.len()).max(1);
+        (best.squares / spare as f64).sqrt().max(self.request.point_error)
+    }
+    fn explain(&self, parameter: Parameter, doubt: Doubt, error: f64) -> String {
+        let others = self.continuous().into_iter().filter(|other| *other != parameter);
+        let names: Vec<String> = others.map(|other| other.to_string()).collect();
+        let what = match doubt {
+            Doubt::NoInfluence => "hardly depend on it".to_owned(),
+            Doubt::SameAsOthers => format!("cannot tell it from {}", names.join(", ")),
+        };
+        format!("at an error of {:.1} % a point, the points that are used {what}", error * 100.0)
     }
     fn give_up(&mut self, parameter: Parameter, reason: String) -> Result<(), FitError> {
         if matches!(self.request.free, Free::These(_)) {
@@ -449,9 +442,7 @@ impl<'a> Attempt<'a> {
     }
     fn outcomes(&self, best: &Best) -> Result<Vec<FittedParameter>, FitError> {
         let free = self.continuous();
-        let spare = self.used.len().saturating_sub(free.len()).max(1);
-        let error = (best.squares / spare as f64).sqrt().max(self.request.point_error);
-        let known = self.sensitivity(best, &free)?.known_within(error);
+        let known = self.sensitivity(best, &free)?.known_within(self.error(best));
         let outcome = |parameter| match free.iter().position(|free| *free == parameter) {
             Some(index) => Outcome::Fitted(Some(known[index])),
             None => match self.held.iter().find(|(held, _)| *held == parameter) {
@@ -472,4 +463,12 @@ impl<'a> Attempt<'a> {
         let loads: Vec<ClosedLoad> = points.iter().map(|point| point.load).collect();
         Bench::new(config, &loads, self.request.state, self.request.seed)
     }
+}
+
+fn same_with_other_dies(ladder: &[u32], best: usize, error: f64) -> String {
+    let (least, most) = (ladder[best.saturating_sub(1)], ladder[(best + 1).min(ladder.len() - 1)]);
+    let percent = error * 100.0;
+    format!(
+        "at an error of {percent:.1} % a point, another count from {least} to {most} explains the points that are used as well"
+    )
 }

@@ -172,11 +172,12 @@ impl Rig for BloxRig {
 
     fn issue(&mut self, ticket: Ticket, request: &Request, _intended: Time, context: Now<'_, '_>) {
         let page = spec::blox::PAGE.count();
-        let pages = request.bytes.count().div_ceil(page).max(1) as u32;
+        let first = request.address / page;
+        let pages = ((request.address + request.bytes.count()).div_ceil(page) - first).max(1) as u32;
         let volume = request.target.0 - self.places.clients;
         self.tracks.begin(context.now, ticket, pages);
         for offset in 0..u64::from(pages) {
-            let place = Page(request.address / page + offset);
+            let place = Page(first + offset);
             self.ask(ticket, request.source, request.operation, volume, place, context);
         }
     }

@@ -366,6 +366,16 @@ words! {
 }
 
 words! {
+    /// What becomes of a trace's request that ends beyond its volume.
+    BeyondName {
+        /// It is a mistake in the file.
+        Refuse,
+        /// Its address is taken modulo the volume.
+        Fold,
+    }
+}
+
+words! {
     /// Which client uses which volumes.
     AssignmentName {
         /// Every client uses every volume.
@@ -407,6 +417,19 @@ written! {
         /// Which client uses which volumes.
         #[schemars(extend("default" = "round-robin"))]
         assignment: AssignmentName,
+        /// A block trace to replay, in place of all of the above: lines `time_ns device LBA(512 B) sectors type(0 write, 1 read)`.
+        trace: String,
+        /// With `trace`: SHA-256 of its requests, in hex, when it has to be this very trace.
+        trace_digest: String,
+        /// With `trace`: what its times are multiplied with; 0.5 plays it twice as fast.
+        #[schemars(range(min = 1e-6, max = 1e6), extend("default" = 1.0))]
+        time_scale: f64,
+        /// With `trace`: what becomes of requests beyond the data of a volume.
+        #[schemars(extend("default" = "refuse"))]
+        beyond: BeyondName,
+        /// With `trace`: so many bad lines are skipped, counted and reported before the next is an error.
+        #[schemars(range(max = 1_000_000_000), extend("default" = 0))]
+        skip_bad: u64,
         /// Whether every operation is remembered and the history checked for linearizability, page by page.
         #[schemars(extend("default" = false))]
         check_history: bool,

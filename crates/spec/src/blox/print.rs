@@ -1,15 +1,16 @@
 //! From a plan of the room back to the file that says all of it.
 
 use super::file::{
-    AddressesName, AssignmentName, CollectionFile, ControllerFile, FlashFile, IoArrivalsName, IoFile, MembershipFile,
-    RackFile, SchedulerFile, VssdFile,
+    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, FlashFile, IoArrivalsName, IoFile,
+    MembershipFile, RackFile, SchedulerFile, VssdFile,
 };
-use super::{Blox, Collection, Controller, Flash, Scheduler, Vssd};
+use super::{BlockReplay, Blox, Collection, Controller, Flash, Scheduler, Vssd};
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::{fault_of, written_run};
 use crate::quantity::Quantity;
 use hardware::ssd::Suspension;
+use workload::block_trace::Beyond;
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
 /// The file that says all of `blox`, save title and seed.
@@ -109,6 +110,10 @@ fn io_of(blox: &Blox) -> IoFile {
         requests_per_second: blox.requests_per_second,
         ..IoFile::default()
     };
+    if let Some(replay) = &blox.replay {
+        write_replay(replay, &mut file);
+        return file;
+    }
     write_mix(&io.mix, &mut file);
     let (addresses, theta) = match io.addresses {
         Addresses::Uniform => (AddressesName::Uniform, None),
@@ -124,6 +129,17 @@ fn io_of(blox: &Blox) -> IoFile {
         Assignment::RoundRobin | Assignment::Fixed { .. } => AssignmentName::RoundRobin,
     });
     file
+}
+
+fn write_replay(replay: &BlockReplay, file: &mut IoFile) {
+    file.trace = Some(replay.file.clone());
+    file.trace_digest = Some(replay.digest.clone());
+    file.time_scale = Some(replay.config.time_scale);
+    file.skip_bad = Some(replay.tolerance.skip_bad);
+    file.beyond = Some(match replay.tolerance.beyond {
+        Beyond::Refuse => BeyondName::Refuse,
+        Beyond::Fold => BeyondName::Fold,
+    });
 }
 
 /// A mix that is a profile's is named as such: only profiles have scans, insertions and pairs.

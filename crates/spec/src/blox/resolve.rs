@@ -1,10 +1,10 @@
 //! From what is written of a rack of volumes to a plan: defaults that depend on other values, ranges, and combinations.
 
 use super::file::{
-    AddressesName, AssignmentName, CollectionFile, ControllerFile, CoordinationName, FlashFile, IoArrivalsName, IoFile,
-    IsolationName, PolicyName, PresetName, SchedulerFile, VictimName, VssdFile,
+    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, CoordinationName, FlashFile,
+    IoArrivalsName, IoFile, IsolationName, PolicyName, PresetName, SchedulerFile, VictimName, VssdFile,
 };
-use super::{Blox, Collection, Controller, Flash, Rack, Scheduler, Vssd};
+use super::{BlockReplay, Blox, Collection, Controller, Flash, Rack, Scheduler, Vssd};
 use crate::design_file::DesignName;
 use crate::error::Problem;
 use crate::file::{ExperimentFile, FaultFile, FaultName};
@@ -13,6 +13,7 @@ use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
 use base::{Bytes, NodeId, Span};
 use hardware::ssd::Suspension;
+use workload::block_trace::{Beyond, Devices, ReplayConfig, Tolerance};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
 /// What one request is about, and Hermes's key (RackBlox, 3.5.1; 4 KiB throughout the paper).
@@ -44,8 +45,12 @@ impl Resolver<'_> {
         self.check_membership(&membership);
         let run_file = file.run.clone().unwrap_or_default();
         let io_file = file.io.clone().unwrap_or_default();
-        let io = self.io(&io_file, &rack, &vssd, run_file.requests, run_file.duration.map(Plain::plain));
-        let run = self.run(&run_file, false);
+        let mut io = self.io(&io_file, &rack, &vssd, run_file.requests, run_file.duration.map(Plain::plain));
+        let replay = self.replay(&io_file, &io);
+        if replay.is_some() {
+            (io.mix, io.arrivals) = (Mix::with_write_share(0.0), Arrivals::Closed { depth: 1, think: Span::ZERO });
+        }
+        let run = self.run(&run_file, io_file.trace.is_some());
         let faults = self.volume_faults(file.fault.as_deref().unwrap_or_default(), &rack);
         let (requests_per_second, check_history) =
             (io_file.requests_per_second, io_file.check_history.unwrap_or(false));
@@ -59,6 +64,7 @@ impl Resolver<'_> {
             controller,
             membership,
             io,
+            replay,
             requests_per_second,
             run,
             faults,
@@ -120,10 +126,7 @@ impl Resolver<'_> {
         let isolation = file.isolation.unwrap_or(IsolationName::Hardware);
         if isolation == IsolationName::Hardware {
             for key in ["group", "rate", "borrow"] {
-                let path = format!("vssd.{key}");
-                if self.document.at(&path).is_some() {
-                    self.conflict(&path, format!("`{key}` goes only with isolation = software"));
-                }
+                self.refuse_key(&format!("vssd.{key}"), &format!("`{key}` goes only with isolation = software"));
             }
         }
         let capacity = file.capacity.map_or(Bytes::kib(64 << 20), Plain::plain);
@@ -317,10 +320,60 @@ impl Resolver<'_> {
             requests,
             duration,
         };
-        if self.problems.is_empty() {
+        if self.problems.is_empty() && file.trace.is_none() {
             io.problems().into_iter().for_each(|problem| self.conflict("io", problem.to_string()));
         }
         io
+    }
+
+    fn replay(&mut self, file: &IoFile, io: &Config) -> Option<BlockReplay> {
+        let Some(name) = &file.trace else {
+            for key in ["trace_digest", "time_scale", "beyond", "skip_bad"] {
+                self.refuse_key(&format!("io.{key}"), &format!("`{key}` goes only with `trace`"));
+            }
+            return None;
+        };
+        const SAYS_ITSELF: [&str; 9] = [
+            "profile",
+            "write_share",
+            "write_run",
+            "addresses",
+            "theta",
+            "arrivals",
+            "depth",
+            "think",
+            "requests_per_second",
+        ];
+        for key in SAYS_ITSELF {
+            self.refuse_key(&format!("io.{key}"), &format!("`{key}` does not go with `trace`, which says it itself"));
+        }
+        let beyond = match file.beyond.unwrap_or(BeyondName::Refuse) {
+            BeyondName::Refuse => Beyond::Refuse,
+            BeyondName::Fold => Beyond::Fold,
+        };
+        let tolerance = Tolerance { volume: Some(io.working_set()), beyond, skip_bad: file.skip_bad.unwrap_or(0) };
+        let read = self.sources.block_trace(self.files, name, tolerance);
+        let shared = read.map_err(|problem| self.report("io.trace", problem)).ok()?;
+        if file.trace_digest.as_ref().is_some_and(|digest| *digest != shared.digest) {
+            let reason = format!("`{name}` has the digest {}: it is another trace", shared.digest);
+            self.conflict("io.trace_digest", reason);
+        }
+        let config = ReplayConfig {
+            clients: io.clients,
+            volumes: io.volumes,
+            devices: Devices::Modulo,
+            time_scale: file.time_scale.unwrap_or(1.0),
+            requests: io.requests,
+            duration: io.duration,
+        };
+        config.problems(&shared.trace).into_iter().for_each(|problem| self.conflict("io.trace", problem.to_string()));
+        Some(BlockReplay { file: name.clone(), digest: shared.digest, tolerance, config, trace: shared.trace })
+    }
+
+    fn refuse_key(&mut self, path: &str, reason: &str) {
+        if self.document.at(path).is_some() {
+            self.conflict(path, reason);
+        }
     }
 
     fn io_mix(&mut self, file: &IoFile) -> (Mix, Addresses) {
@@ -334,10 +387,7 @@ impl Resolver<'_> {
             return (mix, scrambled);
         };
         for key in ["write_share", "write_run"] {
-            let path = format!("io.{key}");
-            if self.document.at(&path).is_some() {
-                self.conflict(&path, format!("`{key}` does not go with `profile`, which says it itself"));
-            }
+            self.refuse_key(&format!("io.{key}"), &format!("`{key}` does not go with `profile`, which says it itself"));
         }
         match workload::storage::profile(name) {
             Some(profile) => (profile.mix(), profile.addresses),
@@ -354,10 +404,8 @@ impl Resolver<'_> {
         let is_closed = name == IoArrivalsName::Closed;
         let stray: &[&str] = if is_closed { &["requests_per_second"] } else { &["depth", "think"] };
         for key in stray {
-            let path = format!("io.{key}");
-            if self.document.at(&path).is_some() {
-                self.conflict(&path, format!("`{key}` does not go with arrivals = {}", name.word()));
-            }
+            let reason = format!("`{key}` does not go with arrivals = {}", name.word());
+            self.refuse_key(&format!("io.{key}"), &reason);
         }
         if is_closed {
             let think = file.think.map_or(Span::ZERO, Plain::plain);

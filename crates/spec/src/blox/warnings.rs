@@ -18,6 +18,7 @@ impl Blox {
         self.checks(&mut out);
         self.network(&mut out);
         self.overload(&mut out);
+        self.skipped(&mut out);
         out
     }
 
@@ -53,6 +54,12 @@ impl Blox {
         if self.scheduler.coordinated && self.rack.network == NetworkName::None {
             out.push("without network delays coordinated I/O scheduling has nothing to weigh".into());
         }
+    }
+
+    fn skipped(&self, out: &mut Vec<String>) {
+        let Some(replay) = self.replay.as_ref().filter(|replay| replay.trace.skipped > 0) else { return };
+        let (skipped, first) = (replay.trace.skipped, replay.trace.skipped_first.join("; "));
+        out.push(format!("{skipped} bad lines of the trace were skipped: {first}"));
     }
 
     /// The flash's share of writes alone, before any garbage collection.

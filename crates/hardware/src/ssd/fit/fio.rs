@@ -319,3 +319,6 @@ fn shown(value: &Value) -> String {
         other => other.to_string().chars().take(60).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;
