@@ -19,6 +19,9 @@ use std::path::Path;
 /// Of the addresses that the model draws: the same measurement gives the same fit.
 const SEED: Seed = Seed(1);
 
+/// The mean error on the points that were used above which a fit is called poor. Ours.
+const POOR: f64 = 0.05;
+
 /// Fits, prints what came of it, and writes the drive if it was asked for.
 pub fn fit(arguments: &FitArguments) -> Result<(), Failure> {
     let (preset, start) = start(&arguments.preset)?;
@@ -32,7 +35,15 @@ pub fn fit(arguments: &FitArguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.out {
         write(path, document(preset, arguments, &measured.inputs, &fitted)?)?;
     }
-    print(&report(preset, &fitted))
+    print(&report(preset, &fitted))?;
+    if let Some((mean, _)) = fitted.errors(true).filter(|(mean, _)| *mean > POOR) {
+        let mean = mean * 100.0;
+        eprintln!(
+            "warning: even the points that were used are {mean:.1} % off: {name} with other numbers is no good model of this drive",
+            name = preset.name
+        );
+    }
+    Ok(())
 }
 
 fn failure(error: FitError) -> Failure {
@@ -225,7 +236,8 @@ fn verdict(fit: &Fit) -> String {
         let (mean, largest) = fit.errors(is_used)?;
         let (mean, largest, count) = (mean * 100.0, largest * 100.0, points.count());
         let name = &worst.point.name;
-        Some(format!("error on the {count} points {whose}: mean {mean:.1} %, largest {largest:.1} % ({name})\n"))
+        let noun = if count == 1 { "point" } else { "points" };
+        Some(format!("error on the {count} {noun} {whose}: mean {mean:.1} %, largest {largest:.1} % ({name})\n"))
     };
     let none = || "no point was held out: nothing says how well the fit predicts\n".to_owned();
     let used = line(true, "that the fit used").unwrap_or_default();
@@ -304,4 +316,67 @@ fn provenance<'a>(arguments: &'a FitArguments, inputs: &'a [Input], fit: &'a Fit
 /// To six digits behind the point: what follows is noise of binary fractions.
 fn rounded(share: f64) -> f64 {
     (share * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Bytes;
+    use hardware::ssd::FittedParameter;
+
+    fn point(depth: u32) -> FitPoint {
+        let load = ClosedLoad { read_share: 1.0, bytes: Bytes::kib(4), depth };
+        FitPoint { name: format!("qd{depth}"), load, iops: 10_000.0, latency: Span::us(100) * u64::from(depth) }
+    }
+
+    #[test]
+    fn every_second_point_inside_each_sweep_is_held_out_whatever_their_order() {
+        let shuffled: Vec<FitPoint> = [8, 1, 4, 2, 16].map(point).into();
+        assert_eq!(alternate(&shuffled), [false, true, true, false, true]);
+        let mut two_sizes: Vec<FitPoint> = [1, 2, 4, 1, 2].map(point).into();
+        two_sizes[3..].iter_mut().for_each(|point| point.load.bytes = Bytes::kib(64));
+        assert_eq!(alternate(&two_sizes), [true, false, true, true, true]);
+        assert_eq!(alternate(&[point(1)]), [true]);
+    }
+
+    #[test]
+    fn the_tables_look_like_this() {
+        let (preset, config) = start("970-pro").unwrap();
+        let fitted = |depth, is_used, model_iops| FittedPoint { point: point(depth), is_used, model_iops };
+        let of = |parameter: Parameter, value, outcome| FittedParameter {
+            parameter,
+            start: parameter.value(&config),
+            value,
+            outcome,
+        };
+        let fit = Fit {
+            parameters: vec![
+                of(Parameter::ArrayRead, 41.5, Outcome::Fitted(Some(0.0123))),
+                of(Parameter::Channel, 800.0, Outcome::Held("no reason".into())),
+                of(Parameter::Dies, 3.0, Outcome::Fitted(None)),
+            ],
+            points: vec![fitted(1, true, 10_100.0), fitted(2, false, 9_700.0), fitted(128, true, 10_000.0)],
+            config,
+        };
+        let expected = "\
+parameter   start  fitted             known within
+array-read  35.76   41.50  us                1.2 %
+channel    800.00  800.00  MB/s               held
+dies            2       3  a channel       counted
+
+channel is held: no reason
+
+point  pattern   size  depth  fit       measured/s  model/s   error
+qd1    randread  4KiB      1  used           10000    10100  +1.0 %
+qd2    randread  4KiB      2  held out       10000     9700  -3.0 %
+qd128  randread  4KiB    128  used           10000    10000  +0.0 %
+
+error on the 1 point that the fit did not use: mean 3.0 %, largest 3.0 % (qd2)
+error on the 2 points that the fit used: mean 0.5 %, largest 1.0 % (qd1)
+";
+        let printed = report(preset, &fit);
+        let (head, tables) = printed.split_once("\n\n").unwrap();
+        assert!(head.starts_with("970-pro (Samsung 970 Pro"), "{head}");
+        assert_eq!(tables, expected);
+    }
 }

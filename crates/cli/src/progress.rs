@@ -16,6 +16,9 @@ const BETWEEN_LINES: Duration = Duration::from_millis(500);
 /// Work that is as much as a request: this many bytes more of it.
 const BYTES_AS_A_REQUEST: f64 = 1024.0;
 
+/// Days of a virtual drive that take as long as a request: a few nanoseconds each.
+const VSSD_DAYS_AS_A_REQUEST: u64 = 200;
+
 /// How much there is to do in one run of a plan: its requests, larger ones counted more often. None when only its duration
 /// is known.
 fn work(plan: &Plan) -> Option<u64> {
@@ -23,6 +26,7 @@ fn work(plan: &Plan) -> Option<u64> {
         spec::Scene::Messages(messages) => mean_bytes(&messages.workload),
         // A page of a volume is written to three drives and collected: as much work as several messages.
         spec::Scene::Blox(_) => 4.0 * BYTES_AS_A_REQUEST,
+        spec::Scene::Wear(wear) => return Some(wear.vssd_days().div_ceil(VSSD_DAYS_AS_A_REQUEST)),
     };
     Some((plan.requests()? as f64 * (1.0 + bytes / BYTES_AS_A_REQUEST)).ceil() as u64)
 }

@@ -143,20 +143,33 @@ const ROOM: usize = 64;
 /// The generation of a slot that holds nothing.
 const ENDED: u32 = 0;
 
-/// A request or response in the slab, in one of its peer's lists.
+/// A request or response in the slab, in one of its peer's lists. One cache line: thousands are alive in a rack, and each is
+/// touched a few times only.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Item {
     tag: Tag,
+    peer: NodeId,
     id: MessageId,
     access: Access,
     /// Bytes granted or received so far.
     done: u32,
-    /// `done` when the timer last looked.
-    seen: u32,
+    /// Whether that has grown since the timer last looked.
+    has_progressed: bool,
+    /// When the timer looks again.
+    deadline: Time,
     /// Tells the timer whether the slot still holds the same request.
     generation: u32,
     next: u32,
     role: Role,
+}
+
+impl Item {
+    fn progress(&mut self, bytes: u32) {
+        let before = self.done;
+        self.done = before.saturating_add(bytes);
+        self.has_progressed |= self.done > before;
+    }
 }
 
 /// Which list of a peer.
@@ -196,6 +209,13 @@ struct NextIds {
     write: u8,
 }
 
+/// A request to be looked at again at its deadline.
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    slot: u32,
+    generation: u32,
+}
+
 /// The host.
 #[derive(Clone, Debug)]
 pub struct Host {
@@ -210,11 +230,11 @@ pub struct Host {
     /// First of the free items, which are linked by `next`.
     free_item: u32,
     data: Fifo<Transmission>,
-    control: Fifo<(Time, Transmission)>,
+    control: Fifo<Transmission>,
     /// Whether control is next if both wait.
     control_next: bool,
-    /// When to look at a request again, in order: the timeout is the same for all.
-    timers: VecDeque<(Time, NodeId, Role, u32, u32)>,
+    /// In order: the timeout is the same for all. Those of ended requests stay until room is needed.
+    timers: VecDeque<Timer>,
     generation: u32,
     /// Grants for answers whose data the memory has not delivered yet: the grant queue of 3.2.1 holds them.
     early: Vec<Grant>,
@@ -256,10 +276,11 @@ impl Host {
 
     /// When the first control message may be sent.
     fn control_ready(&self) -> Option<Time> {
-        let (made, control) = self.control.front()?;
+        let control = self.control.front()?;
+        let made = control.queued + self.make_request;
         Some(match control.what {
-            Wire::Memory(request) if self.config.ordering == Ordering::Pair => self.clear_at(request.target).max(*made),
-            _ => *made,
+            Wire::Memory(request) if self.config.ordering == Ordering::Pair => self.clear_at(request.target).max(made),
+            _ => made,
         })
     }
 
@@ -269,7 +290,7 @@ impl Host {
         let control_ready = self.control_ready().is_some_and(|ready| ready <= now) && !self.would_overtake();
         if control_ready && (self.control_next || self.data.is_empty()) {
             self.control_next = false;
-            return self.control.pop_front().map(|(_, control)| control);
+            return self.control.pop_front();
         }
         self.control_next = true;
         let data = self.data.pop_front();
@@ -291,7 +312,7 @@ impl Host {
     /// Whether the first control message is a request that would leave before chunks of its pair's earlier writes, which are
     /// granted but still here.
     fn would_overtake(&self) -> bool {
-        let Some((_, Transmission { what: Wire::Memory(request), .. })) = self.control.front() else { return false };
+        let Some(Transmission { what: Wire::Memory(request), .. }) = self.control.front() else { return false };
         self.config.ordering == Ordering::Pair
             && self.data.iter().any(|data| match data.what {
                 Wire::Memory(Message { target, body: Body::WriteRequest { .. }, .. }) => target == request.target,
@@ -301,7 +322,7 @@ impl Host {
 
     /// Takes out everything that waits to be sent: a node that has died sends nothing.
     pub fn take_unsent(&mut self) -> Vec<Transmission> {
-        let control = std::iter::from_fn(|| self.control.pop_front().map(|(_, control)| control));
+        let control = std::iter::from_fn(|| self.control.pop_front());
         std::iter::from_fn(|| self.data.pop_front()).chain(control).collect()
     }
 
@@ -327,7 +348,7 @@ impl Host {
     }
 
     fn submit(&mut self, now: Time, tag: Tag, target: NodeId, access: Access) {
-        let slot = self.store(tag, access);
+        let slot = self.store(tag, target, access);
         let mut peer = self.peers.get(target.0);
         if peer.waiting_tail == NONE && self.may_go(&peer, slot) {
             self.go(now, target, &mut peer, slot);
@@ -384,9 +405,9 @@ impl Host {
         let message = Message { source: self.node, target, id, body };
         let blocks = encoded::message_blocks(&body);
         let tag = item.tag;
-        self.send_control(now, Transmission::alone(Wire::Memory(message), blocks, 0, tag, now));
+        self.control.push_back(Transmission::alone(Wire::Memory(message), blocks, 0, tag, now));
         self.append(peer, Role::Reading, slot);
-        self.set_timer(now, target, Role::Reading, slot);
+        self.set_timer(now, slot);
     }
 
     /// Makes one notification for a write, and for small ones that wait behind it.
@@ -395,7 +416,7 @@ impl Host {
         let next = &mut self.next_ids[target.index()].write;
         let id = MessageId(WRITE_ID | *next);
         *next = (*next + 1) % WRITE_ID;
-        let (mut batch, mut total) = (1, self.begin_write(now, target, peer, first, id));
+        let (mut batch, mut total) = (1, self.begin_write(now, peer, first, id));
         while let Some(slot) = self.first_waiting(peer) {
             let Access::Write { bytes, .. } = self.items[slot as usize].access else { break };
             let fits = u64::from(total) + u64::from(bytes) <= self.config.batch.count() && batch < encoded::BATCH_MAX;
@@ -403,27 +424,23 @@ impl Host {
                 break;
             }
             self.take_waiting(peer);
-            total += self.begin_write(now, target, peer, slot, id);
+            total += self.begin_write(now, peer, slot, id);
             batch += 1;
         }
         let what = Wire::Notification(Notification { target, id, bytes: total, batch });
         let (blocks, tag) = (encoded::NOTIFICATION_BLOCKS, self.items[first as usize].tag);
-        self.send_control(now, Transmission::alone(what, blocks, 0, tag, now));
+        self.control.push_back(Transmission::alone(what, blocks, 0, tag, now));
     }
 
     /// Takes a write up under notification `id`; its bytes.
-    fn begin_write(&mut self, now: Time, target: NodeId, peer: &mut Peer, slot: u32, id: MessageId) -> u32 {
+    fn begin_write(&mut self, now: Time, peer: &mut Peer, slot: u32, id: MessageId) -> u32 {
         self.items[slot as usize].id = id;
         self.append(peer, Role::Writing, slot);
-        self.set_timer(now, target, Role::Writing, slot);
+        self.set_timer(now, slot);
         let Access::Write { bytes, .. } = self.items[slot as usize].access else {
             unreachable!("the caller has looked")
         };
         bytes
-    }
-
-    fn send_control(&mut self, now: Time, control: Transmission) {
-        self.control.push_back((now + self.make_request, control));
     }
 
     fn granted(&mut self, now: Time, grant: Grant, out: &mut Vec<HostOut>) {
@@ -463,7 +480,7 @@ impl Host {
         let chunk = left.min(bytes - item.done);
         let last = item.done + chunk == bytes;
         let body = Body::WriteRequest { address: address.wrapping_add(u64::from(item.done)), bytes: chunk, last };
-        item.done += chunk;
+        item.progress(chunk);
         let message = Message { source: self.node, target: grant.target, id: grant.id, body };
         let (tag, blocks) = (item.tag, encoded::write_blocks(chunk));
         let alone = Transmission::alone(Wire::Memory(message), blocks, word, tag, now);
@@ -513,7 +530,7 @@ impl Host {
         if chunk == bytes {
             return self.send_answer(now, message.source, message.id, bytes, true, word, tag);
         }
-        let slot = self.store(tag, Access::Write { address: 0, bytes, word });
+        let slot = self.store(tag, message.source, Access::Write { address: 0, bytes, word });
         self.items[slot as usize].id = message.id;
         let mut peer = self.peers.get(message.source.0);
         self.append(&mut peer, Role::Answering, slot);
@@ -542,7 +559,7 @@ impl Host {
         let item = &mut self.items[slot as usize];
         let Access::Write { bytes, word, .. } = item.access else { unreachable!("an answer is kept as a write") };
         let chunk = u32::from(grant.bytes).min(bytes - item.done);
-        item.done += chunk;
+        item.progress(chunk);
         let (last, tag) = (item.done == bytes, item.tag);
         self.send_answer(now, grant.target, grant.id, chunk, last, word, tag);
         if last {
@@ -586,7 +603,7 @@ impl Host {
         let mut peer = self.peers.get(source.0);
         let Some(slot) = self.find(&peer, Role::Reading, message.id) else { return out.push(HostOut::Unexpected) };
         let item = &mut self.items[slot as usize];
-        item.done = item.done.saturating_add(bytes);
+        item.progress(bytes);
         if last {
             out.push(HostOut::Answered { tag: item.tag, word });
             self.finish_read(now, source, &mut peer, slot);
@@ -601,29 +618,43 @@ impl Host {
         self.release(now, target, peer);
     }
 
-    fn set_timer(&mut self, now: Time, peer: NodeId, role: Role, slot: u32) {
-        self.timers.push_back((now + self.config.timeout, peer, role, slot, self.items[slot as usize].generation));
+    fn set_timer(&mut self, now: Time, slot: u32) {
+        if self.timers.len() == self.timers.capacity() {
+            self.drop_ended_timers();
+        }
+        let item = &mut self.items[slot as usize];
+        item.deadline = now + self.config.timeout;
+        self.timers.push_back(Timer { slot, generation: item.generation });
     }
 
-    /// Gives a slot back, and drops timers of ended requests from the front, so that the list stays as short as what is in
-    /// flight.
-    fn free(&mut self, slot: u32) {
-        let item = &mut self.items[slot as usize];
-        (item.generation, item.next) = (ENDED, std::mem::replace(&mut self.free_item, slot));
-        while let Some((.., slot, generation)) = self.timers.front().copied() {
-            if self.items[slot as usize].generation == generation {
-                return;
-            }
+    /// From the front, so that the list stays about as short as what is in flight.
+    fn drop_ended_timers(&mut self) {
+        while self.timers.front().is_some_and(|timer| !self.is_current(timer)) {
             self.timers.pop_front();
         }
     }
 
-    fn expire(&mut self, now: Time, target: NodeId, role: Role, slot: u32, out: &mut Vec<HostOut>) {
+    /// Whether the slot still holds the request that the timer was set for.
+    fn is_current(&self, timer: &Timer) -> bool {
+        self.items[timer.slot as usize].generation == timer.generation
+    }
+
+    fn deadline(&self, timer: &Timer) -> Time {
+        self.items[timer.slot as usize].deadline
+    }
+
+    /// Gives a slot back.
+    fn free(&mut self, slot: u32) {
         let item = &mut self.items[slot as usize];
-        if item.done > item.seen {
-            item.seen = item.done;
-            return self.set_timer(now, target, role, slot);
+        (item.generation, item.next) = (ENDED, std::mem::replace(&mut self.free_item, slot));
+    }
+
+    fn expire(&mut self, now: Time, slot: u32, out: &mut Vec<HostOut>) {
+        let item = &mut self.items[slot as usize];
+        if std::mem::replace(&mut item.has_progressed, false) {
+            return self.set_timer(now, slot);
         }
+        let (target, role) = (item.peer, item.role);
         out.push(HostOut::Null { tag: item.tag });
         let mut peer = self.peers.get(target.0);
         match role {
@@ -635,10 +666,11 @@ impl Host {
         self.peers.set(target.0, peer);
     }
 
-    fn store(&mut self, tag: Tag, access: Access) -> u32 {
+    fn store(&mut self, tag: Tag, peer: NodeId, access: Access) -> u32 {
         self.generation = self.generation.wrapping_add(1).max(ENDED + 1);
         let (id, generation, role) = (MessageId(0), self.generation, Role::Waiting);
-        let item = Item { tag, id, access, done: 0, seen: 0, generation, next: NONE, role };
+        let (has_progressed, deadline, next) = (false, Time::MAX, NONE);
+        let item = Item { tag, peer, id, access, done: 0, has_progressed, deadline, generation, next, role };
         let slot = self.free_item;
         if slot == NONE {
             self.items.push(item);
@@ -733,19 +765,17 @@ impl Program for Host {
 
     /// The next timer. Sending has its own call, [`transmit_ready`](Host::transmit_ready).
     fn next_wakeup(&self) -> Option<Time> {
-        self.timers.front().map(|(at, ..)| *at)
+        self.timers.iter().find(|timer| self.is_current(timer)).map(|timer| self.deadline(timer))
     }
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {
-        while let Some((at, peer, role, slot, generation)) = self.timers.front().copied() {
-            let current = self.items[slot as usize].generation == generation;
-            if current && at > now {
-                return;
-            }
+        self.drop_ended_timers();
+        while let Some(timer) = self.timers.front().copied().filter(|timer| self.deadline(timer) <= now) {
             self.timers.pop_front();
-            if current {
-                self.expire(now, peer, role, slot, out);
-            }
+            self.expire(now, timer.slot, out);
+            self.drop_ended_timers();
         }
     }
 }
+
+const _: () = assert!(size_of::<Item>() == 64);

@@ -179,21 +179,23 @@ impl Switch {
             Body::WriteRequest { bytes, .. } | Body::ReadResponse { bytes, .. } => bytes,
             Body::ReadRequest { .. } | Body::ReadModifyWrite { .. } => 0,
         };
-        out.push(if self.use_circuit(now, &message, bytes) {
-            SwitchOut::Forward { to: message.target }
-        } else {
-            self.violations += 1;
-            SwitchOut::NoCircuit
-        });
+        let forwards = self.forwards(now, message.source, message.target, message.id, bytes);
+        out.push(if forwards { SwitchOut::Forward { to: message.target } } else { SwitchOut::NoCircuit });
     }
 
-    fn use_circuit(&mut self, now: Time, message: &Message, bytes: u32) -> bool {
-        let Some(circuits) = self.circuits.get_mut(message.source.index()) else { return false };
+    /// What [`SwitchIn::Data`] does with so many bytes, for callers in a hurry: whether they go on to `target`.
+    pub fn forwards(&mut self, now: Time, source: NodeId, target: NodeId, id: MessageId, bytes: u32) -> bool {
+        let has_circuit = self.use_circuit(now, source, target, id, bytes);
+        self.violations += u64::from(!has_circuit);
+        has_circuit
+    }
+
+    fn use_circuit(&mut self, now: Time, source: NodeId, target: NodeId, id: MessageId, bytes: u32) -> bool {
+        let Some(circuits) = self.circuits.get_mut(source.index()) else { return false };
         while circuits.front().is_some_and(|circuit| now.saturating_since(circuit.since) > self.lapse_after) {
             circuits.pop_front();
         }
-        let matches =
-            |circuit: &Circuit| circuit.target == message.target && circuit.id == message.id && circuit.bytes >= bytes;
+        let matches = |circuit: &Circuit| circuit.target == target && circuit.id == id && circuit.bytes >= bytes;
         let Some(position) = circuits.iter().position(matches) else { return false };
         circuits[position].bytes -= bytes;
         if circuits[position].bytes == 0 {

@@ -32,7 +32,7 @@ mod wheel;
 
 use base::{Span, Time};
 use far::Far;
-use ready::{Entry, Ready};
+use ready::Ready;
 use slab::{Due, Slab};
 use tuning::Occupancy;
 use wheel::{BLOCKS, Geometry, Wheel};
@@ -107,7 +107,6 @@ impl<E: Copy> EventQueue<E> {
     ///
     /// # Panics
     /// When `at` lies before [`now`](Self::now): an effect would come before its cause.
-    #[inline]
     pub fn push(&mut self, at: Time, event: E) {
         if at < self.now {
             scheduled_in_the_past(at, self.now);
@@ -116,7 +115,7 @@ impl<E: Copy> EventQueue<E> {
         self.file(at.as_ps(), event);
     }
     /// Puts an event where it belongs.
-    #[inline]
+    #[inline(always)]
     fn file(&mut self, at: u64, event: E) {
         if self.wheel.geometry().slot(at) < self.cursor {
             self.push_ready(at, event);
@@ -124,7 +123,7 @@ impl<E: Copy> EventQueue<E> {
             self.file_ahead(Due { at, event });
         }
     }
-    #[inline]
+    #[inline(always)]
     fn file_ahead(&mut self, due: Due<E>) {
         let geometry = self.wheel.geometry();
         if geometry.block(due.at) < self.far.next_block() {
@@ -134,6 +133,7 @@ impl<E: Copy> EventQueue<E> {
         }
     }
     /// Adds to the slot that is being worked off, unless that turns out far too wide.
+    #[inline(never)]
     fn push_ready(&mut self, at: u64, event: E) {
         let is_new_time = self.ready.push(at, event) && at > self.now.as_ps();
         if is_new_time {
@@ -210,7 +210,7 @@ fn scheduled_in_the_past(at: Time, now: Time) -> ! {
 /// How the ring turns.
 impl<E: Copy> EventQueue<E> {
     /// Makes the earliest slot ready and takes its first event; `None` when nothing is pending.
-    fn reach_next_slot(&mut self) -> Option<Entry<E>> {
+    fn reach_next_slot(&mut self) -> Option<Due<E>> {
         if self.is_empty() {
             return None;
         }

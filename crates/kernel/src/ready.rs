@@ -7,33 +7,36 @@ use std::collections::BinaryHeap;
 /// A batch no longer than this is sorted, and takes late arrivals, by insertion.
 const SHORT: usize = 24;
 
-/// An event in its final order: by time, then by order of arrival.
+/// An event that only its order of arrival tells from others of its time.
 #[derive(Clone, Copy)]
-pub(crate) struct Entry<E> {
-    pub at: u64,
+struct Entry<E> {
+    at: u64,
     order: u64,
-    pub event: E,
+    event: E,
 }
 
 /// A sorted batch, and a heap for events that arrive late for it when it is too long to insert into.
 pub(crate) struct Ready<E> {
-    batch: Vec<Entry<E>>,
+    batch: Vec<Due<E>>,
     /// How much of the batch is gone.
     taken: usize,
     /// While this holds anything, every new event goes here: so at equal times the batch's came first.
     late: BinaryHeap<Entry<E>>,
     late_order: u64,
+    /// Empty, save while a long batch is sorted.
+    sorting: Vec<Entry<E>>,
 }
 
 impl<E: Copy> Ready<E> {
     pub(crate) fn new() -> Self {
-        Ready { batch: Vec::with_capacity(64), taken: 0, late: BinaryHeap::with_capacity(64), late_order: 0 }
+        let (batch, late, sorting) = (Vec::with_capacity(64), BinaryHeap::with_capacity(64), Vec::with_capacity(64));
+        Ready { batch, taken: 0, late, late_order: 0, sorting }
     }
     pub(crate) fn is_empty(&self) -> bool {
         self.taken == self.batch.len() && self.late.is_empty()
     }
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Entry<E>> {
+    pub(crate) fn pop(&mut self) -> Option<Due<E>> {
         if !self.late.is_empty() {
             return self.pop_merged();
         }
@@ -41,20 +44,20 @@ impl<E: Copy> Ready<E> {
         self.taken += 1;
         Some(entry)
     }
-    fn pop_merged(&mut self) -> Option<Entry<E>> {
+    fn pop_merged(&mut self) -> Option<Due<E>> {
         let late_at = self.late.peek()?.at;
         match self.batch.get(self.taken) {
             Some(entry) if entry.at <= late_at => {
                 self.taken += 1;
                 Some(*entry)
             }
-            _ => self.late.pop(),
+            _ => self.late.pop().map(|Entry { at, event, .. }| Due { at, event }),
         }
     }
     /// The time of the earliest event here.
     pub(crate) fn earliest(&self) -> Option<u64> {
-        let times = [self.batch.get(self.taken), self.late.peek()];
-        times.into_iter().flatten().map(|entry| entry.at).min()
+        let times = [self.batch.get(self.taken).map(|due| due.at), self.late.peek().map(|entry| entry.at)];
+        times.into_iter().flatten().min()
     }
     /// Takes the chain that starts at `newest` out of the slab as the new batch, and returns how many different times
     /// are in it. The last batch must be used up.
@@ -63,8 +66,17 @@ impl<E: Copy> Ready<E> {
         debug_assert!(self.is_empty(), "a batch was replaced before its end");
         self.batch.clear();
         self.taken = 0;
-        slab.drain(newest, |Due { at, event }| self.batch.push(Entry { at, order: 0, event }));
-        if self.batch.len() == 1 { 1 } else { self.sort() }
+        slab.drain(newest, |due| self.batch.push(due));
+        match self.batch.as_mut_slice() {
+            [_] => 1,
+            [newer, older] => {
+                if older.at <= newer.at {
+                    std::mem::swap(newer, older);
+                }
+                if older.at == newer.at { 1 } else { 2 }
+            }
+            _ => self.sort(),
+        }
     }
     /// Sorts a batch that came newest first.
     fn sort(&mut self) -> usize {
@@ -72,9 +84,12 @@ impl<E: Copy> Ready<E> {
         if self.batch.len() <= SHORT {
             insertion_sort(&mut self.batch);
         } else if !self.batch.is_sorted_by_key(|entry| entry.at) {
-            // The standard library's stable sort would allocate.
-            self.batch.iter_mut().zip(0..).for_each(|(entry, order)| entry.order = order);
-            self.batch.sort_unstable_by_key(|entry| (entry.at, entry.order));
+            // The standard library's stable sort would allocate each time.
+            let numbered = self.batch.iter().zip(0..).map(|(Due { at, event }, order)| (*at, order, *event));
+            self.sorting.extend(numbered.map(|(at, order, event)| Entry { at, order, event }));
+            self.sorting.sort_unstable_by_key(|entry| (entry.at, entry.order));
+            self.batch.clear();
+            self.batch.extend(self.sorting.drain(..).map(|Entry { at, event, .. }| Due { at, event }));
         }
         1 + self.batch.windows(2).filter(|pair| pair[0].at != pair[1].at).count()
     }
@@ -94,7 +109,7 @@ impl<E: Copy> Ready<E> {
         let later = self.batch[self.taken..].iter().rev().take_while(|other| other.at > at).count();
         let place = self.batch.len() - later;
         let is_new = place == self.taken || self.batch[place - 1].at != at;
-        self.batch.insert(place, Entry { at, order: 0, event });
+        self.batch.insert(place, Due { at, event });
         is_new
     }
     fn push_late(&mut self, at: u64, event: E) -> bool {
@@ -114,7 +129,7 @@ impl<E: Copy> Ready<E> {
     }
     /// Moves all events to the end of `all`, in order.
     pub(crate) fn take_all(&mut self, all: &mut Vec<Due<E>>) {
-        all.extend(std::iter::from_fn(|| self.pop()).map(|Entry { at, event, .. }| Due { at, event }));
+        all.extend(std::iter::from_fn(|| self.pop()));
     }
     pub(crate) fn clear(&mut self) {
         self.batch.clear();
@@ -124,7 +139,7 @@ impl<E: Copy> Ready<E> {
 }
 
 /// Stable, in place, and quick for the two or three events that a slot usually holds.
-fn insertion_sort<E: Copy>(batch: &mut [Entry<E>]) {
+fn insertion_sort<E: Copy>(batch: &mut [Due<E>]) {
     for end in 1..batch.len() {
         let entry = batch[end];
         let mut place = end;

@@ -58,7 +58,7 @@ impl Wheel {
         slot as usize & (self.newest.len() - 1)
     }
     /// Adds an event to its slot.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push<E: Copy>(&mut self, slab: &mut Slab<E>, due: Due<E>) {
         let place = self.place(self.geometry.slot(due.at));
         let newest = &mut self.newest[place];

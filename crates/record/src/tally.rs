@@ -1,6 +1,6 @@
 //! Sums and histograms of the requests of one operation. Integers throughout, so that the order of rows changes nothing.
 
-use crate::row::{Row, SpanKind};
+use crate::row::{Row, SpanKind, Spans};
 use crate::summary::Statistics;
 use base::Span;
 use hdrhistogram::Histogram;
@@ -24,7 +24,48 @@ pub(crate) struct Tally {
     slowdown_sum: u128,
     slowdown_range: (f64, f64),
     unloaded_sum_ps: u128,
-    span_sums_ps: [u128; SpanKind::ALL.len()],
+    spans: SpanSums,
+}
+
+/// Sums by kind of span.
+#[derive(Clone, Debug)]
+struct SpanSums {
+    /// What has been put away.
+    settled_ps: [u128; SpanKind::ALL.len()],
+    /// What has come since; short numbers, which are quick to add. None is more than all of them together.
+    recent_ps: [u64; SpanKind::ALL.len()],
+    /// All recent spans together.
+    recent_total_ps: u64,
+}
+
+impl SpanSums {
+    fn new() -> SpanSums {
+        SpanSums { settled_ps: [0; SpanKind::ALL.len()], recent_ps: [0; SpanKind::ALL.len()], recent_total_ps: 0 }
+    }
+
+    /// Adds spans that come to `total` together.
+    fn add(&mut self, spans: &Spans, total: Span) {
+        let Some(recent_total_ps) = self.recent_total_ps.checked_add(total.as_ps()) else {
+            self.settle();
+            return self.add(spans, total);
+        };
+        self.recent_total_ps = recent_total_ps;
+        for (sum, (_, span)) in self.recent_ps.iter_mut().zip(spans.iter()) {
+            *sum += span.as_ps();
+        }
+    }
+
+    fn settle(&mut self) {
+        for (settled, recent) in self.settled_ps.iter_mut().zip(&mut self.recent_ps) {
+            *settled += u128::from(std::mem::take(recent));
+        }
+        self.recent_total_ps = 0;
+    }
+
+    /// The sums so far.
+    fn sums_ps(&self) -> [u128; SpanKind::ALL.len()] {
+        std::array::from_fn(|kind| self.settled_ps[kind] + u128::from(self.recent_ps[kind]))
+    }
 }
 
 impl Tally {
@@ -37,7 +78,7 @@ impl Tally {
             slowdown_sum: 0,
             slowdown_range: (f64::INFINITY, 0.0),
             unloaded_sum_ps: 0,
-            span_sums_ps: [0; SpanKind::ALL.len()],
+            spans: SpanSums::new(),
         }
     }
 
@@ -46,9 +87,7 @@ impl Tally {
         record(&mut self.latency, latency.as_ps());
         self.latency_sum_ps += u128::from(latency.as_ps());
         self.latency_range_ps = joined(self.latency_range_ps, (latency.as_ps(), latency.as_ps()));
-        for (sum, (_, span)) in self.span_sums_ps.iter_mut().zip(row.spans.iter()) {
-            *sum += u128::from(span.as_ps());
-        }
+        self.spans.add(&row.spans, latency);
         if row.unloaded > Span::ZERO {
             self.add_slowdown(latency, row.unloaded);
         }
@@ -56,8 +95,8 @@ impl Tally {
 
     fn add_slowdown(&mut self, latency: Span, unloaded: Span) {
         let ratio = latency.ratio(unloaded);
-        record(&mut self.slowdown, (ratio * RATIO_STEPS).round() as u64);
-        self.slowdown_sum += (ratio * RATIO_SUM_STEPS).round() as u128;
+        record(&mut self.slowdown, u64::try_from(rounded(ratio * RATIO_STEPS)).unwrap_or(u64::MAX));
+        self.slowdown_sum += rounded(ratio * RATIO_SUM_STEPS);
         self.slowdown_range = joined(self.slowdown_range, (ratio, ratio));
         self.unloaded_sum_ps += u128::from(unloaded.as_ps());
     }
@@ -71,7 +110,7 @@ impl Tally {
         self.slowdown_sum += other.slowdown_sum;
         self.slowdown_range = joined(self.slowdown_range, other.slowdown_range);
         self.unloaded_sum_ps += other.unloaded_sum_ps;
-        for (sum, more) in self.span_sums_ps.iter_mut().zip(other.span_sums_ps) {
+        for (sum, more) in self.spans.settled_ps.iter_mut().zip(other.spans.sums_ps()) {
             *sum += more;
         }
     }
@@ -102,7 +141,7 @@ impl Tally {
     }
 
     pub fn span_mean_ns(&self) -> BTreeMap<String, f64> {
-        let means = self.span_sums_ps.iter().map(|sum| mean_of(*sum, self.count()) / 1e3);
+        let means = self.spans.sums_ps().into_iter().map(|sum| mean_of(sum, self.count()) / 1e3);
         SpanKind::ALL.iter().map(|kind| kind.name().to_owned()).zip(means).collect()
     }
 }
@@ -121,6 +160,17 @@ impl Statistics {
             ..self
         }
     }
+}
+
+/// The nearest integer to a number that is not negative, a half upwards: what `f64::round` gives, without its call.
+fn rounded(number: f64) -> u128 {
+    /// From here on, 2^53, there are no fractions.
+    const ALL_WHOLE: f64 = (1u64 << 53) as f64;
+    if number >= ALL_WHOLE {
+        return number as u128;
+    }
+    let whole = number as u64;
+    u128::from(whole) + u128::from(number - whole as f64 >= 0.5)
 }
 
 fn empty_histogram() -> Histogram<u64> {
@@ -167,4 +217,31 @@ fn value_at(histogram: &Histogram<u64>, per_mille: u64) -> u64 {
     let count = histogram.len();
     let rank = (u128::from(count) * u128::from(per_mille)).div_ceil(1000);
     histogram.value_at_quantile((rank as f64 - 0.5) / count as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn rounding_is_that_of_the_library(number in prop_oneof![0.0..10.0f64, 0.0..1e17f64, 0.0..1e30f64]) {
+            for number in [number, number.floor() + 0.5, (number.floor() + 0.5).next_down()] {
+                prop_assert_eq!(rounded(number), number.round() as u128);
+            }
+        }
+
+        #[test]
+        fn sums_of_spans_are_exact_beyond_64_bits(spans in proptest::collection::vec(any::<u64>(), 0..20)) {
+            let mut sums = SpanSums::new();
+            for span in &spans {
+                let mut one = Spans::default();
+                one.add(SpanKind::Schedule, Span::ps(*span));
+                sums.add(&one, one.total());
+            }
+            let total: u128 = spans.into_iter().map(u128::from).sum();
+            prop_assert_eq!(sums.sums_ps()[SpanKind::Schedule as usize], total);
+        }
+    }
 }

@@ -148,9 +148,11 @@ const EVENTS_BETWEEN_REPORTS: u64 = 1 << 14;
 #[derive(Clone, Copy)]
 struct InFlight {
     request: Request,
+    /// [`NEVER`] once it has ended.
     intended: Time,
-    live: bool,
 }
+
+const NEVER: Time = Time::MAX;
 
 /// One run of one rig.
 struct Drive<'a, R: Rig> {
@@ -309,7 +311,7 @@ impl<R: Rig> Drive<'_, R> {
             self.expect(next);
         }
         self.progress.offered += 1;
-        let ticket = self.ticket(InFlight { request: arrival.request, intended: now, live: true });
+        let ticket = self.ticket(InFlight { request: arrival.request, intended: now });
         if arrival.request.source == arrival.request.target {
             return self.access_own_memory(now, ticket, &arrival.request);
         }
@@ -353,13 +355,16 @@ impl<R: Rig> Drive<'_, R> {
 
     /// Writes the rows of what has just ended and lets a closed loop go on.
     fn settle(&mut self, now: Time) -> Result<(), SinkError> {
+        if self.ended.is_empty() {
+            return Ok(());
+        }
         let mut ended = std::mem::take(&mut self.ended);
-        for end in ended.drain(..) {
-            let InFlight { request, intended, live } = self.in_flight[end.ticket.0 as usize];
-            assert!(live, "request {} has ended twice", request.id.0);
+        for end in &ended {
+            let InFlight { request, intended } = self.in_flight[end.ticket.0 as usize];
+            assert!(intended != NEVER, "request {} has ended twice", request.id.0);
             self.close(end.ticket);
             let unloaded = self.unloaded(&request);
-            self.write(&self.row(&request, intended, unloaded, &end))?;
+            self.write(&self.row(&request, intended, unloaded, end))?;
             match self.source.after_end(end.end.max(now), &request) {
                 Some(next) => self.expect(next),
                 None if self.pending_arrivals == 0 && !self.exhausted => {
@@ -369,6 +374,7 @@ impl<R: Rig> Drive<'_, R> {
                 None => {}
             }
         }
+        ended.clear();
         self.ended = ended;
         Ok(())
     }
@@ -381,7 +387,7 @@ impl<R: Rig> Drive<'_, R> {
     }
 
     fn close(&mut self, ticket: Ticket) {
-        self.in_flight[ticket.0 as usize].live = false;
+        self.in_flight[ticket.0 as usize].intended = NEVER;
         self.free_tickets.push(ticket.0);
         self.progress.ended += 1;
     }
@@ -414,8 +420,8 @@ impl<R: Rig> Drive<'_, R> {
     fn give_up_the_rest(&mut self) -> Result<(), SinkError> {
         self.stopped_at = self.stopped_at.max(self.progress.now);
         for ticket in 0..self.in_flight.len() as u32 {
-            let InFlight { request, intended, live } = self.in_flight[ticket as usize];
-            if !live {
+            let InFlight { request, intended } = self.in_flight[ticket as usize];
+            if intended == NEVER {
                 continue;
             }
             let mut spans = Spans::default();

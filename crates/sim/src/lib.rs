@@ -3,6 +3,7 @@
 pub mod drive;
 pub mod rigs;
 mod run;
+mod wear;
 
 pub use rigs::blox::BuildError;
 pub use run::{RunError, RunOptions, run};

@@ -5,12 +5,14 @@ use crate::rigs::blox::{BloxRig, BuildError};
 use crate::rigs::edm::{Background, BackgroundStream, EdmRig, EdmRigConfig, Fault, FaultKind};
 use crate::rigs::packet::{self, PacketRigConfig};
 use crate::rigs::rivals;
+use crate::wear;
 use base::{Bytes, Seed, Span};
 use edm::analysis::maximal_matching;
 use edm::pcs::multiplex::Policy;
 use hardware::DramConfig;
 use record::{RunIdentity, Sink, SinkError};
 use spec::blox::Blox;
+use spec::wear::Wear;
 use spec::{Design, Messages, Plan, PreemptionName, Protocol, Scene};
 use std::collections::BTreeMap;
 use transport::framing::Framing;
@@ -37,6 +39,9 @@ pub enum RunError {
     /// A part of the plan's rack refuses its numbers.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// The model of wear refuses the plan's numbers.
+    #[error(transparent)]
+    Wear(#[from] blox::WearError),
 }
 
 /// Runs `plan`; its rows go to `sink`, in the order in which requests end.
@@ -53,6 +58,7 @@ pub fn run(
     match &plan.scene {
         Scene::Messages(messages) => play.messages(messages),
         Scene::Blox(blox) => play.blox(blox),
+        Scene::Wear(wear) => play.wear(wear),
     }
 }
 
@@ -119,15 +125,26 @@ impl Play<'_> {
         Ok(outcomes)
     }
 
+    /// Without requests: the sink gets no rows.
+    fn wear(self, wear: &Wear) -> Result<Outcomes, RunError> {
+        let mut outcomes = wear::play(wear, self.identity(), self.observer)?;
+        outcomes.summary.warnings.splice(0..0, self.plan.warnings.iter().cloned());
+        Ok(outcomes)
+    }
+
+    fn identity(&self) -> RunIdentity {
+        RunIdentity {
+            version: self.options.version.clone(),
+            plan_hash: self.plan.hash(),
+            design: self.plan.design().word(),
+            seed: self.plan.seed,
+            labels: self.options.labels.clone(),
+        }
+    }
+
     fn drive(self, rig: &mut impl Rig, source: &mut dyn Source, limits: &Limits) -> Result<Outcomes, RunError> {
-        let Play { plan, options, sink, observer } = self;
-        let identity = RunIdentity {
-            version: options.version.clone(),
-            plan_hash: plan.hash(),
-            design: plan.design().word(),
-            seed: plan.seed,
-            labels: options.labels.clone(),
-        };
+        let identity = self.identity();
+        let Play { plan, sink, observer, .. } = self;
         let mut outcomes = drive(rig, source, sink, identity, limits, observer)?;
         outcomes.summary.warnings.splice(0..0, plan.warnings.iter().cloned());
         Ok(outcomes)

@@ -67,11 +67,13 @@ words! {
         RackbloxSoftware,
         /// Virtual datacenters: rate limits at the hosts from a central controller (OSDI'14).
         Vdc,
+        /// RackBlox's wear levelling over years, without requests (SOSP'23, 3.6).
+        WearLevelling,
     }
 }
 
 impl DesignName {
-    /// Whether the design serves volumes on storage servers; the others carry messages.
+    /// Whether the design serves volumes on storage servers.
     pub(crate) fn serves_volumes(self) -> bool {
         matches!(self, DesignName::Rackblox | DesignName::RackbloxSoftware | DesignName::Vdc)
     }

@@ -7,6 +7,7 @@ use crate::blox::file::{
 };
 use crate::design_file::DesignFile;
 use crate::quantity::{Limit, Quantity};
+use crate::wear::file::WearFile;
 use base::{Bytes, Operation, Rate, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,8 @@ written! {
         membership: MembershipFile,
         /// Volumes: who asks for which blocks, and when.
         io: IoFile,
+        /// Wear levelling: the rack, what wears it, and who swaps.
+        wear: WearFile,
         /// How long to run and what to measure.
         run: RunFile,
         /// What breaks, and when.

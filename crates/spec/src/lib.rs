@@ -28,6 +28,7 @@ mod sources;
 mod stack;
 mod sweep;
 mod warnings;
+pub mod wear;
 
 pub use cost::{READ_REQUEST, wire_cost};
 pub use design_file::{DesignName, PreemptionName, StackName};

@@ -3,6 +3,7 @@
 use crate::blox::Blox;
 use crate::design_file::{DesignName, PreemptionName, StackName};
 use crate::file::{FaultName, LoadBasis};
+use crate::wear::Wear;
 use base::{Bytes, NodeId, Rate, Span, Time};
 use hardware::{DramConfig, EthernetStack};
 use serde::{Serialize, Serializer};
@@ -33,6 +34,8 @@ pub enum Scene {
     Messages(Box<Messages>),
     /// Volumes on storage servers: RackBlox and its rivals.
     Blox(Box<Blox>),
+    /// Drives that wear over years, and who levels that: RackBlox without its requests.
+    Wear(Box<Wear>),
 }
 
 /// Messages between nodes around a switch.
@@ -268,6 +271,7 @@ impl Plan {
         match &self.scene {
             Scene::Messages(messages) => messages.design.name(),
             Scene::Blox(blox) => blox.design,
+            Scene::Wear(_) => DesignName::WearLevelling,
         }
     }
 
@@ -275,7 +279,7 @@ impl Plan {
     pub fn messages(&self) -> Option<&Messages> {
         match &self.scene {
             Scene::Messages(messages) => Some(messages),
-            Scene::Blox(_) => None,
+            Scene::Blox(_) | Scene::Wear(_) => None,
         }
     }
 
@@ -283,7 +287,7 @@ impl Plan {
     pub fn blox(&self) -> Option<&Blox> {
         match &self.scene {
             Scene::Blox(blox) => Some(blox),
-            Scene::Messages(_) => None,
+            Scene::Messages(_) | Scene::Wear(_) => None,
         }
     }
 
@@ -298,6 +302,7 @@ impl Plan {
                 Some(replay) => Some(replay.trace.requests.len() as u64),
                 None => blox.io.requests,
             },
+            Scene::Wear(_) => Some(0),
         }
     }
 

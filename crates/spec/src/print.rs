@@ -21,6 +21,7 @@ pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
     let mut file = match &plan.scene {
         Scene::Messages(messages) => file_of_messages(messages),
         Scene::Blox(blox) => crate::blox::file_of(blox),
+        Scene::Wear(wear) => crate::wear::file_of(wear),
     };
     file.title = Some(plan.title.clone());
     file.seed = Some(plan.seed);

@@ -14,6 +14,7 @@ use crate::plan::{Design, Fabric, Fault, FaultKind, Messages, Plan, Run, Scene, 
 use crate::quantity::{Limit, Plain, Quantity};
 use crate::sources::{Files, Sources};
 use crate::warnings::warnings;
+use crate::wear::resolve as wear;
 use base::{NodeId, Rate, Span, Time};
 use hardware::DramConfig;
 
@@ -91,7 +92,14 @@ impl Resolver<'_> {
 
     fn plan(&mut self, file: &ExperimentFile) -> Option<Plan> {
         let design = file.design.as_ref()?.name?;
-        let (scene, warnings) = if design.serves_volumes() {
+        if design != DesignName::WearLevelling {
+            self.foreign_tables(&wear::OF_WEAR, design);
+        }
+        let (scene, warnings) = if design == DesignName::WearLevelling {
+            let wear = self.wear(file, design)?;
+            let warnings = wear.warnings();
+            (Scene::Wear(Box::new(wear)), warnings)
+        } else if design.serves_volumes() {
             let blox = self.blox(file, design)?;
             let warnings = blox.warnings();
             (Scene::Blox(Box::new(blox)), warnings)

@@ -32,7 +32,11 @@ fn own(design: DesignName) -> EthernetStack {
         DesignName::ReceiverDriven | DesignName::RawEthernet => EthernetStack::RAW,
         DesignName::Cxl => EthernetStack::CXL,
         // Their pipelines are counted elsewhere.
-        DesignName::Edm | DesignName::Rackblox | DesignName::RackbloxSoftware | DesignName::Vdc => NOTHING,
+        DesignName::Edm
+        | DesignName::Rackblox
+        | DesignName::RackbloxSoftware
+        | DesignName::Vdc
+        | DesignName::WearLevelling => NOTHING,
     }
 }
 

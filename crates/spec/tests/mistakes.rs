@@ -74,7 +74,8 @@ fn a_word_that_is_none_names_the_words() {
     assert_eq!(
         complaint(&with("name = \"edm\"", "name = \"dctpc\"")),
         "small.toml:6:8: design.name: `dctpc` is not allowed, did you mean `dctcp`?; allowed are edm, dctcp, dcqcn, pfabric, \
-         receiver-driven, cxl, fastpass, raw-ethernet, rocev2, hardware-tcp, rackblox, rackblox-software, vdc"
+         receiver-driven, cxl, fastpass, raw-ethernet, rocev2, hardware-tcp, rackblox, rackblox-software, vdc, \
+         wear-levelling"
     );
     assert_eq!(
         complaint(&with("load = 0.5", "load = 0.5\nsize = { profile = \"spark-sq\" }")),

@@ -114,8 +114,8 @@ impl Ticker {
 /// two comparisons a level and mispredicts half of them. Of equal times the lower node wins.
 #[derive(Clone, Debug)]
 pub(crate) struct Tournament {
-    /// The winner at 1, below `k` its players `2k` and `2k + 1`, and the entries from `leaves` on.
-    games: Vec<(Time, NodeId)>,
+    /// The winner at 1, below `k` its players `2k` and `2k + 1`, and the entries from `leaves` on: each a [`player`].
+    games: Vec<u128>,
     leaves: usize,
 }
 
@@ -123,34 +123,38 @@ impl Tournament {
     /// One entry a node, in order of id; [`Time::MAX`] for never.
     pub(crate) fn new(times: &[Time]) -> Tournament {
         let leaves = times.len().next_power_of_two();
-        let mut games = vec![(Time::MAX, NodeId(0)); 2 * leaves];
-        for (index, time) in times.iter().enumerate() {
-            games[leaves + index] = (*time, NodeId(index as u32));
+        let mut games = vec![player(Time::MAX, NodeId(u32::MAX)); 2 * leaves];
+        for (time, node) in times.iter().zip(0..) {
+            games[leaves + node as usize] = player(*time, NodeId(node));
         }
-        let mut tournament = Tournament { games, leaves };
-        (1..leaves).rev().for_each(|game| tournament.play(game));
-        tournament
+        for game in (1..leaves).rev() {
+            games[game] = games[2 * game].min(games[2 * game + 1]);
+        }
+        Tournament { games, leaves }
     }
 
     /// The earliest entry.
     pub(crate) fn earliest(&self) -> (Time, NodeId) {
-        self.games[1]
+        let winner = self.games[1];
+        (Time::ps((winner >> u32::BITS) as u64), NodeId(winner as u32))
     }
 
     /// Gives `node` a new time.
     pub(crate) fn set(&mut self, node: NodeId, time: Time) {
         let mut game = self.leaves + node.index();
-        self.games[game].0 = time;
+        let mut winner = player(time, node);
+        self.games[game] = winner;
         while game > 1 {
+            winner = winner.min(self.games[game ^ 1]);
             game /= 2;
-            self.play(game);
+            self.games[game] = winner;
         }
     }
+}
 
-    fn play(&mut self, game: usize) {
-        let (left, right) = (self.games[2 * game], self.games[2 * game + 1]);
-        self.games[game] = if right.0 < left.0 { right } else { left };
-    }
+/// Time and node in one number, which is compared without a branch; the lower one wins.
+fn player(time: Time, node: NodeId) -> u128 {
+    (u128::from(time.as_ps()) << u32::BITS) | u128::from(node.0)
 }
 
 #[cfg(test)]

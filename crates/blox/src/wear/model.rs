@@ -58,8 +58,15 @@ impl WearModel {
         })
     }
     /// Plays all days.
-    pub fn run(mut self) -> WearReport {
+    pub fn run(self) -> WearReport {
+        self.run_while(|_| true)
+    }
+    /// Plays days for as long as `goes_on`, asked before each with its number; the report is of those that were played.
+    pub fn run_while(mut self, mut goes_on: impl FnMut(u32) -> bool) -> WearReport {
         for day in 1..=self.config.days {
+            if !goes_on(day) {
+                break;
+            }
             self.replace(day);
             self.wear(day);
             self.swap_locally(day);

@@ -6,8 +6,8 @@
 //! no continuous number: a ladder of counts is walked from the preset's, with the others fitted at each.
 //!
 //! **What the data cannot tell is not fitted.** At the best place, each parameter is moved a little and the points answer. Its *own*
-//! part of that answer is what no change of the other parameters makes as well. With an error `e` of each point (what the request says, or what
-//! the best drive leaves, when that is more), a parameter is known within `e / own part`; one that is known worse than within [`KNOWN_WITHIN_MAX`] is held at its start (or refused,
+//! part of that answer is what no change of the other parameters makes as well. With an error `e` of each point
+//! ([`FitRequest::point_error`]), a parameter is known within `e / own part`; one that is known worse than within [`KNOWN_WITHIN_MAX`] is held at its start (or refused,
 //! when it was asked for by name) and the rest is fitted again. Of parameters that can only be told together, the first in the
 //! order of [`Parameter::ALL`] is kept.
 //!
@@ -129,7 +129,8 @@ pub struct FittedParameter {
 /// Whether a parameter was fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It was, and is known within this share of its value (one standard deviation). `None` for a count, which is known or not.
+    /// It was, and is known within this share of its value: one standard deviation, from [`FitRequest::point_error`] or, when that is more, what the
+    /// drive leaves of the points' errors. `None` for a count, which is known or not.
     Fitted(Option<f64>),
     /// It was not, because of this.
     Held(String),
@@ -358,7 +359,7 @@ impl<'a> Attempt<'a> {
         }
         let rivals = tried.iter().filter(|(place, _)| place.abs_diff(best) == 1);
         let margin = rivals.map(|(_, rival)| rival.squares - tried[&best].squares).fold(f64::INFINITY, f64::min);
-        let error = self.error(&tried[&best]);
+        let error = self.request.point_error;
         if margin < DIES_MARGIN * error.powi(2) {
             self.give_up(Parameter::Dies, same_with_other_dies(&ladder, best, error))?;
             best = first;
@@ -397,12 +398,12 @@ impl<'a> Attempt<'a> {
     }
     /// The parameter to give up next, and why.
     fn doubtful(&self, best: &Best) -> Result<Option<(Parameter, String)>, FitError> {
-        let (free, error) = (self.continuous(), self.error(best));
+        let (free, error) = (self.continuous(), self.request.point_error);
         let doubt = self.sensitivity(best, &free)?.doubt(error);
         Ok(doubt.map(|(index, doubt)| (free[index], self.explain(free[index], doubt, error))))
     }
-    /// How far a point is off: as was said, or as this drive shows when that is more (root mean square, for each degree of freedom left).
-    fn error(&self, best: &Best) -> f64 {
+    /// How far a point is off: as the request says, or as this drive shows when that is more (root mean square, for each degree of freedom left).
+    fn error_of(&self, best: &Best) -> f64 {
         let spare = self.used.len().saturating_sub(self.free.len()).max(1);
         (best.squares / spare as f64).sqrt().max(self.request.point_error)
     }
@@ -442,7 +443,7 @@ impl<'a> Attempt<'a> {
     }
     fn outcomes(&self, best: &Best) -> Result<Vec<FittedParameter>, FitError> {
         let free = self.continuous();
-        let known = self.sensitivity(best, &free)?.known_within(self.error(best));
+        let known = self.sensitivity(best, &free)?.known_within(self.error_of(best));
         let outcome = |parameter| match free.iter().position(|free| *free == parameter) {
             Some(index) => Outcome::Fitted(Some(known[index])),
             None => match self.held.iter().find(|(held, _)| *held == parameter) {

@@ -8,6 +8,7 @@
 
 mod background;
 mod converged;
+mod encoder;
 mod flight;
 mod ports;
 mod track;
@@ -17,9 +18,10 @@ pub use background::{Background, BackgroundStream};
 use base::{Bytes, NodeId, Operation, Program, Rate, Request, Span, Time};
 use converged::Converged;
 use edm::budget::Delays;
-use edm::mirror::{Kind, Mirror};
+use edm::mirror::{self, Mirror};
 use edm::{Access, Body, Config, Grant, Host, HostIn, HostOut, Place, Switch, SwitchIn, SwitchOut, Tag, Wire, cost};
-use flight::{Cargo, Flight, Flights, Sent};
+use encoder::Encoder;
+use flight::{Flight, Flights, Kind, Stage};
 use hardware::{Dram, DramConfig, Link};
 pub use ports::{Direction, LinkId};
 use record::Outcome;
@@ -88,8 +90,15 @@ pub enum EdmEvent {
     Timer(NodeId),
     /// The fault with this index.
     Fault(u32),
-    /// A shared link may have sent something.
-    Link(LinkId),
+    /// A shared link may have sent something. A [`LinkId`] in pieces, which fit into eight bytes with the rest.
+    Link {
+        /// The plane.
+        plane: u8,
+        /// Up or down.
+        direction: Direction,
+        /// Whose link.
+        node: NodeId,
+    },
     /// A background generator's frames have passed their MAC.
     Burst(u32),
     /// A frame is at its egress port in the switch.
@@ -124,6 +133,9 @@ pub struct EdmRig {
     place: Place,
     delays: Delays,
     hop: Span,
+    /// One block on a link.
+    block: Span,
+    costs: track::Costs,
     planes: Vec<Plane>,
     match_armed: Time,
     /// The links instead of those of the planes, if there are frames on them.
@@ -139,7 +151,7 @@ pub struct EdmRig {
     answers: Option<BTreeMap<u32, u64>>,
     host_out: Vec<HostOut>,
     switch_out: Vec<SwitchOut>,
-    encoder: flight::Encoder,
+    encoder: Encoder,
 }
 
 type Ctx<'a, 'b> = &'a mut Context<'b, EdmEvent>;
@@ -163,6 +175,8 @@ impl EdmRig {
             place,
             delays,
             hop,
+            block: place.blocks(1),
+            costs: track::Costs::new(&delays, &place, config.transceiver, config.propagation),
             planes: (0..planes).map(|_| Plane::new(&config, place)).collect(),
             match_armed: Time::MAX,
             converged: config.background.as_ref().map(|background| Box::new(Converged::new(&config, background))),
@@ -176,7 +190,7 @@ impl EdmRig {
             answers: None,
             host_out: Vec::new(),
             switch_out: Vec::new(),
-            encoder: flight::Encoder::new(config.wire_check),
+            encoder: Encoder::new(config.wire_check),
             config,
         }
     }
@@ -212,7 +226,7 @@ impl EdmRig {
 
     /// Hands a request with its exact access to its source; [`Rig::issue`] for those who choose addresses and operations.
     pub fn submit(&mut self, ticket: Ticket, source: NodeId, target: NodeId, access: Access, context: Ctx) {
-        let tag = self.tracks.open(Track::new(ticket.0, context.now, &access, &self.config.edm));
+        let tag = self.tracks.open(context.now, Track::new(ticket.0, &access, &self.config.edm));
         if !self.nodes[source.index()].up {
             return self.end(tag, Outcome::Lost, context.now, context);
         }
@@ -245,30 +259,25 @@ impl EdmRig {
     }
 
     fn end(&mut self, tag: u32, outcome: Outcome, end: Time, context: Ctx) {
-        let track = &self.tracks[tag as usize];
-        let (start, spans) = track.spans(outcome, end, &self.place, &self.delays, self.hop_parts());
-        context.end(Ended { ticket: Ticket(track.ticket), outcome, start, end, spans });
+        let (start, spans) = self.tracks.spans(tag, outcome, end, &self.costs);
+        let ticket = Ticket(self.tracks[tag as usize].ticket);
+        context.end(Ended { ticket, outcome, start, end, spans });
         self.tracks.close(tag, outcome, end);
-    }
-
-    /// The parts of one hop: PCS, transceivers, fibre.
-    fn hop_parts(&self) -> track::Hop {
-        track::Hop {
-            pcs: self.delays.pcs * 2,
-            transceiver: self.config.transceiver * 2,
-            propagation: self.config.propagation,
-        }
     }
 
     fn arm_timer(&mut self, node: NodeId, context: Ctx) {
         let place = &mut self.nodes[node.index()];
         // One event a node, and only while nothing earlier is armed: timers that were forgotten meanwhile find nothing due.
-        if let Some(at) = place.host.next_wakeup().filter(|_| place.timer_armed == Time::MAX) {
+        if place.timer_armed < Time::MAX {
+            return;
+        }
+        if let Some(at) = place.host.next_wakeup() {
             place.timer_armed = at;
             context.at(at.max(context.now), EdmEvent::Timer(node));
         }
     }
 
+    #[inline(never)]
     fn timer(&mut self, node: NodeId, context: Ctx) {
         let place = &mut self.nodes[node.index()];
         place.timer_armed = Time::MAX;
@@ -285,9 +294,13 @@ impl EdmRig {
     fn transmit(&mut self, node: NodeId, context: Ctx) {
         let now = context.now;
         while !self.is_sending(node) {
-            let place = &mut self.nodes[node.index()];
-            let Some(ready) = place.host.transmit_ready() else { return };
             let free_at = uplink_free_at(&self.planes, node);
+            let place = &mut self.nodes[node.index()];
+            if free_at > now && place.transmit_armed <= free_at {
+                // Most calls end here, and none of what waits has been touched.
+                return;
+            }
+            let Some(ready) = place.host.transmit_ready() else { return };
             let at = ready.max(free_at).max(now);
             if at > now {
                 if at < place.transmit_armed {
@@ -296,43 +309,58 @@ impl EdmRig {
                 }
                 return;
             }
-            let transmission = place.host.poll_transmit(now).expect("a ready host has something to send");
-            self.launch(node, &transmission, context);
+            self.transmit_next(node, context);
         }
+    }
+
+    /// Apart from [`transmit`](Self::transmit), which mostly has nothing to send and should be quick about it.
+    #[inline(never)]
+    fn transmit_next(&mut self, node: NodeId, context: Ctx) {
+        let host = &mut self.nodes[node.index()].host;
+        let transmission = host.poll_transmit(context.now).expect("a ready host has something to send");
+        self.launch(node, &transmission, context);
     }
 
     /// Puts one transmission onto the uplinks of all planes.
-    fn launch(&mut self, node: NodeId, transmission: &edm::Transmission, context: Ctx) {
-        self.track_launch(transmission, context.now);
-        let cargo = self.encoder.check(Cargo::Sent(Sent::from(transmission)), node);
-        let Cargo::Sent(sent) = cargo else { unreachable!("the encoder keeps the kind") };
-        if !self.planes.iter().any(|plane| plane.carries(node)) {
-            return self.lose(cargo, context);
-        }
+    fn launch(&mut self, node: NodeId, sent: &edm::Transmission, context: Ctx) {
+        self.track_launch(sent, context.now);
+        let flight = if self.encoder.is_enabled() {
+            let received = self.encoder.transmission(sent, node);
+            Flight::sent(0, node, &received.what, received.word, received.tag)
+        } else {
+            Flight::sent(0, node, &sent.what, sent.word, sent.tag)
+        };
+        let mut copies = 0;
         for plane in 0..self.planes.len() {
-            if !self.planes[plane].carries(node) {
-                continue;
+            if self.planes[plane].carries(node) {
+                copies += 1;
+                self.launch_on(flight.by_plane(plane), node, context);
             }
-            if self.converged.is_some() {
-                self.launch_shared(plane, node, &sent, context);
-                continue;
-            }
-            let serialization = self.place.blocks(u64::from(sent.blocks));
-            let (first, last) = self.planes[plane].uplinks[node.index()].occupy(context.now, serialization);
-            let at = match is_data(&sent.what) {
-                true => first + self.hop + self.delays.forward,
-                false => last + self.hop + self.delays.insert,
-            };
-            let flight = self.flights.add(Flight { cargo, plane, node });
-            context.at(at, EdmEvent::AtSwitch(flight));
+        }
+        if copies == 0 {
+            self.lose(&flight, context);
         }
     }
 
+    fn launch_on(&mut self, sent: Flight, node: NodeId, context: Ctx) {
+        if self.converged.is_some() {
+            return self.launch_shared(&sent, context);
+        }
+        let uplink = &mut self.planes[sent.plane()].uplinks[node.index()];
+        let (first, last) = uplink.occupy(context.now, self.block * sent.blocks());
+        let at = match sent.is_data() {
+            true => first + self.hop + self.delays.forward,
+            false => last + self.hop + self.delays.insert,
+        };
+        let flight = self.flights.add(&sent);
+        context.at(at, EdmEvent::AtSwitch(flight));
+    }
+
     fn track_launch(&mut self, sent: &edm::Transmission, now: Time) {
-        let copies = self.planes.iter().filter(|plane| plane.up).count() as u8;
         if !is_data(&sent.what) {
             return self.tracks[sent.tag.0 as usize].control_sent(now, sent.queued, self.delays.make_request);
         }
+        let copies = self.planes.iter().filter(|plane| plane.up).count() as u8;
         if sent.lead != sent.tag {
             self.tracks.follow(sent.tag.0, sent.lead.0, now);
         }
@@ -340,47 +368,49 @@ impl EdmRig {
     }
 
     fn at_switch(&mut self, index: u32, context: Ctx) {
-        let Flight { cargo, plane, node } = self.flights.get(index);
-        let Cargo::Sent(sent) = cargo else { unreachable!("only transmissions go up") };
-        if !self.planes[plane].carries(node) {
+        let sent = self.flights.get(index);
+        if !self.planes[sent.plane()].carries(sent.node()) {
             self.forget_flight(index);
-            return self.lose(cargo, context);
+            return self.lose(&sent, context);
         }
-        let input = match sent.what {
-            Wire::Notification(notification) => SwitchIn::Notification { port: node, notification, tag: sent.tag },
-            Wire::Memory(message) if is_data(&sent.what) => SwitchIn::Data { message },
-            Wire::Memory(message) => SwitchIn::Request { message, tag: sent.tag },
-        };
-        let mut out = std::mem::take(&mut self.switch_out);
-        self.planes[plane].switch.on(context.now, input, &mut out);
-        let mut forwarded = false;
-        for said in out.drain(..) {
-            if let SwitchOut::Forward { to } = said {
-                forwarded = true;
-                self.forward(index, plane, to, &sent, context);
-            }
-        }
-        self.switch_out = out;
-        if !forwarded {
+        if sent.is_data() {
+            self.data_at_switch(index, &sent, context);
+        } else {
             self.forget_flight(index);
-            if is_data(&sent.what) {
-                self.lose(cargo, context);
-            }
+            self.control_at_switch(&sent, context);
         }
         self.arm_match(context);
     }
 
-    /// Data along its circuit to the port of its target.
-    fn forward(&mut self, index: u32, plane: usize, to: NodeId, sent: &Sent, context: Ctx) {
-        if self.converged.is_some() {
-            return self.forward_shared(index, to, u64::from(sent.blocks), context);
+    fn control_at_switch(&mut self, sent: &Flight, context: Ctx) {
+        let tag = sent.tag();
+        let input = match sent.kind() {
+            Kind::Notification => SwitchIn::Notification { port: sent.source(), notification: sent.said(), tag },
+            _ => SwitchIn::Request { message: sent.message(), tag },
+        };
+        let mut out = std::mem::take(&mut self.switch_out);
+        self.planes[sent.plane()].switch.on(context.now, input, &mut out);
+        // What it says, that it refuses the demand, it has counted.
+        out.clear();
+        self.switch_out = out;
+    }
+
+    /// Data along its circuit to the port of its target, or nowhere.
+    fn data_at_switch(&mut self, index: u32, sent: &Flight, context: Ctx) {
+        let (source, target) = (sent.source(), sent.target());
+        let side = &mut self.planes[sent.plane()];
+        if !side.switch.forwards(context.now, source, target, sent.id(), sent.bytes()) {
+            self.forget_flight(index);
+            return self.lose(sent, context);
         }
-        let serialization = self.place.blocks(u64::from(sent.blocks));
-        let (first, last) = self.planes[plane].downlinks[to.index()].occupy(context.now, serialization);
+        if self.converged.is_some() {
+            return self.forward_shared(index, sent, context);
+        }
+        let (first, last) = side.downlinks[target.index()].occupy(context.now, self.block * sent.blocks());
         let waited = first - context.now;
         self.longest_data_wait = self.longest_data_wait.max(waited);
-        self.tracks[sent.tag.0 as usize].forwarded(waited);
-        self.flights.redirect(index, to);
+        self.tracks[sent.tag().0 as usize].forwarded(waited);
+        self.flights.turn_to_target(index);
         context.at(last + self.hop + self.delays.take_data, EdmEvent::AtHost(index));
     }
 
@@ -441,130 +471,127 @@ impl EdmRig {
     }
 
     fn send_grant(&mut self, plane: usize, to: NodeId, grant: Grant, tag: Tag, context: Ctx) {
-        let cargo = self.encoder.check(Cargo::Grant { grant, tag }, to);
+        let flight = Flight::granting(plane, to, self.encoder.grant(grant, to), tag);
         if self.converged.is_some() {
-            return self.grant_shared(Flight { cargo, plane, node: to }, context);
+            return self.grant_shared(&flight, context);
         }
         // A /G/ is one block and goes between the blocks of whatever the downlink carries (paper 3.2.3): behind queued data
         // it would make its own data late, which would queue behind other data in its turn.
         let blocks = edm::pcs::memory::GRANT_BLOCKS;
-        let last = self.planes[plane].downlinks[to.index()].insert(context.now, self.place.blocks(blocks));
+        let last = self.planes[plane].downlinks[to.index()].insert(context.now, self.block * blocks);
         self.tracks[tag.0 as usize].granted(Span::ZERO, blocks);
-        self.land(plane, to, cargo, last + self.hop + self.delays.take_grant, context);
+        self.land_grant(&flight, last, context);
     }
 
     /// The buffered request goes on to its memory node, whose memory is read as soon as it is there.
     fn send_request(&mut self, plane: usize, message: edm::Message, tag: Tag, context: Ctx) {
-        let cargo = self.encoder.check(Cargo::Request { message, tag }, message.source);
-        let blocks = edm::pcs::memory::message_blocks(&message.body);
+        let flight = Flight::request(plane, &self.encoder.request(message, message.source), tag);
         if self.converged.is_some() {
-            return self.request_shared(Flight { cargo, plane, node: message.target }, blocks, context);
+            return self.request_shared(&flight, context);
         }
-        let last = self.request_down(plane, message.target, blocks, tag, context);
-        self.serve(plane, message, tag, last, context);
+        let serialization = self.block * flight.blocks();
+        let downlink = &mut self.planes[plane].downlinks[message.target.index()];
+        let (first, last) = downlink.occupy(context.now, serialization);
+        self.request_waited(first - context.now, &flight);
+        self.serve(&flight, last, context);
+    }
+
+    fn request_waited(&mut self, waited: Span, request: &Flight) {
+        self.longest_request_wait = self.longest_request_wait.max(waited);
+        self.tracks[request.tag().0 as usize].granted(waited, request.blocks());
     }
 
     /// A request whose last block leaves the downlink at `last` reaches its memory node, and the memory is read.
-    fn serve(&mut self, plane: usize, message: edm::Message, tag: Tag, last: Time, context: Ctx) {
+    fn serve(&mut self, request: &Flight, last: Time, context: Ctx) {
         let asked = last + self.hop + self.delays.take_request;
         // A memory that takes no time needs no event of its own.
         let made = if self.memory_takes_time() { Span::ZERO } else { self.delays.make_response };
-        self.land(plane, message.target, Cargo::Request { message, tag }, asked + made, context);
+        self.land(request, asked + made, context);
+    }
+
+    /// A grant whose last block leaves the downlink at `last` reaches its host.
+    fn land_grant(&mut self, grant: &Flight, last: Time, context: Ctx) {
+        let at = last + self.hop + self.delays.take_grant;
+        self.tracks[grant.tag().0 as usize].chunk_ready(at);
+        self.land(grant, at, context);
     }
 
     fn memory_takes_time(&self) -> bool {
         self.config.memory.latency > Span::ZERO || self.config.memory.bandwidth.is_some()
     }
 
-    /// The first copy of a request is at its memory node.
-    fn asked(&mut self, node: NodeId, message: edm::Message, tag: Tag, context: Ctx) {
-        if !self.memory_takes_time() {
-            return self.tell_host(node, HostIn::Serve { message, tag }, context);
+    fn land(&mut self, flight: &Flight, at: Time, context: Ctx) {
+        let flight = self.flights.add(flight);
+        context.at(at, EdmEvent::AtHost(flight));
+    }
+
+    fn at_host(&mut self, index: u32, context: Ctx) {
+        let flight = self.flights.remove(index);
+        let node = flight.node();
+        let is_inside = matches!(flight.kind(), Kind::Request(Stage::Reading, _));
+        if !self.nodes[node.index()].up || !(is_inside || self.planes[flight.plane()].carries(node)) {
+            return self.lose(&flight, context);
         }
+        if !is_inside && !self.is_first_copy(&flight) {
+            return;
+        }
+        match flight.kind() {
+            Kind::Grant => self.tell_host(node, HostIn::Granted(flight.grant()), context),
+            Kind::Request(Stage::Granted, _) if self.memory_takes_time() => self.asked(&flight, context),
+            Kind::Request(..) => {
+                let (message, tag) = (flight.message(), flight.tag());
+                self.tell_host(node, HostIn::Serve { message, tag }, context);
+            }
+            _ => self.take(&flight, context),
+        }
+    }
+
+    /// The first copy of a request is at a memory node whose memory takes time.
+    #[inline(never)]
+    fn asked(&mut self, flight: &Flight, context: Ctx) {
+        let (node, message) = (flight.node(), flight.message());
         self.tell_host(node, HostIn::Begin { message }, context);
         let bytes = match message.body {
             Body::ReadRequest { bytes, .. } => Bytes::new(u64::from(bytes)),
             _ => Bytes::new(8),
         };
         let read = self.nodes[node.index()].memory.submit(context.now, bytes);
-        self.tracks[tag.0 as usize].memory_read(read - context.now);
-        self.land(0, node, Cargo::Reading { message, tag }, read + self.delays.make_response, context);
+        self.tracks.memory_read(flight.tag(), read - context.now);
+        self.land(&Flight::reading(&message, flight.tag()), read + self.delays.make_response, context);
     }
 
-    /// Books a request on a downlink; returns when its last block leaves.
-    fn request_down(&mut self, plane: usize, to: NodeId, blocks: u64, tag: Tag, context: Ctx) -> Time {
-        let serialization = self.place.blocks(blocks);
-        let (first, last) = self.planes[plane].downlinks[to.index()].occupy(context.now, serialization);
-        self.request_waited(first - context.now, blocks, tag);
-        last
-    }
-
-    fn request_waited(&mut self, waited: Span, blocks: u64, tag: Tag) {
-        self.longest_request_wait = self.longest_request_wait.max(waited);
-        self.tracks[tag.0 as usize].granted(waited, blocks);
-    }
-
-    fn land(&mut self, plane: usize, node: NodeId, cargo: Cargo, at: Time, context: Ctx) {
-        if let Cargo::Grant { tag, .. } = cargo {
-            self.tracks[tag.0 as usize].chunk_ready(at);
-        }
-        let flight = self.flights.add(Flight { cargo, plane, node });
-        context.at(at, EdmEvent::AtHost(flight));
-    }
-
-    fn at_host(&mut self, index: u32, context: Ctx) {
-        let Flight { cargo, plane, node } = self.flights.remove(index);
-        let is_inside = matches!(cargo, Cargo::Reading { .. });
-        if !self.nodes[node.index()].up || !(is_inside || self.planes[plane].carries(node)) {
-            return self.lose(cargo, context);
-        }
-        if !is_inside && !self.is_first_copy(plane, node, &cargo) {
-            return;
-        }
-        match cargo {
-            Cargo::Grant { grant, .. } => self.tell_host(node, HostIn::Granted(grant), context),
-            Cargo::Request { message, tag } => self.asked(node, message, tag, context),
-            Cargo::Reading { message, tag } => self.tell_host(node, HostIn::Serve { message, tag }, context),
-            Cargo::Sent(sent) => self.take(node, &sent, context),
+    fn take(&mut self, chunk: &Flight, context: Ctx) {
+        self.tell_host(chunk.node(), HostIn::Take { message: chunk.message(), word: chunk.word() }, context);
+        if chunk.kind() == Kind::WriteEnd {
+            self.tracks[chunk.tag().0 as usize].arrived();
+            self.end(chunk.tag().0, Outcome::Finished, context.now, context);
         }
     }
 
-    fn take(&mut self, node: NodeId, sent: &Sent, context: Ctx) {
-        let Wire::Memory(message) = sent.what else { return };
-        self.tell_host(node, HostIn::Take { message, word: sent.word }, context);
-        if let Body::WriteRequest { last: true, .. } = message.body {
-            self.tracks[sent.tag.0 as usize].arrived();
-            self.end(sent.tag.0, Outcome::Finished, context.now, context);
-        }
-    }
-
-    fn is_first_copy(&mut self, plane: usize, node: NodeId, cargo: &Cargo) -> bool {
-        let Some(mirror) = &mut self.nodes[node.index()].mirror else { return true };
-        let (peer, kind) = match cargo {
-            Cargo::Grant { grant, .. } if grant.id.0 & 0x80 != 0 => (grant.target, Kind::WriteGrant),
-            Cargo::Grant { grant, .. } => (grant.target, Kind::ResponseGrant),
-            Cargo::Request { message, .. } | Cargo::Reading { message, .. } => (message.source, Kind::Request),
-            Cargo::Sent(sent) => match sent.what {
-                Wire::Memory(message) if matches!(message.body, Body::ReadResponse { .. }) => {
-                    (message.source, Kind::Response)
-                }
-                Wire::Memory(message) => (message.source, Kind::Write),
-                Wire::Notification(_) => return true,
-            },
+    fn is_first_copy(&mut self, flight: &Flight) -> bool {
+        let Some(mirror) = &mut self.nodes[flight.node().index()].mirror else { return true };
+        let (peer, kind) = match flight.kind() {
+            Kind::Grant if flight.id().0 & 0x80 != 0 => (flight.target(), mirror::Kind::WriteGrant),
+            Kind::Grant => (flight.target(), mirror::Kind::ResponseGrant),
+            Kind::Request(..) => (flight.source(), mirror::Kind::Request),
+            Kind::Response | Kind::ResponseEnd => (flight.source(), mirror::Kind::Response),
+            Kind::Write | Kind::WriteEnd => (flight.source(), mirror::Kind::Write),
+            Kind::Notification => return true,
         };
-        mirror.accept(plane, peer, kind)
+        mirror.accept(flight.plane(), peer, kind)
     }
 
     /// Something died with a message on it. Only the last chunk of a write has nobody left who would notice.
-    fn lose(&mut self, cargo: Cargo, context: Ctx) {
+    #[inline(never)]
+    fn lose(&mut self, flight: &Flight, context: Ctx) {
         self.lost_messages += 1;
-        let Cargo::Sent(sent) = cargo else { return };
-        let Wire::Memory(edm::Message { body: Body::WriteRequest { last: true, .. }, .. }) = sent.what else { return };
-        if self.tracks[sent.tag.0 as usize].lost_last_copy() {
-            self.end(sent.tag.0, Outcome::Lost, context.now, context);
+        let tag = flight.tag().0;
+        if flight.kind() == Kind::WriteEnd && self.tracks[tag as usize].lost_last_copy() {
+            self.end(tag, Outcome::Lost, context.now, context);
         }
     }
 
+    #[inline(never)]
     fn fault(&mut self, kind: FaultKind, context: Ctx) {
         match kind {
             // In step means all or nothing: a switch that has lost one link no longer sees what its twin sees, so it goes.
@@ -597,7 +624,7 @@ impl EdmRig {
     fn drop_requests_of(&mut self, node: NodeId, context: Ctx) {
         for sent in self.nodes[node.index()].host.take_unsent() {
             self.tracks[sent.tag.0 as usize].never_left();
-            self.lose(Cargo::Sent(Sent::from(&sent)), context);
+            self.lose(&Flight::sent(0, node, &sent.what, sent.word, sent.tag), context);
         }
         for tag in self.nodes[node.index()].host.outstanding() {
             self.end(tag.0, Outcome::Lost, context.now, context);
@@ -625,8 +652,11 @@ impl Plane {
 
 /// When the uplinks of a node are free: those of all living planes are busy alike.
 fn uplink_free_at(planes: &[Plane], node: NodeId) -> Time {
-    let living = planes.iter().filter(|plane| plane.carries(node));
-    living.map(|plane| plane.uplinks[node.index()].free_at()).max().unwrap_or(Time::ZERO)
+    let mut free_at = Time::ZERO;
+    for plane in planes.iter().filter(|plane| plane.carries(node)) {
+        free_at = free_at.max(plane.uplinks[node.index()].free_at());
+    }
+    free_at
 }
 
 fn is_data(what: &Wire) -> bool {
@@ -675,7 +705,7 @@ impl Rig for EdmRig {
             EdmEvent::Emit(plane) => self.emit(usize::from(plane), context),
             EdmEvent::Timer(node) => self.timer(node, context),
             EdmEvent::Fault(index) => self.fault(self.config.faults[index as usize].kind, context),
-            EdmEvent::Link(link) => self.link_sent(link, context),
+            EdmEvent::Link { plane, direction, node } => self.link_sent(LinkId { plane, direction, node }, context),
             EdmEvent::Burst(generator) => self.burst(generator, context),
             EdmEvent::FrameAtEgress(frame) => self.frame_at_egress(frame, context),
         }
@@ -720,3 +750,5 @@ impl Rig for EdmRig {
         }
     }
 }
+
+const _: () = assert!(size_of::<crate::drive::Event<EdmEvent>>() == 8);

@@ -137,7 +137,11 @@ fn protocol_of(name: DesignName, file: &DesignFile, ground: &Ground) -> Option<P
         };
     }
     Some(match name {
-        DesignName::Edm | DesignName::Rackblox | DesignName::RackbloxSoftware | DesignName::Vdc => return None,
+        DesignName::Edm
+        | DesignName::Rackblox
+        | DesignName::RackbloxSoftware
+        | DesignName::Vdc
+        | DesignName::WearLevelling => return None,
         DesignName::Dctcp => Protocol::Dctcp(resolved!(dctcp)),
         DesignName::Dcqcn => Protocol::Dcqcn(resolved!(dcqcn)),
         DesignName::Pfabric => Protocol::Pfabric(resolved!(pfabric)),

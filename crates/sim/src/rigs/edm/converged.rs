@@ -5,11 +5,11 @@
 //! both, as they do messages, so that the planes stay in step; the frames of the first living one are counted.
 
 use super::background::{Background, Traffic};
-use super::flight::{Cargo, Flight, Sent};
+use super::flight::{Flight, Kind};
 use super::ports::{Direction, Item, Left, LinkId, Sending, SharedLink};
-use super::{Ctx, EdmEvent, EdmRig, EdmRigConfig, is_data};
+use super::{Ctx, EdmEvent, EdmRig, EdmRigConfig};
 use base::{Bytes, NodeId, Span, Time};
-use edm::pcs::memory as encoded;
+use edm::Tag;
 use std::collections::BTreeMap;
 
 /// The shared links of one plane.
@@ -102,7 +102,8 @@ impl EdmRig {
 
     fn arm_link(&mut self, link: LinkId, context: Ctx) {
         if let Some(at) = self.shared().link(link).arm() {
-            context.at(at, EdmEvent::Link(link));
+            let LinkId { plane, direction, node } = link;
+            context.at(at, EdmEvent::Link { plane, direction, node });
         }
     }
 
@@ -118,57 +119,64 @@ impl EdmRig {
         living.any(|(_, ports)| ports.uplinks[node.index()].is_sending())
     }
 
-    /// Puts one transmission onto one shared uplink.
-    pub(super) fn launch_shared(&mut self, plane: usize, node: NodeId, sent: &Sent, context: Ctx) {
-        let flight = self.flights.add(Flight { cargo: Cargo::Sent(*sent), plane, node });
-        let serialization = self.place.blocks(u64::from(sent.blocks));
+    /// Puts one transmission onto the shared uplink of its plane.
+    #[inline(never)]
+    pub(super) fn launch_shared(&mut self, sent: &Flight, context: Ctx) {
+        let link = up(sent.plane(), sent.node());
+        let flight = self.flights.add(sent);
+        let serialization = self.block * sent.blocks();
         let sending = Sending { flight: Some(flight), submitted: context.now, serialization };
-        let first = self.shared().link(up(plane, node)).send_up(context.now, u64::from(sent.blocks), sending);
+        let first = self.shared().link(link).send_up(context.now, sent.blocks(), sending);
         self.shared().set_earliest(flight, None);
-        if is_data(&sent.what) {
+        if sent.is_data() {
             context.at(first + self.hop + self.delays.forward, EdmEvent::AtSwitch(flight));
         }
-        self.arm_link(up(plane, node), context);
+        self.arm_link(link, context);
     }
 
     /// Ends a flight at the switch. Its uplink may still be sending it.
     pub(super) fn forget_flight(&mut self, index: u32) {
-        let Flight { plane, node, .. } = self.flights.remove(index);
+        let flight = self.flights.remove(index);
         if let Some(converged) = &mut self.converged {
-            converged.link(up(plane, node)).forget(index);
+            converged.link(up(flight.plane(), flight.node())).forget(index);
         }
     }
 
     /// The first block of a chunk is at its egress port.
-    pub(super) fn forward_shared(&mut self, index: u32, to: NodeId, blocks: u64, context: Ctx) {
-        let serialization = self.place.blocks(blocks);
-        let plane = self.flights.get(index).plane;
+    #[inline(never)]
+    pub(super) fn forward_shared(&mut self, index: u32, sent: &Flight, context: Ctx) {
+        let serialization = self.block * sent.blocks();
+        let link = down(sent.plane(), sent.target());
         let converged = self.shared();
         let earliest = converged.earliest[index as usize];
-        converged.link(down(plane, to)).send_down(context.now, blocks, serialization, index, earliest);
-        self.flights.redirect(index, to);
-        self.arm_link(down(plane, to), context);
+        converged.link(link).send_down(context.now, sent.blocks(), serialization, index, earliest);
+        self.flights.turn_to_target(index);
+        self.arm_link(link, context);
     }
 
     /// A grant to its node.
-    pub(super) fn grant_shared(&mut self, flight: Flight, context: Ctx) {
-        let link = down(flight.plane, flight.node);
+    #[inline(never)]
+    pub(super) fn grant_shared(&mut self, flight: &Flight, context: Ctx) {
+        let link = down(flight.plane(), flight.node());
         let index = self.flights.add(flight);
         self.shared().link(link).send_grant(context.now, index);
         self.arm_link(link, context);
     }
 
     /// A buffered request to its memory node.
-    pub(super) fn request_shared(&mut self, flight: Flight, blocks: u64, context: Ctx) {
-        let link = down(flight.plane, flight.node);
+    #[inline(never)]
+    pub(super) fn request_shared(&mut self, flight: &Flight, context: Ctx) {
+        let link = down(flight.plane(), flight.node());
         let index = self.flights.add(flight);
-        let serialization = self.place.blocks(blocks);
+        let blocks = flight.blocks();
+        let serialization = self.block * blocks;
         let earliest = Some(context.now + serialization);
         self.shared().link(link).send_down(context.now, blocks, serialization, index, earliest);
         self.arm_link(link, context);
     }
 
     /// A shared link may have sent something.
+    #[inline(never)]
     pub(super) fn link_sent(&mut self, link: LinkId, context: Ctx) {
         // An event that an earlier one has overtaken finds its link armed for later, or for nothing.
         if !self.shared().link(link).disarm(context.now) {
@@ -202,48 +210,46 @@ impl EdmRig {
     }
 
     fn last_block_sent_up(&mut self, flight: u32, waited: Span, at: Time, context: Ctx) {
-        let Flight { cargo, plane, node } = self.flights.get(flight);
-        let Cargo::Sent(sent) = cargo else { unreachable!("only transmissions go up") };
-        if !is_data(&sent.what) {
-            self.tracks[sent.tag.0 as usize].control_interleaved(waited);
+        let sent = self.flights.get(flight);
+        if !sent.is_data() {
+            self.tracks.control_interleaved(sent.tag(), waited);
             return context.at(at + self.hop + self.delays.insert, EdmEvent::AtSwitch(flight));
         }
-        self.tracks[sent.tag.0 as usize].data_interleaved(waited);
+        self.tracks.data_interleaved(sent.tag(), waited);
         let earliest = at + self.hop + self.delays.forward;
         self.shared().set_earliest(flight, Some(earliest));
         // Its first block may be on the downlink already.
-        self.shared().link(down(plane, node)).not_before(flight, earliest);
-        self.release(down(plane, node), context);
+        let link = down(sent.plane(), sent.node());
+        self.shared().link(link).not_before(flight, earliest);
+        self.release(link, context);
     }
 
     /// Lets every message go on whose last block has a time to leave this downlink.
     fn release(&mut self, link: LinkId, context: Ctx) {
         while let Some(left) = self.shared().link(link).pop_left() {
-            match self.flights.get(left.flight).cargo {
-                Cargo::Sent(sent) => self.data_left(left, &sent, context),
-                Cargo::Request { message, tag } => {
-                    self.flights.remove(left.flight);
-                    self.request_waited(left.waited, encoded::message_blocks(&message.body), tag);
-                    self.serve(usize::from(link.plane), message, tag, left.at, context);
-                }
-                Cargo::Grant { .. } | Cargo::Reading { .. } => unreachable!("neither queues with messages"),
+            let flight = self.flights.get(left.flight);
+            if matches!(flight.kind(), Kind::Request(..)) {
+                self.flights.remove(left.flight);
+                self.request_waited(left.waited, &flight);
+                self.serve(&flight, left.at, context);
+            } else {
+                self.data_left(left, flight.tag(), context);
             }
         }
     }
 
-    fn data_left(&mut self, left: Left, sent: &Sent, context: Ctx) {
+    fn data_left(&mut self, left: Left, tag: Tag, context: Ctx) {
         self.longest_data_wait = self.longest_data_wait.max(left.waited);
-        self.tracks[sent.tag.0 as usize].forwarded(left.waited);
+        self.tracks[tag.0 as usize].forwarded(left.waited);
         context.at(left.at + self.hop + self.delays.take_data, EdmEvent::AtHost(left.flight));
     }
 
     fn grant_sent(&mut self, flight: u32, submitted: Time, at: Time, context: Ctx) {
-        let Flight { cargo, plane, node } = self.flights.remove(flight);
-        let Cargo::Grant { tag, .. } = cargo else { unreachable!("only grants go between blocks") };
-        let blocks = encoded::GRANT_BLOCKS;
-        let waited = (at - submitted).saturating_sub(self.place.blocks(blocks));
-        self.tracks[tag.0 as usize].granted(waited, blocks);
-        self.land(plane, node, cargo, at + self.hop + self.delays.take_grant, context);
+        let grant = self.flights.remove(flight);
+        let blocks = grant.blocks();
+        let waited = (at - submitted).saturating_sub(self.block * blocks);
+        self.tracks[grant.tag().0 as usize].granted(waited, blocks);
+        self.land_grant(&grant, at, context);
     }
 
     /// Expects the first frames of every generator.
@@ -255,6 +261,7 @@ impl EdmRig {
     }
 
     /// A node hands frames to its uplinks.
+    #[inline(never)]
     pub(super) fn burst(&mut self, generator: u32, context: Ctx) {
         let node = self.shared().traffic.node(generator);
         if !self.nodes[node.index()].up {
@@ -283,6 +290,7 @@ impl EdmRig {
     }
 
     /// The switch has looked a frame up and puts it into the queue of its port.
+    #[inline(never)]
     pub(super) fn frame_at_egress(&mut self, index: u32, context: Ctx) {
         let frame = self.shared().traffic.frame(index);
         let side = &self.planes[frame.plane];

@@ -7,45 +7,61 @@
 use base::{Span, Time};
 use edm::budget::{CROSSINGS, Delays, HOPS};
 use edm::pcs::memory as encoded;
-use edm::{Access, Config, Place};
+use edm::{Access, Config, Place, Tag};
 use record::{Outcome, SpanKind, Spans};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
-/// The parts of one hop.
+/// What every finished request pays alike.
 #[derive(Clone, Copy, Debug)]
-pub struct Hop {
-    /// Two crossings.
-    pub pcs: Span,
-    /// Two crossings.
-    pub transceiver: Span,
-    /// The fibre.
-    pub propagation: Span,
+pub struct Costs {
+    /// All crossings of its path.
+    pcs: Span,
+    /// All crossings of its path.
+    transceiver: Span,
+    /// All fibres of its path.
+    propagation: Span,
+    /// The logic on the path of a last chunk that a /G/ let through.
+    logic_by_grant: Span,
+    /// The logic on the path of a last chunk that the request itself let through.
+    logic_by_request: Span,
+    /// One block on a wire.
+    block: Span,
 }
 
-/// What is known of one request. Tens of thousands are alive at once and touched in random order: no larger than it must be.
+impl Costs {
+    /// Of a rack whose transceivers (one crossing) and fibres (one hop) take so long.
+    pub fn new(delays: &Delays, place: &Place, transceiver: Span, propagation: Span) -> Costs {
+        let before = delays.make_request + delays.insert + delays.iteration + delays.emit;
+        let after = delays.forward + delays.take_data;
+        Costs {
+            pcs: delays.pcs * CROSSINGS,
+            transceiver: transceiver * CROSSINGS,
+            propagation: propagation * HOPS,
+            logic_by_grant: before + delays.take_grant + after,
+            logic_by_request: before + delays.take_request + delays.make_response + after,
+            block: place.blocks(1),
+        }
+    }
+}
+
+/// What is known of one request, and changes while it is under way. One cache line: tens of thousands are alive at once and
+/// touched in random order.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct Track {
-    intended: Time,
     /// When the host took it up; [`NEVER`] while it waits for an active notification.
     start: Time,
     nic_control: Span,
-    /// What its /N/ or request lost to frames on its own uplink.
-    control_on_link: Span,
     grant_wait: Span,
     /// When the chunk of its last grant was ready to be made; [`NEVER`] if that grant was the RREQ itself, not a /G/.
     chunk_ready: Time,
     nic_data: Span,
-    /// What its last chunk lost to frames on its own uplink.
-    data_on_link: Span,
     switch_wait: Span,
-    memory: Span,
     /// The driver's number for the request.
     pub ticket: u32,
-    /// Blocks of all of its data.
-    data_blocks: u32,
-    /// Blocks of its /N/ or request.
-    control_blocks: u8,
+    /// Blocks of its /N/ or request and of all of its data.
+    own_blocks: u32,
     grant_blocks: u8,
     is_write: bool,
     /// Copies of its last chunk on their way.
@@ -53,6 +69,16 @@ pub struct Track {
     /// Whether a request of its batch has yet to take over what is known of their common notification and grant.
     followed: bool,
     ended: bool,
+}
+
+/// What only some racks know of a request: those whose memory takes time, or whose links carry frames.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rare {
+    memory: Span,
+    /// What its /N/ or request lost to frames on its own uplink.
+    control_on_link: Span,
+    /// What its last chunk lost to frames on its own uplink.
+    data_on_link: Span,
 }
 
 const NEVER: Time = Time::MAX;
@@ -65,6 +91,10 @@ const NEVER: Time = Time::MAX;
 #[derive(Debug)]
 pub struct Tracks {
     slots: Vec<Track>,
+    /// By tag: the intended starts, which are needed at the end only.
+    intended: Vec<Time>,
+    /// By tag, as far as anything of the kind has happened.
+    rare: Vec<Rare>,
     free: Vec<u32>,
     /// Tags of ended requests, and from when on they may be used again.
     resting: VecDeque<(Time, u32)>,
@@ -74,19 +104,65 @@ pub struct Tracks {
 impl Tracks {
     /// No track. Tags of requests that have finished rest for `rest`, by when their last copies have arrived.
     pub fn new(rest: Span) -> Tracks {
-        Tracks { slots: Vec::new(), free: Vec::new(), resting: VecDeque::new(), rest }
+        let (slots, intended, rare) = (Vec::new(), Vec::new(), Vec::new());
+        Tracks { slots, intended, rare, free: Vec::new(), resting: VecDeque::new(), rest }
     }
-    /// Takes a request in and gives its tag.
-    pub fn open(&mut self, track: Track) -> u32 {
-        while self.resting.front().is_some_and(|(until, _)| *until <= track.intended) {
+    /// Takes in a request that was intended for `now` and gives its tag.
+    pub fn open(&mut self, now: Time, track: Track) -> u32 {
+        while self.resting.front().is_some_and(|(until, _)| *until <= now) {
             self.free.extend(self.resting.pop_front().map(|(_, tag)| tag));
         }
-        if let Some(tag) = self.free.pop() {
-            self.slots[tag as usize] = track;
-            return tag;
+        let Some(tag) = self.free.pop() else {
+            self.slots.push(track);
+            self.intended.push(now);
+            return self.slots.len() as u32 - 1;
+        };
+        self.slots[tag as usize] = track;
+        self.intended[tag as usize] = now;
+        if let Some(rare) = self.rare.get_mut(tag as usize) {
+            *rare = Rare::default();
         }
-        self.slots.push(track);
-        self.slots.len() as u32 - 1
+        tag
+    }
+    /// The memory of a request took so long.
+    pub fn memory_read(&mut self, tag: Tag, span: Span) {
+        self.rare(tag).memory = span;
+    }
+    /// The control message of a request took so much longer on a shared uplink than its blocks.
+    pub fn control_interleaved(&mut self, tag: Tag, waited: Span) {
+        self.rare(tag).control_on_link = waited;
+    }
+    /// A chunk took so much longer on a shared uplink than its blocks.
+    pub fn data_interleaved(&mut self, tag: Tag, waited: Span) {
+        self.rare(tag).data_on_link = waited;
+    }
+    fn rare(&mut self, tag: Tag) -> &mut Rare {
+        let index = tag.0 as usize;
+        if self.rare.len() <= index {
+            self.rare.resize(self.slots.len(), Rare::default());
+        }
+        &mut self.rare[index]
+    }
+    /// When a request was taken up, and the split of its time, which sums to `end - intended`.
+    pub fn spans(&self, tag: u32, outcome: Outcome, end: Time, costs: &Costs) -> (Time, Spans) {
+        let (track, intended) = (&self.slots[tag as usize], self.intended[tag as usize]);
+        let rare = self.rare.get(tag as usize).copied().unwrap_or_default();
+        let mut spans = Spans::default();
+        let start = track.start.min(end);
+        spans.add(SpanKind::Wait, start - intended);
+        if outcome == Outcome::Finished {
+            track.split(&rare, &mut spans, costs);
+        }
+        let latency = end - intended;
+        // Grants of one request come a little faster than its chunks leave (look-ahead, and RREQ against /G/), so its last
+        // chunk waits behind its own earlier ones: that time is in their serialization already.
+        for queue in [SpanKind::NicQueue, SpanKind::SwitchQueue] {
+            spans.take(queue, spans.total().saturating_sub(latency));
+        }
+        let known = spans.total();
+        assert!(known <= latency, "the parts of a request, {spans:?}, are more than its latency of {latency}");
+        spans.add(SpanKind::Schedule, latency - known);
+        (start, spans)
     }
     /// Ends a request. The tag of one that did not finish is never used again: its demand may still be anywhere.
     pub fn close(&mut self, tag: u32, outcome: Outcome, now: Time) {
@@ -102,6 +178,9 @@ impl Tracks {
         before.followed = false;
         let before = *before;
         self.slots[tag as usize].follow(&before);
+        if let Some(Rare { control_on_link, .. }) = self.rare.get(lead as usize).copied() {
+            self.rare(Tag(tag)).control_on_link = control_on_link;
+        }
         if before.ended {
             self.reuse(lead, now);
         }
@@ -125,22 +204,17 @@ impl IndexMut<usize> for Tracks {
 
 impl Track {
     /// A request that the application has just handed over.
-    pub fn new(ticket: u32, intended: Time, access: &Access, config: &Config) -> Track {
+    pub fn new(ticket: u32, access: &Access, config: &Config) -> Track {
         let (control_blocks, data_blocks) = blocks_of(access, config.chunk.count() as u32);
         Track {
-            intended,
             start: NEVER,
             nic_control: Span::ZERO,
-            control_on_link: Span::ZERO,
             grant_wait: Span::ZERO,
             chunk_ready: NEVER,
             nic_data: Span::ZERO,
-            data_on_link: Span::ZERO,
             switch_wait: Span::ZERO,
-            memory: Span::ZERO,
             ticket,
-            data_blocks: data_blocks as u32,
-            control_blocks: control_blocks as u8,
+            own_blocks: (control_blocks + data_blocks) as u32,
             grant_blocks: 0,
             is_write: matches!(access, Access::Write { .. }),
             copies: 0,
@@ -155,16 +229,12 @@ impl Track {
     }
     /// It shared the notification and grant of `lead`.
     fn follow(&mut self, lead: &Track) {
-        let Track { start, nic_control, control_on_link, grant_wait, grant_blocks, chunk_ready, .. } = *lead;
-        *self = Track { start, nic_control, control_on_link, grant_wait, grant_blocks, chunk_ready, ..*self };
+        let Track { start, nic_control, grant_wait, grant_blocks, chunk_ready, .. } = *lead;
+        *self = Track { start, nic_control, grant_wait, grant_blocks, chunk_ready, ..*self };
     }
     /// A grant of it (or its request, on to the memory node) waited so long for the downlink.
     pub fn granted(&mut self, waited: Span, blocks: u64) {
         (self.grant_wait, self.grant_blocks, self.chunk_ready) = (waited, blocks as u8, NEVER);
-    }
-    /// Its memory took so long.
-    pub fn memory_read(&mut self, span: Span) {
-        self.memory = span;
     }
     /// A /G/ has been taken and the chunk may go from `at`.
     pub fn chunk_ready(&mut self, at: Time) {
@@ -174,14 +244,6 @@ impl Track {
     pub fn data_sent(&mut self, now: Time, queued: Time, copies: u8, followed: bool) {
         self.nic_data = now.saturating_since(if self.by_grant() { self.chunk_ready } else { queued });
         (self.copies, self.followed) = (copies, followed);
-    }
-    /// Its control message took so much longer on a shared uplink than its blocks.
-    pub fn control_interleaved(&mut self, waited: Span) {
-        self.control_on_link = waited;
-    }
-    /// A chunk took so much longer on a shared uplink than its blocks.
-    pub fn data_interleaved(&mut self, waited: Span) {
-        self.data_on_link = waited;
     }
     /// A chunk waited so long for the downlink.
     pub fn forwarded(&mut self, waited: Span) {
@@ -204,51 +266,25 @@ impl Track {
         self.copies == 0
     }
 
-    /// When it was taken up, and the split of its time, which sums to `end - intended`.
-    pub fn spans(&self, outcome: Outcome, end: Time, place: &Place, delays: &Delays, hop: Hop) -> (Time, Spans) {
-        let mut spans = Spans::default();
-        let start = self.start.min(end);
-        spans.add(SpanKind::Wait, start - self.intended);
-        if outcome == Outcome::Finished {
-            self.split(&mut spans, place, delays, hop);
-        }
-        let latency = end - self.intended;
-        // Grants of one request come a little faster than its chunks leave (look-ahead, and RREQ against /G/), so its last
-        // chunk waits behind its own earlier ones: that time is in their serialization already.
-        for queue in [SpanKind::NicQueue, SpanKind::SwitchQueue] {
-            spans.take(queue, spans.total().saturating_sub(latency));
-        }
-        let known = spans.total();
-        assert!(known <= latency, "the parts of a request, {spans:?}, are more than its latency of {latency}");
-        spans.add(SpanKind::Schedule, latency - known);
-        (start, spans)
-    }
-
     /// Whether its last grant was a /G/.
     fn by_grant(&self) -> bool {
         self.chunk_ready != NEVER
     }
 
-    fn split(&self, spans: &mut Spans, place: &Place, delays: &Delays, hop: Hop) {
-        let blocks = u64::from(self.control_blocks) + u64::from(self.grant_blocks) + u64::from(self.data_blocks);
-        spans.add(SpanKind::Stack, self.logic(delays));
-        spans.add(SpanKind::Pcs, hop.pcs * HOPS);
-        spans.add(SpanKind::Transceiver, hop.transceiver * HOPS);
-        spans.add(SpanKind::Propagation, hop.propagation * HOPS);
-        spans.add(SpanKind::Serialization, place.blocks(blocks));
+    fn split(&self, rare: &Rare, spans: &mut Spans, costs: &Costs) {
+        let Rare { memory, control_on_link, data_on_link } = *rare;
+        let blocks = u64::from(self.own_blocks) + u64::from(self.grant_blocks);
+        spans.add(SpanKind::Stack, if self.by_grant() { costs.logic_by_grant } else { costs.logic_by_request });
+        spans.add(SpanKind::Pcs, costs.pcs);
+        spans.add(SpanKind::Transceiver, costs.transceiver);
+        spans.add(SpanKind::Propagation, costs.propagation);
+        spans.add(SpanKind::Serialization, costs.block * blocks);
         spans.add(SpanKind::SwitchQueue, self.grant_wait + self.switch_wait);
         // A chunk whose grant came before the memory was read waited for the memory, not for the link.
-        let for_memory = if self.by_grant() { self.memory.min(self.nic_data) } else { self.memory };
+        let for_memory = if self.by_grant() { memory.min(self.nic_data) } else { memory };
         let in_nic = if self.by_grant() { self.nic_data - for_memory } else { self.nic_data };
         spans.add(SpanKind::Memory, if self.is_write { Span::ZERO } else { for_memory });
-        spans.add(SpanKind::NicQueue, self.nic_control + in_nic + self.control_on_link + self.data_on_link);
-    }
-
-    /// The logic on the path of its last chunk.
-    fn logic(&self, delays: &Delays) -> Span {
-        let before = delays.make_request + delays.insert + delays.iteration + delays.emit;
-        let made = if self.by_grant() { delays.take_grant } else { delays.take_request + delays.make_response };
-        before + made + delays.forward + delays.take_data
+        spans.add(SpanKind::NicQueue, self.nic_control + in_nic + control_on_link + data_on_link);
     }
 }
 
@@ -267,4 +303,4 @@ fn blocks_of(access: &Access, chunk: u32) -> (u64, u64) {
     }
 }
 
-const _: () = assert!(CROSSINGS == 2 * HOPS);
+const _: () = assert!(size_of::<Track>() == 64);
