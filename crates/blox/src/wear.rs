@@ -51,7 +51,7 @@ pub struct Swap {
 }
 
 /// Numbers that make no balancer, no swap and no rack.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: got {got}, and {allowed}")]
 pub struct WearError {
     /// The field of the configuration.

@@ -1,5 +1,8 @@
 //! Wear levelling over years: the model of crate `blox` as a run without requests.
 
+#[cfg(test)]
+mod tests;
+
 use crate::drive::{Flow, Observer, Outcomes, Progress};
 use base::{Bytes, Seed};
 use blox::{
@@ -7,7 +10,9 @@ use blox::{
     WearModel, WearReport, WearWorkload, imbalance,
 };
 use record::{RunIdentity, Summary};
-use spec::wear::{ArmName, DAYS_PER_YEAR, LocalLevelling, Replacement, TriggerName, Wear, WearAssignmentName, WearLoad};
+use spec::wear::{
+    ArmName, DAYS_PER_YEAR, LocalLevelling, Replacement, TriggerName, Wear, WearAssignmentName, WearLoad,
+};
 use std::collections::BTreeMap;
 
 const NS_PER_DAY: f64 = 86_400e9;
@@ -109,31 +114,35 @@ fn summary(wear: &Wear, identity: RunIdentity, report: &WearReport) -> Summary {
 /// Largest over mean, see `blox::WearSample`.
 fn add_imbalances(wear: &Wear, report: &WearReport, extra: &mut BTreeMap<String, f64>) {
     let Some(last) = report.last() else { return };
-    let mut add = |name: &str, value: f64| drop(extra.insert(name.into(), value));
-    add("server_imbalance_max_ratio", last.server_max);
-    add("server_imbalance_mean_ratio", last.server_mean);
-    add("rack_imbalance_ratio", last.rack_ssds);
-    add("rack_imbalance_of_servers_ratio", last.rack_servers);
-    add("uneven_days", report.days_above(wear.local.gamma) as f64);
-    if let Some(largest) = report.server_imbalance_max(DAYS_PER_YEAR) {
-        add("server_imbalance_max_from_year_1_ratio", largest);
-    }
+    let values = [
+        ("server_imbalance_max_ratio", last.server_max),
+        ("server_imbalance_mean_ratio", last.server_mean),
+        ("rack_imbalance_ratio", last.rack_ssds),
+        ("rack_imbalance_of_servers_ratio", last.rack_servers),
+        ("uneven_days", report.days_above(wear.local.gamma) as f64),
+    ];
+    let settled = report.server_imbalance_max(DAYS_PER_YEAR);
+    let values = values.into_iter().chain(settled.map(|value| ("server_imbalance_max_from_year_1_ratio", value)));
+    extra.extend(values.map(|(name, value)| (name.to_string(), value)));
 }
 
 /// Shares of the erases that a block endures, see `blox::Lifetime`, and swaps.
 fn add_lifetime(report: &WearReport, extra: &mut BTreeMap<String, f64>) {
-    let mut add = |name: &str, value: f64| drop(extra.insert(name.into(), value));
-    add("swaps_worst_case_lifetime_fraction", report.lifetime.swaps_worst_case);
-    add("swaps_mean_lifetime_fraction", report.lifetime.swaps_mean);
-    add("swaps_max_lifetime_fraction", report.lifetime.swaps_max);
-    add("used_mean_lifetime_fraction", report.lifetime.used_mean);
-    add("used_max_lifetime_fraction", report.lifetime.used_max);
-    add("local_swaps", f64::from(report.swaps.local_total()));
-    add("local_swaps_of_a_server_max", report.swaps.local.iter().max().map_or(0.0, |most| f64::from(*most)));
-    add("global_swaps", f64::from(report.swaps.global));
-    if report.lifetime.used_max > 0.0 {
+    let (lifetime, swaps) = (report.lifetime, &report.swaps);
+    let values = [
+        ("swaps_worst_case_lifetime_fraction", lifetime.swaps_worst_case),
+        ("swaps_mean_lifetime_fraction", lifetime.swaps_mean),
+        ("swaps_max_lifetime_fraction", lifetime.swaps_max),
+        ("used_mean_lifetime_fraction", lifetime.used_mean),
+        ("used_max_lifetime_fraction", lifetime.used_max),
+        ("local_swaps", f64::from(swaps.local_total())),
+        ("local_swaps_of_a_server_max", f64::from(swaps.local.iter().max().copied().unwrap_or(0))),
+        ("global_swaps", f64::from(swaps.global)),
+    ];
+    extra.extend(values.map(|(name, value)| (name.to_string(), value)));
+    if lifetime.used_max > 0.0 {
         let years = report.samples.len() as f64 / f64::from(DAYS_PER_YEAR);
-        add("first_worn_out_at_this_rate_years", years / report.lifetime.used_max);
+        extra.insert("first_worn_out_at_this_rate_years".into(), years / lifetime.used_max);
     }
 }
 

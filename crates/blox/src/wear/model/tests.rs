@@ -80,7 +80,8 @@ fn the_same_seed_gives_the_same_report_and_another_seed_another() {
 
 #[test]
 fn a_run_that_is_stopped_has_seen_the_days_before_alone() {
-    let model = |days| WearModel::new(WearConfig { days, ..rackblox(WearArm::Local) }).expect("the numbers are allowed");
+    let model =
+        |days| WearModel::new(WearConfig { days, ..rackblox(WearArm::Local) }).expect("the numbers are allowed");
     let (stopped, short) = (model(100).run_while(|day| day <= 40), model(40).run());
     assert_eq!(stopped.samples, short.samples);
     assert_eq!(stopped.lifetime, short.lifetime);
