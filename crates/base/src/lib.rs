@@ -1,7 +1,7 @@
 //! The ground floor: what every other crate of Rackweave measures and names things with.
 //!
 //! * [`Time`] and [`Span`]: virtual time in integer picoseconds.
-//! * [`Bytes`], [`Rate`] and [`Clock`]: sizes, link rates and hardware clocks, with exact integer conversions to [`Span`].
+//! * [`Bytes`], [`Length`], [`Rate`] and [`Clock`]: sizes, cables, link rates and hardware clocks, with exact integer conversions to [`Span`].
 //! * [`mod@unit`]: quantities written with their unit (`"10ns"`, `"4KiB"`, `"100Gbps"`); a bare number is an error.
 //! * [`Seed`] and [`Stream`]: one random stream a component, named by a path.
 //! * [`BoundedQueue`]: a queue that says no.
@@ -19,6 +19,6 @@ pub use id::{NodeId, Operation, Request, RequestId};
 pub use program::Program;
 pub use queue::{BoundedQueue, Full};
 pub use random::{Seed, Stream};
-pub use size::{Bytes, Clock, Rate};
+pub use size::{Bytes, Clock, Length, Rate};
 pub use time::{Span, Time};
 pub use unit::UnitError;

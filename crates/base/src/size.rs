@@ -91,6 +91,25 @@ impl Rate {
     }
 }
 
+/// A length of cable in millimetres.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Length(u64);
+
+impl Length {
+    /// From millimetres.
+    pub const fn mm(millimetres: u64) -> Length {
+        Length(millimetres)
+    }
+    /// From metres.
+    pub const fn m(metres: u64) -> Length {
+        Length(metres * 1_000)
+    }
+    /// In millimetres.
+    pub const fn as_mm(self) -> u64 {
+        self.0
+    }
+}
+
 /// A hardware clock, kept as its frequency so that `n` cycles never add up `n` rounding errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Clock(u64);

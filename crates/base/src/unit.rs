@@ -4,7 +4,7 @@
 //! that do not come out to a whole picosecond, byte, bit a second or hertz are refused too. Each type displays in the largest
 //! unit that keeps it whole, so that what is printed parses back to the same value.
 
-use crate::size::{Bytes, Clock, Rate};
+use crate::size::{Bytes, Clock, Length, Rate};
 use crate::time::{Span, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
@@ -86,6 +86,11 @@ const RATE: Table = Table {
     units: &[("bps", 1), ("Kbps", 1_000), ("Mbps", 1_000_000), ("Gbps", 1_000_000_000), ("Tbps", 1_000_000_000_000)],
     allowed: "bps, Kbps, Mbps, Gbps, Tbps",
     resolution: "bits a second",
+};
+const LENGTH: Table = Table {
+    units: &[("mm", 1), ("cm", 10), ("m", 1_000), ("km", 1_000_000)],
+    allowed: "mm, cm, m, km",
+    resolution: "millimetres",
 };
 const FREQUENCY: Table = Table {
     units: &[("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)],
@@ -174,6 +179,7 @@ quantity!(Span, TIME, as_ps, Span::ps);
 quantity!(Time, TIME, as_ps, Time::ps);
 quantity!(Bytes, SIZE, count, Bytes::new);
 quantity!(Rate, RATE, as_bps, Rate::bps);
+quantity!(Length, LENGTH, as_mm, Length::mm);
 quantity!(Clock, FREQUENCY, as_hz, Clock::hz);
 
 /// Takes a string and turns a bare number into an error that says what to write.
@@ -236,6 +242,7 @@ mod tests {
         fn what_is_printed_parses_back(value in any::<u64>()) {
             prop_assert_eq!(Span::ps(value).to_string().parse(), Ok(Span::ps(value)));
             prop_assert_eq!(Bytes::new(value).to_string().parse(), Ok(Bytes::new(value)));
+            prop_assert_eq!(Length::mm(value).to_string().parse(), Ok(Length::mm(value)));
             prop_assert_eq!(Rate::bps(value).to_string().parse(), Ok(Rate::bps(value)));
         }
 

@@ -359,10 +359,10 @@ mod tests {
             config,
         };
         let expected = "\
-parameter   start  fitted             known within
-array-read  35.76   41.50  us                1.2 %
-channel    800.00  800.00  MB/s               held
-dies            2       3  a channel       counted
+parameter    start  fitted             known within
+array-read   35.76   41.50  us                1.2 %
+channel     800.00  800.00  MB/s               held
+dies             2       3  a channel       counted
 
 channel is held: no reason
 

@@ -46,24 +46,34 @@ fn only_point(arguments: &RunArguments) -> Result<Point, Failure> {
 
 /// The summary in a few lines.
 fn facts(summary: &Summary) -> String {
-    let Summary { counts, load, .. } = summary;
     let mut lines = vec![
         format!("plan       {}", summary.plan_hash),
         format!("design     {}, seeds {:?}", summary.design, summary.seeds),
-        format!(
-            "requests   {} offered, {} finished, {} measured, {} null, {} lost, {} unfinished",
-            counts.offered,
-            counts.finished,
-            counts.measured,
-            counts.null,
-            counts.lost,
-            counts.in_flight_at_end + counts.not_issued
-        ),
-        format!("load       {:.3} Gb/s offered, {:.3} Gb/s achieved", load.offered_gbps, load.achieved_gbps),
     ];
+    lines.extend(if summary.counts.offered > 0 { request_lines(summary) } else { extra_lines(summary) });
     lines.extend(summary.latency_ns.iter().map(|(operation, latency)| latency_line(operation, latency)));
     lines.extend(summary.warnings.iter().map(|warning| format!("warning    {warning}")));
     lines.join("\n") + "\n"
+}
+
+fn request_lines(summary: &Summary) -> Vec<String> {
+    let Summary { counts, load, .. } = summary;
+    let requests = format!(
+        "requests   {} offered, {} finished, {} measured, {} null, {} lost, {} unfinished",
+        counts.offered,
+        counts.finished,
+        counts.measured,
+        counts.null,
+        counts.lost,
+        counts.in_flight_at_end + counts.not_issued
+    );
+    let load = format!("load       {:.3} Gb/s offered, {:.3} Gb/s achieved", load.offered_gbps, load.achieved_gbps);
+    vec![requests, load]
+}
+
+/// All that a run without requests has to say.
+fn extra_lines(summary: &Summary) -> Vec<String> {
+    summary.extra.iter().map(|(name, value)| format!("extra      {name}: {value:.4}")).collect()
 }
 
 fn latency_line(operation: &str, latency: &Statistics) -> String {

@@ -152,9 +152,10 @@ fn add_drives(wear: &Wear, report: &WearReport, summary: &mut Summary) {
     let worn_out = last.erases.iter().filter(|erases| **erases > f64::from(wear.drive.endurance)).count();
     summary.extra.insert("worn_out_drives".into(), worn_out as f64);
     if worn_out > 0 {
-        let (all, endurance) = (last.erases.len(), wear.drive.endurance);
+        // Without their number, so that seeds and points share it.
+        let endurance = wear.drive.endurance;
         summary.warnings.push(format!(
-            "{worn_out} of {all} drives wore beyond the {endurance} erases that a block endures; the model lets them go on"
+            "drives wore beyond the {endurance} erases that a block endures, and the model lets them go on; worn_out_drives counts them"
         ));
     }
     let Some(server) = last.erases.chunks(wear.ssds as usize).nth(OBSERVED_SERVER) else { return };

@@ -331,11 +331,11 @@ impl<'a> Attempt<'a> {
         }
         let mut best = match self.free.contains(&Parameter::Dies) {
             true => self.count_dies()?,
-            false => self.search(&self.request.start)?,
+            false => self.search(&self.request.start, true)?,
         };
         while let Some((doubtful, reason)) = self.doubtful(&best)? {
             self.give_up(doubtful, reason)?;
-            best = self.search(&doubtful.with_value_of(&best.config, &self.request.start))?;
+            best = self.search(&doubtful.with_value_of(&best.config, &self.request.start), true)?;
         }
         Ok(best)
     }
@@ -348,7 +348,7 @@ impl<'a> Attempt<'a> {
             let around = best.saturating_sub(1)..=(best + 1).min(ladder.len() - 1);
             for place in [best].into_iter().chain(around.clone()) {
                 if !tried.contains_key(&place) {
-                    tried.insert(place, self.search(&self.with_dies(ladder[place], tried.get(&best)))?);
+                    tried.insert(place, self.search(&self.with_dies(ladder[place], tried.get(&best)), false)?);
                 }
             }
             let squares = |place: &usize| tried[place].squares;
@@ -371,10 +371,10 @@ impl<'a> Attempt<'a> {
         config.geometry.dies_per_channel = dies;
         config
     }
-    fn search(&self, start: &SolidStateConfig) -> Result<Best, FitError> {
+    fn search(&self, start: &SolidStateConfig, polished: bool) -> Result<Best, FitError> {
         let bench = self.bench(start, &self.used)?;
         let free = self.continuous();
-        self.searching(&bench, &free).best(start)
+        self.searching(&bench, &free).best(start, polished)
     }
     fn searching<'b>(&'b self, bench: &'b Bench, free: &'b [Parameter]) -> Search<'b> {
         Search { origin: &self.request.start, free, points: &self.used, bench }

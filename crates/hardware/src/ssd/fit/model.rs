@@ -24,6 +24,8 @@ const PAGES_STEP: u32 = 12;
 /// Units that are moved while a point is measured, and least and most commands. Ours.
 const MEASURED_UNITS: u64 = 32_768;
 const MEASURED_COMMANDS: (u64, u64) = (1_024, 8_192);
+/// Most when some are writes: those are slower to play, and less random, for most of them wait for programs.
+const MEASURED_WRITES: u64 = 4_096;
 /// Amplification counts as steady when three windows of a third of the drive agree within 5 %. Ours.
 const STEADY: Steady = Steady { window: 0.33, windows: 3, tolerance: 0.05, windows_max: 60 };
 
@@ -158,6 +160,7 @@ impl Loop {
         }
         let units = load.bytes.count().div_ceil(drive.config().geometry.unit.count());
         let (least, most) = MEASURED_COMMANDS;
+        let most = if load.writes() { MEASURED_WRITES } else { most };
         let measured = (MEASURED_UNITS / units).clamp(least, most);
         let before = 2 * u64::from(load.depth) + writes_before(drive, load);
         Ok(Loop { load, places, before, measured, stream })

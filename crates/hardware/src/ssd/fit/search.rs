@@ -14,11 +14,12 @@ const AGAIN_STEP: f64 = 0.1;
 /// It ends when the sums of squares of its corners differ by less (standard deviation), or after so many rounds for each parameter. Ours: 1e-5 is an
 /// error of 0.3 % of one point.
 const TOLERANCE: f64 = 1e-5;
-const ROUNDS: u64 = 40;
+const ROUNDS: u64 = 30;
 /// No parameter moves further than to 32 times its start, or a 32nd of it. Ours.
 const STEP_MAX: f64 = 3.465_735_902_799_726_5;
 
 /// What is searched: which parameters move, from where they are counted, and what is compared.
+#[derive(Clone, Copy)]
 pub(super) struct Search<'a> {
     /// The drive from whose values steps are counted.
     pub(super) origin: &'a SolidStateConfig,
@@ -31,15 +32,24 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The best drive that is found from `start`.
-    pub(super) fn best(&self, start: &SolidStateConfig) -> Result<Best, FitError> {
-        let mut place = Place(self.free.iter().map(|parameter| parameter.step(start, self.origin)).collect());
-        if !self.free.is_empty() {
-            for step in [FIRST_STEP, AGAIN_STEP] {
-                place = self.descend(start, place, step)?;
-            }
+    /// The best drive that is found from `start`, in two parts: points that only read know nothing of the times of writes and are quick to play, so
+    /// that the others are fitted to them first. `polished`: then all together, for writes know of reads (collection reads too).
+    pub(super) fn best(&self, start: &SolidStateConfig, polished: bool) -> Result<Best, FitError> {
+        let (writing, reading): (Vec<FitPoint>, Vec<FitPoint>) =
+            self.points.iter().cloned().partition(|point| point.load.writes());
+        let of_writes = [Parameter::Program, Parameter::WriteFirmware];
+        let (late, early): (Vec<Parameter>, Vec<Parameter>) =
+            self.free.iter().copied().partition(|parameter| of_writes.contains(parameter));
+        let mut config = start.clone();
+        if reading.is_empty() || writing.is_empty() {
+            config = self.descend(&config, FIRST_STEP)?;
+        } else {
+            config = Search { free: &early, points: &reading, ..*self }.descend(&config, FIRST_STEP)?;
+            config = Search { free: &late, points: &writing, ..*self }.descend(&config, FIRST_STEP)?;
         }
-        let config = self.at(start, &place);
+        if polished {
+            config = self.descend(&config, AGAIN_STEP)?;
+        }
         let squares = self.squares(&config)?;
         Ok(Best { config, squares })
     }
@@ -59,7 +69,11 @@ impl Search<'_> {
         }
         config
     }
-    fn descend(&self, start: &SolidStateConfig, from: Place, step: f64) -> Result<Place, FitError> {
+    fn descend(&self, start: &SolidStateConfig, step: f64) -> Result<SolidStateConfig, FitError> {
+        if self.free.is_empty() {
+            return Ok(start.clone());
+        }
+        let from = Place(self.free.iter().map(|parameter| parameter.step(start, self.origin)).collect());
         let failed = |error: Error| FitError::Search(error.to_string());
         let solver = NelderMead::new(from.simplex(step)).with_sd_tolerance(TOLERANCE).map_err(failed)?;
         let rounds = ROUNDS * self.free.len() as u64;
@@ -68,7 +82,8 @@ impl Search<'_> {
             .timer(false)
             .run()
             .map_err(failed)?;
-        run.state.get_best_param().cloned().ok_or_else(|| FitError::Search("no place was tried".into()))
+        let place = run.state.get_best_param().ok_or_else(|| FitError::Search("no place was tried".into()))?;
+        Ok(self.at(start, place))
     }
 }
 

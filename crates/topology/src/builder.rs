@@ -1,0 +1,148 @@
+//! From vertices and links to a graph that was checked.
+
+use crate::config::Config;
+use crate::error::BuildError;
+use crate::graph::{End, Graph, LINKS_MAX, Link, LinkId, Medium, RATE_MAX, VERTICES_MAX, Vertex, VertexId, VertexKind};
+use base::{Length, Rate};
+use std::collections::BTreeMap;
+
+/// Collects vertices and links. Ports are given out in the order of the cables; nothing is checked before [`Builder::finish`].
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    vertices: Vec<Vertex>,
+    links: Vec<Link>,
+    /// By vertex: how many ports cables have taken.
+    ports_taken: Vec<u32>,
+}
+
+impl Builder {
+    /// Nothing yet.
+    pub fn new() -> Builder {
+        Builder::default()
+    }
+
+    /// Adds a vertex with so many ports.
+    pub fn vertex(&mut self, kind: VertexKind, name: impl Into<String>, ports: u32) -> VertexId {
+        self.vertices.push(Vertex { kind, name: name.into(), ports });
+        self.ports_taken.push(0);
+        VertexId(self.vertices.len() as u32 - 1)
+    }
+
+    /// Adds a cable, in the next free port of each end.
+    ///
+    /// # Panics
+    ///
+    /// When an end is not a vertex of this builder.
+    pub fn cable(&mut self, ends: [VertexId; 2], rate: Rate, length: Length) -> LinkId {
+        let ends = ends.map(|vertex| {
+            let taken = self.ports_taken.get_mut(vertex.index()).expect("a cable joins vertices of its builder");
+            *taken += 1;
+            End { vertex, port: Some(*taken - 1) }
+        });
+        self.push(Link { ends, rate, length, medium: Medium::Cable })
+    }
+
+    /// Joins a target and the adapter in its node, or a host and its adapter, without taking a port.
+    ///
+    /// # Panics
+    ///
+    /// When an end is not a vertex of this builder.
+    pub fn board(&mut self, ends: [VertexId; 2], rate: Rate) -> LinkId {
+        assert!(ends.iter().all(|end| end.index() < self.vertices.len()), "a board joins vertices of its builder");
+        let ends = ends.map(|vertex| End { vertex, port: None });
+        self.push(Link { ends, rate, length: Length::mm(0), medium: Medium::Board })
+    }
+
+    /// How many ports of a vertex are still free; 0 when too many are taken.
+    pub(crate) fn free_ports(&self, vertex: VertexId) -> u32 {
+        self.vertices[vertex.index()].ports.saturating_sub(self.ports_taken[vertex.index()])
+    }
+
+    fn push(&mut self, link: Link) -> LinkId {
+        self.links.push(link);
+        LinkId(self.links.len() as u32 - 1)
+    }
+
+    /// The graph.
+    ///
+    /// # Errors
+    ///
+    /// When a vertex has more cables than ports, a link joins a vertex to itself or has a rate of 0 or over [`RATE_MAX`](crate::RATE_MAX), a board joins anything
+    /// but an endpoint and an adapter, two vertices share a name, something cannot be reached, or there is too much of it.
+    pub fn finish(self) -> Result<Graph, BuildError> {
+        self.finish_as(None)
+    }
+
+    pub(crate) fn finish_as(self, config: Option<Config>) -> Result<Graph, BuildError> {
+        self.check_counts()?;
+        self.check_names()?;
+        self.check_ports()?;
+        (0..self.links.len()).try_for_each(|link| self.check_link(LinkId(link as u32)))?;
+        let graph = Graph::new(self.vertices, self.links, config);
+        check_connected(&graph)?;
+        Ok(graph)
+    }
+
+    fn check_counts(&self) -> Result<(), BuildError> {
+        let range = |field: &'static str, got: usize, min: u64, max: usize| {
+            let (got, max) = (got as u64, max as u64);
+            if (min..=max).contains(&got) { Ok(()) } else { Err(BuildError::OutOfRange { field, got, min, max }) }
+        };
+        range("vertices", self.vertices.len(), 1, VERTICES_MAX)?;
+        range("links", self.links.len(), 0, LINKS_MAX)
+    }
+
+    fn check_names(&self) -> Result<(), BuildError> {
+        let mut seen = BTreeMap::new();
+        for (index, vertex) in self.vertices.iter().enumerate() {
+            if let Some(first) = seen.insert(vertex.name.as_str(), index) {
+                return Err(BuildError::NameTwice { name: vertex.name.clone(), first, second: index });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_ports(&self) -> Result<(), BuildError> {
+        for (vertex, taken) in self.vertices.iter().zip(&self.ports_taken) {
+            if *taken > vertex.ports {
+                let (name, kind, ports) = (vertex.name.clone(), vertex.kind, vertex.ports);
+                return Err(BuildError::PortsOverRadix { name, kind, cables: *taken, ports });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_link(&self, id: LinkId) -> Result<(), BuildError> {
+        let link = &self.links[id.index()];
+        let [first, second] = link.ends.map(|end| &self.vertices[end.vertex.index()]);
+        if std::ptr::eq(first, second) {
+            return Err(BuildError::JoinsItself { link: id, name: first.name.clone() });
+        }
+        let ends = || [first.name.clone(), second.name.clone()];
+        if !(1..=RATE_MAX.as_bps()).contains(&link.rate.as_bps()) {
+            return Err(BuildError::BadRate { link: id, ends: ends(), got: link.rate, max: RATE_MAX });
+        }
+        let adapters = [first, second].iter().filter(|vertex| vertex.kind == VertexKind::Adapter).count();
+        let endpoints = [first, second].iter().filter(|vertex| !vertex.kind.forwards()).count();
+        if link.medium == Medium::Board && (adapters, endpoints) != (1, 1) {
+            return Err(BuildError::BadBoard { link: id, ends: ends(), kinds: [first.kind, second.kind] });
+        }
+        Ok(())
+    }
+}
+
+/// Every vertex must be reached from the first one that forwards. Then any two can talk, because only endpoints are dead ends.
+fn check_connected(graph: &Graph) -> Result<(), BuildError> {
+    let start = graph.vertex_ids().find(|vertex| graph.forwards(*vertex)).unwrap_or(VertexId(0));
+    let distances = graph.distances_from(start);
+    let missing = |vertex: &VertexId| distances.to(*vertex).is_none();
+    match graph.vertex_ids().find(missing) {
+        None => Ok(()),
+        Some(vertex) => Err(BuildError::Disconnected {
+            from: graph.vertex(start).name.clone(),
+            unreached: graph.vertex(vertex).name.clone(),
+            reached: graph.vertex_ids().filter(|vertex| !missing(vertex)).count(),
+            vertices: graph.vertices.len(),
+        }),
+    }
+}

@@ -1,0 +1,201 @@
+//! The parameters of every kind of network, all given: defaults are `spec`'s.
+
+use crate::grid::Grid;
+use base::{Length, Rate};
+use std::fmt;
+
+/// The shape of the fabric: what joins the endpoints (switched) or the storage nodes' adapters (switchless).
+///
+/// Adapters and switches get the first ids. Endpoints follow, targets before hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Switched: one top-of-rack switch.
+    SingleSwitch,
+    /// Switched: several top-of-rack switches that share no cable; every endpoint is cabled to each.
+    RedundantSwitches {
+        /// How many, from 2.
+        switches: u32,
+    },
+    /// Switched: two layers, every leaf cabled to every spine.
+    LeafSpine {
+        /// Switches that endpoints are cabled to.
+        leaves: u32,
+        /// Switches that leaves are cabled to.
+        spines: u32,
+        /// How many endpoints a leaf has room for.
+        endpoints_per_leaf: u32,
+    },
+    /// Switched: a folded Clos network of equal switches with full bisection bandwidth, the m-port n-tree of Lin, Chung and Huang
+    /// (IPDPS 2004). Three layers are the fat tree of Al-Fares et al. (SIGCOMM 2008), two the one of the paper, 5.3.
+    FatTree {
+        /// Ports of a switch that the tree uses, even.
+        radix: u32,
+        /// Layers of switches, from 1; `2 * (radix / 2)^layers` endpoints.
+        layers: u32,
+    },
+    /// Switchless: a row.
+    DaisyChain {
+        /// How many adapters.
+        nodes: u32,
+    },
+    /// Switchless: a circle.
+    Ring {
+        /// How many adapters.
+        nodes: u32,
+    },
+    /// Switchless: two rings of `nodes / 2`, and a rung between each adapter of one and its twin on the other. Three ports an adapter, as
+    /// the paper's dual ring has (3.2, and 300 GbE in 5.5); two rings over the same neighbours are a [`Kind::Ring`] with 2 cables.
+    DualRing {
+        /// How many adapters, even, from 4.
+        nodes: u32,
+    },
+    /// Switchless: a grid of any number of dimensions. All dimensions 2: a hypercube.
+    Mesh {
+        /// Adapters in each dimension.
+        dimensions: Vec<u32>,
+    },
+    /// Switchless: a grid whose every dimension wraps round. A dimension of 2 has two cables between its two adapters, so that every
+    /// adapter has 2 cables a dimension: four for the four nodes of the paper, 5.1.
+    Torus {
+        /// Adapters in each dimension.
+        dimensions: Vec<u32>,
+    },
+    /// Switchless: every adapter is cabled to every other one.
+    FullMesh {
+        /// How many adapters.
+        nodes: u32,
+    },
+    /// Switchless: fully meshed groups that are fully meshed among each other (Kim et al., ISCA 2008), each pair of groups by as
+    /// many cables as the global ports allow for all pairs alike: `routers * global_cables / (groups - 1)`, rounded down. Ports that are left over stay
+    /// free. Of 3 routers, 3 global cables and 9 groups (27 nodes), each group has 9 global ports and uses 8.
+    /// A group's cable `c` leads to the group `c + 1` further on and is the router `c / global_cables`'s, the relative arrangement of
+    /// Camarero et al. (ACM TACO 2014).
+    Dragonfly {
+        /// Adapters a group.
+        routers: u32,
+        /// Ports of an adapter for other groups.
+        global_cables: u32,
+        /// How many groups, from 2.
+        groups: u32,
+    },
+}
+
+impl Kind {
+    /// Whether it has switches. Otherwise adapters join it.
+    pub fn is_switched(&self) -> bool {
+        matches!(
+            self,
+            Kind::SingleSwitch | Kind::RedundantSwitches { .. } | Kind::LeafSpine { .. } | Kind::FatTree { .. }
+        )
+    }
+
+    /// Its coordinates, when it is a chain, ring, dual ring, mesh or torus.
+    pub fn grid(&self) -> Option<Grid> {
+        let (sizes, wraps) = match self {
+            Kind::DaisyChain { nodes } => (vec![*nodes], vec![false]),
+            Kind::Ring { nodes } => (vec![*nodes], vec![true]),
+            Kind::DualRing { nodes } => (vec![*nodes / 2, 2], vec![true, false]),
+            Kind::Mesh { dimensions } => (dimensions.clone(), vec![false; dimensions.len()]),
+            Kind::Torus { dimensions } => (dimensions.clone(), vec![true; dimensions.len()]),
+            _ => return None,
+        };
+        Some(Grid { sizes, wraps })
+    }
+}
+
+/// Sizes as people write them: `4x1x3`.
+pub(crate) fn by(sizes: &[u32]) -> String {
+    sizes.iter().map(u32::to_string).collect::<Vec<_>>().join("x")
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::SingleSwitch => write!(out, "single switch"),
+            Kind::RedundantSwitches { switches } => write!(out, "{switches} redundant switches"),
+            Kind::LeafSpine { leaves, spines, .. } => write!(out, "leaf-spine of {leaves} leaves and {spines} spines"),
+            Kind::FatTree { radix, layers } => write!(out, "{layers}-layer fat tree of {radix}-port switches"),
+            Kind::DaisyChain { nodes } => write!(out, "daisy chain of {nodes}"),
+            Kind::Ring { nodes } => write!(out, "ring of {nodes}"),
+            Kind::DualRing { nodes } => write!(out, "dual ring of {nodes}"),
+            Kind::Mesh { dimensions } => write!(out, "{} mesh", by(dimensions)),
+            Kind::Torus { dimensions } => write!(out, "{} torus", by(dimensions)),
+            Kind::FullMesh { nodes } => write!(out, "full mesh of {nodes}"),
+            Kind::Dragonfly { routers, groups, .. } => write!(out, "dragonfly of {groups} groups of {routers}"),
+        }
+    }
+}
+
+/// Where endpoints go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Each place is filled before the next one.
+    Packed,
+    /// One a place, round and round.
+    Spread,
+}
+
+/// Who uses the network.
+///
+/// In a switched fabric every endpoint is a vertex with cables to a switch. In a switchless one the adapters are the storage
+/// nodes' own: target `i` sits behind adapter `i` on a board, and a host is cabled to free ports of an adapter (paper, 4.6,
+/// "Client Connectivity"). With neither hosts nor targets a switchless graph is its adapters alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoints {
+    /// Clients.
+    pub hosts: u32,
+    /// Storage nodes; in a switchless fabric 0, or at most one an adapter.
+    pub targets: u32,
+    /// How they are spread over leaf switches, and hosts over adapters.
+    pub placement: Placement,
+}
+
+/// How many ports each vertex has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ports {
+    /// Of a host, and of a target in a switched fabric.
+    pub endpoint: u32,
+    /// Of an adapter, its radix.
+    pub adapter: u32,
+    /// Of a switch, its radix.
+    pub switch: u32,
+}
+
+/// How long cables are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// From a host or target to its switch or adapter.
+    pub endpoint: Length,
+    /// To a neighbour in a chain, ring or grid, within a group of a dragonfly, between layers of switches.
+    pub near: Length,
+    /// Back round a ring or torus, between groups of a dragonfly, to the topmost of three or more layers.
+    pub far: Length,
+}
+
+/// What the links are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cabling {
+    /// Of every cable.
+    pub rate: Rate,
+    /// Between a target and its adapter in one node.
+    pub board_rate: Rate,
+    /// Parallel cables between neighbours of the fabric.
+    pub fabric_cables: u32,
+    /// Parallel cables from an endpoint to its switch (to each of its switches) or adapter.
+    pub endpoint_cables: u32,
+    /// How long.
+    pub lengths: Lengths,
+}
+
+/// Everything that a network is built from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The shape.
+    pub kind: Kind,
+    /// Who is joined by it.
+    pub endpoints: Endpoints,
+    /// Ports of everything.
+    pub ports: Ports,
+    /// The links.
+    pub cabling: Cabling,
+}

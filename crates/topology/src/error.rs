@@ -1,0 +1,150 @@
+//! What a caller can be told.
+
+use crate::graph::{LinkId, VertexKind};
+use base::Rate;
+
+/// Why no graph could be built. Names the numbers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A parameter lies outside its range.
+    #[error("{field}: {got} is outside {min}..={max}")]
+    OutOfRange {
+        /// Which parameter.
+        field: &'static str,
+        /// What it is.
+        got: u64,
+        /// The least that is allowed.
+        min: u64,
+        /// The most that is allowed.
+        max: u64,
+    },
+    /// A grid has a dimension in which there is nothing to join.
+    #[error("dimension {index} of {grid} is {got}, each must be 2 or more")]
+    DimensionTooSmall {
+        /// Which dimension, from 1.
+        index: usize,
+        /// All sizes, as in `4x1x3`.
+        grid: String,
+        /// Its size.
+        got: u32,
+    },
+    /// A number that must be even is odd.
+    #[error("{field}: {got} is odd, it must be even")]
+    Odd {
+        /// Which parameter.
+        field: &'static str,
+        /// What it is.
+        got: u32,
+    },
+    /// More endpoints than places for them.
+    #[error("{got} {what}, but there is room for {places}: {because}")]
+    NoRoom {
+        /// Hosts, targets or both.
+        what: &'static str,
+        /// How many there are to be.
+        got: u64,
+        /// How many fit.
+        places: u64,
+        /// Where the limit comes from.
+        because: String,
+    },
+    /// A vertex would need more ports than it has.
+    #[error("{kind} {name} has {cables} cables but {ports} ports")]
+    PortsOverRadix {
+        /// The vertex.
+        name: String,
+        /// What it is.
+        kind: VertexKind,
+        /// How many cables end at it.
+        cables: u32,
+        /// How many ports it has.
+        ports: u32,
+    },
+    /// A link joins a vertex to itself.
+    #[error("link {} joins {name} to itself", link.0)]
+    JoinsItself {
+        /// Which link.
+        link: LinkId,
+        /// The vertex.
+        name: String,
+    },
+    /// A link carries nothing, or more than can be added up.
+    #[error("link {} between {} and {} has a rate of {got}, it must be more than 0bps and at most {max}", link.0, ends[0], ends[1])]
+    BadRate {
+        /// Which link.
+        link: LinkId,
+        /// Its ends.
+        ends: [String; 2],
+        /// Its rate.
+        got: Rate,
+        /// The most that is allowed.
+        max: Rate,
+    },
+    /// A board joins the wrong things.
+    #[error("link {} is a board between {} {} and {} {}, it must join a host or target with an adapter",
+        link.0, kinds[0], ends[0], kinds[1], ends[1])]
+    BadBoard {
+        /// Which link.
+        link: LinkId,
+        /// Its ends.
+        ends: [String; 2],
+        /// What they are.
+        kinds: [VertexKind; 2],
+    },
+    /// Two vertices have one name.
+    #[error("vertices {first} and {second} are both named `{name}`")]
+    NameTwice {
+        /// The name.
+        name: String,
+        /// The earlier vertex.
+        first: usize,
+        /// The later vertex.
+        second: usize,
+    },
+    /// Some vertex cannot be reached. Hosts and targets do not forward.
+    #[error("disconnected: {reached} of {vertices} vertices are reached from {from}, {unreached} is not")]
+    Disconnected {
+        /// Where the search began.
+        from: String,
+        /// The first vertex that was not reached.
+        unreached: String,
+        /// How many were reached.
+        reached: usize,
+        /// How many there are.
+        vertices: usize,
+    },
+}
+
+/// Why there is no dimension-order route.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RouteError {
+    /// The graph has no dimensions.
+    #[error("the graph is not a grid: dimension order needs a chain, ring, mesh or torus")]
+    NotAGrid,
+    /// An end is not a vertex of the grid itself.
+    #[error("{name} is no place of the grid, the route must be between two of its adapters")]
+    NotOnTheGrid {
+        /// The vertex.
+        name: String,
+    },
+    /// The one route that dimension order allows is broken.
+    #[error("no working cable from {from} to {to} on the dimension-order route")]
+    Broken {
+        /// The vertex before the gap.
+        from: String,
+        /// The vertex behind it.
+        to: String,
+    },
+}
+
+/// Why no table of all distances was made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{vertices} vertices are too many for a table of all distances, allowed are {max}")]
+pub struct TableError {
+    /// How many there are.
+    pub vertices: usize,
+    /// How many may be.
+    pub max: usize,
+}

@@ -1,0 +1,269 @@
+//! Files for graphs of one's own, in TOML. Every key must be given, and no other; cables take ports in the order of the file.
+//!
+//! ```toml
+//! [[vertex]]
+//! name = "a0"
+//! kind = "adapter"     # host, target, adapter, switch
+//! ports = 4
+//!
+//! [[link]]
+//! ends = ["a0", "a1"]
+//! medium = "cable"     # cable, board
+//! rate = "100Gbps"
+//! length = "2m"        # of a board "0mm"
+//! ```
+
+use crate::builder::Builder;
+use crate::error::BuildError;
+use crate::graph::{Graph, Link, LinkId, Vertex, VertexId, VertexKind};
+use base::{Length, Rate};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use toml::Spanned;
+
+/// The longest file that is read; some 60 bytes a link for [`LINKS_MAX`](crate::LINKS_MAX) links.
+const FILE_BYTES_MAX: u64 = 128 << 20;
+/// The longest name of a vertex, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Why a file is no graph: which file, which line (from 1), and what was found there.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}:{line}: {reason}")]
+pub struct FileError {
+    /// The file's name, as it was given to the reader.
+    pub file: String,
+    /// The line, from 1. Of what concerns the file as a whole, 1.
+    pub line: usize,
+    /// What is wrong.
+    pub reason: Reason,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The file could not be read on.
+    #[error("cannot be read: {0}")]
+    Read(#[source] io::Error),
+    /// The file is too long.
+    #[error("is longer than {FILE_BYTES_MAX} bytes")]
+    TooLong,
+    /// The bytes are not text.
+    #[error("is not UTF-8 text")]
+    NotUtf8,
+    /// It is not TOML, a key is missing, unknown or given twice, or a value cannot be what it should.
+    #[error("{0}")]
+    Syntax(String),
+    /// A name is empty, too long, or holds something that cannot be seen.
+    #[error("name `{got}` is not 1 to {NAME_BYTES_MAX} bytes of visible characters")]
+    BadName {
+        /// The name, shortened.
+        got: String,
+    },
+    /// A link ends at a vertex that is not in the file.
+    #[error("`{got}` is not the name of a vertex")]
+    UnknownVertex {
+        /// The name.
+        got: String,
+    },
+    /// A board with a length.
+    #[error("a board of {got}, its length must be 0mm")]
+    BoardLength {
+        /// The length.
+        got: Length,
+    },
+    /// The parts are no valid network.
+    #[error("{0}")]
+    Build(#[source] BuildError),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    #[serde(default)]
+    vertex: Vec<Spanned<RawVertex>>,
+    #[serde(default)]
+    link: Vec<Spanned<RawLink>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawVertex {
+    name: Spanned<String>,
+    kind: RawKind,
+    ports: Spanned<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLink {
+    ends: [Spanned<String>; 2],
+    medium: RawMedium,
+    rate: Spanned<Rate>,
+    length: Spanned<Length>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawKind {
+    Host,
+    Target,
+    Adapter,
+    Switch,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawMedium {
+    Cable,
+    Board,
+}
+
+/// Reads and checks a graph. `name` stands in errors; nothing is opened by it.
+///
+/// # Errors
+///
+/// When the file is not in the format, or its graph is not one that [`Builder::finish`] accepts.
+pub fn read(name: &str, reader: impl Read) -> Result<Graph, FileError> {
+    let text = read_text(name, reader)?;
+    let source = Source { name, text: &text };
+    let raw: RawFile = toml::from_str(&text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        source.error(offset, Reason::Syntax(error.message().trim().replace('\n', ", ")))
+    })?;
+    let mut builder = Builder::new();
+    let names = add_vertices(&source, &raw.vertex, &mut builder)?;
+    add_links(&source, &raw.link, &names, &mut builder)?;
+    builder.finish().map_err(|error| source.error(raw.offset_of(&error), Reason::Build(error)))
+}
+
+/// Writes a graph's vertices and links so that [`read`] gives them back. Missing parts are written too: a file describes what is there
+/// to fail. The parameters that a graph was built from are not kept.
+///
+/// # Errors
+///
+/// When the writer fails.
+pub fn write(graph: &Graph, mut writer: impl Write) -> io::Result<()> {
+    let entries = graph.vertices().iter().map(vertex_entry);
+    for (index, entry) in entries.chain(graph.links().iter().map(|link| link_entry(graph, link))).enumerate() {
+        writer.write_all(if index == 0 { b"" } else { b"\n" })?;
+        writer.write_all(entry.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// A text that can tell where it was wrong.
+struct Source<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn error(&self, offset: usize, reason: Reason) -> FileError {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        FileError { file: self.name.into(), line, reason }
+    }
+}
+
+impl RawFile {
+    /// Where in the text the part is that `error` is about; the beginning when it is about the whole.
+    fn offset_of(&self, error: &BuildError) -> usize {
+        let link = |id: &LinkId| self.link.get(id.index()).map(|link| link.span().start);
+        let named = |wanted: &str| {
+            let vertex = self.vertex.iter().find(|vertex| vertex.get_ref().name.get_ref() == wanted);
+            vertex.map(|vertex| vertex.get_ref().name.span().start)
+        };
+        let offset = match error {
+            BuildError::JoinsItself { link: id, .. }
+            | BuildError::BadRate { link: id, .. }
+            | BuildError::BadBoard { link: id, .. } => link(id),
+            BuildError::NameTwice { second, .. } => self.vertex.get(*second).map(|vertex| vertex.get_ref().name.span().start),
+            BuildError::PortsOverRadix { name, .. } => named(name),
+            BuildError::Disconnected { unreached, .. } => named(unreached),
+            _ => None,
+        };
+        offset.unwrap_or(0)
+    }
+}
+
+fn read_text(name: &str, reader: impl Read) -> Result<String, FileError> {
+    let whole = |reason| FileError { file: name.into(), line: 1, reason };
+    let mut bytes = Vec::new();
+    let read = reader.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+    match read {
+        Err(error) => Err(whole(Reason::Read(error))),
+        Ok(length) if length as u64 > FILE_BYTES_MAX => Err(whole(Reason::TooLong)),
+        Ok(_) => String::from_utf8(bytes).map_err(|error| {
+            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+            FileError { file: name.into(), line, reason: Reason::NotUtf8 }
+        }),
+    }
+}
+
+/// Adds them in the order of the file. A name that stands there twice is left for the builder to refuse.
+fn add_vertices<'a>(
+    source: &Source<'_>,
+    raw: &'a [Spanned<RawVertex>],
+    builder: &mut Builder,
+) -> Result<BTreeMap<&'a str, VertexId>, FileError> {
+    let mut names = BTreeMap::new();
+    for vertex in raw.iter().map(Spanned::get_ref) {
+        let name = vertex.name.get_ref();
+        let is_visible = |c: char| !c.is_control() && !c.is_whitespace();
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_visible) {
+            let got = name.chars().take(NAME_BYTES_MAX).flat_map(char::escape_debug).collect();
+            return Err(source.error(vertex.name.span().start, Reason::BadName { got }));
+        }
+        names.insert(name.as_str(), builder.vertex(vertex.kind.into(), name, *vertex.ports.get_ref()));
+    }
+    Ok(names)
+}
+
+fn add_links(
+    source: &Source<'_>,
+    raw: &[Spanned<RawLink>],
+    names: &BTreeMap<&str, VertexId>,
+    builder: &mut Builder,
+) -> Result<(), FileError> {
+    let find = |end: &Spanned<String>| {
+        let unknown = || Reason::UnknownVertex { got: end.get_ref().clone() };
+        names.get(end.get_ref().as_str()).copied().ok_or_else(|| source.error(end.span().start, unknown()))
+    };
+    for link in raw.iter().map(Spanned::get_ref) {
+        let ends = [find(&link.ends[0])?, find(&link.ends[1])?];
+        let (rate, length) = (*link.rate.get_ref(), *link.length.get_ref());
+        match link.medium {
+            RawMedium::Cable => builder.cable(ends, rate, length),
+            RawMedium::Board if length == Length::mm(0) => builder.board(ends, rate),
+            RawMedium::Board => {
+                return Err(source.error(link.length.span().start, Reason::BoardLength { got: length }));
+            }
+        };
+    }
+    Ok(())
+}
+
+impl From<RawKind> for VertexKind {
+    fn from(kind: RawKind) -> VertexKind {
+        match kind {
+            RawKind::Host => VertexKind::Host,
+            RawKind::Target => VertexKind::Target,
+            RawKind::Adapter => VertexKind::Adapter,
+            RawKind::Switch => VertexKind::Switch,
+        }
+    }
+}
+
+fn vertex_entry(vertex: &Vertex) -> String {
+    let name = toml::Value::from(vertex.name.as_str());
+    format!("[[vertex]]\nname = {name}\nkind = \"{}\"\nports = {}\n", vertex.kind, vertex.ports)
+}
+
+fn link_entry(graph: &Graph, link: &Link) -> String {
+    let [first, second] = link.ends.map(|end| toml::Value::from(graph.vertex(end.vertex).name.as_str()));
+    let (medium, rate, length) = (link.medium.word(), link.rate, link.length);
+    format!("[[link]]\nends = [{first}, {second}]\nmedium = \"{medium}\"\nrate = \"{rate}\"\nlength = \"{length}\"\n")
+}

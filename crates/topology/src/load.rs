@@ -1,0 +1,40 @@
+//! How shortest-path traffic among all nodes would lie on the links.
+
+use crate::graph::{Graph, VertexId};
+
+impl Graph {
+    /// By channel: how many ordered pairs of `nodes` cross it, when every pair sends one unit, split evenly over its shortest paths
+    /// (a half counts as a half). This is Brandes' edge betweenness (Journal of Mathematical Sociology 25, 2001) for chosen sources
+    /// and targets, with parallel cables as separate paths.
+    pub fn channel_loads(&self, nodes: &[VertexId]) -> Vec<f64> {
+        let mut is_node = vec![false; self.vertices.len()];
+        nodes.iter().for_each(|node| is_node[node.index()] = true);
+        let mut loads = vec![0.0; self.channel_count()];
+        for target in nodes {
+            self.add_loads_to(*target, &is_node, &mut loads);
+        }
+        loads
+    }
+
+    /// Everything flows to `target`: from the farthest vertices on, each hands what begins or arrives at it to its hops, by how many shortest
+    /// paths each hop opens.
+    fn add_loads_to(&self, target: VertexId, is_node: &[bool], loads: &mut [f64]) {
+        let toward = self.distances_from(target);
+        let mut order: Vec<VertexId> = self.vertex_ids().filter(|vertex| toward.to(*vertex).is_some()).collect();
+        order.sort_by_key(|vertex| toward.raw(*vertex));
+        let mut paths = vec![0.0; self.vertices.len()];
+        paths[target.index()] = 1.0;
+        for vertex in &order[1..] {
+            paths[vertex.index()] = self.minimal_hops(*vertex, &toward).map(|hop| paths[hop.to.index()]).sum();
+        }
+        let mut arrived = vec![0.0; self.vertices.len()];
+        for vertex in order[1..].iter().rev() {
+            let through = arrived[vertex.index()] + f64::from(u8::from(is_node[vertex.index()]));
+            for hop in self.minimal_hops(*vertex, &toward) {
+                let share = through * paths[hop.to.index()] / paths[vertex.index()];
+                loads[hop.channel.index()] += share;
+                arrived[hop.to.index()] += share;
+            }
+        }
+    }
+}
