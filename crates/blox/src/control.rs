@@ -165,6 +165,9 @@ pub enum Event {
     },
 }
 
+/// A server whose last beat is not older than so many was up just now.
+const BEATS_HEARD: u64 = 2;
+
 /// What the control plane thinks of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
@@ -275,7 +278,8 @@ impl Control {
         if server.last_beat.is_some_and(|last| beat <= last) {
             return;
         }
-        let has_restarted = server.last_beat.is_some_and(|last| last >> 32 != beat >> 32);
+        // One that has never been heard had not started before, or has lost its memory since.
+        let has_restarted = server.last_beat.unwrap_or(0) >> 32 != beat >> 32;
         (server.last_heard, server.last_beat) = (now, Some(beat));
         if has_restarted {
             out.push(ControlOut::Happened(Event::Restarted(source)));
@@ -287,6 +291,7 @@ impl Control {
             self.remind(now, source, out);
         }
         self.readmit(now, place, out);
+        self.drop_silent(now, out);
         if self.servers[place].standing == Standing::Alive {
             out.push(self.packet(source, VssdId::default(), Body::Heartbeat { beat }));
         }
@@ -295,11 +300,33 @@ impl Control {
         self.servers[server].standing = Standing::Suspected;
         let node = self.servers[server].place.node;
         out.push(ControlOut::Happened(Event::Suspected(node)));
-        self.leave_groups(now, node, false, out);
+        self.drop_silent(now, out);
+    }
+    /// Silent servers leave their groups as soon as a member is heard that goes on without them. While none is, it may be the control plane itself that is cut
+    /// off; whom it then kept as the last member might be the very one that is dead, and the writes of all others would be lost with it.
+    fn drop_silent(&mut self, now: Time, out: &mut Vec<ControlOut>) {
+        for server in 0..self.servers.len() {
+            if self.servers[server].standing == Standing::Suspected {
+                self.leave_groups(now, self.servers[server].place.node, false, out);
+            }
+        }
+    }
+    /// Whether a server has been heard so lately that it is up.
+    fn is_heard(&self, now: Time, node: NodeId) -> bool {
+        let lately = self.config.beat * BEATS_HEARD.min(u64::from(self.config.misses));
+        let is_late = |server: &Server| now.saturating_since(server.last_heard) >= lately;
+        self.servers
+            .iter()
+            .any(|server| server.place.node == node && server.standing != Standing::Suspected && !is_late(server))
     }
     fn leave_groups(&mut self, now: Time, node: NodeId, has_restarted: bool, out: &mut Vec<ControlOut>) {
         for group in 0..self.groups.len() {
-            if self.groups[group].lose(now, node, has_restarted) {
+            let is_heard: Vec<NodeId> = self.groups[group]
+                .serving()
+                .map(|(other, _)| other)
+                .filter(|other| self.is_heard(now, *other))
+                .collect();
+            if self.groups[group].lose(now, node, has_restarted, &is_heard) {
                 self.announce(now, group, out);
             }
         }

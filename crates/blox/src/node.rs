@@ -168,6 +168,7 @@ impl StorageNode {
 
     fn start(&mut self, now: Time, out: &mut Vec<NodeOut>) {
         self.power = Power::On;
+        self.lease.iter_mut().for_each(Lease::hold_from_start);
         for index in 0..self.vssds.len() {
             let order = self.vssds[index].membership();
             self.order_members(now, index, &order, out);

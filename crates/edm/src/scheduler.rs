@@ -167,6 +167,10 @@ impl OrderedList {
         OrderedList(Vec::with_capacity(ROOM))
     }
     fn insert(&mut self, key: u64, peer: Peer) {
+        // What comes last is mostly the least urgent.
+        if self.0.last().is_none_or(|(last, _)| *last < key) {
+            return self.0.push((key, peer));
+        }
         let position = self.0.partition_point(|(other, _)| *other < key);
         self.0.insert(position, (key, peer));
     }
@@ -202,6 +206,8 @@ pub struct Scheduler {
     place: Place,
     round: Span,
     look_ahead: Span,
+    /// One block on a link.
+    block: Span,
     /// The first entry of each channel that has any, by source. A channel holds X entries at most.
     heads: Vec<Sparse<First>>,
     entries: Vec<Entry>,
@@ -210,6 +216,8 @@ pub struct Scheduler {
     queues: Vec<OrderedList>,
     /// One array a source port: exposed heads by priority; the peer is the target.
     arrays: Vec<OrderedList>,
+    /// One bit a target port: its queue is not empty.
+    wanted: Vec<u64>,
     waiting: Vec<u32>,
     /// How many grants in a row each target has had past the first demand in its queue.
     passed_over: Vec<u32>,
@@ -227,12 +235,50 @@ pub struct Scheduler {
 /// The requests of one iteration, kept to be used again.
 #[derive(Clone, Debug, Default)]
 struct Requests {
+    /// One bit a port: free as a source, and as a target.
+    free_sources: Vec<u64>,
+    free_targets: Vec<u64>,
     /// Which channel of which source each target asks for, if any.
     asked: Vec<Option<Peer>>,
     /// How many targets ask each source.
     count: Vec<u32>,
     /// Sources with at least one request, and the first target that asks, with the class.
     sources: Vec<(u32, Peer)>,
+}
+
+impl Requests {
+    fn new(nodes: usize) -> Requests {
+        let free = || vec![0; nodes.div_ceil(64)];
+        let (asked, count, sources) = (vec![None; nodes], vec![0; nodes], Vec::new());
+        Requests { free_sources: free(), free_targets: free(), asked, count, sources }
+    }
+    /// No requests yet, among ports of which some are free at `soon`.
+    fn begin(&mut self, source_free_at: &[Time], target_free_at: &[Time], soon: Time) {
+        for (source, _) in self.sources.drain(..) {
+            self.count[source as usize] = 0;
+        }
+        self.asked.fill(None);
+        mark_free(&mut self.free_sources, source_free_at, soon);
+        mark_free(&mut self.free_targets, target_free_at, soon);
+    }
+    fn is_free(&self, source: u32) -> bool {
+        self.free_sources[source as usize / 64] >> (source % 64) & 1 == 1
+    }
+    fn ask(&mut self, target: usize, source: Peer) {
+        self.asked[target] = Some(source);
+        let count = &mut self.count[source.port as usize];
+        if *count == 0 {
+            self.sources.push((source.port, Peer { port: target as u32, class: source.class }));
+        }
+        *count += 1;
+    }
+}
+
+/// Sets the bits of the ports that are free at `soon`. Without a branch: which those are nobody can guess.
+fn mark_free(bits: &mut [u64], free_at: &[Time], soon: Time) {
+    for (word, free_at) in bits.iter_mut().zip(free_at.chunks(64)) {
+        *word = free_at.iter().rev().fold(0, |bits, at| bits << 1 | u64::from(*at <= soon));
+    }
 }
 
 impl Scheduler {
@@ -242,6 +288,7 @@ impl Scheduler {
         Scheduler {
             round: crate::budget::Delays::new(&config).iteration,
             look_ahead: config.scheduler_clock.cycles(u64::from(config.look_ahead_cycles)),
+            block: place.blocks(1),
             config,
             place,
             heads: (0..nodes).map(|_| Sparse::new(place.nodes * 2, ROOM)).collect(),
@@ -249,6 +296,7 @@ impl Scheduler {
             free_entries: Vec::new(),
             queues: (0..nodes).map(|_| OrderedList::with_room()).collect(),
             arrays: (0..nodes).map(|_| OrderedList::with_room()).collect(),
+            wanted: vec![0; nodes.div_ceil(64)],
             waiting: vec![0; nodes],
             passed_over: vec![0; nodes],
             source_free_at: vec![Time::ZERO; nodes],
@@ -257,7 +305,7 @@ impl Scheduler {
             sequence: 0,
             round_end: Time::ZERO,
             next: None,
-            scratch: Requests { asked: vec![None; nodes], count: vec![0; nodes], sources: Vec::new() },
+            scratch: Requests::new(nodes),
             longest_queue: 0,
             iterations: 0,
         }
@@ -286,16 +334,17 @@ impl Scheduler {
 
     /// Adds a demand to the notification queue of its target.
     pub fn insert(&mut self, now: Time, demand: Demand) -> Result<(), Refused> {
-        self.check(&demand)?;
+        let last = self.check(&demand)?;
         let slot = self.store(demand);
-        let class = demand.kind.class();
         let channel = demand.channel();
         if self.config.ordering == Ordering::None {
             self.link_by_priority(channel, slot);
+        } else if last == NONE {
+            self.set_first(channel, slot);
         } else {
-            self.link_last(channel, slot);
+            self.entries[last as usize].next = slot;
         }
-        self.expose(now, demand.source, demand.target, class);
+        self.expose(now, channel.source, channel.target, channel.class);
         let waiting = &mut self.waiting[demand.target.index()];
         *waiting += 1;
         self.longest_queue = self.longest_queue.max(*waiting);
@@ -307,12 +356,17 @@ impl Scheduler {
     pub fn book_uplink(&mut self, now: Time, source: NodeId, blocks: u64) {
         let free_at = &mut self.source_free_at[source.index()];
         if *free_at > now {
-            *free_at += self.place.blocks(blocks);
+            *free_at += self.block * blocks;
         }
     }
 
     /// Runs the round that starts at `start` and appends its grants, which are issued at `start + round()`.
     pub fn iterate(&mut self, start: Time, out: &mut Vec<Match>) {
+        self.iterate_each(start, |made| out.push(made));
+    }
+
+    /// [`iterate`](Self::iterate) for callers in a hurry: each grant goes to `take` as soon as it is made.
+    pub fn iterate_each(&mut self, start: Time, mut take: impl FnMut(Match)) {
         let issue_at = start + self.round;
         let mut any = false;
         for _ in 0..self.config.iterations_per_round {
@@ -322,7 +376,7 @@ impl Scheduler {
                 break;
             }
             any = true;
-            self.accept(start, issue_at, out);
+            self.accept(start, issue_at, &mut take);
         }
         self.round_end = issue_at;
         // A round that matched something may be followed by one that matches more; after an empty one nothing changes until
@@ -341,7 +395,8 @@ impl Scheduler {
         }
     }
 
-    fn check(&self, demand: &Demand) -> Result<(), Refused> {
+    /// The last entry of the demand's channel, if it may have another one.
+    fn check(&self, demand: &Demand) -> Result<u32, Refused> {
         let (source_port, target, nodes) = (demand.source, demand.target, self.place.nodes);
         if source_port.0 >= nodes || target.0 >= nodes || source_port == target {
             return Err(Refused::NoSuchPort { source_port, target, nodes });
@@ -353,12 +408,12 @@ impl Scheduler {
             return Err(Refused::PortDisabled { port });
         }
         let mut at = self.first(demand.channel());
-        let mut active = 0;
+        let (mut active, mut last) = (0, NONE);
         while at != NONE {
-            (active, at) = (active + 1, self.entries[at as usize].next);
+            (active, last, at) = (active + 1, at, self.entries[at as usize].next);
         }
         let limit = self.config.active_per_pair;
-        if active >= limit { Err(Refused::PairFull { source_port, target, limit }) } else { Ok(()) }
+        if active >= limit { Err(Refused::PairFull { source_port, target, limit }) } else { Ok(last) }
     }
 
     /// The first entry of a channel.
@@ -388,17 +443,6 @@ impl Scheduler {
         self.entries.len() as u32 - 1
     }
 
-    fn link_last(&mut self, channel: Channel, slot: u32) {
-        let mut last = self.first(channel);
-        if last == NONE {
-            return self.set_first(channel, slot);
-        }
-        while self.entries[last as usize].next != NONE {
-            last = self.entries[last as usize].next;
-        }
-        self.entries[last as usize].next = slot;
-    }
-
     /// Puts a demand before the first of its channel that is less urgent. A head that is overtaken no longer competes.
     fn link_by_priority(&mut self, channel: Channel, slot: u32) {
         let key = self.key(slot);
@@ -420,7 +464,9 @@ impl Scheduler {
     fn hide(&mut self, slot: u32) {
         let entry = &mut self.entries[slot as usize];
         if std::mem::replace(&mut entry.exposed, false) {
-            self.queues[entry.demand.target.index()].remove(entry.key);
+            let target = entry.demand.target.index();
+            self.queues[target].remove(entry.key);
+            self.wanted[target / 64] &= !(u64::from(self.queues[target].0.is_empty()) << (target % 64));
             self.arrays[entry.demand.source.index()].remove(entry.key);
         }
     }
@@ -435,6 +481,7 @@ impl Scheduler {
         let entry = &mut self.entries[head as usize];
         (entry.key, entry.exposed) = (key, true);
         self.queues[target.index()].insert(key, Peer { port: source.0, class });
+        self.wanted[target.index() / 64] |= 1 << (target.0 % 64);
         self.arrays[source.index()].insert(key, Peer { port: target.0, class });
         let eligible = self.source_free_at[source.index()].max(self.target_free_at[target.index()]);
         let start = self.round_start_for(eligible).max(now).max(self.round_end);
@@ -476,35 +523,27 @@ impl Scheduler {
     fn request(&mut self, issue_at: Time) {
         let soon = issue_at + self.look_ahead;
         let mut scratch = std::mem::take(&mut self.scratch);
-        let Requests { asked, count, sources } = &mut scratch;
-        for (source, _) in sources.drain(..) {
-            count[source as usize] = 0;
-        }
-        for (target, free_at) in self.target_free_at.iter().enumerate() {
-            asked[target] = None;
-            if *free_at > soon {
-                continue;
-            }
-            let candidates = self.candidates(target).iter();
-            let free = candidates.map(|(_, source)| source).find(|s| self.source_free_at[s.port as usize] <= soon);
-            if let Some(source) = free {
-                asked[target] = Some(*source);
-                if count[source.port as usize] == 0 {
-                    sources.push((source.port, Peer { port: target as u32, class: source.class }));
+        scratch.begin(&self.source_free_at, &self.target_free_at, soon);
+        for word in 0..scratch.free_targets.len() {
+            let mut targets = scratch.free_targets[word] & self.wanted[word];
+            while targets != 0 {
+                let target = word * 64 + targets.trailing_zeros() as usize;
+                targets &= targets - 1;
+                let mut candidates = self.candidates(target).iter().map(|(_, source)| *source);
+                if let Some(source) = candidates.find(|source| scratch.is_free(source.port)) {
+                    scratch.ask(target, source);
                 }
-                count[source.port as usize] += 1;
             }
         }
         self.scratch = scratch;
     }
 
     /// Cycles 2 and 3: each source takes its best request, and the ports are marked busy.
-    fn accept(&mut self, start: Time, issue_at: Time, out: &mut Vec<Match>) {
+    fn accept(&mut self, start: Time, issue_at: Time, take: &mut impl FnMut(Match)) {
         for index in 0..self.scratch.sources.len() {
             let (source, first) = self.scratch.sources[index];
             let target = if self.scratch.count[source as usize] == 1 { first } else { self.best_request(source) };
-            let made = self.grant(start, issue_at, NodeId(source), NodeId(target.port), target.class);
-            out.push(made);
+            take(self.grant(start, issue_at, NodeId(source), NodeId(target.port), target.class));
         }
     }
 
@@ -547,11 +586,11 @@ impl Scheduler {
     /// Both ports are busy for `l/B` from the moment of the grant; the grant itself takes its place on the source's downlink.
     fn book(&mut self, issue_at: Time, source: NodeId, target: NodeId, blocks: u64, grant_blocks: u64) {
         let free_at = self.source_free_at[source.index()].max(self.target_free_at[target.index()]);
-        let until = issue_at.max(free_at) + self.place.blocks(blocks);
+        let until = issue_at.max(free_at) + self.block * blocks;
         self.source_free_at[source.index()] = until;
         self.target_free_at[target.index()] = until;
         let downlink = &mut self.target_free_at[source.index()];
-        *downlink = (*downlink).max(issue_at) + self.place.blocks(grant_blocks);
+        *downlink = (*downlink).max(issue_at) + self.block * grant_blocks;
     }
 
     fn reposition(&mut self, slot: u32, source: NodeId, target: NodeId, old_key: u64) {

@@ -105,7 +105,6 @@ pub struct Switch {
     /// Circuits of each source port, in the order of their grants. Data comes nearly in that order: an RREQ takes a cycle
     /// more than a /G/ until its chunk is ready.
     circuits: Vec<VecDeque<Circuit>>,
-    matches: Vec<Match>,
     dropped: Vec<Tag>,
     violations: u64,
     notifications: u64,
@@ -120,7 +119,6 @@ impl Switch {
         Switch {
             scheduler: Scheduler::new(config, place),
             circuits: vec![VecDeque::new(); place.nodes as usize],
-            matches: Vec::new(),
             dropped: Vec::new(),
             violations: 0,
             notifications: 0,
@@ -198,8 +196,10 @@ impl Switch {
         let matches = |circuit: &Circuit| circuit.target == target && circuit.id == id && circuit.bytes >= bytes;
         let Some(position) = circuits.iter().position(matches) else { return false };
         circuits[position].bytes -= bytes;
-        if circuits[position].bytes == 0 {
-            circuits.remove(position);
+        match (circuits[position].bytes, position) {
+            (0, 0) => drop(circuits.pop_front()),
+            (0, _) => drop(circuits.remove(position)),
+            _ => {}
         }
         true
     }
@@ -215,15 +215,16 @@ impl Switch {
             circuits.retain(|circuit| circuit.target != port);
         }
     }
+}
 
-    fn issue(&mut self, made: Match, at: Time) -> SwitchOut {
-        let Match { demand: Demand { source, target, id, kind, tag, .. }, bytes, first, last, .. } = made;
-        self.circuits[source.index()].push_back(Circuit { target, id, bytes, since: at });
-        match kind {
-            DemandKind::Response { request } if first => SwitchOut::Request { at, message: request, last, tag },
-            // A chunk is at most 65,535 bytes: `spec` checks it, and /G/ has 16 bits for it.
-            _ => SwitchOut::Grant { at, to: source, grant: Grant { target, id, bytes: bytes as u16 }, last, tag },
-        }
+/// Opens the circuit of a grant; what is said of it.
+fn issue(circuits: &mut [VecDeque<Circuit>], made: &Match, at: Time) -> SwitchOut {
+    let Match { demand: Demand { source, target, id, kind, tag, .. }, bytes, first, last, .. } = *made;
+    circuits[source.index()].push_back(Circuit { target, id, bytes, since: at });
+    match kind {
+        DemandKind::Response { request } if first => SwitchOut::Request { at, message: request, last, tag },
+        // A chunk is at most 65,535 bytes: `spec` checks it, and /G/ has 16 bits for it.
+        _ => SwitchOut::Grant { at, to: source, grant: Grant { target, id, bytes: bytes as u16 }, last, tag },
     }
 }
 
@@ -250,13 +251,8 @@ impl Program for Switch {
         if self.scheduler.next_iteration().is_none_or(|at| at > now) {
             return;
         }
-        let mut matches = std::mem::take(&mut self.matches);
-        self.scheduler.iterate(now, &mut matches);
         let at = now + self.scheduler.round();
-        for made in matches.drain(..) {
-            let issued = self.issue(made, at);
-            out.push(issued);
-        }
-        self.matches = matches;
+        let circuits = &mut self.circuits;
+        self.scheduler.iterate_each(now, |made| out.push(issue(circuits, &made, at)));
     }
 }

@@ -129,8 +129,13 @@ impl<E: Copy> EventQueue<E> {
         if geometry.block(due.at) < self.far.next_block() {
             self.wheel.push(&mut self.slab, due);
         } else {
-            self.far.push(geometry, due);
+            self.push_far(due);
         }
+    }
+    /// Apart, so that the usual push stays short.
+    #[inline(never)]
+    fn push_far(&mut self, due: Due<E>) {
+        self.far.push(self.wheel.geometry(), due);
     }
     /// Adds to the slot that is being worked off, unless that turns out far too wide.
     #[inline(never)]

@@ -41,6 +41,8 @@ impl<E: Copy> Slab<E> {
         *node = Node { due, next };
         index
     }
+    #[cold]
+    #[inline(never)]
     fn grow(&mut self, node: Node<E>) -> u32 {
         let index = self.nodes.len();
         assert!(index < NONE as usize, "more than 2^32 - 2 events are pending");

@@ -160,14 +160,14 @@ macro_rules! codes {
 
 /// A set of named bits. Bits without a name are kept as they are: a later specification may have named them.
 macro_rules! flags {
-    ($(#[$meta:meta])* pub struct $name:ident : $kind:ty {
-        $($(#[$flag_meta:meta])* $flag:ident = $bit:literal),* $(,)?
+    ($(#[$($meta:tt)*])* pub struct $name:ident : $kind:ty {
+        $($(#[$($flag_meta:tt)*])* $flag:ident = $bit:literal),* $(,)?
     }) => {
         bitflags::bitflags! {
-            $(#[$meta])*
+            $(#[$($meta)*])*
             #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
             pub struct $name: $kind {
-                $($(#[$flag_meta])* const $flag = 1 << $bit;)*
+                $($(#[$($flag_meta)*])* const $flag = 1 << $bit;)*
                 const _ = !0;
             }
         }

@@ -11,7 +11,8 @@ pub struct Text<const N: usize>([u8; N]);
 impl<const N: usize> Text<N> {
     /// Fails when `text` is longer than `N` bytes or not printable ASCII.
     pub fn new(text: &str) -> Result<Self, CodecError> {
-        let room = CodecError::Field { field: "text length", got: text.len() as u64, allowed: "the width of its field" };
+        let room =
+            CodecError::Field { field: "text length", got: text.len() as u64, allowed: "the width of its field" };
         let mut bytes = [b' '; N];
         bytes.get_mut(..text.len()).ok_or(room)?.copy_from_slice(text.as_bytes());
         Self::get(&bytes, "text")

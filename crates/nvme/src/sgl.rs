@@ -100,9 +100,7 @@ impl Sgl {
             0x10 => Sgl::BitBucket { length },
             0x20 => Sgl::Segment { address, length },
             0x30 => Sgl::LastSegment { address, length },
-            0x40 => {
-                Sgl::Keyed { address, length: length & 0xff_ffff, key: u32::from_le_bytes([top, k, l, m]) }
-            }
+            0x40 => Sgl::Keyed { address, length: length & 0xff_ffff, key: u32::from_le_bytes([top, k, l, m]) },
             0x5a => Sgl::Transport { length },
             _ => Sgl::Unknown(*bytes),
         }

@@ -78,25 +78,32 @@ span_kinds! {
 
 /// A request's time, split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spans([Span; SpanKind::ALL.len()]);
+pub struct Spans {
+    by_kind: [Span; SpanKind::ALL.len()],
+    /// All of them together, or the longest span if they are more than that.
+    total: Span,
+}
 
 impl Spans {
     /// Adds `span` to `kind`.
     pub fn add(&mut self, kind: SpanKind, span: Span) {
-        self.0[kind as usize] += span;
+        self.by_kind[kind as usize] += span;
+        self.total = Span::ps(self.total.as_ps().saturating_add(span.as_ps()));
     }
     /// Takes up to `span` away from `kind`.
     pub fn take(&mut self, kind: SpanKind, span: Span) {
-        let left = self.get(kind).saturating_sub(span);
-        self.0[kind as usize] = left;
+        let taken = span.min(self.get(kind));
+        let total_ps = self.total_ps() - u128::from(taken.as_ps());
+        self.by_kind[kind as usize] -= taken;
+        self.total = Span::ps(u64::try_from(total_ps).unwrap_or(u64::MAX));
     }
     /// The time spent in `kind`.
     pub fn get(&self, kind: SpanKind) -> Span {
-        self.0[kind as usize]
+        self.by_kind[kind as usize]
     }
     /// All kinds together.
     pub fn total(&self) -> Span {
-        self.0.iter().copied().sum()
+        self.total
     }
     /// Every kind with its time, in the order of the columns.
     pub fn iter(&self) -> impl Iterator<Item = (SpanKind, Span)> + '_ {
@@ -104,7 +111,10 @@ impl Spans {
     }
     /// All kinds together in picoseconds, wide enough for any values.
     pub(crate) fn total_ps(&self) -> u128 {
-        self.0.iter().map(|span| u128::from(span.as_ps())).sum()
+        match self.total.as_ps() {
+            u64::MAX => self.by_kind.iter().map(|span| u128::from(span.as_ps())).sum(),
+            total => u128::from(total),
+        }
     }
 }
 

@@ -68,7 +68,8 @@ fn warn_of_few(summary: &Summary, warnings: &mut Vec<String>) {
 fn warn_of_unknown_unloaded(summary: &Summary, warnings: &mut Vec<String>) {
     let measured = summary.counts.measured;
     let compared = summary.slowdown.get(ALL_OPERATIONS).map_or(0, |all| all.count);
-    if compared < measured {
+    // A design that knows of none has no slowdown to leave anything out of.
+    if 0 < compared && compared < measured {
         let unknown = measured - compared;
         warnings.push(format!(
             "{unknown} of {measured} measured requests have no unloaded latency: slowdown leaves them out"

@@ -173,6 +173,7 @@ struct Drive<'a, R: Rig> {
     pending_arrivals: usize,
     last_arrival: Time,
     stopped_at: Time,
+    /// Whether arrivals have ended, as far as is known: the end of a request may still bring one.
     exhausted: bool,
     busy_at_warm_up: Option<(Time, Vec<Span>)>,
     busy_at_end: Option<(Time, Vec<Span>)>,
@@ -295,6 +296,7 @@ impl<R: Rig> Drive<'_, R> {
         });
         self.arrivals[slot as usize] = Some(arrival);
         self.pending_arrivals += 1;
+        self.exhausted = false;
         self.queue.push(arrival.at, Event::Arrival(slot));
     }
 

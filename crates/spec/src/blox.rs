@@ -226,3 +226,10 @@ pub struct Membership {
     /// Timeouts in a row, without a packet from the rack, after which a client takes its switch for dead.
     pub client_silence: u32,
 }
+
+impl Membership {
+    /// How long a client waits for a request that nobody answers, and as long as one more timeout.
+    pub fn patience(&self) -> Span {
+        self.client_timeout * (u64::from(self.client_attempts) + 1)
+    }
+}

@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::error::BuildError;
 use crate::graph::{End, Graph, LINKS_MAX, Link, LinkId, Medium, RATE_MAX, VERTICES_MAX, Vertex, VertexId, VertexKind};
 use base::{Length, Rate};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Collects vertices and links. Ports are given out in the order of the cables; nothing is checked before [`Builder::finish`].
 #[derive(Clone, Debug, Default)]
@@ -131,18 +131,56 @@ impl Builder {
     }
 }
 
-/// Every vertex must be reached from the first one that forwards. Then any two can talk, because only endpoints are dead ends.
+/// Hosts, targets and adapters must all reach each other, and every switch must be reached by them. Two that touch the same islands of forwarding
+/// vertices (redundant switches are one each) reach the same, so that one search for each set of islands is enough.
 fn check_connected(graph: &Graph) -> Result<(), BuildError> {
-    let start = graph.vertex_ids().find(|vertex| graph.forwards(*vertex)).unwrap_or(VertexId(0));
-    let distances = graph.distances_from(start);
-    let missing = |vertex: &VertexId| distances.to(*vertex).is_none();
-    match graph.vertex_ids().find(missing) {
+    let islands = islands(graph);
+    let mut ends: Vec<VertexId> =
+        graph.vertex_ids().filter(|id| graph.vertex(*id).kind != VertexKind::Switch).collect();
+    if ends.is_empty() {
+        ends.extend(graph.vertex_ids());
+    }
+    let mut seen: BTreeSet<Vec<u32>> = BTreeSet::new();
+    for (index, end) in ends.iter().enumerate() {
+        let around = graph.hops(*end).iter().map(|hop| hop.to).chain([*end]);
+        let touched: BTreeSet<u32> = around.filter_map(|vertex| islands[vertex.index()]).collect();
+        if touched.is_empty() || seen.insert(touched.into_iter().collect()) {
+            let must_reach: Vec<VertexId> = if index == 0 { graph.vertex_ids().collect() } else { ends.clone() };
+            check_reach(graph, *end, &must_reach)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_reach(graph: &Graph, from: VertexId, must_reach: &[VertexId]) -> Result<(), BuildError> {
+    let distances = graph.distances_from(from);
+    match must_reach.iter().find(|vertex| distances.to(**vertex).is_none()) {
         None => Ok(()),
-        Some(vertex) => Err(BuildError::Disconnected {
-            from: graph.vertex(start).name.clone(),
-            unreached: graph.vertex(vertex).name.clone(),
-            reached: graph.vertex_ids().filter(|vertex| !missing(vertex)).count(),
+        Some(unreached) => Err(BuildError::Disconnected {
+            from: graph.vertex(from).name.clone(),
+            unreached: graph.vertex(*unreached).name.clone(),
+            reached: graph.vertex_ids().filter(|vertex| distances.to(*vertex).is_some()).count(),
             vertices: graph.vertices.len(),
         }),
     }
+}
+
+/// By vertex that forwards: the number of the connected piece that it is in when endpoints are taken away.
+fn islands(graph: &Graph) -> Vec<Option<u32>> {
+    let mut islands = vec![None; graph.vertices.len()];
+    let mut count = 0;
+    for start in graph.vertex_ids().filter(|id| graph.forwards(*id)) {
+        if islands[start.index()].is_some() {
+            continue;
+        }
+        let mut stack = vec![start];
+        while let Some(vertex) = stack.pop() {
+            if islands[vertex.index()].replace(count).is_none() {
+                let next = graph.hops(vertex).iter().map(|hop| hop.to);
+                stack.extend(next.filter(|to| graph.forwards(*to) && islands[to.index()].is_none()));
+            }
+        }
+        count += 1;
+    }
+    islands
 }

@@ -43,7 +43,11 @@ impl Config {
             Kind::FullMesh { nodes } => (u64::from(*nodes), full_mesh(u64::from(*nodes))),
             Kind::Dragonfly { routers, global_cables, groups } => (
                 u64::from(*routers) * u64::from(*groups),
-                dragonfly(u64::from(*routers), u64::from(*groups), cables_per_pair(*routers, *global_cables, (*groups).max(2))),
+                dragonfly(
+                    u64::from(*routers),
+                    u64::from(*groups),
+                    cables_per_pair(*routers, *global_cables, (*groups).max(2)),
+                ),
             ),
             kind => {
                 let grid = kind.grid().expect("every other switchless kind is a grid");
@@ -114,7 +118,10 @@ impl Config {
         ClosedForm {
             nodes,
             switches: top.saturating_mul((2 * layers_wide).saturating_sub(1)),
-            cables: full.saturating_mul(layers_wide.saturating_sub(1)).saturating_mul(fabric).saturating_add(nodes * endpoint),
+            cables: full
+                .saturating_mul(layers_wide.saturating_sub(1))
+                .saturating_mul(fabric)
+                .saturating_add(nodes * endpoint),
             diameter: is_full.then_some(2 * layers),
             distance_sum: is_full.then(|| nodes * (within_pod + 2 * layers_wide * (nodes - top))),
             bisection_cables: is_full.then(|| nodes / 2 * if layers > 1 { endpoint.min(fabric) } else { endpoint }),

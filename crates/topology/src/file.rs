@@ -61,6 +61,12 @@ pub enum Reason {
         /// The name, shortened.
         got: String,
     },
+    /// A link has not two ends.
+    #[error("{got} ends, a link has 2")]
+    Ends {
+        /// How many were given.
+        got: usize,
+    },
     /// A link ends at a vertex that is not in the file.
     #[error("`{got}` is not the name of a vertex")]
     UnknownVertex {
@@ -98,7 +104,8 @@ struct RawVertex {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawLink {
-    ends: [Spanned<String>; 2],
+    /// Two. An array would take more without a word.
+    ends: Spanned<Vec<Spanned<String>>>,
     medium: RawMedium,
     rate: Spanned<Rate>,
     length: Spanned<Length>,
@@ -179,7 +186,6 @@ impl RawFile {
             BuildError::JoinsItself { link: id, .. }
             | BuildError::BadRate { link: id, .. }
             | BuildError::BadBoard { link: id, .. } => link(id),
-            BuildError::NameTwice { second, .. } => self.vertex.get(*second).map(|vertex| vertex.get_ref().name.span().start),
             BuildError::PortsOverRadix { name, .. } => named(name),
             BuildError::Disconnected { unreached, .. } => named(unreached),
             _ => None,
@@ -203,7 +209,7 @@ fn read_text(name: &str, reader: impl Read) -> Result<String, FileError> {
     }
 }
 
-/// Adds them in the order of the file. A name that stands there twice is left for the builder to refuse.
+/// Adds them in the order of the file.
 fn add_vertices<'a>(
     source: &Source<'_>,
     raw: &'a [Spanned<RawVertex>],
@@ -217,7 +223,11 @@ fn add_vertices<'a>(
             let got = name.chars().take(NAME_BYTES_MAX).flat_map(char::escape_debug).collect();
             return Err(source.error(vertex.name.span().start, Reason::BadName { got }));
         }
-        names.insert(name.as_str(), builder.vertex(vertex.kind.into(), name, *vertex.ports.get_ref()));
+        let id = builder.vertex(vertex.kind.into(), name, *vertex.ports.get_ref());
+        if let Some(first) = names.insert(name.as_str(), id) {
+            let twice = BuildError::NameTwice { name: name.clone(), first: first.index(), second: id.index() };
+            return Err(source.error(vertex.name.span().start, Reason::Build(twice)));
+        }
     }
     Ok(names)
 }
@@ -233,7 +243,11 @@ fn add_links(
         names.get(end.get_ref().as_str()).copied().ok_or_else(|| source.error(end.span().start, unknown()))
     };
     for link in raw.iter().map(Spanned::get_ref) {
-        let ends = [find(&link.ends[0])?, find(&link.ends[1])?];
+        let [first, second] = &link.ends.get_ref()[..] else {
+            let got = link.ends.get_ref().len();
+            return Err(source.error(link.ends.span().start, Reason::Ends { got }));
+        };
+        let ends = [find(first)?, find(second)?];
         let (rate, length) = (*link.rate.get_ref(), *link.length.get_ref());
         match link.medium {
             RawMedium::Cable => builder.cable(ends, rate, length),

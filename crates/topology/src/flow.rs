@@ -67,7 +67,8 @@ impl Graph {
             self.network(|channel| self.passes(channel, side).then(|| self.link(channel.link()).rate.as_bps()));
         let (from, to) = (network.add_node(()), network.add_node(()));
         let cables = channels.len();
-        let plenty: u64 = self.links.iter().fold(0, |sum, link| sum.saturating_add(link.rate.as_bps()));
+        // More than any cut, so that no minimum cut takes one of the edges that hold a side together.
+        let plenty = 1 + self.links.iter().map(|link| link.rate.as_bps()).sum::<u64>();
         for vertex in self.vertex_ids() {
             match side[vertex.index()] {
                 Some(true) => network.add_edge(from, node(vertex), plenty),
@@ -77,20 +78,26 @@ impl Graph {
         }
         let (capacity_bps, flow) = dinics(&network, from, to);
         let reached = residual_reach(&network, &flow, from);
-        let is_cut = |edge: &petgraph::graph::EdgeReference<'_, u64>| reached[edge.source().index()] && !reached[edge.target().index()];
+        let is_cut = |edge: &petgraph::graph::EdgeReference<'_, u64>| {
+            reached[edge.source().index()] && !reached[edge.target().index()]
+        };
         let links = network.edge_references().take(cables).filter(is_cut).count() as u64;
         Cut { capacity_bps, links }
     }
 
     /// Whether traffic between the sides may use a channel: not through an endpoint that is on neither side.
     fn passes(&self, channel: Channel, side: &[Option<bool>]) -> bool {
-        [self.source(channel), self.target(channel)].iter().all(|end| self.forwards(*end) || side[end.index()].is_some())
+        [self.source(channel), self.target(channel)]
+            .iter()
+            .all(|end| self.forwards(*end) || side[end.index()].is_some())
     }
 
     /// The working channels to which `capacity` gives one, as a directed graph over the same vertex numbers.
     fn network(&self, capacity: impl Fn(Channel) -> Option<u64>) -> (DiGraph<(), u64>, Vec<Channel>) {
         let mut network = DiGraph::with_capacity(self.vertices.len() + 2, self.channel_count());
-        self.vertices.iter().for_each(|_| drop(network.add_node(())));
+        for _ in &self.vertices {
+            network.add_node(());
+        }
         let mut channels = Vec::new();
         for channel in self.working_links().flat_map(|link| [link.forward(), link.backward()]) {
             if let Some(capacity) = capacity(channel) {

@@ -37,6 +37,8 @@ pub use config::{Cabling, Config, Endpoints, Kind, Lengths, Placement, Ports};
 pub use distance::{DistanceSummary, DistanceTable, Distances};
 pub use error::{BuildError, RouteError, TableError};
 pub use failure::Failures;
-pub use graph::{Channel, End, Graph, Hop, LINKS_MAX, Link, LinkId, Medium, RATE_MAX, VERTICES_MAX, Vertex, VertexId, VertexKind};
+pub use graph::{
+    Channel, End, Graph, Hop, LINKS_MAX, Link, LinkId, Medium, RATE_MAX, VERTICES_MAX, Vertex, VertexId, VertexKind,
+};
 pub use grid::Grid;
 pub use path::{MinimalPaths, Path};

@@ -9,7 +9,6 @@ mod replay;
 use base::{Bytes, Operation, Time};
 use serde::Serialize;
 
-
 pub use read::read_block_trace;
 pub use replay::{Devices, Replay, ReplayConfig};
 

@@ -1,6 +1,7 @@
 //! Who makes requests, and when.
 
 use crate::config::{Arrivals, Config, TraceMessage};
+use crate::limits::Limits;
 use crate::open::{Gaps, Ticker, Tournament};
 use crate::size::Mix;
 use crate::target::Targets;
@@ -26,7 +27,8 @@ pub trait Source {
     /// An open loop's or a trace's next arrival (of any node), now that `taken` has been handed to the design; `None` in a
     /// closed loop, or when the workload is exhausted.
     fn after_arrival(&mut self, taken: &Arrival) -> Option<Arrival>;
-    /// A closed loop's next arrival at the node of `finished`, which ended at `now`; `None` in an open loop, or when exhausted.
+    /// What follows the end of `finished` at `now`: a closed loop's next arrival at its node, or, in any loop, the second half of an
+    /// action of two requests (storage reads a block and then writes it). `None` if nothing does, or when exhausted.
     fn after_end(&mut self, now: Time, finished: &Request) -> Option<Arrival>;
 }
 
@@ -68,17 +70,13 @@ impl Generator {
         Generator {
             schedule: Schedule::new(config, seed),
             maker: Maker::new(config, seed),
-            limits: Limits {
-                made: 0,
-                requests: config.requests.unwrap_or(u64::MAX),
-                end: config.duration.map_or(Time::MAX, |span| Time::ZERO + span),
-            },
+            limits: Limits::new(config.requests, config.duration),
         }
     }
 
     /// How many requests were handed out so far.
     pub fn made(&self) -> u64 {
-        self.limits.made
+        self.limits.made()
     }
 
     fn make(&mut self, at: Time, source: NodeId) -> Option<Arrival> {
@@ -88,11 +86,11 @@ impl Generator {
 
     fn next_open_or_traced(&mut self) -> Option<Arrival> {
         match &mut self.schedule {
-            Schedule::Open { tournament, .. } => {
+            Schedule::Open { gaps, tickers, tournament } => {
                 let (at, source) = tournament.earliest();
-                let arrival = self.make(at, source)?;
-                self.schedule.tick(source);
-                Some(arrival)
+                let id = self.limits.admit(at)?;
+                tournament.set(source, tickers[source.index()].next(gaps));
+                Some(Arrival { at, request: self.maker.make(id, source) })
             }
             Schedule::Trace { messages, next } => {
                 let message = messages.get(*next)?;
@@ -150,38 +148,12 @@ impl Schedule {
         }
         Schedule::Open { gaps, tickers, tournament: Tournament::new(&times) }
     }
-
-    /// Moves `node` of an open loop on to its next arrival.
-    fn tick(&mut self, node: NodeId) {
-        if let Schedule::Open { gaps, tickers, tournament } = self {
-            tournament.set(node, tickers[node.index()].next(gaps));
-        }
-    }
 }
 
 impl TraceMessage {
     fn arrival(&self, id: RequestId) -> Arrival {
         let TraceMessage { at, operation, source, target, bytes } = *self;
         Arrival { at, request: Request { id, operation, source, target, address: 0, bytes } }
-    }
-}
-
-/// Counts requests and says when there may be no more.
-#[derive(Clone, Debug)]
-struct Limits {
-    made: u64,
-    requests: u64,
-    end: Time,
-}
-
-impl Limits {
-    /// The number of a request that starts at `at`, or `None` when it is one too many or too late.
-    fn admit(&mut self, at: Time) -> Option<RequestId> {
-        if self.made == self.requests || at >= self.end {
-            return None;
-        }
-        self.made += 1;
-        Some(RequestId(self.made - 1))
     }
 }
 
@@ -194,8 +166,9 @@ struct Maker {
     nodes: Vec<Draws>,
 }
 
-/// One node's streams.
+/// One node's streams: one cache line, for another node's turn is next.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 struct Draws {
     target: Stream,
     size: Stream,

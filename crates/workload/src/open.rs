@@ -2,6 +2,7 @@
 
 use crate::config::Arrivals;
 use base::{NodeId, Seed, Span, Stream, Time};
+use std::hint::select_unpredictable;
 
 /// The kinds of gaps between a node's arrivals, in picoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +34,9 @@ impl Gaps {
 /// One node's clock of arrivals.
 ///
 /// The present is a whole number of picoseconds and a fraction below one: gaps need not be whole and their sum does
-/// not drift, however long the run.
+/// not drift, however long the run. One cache line.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct Ticker {
     whole_ps: u64,
     fraction_ps: f64,
@@ -114,47 +116,60 @@ impl Ticker {
 /// two comparisons a level and mispredicts half of them. Of equal times the lower node wins.
 #[derive(Clone, Debug)]
 pub(crate) struct Tournament {
-    /// The winner at 1, below `k` its players `2k` and `2k + 1`, and the entries from `leaves` on: each a [`player`].
-    games: Vec<u128>,
+    /// The winner at 1, below `k` its players `2k` and `2k + 1`, and the entries from `leaves` on.
+    games: Vec<Player>,
     leaves: usize,
+}
+
+/// An entry. In every game the lower node is the left player.
+#[derive(Clone, Copy, Debug)]
+struct Player {
+    time: Time,
+    node: NodeId,
 }
 
 impl Tournament {
     /// One entry a node, in order of id; [`Time::MAX`] for never.
     pub(crate) fn new(times: &[Time]) -> Tournament {
         let leaves = times.len().next_power_of_two();
-        let mut games = vec![player(Time::MAX, NodeId(u32::MAX)); 2 * leaves];
+        let mut games = vec![Player { time: Time::MAX, node: NodeId(u32::MAX) }; 2 * leaves];
         for (time, node) in times.iter().zip(0..) {
-            games[leaves + node as usize] = player(*time, NodeId(node));
+            games[leaves + node as usize] = Player { time: *time, node: NodeId(node) };
         }
         for game in (1..leaves).rev() {
-            games[game] = games[2 * game].min(games[2 * game + 1]);
+            games[game] = games[2 * game].against(games[2 * game + 1], false);
         }
         Tournament { games, leaves }
     }
 
     /// The earliest entry.
     pub(crate) fn earliest(&self) -> (Time, NodeId) {
-        let winner = self.games[1];
-        (Time::ps((winner >> u32::BITS) as u64), NodeId(winner as u32))
+        let Player { time, node } = self.games[1];
+        (time, node)
     }
 
     /// Gives `node` a new time.
     pub(crate) fn set(&mut self, node: NodeId, time: Time) {
         let mut game = self.leaves + node.index();
-        let mut winner = player(time, node);
+        let mut winner = Player { time, node };
         self.games[game] = winner;
         while game > 1 {
-            winner = winner.min(self.games[game ^ 1]);
+            winner = winner.against(self.games[game ^ 1], game % 2 == 1);
             game /= 2;
             self.games[game] = winner;
         }
     }
 }
 
-/// Time and node in one number, which is compared without a branch; the lower one wins.
-fn player(time: Time, node: NodeId) -> u128 {
-    (u128::from(time.as_ps()) << u32::BITS) | u128::from(node.0)
+impl Player {
+    /// The winner of a game, of equal times the left player. Who wins is anybody's guess, so it is not branched upon.
+    fn against(self, other: Player, other_is_left: bool) -> Player {
+        let loses = (other.time < self.time) | ((other.time == self.time) & other_is_left);
+        Player {
+            time: select_unpredictable(loses, other.time, self.time),
+            node: select_unpredictable(loses, other.node, self.node),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -76,11 +76,16 @@ impl Group {
     pub fn unconfirmed(&self) -> impl Iterator<Item = Member> {
         self.awaited.iter().chain(&self.leaving).copied()
     }
-    /// Takes the server out of the group; whether that began an epoch. Who alone has the data stays, to be trusted again with what a restart has left of it.
-    pub fn lose(&mut self, now: Time, node: NodeId, has_restarted: bool) -> bool {
+    /// Takes the server out of the group; whether that began an epoch. Who alone has the data stays, to be trusted again with what a restart has left of it;
+    /// who is only silent stays as long as none of the others that serve `is_heard`.
+    pub fn lose(&mut self, now: Time, node: NodeId, has_restarted: bool, is_heard: &[NodeId]) -> bool {
         let Some(place) = self.members.iter().position(|(_, member)| member.0 == node) else { return false };
         let (_, member) = self.members[place];
         let others_serve = self.serving().any(|other| other != member);
+        let may_go = has_restarted || self.serving().any(|other| other != member && is_heard.contains(&other.0));
+        if others_serve && !may_go {
+            return false;
+        }
         if others_serve {
             self.remove(now, place);
         } else if has_restarted {

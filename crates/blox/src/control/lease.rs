@@ -25,6 +25,10 @@ impl Lease {
     pub fn new(span: Span, starts: u32) -> Lease {
         Lease { span, next_beat: u64::from(starts) << 32, sent: VecDeque::with_capacity(REMEMBERED_MAX), until: None }
     }
+    /// The right of a server that is a member from the start of the run: the control plane's patience with it runs from then, too.
+    pub fn hold_from_start(&mut self) {
+        self.until = self.until.max(Some(Time::ZERO + self.span));
+    }
     /// The number of the heartbeat that is sent now.
     pub fn beat(&mut self, now: Time) -> u64 {
         if self.sent.len() == REMEMBERED_MAX {

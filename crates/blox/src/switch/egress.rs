@@ -103,7 +103,8 @@ impl Egress {
     /// Takes out a packet that has less right to room than `newcomer`, if there is one.
     pub fn evict_for(&mut self, newcomer: &Queued) -> Option<Queued> {
         match self {
-            Egress::Fifo(_) | Egress::Shaped(_) => None,
+            Egress::Fifo(_) => None,
+            Egress::Shaped(queue) => queue.evict_for(newcomer),
             Egress::Fair(queue) => queue.evict_for(newcomer),
             Egress::Priority(queue) => queue.evict_for(newcomer),
         }

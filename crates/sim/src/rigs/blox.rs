@@ -186,7 +186,11 @@ impl Rig for BloxRig {
         match event {
             BloxEvent::AtSwitch(flight) => self.at_switch(flight, context),
             BloxEvent::AtNode(flight) => self.at_node(flight, context),
-            BloxEvent::PortsIdle => self.free_ports(context),
+            BloxEvent::PortsIdle => {
+                self.free_ports(context);
+                // A port that is idle may hold back what it has, until a time.
+                self.arm(Who::Switch, context);
+            }
             BloxEvent::Done(place) => self.done(place, context),
             BloxEvent::Wake(who) => self.wake(who, context),
             BloxEvent::Fault(index) => self.fault(index as usize, context),
@@ -337,7 +341,8 @@ impl BloxRig {
         for port in &mut self.busy_ports {
             if !port.has_event && self.switch.is_waiting_at(port.node) {
                 port.has_event = true;
-                context.at(port.free_at, BloxEvent::PortsIdle);
+                // A port that is free by now is told so in a moment of its own, not within this one.
+                context.at(port.free_at.max(context.now), BloxEvent::PortsIdle);
             }
         }
     }
@@ -633,6 +638,7 @@ impl BloxRig {
         match who {
             Who::Client(client) => self.wake_client(NodeId(client), context),
             Who::Switch => {
+                self.free_ports(context);
                 let mut out = std::mem::take(&mut self.switch_out);
                 self.switch.on_wakeup(context.now, &mut out);
                 self.switch_did(out, context);
@@ -681,17 +687,17 @@ impl BloxRig {
     fn fault(&mut self, index: usize, context: Now<'_, '_>) {
         use spec::FaultKind;
         match self.plan.faults[index].kind {
-            FaultKind::LinkDown { node, .. } | FaultKind::LinkCorrupt { node, .. } => self.link(node, false, context),
-            FaultKind::LinkUp { node } => self.link(node, true, context),
+            FaultKind::LinkDown { node, .. } | FaultKind::LinkCorrupt { node, .. } => {
+                self.reach(node, |rig| rig.is_linked[node.index()] = false, context);
+            }
+            FaultKind::LinkUp { node } => self.reach(node, |rig| rig.is_linked[node.index()] = true, context),
             FaultKind::NodeDown { node } => {
-                self.is_running[node.index()] = false;
+                self.reach(node, |rig| rig.is_running[node.index()] = false, context);
                 self.feed(node.index(), NodeIn::Fail, context);
-                self.tell_switch(SwitchIn::LinkDown(self.places.server(node.0)), context);
             }
             FaultKind::NodeUp { node } => {
-                self.is_running[node.index()] = true;
+                self.reach(node, |rig| rig.is_running[node.index()] = true, context);
                 self.feed(node.index(), NodeIn::Recover, context);
-                self.tell_switch(SwitchIn::LinkUp(self.places.server(node.0)), context);
             }
             FaultKind::SwitchDown { .. } => self.tell_switch(SwitchIn::Fail, context),
             FaultKind::SwitchUp { .. } => {
@@ -701,10 +707,14 @@ impl BloxRig {
         }
     }
 
-    fn link(&mut self, server: NodeId, is_up: bool, context: Now<'_, '_>) {
-        self.is_linked[server.index()] = is_up;
-        let node = self.places.server(server.0);
-        self.tell_switch(if is_up { SwitchIn::LinkUp(node) } else { SwitchIn::LinkDown(node) }, context);
+    /// Changes a server or its link. The switch's port is up while both are, and hears of it when that changes.
+    fn reach(&mut self, server: NodeId, change: impl FnOnce(&mut BloxRig), context: Now<'_, '_>) {
+        let was_up = self.is_reachable(server.index());
+        change(self);
+        let (is_up, node) = (self.is_reachable(server.index()), self.places.server(server.0));
+        if is_up != was_up {
+            self.tell_switch(if is_up { SwitchIn::LinkUp(node) } else { SwitchIn::LinkDown(node) }, context);
+        }
     }
 
     fn next_background(&mut self, server: u32, context: Now<'_, '_>) {

@@ -113,7 +113,16 @@ struct Plane {
     link_up: Vec<bool>,
     up: bool,
     /// Grants on their way from the scheduler to the egress ports.
-    emitting: VecDeque<SwitchOut>,
+    emitting: VecDeque<Round>,
+    /// Empty lists of rounds that have been emitted.
+    spare: Vec<Vec<SwitchOut>>,
+}
+
+/// The grants and requests that one round of a scheduler has made.
+struct Round {
+    /// When they are at their egress ports.
+    at: Time,
+    said: Vec<SwitchOut>,
 }
 
 /// One node.
@@ -122,10 +131,19 @@ struct Node {
     memory: Dram,
     /// Present when there are two planes.
     mirror: Option<Mirror>,
-    up: bool,
+}
+
+/// What is looked at each time that anything happens at a node: apart from the [`Node`], so that those of a rack stay in the cache.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// When the uplinks are free: those of all living planes are busy alike. Shared links have their own books.
+    uplink_free_at: Time,
     transmit_armed: Time,
     timer_armed: Time,
+    up: bool,
 }
+
+const IDLE: Pace = Pace { uplink_free_at: Time::ZERO, transmit_armed: Time::MAX, timer_armed: Time::MAX, up: true };
 
 /// EDM's programs inside hardware models. Implements [`Rig`].
 pub struct EdmRig {
@@ -137,10 +155,12 @@ pub struct EdmRig {
     block: Span,
     costs: track::Costs,
     planes: Vec<Plane>,
+    living_planes: u8,
     match_armed: Time,
     /// The links instead of those of the planes, if there are frames on them.
     converged: Option<Box<Converged>>,
     nodes: Vec<Node>,
+    paces: Vec<Pace>,
     flights: Flights,
     tracks: Tracks,
     unexpected: u64,
@@ -167,9 +187,6 @@ impl EdmRig {
             host: Host::new(NodeId(id), config.edm, place),
             memory: Dram::new(config.memory),
             mirror: config.redundant.then(|| Mirror::new(config.nodes)),
-            up: true,
-            transmit_armed: Time::MAX,
-            timer_armed: Time::MAX,
         };
         EdmRig {
             place,
@@ -180,6 +197,8 @@ impl EdmRig {
             planes: (0..planes).map(|_| Plane::new(&config, place)).collect(),
             match_armed: Time::MAX,
             converged: config.background.as_ref().map(|background| Box::new(Converged::new(&config, background))),
+            living_planes: planes,
+            paces: vec![IDLE; config.nodes as usize],
             nodes: (0..config.nodes).map(node).collect(),
             flights: Flights::default(),
             tracks: Tracks::new(if config.redundant { hop * 16 } else { Span::ZERO }),
@@ -227,7 +246,7 @@ impl EdmRig {
     /// Hands a request with its exact access to its source; [`Rig::issue`] for those who choose addresses and operations.
     pub fn submit(&mut self, ticket: Ticket, source: NodeId, target: NodeId, access: Access, context: Ctx) {
         let tag = self.tracks.open(context.now, Track::new(ticket.0, &access, &self.config.edm));
-        if !self.nodes[source.index()].up {
+        if !self.paces[source.index()].up {
             return self.end(tag, Outcome::Lost, context.now, context);
         }
         self.tell_host(source, HostIn::Submit { tag: Tag(tag), target, access }, context);
@@ -241,7 +260,7 @@ impl EdmRig {
     }
 
     fn after_host(&mut self, node: NodeId, out: &mut Vec<HostOut>, context: Ctx) {
-        for said in out.drain(..) {
+        for said in out.iter().copied() {
             match said {
                 HostOut::Answered { tag, word } => {
                     if let Some(answers) = &mut self.answers {
@@ -254,6 +273,7 @@ impl EdmRig {
                 HostOut::Unexpected => self.unexpected += 1,
             }
         }
+        out.clear();
         self.transmit(node, context);
         self.arm_timer(node, context);
     }
@@ -266,26 +286,26 @@ impl EdmRig {
     }
 
     fn arm_timer(&mut self, node: NodeId, context: Ctx) {
-        let place = &mut self.nodes[node.index()];
+        let pace = &mut self.paces[node.index()];
         // One event a node, and only while nothing earlier is armed: timers that were forgotten meanwhile find nothing due.
-        if place.timer_armed < Time::MAX {
+        if pace.timer_armed < Time::MAX {
             return;
         }
-        if let Some(at) = place.host.next_wakeup() {
-            place.timer_armed = at;
+        if let Some(at) = self.nodes[node.index()].host.next_wakeup() {
+            pace.timer_armed = at;
             context.at(at.max(context.now), EdmEvent::Timer(node));
         }
     }
 
     #[inline(never)]
     fn timer(&mut self, node: NodeId, context: Ctx) {
-        let place = &mut self.nodes[node.index()];
-        place.timer_armed = Time::MAX;
-        if !place.up {
+        let pace = &mut self.paces[node.index()];
+        pace.timer_armed = Time::MAX;
+        if !pace.up {
             return;
         }
         let mut out = std::mem::take(&mut self.host_out);
-        place.host.on_wakeup(context.now, &mut out);
+        self.nodes[node.index()].host.on_wakeup(context.now, &mut out);
         self.after_host(node, &mut out, context);
         self.host_out = out;
     }
@@ -294,17 +314,17 @@ impl EdmRig {
     fn transmit(&mut self, node: NodeId, context: Ctx) {
         let now = context.now;
         while !self.is_sending(node) {
-            let free_at = uplink_free_at(&self.planes, node);
-            let place = &mut self.nodes[node.index()];
-            if free_at > now && place.transmit_armed <= free_at {
+            let pace = &mut self.paces[node.index()];
+            let free_at = pace.uplink_free_at;
+            if free_at > now && pace.transmit_armed <= free_at {
                 // Most calls end here, and none of what waits has been touched.
                 return;
             }
-            let Some(ready) = place.host.transmit_ready() else { return };
+            let Some(ready) = self.nodes[node.index()].host.transmit_ready() else { return };
             let at = ready.max(free_at).max(now);
             if at > now {
-                if at < place.transmit_armed {
-                    place.transmit_armed = at;
+                if at < pace.transmit_armed {
+                    pace.transmit_armed = at;
                     context.at(at, EdmEvent::Transmit(node));
                 }
                 return;
@@ -348,6 +368,8 @@ impl EdmRig {
         }
         let uplink = &mut self.planes[sent.plane()].uplinks[node.index()];
         let (first, last) = uplink.occupy(context.now, self.block * sent.blocks());
+        let pace = &mut self.paces[node.index()];
+        pace.uplink_free_at = pace.uplink_free_at.max(last);
         let at = match sent.is_data() {
             true => first + self.hop + self.delays.forward,
             false => last + self.hop + self.delays.insert,
@@ -360,11 +382,10 @@ impl EdmRig {
         if !is_data(&sent.what) {
             return self.tracks[sent.tag.0 as usize].control_sent(now, sent.queued, self.delays.make_request);
         }
-        let copies = self.planes.iter().filter(|plane| plane.up).count() as u8;
         if sent.lead != sent.tag {
             self.tracks.follow(sent.tag.0, sent.lead.0, now);
         }
-        self.tracks[sent.tag.0 as usize].data_sent(now, sent.queued, copies, sent.followed);
+        self.tracks[sent.tag.0 as usize].data_sent(now, sent.queued, self.living_planes, sent.followed);
     }
 
     fn at_switch(&mut self, index: u32, context: Ctx) {
@@ -442,31 +463,29 @@ impl EdmRig {
 
     fn match_round(&mut self, plane: usize, context: Ctx) {
         let side = &mut self.planes[plane];
-        let before = side.emitting.len();
-        let mut out = std::mem::take(&mut self.switch_out);
-        side.switch.on_wakeup(context.now, &mut out);
-        side.emitting.extend(out.drain(..));
-        self.switch_out = out;
-        if let Some(SwitchOut::Grant { at, .. } | SwitchOut::Request { at, .. }) = side.emitting.get(before) {
-            context.at(*at + self.delays.emit, EdmEvent::Emit(plane as u8));
-        }
+        let mut said = side.spare.pop().unwrap_or_default();
+        side.switch.on_wakeup(context.now, &mut said);
+        let Some(SwitchOut::Grant { at, .. } | SwitchOut::Request { at, .. }) = said.first() else {
+            return side.spare.push(said);
+        };
+        let at = *at + self.delays.emit;
+        side.emitting.push_back(Round { at, said });
+        context.at(at, EdmEvent::Emit(plane as u8));
     }
 
     /// The grants of one round go to their egress ports.
     fn emit(&mut self, plane: usize, context: Ctx) {
-        while let Some(said) = self.planes[plane].emitting.front().copied() {
-            let (SwitchOut::Grant { at, .. } | SwitchOut::Request { at, .. }) = said else {
-                unreachable!("a round makes grants and requests only")
-            };
-            if at + self.delays.emit > context.now {
-                return;
+        while self.planes[plane].emitting.front().is_some_and(|round| round.at <= context.now) {
+            let Some(Round { mut said, .. }) = self.planes[plane].emitting.pop_front() else { return };
+            for said in &said {
+                match *said {
+                    SwitchOut::Grant { to, grant, tag, .. } => self.send_grant(plane, to, grant, tag, context),
+                    SwitchOut::Request { message, tag, .. } => self.send_request(plane, message, tag, context),
+                    _ => unreachable!("a round makes grants and requests only"),
+                }
             }
-            self.planes[plane].emitting.pop_front();
-            match said {
-                SwitchOut::Grant { to, grant, tag, .. } => self.send_grant(plane, to, grant, tag, context),
-                SwitchOut::Request { message, tag, .. } => self.send_request(plane, message, tag, context),
-                _ => {}
-            }
+            said.clear();
+            self.planes[plane].spare.push(said);
         }
     }
 
@@ -529,7 +548,7 @@ impl EdmRig {
         let flight = self.flights.remove(index);
         let node = flight.node();
         let is_inside = matches!(flight.kind(), Kind::Request(Stage::Reading, _));
-        if !self.nodes[node.index()].up || !(is_inside || self.planes[flight.plane()].carries(node)) {
+        if !self.paces[node.index()].up || !(is_inside || self.planes[flight.plane()].carries(node)) {
             return self.lose(&flight, context);
         }
         if !is_inside && !self.is_first_copy(&flight) {
@@ -601,12 +620,22 @@ impl EdmRig {
                 self.port_down(node, context);
             }
             FaultKind::SwitchDown(plane) => self.planes[plane].up = false,
-            FaultKind::NodeDown(node) if !self.nodes[node.index()].up => {}
+            FaultKind::NodeDown(node) if !self.paces[node.index()].up => {}
             FaultKind::NodeDown(node) => {
-                self.nodes[node.index()].up = false;
+                self.paces[node.index()].up = false;
                 self.port_down(node, context);
                 self.drop_requests_of(node, context);
             }
+        }
+        self.count_the_living();
+    }
+
+    fn count_the_living(&mut self) {
+        self.living_planes = self.planes.iter().filter(|plane| plane.up).count() as u8;
+        for (pace, node) in self.paces.iter_mut().zip((0..).map(NodeId)) {
+            let carrying = self.planes.iter().filter(|plane| plane.carries(node));
+            let free_at = carrying.map(|plane| plane.uplinks[node.index()].free_at()).max();
+            pace.uplink_free_at = free_at.unwrap_or(Time::ZERO);
         }
     }
 
@@ -642,21 +671,13 @@ impl Plane {
             link_up: vec![true; nodes],
             up: true,
             emitting: VecDeque::new(),
+            spare: Vec::new(),
         }
     }
     /// Whether anything passes between this switch and `node`.
     fn carries(&self, node: NodeId) -> bool {
         self.up && self.link_up[node.index()]
     }
-}
-
-/// When the uplinks of a node are free: those of all living planes are busy alike.
-fn uplink_free_at(planes: &[Plane], node: NodeId) -> Time {
-    let mut free_at = Time::ZERO;
-    for plane in planes.iter().filter(|plane| plane.carries(node)) {
-        free_at = free_at.max(plane.uplinks[node.index()].free_at());
-    }
-    free_at
 }
 
 fn is_data(what: &Wire) -> bool {
@@ -692,10 +713,10 @@ impl Rig for EdmRig {
     fn on(&mut self, event: EdmEvent, context: &mut Context<'_, EdmEvent>) {
         match event {
             EdmEvent::Transmit(node) => {
-                let place = &mut self.nodes[node.index()];
+                let pace = &mut self.paces[node.index()];
                 // An event that a later, earlier one has overtaken does nothing, or each would go on beside the other.
-                if place.transmit_armed <= context.now && place.up {
-                    place.transmit_armed = Time::MAX;
+                if pace.transmit_armed <= context.now && pace.up {
+                    pace.transmit_armed = Time::MAX;
                     self.transmit(node, context);
                 }
             }

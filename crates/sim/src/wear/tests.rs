@@ -91,7 +91,9 @@ fn drives_that_outlive_their_endurance_are_counted_and_warned_of() {
     is(&worn, "worn_out_drives", 1.0);
     assert_eq!(
         worn.warnings,
-        ["drives wore beyond the 200 erases that a block endures, and the model lets them go on; worn_out_drives counts them"]
+        [
+            "drives wore beyond the 200 erases that a block endures, and the model lets them go on; worn_out_drives counts them"
+        ]
     );
 }
 

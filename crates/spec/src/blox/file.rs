@@ -79,6 +79,7 @@ words! {
         /// Intel Optane 900P, by its public unloaded latencies; no garbage collection.
         Optane,
         /// Samsung 970 Pro.
+        #[serde(rename = "970-pro")]
         Samsung970Pro,
         /// Samsung PM9A3.
         Pm9a3,
@@ -210,8 +211,8 @@ written! {
         #[schemars(extend("default" = "64GiB"))]
         capacity: Quantity<Bytes>,
         /// The share of it that holds data. Ours: the paper's 50 to 100 GB in 64 to 128 GB would leave fewer free blocks than its own
-        /// thresholds ask for.
-        #[schemars(range(min = 0.01, max = 0.95), extend("default" = 0.5))]
+        /// thresholds ask for; with this, half of the free blocks used up leave 30 %, between the two thresholds.
+        #[schemars(range(min = 0.01, max = 0.95), extend("default" = 0.4))]
         data: f64,
         /// The share of free blocks that is used up before the run (paper, 4.1: half).
         #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.5))]
@@ -221,7 +222,7 @@ written! {
         /// Share of `write_cache` that may be dirty before anything is flushed. Ours; just below 1 is the paper's Algorithm 2 by the letter.
         #[schemars(range(min = 0.0, max = 0.9999), extend("default" = 0.5))]
         flush_above: f64,
-        /// Requests outstanding at the drive. Ours: two for each die.
+        /// Requests outstanding at the drive. Ours: one for each die; what a die cannot start waits where the scheduler can still choose.
         #[schemars(range(min = 1, max = 4_096))]
         device_depth: u32,
         /// With software isolation: requests a second that each may start. No limit when not given.
@@ -406,7 +407,7 @@ written! {
         arrivals: IoArrivalsName,
         /// With `closed`: requests that each client keeps outstanding. Ours: with more, a drive of the paper's kind collects for more than half of the
         /// time under half writes, and both replicas have to at once.
-        #[schemars(range(min = 1, max = 65_536), extend("default" = 4))]
+        #[schemars(range(min = 1, max = 65_536), extend("default" = 16))]
         depth: u32,
         /// With `closed`: from an answer to the next request.
         #[schemars(extend("default" = "0ns"))]

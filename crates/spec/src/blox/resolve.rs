@@ -50,7 +50,11 @@ impl Resolver<'_> {
         if replay.is_some() {
             (io.mix, io.arrivals) = (Mix::with_write_share(0.0), Arrivals::Closed { depth: 1, think: Span::ZERO });
         }
-        let run = self.run(&run_file, io_file.trace.is_some());
+        let mut run = self.run(&run_file, io_file.trace.is_some());
+        if run_file.drain_limit.is_none() {
+            // A closed loop whose requests all wait for an answer has no arrivals meanwhile, and is not at its end.
+            run.drain_limit = run.drain_limit.max(membership.patience());
+        }
         let faults = self.volume_faults(file.fault.as_deref().unwrap_or_default(), &rack);
         let (requests_per_second, check_history) =
             (io_file.requests_per_second, io_file.check_history.unwrap_or(false));
@@ -137,11 +141,11 @@ impl Resolver<'_> {
             channels,
             group: if isolation == IsolationName::Software { file.group.unwrap_or(2) } else { 1 },
             capacity,
-            data: file.data.unwrap_or(0.5),
+            data: file.data.unwrap_or(0.4),
             used_before: file.used_before.unwrap_or(0.5),
             write_cache: file.write_cache.map_or(Bytes::new(capacity.count() / 1_024), Plain::plain),
             flush_above: file.flush_above.unwrap_or(0.5),
-            device_depth: file.device_depth.unwrap_or(2 * channels * flash.geometry().dies_per_channel),
+            device_depth: file.device_depth.unwrap_or(channels * flash.geometry().dies_per_channel),
             rate: file.rate,
             borrow: file.borrow.map_or(Bytes::new(capacity.count() / 64), Plain::plain),
         };
@@ -410,7 +414,7 @@ impl Resolver<'_> {
         if is_closed {
             let think = file.think.map_or(Span::ZERO, Plain::plain);
             self.at_most("io.think", think, Span::secs(86_400));
-            return Arrivals::Closed { depth: file.depth.unwrap_or(4), think };
+            return Arrivals::Closed { depth: file.depth.unwrap_or(16), think };
         }
         if file.requests_per_second.is_none() {
             let why = format!("arrivals = {} needs the requests a second to offer", name.word());

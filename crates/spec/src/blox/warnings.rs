@@ -19,6 +19,7 @@ impl Blox {
         self.network(&mut out);
         self.overload(&mut out);
         self.skipped(&mut out);
+        self.patience(&mut out);
         out
     }
 
@@ -53,6 +54,15 @@ impl Blox {
     fn network(&self, out: &mut Vec<String>) {
         if self.scheduler.coordinated && self.rack.network == NetworkName::None {
             out.push("without network delays coordinated I/O scheduling has nothing to weigh".into());
+        }
+    }
+
+    fn patience(&self, out: &mut Vec<String>) {
+        let (limit, patience) = (self.run.drain_limit, self.membership.patience());
+        if limit < patience {
+            out.push(format!(
+                "drain_limit = {limit} is shorter than the {patience} that a client may wait for a dead server: a run in which every request does ends there"
+            ));
         }
     }
 

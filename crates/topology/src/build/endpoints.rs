@@ -90,11 +90,6 @@ fn places_for_hosts(fabric: &Fabric<'_>, adapters: &[VertexId]) -> Vec<VertexId>
     }
 }
 
-fn check_room(
-    what: &'static str,
-    got: u64,
-    places: u64,
-    because: impl FnOnce() -> String,
-) -> Result<(), BuildError> {
+fn check_room(what: &'static str, got: u64, places: u64, because: impl FnOnce() -> String) -> Result<(), BuildError> {
     if got <= places { Ok(()) } else { Err(BuildError::NoRoom { what, got, places, because: because() }) }
 }

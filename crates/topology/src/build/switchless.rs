@@ -10,8 +10,9 @@ impl Fabric<'_> {
     pub(super) fn grid(&mut self) -> Result<Edge, BuildError> {
         let grid = self.config.kind.grid().expect("only grids are built as grids");
         in_range("dimensions", grid.sizes.len() as u64, 1, u64::from(u32::BITS))?;
-        for (dimension, size) in grid.sizes.iter().enumerate().filter(|(_, size)| **size < 2) {
-            return Err(BuildError::DimensionTooSmall { index: dimension + 1, grid: by(&grid.sizes), got: *size });
+        if let Some(flat) = grid.sizes.iter().position(|size| *size < 2) {
+            let (index, got) = (flat + 1, grid.sizes[flat]);
+            return Err(BuildError::DimensionTooSmall { index, grid: by(&grid.sizes), got });
         }
         let places = grid.sizes.iter().fold(1u64, |places, size| places.saturating_mul(u64::from(*size)));
         in_range("product of the dimensions", places, 2, VERTICES_MAX as u64)?;

@@ -284,14 +284,15 @@ mod with_a_control_plane {
     #[test]
     fn a_server_whose_lease_has_lapsed_says_nothing() {
         let mut server = server();
-        assert!(server.read(1, PAGE).is_empty(), "no lease yet");
-        let beat = server.until(Time::ZERO);
-        echo(&mut server, &beat);
-        let read = device_read(&server.read(2, PAGE));
+        let read = device_read(&server.read(1, PAGE));
         server.now = Time::ms(25) - Span::ps(1);
-        assert_eq!(sent(&server.on(NodeIn::ReadDone { job: read, value: Value(0) })), [read_reply(2, 0)]);
-        let late = device_read(&server.read(3, PAGE));
+        assert_eq!(sent(&server.on(NodeIn::ReadDone { job: read, value: Value(0) })), [read_reply(1, 0)]);
         server.now = Time::ms(25);
+        assert!(server.read(2, PAGE).is_empty(), "the lease of the start has lapsed");
+        let beat = server.until(Time::ms(25));
+        echo(&mut server, &beat);
+        let late = device_read(&server.read(3, PAGE));
+        server.now = Time::ms(50);
         assert!(server.on(NodeIn::ReadDone { job: late, value: Value(0) }).is_empty());
         assert_eq!((server.node.counters().unanswered, server.node.open_requests()), (2, 0));
     }

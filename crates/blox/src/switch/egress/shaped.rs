@@ -1,8 +1,10 @@
-//! A token bucket a flow; tokens are bits on the wire.
+//! A token bucket a flow; tokens are bits on the wire. A full port loses the last packet of the longest flow, as under fair queueing: what is beyond a
+//! flow's rate waits here, and would fill the buffer for all.
 
 use super::Queued;
 use crate::TokenBucket;
 use base::{Bytes, Rate, Time};
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
@@ -17,12 +19,13 @@ pub(in crate::switch) struct Shaped {
 #[derive(Clone, Debug)]
 struct Flow {
     packets: VecDeque<(u64, Queued)>,
+    bytes: u64,
     bucket: TokenBucket,
 }
 
 impl Shaped {
     pub fn new(rate: Rate, burst: Bytes, flows: u32) -> Shaped {
-        let flow = Flow { packets: VecDeque::new(), bucket: TokenBucket::new(rate.as_bps(), burst.bits()) };
+        let flow = Flow { packets: VecDeque::new(), bytes: 0, bucket: TokenBucket::new(rate.as_bps(), burst.bits()) };
         Shaped { flows: vec![flow; flows as usize], waiting: Vec::new(), arrivals: 0 }
     }
 
@@ -31,6 +34,7 @@ impl Shaped {
         if flow.packets.is_empty() {
             self.waiting.push(queued.flow);
         }
+        flow.bytes += u64::from(queued.bytes);
         flow.packets.push_back((self.arrivals, queued));
         self.arrivals += 1;
     }
@@ -52,6 +56,24 @@ impl Shaped {
         self.take(first)
     }
 
+    pub fn evict_for(&mut self, newcomer: &Queued) -> Option<Queued> {
+        let bytes = |place: &usize| self.flows[self.waiting[*place] as usize].bytes;
+        // Of equals the lowest number: places have no order that matters.
+        let longest = (0..self.waiting.len()).max_by_key(|place| (bytes(place), Reverse(self.waiting[*place])))?;
+        let own = self.flows[newcomer.flow as usize].bytes + u64::from(newcomer.bytes);
+        let index = self.waiting[longest];
+        let flow = &mut self.flows[index as usize];
+        if index == newcomer.flow || flow.bytes <= own {
+            return None;
+        }
+        let (_, evicted) = flow.packets.pop_back()?;
+        flow.bytes -= u64::from(evicted.bytes);
+        if flow.packets.is_empty() {
+            self.waiting.swap_remove(longest);
+        }
+        Some(evicted)
+    }
+
     fn arrival(&self, place: usize) -> u64 {
         self.flows[self.waiting[place] as usize].packets.front().map_or(u64::MAX, |(arrival, _)| *arrival)
     }
@@ -59,6 +81,7 @@ impl Shaped {
     fn take(&mut self, place: usize) -> Option<Queued> {
         let flow = &mut self.flows[self.waiting[place] as usize];
         let (_, queued) = flow.packets.pop_front()?;
+        flow.bytes -= u64::from(queued.bytes);
         if flow.packets.is_empty() {
             self.waiting.swap_remove(place);
         }

@@ -113,11 +113,14 @@ fn a_full_port_loses_the_packet_that_one_byte_does_not_fit() {
 }
 
 #[test]
-fn a_full_fair_port_loses_from_the_longest_flow() {
+fn a_full_port_that_knows_flows_loses_from_the_longest() {
     let fair = NetworkScheduling::FairQueue { quantum: Bytes::new(9_038) };
-    let ten = [flow(1, KILOBYTE); 10];
-    assert_eq!(lost_to_a_full_port(fair, &ten, flow(2, KILOBYTE)), [flow(1, KILOBYTE)]);
-    assert_eq!(lost_to_a_full_port(fair, &ten, flow(1, 1)), [flow(1, 1)], "the flood loses its own");
+    let shaped = NetworkScheduling::TokenBucket { rate: Rate::gbps(1), burst: Bytes::new(9_038) };
+    for scheduling in [fair, shaped] {
+        let ten = [flow(1, KILOBYTE); 10];
+        assert_eq!(lost_to_a_full_port(scheduling, &ten, flow(2, KILOBYTE)), [flow(1, KILOBYTE)]);
+        assert_eq!(lost_to_a_full_port(scheduling, &ten, flow(1, 1)), [flow(1, 1)], "the flood loses its own");
+    }
 }
 
 #[test]

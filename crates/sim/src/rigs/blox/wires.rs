@@ -205,9 +205,12 @@ impl Wires {
     /// What the networks around the rack take from one node towards another.
     fn network(&mut self, from: NodeId, to: NodeId) -> Span {
         let client = [from, to].into_iter().find(|node| self.places.is_client(*node));
-        let racks = if self.places.is_remote(from) { self.remote_delay } else { Span::ZERO };
+        let is_outside = self.is_outside(from, to);
+        // The other rack is as far from a client as it is from this one, both ways.
+        let is_far = self.places.is_remote(from) || is_outside && self.places.is_remote(to);
+        let racks = if is_far { self.remote_delay } else { Span::ZERO };
         match client {
-            Some(client) if self.places.is_client(from) || self.is_outside(from, to) => self.draw(client) + racks,
+            Some(client) if self.places.is_client(from) || is_outside => self.draw(client) + racks,
             _ => racks,
         }
     }

@@ -204,7 +204,7 @@ impl EdmRig {
             let waited = (at - submitted).saturating_sub(serialization);
             self.last_block_sent_up(flight, waited, at, context);
         }
-        if self.nodes[link.node.index()].up {
+        if self.paces[link.node.index()].up {
             self.transmit(link.node, context);
         }
     }
@@ -264,7 +264,7 @@ impl EdmRig {
     #[inline(never)]
     pub(super) fn burst(&mut self, generator: u32, context: Ctx) {
         let node = self.shared().traffic.node(generator);
-        if !self.nodes[node.index()].up {
+        if !self.paces[node.index()].up {
             return;
         }
         let (burst, next) = self.shared().traffic.burst(generator);
@@ -307,7 +307,7 @@ impl EdmRig {
     }
 
     fn frame_sent_down(&mut self, link: LinkId, frame: u32, at: Time) {
-        let is_connected = self.planes[usize::from(link.plane)].carries(link.node) && self.nodes[link.node.index()].up;
+        let is_connected = self.planes[usize::from(link.plane)].carries(link.node) && self.paces[link.node.index()].up;
         let counts = self.counting_plane() == usize::from(link.plane);
         let converged = self.shared();
         let delivered = converged.sent_frame(at, link, frame);

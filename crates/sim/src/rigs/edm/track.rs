@@ -156,10 +156,12 @@ impl Tracks {
         let latency = end - intended;
         // Grants of one request come a little faster than its chunks leave (look-ahead, and RREQ against /G/), so its last
         // chunk waits behind its own earlier ones: that time is in their serialization already.
+        let mut known = spans.total();
         for queue in [SpanKind::NicQueue, SpanKind::SwitchQueue] {
-            spans.take(queue, spans.total().saturating_sub(latency));
+            let excess = known.saturating_sub(latency).min(spans.get(queue));
+            spans.take(queue, excess);
+            known -= excess;
         }
-        let known = spans.total();
         assert!(known <= latency, "the parts of a request, {spans:?}, are more than its latency of {latency}");
         spans.add(SpanKind::Schedule, latency - known);
         (start, spans)

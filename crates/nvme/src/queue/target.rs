@@ -1,0 +1,76 @@
+//! The target's end.
+
+use crate::queue::{QueueError, QueueShape};
+use crate::{Cqe, Status};
+use std::collections::BTreeMap;
+
+/// Commands of one queue that came and were not completed, each with what the target keeps for it.
+#[derive(Clone, Debug)]
+pub struct TargetQueue<T> {
+    shape: QueueShape,
+    commands: BTreeMap<u16, T>,
+    /// Entries that were taken, around the queue.
+    head: u32,
+}
+
+impl<T> TargetQueue<T> {
+    /// An empty queue.
+    pub fn new(shape: QueueShape) -> Self {
+        TargetQueue { shape, commands: BTreeMap::new(), head: 0 }
+    }
+
+    /// How many commands are outstanding.
+    pub fn outstanding(&self) -> u32 {
+        self.commands.len() as u32
+    }
+
+    /// A command came. Fails when its id is in use (answer it by [`Self::refuse`]: the entry was taken) or when more commands are
+    /// outstanding than the queue has entries (the host breaks the rules: drop the connection). In both cases nothing is kept.
+    pub fn receive(&mut self, id: u16, command: T) -> Result<(), QueueError> {
+        let (outstanding, most) = (self.outstanding(), self.shape.size());
+        if outstanding >= most {
+            return Err(QueueError::Full { outstanding, most });
+        }
+        self.head = self.shape.after(self.head);
+        if self.commands.contains_key(&id) {
+            return Err(QueueError::InUse { id });
+        }
+        self.commands.insert(id, command);
+        Ok(())
+    }
+
+    /// What is kept for the outstanding command `id`.
+    pub fn get_mut(&mut self, id: u16) -> Option<&mut T> {
+        self.commands.get_mut(&id)
+    }
+
+    /// Outstanding commands by id.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, &T)> {
+        self.commands.iter().map(|(id, command)| (*id, command))
+    }
+
+    /// Ends a command; the completion is to be sent. Fails when it is not outstanding: nothing is completed twice.
+    pub fn complete(&mut self, id: u16, status: Status, result: u64) -> Result<(T, Cqe), QueueError> {
+        let command = self.commands.remove(&id).ok_or(QueueError::Unknown { id })?;
+        Ok((command, self.refuse(id, status, result)))
+    }
+
+    /// Ends a command whose last C2HData says success, without a completion. Only without flow control.
+    pub fn complete_by_flag(&mut self, id: u16) -> Result<T, QueueError> {
+        if self.shape.flow_control {
+            return Err(QueueError::FlowControl { id: self.shape.id });
+        }
+        self.commands.remove(&id).ok_or(QueueError::Unknown { id })
+    }
+
+    /// The completion of a command that was taken from the queue and not kept.
+    pub fn refuse(&self, id: u16, status: Status, result: u64) -> Cqe {
+        let sq_head = if self.shape.flow_control { self.head as u16 } else { 0 };
+        Cqe { result, sq_head, sq_id: self.shape.id, id, status }
+    }
+
+    /// The connection is gone: every outstanding command, once, by id.
+    pub fn abandon(&mut self) -> Vec<(u16, T)> {
+        std::mem::take(&mut self.commands).into_iter().collect()
+    }
+}

@@ -1,0 +1,115 @@
+//! Does the protocol hold when things break: nothing stale is served, no run hangs, and what has come back serves again.
+
+mod blox_support;
+
+use base::{Span, Time};
+use blox_support::{Change, Played, plan_with, play};
+use proptest::prelude::*;
+use record::{Outcome, Row};
+
+/// A rack that notices the dead within milliseconds, for 300 ms.
+const QUICK: [Change<'_>; 14] = [
+    ("membership.heartbeat", "1ms"),
+    ("membership.lease", "4ms"),
+    ("membership.resend", "2ms"),
+    ("membership.replay", "6ms"),
+    ("membership.replace_after", "30ms"),
+    ("membership.client_timeout", "12ms"),
+    ("vssd.capacity", "16MiB"),
+    ("vssd.data", "0.02"),
+    ("collection.stop", "0.6"),
+    ("collection.soft", "0.5"),
+    ("rack.recirculation", "2us"),
+    ("io.think", "200us"),
+    ("io.depth", "2"),
+    ("rack.servers", "3"),
+];
+
+/// By when everything has come back, and when all of it must serve again.
+const BACK: Time = Time::ms(150);
+const SERVES: Time = Time::ms(240);
+const END: Span = Span::ms(300);
+
+#[derive(Clone, Copy, Debug)]
+struct Fault {
+    at_us: u64,
+    kind: &'static str,
+    node: Option<u32>,
+}
+
+fn written(faults: &[Fault]) -> String {
+    let one = |fault: &Fault| {
+        let node = fault.node.map(|node| format!("node = {node}\n")).unwrap_or_default();
+        format!("[[fault]]\nat = \"{}us\"\nkind = \"{}\"\n{node}", fault.at_us, fault.kind)
+    };
+    faults.iter().map(one).collect()
+}
+
+/// Plays a schedule; the run lasts for [`END`], whatever happens.
+fn break_it(faults: &[Fault], changes: &[Change<'_>]) -> Played {
+    let text = written(faults);
+    let lasts = [("vssd.per_ssd", "2")];
+    let duration = format!("\"{}ms\"", END.as_ps() / 1_000_000_000);
+    let until = [("run.requests", "1000000"), ("run.duration", duration.as_str())];
+    play(&plan_with(&text, &[QUICK.as_slice(), &lasts, &until, changes].concat()))
+}
+
+fn asked_after(played: &Played, at: Time) -> Vec<Row> {
+    played.rows.iter().filter(|row| row.intended >= at).copied().collect()
+}
+
+/// Both switches and links and servers up again, whatever they were.
+fn repaired(servers: u32) -> Vec<Fault> {
+    let at_us = BACK.as_ps() / 1_000_000;
+    let up = |kind, node| Fault { at_us, kind, node };
+    let of_servers = (0..servers).flat_map(|node| [up("link-up", Some(node)), up("node-up", Some(node))]);
+    of_servers.chain([up("switch-up", None)]).collect()
+}
+
+fn assert_serves_again(played: &Played, what: &dyn std::fmt::Debug) {
+    let late = asked_after(played, SERVES);
+    assert!(late.len() > 100, "{what:?}: {} requests in the end", late.len());
+    let open = late.iter().filter(|row| row.outcome != Outcome::Finished).count();
+    assert_eq!(
+        open,
+        0,
+        "{what:?}: of {} requests in the end {open} have no answer: {:#?}",
+        late.len(),
+        played.outcomes.summary.extra
+    );
+    assert_eq!(played.ended(Outcome::Unfinished), 0, "{what:?}");
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    let of_servers = prop::sample::select(&["link-down", "link-up", "node-down", "node-up"][..]);
+    let of_switches = prop::sample::select(&["switch-down", "switch-up"][..]);
+    let at = prop_oneof![1 => Just(0_u64), 8 => 0_u64..150_000];
+    let server =
+        (at.clone(), of_servers, 0_u32..3).prop_map(|(at_us, kind, node)| Fault { at_us, kind, node: Some(node) });
+    let switch = (at, of_switches).prop_map(|(at_us, kind)| Fault { at_us, kind, node: None });
+    prop_oneof![5 => server, 1 => switch]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_breaks_in_whatever_order_histories_stay_lawful_and_the_rack_recovers(
+        faults in prop::collection::vec(fault(), 1..8),
+        design in prop::sample::select(&["rackblox", "rackblox-software", "vdc"][..]),
+        remote in prop::sample::select(&["false", "true"][..]),
+        network in prop::sample::select(&["none", "fast"][..]),
+        isolation in prop::sample::select(&["hardware", "software"][..]),
+        seed in 0_u32..100,
+    ) {
+        let seed = seed.to_string();
+        let all = [faults.as_slice(), &repaired(3)].concat();
+        let changes = [
+            ("design.name", design), ("rack.remote_replica", remote), ("rack.network", network), ("seed", seed.as_str()),
+            ("vssd.isolation", isolation),
+        ];
+        let played = break_it(&all, &changes);
+        assert_serves_again(&played, &(faults, changes));
+    }
+}
+
