@@ -3,17 +3,13 @@
 //! To compare: the authors' own simulator, optimised, finishes 8.8 k messages of 64 B a CPU second at load 0.8 with 144 nodes, and
 //! takes 100 CPU seconds for 2,000 messages of the Hadoop distribution (measured once on such a machine; not run here).
 
-use crate::harness::{Better, Contender, Figures, Group, cpu_seconds};
-use anyhow::Context;
+use crate::harness::{Better, Contender, Group, cpu_seconds};
 use record::Discard;
 use sim::drive::Unobserved;
 use sim::{RunOptions, run};
 use spec::{NoFiles, Plan, parse};
-use std::process::Command;
 
 const DESIGNS: [&str; 7] = ["edm", "receiver-driven", "pfabric", "dcqcn", "dctcp", "cxl", "fastpass"];
-/// What tells a child of this program to make the memory run and print its peak.
-pub const MEMORY_CHILD: &str = "--memory-child";
 const MEMORY_MESSAGES: u64 = 10_000_000;
 
 /// 64 B reads and writes, all to all, or messages of an application.
@@ -80,22 +76,7 @@ fn growth() -> Vec<Contender> {
     vec![by_nodes(144), by_nodes(512)]
 }
 
-/// The peak memory of a process that simulates ten million messages, in MB.
-pub fn memory() -> anyhow::Result<Figures> {
-    let program = std::env::current_exe()?;
-    let output = Command::new(program).arg(MEMORY_CHILD).output().context("the memory run does not start")?;
-    let text = String::from_utf8(output.stdout)?;
-    let megabytes: f64 = text.trim().parse().with_context(|| format!("the memory run printed {text:?}"))?;
-    println!("{:<44} {megabytes:>12.1}", "edm.peak_mb_10m_messages");
-    Ok(Figures::from([("edm.peak_mb_10m_messages".to_owned(), megabytes)]))
-}
-
-/// Makes the memory run and prints the peak of this process.
-pub fn memory_child() -> anyhow::Result<()> {
+/// Simulates ten million messages.
+pub fn memory_child() {
     play(&plan("edm", 144, 0.8, "\"64B\"", MEMORY_MESSAGES));
-    let status = std::fs::read_to_string("/proc/self/status").context("the peak of a process is read from /proc")?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM in /proc/self/status")?;
-    let kilobytes: f64 = peak.trim().trim_end_matches("kB").trim().parse()?;
-    println!("{}", kilobytes / 1e3);
-    Ok(())
 }

@@ -1,8 +1,11 @@
 //! `rackweave-bench`: measures Rackweave in CPU time, beside something to compare with, and writes the figures down.
 
+mod blox;
 mod edm;
+mod flash;
 mod harness;
 mod kernel;
+mod memory;
 
 use anyhow::Context;
 use clap::Parser;
@@ -17,21 +20,26 @@ struct Arguments {
     /// Where the figures go.
     #[arg(long, default_value = "target/bench.json")]
     out: PathBuf,
-    /// Makes the memory run of the `edm` module and prints its peak: how this program measures a process of its own.
+    /// Makes the memory run of a module and prints its peak: how this program measures a process of its own.
     #[arg(long, hide = true)]
-    memory_child: bool,
+    memory_child: Option<String>,
 }
 
 /// What a module can measure.
 type Benchmarks = fn() -> Vec<Group>;
 
 /// Every module; a new one is one line here.
-const MODULES: &[(&str, Benchmarks)] = &[("edm", edm::benchmarks), ("kernel", kernel::benchmarks)];
+const MODULES: &[(&str, Benchmarks)] = &[
+    ("blox", blox::benchmarks),
+    ("edm", edm::benchmarks),
+    ("flash", flash::benchmarks),
+    ("kernel", kernel::benchmarks),
+];
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    if arguments.memory_child {
-        return edm::memory_child();
+    if let Some(module) = &arguments.memory_child {
+        return memory::child(module);
     }
     let prefix = arguments.module.unwrap_or_default();
     let mut figures = Figures::new();
@@ -39,9 +47,7 @@ fn main() -> anyhow::Result<()> {
         for group in benchmarks() {
             figures.extend(group.measure_and_print());
         }
-        if name == "edm" {
-            figures.extend(edm::memory()?);
-        }
+        figures.extend(memory::of(name)?);
     }
     write(&figures, &arguments.out)
 }

@@ -242,6 +242,9 @@ fn a_restart_shows_even_if_no_beat_was_missed() {
 fn the_last_replica_with_the_data_is_never_given_up() {
     let mut rack = Rack::new();
     rack.run(Time::ms(100));
+    rack.is_silent = [true, true, true, true, true, false];
+    rack.run(Time::secs(2));
+    assert!((0..3).all(|group| rack.servers_of(group) == [5]));
     rack.is_silent = [true; 6];
     rack.run(Time::secs(3));
     assert!((0..3).all(|group| rack.servers_of(group) == [5]));
@@ -249,6 +252,27 @@ fn the_last_replica_with_the_data_is_never_given_up() {
     rack.run(Time::secs(4));
     let whole = |group| rack.control.members(group).is_some_and(|members| members.stale.is_none());
     assert!((0..3).all(|group| rack.servers_of(group).len() == 3 && whole(group)));
+}
+
+/// Nobody knows then who of them is dead. The first that is heard again shows who is not.
+#[test]
+fn while_nobody_is_heard_nobody_is_given_up() {
+    let mut rack = Rack::new();
+    rack.run(Time::ms(100));
+    rack.is_silent = [true; 6];
+    rack.run(Time::secs(3));
+    assert!((0..3).all(|group| rack.servers_of(group).len() == 3));
+    rack.is_silent[5] = false;
+    rack.run(rack.now + BEAT);
+    assert!((0..3).all(|group| rack.servers_of(group) == [5]));
+}
+
+#[test]
+fn a_restart_before_the_first_beat_shows_too() {
+    let mut rack = Rack::new();
+    rack.starts[2] = 1;
+    rack.run(Time::ms(100));
+    assert!(rack.time_of(Event::Rebuilt { group: VssdId(6), replica: (NodeId(2), VssdId(6)) }).is_some());
 }
 
 #[test]

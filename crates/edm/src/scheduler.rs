@@ -420,6 +420,7 @@ impl Scheduler {
     fn first(&self, channel: Channel) -> u32 {
         self.heads[channel.source.index()].get(channel.key()).0
     }
+    #[inline]
     fn set_first(&mut self, channel: Channel, slot: u32) {
         self.heads[channel.source.index()].set(channel.key(), First(slot));
     }

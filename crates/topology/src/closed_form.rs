@@ -33,7 +33,11 @@ struct Shape {
 }
 
 impl Config {
-    /// Its numbers by formula; of use when [`Config::build`] accepts it (otherwise they mean nothing, but nothing panics).
+    /// Its numbers by formula, of a config that [`Config::build`] accepts.
+    ///
+    /// # Panics
+    ///
+    /// May panic on parameters that [`Config::build`] refuses, such as a grid of no dimensions: build first.
     pub fn closed_form(&self) -> ClosedForm {
         if self.kind.is_switched() { self.switched_form() } else { self.switchless_form() }
     }
@@ -43,11 +47,7 @@ impl Config {
             Kind::FullMesh { nodes } => (u64::from(*nodes), full_mesh(u64::from(*nodes))),
             Kind::Dragonfly { routers, global_cables, groups } => (
                 u64::from(*routers) * u64::from(*groups),
-                dragonfly(
-                    u64::from(*routers),
-                    u64::from(*groups),
-                    cables_per_pair(*routers, *global_cables, (*groups).max(2)),
-                ),
+                dragonfly(u64::from(*routers), u64::from(*groups), cables_per_pair(*routers, *global_cables, *groups)),
             ),
             kind => {
                 let grid = kind.grid().expect("every other switchless kind is a grid");

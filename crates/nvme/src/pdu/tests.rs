@@ -202,8 +202,7 @@ proptest! {
     }
 
     #[test]
-    fn with_digests_no_flipped_bit_goes_unnoticed(header in headers(), place in any::<prop::sample::Index>(), bit in 0..8) {
-        prop_assume!(header.kind().has_digests());
+    fn with_digests_no_flipped_bit_goes_unnoticed(header in headers().prop_filter("digests apply", |header| header.kind().has_digests()), place in any::<prop::sample::Index>(), bit in 0..8) {
         let good = bytes_of(DIGESTS, &header);
         let mut bytes = good.clone();
         bytes[place.index(good.len())] ^= 1u8 << bit;

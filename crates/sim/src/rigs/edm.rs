@@ -311,13 +311,22 @@ impl EdmRig {
     }
 
     /// Sends what waits if the uplink is free, or makes sure that it is tried again when it is.
+    #[inline(always)]
     fn transmit(&mut self, node: NodeId, context: Ctx) {
+        let pace = &self.paces[node.index()];
+        // Many calls end here, and none of what waits has been touched.
+        if pace.uplink_free_at <= context.now || pace.transmit_armed > pace.uplink_free_at {
+            self.transmit_ready(node, context);
+        }
+    }
+
+    #[inline(never)]
+    fn transmit_ready(&mut self, node: NodeId, context: Ctx) {
         let now = context.now;
         while !self.is_sending(node) {
             let pace = &mut self.paces[node.index()];
             let free_at = pace.uplink_free_at;
             if free_at > now && pace.transmit_armed <= free_at {
-                // Most calls end here, and none of what waits has been touched.
                 return;
             }
             let Some(ready) = self.nodes[node.index()].host.transmit_ready() else { return };
@@ -344,7 +353,7 @@ impl EdmRig {
     /// Puts one transmission onto the uplinks of all planes.
     fn launch(&mut self, node: NodeId, sent: &edm::Transmission, context: Ctx) {
         self.track_launch(sent, context.now);
-        let flight = if self.encoder.is_enabled() {
+        let mut flight = if self.encoder.is_enabled() {
             let received = self.encoder.transmission(sent, node);
             Flight::sent(0, node, &received.what, received.word, received.tag)
         } else {
@@ -354,7 +363,8 @@ impl EdmRig {
         for plane in 0..self.planes.len() {
             if self.planes[plane].carries(node) {
                 copies += 1;
-                self.launch_on(flight.by_plane(plane), node, context);
+                flight = flight.by_plane(plane);
+                self.launch_on(&flight, node, context);
             }
         }
         if copies == 0 {
@@ -362,9 +372,9 @@ impl EdmRig {
         }
     }
 
-    fn launch_on(&mut self, sent: Flight, node: NodeId, context: Ctx) {
+    fn launch_on(&mut self, sent: &Flight, node: NodeId, context: Ctx) {
         if self.converged.is_some() {
-            return self.launch_shared(&sent, context);
+            return self.launch_shared(sent, context);
         }
         let uplink = &mut self.planes[sent.plane()].uplinks[node.index()];
         let (first, last) = uplink.occupy(context.now, self.block * sent.blocks());
@@ -374,7 +384,7 @@ impl EdmRig {
             true => first + self.hop + self.delays.forward,
             false => last + self.hop + self.delays.insert,
         };
-        let flight = self.flights.add(&sent);
+        let flight = self.flights.add(sent);
         context.at(at, EdmEvent::AtSwitch(flight));
     }
 

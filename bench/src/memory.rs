@@ -1,0 +1,41 @@
+//! The peak memory of some work, which a child of this program does alone.
+
+use crate::harness::Figures;
+use crate::{edm, flash};
+use anyhow::Context;
+use std::process::Command;
+
+/// A module, the key of its peak in MB, and the work.
+const RUNS: [(&str, &str, fn()); 2] =
+    [("edm", "edm.peak_mb_10m_messages", edm::memory_child), ("flash", "flash.mb_per_512gb", flash::memory_child)];
+
+/// The figures of a module's memory run, if it has one: its peak, and whatever its child has printed as `key value`.
+pub fn of(module: &str) -> anyhow::Result<Figures> {
+    if !RUNS.iter().any(|(name, _, _)| *name == module) {
+        return Ok(Figures::new());
+    }
+    let program = std::env::current_exe()?;
+    let output = Command::new(program).args(["--memory-child", module]).output();
+    let text = String::from_utf8(output.context("the memory run does not start")?.stdout)?;
+    let figures: Option<Figures> = text.lines().map(figure).collect();
+    let figures = figures.with_context(|| format!("the memory run printed {text:?}"))?;
+    figures.iter().for_each(|(key, value)| println!("{key:<44} {value:>12.2}"));
+    Ok(figures)
+}
+
+fn figure(line: &str) -> Option<(String, f64)> {
+    let (key, value) = line.split_once(' ')?;
+    Some((key.to_owned(), value.parse().ok()?))
+}
+
+/// Does the work of a module and prints the peak of this process.
+pub fn child(module: &str) -> anyhow::Result<()> {
+    let found = RUNS.iter().find(|(name, _, _)| *name == module);
+    let (_, key, work) = found.with_context(|| format!("{module} has no memory run"))?;
+    work();
+    let status = std::fs::read_to_string("/proc/self/status").context("the peak of a process is read from /proc")?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM in /proc/self/status")?;
+    let kilobytes: f64 = peak.trim().trim_end_matches("kB").trim().parse()?;
+    println!("{key} {}", kilobytes / 1e3);
+    Ok(())
+}
