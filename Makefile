@@ -15,14 +15,14 @@ endif
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-demo: rust ## reproduce EDM at quick scale: a table, and one offline page in out/demo
+demo: rust ## reproduce EDM and RackBlox's headline at quick scale: a table, and one offline page in out/demo
 	$(CARGO) build --release --package cli
-	target/release/rackweave reproduce edm --scale $(SCALE) --out $(OUT)/demo --force
+	target/release/rackweave reproduce edm blox/fig9 blox/fig13 blox/fig22 --scale $(SCALE) --out $(OUT)/demo --force
 	@echo "The figures: $(abspath $(OUT)/demo/index.html)"
 
-paper: rust ## the same at the paper's size, in out/paper (long)
+paper: rust ## all of EDM and RackBlox at the papers' sizes, in out/paper (many hours)
 	$(CARGO) build --release --package cli
-	target/release/rackweave reproduce edm --scale paper --out $(OUT)/paper --force
+	target/release/rackweave reproduce edm blox --scale paper --out $(OUT)/paper --force
 	@echo "The figures: $(abspath $(OUT)/paper/index.html)"
 
 test: rust ## every check and every test

@@ -36,6 +36,8 @@ pub struct ServerPlace {
     pub node: NodeId,
     /// Its rack; a lost replica is built again in the same.
     pub rack: u32,
+    /// How many replicas that others have lost it can take in, over the whole run.
+    pub room: u32,
 }
 
 /// What the control plane must be told.
@@ -372,6 +374,8 @@ impl Control {
             (node, vssd)
         } else if now.saturating_since(lost.since) >= self.config.replace_after {
             let Some(server) = self.choose(place, node) else { return };
+            let taken = self.servers.iter_mut().find(|other| other.place.node == server);
+            taken.into_iter().for_each(|taken| taken.place.room -= 1);
             out.push(self.packet(self.config.own, vssd, Body::Delete));
             self.next_vssd += 1;
             (server, VssdId(self.next_vssd - 1))
@@ -388,7 +392,7 @@ impl Control {
         let rack = self.servers.iter().find(|server| server.place.node == lost)?.place.rack;
         let is_free = |node: NodeId| self.is_alive(node) && !self.groups[group].hosts(node);
         let places = self.servers.iter().map(|server| server.place);
-        let free = places.filter(|place| place.rack == rack && is_free(place.node));
+        let free = places.filter(|place| place.rack == rack && place.room > 0 && is_free(place.node));
         let vssds = |node: NodeId| self.groups.iter().filter(|group| group.hosts(node)).count();
         free.map(|place| place.node).min_by_key(|node| (vssds(*node), *node))
     }

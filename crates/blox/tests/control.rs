@@ -13,7 +13,7 @@ const MISSES: u32 = 4;
 
 /// Five servers in the rack and one elsewhere; three groups, of which the first two share servers.
 fn config() -> ControlConfig {
-    let server = |node: u32| ServerPlace { node: NodeId(node), rack: u32::from(node == 5) };
+    let server = |node: u32| ServerPlace { node: NodeId(node), rack: u32::from(node == 5), room: 8 };
     let group = |members: [u32; 3], first: u32| {
         (0..3).map(|place| (NodeId(members[place]), VssdId(first + place as u32))).collect()
     };

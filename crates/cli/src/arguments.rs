@@ -147,9 +147,9 @@ pub struct SweepArguments {
 /// `rackweave reproduce`
 #[derive(Debug, Args)]
 pub struct ReproduceArguments {
-    /// Which experiments: `edm` or `edm/fig8a`; all when not given
+    /// Which experiments: `edm`, `edm/fig8a`, or several of such; all when not given
     #[arg(value_name = "DESIGN[/FIGURE]")]
-    pub selection: Option<String>,
+    pub selections: Vec<String>,
     /// How large: `quick` shows the shape in minutes, `paper` is what the paper ran
     #[arg(long, default_value = "quick")]
     pub scale: Scale,

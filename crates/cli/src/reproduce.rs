@@ -19,7 +19,7 @@ use crate::output::{self, Marker, write, write_json};
 use crate::parts::FileParts;
 use crate::play::{self, Playing, Task};
 use record::{ParquetWriter, Summary};
-use report::{ClaimResult, Judgement, PageInput, Section, claims_json, page, table};
+use report::{Claim, ClaimResult, Judgement, PageInput, Section, claims_json, page, table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -40,10 +40,10 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
 
 /// What was asked for, read and checked.
 struct Campaign {
-    /// As it was written.
-    selection: Option<String>,
-    /// The room, if one was named.
-    room: Option<&'static str>,
+    /// As they were written.
+    selections: Vec<String>,
+    /// The rooms that were named; none for all.
+    rooms: BTreeSet<&'static str>,
     scale: &'static str,
     /// The seeds of every point, when they were chosen.
     seeds: Option<Vec<u64>>,
@@ -55,28 +55,37 @@ struct Campaign {
 
 impl Campaign {
     fn read(library: &Library, arguments: &ReproduceArguments) -> Result<Campaign, Failure> {
-        let selection = arguments.selection.as_ref().map(|selection| selection.trim_end_matches('/').to_string());
-        let room = selection.as_deref().map(room).transpose()?;
+        let selections = arguments.selections.iter().map(|selection| selection.trim_end_matches('/').to_string());
+        let selections: Vec<String> = selections.collect();
+        let rooms: BTreeSet<&str> = selections.iter().map(|selection| room(selection)).collect::<Result<_, _>>()?;
         let names = library.names();
-        let chosen = choose(&names, selection.as_deref(), room)?;
+        let chosen = choose(&names, &selections)?;
         let chosen = chosen.into_iter().map(|name| library.experiment(name, arguments.scale));
-        let beside = names.iter().filter(|name| room.is_none_or(|room| in_room(name, room)));
+        let beside = names.iter().filter(|name| rooms.is_empty() || rooms.iter().any(|room| in_room(name, room)));
         let campaign = Campaign {
             chosen: chosen.collect::<Result<_, _>>()?,
             measured: beside.map(|name| library.measured(name)).collect::<Result<_, _>>()?,
             scale: arguments.scale.name(),
             seeds: arguments.seeds.chosen(),
-            selection,
-            room,
+            selections,
+            rooms,
         };
         // What the claims' files say is checked before anything is run.
-        judge_by(&claims(room), &campaign.measured, &Points::new())?;
+        judge_by(&campaign.claims(), &campaign.measured, &Points::new())?;
         Ok(campaign)
     }
 
     fn folder_name(&self) -> String {
-        let selection = self.selection.as_ref().map(|selection| format!("-{}", selection.replace('/', "-")));
-        format!("reproduce{}-{}", selection.unwrap_or_default(), self.scale)
+        let selections = self.selections.iter().map(|selection| format!("-{}", selection.replace('/', "-")));
+        format!("reproduce{}-{}", selections.collect::<String>(), self.scale)
+    }
+
+    /// The claims of the rooms that were named.
+    fn claims(&self) -> Vec<Claim> {
+        if self.rooms.is_empty() {
+            return claims(None);
+        }
+        self.rooms.iter().flat_map(|room| claims(Some(room))).collect()
     }
 
     /// The summaries of what was played; all of it, unless it was interrupted.
@@ -95,7 +104,7 @@ impl Campaign {
     }
 
     fn report(&self, points: &Points, root: &Path) -> Result<(), Failure> {
-        let Judgement { results, problems } = judge_by(&claims(self.room), &self.measured, points)?;
+        let Judgement { results, problems } = judge_by(&self.claims(), &self.measured, points)?;
         write_json(&root.join("points.json"), points)?;
         write(&root.join("claims.json"), claims_json(&results))?;
         write_json(&root.join("results.json"), &self.results(&results, points)?)?;
@@ -122,7 +131,7 @@ impl Campaign {
     fn about(&self, results: &[ClaimResult]) -> Vec<ClaimResult> {
         let ids = self.ids();
         let papers: BTreeSet<&str> = ids.iter().filter_map(|id| id.split('.').next()).collect();
-        let is_figure = self.selection.as_ref().is_some_and(|selection| selection.contains('/'));
+        let is_figure = self.selections.iter().any(|selection| selection.contains('/'));
         let of_room = |id: &str| id.split('.').next().is_some_and(|paper| papers.contains(paper));
         let is_about = |result: &&ClaimResult| ids.contains(result.id.as_str()) || !is_figure && of_room(&result.id);
         results.iter().filter(is_about).cloned().collect()
@@ -156,11 +165,12 @@ impl Campaign {
     }
 
     fn title(&self) -> String {
-        format!("{} reproduced by Rackweave", self.selection.as_deref().unwrap_or("Published experiments"))
+        let what = if self.selections.is_empty() { "Published experiments".into() } else { self.selections.join(", ") };
+        format!("{what} reproduced by Rackweave")
     }
 
     fn command(&self) -> String {
-        let selection = self.selection.as_ref().map(|selection| format!(" {selection}")).unwrap_or_default();
+        let selection: String = self.selections.iter().map(|selection| format!(" {selection}")).collect();
         let seeds = match self.seeds.as_deref() {
             Some([first, .., last]) => format!(" --seeds {first}..={last}"),
             Some([seed]) => format!(" --seed {seed}"),
@@ -180,19 +190,33 @@ fn in_room(name: &str, room: &str) -> bool {
 }
 
 /// The experiments that were asked for: at least one.
-fn choose<'a>(names: &'a [String], selection: Option<&str>, room: Option<&str>) -> Result<Vec<&'a String>, Failure> {
-    let figure = selection.and_then(|selection| selection.split_once('/')).map(|(_, figure)| figure);
-    let is_chosen = |name: &&String| {
-        let Some(room) = room else { return true };
-        in_room(name, room) && figure.is_none_or(|figure| **name == format!("{room}/{figure}"))
-    };
-    let chosen: Vec<&String> = names.iter().filter(is_chosen).collect();
-    if chosen.is_empty() {
-        let selection = selection.unwrap_or("this folder");
+fn choose<'a>(names: &'a [String], selections: &[String]) -> Result<Vec<&'a String>, Failure> {
+    let nothing = |what: &str| {
         let known = if names.is_empty() { "none".into() } else { names.join(", ") };
-        return Err(bad_input(format!("{selection} has no experiment yet; there are: {known}")));
+        bad_input(format!("{what} has no experiment yet; there are: {known}"))
+    };
+    let mut chosen = BTreeSet::new();
+    for selection in selections {
+        let found: Vec<usize> = places(names, selection)?;
+        if found.is_empty() {
+            return Err(nothing(selection));
+        }
+        chosen.extend(found);
     }
-    Ok(chosen)
+    match (selections.is_empty(), names.is_empty()) {
+        (true, true) => Err(nothing("this folder")),
+        (true, false) => Ok(names.iter().collect()),
+        (false, _) => Ok(chosen.into_iter().map(|place| &names[place]).collect()),
+    }
+}
+
+/// Where the experiments of one selection stand among all.
+fn places(names: &[String], selection: &str) -> Result<Vec<usize>, Failure> {
+    let room = room(selection)?;
+    let figure = selection.split_once('/').map(|(_, figure)| figure);
+    let is_meant =
+        |name: &String| in_room(name, room) && figure.is_none_or(|figure| *name == format!("{room}/{figure}"));
+    Ok(names.iter().enumerate().filter(|(_, name)| is_meant(name)).map(|(place, _)| place).collect())
 }
 
 /// The points of an experiment, each with the experiment's name.

@@ -83,10 +83,16 @@ fn assert_serves_again(played: &Played, what: &dyn std::fmt::Debug) {
 /// Faults of these kinds at these servers, and of the switch.
 fn faults(kinds: &'static [&'static str], servers: u32) -> impl Strategy<Value = Vec<Fault>> {
     let at = prop_oneof![1 => Just(0_u64), 8 => 0_u64..150_000];
-    let server = (at.clone(), prop::sample::select(kinds), 0..servers)
-        .prop_map(|(at_us, kind, node)| Fault { at_us, kind, node: Some(node) });
-    let switch = (at, prop::sample::select(&["switch-down", "switch-up"][..]))
-        .prop_map(|(at_us, kind)| Fault { at_us, kind, node: None });
+    let server = (at.clone(), prop::sample::select(kinds), 0..servers).prop_map(|(at_us, kind, node)| Fault {
+        at_us,
+        kind,
+        node: Some(node),
+    });
+    let switch = (at, prop::sample::select(&["switch-down", "switch-up"][..])).prop_map(|(at_us, kind)| Fault {
+        at_us,
+        kind,
+        node: None,
+    });
     prop::collection::vec(prop_oneof![4 => server, 1 => switch], 1..8)
 }
 
@@ -114,7 +120,7 @@ fn assert_recovers(faults: &[Fault], changes: &[Change<'_>]) {
 }
 
 proptest! {
-    #![proptest_config(config(300))]
+    #![proptest_config(config(24))]
 
     /// A cut link loses no data.
     #[test]
@@ -138,5 +144,106 @@ proptest! {
         faults in faults(&["link-down", "link-up", "node-down", "node-up"], 3), changes in rack(),
     ) {
         assert_recovers(&faults, &[changes.as_slice(), &[("io.check_history", "false")]].concat());
+    }
+}
+
+fn at(at_us: u64, kind: &'static str, node: u32) -> Fault {
+    Fault { at_us, kind, node: Some(node) }
+}
+
+#[test]
+fn all_servers_die_at_once_and_serve_again_when_they_are_back() {
+    let die: Vec<Fault> = (0..3).map(|node| at(40_000, "node-down", node)).collect();
+    for design in ["rackblox", "rackblox-software", "vdc"] {
+        assert_recovers(&die, &[("design.name", design), ("io.check_history", "false")]);
+        assert_recovers(&die, &[("design.name", design), ("io.write_share", "0.0")]);
+    }
+}
+
+#[test]
+fn a_server_that_stays_dead_is_replaced_on_channels_that_nobody_uses() {
+    let played = break_it(&[at(50_000, "node-down", 0)], &[("rack.remote_replica", "true")]);
+    assert!(played.extra("replicas_adopted") >= 1.0 && played.extra("replicas_not_adopted") == 0.0);
+    assert_serves_again(&played, &"a dead server");
+}
+
+/// All channels of all drives have owners: the volume goes on with the replicas that it has, for reads and for writes.
+#[test]
+fn a_server_that_stays_dead_and_cannot_be_replaced_keeps_nobody_from_writing() {
+    let full = [("vssd.per_ssd", "16"), ("rack.clients", "4"), ("vssd.used_before", "0.0")];
+    let played = break_it(&[at(50_000, "node-down", 0)], &full);
+    assert_eq!(played.extra("replicas_adopted"), 0.0);
+    assert_serves_again(&played, &"a full rack");
+    let back = [at(50_000, "node-down", 0), at(140_000, "node-up", 0), at(200_000, "node-down", 1)];
+    // The first is whole again by the time the second dies.
+    assert_serves_again(&break_it(&back, &full), &"one after the other");
+}
+
+/// Until the control plane has noticed anything, it is the switch that knows.
+const PATIENT: [Change<'_>; 4] = [
+    ("io.write_share", "0.0"),
+    ("membership.heartbeat", "40ms"),
+    ("membership.lease", "150ms"),
+    ("rack.remote_replica", "true"),
+];
+
+#[test]
+fn reads_of_a_server_behind_a_dead_link_are_rescued_by_the_switch() {
+    let cut = [at(50_000, "link-down", 0), at(120_000, "link-up", 0)];
+    let played = break_it(&cut, &PATIENT);
+    assert!(played.extra("reads_rescued_by_switch") > 10.0);
+    assert_serves_again(&played, &"a dead link");
+    // Only what was on its way was lost, and asked for again.
+    assert_eq!(played.ended(Outcome::Finished), played.rows.len());
+}
+
+/// A port is up when the server behind it and its link are: the return of the one does not hide that the other is down.
+#[test]
+fn a_server_that_is_back_behind_a_dead_link_is_still_rescued() {
+    let both = [at(50_000, "link-down", 0), at(52_000, "node-down", 0), at(54_000, "node-up", 0)];
+    let [played, cut] = [&both[..], &both[..1]].map(|faults| break_it(faults, &PATIENT));
+    assert_eq!(played.bytes(), cut.bytes(), "nobody can tell what goes on behind the link");
+    assert!(played.extra("reads_rescued_by_switch") > 10.0);
+    assert_eq!(played.ended(Outcome::Finished), played.rows.len());
+}
+
+#[test]
+fn what_is_down_twice_is_up_at_once_and_what_was_never_down_stays_up() {
+    let twice = [
+        at(40_000, "node-down", 1),
+        at(45_000, "node-down", 1),
+        at(50_000, "link-down", 1),
+        at(50_000, "link-down", 1),
+        at(60_000, "link-up", 1),
+        at(60_000, "link-up", 1),
+        at(70_000, "node-up", 1),
+        at(70_000, "node-up", 1),
+        at(80_000, "node-up", 2),
+        at(80_000, "link-up", 2),
+        Fault { at_us: 90_000, kind: "switch-up", node: None },
+    ];
+    assert_serves_again(&break_it(&twice, &[]), &"twice");
+}
+
+#[test]
+fn a_server_that_dies_while_it_collects_collects_again_when_it_is_back() {
+    let busy = [
+        ("io.write_share", "1.0"),
+        ("io.think", "0ns"),
+        ("io.depth", "16"),
+        ("vssd.data", "0.4"),
+        ("collection.soft", "0.35"),
+        ("collection.stop", "0.38"),
+        ("collection.regular", "0.3"),
+        ("membership.replace_after", "10s"),
+        ("membership.client_timeout", "60ms"),
+    ];
+    for design in ["rackblox", "rackblox-software", "vdc"] {
+        let times = [30_000, 60_000, 90_000];
+        let faults = times.map(|at_us| [at(at_us, "node-down", 0), at(at_us + 9_000, "node-up", 0)]).concat();
+        let played = break_it(&faults, &[busy.as_slice(), &[("design.name", design)]].concat());
+        assert!(played.extra("collection_steps") > 1_000.0, "{design}");
+        let late = asked_after(&played, Time::ms(200));
+        assert!(late.iter().filter(|row| row.outcome == Outcome::Finished).count() > 50, "{design}: {}", late.len());
     }
 }

@@ -130,7 +130,7 @@ fn config() -> ControlConfig {
     ControlConfig {
         own: CONTROLLER,
         rack: 0,
-        servers: SERVERS.map(|(node, rack)| ServerPlace { node: NodeId(node), rack }).to_vec(),
+        servers: SERVERS.map(|(node, rack)| ServerPlace { node: NodeId(node), rack, room: u32::MAX }).to_vec(),
         groups: vec![MEMBERS.to_vec()],
         clients: Vec::new(),
         beat: BEAT,

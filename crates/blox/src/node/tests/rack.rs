@@ -71,7 +71,7 @@ fn server_config(server: usize, scope: CacheScope, policy: Policy) -> NodeConfig
 
 impl Rack {
     fn new(seed: u64, scope: CacheScope, policy: Policy) -> Rack {
-        let servers = SERVERS.map(|(node, _)| ServerPlace { node, rack: 0 }).to_vec();
+        let servers = SERVERS.map(|(node, _)| ServerPlace { node, rack: 0, room: 8 }).to_vec();
         let control = ControlConfig {
             own: CONTROL,
             rack: 0,

@@ -17,7 +17,7 @@ use hardware::ssd::{DieId, Isolation, RegionConfig, SdfConfig, VictimPolicy};
 use history::History;
 use spec::DesignName;
 use spec::blox::{Blox, NetworkName, NetworkSchedulingName, PolicyName, VictimName};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// vSSDs that the switch's tables have room for: 64 servers of 16 drives of 128 vSSDs (RackBlox, 3.3, its own count corrected).
 const TABLE_ENTRIES: u32 = 131_072;
@@ -387,6 +387,7 @@ fn control_config(plan: &Blox, layout: &Layout, groups: Vec<Vec<(NodeId, VssdId)
     let place = |server: usize| ServerPlace {
         node: layout.node(server),
         rack: u32::from(server >= layout.places.servers as usize),
+        room: spare_replicas(plan, layout, server),
     };
     let next_vssd = layout.slots.iter().map(|slot| slot.id.0 + 1).max().unwrap_or(0);
     ControlConfig {
@@ -402,6 +403,20 @@ fn control_config(plan: &Blox, layout: &Layout, groups: Vec<Vec<(NodeId, VssdId)
         replace_after: plan.membership.replace_after,
         next_vssd,
     }
+}
+
+/// A replica that was lost elsewhere takes whole channels of a drive that nobody uses.
+fn spare_replicas(plan: &Blox, layout: &Layout, server: usize) -> u32 {
+    let has = plan.geometry().channels;
+    let per_drive = |drive: usize| {
+        let owners: BTreeSet<u32> = layout
+            .of_server(server)
+            .filter(|(slot, _)| slot.drive == drive)
+            .map(|(slot, _)| slot.index / plan.vssd.group)
+            .collect();
+        has.saturating_sub(owners.len() as u32 * plan.vssd.channels) / plan.vssd.channels
+    };
+    (0..plan.rack.ssds as usize).map(per_drive).sum()
 }
 
 fn client_config(plan: &Blox, places: &Places, node: NodeId, groups: &[Vec<(NodeId, VssdId)>]) -> ClientConfig {
