@@ -5,7 +5,9 @@
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use base::{Bytes, Seed, Stream, Time};
-use hardware::ssd::{Command, CommandKind, Pattern, Precondition, SolidState, SolidStateConfig, Steady, presets};
+use hardware::ssd::{
+    Command, CommandKind, Geometry, Pattern, Precondition, SolidState, SolidStateConfig, Steady, presets,
+};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -20,7 +22,8 @@ const REQUESTS: u32 = 1_000_000;
 /// A drive of 512 GB whose pages are mapped whole.
 fn config() -> SolidStateConfig {
     let config = presets::p_ssd(Seed(1));
-    let config = SolidStateConfig { over_provisioning: OVER_PROVISIONING, ..config };
+    let geometry = Geometry { unit: config.geometry.page, ..config.geometry };
+    let config = SolidStateConfig { geometry, over_provisioning: OVER_PROVISIONING, ..config };
     let plane = config.geometry.physical_bytes().count() / u64::from(config.geometry.blocks_per_plane);
     config.with_blocks_per_plane((PHYSICAL.count() / plane) as u32)
 }

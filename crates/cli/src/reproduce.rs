@@ -19,7 +19,8 @@ use crate::output::{self, Marker, write, write_json};
 use crate::parts::FileParts;
 use crate::play::{self, Playing, Task};
 use record::{ParquetWriter, Summary};
-use report::{Claim, ClaimResult, Judgement, PageInput, Section, claims_json, page, table};
+use report::claims::Claim;
+use report::{ClaimResult, Judgement, PageInput, Section, claims_json, page, table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -58,7 +58,7 @@ impl Resolver<'_> {
         let faults = self.volume_faults(file.fault.as_deref().unwrap_or_default(), &rack);
         let (requests_per_second, check_history) =
             (io_file.requests_per_second, io_file.check_history.unwrap_or(false));
-        self.problems.is_empty().then(|| Blox {
+        self.problems.is_empty().then_some(Blox {
             design,
             rack,
             flash,

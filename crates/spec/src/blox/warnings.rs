@@ -35,10 +35,10 @@ impl Blox {
                 out.push(format!("{measured} requests are measured, fewer than {MEASURED_MIN}: {why}"));
             }
         }
-        if let (WarmUp::Time(span), Some(duration)) = (self.run.warm_up, self.io.duration) {
-            if span >= duration {
-                out.push(format!("the warm-up of {span} is as long as the run of {duration}: nothing is measured"));
-            }
+        if let (WarmUp::Time(span), Some(duration)) = (self.run.warm_up, self.io.duration)
+            && span >= duration
+        {
+            out.push(format!("the warm-up of {span} is as long as the run of {duration}: nothing is measured"));
         }
     }
 
