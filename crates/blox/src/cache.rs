@@ -7,8 +7,11 @@
 //! The cache is a bookkeeper: it says which page to flush next and never speaks to a device. Writes that find no room wait
 //! here too, in the order of a key that the owner gives (all equal: first come, first served).
 
+mod held;
+
 use crate::id::{Page, Value};
 use base::Span;
+use held::{Held, HeldPages};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How much a cache holds and when it begins to flush.
@@ -45,13 +48,6 @@ enum State {
     Rewritten,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    value: Value,
-    latency: Span,
-    state: State,
-}
-
 /// A page that should be flushed now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flush {
@@ -68,10 +64,10 @@ pub struct Flush {
 pub struct WriteCache<K, W> {
     capacity: usize,
     flush_above: usize,
-    /// For each vSSD that uses this cache.
-    held: Vec<BTreeMap<u64, Held>>,
-    /// Pages over all vSSDs.
-    used: usize,
+    /// vSSDs that use this cache.
+    vssds: u32,
+    /// Pages of all of them.
+    held: HeldPages,
     /// Dirty pages, oldest first: exactly those in [`State::Dirty`].
     dirty: VecDeque<(u32, Page)>,
     /// Writes without room, by key and then by arrival.
@@ -85,8 +81,8 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
         WriteCache {
             capacity: config.pages as usize,
             flush_above: config.flush_above as usize,
-            held: Vec::new(),
-            used: 0,
+            vssds: 0,
+            held: HeldPages::default(),
             dirty: VecDeque::new(),
             waiting: BTreeMap::new(),
             arrivals: 0,
@@ -95,26 +91,26 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
 
     /// Lets one more vSSD use the cache; returns its number here.
     pub fn add_vssd(&mut self) -> u32 {
-        self.held.push(BTreeMap::new());
-        self.held.len() as u32 - 1
+        self.vssds += 1;
+        self.vssds - 1
     }
 
     /// The newest value of a held page.
     pub fn read(&self, slot: u32, page: Page) -> Option<Value> {
-        self.held[slot as usize].get(&page.0).map(|held| held.value)
+        self.held.get((slot, page)).map(|held| held.value)
     }
 
     /// Whether a write of this page may enter now: the page is held already (a write over it takes no room), or there is
     /// room and nobody has waited for it longer.
     pub fn admits(&self, slot: u32, page: Page) -> bool {
-        (self.used < self.capacity && self.waiting.is_empty()) || self.held[slot as usize].contains_key(&page.0)
+        (self.has_room() && self.waiting.is_empty()) || self.held.get((slot, page)).is_some()
     }
 
     /// Holds `value` from now on. The owner has asked [`admits`](Self::admits) where a write can wait; a value that can not wait any
     /// more (of a write that was queued behind another of its page) may exceed the capacity by its one page. `latency` is what the
     /// write has spent and will spend in networks; its flush is scheduled with it.
     pub fn put(&mut self, slot: u32, page: Page, value: Value, latency: Span) {
-        if let Some(held) = self.held[slot as usize].get_mut(&page.0) {
+        if let Some(held) = self.held.get_mut((slot, page)) {
             held.value = value;
             held.latency = latency;
             if held.state == State::Flushing {
@@ -122,8 +118,7 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
             }
             return;
         }
-        self.held[slot as usize].insert(page.0, Held { value, latency, state: State::Dirty });
-        self.used += 1;
+        self.held.insert((slot, page), Held { value, latency, state: State::Dirty });
         self.dirty.push_back((slot, page));
     }
 
@@ -153,8 +148,7 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
             held.state = State::Dirty;
             self.dirty.push_back((slot, page));
         } else {
-            self.held[slot as usize].remove(&page.0);
-            self.used -= 1;
+            self.held.remove((slot, page));
         }
     }
 
@@ -168,7 +162,7 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
     pub fn next_admitted(&mut self, place: impl Fn(&W) -> (u32, Page)) -> Option<W> {
         let first = self.waiting.first_entry()?;
         let (slot, page) = place(first.get());
-        let fits = self.used < self.capacity || self.held[slot as usize].contains_key(&page.0);
+        let fits = self.held.len() < self.capacity || self.held.get((slot, page)).is_some();
         fits.then(|| first.remove())
     }
 
@@ -180,19 +174,22 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
 
     /// Forgets every page and every waiting write, as a loss of power does. The vSSDs stay.
     pub fn clear(&mut self) {
-        self.held.iter_mut().for_each(BTreeMap::clear);
-        self.used = 0;
+        self.held.clear();
         self.dirty.clear();
         self.waiting.clear();
     }
 
     /// Pages held now.
     pub fn used(&self) -> usize {
-        self.used
+        self.held.len()
+    }
+
+    fn has_room(&self) -> bool {
+        self.held.len() < self.capacity
     }
 
     fn held_mut(&mut self, slot: u32, page: Page) -> &mut Held {
-        self.held[slot as usize].get_mut(&page.0).expect("a page is held until its last flush has ended")
+        self.held.get_mut((slot, page)).expect("a page is held until its last flush has ended")
     }
 }
 

@@ -12,6 +12,7 @@
 mod deadlines;
 mod volume;
 
+use crate::id::earlier;
 use crate::packet::{Body, ControlMessage, Packet, Refusal};
 use crate::{Page, Tag, Value, VssdId};
 use base::{NodeId, Operation, Program, Span, Time};
@@ -498,8 +499,8 @@ impl Program for Client {
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        let deadlines = [self.read_deadlines.next(), self.write_deadlines.next()];
-        deadlines.into_iter().chain([self.report_at, self.release_at(self.seen)]).flatten().min()
+        let deadline = earlier(self.read_deadlines.next(), self.write_deadlines.next());
+        earlier(deadline, earlier(self.report_at, self.release_at(self.seen)))
     }
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<ClientOut>) {

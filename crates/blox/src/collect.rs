@@ -8,8 +8,9 @@
 //! What the paper leaves open, and what is done here: an unanswered soft request is given up (and taken back, in case only the
 //! answer was lost) until the next check; a stream of collection ends when a block is free, not in the middle of a victim;
 //! background collection makes way, at its next step, for the first request that comes; a vSSD that runs out of free blocks
-//! between two checks asks at once; a finish that the switch does not echo (Algorithm 1, lines 24 and 25) is said again at the
-//! checks, because a bit that stays set would delay the replica and send reads away for ever.
+//! between two checks asks at once, and if it collects already, its streams that had ended begin again; a finish that the switch
+//! does not echo (Algorithm 1, lines 24 and 25) is said again at the checks, because a bit that stays set would delay the replica
+//! and send reads away for ever.
 
 use crate::id::VssdId;
 use crate::packet::CollectionNote;
@@ -230,7 +231,24 @@ impl Collector {
     /// A write found no free block: the unit asks at once, as strongly as it can.
     pub fn press(&mut self, now: Time, out: &mut Vec<CollectorAction>) {
         if !self.barren {
+            self.resume(out);
             self.want(now, Urgency::Regular, out);
+        }
+    }
+
+    /// Streams that have ended look again: what was written since may have made garbage. Else a member whose dies had none when the others still had
+    /// some would wait, full, until the others have enough.
+    fn resume(&mut self, out: &mut Vec<CollectorAction>) {
+        if !self.is_collecting() {
+            return;
+        }
+        let stop = self.config.stop_ppm;
+        let is_short = |member: &&mut Member| is_below(u64::from(member.free), u64::from(member.owned), stop);
+        for member in self.members.iter_mut().filter(is_short) {
+            for (stream, running) in (0..).zip(&mut member.streams).filter(|(_, running)| !**running) {
+                *running = true;
+                out.push(CollectorAction::Step { vssd: member.vssd, stream });
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Names inside the room.
 
+use base::Time;
 use serde::{Deserialize, Serialize};
 
 /// A virtual solid-state drive, unique in its rack (RackBlox, 3.3: four bytes on the wire).
@@ -25,3 +26,11 @@ pub struct Value(pub u64);
 /// A client's number for a request of its own, handed back in the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Tag(pub u64);
+
+/// The earlier of two times, of which there need not be any.
+pub(crate) fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        _ => one.or(other),
+    }
+}

@@ -171,6 +171,8 @@ pub struct Switch {
     recirculating: VecDeque<(Time, Passing)>,
     leaving: VecDeque<(Time, Passing)>,
     ports: Vec<Port>,
+    /// Bytes that wait at all ports.
+    waiting_bytes: u64,
     /// When a port that holds back packets has to be looked at; not after the first moment.
     shaper_wakeup: Time,
     has_failed: bool,
@@ -206,6 +208,7 @@ impl Switch {
             recirculating: VecDeque::new(),
             leaving: VecDeque::new(),
             ports: vec![port; config.nodes as usize + 1],
+            waiting_bytes: 0,
             shaper_wakeup: Time::MAX,
             has_failed: false,
             counters: SwitchCounters::default(),
@@ -220,6 +223,11 @@ impl Switch {
     /// Whether the switch believes that a vSSD collects. For checks: in a rack only the packets know.
     pub fn is_collecting(&self, vssd: VssdId) -> bool {
         self.tables.holds(vssd) && self.tables.bits(vssd).1 == tables::Phase::Granted
+    }
+
+    /// Whether packets wait for the link behind any port.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting_bytes > 0
     }
 
     /// Whether packets wait for the link behind a port.
@@ -247,11 +255,11 @@ impl Switch {
         if self.has_failed {
             return self.drop(packet, DropReason::SwitchDown, out);
         }
-        self.pass(now, Passing { packet, entered: now, progress: Progress::Arrived }, out);
+        self.pass(now, now, Passing { packet, entered: now, progress: Progress::Arrived }, out);
     }
 
     /// One pass through the pipeline, its tables at `at`.
-    fn pass(&mut self, at: Time, mut passing: Passing, out: &mut Vec<SwitchOut>) {
+    fn pass(&mut self, now: Time, at: Time, mut passing: Passing, out: &mut Vec<SwitchOut>) {
         match self.decide(&passing) {
             Verdict::Forward => {}
             Verdict::Redirect { server, replica } => {
@@ -268,7 +276,17 @@ impl Switch {
             Verdict::Consumed => return,
             Verdict::Refused(why) => return self.drop(passing.packet, why, out),
         }
-        self.leaving.push_back((at + self.config.pipeline, passing));
+        let leaves_at = at + self.config.pipeline;
+        if leaves_at <= now && self.is_next(leaves_at) {
+            self.enqueue(now, passing, out);
+        } else {
+            self.leaving.push_back((leaves_at, passing));
+        }
+    }
+
+    /// Whether what leaves the pipeline at this time is due before everything else in it.
+    fn is_next(&self, leaves_at: Time) -> bool {
+        self.leaving.is_empty() && self.recirculating.front().is_none_or(|(due, _)| *due > leaves_at)
     }
 
     fn decide(&mut self, passing: &Passing) -> Verdict {
@@ -331,7 +349,10 @@ impl Switch {
         if !self.ports[index].is_up {
             return self.drop(queued.packet, DropReason::LinkDown, out);
         }
-        if self.make_room(index, &queued, out) {
+        if self.ports[index].lets_through(queued.bytes, self.config.queue_bytes) {
+            self.transmit(now, index, queued, out);
+        } else if self.make_room(index, &queued, out) {
+            self.waiting_bytes += u64::from(queued.bytes);
             self.ports[index].push(queued);
             self.depart(now, index, out);
         } else {
@@ -359,6 +380,7 @@ impl Switch {
             }
             let Some(evicted) = port.queue.evict_for(queued) else { return false };
             port.bytes -= u64::from(evicted.bytes);
+            self.waiting_bytes -= u64::from(evicted.bytes);
             self.drop(evicted.packet, DropReason::QueueFull, out);
         }
     }
@@ -371,13 +393,18 @@ impl Switch {
         }
         match port.pop(now) {
             Some(queued) => {
-                port.is_idle = false;
-                self.counters.transmitted += 1;
-                let node = if index == self.config.nodes as usize { self.config.uplink } else { NodeId(index as u32) };
-                out.push(SwitchOut::Transmit { port: node, packet: self.stamped(now, queued) });
+                self.waiting_bytes -= u64::from(queued.bytes);
+                self.transmit(now, index, queued, out);
             }
             None => self.shaper_wakeup = self.shaper_wakeup.min(port.queue.next_allowed(now).unwrap_or(Time::MAX)),
         }
+    }
+
+    fn transmit(&mut self, now: Time, index: usize, queued: Queued, out: &mut Vec<SwitchOut>) {
+        self.ports[index].is_idle = false;
+        self.counters.transmitted += 1;
+        let node = if index == self.config.nodes as usize { self.config.uplink } else { NodeId(index as u32) };
+        out.push(SwitchOut::Transmit { port: node, packet: self.stamped(now, queued) });
     }
 
     /// Adds the time in this hop to LAT, in nanoseconds rounded down, as a hardware clock counts.
@@ -417,7 +444,7 @@ impl Switch {
         while let Some(queued) = self.ports[index].queue.drain() {
             self.drop(queued.packet, why, out);
         }
-        self.ports[index].bytes = 0;
+        self.waiting_bytes -= std::mem::take(&mut self.ports[index].bytes);
     }
 
     fn fail(&mut self, out: &mut Vec<SwitchOut>) {
@@ -445,7 +472,7 @@ impl Switch {
         }
         let queue = if again <= leave { &mut self.recirculating } else { &mut self.leaving };
         match queue.pop_front() {
-            Some((at, passing)) if again <= leave => self.pass(at, passing, out),
+            Some((at, passing)) if again <= leave => self.pass(now, at, passing, out),
             Some((_, passing)) => self.enqueue(now, passing, out),
             None => return false,
         }
@@ -454,6 +481,11 @@ impl Switch {
 }
 
 impl Port {
+    /// Whether a packet of this length would be queued and sent in one moment, and leave no trace in the queue.
+    fn lets_through(&self, bytes: u32, room: Bytes) -> bool {
+        self.is_idle && self.bytes == 0 && u64::from(bytes) <= room.count() && self.queue.is_memoryless()
+    }
+
     fn push(&mut self, queued: Queued) {
         self.bytes += u64::from(queued.bytes);
         self.queue.push(queued);

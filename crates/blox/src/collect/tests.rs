@@ -240,6 +240,20 @@ fn the_controller_names_where_reads_go_while_a_member_collects() {
     assert_eq!(unit.collector.replica_for_reads(ONE), None);
 }
 
+#[test]
+fn a_member_that_runs_short_while_others_collect_looks_for_garbage_again() {
+    let mut unit = Unit::of(CollectionConfig { coordination: Coordination::Uncoordinated, ..config() }, &[ONE, TWO]);
+    unit.free(ONE, 200).free(TWO, 200);
+    assert_eq!(unit.check(1), [step(ONE), step(TWO)]);
+    unit.collector.step_done(ONE, 0, false, true, &mut unit.out);
+    assert_eq!(std::mem::take(&mut unit.out), [], "the other goes on");
+    assert_eq!(unit.press(), [step(ONE)]);
+    assert_eq!(unit.press(), [], "both are at work");
+    unit.collector.step_done(ONE, 0, false, true, &mut unit.out);
+    unit.free(ONE, 500);
+    assert_eq!(unit.press(), [], "who has enough does not");
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Report(bool, u32),

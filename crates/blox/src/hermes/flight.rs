@@ -1,7 +1,7 @@
 //! Pages that are not plainly valid: their state, who waits for them, and when something is done about them.
 
 use super::Ticket;
-use crate::id::{Page, Value};
+use crate::id::{Page, Value, earlier};
 use crate::packet::Timestamp;
 use base::{Span, Time};
 use slab::Slab;
@@ -168,7 +168,8 @@ impl Alarms {
         }
     }
     pub fn next(&self) -> Option<Time> {
-        [&self.retransmit, &self.replay].into_iter().filter_map(|queue| queue.due.front()).map(|due| due.at).min()
+        let first = |queue: &Queue| queue.due.front().map(|due| due.at);
+        earlier(first(&self.retransmit), first(&self.replay))
     }
     /// The next slot with an alarm of that kind due.
     pub fn pop(&mut self, now: Time, alarm: Alarm, flights: &Slab<Flight>) -> Option<usize> {

@@ -4,7 +4,7 @@ use super::flight::{Alarm, Alarms, Drive, Flight, State, Waiting};
 use super::rebuild::Rebuild;
 use super::table::{Entry, Table, VERSION_MAX};
 use super::{Contents, Membership, Reading, ReplicaConfig, ReplicaOut, Standing, Ticket, Writing};
-use crate::id::{Page, Value, VssdId};
+use crate::id::{Page, Value, VssdId, earlier};
 use crate::packet::{Refusal, ReplicaMessage, Timestamp};
 use base::{NodeId, Time};
 use slab::Slab;
@@ -129,7 +129,7 @@ impl Replica {
     /// When [`on_wakeup`](Replica::on_wakeup) has something to do at the earliest.
     pub fn next_wakeup(&self) -> Option<Time> {
         let rebuild = self.rebuild.as_ref().and_then(Rebuild::next_due);
-        [self.alarms.next(), rebuild].into_iter().flatten().min()
+        earlier(self.alarms.next(), rebuild)
     }
     /// Sends again what is overdue, and replays.
     pub fn on_wakeup(&mut self, now: Time, out: &mut Vec<ReplicaOut>) {

@@ -1,7 +1,8 @@
 //! One alarm for each thing of a storage server that may want to run by itself.
 
 use base::Time;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Who wants to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,40 +19,66 @@ pub(super) enum Alarm {
 /// most alarms (of a message that was answered in time) are moved with every request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
-    by_time: BTreeSet<(Time, Alarm)>,
-    by_alarm: BTreeMap<Alarm, Time>,
+    /// The entries that count are those that `armed` says; when an alarm is moved to an earlier time its old entry stays, and is passed over.
+    by_time: BinaryHeap<Reverse<(Time, Alarm)>>,
+    heartbeat: Option<Time>,
+    units: Vec<Option<Time>>,
+    vssds: Vec<Option<Time>>,
 }
 
 impl Timers {
     /// Rings `alarm` at `time` at the latest.
     pub fn ring_by(&mut self, alarm: Alarm, time: Time) {
-        let armed = self.by_alarm.entry(alarm).or_insert(Time::MAX);
-        if time < *armed {
-            self.by_time.remove(&(*armed, alarm));
-            self.by_time.insert((time, alarm));
-            *armed = time;
+        let armed = self.armed_mut(alarm);
+        if armed.is_none_or(|armed| time < armed) {
+            *armed = Some(time);
+            self.by_time.push(Reverse((time, alarm)));
         }
     }
 
     /// The next alarm that is due, which is silent afterwards.
     pub fn due(&mut self, now: Time) -> Option<Alarm> {
-        let first = self.by_time.first().filter(|(time, _)| *time <= now)?;
-        let alarm = first.1;
-        self.by_time.pop_first();
-        self.by_alarm.remove(&alarm);
+        let Reverse((_, alarm)) = *self.by_time.peek().filter(|first| first.0.0 <= now)?;
+        *self.armed_mut(alarm) = None;
+        self.by_time.pop();
+        self.pass_over();
         Some(alarm)
     }
 
     /// When the next one rings.
     pub fn next(&self) -> Option<Time> {
-        self.by_time.first().map(|(time, _)| *time)
+        self.by_time.peek().map(|Reverse((time, _))| *time)
     }
 
     /// Silences all.
     pub fn clear(&mut self) {
-        self.by_time.clear();
-        self.by_alarm.clear();
+        *self = Timers::default();
     }
+
+    /// Drops entries that do not count from the front, so that the first does.
+    fn pass_over(&mut self) {
+        while let Some(Reverse((time, alarm))) = self.by_time.peek().copied()
+            && *self.armed_mut(alarm) != Some(time)
+        {
+            self.by_time.pop();
+        }
+    }
+
+    fn armed_mut(&mut self, alarm: Alarm) -> &mut Option<Time> {
+        match alarm {
+            Alarm::Heartbeat => &mut self.heartbeat,
+            Alarm::Unit(unit) => place(&mut self.units, unit),
+            Alarm::Vssd(index) => place(&mut self.vssds, index),
+        }
+    }
+}
+
+fn place(times: &mut Vec<Option<Time>>, index: u32) -> &mut Option<Time> {
+    let index = index as usize;
+    if times.len() <= index {
+        times.resize(index + 1, None);
+    }
+    &mut times[index]
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use super::interface::{NodeConfig, VssdConfig};
 use crate::hermes::{Contents, Membership, Replica, ReplicaConfig};
+use crate::id::earlier;
 use crate::isolate::TokenBucket;
 use crate::predict::{AlphaError, IdlePredictor, ReturnPredictor};
 use crate::schedule::{Job, JobId, JobKind, Scheduler};
@@ -186,7 +187,7 @@ impl Vssd {
     pub fn next_wakeup(&self, now: Time) -> Option<Time> {
         let bucket = self.lanes.bucket.as_ref().zip(self.lanes.throttled.front());
         let tokens = bucket.map(|(bucket, (cost, _))| bucket.next_allowed(now, *cost));
-        [tokens, self.lanes.scheduler.next_wakeup(), self.replica.next_wakeup()].into_iter().flatten().min()
+        earlier(tokens, earlier(self.lanes.scheduler.next_wakeup(), self.replica.next_wakeup()))
     }
 
     fn cost(&self, kind: JobKind) -> u64 {

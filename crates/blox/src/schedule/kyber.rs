@@ -37,28 +37,36 @@ pub(super) struct Kyber {
     current: usize,
     /// Jobs that the current batch has sent.
     batched: u32,
-    window_ends: Option<Time>,
+    /// Jobs that wait, in all domains.
+    waiting: usize,
+    /// The largest time while nothing has completed since the last one.
+    window_ends: Time,
 }
 
 impl Kyber {
     pub(super) fn new(read: Span, write: Span, coordinated: bool) -> Kyber {
         let targets = [Some(read), Some(write), None];
         let domains = std::array::from_fn(|domain| Domain::new(DEPTH_MAX[domain], targets[domain], coordinated));
-        Kyber { domains, current: 0, batched: 0, window_ends: None }
+        Kyber { domains, current: 0, batched: 0, waiting: 0, window_ends: Time::MAX }
     }
 
     pub(super) fn push(&mut self, job: Job) {
+        self.waiting += 1;
         self.domains[domain_of(job.kind)].queue.push(job);
     }
 
     pub(super) fn pop(&mut self, now: Time) -> Option<Job> {
         self.settle(now);
-        if self.batched < BATCH[self.current]
+        if self.waiting > 0
+            && self.batched < BATCH[self.current]
             && let Some(job) = self.send()
         {
             return Some(job);
         }
         self.batched = 0;
+        if self.waiting == 0 {
+            return None;
+        }
         (0..DOMAINS).find_map(|_| {
             self.current = (self.current + 1) % DOMAINS;
             self.send()
@@ -72,16 +80,16 @@ impl Kyber {
         if let Some(latency) = &mut domain.latency {
             latency.device.add(latency.target, device_time);
             latency.total.add(latency.target, total_time);
-            self.window_ends.get_or_insert(now + WINDOW);
+            self.window_ends = self.window_ends.min(now + WINDOW);
         }
     }
 
     pub(super) fn window_ends(&self) -> Option<Time> {
-        self.window_ends
+        (self.window_ends < Time::MAX).then_some(self.window_ends)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.domains.iter().map(|domain| domain.queue.len()).sum()
+        self.waiting
     }
 
     pub(super) fn depth(&self, kind: JobKind) -> u32 {
@@ -90,8 +98,8 @@ impl Kyber {
 
     /// Ends the window if it is due.
     pub(super) fn settle(&mut self, now: Time) {
-        if self.window_ends.is_some_and(|end| end <= now) {
-            self.window_ends = None;
+        if self.window_ends <= now {
+            self.window_ends = Time::MAX;
             self.adjust(now);
         }
     }
@@ -99,6 +107,7 @@ impl Kyber {
     /// The next job of the current domain, if it has one and a token for it.
     fn send(&mut self) -> Option<Job> {
         let job = self.domains[self.current].send()?;
+        self.waiting -= 1;
         self.batched += 1;
         Some(job)
     }

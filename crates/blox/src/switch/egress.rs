@@ -73,6 +73,11 @@ impl Egress {
         }
     }
 
+    /// Whether only what waits decides who goes next, and not what has gone before.
+    pub fn is_memoryless(&self) -> bool {
+        matches!(self, Egress::Fifo(_) | Egress::Priority(_))
+    }
+
     pub fn push(&mut self, queued: Queued) {
         match self {
             Egress::Fifo(queue) => queue.push(queued),

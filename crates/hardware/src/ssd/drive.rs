@@ -116,6 +116,12 @@ impl SolidState {
         self.observed.command(now, command, &done);
         Ok(done)
     }
+    /// Says that these commands will come soon, in whatever order and whenever. The answers do not change; they are found sooner, because memory is
+    /// asked for the map's entries of all of them at once. Worth while for some ten commands at a time.
+    pub fn expect(&self, commands: &[Command]) {
+        let unit_bytes = self.config.geometry.unit.count();
+        self.volume.layer.expect(commands.iter().map(|command| command.address / unit_bytes));
+    }
     /// What the host can address.
     pub fn capacity(&self) -> Bytes {
         self.config.geometry.unit * self.logical_units

@@ -35,6 +35,7 @@ use super::geometry::{BlockId, DieId, PageAddress, UnitAddress};
 use blocks::{Blocks, Stream};
 use dies::{Dies, Frontier};
 use mapping::{Mapping, Place};
+use std::hint::black_box;
 use victim::Draws;
 
 /// The translation layer of a region.
@@ -101,6 +102,14 @@ impl TranslationLayer {
         let place = (unit < self.config.logical_units).then(|| self.mapping.locate(unit)).flatten()?;
         let page = PageAddress { block: self.blocks.block_of(place.slot), page: place.offset / self.units_per_page };
         Some(UnitAddress { page, slot: place.offset % self.units_per_page })
+    }
+    /// Asks memory for what writes of these units will look at, for all of them at once: one after the other they would each wait for it twice.
+    /// Units beyond the region are passed over. Nothing changes.
+    pub fn expect(&self, units: impl Iterator<Item = u64> + Clone) {
+        let units = units.filter(|unit| *unit < self.config.logical_units);
+        black_box(units.clone().fold(0, |seen, unit| seen ^ self.mapping.touch(unit)));
+        let places = units.filter_map(|unit| self.mapping.locate(unit));
+        black_box(places.fold(0, |seen, place| seen ^ self.blocks.valid(place.slot) ^ u32::from(self.mapping.is_invalid(place))));
     }
     /// Whether a page still gathers units: those it has are in the controller's memory and not in flash.
     pub fn is_gathering(&self, page: PageAddress) -> bool {

@@ -105,6 +105,9 @@ struct Counts {
     not_adopted: u64,
     worn_out: u64,
     background_sent: u64,
+    /// Blocks that a vSSD of a channel group had from another.
+    lent: u64,
+    given_back: u64,
 }
 
 /// The rack.
@@ -132,8 +135,8 @@ pub struct BloxRig {
     /// When each program is to run next: clients, switch, control plane, controller, servers.
     wakes: Vec<Time>,
     tracks: Tracks,
-    /// The servers' predictors of the way back once more, to judge them by what it takes.
-    predictors: BTreeMap<VssdId, ReturnPredictor>,
+    /// The servers' predictors of the way back once more, by the number of the vSSD, to judge them by what it takes.
+    predictors: Vec<Option<ReturnPredictor>>,
     history: Option<History>,
     values: u64,
     background: Option<Background>,
@@ -338,6 +341,9 @@ impl BloxRig {
     fn switch_did(&mut self, mut out: Vec<SwitchOut>, context: Now<'_, '_>) {
         out.drain(..).for_each(|action| self.switch_acts(action, context));
         self.switch_out = out;
+        if !self.switch.is_waiting() {
+            return;
+        }
         for port in &mut self.busy_ports {
             if !port.has_event && self.switch.is_waiting_at(port.node) {
                 port.has_event = true;
@@ -392,7 +398,7 @@ impl BloxRig {
 
     fn account(&mut self, flight: &Flight, now: Time) {
         if let Some(track) = tag_of(&flight.packet.body).and_then(|tag| self.tracks.get(tag)) {
-            track.reach_by(now, &flight.parts);
+            track.reach_by(now, &self.wires.parts(&flight.times));
         }
     }
 
@@ -438,19 +444,27 @@ impl BloxRig {
 /// Storage servers and their drives.
 impl BloxRig {
     fn feed(&mut self, index: usize, input: NodeIn, context: Now<'_, '_>) {
-        self.inputs.push_back((index, input));
+        if self.inputs.is_empty() {
+            self.tell_server(index, input, context);
+        } else {
+            self.inputs.push_back((index, input));
+        }
         self.settle(context);
     }
 
     /// Until nothing happens at this moment any more: some answers of drives take no time.
     fn settle(&mut self, context: Now<'_, '_>) {
         while let Some((index, input)) = self.inputs.pop_front() {
-            let mut out = std::mem::take(&mut self.node_out);
-            self.servers[index].on(context.now, input, &mut out);
-            out.drain(..).for_each(|action| self.server_acts(index, action, context));
-            self.node_out = out;
-            self.arm(Who::Server(index as u32), context);
+            self.tell_server(index, input, context);
         }
+    }
+
+    fn tell_server(&mut self, index: usize, input: NodeIn, context: Now<'_, '_>) {
+        let mut out = std::mem::take(&mut self.node_out);
+        self.servers[index].on(context.now, input, &mut out);
+        out.drain(..).for_each(|action| self.server_acts(index, action, context));
+        self.node_out = out;
+        self.arm(Who::Server(index as u32), context);
     }
 
     fn server_acts(&mut self, index: usize, action: NodeOut, context: Now<'_, '_>) {
@@ -462,12 +476,14 @@ impl BloxRig {
             NodeOut::Collect { vssd, stream } => self.collect(index, vssd, stream, context),
             NodeOut::Lend(moved) => {
                 let lent = drives.lend(moved);
+                self.counts.lent += u64::from(lent.blocks);
                 self.inputs.push_back((index, NodeIn::Lent(lent)));
                 self.report_blocks(index, moved.from);
                 self.report_blocks(index, moved.to);
             }
             NodeOut::Return(moved) => {
                 let returned = drives.give_back(moved);
+                self.counts.given_back += u64::from(returned.blocks);
                 self.inputs.push_back((index, NodeIn::Returned(returned)));
                 self.report_blocks(index, moved.from);
                 self.report_blocks(index, moved.to);
@@ -556,9 +572,9 @@ impl BloxRig {
                     ];
                     track.reach_by(context.now, &parts);
                 }
-                self.inputs.push_back((index, NodeIn::ReadDone { job, value }));
+                return self.feed(index, NodeIn::ReadDone { job, value }, context);
             }
-            Doing::Write { job } => self.inputs.push_back((index, NodeIn::WriteDone { job })),
+            Doing::Write { job } => return self.feed(index, NodeIn::WriteDone { job }, context),
             Doing::Collect { vssd, stream, freed } => {
                 self.report_blocks(index, vssd);
                 self.inputs.push_back((index, NodeIn::Collected { vssd, stream, freed, nothing: false }));

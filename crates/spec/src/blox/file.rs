@@ -410,7 +410,7 @@ written! {
         #[schemars(range(min = 1, max = 65_536), extend("default" = 16))]
         depth: u32,
         /// With `closed`: from an answer to the next request.
-        #[schemars(extend("default" = "0ns"))]
+        #[schemars(extend("default" = "0ps"))]
         think: Quantity<Span>,
         /// With `poisson` and `deterministic`: requests a second of all clients together.
         #[schemars(range(max = 1e12), extend("exclusiveMinimum" = 0.0))]

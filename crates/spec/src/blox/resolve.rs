@@ -51,7 +51,7 @@ impl Resolver<'_> {
             (io.mix, io.arrivals) = (Mix::with_write_share(0.0), Arrivals::Closed { depth: 1, think: Span::ZERO });
         }
         let mut run = self.run(&run_file, io_file.trace.is_some());
-        if run_file.drain_limit.is_none() {
+        if run_file.drain_limit.is_none() && self.problems.is_empty() {
             // A closed loop whose requests all wait for an answer has no arrivals meanwhile, and is not at its end.
             run.drain_limit = run.drain_limit.max(membership.patience());
         }
@@ -190,9 +190,14 @@ impl Resolver<'_> {
             self.report("vssd.capacity", Problem::out_of_range(vssd.capacity, allowed));
         }
         let data = vssd.capacity.count() as f64 * vssd.data;
-        if blocks >= BLOCKS_MIN && data as u64 > block.count() * dies * (blocks - 2) {
-            let reason =
-                format!("{:.1} % of {} leave a die less than two spare blocks", vssd.data * 100.0, vssd.capacity);
+        // One that the host fills, one that moved data fill, and one in reserve; hot data fill two of their own.
+        let spare = if flash.hot_cold { 5 } else { 3 };
+        if blocks >= BLOCKS_MIN && data as u64 > block.count() * dies * (blocks - spare) {
+            let reason = format!(
+                "{:.1} % of {} leave less than the {spare} spare blocks that each die needs beside its data, of {blocks}",
+                vssd.data * 100.0,
+                vssd.capacity
+            );
             self.conflict("vssd.data", reason);
         }
     }
@@ -286,13 +291,30 @@ impl Resolver<'_> {
     }
 
     fn check_membership(&mut self, membership: &super::Membership) {
-        let suspicion = membership.heartbeat * u64::from(membership.misses);
-        self.positive("membership.heartbeat", membership.heartbeat >= Span::us(1), membership.heartbeat);
-        if membership.lease >= suspicion {
+        let super::Membership { heartbeat, lease, .. } = *membership;
+        let spans = [
+            ("heartbeat", heartbeat),
+            ("client_timeout", membership.client_timeout),
+            ("resend", membership.resend),
+            ("replay", membership.replay),
+        ];
+        for (key, span) in spans {
+            self.positive(&format!("membership.{key}"), span >= Span::us(1), span);
+            self.at_most(&format!("membership.{key}"), span, Span::secs(3_600));
+        }
+        self.at_most("membership.replace_after", membership.replace_after, Span::secs(86_400));
+        if heartbeat > Span::secs(3_600) {
+            return;
+        }
+        let suspicion = heartbeat * u64::from(membership.misses);
+        if lease >= suspicion {
             let reason = format!(
-                "a lease of {} is not shorter than the {suspicion} after which a server counts as dead: two sets of replicas could serve",
-                membership.lease
+                "a lease of {lease} is not shorter than the {suspicion} after which a server counts as dead: two sets of replicas could serve"
             );
+            self.conflict("membership.lease", reason);
+        } else if lease <= heartbeat {
+            let reason =
+                format!("a lease of {lease} is not longer than the {heartbeat} between two heartbeats: it would lapse");
             self.conflict("membership.lease", reason);
         }
     }
@@ -447,8 +469,9 @@ impl Resolver<'_> {
             }
             None => {}
         }
-        if file.switch.is_some() {
-            self.conflict(&format!("{key}.switch"), "there is one switch in a rack of volumes");
+        if let Some(other) = file.switch.filter(|switch| *switch != 0) {
+            let reason = format!("there is no switch {other}: a rack of volumes has one, 0");
+            self.conflict(&format!("{key}.switch"), reason);
         }
         let node = NodeId(file.node.unwrap_or(0));
         let kind = match name {

@@ -1,6 +1,6 @@
 //! What a reader must know about a rack of volumes before believing its numbers.
 
-use super::{Blox, NetworkName};
+use super::{Blox, CoordinationName, NetworkName};
 use crate::plan::WarmUp;
 use base::Span;
 use workload::storage::Arrivals;
@@ -20,6 +20,7 @@ impl Blox {
         self.overload(&mut out);
         self.skipped(&mut out);
         self.patience(&mut out);
+        self.recirculation(&mut out);
         out
     }
 
@@ -62,6 +63,16 @@ impl Blox {
         if limit < patience {
             out.push(format!(
                 "drain_limit = {limit} is shorter than the {patience} that a client may wait for a dead server: a run in which every request does ends there"
+            ));
+        }
+    }
+
+    /// An accepted soft request passes the switch twice, a delayed one three times.
+    fn recirculation(&self, out: &mut Vec<String>) {
+        let (pass, wait) = (self.rack.recirculation, self.collection.retry_after);
+        if self.collection.coordination == CoordinationName::Switch && wait <= pass * 2 {
+            out.push(format!(
+                "answers to soft requests come too late: a pass through the switch takes {pass}, and retry_after = {wait}"
             ));
         }
     }

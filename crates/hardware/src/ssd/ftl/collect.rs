@@ -7,6 +7,10 @@ use super::victim::Pool;
 use super::{EraseOutcome, Relocation, TranslationLayer, VictimPolicy};
 use crate::ssd::geometry::{BlockId, DieId, PageAddress};
 
+/// Units of a victim whose owners are asked for at once, or a page of them if that has more. Many dies collect at the same time, and what was asked for
+/// has to stay in the second cache until it is its turn: 64 of each die did not.
+const WARMED: u32 = 8;
+
 impl TranslationLayer {
     /// The block to collect, on a die or (`None`) anywhere. A victim that was named stays the answer until it is erased: the die's own,
     /// and for the whole region the oldest. `None`: nothing would be won, or no die has room for what is valid.
@@ -151,8 +155,10 @@ impl TranslationLayer {
         if offset < collection.warmed {
             return collection.warmed;
         }
-        self.mapping.warm(collection.slot, offset);
-        (offset / 64 + 1) * 64
+        let window = WARMED.max(self.units_per_page);
+        let end = (offset / window + 1) * window;
+        self.mapping.warm(collection.slot, offset, end);
+        end
     }
     /// Moves what is valid from `first`, which is, up to `end`; a page at most is filled by it, as it is a page that is emptied.
     fn move_units(&mut self, collection: Collection, first: u32, end: u32) -> (u32, Option<PageAddress>) {

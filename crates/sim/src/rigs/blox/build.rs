@@ -167,7 +167,7 @@ impl BloxRig {
             busy_ports: Vec::new(),
             wire_check: wire_check.then(Vec::new),
             tracks: Tracks::default(),
-            predictors: BTreeMap::new(),
+            predictors: Vec::new(),
             history: plan.check_history.then(History::default),
             values: 0,
             background: background(plan, seed),

@@ -8,7 +8,6 @@ use hardware::ssd::{
     Booked, CollectStep, Command, CommandKind, DieId, DirectConfig, DirectDrive, DriveError, Isolation, RegionConfig,
     RegionId, SdfConfig, SdfError, SoftwareDefinedFlash, Wear,
 };
-use std::collections::BTreeMap;
 
 /// What a page of a vSSD holds, by number. Pages that were never written hold `Value(0)` and take no memory by themselves: the table
 /// grows by chunks.
@@ -86,8 +85,13 @@ pub struct Drives {
     config: DriveConfig,
     drives: Vec<SoftwareDefinedFlash>,
     direct: Vec<DirectDrive>,
-    volumes: BTreeMap<VssdId, Volume>,
+    /// In the order of their making.
+    volumes: Vec<Volume>,
+    /// By the number of a vSSD its place among them, or [`NOWHERE`].
+    places: Vec<u32>,
 }
+
+const NOWHERE: u32 = u32::MAX;
 
 impl Drives {
     /// Equal drives without regions.
@@ -97,7 +101,8 @@ impl Drives {
         Ok(Drives {
             drives: flash.collect::<Result<_, _>>()?,
             direct: direct.collect::<Result<_, DriveError>>().map_err(BuildError::of)?,
-            volumes: BTreeMap::new(),
+            volumes: Vec::new(),
+            places: Vec::new(),
             config: config.clone(),
         })
     }
@@ -110,14 +115,19 @@ impl Drives {
             .map(|stream| (dies.iter().copied().skip(stream).step_by(streams as usize).collect(), 0))
             .collect();
         let contents = Contents::default();
-        self.volumes.insert(vssd, Volume { drive, region, contents, streams, reported: (0, 0) });
+        let place = self.volumes.len() as u32;
+        self.volumes.push(Volume { drive, region, contents, streams, reported: (0, 0) });
+        if self.places.len() <= vssd.index() {
+            self.places.resize(vssd.index() + 1, NOWHERE);
+        }
+        self.places[vssd.index()] = place;
         Ok(())
     }
 
     /// Channels of a drive that no region uses, in order.
     pub fn spare_channels(&self, drive: usize) -> Vec<u32> {
         let flash = &self.drives[drive];
-        let on_drive = self.volumes.values().filter(|volume| volume.drive == drive);
+        let on_drive = self.volumes.iter().filter(|volume| volume.drive == drive);
         let used: Vec<u32> = on_drive
             .flat_map(|volume| flash.dies(volume.region).unwrap_or(&[]))
             .map(|die| flash.geometry().channel_of(*die))
@@ -199,7 +209,7 @@ impl Drives {
 
     /// A page of a medium that is written in place. Its vSSDs lie one behind the other, over and over.
     fn access(&mut self, now: Time, vssd: VssdId, page: Page, kind: CommandKind) -> Result<Booked, BuildError> {
-        let Volume { drive, region, .. } = self.volumes[&vssd];
+        let Volume { drive, region, .. } = self.volumes[self.place(vssd)];
         let bytes = self.config.page;
         let size = self.drives[drive].geometry().physical_bytes().count();
         let medium = &mut self.direct[drive];
@@ -231,16 +241,16 @@ impl Drives {
 
     /// One step on the stream's die, or on its next die that has anything to collect.
     fn step(&mut self, now: Time, vssd: VssdId, stream: u32) -> Result<CollectStep, SdfError> {
-        let volume = self.volume(vssd);
-        let Some((dies, turn)) = volume.streams.get(stream as usize).cloned() else { return Ok(CollectStep::Nothing) };
+        let place = self.place(vssd);
+        let Volume { drive, region, streams, .. } = &mut self.volumes[place];
+        let Some((dies, turn)) = streams.get_mut(stream as usize) else { return Ok(CollectStep::Nothing) };
         for offset in 0..dies.len() {
-            let place = (turn + offset) % dies.len();
-            let (flash, region) = self.flash(vssd);
-            let step = flash.collect_step(now, region, Some(dies[place]))?;
+            let place = (*turn + offset) % dies.len();
+            let step = self.drives[*drive].collect_step(now, *region, Some(dies[place]))?;
             if step != CollectStep::Nothing {
                 // A die keeps its turn until its victim is erased.
                 let next = if step.freed() { place + 1 } else { place };
-                self.volume(vssd).streams[stream as usize].1 = next % dies.len();
+                *turn = next % dies.len();
                 return Ok(step);
             }
         }
@@ -276,12 +286,13 @@ impl Drives {
 
     /// The vSSDs here, in order.
     pub fn vssds(&self) -> impl Iterator<Item = VssdId> + '_ {
-        self.volumes.keys().copied()
+        let numbered = (0..).map(VssdId).zip(&self.places);
+        numbered.filter(|(_, place)| **place != NOWHERE).map(|(vssd, _)| vssd)
     }
 
     /// The region of a vSSD with its drive.
     pub fn region(&self, vssd: VssdId) -> (&SoftwareDefinedFlash, RegionId) {
-        let volume = &self.volumes[&vssd];
+        let volume = &self.volumes[self.place(vssd)];
         (&self.drives[volume.drive], volume.region)
     }
 
@@ -291,16 +302,22 @@ impl Drives {
     }
 
     fn volume(&mut self, vssd: VssdId) -> &mut Volume {
-        self.volumes.get_mut(&vssd).expect("a node names only vSSDs that it hosts")
+        let place = self.place(vssd);
+        &mut self.volumes[place]
     }
 
     fn region_of(&self, vssd: VssdId) -> RegionId {
-        self.volumes[&vssd].region
+        self.volumes[self.place(vssd)].region
     }
 
     fn flash(&mut self, vssd: VssdId) -> (&mut SoftwareDefinedFlash, RegionId) {
-        let volume = &self.volumes[&vssd];
+        let volume = &self.volumes[self.place(vssd)];
         (&mut self.drives[volume.drive], volume.region)
+    }
+
+    /// A node names only vSSDs that it hosts: another has no place, and panics.
+    fn place(&self, vssd: VssdId) -> usize {
+        self.places[vssd.index()] as usize
     }
 }
 

@@ -2,14 +2,26 @@
 
 use super::{BloxRig, Flight};
 use base::Span;
-use blox::{Body, JobKind, NodeCounters, Packet, ReturnPredictor};
-use record::{SpanKind, Summary};
+use blox::{Body, JobKind, NodeCounters, Packet, ReturnPredictor, VssdId};
+use record::Summary;
 use std::collections::BTreeMap;
 
 /// RackBlox, 3.4: a prediction within so much of the truth counts as right.
 const CLOSE: Span = Span::us(25);
 
 impl BloxRig {
+    /// Whether a server collects garbage in one of its vSSDs now, and whether the switch has granted that. For probes; servers count from 0, those of
+    /// the other rack last.
+    pub fn is_collecting(&self, server: usize, vssd: VssdId) -> (bool, bool) {
+        (self.servers[server].is_collecting(vssd), self.switch.is_collecting(vssd))
+    }
+
+    /// The share of a vSSD's blocks that is free now. For probes.
+    pub fn free_share(&self, server: usize, vssd: VssdId) -> f64 {
+        let (flash, region) = self.drives[server].region(vssd);
+        flash.free_ratio(region).unwrap_or(0.0)
+    }
+
     /// A request has reached a server: what the server's predictor learns from it, ours does too.
     pub(super) fn learn(&mut self, packet: &Packet) {
         let kind = match packet.body {
@@ -18,7 +30,11 @@ impl BloxRig {
             _ => return,
         };
         let window = self.plan.scheduler.window as usize;
-        let predictor = self.predictors.entry(packet.vssd).or_insert_with(|| ReturnPredictor::new(window));
+        let place = packet.vssd.index();
+        if self.predictors.len() <= place {
+            self.predictors.resize(place + 1, None);
+        }
+        let predictor = self.predictors[place].get_or_insert_with(|| ReturnPredictor::new(window));
         predictor.on_packet(kind, packet.latency_ns);
     }
 
@@ -29,9 +45,8 @@ impl BloxRig {
             Body::WriteReply { .. } => JobKind::Write,
             _ => return,
         };
-        let Some(predictor) = self.predictors.get(&flight.packet.vssd) else { return };
-        let back =
-            flight.parts.iter().filter(|(kind, _)| *kind == SpanKind::Return).map(|(_, span)| *span).sum::<Span>();
+        let Some(Some(predictor)) = self.predictors.get(flight.packet.vssd.index()) else { return };
+        let back = flight.times.on_return();
         let predicted = predictor.predict(kind);
         self.counts.predictions += 1;
         self.counts.predictions_close += u64::from(predicted.max(back) - predicted.min(back) <= CLOSE);
@@ -85,6 +100,8 @@ impl BloxRig {
             ("replicas_adopted", self.counts.adopted as f64),
             ("replicas_not_adopted", self.counts.not_adopted as f64),
             ("writes_to_worn_out_flash", self.counts.worn_out as f64),
+            ("blocks_lent", self.counts.lent as f64),
+            ("blocks_given_back", self.counts.given_back as f64),
         ] {
             out.insert(name.into(), value);
         }

@@ -13,7 +13,39 @@ pub struct Flight {
     /// The end of the leg that is not the switch; for a leg that does not touch the switch, its target.
     pub node: NodeId,
     /// Where the leg's time goes.
-    pub parts: [(SpanKind, Span); 6],
+    pub times: LegTimes,
+}
+
+/// Where the time of a leg goes, save what takes the same on every leg.
+#[derive(Clone, Copy, Debug)]
+pub struct LegTimes {
+    /// Waiting for the link.
+    queue: Span,
+    /// On the link.
+    serialization: Span,
+    /// In the networks around the rack.
+    network: Span,
+    /// In the switch's pipeline.
+    forwarding: Span,
+    way: Way,
+}
+
+/// Which leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// From a node, or between two outside the rack.
+    FromNode,
+    /// From the switch to a node.
+    FromSwitch,
+    /// From the switch back to the client.
+    Return,
+}
+
+impl LegTimes {
+    /// In the network on the way back to a client.
+    pub fn on_return(&self) -> Span {
+        if self.way == Way::Return { self.network } else { Span::ZERO }
+    }
 }
 
 /// Packets in flight by small numbers that are used again.
@@ -163,37 +195,42 @@ impl Wires {
         let forwarding = if self.is_outside(from, packet.target) { Span::ZERO } else { self.pipeline };
         packet.latency_ns = packet.latency_ns.saturating_add(nanoseconds(network + forwarding));
         let at = end + self.propagation + network + forwarding;
-        let parts = [
-            (SpanKind::Stack, self.host),
-            (SpanKind::NicQueue, start - ready),
-            (SpanKind::Serialization, end - start),
-            (SpanKind::Propagation, self.propagation),
-            (SpanKind::Network, network),
-            (SpanKind::Forwarding, forwarding),
-        ];
-        (at, Flight { packet, node: from, parts })
+        let (queue, serialization) = (start - ready, end - start);
+        let times = LegTimes { queue, serialization, network, forwarding, way: Way::FromNode };
+        (at, Flight { packet, node: from, times })
     }
 
     /// The switch starts to send a packet; when it is at the other end, its software included, and when the port is free again.
     pub fn transmit(&mut self, now: Time, port: NodeId, mut packet: Packet) -> (Time, Time, Flight) {
         let (start, end) = self.down[port.index()].submit(now, packet.wire_bytes());
-        let (kind, network) = match self.places.is_client(port) {
-            true => (SpanKind::Return, self.draw(port)),
-            false if port == self.places.uplink() => (SpanKind::Network, self.remote_delay),
-            false => (SpanKind::Network, Span::ZERO),
+        let (way, network) = match self.places.is_client(port) {
+            true => (Way::Return, self.draw(port)),
+            false if port == self.places.uplink() => (Way::FromSwitch, self.remote_delay),
+            false => (Way::FromSwitch, Span::ZERO),
         };
         packet.latency_ns = packet.latency_ns.saturating_add(nanoseconds(network));
         let at = end + self.propagation + network + self.host;
-        let parts = [
-            (SpanKind::SwitchQueue, start - now),
-            (SpanKind::Forwarding, Span::ZERO),
-            (SpanKind::Serialization, end - start),
-            (SpanKind::Propagation, self.propagation),
-            (kind, network),
-            (SpanKind::Stack, self.host),
-        ];
+        let (queue, serialization) = (start - now, end - start);
+        let times = LegTimes { queue, serialization, network, forwarding: Span::ZERO, way };
         let node = if port == self.places.uplink() { packet.target } else { port };
-        (at, end, Flight { packet, node, parts })
+        (at, end, Flight { packet, node, times })
+    }
+
+    /// Where all of a leg's time goes.
+    pub fn parts(&self, times: &LegTimes) -> [(SpanKind, Span); 6] {
+        let (queue, network) = match times.way {
+            Way::FromNode => (SpanKind::NicQueue, SpanKind::Network),
+            Way::FromSwitch => (SpanKind::SwitchQueue, SpanKind::Network),
+            Way::Return => (SpanKind::SwitchQueue, SpanKind::Return),
+        };
+        [
+            (SpanKind::Stack, self.host),
+            (queue, times.queue),
+            (SpanKind::Serialization, times.serialization),
+            (SpanKind::Propagation, self.propagation),
+            (network, times.network),
+            (SpanKind::Forwarding, times.forwarding),
+        ]
     }
 
     /// Whether a packet between these two never sees the rack's switch.

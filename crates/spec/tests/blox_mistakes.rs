@@ -1,0 +1,305 @@
+//! Each kind of mistake in a rack of volumes, and the sentence with which it is answered.
+
+mod common;
+
+use common::{complaint, complaints, plan};
+use proptest::prelude::*;
+use spec::{NoFiles, parse};
+
+const SMALL: &str = "title = \"rack\"\ndesign.name = \"rackblox\"\nrun.requests = 100000\n";
+
+fn with(tables: &str) -> String {
+    format!("{SMALL}{tables}\n")
+}
+
+/// The complaint about these tables, without the place that it begins with.
+fn said(tables: &str) -> String {
+    let said = complaint(&with(tables));
+    said.split_once(": ").unwrap_or_else(|| panic!("{said}")).1.to_string()
+}
+
+#[test]
+fn flash_that_does_not_divide_or_fit_is_refused_with_its_numbers() {
+    for (tables, expected) in [
+        (
+            "[vssd]\ncapacity = \"16MiB\"",
+            "vssd.capacity: 16MiB is out of range; allowed is at least 256MiB: 8 blocks of 4MiB on each of 8 dies",
+        ),
+        (
+            "[vssd]\nper_ssd = 17",
+            "vssd.channels: 17 virtual drives of 1 channels want 17 channels, and another owns each of the drive's 16",
+        ),
+        (
+            "[vssd]\nper_ssd = 5\nchannels = 4",
+            "vssd.channels: 5 virtual drives of 4 channels want 20 channels, and another owns each of the drive's 16",
+        ),
+        (
+            "[vssd]\nisolation = \"software\"\nper_ssd = 12\ngroup = 4\nchannels = 6",
+            "vssd.channels: 3 groups of 6 channels want 18 channels, and another owns each of the drive's 16",
+        ),
+        (
+            "[vssd]\nisolation = \"software\"\nper_ssd = 5",
+            "vssd.group: 5 virtual drives on a drive do not make groups of 2",
+        ),
+        (
+            "[rack]\nservers = 3\n[vssd]\nper_ssd = 1",
+            "vssd.per_ssd: 3 virtual drives in the rack do not make pairs of replicas",
+        ),
+        ("[vssd]\nwrite_cache = \"1KiB\"", "vssd.write_cache: 1KiB is out of range; allowed is at least 4KiB"),
+        (
+            "[vssd]\ncapacity = \"512MiB\"\ndata = 0.85\n[collection]\nstop = 0.1\nsoft = 0.09\nregular = 0.08",
+            "vssd.data: 85.0 % of 512MiB leave less than the 3 spare blocks that each die needs beside its data, of 16",
+        ),
+        (
+            "[vssd]\ncapacity = \"512MiB\"\ndata = 0.75\n[flash]\nhot_cold = true\n[collection]\nstop = 0.1\nsoft = 0.09\nregular = 0.08",
+            "vssd.data: 75.0 % of 512MiB leave less than the 5 spare blocks that each die needs beside its data, of 16",
+        ),
+    ] {
+        assert_eq!(said(tables), expected);
+    }
+}
+
+#[test]
+fn the_edges_of_what_fits_are_plans() {
+    for tables in [
+        "[vssd]\ncapacity = \"256MiB\"",
+        "[vssd]\nper_ssd = 16",
+        "[vssd]\nper_ssd = 4\nchannels = 4",
+        "[vssd]\nisolation = \"software\"\nper_ssd = 12\ngroup = 4\nchannels = 5",
+        "[vssd]\ncapacity = \"512MiB\"\ndata = 0.8125\n[collection]\nstop = 0.1\nsoft = 0.09\nregular = 0.08",
+        "[rack]\nservers = 3\n[vssd]\nper_ssd = 2",
+        "[vssd]\nwrite_cache = \"4KiB\"",
+    ] {
+        plan(&with(tables));
+    }
+}
+
+#[test]
+fn thresholds_in_the_wrong_order_are_refused_both_ways() {
+    assert_eq!(
+        said("[collection]\nsoft = 0.2\nregular = 0.3"),
+        "collection.soft: soft = 0.2 lies below regular = 0.3: it has to come first"
+    );
+    assert_eq!(
+        said("[collection]\nsoft = 0.3\nstop = 0.3"),
+        "collection.stop: stop = 0.3 is not above soft = 0.3: collection would not end"
+    );
+    assert_eq!(
+        said("[collection]\nstop = 0.55\n[vssd]\ndata = 0.5"),
+        "collection.stop: stop = 0.55 is never reached: with data = 0.5 at most 0.500 of the blocks are free"
+    );
+    plan(&with("[collection]\nsoft = 0.3\nregular = 0.3\nstop = 0.301"));
+}
+
+#[test]
+fn parts_that_do_not_go_together_are_refused() {
+    for (tables, expected) in [
+        ("[vssd]\ngroup = 2", "vssd.group: `group` goes only with isolation = software"),
+        ("[vssd]\nrate = 5", "vssd.rate: `rate` goes only with isolation = software"),
+        ("[vssd]\nborrow = \"1GiB\"", "vssd.borrow: `borrow` goes only with isolation = software"),
+        (
+            "[flash]\nsuspension_limit = 3",
+            "flash.suspension_limit: suspension is given by `suspension_overhead` and `suspension_limit` together, or by suspension_limit = 0 alone",
+        ),
+        (
+            "[io]\nprofile = \"ycsb-a\"\nwrite_share = 0.5",
+            "io.write_share: `write_share` does not go with `profile`, which says it itself",
+        ),
+        (
+            "[io]\nrequests_per_second = 5.0",
+            "io.requests_per_second: `requests_per_second` does not go with arrivals = closed",
+        ),
+        (
+            "[io]\narrivals = \"poisson\"\nrequests_per_second = 5.0\ndepth = 3",
+            "io.depth: `depth` does not go with arrivals = poisson",
+        ),
+        ("[io]\ntime_scale = 2.0", "io.time_scale: `time_scale` goes only with `trace`"),
+        (
+            "[membership]\nlease = \"50ms\"",
+            "membership.lease: a lease of 50ms is not shorter than the 50ms after which a server counts as dead: two sets of replicas could serve",
+        ),
+        ("[collection]\nstreams = 9", "collection.streams: 9 is out of range; allowed is 1..=8"),
+    ] {
+        assert_eq!(said(tables), expected);
+    }
+    let vdc = SMALL.replace("\"rackblox\"", "\"vdc\"") + "[collection]\ncoordination = \"switch\"\n";
+    assert!(complaint(&vdc).ends_with("collection.coordination: the design vdc has no switch that coordinates"));
+}
+
+#[test]
+fn what_a_part_of_the_rack_would_refuse_is_refused_before_the_run() {
+    // A lease within a beat would lapse between two signs of life.
+    let short = said("[membership]\nlease = \"10ms\"");
+    assert!(short.starts_with("membership.lease: ") && short.contains("10ms"), "{short}");
+    let zero = said("[membership]\nclient_timeout = \"0ns\"");
+    assert!(zero.starts_with("membership.client_timeout: "), "{zero}");
+    let zero = said("[membership]\nresend = \"0ns\"");
+    assert!(zero.starts_with("membership.resend: "), "{zero}");
+    let zero = said("[membership]\nreplay = \"0ns\"");
+    assert!(zero.starts_with("membership.replay: "), "{zero}");
+    let runs = said("[io]\nwrite_share = 0.9\nwrite_run = 2.0");
+    assert!(runs.starts_with("io: mix.write_run"), "{runs}");
+}
+
+#[test]
+fn faults_of_servers_that_are_not_there_are_refused() {
+    let fault = |keys: &str| said(&format!("[[fault]]\nat = \"1s\"\n{keys}"));
+    assert_eq!(fault("kind = \"node-down\"\nnode = 4"), "fault.0.node: 4 is out of range; allowed is 0..=3");
+    assert_eq!(fault("kind = \"switch-down\"\nnode = 0"), "fault.0.node: `node` does not go with the switch");
+    assert_eq!(
+        fault("kind = \"switch-down\"\nswitch = 1"),
+        "fault.0.switch: there is no switch 1: a rack of volumes has one, 0"
+    );
+    assert_eq!(fault("kind = \"link-corrupt\"\nnode = 0"), "fault.0.kind: corruption is modelled for design edm only");
+    let missing = fault("kind = \"link-down\"");
+    assert!(missing.contains("`node`") && missing.contains("which storage server, from 0"), "{missing}");
+}
+
+#[test]
+fn tables_of_racks_of_another_kind_are_refused() {
+    for table in ["fabric", "memory", "workload", "background", "wear"] {
+        let needed = match table {
+            "fabric" => "nodes = 4\nrate = \"1Gbps\"",
+            "background" => "[[background.stream]]\nname = \"ip\"\nload = 0.1",
+            _ => "",
+        };
+        let all = complaints(&with(&format!("[{table}]\n{needed}")));
+        assert!(
+            all.iter().any(|said| said.ends_with(&format!("{table}: `{table}` does not go with the design rackblox"))),
+            "{all:?}"
+        );
+    }
+    for table in ["rack", "flash", "vssd", "scheduler", "collection", "controller", "membership", "io"] {
+        let all = complaints(&format!("{}[{table}]\n", common::SMALL));
+        assert!(
+            all.iter().any(|said| said.ends_with(&format!("{table}: `{table}` does not go with the design edm"))),
+            "{all:?}"
+        );
+    }
+}
+
+#[test]
+fn unknown_keys_words_and_units_are_named() {
+    for (tables, parts) in [
+        ("[rack]\nserver = 3", &["rack: unknown key `server`, did you mean `servers`?"][..]),
+        ("[vssd]\ncapcity = \"1GiB\"", &["unknown key `capcity`, did you mean `capacity`?"]),
+        ("[flash]\npreset = \"970\"", &["flash.preset: `970` is not allowed", "970-pro", "optane"]),
+        ("[io]\nprofile = \"ycsb-g\"", &["io.profile: `ycsb-g` is not allowed", "ycsb-a"]),
+        ("[scheduler]\npolicy = \"cfq\"", &["scheduler.policy: `cfq` is not allowed", "fifo, deadline, kyber"]),
+        ("[rack]\nhost = 3", &["rack.host: `3` has no unit"]),
+        ("[rack]\nhost = \"3B\"", &["rack.host: `3B` has the unit `B`"]),
+        ("[vssd]\ncapacity = \"3us\"", &["vssd.capacity: `3us` has the unit `us`"]),
+        ("[rack]\nservers = 1", &["rack.servers: 1 is out of range; allowed is 2..=64"]),
+        ("[rack]\nbackground_load = 0.96", &["rack.background_load: 0.96 is out of range"]),
+        ("[io]\nwrite_share = 1.1", &["io.write_share: 1.1 is out of range"]),
+        ("[rack]\nrecirculation = \"2s\"", &["rack.recirculation"]),
+    ] {
+        let said = said(tables);
+        parts.iter().for_each(|part| assert!(said.contains(part), "{said} lacks {part}"));
+    }
+}
+
+#[test]
+fn every_mistake_is_reported_at_once() {
+    let many = "[vssd]\nper_ssd = 17\nwrite_cache = \"1B\"\n[collection]\nsoft = 0.1\n[membership]\nlease = \"1s\"\n[[fault]]\nat = \"1s\"\nkind = \"node-up\"\nnode = 77";
+    assert_eq!(complaints(&with(many)).len(), 5, "{:#?}", complaints(&with(many)));
+}
+
+#[test]
+fn what_is_probably_not_meant_is_warned_of_with_its_numbers() {
+    let warned = |tables: &str, part: &str| {
+        let plan = plan(&format!("title = \"rack\"\ndesign.name = \"rackblox\"\n{tables}\n"));
+        assert!(plan.warnings.iter().any(|warning| warning.contains(part)), "{part}: {:#?}", plan.warnings);
+    };
+    warned("[run]\nrequests = 100\nwarm_up_requests = 100", "the warm-up of 100 requests is as long as the run of 100");
+    warned("[run]\nrequests = 100\nwarm_up_requests = 10", "90 requests are measured, fewer than 1000");
+    warned("[run]\nduration = \"1s\"\nwarm_up = \"1s\"", "the warm-up of 1s is as long as the run of 1s");
+    warned("[run]\nduration = \"89s\"", "a run of 89s sees fewer than 3 looks at the free blocks, one every 30s");
+    warned("[rack]\nnetwork = \"none\"\n[run]\nrequests = 5000", "coordinated I/O scheduling has nothing to weigh");
+    warned(
+        "[io]\narrivals = \"poisson\"\nrequests_per_second = 1e9\n[run]\nrequests = 5000",
+        "queues grow for as long as requests arrive",
+    );
+    warned(
+        "[run]\nrequests = 5000\ndrain_limit = \"100ms\"",
+        "drain_limit = 100ms is shorter than the 2s that a client may wait",
+    );
+    warned("[rack]\nrecirculation = \"1ms\"\n[run]\nrequests = 5000", "answers to soft requests come too late");
+    let calm = plan("title = \"rack\"\ndesign.name = \"rackblox\"\nrun.requests = 100000\n");
+    assert_eq!(calm.warnings, Vec::<String>::new());
+}
+
+const VALUES: [&str; 16] = [
+    "0",
+    "1",
+    "-1",
+    "9223372036854775807",
+    "0.0",
+    "1e308",
+    "nan",
+    "true",
+    "\"\"",
+    "\"0ns\"",
+    "\"18446744073709551615ps\"",
+    "\"1TiB\"",
+    "\"16000000TiB\"",
+    "[]",
+    "{}",
+    "\"slow\"",
+];
+
+const KEYS: [&str; 30] = [
+    "rack.servers",
+    "rack.ssds",
+    "rack.clients",
+    "rack.rate",
+    "rack.host",
+    "rack.switch_queue",
+    "rack.network_scale",
+    "flash.pages_per_block",
+    "flash.suspension_overhead",
+    "vssd.per_ssd",
+    "vssd.channels",
+    "vssd.capacity",
+    "vssd.data",
+    "vssd.used_before",
+    "vssd.write_cache",
+    "vssd.flush_above",
+    "vssd.device_depth",
+    "scheduler.read_target",
+    "scheduler.window",
+    "collection.soft",
+    "collection.stop",
+    "collection.check_period",
+    "collection.idle_alpha",
+    "controller.period",
+    "membership.heartbeat",
+    "membership.misses",
+    "membership.client_timeout",
+    "membership.client_attempts",
+    "io.theta",
+    "run.drain_limit",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Panics are what this is about.
+    #[test]
+    fn no_value_in_the_place_of_another_panics(
+        changes in prop::collection::vec((prop::sample::select(&KEYS[..]), prop::sample::select(&VALUES[..])), 1..4),
+    ) {
+        let changes: Vec<(String, String)> = changes.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        match parse("any.toml", SMALL, &NoFiles, &changes) {
+            Ok(experiment) => experiment.points(None).iter().for_each(|point| {
+                drop(point.plan.hash());
+                prop_assert_eq_plans(&point.plan);
+            }),
+            Err(errors) => assert!(!errors.to_string().is_empty()),
+        }
+    }
+}
+
+fn prop_assert_eq_plans(plan: &spec::Plan) {
+    assert_eq!(&common::plan(&plan.to_toml()), plan);
+}
