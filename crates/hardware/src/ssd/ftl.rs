@@ -109,7 +109,11 @@ impl TranslationLayer {
         let units = units.filter(|unit| *unit < self.config.logical_units);
         black_box(units.clone().fold(0, |seen, unit| seen ^ self.mapping.touch(unit)));
         let places = units.filter_map(|unit| self.mapping.locate(unit));
-        black_box(places.fold(0, |seen, place| seen ^ self.blocks.valid(place.slot) ^ u32::from(self.mapping.is_invalid(place))));
+        black_box(
+            places.fold(0, |seen, place| {
+                seen ^ self.blocks.valid(place.slot) ^ u32::from(self.mapping.is_invalid(place))
+            }),
+        );
     }
     /// Whether a page still gathers units: those it has are in the controller's memory and not in flash.
     pub fn is_gathering(&self, page: PageAddress) -> bool {
