@@ -3,6 +3,8 @@
 //! A ring buffer walks through all of its room even while it holds one item; with hundreds of hosts that is megabytes of
 //! cold memory. Here the slot freed last is used next, so a short queue keeps to a few cache lines.
 
+use prefetch_index::prefetch_index;
+
 const NONE: u32 = u32::MAX;
 
 /// First in, first out.
@@ -28,7 +30,13 @@ impl<T: Copy> Fifo<T> {
     pub fn front(&self) -> Option<&T> {
         self.slots.get(self.head as usize).map(|(_, item)| item)
     }
-    /// Appends `item`.
+    /// The oldest item will be needed soon.
+    #[inline]
+    pub fn foresee_front(&self) {
+        prefetch_index(&self.slots, self.head as usize);
+    }
+    /// Appends `item`. Inlined, so that large items are made in place.
+    #[inline(always)]
     pub fn push_back(&mut self, item: T) {
         let slot = self.take_slot(item);
         match std::mem::replace(&mut self.tail, slot) {
@@ -38,14 +46,18 @@ impl<T: Copy> Fifo<T> {
     }
     /// Takes the oldest item.
     pub fn pop_front(&mut self) -> Option<T> {
+        self.pop_front_with(|item| *item)
+    }
+    /// Shows the oldest item to `see` and takes it.
+    #[inline(always)]
+    pub fn pop_front_with<R>(&mut self, see: impl FnOnce(&T) -> R) -> Option<R> {
         let slot = self.head;
-        let (next, item) = *self.slots.get(slot as usize)?;
-        self.slots[slot as usize].0 = std::mem::replace(&mut self.free, slot);
-        self.head = next;
-        if next == NONE {
+        let (next, item) = self.slots.get_mut(slot as usize)?;
+        self.head = std::mem::replace(next, std::mem::replace(&mut self.free, slot));
+        if self.head == NONE {
             self.tail = NONE;
         }
-        Some(item)
+        Some(see(item))
     }
     /// The items, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
@@ -53,6 +65,7 @@ impl<T: Copy> Fifo<T> {
         std::iter::successors(at(self.head), move |(next, _)| at(*next)).map(|(_, item)| item)
     }
 
+    #[inline(always)]
     fn take_slot(&mut self, item: T) -> u32 {
         let slot = self.free;
         match self.slots.get_mut(slot as usize) {

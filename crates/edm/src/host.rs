@@ -6,6 +6,8 @@
 //! Message ids of reads have the top bit clear and those of writes have it set, so that a /G/ tells a write to a node from a
 //! response to it without another field.
 
+mod foresee;
+
 use crate::config::{Config, Ordering, Place};
 use crate::fifo::Fifo;
 use crate::memory::Memory;
@@ -129,6 +131,7 @@ pub struct Transmission {
 }
 
 impl Transmission {
+    #[inline(always)]
     fn alone(what: Wire, blocks: u64, word: u64, tag: Tag, queued: Time) -> Transmission {
         Transmission { what, blocks, word, tag, lead: tag, followed: false, queued }
     }
@@ -287,20 +290,31 @@ impl Host {
     /// What to put on the uplink now that it is free. Data and control take turns while both wait: data alone would
     /// starve requests on a fully granted uplink, control alone would keep circuits waiting after a burst of requests.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmission> {
+        self.transmit_with(now, |transmission| *transmission)
+    }
+
+    /// [`poll_transmit`](Host::poll_transmit) for callers in a hurry: `send` sees what is next where it has waited.
+    #[inline(always)]
+    pub fn transmit_with<R>(&mut self, now: Time, send: impl FnOnce(&Transmission) -> R) -> Option<R> {
         let control_ready = self.control_ready().is_some_and(|ready| ready <= now) && !self.would_overtake();
-        if control_ready && (self.control_next || self.data.is_empty()) {
-            self.control_next = false;
-            return self.control.pop_front();
+        let is_control = control_ready && (self.control_next || self.data.is_empty());
+        self.control_next = !is_control;
+        if !is_control {
+            self.remember_passing(now);
         }
-        self.control_next = true;
-        let data = self.data.pop_front();
-        if let Some(Transmission { what: Wire::Memory(message), .. }) = data
+        let queue = if is_control { &mut self.control } else { &mut self.data };
+        queue.pop_front_with(send)
+    }
+
+    /// Notes that the next chunk, if it is a write's, will be inside the switch for a while.
+    fn remember_passing(&mut self, now: Time) {
+        if let Some(Transmission { what: Wire::Memory(message), .. }) = self.data.front()
             && matches!(message.body, Body::WriteRequest { .. })
         {
+            let target = message.target;
             self.passing.retain(|(until, _)| *until > now);
-            self.passing.push((now + self.forward, message.target));
+            self.passing.push((now + self.forward, target));
         }
-        data
     }
 
     /// Before this a request to `target` could overtake a write to it inside the switch.

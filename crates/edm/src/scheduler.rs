@@ -22,6 +22,7 @@ use crate::pcs::memory as encoded;
 use crate::sparse::Sparse;
 use crate::{Ordering, Tag};
 use base::{NodeId, Span, Time};
+use prefetch_index::prefetch_index;
 
 /// What a demand is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -351,6 +352,19 @@ impl Scheduler {
         Ok(())
     }
 
+    /// A demand of either direction between two ports will come in shortly: what is known of its channels can be on its way from
+    /// memory meanwhile.
+    #[inline]
+    pub fn foresee(&self, port: NodeId, other: NodeId) {
+        let classes = |source: NodeId, target: NodeId| {
+            if let Some(heads) = self.heads.get(source.index()) {
+                heads.foresee(Channel { source, target, class: Class::Write }.key());
+            }
+        };
+        classes(port, other);
+        classes(other, port);
+    }
+
     /// Books blocks that a source has put on its own uplink besides its chunks. They push back what it was granted, so
     /// a busy port stays busy for so much longer; an idle one has already sent them.
     pub fn book_uplink(&mut self, now: Time, source: NodeId, blocks: u64) {
@@ -541,10 +555,19 @@ impl Scheduler {
 
     /// Cycles 2 and 3: each source takes its best request, and the ports are marked busy.
     fn accept(&mut self, start: Time, issue_at: Time, take: &mut impl FnMut(Match)) {
+        self.foresee_grants();
         for index in 0..self.scratch.sources.len() {
             let (source, first) = self.scratch.sources[index];
             let target = if self.scratch.count[source as usize] == 1 { first } else { self.best_request(source) };
             take(self.grant(start, issue_at, NodeId(source), NodeId(target.port), target.class));
+        }
+    }
+
+    /// Most requests will be granted, and each demand is in another cold place: all are fetched at once.
+    fn foresee_grants(&self) {
+        for (source, Peer { port, class }) in &self.scratch.sources {
+            let head = self.first(Channel { source: NodeId(*source), target: NodeId(*port), class: *class });
+            prefetch_index(&self.entries, head as usize);
         }
     }
 

@@ -4,6 +4,8 @@
 //! all pairs of a large rack misses the cache at every access; the few in use, sorted, stay in it. In a small rack the plain
 //! table stays there too, and is quicker.
 
+use prefetch_index::prefetch_index;
+
 /// Up to so many keys the plain table is used: with a value of 12 bytes it is 4 KB a node, and a rack has as many nodes.
 const PLAIN_KEYS: u32 = 320;
 
@@ -43,6 +45,11 @@ impl<V: Copy + Default + PartialEq> Sparse<V> {
             (Err(index), false) => self.entries.insert(index, (key, value)),
             (Err(_), true) => {}
         }
+    }
+    /// The value of `key` will be needed soon.
+    #[inline]
+    pub fn foresee(&self, key: u32) {
+        prefetch_index(&self.plain, key as usize);
     }
     /// The keys whose values are not the default, in order.
     pub fn keys(&self) -> impl Iterator<Item = u32> + '_ {

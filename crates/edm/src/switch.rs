@@ -8,6 +8,7 @@ use crate::message::{Body, Grant, Message, MessageId, Notification};
 use crate::scheduler::{Demand, DemandKind, Match, Refused, Scheduler};
 use crate::{Tag, pcs::memory as encoded};
 use base::{NodeId, Program, Span, Time};
+use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
 
 /// What may happen to the switch, past the receive side of its PHY.
@@ -133,6 +134,15 @@ impl Switch {
     /// Inputs that broke the protocol so far.
     pub fn violations(&self) -> u64 {
         self.violations
+    }
+
+    /// Something between two ports will come in on `port` shortly: what is known of them can be on its way from memory meanwhile.
+    #[inline]
+    pub fn foresee(&self, port: NodeId, other: NodeId) {
+        self.scheduler.foresee(port, other);
+        if let Some(circuits) = self.circuits.get(port.index()) {
+            prefetch_index(circuits.as_slices().0, 0);
+        }
     }
 
     /// Bits of the fields of all /N/ over bits of the data that they announced (paper 3.1.4); `None` before the first.

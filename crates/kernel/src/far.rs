@@ -49,7 +49,7 @@ impl<E: Copy> Far<E> {
     }
     fn load_next_block(&mut self, slab: &mut Slab<E>, wheel: &mut Wheel) {
         while let Some(due) = self.chunks.pop(&mut self.buckets[0]) {
-            wheel.push(slab, due);
+            wheel.push(slab, due.at, due.event);
             self.pending -= 1;
         }
         self.next_block += 1;

@@ -59,6 +59,28 @@ pub struct EventQueue<E> {
     retunes: u64,
 }
 
+/// How soon an event will be popped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Soon {
+    /// In a few events.
+    Later,
+    /// After the next two.
+    Shortly,
+    /// Next, unless something earlier comes in.
+    Next,
+}
+
+/// Is shown events before they are due.
+pub trait Foresight<E> {
+    /// An event will be popped soon, if nothing goes before it.
+    fn foresee(&self, soon: Soon, event: &E);
+}
+
+/// Who foresees wants that many events to be ready.
+const AHEAD: usize = 5;
+/// ... but for that no slot is made ready that is further away: what is pushed between would have to be sorted in.
+const CLOSE: u64 = 8;
+
 /// What a queue has done so far, for those who want to know why it is fast or slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistics {
@@ -120,22 +142,21 @@ impl<E: Copy> EventQueue<E> {
         if self.wheel.geometry().slot(at) < self.cursor {
             self.push_ready(at, event);
         } else {
-            self.file_ahead(Due { at, event });
+            self.file_ahead(at, event);
         }
     }
     #[inline(always)]
-    fn file_ahead(&mut self, due: Due<E>) {
-        let geometry = self.wheel.geometry();
-        if geometry.block(due.at) < self.far.next_block() {
-            self.wheel.push(&mut self.slab, due);
+    fn file_ahead(&mut self, at: u64, event: E) {
+        if self.wheel.geometry().block(at) < self.far.next_block() {
+            self.wheel.push(&mut self.slab, at, event);
         } else {
-            self.push_far(due);
+            self.push_far(at, event);
         }
     }
     /// Apart, so that the usual push stays short.
     #[inline(never)]
-    fn push_far(&mut self, due: Due<E>) {
-        self.far.push(self.wheel.geometry(), due);
+    fn push_far(&mut self, at: u64, event: E) {
+        self.far.push(self.wheel.geometry(), Due { at, event });
     }
     /// Adds to the slot that is being worked off, unless that turns out far too wide.
     #[inline(never)]
@@ -158,6 +179,38 @@ impl<E: Copy> EventQueue<E> {
         self.now = Time::ps(entry.at);
         self.popped += 1;
         Some((self.now, entry.event))
+    }
+    /// Like [`pop`](Self::pop), and shows `foresight` events that will be popped soon, so that what they need can be on its way
+    /// from memory meanwhile. Most are shown once in each state of [`Soon`]; those that come late or have an instant for
+    /// themselves, in fewer.
+    #[inline]
+    pub fn pop_foreseeing(&mut self, foresight: &impl Foresight<E>) -> Option<(Time, E)> {
+        if self.ready.left() < AHEAD {
+            self.reach_further(foresight);
+        }
+        let popped = self.pop()?;
+        if let Some(next) = self.ready.ahead(0) {
+            foresight.foresee(Soon::Next, next);
+        }
+        if let Some(later) = self.ready.ahead(2) {
+            foresight.foresee(Soon::Shortly, later);
+        }
+        Some(popped)
+    }
+    /// Makes one more slot ready, if the next one in use is close and something is ready still.
+    #[inline(never)]
+    fn reach_further(&mut self, foresight: &impl Foresight<E>) {
+        if self.ready.left() == 0 {
+            return;
+        }
+        let Some(slot) = self.wheel.next_occupied(self.cursor) else { return };
+        if slot - self.cursor < CLOSE {
+            self.reach(slot);
+            self.ready.newest_batch().for_each(|event| foresight.foresee(Soon::Later, event));
+        }
+        if let Some(slot) = self.wheel.next_occupied(self.cursor) {
+            self.slab.foresee(self.wheel.newest(slot));
+        }
     }
     /// The time of the earliest event, which stays pending.
     pub fn peek_time(&self) -> Option<Time> {
@@ -277,7 +330,7 @@ impl<E: Copy> EventQueue<E> {
         self.cursor = geometry.slot(self.now.as_ps());
         self.far.restart(geometry.block_of_slot(self.cursor) + BLOCKS);
         let mut in_transit = std::mem::take(&mut self.in_transit);
-        in_transit.drain(..).for_each(|due| self.file_ahead(due));
+        in_transit.drain(..).for_each(|due| self.file_ahead(due.at, due.event));
         self.in_transit = in_transit;
         self.occupancy = Occupancy::default();
         self.roomy_up_to = self.len().saturating_mul(4);

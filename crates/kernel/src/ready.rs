@@ -6,9 +6,6 @@ use std::collections::BinaryHeap;
 
 /// A batch no longer than this is sorted, and takes late arrivals, by insertion.
 const SHORT: usize = 24;
-/// A batch no longer than this is sorted by rank: more comparisons, but none is mispredicted.
-const RANKED: usize = 10;
-
 /// An event that only its order of arrival tells from others of its time.
 #[derive(Clone, Copy)]
 struct Entry<E> {
@@ -22,6 +19,8 @@ pub(crate) struct Ready<E> {
     batch: Vec<Due<E>>,
     /// How much of the batch is gone.
     taken: usize,
+    /// Where the slot that was reached last begins in the batch, until more events come in.
+    last_slot: usize,
     /// While this holds anything, every new event goes here: so at equal times the batch's came first.
     late: BinaryHeap<Entry<E>>,
     late_order: u64,
@@ -32,10 +31,7 @@ pub(crate) struct Ready<E> {
 impl<E: Copy> Ready<E> {
     pub(crate) fn new() -> Self {
         let (batch, late, sorting) = (Vec::with_capacity(64), BinaryHeap::with_capacity(64), Vec::with_capacity(64));
-        Ready { batch, taken: 0, late, late_order: 0, sorting }
-    }
-    pub(crate) fn is_empty(&self) -> bool {
-        self.taken == self.batch.len() && self.late.is_empty()
+        Ready { batch, taken: 0, last_slot: 0, late, late_order: 0, sorting }
     }
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Due<E>> {
@@ -56,20 +52,34 @@ impl<E: Copy> Ready<E> {
             _ => self.late.pop().map(|Entry { at, event, .. }| Due { at, event }),
         }
     }
+    /// Events of the batch that are not gone.
+    #[inline]
+    pub(crate) fn left(&self) -> usize {
+        self.batch.len() - self.taken
+    }
+    /// The event of the batch after `between` others.
+    #[inline]
+    pub(crate) fn ahead(&self, between: usize) -> Option<&E> {
+        self.batch.get(self.taken + between).map(|due| &due.event)
+    }
+    /// The events of the slot that was reached last.
+    #[inline]
+    pub(crate) fn newest_batch(&self) -> impl Iterator<Item = &E> {
+        self.batch[self.last_slot..].iter().map(|due| &due.event)
+    }
     /// The time of the earliest event here.
     pub(crate) fn earliest(&self) -> Option<u64> {
         let times = [self.batch.get(self.taken).map(|due| due.at), self.late.peek().map(|entry| entry.at)];
         times.into_iter().flatten().min()
     }
-    /// Takes the chain that starts at `newest` out of the slab as the new batch, and returns how many different times
-    /// are in it. The last batch must be used up.
+    /// Takes the chain that starts at `newest` out of the slab and adds it to the batch, all of which is earlier. Returns how many
+    /// different times are in the chain.
     #[inline]
     pub(crate) fn fill(&mut self, slab: &mut Slab<E>, newest: u32) -> usize {
-        debug_assert!(self.is_empty(), "a batch was replaced before its end");
-        self.batch.clear();
-        self.taken = 0;
+        self.drop_taken();
+        self.last_slot = self.batch.len();
         slab.drain(newest, |due| self.batch.push(due));
-        match self.batch.as_mut_slice() {
+        match &mut self.batch[self.last_slot..] {
             [_] => 1,
             [newer, older] => {
                 if older.at <= newer.at {
@@ -80,46 +90,25 @@ impl<E: Copy> Ready<E> {
             _ => self.sort(),
         }
     }
-    /// Sorts a batch that came newest first.
+    /// Sorts the last slot, which came newest first.
     fn sort(&mut self) -> usize {
-        if self.batch.len() <= RANKED {
-            self.sort_by_rank();
-            return self.times();
+        let slot = &mut self.batch[self.last_slot..];
+        if let Some(times) = sort_few(slot) {
+            return times;
         }
-        self.batch.reverse();
-        if self.batch.len() <= SHORT {
-            insertion_sort(&mut self.batch);
-        } else if !self.batch.is_sorted_by_key(|entry| entry.at) {
+        slot.reverse();
+        if slot.len() <= SHORT {
+            insertion_sort(slot);
+        } else if !slot.is_sorted_by_key(|entry| entry.at) {
             // The standard library's stable sort would allocate each time.
-            let numbered = self.batch.iter().zip(0..).map(|(Due { at, event }, order)| (*at, order, *event));
+            let numbered = slot.iter().zip(0..).map(|(Due { at, event }, order)| (*at, order, *event));
             self.sorting.extend(numbered.map(|(at, order, event)| Entry { at, order, event }));
             self.sorting.sort_unstable_by_key(|entry| (entry.at, entry.order));
-            self.batch.clear();
-            self.batch.extend(self.sorting.drain(..).map(|Entry { at, event, .. }| Due { at, event }));
-        }
-        self.times()
-    }
-    /// How many different times are in the batch, which is sorted and not empty.
-    fn times(&self) -> usize {
-        1 + self.batch.windows(2).filter(|pair| pair[0].at != pair[1].at).count()
-    }
-    /// Sorts a short batch that came newest first: each event's place is the number of those before it, which takes no branch
-    /// that depends on the times.
-    fn sort_by_rank(&mut self) {
-        let len = self.batch.len();
-        let mut newest_first = [self.batch[0]; RANKED];
-        newest_first[..len].copy_from_slice(&self.batch);
-        let mut ranks = [0; RANKED];
-        for older in 1..len {
-            for newer in 0..older {
-                let is_before = newest_first[older].at <= newest_first[newer].at;
-                ranks[newer] += usize::from(is_before);
-                ranks[older] += usize::from(!is_before);
+            for (due, Entry { at, event, .. }) in slot.iter_mut().zip(self.sorting.drain(..)) {
+                *due = Due { at, event };
             }
         }
-        for (due, rank) in newest_first[..len].iter().zip(ranks) {
-            self.batch[rank] = *due;
-        }
+        times(slot)
     }
     /// Adds an event to the slot that is being worked off; false when its time is known to be there already.
     pub(crate) fn push(&mut self, at: u64, event: E) -> bool {
@@ -164,6 +153,41 @@ impl<E: Copy> Ready<E> {
         self.taken = 0;
         self.late.clear();
     }
+}
+
+/// How many different times are in a slot, which is sorted and not empty.
+fn times<E>(slot: &[Due<E>]) -> usize {
+    1 + slot.windows(2).filter(|pair| pair[0].at != pair[1].at).count()
+}
+
+/// Sorts a slot of a few events that came newest first, and returns how many different times are in it; `None` if they are more.
+fn sort_few<E: Copy>(slot: &mut [Due<E>]) -> Option<usize> {
+    Some(match slot.len() {
+        3 => sort_by_rank::<3, E>(slot),
+        4 => sort_by_rank::<4, E>(slot),
+        5 => sort_by_rank::<5, E>(slot),
+        6 => sort_by_rank::<6, E>(slot),
+        7 => sort_by_rank::<7, E>(slot),
+        8 => sort_by_rank::<8, E>(slot),
+        _ => return None,
+    })
+}
+
+/// Each event's place is the number of those before it: more comparisons than needed, but no branch that depends on the times.
+fn sort_by_rank<const LEN: usize, E: Copy>(slot: &mut [Due<E>]) -> usize {
+    let newest_first: [Due<E>; LEN] = std::array::from_fn(|index| slot[index]);
+    let mut ranks = [0; LEN];
+    for older in 1..LEN {
+        for newer in 0..older {
+            let is_before = newest_first[older].at <= newest_first[newer].at;
+            ranks[newer] += usize::from(is_before);
+            ranks[older] += usize::from(!is_before);
+        }
+    }
+    for (due, rank) in newest_first.iter().zip(ranks) {
+        slot[rank] = *due;
+    }
+    times(&slot[..LEN])
 }
 
 /// Stable, in place, and quick for the two or three events that a slot usually holds.

@@ -1,6 +1,8 @@
 //! Where the events of the near future wait: one growing table of nodes, linked by 32-bit index, so that scheduling
 //! allocates nothing.
 
+use prefetch_index::prefetch_index;
+
 /// The end of a chain.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -29,21 +31,25 @@ impl<E: Copy> Slab<E> {
     pub(crate) fn with_capacity(nodes: usize) -> Self {
         Slab { nodes: Vec::with_capacity(nodes), free: NONE }
     }
-    /// Stores an event in front of the chain that starts at `next`, and returns the chain's new start.
-    #[inline]
-    pub(crate) fn store(&mut self, due: Due<E>, next: u32) -> u32 {
+    /// Stores an event in front of the chain that starts at `next`, and returns the chain's new start. Word by word: a copy of the
+    /// whole node from where its words have just been written would wait for them.
+    #[inline(always)]
+    pub(crate) fn store(&mut self, at: u64, event: E, next: u32) -> u32 {
         let index = self.free;
         if index == NONE {
-            return self.grow(Node { due, next });
+            return self.grow(at, event, next);
         }
         let node = &mut self.nodes[index as usize];
         self.free = node.next;
-        *node = Node { due, next };
+        node.due.at = at;
+        node.due.event = event;
+        node.next = next;
         index
     }
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, node: Node<E>) -> u32 {
+    fn grow(&mut self, at: u64, event: E, next: u32) -> u32 {
+        let node = Node { due: Due { at, event }, next };
         let index = self.nodes.len();
         assert!(index < NONE as usize, "more than 2^32 - 2 events are pending");
         self.nodes.push(node);
@@ -62,6 +68,11 @@ impl<E: Copy> Slab<E> {
             self.nodes[end as usize].next = self.free;
             self.free = start;
         }
+    }
+    /// The chain that starts at `start` will be drained soon.
+    #[inline]
+    pub(crate) fn foresee(&self, start: u32) {
+        prefetch_index(&self.nodes, start as usize);
     }
     /// The times of the chain that starts at `start`.
     pub(crate) fn times(&self, start: u32) -> impl Iterator<Item = u64> {

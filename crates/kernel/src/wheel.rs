@@ -59,10 +59,10 @@ impl Wheel {
     }
     /// Adds an event to its slot.
     #[inline(always)]
-    pub(crate) fn push<E: Copy>(&mut self, slab: &mut Slab<E>, due: Due<E>) {
-        let place = self.place(self.geometry.slot(due.at));
+    pub(crate) fn push<E: Copy>(&mut self, slab: &mut Slab<E>, at: u64, event: E) {
+        let place = self.place(self.geometry.slot(at));
         let newest = &mut self.newest[place];
-        *newest = slab.store(due, *newest);
+        *newest = slab.store(at, event, *newest);
         self.occupied.insert(place);
     }
     /// The first slot that holds something, at or after `cursor`, no event being in a slot before it.

@@ -1,16 +1,32 @@
 //! The queue answers what a sorted map of (time, order of arrival) answers, whatever the interleaving.
 
 use base::{Seed, Span, Time};
-use kernel::EventQueue;
+use kernel::{EventQueue, Foresight, Soon};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The queue beside its model; every answer is compared.
 #[derive(Default)]
 struct Pair {
     queue: EventQueue<u64>,
     model: BTreeMap<(Time, u64), ()>,
+    pending: BTreeSet<u64>,
     pushed: u64,
+    /// Whether events are foreseen.
+    foresees: bool,
+}
+
+/// Whether all events that were shown are pending.
+struct Pending<'a> {
+    events: &'a BTreeSet<u64>,
+    all: Cell<bool>,
+}
+
+impl Foresight<u64> for Pending<'_> {
+    fn foresee(&self, _: Soon, event: &u64) {
+        self.all.set(self.all.get() && self.events.contains(event));
+    }
 }
 
 /// What may be done to a queue. Delays are in picoseconds.
@@ -32,6 +48,7 @@ impl Pair {
     fn push(&mut self, at: Time) {
         self.queue.push(at, self.pushed);
         self.model.insert((at, self.pushed), ());
+        self.pending.insert(self.pushed);
         self.pushed += 1;
     }
     /// Past the end of time nothing can be pushed: such an event comes at the last moment.
@@ -41,7 +58,13 @@ impl Pair {
     fn pop(&mut self) -> Result<bool, TestCaseError> {
         let expected = self.model.pop_first().map(|(key, ())| key);
         prop_assert_eq!(self.queue.peek_time(), expected.map(|(at, _)| at));
-        prop_assert_eq!(self.queue.pop(), expected);
+        let foresight = Pending { events: &self.pending, all: Cell::new(true) };
+        let popped = if self.foresees { self.queue.pop_foreseeing(&foresight) } else { self.queue.pop() };
+        prop_assert!(foresight.all.get(), "an event that is not pending was shown");
+        prop_assert_eq!(popped, expected);
+        if let Some((_, event)) = popped {
+            self.pending.remove(&event);
+        }
         prop_assert_eq!(self.queue.len(), self.model.len());
         prop_assert_eq!(self.queue.is_empty(), self.model.is_empty());
         if let Some((at, _)) = expected {
@@ -101,8 +124,11 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
     #[test]
-    fn any_interleaving_comes_out_by_time_and_then_by_order_of_arrival(steps in prop::collection::vec(step(), 1..40)) {
-        let mut pair = Pair::default();
+    fn any_interleaving_comes_out_by_time_and_then_by_order_of_arrival(
+        steps in prop::collection::vec(step(), 1..40),
+        foresees: bool,
+    ) {
+        let mut pair = Pair { foresees, ..Pair::default() };
         steps.into_iter().try_for_each(|step| pair.step(step))?;
         pair.step(Step::Drain)?;
     }
@@ -112,8 +138,9 @@ proptest! {
     fn ties_stay_in_order_on_every_level(
         times in prop::collection::vec(delay(), 1..6),
         picks in prop::collection::vec((any::<prop::sample::Index>(), 0u8..3), 1..3000),
+        foresees: bool,
     ) {
-        let mut pair = Pair::default();
+        let mut pair = Pair { foresees, ..Pair::default() };
         for (pick, pops) in picks {
             let at = Time::ps(times[pick.index(times.len())]);
             pair.push(at.max(pair.queue.now()));

@@ -5,7 +5,8 @@
 
 use base::{Bytes, Operation, Request, Span, Time};
 use hardware::{Dram, DramConfig};
-use kernel::EventQueue;
+use kernel::{EventQueue, Foresight, Soon};
+use prefetch_index::prefetch_index;
 use record::{Outcome, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans, Summarizer, Summary};
 use std::collections::BTreeMap;
 use workload::{Arrival, Source};
@@ -55,9 +56,10 @@ impl<E: Copy> Context<'_, E> {
     pub fn after(&mut self, span: Span, event: E) {
         self.at(self.now + span, event);
     }
-    /// Reports the end of a request. Exactly once a ticket.
-    pub fn end(&mut self, ended: Ended) {
+    /// Reports the end of a request. Exactly once a ticket. The report may still be filled in where it is kept: it is large.
+    pub fn end(&mut self, ended: Ended) -> &mut Ended {
         self.ended.push(ended);
+        self.ended.last_mut().expect("it has just been put there")
     }
 }
 
@@ -71,6 +73,17 @@ pub trait Rig {
     fn issue(&mut self, ticket: Ticket, request: &Request, intended: Time, context: &mut Context<'_, Self::Event>);
     /// One of its own events is due.
     fn on(&mut self, event: Self::Event, context: &mut Context<'_, Self::Event>);
+    /// Whether it wants to be told of its events before they are due. That costs a little each time.
+    const FORESEES: bool = false;
+    /// One of its own events is due soon: a large rig fetches what it will need from memory, and says which request the event may
+    /// end, if it knows. Nothing else comes of it.
+    #[inline]
+    fn foresee(&self, _soon: Soon, _event: Self::Event) -> Option<Ticket> {
+        None
+    }
+    /// The same for a request that will be issued soon.
+    #[inline]
+    fn foresee_request(&self, _request: &Request) {}
     /// The end-to-end time of such a request alone in this network.
     fn unloaded(&self, operation: Operation, bytes: Bytes) -> Span;
     /// How long each direction of each link was busy so far: the driver takes differences for utilisation.
@@ -245,6 +258,23 @@ pub fn drive<R: Rig>(
     Ok(drive.finish(partial))
 }
 
+/// Has what an event will need fetched from memory.
+struct Foreseeing<'a, R> {
+    rig: &'a R,
+    in_flight: &'a [InFlight],
+}
+
+impl<R: Rig> Foresight<Event<R::Event>> for Foreseeing<'_, R> {
+    #[inline(always)]
+    fn foresee(&self, soon: Soon, event: &Event<R::Event>) {
+        if let Event::Rig(event) = event
+            && let Some(ticket) = self.rig.foresee(soon, *event)
+        {
+            prefetch_index(self.in_flight, ticket.0 as usize);
+        }
+    }
+}
+
 impl<R: Rig> Drive<'_, R> {
     fn begin(&mut self) {
         let mut first = Vec::new();
@@ -258,7 +288,7 @@ impl<R: Rig> Drive<'_, R> {
     /// Executes events; whether the observer stopped it.
     fn run(&mut self, observer: &mut dyn Observer) -> Result<bool, SinkError> {
         while self.pending_arrivals > 0 || self.live() > 0 {
-            let Some((now, event)) = self.queue.pop() else { return Ok(false) };
+            let Some((now, event)) = self.next_event() else { return Ok(false) };
             if self.pending_arrivals == 0 && now.saturating_since(self.last_arrival) > self.limits.drain {
                 self.stopped_at = self.stopped_at.max(self.last_arrival + self.limits.drain);
                 return Ok(false);
@@ -280,6 +310,14 @@ impl<R: Rig> Drive<'_, R> {
         Ok(false)
     }
 
+    #[inline(always)]
+    fn next_event(&mut self) -> Option<(Time, Event<R::Event>)> {
+        if !R::FORESEES {
+            return self.queue.pop();
+        }
+        self.queue.pop_foreseeing(&Foreseeing { rig: &*self.rig, in_flight: &self.in_flight })
+    }
+
     fn live(&self) -> u64 {
         self.progress.offered - self.progress.ended
     }
@@ -294,6 +332,7 @@ impl<R: Rig> Drive<'_, R> {
             self.arrivals.push(None);
             self.arrivals.len() as u32 - 1
         });
+        self.rig.foresee_request(&arrival.request);
         self.arrivals[slot as usize] = Some(arrival);
         self.pending_arrivals += 1;
         self.exhausted = false;

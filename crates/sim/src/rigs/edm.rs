@@ -10,6 +10,7 @@ mod background;
 mod converged;
 mod encoder;
 mod flight;
+mod foresee;
 mod ports;
 mod track;
 
@@ -19,12 +20,13 @@ use base::{Bytes, NodeId, Operation, Program, Rate, Request, Span, Time};
 use converged::Converged;
 use edm::budget::Delays;
 use edm::mirror::{self, Mirror};
-use edm::{Access, Body, Config, Grant, Host, HostIn, HostOut, Place, Switch, SwitchIn, SwitchOut, Tag, Wire, cost};
+use edm::{Access, Body, Config, Grant, Host, HostIn, HostOut, Place, Switch, SwitchIn, SwitchOut, Tag, cost};
 use encoder::Encoder;
 use flight::{Flight, Flights, Kind, Stage};
 use hardware::{Dram, DramConfig, Link};
+use kernel::Soon;
 pub use ports::{Direction, LinkId};
-use record::Outcome;
+use record::{Outcome, Spans};
 use std::collections::{BTreeMap, VecDeque};
 use track::{Track, Tracks};
 
@@ -279,9 +281,9 @@ impl EdmRig {
     }
 
     fn end(&mut self, tag: u32, outcome: Outcome, end: Time, context: Ctx) {
-        let (start, spans) = self.tracks.spans(tag, outcome, end, &self.costs);
         let ticket = Ticket(self.tracks[tag as usize].ticket);
-        context.end(Ended { ticket, outcome, start, end, spans });
+        let ended = context.end(Ended { ticket, outcome, start: end, end, spans: Spans::default() });
+        ended.start = self.tracks.spans(tag, outcome, end, &self.costs, &mut ended.spans);
         self.tracks.close(tag, outcome, end);
     }
 
@@ -345,37 +347,45 @@ impl EdmRig {
     /// Apart from [`transmit`](Self::transmit), which mostly has nothing to send and should be quick about it.
     #[inline(never)]
     fn transmit_next(&mut self, node: NodeId, context: Ctx) {
-        let host = &mut self.nodes[node.index()].host;
-        let transmission = host.poll_transmit(context.now).expect("a ready host has something to send");
-        self.launch(node, &transmission, context);
+        let (now, make_request, living) = (context.now, self.delays.make_request, self.living_planes);
+        let EdmRig { nodes, tracks, encoder, .. } = self;
+        let sent = nodes[node.index()].host.transmit_with(now, |sent| {
+            tracks.sent(sent, now, make_request, living);
+            match encoder.transmission(sent, node) {
+                None => Flight::sent(0, node, &sent.what, sent.word, sent.tag),
+                Some(received) => Flight::sent(0, node, &received.what, received.word, received.tag),
+            }
+        });
+        let flight = sent.expect("a ready host has something to send");
+        let is_plain = self.planes.len() == 1 && self.converged.is_none() && self.planes[0].carries(node);
+        if is_plain {
+            self.launch_on(flight, node, context);
+        } else {
+            self.launch(flight, node, context);
+        }
     }
 
-    /// Puts one transmission onto the uplinks of all planes.
-    fn launch(&mut self, node: NodeId, sent: &edm::Transmission, context: Ctx) {
-        self.track_launch(sent, context.now);
-        let mut flight = if self.encoder.is_enabled() {
-            let received = self.encoder.transmission(sent, node);
-            Flight::sent(0, node, &received.what, received.word, received.tag)
-        } else {
-            Flight::sent(0, node, &sent.what, sent.word, sent.tag)
-        };
+    /// Puts a flight onto the uplinks of all planes.
+    #[inline(never)]
+    fn launch(&mut self, flight: Flight, node: NodeId, context: Ctx) {
         let mut copies = 0;
         for plane in 0..self.planes.len() {
             if self.planes[plane].carries(node) {
                 copies += 1;
-                flight = flight.by_plane(plane);
-                self.launch_on(&flight, node, context);
+                let flight = flight.by_plane(plane);
+                match self.converged {
+                    Some(_) => self.launch_shared(flight, context),
+                    None => self.launch_on(flight, node, context),
+                }
             }
         }
         if copies == 0 {
-            self.lose(&flight, context);
+            self.lose(flight, context);
         }
     }
 
-    fn launch_on(&mut self, sent: &Flight, node: NodeId, context: Ctx) {
-        if self.converged.is_some() {
-            return self.launch_shared(sent, context);
-        }
+    #[inline(always)]
+    fn launch_on(&mut self, sent: Flight, node: NodeId, context: Ctx) {
         let uplink = &mut self.planes[sent.plane()].uplinks[node.index()];
         let (first, last) = uplink.occupy(context.now, self.block * sent.blocks());
         let pace = &mut self.paces[node.index()];
@@ -388,32 +398,22 @@ impl EdmRig {
         context.at(at, EdmEvent::AtSwitch(flight));
     }
 
-    fn track_launch(&mut self, sent: &edm::Transmission, now: Time) {
-        if !is_data(&sent.what) {
-            return self.tracks[sent.tag.0 as usize].control_sent(now, sent.queued, self.delays.make_request);
-        }
-        if sent.lead != sent.tag {
-            self.tracks.follow(sent.tag.0, sent.lead.0, now);
-        }
-        self.tracks[sent.tag.0 as usize].data_sent(now, sent.queued, self.living_planes, sent.followed);
-    }
-
     fn at_switch(&mut self, index: u32, context: Ctx) {
         let sent = self.flights.get(index);
         if !self.planes[sent.plane()].carries(sent.node()) {
             self.forget_flight(index);
-            return self.lose(&sent, context);
+            return self.lose(sent, context);
         }
         if sent.is_data() {
-            self.data_at_switch(index, &sent, context);
+            self.data_at_switch(index, sent, context);
         } else {
             self.forget_flight(index);
-            self.control_at_switch(&sent, context);
+            self.control_at_switch(sent, context);
         }
         self.arm_match(context);
     }
 
-    fn control_at_switch(&mut self, sent: &Flight, context: Ctx) {
+    fn control_at_switch(&mut self, sent: Flight, context: Ctx) {
         let tag = sent.tag();
         let input = match sent.kind() {
             Kind::Notification => SwitchIn::Notification { port: sent.source(), notification: sent.said(), tag },
@@ -427,7 +427,7 @@ impl EdmRig {
     }
 
     /// Data along its circuit to the port of its target, or nowhere.
-    fn data_at_switch(&mut self, index: u32, sent: &Flight, context: Ctx) {
+    fn data_at_switch(&mut self, index: u32, sent: Flight, context: Ctx) {
         let (source, target) = (sent.source(), sent.target());
         let side = &mut self.planes[sent.plane()];
         if !side.switch.forwards(context.now, source, target, sent.id(), sent.bytes()) {
@@ -500,38 +500,40 @@ impl EdmRig {
     }
 
     fn send_grant(&mut self, plane: usize, to: NodeId, grant: Grant, tag: Tag, context: Ctx) {
-        let flight = Flight::granting(plane, to, self.encoder.grant(grant, to), tag);
+        let grant = self.encoder.grant(grant, to);
         if self.converged.is_some() {
-            return self.grant_shared(&flight, context);
+            return self.grant_shared(Flight::granting(plane, to, grant, tag), context);
         }
         // A /G/ is one block and goes between the blocks of whatever the downlink carries (paper 3.2.3): behind queued data
         // it would make its own data late, which would queue behind other data in its turn.
         let blocks = edm::pcs::memory::GRANT_BLOCKS;
         let last = self.planes[plane].downlinks[to.index()].insert(context.now, self.block * blocks);
         self.tracks[tag.0 as usize].granted(Span::ZERO, blocks);
-        self.land_grant(&flight, last, context);
+        self.land_grant(Flight::granting(plane, to, grant, tag), last, context);
     }
 
     /// The buffered request goes on to its memory node, whose memory is read as soon as it is there.
     fn send_request(&mut self, plane: usize, message: edm::Message, tag: Tag, context: Ctx) {
-        let flight = Flight::request(plane, &self.encoder.request(message, message.source), tag);
+        let message = self.encoder.request(message, message.source);
         if self.converged.is_some() {
-            return self.request_shared(&flight, context);
+            return self.request_shared(Flight::request(plane, &message, tag), context);
         }
+        let flight = Flight::request(plane, &message, tag);
         let serialization = self.block * flight.blocks();
         let downlink = &mut self.planes[plane].downlinks[message.target.index()];
         let (first, last) = downlink.occupy(context.now, serialization);
-        self.request_waited(first - context.now, &flight);
-        self.serve(&flight, last, context);
+        self.request_waited(first - context.now, flight);
+        self.serve(flight, last, context);
     }
 
-    fn request_waited(&mut self, waited: Span, request: &Flight) {
+    fn request_waited(&mut self, waited: Span, request: Flight) {
         self.longest_request_wait = self.longest_request_wait.max(waited);
         self.tracks[request.tag().0 as usize].granted(waited, request.blocks());
     }
 
     /// A request whose last block leaves the downlink at `last` reaches its memory node, and the memory is read.
-    fn serve(&mut self, request: &Flight, last: Time, context: Ctx) {
+    #[inline(always)]
+    fn serve(&mut self, request: Flight, last: Time, context: Ctx) {
         let asked = last + self.hop + self.delays.take_request;
         // A memory that takes no time needs no event of its own.
         let made = if self.memory_takes_time() { Span::ZERO } else { self.delays.make_response };
@@ -539,7 +541,8 @@ impl EdmRig {
     }
 
     /// A grant whose last block leaves the downlink at `last` reaches its host.
-    fn land_grant(&mut self, grant: &Flight, last: Time, context: Ctx) {
+    #[inline(always)]
+    fn land_grant(&mut self, grant: Flight, last: Time, context: Ctx) {
         let at = last + self.hop + self.delays.take_grant;
         self.tracks[grant.tag().0 as usize].chunk_ready(at);
         self.land(grant, at, context);
@@ -549,7 +552,8 @@ impl EdmRig {
         self.config.memory.latency > Span::ZERO || self.config.memory.bandwidth.is_some()
     }
 
-    fn land(&mut self, flight: &Flight, at: Time, context: Ctx) {
+    #[inline(always)]
+    fn land(&mut self, flight: Flight, at: Time, context: Ctx) {
         let flight = self.flights.add(flight);
         context.at(at, EdmEvent::AtHost(flight));
     }
@@ -559,25 +563,25 @@ impl EdmRig {
         let node = flight.node();
         let is_inside = matches!(flight.kind(), Kind::Request(Stage::Reading, _));
         if !self.paces[node.index()].up || !(is_inside || self.planes[flight.plane()].carries(node)) {
-            return self.lose(&flight, context);
+            return self.lose(flight, context);
         }
-        if !is_inside && !self.is_first_copy(&flight) {
+        if !is_inside && !self.is_first_copy(flight) {
             return;
         }
         match flight.kind() {
             Kind::Grant => self.tell_host(node, HostIn::Granted(flight.grant()), context),
-            Kind::Request(Stage::Granted, _) if self.memory_takes_time() => self.asked(&flight, context),
+            Kind::Request(Stage::Granted, _) if self.memory_takes_time() => self.asked(flight, context),
             Kind::Request(..) => {
                 let (message, tag) = (flight.message(), flight.tag());
                 self.tell_host(node, HostIn::Serve { message, tag }, context);
             }
-            _ => self.take(&flight, context),
+            _ => self.take(flight, context),
         }
     }
 
     /// The first copy of a request is at a memory node whose memory takes time.
     #[inline(never)]
-    fn asked(&mut self, flight: &Flight, context: Ctx) {
+    fn asked(&mut self, flight: Flight, context: Ctx) {
         let (node, message) = (flight.node(), flight.message());
         self.tell_host(node, HostIn::Begin { message }, context);
         let bytes = match message.body {
@@ -586,10 +590,10 @@ impl EdmRig {
         };
         let read = self.nodes[node.index()].memory.submit(context.now, bytes);
         self.tracks.memory_read(flight.tag(), read - context.now);
-        self.land(&Flight::reading(&message, flight.tag()), read + self.delays.make_response, context);
+        self.land(Flight::reading(&message, flight.tag()), read + self.delays.make_response, context);
     }
 
-    fn take(&mut self, chunk: &Flight, context: Ctx) {
+    fn take(&mut self, chunk: Flight, context: Ctx) {
         self.tell_host(chunk.node(), HostIn::Take { message: chunk.message(), word: chunk.word() }, context);
         if chunk.kind() == Kind::WriteEnd {
             self.tracks[chunk.tag().0 as usize].arrived();
@@ -597,7 +601,7 @@ impl EdmRig {
         }
     }
 
-    fn is_first_copy(&mut self, flight: &Flight) -> bool {
+    fn is_first_copy(&mut self, flight: Flight) -> bool {
         let Some(mirror) = &mut self.nodes[flight.node().index()].mirror else { return true };
         let (peer, kind) = match flight.kind() {
             Kind::Grant if flight.id().0 & 0x80 != 0 => (flight.target(), mirror::Kind::WriteGrant),
@@ -612,7 +616,7 @@ impl EdmRig {
 
     /// Something died with a message on it. Only the last chunk of a write has nobody left who would notice.
     #[inline(never)]
-    fn lose(&mut self, flight: &Flight, context: Ctx) {
+    fn lose(&mut self, flight: Flight, context: Ctx) {
         self.lost_messages += 1;
         let tag = flight.tag().0;
         if flight.kind() == Kind::WriteEnd && self.tracks[tag as usize].lost_last_copy() {
@@ -663,7 +667,7 @@ impl EdmRig {
     fn drop_requests_of(&mut self, node: NodeId, context: Ctx) {
         for sent in self.nodes[node.index()].host.take_unsent() {
             self.tracks[sent.tag.0 as usize].never_left();
-            self.lose(&Flight::sent(0, node, &sent.what, sent.word, sent.tag), context);
+            self.lose(Flight::sent(0, node, &sent.what, sent.word, sent.tag), context);
         }
         for tag in self.nodes[node.index()].host.outstanding() {
             self.end(tag.0, Outcome::Lost, context.now, context);
@@ -687,13 +691,6 @@ impl Plane {
     /// Whether anything passes between this switch and `node`.
     fn carries(&self, node: NodeId) -> bool {
         self.up && self.link_up[node.index()]
-    }
-}
-
-fn is_data(what: &Wire) -> bool {
-    match what {
-        Wire::Notification(_) => false,
-        Wire::Memory(message) => matches!(message.body, Body::WriteRequest { .. } | Body::ReadResponse { .. }),
     }
 }
 
@@ -740,6 +737,17 @@ impl Rig for EdmRig {
             EdmEvent::Burst(generator) => self.burst(generator, context),
             EdmEvent::FrameAtEgress(frame) => self.frame_at_egress(frame, context),
         }
+    }
+
+    const FORESEES: bool = true;
+
+    #[inline(always)]
+    fn foresee(&self, soon: Soon, event: EdmEvent) -> Option<Ticket> {
+        self.fetch(soon, event)
+    }
+
+    fn foresee_request(&self, request: &Request) {
+        self.nodes[request.source.index()].host.foresee_request(request.target);
     }
 
     fn unloaded(&self, operation: Operation, bytes: Bytes) -> Span {

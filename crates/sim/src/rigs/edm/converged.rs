@@ -121,7 +121,7 @@ impl EdmRig {
 
     /// Puts one transmission onto the shared uplink of its plane.
     #[inline(never)]
-    pub(super) fn launch_shared(&mut self, sent: &Flight, context: Ctx) {
+    pub(super) fn launch_shared(&mut self, sent: Flight, context: Ctx) {
         let link = up(sent.plane(), sent.node());
         let flight = self.flights.add(sent);
         let serialization = self.block * sent.blocks();
@@ -144,7 +144,7 @@ impl EdmRig {
 
     /// The first block of a chunk is at its egress port.
     #[inline(never)]
-    pub(super) fn forward_shared(&mut self, index: u32, sent: &Flight, context: Ctx) {
+    pub(super) fn forward_shared(&mut self, index: u32, sent: Flight, context: Ctx) {
         let serialization = self.block * sent.blocks();
         let link = down(sent.plane(), sent.target());
         let converged = self.shared();
@@ -156,7 +156,7 @@ impl EdmRig {
 
     /// A grant to its node.
     #[inline(never)]
-    pub(super) fn grant_shared(&mut self, flight: &Flight, context: Ctx) {
+    pub(super) fn grant_shared(&mut self, flight: Flight, context: Ctx) {
         let link = down(flight.plane(), flight.node());
         let index = self.flights.add(flight);
         self.shared().link(link).send_grant(context.now, index);
@@ -165,7 +165,7 @@ impl EdmRig {
 
     /// A buffered request to its memory node.
     #[inline(never)]
-    pub(super) fn request_shared(&mut self, flight: &Flight, context: Ctx) {
+    pub(super) fn request_shared(&mut self, flight: Flight, context: Ctx) {
         let link = down(flight.plane(), flight.node());
         let index = self.flights.add(flight);
         let blocks = flight.blocks();
@@ -230,8 +230,8 @@ impl EdmRig {
             let flight = self.flights.get(left.flight);
             if matches!(flight.kind(), Kind::Request(..)) {
                 self.flights.remove(left.flight);
-                self.request_waited(left.waited, &flight);
-                self.serve(&flight, left.at, context);
+                self.request_waited(left.waited, flight);
+                self.serve(flight, left.at, context);
             } else {
                 self.data_left(left, flight.tag(), context);
             }
@@ -249,7 +249,7 @@ impl EdmRig {
         let blocks = grant.blocks();
         let waited = (at - submitted).saturating_sub(self.block * blocks);
         self.tracks[grant.tag().0 as usize].granted(waited, blocks);
-        self.land_grant(&grant, at, context);
+        self.land_grant(grant, at, context);
     }
 
     /// Expects the first frames of every generator.

@@ -20,18 +20,18 @@ impl Encoder {
         Encoder { enabled, ..Encoder::default() }
     }
 
-    /// Whether it checks anything.
-    #[inline]
-    pub fn is_enabled(&self) -> bool {
-        self.enabled
-    }
-
-    /// What the receiver makes of what a host sends.
+    /// What the receiver makes of what a host sends, if it is encoded.
     ///
     /// # Panics
     /// Here and below, if it differs from what was sent, or takes another number of blocks than the scheduler booked: the codec
     /// or the simulator is wrong, and no number of this run would mean anything.
-    pub fn transmission(&mut self, sent: &Transmission, port: NodeId) -> Transmission {
+    #[inline]
+    pub fn transmission(&mut self, sent: &Transmission, port: NodeId) -> Option<Transmission> {
+        self.enabled.then(|| self.encoded_transmission(sent, port))
+    }
+
+    #[cold]
+    fn encoded_transmission(&mut self, sent: &Transmission, port: NodeId) -> Transmission {
         let (what, word) = match sent.what {
             Wire::Memory(message) => {
                 let (message, word) = self.message(&message, sent.word);

@@ -7,6 +7,7 @@
 use base::NodeId;
 use edm::pcs::memory as encoded;
 use edm::{Body, Grant, Message, MessageId, Modify, Notification, Tag, Wire};
+use prefetch_index::prefetch_index;
 
 /// One thing on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,6 +268,17 @@ impl Flight {
     }
 }
 
+/// Whose a flight is, and between whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The request that it belongs to.
+    pub tag: Tag,
+    /// The host at the end of the link that it is on.
+    pub here: NodeId,
+    /// The other one.
+    pub there: NodeId,
+}
+
 /// Half a cache line, never two.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
@@ -285,8 +297,8 @@ pub struct Flights {
 
 impl Flights {
     /// Takes `flight` in and gives its number.
-    #[inline]
-    pub fn add(&mut self, flight: &Flight) -> u32 {
+    #[inline(always)]
+    pub fn add(&mut self, flight: Flight) -> u32 {
         let index = self.store(flight.kept);
         if flight.second_argument != 0 {
             self.second_arguments.resize(self.slots.len(), 0);
@@ -304,6 +316,19 @@ impl Flights {
         };
         Flight { kept, second_argument }
     }
+    /// The flight with this number will be needed soon.
+    #[inline]
+    pub fn foresee(&self, index: u32) {
+        prefetch_index(&self.slots, index as usize);
+    }
+    /// Whose flight this is, and between whom.
+    #[inline]
+    pub fn ends(&self, index: u32) -> Ends {
+        let Kept { tag, source, target, way, .. } = self.slots[index as usize].0;
+        let (source, target) = (NodeId(u32::from(source)), NodeId(u32::from(target)));
+        let (here, there) = if way & AT_TARGET == 0 { (source, target) } else { (target, source) };
+        Ends { tag, here, there }
+    }
     /// Ends a flight.
     #[inline]
     pub fn remove(&mut self, index: u32) -> Flight {
@@ -320,7 +345,7 @@ impl Flights {
         self.slots[index as usize].0.way |= AT_TARGET;
     }
 
-    #[inline]
+    #[inline(always)]
     fn store(&mut self, kept: Kept) -> u32 {
         if let Some(index) = self.free.pop() {
             self.slots[index as usize] = Slot(kept);
@@ -369,7 +394,7 @@ mod tests {
                 let sent = |(message, tag, plane): &(Message, u32, usize)| {
                     Flight::sent(*plane, SOURCE, &Wire::Memory(*message), 0, Tag(*tag))
                 };
-                let numbers: Vec<u32> = messages.iter().map(|message| flights.add(&sent(message))).collect();
+                let numbers: Vec<u32> = messages.iter().map(|message| flights.add(sent(message))).collect();
                 for ((message, tag, plane), number) in messages.iter().zip(numbers) {
                     flights.turn_to_target(number);
                     let flight = flights.remove(number);

@@ -7,7 +7,8 @@
 use base::{Span, Time};
 use edm::budget::{CROSSINGS, Delays, HOPS};
 use edm::pcs::memory as encoded;
-use edm::{Access, Config, Place, Tag};
+use edm::{Access, Body, Config, Place, Tag, Transmission, Wire};
+use prefetch_index::prefetch_index;
 use record::{Outcome, SpanKind, Spans};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -124,6 +125,23 @@ impl Tracks {
         }
         tag
     }
+    /// A request will be touched soon.
+    #[inline]
+    pub fn foresee(&self, tag: Tag) {
+        prefetch_index(&self.slots, tag.0 as usize);
+        prefetch_index(&self.intended, tag.0 as usize);
+    }
+    /// Something of a request goes onto the uplinks of so many planes.
+    #[inline]
+    pub fn sent(&mut self, sent: &Transmission, now: Time, make_request: Span, living_planes: u8) {
+        if !is_data(&sent.what) {
+            return self[sent.tag.0 as usize].control_sent(now, sent.queued, make_request);
+        }
+        if sent.lead != sent.tag {
+            self.follow(sent.tag.0, sent.lead.0, now);
+        }
+        self[sent.tag.0 as usize].data_sent(now, sent.queued, living_planes, sent.followed);
+    }
     /// The memory of a request took so long.
     pub fn memory_read(&mut self, tag: Tag, span: Span) {
         self.rare(tag).memory = span;
@@ -143,15 +161,14 @@ impl Tracks {
         }
         &mut self.rare[index]
     }
-    /// When a request was taken up, and the split of its time, which sums to `end - intended`.
-    pub fn spans(&self, tag: u32, outcome: Outcome, end: Time, costs: &Costs) -> (Time, Spans) {
+    /// When a request was taken up; `spans`, empty before, become the split of its time, which sums to `end - intended`.
+    pub fn spans(&self, tag: u32, outcome: Outcome, end: Time, costs: &Costs, spans: &mut Spans) -> Time {
         let (track, intended) = (&self.slots[tag as usize], self.intended[tag as usize]);
         let rare = self.rare.get(tag as usize).copied().unwrap_or_default();
-        let mut spans = Spans::default();
         let start = track.start.min(end);
         spans.add(SpanKind::Wait, start - intended);
         if outcome == Outcome::Finished {
-            track.split(&rare, &mut spans, costs);
+            track.split(&rare, spans, costs);
         }
         let latency = end - intended;
         // Grants of one request come a little faster than its chunks leave (look-ahead, and RREQ against /G/), so its last
@@ -164,7 +181,7 @@ impl Tracks {
         }
         assert!(known <= latency, "the parts of a request, {spans:?}, are more than its latency of {latency}");
         spans.add(SpanKind::Schedule, latency - known);
-        (start, spans)
+        start
     }
     /// Ends a request. The tag of one that did not finish is never used again: its demand may still be anywhere.
     pub fn close(&mut self, tag: u32, outcome: Outcome, now: Time) {
@@ -287,6 +304,13 @@ impl Track {
         let in_nic = if self.by_grant() { self.nic_data - for_memory } else { self.nic_data };
         spans.add(SpanKind::Memory, if self.is_write { Span::ZERO } else { for_memory });
         spans.add(SpanKind::NicQueue, self.nic_control + in_nic + control_on_link + data_on_link);
+    }
+}
+
+fn is_data(what: &Wire) -> bool {
+    match what {
+        Wire::Notification(_) => false,
+        Wire::Memory(message) => matches!(message.body, Body::WriteRequest { .. } | Body::ReadResponse { .. }),
     }
 }
 

@@ -1,0 +1,32 @@
+//! What a host will need soon is fetched from memory meanwhile: the hosts of a rack are more than a core's own caches hold. Nothing
+//! else comes of it.
+
+use super::Host;
+use base::NodeId;
+use prefetch_index::prefetch_index;
+
+impl Host {
+    /// Something of or for `peer` will come in shortly: what is kept for it can be on its way from memory meanwhile.
+    #[inline]
+    pub fn foresee(&self, peer: NodeId) {
+        self.peers.foresee(peer.0);
+    }
+    /// The same a little later: what is under way with `peer`.
+    #[inline]
+    pub fn foresee_item(&self, peer: NodeId) {
+        prefetch_index(&self.items, self.peers.get(peer.0).under_way as usize);
+    }
+    /// Something will be sent shortly.
+    #[inline]
+    pub fn foresee_transmission(&self) {
+        self.control.foresee_front();
+        self.data.foresee_front();
+    }
+    /// A request for `target` will be submitted shortly.
+    #[inline]
+    pub fn foresee_request(&self, target: NodeId) {
+        self.peers.foresee(target.0);
+        prefetch_index(&self.next_ids, target.index());
+        prefetch_index(&self.items, self.free_item as usize);
+    }
+}

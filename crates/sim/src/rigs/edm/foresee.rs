@@ -1,0 +1,63 @@
+//! What coming events will touch is fetched from memory meanwhile: a rack's state is larger than a core's own caches, and an event
+//! touches several places of it, each found by way of the one before. Nothing else comes of it.
+
+use super::{EdmEvent, EdmRig};
+use crate::drive::Ticket;
+use kernel::Soon;
+
+impl EdmEvent {
+    /// The number in it, or zero.
+    #[inline(always)]
+    fn number(self) -> u32 {
+        match self {
+            EdmEvent::AtSwitch(number)
+            | EdmEvent::AtHost(number)
+            | EdmEvent::Fault(number)
+            | EdmEvent::Burst(number)
+            | EdmEvent::FrameAtEgress(number) => number,
+            EdmEvent::Transmit(node) | EdmEvent::Timer(node) | EdmEvent::Link { node, .. } => node.0,
+            EdmEvent::Match | EdmEvent::Emit(_) => 0,
+        }
+    }
+}
+
+impl EdmRig {
+    /// For [`Rig::foresee`](crate::drive::Rig::foresee).
+    #[inline(always)]
+    pub(super) fn fetch(&self, soon: Soon, event: EdmEvent) -> Option<Ticket> {
+        match (soon, event) {
+            // What kind comes is anybody's guess: to fetch a flight for those that have none costs less than to ask.
+            (Soon::Later, event) => self.flights.foresee(event.number()),
+            (Soon::Shortly, EdmEvent::Transmit(node)) => self.nodes[node.index()].host.foresee_transmission(),
+            (Soon::Shortly, EdmEvent::AtSwitch(index)) => self.foresee_at_switch(index),
+            (Soon::Shortly, EdmEvent::AtHost(index)) => self.foresee_at_host(index),
+            (Soon::Next, EdmEvent::AtHost(index)) => return Some(self.foresee_end(index)),
+            _ => {}
+        }
+        None
+    }
+
+    /// A flight will arrive at the switch shortly: the state that it will change.
+    #[inline]
+    fn foresee_at_switch(&self, index: u32) {
+        let ends = self.flights.ends(index);
+        self.tracks.foresee(ends.tag);
+        self.planes[0].switch.foresee(ends.here, ends.there);
+    }
+
+    /// A flight will arrive at a host shortly: the state that it will change.
+    #[inline]
+    fn foresee_at_host(&self, index: u32) {
+        let ends = self.flights.ends(index);
+        self.tracks.foresee(ends.tag);
+        self.nodes[ends.here.index()].host.foresee(ends.there);
+    }
+
+    /// A flight arrives at a host next: what it will change there, and its request's ticket, which it may end.
+    #[inline]
+    fn foresee_end(&self, index: u32) -> Ticket {
+        let ends = self.flights.ends(index);
+        self.nodes[ends.here.index()].host.foresee_item(ends.there);
+        Ticket(self.tracks[ends.tag.0 as usize].ticket)
+    }
+}
