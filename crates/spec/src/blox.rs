@@ -104,10 +104,12 @@ pub struct Rack {
 }
 
 /// The drives.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Flash {
     /// Whose geometry and times.
     pub preset: PresetName,
+    /// What is different from the preset, as `rackweave fit` finds it.
+    pub own: OwnNumbers,
     /// Pages of a block; the preset's own when not given.
     pub pages_per_block: Option<u32>,
     /// What reads may interrupt; the preset's own when not given.
@@ -116,6 +118,25 @@ pub struct Flash {
     pub victim: VictimName,
     /// Whether relocated data are kept apart from new data.
     pub hot_cold: bool,
+}
+
+/// Numbers of a drive in place of its preset's; the preset's own where nothing is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnNumbers {
+    /// Dies of a channel.
+    pub dies_per_channel: Option<u32>,
+    /// Array time of a read of each kind of page.
+    pub read: Option<Vec<Span>>,
+    /// Array time of a program of each kind of page.
+    pub program: Option<Vec<Span>>,
+    /// Array time of an erase.
+    pub erase: Option<Span>,
+    /// Data rate of a channel.
+    pub channel: Option<Rate>,
+    /// The controller's time of a read, once a command.
+    pub read_firmware: Option<Span>,
+    /// The controller's time of a write, once a command.
+    pub write_firmware: Option<Span>,
 }
 
 /// How drives are divided.

@@ -3,7 +3,7 @@
 //! [`crate::design_file`], all others in [`crate::resolve`].
 
 use crate::blox::file::{
-    CollectionFile, ControllerFile, FlashFile, IoFile, MembershipFile, RackFile, SchedulerFile, VssdFile,
+    CollectionFile, ControllerFile, FitFile, FlashFile, IoFile, MembershipFile, RackFile, SchedulerFile, VssdFile,
 };
 use crate::design_file::DesignFile;
 use crate::quantity::{Limit, Quantity};
@@ -50,6 +50,8 @@ written! {
         rack: RackFile,
         /// Volumes: the drives.
         flash: FlashFile,
+        /// Volumes: where the numbers of `flash` are from.
+        fit: FitFile,
         /// Volumes: how drives are divided.
         vssd: VssdFile,
         /// Volumes: in which order a server hands requests to a drive.

@@ -75,6 +75,35 @@ fn the_edges_of_what_fits_are_plans() {
 }
 
 #[test]
+fn a_drives_own_numbers_are_refused_when_no_drive_has_them() {
+    for (tables, expected) in [
+        ("read = [\"40us\"]", "flash.read: 1 time for the 2 kinds of pages of p-ssd"),
+        (
+            "preset = \"tlc-gen4\"\nprogram = [\"1us\", \"2us\"]",
+            "flash.program: 2 times for the 3 kinds of pages of tlc-gen4",
+        ),
+        ("read = [\"40us\", \"0us\"]", "flash.read: 0ps is out of range; allowed is 1ns up to 1s"),
+        ("program = [\"40us\", \"1001ms\"]", "flash.program: 1001ms is out of range; allowed is 1ns up to 1s"),
+        ("erase = \"2s\"", "flash.erase: 2s is out of range; allowed is up to 1s"),
+        ("read_firmware = \"1001ms\"", "flash.read_firmware: 1001ms is out of range; allowed is up to 1s"),
+        ("write_firmware = \"1001ms\"", "flash.write_firmware: 1001ms is out of range; allowed is up to 1s"),
+        ("channel = \"999Kbps\"", "flash.channel: 999Kbps is out of range; allowed is 1Mbps..=100Tbps"),
+        ("dies_per_channel = 65", "flash.dies_per_channel: 65 is out of range; allowed is 1..=64"),
+        (
+            "preset = \"optane\"\nchannel = \"1Gbps\"",
+            "flash.channel: `channel` does not go with preset = optane, which is written in place",
+        ),
+    ] {
+        assert_eq!(said(&format!("[flash]\n{tables}")), expected);
+    }
+    let bare = said("[flash]\nread = [40, 60]");
+    assert!(bare.starts_with("flash.read") && bare.contains("10ns"), "{bare}");
+    for tables in ["read = [\"1ns\", \"1s\"]", "erase = \"0ns\"", "channel = \"1Mbps\"", "dies_per_channel = 64"] {
+        plan(&with(&format!("[flash]\n{tables}\n[vssd]\ncapacity = \"64GiB\"")));
+    }
+}
+
+#[test]
 fn thresholds_in_the_wrong_order_are_refused_both_ways() {
     assert_eq!(
         said("[collection]\nsoft = 0.2\nregular = 0.3"),

@@ -37,6 +37,13 @@ remote_delay = "200us"
 [flash]
 preset = "970-pro"
 pages_per_block = 256
+dies_per_channel = 3
+read = ["31us", "43us"]
+program = ["190us", "210us"]
+erase = "2ms"
+channel = "6300Mbps"
+read_firmware = "20us"
+write_firmware = "3us"
 suspension_overhead = "7us"
 suspension_limit = 3
 victim = "cost-benefit"
@@ -213,7 +220,7 @@ fn every_value_has_a_say_in_the_hash_and_the_seed_and_the_way_it_is_written_have
     let mut hashes = BTreeSet::from([base.hash()]);
     let mut tried = 0;
     let other = |key: &str, value: &toml::Value| match (key, value) {
-        ("preset", _) => "pm9a3".into(),
+        ("preset", _) => "p-ssd".into(),
         ("victim", _) => "random".into(),
         ("policy", _) => "fifo".into(),
         ("coordination", _) => "uncoordinated".into(),
@@ -230,6 +237,7 @@ fn every_value_has_a_say_in_the_hash_and_the_seed_and_the_way_it_is_written_have
             let number: u64 = value[..digits].parse().expect("a quantity");
             format!("{}{}", number + 1, &value[digits..])
         }
+        (_, toml::Value::Array(times)) => format!("[{}, \"999us\"]", times[0]),
         other => panic!("{other:?}"),
     };
     for table in TABLES {

@@ -178,6 +178,23 @@ written! {
         /// Pages of a block, in place of the preset's.
         #[schemars(range(min = 8, max = 4_096))]
         pages_per_block: u32,
+        /// Dies of a channel, in place of the preset's.
+        #[schemars(range(min = 1, max = 64))]
+        dies_per_channel: u32,
+        /// Array time of a read, for each of the preset's kinds of pages (lower and upper, ...), in place of the preset's.
+        #[schemars(length(min = 1))]
+        read: Vec<Quantity<Span>>,
+        /// Array time of a program, for each of the preset's kinds of pages, in place of the preset's.
+        #[schemars(length(min = 1))]
+        program: Vec<Quantity<Span>>,
+        /// Array time of an erase, in place of the preset's.
+        erase: Quantity<Span>,
+        /// Data rate of a channel, in place of the preset's.
+        channel: Quantity<Rate>,
+        /// The controller's time of a read, once a command, in place of the preset's.
+        read_firmware: Quantity<Span>,
+        /// The controller's time of a write, once a command, in place of the preset's.
+        write_firmware: Quantity<Span>,
         /// What a read that interrupts a program or an erase costs, in place of the preset's rule. Not with `suspension_limit = 0`.
         suspension_overhead: Quantity<Span>,
         /// How often one operation lets itself be interrupted; 0 for never.
@@ -189,6 +206,42 @@ written! {
         /// Whether relocated data are kept apart from new data.
         #[schemars(extend("default" = false))]
         hot_cold: bool,
+    }
+}
+
+written! {
+    /// Where the numbers of `[flash]` are from, as `rackweave fit` writes it. It changes nothing, and a printed plan does not have it.
+    FitFile {
+        /// The version that fitted.
+        version: String,
+        /// What the drive held when writes were measured: `steady` or `fresh`.
+        state: String,
+        /// Parameters that were fitted.
+        fitted: Vec<String>,
+        /// Points that the fit did not use.
+        held_out: Vec<String>,
+        /// Mean error on the points that were used, as a share of what was measured.
+        used_error_mean: f64,
+        /// The largest of those errors.
+        used_error_largest: f64,
+        /// Mean error on the points that were held out.
+        held_out_error_mean: f64,
+        /// The largest of those errors.
+        held_out_error_largest: f64,
+        /// What fio wrote.
+        input: Vec<FitInputFile>,
+    }
+}
+
+written! {
+    /// A file of fio.
+    FitInputFile {
+        /// Its name.
+        file: String,
+        /// SHA-256, in hex.
+        sha256: String,
+        /// The version of fio.
+        fio: String,
     }
 }
 

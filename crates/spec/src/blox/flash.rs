@@ -1,7 +1,7 @@
 //! What the drives of a plan are made of.
 
 use super::file::PresetName;
-use super::{Blox, Flash, PAGE};
+use super::{Blox, Flash, OwnNumbers, PAGE};
 use base::{Bytes, Seed, Span};
 use hardware::ssd::presets::{DriveConfig, p_ssd, preset};
 use hardware::ssd::{DirectConfig, Geometry, SolidStateConfig, Timing};
@@ -57,11 +57,42 @@ impl Flash {
         self.geometry().block_bytes()
     }
 
+    /// Kinds of pages, each with times of its own; none where the medium is written in place.
+    pub fn kinds_of_pages(&self) -> usize {
+        match self.preset.drive() {
+            DriveConfig::SolidState(config) => config.timing.pages.len(),
+            DriveConfig::Direct(_) => 0,
+        }
+    }
+
     fn solid_state(&self) -> SolidStateConfig {
         match self.preset.drive() {
-            DriveConfig::SolidState(config) => config,
+            DriveConfig::SolidState(mut config) => {
+                self.own.put_into(&mut config);
+                config
+            }
             DriveConfig::Direct(_) => p_ssd(Seed(0)),
         }
+    }
+}
+
+impl OwnNumbers {
+    /// Puts what is given in the place of a preset's numbers.
+    fn put_into(&self, config: &mut SolidStateConfig) {
+        put(&mut config.geometry.dies_per_channel, self.dies_per_channel);
+        put(&mut config.timing.erase, self.erase);
+        put(&mut config.timing.channel, self.channel);
+        put(&mut config.firmware.read.command, self.read_firmware);
+        put(&mut config.firmware.write.command, self.write_firmware);
+        let pages = &mut config.timing.pages;
+        pages.iter_mut().zip(self.read.iter().flatten()).for_each(|(page, read)| page.read = *read);
+        pages.iter_mut().zip(self.program.iter().flatten()).for_each(|(page, program)| page.program = *program);
+    }
+}
+
+fn put<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
     }
 }
 

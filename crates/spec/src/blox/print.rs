@@ -9,6 +9,7 @@ use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::{fault_of, written_run};
 use crate::quantity::Quantity;
+use base::Span;
 use hardware::ssd::Suspension;
 use workload::block_trace::Beyond;
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
@@ -32,9 +33,18 @@ pub(crate) fn file_of(blox: &Blox) -> ExperimentFile {
 }
 
 fn flash_of(flash: &Flash) -> FlashFile {
+    let own = &flash.own;
+    let times = |list: &[Span]| list.iter().copied().map(Quantity).collect();
     let mut file = FlashFile {
         preset: Some(flash.preset),
         pages_per_block: flash.pages_per_block,
+        dies_per_channel: own.dies_per_channel,
+        read: own.read.as_deref().map(times),
+        program: own.program.as_deref().map(times),
+        erase: own.erase.map(Quantity),
+        channel: own.channel.map(Quantity),
+        read_firmware: own.read_firmware.map(Quantity),
+        write_firmware: own.write_firmware.map(Quantity),
         victim: Some(flash.victim),
         hot_cold: Some(flash.hot_cold),
         ..FlashFile::default()
