@@ -9,9 +9,10 @@ mod warnings;
 use crate::plan::{Fault, Run};
 use base::{Bytes, Rate, Span};
 pub use file::{
-    CoordinationName, IsolationName, NetworkName, NetworkSchedulingName, PolicyName, PresetName, VictimName,
+    CoordinationName, FlashStateName, IsolationName, NetworkName, NetworkSchedulingName, PolicyName, PresetName,
+    VictimName,
 };
-use hardware::ssd::Suspension;
+use hardware::ssd::{RegionArchive, Steady, Suspension};
 use std::sync::Arc;
 use workload::block_trace::{BlockTrace, ReplayConfig, Tolerance};
 
@@ -118,6 +119,34 @@ pub struct Flash {
     pub victim: VictimName,
     /// Whether relocated data are kept apart from new data.
     pub hot_cold: bool,
+    /// What drives hold when a run begins.
+    pub state: FlashState,
+}
+
+/// What drives hold when a run begins.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FlashState {
+    /// Nothing.
+    Clean,
+    /// The virtual drives' data, written once in order.
+    Filled,
+    /// That, overwritten at random until a share of the free blocks is used up ([`Vssd::used_before`]).
+    Used,
+    /// That, overwritten at random with so many blocks kept free, until write amplification is steady.
+    Fragmented(Steady),
+    /// What a snapshot holds.
+    Snapshot(FlashSnapshot),
+}
+
+/// The drives' states, from a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlashSnapshot {
+    /// The file, as written.
+    pub file: String,
+    /// SHA-256 of the file, hex.
+    pub digest: String,
+    /// The states, by the numbers of the virtual drives.
+    pub archive: Arc<RegionArchive>,
 }
 
 /// Numbers of a drive in place of its preset's; the preset's own where nothing is given.

@@ -96,10 +96,41 @@ fn a_drives_own_numbers_are_refused_when_no_drive_has_them() {
     ] {
         assert_eq!(said(&format!("[flash]\n{tables}")), expected);
     }
-    let bare = said("[flash]\nread = [40, 60]");
-    assert!(bare.starts_with("flash.read") && bare.contains("10ns"), "{bare}");
+    let bare = said("[flash]\nread = [40]");
+    assert!(bare.starts_with("flash.read") && bare.contains("`40` has no unit"), "{bare}");
     for tables in ["read = [\"1ns\", \"1s\"]", "erase = \"0ns\"", "channel = \"1Mbps\"", "dies_per_channel = 64"] {
         plan(&with(&format!("[flash]\n{tables}\n[vssd]\ncapacity = \"64GiB\"")));
+    }
+}
+
+#[test]
+fn states_of_drives_that_contradict_themselves_are_refused() {
+    for (tables, expected) in [
+        ("[flash]\nsteady.windows = 5", "flash.steady: `steady` goes only with state = fragmented"),
+        (
+            "[flash]\nstate = \"fragmented\"\nsteady.windows_max = 2",
+            "flash.steady.windows_max: 3 windows are compared, and 2 written",
+        ),
+        (
+            "[flash]\nstate = \"clean\"\n[vssd]\nused_before = 0.5",
+            "vssd.used_before: `used_before` does not go with flash.state = clean",
+        ),
+        ("[flash]\nsnapshot_digest = \"00\"", "flash.snapshot_digest: `snapshot_digest` goes only with `snapshot`"),
+        ("[flash]\npreset = \"p3700\"\nsnapshot = \"none\"", "flash.snapshot: file `none`: there is no such file"),
+        (
+            "[flash]\npreset = \"optane\"\nsnapshot_digest = \"00\"",
+            "flash.snapshot_digest: `snapshot_digest` goes only with `snapshot`",
+        ),
+        (
+            "[flash]\npreset = \"optane\"\nerase = \"1ms\"",
+            "flash.erase: `erase` does not go with preset = optane, which is written in place",
+        ),
+        ("[flash]\nsnapshot = \"none\"", "flash.snapshot: file `none`: there is no such file"),
+    ] {
+        assert_eq!(said(tables), expected);
+    }
+    for state in ["clean", "filled", "used", "fragmented"] {
+        plan(&with(&format!("[flash]\nstate = \"{state}\"")));
     }
 }
 

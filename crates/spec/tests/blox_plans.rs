@@ -48,6 +48,12 @@ suspension_overhead = "7us"
 suspension_limit = 3
 victim = "cost-benefit"
 hot_cold = true
+state = "fragmented"
+[flash.steady]
+window = 0.5
+windows = 4
+tolerance = 0.05
+windows_max = 30
 [vssd]
 per_ssd = 4
 isolation = "software"
@@ -190,7 +196,17 @@ fn every_key_reaches_the_plan_and_the_printed_plan_is_the_same() {
 fn every_key_of_the_schema_is_among_them_and_every_default_is_in_a_plan() {
     let (root, printed) = (schema(), serde_json::to_value(plan(SMALL)).expect("a plan is JSON"));
     let asked: toml::Table = toml::from_str(EVERY_KEY).expect("it is TOML");
-    let others = ["profile", "requests_per_second", "trace", "trace_digest", "time_scale", "beyond", "skip_bad"];
+    let others = [
+        "profile",
+        "requests_per_second",
+        "trace",
+        "trace_digest",
+        "time_scale",
+        "beyond",
+        "skip_bad",
+        "snapshot",
+        "snapshot_digest",
+    ];
     let mut defaults = 0;
     for (table, name) in
         TABLES.iter().zip(["Rack", "Flash", "Vssd", "Scheduler", "Collection", "Controller", "Membership", "Io"])
@@ -212,14 +228,9 @@ fn every_key_of_the_schema_is_among_them_and_every_default_is_in_a_plan() {
     assert!(defaults > 50, "{defaults}");
 }
 
-/// Whatever changes what is simulated changes the name of the plan.
-#[test]
-fn every_value_has_a_say_in_the_hash_and_the_seed_and_the_way_it_is_written_have_none() {
-    let base = plan(EVERY_KEY);
-    let asked: toml::Table = toml::from_str(EVERY_KEY).expect("it is TOML");
-    let mut hashes = BTreeSet::from([base.hash()]);
-    let mut tried = 0;
-    let other = |key: &str, value: &toml::Value| match (key, value) {
+/// Another value of a key, in TOML.
+fn other(key: &str, value: &toml::Value) -> String {
+    match (key, value) {
         ("preset", _) => "p-ssd".into(),
         ("victim", _) => "random".into(),
         ("policy", _) => "fifo".into(),
@@ -237,13 +248,23 @@ fn every_value_has_a_say_in_the_hash_and_the_seed_and_the_way_it_is_written_have
             let number: u64 = value[..digits].parse().expect("a quantity");
             format!("{}{}", number + 1, &value[digits..])
         }
+        ("steady", _) => "{ window = 0.75 }".into(),
         (_, toml::Value::Array(times)) => format!("[{}, \"999us\"]", times[0]),
         other => panic!("{other:?}"),
-    };
+    }
+}
+
+/// Whatever changes what is simulated changes the name of the plan.
+#[test]
+fn every_value_has_a_say_in_the_hash_and_the_seed_and_the_way_it_is_written_have_none() {
+    let base = plan(EVERY_KEY);
+    let asked: toml::Table = toml::from_str(EVERY_KEY).expect("it is TOML");
+    let mut hashes = BTreeSet::from([base.hash()]);
+    let mut tried = 0;
     for table in TABLES {
         for (key, value) in asked[table].as_table().expect("a table") {
             // These say what kind of plan it is, and others go with them.
-            if ["isolation", "arrivals", "per_ssd", "suspension_limit", "lease"].contains(&key.as_str()) {
+            if ["isolation", "arrivals", "per_ssd", "suspension_limit", "state", "lease"].contains(&key.as_str()) {
                 continue;
             }
             let change = (format!("{table}.{key}"), other(key, value));

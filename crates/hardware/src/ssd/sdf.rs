@@ -13,6 +13,7 @@
 
 mod error;
 mod lending;
+mod precondition;
 
 pub use error::SdfError;
 

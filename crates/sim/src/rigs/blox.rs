@@ -4,6 +4,7 @@
 mod build;
 mod drives;
 mod facts;
+mod prepare;
 mod track;
 mod wires;
 
@@ -23,6 +24,7 @@ use track::{Asked, Tracks};
 use wires::{Flight, Flights, Places, Wires};
 
 pub use build::BuildError;
+pub use prepare::{Prepared, PreparedVssd, precondition};
 
 /// An event of the rig.
 #[derive(Clone, Copy, Debug)]

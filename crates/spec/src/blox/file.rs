@@ -103,6 +103,20 @@ words! {
 }
 
 words! {
+    /// What drives hold when a run begins.
+    FlashStateName {
+        /// Nothing. Reads of pages that were never written need no flash.
+        Clean,
+        /// `vssd.data`, written once in order.
+        Filled,
+        /// That, overwritten at random until `vssd.used_before` of the free blocks is used up (paper, 4.1).
+        Used,
+        /// That, overwritten at random with so many blocks kept free by collection, until write amplification is steady.
+        Fragmented,
+    }
+}
+
+words! {
     /// The I/O scheduler of a virtual drive (paper, 4.5.1).
     PolicyName {
         /// In order of arrival.
@@ -206,6 +220,33 @@ written! {
         /// Whether relocated data are kept apart from new data.
         #[schemars(extend("default" = false))]
         hot_cold: bool,
+        /// What drives hold when a run begins (paper, 4.1: used). Not with `snapshot`.
+        #[schemars(extend("default" = "used"))]
+        state: FlashStateName,
+        /// With `state = "fragmented"`: when write amplification counts as steady.
+        steady: SteadyFile,
+        /// A file that `rackweave precondition` wrote: drives hold what they held there.
+        snapshot: String,
+        /// With `snapshot`: SHA-256 of the file, in hex, when it has to be this very one.
+        snapshot_digest: String,
+    }
+}
+
+written! {
+    /// When write amplification counts as steady.
+    SteadyFile {
+        /// Overwrites of a window, as a share of a virtual drive's data. Ours.
+        #[schemars(range(min = 0.001, max = 100.0), extend("default" = 1.0))]
+        window: f64,
+        /// Windows that are compared. Ours.
+        #[schemars(range(min = 2, max = 1_000), extend("default" = 3))]
+        windows: u32,
+        /// Largest difference between two of them, as a share of their mean. Ours.
+        #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0, "default" = 0.1))]
+        tolerance: f64,
+        /// Windows after which it is an error that they do not agree. Ours.
+        #[schemars(range(min = 2, max = 100_000), extend("default" = 100))]
+        windows_max: u32,
     }
 }
 

@@ -105,4 +105,25 @@ impl Blox {
         let blocks = u32::try_from(own * u64::from(self.vssd.group)).unwrap_or(u32::MAX);
         Geometry { planes_per_die: 1, blocks_per_plane: blocks, ..geometry }
     }
+
+    /// What a snapshot of the rack's drives must have been made with, by name.
+    pub fn snapshot_shape(&self) -> Vec<(String, u64)> {
+        let (geometry, rack, vssd) = (self.geometry(), &self.rack, &self.vssd);
+        let numbers = [
+            ("servers", rack.servers.into()),
+            ("ssds", rack.ssds.into()),
+            ("remote replicas", u64::from(rack.remote_replica)),
+            ("vSSDs an SSD", vssd.per_ssd.into()),
+            ("channels of a vSSD", vssd.channels.into()),
+            ("vSSDs of a group", vssd.group.into()),
+            ("channels", geometry.channels.into()),
+            ("dies a channel", geometry.dies_per_channel.into()),
+            ("blocks a die", geometry.blocks_per_die().into()),
+            ("pages a block", geometry.pages_per_block.into()),
+            ("bytes a page", geometry.page.count()),
+            ("pages of data a vSSD", self.io.working_set_blocks),
+            ("hot and cold apart", u64::from(self.flash.hot_cold)),
+        ];
+        numbers.map(|(name, value)| (name.to_owned(), value)).into()
+    }
 }

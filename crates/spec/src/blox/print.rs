@@ -1,16 +1,16 @@
 //! From a plan of the room back to the file that says all of it.
 
 use super::file::{
-    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, FlashFile, IoArrivalsName, IoFile,
-    MembershipFile, RackFile, SchedulerFile, VssdFile,
+    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, FlashFile, FlashStateName,
+    IoArrivalsName, IoFile, MembershipFile, RackFile, SchedulerFile, SteadyFile, VssdFile,
 };
-use super::{BlockReplay, Blox, Collection, Controller, Flash, Scheduler, Vssd};
+use super::{BlockReplay, Blox, Collection, Controller, Flash, FlashState, Scheduler, Vssd};
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::{fault_of, written_run};
 use crate::quantity::Quantity;
 use base::Span;
-use hardware::ssd::Suspension;
+use hardware::ssd::{Steady, Suspension};
 use workload::block_trace::Beyond;
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
@@ -20,7 +20,7 @@ pub(crate) fn file_of(blox: &Blox) -> ExperimentFile {
         design: Some(DesignFile { name: Some(blox.design), ..DesignFile::default() }),
         rack: Some(RackFile::of(&blox.rack)),
         flash: Some(flash_of(&blox.flash)),
-        vssd: Some(vssd_of(&blox.vssd)),
+        vssd: Some(vssd_of(&blox.vssd, &blox.flash.state)),
         scheduler: Some(scheduler_of(&blox.scheduler)),
         collection: Some(collection_of(&blox.collection)),
         controller: Some(controller_of(&blox.controller)),
@@ -57,10 +57,30 @@ fn flash_of(flash: &Flash) -> FlashFile {
             file.suspension_limit = Some(limit);
         }
     }
+    write_state(&flash.state, &mut file);
     file
 }
 
-fn vssd_of(vssd: &Vssd) -> VssdFile {
+fn write_state(state: &FlashState, file: &mut FlashFile) {
+    file.state = match state {
+        FlashState::Clean => Some(FlashStateName::Clean),
+        FlashState::Filled => Some(FlashStateName::Filled),
+        FlashState::Used => Some(FlashStateName::Used),
+        FlashState::Fragmented(Steady { window, windows, tolerance, windows_max }) => {
+            let (window, tolerance) = (Some(*window), Some(*tolerance));
+            file.steady =
+                Some(SteadyFile { window, windows: Some(*windows), tolerance, windows_max: Some(*windows_max) });
+            Some(FlashStateName::Fragmented)
+        }
+        FlashState::Snapshot(snapshot) => {
+            (file.snapshot, file.snapshot_digest) = (Some(snapshot.file.clone()), Some(snapshot.digest.clone()));
+            None
+        }
+    };
+}
+
+fn vssd_of(vssd: &Vssd, state: &FlashState) -> VssdFile {
+    let has_used = matches!(state, FlashState::Used | FlashState::Fragmented(_));
     let is_shared = vssd.isolation == super::file::IsolationName::Software;
     VssdFile {
         per_ssd: Some(vssd.per_ssd),
@@ -69,7 +89,7 @@ fn vssd_of(vssd: &Vssd) -> VssdFile {
         group: is_shared.then_some(vssd.group),
         capacity: Some(Quantity(vssd.capacity)),
         data: Some(vssd.data),
-        used_before: Some(vssd.used_before),
+        used_before: has_used.then_some(vssd.used_before),
         write_cache: Some(Quantity(vssd.write_cache)),
         flush_above: Some(vssd.flush_above),
         device_depth: Some(vssd.device_depth),

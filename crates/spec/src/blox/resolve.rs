@@ -53,7 +53,10 @@ impl Resolver<'_> {
         let faults = self.volume_faults(file.fault.as_deref().unwrap_or_default(), &rack);
         let (requests_per_second, check_history) =
             (io_file.requests_per_second, io_file.check_history.unwrap_or(false));
-        self.problems.is_empty().then_some(Blox {
+        if !self.problems.is_empty() {
+            return None;
+        }
+        let blox = Blox {
             design,
             rack,
             flash,
@@ -68,7 +71,9 @@ impl Resolver<'_> {
             run,
             faults,
             check_history,
-        })
+        };
+        self.check_snapshot(&blox);
+        Some(blox)
     }
 
     /// Who asks for what; with a trace that says when and what.

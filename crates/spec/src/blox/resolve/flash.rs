@@ -1,12 +1,12 @@
 //! The drives: a preset, and what is different from it.
 
-use crate::blox::file::{FlashFile, PresetName, VictimName};
-use crate::blox::{Flash, OwnNumbers};
+use crate::blox::file::{FlashFile, FlashStateName, PresetName, VictimName};
+use crate::blox::{Blox, Flash, FlashSnapshot, FlashState, OwnNumbers};
 use crate::error::Problem;
 use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
 use base::Span;
-use hardware::ssd::Suspension;
+use hardware::ssd::{Steady, Suspension};
 
 /// Nothing in an array takes longer, and no firmware.
 const LONGEST: Span = Span::secs(1);
@@ -20,6 +20,7 @@ impl Resolver<'_> {
             suspension: self.suspension(file),
             victim: file.victim.unwrap_or(VictimName::Greedy),
             hot_cold: file.hot_cold.unwrap_or(false),
+            state: self.flash_state(file),
         };
         if flash.direct().is_some() {
             self.refuse_own_numbers(&flash);
@@ -43,10 +44,82 @@ impl Resolver<'_> {
         }
     }
 
+    fn flash_state(&mut self, file: &FlashFile) -> FlashState {
+        let name = file.state.unwrap_or(FlashStateName::Used);
+        if name != FlashStateName::Fragmented {
+            self.refuse_key("flash.steady", "`steady` goes only with state = fragmented");
+        }
+        if let Some(snapshot) = &file.snapshot {
+            for key in ["flash.state", "vssd.used_before"] {
+                let reason = format!("`{key}` does not go with `snapshot`, which says it itself");
+                self.refuse_key(key, &reason);
+            }
+            // A file that cannot be read is reported, and no plan comes of it.
+            return self.flash_snapshot(snapshot, file).map_or(FlashState::Used, FlashState::Snapshot);
+        }
+        self.refuse_key("flash.snapshot_digest", "`snapshot_digest` goes only with `snapshot`");
+        if matches!(name, FlashStateName::Clean | FlashStateName::Filled) {
+            let reason = format!("`used_before` does not go with flash.state = {}", name.word());
+            self.refuse_key("vssd.used_before", &reason);
+        }
+        match name {
+            FlashStateName::Clean => FlashState::Clean,
+            FlashStateName::Filled => FlashState::Filled,
+            FlashStateName::Used => FlashState::Used,
+            FlashStateName::Fragmented => FlashState::Fragmented(self.steady(file)),
+        }
+    }
+
+    fn steady(&mut self, file: &FlashFile) -> Steady {
+        let file = file.steady.clone().unwrap_or_default();
+        let steady = Steady {
+            window: file.window.unwrap_or(1.0),
+            windows: file.windows.unwrap_or(3),
+            tolerance: file.tolerance.unwrap_or(0.1),
+            windows_max: file.windows_max.unwrap_or(100),
+        };
+        if steady.windows_max < steady.windows {
+            let Steady { windows, windows_max, .. } = steady;
+            self.conflict(
+                "flash.steady.windows_max",
+                format!("{windows} windows are compared, and {windows_max} written"),
+            );
+        }
+        steady
+    }
+
+    fn flash_snapshot(&mut self, name: &str, file: &FlashFile) -> Option<FlashSnapshot> {
+        let read = self.sources.snapshot(self.files, name);
+        let shared = read.map_err(|problem| self.report("flash.snapshot", problem)).ok()?;
+        if file.snapshot_digest.as_ref().is_some_and(|digest| *digest != shared.digest) {
+            let reason = format!("`{name}` has the digest {}: it is another snapshot", shared.digest);
+            self.conflict("flash.snapshot_digest", reason);
+        }
+        Some(FlashSnapshot { file: name.into(), digest: shared.digest, archive: shared.archive })
+    }
+
+    /// Whether a snapshot is one of such a rack.
+    pub(super) fn check_snapshot(&mut self, blox: &Blox) {
+        let FlashState::Snapshot(snapshot) = &blox.flash.state else { return };
+        let shape = blox.snapshot_shape();
+        let differences: Vec<String> = snapshot
+            .archive
+            .differences(&shape)
+            .map(|(name, here, there)| {
+                let there = there.map_or("no number".into(), |there| there.to_string());
+                format!("{name}: {there} there, {here} here")
+            })
+            .collect();
+        if !differences.is_empty() {
+            let reason = format!("`{}` was made of other drives ({})", snapshot.file, differences.join("; "));
+            self.conflict("flash.snapshot", reason);
+        }
+    }
+
     /// A medium that is written in place has neither dies nor pages.
     fn refuse_own_numbers(&mut self, flash: &Flash) {
-        const KEYS: [&str; 7] =
-            ["dies_per_channel", "read", "program", "erase", "channel", "read_firmware", "write_firmware"];
+        const KEYS: [&str; 8] =
+            ["dies_per_channel", "read", "program", "erase", "channel", "read_firmware", "write_firmware", "snapshot"];
         for key in KEYS {
             let reason =
                 format!("`{key}` does not go with preset = {}, which is written in place", flash.preset.word());
