@@ -2,6 +2,7 @@
 //! rivals, a controller. What they decide is in the crate `blox`; here their packets travel, their drives answer and time passes.
 
 mod build;
+mod channels;
 mod drives;
 mod facts;
 mod prepare;
@@ -16,7 +17,7 @@ use blox::{
     Packet, Page, ReturnPredictor, Stage, StorageNode, Switch, SwitchIn, SwitchOut, Tag, Value, VssdId,
 };
 use drives::{Drives, Written};
-use hardware::ssd::Booked;
+use hardware::ssd::{Booked, FtlCounters};
 use history::History;
 use record::{Outcome, SpanKind};
 use std::collections::{BTreeMap, VecDeque};
@@ -125,6 +126,8 @@ pub struct BloxRig {
     is_linked: Vec<bool>,
     is_running: Vec<bool>,
     drives: Vec<Drives>,
+    /// What the translation layers had written before the run, by server and vSSD: it is no part of it.
+    written_before: BTreeMap<(usize, VssdId), FtlCounters>,
     wires: Wires,
     flights: Flights,
     /// By number, with the server whose drive it is.

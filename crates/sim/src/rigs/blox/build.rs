@@ -14,7 +14,7 @@ use blox::{
     VssdConfig, VssdId,
 };
 use hardware::NetworkLatency;
-use hardware::ssd::{DieId, Isolation, RegionConfig, SdfConfig, VictimPolicy};
+use hardware::ssd::{DieId, FtlCounters, Isolation, RegionConfig, SdfConfig, VictimPolicy};
 use history::History;
 use spec::DesignName;
 use spec::blox::{Blox, NetworkName, NetworkSchedulingName, PolicyName, VictimName};
@@ -127,7 +127,7 @@ impl BloxRig {
     pub fn new(plan: &Blox, seed: Seed, wire_check: bool) -> Result<BloxRig, BuildError> {
         let layout = Layout::new(plan);
         let places = layout.places;
-        let drives = drives_of_all(plan, seed)?.into_iter().map(|(drives, _)| drives).collect();
+        let drives: Vec<Drives> = drives_of_all(plan, seed)?.into_iter().map(|(drives, _)| drives).collect();
         let groups: Vec<Vec<(NodeId, VssdId)>> = layout.volumes.iter().map(|volume| layout.names(volume)).collect();
         Ok(BloxRig {
             plan: plan.clone(),
@@ -139,6 +139,7 @@ impl BloxRig {
             is_linked: vec![true; layout.servers()],
             is_running: vec![true; layout.servers()],
             servers: servers_of(plan, &layout)?,
+            written_before: written_of(&drives),
             drives,
             wires: Wires::new(wire_config(plan, places, seed)),
             flights: Flights::default(),
@@ -202,6 +203,18 @@ impl BloxRig {
         self.inputs.push_back((index, NodeIn::Adopt(config)));
         self.report_blocks(index, vssd);
     }
+}
+
+/// What the translation layers of all vSSDs have done, by server.
+fn written_of(drives: &[Drives]) -> BTreeMap<(usize, VssdId), FtlCounters> {
+    let of_server = |(server, drives): (usize, &Drives)| {
+        let counters = |vssd| {
+            let (flash, region) = drives.region(vssd);
+            flash.layer_counters(region).ok().map(|counters| ((server, vssd), counters))
+        };
+        drives.vssds().filter_map(counters).collect::<Vec<_>>()
+    };
+    drives.iter().enumerate().flat_map(of_server).collect()
 }
 
 fn servers_of(plan: &Blox, layout: &Layout) -> Result<Vec<StorageNode>, BuildError> {

@@ -3,7 +3,7 @@
 use super::Drives;
 use crate::rigs::blox::BuildError;
 use blox::VssdId;
-use hardware::ssd::Steady;
+use hardware::ssd::{SoftwareDefinedFlash, Steady};
 
 impl Drives {
     /// Writes a vSSD's data once, in order.
@@ -28,6 +28,19 @@ impl Drives {
         let (flash, region) = self.flash(vssd);
         let keep = flash.free_ratio(region).map_err(BuildError::of)? * keep;
         flash.fragment(region, pages, keep, steady, next).map_err(BuildError::of)
+    }
+
+    /// The drive of a vSSD, and its channels there.
+    pub fn channels(&self, vssd: VssdId) -> (usize, Vec<u32>) {
+        let volume = &self.volumes[self.place(vssd)];
+        let flash = &self.drives[volume.drive];
+        let dies = flash.dies(volume.region).unwrap_or(&[]);
+        (volume.drive, dies.iter().map(|die| flash.geometry().channel_of(*die)).collect())
+    }
+
+    /// The flash of a drive.
+    pub fn flash_of(&self, drive: usize) -> &SoftwareDefinedFlash {
+        &self.drives[drive]
     }
 
     /// Saves where a vSSD's data lie.
