@@ -7,7 +7,7 @@ pub(crate) mod resolve;
 mod warnings;
 
 use crate::plan::{Fault, Run};
-use base::{Bytes, Rate, Span};
+use base::{Bytes, Rate, Span, Time};
 pub use file::{
     CoordinationName, FlashStateName, IsolationName, NetworkName, NetworkSchedulingName, PolicyName, PresetName,
     VictimName,
@@ -48,6 +48,8 @@ pub struct Blox {
     pub run: Run,
     /// What breaks, in order of time.
     pub faults: Vec<Fault>,
+    /// Drives that exchange what they hold, in order of time.
+    pub swaps: Vec<PlannedSwap>,
     /// Whether every operation is remembered and the history checked for linearizability at the end.
     pub check_history: bool,
 }
@@ -195,6 +197,21 @@ pub struct Vssd {
     pub rate: Option<u32>,
     /// Software isolation: free blocks that are lent together.
     pub borrow: Bytes,
+    /// Pages of each virtual drive that change places together in a swap.
+    pub swap_batch: u32,
+    /// How long a page of a swap makes way for requests at the device.
+    pub swap_patience: Span,
+}
+
+/// Two drives of a server that exchange what they hold (RackBlox, 3.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedSwap {
+    /// When it begins.
+    pub at: Time,
+    /// The storage server, from 0.
+    pub server: u32,
+    /// Its two drives, from 0.
+    pub ssds: (u32, u32),
 }
 
 /// In which order a server hands requests to a drive.
@@ -275,6 +292,14 @@ pub struct Membership {
     pub client_attempts: u32,
     /// Timeouts in a row, without a packet from the rack, after which a client takes its switch for dead.
     pub client_silence: u32,
+}
+
+impl Blox {
+    /// Units that the region of a virtual drive has: its pages, and those that a swap needs.
+    pub fn region_units(&self) -> u64 {
+        let spare = if self.swaps.is_empty() { 0 } else { self.vssd.swap_batch };
+        self.io.working_set_blocks + u64::from(spare)
+    }
 }
 
 impl Membership {

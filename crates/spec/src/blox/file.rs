@@ -3,7 +3,7 @@
 use crate::blox::{Membership, Rack};
 use crate::file::{words, written};
 use crate::quantity::{Plain, Quantity};
-use base::{Bytes, Rate, Span};
+use base::{Bytes, Rate, Span, Time};
 
 /// A table whose keys all have defaults that depend on nothing.
 macro_rules! defaults_table {
@@ -324,6 +324,25 @@ written! {
         rate: u32,
         /// With software isolation: free blocks that are lent together (paper, 3.5.2: 1 GB). A 64th of the capacity when not given.
         borrow: Quantity<Bytes>,
+        /// With `[[swap]]`: pages of each virtual drive that change places together. Ours: few enough that requests to them wait for milliseconds.
+        #[schemars(range(min = 1, max = 1_048_576), extend("default" = 64))]
+        swap_batch: u32,
+        /// With `[[swap]]`: how long a page of a swap makes way for requests at the device (paper, 3.6: regular requests have priority). Ours.
+        #[schemars(extend("default" = "200us"))]
+        swap_patience: Quantity<Span>,
+    }
+}
+
+written! {
+    /// Two drives of a server that exchange what they hold (paper, 3.6), one pair of virtual drives after the other.
+    #[schemars(extend("required" = ["at", "server", "ssds"]))]
+    SwapFile {
+        /// When it begins, from the start of the run.
+        at: Quantity<Time>,
+        /// The storage server, from 0.
+        server: u32,
+        /// Its two drives, from 0.
+        ssds: (u32, u32),
     }
 }
 

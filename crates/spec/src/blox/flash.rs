@@ -122,6 +122,7 @@ impl Blox {
             ("pages a block", geometry.pages_per_block.into()),
             ("bytes a page", geometry.page.count()),
             ("pages of data a vSSD", self.io.working_set_blocks),
+            ("pages a vSSD that swaps need", self.region_units() - self.io.working_set_blocks),
             ("hot and cold apart", u64::from(self.flash.hot_cold)),
         ];
         numbers.map(|(name, value)| (name.to_owned(), value)).into()

@@ -2,9 +2,9 @@
 
 use super::file::{
     AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, FlashFile, FlashStateName,
-    IoArrivalsName, IoFile, MembershipFile, RackFile, SchedulerFile, SteadyFile, VssdFile,
+    IoArrivalsName, IoFile, MembershipFile, RackFile, SchedulerFile, SteadyFile, SwapFile, VssdFile,
 };
-use super::{BlockReplay, Blox, Collection, Controller, Flash, FlashState, Scheduler, Vssd};
+use super::{BlockReplay, Blox, Collection, Controller, Flash, FlashState, PlannedSwap, Scheduler, Vssd};
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::{fault_of, written_run};
@@ -27,9 +27,14 @@ pub(crate) fn file_of(blox: &Blox) -> ExperimentFile {
         membership: Some(MembershipFile::of(&blox.membership)),
         io: Some(io_of(blox)),
         run: Some(written_run(blox.io.requests, blox.io.duration, blox.run)),
+        swap: (!blox.swaps.is_empty()).then(|| blox.swaps.iter().map(swap_of).collect()),
         fault: (!blox.faults.is_empty()).then(|| blox.faults.iter().map(fault_of).collect()),
         ..ExperimentFile::default()
     }
+}
+
+fn swap_of(swap: &PlannedSwap) -> SwapFile {
+    SwapFile { at: Some(Quantity(swap.at)), server: Some(swap.server), ssds: Some(swap.ssds) }
 }
 
 fn flash_of(flash: &Flash) -> FlashFile {
@@ -95,6 +100,8 @@ fn vssd_of(vssd: &Vssd, state: &FlashState) -> VssdFile {
         device_depth: Some(vssd.device_depth),
         rate: vssd.rate,
         borrow: is_shared.then_some(Quantity(vssd.borrow)),
+        swap_batch: Some(vssd.swap_batch),
+        swap_patience: Some(Quantity(vssd.swap_patience)),
     }
 }
 

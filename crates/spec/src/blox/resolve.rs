@@ -1,6 +1,7 @@
 //! From what is written of a rack of volumes to a plan: defaults that depend on other values, ranges, and combinations.
 
 mod flash;
+mod swap;
 
 use super::file::{
     AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, CoordinationName, IoArrivalsName,
@@ -14,6 +15,7 @@ use crate::plan::{Fault, FaultKind, Run};
 use crate::quantity::Plain;
 use crate::resolve::Resolver;
 use base::{Bytes, NodeId, Span};
+use swap::swaps_of;
 use workload::block_trace::{Beyond, Devices, ReplayConfig, Tolerance};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
@@ -31,8 +33,8 @@ const TRACE_SAYS: [&str; 9] =
 /// Tables of other kinds of racks.
 const OF_MESSAGES: [&str; 4] = ["fabric", "memory", "workload", "background"];
 /// Tables of this kind of rack.
-pub(crate) const OF_VOLUMES: [&str; 9] =
-    ["rack", "flash", "fit", "vssd", "scheduler", "collection", "controller", "membership", "io"];
+pub(crate) const OF_VOLUMES: [&str; 10] =
+    ["rack", "flash", "fit", "vssd", "scheduler", "collection", "controller", "membership", "io", "swap"];
 
 impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
@@ -70,8 +72,10 @@ impl Resolver<'_> {
             requests_per_second,
             run,
             faults,
+            swaps: swaps_of(file),
             check_history,
         };
+        self.check_swaps(&blox);
         self.check_snapshot(&blox);
         Some(blox)
     }
@@ -154,7 +158,10 @@ impl Resolver<'_> {
             device_depth: file.device_depth.unwrap_or(channels * flash.geometry().dies_per_channel),
             rate: file.rate,
             borrow: file.borrow.map_or(Bytes::new(capacity.count() / 64), Plain::plain),
+            swap_batch: file.swap_batch.unwrap_or(64),
+            swap_patience: file.swap_patience.map_or(Span::us(200), Plain::plain),
         };
+        self.at_most("vssd.swap_patience", vssd.swap_patience, Span::secs(1));
         self.check_vssd(&vssd, rack, flash);
         vssd
     }

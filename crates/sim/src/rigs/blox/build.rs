@@ -2,6 +2,7 @@
 
 use super::drives::{DriveConfig, Drives, region};
 use super::prepare::prepare;
+use super::swaps::Swaps;
 use super::track::Tracks;
 use super::wires::{Flights, Places, WireConfig, Wires};
 use super::{Background, BloxRig, Controller, Counts, Now};
@@ -151,6 +152,7 @@ impl BloxRig {
             wire_check: wire_check.then(Vec::new),
             tracks: Tracks::default(),
             predictors: Vec::new(),
+            swaps: Swaps::new(plan, layout.servers())?,
             history: plan.check_history.then(History::default),
             values: 0,
             background: background(plan, seed),
@@ -245,7 +247,7 @@ fn region_config(plan: &Blox, seed: Seed) -> RegionConfig {
     RegionConfig {
         dies: Vec::new(),
         isolation: Isolation::Hardware,
-        logical_units: plan.io.working_set_blocks,
+        logical_units: plan.region_units(),
         victim: match plan.flash.victim {
             VictimName::Greedy => VictimPolicy::Greedy,
             VictimName::CostBenefit => VictimPolicy::CostBenefit,

@@ -1,6 +1,7 @@
 //! The drives of one storage server: regions of software-defined flash (or of a medium that is written in place), and what is written in
 //! them.
 
+mod moving;
 mod state;
 
 use super::BuildError;

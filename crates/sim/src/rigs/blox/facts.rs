@@ -57,6 +57,7 @@ impl BloxRig {
         self.facts_of_network(out);
         self.facts_of_servers(out);
         self.facts_of_flash(out);
+        self.facts_of_swaps(out);
         if let Some(history) = &self.history {
             out.insert("history_operations".into(), history.operations() as f64);
         }
@@ -127,6 +128,7 @@ impl BloxRig {
                 stalls += counters.stalls;
             }
         }
+        host = host.saturating_sub(self.swapped_pages());
         let wear: Vec<_> = self.drives.iter().flat_map(super::drives::Drives::wear).collect();
         let most = wear.iter().map(|wear| wear.max).max().unwrap_or(0);
         let least = wear.iter().map(|wear| wear.min).min().unwrap_or(0);

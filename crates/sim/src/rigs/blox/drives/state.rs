@@ -38,6 +38,11 @@ impl Drives {
         (volume.drive, dies.iter().map(|die| flash.geometry().channel_of(*die)).collect())
     }
 
+    /// The vSSDs of a drive, in order.
+    pub fn of_drive(&self, drive: usize) -> Vec<VssdId> {
+        self.vssds().filter(|vssd| self.volumes[self.place(*vssd)].drive == drive).collect()
+    }
+
     /// The flash of a drive.
     pub fn flash_of(&self, drive: usize) -> &SoftwareDefinedFlash {
         &self.drives[drive]
