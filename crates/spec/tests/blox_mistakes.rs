@@ -135,6 +135,36 @@ fn states_of_drives_that_contradict_themselves_are_refused() {
 }
 
 #[test]
+fn swaps_that_no_server_can_carry_out_are_refused() {
+    let swap = |rest: &str| format!("[[swap]]\nat = \"1s\"\nserver = 0\n{rest}\n[rack]\nssds = 2");
+    for (tables, expected) in [
+        (swap("ssds = [1, 1]"), "swap.0.ssds: drive 1 cannot exchange anything with itself"),
+        (swap("ssds = [0, 2]"), "swap.0.ssds: 2 is out of range; allowed is 0..=1, with rack.ssds = 2"),
+        (
+            swap("ssds = [0, 1]").replace("server = 0", "server = 4"),
+            "swap.0.server: 4 is out of range; allowed is 0..=3",
+        ),
+        (swap("ssds = [0, 1]").replace("1s", "25h"), "swap.0.at: 25h is out of range; allowed is up to 24h"),
+        (
+            swap("ssds = [0, 1]") + "\n[flash]\npreset = \"optane\"",
+            "swap: preset = optane is written in place and does not wear: there is nothing to swap",
+        ),
+        (
+            swap("ssds = [0, 1]") + "\n[vssd]\nisolation = \"software\"",
+            "swap: with isolation = software blocks are lent within a drive: its vSSDs cannot leave it",
+        ),
+        (
+            swap("ssds = [0, 1]") + "\n[vssd]\ncapacity = \"512MiB\"\nswap_batch = 50000",
+            "vssd.swap_batch: data and a batch of a swap are 409712KiB, and beside 4 spare blocks a die there is room for 384MiB",
+        ),
+    ] {
+        assert_eq!(said(&tables), expected);
+    }
+    assert!(said("[[swap]]\nat = \"1s\"\nserver = 0").contains("ssds"));
+    plan(&with(&(swap("ssds = [1, 0]") + "\n[vssd]\ncapacity = \"512MiB\"")));
+}
+
+#[test]
 fn thresholds_in_the_wrong_order_are_refused_both_ways() {
     assert_eq!(
         said("[collection]\nsoft = 0.2\nregular = 0.3"),

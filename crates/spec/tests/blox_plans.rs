@@ -67,6 +67,8 @@ flush_above = 0.75
 device_depth = 24
 rate = 9000
 borrow = "512MiB"
+swap_batch = 32
+swap_patience = "150us"
 [scheduler]
 policy = "deadline"
 coordinated = false
@@ -359,4 +361,17 @@ proptest! {
             prop_assert_eq!(common::plan(&plan.to_toml()), plan, "{} {}", profile, arrivals);
         }
     }
+}
+
+#[test]
+fn swaps_are_printed_in_the_order_of_time_and_give_regions_a_batch_more() {
+    let tables = "[rack]\nssds = 3\n[[swap]]\nat = \"2s\"\nserver = 3\nssds = [2, 0]\n[[swap]]\nat = \"1s\"\nserver = 0\nssds = [0, 1]\n";
+    let with = plan(&format!("{SMALL}{tables}"));
+    let swaps: Vec<_> = blox(&with).swaps.iter().map(|swap| (swap.at, swap.server, swap.ssds)).collect();
+    assert_eq!(swaps, [(base::Time::secs(1), 0, (0, 1)), (base::Time::secs(2), 3, (2, 0))]);
+    assert_eq!(common::plan(&with.to_toml()), with);
+    let without = plan(&format!("{SMALL}[rack]\nssds = 3\n"));
+    let pages = blox(&without).io.working_set_blocks;
+    assert_eq!((blox(&without).region_units(), blox(&with).region_units()), (pages, pages + 64));
+    assert_ne!(with.hash(), without.hash());
 }

@@ -5,6 +5,7 @@ mod build;
 mod channels;
 mod drives;
 mod facts;
+mod faults;
 mod prepare;
 mod swaps;
 mod track;
@@ -14,9 +15,8 @@ use crate::drive::{Context, Ended, Rig, Ticket};
 use base::{Bytes, NodeId, Operation, Program, Request, Span, Stream, Time};
 use blox::baseline::{ControllerOut, software, vdc};
 use blox::{
-    Body, CarrierIn, Client, ClientIn, ClientOut, ClientOutcome, Control, ControlIn, ControlOut, DeviceJob, NodeIn,
-    NodeOut, Packet, Page, ReturnPredictor, Stage, StorageNode, SwapCopy, Switch, SwitchIn, SwitchOut, Tag, Value,
-    VssdId,
+    Body, Client, ClientIn, ClientOut, ClientOutcome, Control, ControlIn, ControlOut, DeviceJob, NodeIn, NodeOut,
+    Packet, Page, ReturnPredictor, Stage, StorageNode, SwapCopy, Switch, SwitchIn, SwitchOut, Tag, Value, VssdId,
 };
 use drives::{Drives, Written};
 use hardware::ssd::{Booked, FtlCounters};
@@ -745,43 +745,8 @@ impl BloxRig {
     }
 }
 
-/// What breaks and comes back, and traffic that nobody here sends.
+/// Traffic that nobody here sends.
 impl BloxRig {
-    fn fault(&mut self, index: usize, context: Now<'_, '_>) {
-        use spec::FaultKind;
-        match self.plan.faults[index].kind {
-            FaultKind::LinkDown { node, .. } | FaultKind::LinkCorrupt { node, .. } => {
-                self.reach(node, |rig| rig.is_linked[node.index()] = false, context);
-            }
-            FaultKind::LinkUp { node } => self.reach(node, |rig| rig.is_linked[node.index()] = true, context),
-            FaultKind::NodeDown { node } => {
-                self.reach(node, |rig| rig.is_running[node.index()] = false, context);
-                self.feed(node.index(), NodeIn::Fail, context);
-                self.carrier_fault(node.index(), CarrierIn::Fail, context);
-            }
-            FaultKind::NodeUp { node } => {
-                self.reach(node, |rig| rig.is_running[node.index()] = true, context);
-                self.feed(node.index(), NodeIn::Recover, context);
-                self.carrier_fault(node.index(), CarrierIn::Recover, context);
-            }
-            FaultKind::SwitchDown { .. } => self.tell_switch(SwitchIn::Fail, context),
-            FaultKind::SwitchUp { .. } => {
-                self.tell_switch(SwitchIn::Recover, context);
-                self.tell_control(ControlIn::SwitchRecovered, context);
-            }
-        }
-    }
-
-    /// Changes a server or its link. The switch's port is up while both are, and hears of it when that changes.
-    fn reach(&mut self, server: NodeId, change: impl FnOnce(&mut BloxRig), context: Now<'_, '_>) {
-        let was_up = self.is_reachable(server.index());
-        change(self);
-        let (is_up, node) = (self.is_reachable(server.index()), self.places.server(server.0));
-        if is_up != was_up {
-            self.tell_switch(if is_up { SwitchIn::LinkUp(node) } else { SwitchIn::LinkDown(node) }, context);
-        }
-    }
-
     fn next_background(&mut self, server: u32, context: Now<'_, '_>) {
         let Some(background) = &mut self.background else { return };
         let (stream, burst_ends) = &mut background.servers[server as usize];

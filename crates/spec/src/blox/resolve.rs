@@ -53,8 +53,6 @@ impl Resolver<'_> {
         let (io, replay) = self.load_of(&io_file, file.run.as_ref(), &rack, &vssd);
         let run = self.volume_run(file, &membership);
         let faults = self.volume_faults(file.fault.as_deref().unwrap_or_default(), &rack);
-        let (requests_per_second, check_history) =
-            (io_file.requests_per_second, io_file.check_history.unwrap_or(false));
         if !self.problems.is_empty() {
             return None;
         }
@@ -69,11 +67,11 @@ impl Resolver<'_> {
             membership,
             io,
             replay,
-            requests_per_second,
+            requests_per_second: io_file.requests_per_second,
             run,
             faults,
             swaps: swaps_of(file),
-            check_history,
+            check_history: io_file.check_history.unwrap_or(false),
         };
         self.check_swaps(&blox);
         self.check_snapshot(&blox);
