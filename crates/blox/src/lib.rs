@@ -48,8 +48,9 @@ pub use switch::{
     table_bytes,
 };
 pub use wear::{
-    Admission, Assignment, DriveFlash, GlobalBalancer, GlobalConfig, Lifetime, LocalBalancer, LocalConfig, RateMeter,
-    Replacement, Side, SsdPlace, SsdWear, Swap, SwapAction, SwapBlock, SwapCounts, SwapEvent, SwapPlan, SwapProgress,
-    SwapStage, SwapTrigger, WearArm, WearConfig, WearError, WearModel, WearReport, WearSample, WearSnapshot,
-    WearWorkload, imbalance,
+    Admission, Assignment, CarrierConfig, CarrierCounters, CarrierIn, CarrierOut, DriveFlash, GlobalBalancer,
+    GlobalConfig, Lifetime, LocalBalancer, LocalConfig, RateMeter, Replacement, Seat, Side, SsdPlace, SsdWear, Swap,
+    SwapAction, SwapBlock, SwapCarrier, SwapCopy, SwapCounts, SwapEvent, SwapPlan, SwapProgress, SwapStage,
+    SwapTrigger, WearArm, WearConfig, WearError, WearModel, WearReport, WearSample, WearSnapshot, WearWorkload,
+    imbalance,
 };

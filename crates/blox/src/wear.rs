@@ -1,17 +1,19 @@
 //! Wear levelling across drives (RackBlox, 3.6): who swaps with whom, how a swap is carried out, and a model of years.
 //!
 //! * [`LocalBalancer`] and [`GlobalBalancer`] decide: they are given what the drives have worn and how fast they wear, and name a [`Swap`].
-//! * [`SwapProgress`] carries a swap out, block by block, so that a crash at any step loses nothing.
+//! * [`SwapProgress`] says how a swap goes, block by block, so that a crash at any step loses nothing; [`SwapCarrier`] does it on a server, behind its requests.
 //! * [`WearModel`] plays a rack over years with the same two balancers.
 //!
 //! Days are bare numbers here: `base::Time` counts picoseconds and ends after 213 days.
 
+mod carry;
 mod global;
 mod local;
 mod model;
 mod rate;
 mod swap;
 
+pub use carry::{CarrierConfig, CarrierCounters, CarrierIn, CarrierOut, Seat, SwapCarrier, SwapCopy};
 pub use global::{GlobalBalancer, GlobalConfig};
 pub use local::{LocalBalancer, LocalConfig, SwapTrigger};
 pub use model::{

@@ -32,6 +32,8 @@ pub enum Command {
     Claims(ClaimsArguments),
     /// Fit a drive's model to what fio measured, and print the error on the points that the fit did not use
     Fit(FitArguments),
+    /// Bring the drives of an experiment into the state that it asks for, and save that for other runs (`flash.snapshot`)
+    Precondition(PreconditionArguments),
     /// Explain every column of the records and every field of a summary, with its unit
     Describe(DescribeArguments),
     /// Print the JSON Schema of the experiment file
@@ -209,6 +211,20 @@ pub struct FitArguments {
     /// How far a measured value may be off, in percent: decides which parameters count as determined
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     pub point_error: f64,
+}
+
+/// `rackweave precondition`
+#[derive(Debug, Args)]
+pub struct PreconditionArguments {
+    /// The experiment.
+    #[command(flatten)]
+    pub source: SourceArguments,
+    /// Prepare with this seed instead of the file's
+    #[arg(long, value_parser = clap::value_parser!(u64).range(..=SEED_MAX))]
+    pub seed: Option<u64>,
+    /// The file to write
+    #[arg(long, value_name = "SNAPSHOT")]
+    pub out: PathBuf,
 }
 
 /// `rackweave describe`

@@ -30,6 +30,22 @@ pub fn points(source: &SourceArguments) -> Result<Vec<Point>, Failure> {
     Ok(experiment(source)?.points(source.scale))
 }
 
+/// The only point of an experiment; a sweep is bad input.
+pub fn only_point(source: &SourceArguments) -> Result<Point, Failure> {
+    let experiment = experiment(source)?;
+    let mut points = experiment.points(source.scale);
+    if points.len() == 1 {
+        return Ok(points.remove(0));
+    }
+    let axes: Vec<String> = experiment.axes().into_iter().map(|(name, _)| name).collect();
+    Err(bad_input(format!(
+        "{}: this is a sweep of {} points over {}; `rackweave sweep` plays them, `--set AXIS=VALUE` chooses one",
+        source.file.display(),
+        points.len(),
+        axes.join(", ")
+    )))
+}
+
 /// The name of the experiment in the names of folders: that of its file.
 pub fn stem(file: &Path) -> String {
     file.file_stem().map_or("experiment".into(), |stem| stem.to_string_lossy().into_owned())

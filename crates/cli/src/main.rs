@@ -14,6 +14,7 @@ mod load;
 mod output;
 mod parts;
 mod play;
+mod precondition;
 mod progress;
 mod reproduce;
 mod run;
@@ -46,6 +47,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Claims(arguments) => claims::claims(&arguments),
         Command::Fit(arguments) => fit::fit(&arguments),
+        Command::Precondition(arguments) => precondition::precondition(&arguments),
         Command::Describe(arguments) => describe::describe(&arguments),
         Command::Schema => describe::schema(),
     }

@@ -1,18 +1,17 @@
 //! `rackweave run`: one point.
 
 use crate::arguments::RunArguments;
-use crate::failure::{Failure, bad_input, print};
+use crate::failure::{Failure, print};
 use crate::interrupt;
 use crate::load;
 use crate::output::{self, Marker};
 use crate::play::{self, Playing, Task};
 use record::{Statistics, Summary};
-use spec::Point;
 use std::time::Instant;
 
 /// Plays the only point of the file and says what came of it.
 pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
-    let point = only_point(arguments)?;
+    let point = load::only_point(&arguments.source)?;
     let root = output::place(arguments.output.out.as_ref(), &load::stem(&arguments.source.file));
     output::create(&root, arguments.output.force, &Marker::new("run"))?;
     interrupt::listen()?;
@@ -27,21 +26,6 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
         print(&format!("{}results    {}\n", facts(&summary), root.display()))?;
     }
     interrupt::outcome(&root)
-}
-
-fn only_point(arguments: &RunArguments) -> Result<Point, Failure> {
-    let experiment = load::experiment(&arguments.source)?;
-    let mut points = experiment.points(arguments.source.scale);
-    if points.len() == 1 {
-        return Ok(points.remove(0));
-    }
-    let axes: Vec<String> = experiment.axes().into_iter().map(|(name, _)| name).collect();
-    Err(bad_input(format!(
-        "{}: this is a sweep of {} points over {}; `rackweave sweep` plays them, `--set AXIS=VALUE` chooses one",
-        arguments.source.file.display(),
-        points.len(),
-        axes.join(", ")
-    )))
 }
 
 /// The summary in a few lines.

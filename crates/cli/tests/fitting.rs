@@ -52,6 +52,27 @@ fn the_file_names_the_drive_the_program_and_the_digest_of_what_was_read_and_is_a
     );
 }
 
+/// A rack small enough that a run of it takes no time.
+const RACK: &str = "title = 'fitted'\ndesign.name = 'rackblox'\n[rack]\nservers = 2\nclients = 2\nremote_replica = false\n\
+    [vssd]\nper_ssd = 1\ncapacity = '1GiB'\n[run]\nrequests = 200\n";
+
+#[test]
+fn a_drive_that_was_fitted_can_be_pasted_into_an_experiment_and_runs() {
+    let home = home();
+    home.run("fit fio.json --preset 970-pro --out fitted.toml");
+    let fitted = home.text("fitted.toml");
+    let home = home.with("rack.toml", &format!("{RACK}{fitted}"));
+    let printed: toml::Table = home.run("check rack.toml").parse().unwrap();
+    let fitted: toml::Table = fitted.parse().unwrap();
+    let flash = fitted["flash"].as_table().unwrap();
+    assert!(flash.len() > 6, "{flash:?}");
+    for (key, value) in flash {
+        assert_eq!(printed["flash"][key], *value, "{key} is in the plan as the fit wrote it");
+    }
+    assert!(!printed.contains_key("fit"), "where numbers are from is no part of a plan");
+    assert!(home.run("run rack.toml").contains("200 offered, 200 finished"));
+}
+
 #[test]
 fn points_are_held_out_by_name_or_not_at_all() {
     let home = home();

@@ -5,5 +5,5 @@ pub mod rigs;
 mod run;
 mod wear;
 
-pub use rigs::blox::BuildError;
+pub use rigs::blox::{BuildError, Prepared, PreparedVssd, precondition};
 pub use run::{RunError, RunOptions, run};

@@ -121,6 +121,7 @@ impl Play<'_> {
             planned_load: None,
         };
         let mut outcomes = self.drive(&mut rig, source.as_mut(), &limits)?;
+        rig.report_channels(&mut outcomes.summary);
         rig.judge_history(&mut outcomes.summary);
         Ok(outcomes)
     }

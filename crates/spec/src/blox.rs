@@ -7,11 +7,12 @@ pub(crate) mod resolve;
 mod warnings;
 
 use crate::plan::{Fault, Run};
-use base::{Bytes, Rate, Span};
+use base::{Bytes, Rate, Span, Time};
 pub use file::{
-    CoordinationName, IsolationName, NetworkName, NetworkSchedulingName, PolicyName, PresetName, VictimName,
+    CoordinationName, FlashStateName, IsolationName, NetworkName, NetworkSchedulingName, PolicyName, PresetName,
+    VictimName,
 };
-use hardware::ssd::Suspension;
+use hardware::ssd::{RegionArchive, Steady, Suspension};
 use std::sync::Arc;
 use workload::block_trace::{BlockTrace, ReplayConfig, Tolerance};
 
@@ -47,6 +48,8 @@ pub struct Blox {
     pub run: Run,
     /// What breaks, in order of time.
     pub faults: Vec<Fault>,
+    /// Drives that exchange what they hold, in order of time.
+    pub swaps: Vec<PlannedSwap>,
     /// Whether every operation is remembered and the history checked for linearizability at the end.
     pub check_history: bool,
 }
@@ -104,10 +107,12 @@ pub struct Rack {
 }
 
 /// The drives.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Flash {
     /// Whose geometry and times.
     pub preset: PresetName,
+    /// What is different from the preset, as `rackweave fit` finds it.
+    pub own: OwnNumbers,
     /// Pages of a block; the preset's own when not given.
     pub pages_per_block: Option<u32>,
     /// What reads may interrupt; the preset's own when not given.
@@ -116,6 +121,53 @@ pub struct Flash {
     pub victim: VictimName,
     /// Whether relocated data are kept apart from new data.
     pub hot_cold: bool,
+    /// What drives hold when a run begins.
+    pub state: FlashState,
+}
+
+/// What drives hold when a run begins.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FlashState {
+    /// Nothing.
+    Clean,
+    /// The virtual drives' data, written once in order.
+    Filled,
+    /// That, overwritten at random until a share of the free blocks is used up ([`Vssd::used_before`]).
+    Used,
+    /// That, overwritten at random with so many blocks kept free, until write amplification is steady.
+    Fragmented(Steady),
+    /// What a snapshot holds.
+    Snapshot(FlashSnapshot),
+}
+
+/// The drives' states, from a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlashSnapshot {
+    /// The file, as written.
+    pub file: String,
+    /// SHA-256 of the file, hex.
+    pub digest: String,
+    /// The states, by the numbers of the virtual drives.
+    pub archive: Arc<RegionArchive>,
+}
+
+/// Numbers of a drive in place of its preset's; the preset's own where nothing is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnNumbers {
+    /// Dies of a channel.
+    pub dies_per_channel: Option<u32>,
+    /// Array time of a read of each kind of page.
+    pub read: Option<Vec<Span>>,
+    /// Array time of a program of each kind of page.
+    pub program: Option<Vec<Span>>,
+    /// Array time of an erase.
+    pub erase: Option<Span>,
+    /// Data rate of a channel.
+    pub channel: Option<Rate>,
+    /// The controller's time of a read, once a command.
+    pub read_firmware: Option<Span>,
+    /// The controller's time of a write, once a command.
+    pub write_firmware: Option<Span>,
 }
 
 /// How drives are divided.
@@ -145,6 +197,21 @@ pub struct Vssd {
     pub rate: Option<u32>,
     /// Software isolation: free blocks that are lent together.
     pub borrow: Bytes,
+    /// Pages of each virtual drive that change places together in a swap.
+    pub swap_batch: u32,
+    /// How long a page of a swap makes way for requests at the device.
+    pub swap_patience: Span,
+}
+
+/// Two drives of a server that exchange what they hold (RackBlox, 3.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedSwap {
+    /// When it begins.
+    pub at: Time,
+    /// The storage server, from 0.
+    pub server: u32,
+    /// Its two drives, from 0.
+    pub ssds: (u32, u32),
 }
 
 /// In which order a server hands requests to a drive.
@@ -225,6 +292,14 @@ pub struct Membership {
     pub client_attempts: u32,
     /// Timeouts in a row, without a packet from the rack, after which a client takes its switch for dead.
     pub client_silence: u32,
+}
+
+impl Blox {
+    /// Units that the region of a virtual drive has: its pages, and those that a swap needs.
+    pub fn region_units(&self) -> u64 {
+        let spare = if self.swaps.is_empty() { 0 } else { self.vssd.swap_batch };
+        self.io.working_set_blocks + u64::from(spare)
+    }
 }
 
 impl Membership {

@@ -3,7 +3,8 @@
 //! [`crate::design_file`], all others in [`crate::resolve`].
 
 use crate::blox::file::{
-    CollectionFile, ControllerFile, FlashFile, IoFile, MembershipFile, RackFile, SchedulerFile, VssdFile,
+    CollectionFile, ControllerFile, FitFile, FlashFile, IoFile, MembershipFile, RackFile, SchedulerFile, SwapFile,
+    VssdFile,
 };
 use crate::design_file::DesignFile;
 use crate::quantity::{Limit, Quantity};
@@ -50,6 +51,8 @@ written! {
         rack: RackFile,
         /// Volumes: the drives.
         flash: FlashFile,
+        /// Volumes: where the numbers of `flash` are from.
+        fit: FitFile,
         /// Volumes: how drives are divided.
         vssd: VssdFile,
         /// Volumes: in which order a server hands requests to a drive.
@@ -68,6 +71,8 @@ written! {
         run: RunFile,
         /// What breaks, and when.
         fault: Vec<FaultFile>,
+        /// Volumes: drives that exchange what they hold, and when.
+        swap: Vec<SwapFile>,
         /// What to vary: key paths with lists of values (their cross product), and `axis` for several keys at a time.
         sweep: SweepFile,
         /// Other values for some key paths at a given size of run; `sweep.KEY` replaces the values of an axis.

@@ -3,6 +3,7 @@
 use crate::error::Problem;
 use crate::plan::hex;
 use base::Bytes;
+use hardware::ssd::RegionArchive;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
@@ -42,6 +43,14 @@ pub(crate) struct Sources {
     distributions: BTreeMap<(String, u64), Result<SizeDistribution, Problem>>,
     traces: BTreeMap<(String, u32), Result<Trace, Problem>>,
     block_traces: Vec<(String, Tolerance, Result<SharedTrace, Problem>)>,
+    snapshots: BTreeMap<String, Result<SharedSnapshot, Problem>>,
+}
+
+/// The states of drives, which the points of a sweep share, with the digest of their file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SharedSnapshot {
+    pub archive: Arc<RegionArchive>,
+    pub digest: String,
 }
 
 /// A block trace, which the points of a sweep share, with the digest of its requests.
@@ -96,6 +105,18 @@ impl Sources {
         let read = read();
         self.block_traces.push((file.into(), tolerance, read.clone()));
         read
+    }
+
+    /// The states of drives in `file`.
+    pub(crate) fn snapshot(&mut self, files: &dyn Files, file: &str) -> Result<SharedSnapshot, Problem> {
+        let read = || {
+            let mut bytes = Vec::new();
+            let opened = files.open(file).and_then(|mut reader| reader.read_to_end(&mut bytes));
+            opened.map_err(|error| refused(file, error))?;
+            let archive = RegionArchive::read(bytes.as_slice()).map_err(|error| refused(file, error))?;
+            Ok(SharedSnapshot { archive: Arc::new(archive), digest: hex(&Sha256::digest(&bytes)) })
+        };
+        self.snapshots.entry(file.into()).or_insert_with(read).clone()
     }
 }
 

@@ -75,6 +75,96 @@ fn the_edges_of_what_fits_are_plans() {
 }
 
 #[test]
+fn a_drives_own_numbers_are_refused_when_no_drive_has_them() {
+    for (tables, expected) in [
+        ("read = [\"40us\"]", "flash.read: 1 time for the 2 kinds of pages of p-ssd"),
+        (
+            "preset = \"tlc-gen4\"\nprogram = [\"1us\", \"2us\"]",
+            "flash.program: 2 times for the 3 kinds of pages of tlc-gen4",
+        ),
+        ("read = [\"40us\", \"0us\"]", "flash.read: 0ps is out of range; allowed is 1ns up to 1s"),
+        ("program = [\"40us\", \"1001ms\"]", "flash.program: 1001ms is out of range; allowed is 1ns up to 1s"),
+        ("erase = \"2s\"", "flash.erase: 2s is out of range; allowed is up to 1s"),
+        ("read_firmware = \"1001ms\"", "flash.read_firmware: 1001ms is out of range; allowed is up to 1s"),
+        ("write_firmware = \"1001ms\"", "flash.write_firmware: 1001ms is out of range; allowed is up to 1s"),
+        ("channel = \"999Kbps\"", "flash.channel: 999Kbps is out of range; allowed is 1Mbps..=100Tbps"),
+        ("dies_per_channel = 65", "flash.dies_per_channel: 65 is out of range; allowed is 1..=64"),
+        (
+            "preset = \"optane\"\nchannel = \"1Gbps\"",
+            "flash.channel: `channel` does not go with preset = optane, which is written in place",
+        ),
+    ] {
+        assert_eq!(said(&format!("[flash]\n{tables}")), expected);
+    }
+    let bare = said("[flash]\nread = [40]");
+    assert!(bare.starts_with("flash.read") && bare.contains("`40` has no unit"), "{bare}");
+    for tables in ["read = [\"1ns\", \"1s\"]", "erase = \"0ns\"", "channel = \"1Mbps\"", "dies_per_channel = 64"] {
+        plan(&with(&format!("[flash]\n{tables}\n[vssd]\ncapacity = \"64GiB\"")));
+    }
+}
+
+#[test]
+fn states_of_drives_that_contradict_themselves_are_refused() {
+    for (tables, expected) in [
+        ("[flash]\nsteady.windows = 5", "flash.steady: `steady` goes only with state = fragmented"),
+        (
+            "[flash]\nstate = \"fragmented\"\nsteady.windows_max = 2",
+            "flash.steady.windows_max: 3 windows are compared, and 2 written",
+        ),
+        (
+            "[flash]\nstate = \"clean\"\n[vssd]\nused_before = 0.5",
+            "vssd.used_before: `used_before` does not go with flash.state = clean",
+        ),
+        ("[flash]\nsnapshot_digest = \"00\"", "flash.snapshot_digest: `snapshot_digest` goes only with `snapshot`"),
+        ("[flash]\npreset = \"p3700\"\nsnapshot = \"none\"", "flash.snapshot: file `none`: there is no such file"),
+        (
+            "[flash]\npreset = \"optane\"\nsnapshot_digest = \"00\"",
+            "flash.snapshot_digest: `snapshot_digest` goes only with `snapshot`",
+        ),
+        (
+            "[flash]\npreset = \"optane\"\nerase = \"1ms\"",
+            "flash.erase: `erase` does not go with preset = optane, which is written in place",
+        ),
+        ("[flash]\nsnapshot = \"none\"", "flash.snapshot: file `none`: there is no such file"),
+    ] {
+        assert_eq!(said(tables), expected);
+    }
+    for state in ["clean", "filled", "used", "fragmented"] {
+        plan(&with(&format!("[flash]\nstate = \"{state}\"")));
+    }
+}
+
+#[test]
+fn swaps_that_no_server_can_carry_out_are_refused() {
+    let swap = |rest: &str| format!("[[swap]]\nat = \"1s\"\nserver = 0\n{rest}\n[rack]\nssds = 2");
+    for (tables, expected) in [
+        (swap("ssds = [1, 1]"), "swap.0.ssds: drive 1 cannot exchange anything with itself"),
+        (swap("ssds = [0, 2]"), "swap.0.ssds: 2 is out of range; allowed is 0..=1, with rack.ssds = 2"),
+        (
+            swap("ssds = [0, 1]").replace("server = 0", "server = 4"),
+            "swap.0.server: 4 is out of range; allowed is 0..=3",
+        ),
+        (swap("ssds = [0, 1]").replace("1s", "25h"), "swap.0.at: 25h is out of range; allowed is up to 24h"),
+        (
+            swap("ssds = [0, 1]") + "\n[flash]\npreset = \"optane\"",
+            "swap: preset = optane is written in place and does not wear: there is nothing to swap",
+        ),
+        (
+            swap("ssds = [0, 1]") + "\n[vssd]\nisolation = \"software\"",
+            "swap: with isolation = software blocks are lent within a drive: its vSSDs cannot leave it",
+        ),
+        (
+            swap("ssds = [0, 1]") + "\n[vssd]\ncapacity = \"512MiB\"\nswap_batch = 50000",
+            "vssd.swap_batch: data and a batch of a swap are 409712KiB, and beside 4 spare blocks a die there is room for 384MiB",
+        ),
+    ] {
+        assert_eq!(said(&tables), expected);
+    }
+    assert!(said("[[swap]]\nat = \"1s\"\nserver = 0").contains("ssds"));
+    plan(&with(&(swap("ssds = [1, 0]") + "\n[vssd]\ncapacity = \"512MiB\"")));
+}
+
+#[test]
 fn thresholds_in_the_wrong_order_are_refused_both_ways() {
     assert_eq!(
         said("[collection]\nsoft = 0.2\nregular = 0.3"),

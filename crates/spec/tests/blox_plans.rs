@@ -37,10 +37,23 @@ remote_delay = "200us"
 [flash]
 preset = "970-pro"
 pages_per_block = 256
+dies_per_channel = 3
+read = ["31us", "43us"]
+program = ["190us", "210us"]
+erase = "2ms"
+channel = "6300Mbps"
+read_firmware = "20us"
+write_firmware = "3us"
 suspension_overhead = "7us"
 suspension_limit = 3
 victim = "cost-benefit"
 hot_cold = true
+state = "fragmented"
+[flash.steady]
+window = 0.5
+windows = 4
+tolerance = 0.05
+windows_max = 30
 [vssd]
 per_ssd = 4
 isolation = "software"
@@ -54,6 +67,8 @@ flush_above = 0.75
 device_depth = 24
 rate = 9000
 borrow = "512MiB"
+swap_batch = 32
+swap_patience = "150us"
 [scheduler]
 policy = "deadline"
 coordinated = false
@@ -183,7 +198,17 @@ fn every_key_reaches_the_plan_and_the_printed_plan_is_the_same() {
 fn every_key_of_the_schema_is_among_them_and_every_default_is_in_a_plan() {
     let (root, printed) = (schema(), serde_json::to_value(plan(SMALL)).expect("a plan is JSON"));
     let asked: toml::Table = toml::from_str(EVERY_KEY).expect("it is TOML");
-    let others = ["profile", "requests_per_second", "trace", "trace_digest", "time_scale", "beyond", "skip_bad"];
+    let others = [
+        "profile",
+        "requests_per_second",
+        "trace",
+        "trace_digest",
+        "time_scale",
+        "beyond",
+        "skip_bad",
+        "snapshot",
+        "snapshot_digest",
+    ];
     let mut defaults = 0;
     for (table, name) in
         TABLES.iter().zip(["Rack", "Flash", "Vssd", "Scheduler", "Collection", "Controller", "Membership", "Io"])
@@ -205,15 +230,10 @@ fn every_key_of_the_schema_is_among_them_and_every_default_is_in_a_plan() {
     assert!(defaults > 50, "{defaults}");
 }
 
-/// Whatever changes what is simulated changes the name of the plan.
-#[test]
-fn every_value_has_a_say_in_the_hash_and_the_seed_and_the_way_it_is_written_have_none() {
-    let base = plan(EVERY_KEY);
-    let asked: toml::Table = toml::from_str(EVERY_KEY).expect("it is TOML");
-    let mut hashes = BTreeSet::from([base.hash()]);
-    let mut tried = 0;
-    let other = |key: &str, value: &toml::Value| match (key, value) {
-        ("preset", _) => "pm9a3".into(),
+/// Another value of a key, in TOML.
+fn other(key: &str, value: &toml::Value) -> String {
+    match (key, value) {
+        ("preset", _) => "p-ssd".into(),
         ("victim", _) => "random".into(),
         ("policy", _) => "fifo".into(),
         ("coordination", _) => "uncoordinated".into(),
@@ -230,12 +250,23 @@ fn every_value_has_a_say_in_the_hash_and_the_seed_and_the_way_it_is_written_have
             let number: u64 = value[..digits].parse().expect("a quantity");
             format!("{}{}", number + 1, &value[digits..])
         }
+        ("steady", _) => "{ window = 0.75 }".into(),
+        (_, toml::Value::Array(times)) => format!("[{}, \"999us\"]", times[0]),
         other => panic!("{other:?}"),
-    };
+    }
+}
+
+/// Whatever changes what is simulated changes the name of the plan.
+#[test]
+fn every_value_has_a_say_in_the_hash_and_the_seed_and_the_way_it_is_written_have_none() {
+    let base = plan(EVERY_KEY);
+    let asked: toml::Table = toml::from_str(EVERY_KEY).expect("it is TOML");
+    let mut hashes = BTreeSet::from([base.hash()]);
+    let mut tried = 0;
     for table in TABLES {
         for (key, value) in asked[table].as_table().expect("a table") {
             // These say what kind of plan it is, and others go with them.
-            if ["isolation", "arrivals", "per_ssd", "suspension_limit", "lease"].contains(&key.as_str()) {
+            if ["isolation", "arrivals", "per_ssd", "suspension_limit", "state", "lease"].contains(&key.as_str()) {
                 continue;
             }
             let change = (format!("{table}.{key}"), other(key, value));
@@ -330,4 +361,17 @@ proptest! {
             prop_assert_eq!(common::plan(&plan.to_toml()), plan, "{} {}", profile, arrivals);
         }
     }
+}
+
+#[test]
+fn swaps_are_printed_in_the_order_of_time_and_give_regions_a_batch_more() {
+    let tables = "[rack]\nssds = 3\n[[swap]]\nat = \"2s\"\nserver = 3\nssds = [2, 0]\n[[swap]]\nat = \"1s\"\nserver = 0\nssds = [0, 1]\n";
+    let with = plan(&format!("{SMALL}{tables}"));
+    let swaps: Vec<_> = blox(&with).swaps.iter().map(|swap| (swap.at, swap.server, swap.ssds)).collect();
+    assert_eq!(swaps, [(base::Time::secs(1), 0, (0, 1)), (base::Time::secs(2), 3, (2, 0))]);
+    assert_eq!(common::plan(&with.to_toml()), with);
+    let without = plan(&format!("{SMALL}[rack]\nssds = 3\n"));
+    let pages = blox(&without).io.working_set_blocks;
+    assert_eq!((blox(&without).region_units(), blox(&with).region_units()), (pages, pages + 64));
+    assert_ne!(with.hash(), without.hash());
 }

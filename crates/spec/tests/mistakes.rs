@@ -22,7 +22,7 @@ fn an_unknown_key_names_the_allowed_ones_and_the_closest() {
     assert_eq!(
         complaint(&format!("{SMALL}[memroy]\nlatency = \"1ns\"\n")),
         "small.toml:11:2: unknown key `memroy`, did you mean `memory`?; allowed are background, collection, \
-         controller, design, fabric, fault, flash, io, membership, memory, rack, run, scale, scheduler, seed, sweep, title, \
+         controller, design, fabric, fault, fit, flash, io, membership, memory, rack, run, scale, scheduler, seed, swap, sweep, title, \
          vssd, wear, workload"
     );
 }

@@ -24,6 +24,7 @@ pub use config::{
     CollectionConfig, Cost, DriveError, Firmware, FlushPolicy, HostLink, RetryStep, SolidStateConfig, WriteBuffer,
 };
 pub use precondition::{Pattern, Precondition, PreconditionError, PreconditionReport, Steady};
+pub(super) use report::amplification;
 pub use report::{DriveReport, LatencyQuantiles};
 
 use super::array::{Booked, Calendar, FlashArray, FlashOperation, Purpose};

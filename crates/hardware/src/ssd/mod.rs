@@ -8,8 +8,10 @@
 //!   garbage (open-channel drives, RackBlox).
 //! * [`drive`]: a solid-state drive that decides itself: host link, firmware, write buffer, its own garbage collection.
 //! * [`DirectDrive`]: a drive that writes in place (Optane).
+//! * [`RegionArchive`]: the states of many regions in one file.
 //! * `fit`: moves a drive's parameters until it answers as a real one did (fio's JSON).
 
+mod archive;
 pub mod array;
 mod direct;
 pub mod drive;
@@ -20,6 +22,7 @@ pub mod presets;
 pub mod sdf;
 mod volume;
 
+pub use archive::RegionArchive;
 pub use array::{ArrayCounters, Booked, Busy, FlashArray, FlashOperation, Purpose, Ticket};
 pub use direct::{DirectConfig, DirectDrive};
 pub use drive::{

@@ -11,8 +11,10 @@
 //! * [`level_step`](SoftwareDefinedFlash::level_step) makes a cold block a victim, which `collect_step` then empties.
 //! * [`lend`](SoftwareDefinedFlash::lend) and [`return_lent`](SoftwareDefinedFlash::return_lent) between regions of a channel group.
 
+mod copying;
 mod error;
 mod lending;
+mod precondition;
 
 pub use error::SdfError;
 

@@ -2,8 +2,12 @@
 //! rivals, a controller. What they decide is in the crate `blox`; here their packets travel, their drives answer and time passes.
 
 mod build;
+mod channels;
 mod drives;
 mod facts;
+mod faults;
+mod prepare;
+mod swaps;
 mod track;
 mod wires;
 
@@ -12,17 +16,19 @@ use base::{Bytes, NodeId, Operation, Program, Request, Span, Stream, Time};
 use blox::baseline::{ControllerOut, software, vdc};
 use blox::{
     Body, Client, ClientIn, ClientOut, ClientOutcome, Control, ControlIn, ControlOut, DeviceJob, NodeIn, NodeOut,
-    Packet, Page, ReturnPredictor, Stage, StorageNode, Switch, SwitchIn, SwitchOut, Tag, Value, VssdId,
+    Packet, Page, ReturnPredictor, Stage, StorageNode, SwapCopy, Switch, SwitchIn, SwitchOut, Tag, Value, VssdId,
 };
 use drives::{Drives, Written};
-use hardware::ssd::Booked;
+use hardware::ssd::{Booked, FtlCounters};
 use history::History;
 use record::{Outcome, SpanKind};
 use std::collections::{BTreeMap, VecDeque};
+use swaps::{Request as DeviceRequest, RequestKind, Swaps};
 use track::{Asked, Tracks};
 use wires::{Flight, Flights, Places, Wires};
 
 pub use build::BuildError;
+pub use prepare::{Prepared, PreparedVssd, precondition};
 
 /// An event of the rig.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +47,10 @@ pub enum BloxEvent {
     Fault(u32),
     /// The next background frame for a server.
     Background(u32),
+    /// Two drives begin to exchange what they hold.
+    Swap(u32),
+    /// The carrier of swaps of a server wants to run.
+    Carrier(u32),
 }
 
 /// Whose program.
@@ -61,9 +71,25 @@ pub enum Who {
 /// Something that a drive is doing.
 #[derive(Clone, Copy, Debug)]
 enum Doing {
-    Read { job: DeviceJob, value: Value, booked: Booked, tag: Option<Tag> },
-    Write { job: DeviceJob },
-    Collect { vssd: VssdId, stream: u32, freed: bool },
+    Read {
+        job: DeviceJob,
+        value: Value,
+        booked: Booked,
+        tag: Option<Tag>,
+    },
+    Write {
+        job: DeviceJob,
+    },
+    Collect {
+        vssd: VssdId,
+        stream: u32,
+        freed: bool,
+    },
+    /// A page of a swap is read, and this is what it holds, or is written.
+    Copy {
+        copy: SwapCopy,
+        value: Option<Value>,
+    },
 }
 
 /// The controller of a rival.
@@ -123,6 +149,8 @@ pub struct BloxRig {
     is_linked: Vec<bool>,
     is_running: Vec<bool>,
     drives: Vec<Drives>,
+    /// What the translation layers had written before the run, by server and vSSD: it is no part of it.
+    written_before: BTreeMap<(usize, VssdId), FtlCounters>,
     wires: Wires,
     flights: Flights,
     /// By number, with the server whose drive it is.
@@ -138,6 +166,8 @@ pub struct BloxRig {
     /// The servers' predictors of the way back once more, by the number of the vSSD, to judge them by what it takes.
     predictors: Vec<Option<ReturnPredictor>>,
     history: Option<History>,
+    /// Only in plans with swaps.
+    swaps: Option<Swaps>,
     values: u64,
     background: Option<Background>,
     counts: Counts,
@@ -157,6 +187,9 @@ impl Rig for BloxRig {
     fn start(&mut self, context: Now<'_, '_>) {
         for index in 0..self.plan.faults.len() {
             context.at(self.plan.faults[index].at, BloxEvent::Fault(index as u32));
+        }
+        for index in 0..self.plan.swaps.len() {
+            context.at(self.plan.swaps[index].at, BloxEvent::Swap(index as u32));
         }
         self.announce(context);
         for index in 0..self.servers.len() {
@@ -198,6 +231,8 @@ impl Rig for BloxRig {
             BloxEvent::Wake(who) => self.wake(who, context),
             BloxEvent::Fault(index) => self.fault(index as usize, context),
             BloxEvent::Background(server) => self.background(server, context),
+            BloxEvent::Swap(index) => self.begin_swap(index, context),
+            BloxEvent::Carrier(server) => self.wake_carrier(server as usize, context),
         }
     }
 
@@ -518,6 +553,10 @@ impl BloxRig {
         if let Some(track) = tag.and_then(|tag| self.tracks.get(tag)) {
             track.reach(context.now, SpanKind::StorageQueue);
         }
+        if self.swaps.is_some() {
+            let request = DeviceRequest { job, vssd, page, what: RequestKind::Read(tag) };
+            return self.request_amid_swaps(index, request, context);
+        }
         let (value, booked) = self.drives[index]
             .read(context.now, vssd, page)
             .expect("a node reads only pages of the vSSDs that it was made with");
@@ -525,8 +564,12 @@ impl BloxRig {
     }
 
     fn write(&mut self, index: usize, job: DeviceJob, vssd: VssdId, data: (Page, Value), context: Now<'_, '_>) {
+        if self.swaps.is_some() {
+            let request = DeviceRequest { job, vssd, page: data.0, what: RequestKind::Write(data.1) };
+            return self.request_amid_swaps(index, request, context);
+        }
         match self.drives[index].write(context.now, vssd, data.0, data.1) {
-            Written::At(end) => self.book(Doing::Write { job }, index, end, context),
+            Written::At(end) => drop(self.book(Doing::Write { job }, index, end, context)),
             Written::Refused => self.inputs.push_back((index, NodeIn::WriteRefused { job })),
             Written::WornOut => {
                 self.counts.worn_out += 1;
@@ -549,20 +592,24 @@ impl BloxRig {
         }
     }
 
-    fn book(&mut self, doing: Doing, index: usize, at: Time, context: Now<'_, '_>) {
+    /// Something that a drive does until then; its number.
+    fn book(&mut self, doing: Doing, index: usize, at: Time, context: Now<'_, '_>) -> u32 {
         let place = self.doing_free.pop().unwrap_or_else(|| {
             self.doing.push((index as u32, doing));
             self.doing.len() as u32 - 1
         });
         self.doing[place as usize] = (index as u32, doing);
         context.at(at, BloxEvent::Done(place));
+        place
     }
 
     fn done(&mut self, place: u32, context: Now<'_, '_>) {
         self.doing_free.push(place);
         let (index, doing) = self.doing[place as usize];
         let index = index as usize;
+        self.request_ended(place, context);
         match doing {
+            Doing::Copy { copy, value } => self.copied(index, copy, value, context),
             Doing::Read { job, value, booked, tag } => {
                 if let Some(track) = tag.and_then(|tag| self.tracks.get(tag)) {
                     let parts = [
@@ -698,41 +745,8 @@ impl BloxRig {
     }
 }
 
-/// What breaks and comes back, and traffic that nobody here sends.
+/// Traffic that nobody here sends.
 impl BloxRig {
-    fn fault(&mut self, index: usize, context: Now<'_, '_>) {
-        use spec::FaultKind;
-        match self.plan.faults[index].kind {
-            FaultKind::LinkDown { node, .. } | FaultKind::LinkCorrupt { node, .. } => {
-                self.reach(node, |rig| rig.is_linked[node.index()] = false, context);
-            }
-            FaultKind::LinkUp { node } => self.reach(node, |rig| rig.is_linked[node.index()] = true, context),
-            FaultKind::NodeDown { node } => {
-                self.reach(node, |rig| rig.is_running[node.index()] = false, context);
-                self.feed(node.index(), NodeIn::Fail, context);
-            }
-            FaultKind::NodeUp { node } => {
-                self.reach(node, |rig| rig.is_running[node.index()] = true, context);
-                self.feed(node.index(), NodeIn::Recover, context);
-            }
-            FaultKind::SwitchDown { .. } => self.tell_switch(SwitchIn::Fail, context),
-            FaultKind::SwitchUp { .. } => {
-                self.tell_switch(SwitchIn::Recover, context);
-                self.tell_control(ControlIn::SwitchRecovered, context);
-            }
-        }
-    }
-
-    /// Changes a server or its link. The switch's port is up while both are, and hears of it when that changes.
-    fn reach(&mut self, server: NodeId, change: impl FnOnce(&mut BloxRig), context: Now<'_, '_>) {
-        let was_up = self.is_reachable(server.index());
-        change(self);
-        let (is_up, node) = (self.is_reachable(server.index()), self.places.server(server.0));
-        if is_up != was_up {
-            self.tell_switch(if is_up { SwitchIn::LinkUp(node) } else { SwitchIn::LinkDown(node) }, context);
-        }
-    }
-
     fn next_background(&mut self, server: u32, context: Now<'_, '_>) {
         let Some(background) = &mut self.background else { return };
         let (stream, burst_ends) = &mut background.servers[server as usize];

@@ -3,7 +3,7 @@
 use crate::blox::{Membership, Rack};
 use crate::file::{words, written};
 use crate::quantity::{Plain, Quantity};
-use base::{Bytes, Rate, Span};
+use base::{Bytes, Rate, Span, Time};
 
 /// A table whose keys all have defaults that depend on nothing.
 macro_rules! defaults_table {
@@ -103,6 +103,20 @@ words! {
 }
 
 words! {
+    /// What drives hold when a run begins.
+    FlashStateName {
+        /// Nothing. Reads of pages that were never written need no flash.
+        Clean,
+        /// `vssd.data`, written once in order.
+        Filled,
+        /// That, overwritten at random until `vssd.used_before` of the free blocks is used up (paper, 4.1).
+        Used,
+        /// That, overwritten at random with so many blocks kept free by collection, until write amplification is steady.
+        Fragmented,
+    }
+}
+
+words! {
     /// The I/O scheduler of a virtual drive (paper, 4.5.1).
     PolicyName {
         /// In order of arrival.
@@ -178,6 +192,23 @@ written! {
         /// Pages of a block, in place of the preset's.
         #[schemars(range(min = 8, max = 4_096))]
         pages_per_block: u32,
+        /// Dies of a channel, in place of the preset's.
+        #[schemars(range(min = 1, max = 64))]
+        dies_per_channel: u32,
+        /// Array time of a read, for each of the preset's kinds of pages (lower and upper, ...), in place of the preset's.
+        #[schemars(length(min = 1))]
+        read: Vec<Quantity<Span>>,
+        /// Array time of a program, for each of the preset's kinds of pages, in place of the preset's.
+        #[schemars(length(min = 1))]
+        program: Vec<Quantity<Span>>,
+        /// Array time of an erase, in place of the preset's.
+        erase: Quantity<Span>,
+        /// Data rate of a channel, in place of the preset's.
+        channel: Quantity<Rate>,
+        /// The controller's time of a read, once a command, in place of the preset's.
+        read_firmware: Quantity<Span>,
+        /// The controller's time of a write, once a command, in place of the preset's.
+        write_firmware: Quantity<Span>,
         /// What a read that interrupts a program or an erase costs, in place of the preset's rule. Not with `suspension_limit = 0`.
         suspension_overhead: Quantity<Span>,
         /// How often one operation lets itself be interrupted; 0 for never.
@@ -189,6 +220,69 @@ written! {
         /// Whether relocated data are kept apart from new data.
         #[schemars(extend("default" = false))]
         hot_cold: bool,
+        /// What drives hold when a run begins (paper, 4.1: used). Not with `snapshot`.
+        #[schemars(extend("default" = "used"))]
+        state: FlashStateName,
+        /// With `state = "fragmented"`: when write amplification counts as steady.
+        steady: SteadyFile,
+        /// A file that `rackweave precondition` wrote: drives hold what they held there.
+        snapshot: String,
+        /// With `snapshot`: SHA-256 of the file, in hex, when it has to be this very one.
+        snapshot_digest: String,
+    }
+}
+
+written! {
+    /// When write amplification counts as steady.
+    SteadyFile {
+        /// Overwrites of a window, as a share of a virtual drive's data. Ours.
+        #[schemars(range(min = 0.001, max = 100.0), extend("default" = 1.0))]
+        window: f64,
+        /// Windows that are compared. Ours.
+        #[schemars(range(min = 2, max = 1_000), extend("default" = 3))]
+        windows: u32,
+        /// Largest difference between two of them, as a share of their mean. Ours.
+        #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0, "default" = 0.1))]
+        tolerance: f64,
+        /// Windows after which it is an error that they do not agree. Ours.
+        #[schemars(range(min = 2, max = 100_000), extend("default" = 100))]
+        windows_max: u32,
+    }
+}
+
+written! {
+    /// Where the numbers of `[flash]` are from, as `rackweave fit` writes it. It changes nothing, and a printed plan does not have it.
+    FitFile {
+        /// The version that fitted.
+        version: String,
+        /// What the drive held when writes were measured: `steady` or `fresh`.
+        state: String,
+        /// Parameters that were fitted.
+        fitted: Vec<String>,
+        /// Points that the fit did not use.
+        held_out: Vec<String>,
+        /// Mean error on the points that were used, as a share of what was measured.
+        used_error_mean: f64,
+        /// The largest of those errors.
+        used_error_largest: f64,
+        /// Mean error on the points that were held out.
+        held_out_error_mean: f64,
+        /// The largest of those errors.
+        held_out_error_largest: f64,
+        /// What fio wrote.
+        input: Vec<FitInputFile>,
+    }
+}
+
+written! {
+    /// A file of fio.
+    FitInputFile {
+        /// Its name.
+        file: String,
+        /// SHA-256, in hex.
+        sha256: String,
+        /// The version of fio.
+        fio: String,
     }
 }
 
@@ -230,6 +324,25 @@ written! {
         rate: u32,
         /// With software isolation: free blocks that are lent together (paper, 3.5.2: 1 GB). A 64th of the capacity when not given.
         borrow: Quantity<Bytes>,
+        /// With `[[swap]]`: pages of each virtual drive that change places together. Ours: few enough that requests to them wait for milliseconds.
+        #[schemars(range(min = 1, max = 1_048_576), extend("default" = 64))]
+        swap_batch: u32,
+        /// With `[[swap]]`: how long a page of a swap makes way for requests at the device (paper, 3.6: regular requests have priority). Ours.
+        #[schemars(extend("default" = "200us"))]
+        swap_patience: Quantity<Span>,
+    }
+}
+
+written! {
+    /// Two drives of a server that exchange what they hold (paper, 3.6), one pair of virtual drives after the other.
+    #[schemars(extend("required" = ["at", "server", "ssds"]))]
+    SwapFile {
+        /// When it begins, from the start of the run.
+        at: Quantity<Time>,
+        /// The storage server, from 0.
+        server: u32,
+        /// Its two drives, from 0.
+        ssds: (u32, u32),
     }
 }
 

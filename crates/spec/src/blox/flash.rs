@@ -1,7 +1,7 @@
 //! What the drives of a plan are made of.
 
 use super::file::PresetName;
-use super::{Blox, Flash, PAGE};
+use super::{Blox, Flash, OwnNumbers, PAGE};
 use base::{Bytes, Seed, Span};
 use hardware::ssd::presets::{DriveConfig, p_ssd, preset};
 use hardware::ssd::{DirectConfig, Geometry, SolidStateConfig, Timing};
@@ -57,11 +57,42 @@ impl Flash {
         self.geometry().block_bytes()
     }
 
+    /// Kinds of pages, each with times of its own; none where the medium is written in place.
+    pub fn kinds_of_pages(&self) -> usize {
+        match self.preset.drive() {
+            DriveConfig::SolidState(config) => config.timing.pages.len(),
+            DriveConfig::Direct(_) => 0,
+        }
+    }
+
     fn solid_state(&self) -> SolidStateConfig {
         match self.preset.drive() {
-            DriveConfig::SolidState(config) => config,
+            DriveConfig::SolidState(mut config) => {
+                self.own.put_into(&mut config);
+                config
+            }
             DriveConfig::Direct(_) => p_ssd(Seed(0)),
         }
+    }
+}
+
+impl OwnNumbers {
+    /// Puts what is given in the place of a preset's numbers.
+    fn put_into(&self, config: &mut SolidStateConfig) {
+        put(&mut config.geometry.dies_per_channel, self.dies_per_channel);
+        put(&mut config.timing.erase, self.erase);
+        put(&mut config.timing.channel, self.channel);
+        put(&mut config.firmware.read.command, self.read_firmware);
+        put(&mut config.firmware.write.command, self.write_firmware);
+        let pages = &mut config.timing.pages;
+        pages.iter_mut().zip(self.read.iter().flatten()).for_each(|(page, read)| page.read = *read);
+        pages.iter_mut().zip(self.program.iter().flatten()).for_each(|(page, program)| page.program = *program);
+    }
+}
+
+fn put<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
     }
 }
 
@@ -73,5 +104,27 @@ impl Blox {
         let own = self.vssd.capacity.count() / (self.flash.block_bytes().count() * dies);
         let blocks = u32::try_from(own * u64::from(self.vssd.group)).unwrap_or(u32::MAX);
         Geometry { planes_per_die: 1, blocks_per_plane: blocks, ..geometry }
+    }
+
+    /// What a snapshot of the rack's drives must have been made with, by name.
+    pub fn snapshot_shape(&self) -> Vec<(String, u64)> {
+        let (geometry, rack, vssd) = (self.geometry(), &self.rack, &self.vssd);
+        let numbers = [
+            ("servers", rack.servers.into()),
+            ("ssds", rack.ssds.into()),
+            ("remote replicas", u64::from(rack.remote_replica)),
+            ("vSSDs an SSD", vssd.per_ssd.into()),
+            ("channels of a vSSD", vssd.channels.into()),
+            ("vSSDs of a group", vssd.group.into()),
+            ("channels", geometry.channels.into()),
+            ("dies a channel", geometry.dies_per_channel.into()),
+            ("blocks a die", geometry.blocks_per_die().into()),
+            ("pages a block", geometry.pages_per_block.into()),
+            ("bytes a page", geometry.page.count()),
+            ("pages of data a vSSD", self.io.working_set_blocks),
+            ("pages a vSSD that swaps need", self.region_units() - self.io.working_set_blocks),
+            ("hot and cold apart", u64::from(self.flash.hot_cold)),
+        ];
+        numbers.map(|(name, value)| (name.to_owned(), value)).into()
     }
 }

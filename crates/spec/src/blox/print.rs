@@ -1,15 +1,16 @@
 //! From a plan of the room back to the file that says all of it.
 
 use super::file::{
-    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, FlashFile, IoArrivalsName, IoFile,
-    MembershipFile, RackFile, SchedulerFile, VssdFile,
+    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, FlashFile, FlashStateName,
+    IoArrivalsName, IoFile, MembershipFile, RackFile, SchedulerFile, SteadyFile, SwapFile, VssdFile,
 };
-use super::{BlockReplay, Blox, Collection, Controller, Flash, Scheduler, Vssd};
+use super::{BlockReplay, Blox, Collection, Controller, Flash, FlashState, PlannedSwap, Scheduler, Vssd};
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::{fault_of, written_run};
 use crate::quantity::Quantity;
-use hardware::ssd::Suspension;
+use base::Span;
+use hardware::ssd::{Steady, Suspension};
 use workload::block_trace::Beyond;
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
@@ -19,22 +20,36 @@ pub(crate) fn file_of(blox: &Blox) -> ExperimentFile {
         design: Some(DesignFile { name: Some(blox.design), ..DesignFile::default() }),
         rack: Some(RackFile::of(&blox.rack)),
         flash: Some(flash_of(&blox.flash)),
-        vssd: Some(vssd_of(&blox.vssd)),
+        vssd: Some(vssd_of(&blox.vssd, &blox.flash.state)),
         scheduler: Some(scheduler_of(&blox.scheduler)),
         collection: Some(collection_of(&blox.collection)),
         controller: Some(controller_of(&blox.controller)),
         membership: Some(MembershipFile::of(&blox.membership)),
         io: Some(io_of(blox)),
         run: Some(written_run(blox.io.requests, blox.io.duration, blox.run)),
+        swap: (!blox.swaps.is_empty()).then(|| blox.swaps.iter().map(swap_of).collect()),
         fault: (!blox.faults.is_empty()).then(|| blox.faults.iter().map(fault_of).collect()),
         ..ExperimentFile::default()
     }
 }
 
+fn swap_of(swap: &PlannedSwap) -> SwapFile {
+    SwapFile { at: Some(Quantity(swap.at)), server: Some(swap.server), ssds: Some(swap.ssds) }
+}
+
 fn flash_of(flash: &Flash) -> FlashFile {
+    let own = &flash.own;
+    let times = |list: &[Span]| list.iter().copied().map(Quantity).collect();
     let mut file = FlashFile {
         preset: Some(flash.preset),
         pages_per_block: flash.pages_per_block,
+        dies_per_channel: own.dies_per_channel,
+        read: own.read.as_deref().map(times),
+        program: own.program.as_deref().map(times),
+        erase: own.erase.map(Quantity),
+        channel: own.channel.map(Quantity),
+        read_firmware: own.read_firmware.map(Quantity),
+        write_firmware: own.write_firmware.map(Quantity),
         victim: Some(flash.victim),
         hot_cold: Some(flash.hot_cold),
         ..FlashFile::default()
@@ -47,10 +62,30 @@ fn flash_of(flash: &Flash) -> FlashFile {
             file.suspension_limit = Some(limit);
         }
     }
+    write_state(&flash.state, &mut file);
     file
 }
 
-fn vssd_of(vssd: &Vssd) -> VssdFile {
+fn write_state(state: &FlashState, file: &mut FlashFile) {
+    file.state = match state {
+        FlashState::Clean => Some(FlashStateName::Clean),
+        FlashState::Filled => Some(FlashStateName::Filled),
+        FlashState::Used => Some(FlashStateName::Used),
+        FlashState::Fragmented(Steady { window, windows, tolerance, windows_max }) => {
+            let (window, tolerance) = (Some(*window), Some(*tolerance));
+            file.steady =
+                Some(SteadyFile { window, windows: Some(*windows), tolerance, windows_max: Some(*windows_max) });
+            Some(FlashStateName::Fragmented)
+        }
+        FlashState::Snapshot(snapshot) => {
+            (file.snapshot, file.snapshot_digest) = (Some(snapshot.file.clone()), Some(snapshot.digest.clone()));
+            None
+        }
+    };
+}
+
+fn vssd_of(vssd: &Vssd, state: &FlashState) -> VssdFile {
+    let has_used = matches!(state, FlashState::Used | FlashState::Fragmented(_));
     let is_shared = vssd.isolation == super::file::IsolationName::Software;
     VssdFile {
         per_ssd: Some(vssd.per_ssd),
@@ -59,12 +94,14 @@ fn vssd_of(vssd: &Vssd) -> VssdFile {
         group: is_shared.then_some(vssd.group),
         capacity: Some(Quantity(vssd.capacity)),
         data: Some(vssd.data),
-        used_before: Some(vssd.used_before),
+        used_before: has_used.then_some(vssd.used_before),
         write_cache: Some(Quantity(vssd.write_cache)),
         flush_above: Some(vssd.flush_above),
         device_depth: Some(vssd.device_depth),
         rate: vssd.rate,
         borrow: is_shared.then_some(Quantity(vssd.borrow)),
+        swap_batch: Some(vssd.swap_batch),
+        swap_patience: Some(Quantity(vssd.swap_patience)),
     }
 }
 

@@ -1,18 +1,21 @@
 //! From what is written of a rack of volumes to a plan: defaults that depend on other values, ranges, and combinations.
 
+mod flash;
+mod swap;
+
 use super::file::{
-    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, CoordinationName, FlashFile,
-    IoArrivalsName, IoFile, IsolationName, PolicyName, PresetName, SchedulerFile, VictimName, VssdFile,
+    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, CoordinationName, IoArrivalsName,
+    IoFile, IsolationName, PolicyName, SchedulerFile, VssdFile,
 };
 use super::{BlockReplay, Blox, Collection, Controller, Flash, Rack, Scheduler, Vssd};
 use crate::design_file::DesignName;
 use crate::error::Problem;
-use crate::file::{ExperimentFile, FaultFile, FaultName};
-use crate::plan::{Fault, FaultKind};
-use crate::quantity::{Plain, Quantity};
+use crate::file::{ExperimentFile, FaultFile, FaultName, RunFile};
+use crate::plan::{Fault, FaultKind, Run};
+use crate::quantity::Plain;
 use crate::resolve::Resolver;
 use base::{Bytes, NodeId, Span};
-use hardware::ssd::Suspension;
+use swap::swaps_of;
 use workload::block_trace::{Beyond, Devices, ReplayConfig, Tolerance};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
@@ -24,11 +27,14 @@ pub const REPLICAS_IN_RACK: u32 = 2;
 const THETA: f64 = 0.99;
 /// RackBlox, 4.1: what coordination adds to a target, for the network's share.
 const COORDINATION_EXTRA: Span = Span::ms(1);
+/// Keys of `io` that a trace leaves nothing to say.
+const TRACE_SAYS: [&str; 9] =
+    ["profile", "write_share", "write_run", "addresses", "theta", "arrivals", "depth", "think", "requests_per_second"];
 /// Tables of other kinds of racks.
 const OF_MESSAGES: [&str; 4] = ["fabric", "memory", "workload", "background"];
 /// Tables of this kind of rack.
-pub(crate) const OF_VOLUMES: [&str; 8] =
-    ["rack", "flash", "vssd", "scheduler", "collection", "controller", "membership", "io"];
+pub(crate) const OF_VOLUMES: [&str; 10] =
+    ["rack", "flash", "fit", "vssd", "scheduler", "collection", "controller", "membership", "io", "swap"];
 
 impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
@@ -43,22 +49,14 @@ impl Resolver<'_> {
         let controller = self.controller(&file.controller.clone().unwrap_or_default());
         let membership = file.membership.clone().unwrap_or_default().resolve();
         self.check_membership(&membership);
-        let run_file = file.run.clone().unwrap_or_default();
         let io_file = file.io.clone().unwrap_or_default();
-        let mut io = self.io(&io_file, &rack, &vssd, run_file.requests, run_file.duration.map(Plain::plain));
-        let replay = self.replay(&io_file, &io);
-        if replay.is_some() {
-            (io.mix, io.arrivals) = (Mix::with_write_share(0.0), Arrivals::Closed { depth: 1, think: Span::ZERO });
-        }
-        let mut run = self.run(&run_file, io_file.trace.is_some());
-        if run_file.drain_limit.is_none() && self.problems.is_empty() {
-            // A closed loop whose requests all wait for an answer has no arrivals meanwhile, and is not at its end.
-            run.drain_limit = run.drain_limit.max(membership.patience());
-        }
+        let (io, replay) = self.load_of(&io_file, file.run.as_ref(), &rack, &vssd);
+        let run = self.volume_run(file, &membership);
         let faults = self.volume_faults(file.fault.as_deref().unwrap_or_default(), &rack);
-        let (requests_per_second, check_history) =
-            (io_file.requests_per_second, io_file.check_history.unwrap_or(false));
-        self.problems.is_empty().then_some(Blox {
+        if !self.problems.is_empty() {
+            return None;
+        }
+        let blox = Blox {
             design,
             rack,
             flash,
@@ -69,11 +67,42 @@ impl Resolver<'_> {
             membership,
             io,
             replay,
-            requests_per_second,
+            requests_per_second: io_file.requests_per_second,
             run,
             faults,
-            check_history,
-        })
+            swaps: swaps_of(file),
+            check_history: io_file.check_history.unwrap_or(false),
+        };
+        self.check_swaps(&blox);
+        self.check_snapshot(&blox);
+        Some(blox)
+    }
+
+    /// Who asks for what; with a trace that says when and what.
+    fn load_of(
+        &mut self,
+        file: &IoFile,
+        run: Option<&RunFile>,
+        rack: &Rack,
+        vssd: &Vssd,
+    ) -> (Config, Option<BlockReplay>) {
+        let (requests, duration) = run.map_or((None, None), |run| (run.requests, run.duration.map(Plain::plain)));
+        let mut io = self.io(file, rack, vssd, requests, duration);
+        let replay = self.replay(file, &io);
+        if replay.is_some() {
+            (io.mix, io.arrivals) = (Mix::with_write_share(0.0), Arrivals::Closed { depth: 1, think: Span::ZERO });
+        }
+        (io, replay)
+    }
+
+    fn volume_run(&mut self, file: &ExperimentFile, membership: &super::Membership) -> Run {
+        let run_file = file.run.clone().unwrap_or_default();
+        let mut run = self.run(&run_file, file.io.as_ref().is_some_and(|io| io.trace.is_some()));
+        if run_file.drain_limit.is_none() && self.problems.is_empty() {
+            // A closed loop whose requests all wait for an answer has no arrivals meanwhile, and is not at its end.
+            run.drain_limit = run.drain_limit.max(membership.patience());
+        }
+        run
     }
 
     /// Refuses tables that mean nothing to the design.
@@ -105,27 +134,6 @@ impl Resolver<'_> {
         rack
     }
 
-    fn flash(&mut self, file: &FlashFile) -> Flash {
-        let suspension = match (file.suspension_overhead, file.suspension_limit) {
-            (None, None) => None,
-            (None, Some(0)) => Some(Suspension::None),
-            (Some(Quantity(overhead)), Some(limit)) if limit > 0 => Some(Suspension::Reads { overhead, limit }),
-            _ => {
-                let reason = "suspension is given by `suspension_overhead` and `suspension_limit` together, or by \
-                              suspension_limit = 0 alone";
-                self.conflict("flash.suspension_limit", reason);
-                None
-            }
-        };
-        Flash {
-            preset: file.preset.unwrap_or(PresetName::PSsd),
-            pages_per_block: file.pages_per_block,
-            suspension,
-            victim: file.victim.unwrap_or(VictimName::Greedy),
-            hot_cold: file.hot_cold.unwrap_or(false),
-        }
-    }
-
     fn vssd(&mut self, file: &VssdFile, rack: &Rack, flash: &Flash) -> Vssd {
         let isolation = file.isolation.unwrap_or(IsolationName::Hardware);
         if isolation == IsolationName::Hardware {
@@ -148,7 +156,10 @@ impl Resolver<'_> {
             device_depth: file.device_depth.unwrap_or(channels * flash.geometry().dies_per_channel),
             rate: file.rate,
             borrow: file.borrow.map_or(Bytes::new(capacity.count() / 64), Plain::plain),
+            swap_batch: file.swap_batch.unwrap_or(64),
+            swap_patience: file.swap_patience.map_or(Span::us(200), Plain::plain),
         };
+        self.at_most("vssd.swap_patience", vssd.swap_patience, Span::secs(1));
         self.check_vssd(&vssd, rack, flash);
         vssd
     }
@@ -359,18 +370,7 @@ impl Resolver<'_> {
             }
             return None;
         };
-        const SAYS_ITSELF: [&str; 9] = [
-            "profile",
-            "write_share",
-            "write_run",
-            "addresses",
-            "theta",
-            "arrivals",
-            "depth",
-            "think",
-            "requests_per_second",
-        ];
-        for key in SAYS_ITSELF {
+        for key in TRACE_SAYS {
             self.refuse_key(&format!("io.{key}"), &format!("`{key}` does not go with `trace`, which says it itself"));
         }
         let beyond = match file.beyond.unwrap_or(BeyondName::Refuse) {

@@ -1,6 +1,6 @@
 //! What a reader must know about a rack of volumes before believing its numbers.
 
-use super::{Blox, CoordinationName, NetworkName};
+use super::{Blox, CoordinationName, FlashState, NetworkName};
 use crate::plan::WarmUp;
 use base::Span;
 use workload::storage::Arrivals;
@@ -21,7 +21,14 @@ impl Blox {
         self.skipped(&mut out);
         self.patience(&mut out);
         self.recirculation(&mut out);
+        self.clean(&mut out);
         out
+    }
+
+    fn clean(&self, out: &mut Vec<String>) {
+        if self.flash.state == FlashState::Clean && self.io.mix.write_share() < 1.0 {
+            out.push("the drives hold nothing: reads of pages that were never written need no flash".into());
+        }
     }
 
     fn warm_up(&self, out: &mut Vec<String>) {

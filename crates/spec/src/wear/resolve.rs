@@ -17,13 +17,15 @@ const WINDOW_PERIODS: u32 = 4;
 /// RackBlox, Table 2.
 const TABLE_2: [&str; 5] = ["tpc-h", "seats", "auction-mark", "tpc-c", "twitter"];
 /// Tables of other kinds of racks, and those of runs that make requests.
-const OF_REQUESTS: [&str; 14] = [
+const OF_REQUESTS: [&str; 16] = [
     "fabric",
     "memory",
     "workload",
     "background",
     "rack",
     "flash",
+    "fit",
+    "swap",
     "vssd",
     "scheduler",
     "collection",

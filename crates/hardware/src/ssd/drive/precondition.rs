@@ -3,6 +3,7 @@
 use super::report::amplification;
 use super::{DriveError, SolidState};
 use crate::ssd::ftl::{FtlError, Wear};
+use crate::ssd::sdf::SdfError;
 use base::Stream;
 
 /// What a drive shall hold.
@@ -94,6 +95,9 @@ pub enum PreconditionError {
     /// The drive could not take the data: worn out.
     #[error(transparent)]
     Drive(#[from] DriveError),
+    /// A region could not.
+    #[error(transparent)]
+    Region(#[from] SdfError),
 }
 
 impl SolidState {
@@ -177,20 +181,20 @@ impl SolidState {
 }
 
 impl Steady {
-    fn check(&self) -> Result<(), PreconditionError> {
+    pub(in crate::ssd) fn check(&self) -> Result<(), PreconditionError> {
         let Steady { window, windows, tolerance, windows_max } = *self;
         // Not a number is above nothing.
         let is_sound = window > 0.0 && window.is_finite() && tolerance > 0.0 && windows >= 2 && windows_max >= windows;
         if is_sound { Ok(()) } else { Err(PreconditionError::Windows { window, windows, tolerance, windows_max }) }
     }
-    fn is_reached(&self, values: &[f64]) -> bool {
+    pub(in crate::ssd) fn is_reached(&self, values: &[f64]) -> bool {
         let Some(start) = values.len().checked_sub(self.windows as usize) else { return false };
         let compared = &values[start..];
         let (least, most) = range(compared);
         let mean = compared.iter().sum::<f64>() / compared.len() as f64;
         most - least <= self.tolerance * mean
     }
-    fn missed(&self, values: &[f64]) -> PreconditionError {
+    pub(in crate::ssd) fn missed(&self, values: &[f64]) -> PreconditionError {
         let (least, most) = range(&values[values.len() - self.windows as usize..]);
         PreconditionError::NotSteady {
             windows: self.windows_max,

@@ -147,7 +147,7 @@ impl Observed {
 }
 
 /// What was programmed between two moments for each unit that the host wrote.
-pub(super) fn amplification(before: &FtlCounters, after: &FtlCounters) -> Option<f64> {
+pub(in crate::ssd) fn amplification(before: &FtlCounters, after: &FtlCounters) -> Option<f64> {
     let host = after.host_units - before.host_units;
     let moved = after.relocated_units - before.relocated_units;
     let padded = after.padded_units - before.padded_units;

@@ -1,6 +1,8 @@
 //! From a plan to the programs and models of a rack.
 
 use super::drives::{DriveConfig, Drives, region};
+use super::prepare::prepare;
+use super::swaps::Swaps;
 use super::track::Tracks;
 use super::wires::{Flights, Places, WireConfig, Wires};
 use super::{Background, BloxRig, Controller, Counts, Now};
@@ -13,7 +15,7 @@ use blox::{
     VssdConfig, VssdId,
 };
 use hardware::NetworkLatency;
-use hardware::ssd::{DieId, Isolation, RegionConfig, SdfConfig, VictimPolicy};
+use hardware::ssd::{DieId, FtlCounters, Isolation, RegionConfig, SdfConfig, VictimPolicy};
 use history::History;
 use spec::DesignName;
 use spec::blox::{Blox, NetworkName, NetworkSchedulingName, PolicyName, VictimName};
@@ -126,48 +128,31 @@ impl BloxRig {
     pub fn new(plan: &Blox, seed: Seed, wire_check: bool) -> Result<BloxRig, BuildError> {
         let layout = Layout::new(plan);
         let places = layout.places;
-        let mut drives = Vec::new();
-        for server in 0..layout.servers() {
-            drives.push(drives_of(plan, &layout, server, seed)?);
-        }
-        let servers: Result<Vec<_>, _> =
-            (0..layout.servers()).map(|server| StorageNode::new(node_config(plan, &layout, server))).collect();
+        let drives: Vec<Drives> = drives_of_all(plan, seed)?.into_iter().map(|(drives, _)| drives).collect();
         let groups: Vec<Vec<(NodeId, VssdId)>> = layout.volumes.iter().map(|volume| layout.names(volume)).collect();
-        let clients: Result<Vec<_>, _> = (0..places.clients)
-            .map(|client| Client::new(client_config(plan, &places, NodeId(client), &groups)))
-            .collect();
-        let network = network_of(plan);
-        let wires = WireConfig {
-            places,
-            rate: plan.rack.rate,
-            host: plan.rack.host,
-            propagation: plan.rack.propagation,
-            pipeline: plan.rack.pipeline,
-            remote_delay: plan.rack.remote_delay,
-            network,
-            seed,
-        };
-        let programs = 3 + (places.clients as usize) + layout.servers();
         Ok(BloxRig {
             plan: plan.clone(),
             places,
-            clients: clients.map_err(BuildError::of)?,
+            clients: clients_of(plan, &places, &groups)?,
             switch: Switch::new(switch_config(plan, &places)).map_err(BuildError::of)?,
             control: Control::new(control_config(plan, &layout, groups.clone())).map_err(BuildError::of)?,
             controller: controller(plan, &layout, groups).map_err(BuildError::of)?,
             is_linked: vec![true; layout.servers()],
             is_running: vec![true; layout.servers()],
-            servers: servers.map_err(BuildError::of)?,
+            servers: servers_of(plan, &layout)?,
+            written_before: written_of(&drives),
             drives,
-            wires: Wires::new(wires),
+            wires: Wires::new(wire_config(plan, places, seed)),
             flights: Flights::default(),
             doing: Vec::new(),
             doing_free: Vec::new(),
-            wakes: vec![Time::MAX; programs],
+            // The switch, the control plane, the controller, and the others.
+            wakes: vec![Time::MAX; 3 + (places.clients as usize) + layout.servers()],
             busy_ports: Vec::new(),
             wire_check: wire_check.then(Vec::new),
             tracks: Tracks::default(),
             predictors: Vec::new(),
+            swaps: Swaps::new(plan, layout.servers())?,
             history: plan.check_history.then(History::default),
             values: 0,
             background: background(plan, seed),
@@ -222,12 +207,47 @@ impl BloxRig {
     }
 }
 
+/// What the translation layers of all vSSDs have done, by server.
+fn written_of(drives: &[Drives]) -> BTreeMap<(usize, VssdId), FtlCounters> {
+    let of_server = |(server, drives): (usize, &Drives)| {
+        let counters = |vssd| {
+            let (flash, region) = drives.region(vssd);
+            flash.layer_counters(region).ok().map(|counters| ((server, vssd), counters))
+        };
+        drives.vssds().filter_map(counters).collect::<Vec<_>>()
+    };
+    drives.iter().enumerate().flat_map(of_server).collect()
+}
+
+fn servers_of(plan: &Blox, layout: &Layout) -> Result<Vec<StorageNode>, BuildError> {
+    let server = |server| StorageNode::new(node_config(plan, layout, server)).map_err(BuildError::of);
+    (0..layout.servers()).map(server).collect()
+}
+
+fn clients_of(plan: &Blox, places: &Places, groups: &[Vec<(NodeId, VssdId)>]) -> Result<Vec<Client>, BuildError> {
+    let client = |client| Client::new(client_config(plan, places, NodeId(client), groups)).map_err(BuildError::of);
+    (0..places.clients).map(client).collect()
+}
+
+fn wire_config(plan: &Blox, places: Places, seed: Seed) -> WireConfig {
+    WireConfig {
+        places,
+        rate: plan.rack.rate,
+        host: plan.rack.host,
+        propagation: plan.rack.propagation,
+        pipeline: plan.rack.pipeline,
+        remote_delay: plan.rack.remote_delay,
+        network: network_of(plan),
+        seed,
+    }
+}
+
 /// What all regions have in common.
 fn region_config(plan: &Blox, seed: Seed) -> RegionConfig {
     RegionConfig {
         dies: Vec::new(),
         isolation: Isolation::Hardware,
-        logical_units: plan.io.working_set_blocks,
+        logical_units: plan.region_units(),
         victim: match plan.flash.victim {
             VictimName::Greedy => VictimPolicy::Greedy,
             VictimName::CostBenefit => VictimPolicy::CostBenefit,
@@ -239,8 +259,17 @@ fn region_config(plan: &Blox, seed: Seed) -> RegionConfig {
     }
 }
 
+/// The drives of a server, prepared; for each vSSD the write amplification of each window, where it had to become steady.
+type PreparedDrives = (Drives, Vec<(VssdId, Vec<f64>)>);
+
+/// The drives of all servers, those of the other rack last.
+pub(super) fn drives_of_all(plan: &Blox, seed: Seed) -> Result<Vec<PreparedDrives>, BuildError> {
+    let layout = Layout::new(plan);
+    (0..layout.servers()).map(|server| drives_of(plan, &layout, server, seed)).collect()
+}
+
 /// The drives of a server with all vSSDs, filled and used as the plan says. Replicas have had the same writes.
-fn drives_of(plan: &Blox, layout: &Layout, server: usize, seed: Seed) -> Result<Drives, BuildError> {
+fn drives_of(plan: &Blox, layout: &Layout, server: usize, seed: Seed) -> Result<PreparedDrives, BuildError> {
     let geometry = plan.geometry();
     let mut drives = Drives::new(&DriveConfig {
         count: plan.rack.ssds,
@@ -250,6 +279,7 @@ fn drives_of(plan: &Blox, layout: &Layout, server: usize, seed: Seed) -> Result<
         page: spec::blox::PAGE,
         burst: plan.collection.burst,
     })?;
+    let mut prepared = Vec::new();
     for (slot, volume) in layout.of_server(server) {
         let owner = slot.index / plan.vssd.group;
         let first = owner * plan.vssd.channels;
@@ -264,34 +294,19 @@ fn drives_of(plan: &Blox, layout: &Layout, server: usize, seed: Seed) -> Result<
         drives
             .create(slot.id, slot.drive, region(dies, share, rest), plan.collection.streams)
             .map_err(BuildError::of)?;
-        let mut pages = seed.stream("prepare");
-        let count = plan.io.working_set_blocks;
-        drives.prepare(slot.id, count, 1.0 - plan.vssd.used_before, || pages.below(count)).map_err(BuildError::of)?;
+        prepared.push((slot.id, prepare(plan, &mut drives, slot.id, seed)?));
     }
-    Ok(drives)
+    Ok((drives, prepared))
 }
 
 fn node_config(plan: &Blox, layout: &Layout, server: usize) -> NodeConfig {
     let vssd = &plan.vssd;
     let pages = (vssd.write_cache.count() / spec::blox::PAGE.count()).max(1) as u32;
-    let vssds = layout.of_server(server).map(|(slot, volume)| VssdConfig {
-        id: slot.id,
-        pages: plan.io.working_set_blocks,
-        unit: slot.drive as u32 * vssd.per_ssd + slot.index / vssd.group,
-        streams: plan.collection.streams,
-        isolation: vssd.rate.map(|rate| IsolationConfig {
-            per_second: u64::from(rate),
-            burst: u64::from(vssd.device_depth),
-            write_cost: 1,
-        }),
-        epoch: 1,
-        replicas: layout.replicas(volume),
-    });
     let block = plan.flash.block_bytes().count();
     let group_blocks = (vssd.borrow.count() / block).max(1) as u32;
     NodeConfig {
         id: layout.node(server),
-        vssds: vssds.collect(),
+        vssds: layout.of_server(server).map(|(slot, volume)| vssd_config(plan, layout, slot, volume)).collect(),
         cache: CacheConfig {
             pages,
             flush_above: ((f64::from(pages) * vssd.flush_above) as u32).min(pages - 1),
@@ -306,17 +321,38 @@ fn node_config(plan: &Blox, layout: &Layout, server: usize) -> NodeConfig {
             threshold: plan.collection.idle_threshold,
         },
         return_window: plan.scheduler.window as usize,
-        replication: ReplicationConfig {
-            retransmit: plan.membership.resend,
-            replay: plan.membership.replay,
-            fetch_window: plan.membership.fetch_window as usize,
-        },
+        replication: replication_config(&plan.membership),
         control: Some(ControlLink {
             node: layout.places.control(),
             heartbeat: plan.membership.heartbeat,
             lease: plan.membership.lease,
         }),
         marks: true,
+    }
+}
+
+fn vssd_config(plan: &Blox, layout: &Layout, slot: &Slot, volume: &[Slot]) -> VssdConfig {
+    let vssd = &plan.vssd;
+    VssdConfig {
+        id: slot.id,
+        pages: plan.io.working_set_blocks,
+        unit: slot.drive as u32 * vssd.per_ssd + slot.index / vssd.group,
+        streams: plan.collection.streams,
+        isolation: vssd.rate.map(|rate| IsolationConfig {
+            per_second: u64::from(rate),
+            burst: u64::from(vssd.device_depth),
+            write_cost: 1,
+        }),
+        epoch: 1,
+        replicas: layout.replicas(volume),
+    }
+}
+
+fn replication_config(membership: &spec::blox::Membership) -> ReplicationConfig {
+    ReplicationConfig {
+        retransmit: membership.resend,
+        replay: membership.replay,
+        fetch_window: membership.fetch_window as usize,
     }
 }
 

@@ -1,6 +1,9 @@
 //! The drives of one storage server: regions of software-defined flash (or of a medium that is written in place), and what is written in
 //! them.
 
+mod moving;
+mod state;
+
 use super::BuildError;
 use base::{Bytes, Span, Time};
 use blox::{BlockMove, Page, Value, VssdId};

@@ -3,6 +3,7 @@
 use super::{BloxRig, Flight};
 use base::Span;
 use blox::{Body, JobKind, NodeCounters, Packet, ReturnPredictor, VssdId};
+use hardware::ssd::FtlCounters;
 use record::Summary;
 use std::collections::BTreeMap;
 
@@ -56,6 +57,7 @@ impl BloxRig {
         self.facts_of_network(out);
         self.facts_of_servers(out);
         self.facts_of_flash(out);
+        self.facts_of_swaps(out);
         if let Some(history) = &self.history {
             out.insert("history_operations".into(), history.operations() as f64);
         }
@@ -111,19 +113,22 @@ impl BloxRig {
     fn facts_of_flash(&self, out: &mut BTreeMap<String, f64>) {
         let (mut host, mut programmed, mut collecting, mut steps, mut stalls) =
             (0_u64, 0_u64, Span::ZERO, 0_u64, 0_u64);
-        for drives in &self.drives[..self.places.servers as usize] {
+        for (server, drives) in self.drives.iter().enumerate().take(self.places.servers as usize) {
             for vssd in drives.vssds() {
                 let (flash, region) = drives.region(vssd);
                 let (Ok(layer), Ok(counters)) = (flash.layer_counters(region), flash.counters(region)) else {
                     continue;
                 };
-                host += layer.host_units;
-                programmed += layer.host_units + layer.relocated_units + layer.padded_units;
+                let before = self.written_before.get(&(server, vssd)).copied().unwrap_or_default();
+                let programmed_by = |layer: &FtlCounters| layer.host_units + layer.relocated_units + layer.padded_units;
+                host += layer.host_units - before.host_units;
+                programmed += programmed_by(&layer) - programmed_by(&before);
                 collecting += counters.collection_time;
                 steps += counters.collection_steps;
                 stalls += counters.stalls;
             }
         }
+        host = host.saturating_sub(self.swapped_pages());
         let wear: Vec<_> = self.drives.iter().flat_map(super::drives::Drives::wear).collect();
         let most = wear.iter().map(|wear| wear.max).max().unwrap_or(0);
         let least = wear.iter().map(|wear| wear.min).min().unwrap_or(0);

@@ -1,0 +1,169 @@
+//! The drives: a preset, and what is different from it.
+
+use crate::blox::file::{FlashFile, FlashStateName, PresetName, VictimName};
+use crate::blox::{Blox, Flash, FlashSnapshot, FlashState, OwnNumbers};
+use crate::error::Problem;
+use crate::quantity::{Plain, Quantity};
+use crate::resolve::Resolver;
+use base::Span;
+use hardware::ssd::{Steady, Suspension};
+
+/// Nothing in an array takes longer, and no firmware.
+const LONGEST: Span = Span::secs(1);
+
+impl Resolver<'_> {
+    pub(super) fn flash(&mut self, file: &FlashFile) -> Flash {
+        let flash = Flash {
+            preset: file.preset.unwrap_or(PresetName::PSsd),
+            own: own_numbers(file),
+            pages_per_block: file.pages_per_block,
+            suspension: self.suspension(file),
+            victim: file.victim.unwrap_or(VictimName::Greedy),
+            hot_cold: file.hot_cold.unwrap_or(false),
+            state: self.flash_state(file),
+        };
+        if flash.direct().is_some() {
+            self.refuse_own_numbers(&flash);
+        } else {
+            self.check_own_numbers(&flash);
+        }
+        flash
+    }
+
+    fn suspension(&mut self, file: &FlashFile) -> Option<Suspension> {
+        match (file.suspension_overhead, file.suspension_limit) {
+            (None, None) => None,
+            (None, Some(0)) => Some(Suspension::None),
+            (Some(Quantity(overhead)), Some(limit)) if limit > 0 => Some(Suspension::Reads { overhead, limit }),
+            _ => {
+                let reason = "suspension is given by `suspension_overhead` and `suspension_limit` together, or by \
+                              suspension_limit = 0 alone";
+                self.conflict("flash.suspension_limit", reason);
+                None
+            }
+        }
+    }
+
+    fn flash_state(&mut self, file: &FlashFile) -> FlashState {
+        let name = file.state.unwrap_or(FlashStateName::Used);
+        if name != FlashStateName::Fragmented {
+            self.refuse_key("flash.steady", "`steady` goes only with state = fragmented");
+        }
+        if let Some(snapshot) = &file.snapshot {
+            for key in ["flash.state", "vssd.used_before"] {
+                let reason = format!("`{key}` does not go with `snapshot`, which says it itself");
+                self.refuse_key(key, &reason);
+            }
+            // A file that cannot be read is reported, and no plan comes of it.
+            return self.flash_snapshot(snapshot, file).map_or(FlashState::Used, FlashState::Snapshot);
+        }
+        self.refuse_key("flash.snapshot_digest", "`snapshot_digest` goes only with `snapshot`");
+        if matches!(name, FlashStateName::Clean | FlashStateName::Filled) {
+            let reason = format!("`used_before` does not go with flash.state = {}", name.word());
+            self.refuse_key("vssd.used_before", &reason);
+        }
+        match name {
+            FlashStateName::Clean => FlashState::Clean,
+            FlashStateName::Filled => FlashState::Filled,
+            FlashStateName::Used => FlashState::Used,
+            FlashStateName::Fragmented => FlashState::Fragmented(self.steady(file)),
+        }
+    }
+
+    fn steady(&mut self, file: &FlashFile) -> Steady {
+        let file = file.steady.clone().unwrap_or_default();
+        let steady = Steady {
+            window: file.window.unwrap_or(1.0),
+            windows: file.windows.unwrap_or(3),
+            tolerance: file.tolerance.unwrap_or(0.1),
+            windows_max: file.windows_max.unwrap_or(100),
+        };
+        if steady.windows_max < steady.windows {
+            let Steady { windows, windows_max, .. } = steady;
+            self.conflict(
+                "flash.steady.windows_max",
+                format!("{windows} windows are compared, and {windows_max} written"),
+            );
+        }
+        steady
+    }
+
+    fn flash_snapshot(&mut self, name: &str, file: &FlashFile) -> Option<FlashSnapshot> {
+        let read = self.sources.snapshot(self.files, name);
+        let shared = read.map_err(|problem| self.report("flash.snapshot", problem)).ok()?;
+        if file.snapshot_digest.as_ref().is_some_and(|digest| *digest != shared.digest) {
+            let reason = format!("`{name}` has the digest {}: it is another snapshot", shared.digest);
+            self.conflict("flash.snapshot_digest", reason);
+        }
+        Some(FlashSnapshot { file: name.into(), digest: shared.digest, archive: shared.archive })
+    }
+
+    /// Whether a snapshot is one of such a rack.
+    pub(super) fn check_snapshot(&mut self, blox: &Blox) {
+        let FlashState::Snapshot(snapshot) = &blox.flash.state else { return };
+        let shape = blox.snapshot_shape();
+        let differences: Vec<String> = snapshot
+            .archive
+            .differences(&shape)
+            .map(|(name, here, there)| {
+                let there = there.map_or("no number".into(), |there| there.to_string());
+                format!("{name}: {there} there, {here} here")
+            })
+            .collect();
+        if !differences.is_empty() {
+            let reason = format!("`{}` was made of other drives ({})", snapshot.file, differences.join("; "));
+            self.conflict("flash.snapshot", reason);
+        }
+    }
+
+    /// A medium that is written in place has neither dies nor pages.
+    fn refuse_own_numbers(&mut self, flash: &Flash) {
+        const KEYS: [&str; 8] =
+            ["dies_per_channel", "read", "program", "erase", "channel", "read_firmware", "write_firmware", "snapshot"];
+        for key in KEYS {
+            let reason =
+                format!("`{key}` does not go with preset = {}, which is written in place", flash.preset.word());
+            self.refuse_key(&format!("flash.{key}"), &reason);
+        }
+    }
+
+    fn check_own_numbers(&mut self, flash: &Flash) {
+        let OwnNumbers { read, program, erase, channel, read_firmware, write_firmware, .. } = &flash.own;
+        for (key, times) in [("flash.read", read), ("flash.program", program)] {
+            let Some(times) = times else { continue };
+            let (got, kinds) = (times.len(), flash.kinds_of_pages());
+            if got != kinds {
+                let (times, preset) = (if got == 1 { "time" } else { "times" }, flash.preset.word());
+                self.conflict(key, format!("{got} {times} for the {kinds} kinds of pages of {preset}"));
+            }
+            times.iter().for_each(|time| self.array_time(key, *time));
+        }
+        let spans =
+            [("flash.erase", erase), ("flash.read_firmware", read_firmware), ("flash.write_firmware", write_firmware)];
+        for (key, span) in spans {
+            span.iter().for_each(|span| self.at_most(key, *span, LONGEST));
+        }
+        channel.iter().for_each(|channel| self.rate("flash.channel", *channel));
+    }
+
+    fn array_time(&mut self, key: &str, time: Span) {
+        if !(Span::ns(1)..=LONGEST).contains(&time) {
+            self.report(key, Problem::out_of_range(time, format!("1ns up to {LONGEST}")));
+        }
+    }
+}
+
+fn own_numbers(file: &FlashFile) -> OwnNumbers {
+    let times = |list: &Option<Vec<Quantity<Span>>>| -> Option<Vec<Span>> {
+        list.as_ref().map(|list| list.iter().map(|time| time.0).collect())
+    };
+    OwnNumbers {
+        dies_per_channel: file.dies_per_channel,
+        read: times(&file.read),
+        program: times(&file.program),
+        erase: file.erase.map(Plain::plain),
+        channel: file.channel.map(Plain::plain),
+        read_firmware: file.read_firmware.map(Plain::plain),
+        write_firmware: file.write_firmware.map(Plain::plain),
+    }
+}
