@@ -12,6 +12,7 @@
 //! | width and atomicity of add_write | 64 bits, little endian, wrapping; atomic towards other add_writes of the same blocks, not towards plain writes |
 //! | lost packets of the fabric | a command has a number; what is repeated is answered from memory, and is not executed twice |
 
+pub mod baseline;
 mod command;
 mod engine;
 mod fifo;

@@ -1,0 +1,3 @@
+//! What S-Direct is compared with: software on the host's cores.
+
+pub mod stack;
