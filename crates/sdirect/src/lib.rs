@@ -13,6 +13,7 @@
 //! | lost packets of the fabric | a command has a number; what is repeated is answered from memory, and is not executed twice |
 
 pub mod baseline;
+mod client;
 mod command;
 mod engine;
 mod fifo;
@@ -22,6 +23,7 @@ mod results;
 mod ring;
 mod slots;
 
+pub use client::{Client, ClientConfig, ClientIn, ClientOut, Task};
 pub use command::{ClientId, Command, CommandId, DeviceId, DeviceOperation, Extent, Geometry, Outcome, Refusal};
 pub use engine::{Engine, EngineConfig, EngineCounters, EngineError, EngineIn, EngineOut};
 pub use payload::{Payload, Size};
