@@ -83,6 +83,8 @@ pub enum ClientIn {
 pub enum ClientOut {
     /// A command goes to the NIC.
     Command {
+        /// Of which task.
+        ticket: u32,
         /// Its number.
         id: CommandId,
         /// What.
@@ -177,7 +179,7 @@ impl Client {
         self.next += 1;
         let deadline = now + self.config.timeout;
         let id = CommandId { client: self.config.client, number };
-        out.push(ClientOut::Command { id, command: command.clone() });
+        out.push(ClientOut::Command { ticket, id, command: command.clone() });
         self.deadlines.insert((deadline, number));
         self.open.insert(number, Open { ticket, command, received: 0, attempts: 1, deadline });
     }
@@ -241,8 +243,8 @@ impl Client {
         self.repeated += 1;
         let Some(open) = self.alive(now, number) else { return };
         open.attempts += 1;
-        let command = open.command.clone();
-        out.push(ClientOut::Command { id: CommandId { client: self.config.client, number }, command });
+        let (ticket, command) = (open.ticket, open.command.clone());
+        out.push(ClientOut::Command { ticket, id: CommandId { client: self.config.client, number }, command });
     }
 }
 
@@ -312,10 +314,13 @@ mod tests {
         let to = Extent { device: DeviceId(1), address: 0 };
         let task = Task::CopyByClient { from: PLACE, to, bytes: 8192 };
         let read = tell(&mut client, ClientIn::Issue { ticket: 9, task });
-        assert_eq!(read, [ClientOut::Command { id: id(0), command: Command::Read { from: PLACE, bytes: 8192 } }]);
+        assert_eq!(
+            read,
+            [ClientOut::Command { ticket: 9, id: id(0), command: Command::Read { from: PLACE, bytes: 8192 } }]
+        );
         tell(&mut client, ClientIn::Data { id: id(0), offset: 0, bytes: 8192 });
         let write = tell(&mut client, ClientIn::Answer { id: id(0), outcome: Outcome::Done });
-        assert_eq!(write, [ClientOut::Command { id: id(1), command: Command::Write { to, bytes: 8192 } }]);
+        assert_eq!(write, [ClientOut::Command { ticket: 9, id: id(1), command: Command::Write { to, bytes: 8192 } }]);
         let data = tell(&mut client, ClientIn::Grant { id: id(1), offset: 0, bytes: 8192 });
         assert_eq!(data, [ClientOut::Data { id: id(1), offset: 0, bytes: 8192 }]);
         let end = tell(&mut client, ClientIn::Answer { id: id(1), outcome: Outcome::Done });
@@ -332,7 +337,7 @@ mod tests {
         tell(&mut client, ClientIn::Data { id: id(0), offset: 2048, bytes: 2048 });
         let again = tell(&mut client, ClientIn::Answer { id: id(0), outcome: Outcome::Done });
         let from = Extent { address: 4096 + 1024, ..PLACE };
-        assert_eq!(again, [ClientOut::Command { id: id(1), command: Command::Read { from, bytes: 3072 } }]);
+        assert_eq!(again, [ClientOut::Command { ticket: 1, id: id(1), command: Command::Read { from, bytes: 3072 } }]);
         tell(&mut client, ClientIn::Data { id: id(1), offset: 0, bytes: 3072 });
         let end = tell(&mut client, ClientIn::Answer { id: id(1), outcome: Outcome::Done });
         assert_eq!(end, [ClientOut::Finish { ticket: 1, outcome: Some(Outcome::Done) }]);
@@ -347,7 +352,7 @@ mod tests {
         client.on_wakeup(Time::us(1_004), &mut out);
         assert_eq!(out, [], "there is a microsecond left");
         client.on_wakeup(Time::us(1_005), &mut out);
-        assert_eq!(out, [ClientOut::Command { id: id(0), command }]);
+        assert_eq!(out, [ClientOut::Command { ticket: 1, id: id(0), command }]);
         out.clear();
         client.on_wakeup(Time::us(2_005), &mut out);
         assert_eq!(out, [ClientOut::Finish { ticket: 1, outcome: None }]);

@@ -137,6 +137,8 @@ pub enum EngineIn<P> {
 pub enum EngineOut<P> {
     /// A command is in its slot and the doorbell is rung.
     Submit {
+        /// Which client's command it serves.
+        id: CommandId,
         /// Which device.
         device: DeviceId,
         /// Its command identifier.
@@ -400,9 +402,10 @@ impl<P: Payload> Engine<P> {
         self.send(out);
     }
 
-    /// Takes a slot for a command and rings the doorbell; false when there is none.
+    /// Takes a slot for a command and rings the doorbell, if there is one.
     fn submit(
         &mut self,
+        id: CommandId,
         place: Extent,
         operation: DeviceOperation,
         bytes: u32,
@@ -412,7 +415,7 @@ impl<P: Payload> Engine<P> {
         let Extent { device, address } = place;
         let slot = self.device(device).slots.take(what)?;
         self.counters.doorbells += 1;
-        out.push(EngineOut::Submit { device, slot, operation, address, bytes });
+        out.push(EngineOut::Submit { id, device, slot, operation, address, bytes });
         Some(slot)
     }
 

@@ -74,9 +74,10 @@ impl<P: Payload> Engine<P> {
                 Use::Read(_) | Use::Write(..) => continue,
             };
             let bytes = self.block_bytes(device);
-            let address = self.adds[number as usize].addresses[which];
+            let Adding { id, addresses, .. } = &self.adds[number as usize];
+            let (id, address) = (*id, addresses[which]);
             let place = Extent { device, address: address - address % bytes };
-            self.submit(place, operation, bytes as u32, what, out);
+            self.submit(id, place, operation, bytes as u32, what, out);
         }
     }
 

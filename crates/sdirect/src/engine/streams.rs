@@ -115,10 +115,11 @@ impl<P: Payload> Engine<P> {
                 continue;
             }
             blocked = 0;
-            let address = self.streams[stream as usize].address + self.streams[stream as usize].asked;
+            let Stream { id, address, asked, .. } = self.streams[stream as usize];
+            let address = address + asked;
             let piece = self.ask(stream);
             let bytes = self.pieces[piece as usize].bytes;
-            self.submit(Extent { device, address }, DeviceOperation::Read, bytes, Use::Read(piece), out);
+            self.submit(id, Extent { device, address }, DeviceOperation::Read, bytes, Use::Read(piece), out);
             let all = self.is_all_asked(stream);
             self.device(device).reads.turn(all);
         }
@@ -289,9 +290,10 @@ impl<P: Payload> Engine<P> {
             self.device(device).writes.turn(true);
             let piece = &self.pieces[number as usize];
             let (bytes, offset) = (piece.bytes, piece.offset);
-            let address = self.streams[piece.stream as usize].targets[target].address + offset;
+            let Stream { id, targets, .. } = &self.streams[piece.stream as usize];
+            let (id, address) = (*id, targets[target].address + offset);
             let place = Extent { device, address };
-            if let Some(slot) = self.submit(place, DeviceOperation::Write, bytes, Use::Write(number, target), out) {
+            if let Some(slot) = self.submit(id, place, DeviceOperation::Write, bytes, Use::Write(number, target), out) {
                 self.pieces[number as usize].takers[target].state = Taking::Submitted(slot);
             }
         }
@@ -402,7 +404,10 @@ impl<P: Payload> Engine<P> {
         let state = self.pieces[number as usize].takers[target].state;
         match (state, end) {
             (Taking::Submitted(slot), End::Device(device)) => {
-                out.push(EngineOut::Abort { device, slot });
+                // A device that is gone fetches nothing any more.
+                if !self.device(device).is_gone {
+                    out.push(EngineOut::Abort { device, slot });
+                }
                 self.leave(number, target, Taking::Aborted);
             }
             (Taking::Queued, End::Device(device)) => {

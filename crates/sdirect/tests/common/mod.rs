@@ -131,7 +131,7 @@ impl World {
 
     fn carry_out(&mut self, action: EngineOut<Vec<u8>>) {
         match action {
-            EngineOut::Submit { device, slot, operation, address, bytes } => {
+            EngineOut::Submit { device, slot, operation, address, bytes, .. } => {
                 assert!(!self.gone[device.0 as usize], "a command for a device that is gone");
                 let device = device.0;
                 self.jobs.push(Job { device, slot, operation, address, bytes, moved: 0, wanted: 0, is_aborted: false });
