@@ -23,17 +23,10 @@ pub struct ClientConfig {
 pub enum Task {
     /// One command of the NIC.
     Command(Command),
-    /// A copy without Copy: the data come to the client and go back.
+    /// A copy without Copy or MultiCast: the data come to the client, which then writes all targets at the same time.
     CopyByClient {
         /// From where.
         from: Extent,
-        /// To where.
-        to: Extent,
-        /// How much.
-        bytes: u64,
-    },
-    /// Replicas without MultiCast: the client writes each, all at the same time.
-    ReplicateByClient {
         /// To where.
         to: Vec<Extent>,
         /// How much.
@@ -125,8 +118,8 @@ struct Running {
     /// Commands that have not ended.
     open: u32,
     outcome: Option<Outcome>,
-    /// The write of a copy whose read is under way.
-    then: Option<Command>,
+    /// The writes of a copy whose read is under way.
+    then: Vec<Command>,
 }
 
 /// A client.
@@ -160,18 +153,13 @@ impl Client {
 
     fn issue(&mut self, now: Time, ticket: u32, task: Task, out: &mut Vec<ClientOut>) {
         let (first, then) = match task {
-            Task::Command(command) => (vec![command], None),
+            Task::Command(command) => (command, Vec::new()),
             Task::CopyByClient { from, to, bytes } => {
-                (vec![Command::Read { from, bytes }], Some(Command::Write { to, bytes }))
-            }
-            Task::ReplicateByClient { to, bytes } => {
-                (to.into_iter().map(|to| Command::Write { to, bytes }).collect(), None)
+                (Command::Read { from, bytes }, to.into_iter().map(|to| Command::Write { to, bytes }).collect())
             }
         };
-        self.tasks.insert(ticket, Running { open: first.len() as u32, outcome: Some(Outcome::Done), then });
-        for command in first {
-            self.send(now, ticket, command, out);
-        }
+        self.tasks.insert(ticket, Running { open: 1, outcome: Some(Outcome::Done), then });
+        self.send(now, ticket, first, out);
     }
 
     fn send(&mut self, now: Time, ticket: u32, command: Command, out: &mut Vec<ClientOut>) {
@@ -221,10 +209,10 @@ impl Client {
         if task.outcome == Some(Outcome::Done) {
             task.outcome = outcome;
         }
-        let has_failed = task.outcome != Some(Outcome::Done);
-        if let Some(next) = task.then.take().filter(|_| !has_failed) {
-            task.open += 1;
-            return self.send(now, ticket, next, out);
+        let next = std::mem::take(&mut task.then);
+        if !next.is_empty() && task.outcome == Some(Outcome::Done) {
+            task.open = next.len() as u32;
+            return next.into_iter().for_each(|command| self.send(now, ticket, command, out));
         }
         if task.open == 0 {
             let outcome = self.tasks.remove(&ticket).and_then(|task| task.outcome);
@@ -312,7 +300,7 @@ mod tests {
     fn a_copy_by_the_client_reads_and_then_writes() {
         let mut client = client();
         let to = Extent { device: DeviceId(1), address: 0 };
-        let task = Task::CopyByClient { from: PLACE, to, bytes: 8192 };
+        let task = Task::CopyByClient { from: PLACE, to: vec![to], bytes: 8192 };
         let read = tell(&mut client, ClientIn::Issue { ticket: 9, task });
         assert_eq!(
             read,
@@ -362,13 +350,15 @@ mod tests {
     #[test]
     fn the_first_failure_of_replicas_is_the_tasks() {
         let mut client = client();
-        let to = [0, 1, 2].map(|device| Extent { device: DeviceId(device), address: 0 }).to_vec();
-        let sent = tell(&mut client, ClientIn::Issue { ticket: 4, task: Task::ReplicateByClient { to, bytes: 512 } });
+        let to = [1, 2, 3].map(|device| Extent { device: DeviceId(device), address: 0 }).to_vec();
+        tell(&mut client, ClientIn::Issue { ticket: 4, task: Task::CopyByClient { from: PLACE, to, bytes: 512 } });
+        tell(&mut client, ClientIn::Data { id: id(0), offset: 0, bytes: 512 });
+        let sent = tell(&mut client, ClientIn::Answer { id: id(0), outcome: Outcome::Done });
         assert_eq!(sent.len(), 3);
         let failed = Outcome::TargetsFailed(vec![DeviceId(1)]);
         let answers = [Outcome::Done, failed.clone(), Outcome::Done];
         let last =
-            (0..).zip(answers).map(|(number, outcome)| tell(&mut client, ClientIn::Answer { id: id(number), outcome }));
+            (1..).zip(answers).map(|(number, outcome)| tell(&mut client, ClientIn::Answer { id: id(number), outcome }));
         let all: Vec<_> = last.flatten().collect();
         assert_eq!(all, [ClientOut::Finish { ticket: 4, outcome: Some(failed) }]);
     }
