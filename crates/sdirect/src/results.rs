@@ -16,11 +16,18 @@ pub(crate) enum Known {
     Forgotten,
 }
 
+/// A client's commands in the order of their numbers; those that have ended, with their outcome.
+type Line = VecDeque<(u32, Option<Outcome>)>;
+
+fn place_of(line: &Line, number: u32) -> Option<usize> {
+    line.binary_search_by_key(&number, |(known, _)| *known).ok()
+}
+
 /// Each client's last commands.
 #[derive(Clone, Debug)]
 pub(crate) struct Results {
     remembered: usize,
-    clients: BTreeMap<u16, VecDeque<(u32, Option<Outcome>)>>,
+    clients: BTreeMap<u16, Line>,
 }
 
 impl Results {
@@ -30,9 +37,9 @@ impl Results {
     }
     pub(crate) fn know(&self, id: CommandId) -> Known {
         let Some(line) = self.clients.get(&id.client.0) else { return Known::New };
-        match line.iter().find(|(number, _)| *number == id.number) {
-            Some((_, None)) => Known::Running,
-            Some((_, Some(outcome))) => Known::Ended(outcome.clone()),
+        match place_of(line, id.number).map(|place| &line[place].1) {
+            Some(None) => Known::Running,
+            Some(Some(outcome)) => Known::Ended(outcome.clone()),
             None if line.len() >= self.remembered && line.front().is_some_and(|(oldest, _)| id.number < *oldest) => {
                 Known::Forgotten
             }
@@ -51,8 +58,8 @@ impl Results {
     /// A command has ended.
     pub(crate) fn end(&mut self, id: CommandId, outcome: &Outcome) {
         let line = self.clients.entry(id.client.0).or_default();
-        if let Some((_, known)) = line.iter_mut().find(|(number, _)| *number == id.number) {
-            *known = Some(outcome.clone());
+        if let Some(place) = place_of(line, id.number) {
+            line[place].1 = Some(outcome.clone());
         }
     }
 }

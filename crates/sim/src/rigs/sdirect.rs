@@ -4,6 +4,8 @@
 //! on the cores, buffers and queues in memory; with clients elsewhere a target is in front of them. Askers on the machine itself take no network: their data are where they are
 //! needed.
 
+mod devices;
+mod facts;
 mod machine;
 mod network;
 mod track;
@@ -13,10 +15,10 @@ use crate::drive::{Context, Ended, Rig, Ticket};
 use base::{Bytes, Operation, Program, Request, Seed, Span, Time};
 use hardware::Cpu;
 use hardware::ssd::Done;
-use machine::{CHUNK, Home, Machine};
+use machine::{Home, INTO_MEMORY, Leg, Machine, OUT_OF_MEMORY, write_way};
 use network::Network;
 use record::{Outcome, SpanKind};
-use sdirect::baseline::stack::{Notice, Stack, StackCommand, StackIn, StackOut, Work};
+use sdirect::baseline::stack::{Stack, StackCommand, StackIn, StackOut, Work};
 use sdirect::baseline::target::{Target, TargetIn, TargetOut};
 use sdirect::{
     Client, ClientConfig, ClientId, ClientIn, ClientOut, Command, CommandId, DeviceId, DeviceOperation, Engine,
@@ -39,6 +41,8 @@ pub enum SDirectEvent {
     Deliver(u32),
     /// A device's job is so far.
     Device(u32, Phase),
+    /// Data are at the end of a leg of their way.
+    Leg(u32),
     /// A program wants to run.
     Wake(Who),
 }
@@ -89,6 +93,25 @@ enum Giver {
     Core(u32),
 }
 
+/// Data on their way through the machine.
+#[derive(Clone, Debug)]
+struct Haul {
+    /// What is left of the way.
+    legs: &'static [Leg],
+    device: u16,
+    bytes: u32,
+    then: Then,
+}
+
+/// What comes at the end of a way.
+#[derive(Clone, Debug)]
+enum Then {
+    Device(u32, Phase),
+    Letter(Letter),
+    /// Out of the NIC's port.
+    Send(CommandId, ClientIn),
+}
+
 /// A command that a device has.
 #[derive(Clone, Copy, Debug)]
 struct Job {
@@ -98,9 +121,13 @@ struct Job {
     operation: DeviceOperation,
     address: u64,
     bytes: u32,
-    /// Of a write, how much is in the device.
-    landed: u32,
+    /// How much of its data is where it has to be.
+    moved: u32,
+    /// Of a read, when its completion is in its queue, if its data are there.
+    posted: Option<Time>,
     is_aborted: bool,
+    /// Events that will still name it: as long as there are any, its place is not used again.
+    events: u32,
     done: Option<Done>,
     ticket: Option<u32>,
 }
@@ -138,6 +165,7 @@ pub struct SDirectRig {
     tracks: Tracks,
     letters: Slab<Letter>,
     jobs: Slab<Job>,
+    hauls: Slab<Haul>,
     engine_alarm: Alarm,
     stack_alarm: Alarm,
     client_alarms: Vec<Alarm>,
@@ -170,6 +198,7 @@ impl SDirectRig {
             tracks: Tracks::default(),
             letters: Slab::new(),
             jobs: Slab::new(),
+            hauls: Slab::new(),
             engine_alarm: Alarm::default(),
             stack_alarm: Alarm::default(),
             client_alarms: vec![Alarm::default(); plan.askers.count as usize],
@@ -202,9 +231,47 @@ impl SDirectRig {
         self.post(at + self.step(), Letter::Engine(input), context);
     }
 
+    /// Sends data on their way through the machine, from `at` on.
+    fn haul(&mut self, at: Time, haul: Haul, context: Now<'_, '_>) {
+        if let Then::Device(job, _) = haul.then {
+            self.jobs[job as usize].events += 1;
+        }
+        let place = self.hauls.insert(haul) as u32;
+        match at > context.now {
+            true => context.at(at, SDirectEvent::Leg(place)),
+            false => self.go_on(place, context),
+        }
+    }
+
+    fn go_on(&mut self, place: u32, context: Now<'_, '_>) {
+        let Haul { legs, device, bytes, .. } = self.hauls[place as usize];
+        if let Some((leg, rest)) = legs.split_first() {
+            let at = self.machine.leg(context.now, *leg, device, bytes);
+            self.hauls[place as usize].legs = rest;
+            return context.at(at, SDirectEvent::Leg(place));
+        }
+        match self.hauls.remove(place as usize).then {
+            Then::Device(job, phase) => self.device(job, phase, context),
+            Then::Letter(letter) => self.open(letter, context),
+            Then::Send(id, input) => {
+                self.send(id, bytes, input, context);
+            }
+        }
+    }
+
     fn deliver(&mut self, place: u32, context: Now<'_, '_>) {
-        match self.letters.remove(place as usize) {
-            Letter::Engine(input) => self.run_engine(Some(input), context),
+        let letter = self.letters.remove(place as usize);
+        self.open(letter, context);
+    }
+
+    fn open(&mut self, letter: Letter, context: Now<'_, '_>) {
+        match letter {
+            Letter::Engine(input) => {
+                if let EngineIn::Command { id, .. } = &input {
+                    self.command_is_known(*id, context);
+                }
+                self.run_engine(Some(input), context);
+            }
             Letter::Client(client, input) => self.run_client(client, Some(input), context),
             Letter::Target(input) => self.run_target(input, context),
             Letter::Stack(input) => self.run_stack(Some(input), context),
@@ -235,6 +302,9 @@ impl SDirectRig {
             None => Outcome::Lost,
         };
         self.counts.failed += u64::from(outcome != Outcome::Finished);
+        if self.plan.askers.remote {
+            self.tracks.reach(context.now, ticket, SpanKind::Serialization);
+        }
         let (start, spans) = self.tracks.end(context.now, ticket);
         context.end(Ended { ticket: Ticket(ticket), outcome, start, end: context.now, spans });
     }
@@ -359,8 +429,8 @@ impl SDirectRig {
         match &self.server {
             Server::Engine(_) => self.tell_engine(at, EngineIn::Command { id, command }, context),
             Server::Software(_) => {
-                let there = self.machine.nic_to_memory(at, CAPSULE);
-                self.post(there, Letter::Target(TargetIn::Command { id, command }), context);
+                let then = Then::Letter(Letter::Target(TargetIn::Command { id, command }));
+                self.haul(at, Haul { legs: INTO_MEMORY, device: 0, bytes: CAPSULE, then }, context);
             }
         }
     }
@@ -369,16 +439,16 @@ impl SDirectRig {
         match &self.server {
             Server::Engine(_) => self.tell_engine(at, EngineIn::Data { id, offset, data: Size(bytes) }, context),
             Server::Software(_) => {
-                let there = self.machine.nic_to_memory(at, bytes);
-                self.post(there, Letter::Target(TargetIn::Data { id, bytes }), context);
+                let then = Then::Letter(Letter::Target(TargetIn::Data { id, bytes }));
+                self.haul(at, Haul { legs: INTO_MEMORY, device: 0, bytes, then }, context);
             }
         }
     }
 
-    /// A packet of the NIC for a client, from `ready` on; when the port is free again.
-    fn send(&mut self, ready: Time, id: CommandId, bytes: u32, input: ClientIn, context: Now<'_, '_>) -> Time {
+    /// A packet of the NIC for a client; when the port is free again.
+    fn send(&mut self, id: CommandId, bytes: u32, input: ClientIn, context: Now<'_, '_>) -> Time {
         let client = u32::from(id.client.0);
-        let (free, at) = self.network.to_client(ready, client, bytes);
+        let (free, at) = self.network.to_client(context.now, client, bytes);
         if let Some(at) = at {
             self.post(at, Letter::Client(client, input), context);
         }
@@ -388,6 +458,14 @@ impl SDirectRig {
 
 /// The engine.
 impl SDirectRig {
+    /// The engine has a command: what was before was the network, then the logic.
+    fn command_is_known(&mut self, id: CommandId, context: Now<'_, '_>) {
+        let Some(ticket) = self.tickets.get(&id).copied() else { return };
+        let arrived = Time::ps(context.now.as_ps() - self.step().as_ps());
+        self.tracks.reach(arrived, ticket, SpanKind::Serialization);
+        self.tracks.reach(context.now, ticket, SpanKind::Stack);
+    }
+
     fn run_engine(&mut self, input: Option<EngineIn<Size>>, context: Now<'_, '_>) {
         let Server::Engine(engine) = &mut self.server else { return };
         let mut out = Vec::new();
@@ -406,7 +484,7 @@ impl SDirectRig {
             EngineOut::Submit { id, device, slot, operation, address, bytes } => {
                 let ticket = self.tickets.get(&id).copied();
                 if let Some(ticket) = ticket {
-                    self.tracks.reach(context.now, ticket, SpanKind::Stack);
+                    self.tracks.reach(context.now, ticket, SpanKind::StorageQueue);
                 }
                 let command = StackCommand { ticket: 0, device, operation, address, bytes };
                 self.give(Giver::Engine, slot, command, ticket, context);
@@ -415,7 +493,7 @@ impl SDirectRig {
             EngineOut::Abort { device, slot } => self.abort(device, slot, context),
             EngineOut::Send { id, offset, data } => self.send_from_engine(id, offset, data.0, context),
             EngineOut::Grant { id, offset, bytes } => match self.plan.askers.remote {
-                true => drop(self.send(context.now, id, ANSWER, ClientIn::Grant { id, offset, bytes }, context)),
+                true => drop(self.send(id, ANSWER, ClientIn::Grant { id, offset, bytes }, context)),
                 // The data of an asker on the NIC itself are there.
                 false => self.tell_engine(context.now, EngineIn::Data { id, offset, data: Size(bytes) }, context),
             },
@@ -425,7 +503,7 @@ impl SDirectRig {
 
     fn send_from_engine(&mut self, id: CommandId, offset: u64, bytes: u32, context: Now<'_, '_>) {
         let free = match self.plan.askers.remote {
-            true => self.send(context.now, id, bytes, ClientIn::Data { id, offset, bytes }, context),
+            true => self.send(id, bytes, ClientIn::Data { id, offset, bytes }, context),
             false => context.now,
         };
         self.post(free, Letter::Engine(EngineIn::PortFree), context);
@@ -433,7 +511,7 @@ impl SDirectRig {
 
     fn answer(&mut self, id: CommandId, outcome: sdirect::Outcome, context: Now<'_, '_>) {
         if self.plan.askers.remote {
-            self.send(context.now, id, ANSWER, ClientIn::Answer { id, outcome }, context);
+            self.send(id, ANSWER, ClientIn::Answer { id, outcome }, context);
         } else if let Some(ticket) = self.tickets.remove(&id) {
             self.tracks.reach(context.now, ticket, SpanKind::Stack);
             self.end(ticket, Some(outcome), context);
@@ -443,19 +521,15 @@ impl SDirectRig {
     /// Data of the NIC go to a device that has asked for them, through memory where its buffers are there.
     fn supply(&mut self, device: DeviceId, slot: u16, bytes: u32, context: Now<'_, '_>) {
         let Some(job) = self.job_of(device, slot) else { return };
-        let ready = match self.buffers() {
-            Home::Nic => context.now,
-            Home::Memory => self.machine.nic_to_memory(context.now, bytes),
-        };
-        let landed = self.machine.to_device(ready, device.0, self.buffers(), bytes);
-        context.at(landed, SDirectEvent::Device(job, Phase::Landed(bytes)));
+        let legs = write_way(self.buffers(), true);
+        let then = Then::Device(job, Phase::Landed(bytes));
+        self.haul(context.now, Haul { legs, device: device.0, bytes, then }, context);
     }
 
     fn abort(&mut self, device: DeviceId, slot: u16, context: Now<'_, '_>) {
         let Some(job) = self.job_of(device, slot) else { return };
         if !std::mem::replace(&mut self.jobs[job as usize].is_aborted, true) {
-            let posted = self.machine.complete(context.now, device.0, self.queues());
-            context.at(posted, SDirectEvent::Device(job, Phase::Posted));
+            self.end_aborted(job, context);
         }
     }
 
@@ -539,23 +613,22 @@ impl SDirectRig {
                 software.next_core = (core + 1) % software.cpu.cores() as u32;
                 self.run_stack(Some(StackIn::Issue { core, command }), context);
             }
-            TargetOut::Grant { id, bytes } => {
-                let ready = self.machine.memory_to_nic(context.now, ANSWER);
-                self.send(ready, id, ANSWER, ClientIn::Grant { id, offset: 0, bytes }, context);
-            }
+            TargetOut::Grant { id, bytes } => self.fetch(id, ANSWER, ClientIn::Grant { id, offset: 0, bytes }, context),
             TargetOut::Send { id, bytes } => {
                 let mut offset = 0;
                 for packet in self.network.packets(bytes) {
-                    let ready = self.machine.memory_to_nic(context.now, packet);
-                    self.send(ready, id, packet, ClientIn::Data { id, offset, bytes: packet }, context);
+                    self.fetch(id, packet, ClientIn::Data { id, offset, bytes: packet }, context);
                     offset += u64::from(packet);
                 }
             }
-            TargetOut::Answer { id, outcome } => {
-                let ready = self.machine.memory_to_nic(context.now, ANSWER);
-                self.send(ready, id, ANSWER, ClientIn::Answer { id, outcome }, context);
-            }
+            TargetOut::Answer { id, outcome } => self.fetch(id, ANSWER, ClientIn::Answer { id, outcome }, context),
         }
+    }
+
+    /// The NIC fetches a packet from memory and sends it.
+    fn fetch(&mut self, id: CommandId, bytes: u32, input: ClientIn, context: Now<'_, '_>) {
+        let then = Then::Send(id, input);
+        self.haul(context.now, Haul { legs: OUT_OF_MEMORY, device: 0, bytes, then }, context);
     }
 }
 
@@ -577,193 +650,6 @@ fn stack_command(ticket: u32, command: &Command) -> StackCommand {
     StackCommand { ticket, device: place.device, operation, address: place.address, bytes: bytes as u32 }
 }
 
-/// Devices and what they do for whom.
-impl SDirectRig {
-    fn give(&mut self, giver: Giver, slot: u16, command: StackCommand, ticket: Option<u32>, context: Now<'_, '_>) {
-        let StackCommand { device, operation, address, bytes, .. } = command;
-        let job = Job {
-            device: device.0,
-            slot,
-            giver,
-            operation,
-            address,
-            bytes,
-            landed: 0,
-            is_aborted: false,
-            done: None,
-            ticket,
-        };
-        let place = self.jobs.insert(job) as u32;
-        let at = self.machine.fetch_command(context.now, device.0, self.queues());
-        context.at(at, SDirectEvent::Device(place, Phase::Fetched));
-    }
-
-    fn device(&mut self, place: u32, phase: Phase, context: Now<'_, '_>) {
-        let Some(job) = self.jobs.get(place as usize).copied() else { return };
-        match phase {
-            Phase::Fetched => {
-                self.reach(&job, SpanKind::Serialization, context);
-                let at = self.machine.begin(context.now, job.device);
-                context.at(at, SDirectEvent::Device(place, Phase::Begun));
-            }
-            Phase::Begun => self.begun(place, &job, context),
-            Phase::Accessed => self.accessed(place, &job, context),
-            Phase::Chunk(bytes) => self.chunk(&job, bytes, context),
-            Phase::Asked(bytes) => self.asked(place, &job, bytes, context),
-            Phase::Landed(bytes) => self.landed(place, bytes, context),
-            Phase::Posted => self.posted(place, &job, context),
-        }
-    }
-
-    fn reach(&mut self, job: &Job, kind: SpanKind, context: Now<'_, '_>) {
-        if let Some(ticket) = job.ticket {
-            self.tracks.reach(context.now, ticket, kind);
-        }
-    }
-
-    /// A read goes to the flash; a write first gets its data.
-    fn begun(&mut self, place: u32, job: &Job, context: Now<'_, '_>) {
-        self.reach(job, SpanKind::FlashWait, context);
-        match job.operation {
-            DeviceOperation::Read => self.access(place, context),
-            DeviceOperation::Write => {
-                for bytes in chunks(job.bytes) {
-                    let at = self.machine.ask(context.now, job.device, self.buffers(), bytes);
-                    context.at(at, SDirectEvent::Device(place, Phase::Asked(bytes)));
-                }
-            }
-        }
-    }
-
-    fn access(&mut self, place: u32, context: Now<'_, '_>) {
-        let Job { device, operation, address, bytes, .. } = self.jobs[place as usize];
-        let done = self.machine.access(context.now, device, operation, address, bytes);
-        self.jobs[place as usize].done = Some(done);
-        context.at(done.end, SDirectEvent::Device(place, Phase::Accessed));
-    }
-
-    /// The flash is done: data of a read leave the device, then the completion does.
-    fn accessed(&mut self, place: u32, job: &Job, context: Now<'_, '_>) {
-        if let (Some(ticket), Some(done)) = (job.ticket, &job.done) {
-            self.tracks.reach_by(context.now, ticket, done);
-        }
-        let mut last = context.now;
-        if job.operation == DeviceOperation::Read {
-            for bytes in chunks(job.bytes) {
-                let mut at = self.machine.from_device(context.now, job.device, self.buffers(), bytes);
-                // The engine gets its data from where they are.
-                if self.buffers() == Home::Memory && matches!(job.giver, Giver::Engine) {
-                    at = self.machine.memory_to_nic(at, bytes);
-                }
-                context.at(at, SDirectEvent::Device(place, Phase::Chunk(bytes)));
-                last = last.max(at);
-            }
-        }
-        let posted = self.machine.complete(context.now, job.device, self.queues());
-        context.at(posted.max(last), SDirectEvent::Device(place, Phase::Posted));
-    }
-
-    fn chunk(&mut self, job: &Job, bytes: u32, context: Now<'_, '_>) {
-        self.reach(job, SpanKind::Serialization, context);
-        if matches!(job.giver, Giver::Engine) {
-            let (device, slot) = (DeviceId(job.device), job.slot);
-            self.tell_engine(context.now, EngineIn::Arrived { device, slot, data: Size(bytes) }, context);
-        }
-    }
-
-    fn asked(&mut self, place: u32, job: &Job, bytes: u32, context: Now<'_, '_>) {
-        match job.giver {
-            Giver::Engine => {
-                let (device, slot) = (DeviceId(job.device), job.slot);
-                self.tell_engine(context.now, EngineIn::Fetch { device, slot, bytes }, context);
-            }
-            Giver::Core(_) => {
-                let at = self.machine.to_device(context.now, job.device, Home::Memory, bytes);
-                context.at(at, SDirectEvent::Device(place, Phase::Landed(bytes)));
-            }
-        }
-    }
-
-    fn landed(&mut self, place: u32, bytes: u32, context: Now<'_, '_>) {
-        let job = &mut self.jobs[place as usize];
-        job.landed += bytes;
-        if job.landed < job.bytes || job.is_aborted {
-            return;
-        }
-        let job = *job;
-        self.reach(&job, SpanKind::Serialization, context);
-        self.access(place, context);
-    }
-
-    fn posted(&mut self, place: u32, job: &Job, context: Now<'_, '_>) {
-        self.reach(job, SpanKind::Serialization, context);
-        self.jobs.remove(place as usize);
-        let (device, slot) = (DeviceId(job.device), job.slot);
-        match job.giver {
-            Giver::Engine => {
-                let is_success = !job.is_aborted;
-                self.tell_engine(context.now, EngineIn::Completed { device, slot, is_success }, context);
-            }
-            Giver::Core(core) => self.run_stack(Some(StackIn::Completed { core, device, slot }), context),
-        }
-    }
-}
-
-fn chunks(bytes: u32) -> impl Iterator<Item = u32> {
-    (0..bytes.div_ceil(CHUNK)).map(move |index| CHUNK.min(bytes - index * CHUNK))
-}
-
-/// What only these designs can tell.
-impl SDirectRig {
-    fn facts(&self, out: &mut BTreeMap<String, f64>) {
-        let ([root_up, root_down], [nic_up, nic_down]) = (self.machine.root_traffic(), self.machine.nic_traffic());
-        let mut add = |name: &str, value: f64| {
-            out.insert(name.to_string(), value);
-        };
-        add("host_memory_bytes", self.machine.memory_bytes() as f64);
-        add("root_link_data_bytes", (root_up.data + root_down.data).count() as f64);
-        add("root_link_wire_bytes", (root_up.wire + root_down.wire).count() as f64);
-        add("root_link_busy_s", root_up.busy.max(root_down.busy).as_secs_f64());
-        add("nic_link_data_bytes", (nic_up.data + nic_down.data).count() as f64);
-        add("network_bytes", self.network.bytes() as f64);
-        add("device_write_amplification", self.machine.write_amplification());
-        add("requests_failed", self.counts.failed as f64);
-        add("commands_repeated", self.clients.iter().map(Client::repeated).sum::<u64>() as f64);
-        add("host_cpu_s", self.host_cpu().as_secs_f64());
-        match &self.server {
-            Server::Engine(engine) => {
-                let counters = engine.counters();
-                let bound = self.plan.nic.map_or(1, |nic| nic.fifo.count());
-                add("nic_memory_highest_bytes", counters.held_highest as f64);
-                add("fifo_highest_ratio", engine.fifo_highest() as f64 / bound as f64);
-                add("doorbells", counters.doorbells as f64);
-                add("commands_refused", counters.refused as f64);
-                add("strays", counters.strays as f64);
-            }
-            Server::Software(software) => {
-                add("doorbells", software.stack.doorbells() as f64);
-                for (work, span) in software.cpu.busy() {
-                    add(&format!("host_cpu_{work}_s"), span.as_secs_f64());
-                }
-            }
-        }
-    }
-
-    /// Time of the machine's cores. One that polls has none to spare, whatever it finds.
-    fn host_cpu(&self) -> Span {
-        let Server::Software(software) = &self.server else { return Span::ZERO };
-        match self.plan.software.map(|config| config.notice) {
-            Some(Notice::Poll { .. }) => self.last_time().saturating_since(Time::ZERO) * software.cpu.cores() as u64,
-            _ => software.cpu.busy_total(),
-        }
-    }
-
-    fn last_time(&self) -> Time {
-        let Server::Software(software) = &self.server else { return Time::ZERO };
-        (0..software.cpu.cores()).map(|core| software.cpu.free_at(core)).max().unwrap_or(Time::ZERO)
-    }
-}
-
 impl Rig for SDirectRig {
     type Event = SDirectEvent;
 
@@ -775,6 +661,7 @@ impl Rig for SDirectRig {
         match event {
             SDirectEvent::Deliver(letter) => self.deliver(letter, context),
             SDirectEvent::Device(job, phase) => self.device(job, phase, context),
+            SDirectEvent::Leg(haul) => self.go_on(haul, context),
             SDirectEvent::Wake(who) => self.wake(who, context),
         }
     }

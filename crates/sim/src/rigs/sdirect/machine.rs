@@ -23,6 +23,51 @@ pub enum Home {
     Memory,
 }
 
+/// Where a leg begins or ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Device,
+    Nic,
+    Root,
+}
+
+/// A part of data's way that is booked when they get there: booking the whole way at its begin would have others wait for what is not there yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leg {
+    /// Over PCIe, by writes or completions.
+    Move(End, End),
+    /// A read request over PCIe, for data the other way.
+    Ask(End, End),
+    /// Into or out of the host's memory.
+    Memory,
+}
+
+/// Data of a read, from the device to where its giver takes them.
+pub const fn read_way(buffers: Home, giver_is_nic: bool) -> &'static [Leg] {
+    use End::{Device, Nic, Root};
+    use Leg::{Ask, Memory, Move};
+    match (buffers, giver_is_nic) {
+        (Home::Nic, _) => &[Move(Device, Nic)],
+        (Home::Memory, false) => &[Move(Device, Root), Memory],
+        (Home::Memory, true) => &[Move(Device, Root), Memory, Ask(Nic, Root), Memory, Move(Root, Nic)],
+    }
+}
+
+/// Data of a write, from where its giver has them to the device.
+pub const fn write_way(buffers: Home, giver_is_nic: bool) -> &'static [Leg] {
+    use End::{Device, Nic, Root};
+    use Leg::{Memory, Move};
+    match (buffers, giver_is_nic) {
+        (Home::Nic, _) => &[Move(Nic, Device)],
+        (Home::Memory, false) => &[Memory, Move(Root, Device)],
+        (Home::Memory, true) => &[Move(Nic, Root), Memory, Memory, Move(Root, Device)],
+    }
+}
+
+/// From the NIC's port into the host's memory, and back.
+pub const INTO_MEMORY: &[Leg] = &[Leg::Move(End::Nic, End::Root), Leg::Memory];
+pub const OUT_OF_MEMORY: &[Leg] = &[Leg::Ask(End::Nic, End::Root), Leg::Memory, Leg::Move(End::Root, End::Nic)];
+
 struct Device {
     place: PciePlace,
     drive: SolidState,
@@ -105,46 +150,34 @@ impl Machine {
         self.tree.request(now, from, to, Bytes::new(u64::from(bytes)))
     }
 
-    /// Data leave a device: when they are in the buffer.
-    pub fn from_device(&mut self, now: Time, device: u16, buffer: Home, bytes: u32) -> Time {
-        let (from, to) = (self.devices[device as usize].place, self.place(buffer));
-        let there = self.tree.transfer(now, from, to, Bytes::new(u64::from(bytes))).1;
-        self.in_memory(there, buffer, bytes)
-    }
-
-    /// Data leave a buffer: when the device has them.
-    pub fn to_device(&mut self, now: Time, device: u16, buffer: Home, bytes: u32) -> Time {
-        let (from, to) = (self.place(buffer), self.devices[device as usize].place);
-        let ready = self.in_memory(now, buffer, bytes);
-        self.tree.transfer(ready, from, to, Bytes::new(u64::from(bytes))).1
+    /// One leg of data on their way, to or from a device or not: when it is over.
+    pub fn leg(&mut self, now: Time, leg: Leg, device: u16, bytes: u32) -> Time {
+        let size = Bytes::new(u64::from(bytes));
+        let place = |end| match end {
+            End::Device => self.devices[device as usize].place,
+            End::Nic => self.nic,
+            End::Root => PcieTree::ROOT,
+        };
+        match leg {
+            Leg::Move(from, to) => {
+                let (from, to) = (place(from), place(to));
+                self.tree.transfer(now, from, to, size).1
+            }
+            Leg::Ask(from, to) => {
+                let (from, to) = (place(from), place(to));
+                self.tree.request(now, from, to, size)
+            }
+            Leg::Memory => {
+                self.memory_bytes += size.count();
+                self.memory.submit(now, size)
+            }
+        }
     }
 
     /// A completion leaves a device: when it is in its queue.
     pub fn complete(&mut self, now: Time, device: u16, queue: Home) -> Time {
         let (from, to) = (self.devices[device as usize].place, self.place(queue));
         self.tree.transfer(now, from, to, COMPLETION).1
-    }
-
-    /// From the NIC into the host's memory.
-    pub fn nic_to_memory(&mut self, now: Time, bytes: u32) -> Time {
-        let there = self.tree.transfer(now, self.nic, PcieTree::ROOT, Bytes::new(u64::from(bytes))).1;
-        self.in_memory(there, Home::Memory, bytes)
-    }
-
-    /// The NIC fetches from the host's memory.
-    pub fn memory_to_nic(&mut self, now: Time, bytes: u32) -> Time {
-        let size = Bytes::new(u64::from(bytes));
-        let asked = self.tree.request(now, self.nic, PcieTree::ROOT, size);
-        let ready = self.in_memory(asked, Home::Memory, bytes);
-        self.tree.transfer(ready, PcieTree::ROOT, self.nic, size).1
-    }
-
-    fn in_memory(&mut self, now: Time, home: Home, bytes: u32) -> Time {
-        if home == Home::Nic {
-            return now;
-        }
-        self.memory_bytes += u64::from(bytes);
-        self.memory.submit(now, Bytes::new(u64::from(bytes)))
     }
 
     /// Data and queue entries that the host's memory has taken and given.
