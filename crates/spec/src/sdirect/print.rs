@@ -1,7 +1,7 @@
 //! From a plan of the room back to the file that says all of it.
 
 use super::file::{AskersFile, MachineFile, NicFile, SoftwareFile, TaskFile};
-use super::{SDirect, Task, TaskName};
+use super::{Askers, SDirect, Task, TaskName};
 use crate::blox::file::{AddressesName, IoArrivalsName, IoFile};
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
@@ -17,7 +17,7 @@ pub(crate) fn file_of(sdirect: &SDirect) -> ExperimentFile {
         machine: Some(MachineFile::of(&sdirect.machine)),
         nic: sdirect.nic.as_ref().map(NicFile::of),
         software: sdirect.software.as_ref().map(software_of),
-        askers: Some(AskersFile::of(&sdirect.askers)),
+        askers: Some(askers_of(&sdirect.askers)),
         task: Some(task_of(&sdirect.task)),
         io: Some(io_of(sdirect)),
         run: Some(written_run(sdirect.io.requests, sdirect.io.duration, sdirect.run)),
@@ -46,6 +46,14 @@ fn software_of(stack: &StackConfig) -> SoftwareFile {
         Notice::Poll { look } => file.look = Some(Quantity(look)),
     }
     file
+}
+
+/// Without a network nothing is said of it.
+fn askers_of(askers: &Askers) -> AskersFile {
+    if askers.remote {
+        return AskersFile::of(askers);
+    }
+    AskersFile { count: Some(askers.count), remote: Some(false), ..AskersFile::default() }
 }
 
 fn task_of(task: &Task) -> TaskFile {

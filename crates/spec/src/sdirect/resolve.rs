@@ -267,7 +267,7 @@ impl Resolver<'_> {
         }
         let share = if task.kind == TaskName::ReadWrite { file.write_share.unwrap_or(0.0) } else { 1.0 };
         let blocks = machine.capacity().count() / task.bytes.count().max(1);
-        if blocks < 2 {
+        if blocks < 2 && self.problems.is_empty() {
             let reason = format!("a device of {} does not hold two of {}", machine.capacity(), task.bytes);
             self.conflict("task.bytes", reason);
         }
