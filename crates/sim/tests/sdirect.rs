@@ -6,21 +6,20 @@ use sim::drive::{Outcomes, Unobserved};
 use sim::{RunOptions, run};
 use spec::{NoFiles, Plan};
 
-const SMALL: &str = "title = 'devices'\ndesign.name = 's-direct'\nmachine.blocks_per_plane = 8\nrun.requests = 400\nrun.warm_up = '0ns'\n";
+const SMALL: &str = "title = 'devices'\nmachine.blocks_per_plane = 16\nrun.warm_up = '0ns'\n";
 const DESIGNS: [&str; 4] = ["s-direct", "linux", "spdk", "target-offload"];
 
 fn plan(keys: &str) -> Plan {
-    let text = format!("{SMALL}{keys}\n");
+    let design = if keys.contains("design.name") { "" } else { "design.name = 's-direct'\n" };
+    let requests = if keys.contains("run.requests") { "" } else { "run.requests = 400\n" };
+    let text = format!("{SMALL}{design}{requests}{keys}\n");
     let experiment =
         spec::parse("small.toml", &text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
     experiment.points(None).remove(0).plan
 }
 
 fn of(design: &str, keys: &str) -> Plan {
-    let text = format!("{SMALL}{keys}\n").replace("s-direct", design);
-    let experiment =
-        spec::parse("small.toml", &text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
-    experiment.points(None).remove(0).plan
+    plan(&format!("{keys}\ndesign.name = '{design}'"))
 }
 
 /// Every request ends once, and its spans sum to its latency.
