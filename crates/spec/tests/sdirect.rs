@@ -139,6 +139,7 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
     let cases = [
         (with("machine.devices = 0"), "machine.devices: 0 is out of range"),
         (with("machine.preset = 'optane'"), "machine.preset: a machine's devices are flash here"),
+        (with("machine.blocks_per_plane = 8"), "machine.blocks_per_plane: 8 blocks of a die, less 3 spare ones, hold"),
         (with("machine.root_link = 5"), "machine.root_link"),
         (with("nic.fifo = '64KiB'"), "nic.fifo: a FIFO of 64KiB does not hold a piece of 128KiB"),
         (with("nic.piece = '5KiB'"), "nic.piece: 5KiB is out of range; allowed is a multiple of 4KiB"),

@@ -127,6 +127,23 @@ impl Resolver<'_> {
         if let DriveConfig::Direct(_) = machine.preset.drive() {
             self.conflict("machine.preset", "a machine's devices are flash here; this preset is written in place");
         }
+        self.check_spare(machine);
+    }
+
+    /// Every die needs spare blocks beside its data, or garbage collection has nowhere to move them.
+    fn check_spare(&mut self, machine: &Machine) {
+        const SPARE: u64 = 3;
+        let Some(drive) = machine.drive() else { return };
+        let geometry = &drive.geometry;
+        let block_units = geometry.block_bytes().count() / geometry.unit.count().max(1);
+        let blocks = u64::from(geometry.blocks_per_plane) * u64::from(geometry.planes_per_die);
+        let dies = u64::from(geometry.channels) * u64::from(geometry.dies_per_channel);
+        let (holds, needs) = (dies * blocks.saturating_sub(SPARE) * block_units, drive.logical_units());
+        if needs > holds {
+            let reason =
+                format!("{blocks} blocks of a die, less {SPARE} spare ones, hold {holds} units of a device's {needs}");
+            self.conflict("machine.blocks_per_plane", reason);
+        }
     }
 
     fn askers(&mut self, file: &AskersFile) -> Askers {
