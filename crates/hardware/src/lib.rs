@@ -3,13 +3,17 @@
 //! Units: all times are [`base::Time`] and [`base::Span`] in picoseconds; rates are line rates above 64b/66b coding
 //! (a "100 Gb/s" link moves 100 Gb/s of Ethernet bytes, preamble and inter-frame gap included).
 
+mod cpu;
 mod delay;
 mod dram;
 mod link;
+mod pcie;
 pub mod ssd;
 mod stack;
 
+pub use cpu::Cpu;
 pub use delay::{NetworkDelay, NetworkLatency};
 pub use dram::{Dram, DramConfig};
 pub use link::Link;
+pub use pcie::{PcieDirection, PcieError, PcieLinkConfig, PciePlace, PcieTraffic, PcieTree};
 pub use stack::{Crossing, EthernetStack};

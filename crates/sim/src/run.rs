@@ -5,6 +5,7 @@ use crate::rigs::blox::{BloxRig, BuildError};
 use crate::rigs::edm::{Background, BackgroundStream, EdmRig, EdmRigConfig, Fault, FaultKind};
 use crate::rigs::packet::{self, PacketRigConfig};
 use crate::rigs::rivals;
+use crate::rigs::sdirect::SDirectRig;
 use crate::wear;
 use base::{Bytes, Seed, Span};
 use edm::analysis::maximal_matching;
@@ -12,6 +13,7 @@ use edm::pcs::multiplex::Policy;
 use hardware::DramConfig;
 use record::{RunIdentity, Sink, SinkError};
 use spec::blox::Blox;
+use spec::sdirect::SDirect;
 use spec::wear::Wear;
 use spec::{Design, Messages, Plan, PreemptionName, Protocol, Scene};
 use std::collections::BTreeMap;
@@ -59,6 +61,7 @@ pub fn run(
         Scene::Messages(messages) => play.messages(messages),
         Scene::Blox(blox) => play.blox(blox),
         Scene::Wear(wear) => play.wear(wear),
+        Scene::SDirect(sdirect) => play.sdirect(sdirect),
     }
 }
 
@@ -124,6 +127,19 @@ impl Play<'_> {
         rig.report_channels(&mut outcomes.summary);
         rig.judge_history(&mut outcomes.summary);
         Ok(outcomes)
+    }
+
+    fn sdirect(self, sdirect: &SDirect) -> Result<Outcomes, RunError> {
+        let seed = Seed(self.plan.seed);
+        let mut rig = SDirectRig::new(sdirect, seed)?;
+        let mut source = workload::storage::Generator::new(&sdirect.io, seed);
+        let limits = Limits {
+            warm_up: warm_up(sdirect.run),
+            drain: sdirect.run.drain_limit,
+            memory: DramConfig { latency: Span::ZERO, bandwidth: None },
+            planned_load: None,
+        };
+        self.drive(&mut rig, &mut source, &limits)
     }
 
     /// Without requests: the sink gets no rows.

@@ -69,10 +69,22 @@ words! {
         Vdc,
         /// RackBlox's wear levelling over years, without requests (SOSP'23, 3.6).
         WearLevelling,
+        /// S-Direct: a NIC that drives NVMe devices peer to peer (Lu, APNet).
+        SDirect,
+        /// The Linux kernel's storage stack on the machine's cores; with clients elsewhere, an NVMe-oF target over it.
+        Linux,
+        /// SPDK, polling and batching, on the machine's cores; with clients elsewhere, an NVMe-oF target over it.
+        Spdk,
+        /// An NVMe-oF target in the NIC, without the machine's cores, whose data pass through its memory.
+        TargetOffload,
     }
 }
 
 impl DesignName {
+    /// Whether the design brings a machine's devices to those who ask: S-Direct and its rivals.
+    pub(crate) fn serves_devices(self) -> bool {
+        matches!(self, DesignName::SDirect | DesignName::Linux | DesignName::Spdk | DesignName::TargetOffload)
+    }
     /// Whether the design serves volumes on storage servers.
     pub(crate) fn serves_volumes(self) -> bool {
         matches!(self, DesignName::Rackblox | DesignName::RackbloxSoftware | DesignName::Vdc)

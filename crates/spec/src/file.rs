@@ -8,6 +8,7 @@ use crate::blox::file::{
 };
 use crate::design_file::DesignFile;
 use crate::quantity::{Limit, Quantity};
+use crate::sdirect::file::{AskersFile, MachineFile, NicFile, SoftwareFile, TaskFile};
 use crate::wear::file::WearFile;
 use base::{Bytes, Operation, Rate, Span, Time};
 use schemars::JsonSchema;
@@ -63,10 +64,20 @@ written! {
         controller: ControllerFile,
         /// Volumes: heartbeats and leases.
         membership: MembershipFile,
-        /// Volumes: who asks for which blocks, and when.
+        /// Volumes and devices: who asks for which blocks, and when.
         io: IoFile,
         /// Wear levelling: the rack, what wears it, and who swaps.
         wear: WearFile,
+        /// Devices: the machine that they are in.
+        machine: MachineFile,
+        /// Devices: the NIC's logic, with the designs s-direct and target-offload.
+        nic: NicFile,
+        /// Devices: what the machine's software costs, with the designs linux and spdk.
+        software: SoftwareFile,
+        /// Devices: who asks, and the network between.
+        askers: AskersFile,
+        /// Devices: what each request of `io` is.
+        task: TaskFile,
         /// How long to run and what to measure.
         run: RunFile,
         /// What breaks, and when.

@@ -24,6 +24,7 @@ mod print;
 mod quantity;
 mod resolve;
 mod schema;
+pub mod sdirect;
 mod sources;
 mod stack;
 mod sweep;

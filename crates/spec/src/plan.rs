@@ -3,6 +3,7 @@
 use crate::blox::Blox;
 use crate::design_file::{DesignName, PreemptionName, StackName};
 use crate::file::{FaultName, LoadBasis};
+use crate::sdirect::SDirect;
 use crate::wear::Wear;
 use base::{Bytes, NodeId, Rate, Span, Time};
 use hardware::{DramConfig, EthernetStack};
@@ -36,6 +37,8 @@ pub enum Scene {
     Blox(Box<Blox>),
     /// Drives that wear over years, and who levels that: RackBlox without its requests.
     Wear(Box<Wear>),
+    /// A machine's devices and who brings them to those who ask: S-Direct and its rivals.
+    SDirect(Box<SDirect>),
 }
 
 /// Messages between nodes around a switch.
@@ -272,6 +275,7 @@ impl Plan {
             Scene::Messages(messages) => messages.design.name(),
             Scene::Blox(blox) => blox.design,
             Scene::Wear(_) => DesignName::WearLevelling,
+            Scene::SDirect(sdirect) => sdirect.design,
         }
     }
 
@@ -279,7 +283,7 @@ impl Plan {
     pub fn messages(&self) -> Option<&Messages> {
         match &self.scene {
             Scene::Messages(messages) => Some(messages),
-            Scene::Blox(_) | Scene::Wear(_) => None,
+            Scene::Blox(_) | Scene::Wear(_) | Scene::SDirect(_) => None,
         }
     }
 
@@ -287,7 +291,7 @@ impl Plan {
     pub fn blox(&self) -> Option<&Blox> {
         match &self.scene {
             Scene::Blox(blox) => Some(blox),
-            Scene::Messages(_) | Scene::Wear(_) => None,
+            Scene::Messages(_) | Scene::Wear(_) | Scene::SDirect(_) => None,
         }
     }
 
@@ -303,6 +307,7 @@ impl Plan {
                 None => blox.io.requests,
             },
             Scene::Wear(_) => Some(0),
+            Scene::SDirect(sdirect) => sdirect.io.requests,
         }
     }
 

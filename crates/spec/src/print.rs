@@ -22,6 +22,7 @@ pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
         Scene::Messages(messages) => file_of_messages(messages),
         Scene::Blox(blox) => crate::blox::file_of(blox),
         Scene::Wear(wear) => crate::wear::file_of(wear),
+        Scene::SDirect(sdirect) => crate::sdirect::file_of(sdirect),
     };
     file.title = Some(plan.title.clone());
     file.seed = Some(plan.seed);

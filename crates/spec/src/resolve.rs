@@ -12,6 +12,7 @@ use crate::error::{PlanError, Problem, Problems};
 use crate::file::{ExperimentFile, FabricFile, FaultFile, FaultName, MemoryFile, RunFile};
 use crate::plan::{Design, Fabric, Fault, FaultKind, Messages, Plan, Run, Scene, WarmUp};
 use crate::quantity::{Limit, Plain, Quantity};
+use crate::sdirect::resolve as sdirect;
 use crate::sources::{Files, Sources};
 use crate::warnings::warnings;
 use crate::wear::resolve as wear;
@@ -95,7 +96,14 @@ impl Resolver<'_> {
         if design != DesignName::WearLevelling {
             self.foreign_tables(&wear::OF_WEAR, design);
         }
-        let (scene, warnings) = if design == DesignName::WearLevelling {
+        if !design.serves_devices() {
+            self.foreign_tables(&sdirect::OF_DEVICES, design);
+        }
+        let (scene, warnings) = if design.serves_devices() {
+            let sdirect = self.sdirect(file, design)?;
+            let warnings = sdirect.warnings();
+            (Scene::SDirect(Box::new(sdirect)), warnings)
+        } else if design == DesignName::WearLevelling {
             let wear = self.wear(file, design)?;
             let warnings = wear.warnings();
             (Scene::Wear(Box::new(wear)), warnings)

@@ -36,7 +36,11 @@ fn own(design: DesignName) -> EthernetStack {
         | DesignName::Rackblox
         | DesignName::RackbloxSoftware
         | DesignName::Vdc
-        | DesignName::WearLevelling => NOTHING,
+        | DesignName::WearLevelling
+        | DesignName::SDirect
+        | DesignName::Linux
+        | DesignName::Spdk
+        | DesignName::TargetOffload => NOTHING,
     }
 }
 

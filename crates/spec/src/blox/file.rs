@@ -2,7 +2,7 @@
 
 use crate::blox::{Membership, Rack};
 use crate::file::{words, written};
-use crate::quantity::{Plain, Quantity};
+use crate::quantity::Quantity;
 use base::{Bytes, Rate, Span, Time};
 
 /// A table whose keys all have defaults that depend on nothing.
@@ -14,22 +14,24 @@ macro_rules! defaults_table {
             $(#[$meta])*
             $name { $(
                 $(#[$field_meta])*
-                #[schemars(extend("default" = <$type as Plain>::written($default)))]
+                #[schemars(extend("default" = <$type as $crate::quantity::Plain>::written($default)))]
                 $field: $type,
             )* }
         }
         impl $name {
             /// What is given, and defaults for the rest.
             pub(crate) fn resolve(&self) -> $config {
-                $config { $( $field: self.$field.map_or($default, Plain::plain), )* }
+                $config { $( $field: self.$field.map_or($default, $crate::quantity::Plain::plain), )* }
             }
             /// The table that says all of `config`.
             pub(crate) fn of(config: &$config) -> $name {
-                $name { $( $field: Some(Plain::written(config.$field)), )* }
+                $name { $( $field: Some($crate::quantity::Plain::written(config.$field)), )* }
             }
         }
     };
 }
+
+pub(crate) use defaults_table;
 
 words! {
     /// The networks between clients and rack.

@@ -425,7 +425,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn io_arrivals(&mut self, file: &IoFile, clients: u32) -> Arrivals {
+    pub(crate) fn io_arrivals(&mut self, file: &IoFile, clients: u32) -> Arrivals {
         let name = file.arrivals.unwrap_or(IoArrivalsName::Closed);
         let is_closed = name == IoArrivalsName::Closed;
         let stray: &[&str] = if is_closed { &["requests_per_second"] } else { &["depth", "think"] };

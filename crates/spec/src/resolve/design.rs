@@ -141,7 +141,11 @@ fn protocol_of(name: DesignName, file: &DesignFile, ground: &Ground) -> Option<P
         | DesignName::Rackblox
         | DesignName::RackbloxSoftware
         | DesignName::Vdc
-        | DesignName::WearLevelling => return None,
+        | DesignName::WearLevelling
+        | DesignName::SDirect
+        | DesignName::Linux
+        | DesignName::Spdk
+        | DesignName::TargetOffload => return None,
         DesignName::Dctcp => Protocol::Dctcp(resolved!(dctcp)),
         DesignName::Dcqcn => Protocol::Dcqcn(resolved!(dcqcn)),
         DesignName::Pfabric => Protocol::Pfabric(resolved!(pfabric)),

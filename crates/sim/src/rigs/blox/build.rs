@@ -38,7 +38,7 @@ const BACKGROUND_WIRE: Bytes = Bytes::new(9_038);
 pub struct BuildError(pub String);
 
 impl BuildError {
-    pub(super) fn of(error: impl std::fmt::Display) -> BuildError {
+    pub(in crate::rigs) fn of(error: impl std::fmt::Display) -> BuildError {
         BuildError(error.to_string())
     }
 }

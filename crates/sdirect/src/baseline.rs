@@ -1,0 +1,4 @@
+//! What S-Direct is compared with: software on the host's cores.
+
+pub mod stack;
+pub mod target;

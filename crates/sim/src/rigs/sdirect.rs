@@ -1,0 +1,686 @@
+//! S-Direct and its rivals: programs of crate `sdirect` in a machine of PCIe links, devices, memory and cores.
+//!
+//! Four designs, two kinds of askers. The engine is on the NIC; its buffers are there too (S-Direct) or in the host's memory (target offload). The stacks are
+//! on the cores, buffers and queues in memory; with clients elsewhere a target is in front of them. Askers on the machine itself take no network: their data are where they are
+//! needed.
+
+mod devices;
+mod facts;
+mod machine;
+mod network;
+mod track;
+
+use super::blox::BuildError;
+use crate::drive::{Context, Ended, Rig, Ticket};
+use base::{Bytes, Operation, Program, Request, Seed, Span, Time};
+use hardware::Cpu;
+use hardware::ssd::Done;
+use machine::{Home, INTO_MEMORY, Leg, Machine, OUT_OF_MEMORY, write_way};
+use network::Network;
+use record::{Outcome, SpanKind};
+use sdirect::baseline::stack::{Stack, StackCommand, StackIn, StackOut, Work};
+use sdirect::baseline::target::{Target, TargetIn, TargetOut};
+use sdirect::{
+    Client, ClientConfig, ClientId, ClientIn, ClientOut, Command, CommandId, DeviceId, DeviceOperation, Engine,
+    EngineConfig, EngineIn, EngineOut, Extent, Geometry, Size, Task,
+};
+use slab::Slab;
+use spec::DesignName;
+use spec::sdirect::{ByName, Nic, SDirect, TaskName};
+use std::collections::BTreeMap;
+use track::{Alarm, Tracks};
+
+/// A capsule: a submission entry (NVMe over Fabrics 1.1, 2.1). Answers and grants are as long as a completion entry.
+const CAPSULE: u32 = 64;
+const ANSWER: u32 = 16;
+
+/// An event of the rig.
+#[derive(Clone, Copy, Debug)]
+pub enum SDirectEvent {
+    /// Something is there for a program.
+    Deliver(u32),
+    /// A device's job is so far.
+    Device(u32, Phase),
+    /// Data are at the end of a leg of their way.
+    Leg(u32),
+    /// A program wants to run.
+    Wake(Who),
+}
+
+/// How far a device's job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The device has the command.
+    Fetched,
+    /// Its controller begins.
+    Begun,
+    /// The flash is done.
+    Accessed,
+    /// So much of a read is in its buffer.
+    Chunk(u32),
+    /// The device's request for so much of a write is at the buffer.
+    Asked(u32),
+    /// So much of a write is in the device.
+    Landed(u32),
+    /// The completion is in its queue.
+    Posted,
+}
+
+/// Whose program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// The NIC's.
+    Engine,
+    /// The machine's software.
+    Stack,
+    /// A client's.
+    Client(u32),
+}
+
+/// Something on its way to a program.
+#[derive(Clone, Debug)]
+enum Letter {
+    Engine(EngineIn<Size>),
+    Client(u32, ClientIn),
+    Target(TargetIn),
+    Stack(StackIn),
+}
+
+/// Who has given a device a job.
+#[derive(Clone, Copy, Debug)]
+enum Giver {
+    Engine,
+    Core(u32),
+}
+
+/// Data on their way through the machine.
+#[derive(Clone, Debug)]
+struct Haul {
+    /// What is left of the way.
+    legs: &'static [Leg],
+    device: u16,
+    bytes: u32,
+    then: Then,
+}
+
+/// What comes at the end of a way.
+#[derive(Clone, Debug)]
+enum Then {
+    Device(u32, Phase),
+    Letter(Letter),
+    /// Out of the NIC's port.
+    Send(CommandId, ClientIn),
+}
+
+/// A command that a device has.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    device: u16,
+    slot: u16,
+    giver: Giver,
+    operation: DeviceOperation,
+    address: u64,
+    bytes: u32,
+    /// How much of its data is where it has to be.
+    moved: u32,
+    /// Of a read, when its completion is in its queue, if its data are there.
+    posted: Option<Time>,
+    is_aborted: bool,
+    /// Events that will still name it: as long as there are any, its place is not used again.
+    events: u32,
+    done: Option<Done>,
+    ticket: Option<u32>,
+}
+
+/// What serves.
+enum Server {
+    Engine(Box<Engine<Size>>),
+    Software(Box<Software>),
+}
+
+struct Software {
+    stack: Stack,
+    cpu: Cpu,
+    target: Target,
+    /// Of tickets of the target, whose command it is.
+    served: BTreeMap<u32, u32>,
+    next_core: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    failed: u64,
+}
+
+/// Everything of one run.
+pub struct SDirectRig {
+    plan: SDirect,
+    machine: Machine,
+    network: Network,
+    server: Server,
+    clients: Vec<Client>,
+    /// Requests of askers on the machine itself, which are their own numbers.
+    next_number: u32,
+    tickets: BTreeMap<CommandId, u32>,
+    tracks: Tracks,
+    letters: Slab<Letter>,
+    jobs: Slab<Job>,
+    hauls: Slab<Haul>,
+    engine_alarm: Alarm,
+    stack_alarm: Alarm,
+    client_alarms: Vec<Alarm>,
+    counts: Counts,
+}
+
+type Now<'a, 'b> = &'a mut Context<'b, SDirectEvent>;
+
+impl SDirectRig {
+    /// The rig of a plan.
+    ///
+    /// # Errors
+    /// When a part refuses its numbers.
+    pub fn new(plan: &SDirect, seed: Seed) -> Result<SDirectRig, BuildError> {
+        let client = |number| {
+            let config = ClientConfig {
+                client: ClientId(number as u16),
+                timeout: plan.askers.timeout,
+                attempts_max: plan.askers.attempts,
+            };
+            Client::new(config)
+        };
+        Ok(SDirectRig {
+            machine: Machine::new(&plan.machine, seed)?,
+            network: Network::new(&plan.askers, seed),
+            server: server(plan)?,
+            clients: (0..plan.askers.count).map(client).collect(),
+            next_number: 0,
+            tickets: BTreeMap::new(),
+            tracks: Tracks::default(),
+            letters: Slab::new(),
+            jobs: Slab::new(),
+            hauls: Slab::new(),
+            engine_alarm: Alarm::default(),
+            stack_alarm: Alarm::default(),
+            client_alarms: vec![Alarm::default(); plan.askers.count as usize],
+            counts: Counts::default(),
+            plan: plan.clone(),
+        })
+    }
+
+    fn step(&self) -> Span {
+        self.plan.nic.map_or(Span::ZERO, |nic| nic.step)
+    }
+
+    /// Where queue pairs are.
+    fn queues(&self) -> Home {
+        if self.plan.software.is_some() { Home::Memory } else { Home::Nic }
+    }
+
+    /// Where data of devices go, and come from.
+    fn buffers(&self) -> Home {
+        if self.plan.design == DesignName::SDirect { Home::Nic } else { Home::Memory }
+    }
+
+    fn post(&mut self, at: Time, letter: Letter, context: Now<'_, '_>) {
+        let place = self.letters.insert(letter) as u32;
+        context.at(at, SDirectEvent::Deliver(place));
+    }
+
+    /// To the engine, through its logic.
+    fn tell_engine(&mut self, at: Time, input: EngineIn<Size>, context: Now<'_, '_>) {
+        self.post(at + self.step(), Letter::Engine(input), context);
+    }
+
+    /// Sends data on their way through the machine, from `at` on.
+    fn haul(&mut self, at: Time, haul: Haul, context: Now<'_, '_>) {
+        if let Then::Device(job, _) = haul.then {
+            self.jobs[job as usize].events += 1;
+        }
+        let place = self.hauls.insert(haul) as u32;
+        match at > context.now {
+            true => context.at(at, SDirectEvent::Leg(place)),
+            false => self.go_on(place, context),
+        }
+    }
+
+    fn go_on(&mut self, place: u32, context: Now<'_, '_>) {
+        let Haul { legs, device, bytes, .. } = self.hauls[place as usize];
+        if let Some((leg, rest)) = legs.split_first() {
+            let at = self.machine.leg(context.now, *leg, device, bytes);
+            self.hauls[place as usize].legs = rest;
+            return context.at(at, SDirectEvent::Leg(place));
+        }
+        match self.hauls.remove(place as usize).then {
+            Then::Device(job, phase) => self.device(job, phase, context),
+            Then::Letter(letter) => self.open(letter, context),
+            Then::Send(id, input) => {
+                self.send(id, bytes, input, context);
+            }
+        }
+    }
+
+    fn deliver(&mut self, place: u32, context: Now<'_, '_>) {
+        let letter = self.letters.remove(place as usize);
+        self.open(letter, context);
+    }
+
+    fn open(&mut self, letter: Letter, context: Now<'_, '_>) {
+        match letter {
+            Letter::Engine(input) => {
+                if let EngineIn::Command { id, .. } = &input {
+                    self.command_is_known(*id, context);
+                }
+                self.run_engine(Some(input), context);
+            }
+            Letter::Client(client, input) => self.run_client(client, Some(input), context),
+            Letter::Target(input) => self.run_target(input, context),
+            Letter::Stack(input) => self.run_stack(Some(input), context),
+        }
+    }
+
+    fn wake(&mut self, who: Who, context: Now<'_, '_>) {
+        match who {
+            Who::Engine => {
+                self.engine_alarm.ring(context.now);
+                self.run_engine(None, context);
+            }
+            Who::Stack => {
+                self.stack_alarm.ring(context.now);
+                self.run_stack(None, context);
+            }
+            Who::Client(client) => {
+                self.client_alarms[client as usize].ring(context.now);
+                self.run_client(client, None, context);
+            }
+        }
+    }
+
+    fn end(&mut self, ticket: u32, outcome: Option<sdirect::Outcome>, context: Now<'_, '_>) {
+        let outcome = match outcome {
+            Some(sdirect::Outcome::Done) => Outcome::Finished,
+            Some(_) => Outcome::Null,
+            None => Outcome::Lost,
+        };
+        self.counts.failed += u64::from(outcome != Outcome::Finished);
+        if self.plan.askers.remote {
+            self.tracks.reach(context.now, ticket, SpanKind::Serialization);
+        }
+        let (start, spans) = self.tracks.end(context.now, ticket);
+        context.end(Ended { ticket: Ticket(ticket), outcome, start, end: context.now, spans });
+    }
+}
+
+/// What serves, by the plan.
+fn server(plan: &SDirect) -> Result<Server, BuildError> {
+    if let Some(config) = plan.software {
+        return Ok(Server::Software(Box::new(Software {
+            stack: Stack::new(config),
+            cpu: Cpu::new(config.cores),
+            target: Target::new(),
+            served: BTreeMap::new(),
+            next_core: 0,
+        })));
+    }
+    let nic = plan.nic.ok_or_else(|| BuildError("a plan without software has a NIC's logic".into()))?;
+    let engine = Engine::new(engine_config(plan, &nic)).map_err(BuildError::of)?;
+    Ok(Server::Engine(Box::new(engine)))
+}
+
+fn engine_config(plan: &SDirect, nic: &Nic) -> EngineConfig {
+    let geometry = Geometry { capacity: plan.machine.capacity(), block: Bytes::kib(4) };
+    EngineConfig {
+        devices: vec![geometry; plan.machine.devices as usize],
+        queue_depth: nic.queue_depth as u16,
+        piece: nic.piece.count() as u32,
+        fifo: nic.fifo.count(),
+        packet: plan.askers.packet.count() as u32,
+        commands_max: nic.commands_max as usize,
+        targets_max: plan.machine.devices.max(1) as usize,
+        // A client that waits for so many answers has forgotten none of them.
+        remembered: nic.commands_max as usize,
+        patience: nic.patience,
+        grants_max: nic.grants_max,
+    }
+}
+
+/// Requests and what clients make of them.
+impl SDirectRig {
+    fn issue_request(&mut self, ticket: Ticket, request: &Request, context: Now<'_, '_>) {
+        self.tracks.begin(context.now, ticket);
+        let task = self.task_of(request);
+        if self.plan.askers.remote {
+            let client = request.source.0;
+            let input = ClientIn::Issue { ticket: ticket.0, task };
+            return self.run_client(client, Some(input), context);
+        }
+        let Task::Command(command) = task else { unreachable!("the plan lets only clients elsewhere move data") };
+        if let Server::Software(software) = &mut self.server {
+            let core = software.next_core;
+            software.next_core = (core + 1) % software.cpu.cores() as u32;
+            let command = stack_command(ticket.0, &command);
+            return self.run_stack(Some(StackIn::Issue { core, command }), context);
+        }
+        let id = CommandId { client: ClientId(request.source.0 as u16), number: self.next_number };
+        self.next_number = self.next_number.wrapping_add(1);
+        self.tickets.insert(id, ticket.0);
+        self.tell_engine(context.now, EngineIn::Command { id, command }, context);
+    }
+
+    /// What the plan makes of a request.
+    fn task_of(&self, request: &Request) -> Task {
+        let task = self.plan.task;
+        let (devices, bytes) = (self.plan.machine.devices, task.bytes.count());
+        let device = request.target.0 - self.plan.askers.count;
+        let at =
+            |ahead: u32| Extent { device: DeviceId(((device + ahead) % devices) as u16), address: request.address };
+        let from = at(0);
+        let to: Vec<_> = (1..=task.targets).map(at).collect();
+        match (task.kind, task.by) {
+            (TaskName::ReadWrite, _) if request.operation == Operation::Read => {
+                Task::Command(Command::Read { from, bytes })
+            }
+            (TaskName::ReadWrite, _) => Task::Command(Command::Write { to: from, bytes }),
+            (TaskName::AddWrite, _) => {
+                let (device, first) = (from.device, from.address);
+                Task::Command(Command::AddWrite { device, first, second: first + bytes })
+            }
+            (TaskName::Copy | TaskName::Replicate, ByName::Client) => Task::CopyByClient { from, to, bytes },
+            (TaskName::Copy, ByName::Nic) => Task::Command(Command::Copy { from, to: to[0], bytes }),
+            (TaskName::Replicate, ByName::Nic) => Task::Command(Command::MultiCast { from, to, bytes }),
+        }
+    }
+
+    fn run_client(&mut self, client: u32, input: Option<ClientIn>, context: Now<'_, '_>) {
+        let mut out = Vec::new();
+        let program = &mut self.clients[client as usize];
+        match input {
+            Some(input) => program.on(context.now, input, &mut out),
+            None => program.on_wakeup(context.now, &mut out),
+        }
+        let next = program.next_wakeup();
+        if let Some(at) = self.client_alarms[client as usize].set(next) {
+            context.at(at, SDirectEvent::Wake(Who::Client(client)));
+        }
+        out.into_iter().for_each(|action| self.obey_client(client, action, context));
+    }
+
+    fn obey_client(&mut self, client: u32, action: ClientOut, context: Now<'_, '_>) {
+        match action {
+            ClientOut::Command { ticket, id, command } => {
+                self.tickets.insert(id, ticket);
+                let Some(at) = self.network.to_nic(context.now, client, CAPSULE) else { return };
+                self.command_is_at_nic(at, id, command, context);
+            }
+            ClientOut::Data { id, offset, bytes } => {
+                let mut from = offset;
+                for packet in self.network.packets(bytes) {
+                    if let Some(at) = self.network.to_nic(context.now, client, packet) {
+                        self.data_are_at_nic(at, id, from, packet, context);
+                    }
+                    from += u64::from(packet);
+                }
+            }
+            ClientOut::Finish { ticket, outcome } => self.end(ticket, outcome, context),
+        }
+    }
+
+    /// A command goes from the NIC's port to whoever serves.
+    fn command_is_at_nic(&mut self, at: Time, id: CommandId, command: Command, context: Now<'_, '_>) {
+        match &self.server {
+            Server::Engine(_) => self.tell_engine(at, EngineIn::Command { id, command }, context),
+            Server::Software(_) => {
+                let then = Then::Letter(Letter::Target(TargetIn::Command { id, command }));
+                self.haul(at, Haul { legs: INTO_MEMORY, device: 0, bytes: CAPSULE, then }, context);
+            }
+        }
+    }
+
+    fn data_are_at_nic(&mut self, at: Time, id: CommandId, offset: u64, bytes: u32, context: Now<'_, '_>) {
+        match &self.server {
+            Server::Engine(_) => self.tell_engine(at, EngineIn::Data { id, offset, data: Size(bytes) }, context),
+            Server::Software(_) => {
+                let then = Then::Letter(Letter::Target(TargetIn::Data { id, bytes }));
+                self.haul(at, Haul { legs: INTO_MEMORY, device: 0, bytes, then }, context);
+            }
+        }
+    }
+
+    /// A packet of the NIC for a client; when the port is free again.
+    fn send(&mut self, id: CommandId, bytes: u32, input: ClientIn, context: Now<'_, '_>) -> Time {
+        let client = u32::from(id.client.0);
+        let (free, at) = self.network.to_client(context.now, client, bytes);
+        if let Some(at) = at {
+            self.post(at, Letter::Client(client, input), context);
+        }
+        free
+    }
+}
+
+/// The engine.
+impl SDirectRig {
+    /// The engine has a command: what was before was the network, then the logic.
+    fn command_is_known(&mut self, id: CommandId, context: Now<'_, '_>) {
+        let Some(ticket) = self.tickets.get(&id).copied() else { return };
+        let arrived = Time::ps(context.now.as_ps() - self.step().as_ps());
+        self.tracks.reach(arrived, ticket, SpanKind::Serialization);
+        self.tracks.reach(context.now, ticket, SpanKind::Stack);
+    }
+
+    fn run_engine(&mut self, input: Option<EngineIn<Size>>, context: Now<'_, '_>) {
+        let Server::Engine(engine) = &mut self.server else { return };
+        let mut out = Vec::new();
+        match input {
+            Some(input) => engine.on(context.now, input, &mut out),
+            None => engine.on_wakeup(context.now, &mut out),
+        }
+        if let Some(at) = self.engine_alarm.set(engine.next_wakeup()) {
+            context.at(at, SDirectEvent::Wake(Who::Engine));
+        }
+        out.into_iter().for_each(|action| self.obey_engine(action, context));
+    }
+
+    fn obey_engine(&mut self, action: EngineOut<Size>, context: Now<'_, '_>) {
+        match action {
+            EngineOut::Submit { id, device, slot, operation, address, bytes } => {
+                let ticket = self.tickets.get(&id).copied();
+                if let Some(ticket) = ticket {
+                    self.tracks.reach(context.now, ticket, SpanKind::StorageQueue);
+                }
+                let command = StackCommand { ticket: 0, device, operation, address, bytes };
+                self.give(Giver::Engine, slot, command, ticket, context);
+            }
+            EngineOut::Supply { device, slot, data } => self.supply(device, slot, data.0, context),
+            EngineOut::Abort { device, slot } => self.abort(device, slot, context),
+            EngineOut::Send { id, offset, data } => self.send_from_engine(id, offset, data.0, context),
+            EngineOut::Grant { id, offset, bytes } => match self.plan.askers.remote {
+                true => drop(self.send(id, ANSWER, ClientIn::Grant { id, offset, bytes }, context)),
+                // The data of an asker on the NIC itself are there.
+                false => self.tell_engine(context.now, EngineIn::Data { id, offset, data: Size(bytes) }, context),
+            },
+            EngineOut::Answer { id, outcome } => self.answer(id, outcome, context),
+        }
+    }
+
+    fn send_from_engine(&mut self, id: CommandId, offset: u64, bytes: u32, context: Now<'_, '_>) {
+        let free = match self.plan.askers.remote {
+            true => self.send(id, bytes, ClientIn::Data { id, offset, bytes }, context),
+            false => context.now,
+        };
+        self.post(free, Letter::Engine(EngineIn::PortFree), context);
+    }
+
+    fn answer(&mut self, id: CommandId, outcome: sdirect::Outcome, context: Now<'_, '_>) {
+        if self.plan.askers.remote {
+            self.send(id, ANSWER, ClientIn::Answer { id, outcome }, context);
+        } else if let Some(ticket) = self.tickets.remove(&id) {
+            self.tracks.reach(context.now, ticket, SpanKind::Stack);
+            self.end(ticket, Some(outcome), context);
+        }
+    }
+
+    /// Data of the NIC go to a device that has asked for them, through memory where its buffers are there.
+    fn supply(&mut self, device: DeviceId, slot: u16, bytes: u32, context: Now<'_, '_>) {
+        let Some(job) = self.job_of(device, slot) else { return };
+        let legs = write_way(self.buffers(), true);
+        let then = Then::Device(job, Phase::Landed(bytes));
+        self.haul(context.now, Haul { legs, device: device.0, bytes, then }, context);
+    }
+
+    fn abort(&mut self, device: DeviceId, slot: u16, context: Now<'_, '_>) {
+        let Some(job) = self.job_of(device, slot) else { return };
+        if !std::mem::replace(&mut self.jobs[job as usize].is_aborted, true) {
+            self.end_aborted(job, context);
+        }
+    }
+
+    /// The engine's job in a slot of a device.
+    fn job_of(&self, device: DeviceId, slot: u16) -> Option<u32> {
+        let is_it = |job: &Job| job.device == device.0 && job.slot == slot && matches!(job.giver, Giver::Engine);
+        self.jobs.iter().find(|(_, job)| is_it(job)).map(|(place, _)| place as u32)
+    }
+}
+
+/// The machine's software.
+impl SDirectRig {
+    fn run_stack(&mut self, input: Option<StackIn>, context: Now<'_, '_>) {
+        let Server::Software(software) = &mut self.server else { return };
+        let mut out = Vec::new();
+        match input {
+            Some(input) => software.stack.on(context.now, input, &mut out),
+            None => software.stack.on_wakeup(context.now, &mut out),
+        }
+        if let Some(at) = self.stack_alarm.set(software.stack.next_wakeup()) {
+            context.at(at, SDirectEvent::Wake(Who::Stack));
+        }
+        out.into_iter().for_each(|action| self.obey_stack(action, context));
+    }
+
+    fn obey_stack(&mut self, action: StackOut, context: Now<'_, '_>) {
+        let Server::Software(software) = &mut self.server else { return };
+        match action {
+            StackOut::Run { core, work, span } => {
+                let (start, end) = software.cpu.run(context.now, core as usize, work.name(), span);
+                if let Some(ticket) = work_of(&work).and_then(|ticket| self.request_of(ticket)) {
+                    self.tracks.reach(start, ticket, SpanKind::StorageQueue);
+                    self.tracks.reach(end, ticket, SpanKind::Stack);
+                }
+                self.post(end, Letter::Stack(StackIn::Ran { core, work }), context);
+            }
+            StackOut::Submit { core, slot, command } => {
+                let ticket = self.request_of(command.ticket);
+                if let Some(ticket) = ticket {
+                    self.tracks.reach(context.now, ticket, SpanKind::StorageQueue);
+                }
+                self.give(Giver::Core(core), slot, command, ticket, context);
+            }
+            StackOut::Finish { ticket } if self.plan.askers.remote => {
+                self.run_target(TargetIn::Finished { ticket }, context);
+            }
+            StackOut::Finish { ticket } => self.end(ticket, Some(sdirect::Outcome::Done), context),
+        }
+    }
+
+    /// The request that a ticket of the stack stands for.
+    fn request_of(&self, ticket: u32) -> Option<u32> {
+        match &self.server {
+            Server::Software(software) if self.plan.askers.remote => software.served.get(&ticket).copied(),
+            _ => Some(ticket),
+        }
+    }
+
+    fn run_target(&mut self, input: TargetIn, context: Now<'_, '_>) {
+        let Server::Software(software) = &mut self.server else { return };
+        let asked = match &input {
+            TargetIn::Command { id, .. } | TargetIn::Data { id, .. } => self.tickets.get(id).copied(),
+            TargetIn::Finished { .. } => None,
+        };
+        let mut out = Vec::new();
+        software.target.on(context.now, input, &mut out);
+        if let Some(ticket) = asked {
+            self.tracks.reach(context.now, ticket, SpanKind::Serialization);
+        }
+        out.into_iter().for_each(|action| self.obey_target(asked, action, context));
+    }
+
+    fn obey_target(&mut self, asked: Option<u32>, action: TargetOut, context: Now<'_, '_>) {
+        let Server::Software(software) = &mut self.server else { return };
+        match action {
+            TargetOut::Issue(command) => {
+                if let Some(ticket) = asked {
+                    software.served.insert(command.ticket, ticket);
+                }
+                let core = software.next_core;
+                software.next_core = (core + 1) % software.cpu.cores() as u32;
+                self.run_stack(Some(StackIn::Issue { core, command }), context);
+            }
+            TargetOut::Grant { id, bytes } => self.fetch(id, ANSWER, ClientIn::Grant { id, offset: 0, bytes }, context),
+            TargetOut::Send { id, bytes } => {
+                let mut offset = 0;
+                for packet in self.network.packets(bytes) {
+                    self.fetch(id, packet, ClientIn::Data { id, offset, bytes: packet }, context);
+                    offset += u64::from(packet);
+                }
+            }
+            TargetOut::Answer { id, outcome } => self.fetch(id, ANSWER, ClientIn::Answer { id, outcome }, context),
+        }
+    }
+
+    /// The NIC fetches a packet from memory and sends it.
+    fn fetch(&mut self, id: CommandId, bytes: u32, input: ClientIn, context: Now<'_, '_>) {
+        let then = Then::Send(id, input);
+        self.haul(context.now, Haul { legs: OUT_OF_MEMORY, device: 0, bytes, then }, context);
+    }
+}
+
+/// The request of a piece of work, if it is one's.
+fn work_of(work: &Work) -> Option<u32> {
+    match work {
+        Work::Submission(command) => Some(command.ticket),
+        Work::Completion { ticket } | Work::ContextSwitch { ticket } => Some(*ticket),
+        Work::Doorbell | Work::Interrupt | Work::Look => None,
+    }
+}
+
+fn stack_command(ticket: u32, command: &Command) -> StackCommand {
+    let (place, bytes, operation) = match command {
+        Command::Read { from, bytes } => (*from, *bytes, DeviceOperation::Read),
+        Command::Write { to, bytes } => (*to, *bytes, DeviceOperation::Write),
+        _ => unreachable!("the plan gives a stack reads and writes alone"),
+    };
+    StackCommand { ticket, device: place.device, operation, address: place.address, bytes: bytes as u32 }
+}
+
+impl Rig for SDirectRig {
+    type Event = SDirectEvent;
+
+    fn issue(&mut self, ticket: Ticket, request: &Request, _intended: Time, context: Now<'_, '_>) {
+        self.issue_request(ticket, request, context);
+    }
+
+    fn on(&mut self, event: SDirectEvent, context: Now<'_, '_>) {
+        match event {
+            SDirectEvent::Deliver(letter) => self.deliver(letter, context),
+            SDirectEvent::Device(job, phase) => self.device(job, phase, context),
+            SDirectEvent::Leg(haul) => self.go_on(haul, context),
+            SDirectEvent::Wake(who) => self.wake(who, context),
+        }
+    }
+
+    /// Not known in closed form: what flash takes depends on where data lie.
+    fn unloaded(&self, _: Operation, _: Bytes) -> Span {
+        Span::ZERO
+    }
+
+    fn link_busy(&self, out: &mut Vec<Span>) {
+        self.machine.busy(out);
+        self.network.busy(out);
+    }
+
+    fn dropped_packets(&self) -> u64 {
+        self.network.lost()
+    }
+
+    fn extra(&self, out: &mut BTreeMap<String, f64>) {
+        self.facts(out);
+    }
+}

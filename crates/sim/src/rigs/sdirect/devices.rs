@@ -1,0 +1,179 @@
+//! Devices and what they do for whom, from the fetching of a command to its completion.
+
+use super::machine::{CHUNK, Home, read_way, write_way};
+use super::{Giver, Haul, Job, Now, Phase, SDirectEvent, SDirectRig, Then};
+use base::Time;
+use record::SpanKind;
+use sdirect::baseline::stack::{StackCommand, StackIn};
+use sdirect::{DeviceId, DeviceOperation, EngineIn, Size};
+
+impl SDirectRig {
+    pub(super) fn give(
+        &mut self,
+        giver: Giver,
+        slot: u16,
+        command: StackCommand,
+        ticket: Option<u32>,
+        context: Now<'_, '_>,
+    ) {
+        let StackCommand { device, operation, address, bytes, .. } = command;
+        let job = Job {
+            device: device.0,
+            slot,
+            giver,
+            operation,
+            address,
+            bytes,
+            moved: 0,
+            posted: None,
+            is_aborted: false,
+            events: 0,
+            done: None,
+            ticket,
+        };
+        let place = self.jobs.insert(job) as u32;
+        let at = self.machine.fetch_command(context.now, device.0, self.queues());
+        self.expect(at, place, Phase::Fetched, context);
+    }
+
+    pub(super) fn device(&mut self, place: u32, phase: Phase, context: Now<'_, '_>) {
+        self.jobs[place as usize].events -= 1;
+        let job = self.jobs[place as usize];
+        if job.is_aborted && phase != Phase::Posted {
+            return self.end_aborted(place, context);
+        }
+        match phase {
+            Phase::Fetched => {
+                self.reach(&job, SpanKind::Serialization, context);
+                let at = self.machine.begin(context.now, job.device);
+                self.expect(at, place, Phase::Begun, context);
+            }
+            Phase::Begun => self.begun(place, &job, context),
+            Phase::Accessed => self.accessed(place, &job, context),
+            Phase::Chunk(bytes) => self.chunk(place, bytes, context),
+            Phase::Asked(bytes) => self.asked(place, &job, bytes, context),
+            Phase::Landed(bytes) => self.landed(place, bytes, context),
+            Phase::Posted => self.posted(place, &job, context),
+        }
+    }
+
+    /// A job will be so far at `at`.
+    pub(super) fn expect(&mut self, at: Time, place: u32, phase: Phase, context: Now<'_, '_>) {
+        self.jobs[place as usize].events += 1;
+        context.at(at, SDirectEvent::Device(place, phase));
+    }
+
+    /// A device completes an aborted write when nothing of it is on its way any more.
+    pub(super) fn end_aborted(&mut self, place: u32, context: Now<'_, '_>) {
+        if self.jobs[place as usize].events == 0 {
+            let posted = self.machine.complete(context.now, self.jobs[place as usize].device, self.queues());
+            self.expect(posted, place, Phase::Posted, context);
+        }
+    }
+
+    pub(super) fn reach(&mut self, job: &Job, kind: SpanKind, context: Now<'_, '_>) {
+        if let Some(ticket) = job.ticket {
+            self.tracks.reach(context.now, ticket, kind);
+        }
+    }
+
+    /// A read goes to the flash; a write first gets its data.
+    pub(super) fn begun(&mut self, place: u32, job: &Job, context: Now<'_, '_>) {
+        self.reach(job, SpanKind::FlashWait, context);
+        match job.operation {
+            DeviceOperation::Read => self.access(place, context),
+            DeviceOperation::Write => {
+                for bytes in chunks(job.bytes) {
+                    let at = self.machine.ask(context.now, job.device, self.buffers(), bytes);
+                    self.expect(at, place, Phase::Asked(bytes), context);
+                }
+            }
+        }
+    }
+
+    pub(super) fn access(&mut self, place: u32, context: Now<'_, '_>) {
+        let Job { device, operation, address, bytes, .. } = self.jobs[place as usize];
+        let done = self.machine.access(context.now, device, operation, address, bytes);
+        self.jobs[place as usize].done = Some(done);
+        self.expect(done.end, place, Phase::Accessed, context);
+    }
+
+    /// The flash is done: data of a read leave the device, then the completion does.
+    pub(super) fn accessed(&mut self, place: u32, job: &Job, context: Now<'_, '_>) {
+        if let (Some(ticket), Some(done)) = (job.ticket, &job.done) {
+            self.tracks.reach_by(context.now, ticket, done);
+        }
+        if job.operation == DeviceOperation::Read {
+            let legs = read_way(self.buffers(), matches!(job.giver, Giver::Engine));
+            for bytes in chunks(job.bytes) {
+                let then = Then::Device(place, Phase::Chunk(bytes));
+                self.haul(context.now, Haul { legs, device: job.device, bytes, then }, context);
+            }
+        }
+        let posted = self.machine.complete(context.now, job.device, self.queues());
+        match job.operation {
+            DeviceOperation::Read => self.jobs[place as usize].posted = Some(posted),
+            DeviceOperation::Write => self.expect(posted, place, Phase::Posted, context),
+        }
+    }
+
+    /// Data of a read are with their giver; after the last comes the completion.
+    pub(super) fn chunk(&mut self, place: u32, bytes: u32, context: Now<'_, '_>) {
+        let job = &mut self.jobs[place as usize];
+        job.moved += bytes;
+        let job = *job;
+        self.reach(&job, SpanKind::Serialization, context);
+        if matches!(job.giver, Giver::Engine) {
+            let (device, slot) = (DeviceId(job.device), job.slot);
+            self.tell_engine(context.now, EngineIn::Arrived { device, slot, data: Size(bytes) }, context);
+        }
+        if let Some(posted) = job.posted.filter(|_| job.moved == job.bytes) {
+            self.expect(posted.max(context.now), place, Phase::Posted, context);
+        }
+    }
+
+    pub(super) fn asked(&mut self, place: u32, job: &Job, bytes: u32, context: Now<'_, '_>) {
+        match job.giver {
+            Giver::Engine => {
+                let (device, slot) = (DeviceId(job.device), job.slot);
+                self.tell_engine(context.now, EngineIn::Fetch { device, slot, bytes }, context);
+            }
+            Giver::Core(_) => {
+                let then = Then::Device(place, Phase::Landed(bytes));
+                self.haul(
+                    context.now,
+                    Haul { legs: write_way(Home::Memory, false), device: job.device, bytes, then },
+                    context,
+                );
+            }
+        }
+    }
+
+    pub(super) fn landed(&mut self, place: u32, bytes: u32, context: Now<'_, '_>) {
+        let job = &mut self.jobs[place as usize];
+        job.moved += bytes;
+        if job.moved < job.bytes {
+            return;
+        }
+        let job = *job;
+        self.reach(&job, SpanKind::Serialization, context);
+        self.access(place, context);
+    }
+
+    pub(super) fn posted(&mut self, place: u32, job: &Job, context: Now<'_, '_>) {
+        self.reach(job, SpanKind::Serialization, context);
+        self.jobs.remove(place as usize);
+        let (device, slot) = (DeviceId(job.device), job.slot);
+        match job.giver {
+            Giver::Engine => {
+                let is_success = !job.is_aborted;
+                self.tell_engine(context.now, EngineIn::Completed { device, slot, is_success }, context);
+            }
+            Giver::Core(core) => self.run_stack(Some(StackIn::Completed { core, device, slot }), context),
+        }
+    }
+}
+
+fn chunks(bytes: u32) -> impl Iterator<Item = u32> {
+    (0..bytes.div_ceil(CHUNK)).map(move |index| CHUNK.min(bytes - index * CHUNK))
+}

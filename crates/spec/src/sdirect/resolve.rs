@@ -1,0 +1,358 @@
+//! From what is written of a machine with devices to a plan: defaults that depend on the design, ranges, and combinations.
+
+use super::file::{AskersFile, ByName, SoftwareFile, TaskFile, TaskName};
+use super::{Askers, Machine, Nic, SDirect, Task};
+use crate::blox::file::{AddressesName, IoFile};
+use crate::design_file::DesignName;
+use crate::error::Problem;
+use crate::file::ExperimentFile;
+use crate::quantity::Plain;
+use crate::resolve::Resolver;
+use base::{Bytes, Span};
+use hardware::ssd::presets::DriveConfig;
+use sdirect::baseline::stack::{Notice, StackConfig};
+use workload::storage::{Addresses, Assignment, Config, Mix};
+
+/// Tables of this kind of rack.
+pub(crate) const OF_DEVICES: [&str; 5] = ["machine", "nic", "software", "askers", "task"];
+/// Tables of other kinds.
+const OF_OTHERS: [&str; 13] = [
+    "fabric",
+    "memory",
+    "workload",
+    "background",
+    "rack",
+    "flash",
+    "vssd",
+    "scheduler",
+    "collection",
+    "controller",
+    "membership",
+    "wear",
+    "fault",
+];
+/// Keys of `[io]` that mean nothing here.
+const IO_OF_VOLUMES: [&str; 9] = [
+    "profile",
+    "write_run",
+    "assignment",
+    "trace",
+    "trace_digest",
+    "time_scale",
+    "beyond",
+    "skip_bad",
+    "check_history",
+];
+/// YCSB's exponent.
+const THETA: f64 = 0.99;
+
+/// What a kind of software costs unless the file says otherwise.
+struct Costs {
+    cores: u32,
+    submission: Span,
+    doorbell: Span,
+    completion: Span,
+    batch: u32,
+    notice: Notice,
+}
+
+/// Yang, Minturn and Hady (FAST'12, section 3) on an interrupt-driven read of 4 KiB: 4.4 us of the kernel's own, of which a context switch is
+/// 1.4 us; the split of the rest is ours. No coalescing: Linux leaves feature 08h as it is.
+const LINUX: Costs = Costs {
+    cores: 4,
+    submission: Span::ns(1_500),
+    doorbell: Span::ns(100),
+    completion: Span::ns(700),
+    batch: 1,
+    notice: Notice::Interrupt {
+        handler: Span::ns(700),
+        context_switch: Span::ns(1_400),
+        threshold: 1,
+        time: Span::us(100),
+    },
+};
+/// Ours: SPDK's own overhead is some hundred nanoseconds a command (Yang et al., CloudCom'17, Figure 5). The paper's batch is "large" and not given; 128
+/// fill a queue of usual depth.
+const SPDK: Costs = Costs {
+    cores: 1,
+    submission: Span::ns(200),
+    doorbell: Span::ns(100),
+    completion: Span::ns(200),
+    batch: 128,
+    notice: Notice::Poll { look: Span::ns(100) },
+};
+
+impl Resolver<'_> {
+    /// All parts are read even when one is wrong, so that every mistake is reported at once.
+    pub(crate) fn sdirect(&mut self, file: &ExperimentFile, design: DesignName) -> Option<SDirect> {
+        self.foreign_tables(&OF_OTHERS, design);
+        let machine = file.machine.clone().unwrap_or_default().resolve();
+        self.check_machine(&machine);
+        let askers = self.askers(&file.askers.clone().unwrap_or_default());
+        let (nic, software) = self.logic(file, design, &machine);
+        let task = self.task(&file.task.clone().unwrap_or_default(), design, &machine, &askers);
+        let run_file = file.run.clone().unwrap_or_default();
+        let io_file = file.io.clone().unwrap_or_default();
+        let duration = run_file.duration.map(Plain::plain);
+        let io = self.device_io(&io_file, &machine, &askers, task, (run_file.requests, duration));
+        let run = self.run(&run_file, false);
+        self.problems.is_empty().then_some(SDirect {
+            design,
+            machine,
+            nic,
+            software,
+            askers,
+            task,
+            io,
+            requests_per_second: io_file.requests_per_second,
+            run,
+        })
+    }
+
+    fn check_machine(&mut self, machine: &Machine) {
+        let rates = [
+            ("device_link", machine.device_link),
+            ("nic_link", machine.nic_link),
+            ("root_link", machine.root_link),
+            ("memory_bandwidth", machine.memory_bandwidth),
+        ];
+        rates.into_iter().for_each(|(key, rate)| self.rate(&format!("machine.{key}"), rate));
+        for (key, bytes) in [("payload_max", machine.payload_max), ("read_max", machine.read_max)] {
+            self.range(&format!("machine.{key}"), bytes.count(), 64..=4_096);
+        }
+        self.range("machine.packet_overhead", machine.packet_overhead.count(), 0..=1_024);
+        for (key, span) in [("link_latency", machine.link_latency), ("memory_latency", machine.memory_latency)] {
+            self.at_most(&format!("machine.{key}"), span, Span::ms(1));
+        }
+        if let DriveConfig::Direct(_) = machine.preset.drive() {
+            self.conflict("machine.preset", "a machine's devices are flash here; this preset is written in place");
+        }
+        self.check_spare(machine);
+    }
+
+    /// Every die needs spare blocks beside its data, or garbage collection has nowhere to move them.
+    fn check_spare(&mut self, machine: &Machine) {
+        const SPARE: u64 = 3;
+        let Some(drive) = machine.drive() else { return };
+        let geometry = &drive.geometry;
+        let block_units = geometry.block_bytes().count() / geometry.unit.count().max(1);
+        let blocks = u64::from(geometry.blocks_per_plane) * u64::from(geometry.planes_per_die);
+        let dies = u64::from(geometry.channels) * u64::from(geometry.dies_per_channel);
+        let (holds, needs) = (dies * blocks.saturating_sub(SPARE) * block_units, drive.logical_units());
+        if needs > holds {
+            let reason =
+                format!("{blocks} blocks of a die, less {SPARE} spare ones, hold {holds} units of a device's {needs}");
+            self.conflict("machine.blocks_per_plane", reason);
+        }
+    }
+
+    fn askers(&mut self, file: &AskersFile) -> Askers {
+        let askers = file.resolve();
+        self.rate("askers.rate", askers.rate);
+        self.at_most("askers.delay", askers.delay, Span::secs(1));
+        self.positive("askers.timeout", askers.timeout >= Span::us(1), askers.timeout);
+        self.at_most("askers.timeout", askers.timeout, Span::secs(3_600));
+        self.range("askers.packet", askers.packet.count(), 64..=65_536);
+        self.range("askers.header", askers.header.count(), 0..=4_096);
+        if !askers.remote {
+            for key in ["rate", "delay", "packet", "header", "loss_percent", "timeout", "attempts"] {
+                let path = format!("askers.{key}");
+                if self.document.at(&path).is_some() {
+                    self.conflict(&path, format!("`{key}` goes only with askers.remote = true"));
+                }
+            }
+        }
+        askers
+    }
+
+    /// The NIC's logic or the machine's software, whichever the design has.
+    fn logic(
+        &mut self,
+        file: &ExperimentFile,
+        design: DesignName,
+        machine: &Machine,
+    ) -> (Option<Nic>, Option<StackConfig>) {
+        let costs = match design {
+            DesignName::Linux => LINUX,
+            DesignName::Spdk => SPDK,
+            _ => {
+                self.foreign_tables(&["software"], design);
+                let nic = file.nic.clone().unwrap_or_default().resolve();
+                self.check_nic(&nic);
+                return (Some(nic), None);
+            }
+        };
+        self.foreign_tables(&["nic"], design);
+        let software = file.software.clone().unwrap_or_default();
+        (None, Some(self.software(&software, design, &costs, machine)))
+    }
+
+    fn check_nic(&mut self, nic: &Nic) {
+        let unit = 4_096;
+        if nic.piece == Bytes::ZERO || !nic.piece.count().is_multiple_of(unit) || nic.piece > Bytes::kib(1 << 20) {
+            let allowed = "a multiple of 4KiB up to 1GiB";
+            self.report("nic.piece", Problem::out_of_range(nic.piece, allowed));
+        }
+        if nic.fifo < nic.piece {
+            let reason = format!("a FIFO of {} does not hold a piece of {}", nic.fifo, nic.piece);
+            self.conflict("nic.fifo", reason);
+        }
+        self.positive("nic.patience", nic.patience >= Span::us(1), nic.patience);
+        for (key, span) in [("patience", nic.patience), ("step", nic.step)] {
+            self.at_most(&format!("nic.{key}"), span, Span::secs(60));
+        }
+    }
+
+    fn software(&mut self, file: &SoftwareFile, design: DesignName, costs: &Costs, machine: &Machine) -> StackConfig {
+        let stray: &[&str] = match costs.notice {
+            Notice::Interrupt { .. } => &["look"],
+            Notice::Poll { .. } => &["interrupt", "context_switch", "coalesce", "coalesce_time"],
+        };
+        for key in stray {
+            let path = format!("software.{key}");
+            if self.document.at(&path).is_some() {
+                self.conflict(&path, format!("`{key}` does not go with the design {}", design.word()));
+            }
+        }
+        let stack = StackConfig {
+            cores: file.cores.unwrap_or(costs.cores * machine.devices),
+            devices: machine.devices as u16,
+            queue_depth: file.queue_depth.unwrap_or(1_024) as u16,
+            submission: file.submission.map_or(costs.submission, Plain::plain),
+            doorbell: file.doorbell.map_or(costs.doorbell, Plain::plain),
+            completion: file.completion.map_or(costs.completion, Plain::plain),
+            batch: file.batch.unwrap_or(costs.batch),
+            batch_time: file.batch_time.map_or(Span::ms(1), Plain::plain),
+            notice: notice(file, costs.notice),
+        };
+        let spans =
+            [("submission", stack.submission), ("completion", stack.completion), ("batch_time", stack.batch_time)];
+        spans.into_iter().for_each(|(key, span)| self.at_most(&format!("software.{key}"), span, Span::secs(1)));
+        stack
+    }
+
+    fn task(&mut self, file: &TaskFile, design: DesignName, machine: &Machine, askers: &Askers) -> Task {
+        let kind = file.kind.unwrap_or(TaskName::ReadWrite);
+        let is_nic = design == DesignName::SDirect;
+        let moves = matches!(kind, TaskName::Copy | TaskName::Replicate);
+        let by = file.by.unwrap_or(if is_nic { ByName::Nic } else { ByName::Client });
+        let task = Task {
+            kind,
+            by,
+            targets: if kind == TaskName::Replicate { file.targets.unwrap_or(2) } else { 1 },
+            bytes: file.bytes.map_or(Bytes::kib(4), Plain::plain),
+        };
+        if file.by.is_some() && !moves {
+            self.conflict("task.by", "`by` goes only with kind = copy and kind = replicate");
+        }
+        if file.targets.is_some() && kind != TaskName::Replicate {
+            self.conflict("task.targets", "`targets` goes only with kind = replicate");
+        }
+        if (moves && by == ByName::Nic || kind == TaskName::AddWrite) && !is_nic {
+            let reason = format!("the design {} has no commands between devices", design.word());
+            self.conflict("task.kind", reason);
+        }
+        if moves && by == ByName::Client && !askers.remote {
+            self.conflict("task.by", "data go through a client only with askers.remote = true");
+        }
+        let needs = if moves { task.targets + 1 } else { 1 };
+        if machine.devices < needs {
+            self.conflict("task.kind", format!("{needs} devices are needed, and the machine has {}", machine.devices));
+        }
+        if !task.bytes.count().is_multiple_of(4_096) || task.bytes == Bytes::ZERO || task.bytes > Bytes::kib(1 << 20) {
+            self.report("task.bytes", Problem::out_of_range(task.bytes, "a multiple of 4KiB up to 1GiB"));
+        }
+        task
+    }
+
+    fn device_io(
+        &mut self,
+        file: &IoFile,
+        machine: &Machine,
+        askers: &Askers,
+        task: Task,
+        (requests, duration): (Option<u64>, Option<Span>),
+    ) -> Config {
+        for key in IO_OF_VOLUMES {
+            let path = format!("io.{key}");
+            if self.document.at(&path).is_some() {
+                self.conflict(&path, format!("`{key}` goes with volumes, and these are devices"));
+            }
+        }
+        if file.write_share.is_some() && task.kind != TaskName::ReadWrite {
+            self.conflict("io.write_share", "`write_share` goes only with task.kind = read-write");
+        }
+        let share = if task.kind == TaskName::ReadWrite { file.write_share.unwrap_or(0.0) } else { 1.0 };
+        let blocks = machine.capacity().count() / task.bytes.count().max(1);
+        if blocks < 2 && self.problems.is_empty() {
+            let reason = format!("a device of {} does not hold two of {}", machine.capacity(), task.bytes);
+            self.conflict("task.bytes", reason);
+        }
+        let io = Config {
+            clients: askers.count,
+            volumes: machine.devices,
+            assignment: Assignment::All,
+            block: task.bytes,
+            working_set_blocks: self.working_set(machine, task, blocks),
+            mix: Mix::with_write_share(share),
+            addresses: addresses(file),
+            arrivals: self.io_arrivals(file, askers.count),
+            requests,
+            duration,
+        };
+        if self.problems.is_empty() {
+            io.problems().into_iter().for_each(|problem| self.conflict("io", problem.to_string()));
+        }
+        io
+    }
+
+    /// Reads find data only in what was written; what is written may go anywhere, save the last block, which add_write reaches into.
+    fn working_set(&mut self, machine: &Machine, task: Task, blocks: u64) -> u64 {
+        let written = (blocks as f64 * machine.filled) as u64;
+        match task.kind {
+            TaskName::ReadWrite | TaskName::Copy | TaskName::Replicate if written > 0 => written,
+            _ => blocks.saturating_sub(1).max(1),
+        }
+    }
+}
+
+fn addresses(file: &IoFile) -> Addresses {
+    let theta = file.theta.unwrap_or(THETA);
+    match file.addresses {
+        None | Some(AddressesName::Uniform) => Addresses::Uniform,
+        Some(AddressesName::Zipfian) => Addresses::Zipfian { theta },
+        Some(AddressesName::ScrambledZipfian) => Addresses::ScrambledZipfian { theta },
+        Some(AddressesName::Latest) => Addresses::Latest { theta },
+        Some(AddressesName::Sequential) => Addresses::Sequential,
+    }
+}
+
+fn notice(file: &SoftwareFile, defaults: Notice) -> Notice {
+    match defaults {
+        Notice::Interrupt { handler, context_switch, threshold, time } => Notice::Interrupt {
+            handler: file.interrupt.map_or(handler, Plain::plain),
+            context_switch: file.context_switch.map_or(context_switch, Plain::plain),
+            threshold: file.coalesce.unwrap_or(threshold),
+            time: file.coalesce_time.map_or(time, Plain::plain),
+        },
+        Notice::Poll { look } => Notice::Poll { look: file.look.map_or(look, Plain::plain) },
+    }
+}
+
+impl Machine {
+    /// What a device offers: its blocks less the preset's spare ones.
+    pub fn capacity(&self) -> Bytes {
+        match self.drive() {
+            Some(config) => config.geometry.unit * config.logical_units(),
+            None => Bytes::ZERO,
+        }
+    }
+
+    /// A device's configuration, its own link left to the machine's tree. `None` for media that are no flash, which `spec` refuses.
+    pub fn drive(&self) -> Option<hardware::ssd::SolidStateConfig> {
+        match self.preset.drive() {
+            DriveConfig::SolidState(config) => Some(config.with_blocks_per_plane(self.blocks_per_plane)),
+            DriveConfig::Direct(_) => None,
+        }
+    }
+}

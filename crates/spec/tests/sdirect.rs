@@ -1,0 +1,198 @@
+//! A machine with devices as an experiment file: what is filled in, what is refused, and what is warned of.
+
+mod common;
+
+use base::{Bytes, Span};
+use common::{complaint, plan};
+use sdirect::baseline::stack::Notice;
+use spec::sdirect::{ByName, SDirect, TaskName};
+use spec::{DesignName, Plan, Scene, schema};
+
+const SMALL: &str = "title = 'devices'\ndesign.name = 's-direct'\nrun.requests = 100\n";
+
+const EVERY_KEY_OF_A_NIC: &str = r#"
+title = "every key"
+seed = 9
+[design]
+name = "s-direct"
+[machine]
+devices = 5
+preset = "tlc-gen4"
+blocks_per_plane = 32
+filled = 0.25
+commands_per_second = 100000
+device_link = "16Gbps"
+nic_link = "32Gbps"
+root_link = "64Gbps"
+payload_max = "128B"
+read_max = "256B"
+packet_overhead = "20B"
+link_latency = "200ns"
+memory_latency = "90ns"
+memory_bandwidth = "200Gbps"
+[nic]
+queue_depth = 64
+piece = "64KiB"
+fifo = "128KiB"
+step = "1us"
+commands_max = 1000
+patience = "2ms"
+grants_max = 8
+[askers]
+count = 3
+remote = true
+rate = "25Gbps"
+delay = "3us"
+packet = "1KiB"
+header = "100B"
+loss_percent = 0.5
+timeout = "5ms"
+attempts = 7
+[task]
+kind = "replicate"
+by = "client"
+targets = 3
+bytes = "16KiB"
+[io]
+addresses = "zipfian"
+theta = 0.8
+arrivals = "closed"
+depth = 4
+think = "1us"
+[run]
+requests = 500
+"#;
+
+fn sdirect(plan: &Plan) -> SDirect {
+    let Scene::SDirect(sdirect) = &plan.scene else { panic!("{:?}", plan.scene) };
+    (**sdirect).clone()
+}
+
+fn with(keys: &str) -> String {
+    format!("{SMALL}{keys}\n")
+}
+
+fn of(design: &str, keys: &str) -> String {
+    with(keys).replace("s-direct", design)
+}
+
+#[test]
+fn a_title_and_a_design_are_one_device_and_local_reads() {
+    let plan = sdirect(&plan(SMALL));
+    assert_eq!((plan.design, plan.machine.devices, plan.askers.remote), (DesignName::SDirect, 1, false));
+    assert_eq!((plan.task.kind, plan.task.bytes), (TaskName::ReadWrite, Bytes::kib(4)));
+    assert!(plan.nic.is_some() && plan.software.is_none());
+    assert_eq!(plan.io.mix.write_share(), 0.0);
+}
+
+#[test]
+fn software_has_costs_of_its_own_kind() {
+    let stack = |design: &str| sdirect(&plan(&of(design, "machine.devices = 2"))).software.expect("it is software");
+    let (linux, spdk) = (stack("linux"), stack("spdk"));
+    assert_eq!((linux.cores, linux.batch, spdk.cores, spdk.batch), (8, 1, 2, 128));
+    assert!(
+        matches!(linux.notice, Notice::Interrupt { context_switch, threshold: 1, .. } if context_switch == Span::ns(1_400))
+    );
+    assert!(matches!(spdk.notice, Notice::Poll { .. }));
+}
+
+#[test]
+fn every_key_reaches_the_plan_and_the_printed_plan_is_the_same() {
+    let software = of(
+        "linux",
+        "[software]\ncores = 3\nqueue_depth = 9\nsubmission = '3us'\ndoorbell = '1us'\ncompletion = '2us'\nbatch = 4\nbatch_time = '7us'\n\
+         interrupt = '1us'\ncontext_switch = '5us'\ncoalesce = 6\ncoalesce_time = '20us'",
+    );
+    let polled = of(
+        "spdk",
+        "software.look = '1us'\nio.write_share = 0.3\nio.arrivals = 'poisson'\nio.requests_per_second = 1000.0",
+    );
+    for text in [EVERY_KEY_OF_A_NIC, &software, &polled, SMALL] {
+        let plan = plan(text);
+        let again = common::plan(&plan.to_toml());
+        assert_eq!((again.hash(), &again), (plan.hash(), &plan));
+        let written = serde_json::to_value(&plan).expect("a plan is JSON");
+        let asked: toml::Table = toml::from_str(text).expect("it is TOML");
+        for (table, keys) in &asked {
+            for (key, value) in keys.as_table().into_iter().flatten() {
+                assert_eq!(written[table][key], serde_json::to_value(value).expect("it is plain"), "{table}.{key}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_key_of_the_schema_is_tried_here() {
+    let (root, asked) = (schema(), toml::from_str::<toml::Table>(EVERY_KEY_OF_A_NIC).expect("it is TOML"));
+    for (table, name) in
+        [("machine", "MachineFile"), ("nic", "NicFile"), ("askers", "AskersFile"), ("task", "TaskFile")]
+    {
+        let properties = root["$defs"][name]["properties"].as_object().expect("a table");
+        let written = asked[table].as_table().expect("a table");
+        let missing: Vec<&String> = properties.keys().filter(|key| !written.contains_key(key.as_str())).collect();
+        assert_eq!(missing, Vec::<&String>::new(), "{table}");
+    }
+}
+
+#[test]
+fn mistakes_are_named_with_their_place_and_what_is_allowed() {
+    let cases = [
+        (with("machine.devices = 0"), "machine.devices: 0 is out of range"),
+        (with("machine.preset = 'optane'"), "machine.preset: a machine's devices are flash here"),
+        (with("machine.blocks_per_plane = 8"), "machine.blocks_per_plane: 8 blocks of a die, less 3 spare ones, hold"),
+        (with("machine.root_link = 5"), "machine.root_link"),
+        (with("nic.fifo = '64KiB'"), "nic.fifo: a FIFO of 64KiB does not hold a piece of 128KiB"),
+        (with("nic.piece = '5KiB'"), "nic.piece: 5KiB is out of range; allowed is a multiple of 4KiB"),
+        (with("software.cores = 2"), "`software` does not go with the design s-direct"),
+        (of("linux", "nic.queue_depth = 2"), "`nic` does not go with the design linux"),
+        (of("linux", "software.look = '1us'"), "`look` does not go with the design linux"),
+        (of("spdk", "software.coalesce = 2"), "`coalesce` does not go with the design spdk"),
+        (with("askers.rate = '10Gbps'"), "`rate` goes only with askers.remote = true"),
+        (with("task.kind = 'copy'"), "2 devices are needed, and the machine has 1"),
+        (
+            of("linux", "task.kind = 'copy'\nmachine.devices = 2\ntask.by = 'nic'"),
+            "the design linux has no commands between devices",
+        ),
+        (
+            with("task.kind = 'copy'\nmachine.devices = 2\ntask.by = 'client'"),
+            "data go through a client only with askers.remote = true",
+        ),
+        (with("task.by = 'nic'"), "`by` goes only with kind = copy"),
+        (with("task.targets = 2"), "`targets` goes only with kind = replicate"),
+        (with("task.bytes = '5KiB'"), "task.bytes: 5KiB is out of range"),
+        (with("io.profile = 'ycsb-a'"), "`profile` goes with volumes, and these are devices"),
+        (with("io.arrivals = 'poisson'"), "needs the requests a second to offer"),
+        (with("task.kind = 'add-write'\nio.write_share = 0.5"), "`write_share` goes only with task.kind = read-write"),
+        (with("fabric = { nodes = 2, rate = '1Gbps' }"), "`fabric` does not go with the design s-direct"),
+        (with("[[fault]]\nkind = 'switch-down'\nat = '1us'"), "`fault` does not go with the design s-direct"),
+        (with("machine.devics = 3"), "unknown key `devics`, did you mean `devices`?"),
+    ];
+    for (text, expected) in cases {
+        let said = complaint(&text);
+        assert!(said.contains(expected) && said.starts_with("small.toml:"), "{text}\n{said}");
+    }
+    let other = "title = 't'\ndesign.name = 'rackblox'\nrun.requests = 5\nmachine.devices = 2\n";
+    assert!(complaint(other).contains("`machine` does not go with the design rackblox"), "{}", complaint(other));
+}
+
+#[test]
+fn what_is_legal_and_hardly_meant_is_warned_of() {
+    let warnings = |keys: &str| plan(&with(keys)).warnings.join("\n");
+    assert_eq!(warnings(""), "");
+    let open = "io.arrivals = 'poisson'\nio.requests_per_second = 460000.0";
+    assert!(warnings(open).contains("more than the devices' controllers begin"), "{}", warnings(open));
+    assert_eq!(warnings(&open.replace("460000", "459999")), "");
+    let remote =
+        "askers.remote = true\naskers.rate = '1Gbps'\nio.arrivals = 'poisson'\nio.requests_per_second = 29848.0";
+    assert!(warnings(remote).contains("the network is overloaded"), "{}", warnings(remote));
+    assert_eq!(warnings(&remote.replace("29848", "29847")), "");
+    assert!(warnings("run.warm_up_requests = 100").contains("nothing is measured"));
+    assert_eq!(warnings("run.warm_up_requests = 99"), "");
+}
+
+#[test]
+fn who_moves_data_follows_from_the_design() {
+    let by = |text: &str| sdirect(&plan(text)).task.by;
+    let copy = "task.kind = 'copy'\nmachine.devices = 2\naskers.remote = true";
+    assert_eq!((by(&with(copy)), by(&of("linux", copy))), (ByName::Nic, ByName::Client));
+}
