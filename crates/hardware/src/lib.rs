@@ -6,10 +6,12 @@
 mod delay;
 mod dram;
 mod link;
+mod port;
 pub mod ssd;
 mod stack;
 
 pub use delay::{NetworkDelay, NetworkLatency};
 pub use dram::{Dram, DramConfig};
 pub use link::Link;
+pub use port::{FifoPort, Serialization};
 pub use stack::{Crossing, EthernetStack};

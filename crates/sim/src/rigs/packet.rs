@@ -12,7 +12,6 @@ mod bench;
 mod hosts;
 mod path;
 mod sender_driven;
-mod slab;
 mod switch;
 mod transfers;
 
@@ -24,7 +23,7 @@ use crate::drive::{Context, Rig, Ticket};
 use base::{Bytes, NodeId, Operation, Rate, Request, Span, Time};
 use hardware::{Dram, DramConfig, EthernetStack, Link};
 use record::{SpanKind, Spans};
-use slab::Slab;
+use crate::slab::Slab;
 use std::collections::BTreeMap;
 use transport::cost::MODIFY_REQUEST;
 use transport::framing::Framing;
