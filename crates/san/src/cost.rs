@@ -1,0 +1,1 @@
+//! What a network costs (paper, 5.2).

@@ -1,0 +1,1 @@
+//! Queues of a port (paper, 4.5).

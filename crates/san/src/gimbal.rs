@@ -1,0 +1,1 @@
+//! Gimbal (SIGCOMM'21), the target's congestion control and fair queueing.

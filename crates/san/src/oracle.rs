@@ -1,0 +1,1 @@
+//! The optimum that no distributed scheme can beat (paper, 4.2).

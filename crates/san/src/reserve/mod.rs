@@ -1,0 +1,1 @@
+//! Bandwidth for answers, booked when the request passes (paper, 4.4).

@@ -1,0 +1,1 @@
+//! What a host does when an I/O is not answered.

@@ -1,0 +1,1 @@
+//! What both ends of a session keep.
