@@ -19,7 +19,8 @@ pub struct Tag {
     pub session: SessionId,
     /// NVMe command identifier, unique among the commands of the session that are open.
     pub command: u16,
-    /// Sends of the same I/O before this one. A repeat has a new command identifier too, as NVMe demands.
+    /// Tells repeats apart: association and send, see [`crate::session::Attempt`]. A repeat within the association keeps its command identifier, as a
+    /// transport repeats; one under another association is a new command, as NVMe demands.
     pub attempt: u16,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::id::{DriveId, Tag};
 use crate::trail::Trail;
-use base::Operation;
+use base::{Operation, RequestId};
 use topology::VertexId;
 
 /// What a packet is for.
@@ -54,13 +54,15 @@ pub enum Outcome {
 pub struct Packet {
     /// The I/O it belongs to.
     pub tag: Tag,
+    /// The request of the run that it serves: stands for the data, which nobody carries here, and is not on the wire.
+    pub request: RequestId,
     /// What it is for.
     pub kind: PacketKind,
     /// What the I/O does.
     pub operation: Operation,
     /// First byte of the I/O on the drive.
     pub address: u64,
-    /// Payload of the whole I/O, bytes.
+    /// Payload of the whole I/O, bytes. 0 in an admin command (the reset of an association, [`crate::retry`]) and its response.
     pub bytes: u32,
     /// Payload in this packet, bytes.
     pub payload: u32,
