@@ -36,6 +36,8 @@ pub struct Trail {
 }
 
 impl Trail {
+    /// What one hop adds to the header on the wire.
+    pub const HOP_BYTES: u32 = 8;
     /// The hops so far, from the host on.
     pub fn hops(&self) -> &[TrailHop] {
         &self.hops[..usize::from(self.length)]
