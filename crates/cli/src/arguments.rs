@@ -1,10 +1,12 @@
 //! What may be written on the command line.
 
 use crate::seeds::{SEED_MAX, Seeds};
+use base::Bytes;
 use clap::{Args, Parser, Subcommand};
 use spec::Scale;
 use std::path::PathBuf;
 use std::str::FromStr;
+use workload::block_trace::Format;
 
 /// A disaggregated rack, simulated: plays an experiment file, and published experiments with a verdict on each claim.
 ///
@@ -32,6 +34,8 @@ pub enum Command {
     Claims(ClaimsArguments),
     /// Fit a drive's model to what fio measured, and print the error on the points that the fit did not use
     Fit(FitArguments),
+    /// Sum up a recorded load of block storage: mix, sizes, rate, footprint, devices
+    Trace(TraceArguments),
     /// Explain every column of the records and every field of a summary, with its unit
     Describe(DescribeArguments),
     /// Print the JSON Schema of the experiment file
@@ -209,6 +213,26 @@ pub struct FitArguments {
     /// How far a measured value may be off, in percent: decides which parameters count as determined
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     pub point_error: f64,
+}
+
+/// `rackweave trace`
+#[derive(Debug, Args)]
+pub struct TraceArguments {
+    /// The trace, plain or packed with gzip
+    pub file: PathBuf,
+    /// How it is written: mqsim, disksim, spc, systor, msr, alibaba, tencent, blktrace, blktrace-issued or fio-iolog. Told from its first
+    /// lines when not given
+    #[arg(long)]
+    pub format: Option<Format>,
+    /// Skip up to this many bad lines, and report them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub skip_bad: u64,
+    /// How large every device is, such as 64GiB: a request that ends beyond it is a bad line
+    #[arg(long, value_name = "SIZE")]
+    pub capacity: Option<Bytes>,
+    /// Print an object for programs
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `rackweave describe`

@@ -19,6 +19,7 @@ mod reproduce;
 mod run;
 mod seeds;
 mod sweep;
+mod trace;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -46,6 +47,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Claims(arguments) => claims::claims(&arguments),
         Command::Fit(arguments) => fit::fit(&arguments),
+        Command::Trace(arguments) => trace::trace(&arguments),
         Command::Describe(arguments) => describe::describe(&arguments),
         Command::Schema => describe::schema(),
     }
