@@ -5,9 +5,9 @@
 //! can send the write's data along the same way: each hop keeps one port per direction yet to come, and no state of its own. The paper's
 //! header has ids only, which do not tell two cables between the same two adapters apart.
 
-use topology::VertexId;
-
 use crate::id::Port;
+use nvme::CodecError;
+use topology::VertexId;
 
 /// Most hops of a way; the diameter of an 8 x 8 x 8 torus is 12.
 pub const HOPS_MAX: usize = 24;
@@ -74,8 +74,238 @@ impl Trail {
     pub fn has_visited(&self, vertex: VertexId) -> bool {
         self.hops().iter().any(|hop| u32::from(hop.vertex) == vertex.0)
     }
-    /// Where a packet on its way out leaves `vertex`, which it visits for the second time in the same direction; for tests and tools.
-    pub fn port_at(&self, vertex: VertexId) -> Option<Port> {
-        self.hops().iter().find(|hop| u32::from(hop.vertex) == vertex.0).map(|hop| Port(hop.port))
+
+    /// The hop that is next on the way out, where the way is known.
+    pub(crate) fn ahead(&self) -> Option<&TrailHop> {
+        self.hops().get(self.position())
+    }
+    /// The hop that is next on the way back.
+    pub(crate) fn behind(&self) -> Option<&TrailHop> {
+        self.hops().get(self.position().checked_sub(1)?)
+    }
+    /// Writes a hop at the present position, on the way out, and goes on. What was there (a way that is followed) is overwritten; `None`
+    /// and no change when the trail is full.
+    pub(crate) fn pass_out(&mut self, hop: TrailHop, is_marked: bool) -> Option<()> {
+        let position = self.position();
+        *self.hops.get_mut(position)? = hop;
+        self.mark(position, is_marked);
+        self.position += 1;
+        self.length = self.length.max(self.position);
+        Some(())
+    }
+    /// Goes over the hop behind on the way back, and leaves there the port by which data can come out again.
+    pub(crate) fn pass_back(&mut self, port: Port, is_marked: bool) {
+        debug_assert!(self.position > 0, "who passes back has looked behind");
+        self.position -= 1;
+        let position = self.position();
+        self.hops[position].port = port.0;
+        if is_marked {
+            self.mark(position, true);
+        }
+    }
+    /// Cuts off everything from `position` on; how many hops that were.
+    pub(crate) fn truncate(&mut self, position: usize) -> usize {
+        let cut = usize::from(self.length).saturating_sub(position);
+        self.length -= cut as u8;
+        self.position = self.position.min(self.length);
+        self.ecn &= (1 << self.length) - 1;
+        cut
+    }
+    /// Leaves the way of the request: from here on the hops are those of the detour. How many hops were forgotten.
+    pub(crate) fn begin_detour(&mut self) -> usize {
+        let forgotten = self.truncate(0);
+        self.is_detour = true;
+        forgotten
+    }
+    fn mark(&mut self, position: usize, is_marked: bool) {
+        self.ecn = self.ecn & !(1 << position) | u32::from(is_marked) << position;
+    }
+}
+
+/// Bytes before the hops.
+const FIXED_BYTES: usize = 12;
+const DETOUR: u8 = 1;
+
+/// As bytes, little-endian as all of NVMe: count, position, flags (bit 0 detour), a reserved byte, ECN vector (4), drive latency (4), and per hop
+/// vertex (2), port (2), time (4). Figure 10 of the paper shows the fields but no widths; these are ours.
+impl Trail {
+    /// Most bytes of a header.
+    pub const BYTES_MAX: usize = FIXED_BYTES + HOPS_MAX * Trail::HOP_BYTES as usize;
+
+    /// Bytes of this header on the wire.
+    pub fn wire_bytes(&self) -> usize {
+        FIXED_BYTES + usize::from(self.length) * Trail::HOP_BYTES as usize
+    }
+
+    /// Writes it to the front of `bytes` and says how many bytes it took; `None` and nothing written when they are too few.
+    pub fn encode(&self, bytes: &mut [u8]) -> Option<usize> {
+        let bytes = bytes.get_mut(..self.wire_bytes())?;
+        let (fixed, hops) = bytes.split_at_mut(FIXED_BYTES);
+        fixed[..4].copy_from_slice(&[self.length, self.position, u8::from(self.is_detour) * DETOUR, 0]);
+        fixed[4..8].copy_from_slice(&self.ecn.to_le_bytes());
+        fixed[8..].copy_from_slice(&self.drive_latency_ns.to_le_bytes());
+        for (hop, bytes) in self.hops().iter().zip(hops.chunks_exact_mut(Trail::HOP_BYTES as usize)) {
+            bytes[..2].copy_from_slice(&hop.vertex.to_le_bytes());
+            bytes[2..4].copy_from_slice(&hop.port.to_le_bytes());
+            bytes[4..].copy_from_slice(&hop.time_ns.to_le_bytes());
+        }
+        Some(self.wire_bytes())
+    }
+
+    /// Reads a header from the front of `bytes`, which may hold more.
+    ///
+    /// # Errors
+    ///
+    /// When bytes are missing, more hops are told than there may be, the position is behind the last hop, a hop that does not exist is marked, or
+    /// something reserved is set.
+    pub fn decode(bytes: &[u8]) -> Result<Trail, CodecError> {
+        let fixed: &[u8; FIXED_BYTES] = leading(bytes)?;
+        let [length, position, flags, reserved, rest @ ..] = *fixed;
+        let [ecn, drive_latency_ns] = [0, 4].map(|at| u32_at(&rest, at));
+        check("hops of the trail", u32::from(length), usize::from(length) <= HOPS_MAX, "at most 24")?;
+        check("position in the trail", u32::from(position), position <= length, "at most the number of hops")?;
+        check("flags of the trail", u32::from(flags), flags & !DETOUR == 0, "bit 0")?;
+        check("reserved byte of the trail", u32::from(reserved), reserved == 0, "0")?;
+        check("marks of the trail", ecn, ecn >> length == 0, "a bit a hop")?;
+        let mut trail =
+            Trail { ecn, drive_latency_ns, length, position, is_detour: flags == DETOUR, ..Trail::default() };
+        let hops = bytes.get(FIXED_BYTES..trail.wire_bytes()).ok_or(CodecError::Short {
+            part: "the hops of the trail",
+            got: bytes.len(),
+            needed: trail.wire_bytes(),
+        })?;
+        for (hop, bytes) in trail.hops.iter_mut().zip(hops.chunks_exact(Trail::HOP_BYTES as usize)) {
+            let [vertex, port] = [0, 2].map(|at| u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+            *hop = TrailHop { vertex, port, time_ns: u32_at(bytes, 4) };
+        }
+        Ok(trail)
+    }
+}
+
+fn leading<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], CodecError> {
+    bytes.first_chunk().ok_or(CodecError::Short { part: "the trail", got: bytes.len(), needed: N })
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn check(field: &'static str, got: u32, is_allowed: bool, allowed: &'static str) -> Result<(), CodecError> {
+    is_allowed.then_some(()).ok_or(CodecError::Field { field, got: u64::from(got), allowed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn hop(vertex: u16, port: u16, time_ns: u32) -> TrailHop {
+        TrailHop { vertex, port, time_ns }
+    }
+
+    /// Three hops out, the second marked.
+    fn three_hops() -> Trail {
+        let mut trail = Trail::default();
+        for vertex in 10..13u16 {
+            trail.pass_out(hop(vertex, vertex + 100, u32::from(vertex) * 1_000), vertex == 11).expect("there is room");
+        }
+        trail
+    }
+
+    #[test]
+    fn an_answer_goes_back_hop_by_hop_and_the_data_out_again_the_same_way() {
+        let mut trail = three_hops().turned_at_target(77);
+        assert_eq!((trail.position(), trail.drive_latency_ns()), (3, 77));
+        for vertex in [12, 11, 10] {
+            let behind = *trail.behind().expect("hops are left");
+            assert_eq!((behind.vertex, behind.port), (vertex, vertex + 100));
+            trail.pass_back(Port(vertex + 200), false);
+        }
+        assert_eq!(trail.behind(), None);
+        let mut trail = trail.turned_at_host();
+        for vertex in 10..13 {
+            let ahead = *trail.ahead().expect("the way is known");
+            assert_eq!((ahead.vertex, ahead.port), (vertex, vertex + 200));
+            trail.pass_out(hop(vertex, vertex + 100, 5), false).expect("there is room");
+        }
+        assert_eq!((trail.ahead(), trail.hops().len()), (None, 3));
+        assert_eq!(trail.turned_at_target(0).behind().map(|behind| behind.port), Some(112));
+    }
+
+    #[test]
+    fn congestion_counts_marks_from_a_hop_to_the_target() {
+        let trail = three_hops();
+        assert_eq!([0, 1, 2, 3, 40].map(|index| trail.congestion_from(index)), [1, 1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_full_trail_takes_no_hop_more() {
+        let mut trail = Trail::default();
+        assert!((0..HOPS_MAX as u16).all(|vertex| trail.pass_out(hop(vertex, 0, 0), true).is_some()));
+        let full = trail;
+        assert_eq!(trail.pass_out(hop(99, 0, 0), true), None);
+        assert_eq!(trail, full);
+    }
+
+    #[test]
+    fn a_way_cut_off_keeps_no_mark_of_what_is_gone() {
+        let mut trail = three_hops();
+        assert_eq!(trail.truncate(1), 2);
+        assert_eq!((trail.hops().len(), trail.position(), trail.congestion_from(0)), (1, 1, 0));
+        assert_eq!(trail.begin_detour(), 1);
+        assert!(trail.is_detour() && trail.hops().is_empty());
+        assert_eq!(trail.turned_at_host(), Trail::default());
+    }
+
+    #[test]
+    fn wrong_headers_are_refused_with_what_is_wrong() {
+        let mut bytes = [0; Trail::BYTES_MAX];
+        let length = three_hops().encode(&mut bytes).expect("there is room");
+        assert_eq!(length, 12 + 3 * 8);
+        let refusal = |at: usize, value: u8| {
+            let mut bytes = bytes;
+            bytes[at] = value;
+            Trail::decode(&bytes[..length]).expect_err("it is wrong").to_string()
+        };
+        assert!(refusal(0, 25).contains("hops of the trail is 0x19"));
+        assert!(refusal(0, 4).contains("44 are needed"));
+        assert!(refusal(1, 4).contains("position"));
+        assert!(refusal(2, 2).contains("flags"));
+        assert!(refusal(3, 1).contains("reserved"));
+        assert!(refusal(4, 0b1000).contains("marks"));
+        assert!(Trail::decode(&bytes[..11]).is_err());
+        assert_eq!(three_hops().encode(&mut [0; 35]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_header_or_an_error_and_a_header_is_written_as_it_was_read(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..250), hops in 0u8..30, position in 0u8..30, flags in 0u8..3,
+        ) {
+            for (byte, value) in bytes.iter_mut().zip([hops, position, flags, 0, 0, 0, 0, 0]) {
+                *byte = value;
+            }
+            if let Ok(trail) = Trail::decode(&bytes) {
+                let mut again = [0; Trail::BYTES_MAX];
+                let length = trail.encode(&mut again).expect("there is room");
+                prop_assert_eq!(&again[..length], &bytes[..length]);
+            }
+        }
+
+        #[test]
+        fn every_header_survives_the_wire(
+            hops in prop::collection::vec((any::<u16>(), any::<u16>(), any::<u32>(), any::<bool>()), 0..=HOPS_MAX),
+            latency in any::<u32>(), back in 0usize..25,
+        ) {
+            let mut trail = Trail::default();
+            for (vertex, port, time_ns, is_marked) in &hops {
+                trail.pass_out(hop(*vertex, *port, *time_ns), *is_marked).expect("there is room");
+            }
+            let mut trail = trail.turned_at_target(latency);
+            (0..back.min(hops.len())).for_each(|at| trail.pass_back(Port(at as u16), false));
+            let mut bytes = [0xff; Trail::BYTES_MAX];
+            trail.encode(&mut bytes).expect("there is room");
+            prop_assert_eq!(Trail::decode(&bytes), Ok(trail));
+        }
     }
 }

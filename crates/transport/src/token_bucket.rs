@@ -6,7 +6,8 @@ use base::{Bytes, Rate, Span, Time};
 const TOKEN_SHIFT: u32 = 32;
 /// Rates are kept as 2^-40 bytes a picosecond.
 const RATE_SHIFT: u32 = 40;
-const PS_PER_SECOND: u128 = 1_000_000_000_000;
+/// 2^-40 bytes a picosecond in a bit a second, times 2^64: rates change with every request, and a division would cost more than all else.
+const UNITS_PER_BPS: u128 = (1 << (RATE_SHIFT + 64)) / 8_000_000_000_000;
 
 /// Fills at a rate up to a burst. Rates change without loss or gain of what was filled before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +30,12 @@ impl TokenBucket {
     /// Fills at `rate` from `now` on.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.fill(now);
-        self.rate = ((u128::from(rate.as_bps()) << RATE_SHIFT) / (8 * PS_PER_SECOND)) as u64;
+        self.rate = (u128::from(rate.as_bps()) * UNITS_PER_BPS >> 64) as u64;
+    }
+
+    /// Whether it fills at all.
+    pub fn fills(&self) -> bool {
+        self.rate > 0
     }
 
     /// The whole bytes in it at `now`; none while in debt.

@@ -22,9 +22,10 @@ pub(super) fn choose(distances: &DistanceVector, destination: VertexId, trail: &
 pub(super) fn hash(of: EcmpHash, tag: Tag, here: VertexId) -> u32 {
     let command = match of {
         EcmpHash::Session => 0,
-        EcmpHash::Io => u64::from(tag.command) + 1,
+        // A repeat may take another way than what it repeats.
+        EcmpHash::Io => u64::from(tag.command) << 16 | u64::from(tag.attempt),
     };
-    let key = u64::from(tag.session.0) | command << 32;
+    let key = mix(u64::from(tag.session.0)) ^ command;
     (mix(key ^ mix(u64::from(here.0) + 1)) >> 32) as u32
 }
 
