@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::sync::Arc;
+use topology::Graph;
 use workload::block_trace::{BlockTrace, Tolerance, read_block_trace};
 use workload::{SizeDistribution, TraceMessage};
 
@@ -41,7 +42,15 @@ pub(crate) struct Trace {
 pub(crate) struct Sources {
     distributions: BTreeMap<(String, u64), Result<SizeDistribution, Problem>>,
     traces: BTreeMap<(String, u32), Result<Trace, Problem>>,
+    graphs: BTreeMap<String, Result<SharedNetwork, Problem>>,
     block_traces: Vec<(String, Tolerance, Result<SharedTrace, Problem>)>,
+}
+
+/// A network of one's own, which the points of a sweep share, with the digest of what it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SharedNetwork {
+    pub graph: Arc<Graph>,
+    pub digest: String,
 }
 
 /// A block trace, which the points of a sweep share, with the digest of its requests.
@@ -74,6 +83,16 @@ impl Sources {
             Ok(Trace { digest: digest_of(&messages), messages })
         };
         self.traces.entry((file.into(), nodes)).or_insert_with(read).clone()
+    }
+
+    /// The network in `file`.
+    pub(crate) fn graph(&mut self, files: &dyn Files, file: &str) -> Result<SharedNetwork, Problem> {
+        let read = || {
+            let reader = files.open(file).map_err(|error| refused(file, error))?;
+            let graph = topology::file::read(file, reader).map_err(|error| refused(file, error))?;
+            Ok(SharedNetwork { digest: digest_of_graph(&graph), graph: Arc::new(graph) })
+        };
+        self.graphs.entry(file.into()).or_insert_with(read).clone()
     }
 
     /// The block trace in `file`, of which some lines may be bad.
@@ -114,6 +133,13 @@ fn digest_of(messages: &[TraceMessage]) -> String {
         hash.update(message.bytes.count().to_le_bytes());
     }
     hex(&hash.finalize())
+}
+
+/// SHA-256 over the file that says all of the graph, so that blank lines and units do not matter.
+fn digest_of_graph(graph: &Graph) -> String {
+    let mut text = Vec::new();
+    topology::file::write(graph, &mut text).expect("memory takes whatever is written");
+    hex(&Sha256::digest(text))
 }
 
 /// SHA-256 over the requests as numbers.

@@ -36,6 +36,8 @@ fn own(design: DesignName) -> EthernetStack {
         | DesignName::Rackblox
         | DesignName::RackbloxSoftware
         | DesignName::Vdc
+        | DesignName::San
+        | DesignName::SanPlain
         | DesignName::WearLevelling => NOTHING,
     }
 }

@@ -1,35 +1,9 @@
 //! The written form of the room `blox`, and its defaults, each with its source. "Paper" is RackBlox, SOSP'23.
 
 use crate::blox::{Membership, Rack};
-use crate::file::{words, written};
-use crate::quantity::{Plain, Quantity};
+use crate::file::{defaults_table, words, written};
+use crate::quantity::Quantity;
 use base::{Bytes, Rate, Span};
-
-/// A table whose keys all have defaults that depend on nothing.
-macro_rules! defaults_table {
-    ($(#[$meta:meta])* $name:ident => $config:ident {
-        $( $(#[$field_meta:meta])* $field:ident : $type:ty = $default:expr, )*
-    }) => {
-        written! {
-            $(#[$meta])*
-            $name { $(
-                $(#[$field_meta])*
-                #[schemars(extend("default" = <$type as Plain>::written($default)))]
-                $field: $type,
-            )* }
-        }
-        impl $name {
-            /// What is given, and defaults for the rest.
-            pub(crate) fn resolve(&self) -> $config {
-                $config { $( $field: self.$field.map_or($default, Plain::plain), )* }
-            }
-            /// The table that says all of `config`.
-            pub(crate) fn of(config: &$config) -> $name {
-                $name { $( $field: Some(Plain::written(config.$field)), )* }
-            }
-        }
-    };
-}
 
 words! {
     /// The networks between clients and rack.

@@ -396,7 +396,7 @@ impl Resolver<'_> {
         Some(BlockReplay { file: name.clone(), digest: shared.digest, tolerance, config, trace: shared.trace })
     }
 
-    fn refuse_key(&mut self, path: &str, reason: &str) {
+    pub(crate) fn refuse_key(&mut self, path: &str, reason: &str) {
         if self.document.at(path).is_some() {
             self.conflict(path, reason);
         }
@@ -460,6 +460,7 @@ impl Resolver<'_> {
 
     fn volume_fault(&mut self, key: &str, file: &FaultFile, rack: &Rack) -> Option<Fault> {
         let name = file.kind?;
+        self.refuse_parts_of_san(key);
         let is_of_switch = matches!(name, FaultName::SwitchDown | FaultName::SwitchUp);
         match file.node {
             None if !is_of_switch => self.report(key, Problem::missing("node", "which storage server, from 0")),
@@ -483,6 +484,10 @@ impl Resolver<'_> {
             FaultName::NodeUp => FaultKind::NodeUp { node },
             FaultName::LinkCorrupt => {
                 self.conflict(&format!("{key}.kind"), "corruption is modelled for design edm only");
+                return None;
+            }
+            FaultName::AdapterDown | FaultName::AdapterUp | FaultName::DriveDown | FaultName::DriveUp => {
+                self.only_in_san(key, name);
                 return None;
             }
         };

@@ -1,0 +1,193 @@
+//! The written form of a SAN's techniques, and their defaults, each with its source. "Paper" is the SAN study, NSDI'26; "ours" is what it does not say.
+
+use crate::file::{defaults_table, words, written};
+use crate::quantity::Quantity;
+use base::{Bytes, Rate, Span};
+use san::gimbal::GimbalConfig;
+use san::route::{DistanceConfig, EcmpHash, Horizon, Policy};
+
+words! {
+    /// How the port of an I/O's first packet is chosen.
+    RoutePolicyName {
+        /// INT-assisted symmetric routing as the text of 4.3 has it: least delay, then fewest hops.
+        Isr,
+        /// As Algorithm 1 is printed: a faster port that is farther is never taken.
+        IsrAsPrinted,
+        /// Always the same one of the shortest ways.
+        ShortestPath,
+        /// One of the shortest ways by a hash of the session, as flows over TCP are spread.
+        EcmpSession,
+        /// One of the shortest ways by a hash of the I/O.
+        EcmpIo,
+    }
+}
+
+impl RoutePolicyName {
+    /// What it means to a hop.
+    pub(crate) const fn policy(self) -> Policy {
+        match self {
+            RoutePolicyName::Isr => Policy::Isr,
+            RoutePolicyName::IsrAsPrinted => Policy::IsrAsPrinted,
+            RoutePolicyName::ShortestPath => Policy::ShortestPath,
+            RoutePolicyName::EcmpSession => Policy::Ecmp(EcmpHash::Session),
+            RoutePolicyName::EcmpIo => Policy::Ecmp(EcmpHash::Io),
+        }
+    }
+
+    pub(crate) const fn of(policy: Policy) -> RoutePolicyName {
+        match policy {
+            Policy::Isr => RoutePolicyName::Isr,
+            Policy::IsrAsPrinted => RoutePolicyName::IsrAsPrinted,
+            Policy::ShortestPath => RoutePolicyName::ShortestPath,
+            Policy::Ecmp(EcmpHash::Session) => RoutePolicyName::EcmpSession,
+            Policy::Ecmp(EcmpHash::Io) => RoutePolicyName::EcmpIo,
+        }
+    }
+
+    /// Whether it learns from answers.
+    pub(crate) const fn learns(self) -> bool {
+        matches!(self, RoutePolicyName::Isr | RoutePolicyName::IsrAsPrinted)
+    }
+}
+
+words! {
+    /// What neighbours are told about ways that lead through themselves.
+    HorizonName {
+        /// That there are none: split horizon with poisoned reverse.
+        PoisonedReverse,
+        /// The best way that does not begin with them.
+        BestOther,
+    }
+}
+
+impl HorizonName {
+    pub(crate) const fn horizon(self) -> Horizon {
+        match self {
+            HorizonName::PoisonedReverse => Horizon::PoisonedReverse,
+            HorizonName::BestOther => Horizon::BestOther,
+        }
+    }
+
+    pub(crate) const fn of(horizon: Horizon) -> HorizonName {
+        match horizon {
+            Horizon::PoisonedReverse => HorizonName::PoisonedReverse,
+            Horizon::BestOther => HorizonName::BestOther,
+        }
+    }
+}
+
+written! {
+    /// Which way I/Os take. With the designs san and san-plain.
+    RoutingFile {
+        /// How a port is chosen: isr with san, ecmp-session with san-plain when not given.
+        policy: RoutePolicyName,
+        /// Whether answers go back the way of their request (paper, 4.3). By default where ISR or reservation needs it.
+        symmetric: bool,
+        /// Whether packets carry the ISR header, which every hop lengthens (paper, Figure 10). By default where ISR or symmetry needs it.
+        header: bool,
+        /// Weight of a new delay in the moving average, of 1,024. Ours: an eighth, as TCP's round-trip time has (RFC 6298).
+        #[schemars(range(min = 1, max = 1_024), extend("default" = 128))]
+        ewma_weight: u16,
+        /// A hop marks packets when more than this waits at their port. Ours: DCTCP's rule of a seventh of bandwidth times delay, for 100 Gb/s and
+        /// 40 us, rounded to frames. "unlimited" marks nothing.
+        #[schemars(extend("default" = "72KiB"))]
+        ecn_threshold: crate::quantity::Limit<Quantity<Bytes>>,
+        /// Whether answers are marked too. The paper marks on the submission path only (4.3).
+        #[schemars(extend("default" = false))]
+        mark_answers: bool,
+        /// How many hops more than the shortest way a chosen way may have. Ours.
+        #[schemars(range(max = 24), extend("default" = 2))]
+        stretch: u16,
+        /// What was learnt counts half after each such span without news. Ours: some round trips to a drive.
+        #[schemars(extend("default" = "500us"))]
+        stale_after: Quantity<Span>,
+        /// Ports that are kept for each destination, the paper's K (3.2). Ours: as many as the adapter of a 3D torus has.
+        #[schemars(range(min = 1, max = 256), extend("default" = 6))]
+        candidates: u16,
+        /// Between advertisements of distances without cause. Ours: with it, recovery is of the millisecond that the paper shows (5.4).
+        #[schemars(extend("default" = "10ms"))]
+        period: Quantity<Span>,
+        /// A neighbour that was not heard for so long is gone; longer than `period`. Ours.
+        #[schemars(extend("default" = "35ms"))]
+        hold: Quantity<Span>,
+        /// Between any two advertisements at least. Ours.
+        #[schemars(extend("default" = "100us"))]
+        trigger_gap: Quantity<Span>,
+        /// What neighbours are told about ways through themselves. Ours.
+        #[schemars(extend("default" = "poisoned-reverse"))]
+        horizon: HorizonName,
+    }
+}
+
+/// Defaults of the distance vector.
+pub(crate) const DISTANCE: DistanceConfig = DistanceConfig {
+    infinity: 64,
+    period: Span::ms(10),
+    hold: Span::ms(35),
+    trigger_gap: Span::us(100),
+    candidates: 6,
+    horizon: Horizon::PoisonedReverse,
+};
+
+defaults_table! {
+    /// How a target estimates what its drives can take and divides that among sessions: Gimbal (Min et al., SIGCOMM 2021), on which the paper builds (4.5). Used with
+    /// `target.policy = "gimbal"`.
+    GimbalFile => GimbalConfig {
+        /// Mean latency above which a drive is overloaded (Gimbal).
+        latency_max: Quantity<Span> = Span::us(1_500),
+        /// Mean latency below which it is underused (Gimbal).
+        latency_min: Quantity<Span> = Span::us(250),
+        /// A new latency counts 1 / 2^this in the mean (Gimbal).
+        #[schemars(range(max = 30))]
+        latency_shift: u32 = 1,
+        /// The threshold falls by 1 / 2^this of its distance to the mean (Gimbal).
+        #[schemars(range(max = 30))]
+        threshold_shift: u32 = 4,
+        /// How many times faster the rate grows while the drive is underused (Gimbal).
+        #[schemars(range(min = 1, max = 1_024))]
+        underused_factor: u64 = 8,
+        /// The rate at the start (Gimbal: 1,000 MiB/s).
+        rate_initial: Quantity<Rate> = mebibytes_a_second(1_000),
+        /// The least rate (Gimbal: 50 MiB/s).
+        rate_min: Quantity<Rate> = mebibytes_a_second(50),
+        /// The greatest rate (Gimbal: 4 GiB/s).
+        rate_max: Quantity<Rate> = mebibytes_a_second(4_096),
+        /// The most tokens of reads, and of writes (Gimbal).
+        bucket_max: Quantity<Bytes> = Bytes::kib(256),
+        /// Completed bytes between two samples of the completion rate (Gimbal).
+        sample_bytes: Quantity<Bytes> = Bytes::kib(16 << 10),
+        /// The write cost at the start and its greatest, in halves (Gimbal: 9).
+        #[schemars(range(min = 2, max = 1_024))]
+        cost_max_halves: u32 = 18,
+        /// How much the write cost falls while writes are quick, in halves (Gimbal: 0.5).
+        #[schemars(range(min = 1, max = 1_024))]
+        cost_step_halves: u32 = 1,
+        /// How often the write cost is looked at (Gimbal).
+        cost_period: Quantity<Span> = Span::ms(100),
+        /// What a session gains in each round (Gimbal).
+        quantum: Quantity<Bytes> = Bytes::kib(128),
+        /// Weight of I/Os that fill a virtual slot (Gimbal).
+        slot_bytes: Quantity<Bytes> = Bytes::kib(128),
+        /// Virtual slots that the active sessions share (Gimbal).
+        #[schemars(range(min = 1, max = 256))]
+        slots: u32 = 8,
+        /// A session's credit before a slot of its own has completed (Gimbal).
+        #[schemars(range(min = 1, max = 65_536))]
+        credit_initial: u32 = 32,
+        /// The most I/Os of one session that may wait at a target. Ours: a bound on memory.
+        #[schemars(range(min = 1, max = 1_048_576))]
+        waiting_max: usize = 4_096,
+    }
+}
+
+const fn mebibytes_a_second(count: u64) -> Rate {
+    Rate::bps(count << 23)
+}
+
+written! {
+    /// What is checked at the end of a run. With the designs san and san-plain.
+    CheckFile {
+        /// Whether every block that is read holds what was written last and acknowledged. By default where something breaks.
+        write_order: bool,
+    }
+}

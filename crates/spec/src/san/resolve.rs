@@ -1,0 +1,186 @@
+//! From what is written of a SAN to a plan: defaults that depend on other values, ranges, and combinations.
+
+use super::fabric_file::{DriveStateName, DrivesFile, OF_SAN, PricesFile, defaults};
+use super::file::{DISTANCE, GimbalFile, HorizonName, RoutePolicyName, RoutingFile};
+use super::{Drives, San};
+use crate::blox::PresetName;
+use crate::design_file::DesignName;
+use crate::error::Problem;
+use crate::file::ExperimentFile;
+use crate::quantity::{Limit, Plain};
+use crate::resolve::Resolver;
+use base::{Bytes, Span};
+use san::cost::Prices;
+use san::gimbal::GimbalConfig;
+use san::route::{DistanceConfig, RouteConfig};
+
+/// Tables of other kinds of racks.
+const OF_OTHERS: [&str; 11] = [
+    "memory",
+    "workload",
+    "background",
+    "rack",
+    "flash",
+    "vssd",
+    "scheduler",
+    "collection",
+    "controller",
+    "membership",
+    "wear",
+];
+/// Tables of this kind of rack alone.
+pub(crate) const OF_SANS: [&str; 5] = ["drives", "routing", "gimbal", "prices", "check"];
+
+/// A drive's whole blocks of 4 KiB, and no more than what its translation layer has memory for.
+const CAPACITIES: std::ops::RangeInclusive<Bytes> = Bytes::kib(64 << 10)..=Bytes::kib(1 << 30);
+const BLOCK: Bytes = Bytes::kib(4);
+
+impl Resolver<'_> {
+    /// All parts are read even when one is wrong, so that every mistake is reported at once.
+    pub(crate) fn san(&mut self, file: &ExperimentFile, design: DesignName) -> Option<San> {
+        self.foreign_tables(&OF_OTHERS, design);
+        self.refuse_key("design.stack", &format!("`stack` does not go with the design {}", design.word()));
+        if file.fabric.is_none() {
+            let why = format!("the design {} needs it", design.word());
+            self.report("", Problem::missing("fabric", &why));
+        }
+        let fabric = file.fabric.as_ref().and_then(|file| self.san_fabric(file, design));
+        let drives = self.drives(&file.drives.clone().unwrap_or_default());
+        let routing = self.routing(&file.routing.clone().unwrap_or_default(), design);
+        let gimbal = self.gimbal(&file.gimbal.clone().unwrap_or_default());
+        let prices = prices(&file.prices.clone().unwrap_or_default());
+        let run = self.run(&file.run.clone().unwrap_or_default(), false);
+        let fabric = fabric?;
+        let faults = self.san_faults(file.fault.as_deref().unwrap_or_default(), &fabric.graph, &drives);
+        let check_write_order = file.check.as_ref().and_then(|check| check.write_order).unwrap_or(!faults.is_empty());
+        self.problems.is_empty().then_some(San {
+            design,
+            fabric,
+            drives,
+            routing,
+            gimbal,
+            prices,
+            run,
+            faults,
+            check_write_order,
+        })
+    }
+
+    fn drives(&mut self, file: &DrivesFile) -> Drives {
+        let capacity = file.capacity.map_or(defaults::CAPACITY, Plain::plain);
+        if !CAPACITIES.contains(&capacity) || !capacity.count().is_multiple_of(BLOCK.count()) {
+            let allowed = format!("{}..={} in whole blocks of {BLOCK}", CAPACITIES.start(), CAPACITIES.end());
+            self.report("drives.capacity", Problem::out_of_range(capacity, allowed));
+        }
+        Drives {
+            per_target: file.per_target.unwrap_or(4),
+            preset: file.preset.unwrap_or(PresetName::Pm9a3),
+            state: file.state.unwrap_or(DriveStateName::Clean),
+            capacity,
+        }
+    }
+
+    fn routing(&mut self, file: &RoutingFile, design: DesignName) -> RouteConfig {
+        let ours = if design == DesignName::San { RoutePolicyName::Isr } else { RoutePolicyName::EcmpSession };
+        let name = file.policy.unwrap_or(ours);
+        let is_symmetric = file.symmetric.unwrap_or(name.learns());
+        let config = RouteConfig {
+            policy: name.policy(),
+            is_symmetric,
+            has_header: file.header.unwrap_or(is_symmetric),
+            ewma_weight: file.ewma_weight.unwrap_or(128),
+            ecn_threshold: file.ecn_threshold.map_or(Some(Bytes::kib(72)), Limit::plain),
+            marks_answers: file.mark_answers.unwrap_or(false),
+            stretch_max: file.stretch.unwrap_or(2),
+            stale_after: file.stale_after.map_or(Span::us(500), Plain::plain),
+            distance: distance_of(file),
+        };
+        if name.learns() && !config.is_symmetric {
+            let reason = format!("policy = {} learns from answers that come back the same way", name.word());
+            self.conflict("routing.symmetric", reason);
+        }
+        if config.is_symmetric && !config.has_header {
+            let reason = "answers cannot go back the way of their request without the header that records it";
+            self.conflict("routing.header", reason);
+        }
+        self.check_distance(&config);
+        config
+    }
+
+    fn check_distance(&mut self, config: &RouteConfig) {
+        let DistanceConfig { period, hold, trigger_gap, .. } = config.distance;
+        let spans =
+            [("period", period), ("hold", hold), ("trigger_gap", trigger_gap), ("stale_after", config.stale_after)];
+        for (key, span) in spans {
+            self.positive(&format!("routing.{key}"), span >= Span::us(1), span);
+            self.at_most(&format!("routing.{key}"), span, Span::secs(3_600));
+        }
+        if hold <= period {
+            let reason = format!("a neighbour that is gone after {hold} is heard only every {period}");
+            self.conflict("routing.hold", reason);
+        }
+    }
+
+    fn gimbal(&mut self, file: &GimbalFile) -> GimbalConfig {
+        let config = file.resolve();
+        if config.latency_min >= config.latency_max {
+            let reason = format!("{} is not below latency_max = {}", config.latency_min, config.latency_max);
+            self.conflict("gimbal.latency_min", reason);
+        }
+        self.at_most("gimbal.latency_max", config.latency_max, Span::secs(3_600));
+        for (key, rate) in
+            [("rate_initial", config.rate_initial), ("rate_min", config.rate_min), ("rate_max", config.rate_max)]
+        {
+            self.rate(&format!("gimbal.{key}"), rate);
+        }
+        if config.rate_min > config.rate_max {
+            let reason = format!("{} is above rate_max = {}", config.rate_min, config.rate_max);
+            self.conflict("gimbal.rate_min", reason);
+        }
+        let sizes = [
+            ("bucket_max", config.bucket_max),
+            ("sample_bytes", config.sample_bytes),
+            ("quantum", config.quantum),
+            ("slot_bytes", config.slot_bytes),
+        ];
+        for (key, bytes) in sizes {
+            if bytes < BLOCK || bytes > Bytes::kib(1 << 30) {
+                self.report(&format!("gimbal.{key}"), Problem::out_of_range(bytes, format!("{BLOCK}..=1TiB")));
+            }
+        }
+        self.positive("gimbal.cost_period", config.cost_period >= Span::us(1), config.cost_period);
+        self.at_most("gimbal.cost_period", config.cost_period, Span::secs(3_600));
+        config
+    }
+
+    /// Refuses keys of `[fabric]` that only a SAN reads.
+    pub(crate) fn refuse_san_keys(&mut self) {
+        for key in OF_SAN {
+            self.refuse_key(&format!("fabric.{key}"), &format!("`{key}` goes only with the designs san and san-plain"));
+        }
+    }
+}
+
+fn distance_of(file: &RoutingFile) -> DistanceConfig {
+    DistanceConfig {
+        infinity: DISTANCE.infinity,
+        period: file.period.map_or(DISTANCE.period, Plain::plain),
+        hold: file.hold.map_or(DISTANCE.hold, Plain::plain),
+        trigger_gap: file.trigger_gap.map_or(DISTANCE.trigger_gap, Plain::plain),
+        candidates: file.candidates.unwrap_or(DISTANCE.candidates),
+        horizon: file.horizon.map_or(DISTANCE.horizon, HorizonName::horizon),
+    }
+}
+
+fn prices(file: &PricesFile) -> Prices {
+    Prices {
+        switched_adapter_ports: file.switched_adapter_ports.unwrap_or(2),
+        switched_adapter: file.switched_adapter.unwrap_or(900.0),
+        switch_ports: file.switch_ports.unwrap_or(32),
+        switch: file.switch.unwrap_or(23_000.0),
+        switchless_adapter_ports: file.switchless_adapter_ports.unwrap_or(4),
+        switchless_adapter: file.switchless_adapter.unwrap_or(2_600.0),
+        cable: file.cable.unwrap_or(0.0),
+        cable_metre: file.cable_metre.unwrap_or(0.0),
+    }
+}
