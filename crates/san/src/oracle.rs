@@ -7,7 +7,7 @@
 //!   `t >= 1 / u` is `(t + u, t - u, 2)` in that cone.
 //!
 //! Both are solved over edges, demands of one source (or of one target, if those are fewer) taken together: 27 nodes that all send to all others have 27 commodities on 162
-//! channels instead of 702, and any such flow falls apart into paths. The solver is interior-point (`clarabel`), so its numbers are good to about eight digits. A
+//! channels instead of 702, and any such flow falls apart into paths. The solver is interior-point (`clarabel`): objectives are good to about eight digits, the rates that reach them, around which an objective is flat, to about four. A
 //! concurrent flow needs no solver where two bounds meet, as they do in symmetric networks of any size: see [`Method::Bounds`].
 
 mod bounds;
@@ -212,6 +212,19 @@ mod tests {
         assert!(near(by_solver.objective, expected), "{}", by_solver.objective);
     }
 
+    /// A rate over `h` hops costs `h` channels of it, so that rates go with the inverse roots of distances: of the others of a node 6 are one hop away, 12 two and 8 three, and
+    /// its 600 Gb/s are all used.
+    #[test]
+    fn the_least_degradation_of_the_torus_of_27_gives_more_to_nearer_pairs() {
+        let graph = built(Kind::Torus { dimensions: vec![3, 3, 3] }, 0, 0);
+        let demands = all_to_all(&graph.nodes(), Rate::gbps(20));
+        let least = least_degradation(&graph, &demands).unwrap();
+        let roots: f64 =
+            [(6.0, 1.0_f64), (12.0, 2.0), (8.0, 3.0)].iter().map(|(count, hops)| count * hops.sqrt()).sum();
+        assert!(near(least.objective, 20.0 * roots * roots / (600.0 * 26.0)), "{}", least.objective);
+        assert!(least.objective < degradation(&demands, &vec![100e9 / 9.0; demands.len()]));
+    }
+
     #[test]
     fn a_torus_of_512_needs_no_solver() {
         let graph = built(Kind::Torus { dimensions: vec![8, 8, 8] }, 0, 0);
@@ -244,8 +257,8 @@ mod tests {
     fn degradation_at_one_bottleneck_is_least_when_rates_go_with_the_roots_of_demands() {
         let (graph, demands) = bottleneck([Rate::gbps(100), Rate::gbps(400)]);
         let optimum = least_degradation(&graph, &demands).unwrap();
-        assert!(near(optimum.rates_bps[0] / 1e9, 100.0 / 3.0), "{:?}", optimum.rates_bps);
-        assert!(near(optimum.rates_bps[1] / 1e9, 200.0 / 3.0), "{:?}", optimum.rates_bps);
+        assert!((optimum.rates_bps[0] / 1e9 - 100.0 / 3.0).abs() < 0.01, "{:?}", optimum.rates_bps);
+        assert!((optimum.rates_bps[1] / 1e9 - 200.0 / 3.0).abs() < 0.01, "{:?}", optimum.rates_bps);
         assert!(near(optimum.objective, (3.0 + 6.0) / 2.0), "{}", optimum.objective);
         assert!(near(degradation(&demands, &optimum.rates_bps), optimum.objective));
     }
@@ -254,8 +267,8 @@ mod tests {
     fn nobody_gets_more_than_was_asked_for() {
         let (graph, demands) = bottleneck([Rate::gbps(10), Rate::gbps(400)]);
         let optimum = least_degradation(&graph, &demands).unwrap();
-        assert!(near(optimum.rates_bps[0] / 1e9, 10.0), "{:?}", optimum.rates_bps);
-        assert!(near(optimum.rates_bps[1] / 1e9, 90.0), "{:?}", optimum.rates_bps);
+        assert!((optimum.rates_bps[0] / 1e9 - 10.0).abs() < 0.01, "{:?}", optimum.rates_bps);
+        assert!((optimum.rates_bps[1] / 1e9 - 90.0).abs() < 0.01, "{:?}", optimum.rates_bps);
         let (graph, little) = bottleneck([Rate::gbps(10), Rate::gbps(20)]);
         assert!(near(least_degradation(&graph, &little).unwrap().objective, 1.0));
     }
