@@ -153,6 +153,9 @@ impl Gimbal {
         let mut held: [Option<u32>; 2] = [None; 2];
         let mut place = 0;
         while let Some(&tenant) = self.turns.get(place) {
+            if self.lost_room(place, tenant) {
+                continue;
+            }
             let Waiting(io) = *self.tenants[tenant as usize].waiting.front().expect("who has a turn has an I/O");
             let kind = io.kind as usize;
             if held[kind].is_some() || !self.rate.allows(io.kind, io.bytes) {
@@ -273,6 +276,19 @@ impl Gimbal {
             state.has_turn = true;
             self.turns.push_back(started.tenant);
         }
+    }
+
+    /// Takes the turn of a tenant that must not open another slot, because others have become active since. It has slots that are open and full,
+    /// and gets its turn again with the first of them.
+    fn lost_room(&mut self, place: usize, tenant: u32) -> bool {
+        let slot_limit = self.slot_limit_with(tenant);
+        let state = &mut self.tenants[tenant as usize];
+        if state.has_room(slot_limit) {
+            return false;
+        }
+        state.has_turn = false;
+        self.turns.remove(place);
+        true
     }
 
     fn move_to_back(&mut self, place: usize) {

@@ -156,7 +156,7 @@ mod rate {
         let (mut rate, _) = full();
         // 16 MiB in 40 ms: 400 MiB/s.
         for io in 1..=128u64 {
-            rate.complete(Time::us(312) * io + Span::us(64) * (io / 128), 128 << 10, Condition::Avoiding);
+            rate.complete(Time::ZERO + Span::us(312) * io + Span::us(64) * (io / 128), 128 << 10, Condition::Avoiding);
         }
         assert_eq!(rate.completion(), Some(400 * MIB));
         assert_eq!(rate.target(), 1000 * MIB + 16 * MIB);
@@ -382,12 +382,25 @@ mod slots {
     }
 
     #[test]
+    fn a_tenant_that_waits_when_others_come_opens_no_slot_beyond_its_new_share() {
+        let mut gimbal = rich(8);
+        (0..40).for_each(|ticket| gimbal.submit(0, read(ticket, 128 << 10)).unwrap());
+        (0..3).for_each(|_| assert!(gimbal.next(Time::ZERO).is_some()));
+        (1..8).for_each(|tenant| gimbal.submit(tenant, read(0, 4096)).unwrap());
+        drain(&mut gimbal, Time::ZERO);
+        assert_eq!(gimbal.open_slots(0), 3);
+        assert_eq!(gimbal.open_slots(7), 1);
+    }
+
+    #[test]
     fn a_slot_is_free_when_the_last_of_its_ios_is_done() {
         let mut gimbal = rich(1);
         (0..300).for_each(|ticket| gimbal.submit(0, read(ticket, 4096)).unwrap());
         let started = drain(&mut gimbal, Time::ZERO);
         let (last, others) = started[..32].split_last().unwrap();
-        others.iter().for_each(|io| drop(gimbal.complete(Time::us(90), *io, Span::us(90))));
+        for io in others {
+            gimbal.complete(Time::us(90), *io, Span::us(90));
+        }
         assert_eq!(gimbal.next(Time::us(90)), None);
         gimbal.complete(Time::us(90), *last, Span::us(90));
         assert_eq!(drain(&mut gimbal, Time::us(90)).len(), 32);
@@ -410,7 +423,9 @@ mod slots {
         (0..40).for_each(|ticket| gimbal.submit(0, read(ticket, 4096)).unwrap());
         let before = *gimbal.rate();
         let started = drain(&mut gimbal, Time::ZERO);
-        started.into_iter().for_each(|io| drop(gimbal.abandon(io)));
+        for io in started {
+            gimbal.abandon(io);
+        }
         assert_eq!(gimbal.rate().target(), before.target());
         assert_eq!(gimbal.open_slots(0), 1, "the slot that is not full yet");
     }
