@@ -23,6 +23,18 @@ pub struct TrailHop {
     pub time_ns: u32,
 }
 
+/// Whether an answer goes back the way of its request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// It does, or this is no answer.
+    #[default]
+    Kept,
+    /// It did, until something failed.
+    Detour,
+    /// It never did: the network routes answers by themselves.
+    Free,
+}
+
 /// The header. On the way out `position` hops have been passed; on the way back that many are still ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trail {
@@ -32,7 +44,7 @@ pub struct Trail {
     pub(crate) drive_latency_ns: u32,
     pub(crate) length: u8,
     pub(crate) position: u8,
-    pub(crate) is_detour: bool,
+    pub(crate) way: Way,
 }
 
 impl Trail {
@@ -50,10 +62,14 @@ impl Trail {
     pub fn drive_latency_ns(&self) -> u32 {
         self.drive_latency_ns
     }
-    /// Whether an answer has left its request's way: the hops are then those of the detour, and nobody can go or learn by them. A host
-    /// that gets such a ready-to-transfer sends its data with [`Trail::default`].
+    /// Whether an answer has left its request's way because something failed.
     pub fn is_detour(&self) -> bool {
-        self.is_detour
+        self.way == Way::Detour
+    }
+    /// Whether an answer goes another way than its request, by a failure or always. The hops are then those of that other way since then, and
+    /// nobody can go back or learn by them.
+    pub fn has_left(&self) -> bool {
+        self.way != Way::Kept
     }
     /// Marks set at the hops from `index` on: the congestion level of what lies behind.
     pub fn congestion_from(&self, index: usize) -> u32 {
@@ -68,7 +84,7 @@ impl Trail {
     }
     /// For the host: the header of data that follows a ready-to-transfer with this header.
     pub fn turned_at_host(self) -> Trail {
-        if self.is_detour { Trail::default() } else { Trail { position: 0, drive_latency_ns: 0, ecn: 0, ..self } }
+        if self.has_left() { Trail::default() } else { Trail { position: 0, drive_latency_ns: 0, ecn: 0, ..self } }
     }
     /// Whether `vertex` is among the hops.
     pub fn has_visited(&self, vertex: VertexId) -> bool {
@@ -111,11 +127,10 @@ impl Trail {
         self.ecn &= (1 << self.length) - 1;
         cut
     }
-    /// Leaves the way of the request: from here on the hops are those of the detour. How many hops were forgotten.
-    pub(crate) fn begin_detour(&mut self) -> usize {
-        let forgotten = self.truncate(0);
-        self.is_detour = true;
-        forgotten
+    /// Leaves the way of the request: from here on the hops are those of another. How many hops were forgotten.
+    pub(crate) fn leave(&mut self, way: Way) -> usize {
+        self.way = way;
+        self.truncate(0)
     }
     fn mark(&mut self, position: usize, is_marked: bool) {
         self.ecn = self.ecn & !(1 << position) | u32::from(is_marked) << position;
@@ -124,9 +139,8 @@ impl Trail {
 
 /// Bytes before the hops.
 const FIXED_BYTES: usize = 12;
-const DETOUR: u8 = 1;
 
-/// As bytes, little-endian as all of NVMe: count, position, flags (bit 0 detour), a reserved byte, ECN vector (4), drive latency (4), and per hop
+/// As bytes, little-endian as all of NVMe: count, position, way (0 kept, 1 detour, 2 free), a reserved byte, ECN vector (4), drive latency (4), and per hop
 /// vertex (2), port (2), time (4). Figure 10 of the paper shows the fields but no widths; these are ours.
 impl Trail {
     /// Most bytes of a header.
@@ -141,7 +155,7 @@ impl Trail {
     pub fn encode(&self, bytes: &mut [u8]) -> Option<usize> {
         let bytes = bytes.get_mut(..self.wire_bytes())?;
         let (fixed, hops) = bytes.split_at_mut(FIXED_BYTES);
-        fixed[..4].copy_from_slice(&[self.length, self.position, u8::from(self.is_detour) * DETOUR, 0]);
+        fixed[..4].copy_from_slice(&[self.length, self.position, self.way as u8, 0]);
         fixed[4..8].copy_from_slice(&self.ecn.to_le_bytes());
         fixed[8..].copy_from_slice(&self.drive_latency_ns.to_le_bytes());
         for (hop, bytes) in self.hops().iter().zip(hops.chunks_exact_mut(Trail::HOP_BYTES as usize)) {
@@ -160,15 +174,16 @@ impl Trail {
     /// something reserved is set.
     pub fn decode(bytes: &[u8]) -> Result<Trail, CodecError> {
         let fixed: &[u8; FIXED_BYTES] = leading(bytes)?;
-        let [length, position, flags, reserved, rest @ ..] = *fixed;
+        let [length, position, way, reserved, rest @ ..] = *fixed;
         let [ecn, drive_latency_ns] = [0, 4].map(|at| u32_at(&rest, at));
         check("hops of the trail", u32::from(length), usize::from(length) <= HOPS_MAX, "at most 24")?;
         check("position in the trail", u32::from(position), position <= length, "at most the number of hops")?;
-        check("flags of the trail", u32::from(flags), flags & !DETOUR == 0, "bit 0")?;
+        let known = [Way::Kept, Way::Detour, Way::Free].get(usize::from(way)).copied();
+        check("way of the trail", u32::from(way), known.is_some(), "0 to 2")?;
         check("reserved byte of the trail", u32::from(reserved), reserved == 0, "0")?;
         check("marks of the trail", ecn, ecn >> length == 0, "a bit a hop")?;
         let mut trail =
-            Trail { ecn, drive_latency_ns, length, position, is_detour: flags == DETOUR, ..Trail::default() };
+            Trail { ecn, drive_latency_ns, length, position, way: known.unwrap_or_default(), ..Trail::default() };
         let hops = bytes.get(FIXED_BYTES..trail.wire_bytes()).ok_or(CodecError::Short {
             part: "the hops of the trail",
             got: bytes.len(),
@@ -252,7 +267,7 @@ mod tests {
         let mut trail = three_hops();
         assert_eq!(trail.truncate(1), 2);
         assert_eq!((trail.hops().len(), trail.position(), trail.congestion_from(0)), (1, 1, 0));
-        assert_eq!(trail.begin_detour(), 1);
+        assert_eq!(trail.leave(Way::Detour), 1);
         assert!(trail.is_detour() && trail.hops().is_empty());
         assert_eq!(trail.turned_at_host(), Trail::default());
     }
@@ -270,7 +285,7 @@ mod tests {
         assert!(refusal(0, 25).contains("hops of the trail is 0x19"));
         assert!(refusal(0, 4).contains("44 are needed"));
         assert!(refusal(1, 4).contains("position"));
-        assert!(refusal(2, 2).contains("flags"));
+        assert!(refusal(2, 3).contains("way"));
         assert!(refusal(3, 1).contains("reserved"));
         assert!(refusal(4, 0b1000).contains("marks"));
         assert!(Trail::decode(&bytes[..11]).is_err());

@@ -33,7 +33,7 @@ pub struct ReservationConfig {
     pub burst: Bytes,
     /// Sessions are policed in this many classes (session modulo classes): as many as sessions polices each alone.
     pub classes: u32,
-    /// A booking whose response has not come within one to two of these lapses.
+    /// A booking whose response has not come within one to two of these lapses. Whole nanoseconds, as trails tell times.
     pub lapse: Span,
 }
 

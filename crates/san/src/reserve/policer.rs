@@ -87,6 +87,7 @@ impl Policer {
             self.due.pop();
             let class = &mut self.classes[index as usize];
             let Some(first) = class.waiting.front().copied().filter(|_| class.due == at) else { continue };
+            class.due = Time::MAX;
             class.bucket.set_rate(now, fill(first.tag.session));
             let passes = class.may_pass(now, &first);
             if passes {

@@ -170,15 +170,27 @@ impl DistanceVector {
     }
 
     /// Appends what is to be told at `now`.
-    pub fn poll(&mut self, now: Time, mut tell: impl FnMut(Port, Advertisement)) {
+    pub fn poll(&mut self, now: Time, tell: impl FnMut(Port, Advertisement)) {
         let is_period = now >= self.next_period;
         if is_period {
             self.next_period = now.checked_add(self.config.period).unwrap_or(Time::MAX);
             self.age(now);
         }
-        if !is_period && self.triggered.is_none_or(|at| at > now) {
-            return;
+        if is_period || self.triggered.is_some_and(|at| at <= now) {
+            self.tell(now, tell);
         }
+    }
+
+    /// As [`poll`](Self::poll), but whatever is to be told is told now; whether anything was.
+    pub fn flush(&mut self, now: Time, tell: impl FnMut(Port, Advertisement)) -> bool {
+        let is_due = self.triggered.is_some();
+        if is_due {
+            self.tell(now, tell);
+        }
+        is_due
+    }
+
+    fn tell(&mut self, now: Time, mut tell: impl FnMut(Port, Advertisement)) {
         (self.triggered, self.told_at) = (None, Some(now));
         for (index, state) in self.ports.iter().enumerate() {
             if state.is_up && state.neighbour.listens {

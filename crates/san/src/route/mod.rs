@@ -4,15 +4,17 @@
 //! about them; a [`Policy`] chooses. [`Router`] is the three together, for hops and for hosts with several uplinks alike (paper, 4.3: in a
 //! switched network the host chooses, in a switchless one every adapter does).
 
+mod converge;
 mod delay;
 mod distance;
 mod ecmp;
 mod isr;
 mod neighbour;
 
+pub use converge::converge;
 pub use delay::DelayTables;
 pub use distance::{Advertisement, Candidate, DistanceConfig, DistanceVector, Horizon};
-pub use neighbour::{Neighbour, neighbours};
+pub use neighbour::{Neighbour, neighbours, peer};
 
 use crate::id::{Port, Tag};
 use crate::trail::Trail;

@@ -1,5 +1,6 @@
 //! What is at the other end of a port.
 
+use crate::id::Port;
 use base::Rate;
 use topology::{Graph, VertexId};
 
@@ -28,4 +29,11 @@ pub fn neighbours(graph: &Graph, vertex: VertexId, hosts_listen: bool) -> Vec<Ne
         }
     };
     graph.hops(vertex).iter().map(of).collect()
+}
+
+/// The other end of a port: the vertex there and its own port. `None` when there is no such port.
+pub fn peer(graph: &Graph, vertex: VertexId, port: Port) -> Option<(VertexId, Port)> {
+    let hop = graph.hops(vertex).get(port.index())?;
+    let back = graph.hops(hop.to).iter().position(|other| other.channel == hop.channel.reverse())?;
+    Some((hop.to, Port(back as u16)))
 }

@@ -1,4 +1,4 @@
-//! The program of an adapter or a switch: routing, reservation and queues put together.
+//! What a hop is told and what it decides.
 
 use crate::id::Port;
 use crate::packet::Packet;
