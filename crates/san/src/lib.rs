@@ -21,7 +21,10 @@ pub mod retry;
 pub mod route;
 pub mod session;
 pub mod target;
+#[cfg(test)]
+mod testing;
 mod trail;
+pub mod wire;
 
 pub use hop::{DropReason, HopIn, HopOut};
 pub use id::{DriveId, Port, SessionId, Tag};

@@ -129,3 +129,6 @@ impl Router {
         self.distances.link_up(now, port);
     }
 }
+
+#[cfg(test)]
+mod tests;
