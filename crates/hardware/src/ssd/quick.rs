@@ -308,4 +308,38 @@ mod tests {
         assert!(drive().submit(Time::ZERO, read(1 << 30)).is_err());
         assert!(drive().submit(Time::ZERO, read((1 << 30) - 4 * KIB)).is_ok());
     }
+
+    /// Closed loop of random 4 KiB commands, `reads` of ten of them reads; bytes a second.
+    fn throughput(config: QuickConfig, reads: u64, depth: usize) -> f64 {
+        let mut drive = QuickDrive::new(config).expect("a preset fits");
+        let mut stream = base::Seed(5).stream("quick");
+        let (mut now, mut pending) = (Time::ZERO, std::collections::BTreeSet::new());
+        for index in 0..200_000_u64 {
+            if pending.len() == depth {
+                (now, _) = pending.pop_first().expect("some are pending");
+            }
+            let kind = if stream.below(10) < reads { CommandKind::Read } else { CommandKind::Write };
+            let address = stream.below(200_000) * 4 * KIB;
+            pending.insert((drive.submit(now, of(kind, address, 4)).unwrap().end, index));
+        }
+        200_000.0 * 4_096.0 / now.as_secs_f64()
+    }
+
+    #[test]
+    fn a_pm9a3_loses_about_as_much_by_mixing_as_the_study_measured() {
+        let clean = super::super::presets::pm9a3_960_quick(Bytes::kib(1 << 20));
+        let lost = throughput(clean, 10, 256) - throughput(clean, 5, 256);
+        assert!((267e6..=445e6).contains(&lost), "{} MB/s", lost / 1e6);
+    }
+
+    #[test]
+    fn a_fragmented_pm9a3_is_slower_at_everything() {
+        let capacity = Bytes::kib(1 << 20);
+        let clean = super::super::presets::pm9a3_960_quick(capacity);
+        let fragmented = super::super::presets::pm9a3_960_quick_fragmented(capacity);
+        for (reads, least, most) in [(10, 0.19, 0.40), (0, 0.24, 0.40)] {
+            let lost = 1.0 - throughput(fragmented, reads, 64) / throughput(clean, reads, 64);
+            assert!((least..=most).contains(&lost), "{reads} of ten reads: {lost}");
+        }
+    }
 }
