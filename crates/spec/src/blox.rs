@@ -2,7 +2,7 @@
 
 pub(crate) mod file;
 mod flash;
-mod print;
+pub(crate) mod print;
 pub(crate) mod resolve;
 mod warnings;
 
@@ -13,7 +13,7 @@ pub use file::{
 };
 use hardware::ssd::Suspension;
 use std::sync::Arc;
-use workload::block_trace::{BlockTrace, ReplayConfig, Tolerance};
+use workload::block_trace::{BlockTrace, Format, ReplayConfig, Tolerance};
 
 pub(crate) use print::file_of;
 pub use resolve::{PAGE, REPLICAS_IN_RACK};
@@ -58,6 +58,8 @@ pub struct BlockReplay {
     pub file: String,
     /// SHA-256 of its requests, hex.
     pub digest: String,
+    /// How it is written down.
+    pub format: Format,
     /// What was let pass when it was read.
     pub tolerance: Tolerance,
     /// How it is played.

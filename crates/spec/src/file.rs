@@ -8,7 +8,7 @@ use crate::blox::file::{
 use crate::design_file::DesignFile;
 use crate::quantity::{Limit, Quantity};
 use crate::san::fabric_file::{DrivesFile, FabricKindName, PlacementName, PricesFile};
-use crate::san::file::{CheckFile, GimbalFile, RoutingFile};
+use crate::san::file::{CheckFile, GimbalFile, HostFile, ReservationFile, RoutingFile, SchedulingFile};
 use crate::wear::file::WearFile;
 use base::{Bytes, Length, Operation, Rate, Span, Time};
 use schemars::JsonSchema;
@@ -95,10 +95,16 @@ written! {
         drives: DrivesFile,
         /// SAN: which way I/Os take.
         routing: RoutingFile,
+        /// SAN: bandwidth for answers that is booked when their request passes.
+        reservation: ReservationFile,
+        /// SAN: queues of every port.
+        scheduling: SchedulingFile,
         /// SAN: how a target serves the I/Os of its drives.
         gimbal: GimbalFile,
         /// SAN: what is checked at the end.
         check: CheckFile,
+        /// SAN: software at both ends of a session.
+        host: HostFile,
         /// SAN: what parts cost.
         prices: PricesFile,
         /// Wear levelling: the rack, what wears it, and who swaps.
@@ -213,6 +219,9 @@ written! {
         /// SAN, switchless: one crossing of PCIe between a target and its adapter. Calibrated: paper, Figure 2a, where an adapter costs a read 3.6 us more than a switch.
         #[schemars(extend("default" = "1us"))]
         board_latency: Quantity<Span>,
+        /// SAN: from the failure or return of a link until the parts at its ends notice. Ours.
+        #[schemars(extend("default" = "100us"))]
+        detection: Quantity<Span>,
         /// SAN: every output queue; what does not fit is dropped. Ours.
         #[schemars(extend("default" = "512KiB"))]
         queue: Quantity<Bytes>,

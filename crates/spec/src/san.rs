@@ -4,19 +4,22 @@ mod fabric;
 pub(crate) mod fabric_file;
 mod fault;
 pub(crate) mod file;
+mod io;
 mod print;
 pub(crate) mod resolve;
 mod warnings;
 
 pub use fabric::{Shape, SharedGraph};
-pub use fabric_file::{DriveStateName, FabricKindName, PlacementName};
+pub use fabric_file::{DriveModelName, DriveStateName, FabricKindName, PlacementName};
 pub(crate) use print::file_of;
 
-use crate::blox::PresetName;
+use crate::blox::{BlockReplay, PresetName};
 use crate::plan::Run;
 use base::{Bytes, Span, Time};
 use san::cost::Prices;
+use san::egress::SchedulingConfig;
 use san::gimbal::GimbalConfig;
+use san::reserve::ReservationConfig;
 use san::route::RouteConfig;
 use topology::{LinkId, VertexId};
 
@@ -31,8 +34,16 @@ pub struct San {
     pub drives: Drives,
     /// Which way I/Os take.
     pub routing: RouteConfig,
+    /// Bandwidth for answers; `None` when none is booked.
+    pub reservation: Option<ReservationConfig>,
+    /// Queues of every port.
+    pub scheduling: SchedulingConfig,
     /// How a target divides its drives.
     pub gimbal: GimbalConfig,
+    /// Software at both ends.
+    pub ends: EndTimes,
+    /// Who asks for what, and when.
+    pub io: SanIo,
     /// What parts cost.
     pub prices: Prices,
     /// What is measured, and how long stragglers are waited for.
@@ -65,6 +76,8 @@ pub struct Passing {
     pub switch_latency: Span,
     /// One crossing between a target and its adapter.
     pub board_latency: Span,
+    /// From the failure or return of a link until the parts at its ends notice.
+    pub detection: Span,
     /// Every output queue, in bytes on the wire.
     pub queue: Bytes,
     /// Payload of the largest Ethernet frame: IP, TCP and what they carry.
@@ -81,8 +94,36 @@ pub struct Drives {
     pub preset: PresetName,
     /// How they were used before.
     pub state: DriveStateName,
+    /// How much of them is simulated.
+    pub model: DriveModelName,
     /// What a host sees of each.
     pub capacity: Bytes,
+}
+
+/// Software at the two ends of a session, as latency: cores are never short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndTimes {
+    /// From the initiator to its link, each packet.
+    pub host_send: Span,
+    /// From the response to the application.
+    pub host_complete: Span,
+    /// Copies and checksums at both ends for each 4 KiB of an I/O.
+    pub per_4_kib: Span,
+    /// From the target's link to its program, each packet.
+    pub target_receive: Span,
+    /// From the target's program to its link, each packet.
+    pub target_send: Span,
+}
+
+/// Who asks for what, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SanIo {
+    /// Single reads and writes; clients are hosts, volumes are drives.
+    pub config: workload::storage::Config,
+    /// A block trace in place of `config`'s own requests, which then says hosts, drives and their footprint alone.
+    pub replay: Option<BlockReplay>,
+    /// What an open loop was asked to offer, in requests a second of all hosts; `None` in a closed loop.
+    pub requests_per_second: Option<f64>,
 }
 
 /// Something that breaks or comes back.
@@ -110,6 +151,9 @@ pub enum SanPart {
 impl San {
     /// How many requests a run makes, where the plan says so.
     pub fn requests(&self) -> Option<u64> {
-        None
+        match &self.io.replay {
+            Some(replay) => Some(replay.trace.requests.len() as u64),
+            None => self.io.config.requests,
+        }
     }
 }

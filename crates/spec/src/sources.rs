@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::sync::Arc;
 use topology::Graph;
-use workload::block_trace::{BlockTrace, Tolerance, read_block_trace};
+use workload::block_trace::{BlockTrace, Format, Tolerance, open_block_trace};
 use workload::{SizeDistribution, TraceMessage};
 
 /// Opens the files that an experiment refers to. `spec` never sees a path: the caller decides what a name is relative to.
@@ -43,7 +43,16 @@ pub(crate) struct Sources {
     distributions: BTreeMap<(String, u64), Result<SizeDistribution, Problem>>,
     traces: BTreeMap<(String, u32), Result<Trace, Problem>>,
     graphs: BTreeMap<String, Result<SharedNetwork, Problem>>,
-    block_traces: Vec<(String, Tolerance, Result<SharedTrace, Problem>)>,
+    block_traces: Vec<ReadTrace>,
+}
+
+/// A block trace as it was asked for, and what came of it.
+#[derive(Clone, Debug)]
+struct ReadTrace {
+    file: String,
+    format: Option<Format>,
+    tolerance: Tolerance,
+    result: Result<SharedTrace, Problem>,
 }
 
 /// A network of one's own, which the points of a sweep share, with the digest of what it is.
@@ -57,6 +66,7 @@ pub(crate) struct SharedNetwork {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SharedTrace {
     pub trace: Arc<BlockTrace>,
+    pub format: Format,
     pub digest: String,
 }
 
@@ -100,21 +110,23 @@ impl Sources {
         &mut self,
         files: &dyn Files,
         file: &str,
+        format: Option<Format>,
         tolerance: Tolerance,
     ) -> Result<SharedTrace, Problem> {
-        let is_same =
-            |(name, how, _): &&(String, Tolerance, Result<SharedTrace, Problem>)| name == file && *how == tolerance;
-        if let Some((_, _, known)) = self.block_traces.iter().find(is_same) {
-            return known.clone();
+        let known = |read: &&ReadTrace| read.file == file && read.format == format && read.tolerance == tolerance;
+        if let Some(read) = self.block_traces.iter().find(known) {
+            return read.result.clone();
         }
         let read = || {
             let reader = files.open(file).map_err(|error| refused(file, error))?;
-            let trace = read_block_trace(file, &tolerance, reader).map_err(|error| refused(file, error))?;
-            Ok(SharedTrace { digest: digest_of_blocks(&trace), trace: Arc::new(trace) })
+            let opened = open_block_trace(file, format, tolerance, reader).map_err(|error| refused(file, error))?;
+            let told = opened.format();
+            let trace = opened.collect(None).map_err(|error| refused(file, error))?;
+            Ok(SharedTrace { format: told, digest: digest_of_blocks(&trace), trace: Arc::new(trace) })
         };
-        let read = read();
-        self.block_traces.push((file.into(), tolerance, read.clone()));
-        read
+        let result = read();
+        self.block_traces.push(ReadTrace { file: file.into(), format, tolerance, result: result.clone() });
+        result
     }
 }
 

@@ -4,6 +4,7 @@ use crate::blox::{Membership, Rack};
 use crate::file::{defaults_table, words, written};
 use crate::quantity::Quantity;
 use base::{Bytes, Rate, Span};
+use workload::block_trace::Format;
 
 words! {
     /// The networks between clients and rack.
@@ -351,6 +352,44 @@ words! {
 }
 
 words! {
+    /// How a block trace is written down (docs/reference/traces.md).
+    TraceFormatName {
+        /// `time_ns device first_sector sectors type`; 0 writes, 1 reads.
+        Mqsim,
+        /// The same with the time in milliseconds.
+        Disksim,
+        /// `asu,sector,bytes,r|w,seconds`.
+        Spc,
+        /// `Timestamp,Response,IOType,LUN,Offset,Size`.
+        Systor,
+        /// `filetime,host,disk,Read|Write,offset,bytes,response`.
+        Msr,
+        /// `device,R|W,offset,bytes,microseconds`.
+        Alibaba,
+        /// `seconds,sector,sectors,type,volume`.
+        Tencent,
+        /// What blkparse prints: requests as they were queued.
+        Blktrace,
+        /// The same: requests as they were issued to the drive.
+        BlktraceIssued,
+        /// fio's I/O log, version 2 and 3.
+        FioIolog,
+    }
+}
+
+impl TraceFormatName {
+    /// What `workload` calls it.
+    pub(crate) fn format(self) -> Format {
+        self.word().parse().expect("every format of a file is one of workload's")
+    }
+
+    pub(crate) fn of(format: Format) -> TraceFormatName {
+        let word = serde_json::Value::from(format.name());
+        serde_json::from_value(word).expect("every format of workload is one of a file's")
+    }
+}
+
+words! {
     /// Which client uses which volumes.
     AssignmentName {
         /// Every client uses every volume.
@@ -392,8 +431,23 @@ written! {
         /// Which client uses which volumes.
         #[schemars(extend("default" = "round-robin"))]
         assignment: AssignmentName,
-        /// A block trace to replay, in place of all of the above: lines `time_ns device LBA(512 B) sectors type(0 write, 1 read)`.
+        /// SAN: size of every I/O of a load of single reads and writes.
+        #[schemars(extend("default" = "4KiB"))]
+        size: Quantity<Bytes>,
+        /// SAN: sizes with weights in place of `size`, `[["4KiB", 1], ["128KiB", 1]]`. With `closed`, or with `poisson` and `deterministic` at a rate that each client keeps
+        /// within its depth.
+        #[schemars(length(min = 1, max = 64))]
+        sizes: Vec<(Quantity<Bytes>, u32)>,
+        /// SAN: how much of each drive is used, from its first byte on. All of it when not given.
+        footprint: Quantity<Bytes>,
+        /// SAN: the one drive that all ask, counted from 0 over all targets: incast. Not together with `assignment`.
+        drive: u32,
+        /// A block trace to replay, in place of all of the above.
         trace: String,
+        /// With `trace`: how it is written down. Told from its first lines by default with a SAN, mqsim with volumes.
+        format: TraceFormatName,
+        /// With `trace`: devices are cut into stripes of so much, which are dealt to volumes or drives. Each device is one of them when not given.
+        stripe: Quantity<Bytes>,
         /// With `trace`: SHA-256 of its requests, in hex, when it has to be this very trace.
         trace_digest: String,
         /// With `trace`: what its times are multiplied with; 0.5 plays it twice as fast.

@@ -2,7 +2,8 @@
 
 use super::file::{
     AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, CoordinationName, FlashFile,
-    IoArrivalsName, IoFile, IsolationName, PolicyName, PresetName, SchedulerFile, VictimName, VssdFile,
+    IoArrivalsName, IoFile, IsolationName, PolicyName, PresetName, SchedulerFile, TraceFormatName, VictimName,
+    VssdFile,
 };
 use super::{BlockReplay, Blox, Collection, Controller, Flash, Rack, Scheduler, Vssd};
 use crate::design_file::DesignName;
@@ -13,7 +14,7 @@ use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
 use base::{Bytes, NodeId, Span};
 use hardware::ssd::Suspension;
-use workload::block_trace::{Beyond, Devices, ReplayConfig, Tolerance};
+use workload::block_trace::{Beyond, Devices, Format, ReplayConfig, Tolerance};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
 /// What one request is about, and Hermes's key (RackBlox, 3.5.1; 4 KiB throughout the paper).
@@ -26,6 +27,8 @@ const THETA: f64 = 0.99;
 const COORDINATION_EXTRA: Span = Span::ms(1);
 /// Tables of other kinds of racks.
 const OF_MESSAGES: [&str; 4] = ["fabric", "memory", "workload", "background"];
+/// Keys of `[io]` that only a SAN reads.
+const OF_SAN_IO: [&str; 4] = ["size", "sizes", "footprint", "drive"];
 /// Tables of this kind of rack.
 pub(crate) const OF_VOLUMES: [&str; 8] =
     ["rack", "flash", "vssd", "scheduler", "collection", "controller", "membership", "io"];
@@ -46,7 +49,7 @@ impl Resolver<'_> {
         let run_file = file.run.clone().unwrap_or_default();
         let io_file = file.io.clone().unwrap_or_default();
         let mut io = self.io(&io_file, &rack, &vssd, run_file.requests, run_file.duration.map(Plain::plain));
-        let replay = self.replay(&io_file, &io);
+        let replay = self.replay(&io_file, &io, Some(Format::Mqsim));
         if replay.is_some() {
             (io.mix, io.arrivals) = (Mix::with_write_share(0.0), Arrivals::Closed { depth: 1, think: Span::ZERO });
         }
@@ -320,17 +323,11 @@ impl Resolver<'_> {
     }
 
     fn io(&mut self, file: &IoFile, rack: &Rack, vssd: &Vssd, requests: Option<u64>, duration: Option<Span>) -> Config {
+        for key in OF_SAN_IO {
+            self.refuse_key(&format!("io.{key}"), &format!("`{key}` goes only with the designs san and san-plain"));
+        }
         let (mix, by_profile) = self.io_mix(file);
-        let theta = file.theta.unwrap_or(THETA);
-        let addresses = match file.addresses {
-            None if file.theta.is_none() => by_profile,
-            None => Addresses::ScrambledZipfian { theta },
-            Some(AddressesName::Uniform) => Addresses::Uniform,
-            Some(AddressesName::Zipfian) => Addresses::Zipfian { theta },
-            Some(AddressesName::ScrambledZipfian) => Addresses::ScrambledZipfian { theta },
-            Some(AddressesName::Latest) => Addresses::Latest { theta },
-            Some(AddressesName::Sequential) => Addresses::Sequential,
-        };
+        let addresses = addresses_of(file, by_profile);
         let io = Config {
             clients: rack.clients,
             volumes: rack.servers * rack.ssds * vssd.per_ssd / REPLICAS_IN_RACK,
@@ -352,14 +349,15 @@ impl Resolver<'_> {
         io
     }
 
-    fn replay(&mut self, file: &IoFile, io: &Config) -> Option<BlockReplay> {
+    /// The trace to be played in place of `io`; `format` is what it is in when the file does not say, `None` to be told by its lines.
+    pub(crate) fn replay(&mut self, file: &IoFile, io: &Config, format: Option<Format>) -> Option<BlockReplay> {
         let Some(name) = &file.trace else {
-            for key in ["trace_digest", "time_scale", "beyond", "skip_bad"] {
+            for key in ["trace_digest", "time_scale", "beyond", "skip_bad", "format", "stripe"] {
                 self.refuse_key(&format!("io.{key}"), &format!("`{key}` goes only with `trace`"));
             }
             return None;
         };
-        const SAYS_ITSELF: [&str; 9] = [
+        const SAYS_ITSELF: [&str; 11] = [
             "profile",
             "write_share",
             "write_run",
@@ -369,6 +367,8 @@ impl Resolver<'_> {
             "depth",
             "think",
             "requests_per_second",
+            "size",
+            "sizes",
         ];
         for key in SAYS_ITSELF {
             self.refuse_key(&format!("io.{key}"), &format!("`{key}` does not go with `trace`, which says it itself"));
@@ -378,7 +378,8 @@ impl Resolver<'_> {
             BeyondName::Fold => Beyond::Fold,
         };
         let tolerance = Tolerance { volume: Some(io.working_set()), beyond, skip_bad: file.skip_bad.unwrap_or(0) };
-        let read = self.sources.block_trace(self.files, name, tolerance);
+        let format = file.format.map(TraceFormatName::format).or(format);
+        let read = self.sources.block_trace(self.files, name, format, tolerance);
         let shared = read.map_err(|problem| self.report("io.trace", problem)).ok()?;
         if file.trace_digest.as_ref().is_some_and(|digest| *digest != shared.digest) {
             let reason = format!("`{name}` has the digest {}: it is another trace", shared.digest);
@@ -387,13 +388,20 @@ impl Resolver<'_> {
         let config = ReplayConfig {
             clients: io.clients,
             volumes: io.volumes,
-            devices: Devices::Modulo,
+            devices: file.stripe.map_or(Devices::Modulo, |Quantity(stripe)| Devices::Striped { stripe }),
             time_scale: file.time_scale.unwrap_or(1.0),
             requests: io.requests,
             duration: io.duration,
         };
         config.problems(&shared.trace).into_iter().for_each(|problem| self.conflict("io.trace", problem.to_string()));
-        Some(BlockReplay { file: name.clone(), digest: shared.digest, tolerance, config, trace: shared.trace })
+        Some(BlockReplay {
+            file: name.clone(),
+            digest: shared.digest,
+            format: shared.format,
+            tolerance,
+            config,
+            trace: shared.trace,
+        })
     }
 
     pub(crate) fn refuse_key(&mut self, path: &str, reason: &str) {
@@ -402,7 +410,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn io_mix(&mut self, file: &IoFile) -> (Mix, Addresses) {
+    pub(crate) fn io_mix(&mut self, file: &IoFile) -> (Mix, Addresses) {
         let scrambled = Addresses::ScrambledZipfian { theta: THETA };
         let Some(name) = &file.profile else {
             let share = file.write_share.unwrap_or(0.5);
@@ -425,7 +433,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn io_arrivals(&mut self, file: &IoFile, clients: u32) -> Arrivals {
+    pub(crate) fn io_arrivals(&mut self, file: &IoFile, clients: u32) -> Arrivals {
         let name = file.arrivals.unwrap_or(IoArrivalsName::Closed);
         let is_closed = name == IoArrivalsName::Closed;
         let stray: &[&str] = if is_closed { &["requests_per_second"] } else { &["depth", "think"] };
@@ -492,5 +500,19 @@ impl Resolver<'_> {
             }
         };
         Some(Fault { at: file.at?.0, kind })
+    }
+}
+
+/// Which blocks: as the file says, else as the profile has it.
+pub(crate) fn addresses_of(file: &IoFile, by_profile: Addresses) -> Addresses {
+    let theta = file.theta.unwrap_or(THETA);
+    match file.addresses {
+        None if file.theta.is_none() => by_profile,
+        None => Addresses::ScrambledZipfian { theta },
+        Some(AddressesName::Uniform) => Addresses::Uniform,
+        Some(AddressesName::Zipfian) => Addresses::Zipfian { theta },
+        Some(AddressesName::ScrambledZipfian) => Addresses::ScrambledZipfian { theta },
+        Some(AddressesName::Latest) => Addresses::Latest { theta },
+        Some(AddressesName::Sequential) => Addresses::Sequential,
     }
 }

@@ -32,7 +32,7 @@ pub enum Shape {
 }
 
 /// The least and the largest payload of an Ethernet frame here: a command capsule with its headers, and a jumbo frame.
-const MTUS: std::ops::RangeInclusive<Bytes> = Bytes::new(576)..=Bytes::new(9_000);
+pub(super) const MTUS: std::ops::RangeInclusive<Bytes> = Bytes::new(576)..=Bytes::new(9_000);
 /// More ports than any part has: radixes are given, or counted afterwards.
 const PORTS_UNBOUNDED: u32 = 1 << 20;
 
@@ -82,6 +82,7 @@ impl Resolver<'_> {
             adapter_latency: span(file.adapter_latency, defaults::ADAPTER_LATENCY),
             switch_latency: span(file.switch_latency, defaults::SWITCH_LATENCY),
             board_latency: span(file.board_latency, defaults::BOARD_LATENCY),
+            detection: span(file.detection, defaults::DETECTION),
             queue: file.queue.map_or(defaults::QUEUE, Plain::plain),
             mtu: file.mtu.map_or(defaults::MTU, Plain::plain),
         };
@@ -89,6 +90,7 @@ impl Resolver<'_> {
             ("adapter_latency", passing.adapter_latency),
             ("switch_latency", passing.switch_latency),
             ("board_latency", passing.board_latency),
+            ("detection", passing.detection),
         ];
         spans.into_iter().for_each(|(key, span)| self.at_most(&format!("fabric.{key}"), span, Span::secs(1)));
         if !MTUS.contains(&passing.mtu) {
@@ -286,11 +288,12 @@ fn kind_of(file: &FabricFile, name: FabricKindName) -> Option<Kind> {
 
 /// The table that says all of `fabric`.
 pub(crate) fn fabric_of(fabric: &SanFabric) -> FabricFile {
-    let Passing { adapter_latency, switch_latency, board_latency, queue, mtu } = fabric.passing;
+    let Passing { adapter_latency, switch_latency, board_latency, detection, queue, mtu } = fabric.passing;
     let mut file = FabricFile {
         adapter_latency: Some(Quantity(adapter_latency)),
         switch_latency: Some(Quantity(switch_latency)),
         board_latency: Some(Quantity(board_latency)),
+        detection: Some(Quantity(detection)),
         queue: Some(Quantity(queue)),
         mtu: Some(Quantity(mtu)),
         ..FabricFile::default()

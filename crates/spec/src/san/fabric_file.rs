@@ -55,6 +55,16 @@ words! {
     }
 }
 
+words! {
+    /// How much of a drive is simulated.
+    DriveModelName {
+        /// Flash, translation and garbage collection.
+        Whole,
+        /// A few sums with the same latencies, for many drives: a fragmented one is slower by what the whole model has found.
+        Quick,
+    }
+}
+
 written! {
     /// The drives of every target. With the designs san and san-plain.
     DrivesFile {
@@ -67,6 +77,9 @@ written! {
         /// How it was used before.
         #[schemars(extend("default" = "clean"))]
         state: DriveStateName,
+        /// How much of it is simulated.
+        #[schemars(extend("default" = "whole"))]
+        model: DriveModelName,
         /// What a host sees of a drive, its addresses running from 0. Flash behind it comes in whole blocks, so that a drive may have a little more. Ours: enough
         /// for every effect of the paper's 960 GB that a run of seconds can show.
         #[schemars(extend("default" = "2GiB"))]
@@ -105,7 +118,7 @@ written! {
 }
 
 /// The keys of `[fabric]` that a SAN reads, for the schema and for messages.
-pub(crate) const OF_SAN: [&str; 31] = [
+pub(crate) const OF_SAN: [&str; 32] = [
     "kind",
     "hosts",
     "targets",
@@ -135,6 +148,7 @@ pub(crate) const OF_SAN: [&str; 31] = [
     "adapter_latency",
     "switch_latency",
     "board_latency",
+    "detection",
     "queue",
     "mtu",
 ];
@@ -189,6 +203,9 @@ pub(crate) mod defaults {
     /// One crossing of PCIe between a target and its adapter, which the paper's adapter pays (3.2). Fitted to the calibration claim san.fig2a.adapter alone: an
     /// adapter costs a read 3.6 us more than a switch, twice (1.4 us + this - 0.6 us).
     pub const BOARD_LATENCY: Span = Span::us(1);
+    /// From the failure of a link until the parts at its ends notice. Ours: a link is down when its PCS has lost the signal (IEEE 802.3, 49 and 91: tens of
+    /// microseconds), and a driver polls that.
+    pub const DETECTION: Span = Span::us(100);
     /// Of every output queue. Ours: what a 100 GbE switch of the paper's generation (16 MiB for 32 ports) has a port.
     pub const QUEUE: Bytes = Bytes::kib(512);
     /// Of an Ethernet frame's payload: IP, TCP and NVMe/TCP. Ours: the standard one.

@@ -1,5 +1,6 @@
 //! The written form of a SAN's techniques, and their defaults, each with its source. "Paper" is the SAN study, NSDI'26; "ours" is what it does not say.
 
+use super::EndTimes;
 use crate::file::{defaults_table, words, written};
 use crate::quantity::Quantity;
 use base::{Bytes, Rate, Span};
@@ -184,6 +185,60 @@ const fn mebibytes_a_second(count: u64) -> Rate {
     Rate::bps(count << 23)
 }
 
+words! {
+    /// Which software serves sessions at both ends.
+    StackName {
+        /// SPDK: polls, in user space (paper, 3.2).
+        Spdk,
+        /// Linux: its NVMe/TCP initiator and target.
+        Linux,
+    }
+}
+
+impl StackName {
+    /// Latencies of both ends.
+    ///
+    /// SPDK's are ours, so that a read of 4 KiB through an adapter takes the 85 us and one of 256 KiB the 182 us that 2.9 us and 3.1 us are 3.4 % and 1.7 % of (paper, Figure 2c), with
+    /// the drive's own time taken from its sheet. Linux' are ours: what interrupts, wake-ups and the socket layer usually add to SPDK's.
+    pub(crate) const fn ends(self) -> EndTimes {
+        match self {
+            StackName::Spdk => EndTimes {
+                host_send: Span::ns(500),
+                host_complete: Span::ns(500),
+                per_4_kib: Span::ns(300),
+                target_receive: Span::ns(500),
+                target_send: Span::ns(500),
+            },
+            StackName::Linux => EndTimes {
+                host_send: Span::us(5),
+                host_complete: Span::us(7),
+                per_4_kib: Span::ns(600),
+                target_receive: Span::us(7),
+                target_send: Span::us(5),
+            },
+        }
+    }
+}
+
+written! {
+    /// Software at both ends of a session. With the designs san and san-plain.
+    HostFile {
+        /// Which: it gives the times that are not given.
+        #[schemars(extend("default" = "spdk"))]
+        stack: StackName,
+        /// From the initiator to its link, each packet.
+        send: Quantity<Span>,
+        /// From the response to the application.
+        complete: Quantity<Span>,
+        /// Copies and checksums at both ends for each 4 KiB of an I/O.
+        per_4_kib: Quantity<Span>,
+        /// From the target's link to its program, each packet.
+        target_receive: Quantity<Span>,
+        /// From the target's program to its link, each packet.
+        target_send: Quantity<Span>,
+    }
+}
+
 written! {
     /// What is checked at the end of a run. With the designs san and san-plain.
     CheckFile {
@@ -191,3 +246,86 @@ written! {
         write_order: bool,
     }
 }
+
+written! {
+    /// Bandwidth for answers that is booked when their request passes (paper, 4.4). With the designs san and san-plain.
+    ReservationFile {
+        /// Whether it is used. By default with san.
+        on: bool,
+        /// What a read of up to so many bytes is expected to take, sizes rising: `[["4KiB", "400Mbps"], ["128KiB", "7Gbps"]]`; larger ones take as much as the last. The paper
+        /// has it from profiles that it does not print; ours: the size over the unloaded latency of a PM9A3, of 80 us to 200 us.
+        #[schemars(length(min = 1, max = 64))]
+        estimates: Vec<(Quantity<Bytes>, Quantity<Rate>)>,
+        /// The over-commitment factor by the free share of what may be booked: `[[free_share_at_least, factor], ...]`, the first that fits, else the last. The paper has a step function and
+        /// does not print it (4.4); ours books whole while more than half is free, half while more than a quarter is, and a quarter then. `[[0.0, 1.0]]` is its strict case.
+        #[schemars(length(min = 1, max = 64))]
+        over_commitment: Vec<(f64, f64)>,
+        /// Share of a port's rate that may be booked; a request beyond it is rejected. Ours: all of it.
+        #[schemars(range(min = 0.01, max = 1.0), extend("default" = 1.0))]
+        limit: f64,
+        /// Whether answers are held to what was booked, deflated by the over-commitment, rather than to the estimate. Ours: the paper's figure 18, where throughput grows
+        /// with over-commitment, needs the latter.
+        #[schemars(extend("default" = false))]
+        fills_at_booked: bool,
+        /// What a session may send at once. Ours.
+        #[schemars(extend("default" = "64KiB"))]
+        burst: Quantity<Bytes>,
+        /// Sessions are held in this many classes (session modulo classes). Ours: a class for each of the paper's sessions, at most.
+        #[schemars(range(min = 1, max = 65_536), extend("default" = 1_024))]
+        classes: u32,
+        /// A booking whose answer has not come after one to two such spans lapses. Ours.
+        #[schemars(extend("default" = "10ms"))]
+        lapse: Quantity<Span>,
+    }
+}
+
+words! {
+    /// Which queue of a port serves whom.
+    QueueName {
+        /// By rank, which follows from the credit of the target's drive (paper, 4.5).
+        StorageDriven,
+        /// One queue; what does not fit is dropped.
+        Fifo,
+    }
+}
+
+written! {
+    /// Queues of every port. With the designs san and san-plain.
+    SchedulingFile {
+        /// Which queue serves whom: storage-driven with san, fifo with san-plain when not given.
+        policy: QueueName,
+        /// Queues in all; the first is for what completes writes and always goes first. Ours: as many as a switch port has traffic classes.
+        #[schemars(range(min = 2, max = 32), extend("default" = 8))]
+        queues: u8,
+        /// Packets a turn of each queue but the first, highest priority first (paper, 4.5: weighted round robin). Ours: 7, 6, 5 and so on with eight queues.
+        #[schemars(length(min = 1, max = 31))]
+        weights: Vec<u32>,
+        /// The first queue that has something, in place of turns: SP-PIFO as published.
+        #[schemars(extend("default" = false))]
+        strict: bool,
+        /// A step of the rank has so many credits (paper, 4.5, without a number). Ours.
+        #[schemars(range(min = 1, max = 65_536), extend("default" = 4))]
+        credit_quantum: u32,
+        /// The rank of a drive without credit; so many quanta of credit and more are rank 0. Ours.
+        #[schemars(range(min = 1, max = 255), extend("default" = 15))]
+        rank_max: u8,
+        /// Credit of a drive of which nothing was heard yet. Ours: what Gimbal starts with.
+        #[schemars(range(max = 1_048_576), extend("default" = 32))]
+        unknown_credit: u32,
+        /// The one rank of all that completes reads (paper, 4.5, without a number). Ours: the middle.
+        #[schemars(range(max = 255), extend("default" = 8))]
+        read_rank: u8,
+    }
+}
+
+/// What a read is expected to take: its size over 80, 100, 130, 150 and 200 us.
+pub(crate) const ESTIMATES: [(Bytes, Rate); 5] = [
+    (Bytes::kib(4), Rate::bps(400_000_000)),
+    (Bytes::kib(32), Rate::bps(2_600_000_000)),
+    (Bytes::kib(64), Rate::gbps(4)),
+    (Bytes::kib(128), Rate::gbps(7)),
+    (Bytes::kib(256), Rate::bps(10_500_000_000)),
+];
+
+/// Free share and factor.
+pub(crate) const OVER_COMMITMENT: [(f64, f64); 3] = [(0.5, 1.0), (0.25, 0.5), (0.0, 0.25)];

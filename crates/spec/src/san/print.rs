@@ -3,13 +3,19 @@
 use super::fabric::fabric_of;
 use super::fabric_file::{DrivesFile, PricesFile};
 use super::fault::fault_of;
-use super::file::{CheckFile, GimbalFile, HorizonName, RoutePolicyName, RoutingFile};
-use super::{Drives, San};
+use super::file::{
+    CheckFile, GimbalFile, HorizonName, HostFile, QueueName, ReservationFile, RoutePolicyName, RoutingFile,
+    SchedulingFile,
+};
+use super::io::io_of;
+use super::{Drives, EndTimes, San};
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::written_run;
 use crate::quantity::{Limit, Plain, Quantity};
 use san::cost::Prices;
+use san::egress::{SchedulingConfig, Service};
+use san::reserve::{Estimate, OverCommitment, ReservationConfig};
 use san::route::RouteConfig;
 
 /// The file that says all of `san`, save title and seed.
@@ -20,10 +26,14 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
         fabric: Some(fabric_of(&san.fabric)),
         drives: Some(drives_of(&san.drives)),
         routing: Some(routing_of(&san.routing)),
+        reservation: Some(reservation_of(san.reservation.as_ref())),
+        scheduling: Some(scheduling_of(&san.scheduling)),
         gimbal: Some(GimbalFile::of(&san.gimbal)),
+        host: Some(host_of(&san.ends)),
+        io: Some(io_of(&san.io, &san.drives)),
         prices: Some(prices_of(&san.prices)),
         check: Some(CheckFile { write_order: Some(san.check_write_order) }),
-        run: Some(written_run(None, None, san.run)),
+        run: Some(written_run(san.io.config.requests, san.io.config.duration, san.run)),
         fault: (!san.faults.is_empty()).then(faults),
         ..ExperimentFile::default()
     }
@@ -34,7 +44,20 @@ fn drives_of(drives: &Drives) -> DrivesFile {
         per_target: Some(drives.per_target),
         preset: Some(drives.preset),
         state: Some(drives.state),
+        model: Some(drives.model),
         capacity: Some(Quantity(drives.capacity)),
+    }
+}
+
+/// Which software it was decides nothing beside its times.
+fn host_of(ends: &EndTimes) -> HostFile {
+    HostFile {
+        stack: None,
+        send: Some(Quantity(ends.host_send)),
+        complete: Some(Quantity(ends.host_complete)),
+        per_4_kib: Some(Quantity(ends.per_4_kib)),
+        target_receive: Some(Quantity(ends.target_receive)),
+        target_send: Some(Quantity(ends.target_send)),
     }
 }
 
@@ -53,6 +76,47 @@ fn routing_of(config: &RouteConfig) -> RoutingFile {
         hold: Some(Quantity(config.distance.hold)),
         trigger_gap: Some(Quantity(config.distance.trigger_gap)),
         horizon: Some(HorizonName::of(config.distance.horizon)),
+    }
+}
+
+/// Of what is off, nothing but that is written: it decides nothing.
+fn reservation_of(config: Option<&ReservationConfig>) -> ReservationFile {
+    let Some(config) = config else { return ReservationFile { on: Some(false), ..ReservationFile::default() } };
+    let estimate = |each: &Estimate| (Quantity(each.bytes_max), Quantity(each.rate));
+    let step = |each: &OverCommitment| (of_1024(each.headroom_min), of_1024(each.factor));
+    ReservationFile {
+        on: Some(true),
+        estimates: Some(config.estimates.iter().map(estimate).collect()),
+        over_commitment: Some(config.over_commitment.iter().map(step).collect()),
+        limit: Some(of_1024(config.limit)),
+        fills_at_booked: Some(config.fills_at_booked),
+        burst: Some(Quantity(config.burst)),
+        classes: Some(config.classes),
+        lapse: Some(Quantity(config.lapse)),
+    }
+}
+
+fn of_1024(share: u16) -> f64 {
+    f64::from(share) / 1_024.0
+}
+
+fn scheduling_of(config: &SchedulingConfig) -> SchedulingFile {
+    let SchedulingConfig::StorageDriven(config) = config else {
+        return SchedulingFile { policy: Some(QueueName::Fifo), ..SchedulingFile::default() };
+    };
+    let weights = match &config.service {
+        Service::Strict => None,
+        Service::WeightedRoundRobin(weights) => Some(weights.clone()),
+    };
+    SchedulingFile {
+        policy: Some(QueueName::StorageDriven),
+        queues: Some(config.queues),
+        strict: Some(weights.is_none()),
+        weights,
+        credit_quantum: Some(config.rank.quantum),
+        rank_max: Some(config.rank.rank_max),
+        unknown_credit: Some(config.rank.unknown_credit),
+        read_rank: Some(config.rank.read_rank),
     }
 }
 

@@ -1,17 +1,23 @@
 //! From what is written of a SAN to a plan: defaults that depend on other values, ranges, and combinations.
 
-use super::fabric_file::{DriveStateName, DrivesFile, OF_SAN, PricesFile, defaults};
-use super::file::{DISTANCE, GimbalFile, HorizonName, RoutePolicyName, RoutingFile};
-use super::{Drives, San};
+use super::fabric::MTUS;
+use super::fabric_file::{DriveModelName, DriveStateName, DrivesFile, OF_SAN, PricesFile, defaults};
+use super::file::{
+    DISTANCE, ESTIMATES, GimbalFile, HorizonName, HostFile, OVER_COMMITMENT, QueueName, ReservationFile,
+    RoutePolicyName, RoutingFile, SchedulingFile, StackName,
+};
+use super::{Drives, EndTimes, San};
 use crate::blox::PresetName;
 use crate::design_file::DesignName;
 use crate::error::Problem;
 use crate::file::ExperimentFile;
 use crate::quantity::{Limit, Plain};
 use crate::resolve::Resolver;
-use base::{Bytes, Span};
+use base::{Bytes, Rate, Span};
 use san::cost::Prices;
+use san::egress::{RankConfig, SchedulingConfig, Service, StorageDrivenConfig};
 use san::gimbal::GimbalConfig;
+use san::reserve::{Estimate, OverCommitment, ReservationConfig};
 use san::route::{DistanceConfig, RouteConfig};
 
 /// Tables of other kinds of racks.
@@ -29,7 +35,8 @@ const OF_OTHERS: [&str; 11] = [
     "wear",
 ];
 /// Tables of this kind of rack alone.
-pub(crate) const OF_SANS: [&str; 5] = ["drives", "routing", "gimbal", "prices", "check"];
+pub(crate) const OF_SANS: [&str; 8] =
+    ["drives", "host", "routing", "reservation", "scheduling", "gimbal", "prices", "check"];
 
 /// A drive's whole blocks of 4 KiB, and no more than what its translation layer has memory for.
 const CAPACITIES: std::ops::RangeInclusive<Bytes> = Bytes::kib(64 << 10)..=Bytes::kib(1 << 30);
@@ -47,10 +54,15 @@ impl Resolver<'_> {
         let fabric = file.fabric.as_ref().and_then(|file| self.san_fabric(file, design));
         let drives = self.drives(&file.drives.clone().unwrap_or_default());
         let routing = self.routing(&file.routing.clone().unwrap_or_default(), design);
+        let reservation = self.reservation(&file.reservation.clone().unwrap_or_default(), &routing, design);
+        let scheduling = self.scheduling(&file.scheduling.clone().unwrap_or_default(), design);
         let gimbal = self.gimbal(&file.gimbal.clone().unwrap_or_default());
         let prices = prices(&file.prices.clone().unwrap_or_default());
-        let run = self.run(&file.run.clone().unwrap_or_default(), false);
+        let ends = self.ends(&file.host.clone().unwrap_or_default());
+        let (run_file, io_file) = (file.run.clone().unwrap_or_default(), file.io.clone().unwrap_or_default());
+        let run = self.run(&run_file, io_file.trace.is_some());
         let fabric = fabric?;
+        let io = self.san_io(&io_file, &run_file, &fabric.graph, &drives);
         let faults = self.san_faults(file.fault.as_deref().unwrap_or_default(), &fabric.graph, &drives);
         let check_write_order = file.check.as_ref().and_then(|check| check.write_order).unwrap_or(!faults.is_empty());
         self.problems.is_empty().then_some(San {
@@ -58,7 +70,11 @@ impl Resolver<'_> {
             fabric,
             drives,
             routing,
+            reservation,
+            scheduling,
             gimbal,
+            ends,
+            io,
             prices,
             run,
             faults,
@@ -76,8 +92,29 @@ impl Resolver<'_> {
             per_target: file.per_target.unwrap_or(4),
             preset: file.preset.unwrap_or(PresetName::Pm9a3),
             state: file.state.unwrap_or(DriveStateName::Clean),
+            model: file.model.unwrap_or(DriveModelName::Whole),
             capacity,
         }
+    }
+
+    fn ends(&mut self, file: &HostFile) -> EndTimes {
+        let usual = file.stack.unwrap_or(StackName::Spdk).ends();
+        let ends = EndTimes {
+            host_send: file.send.map_or(usual.host_send, Plain::plain),
+            host_complete: file.complete.map_or(usual.host_complete, Plain::plain),
+            per_4_kib: file.per_4_kib.map_or(usual.per_4_kib, Plain::plain),
+            target_receive: file.target_receive.map_or(usual.target_receive, Plain::plain),
+            target_send: file.target_send.map_or(usual.target_send, Plain::plain),
+        };
+        let spans = [
+            ("send", ends.host_send),
+            ("complete", ends.host_complete),
+            ("per_4_kib", ends.per_4_kib),
+            ("target_receive", ends.target_receive),
+            ("target_send", ends.target_send),
+        ];
+        spans.into_iter().for_each(|(key, span)| self.at_most(&format!("host.{key}"), span, Span::secs(1)));
+        ends
     }
 
     fn routing(&mut self, file: &RoutingFile, design: DesignName) -> RouteConfig {
@@ -121,6 +158,99 @@ impl Resolver<'_> {
         }
     }
 
+    fn reservation(
+        &mut self,
+        file: &ReservationFile,
+        routing: &RouteConfig,
+        design: DesignName,
+    ) -> Option<ReservationConfig> {
+        let is_on = file.on.unwrap_or(design == DesignName::San);
+        let config = ReservationConfig {
+            estimates: self.estimates(file),
+            over_commitment: self.over_commitment(file),
+            limit: in_1024(file.limit.unwrap_or(1.0)),
+            fills_at_booked: file.fills_at_booked.unwrap_or(false),
+            burst: file.burst.map_or(Bytes::kib(64), Plain::plain),
+            classes: file.classes.unwrap_or(1_024),
+            lapse: file.lapse.map_or(Span::ms(10), Plain::plain),
+        };
+        if config.burst < *MTUS.end() || config.burst > Bytes::kib(1 << 20) {
+            let allowed = format!("{}..=1GiB, a largest frame and more", MTUS.end());
+            self.report("reservation.burst", Problem::out_of_range(config.burst, allowed));
+        }
+        self.positive("reservation.lapse", config.lapse >= Span::us(1), config.lapse);
+        self.at_most("reservation.lapse", config.lapse, Span::secs(3_600));
+        if is_on && !routing.is_symmetric {
+            let reason = "a booking is of the port by which the answer leaves: reservation.on needs routing.symmetric";
+            self.conflict("reservation", reason);
+        }
+        is_on.then_some(config)
+    }
+
+    fn estimates(&mut self, file: &ReservationFile) -> Vec<Estimate> {
+        let given = file.estimates.as_ref().map(|list| list.iter().map(|(size, rate)| (size.0, rate.0)).collect());
+        let list: Vec<(Bytes, Rate)> = given.unwrap_or(ESTIMATES.to_vec());
+        for (index, pair) in list.windows(2).enumerate().filter(|(_, pair)| pair[0].0 >= pair[1].0) {
+            let reason = format!("{} does not come after {}: sizes must rise", pair[1].0, pair[0].0);
+            self.conflict(&format!("reservation.estimates.{}", index + 1), reason);
+        }
+        for (index, (_, rate)) in list.iter().enumerate() {
+            self.rate(&format!("reservation.estimates.{index}"), *rate);
+        }
+        list.into_iter().map(|(bytes_max, rate)| Estimate { bytes_max, rate }).collect()
+    }
+
+    fn over_commitment(&mut self, file: &ReservationFile) -> Vec<OverCommitment> {
+        let list = file.over_commitment.clone().unwrap_or(OVER_COMMITMENT.to_vec());
+        for (index, (free, factor)) in list.iter().enumerate() {
+            let key = format!("reservation.over_commitment.{index}");
+            if !(0.0..=1.0).contains(free) {
+                self.report(&key, Problem::out_of_range(free, "a free share of 0..=1"));
+            }
+            if !(1.0 / 1_024.0..=1.0).contains(factor) {
+                self.report(&key, Problem::out_of_range(factor, "a factor of 1/1024..=1 (paper, 4.4)"));
+            }
+        }
+        for (index, pair) in list.windows(2).enumerate().filter(|(_, pair)| pair[0].0 <= pair[1].0) {
+            let reason = format!("{} is not below {}: the first step that fits counts", pair[1].0, pair[0].0);
+            self.conflict(&format!("reservation.over_commitment.{}", index + 1), reason);
+        }
+        let step = |(free, factor): (f64, f64)| OverCommitment { headroom_min: in_1024(free), factor: in_1024(factor) };
+        list.into_iter().map(step).collect()
+    }
+
+    fn scheduling(&mut self, file: &SchedulingFile, design: DesignName) -> SchedulingConfig {
+        let ours = if design == DesignName::San { QueueName::StorageDriven } else { QueueName::Fifo };
+        let queues = file.queues.unwrap_or(8);
+        let ranked = usize::from(queues) - 1;
+        let weights = file.weights.clone().unwrap_or_else(|| (1..=ranked as u32).rev().collect());
+        if weights.len() != ranked {
+            let reason = format!("{} weights for {ranked} queues: the first of {queues} has none", weights.len());
+            self.conflict("scheduling.weights", reason);
+        }
+        for (index, weight) in weights.iter().enumerate() {
+            self.range(&format!("scheduling.weights.{index}"), u64::from(*weight), 1..=1_000_000);
+        }
+        let is_strict = file.strict.unwrap_or(false);
+        if is_strict {
+            self.refuse_key("scheduling.weights", "`weights` does not go with strict = true");
+        }
+        let rank = RankConfig {
+            quantum: file.credit_quantum.unwrap_or(4),
+            rank_max: file.rank_max.unwrap_or(15),
+            unknown_credit: file.unknown_credit.unwrap_or(32),
+            read_rank: file.read_rank.unwrap_or(8),
+        };
+        match file.policy.unwrap_or(ours) {
+            QueueName::Fifo => SchedulingConfig::Fifo,
+            QueueName::StorageDriven => SchedulingConfig::StorageDriven(StorageDrivenConfig {
+                rank,
+                queues,
+                service: if is_strict { Service::Strict } else { Service::WeightedRoundRobin(weights) },
+            }),
+        }
+    }
+
     fn gimbal(&mut self, file: &GimbalFile) -> GimbalConfig {
         let config = file.resolve();
         if config.latency_min >= config.latency_max {
@@ -159,6 +289,12 @@ impl Resolver<'_> {
             self.refuse_key(&format!("fabric.{key}"), &format!("`{key}` goes only with the designs san and san-plain"));
         }
     }
+}
+
+/// A share, of 1,024.
+fn in_1024(share: f64) -> u16 {
+    // A share that is out of range was reported, and becomes the nearest that is not.
+    (share.clamp(0.0, 1.0) * 1_024.0).round() as u16
 }
 
 fn distance_of(file: &RoutingFile) -> DistanceConfig {
