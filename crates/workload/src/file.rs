@@ -108,6 +108,22 @@ pub enum Reason {
         /// The most.
         limit: u64,
     },
+    /// A line of a job file is neither a section nor an option.
+    #[error("`{got}` is {why}")]
+    Syntax {
+        /// The line.
+        got: String,
+        /// What it would have to be.
+        why: &'static str,
+    },
+    /// An option of a job file is not supported, or has a value that it cannot have.
+    #[error("option `{option}` {why}")]
+    Option {
+        /// The option.
+        option: String,
+        /// Why not.
+        why: String,
+    },
     /// A node sends to itself.
     #[error("source and target are both {node}, they must differ")]
     AsksItself {
