@@ -33,6 +33,10 @@ impl<T> Slab<T> {
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index as usize)?.as_mut()
     }
+    /// All of them, in the order of their numbers.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().flatten()
+    }
     /// How many are in flight.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
