@@ -118,3 +118,6 @@ impl EgressQueue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

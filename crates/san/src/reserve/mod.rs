@@ -72,3 +72,6 @@ impl ReservationConfig {
             .map_or(1024, |step| u64::from(step.factor))
     }
 }
+
+#[cfg(test)]
+mod tests;
