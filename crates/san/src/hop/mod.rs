@@ -430,3 +430,6 @@ fn moment(now: Time, time_ns: u32) -> Time {
     let age_ns = nanoseconds(now).wrapping_sub(time_ns);
     Time::ns((now.as_ps() / 1_000).saturating_sub(u64::from(age_ns)))
 }
+
+#[cfg(test)]
+mod tests;
