@@ -120,7 +120,7 @@ fn footprint(footprint: Footprint) -> String {
 
 fn devices(report: &Report) -> Table {
     let mut table = Table::new();
-    table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["device", "reads", "writes", "bytes", "end"]);
     for device in report.devices.iter().take(DEVICES_SHOWN_MAX) {
         let name = device.name.clone().unwrap_or_else(|| device.device.to_string());

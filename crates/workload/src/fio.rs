@@ -11,7 +11,6 @@ mod address;
 mod ini;
 mod job;
 mod options;
-mod permutation;
 mod player;
 mod thread;
 mod value;

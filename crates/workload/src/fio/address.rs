@@ -1,7 +1,7 @@
 //! Random blocks of a region, by each distribution.
 
 use super::job::{Distribution, ZoneExtent};
-use super::permutation::Permutation;
+use crate::permutation::Permutation;
 use crate::storage::Zipfian;
 use base::Stream;
 use std::f64::consts::TAU;

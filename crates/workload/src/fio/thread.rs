@@ -2,7 +2,7 @@
 
 use super::address::Chooser;
 use super::job::{BlockSizes, FileOrder, Job, Mixture, Order, RateLimit, RateProcess};
-use super::permutation::Permutation;
+use crate::permutation::Permutation;
 use base::{NodeId, Operation, Seed, Span, Stream, Time};
 
 /// An I/O.

@@ -6,7 +6,7 @@ const ROUNDS: u64 = 4;
 /// A keyed permutation of `0..count`: a Feistel network over the next power of four, walked until it lands in the range (Black and Rogaway,
 /// "Ciphers with arbitrary finite domains", 2002). Takes the place of fio's map of blocks, which needs a bit a block.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Permutation {
+pub(crate) struct Permutation {
     count: u64,
     half_bits: u32,
     key: u64,
@@ -14,13 +14,13 @@ pub(super) struct Permutation {
 
 impl Permutation {
     /// Of at least one number and at most 2^62.
-    pub(super) fn new(count: u64, key: u64) -> Permutation {
+    pub(crate) fn new(count: u64, key: u64) -> Permutation {
         let bits = u64::BITS - (count.max(2) - 1).leading_zeros();
         Permutation { count, half_bits: bits.div_ceil(2), key }
     }
 
     /// Where `index`, which is in the range, goes.
-    pub(super) fn at(&self, index: u64) -> u64 {
+    pub(crate) fn at(&self, index: u64) -> u64 {
         let mut value = self.mixed(index);
         while value >= self.count {
             value = self.mixed(value);
