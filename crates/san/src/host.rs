@@ -424,6 +424,3 @@ impl Program for Host {
         self.run_timers(now, out);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -440,12 +440,11 @@ impl Target {
     /// Gives up what could not begin within its life.
     fn expire(&mut self, now: Time, out: &mut Vec<TargetOut>) {
         while let Some((_, job)) = self.deadlines.pop_front_if(|(deadline, _)| *deadline < now) {
-            let Some(flight) = self.flights.get_mut(job).filter(|flight| flight.stage != Stage::AtDrive) else {
-                continue;
-            };
-            self.withdraw(job);
-            self.counters.aborted += 1;
-            self.finish(now, job, Outcome::Aborted, out);
+            if self.flights.get_mut(job).is_some_and(|flight| flight.stage != Stage::AtDrive) {
+                self.withdraw(job);
+                self.counters.aborted += 1;
+                self.finish(now, job, Outcome::Aborted, out);
+            }
         }
     }
 
@@ -512,6 +511,3 @@ impl Program for Target {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
