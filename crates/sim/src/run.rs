@@ -39,6 +39,12 @@ pub enum RunError {
     /// A part of the plan's rack refuses its numbers.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// Plans of this kind can be checked, and not yet played.
+    #[error("the design {design} cannot be played yet")]
+    NoRig {
+        /// Which.
+        design: &'static str,
+    },
     /// The model of wear refuses the plan's numbers.
     #[error(transparent)]
     Wear(#[from] blox::WearError),
@@ -58,6 +64,7 @@ pub fn run(
     match &plan.scene {
         Scene::Messages(messages) => play.messages(messages),
         Scene::Blox(blox) => play.blox(blox),
+        Scene::San(_) => Err(RunError::NoRig { design: "san" }),
         Scene::Wear(wear) => play.wear(wear),
     }
 }

@@ -4,3 +4,4 @@ pub mod blox;
 pub mod edm;
 pub mod packet;
 pub mod rivals;
+pub mod san;

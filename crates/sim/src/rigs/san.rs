@@ -1,6 +1,7 @@
 //! Switched and switchless storage networks in the simulator: hosts, targets with their drives, adapters or switches. What they decide is in the crate
 //! `san`; here their packets travel, their drives answer and time passes.
 
+mod build;
 mod bytes;
 mod config;
 mod drives;
@@ -14,21 +15,23 @@ mod wires;
 
 use crate::drive::{Context, Rig, Ticket};
 use crate::slab::Slab;
-use base::{Bytes, Operation, Request, Span, Time};
+use base::{Bytes, Operation, Request, RequestId, Span, Time};
 use bytes::WireCheck;
 use drives::Drives;
-use ends::DriveWork;
+use ends::{Contents, DriveWork, Violations};
+use facts::Ways;
+use history::WriteOrder;
 use record::Outcome;
-use san::hop::{Hop, HopOut};
+use san::hop::{Hop, HopCounts, HopOut};
 use san::host::{Host, HostOut};
 use san::route::Advertisement;
 use san::target::{Target, TargetOut};
-use std::collections::BTreeMap;
-use topology::{Channel, VertexId};
+use std::collections::{BTreeMap, BTreeSet};
+use topology::{Channel, DistanceTable, LinkId, VertexId};
 use track::Tracks;
 use wires::{Flight, Wires};
 
-pub use config::{DriveModel, EndTimes, Fault, FaultKind, Passing, SanBuildError, SanRigConfig};
+pub use config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
 
 /// An event of the rig.
 #[derive(Clone, Copy, Debug)]
@@ -60,16 +63,12 @@ enum Place {
 /// What the rig counts beside its programs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    packets: u64,
     hops: u64,
     lost_on_wire: u64,
     dropped: u64,
     /// Bytes on the wire into and out of targets.
     target_in: u64,
     target_out: u64,
-    finished: u64,
-    failed: u64,
-    disordered_reads: u64,
 }
 
 /// A storage network with its drives.
@@ -94,8 +93,20 @@ pub struct SanRig {
     /// By vertex: when its program is to be woken next.
     wakes: Vec<Time>,
     wire_check: Option<WireCheck>,
-    write_order: Option<history::WriteOrder>,
+    write_order: Option<WriteOrder>,
+    contents: Contents,
+    /// What reads have found that are on their way back.
+    found: BTreeMap<RequestId, Vec<u64>>,
+    violations: Violations,
+    ways: Ways,
+    shortest: DistanceTable,
+    response_frame: u32,
+    /// Links that are cut, whether or not their ends run.
+    cut_links: BTreeSet<LinkId>,
+    /// The time of the last event.
+    latest: Time,
     counts: Counts,
+    counts_of_stopped: HopCounts,
     hop_out: Vec<HopOut>,
     host_out: Vec<HostOut>,
     target_out: Vec<TargetOut>,
@@ -121,6 +132,7 @@ impl Rig for SanRig {
     }
 
     fn on(&mut self, event: SanEvent, context: Now<'_, '_>) {
+        self.latest = context.now;
         match event {
             SanEvent::Arrive(flight) => self.arrive(flight, context),
             SanEvent::PortFree(vertex, port) => self.port_free(vertex, port, context),

@@ -1,36 +1,17 @@
 //! What a storage network is made of, as its rig needs it.
 
-use base::{Seed, Span, Time};
+use base::Time;
 use hardware::ssd::{Precondition, QuickConfig, SolidStateConfig};
+use nvme::wire::MtuError;
 use san::DriveId;
+use san::egress::SchedulingConfig;
+use san::host::{HostConfig, HostError};
+use san::reserve::ReservationConfig;
+use san::route::RouteConfig;
+use san::target::{TargetConfig, TargetError};
+use spec::san::{EndTimes, Passing};
 use std::sync::Arc;
 use topology::{Graph, LinkId, VertexId};
-
-/// How parts of the network pass packets on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passing {
-    /// One pass of a packet through an adapter.
-    pub adapter_latency: Span,
-    /// One pass of a packet through a switch.
-    pub switch_latency: Span,
-    /// One crossing between a target and its adapter.
-    pub board_latency: Span,
-}
-
-/// Software of the two ends of a session, as latency: cores are never short.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EndTimes {
-    /// From the initiator to its link, each packet.
-    pub host_send: Span,
-    /// From the response to the application.
-    pub host_complete: Span,
-    /// Copies and checksums at both ends for each 4 KiB of an I/O, all of it at the end.
-    pub per_4_kib: Span,
-    /// From the target's link to its program, each packet.
-    pub target_receive: Span,
-    /// From the target's program to its link, each packet.
-    pub target_send: Span,
-}
 
 /// Which model answers for a drive.
 #[derive(Clone, Debug)]
@@ -81,16 +62,22 @@ pub struct SanRigConfig {
     pub drives_per_target: u32,
     /// What each drive is.
     pub drive: DriveModel,
-    /// From the failure or return of a link until the hops at its ends notice.
-    pub detection: Span,
+    /// Which way packets go.
+    pub route: RouteConfig,
+    /// Bandwidth for answers; `None` when none is booked.
+    pub reservation: Option<ReservationConfig>,
+    /// Queues of every hop.
+    pub scheduling: SchedulingConfig,
+    /// Every host; its place and sessions are the rig's to say: one with each drive.
+    pub host: HostConfig,
+    /// Every target; its drives, sessions and lanes are the rig's to say.
+    pub target: TargetConfig,
     /// What breaks, in any order.
     pub faults: Vec<Fault>,
     /// Whether the order of acknowledged writes is checked, block by block.
     pub checks_write_order: bool,
     /// Whether every packet is encoded and decoded on its way.
     pub wire_check: bool,
-    /// For whatever is random.
-    pub seed: Seed,
 }
 
 /// Why a storage network cannot be built.
@@ -102,6 +89,15 @@ pub enum SanBuildError {
         /// What the drive says.
         reason: String,
     },
+    /// A host refuses its numbers.
+    #[error("the hosts: {0}")]
+    Host(#[from] HostError),
+    /// A target refuses its numbers.
+    #[error("the targets: {0}")]
+    Target(#[from] TargetError),
+    /// Packets have no room for data.
+    #[error("the wire: {0}")]
+    Wire(#[from] MtuError),
     /// More than the room's identifiers can name.
     #[error("{what}: {got}, and at most {max} can be told apart")]
     TooMany {

@@ -3,6 +3,8 @@
 use super::SanRig;
 use record::Summary;
 use san::hop::HopCounts;
+use san::host::HostCounters;
+use san::target::TargetCounters;
 use san::{Packet, PacketKind};
 use std::collections::BTreeMap;
 use topology::{Medium, VertexId};
@@ -35,7 +37,7 @@ impl SanRig {
         if packet.kind != PacketKind::Command || hops == 0 {
             return;
         }
-        let shortest = self.shortest.to(packet.source, packet.target);
+        let shortest = self.shortest.between(packet.source, packet.target);
         self.ways.hops += hops;
         if shortest.is_some_and(|links| hops + 1 <= u64::from(links)) {
             self.ways.shortest += 1;
@@ -120,6 +122,34 @@ impl SanRig {
         ] {
             out.insert(name.into(), value);
         }
+    }
+
+    fn facts_of_ends(&self, out: &mut BTreeMap<String, f64>) {
+        let hosts = |of: fn(&HostCounters) -> u64| self.hosts.iter().map(|host| of(&host.counters())).sum::<u64>();
+        let targets = |of: fn(&TargetCounters) -> u64| self.targets.iter().map(|one| of(&one.counters())).sum::<u64>();
+        for (name, value) in [
+            ("host_commands_rejected", hosts(|host| host.rejected)),
+            ("host_commands_unreachable", hosts(|host| host.unreachable)),
+            ("host_commands_aborted", hosts(|host| host.aborted)),
+            ("host_timeouts", hosts(|host| host.timeouts)),
+            ("host_path_failures", hosts(|host| host.path_failures)),
+            ("host_retries", hosts(|host| host.retries)),
+            ("host_packets_stale", hosts(|host| host.stale)),
+            ("target_commands", targets(|target| target.commands)),
+            ("target_duplicates", targets(|target| target.duplicates)),
+            ("target_packets_late", targets(|target| target.late)),
+            ("target_packets_unknown", targets(|target| target.unknown)),
+            ("target_commands_aborted", targets(|target| target.aborted)),
+            ("target_commands_failed", targets(|target| target.failed)),
+        ] {
+            out.insert(name.into(), value as f64);
+        }
+        let drives = self.drives.count() as u32;
+        let credits: Vec<u32> =
+            self.hosts.iter().flat_map(|host| (0..drives).map(|session| host.credit(session))).collect();
+        let mean = credits.iter().map(|credit| f64::from(*credit)).sum::<f64>() / credits.len().max(1) as f64;
+        out.insert("credit_mean".into(), mean);
+        out.insert("credit_min".into(), credits.iter().copied().min().map_or(0.0, f64::from));
     }
 
     /// Says in the summary what the order of writes was like, and warns of the first read that found what it must not.

@@ -1,7 +1,7 @@
 //! Distances that hops tell each other, and what breaks.
 
 use super::config::{Fault, FaultKind};
-use super::{Now, Place, SanEvent, SanRig, prime};
+use super::{Now, Place, SanEvent, SanRig, facts, prime};
 use san::Port;
 use san::hop::{Hop, HopIn};
 use san::route::Advertisement;
@@ -10,7 +10,7 @@ use topology::{Channel, LinkId, VertexId};
 impl SanRig {
     /// Gives every hop the distances of a network that has been up for long.
     pub(super) fn prime(&mut self, context: Now<'_, '_>) {
-        let told = prime::settled(&self.config.graph, &self.config.route.distance, self.hosts_listen());
+        let told = prime::settled(&self.config.graph, &self.config.route.distance, self.config.hosts_listen());
         for prime::Told { at, port, advertisement } in told {
             self.hears(at, port, advertisement, context);
         }
@@ -73,7 +73,7 @@ impl SanRig {
             });
         }
         for direction in [channel, channel.reverse()] {
-            context.after(self.config.detection, SanEvent::Notice(direction, is_up));
+            context.after(self.config.passing.detection, SanEvent::Notice(direction, is_up));
         }
     }
 
@@ -89,7 +89,8 @@ impl SanRig {
                 self.tell_hop(vertex, input, context);
             }
             Place::Host(_) => self.host_notices(vertex, port, is_up, context),
-            Place::Target(_) => self.target_notices(vertex, port, is_up, context),
+            // A target answers the way a request came; what is lost its host repeats.
+            Place::Target(_) => {}
         }
     }
 
@@ -99,9 +100,12 @@ impl SanRig {
             return;
         }
         self.is_running[vertex.index()] = is_up;
+        if let Place::Target(target) = self.places[vertex.index()] {
+            self.set_target(target, is_up, context);
+        }
         if is_up && let Place::Hop(place) = self.places[vertex.index()] {
-            self.counts_of_stopped.add(self.hops[place as usize].counts());
-            self.hops[place as usize] = Hop::new(self.config.hop(vertex));
+            facts::add(&mut self.counts_of_stopped, self.hops[place as usize].counts());
+            self.hops[place as usize] = Hop::new(self.config.hop(vertex, self.response_frame));
             self.down_ports_of(vertex, context);
         }
         for port in 0..self.wires.ports(vertex) {

@@ -16,6 +16,8 @@ pub(super) struct Track {
     pub request: Request,
     /// The room's name for it.
     name: RequestId,
+    /// When it was asked.
+    pub asked_at: Time,
     /// When its host first sent it.
     pub start: Option<Time>,
     /// The attempt that was sent last.
@@ -51,7 +53,8 @@ impl Tracks {
         self.made = self.made.wrapping_add(1);
         let name = RequestId((u64::from(self.made) << TICKET_BITS) | u64::from(ticket.0));
         let spans = Spans::default();
-        self.tracks[place] = Some(Track { request: *request, name, start: None, tag: None, mark: now, spans });
+        self.tracks[place] =
+            Some(Track { request: *request, asked_at: now, name, start: None, tag: None, mark: now, spans });
         name
     }
 

@@ -1,10 +1,10 @@
 //! Links: when a frame is at the other end, and where its time went.
 
-use super::config::{EndTimes, Passing};
 use base::{Bytes, Length, Span, Time};
 use hardware::{Link, Serialization};
 use record::SpanKind;
 use san::{Packet, PacketKind, Port};
+use spec::san::{EndTimes, Passing};
 use topology::{Channel, Graph, Medium, VertexId, VertexKind};
 
 /// Light in glass: 5 ns a metre, a refractive index of 1.5.
