@@ -71,7 +71,8 @@ pub struct TargetConfig {
     pub lanes: u8,
     /// Commands that may be under way in all.
     pub flights_max: u32,
-    /// How long after its arrival a command may begin at the drive; a later one is aborted (the target's part of a quiesce time). `None`: no limit.
+    /// How long after its arrival a command may begin at the drive; a later one is aborted (the target's part of a quiesce time). `None`: no limit, and a
+    /// write whose host has given it up before its data came stays until its association is reset.
     pub command_life_max: Option<Span>,
     /// How old a packet may be when it comes, by the time that its first hop wrote; an older one is dropped. `None`: no limit.
     pub packet_life_max: Option<Span>,
