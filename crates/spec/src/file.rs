@@ -8,7 +8,9 @@ use crate::blox::file::{
 use crate::design_file::DesignFile;
 use crate::quantity::{Limit, Quantity};
 use crate::san::fabric_file::{DrivesFile, FabricKindName, PlacementName, PricesFile};
-use crate::san::file::{CheckFile, GimbalFile, HostFile, ReservationFile, RoutingFile, SchedulingFile};
+use crate::san::file::{
+    CheckFile, GimbalFile, HostFile, ReservationFile, RoutingFile, SchedulingFile, TargetFile, WireFile,
+};
 use crate::wear::file::WearFile;
 use base::{Bytes, Length, Operation, Rate, Span, Time};
 use schemars::JsonSchema;
@@ -105,6 +107,10 @@ written! {
         check: CheckFile,
         /// SAN: software at both ends of a session.
         host: HostFile,
+        /// SAN: how targets serve commands.
+        target: TargetFile,
+        /// SAN: how sessions use the wire.
+        wire: WireFile,
         /// SAN: what parts cost.
         prices: PricesFile,
         /// Wear levelling: the rack, what wears it, and who swaps.

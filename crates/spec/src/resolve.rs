@@ -147,8 +147,8 @@ impl Resolver<'_> {
     fn fabric(&mut self, file: &FabricFile) -> Option<Fabric> {
         self.refuse_san_keys();
         for (key, why, is_given) in [
-            ("nodes", "how many nodes the switch has", file.nodes.is_some()),
-            ("rate", "line rate of every link", file.rate.is_some()),
+            ("nodes", "How many nodes the switch has; ids run from 0.", file.nodes.is_some()),
+            ("rate", "Line rate of every link, above 64b/66b coding.", file.rate.is_some()),
         ] {
             if !is_given {
                 self.report("fabric", Problem::missing(key, why));

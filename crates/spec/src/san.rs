@@ -1,5 +1,6 @@
 //! Plans of the room `san`: hosts and drives joined by a switched or a switchless network.
 
+mod ends;
 mod fabric;
 pub(crate) mod fabric_file;
 mod fault;
@@ -18,9 +19,10 @@ use crate::plan::Run;
 use base::{Bytes, Span, Time};
 use san::cost::Prices;
 use san::egress::SchedulingConfig;
-use san::gimbal::GimbalConfig;
+use san::host::HostConfig;
 use san::reserve::ReservationConfig;
 use san::route::RouteConfig;
+use san::target::TargetConfig;
 use topology::{LinkId, VertexId};
 
 /// Hosts and drives on a network, and who asks for what.
@@ -38,8 +40,10 @@ pub struct San {
     pub reservation: Option<ReservationConfig>,
     /// Queues of every port.
     pub scheduling: SchedulingConfig,
-    /// How a target divides its drives.
-    pub gimbal: GimbalConfig,
+    /// Every host, its place and sessions left out.
+    pub host: HostConfig,
+    /// Every target, its drives and sessions left out.
+    pub target: TargetConfig,
     /// Software at both ends.
     pub ends: EndTimes,
     /// Who asks for what, and when.

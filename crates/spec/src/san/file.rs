@@ -236,6 +236,34 @@ written! {
         target_receive: Quantity<Span>,
         /// From the target's program to its link, each packet.
         target_send: Quantity<Span>,
+        /// Whether the outstanding I/Os of a session are kept within the credit that its target tells (paper, 4.5). By default with san.
+        credits: bool,
+        /// What becomes of writes whose path failed.
+        #[schemars(extend("default" = "cross-controller-reset"))]
+        retry: RetryName,
+        /// With `quiesce`: how long they wait. As long as a packet, a command and a drive's work can live when not given.
+        quiesce_wait: Quantity<Span>,
+        /// How long nothing may come for a command before it is sent again. Ours.
+        #[schemars(extend("default" = "20ms"))]
+        timeout: Quantity<Span>,
+        /// Sends without an answer after which a path has failed. Ours.
+        #[schemars(range(min = 1, max = 255), extend("default" = 3))]
+        sends: u8,
+        /// How long to wait after the first refusal of a command; doubles with each. Ours: a fraction of a drive's read.
+        #[schemars(extend("default" = "10us"))]
+        back_off: Quantity<Span>,
+        /// The longest such wait. Ours.
+        #[schemars(extend("default" = "1ms"))]
+        back_off_max: Quantity<Span>,
+        /// How long a path that failed by silence is passed over where there is another. Ours.
+        #[schemars(extend("default" = "100ms"))]
+        suspect: Quantity<Span>,
+        /// Entries of a queue pair. Linux' default for NVMe over fabrics.
+        #[schemars(range(min = 2, max = 65_535), extend("default" = 128))]
+        queue_entries: u16,
+        /// I/Os of a session that may wait. Ours: a bound on memory.
+        #[schemars(range(min = 1, max = 16_777_216), extend("default" = 65_536))]
+        waiting_max: usize,
     }
 }
 
@@ -329,3 +357,85 @@ pub(crate) const ESTIMATES: [(Bytes, Rate); 5] = [
 
 /// Free share and factor.
 pub(crate) const OVER_COMMITMENT: [(f64, f64); 3] = [(0.5, 1.0), (0.25, 0.5), (0.0, 0.25)];
+
+words! {
+    /// What a host does with the writes of a path that has failed.
+    RetryName {
+        /// Sends them again at once over another path: a late first copy then undoes what was written after it.
+        Naive,
+        /// Sends them again when no first copy can live any more (NVMe TP4129).
+        Quiesce,
+        /// Has another association end the failed one, and sends them again when that is confirmed (NVMe TP8028).
+        CrossControllerReset,
+    }
+}
+
+words! {
+    /// How commands get from a target to its drives.
+    AdmissionName {
+        /// By Gimbal, which gives sessions credits (paper, 4.5).
+        Gimbal,
+        /// In order of arrival.
+        Fifo,
+    }
+}
+
+written! {
+    /// How targets serve commands. With the designs san and san-plain.
+    TargetFile {
+        /// How commands get to drives: gimbal with san, fifo with san-plain when not given.
+        policy: AdmissionName,
+        /// With fifo: commands at a drive at a time. Ours: what fills every die of a PM9A3 several times.
+        #[schemars(range(min = 1, max = 65_535), extend("default" = 256))]
+        depth: u32,
+        /// With fifo: commands that may wait for a drive; more are refused. Ours: a bound on memory.
+        #[schemars(range(min = 1, max = 1_048_576), extend("default" = 16_384))]
+        waiting_max: usize,
+        /// With fifo: the credit that every answer carries. Ours: as much as Gimbal begins with.
+        #[schemars(range(min = 1, max = 65_535), extend("default" = 32))]
+        credit: u32,
+        /// Commands of a target that may be under way in all. Ours: a bound on memory.
+        #[schemars(range(min = 1, max = 16_777_216), extend("default" = 65_536))]
+        flights_max: u32,
+        /// How long after its arrival a command may begin at the drive; a later one is aborted. "unlimited" for no limit, which `retry = "quiesce"` does not allow. Ours: far
+        /// above what a drive without faults makes anyone wait.
+        #[schemars(extend("default" = "50ms"))]
+        command_life: crate::quantity::Limit<Quantity<Span>>,
+        /// How old a packet may be when it comes, by the time that its first hop wrote; older ones are dropped. "unlimited" for no limit. Ours.
+        #[schemars(extend("default" = "20ms"))]
+        packet_life: crate::quantity::Limit<Quantity<Span>>,
+    }
+}
+
+written! {
+    /// How sessions use the wire: NVMe/TCP. With the designs san and san-plain.
+    WireFile {
+        /// Bytes of TCP options in every segment: 12 with timestamps (RFC 7323).
+        #[schemars(range(max = 40), extend("default" = 12))]
+        tcp_options: u32,
+        /// Payload of a simulated packet, several frames back to back: smaller is more exact and slower. Ours.
+        #[schemars(extend("default" = "4KiB"))]
+        segment: Quantity<Bytes>,
+        /// Data of a write that go with its command (IOCCSZ); larger ones wait for the target's ready-to-transfer. The paper's writes all do (2.1), and so 0.
+        #[schemars(extend("default" = "0B"))]
+        in_capsule: Quantity<Bytes>,
+        /// Data of one H2CData PDU (MAXH2CDATA). SPDK's default.
+        #[schemars(extend("default" = "128KiB"))]
+        host_data: Quantity<Bytes>,
+        /// Data of one C2HData PDU. SPDK's default.
+        #[schemars(extend("default" = "128KiB"))]
+        controller_data: Quantity<Bytes>,
+        /// Data that one ready-to-transfer asks for. SPDK's default.
+        #[schemars(extend("default" = "128KiB"))]
+        ready: Quantity<Bytes>,
+        /// Whether the last data of a successful read say so and no response follows. The paper's reads end with a response capsule (4.1), and bookings are given back by it.
+        #[schemars(extend("default" = false))]
+        success_flag: bool,
+        /// Digests of headers.
+        #[schemars(extend("default" = false))]
+        header_digest: bool,
+        /// Digests of data.
+        #[schemars(extend("default" = false))]
+        data_digest: bool,
+    }
+}

@@ -1,14 +1,14 @@
 //! From a plan of the room back to the file that says all of it.
 
+use super::ends::ends_of;
 use super::fabric::fabric_of;
 use super::fabric_file::{DrivesFile, PricesFile};
 use super::fault::fault_of;
 use super::file::{
-    CheckFile, GimbalFile, HorizonName, HostFile, QueueName, ReservationFile, RoutePolicyName, RoutingFile,
-    SchedulingFile,
+    CheckFile, GimbalFile, HorizonName, QueueName, ReservationFile, RoutePolicyName, RoutingFile, SchedulingFile,
 };
 use super::io::io_of;
-use super::{Drives, EndTimes, San};
+use super::{Drives, San};
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::written_run;
@@ -17,10 +17,12 @@ use san::cost::Prices;
 use san::egress::{SchedulingConfig, Service};
 use san::reserve::{Estimate, OverCommitment, ReservationConfig};
 use san::route::RouteConfig;
+use san::target::Admission;
 
 /// The file that says all of `san`, save title and seed.
 pub(crate) fn file_of(san: &San) -> ExperimentFile {
     let faults = || san.faults.iter().map(|fault| fault_of(fault, &san.fabric.graph)).collect();
+    let (host, target, wire) = ends_of(san);
     ExperimentFile {
         design: Some(DesignFile { name: Some(san.design), ..DesignFile::default() }),
         fabric: Some(fabric_of(&san.fabric)),
@@ -28,8 +30,13 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
         routing: Some(routing_of(&san.routing)),
         reservation: Some(reservation_of(san.reservation.as_ref())),
         scheduling: Some(scheduling_of(&san.scheduling)),
-        gimbal: Some(GimbalFile::of(&san.gimbal)),
-        host: Some(host_of(&san.ends)),
+        gimbal: match &san.target.admission {
+            Admission::Gimbal(config) => Some(GimbalFile::of(config)),
+            Admission::Fifo { .. } => None,
+        },
+        host: Some(host),
+        target: Some(target),
+        wire: Some(wire),
         io: Some(io_of(&san.io, &san.drives)),
         prices: Some(prices_of(&san.prices)),
         check: Some(CheckFile { write_order: Some(san.check_write_order) }),
@@ -46,18 +53,6 @@ fn drives_of(drives: &Drives) -> DrivesFile {
         state: Some(drives.state),
         model: Some(drives.model),
         capacity: Some(Quantity(drives.capacity)),
-    }
-}
-
-/// Which software it was decides nothing beside its times.
-fn host_of(ends: &EndTimes) -> HostFile {
-    HostFile {
-        stack: None,
-        send: Some(Quantity(ends.host_send)),
-        complete: Some(Quantity(ends.host_complete)),
-        per_4_kib: Some(Quantity(ends.per_4_kib)),
-        target_receive: Some(Quantity(ends.target_receive)),
-        target_send: Some(Quantity(ends.target_send)),
     }
 }
 

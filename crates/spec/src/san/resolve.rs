@@ -3,10 +3,10 @@
 use super::fabric::MTUS;
 use super::fabric_file::{DriveModelName, DriveStateName, DrivesFile, OF_SAN, PricesFile, defaults};
 use super::file::{
-    DISTANCE, ESTIMATES, GimbalFile, HorizonName, HostFile, OVER_COMMITMENT, QueueName, ReservationFile,
-    RoutePolicyName, RoutingFile, SchedulingFile, StackName,
+    DISTANCE, ESTIMATES, GimbalFile, HorizonName, OVER_COMMITMENT, QueueName, ReservationFile, RoutePolicyName,
+    RoutingFile, SchedulingFile,
 };
-use super::{Drives, EndTimes, San};
+use super::{Drives, San};
 use crate::blox::PresetName;
 use crate::design_file::DesignName;
 use crate::error::Problem;
@@ -58,10 +58,16 @@ impl Resolver<'_> {
         let scheduling = self.scheduling(&file.scheduling.clone().unwrap_or_default(), design);
         let gimbal = self.gimbal(&file.gimbal.clone().unwrap_or_default());
         let prices = prices(&file.prices.clone().unwrap_or_default());
-        let ends = self.ends(&file.host.clone().unwrap_or_default());
+        let host_file = file.host.clone().unwrap_or_default();
+        let ends = self.end_times(&host_file);
         let (run_file, io_file) = (file.run.clone().unwrap_or_default(), file.io.clone().unwrap_or_default());
         let run = self.run(&run_file, io_file.trace.is_some());
         let fabric = fabric?;
+        let wire = self.wire(&file.wire.clone().unwrap_or_default(), &fabric.passing, routing.has_header);
+        let target_file = file.target.clone().unwrap_or_default();
+        let entries = host_file.queue_entries.unwrap_or(128);
+        let target = self.target(&target_file, gimbal, wire, entries, design);
+        let host = self.host(&host_file, &target, design);
         let io = self.san_io(&io_file, &run_file, &fabric.graph, &drives);
         let faults = self.san_faults(file.fault.as_deref().unwrap_or_default(), &fabric.graph, &drives);
         let check_write_order = file.check.as_ref().and_then(|check| check.write_order).unwrap_or(!faults.is_empty());
@@ -72,7 +78,8 @@ impl Resolver<'_> {
             routing,
             reservation,
             scheduling,
-            gimbal,
+            host,
+            target,
             ends,
             io,
             prices,
@@ -95,26 +102,6 @@ impl Resolver<'_> {
             model: file.model.unwrap_or(DriveModelName::Whole),
             capacity,
         }
-    }
-
-    fn ends(&mut self, file: &HostFile) -> EndTimes {
-        let usual = file.stack.unwrap_or(StackName::Spdk).ends();
-        let ends = EndTimes {
-            host_send: file.send.map_or(usual.host_send, Plain::plain),
-            host_complete: file.complete.map_or(usual.host_complete, Plain::plain),
-            per_4_kib: file.per_4_kib.map_or(usual.per_4_kib, Plain::plain),
-            target_receive: file.target_receive.map_or(usual.target_receive, Plain::plain),
-            target_send: file.target_send.map_or(usual.target_send, Plain::plain),
-        };
-        let spans = [
-            ("send", ends.host_send),
-            ("complete", ends.host_complete),
-            ("per_4_kib", ends.per_4_kib),
-            ("target_receive", ends.target_receive),
-            ("target_send", ends.target_send),
-        ];
-        spans.into_iter().for_each(|(key, span)| self.at_most(&format!("host.{key}"), span, Span::secs(1)));
-        ends
     }
 
     fn routing(&mut self, file: &RoutingFile, design: DesignName) -> RouteConfig {
