@@ -4,7 +4,8 @@
 //! itself. Anything else was overwritten: a write that comes back after a later one was acknowledged is what a careless retry over a second path does.
 //! That is Lamport's regular register with many writers; [`crate::History`] judges the stronger linearizability, and needs more.
 //!
-//! What is kept of a block is what a read may still find: what is in flight, the write that won, and the one that it replaced, for messages.
+//! What is kept of a block is what a read may still find: what is in flight, the write that won and those that were under way with it, writes that have failed
+//! since; and the last one that was dropped, for messages.
 
 mod block;
 

@@ -9,7 +9,7 @@ use san::gimbal::GimbalConfig;
 use san::retry::RetryPolicy;
 use san::session::Attempt;
 use san::target::{Admission, TargetConfig};
-use san::{Outcome, PacketKind};
+use san::{Outcome, PacketKind, Trail};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -42,7 +42,10 @@ mod transfers {
         let mut net = net();
         net.ask(US(0), 1, Operation::Read, 0, 3 * BLOCK);
         net.run(US(100));
-        assert_eq!(kinds(&net), [Command, ReadData { last: false }, ReadData { last: false }, ReadData { last: true }, Response]);
+        assert_eq!(
+            kinds(&net),
+            [Command, ReadData { last: false }, ReadData { last: false }, ReadData { last: true }, Response]
+        );
         // Two ways of 2 us and 10 us at the drive.
         assert_eq!(net.done_at(1), Some(US(14)));
         let done = net.done[0].1;
@@ -55,7 +58,10 @@ mod transfers {
         let mut net = net();
         net.ask(US(0), 1, Operation::Write, 0, 2 * BLOCK);
         net.run(US(100));
-        assert_eq!(kinds(&net), [Command, ReadyToTransfer, WriteData { last: false }, WriteData { last: true }, Response]);
+        assert_eq!(
+            kinds(&net),
+            [Command, ReadyToTransfer, WriteData { last: false }, WriteData { last: true }, Response]
+        );
         assert_eq!(net.done_at(1), Some(US(18)));
     }
 
@@ -81,7 +87,8 @@ mod transfers {
         net.run(US(200));
         let asked = kinds(&net).iter().filter(|kind| **kind == ReadyToTransfer).count();
         assert_eq!((asked, net.done[0].1.outcome), (3, Outcome::Success));
-        let payload: u32 = net.sent.iter().filter(|(_, packet)| packet.kind.is_outward()).map(|(_, packet)| packet.payload).sum();
+        let payload: u32 =
+            net.sent.iter().filter(|(_, packet)| packet.kind.is_outward()).map(|(_, packet)| packet.payload).sum();
         assert_eq!(payload, 20_000);
     }
 
@@ -331,14 +338,46 @@ mod failures {
         assert_eq!(net.done_at(1), Some(US(20 + 4 + 300)));
     }
 
+    /// A trail of one hop that was passed at `passed`.
+    fn trail(passed: Time) -> Trail {
+        let mut bytes = [0; 20];
+        (bytes[0], bytes[1]) = (1, 1);
+        bytes[16..].copy_from_slice(&((passed.as_ps() / 1_000) as u32).to_le_bytes());
+        Trail::decode(&bytes).unwrap()
+    }
+
     #[test]
-    fn a_packet_past_its_life_is_dropped() {
+    fn a_packet_at_the_end_of_its_life_is_taken_and_one_past_it_is_not() {
+        let config = TargetConfig { packet_life_max: Some(Span::us(50)), ..target_config() };
+        for (passed, executions) in [(US(101), 1), (US(101) - Span::ns(1), 0)] {
+            let mut net = Net::new(host_config(RetryPolicy::Naive), &config);
+            net.ask(US(0), 1, Operation::Read, 0, BLOCK);
+            net.run(US(100));
+            let late = net.target.counters().late;
+            // A new command, which comes at 151 us.
+            let command = net.sent[0].1;
+            let tag = san::Tag { command: command.tag.command + 16, ..command.tag };
+            net.now = US(150);
+            net.deliver(san::Packet { tag, request: base::RequestId(9), trail: trail(passed), ..command });
+            net.run(Time::ms(1));
+            assert_eq!(net.executions(9), executions);
+            assert_eq!(net.target.counters().late - late, 1 - executions as u64);
+        }
+    }
+
+    #[test]
+    fn the_age_of_a_packet_is_right_when_the_time_of_the_header_wraps() {
         let config = TargetConfig { packet_life_max: Some(Span::us(50)), ..target_config() };
         let mut net = Net::new(host_config(RetryPolicy::Naive), &config);
-        net.ask(US(0), 1, Operation::Write, 0, BLOCK);
+        net.ask(US(0), 1, Operation::Read, 0, BLOCK);
         net.run(US(100));
-        // Without a hop's time nothing can be told.
-        assert_eq!((net.target.counters().late, net.done.len()), (0, 1));
+        let command = net.sent[0].1;
+        let tag = san::Tag { command: command.tag.command + 16, ..command.tag };
+        // 2^32 ns and 10 us later.
+        net.now = Time::ns((1 << 32) + 10_000);
+        net.deliver(san::Packet { tag, request: base::RequestId(9), trail: trail(net.now - Span::us(40)), ..command });
+        net.run(net.now + Span::ms(1));
+        assert_eq!(net.executions(9), 1);
     }
 }
 

@@ -273,7 +273,10 @@ impl Net {
             match action {
                 HostOut::Send { port, packet } => self.carry(port, packet),
                 HostOut::Done(done) => {
-                    self.note(format!("client is told {:?} of {}", done.outcome, done.request.0));
+                    self.note(format!(
+                        "client is told {:?} of {} ({} sends)",
+                        done.outcome, done.request.0, done.sends
+                    ));
                     self.done.push((self.now, done));
                 }
             }
