@@ -145,7 +145,7 @@ impl Hop {
         let (Some(config), Some(booked)) = (&self.reservation, &mut self.ports[port.index()].booked) else {
             return true;
         };
-        packet.operation == Operation::Write || booked.bookings.book(config, now, packet.tag.session, packet.bytes)
+        packet.operation == Operation::Write || booked.book(config, now, packet)
     }
 
     /// Answers a command in the target's place.

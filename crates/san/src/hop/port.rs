@@ -138,6 +138,16 @@ impl EgressPort {
 }
 
 impl Booked {
+    /// Books for a read; from now on its session's bucket fills faster.
+    pub(super) fn book(&mut self, config: &ReservationConfig, now: Time, packet: &Packet) -> bool {
+        let session = packet.tag.session;
+        let is_booked = self.bookings.book(config, now, session, packet.bytes);
+        if is_booked {
+            self.policer.refill(config, now, session, self.bookings.fill_rate(config, session));
+        }
+        is_booked
+    }
+
     fn offer(&mut self, config: &ReservationConfig, now: Time, packet: &Packet) -> Held {
         let fill = self.bookings.fill_rate(config, packet.tag.session);
         let held = self.policer.offer(config, now, packet, fill);
