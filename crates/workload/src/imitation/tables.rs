@@ -70,7 +70,8 @@ pub const IMITATIONS: [Imitation; 4] = [
 ];
 
 const OLTP_SIZES: &[(u64, f64)] = &[(512, 0.2), (4096, 0.55), (8192, 0.24), (16_384, 0.01)];
-const SYSTOR_SIZES: &[(u64, f64)] = &[(512, 0.05), (4096, 0.5), (8192, 0.15), (16_384, 0.1), (32_768, 0.1), (65_536, 0.1)];
+const SYSTOR_SIZES: &[(u64, f64)] =
+    &[(512, 0.05), (4096, 0.5), (8192, 0.15), (16_384, 0.1), (32_768, 0.1), (65_536, 0.1)];
 
 /// The imitation with this name, or `None`; [`IMITATIONS`] lists the names.
 pub fn imitation(name: &str) -> Option<&'static Imitation> {
