@@ -98,6 +98,7 @@ pub struct HostIo {
 
 /// What may happen to a host.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation a packet")]
 pub enum HostIn {
     /// A client asks.
     Submit {
@@ -128,6 +129,7 @@ pub enum HostIn {
 
 /// What a host decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation a packet")]
 pub enum HostOut {
     /// Hand to the first-in-first-out queue of a port.
     Send {

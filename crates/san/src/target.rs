@@ -108,6 +108,7 @@ pub enum TargetError {
 
 /// What may happen to a target.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation a packet")]
 pub enum TargetIn {
     /// A packet has come in whole.
     Packet {
@@ -129,6 +130,7 @@ pub enum TargetIn {
 
 /// What a target decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation a packet")]
 pub enum TargetOut {
     /// Hand to the first-in-first-out queue of a port.
     Send {
@@ -440,7 +442,8 @@ impl Target {
 
     /// Gives up what could not begin within its life.
     fn expire(&mut self, now: Time, out: &mut Vec<TargetOut>) {
-        while let Some((_, job)) = self.deadlines.pop_front_if(|(deadline, _)| *deadline < now) {
+        while let Some(&(_, job)) = self.deadlines.front().filter(|(deadline, _)| *deadline < now) {
+            self.deadlines.pop_front();
             if self.flights.get_mut(job).is_some_and(|flight| flight.stage != Stage::AtDrive) {
                 self.withdraw(job);
                 self.counters.aborted += 1;

@@ -1,7 +1,7 @@
 //! Packets as bytes: NVMe/TCP PDUs, the header of this design, and how much they are on an Ethernet wire.
 //!
 //! Data of an I/O go in PDUs of at most a negotiated length, and those in *segments*: what the simulator moves as one packet, which may be several
-//! Ethernet frames back to back. The header of this design ([`Extension`] and [`Trail`]) follows the PDU header of every packet.
+//! Ethernet frames back to back. The header of this design ([`EXTENSION_BYTES`] of its own and the [`Trail`]) follows the PDU header of every packet.
 //!
 //! What TCP knows by itself is not in the bytes: whose connection it is (session, lane, generation), where in it, and so which request.
 

@@ -465,7 +465,8 @@ mod turns {
             let done = at_drive.front().map(|(done, _)| *done);
             let Some(next) = [done, gimbal.next_wakeup()].into_iter().flatten().min() else { break };
             now = now.max(next);
-            while let Some((_, started)) = at_drive.pop_front_if(|(done, _)| *done <= now) {
+            while let Some(&(_, started)) = at_drive.front().filter(|(done, _)| *done <= now) {
+                at_drive.pop_front();
                 gimbal.complete(now, started, service);
                 served[started.tenant as usize] += u64::from(started.io.bytes);
                 gimbal.submit(started.tenant, queues[started.tenant as usize]).unwrap();

@@ -44,6 +44,16 @@ impl Timers {
         self.later.push(Reverse((time, self.asked, later)));
     }
 
+    fn due_send(&mut self, now: Time) -> Option<(IoPlace, Tag)> {
+        let (deadline, place, tag) = *self.sends.front()?;
+        (deadline <= now).then(|| self.sends.pop_front()).map(|_| (place, tag))
+    }
+
+    fn due(&mut self, now: Time) -> Option<Later> {
+        let Reverse((time, _, later)) = *self.later.peek()?;
+        (time <= now).then(|| self.later.pop()).map(|_| later)
+    }
+
     pub(super) fn next(&self) -> Option<Time> {
         let send = self.sends.front().map(|(deadline, ..)| *deadline);
         let later = self.later.peek().map(|Reverse((time, ..))| *time);
@@ -53,13 +63,11 @@ impl Timers {
 
 impl Host {
     pub(super) fn run_timers(&mut self, now: Time, out: &mut Vec<HostOut>) {
-        while let Some((_, place, tag)) = self.timers.sends.pop_front_if(|(deadline, ..)| *deadline <= now) {
+        while let Some((place, tag)) = self.timers.due_send(now) {
             self.on_deadline(now, place, tag, out);
         }
-        while self.timers.later.peek().is_some_and(|Reverse((time, ..))| *time <= now) {
-            if let Some(Reverse((.., later))) = self.timers.later.pop() {
-                self.on_later(now, later, out);
-            }
+        while let Some(later) = self.timers.due(now) {
+            self.on_later(now, later, out);
         }
     }
 
