@@ -27,7 +27,7 @@ fn work(plan: &Plan) -> Option<u64> {
         // A page of a volume is written to three drives and collected: as much work as several messages.
         spec::Scene::Blox(_) => 4.0 * BYTES_AS_A_REQUEST,
         // A command passes some six hops, and its data come in frames.
-        spec::Scene::San(san) => 6.0 * BYTES_AS_A_REQUEST + san.io.config.block.count() as f64,
+        spec::Scene::San(san) => 6.0 * BYTES_AS_A_REQUEST + san.io.mean_bytes(),
         spec::Scene::Wear(wear) => return Some(wear.vssd_days().div_ceil(VSSD_DAYS_AS_A_REQUEST)),
     };
     Some((plan.requests()? as f64 * (1.0 + bytes / BYTES_AS_A_REQUEST)).ceil() as u64)

@@ -9,7 +9,8 @@ mod warnings;
 use crate::plan::{Fault, Run};
 use base::{Bytes, Rate, Span};
 pub use file::{
-    CoordinationName, IsolationName, NetworkName, NetworkSchedulingName, PolicyName, PresetName, VictimName,
+    AddressesName, CoordinationName, IoArrivalsName, IsolationName, NetworkName, NetworkSchedulingName, PolicyName,
+    PresetName, VictimName,
 };
 use hardware::ssd::Suspension;
 use std::sync::Arc;

@@ -11,6 +11,7 @@ use crate::san::fabric_file::{DrivesFile, FabricKindName, PlacementName, PricesF
 use crate::san::file::{
     CheckFile, GimbalFile, HostFile, ReservationFile, RoutingFile, SchedulingFile, TargetFile, WireFile,
 };
+use crate::san::lsm::LsmFile;
 use crate::wear::file::WearFile;
 use base::{Bytes, Length, Operation, Rate, Span, Time};
 use schemars::JsonSchema;
@@ -93,6 +94,8 @@ written! {
         membership: MembershipFile,
         /// Volumes: who asks for which blocks, and when. SAN: the same of drives.
         io: IoFile,
+        /// SAN: key-value stores in place of `io`.
+        lsm: LsmFile,
         /// SAN: the drives of every target.
         drives: DrivesFile,
         /// SAN: which way I/Os take.

@@ -337,7 +337,7 @@ impl Plan {
             workload.file = None;
         }
         if let Some(io) = &mut file.io {
-            io.trace = None;
+            (io.trace, io.job) = (None, None);
         }
         if let Some(fabric) = &mut file.fabric {
             fabric.file = None;

@@ -6,6 +6,7 @@ pub(crate) mod fabric_file;
 mod fault;
 pub(crate) mod file;
 mod io;
+pub(crate) mod lsm;
 mod print;
 pub(crate) mod resolve;
 mod warnings;
@@ -14,6 +15,7 @@ pub use fabric::{Shape, SharedGraph};
 pub use fabric_file::{DriveModelName, DriveStateName, FabricKindName, PlacementName};
 pub(crate) use print::file_of;
 
+use crate::blox::file::{AddressesName, IoArrivalsName};
 use crate::blox::{BlockReplay, PresetName};
 use crate::plan::Run;
 use base::{Bytes, Span, Time};
@@ -24,6 +26,9 @@ use san::reserve::ReservationConfig;
 use san::route::RouteConfig;
 use san::target::TargetConfig;
 use topology::{LinkId, VertexId};
+use workload::fio::PlayConfig;
+use workload::imitation::ImitationConfig;
+use workload::lsm::LsmConfig;
 
 /// Hosts and drives on a network, and who asks for what.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,15 +124,73 @@ pub struct EndTimes {
     pub target_send: Span,
 }
 
-/// Who asks for what, and when.
+/// Who asks for what, and when. Clients are hosts, volumes are drives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SanIo {
-    /// Single reads and writes; clients are hosts, volumes are drives.
-    pub config: workload::storage::Config,
-    /// A block trace in place of `config`'s own requests, which then says hosts, drives and their footprint alone.
-    pub replay: Option<BlockReplay>,
-    /// What an open loop was asked to offer, in requests a second of all hosts; `None` in a closed loop.
+    /// What is played.
+    pub load: SanLoad,
+    /// How much of each drive is used, from its first byte on.
+    pub footprint: Bytes,
+}
+
+/// What is played on a SAN.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SanLoad {
+    /// Single reads and writes of one size.
+    Requests {
+        /// All of it.
+        config: workload::storage::Config,
+        /// What an open loop was asked to offer, in requests a second of all hosts; `None` in a closed loop.
+        requests_per_second: Option<f64>,
+    },
+    /// Reads and writes of several sizes, as a fio job.
+    Mixed {
+        /// As it was asked for.
+        mixed: MixedSizes,
+        /// As it is played.
+        play: PlayConfig,
+    },
+    /// A fio job file.
+    Jobs {
+        /// The file, as written.
+        file: String,
+        /// SHA-256 of its jobs, hex.
+        digest: String,
+        /// As it is played.
+        play: PlayConfig,
+    },
+    /// A block trace.
+    Trace(BlockReplay),
+    /// A load with the statistics of a trace.
+    Imitation {
+        /// Of which.
+        name: String,
+        /// As it is played.
+        config: ImitationConfig,
+    },
+    /// Key-value stores.
+    Stores(Box<LsmConfig>),
+}
+
+/// Reads and writes of several sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MixedSizes {
+    /// Sizes with percentages that add up to 100.
+    pub sizes: Vec<(Bytes, u32)>,
+    /// Share of writes.
+    pub write_share: f64,
+    /// Where.
+    pub addresses: AddressesName,
+    /// Exponent of a skew.
+    pub theta: f64,
+    /// When.
+    pub arrivals: IoArrivalsName,
+    /// Requests that each host keeps outstanding at most.
+    pub depth: u32,
+    /// What all hosts offer together; `None` in a closed loop.
     pub requests_per_second: Option<f64>,
+    /// The one drive that all ask.
+    pub drive: Option<u32>,
 }
 
 /// Something that breaks or comes back.
@@ -155,9 +218,9 @@ pub enum SanPart {
 impl San {
     /// How many requests a run makes, where the plan says so.
     pub fn requests(&self) -> Option<u64> {
-        match &self.io.replay {
-            Some(replay) => Some(replay.trace.requests.len() as u64),
-            None => self.io.config.requests,
+        match &self.io.load {
+            SanLoad::Trace(replay) => Some(replay.trace.requests.len() as u64),
+            _ => self.io.limits().0,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::io::{self, BufRead};
 use std::sync::Arc;
 use topology::Graph;
 use workload::block_trace::{BlockTrace, Format, Tolerance, open_block_trace};
+use workload::fio::{JobFile, read_job_file};
 use workload::{SizeDistribution, TraceMessage};
 
 /// Opens the files that an experiment refers to. `spec` never sees a path: the caller decides what a name is relative to.
@@ -42,6 +43,7 @@ pub(crate) struct Trace {
 pub(crate) struct Sources {
     distributions: BTreeMap<(String, u64), Result<SizeDistribution, Problem>>,
     traces: BTreeMap<(String, u32), Result<Trace, Problem>>,
+    jobs: BTreeMap<String, Result<SharedJobs, Problem>>,
     graphs: BTreeMap<String, Result<SharedNetwork, Problem>>,
     block_traces: Vec<ReadTrace>,
 }
@@ -53,6 +55,13 @@ struct ReadTrace {
     format: Option<Format>,
     tolerance: Tolerance,
     result: Result<SharedTrace, Problem>,
+}
+
+/// The jobs of a file, with the digest of what they are.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SharedJobs {
+    pub jobs: JobFile,
+    pub digest: String,
 }
 
 /// A network of one's own, which the points of a sweep share, with the digest of what it is.
@@ -93,6 +102,16 @@ impl Sources {
             Ok(Trace { digest: digest_of(&messages), messages })
         };
         self.traces.entry((file.into(), nodes)).or_insert_with(read).clone()
+    }
+
+    /// The fio jobs in `file`.
+    pub(crate) fn jobs(&mut self, files: &dyn Files, file: &str) -> Result<SharedJobs, Problem> {
+        let read = || {
+            let reader = files.open(file).map_err(|error| refused(file, error))?;
+            let jobs = read_job_file(file, reader).map_err(|error| refused(file, error))?;
+            Ok(SharedJobs { digest: digest_of_jobs(&jobs), jobs })
+        };
+        self.jobs.entry(file.into()).or_insert_with(read).clone()
     }
 
     /// The network in `file`.
@@ -145,6 +164,12 @@ fn digest_of(messages: &[TraceMessage]) -> String {
         hash.update(message.bytes.count().to_le_bytes());
     }
     hex(&hash.finalize())
+}
+
+/// SHA-256 over what the jobs mean, so that comments and the way they are written do not matter.
+fn digest_of_jobs(jobs: &JobFile) -> String {
+    let text = serde_json::to_string(&jobs.jobs).expect("every job can be written in JSON");
+    hex(&Sha256::digest(text))
 }
 
 /// SHA-256 over the file that says all of the graph, so that blank lines and units do not matter.

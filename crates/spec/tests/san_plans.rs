@@ -4,7 +4,7 @@ mod common;
 
 use base::{Bytes, Rate, Span};
 use common::{Memory, plan};
-use spec::san::{San, SanPart, Shape};
+use spec::san::{San, SanLoad, SanPart, Shape};
 use spec::{NoFiles, Plan, parse};
 use topology::VertexKind;
 
@@ -42,7 +42,8 @@ fn the_least_file_is_a_whole_plan_with_the_papers_drives_and_prices() {
     assert_eq!((san.prices.switch, san.prices.switchless_adapter), (23_000.0, 2_600.0));
     assert_eq!(san.fabric.passing.adapter_latency, Span::ns(1_400));
     assert!(san.reservation.is_some() && san.routing.is_symmetric && !san.check_write_order);
-    assert_eq!((san.io.config.clients, san.io.config.volumes), (4, 16));
+    let SanLoad::Requests { config, .. } = &san.io.load else { panic!("{:?}", san.io.load) };
+    assert_eq!((config.clients, config.volumes), (4, 16));
 }
 
 /// Paper, 5.1: four ports of 100 Gb/s a node, here as cables and there as one teamed pipe.
@@ -143,6 +144,31 @@ complete = "2us"
 per_4_kib = "3us"
 target_receive = "4us"
 target_send = "5us"
+credits = true
+retry = "quiesce"
+quiesce_wait = "1s"
+timeout = "7ms"
+sends = 5
+back_off = "6us"
+back_off_max = "2ms"
+suspect = "9ms"
+queue_entries = 65
+waiting_max = 1000
+[target]
+policy = "gimbal"
+flights_max = 1234
+command_life = "3ms"
+packet_life = "4ms"
+[wire]
+tcp_options = 0
+segment = "3KiB"
+in_capsule = "8KiB"
+host_data = "64KiB"
+controller_data = "32KiB"
+ready = "16KiB"
+success_flag = true
+header_digest = true
+data_digest = true
 [routing]
 policy = "ecmp-io"
 symmetric = true
@@ -249,8 +275,9 @@ fn a_printed_plan_is_the_plan() {
 fn every_key_is_heard() {
     let plan = plan(EVERY_KEY);
     let san = san(&plan);
-    assert_eq!(san.io.requests_per_second, Some(12_345.0));
-    assert_eq!((san.io.config.block, san.io.config.working_set()), (Bytes::kib(8), Bytes::kib(512 << 10)));
+    let SanLoad::Requests { config, requests_per_second } = &san.io.load else { panic!("{:?}", san.io.load) };
+    assert_eq!(*requests_per_second, Some(12_345.0));
+    assert_eq!((config.block, config.working_set()), (Bytes::kib(8), Bytes::kib(512 << 10)));
     assert_eq!(san.faults.len(), 4);
     // Two cables between neighbours.
     assert!(matches!(&san.faults[0].part, SanPart::Links(links) if links.len() == 2));
@@ -258,8 +285,20 @@ fn every_key_is_heard() {
     assert!(san.faults[3].is_repair && !san.faults[2].is_repair);
     let text: toml::Table = toml::from_str(EVERY_KEY).unwrap();
     let printed: toml::Table = toml::from_str(&plan.to_toml()).unwrap();
-    for table in ["fabric", "drives", "host", "routing", "reservation", "scheduling", "gimbal", "io", "prices", "check"]
-    {
+    for table in [
+        "fabric",
+        "drives",
+        "host",
+        "target",
+        "wire",
+        "routing",
+        "reservation",
+        "scheduling",
+        "gimbal",
+        "io",
+        "prices",
+        "check",
+    ] {
         for (key, value) in text[table].as_table().unwrap() {
             assert_eq!(printed[table].get(key), Some(value), "{table}.{key}");
         }

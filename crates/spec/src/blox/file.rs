@@ -434,14 +434,19 @@ written! {
         /// SAN: size of every I/O of a load of single reads and writes.
         #[schemars(extend("default" = "4KiB"))]
         size: Quantity<Bytes>,
-        /// SAN: sizes with weights in place of `size`, `[["4KiB", 1], ["128KiB", 1]]`. With `closed`, or with `poisson` and `deterministic` at a rate that each client keeps
-        /// within its depth.
+        /// SAN: sizes with percentages in place of `size`, `[["4KiB", 70], ["128KiB", 30]]`. With `poisson` and `deterministic` a host still keeps within `depth`.
         #[schemars(length(min = 1, max = 64))]
         sizes: Vec<(Quantity<Bytes>, u32)>,
         /// SAN: how much of each drive is used, from its first byte on. All of it when not given.
         footprint: Quantity<Bytes>,
         /// SAN: the one drive that all ask, counted from 0 over all targets: incast. Not together with `assignment`.
         drive: u32,
+        /// SAN: a fio job file, in place of all of the above. Its files are dealt to drives, its threads to hosts.
+        job: String,
+        /// With `job`: SHA-256 of its jobs, in hex, when it has to be these very jobs.
+        job_digest: String,
+        /// SAN: a load with the published statistics of a trace that cannot be shipped: oltp-like and others.
+        imitation: String,
         /// A block trace to replay, in place of all of the above.
         trace: String,
         /// With `trace`: how it is written down. Told from its first lines by default with a SAN, mqsim with volumes.
@@ -450,7 +455,7 @@ written! {
         stripe: Quantity<Bytes>,
         /// With `trace`: SHA-256 of its requests, in hex, when it has to be this very trace.
         trace_digest: String,
-        /// With `trace`: what its times are multiplied with; 0.5 plays it twice as fast.
+        /// With `trace` and `imitation`: what its times are multiplied with; 0.5 plays it twice as fast.
         #[schemars(range(min = 1e-6, max = 1e6), extend("default" = 1.0))]
         time_scale: f64,
         /// With `trace`: what becomes of requests beyond the data of a volume.

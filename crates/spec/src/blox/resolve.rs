@@ -28,7 +28,7 @@ const COORDINATION_EXTRA: Span = Span::ms(1);
 /// Tables of other kinds of racks.
 const OF_MESSAGES: [&str; 4] = ["fabric", "memory", "workload", "background"];
 /// Keys of `[io]` that only a SAN reads.
-const OF_SAN_IO: [&str; 4] = ["size", "sizes", "footprint", "drive"];
+const OF_SAN_IO: [&str; 7] = ["size", "sizes", "footprint", "drive", "job", "job_digest", "imitation"];
 /// Tables of this kind of rack.
 pub(crate) const OF_VOLUMES: [&str; 8] =
     ["rack", "flash", "vssd", "scheduler", "collection", "controller", "membership", "io"];

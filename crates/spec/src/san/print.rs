@@ -23,6 +23,8 @@ use san::target::Admission;
 pub(crate) fn file_of(san: &San) -> ExperimentFile {
     let faults = || san.faults.iter().map(|fault| fault_of(fault, &san.fabric.graph)).collect();
     let (host, target, wire) = ends_of(san);
+    let (io, lsm) = io_of(&san.io);
+    let (requests, duration) = san.io.limits();
     ExperimentFile {
         design: Some(DesignFile { name: Some(san.design), ..DesignFile::default() }),
         fabric: Some(fabric_of(&san.fabric)),
@@ -37,10 +39,11 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
         host: Some(host),
         target: Some(target),
         wire: Some(wire),
-        io: Some(io_of(&san.io, &san.drives)),
+        io,
+        lsm,
         prices: Some(prices_of(&san.prices)),
         check: Some(CheckFile { write_order: Some(san.check_write_order) }),
-        run: Some(written_run(san.io.config.requests, san.io.config.duration, san.run)),
+        run: Some(written_run(requests, duration, san.run)),
         fault: (!san.faults.is_empty()).then(faults),
         ..ExperimentFile::default()
     }

@@ -60,15 +60,15 @@ impl Resolver<'_> {
         let prices = prices(&file.prices.clone().unwrap_or_default());
         let host_file = file.host.clone().unwrap_or_default();
         let ends = self.end_times(&host_file);
-        let (run_file, io_file) = (file.run.clone().unwrap_or_default(), file.io.clone().unwrap_or_default());
-        let run = self.run(&run_file, io_file.trace.is_some());
+        let is_trace = file.io.as_ref().is_some_and(|io| io.trace.is_some() || io.job.is_some());
+        let run = self.run(&file.run.clone().unwrap_or_default(), is_trace);
         let fabric = fabric?;
         let wire = self.wire(&file.wire.clone().unwrap_or_default(), &fabric.passing, routing.has_header);
         let target_file = file.target.clone().unwrap_or_default();
         let entries = host_file.queue_entries.unwrap_or(128);
         let target = self.target(&target_file, gimbal, wire, entries, design);
         let host = self.host(&host_file, &target, design);
-        let io = self.san_io(&io_file, &run_file, &fabric.graph, &drives);
+        let io = self.san_io(file, &fabric.graph, &drives)?;
         let faults = self.san_faults(file.fault.as_deref().unwrap_or_default(), &fabric.graph, &drives);
         let check_write_order = file.check.as_ref().and_then(|check| check.write_order).unwrap_or(!faults.is_empty());
         self.problems.is_empty().then_some(San {
