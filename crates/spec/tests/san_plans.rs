@@ -134,7 +134,7 @@ queue = "100KiB"
 mtu = "9KB"
 [drives]
 per_target = 3
-preset = "p3700"
+preset = "pm9a3"
 state = "fragmented"
 model = "quick"
 capacity = "1GiB"
@@ -344,4 +344,42 @@ fn what_breaks_turns_the_check_of_writes_on() {
     let fault = "[[fault]]\nat = \"1ms\"\nkind = \"adapter-down\"\nvertex = \"a3\"";
     assert!(san(&plan(&with(fault))).check_write_order);
     assert!(!san(&plan(&with(&format!("{fault}\n[check]\nwrite_order = false")))).check_write_order);
+}
+
+#[test]
+fn every_kind_of_load_reads_back_as_itself() {
+    let job = "[global]\nbs=4k\nsize=64m\n[reads]\nrw=randread\nnumjobs=4\n[writes]\nrw=write\niodepth=4\n";
+    let files = || Memory::default().with("mix.fio", job).with("own.trace", "0 0 0 8 1\n100 1 4096 8 0\n");
+    let loads = [
+        "[io]\nsizes = [[\"4KiB\", 70], [\"128KiB\", 30]]\nwrite_share = 0.05",
+        "[io]\nsizes = [[\"4KiB\", 100]]\narrivals = \"poisson\"\nrequests_per_second = 1000.0\naddresses = \"uniform\"\ndrive = 2",
+        "[io]\njob = \"mix.fio\"",
+        "[io]\ntrace = \"own.trace\"\ntime_scale = 0.01\nstripe = \"1MiB\"",
+        "[io]\nimitation = \"oltp-like\"\ntime_scale = 0.001",
+        "[lsm]\nreads = 0.95\nupdates = 0.05\nsync = true",
+        "[lsm]\nstores = 4",
+    ];
+    let mut hashes = std::collections::BTreeSet::new();
+    for load in loads {
+        let read = |text: &str| {
+            let parsed = parse("load.toml", text, &files(), &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+            parsed.points(None).remove(0).plan
+        };
+        let plan = read(&with(load));
+        assert_eq!(read(&plan.to_toml()), plan, "{load}");
+        hashes.insert(plan.hash());
+    }
+    assert_eq!(hashes.len(), loads.len(), "every load decides what is simulated");
+}
+
+#[test]
+fn the_examples_of_the_guide_are_plans() {
+    for (text, points) in [
+        (include_str!("../../../docs/guide/examples/fabrics.toml"), 6),
+        (include_str!("../../../docs/guide/examples/table1.toml"), 2),
+        (include_str!("../../../docs/guide/examples/san.toml"), 4),
+    ] {
+        let parsed = parse("example.toml", text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(parsed.points(None).len(), points);
+    }
 }

@@ -14,6 +14,7 @@ use crate::file::ExperimentFile;
 use crate::quantity::{Limit, Plain};
 use crate::resolve::Resolver;
 use base::{Bytes, Rate, Span};
+use hardware::ssd::presets::DriveConfig;
 use san::cost::Prices;
 use san::egress::{RankConfig, SchedulingConfig, Service, StorageDrivenConfig};
 use san::gimbal::GimbalConfig;
@@ -95,12 +96,25 @@ impl Resolver<'_> {
             let allowed = format!("{}..={} in whole blocks of {BLOCK}", CAPACITIES.start(), CAPACITIES.end());
             self.report("drives.capacity", Problem::out_of_range(capacity, allowed));
         }
-        Drives {
+        let drives = Drives {
             per_target: file.per_target.unwrap_or(4),
             preset: file.preset.unwrap_or(PresetName::Pm9a3),
             state: file.state.unwrap_or(DriveStateName::Clean),
             model: file.model.unwrap_or(DriveModelName::Whole),
             capacity,
+        };
+        self.check_model(&drives);
+        drives
+    }
+
+    fn check_model(&mut self, drives: &Drives) {
+        if drives.model == DriveModelName::Quick && drives.preset != PresetName::Pm9a3 {
+            let reason = format!("model = quick knows the numbers of pm9a3 alone, and not of {}", drives.preset.word());
+            self.conflict("drives.model", reason);
+        }
+        if matches!(drives.preset.drive(), DriveConfig::Direct(_)) {
+            let reason = format!("{} is written in place: targets here have drives of flash", drives.preset.word());
+            self.conflict("drives.preset", reason);
         }
     }
 

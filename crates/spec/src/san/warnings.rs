@@ -13,7 +13,6 @@ const MEASURED_MIN: u64 = 1_000;
 const TRANSIT_SHARE: f64 = 0.5;
 /// What a request is taken for where only its player knows.
 const USUAL_BYTES: f64 = 16_384.0;
-const PERCENT: f64 = 100.0;
 
 impl San {
     /// Everything that is legal but probably not meant, with its numbers.
@@ -102,7 +101,7 @@ impl San {
         let pairs = adapters.len() as f64 * (adapters.len() - 1) as f64;
         let transit = 1.0 - pairs / carried;
         if transit >= TRANSIT_SHARE {
-            let share = transit * PERCENT;
+            let share = transit * 100.0;
             out.push(format!(
                 "{share:.0} % of what the cables between adapters carry under uniform traffic is transit: report link load beside latency"
             ));
