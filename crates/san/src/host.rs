@@ -270,7 +270,8 @@ impl Host {
         if session.waiting.len() >= self.config.waiting_max {
             return out.push(HostOut::Done(refused(place, io)));
         }
-        let io = self.ios.insert(Io::new(place, io, &self.config, &self.format));
+        let write = self.ios.transfer(&self.format);
+        let io = self.ios.insert(Io::new(place, io, write, &self.format));
         session.waiting.push_back(io);
         self.counters.waiting_highest = self.counters.waiting_highest.max(session.waiting.len());
         self.pump(now, place, out);
@@ -324,7 +325,7 @@ impl Host {
     /// Sends the command of an I/O under its present tag.
     fn send(&mut self, now: Time, place: IoPlace, out: &mut Vec<HostOut>) {
         let Some(io) = self.ios.get_mut(place) else { return };
-        io.begin_send(now, &self.format);
+        io.begin_send(now);
         let session = &self.sessions[io.session as usize];
         let payload = self.format.in_capsule(io.io.operation, io.io.bytes);
         let frame = self.format.frame(PacketKind::Command, payload, 0);
@@ -347,7 +348,9 @@ impl Host {
             sends: io.sends,
             drive_latency_ns,
         }));
-        self.pump(now, io.session, out);
+        let session = io.session;
+        self.ios.recycle(io);
+        self.pump(now, session, out);
     }
 
     /// The command of an I/O is over: its identifier is free.

@@ -209,7 +209,7 @@ impl Target {
         let drives = config.drives.iter().zip(tenants);
         Ok(Target {
             format: WireFormat::new(&config.wire)?,
-            flights: Flights::new(config.flights_max),
+            flights: Flights::new(config.flights_max, config.wire.ready_max.max(1)),
             places: places_of(config, first_session),
             first_session,
             sessions,
@@ -303,7 +303,7 @@ impl Target {
         }
         (flight.packet, flight.port) = (packet, port);
         if flight.stage == Stage::AwaitingData {
-            flight.restart(self.format.config().ready_max);
+            flight.restart();
             let place = flight.session;
             self.ask(job, place, out);
         }
@@ -316,7 +316,8 @@ impl Target {
             self.counters.failed += 1;
             return self.refuse(place, port, &packet, Outcome::DriveFailed, out);
         }
-        let flight = Flight::new(now, place, port, packet, self.format.config().ready_max);
+        let write = self.flights.transfer(&packet);
+        let flight = Flight::new(now, place, port, packet, write);
         let Some(job) = self.flights.insert(flight) else {
             self.counters.aborted += 1;
             return self.refuse(place, port, &packet, Outcome::Aborted, out);
@@ -413,6 +414,7 @@ impl Target {
             answer::all(&self.format, now, &flight, outcome, credit, out);
         }
         self.after_flight(place, &flight.packet, out);
+        self.flights.recycle(flight);
     }
 
     /// Answers a command that takes no flight.

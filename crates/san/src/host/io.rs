@@ -1,6 +1,6 @@
 //! I/Os that are not over, by place; places are used again.
 
-use super::{HostConfig, HostIo};
+use super::HostIo;
 use crate::id::Tag;
 use crate::wire::WireFormat;
 use base::Time;
@@ -55,7 +55,7 @@ pub(super) struct Io {
 }
 
 impl Io {
-    pub(super) fn new(session: u32, io: HostIo, config: &HostConfig, format: &WireFormat) -> Self {
+    pub(super) fn new(session: u32, io: HostIo, write: HostWrite, format: &WireFormat) -> Self {
         Io {
             io,
             session,
@@ -69,7 +69,7 @@ impl Io {
             losses: 0,
             refusals: 0,
             read: HostRead::new(0, io.bytes, true),
-            write: HostWrite::new(0, io.bytes, 0, config.wire.host_data_max),
+            write,
             asked: 0,
             ready_max: format.config().ready_max,
             data_max: format.config().host_data_max,
@@ -78,14 +78,14 @@ impl Io {
     }
 
     /// A send begins: whatever came for an earlier one is forgotten.
-    pub(super) fn begin_send(&mut self, now: Time, format: &WireFormat) {
+    pub(super) fn begin_send(&mut self, now: Time) {
         self.stage = Stage::Sent;
         self.first_sent.get_or_insert(now);
         (self.sent, self.last_out, self.heard) = (now, now, now);
         self.sends += 1;
         self.asked = 0;
         self.read = HostRead::new(self.tag.command, self.io.bytes, true);
-        self.write = HostWrite::new(self.tag.command, self.io.bytes, 0, format.config().host_data_max);
+        self.write.restart(self.tag.command, self.io.bytes);
     }
 
     /// The target asks for the next data: where they begin and end; `None` when it asks for what it may not.
@@ -124,9 +124,21 @@ impl Io {
 pub(super) struct Ios {
     places: Vec<(u32, Option<Io>)>,
     free: Vec<u32>,
+    /// Transfers of I/Os that are over, with their memory.
+    spare: Vec<HostWrite>,
 }
 
 impl Ios {
+    /// The transfer of an I/O's data, to be started with each send.
+    pub(super) fn transfer(&mut self, format: &WireFormat) -> HostWrite {
+        self.spare.pop().unwrap_or_else(|| HostWrite::new(0, 0, 0, format.config().host_data_max))
+    }
+
+    /// Keeps the memory of an I/O that is over.
+    pub(super) fn recycle(&mut self, io: Io) {
+        self.spare.push(io.write);
+    }
+
     pub(super) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }

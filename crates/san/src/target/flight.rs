@@ -57,9 +57,9 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    pub(super) fn new(now: Time, session: usize, port: Port, packet: Packet, ready_max: u32) -> Self {
+    pub(super) fn new(now: Time, session: usize, port: Port, packet: Packet, write: TargetWrite) -> Self {
         Flight {
-            write: new_write(&packet, ready_max),
+            write,
             packet,
             port,
             session,
@@ -75,8 +75,8 @@ impl Flight {
     }
 
     /// Forgets the data that came.
-    pub(super) fn restart(&mut self, ready_max: u32) {
-        self.write = new_write(&self.packet, ready_max);
+    pub(super) fn restart(&mut self) {
+        self.write.restart(self.packet.tag.command, self.packet.bytes);
         (self.received, self.is_broken) = (0, false);
     }
 
@@ -110,10 +110,6 @@ impl Flight {
     }
 }
 
-fn new_write(packet: &Packet, ready_max: u32) -> TargetWrite {
-    TargetWrite::new(packet.tag.command, packet.bytes, ReadyPlan { ready_bytes_max: ready_max, open_max: 1 })
-}
-
 /// Flights by place; places are used again.
 #[derive(Clone, Debug)]
 pub(super) struct Flights {
@@ -122,11 +118,28 @@ pub(super) struct Flights {
     most: u32,
     count: usize,
     highest: u32,
+    plan: ReadyPlan,
+    /// Transfers of flights that are over, with their memory.
+    spare: Vec<TargetWrite>,
 }
 
 impl Flights {
-    pub(super) fn new(most: u32) -> Self {
-        Flights { places: Vec::new(), free: Vec::new(), most, count: 0, highest: 0 }
+    pub(super) fn new(most: u32, ready_max: u32) -> Self {
+        let plan = ReadyPlan { ready_bytes_max: ready_max, open_max: 1 };
+        Flights { places: Vec::new(), free: Vec::new(), most, count: 0, highest: 0, plan, spare: Vec::new() }
+    }
+
+    /// The transfer of a command's data.
+    pub(super) fn transfer(&mut self, packet: &Packet) -> TargetWrite {
+        let (command, bytes) = (packet.tag.command, packet.bytes);
+        let Some(mut write) = self.spare.pop() else { return TargetWrite::new(command, bytes, self.plan) };
+        write.restart(command, bytes);
+        write
+    }
+
+    /// Keeps the memory of a flight that is over.
+    pub(super) fn recycle(&mut self, flight: Flight) {
+        self.spare.push(flight.write);
     }
 
     pub(super) fn len(&self) -> usize {

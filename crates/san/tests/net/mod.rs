@@ -146,7 +146,7 @@ impl Net {
         };
         for port in [Port(0), Port(1)] {
             let told = [1, 0, 0, 1].map(|distance| if distance == 0 { 2 } else { distance });
-            net.to_host(HostIn::Advertisement { port, advertisement: Advertisement { distances: Box::new(told) } });
+            net.tell_host(HostIn::Advertisement { port, advertisement: Advertisement { distances: Box::new(told) } });
         }
         net
     }
@@ -197,8 +197,8 @@ impl Net {
         let (mut to_host, mut to_target) = (Vec::new(), Vec::new());
         self.host.on_wakeup(self.now, &mut to_host);
         self.target.on_wakeup(self.now, &mut to_target);
-        self.from_host(to_host);
-        self.from_target(to_target);
+        self.host_said(to_host);
+        self.target_said(to_target);
         true
     }
 
@@ -211,32 +211,32 @@ impl Net {
                     io.request.0,
                     io.address / u64::from(BLOCK)
                 ));
-                self.to_host(HostIn::Submit { session: 0, io });
+                self.tell_host(HostIn::Submit { session: 0, io });
             }
             Event::ToTarget(port, packet) => {
                 self.note_packet("target gets", port, &packet);
-                self.to_target(TargetIn::Packet { port, packet });
+                self.tell_target(TargetIn::Packet { port, packet });
             }
             Event::ToHost(port, packet) if self.links[port.index()] => {
                 self.note_packet("host gets", port, &packet);
-                self.to_host(HostIn::Packet { port, packet });
+                self.tell_host(HostIn::Packet { port, packet });
             }
             Event::ToHost(port, packet) => self.note_packet("lost at the failed link:", port, &packet),
             Event::Done(life, job) => self.drive_done(life, job),
             Event::LinkDown(port) => {
                 self.note(format!("link {} goes down", port.0));
                 self.links[port.index()] = false;
-                self.to_host(HostIn::LinkDown(port));
+                self.tell_host(HostIn::LinkDown(port));
             }
             Event::LinkUp(port) => {
                 self.links[port.index()] = true;
-                self.to_host(HostIn::LinkUp(port));
+                self.tell_host(HostIn::LinkUp(port));
             }
             Event::DriveFailed => {
                 self.drive_lives += 1;
-                self.to_target(TargetIn::DriveFailed(DriveId(2)));
+                self.tell_target(TargetIn::DriveFailed(DriveId(2)));
             }
-            Event::DriveBack => self.to_target(TargetIn::DriveBack(DriveId(2))),
+            Event::DriveBack => self.tell_target(TargetIn::DriveBack(DriveId(2))),
         }
     }
 
@@ -255,20 +255,20 @@ impl Net {
         };
         self.note(format!("drive has done {operation:?} {} of block {block}", request.0));
         self.executed.push((self.now, request, operation, value));
-        self.to_target(TargetIn::Done { job });
+        self.tell_target(TargetIn::Done { job });
     }
 
-    fn to_host(&mut self, input: HostIn) {
+    fn tell_host(&mut self, input: HostIn) {
         let mut out = Vec::new();
         self.host.on(self.now, input, &mut out);
-        self.from_host(out);
+        self.host_said(out);
     }
-    fn to_target(&mut self, input: TargetIn) {
+    fn tell_target(&mut self, input: TargetIn) {
         let mut out = Vec::new();
         self.target.on(self.now, input, &mut out);
-        self.from_target(out);
+        self.target_said(out);
     }
-    fn from_host(&mut self, out: Vec<HostOut>) {
+    fn host_said(&mut self, out: Vec<HostOut>) {
         for action in out {
             match action {
                 HostOut::Send { port, packet } => self.carry(port, packet),
@@ -282,7 +282,7 @@ impl Net {
             }
         }
     }
-    fn from_target(&mut self, out: Vec<TargetOut>) {
+    fn target_said(&mut self, out: Vec<TargetOut>) {
         for action in out {
             match action {
                 TargetOut::Send { port, packet } => self.carry(port, packet),
