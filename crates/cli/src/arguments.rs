@@ -36,6 +36,8 @@ pub enum Command {
     Fit(FitArguments),
     /// Sum up a recorded load of block storage: mix, sizes, rate, footprint, devices
     Trace(TraceArguments),
+    /// Show the network of a SAN: parts, distances, bisection and cost, side by side for every point of a sweep
+    Fabric(FabricArguments),
     /// Explain every column of the records and every field of a summary, with its unit
     Describe(DescribeArguments),
     /// Print the JSON Schema of the experiment file
@@ -97,6 +99,26 @@ pub struct CheckArguments {
     /// Print every point of the sweep
     #[arg(long)]
     pub all: bool,
+}
+
+/// `rackweave fabric`
+#[derive(Debug, Args)]
+pub struct FabricArguments {
+    /// The experiment.
+    #[command(flatten)]
+    pub source: SourceArguments,
+    /// Show this point of the sweep alone, from 1
+    #[arg(long, value_name = "N")]
+    pub point: Option<usize>,
+    /// Draw the network into this file (SVG); of one point
+    #[arg(long, value_name = "FILE")]
+    pub picture: Option<PathBuf>,
+    /// Also compute what the network can give at best when every host reads from every target
+    #[arg(long)]
+    pub oracle: bool,
+    /// Print a list of objects for programs
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `rackweave run`
