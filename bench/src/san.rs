@@ -1,9 +1,14 @@
-//! The network of the SAN: what a packet's hop costs, beside the same load on the standard library's heap.
+//! The SAN: what a packet's hop costs, beside the same load on the standard library's heap; commands a CPU second of a whole switchless network
+//! with all of traffic control on, beside the same network with none of it.
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use base::Time;
 use kernel::EventQueue;
+use record::Discard;
+use sim::drive::Unobserved;
 use sim::torus_load::{Agenda, Delivered, Due, TorusLoad};
+use sim::{RunOptions, run};
+use spec::{NoFiles, Plan, parse};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -85,9 +90,38 @@ impl Work {
     }
 }
 
-/// The hops of two tori.
+/// Commands of 4 KiB, 70 % of them reads, in a closed loop on a torus of 27 nodes with a drive and a client each.
+const COMMANDS: u32 = 300_000;
+
+fn plan(design: &str) -> Plan {
+    let text = format!(
+        "title = \"bench\"\ndesign.name = \"{design}\"\nfabric.kind = \"torus\"\nfabric.dimensions = [3, 3, 3]\nfabric.hosts = 27\n\
+         drives.per_target = 1\ndrives.model = \"quick\"\nio.depth = 64\nio.write_share = 0.3\nrun.requests = {COMMANDS}\n"
+    );
+    let experiment = parse("bench", &text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    experiment.points(None).remove(0).plan
+}
+
+fn commands() -> Group {
+    let contenders = [("san", "san.commands_per_cpu_s"), ("san-plain", "san_plain.commands_per_cpu_s")];
+    let contenders = contenders.map(|(design, key)| {
+        let plan = plan(design);
+        let run = move || {
+            let seconds = cpu_seconds(|| {
+                let outcomes = run(&plan, &RunOptions::default(), &mut Discard, &mut Unobserved);
+                let finished = outcomes.expect("the network can be built").summary.counts.finished;
+                assert_eq!(finished, u64::from(COMMANDS), "every command is served");
+            });
+            f64::from(COMMANDS) / seconds
+        };
+        Contender { key: key.to_owned(), run: Box::new(run) }
+    });
+    Group { better: Better::Higher, rounds: 3, contenders: contenders.into() }
+}
+
+/// The hops of two tori, and a whole network.
 pub fn benchmarks() -> Vec<Group> {
-    WORKS.map(Work::group).into()
+    WORKS.map(Work::group).into_iter().chain([commands()]).collect()
 }
 
 #[cfg(test)]

@@ -37,6 +37,10 @@ impl<T> Slab<T> {
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().flatten()
     }
+    /// The most that ever were in flight at a time.
+    pub(crate) fn highest(&self) -> usize {
+        self.slots.len()
+    }
     /// How many are in flight.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()

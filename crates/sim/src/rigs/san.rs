@@ -9,6 +9,7 @@ mod ends;
 mod facts;
 mod faults;
 mod network;
+mod plan;
 mod prime;
 mod track;
 mod wires;
@@ -103,6 +104,8 @@ pub struct SanRig {
     response_frame: u32,
     /// Links that are cut, whether or not their ends run.
     cut_links: BTreeSet<LinkId>,
+    /// Whether hops are being told the distances that a settled network has.
+    is_priming: bool,
     /// The time of the last event.
     latest: Time,
     counts: Counts,

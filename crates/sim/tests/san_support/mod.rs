@@ -243,7 +243,8 @@ pub fn play(config: SanRigConfig, load: &workload::storage::Config, seed: u64) -
         labels: BTreeMap::new(),
     };
     let mut rows = Vec::new();
-    let mut outcomes = drive(&mut rig, &mut source, &mut rows, identity, &limits, &mut Bound).expect("memory is a sink");
+    let mut outcomes =
+        drive(&mut rig, &mut source, &mut rows, identity, &limits, &mut Bound).expect("memory is a sink");
     rig.judge_write_order(&mut outcomes.summary);
     let played = Played { rows, summary: outcomes.summary };
     played.check();

@@ -157,6 +157,7 @@ impl SanRig {
             ways: Ways::default(),
             shortest,
             response_frame,
+            is_priming: false,
             latest: Time::ZERO,
             counts_of_stopped: HopCounts::default(),
             hop_out: Vec::new(),

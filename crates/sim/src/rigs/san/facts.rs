@@ -76,6 +76,7 @@ impl SanRig {
         out.insert("way_mean_hops".into(), share(self.ways.hops, ways));
         out.insert("packets_lost_on_wires".into(), self.counts.lost_on_wire as f64);
         out.insert("link_crossings".into(), self.counts.hops as f64);
+        out.insert("in_flight_packets_max".into(), self.flights.highest() as f64);
         out.insert("target_in_bytes".into(), self.counts.target_in as f64);
         out.insert("target_out_bytes".into(), self.counts.target_out as f64);
     }

@@ -11,15 +11,18 @@ impl SanRig {
     /// Gives every hop the distances of a network that has been up for long.
     pub(super) fn prime(&mut self, context: Now<'_, '_>) {
         let told = prime::settled(&self.config.graph, &self.config.route.distance, self.config.hosts_listen());
+        // What a hop tells while it has heard only some of its neighbours would undo what the others know.
+        self.is_priming = true;
         for prime::Told { at, port, advertisement } in told {
             self.hears(at, port, advertisement, context);
         }
+        self.is_priming = false;
     }
 
     /// Distances go to a neighbour beside the packets: they are too small to matter on the wire.
     pub(super) fn tell(&mut self, vertex: VertexId, port: Port, advertisement: Advertisement, context: Now<'_, '_>) {
         let channel = self.wires.channel(vertex, port);
-        if !self.wires.is_up(channel) {
+        if self.is_priming || !self.wires.is_up(channel) {
             return;
         }
         let (to, to_port) = self.wires.end(channel);
