@@ -350,6 +350,7 @@ impl Host {
         }));
         let session = io.session;
         self.ios.recycle(io);
+        self.timers.forget_answered(&self.ios);
         self.pump(now, session, out);
     }
 

@@ -415,6 +415,7 @@ impl Target {
         }
         self.after_flight(place, &flight.packet, out);
         self.flights.recycle(flight);
+        self.forget_deadlines();
     }
 
     /// Answers a command that takes no flight.
@@ -451,6 +452,16 @@ impl Target {
                 self.counters.aborted += 1;
                 self.finish(now, job, Outcome::Aborted, out);
             }
+        }
+    }
+
+    /// Forgets the oldest deadlines as long as their commands are over or at the drive, so that the next wake-up is of use.
+    fn forget_deadlines(&mut self) {
+        while let Some((_, job)) = self.deadlines.front() {
+            if self.flights.get_mut(*job).is_some_and(|flight| flight.stage != Stage::AtDrive) {
+                return;
+            }
+            self.deadlines.pop_front();
         }
     }
 

@@ -2,7 +2,7 @@
 
 mod net;
 
-use base::{Bytes, Operation, Rate, Span, Time};
+use base::{Bytes, Operation, Program, Rate, Span, Time};
 use net::{BLOCK, Net, host_config, target_config};
 use proptest::prelude::*;
 use san::gimbal::GimbalConfig;
@@ -183,6 +183,17 @@ mod repeats {
             net.run(Time::ms(10));
             assert_eq!((net.done[0].1.outcome, net.done[0].1.sends), (Outcome::Success, 2));
         }
+    }
+
+    /// A wake-up a command would be an event more for each.
+    #[test]
+    fn who_is_answered_in_time_is_never_woken() {
+        let target = TargetConfig { command_life_max: Some(Span::us(400)), ..target_config() };
+        let mut net = Net::new(host_config(RetryPolicy::CrossControllerReset), &target);
+        (0..100).for_each(|request| net.ask(US(20 * request), request, Operation::Read, 0, BLOCK));
+        net.run(US(1_998));
+        let pending = net.host.next_wakeup().filter(|at| *at < Time::secs(1));
+        assert_eq!((net.done.len(), pending, net.target.next_wakeup()), (100, None, None));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a host does when I/Os are not answered as they should be.
 
 use super::lane::Reset;
-use super::{Attempt, Host, HostOut, IoPlace, Outcome, Packet, PacketKind, RetryPolicy, Stage, Tag, Uplinks};
+use super::{Attempt, Host, HostOut, IoPlace, Ios, Outcome, Packet, PacketKind, RetryPolicy, Stage, Tag, Uplinks};
 use crate::id::Port;
 use crate::trail::Trail;
 use base::{Operation, RequestId, Time};
@@ -42,6 +42,16 @@ impl Timers {
     pub(super) fn at(&mut self, time: Time, later: Later) {
         self.asked += 1;
         self.later.push(Reverse((time, self.asked, later)));
+    }
+
+    /// Forgets the oldest sends as long as nobody waits for them, so that the next wake-up is that of one that is waited for.
+    pub(super) fn forget_answered(&mut self, ios: &Ios) {
+        while let Some((_, place, tag)) = self.sends.front() {
+            if ios.get(*place).is_some_and(|io| io.tag == *tag && io.stage == Stage::Sent) {
+                return;
+            }
+            self.sends.pop_front();
+        }
     }
 
     fn due_send(&mut self, now: Time) -> Option<(IoPlace, Tag)> {
