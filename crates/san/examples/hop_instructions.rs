@@ -122,13 +122,10 @@ struct Bench {
 
 impl Bench {
     /// Takes one packet in; where it went, if it left at once.
-    fn take(&mut self, port: Port, packet: Packet) -> Option<(Port, Packet)> {
+    fn take(&mut self, port: Port, mut packet: Packet) -> Option<(Port, Packet)> {
         self.out.clear();
-        self.hop.on(self.now, HopIn::Packet { port, packet }, &mut self.out);
-        match self.out.first() {
-            Some(HopOut::Send { port, packet }) => Some((*port, *packet)),
-            _ => None,
-        }
+        let sent_by = self.hop.pass(self.now, port, &mut packet, &mut self.out);
+        sent_by.map(|port| (port, packet))
     }
 
     fn answer(&mut self, port: Port, request: &Packet, kind: PacketKind, frame: u32) -> Option<(Port, Packet)> {
@@ -142,7 +139,7 @@ impl Bench {
             return;
         }
         let Some((port, sent)) = self.take(host, command(number)) else { return };
-        self.now += Span::us(1);
+        self.now += Span::us(20);
         match case {
             "data" => drop(self.answer(port, &sent, PacketKind::ReadData { last: true }, 4_200)),
             "queued" => self.queued(host, port, &sent),

@@ -100,16 +100,22 @@ impl Hop {
         self.credits.get(drive.index()).copied().flatten().map(|known| known.credit)
     }
 
-    fn on_packet(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) {
+    /// As [`HopIn::Packet`], without moving the packet: where it is to be sent now, as it has become. `None` when it waits or has ended, or
+    /// something went another way; then `out` says what.
+    pub fn pass(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
+        if !self.has_port(port) {
+            debug_assert!(false, "the rig names ports that the hop has");
+            return None;
+        }
         if packet.kind.is_outward() {
-            self.on_outward(now, port, packet, out);
+            self.on_outward(now, port, packet, out)
         } else {
-            self.on_answer(now, port, packet, out);
+            self.on_answer(now, port, packet, out)
         }
     }
 
     /// The way out: known to what follows a command, chosen otherwise.
-    fn on_outward(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) {
+    fn on_outward(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         match self.known_way_out(packet) {
             Some(egress) => self.depart(now, port, egress, packet, out),
             None => self.choose_way_out(now, port, packet, true, out),
@@ -122,7 +128,14 @@ impl Hop {
     }
 
     /// Chooses a port for a command, or for data whose way has gone. `books` is false for a command that has booked here already.
-    fn choose_way_out(&mut self, now: Time, port: Port, packet: &mut Packet, books: bool, out: &mut Vec<HopOut>) {
+    fn choose_way_out(
+        &mut self,
+        now: Time,
+        port: Port,
+        packet: &mut Packet,
+        books: bool,
+        out: &mut Vec<HopOut>,
+    ) -> Option<Port> {
         self.cut(packet, packet.trail.position());
         let is_command = packet.kind == PacketKind::Command;
         let chosen = if is_command {
@@ -134,7 +147,7 @@ impl Hop {
             None if is_command => self.refuse(now, port, packet, Outcome::Unreachable, out),
             None => self.discard(packet, DropReason::NoRoute, out),
             Some(_) if is_command && books && !self.book(now, port, packet) => {
-                self.refuse(now, port, packet, Outcome::Rejected, out);
+                self.refuse(now, port, packet, Outcome::Rejected, out)
             }
             Some(egress) => self.depart(now, port, egress, packet, out),
         }
@@ -149,7 +162,14 @@ impl Hop {
     }
 
     /// Answers a command in the target's place.
-    fn refuse(&mut self, now: Time, port: Port, packet: &mut Packet, status: Outcome, out: &mut Vec<HopOut>) {
+    fn refuse(
+        &mut self,
+        now: Time,
+        port: Port,
+        packet: &mut Packet,
+        status: Outcome,
+        out: &mut Vec<HopOut>,
+    ) -> Option<Port> {
         match status {
             Outcome::Rejected => self.counts.rejected += 1,
             _ => self.counts.unreachable += 1,
@@ -160,23 +180,30 @@ impl Hop {
         let header = if self.route.has_header { packet.trail.hops().len() as u32 * Trail::HOP_BYTES } else { 0 };
         packet.frame = self.response_frame + header;
         if self.router.distances().is_up(port) {
-            self.enqueue(now, port, packet, out);
+            self.enqueue(now, port, packet, out)
         } else {
-            self.stray(now, port, packet, out);
+            self.stray(now, port, packet, out)
         }
     }
 
     /// Writes this hop into the trail and queues the packet.
-    fn depart(&mut self, now: Time, ingress: Port, egress: Port, packet: &mut Packet, out: &mut Vec<HopOut>) {
+    fn depart(
+        &mut self,
+        now: Time,
+        ingress: Port,
+        egress: Port,
+        packet: &mut Packet,
+        out: &mut Vec<HopOut>,
+    ) -> Option<Port> {
         if let (PacketKind::Command, Some(rank)) = (packet.kind, &self.rank) {
             let known = self.credits.get(packet.drive.index()).copied().flatten();
             packet.rank = rank.of_credit(known.map(|known| known.credit));
         }
         let is_marked = self.is_marked(egress);
         if self.write_hop(now, ingress, packet, is_marked) {
-            self.enqueue(now, egress, packet, out);
+            self.enqueue(now, egress, packet, out)
         } else {
-            self.discard(packet, DropReason::TrailFull, out);
+            self.discard(packet, DropReason::TrailFull, out)
         }
     }
 
@@ -199,7 +226,7 @@ impl Hop {
     }
 
     /// The way back: along the trail, unless it has gone, or answers are routed by themselves.
-    fn on_answer(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) {
+    fn on_answer(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         let known = if self.route.is_symmetric && !packet.trail.has_left() { packet.trail.behind() } else { None };
         match known.copied().filter(|hop| u32::from(hop.vertex) == self.here.0) {
             Some(hop) => self.go_back(now, port, &hop, packet, out),
@@ -207,7 +234,14 @@ impl Hop {
         }
     }
 
-    fn go_back(&mut self, now: Time, port: Port, hop: &TrailHop, packet: &mut Packet, out: &mut Vec<HopOut>) {
+    fn go_back(
+        &mut self,
+        now: Time,
+        port: Port,
+        hop: &TrailHop,
+        packet: &mut Packet,
+        out: &mut Vec<HopOut>,
+    ) -> Option<Port> {
         if packet.kind == PacketKind::Response {
             self.learn(now, port, hop, packet);
         }
@@ -217,7 +251,7 @@ impl Hop {
         }
         let is_marked = self.route.marks_answers && self.is_marked(egress);
         packet.trail.pass_back(port, is_marked);
-        self.enqueue(now, egress, packet, out);
+        self.enqueue(now, egress, packet, out)
     }
 
     /// Algorithm 1, `PATH_ADAPT`, and the credit of 4.5. Only what comes from the target says anything about the way to it.
@@ -236,7 +270,7 @@ impl Hop {
     }
 
     /// An answer that does not know its way back is routed like a request.
-    fn stray(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) {
+    fn stray(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         if !packet.trail.has_left() {
             let forgotten = packet.trail.leave(if self.route.is_symmetric { Way::Detour } else { Way::Free });
             self.shorten(packet, forgotten);
@@ -252,9 +286,9 @@ impl Hop {
             Some(egress) => {
                 let is_marked = self.route.marks_answers && self.is_marked(egress);
                 if self.write_hop(now, port, packet, is_marked) {
-                    self.enqueue(now, egress, packet, out);
+                    self.enqueue(now, egress, packet, out)
                 } else {
-                    self.discard(packet, DropReason::TrailFull, out);
+                    self.discard(packet, DropReason::TrailFull, out)
                 }
             }
         }
@@ -272,43 +306,44 @@ impl Hop {
         }
     }
 
-    fn enqueue(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HopOut>) {
+    fn enqueue(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         let egress = &mut self.ports[port.index()];
         match egress.enter(self.reservation.as_ref(), now, packet) {
-            Entry::Wire => self.send(port, packet, out),
+            Entry::Wire => {
+                self.counts.sent += 1;
+                Some(port)
+            }
             Entry::Queue => self.ask_to_wake(port, out),
             Entry::Policer => {
                 self.counts.held += 1;
-                self.ask_to_wake(port, out);
+                self.ask_to_wake(port, out)
             }
             Entry::Refused => self.discard(packet, DropReason::BufferFull, out),
         }
     }
 
-    fn send(&mut self, port: Port, packet: &Packet, out: &mut Vec<HopOut>) {
-        self.counts.sent += 1;
-        out.push(HopOut::Send { port, packet: *packet });
-    }
-
-    fn ask_to_wake(&mut self, port: Port, out: &mut Vec<HopOut>) {
+    fn ask_to_wake(&mut self, port: Port, out: &mut Vec<HopOut>) -> Option<Port> {
         if let Some(at) = self.ports[port.index()].wake() {
             out.push(HopOut::Wake { port, at });
         }
+        None
     }
 
-    fn discard(&mut self, packet: &Packet, reason: DropReason, out: &mut Vec<HopOut>) {
+    fn discard(&mut self, packet: &Packet, reason: DropReason, out: &mut Vec<HopOut>) -> Option<Port> {
         *match reason {
             DropReason::BufferFull => &mut self.counts.dropped_full,
             DropReason::NoRoute => &mut self.counts.dropped_no_route,
             DropReason::TrailFull => &mut self.counts.dropped_trail_full,
         } += 1;
         out.push(HopOut::Drop { packet: *packet, reason });
+        None
     }
 
     fn on_port_free(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) {
         self.ports[port.index()].woken(now);
         if let Some(packet) = self.ports[port.index()].next_to_send(now) {
-            self.send(port, &packet, out);
+            self.counts.sent += 1;
+            out.push(HopOut::Send { port, packet });
         }
         self.release_held(now, port, out);
         self.ask_to_wake(port, out);
@@ -338,7 +373,9 @@ impl Hop {
         let mut stranded = std::mem::take(&mut self.stranded);
         self.ports[port.index()].fail(&mut stranded);
         for packet in &mut stranded {
-            self.send_another_way(now, packet, out);
+            if let Some(port) = self.send_another_way(now, packet, out) {
+                out.push(HopOut::Send { port, packet: *packet });
+            }
         }
         stranded.clear();
         self.stranded = stranded;
@@ -346,20 +383,20 @@ impl Hop {
     }
 
     /// A packet that waited at a port which has failed: as if it had just come in.
-    fn send_another_way(&mut self, now: Time, packet: &mut Packet, out: &mut Vec<HopOut>) {
+    fn send_another_way(&mut self, now: Time, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         let trail = &packet.trail;
         if packet.kind.is_outward() || trail.has_left() {
             let position = trail.position().saturating_sub(1);
             let came_by = trail.hops().get(position).map_or(Port(0), |hop| Port(hop.port));
             self.cut(packet, position);
             if packet.kind.is_outward() {
-                self.choose_way_out(now, came_by, packet, false, out);
+                self.choose_way_out(now, came_by, packet, false, out)
             } else {
-                self.stray(now, came_by, packet, out);
+                self.stray(now, came_by, packet, out)
             }
         } else {
             let came_by = trail.ahead().map_or(Port(0), |hop| Port(hop.port));
-            self.stray(now, came_by, packet, out);
+            self.stray(now, came_by, packet, out)
         }
     }
 
@@ -392,7 +429,11 @@ impl Program for Hop {
 
     fn on(&mut self, now: Time, input: HopIn, out: &mut Vec<HopOut>) {
         match input {
-            HopIn::Packet { port, mut packet } if self.has_port(port) => self.on_packet(now, port, &mut packet, out),
+            HopIn::Packet { port, mut packet } => {
+                if let Some(port) = self.pass(now, port, &mut packet, out) {
+                    out.push(HopOut::Send { port, packet });
+                }
+            }
             HopIn::PortFree(port) if self.has_port(port) => self.on_port_free(now, port, out),
             HopIn::Advertisement { port, advertisement } => {
                 self.router.distances_mut().on_advertisement(now, port, &advertisement);
@@ -404,7 +445,7 @@ impl Program for Hop {
                 self.router.link_up(now, port);
                 self.tell(now, out);
             }
-            HopIn::Packet { .. } | HopIn::PortFree(_) | HopIn::LinkDown(_) | HopIn::LinkUp(_) => {
+            HopIn::PortFree(_) | HopIn::LinkDown(_) | HopIn::LinkUp(_) => {
                 debug_assert!(false, "the rig names ports that the hop has");
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::egress::{EgressQueue, SchedulingConfig};
 use crate::packet::{Packet, PacketKind};
-use crate::reserve::{Bookings, Held, Policer, Release, ReservationConfig};
+use crate::reserve::{Bookings, ClassId, Held, Policer, Release, ReservationConfig};
 use base::{Bytes, Operation, Rate, Time};
 
 /// A port's egress. A packet passes the policer (answers of reads that keep to their way), then the queues, then the wire.
@@ -140,37 +140,38 @@ impl EgressPort {
 impl Booked {
     /// Books for a read; from now on its session's bucket fills faster.
     pub(super) fn book(&mut self, config: &ReservationConfig, now: Time, packet: &Packet) -> bool {
-        let session = packet.tag.session;
-        let is_booked = self.bookings.book(config, now, session, packet.bytes);
+        let class = config.class_of(packet.tag.session);
+        let is_booked = self.bookings.book(config, now, class, packet.bytes);
         if is_booked {
-            self.policer.refill(config, now, session, self.bookings.fill_rate(config, session));
+            self.policer.refill(now, class, self.bookings.fill_rate(config, class));
         }
         is_booked
     }
 
     fn offer(&mut self, config: &ReservationConfig, now: Time, packet: &Packet) -> Held {
-        let fill = self.bookings.fill_rate(config, packet.tag.session);
-        let held = self.policer.offer(config, now, packet, fill);
-        if held == Held::No {
-            self.complete(config, now, packet);
+        let class = config.class_of(packet.tag.session);
+        let fill = self.bookings.fill_rate(config, class);
+        let held = self.policer.offer(config, now, class, packet, fill);
+        if held == Held::No && packet.kind == PacketKind::Response {
+            self.complete(config, now, class, packet);
         }
         held
     }
 
     fn release(&mut self, config: &ReservationConfig, now: Time) -> Option<Packet> {
-        let packet = self.policer.release(now, |session| self.bookings.fill_rate(config, session))?;
-        self.complete(config, now, &packet);
+        let packet = self.policer.release(now, |class| self.bookings.fill_rate(config, class))?;
+        if packet.kind == PacketKind::Response {
+            self.complete(config, now, config.class_of(packet.tag.session), &packet);
+        }
         Some(packet)
     }
 
     /// Gives back what the I/O of a response had booked, once the response is past the policer.
-    fn complete(&mut self, config: &ReservationConfig, now: Time, packet: &Packet) {
-        let Some(hop) = packet.trail.ahead().filter(|_| packet.kind == PacketKind::Response) else { return };
+    fn complete(&mut self, config: &ReservationConfig, now: Time, class: ClassId, packet: &Packet) {
+        let Some(hop) = packet.trail.ahead() else { return };
         let booked_at = super::moment(now, hop.time_ns);
-        let session = packet.tag.session;
-        self.bookings.release(config, now, Release { session, bytes: packet.bytes, booked_at });
-        let fill = self.bookings.fill_rate(config, session);
-        self.policer.refill(config, now, session, fill);
+        self.bookings.release(config, now, Release { class, bytes: packet.bytes, booked_at });
+        self.policer.refill(now, class, self.bookings.fill_rate(config, class));
     }
 }
 

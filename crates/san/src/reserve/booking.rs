@@ -1,7 +1,6 @@
 //! What is booked on one port, by class of sessions.
 
-use super::ReservationConfig;
-use crate::id::SessionId;
+use super::{ClassId, ReservationConfig};
 use base::{Rate, Time};
 
 /// The bookings of a port.
@@ -32,7 +31,7 @@ struct Sum {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
     /// Whose.
-    pub session: SessionId,
+    pub class: ClassId,
     /// The size of its I/O.
     pub bytes: u32,
     /// When the request passed.
@@ -53,7 +52,7 @@ impl Bookings {
 
     /// Books for a read of `bytes`; `false` and no change when the limit would be passed. A read that would take more than the limit alone
     /// books all of it, or it would never pass.
-    pub fn book(&mut self, config: &ReservationConfig, now: Time, session: SessionId, bytes: u32) -> bool {
+    pub fn book(&mut self, config: &ReservationConfig, now: Time, class: ClassId, bytes: u32) -> bool {
         self.lapse(config, now);
         let estimated = config.estimate_bps(bytes).min(self.limit_bps);
         let free = self.limit_bps.saturating_sub(self.booked_bps);
@@ -64,7 +63,7 @@ impl Bookings {
         if self.classes.is_empty() {
             self.classes = vec![Class::default(); config.classes as usize];
         }
-        let sum = &mut self.classes[class_of(config, session)].spans[self.epoch as usize & 1];
+        let sum = &mut self.classes[class.index()].spans[self.epoch as usize & 1];
         sum.estimated_bps += estimated;
         sum.booked_bps += booked;
         self.booked_bps += booked;
@@ -80,15 +79,18 @@ impl Bookings {
             return;
         }
         let estimated = config.estimate_bps(release.bytes).min(self.limit_bps);
-        let sum = &mut self.classes[class_of(config, release.session)].spans[epoch as usize & 1];
+        let sum = &mut self.classes[release.class.index()].spans[epoch as usize & 1];
         self.booked_bps -= sum.give_back(estimated);
     }
 
-    /// What the bucket of a session fills at; zero when its class has booked nothing.
-    pub fn fill_rate(&self, config: &ReservationConfig, session: SessionId) -> Rate {
-        let Some(class) = self.classes.get(class_of(config, session)) else { return Rate::bps(0) };
-        let of = |sum: &Sum| if config.fills_at_booked { sum.booked_bps } else { sum.estimated_bps };
-        Rate::bps(class.spans.iter().map(of).sum())
+    /// What the bucket of a class fills at; zero when it has booked nothing.
+    pub fn fill_rate(&self, config: &ReservationConfig, class: ClassId) -> Rate {
+        let Some(Class { spans: [even, odd] }) = self.classes.get(class.index()) else { return Rate::bps(0) };
+        Rate::bps(if config.fills_at_booked {
+            even.booked_bps + odd.booked_bps
+        } else {
+            even.estimated_bps + odd.estimated_bps
+        })
     }
 
     /// Forgets everything: the port has failed (paper, 4.6).
@@ -119,17 +121,13 @@ impl Sum {
         let estimated = estimated_bps.min(self.estimated_bps);
         let booked = match self.estimated_bps {
             0 => 0,
+            all if all == estimated => self.booked_bps,
             all => (u128::from(self.booked_bps) * u128::from(estimated)).div_ceil(u128::from(all)) as u64,
         };
         self.estimated_bps -= estimated;
         self.booked_bps -= booked;
         booked
     }
-}
-
-/// The class in which a session is policed.
-pub(super) fn class_of(config: &ReservationConfig, session: SessionId) -> usize {
-    (session.0 % config.classes) as usize
 }
 
 fn epoch_of(config: &ReservationConfig, now: Time) -> u64 {

@@ -14,6 +14,7 @@ mod policer;
 pub use booking::{Bookings, Release};
 pub use policer::{Held, Policer};
 
+use crate::id::SessionId;
 use base::{Bytes, Rate, Span};
 
 /// Parameters of eager bandwidth reservation. The paper measures the first two and prints neither (4.4).
@@ -37,6 +38,17 @@ pub struct ReservationConfig {
     pub lapse: Span,
 }
 
+/// Sessions that are policed together: see [`ReservationConfig::classes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClassId(pub u32);
+
+impl ClassId {
+    /// As an index into a table of classes.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// One entry of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
@@ -56,6 +68,11 @@ pub struct OverCommitment {
 }
 
 impl ReservationConfig {
+    /// The class in which a session is policed.
+    pub fn class_of(&self, session: SessionId) -> ClassId {
+        ClassId(session.0 % self.classes)
+    }
+
     /// What a read of `bytes` is expected to take, in bits a second.
     pub fn estimate_bps(&self, bytes: u32) -> u64 {
         let fits = |estimate: &&Estimate| estimate.bytes_max.count() >= u64::from(bytes);

@@ -1,8 +1,6 @@
 //! Holds the answers of a session back that would exceed what it has booked, and nobody else's.
 
-use super::ReservationConfig;
-use super::booking::class_of;
-use crate::id::SessionId;
+use super::{ClassId, ReservationConfig};
 use crate::packet::Packet;
 use base::{Bytes, Rate, Time};
 use std::cmp::Reverse;
@@ -54,8 +52,15 @@ impl Policer {
 
     /// Takes a packet to hold it, or lets it go on. It goes on when nothing of its session waits and the bucket has its bytes, or when its
     /// session has booked nothing (`fill` is zero).
-    pub fn offer(&mut self, config: &ReservationConfig, now: Time, packet: &Packet, fill: Rate) -> Held {
-        let index = class_of(config, packet.tag.session);
+    pub fn offer(
+        &mut self,
+        config: &ReservationConfig,
+        now: Time,
+        class: ClassId,
+        packet: &Packet,
+        fill: Rate,
+    ) -> Held {
+        let index = class.index();
         if self.classes.is_empty() {
             self.classes = vec![Class::new(config.burst); config.classes as usize];
         }
@@ -70,9 +75,9 @@ impl Policer {
         Held::Yes
     }
 
-    /// The rate of a session's bucket has changed; what waits is looked at anew.
-    pub fn refill(&mut self, config: &ReservationConfig, now: Time, session: SessionId, fill: Rate) {
-        let index = class_of(config, session);
+    /// The rate of a class's bucket has changed; what waits is looked at anew.
+    pub fn refill(&mut self, now: Time, class: ClassId, fill: Rate) {
+        let index = class.index();
         let Some(class) = self.classes.get_mut(index) else { return };
         class.bucket.set_rate(now, fill);
         if !class.waiting.is_empty() {
@@ -80,15 +85,15 @@ impl Policer {
         }
     }
 
-    /// Takes one packet that may go on at `now`, the longest due first. `fill` tells what a session has booked: bookings lapse while packets
+    /// Takes one packet that may go on at `now`, the longest due first. `fill` tells what a class has booked: bookings lapse while packets
     /// wait, and then nothing holds those any more.
-    pub fn release(&mut self, now: Time, fill: impl Fn(SessionId) -> Rate) -> Option<Packet> {
+    pub fn release(&mut self, now: Time, fill: impl Fn(ClassId) -> Rate) -> Option<Packet> {
         while let Some(Reverse((at, index))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
             self.due.pop();
             let class = &mut self.classes[index as usize];
             let Some(first) = class.waiting.front().copied().filter(|_| class.due == at) else { continue };
             class.due = Time::MAX;
-            class.bucket.set_rate(now, fill(first.tag.session));
+            class.bucket.set_rate(now, fill(ClassId(index)));
             let passes = class.may_pass(now, &first);
             if passes {
                 class.waiting.pop_front();

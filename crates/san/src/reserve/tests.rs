@@ -1,7 +1,6 @@
 //! What may be booked, what comes back, and who waits.
 
 use super::*;
-use crate::id::SessionId;
 use crate::testing::{read_data, reservation};
 use base::Time;
 use proptest::prelude::*;
@@ -14,14 +13,14 @@ fn gbps(rate: Rate) -> f64 {
 }
 
 fn release(session: u32, bytes: u32, booked_at: Time) -> Release {
-    Release { session: SessionId(session), bytes, booked_at }
+    Release { class: ClassId(session), bytes, booked_at }
 }
 
 #[test]
 fn reads_book_their_estimate_until_the_port_is_full_and_a_response_makes_room() {
     let config = reservation();
     let mut port = Bookings::new(&config, Rate::gbps(25));
-    let book = |port: &mut Bookings, bytes| port.book(&config, Time::ZERO, SessionId(1), bytes);
+    let book = |port: &mut Bookings, bytes| port.book(&config, Time::ZERO, ClassId(1), bytes);
     assert!(book(&mut port, KIB_128) && book(&mut port, KIB_128));
     assert!(!book(&mut port, KIB_128), "30 of 25 Gb/s");
     assert!((0..5).all(|_| book(&mut port, KIB_4)), "what is left is filled");
@@ -39,39 +38,39 @@ fn over_commitment_follows_its_steps_and_all_of_it_comes_back() {
     let mut port = Bookings::new(&config, Rate::gbps(40));
     let booked: Vec<f64> = (0..5)
         .map(|_| {
-            assert!(port.book(&config, Time::ZERO, SessionId(0), KIB_128));
+            assert!(port.book(&config, Time::ZERO, ClassId(0), KIB_128));
             gbps(port.booked())
         })
         .collect();
     assert_eq!(booked, [10.0, 20.0, 30.0, 32.5, 35.0], "half free still books whole, less than half a quarter");
-    assert_eq!(port.fill_rate(&config, SessionId(0)), port.booked());
+    assert_eq!(port.fill_rate(&config, ClassId(0)), port.booked());
     let estimates = ReservationConfig { fills_at_booked: false, ..config.clone() };
-    assert_eq!(port.fill_rate(&estimates, SessionId(0)), Rate::gbps(50));
+    assert_eq!(port.fill_rate(&estimates, ClassId(0)), Rate::gbps(50));
     (0..5).for_each(|_| port.release(&config, Time::us(1), release(0, KIB_128, Time::ZERO)));
-    assert_eq!((port.booked(), port.fill_rate(&config, SessionId(0))), (Rate::bps(0), Rate::bps(0)));
+    assert_eq!((port.booked(), port.fill_rate(&config, ClassId(0))), (Rate::bps(0), Rate::bps(0)));
 }
 
 #[test]
 fn a_read_larger_than_the_port_still_passes_an_idle_one() {
     let config = reservation();
     let mut port = Bookings::new(&config, Rate::gbps(5));
-    assert!(port.book(&config, Time::ZERO, SessionId(0), KIB_128));
+    assert!(port.book(&config, Time::ZERO, ClassId(0), KIB_128));
     assert_eq!(port.booked(), Rate::gbps(5));
-    assert!(!port.book(&config, Time::ZERO, SessionId(0), KIB_4));
+    assert!(!port.book(&config, Time::ZERO, ClassId(0), KIB_4));
 }
 
 #[test]
 fn bookings_whose_response_never_comes_lapse_and_a_late_response_takes_nothing_of_others() {
     let config = reservation();
     let mut port = Bookings::new(&config, Rate::gbps(25));
-    assert!(port.book(&config, Time::ms(9), SessionId(0), KIB_128));
-    assert!(port.book(&config, Time::ms(19), SessionId(0), KIB_4));
+    assert!(port.book(&config, Time::ms(9), ClassId(0), KIB_128));
+    assert!(port.book(&config, Time::ms(19), ClassId(0), KIB_4));
     assert_eq!(port.booked(), Rate::gbps(11), "still in the span before");
-    assert!(port.book(&config, Time::ms(20), SessionId(1), KIB_4));
+    assert!(port.book(&config, Time::ms(20), ClassId(1), KIB_4));
     assert_eq!(port.booked(), Rate::gbps(2), "the first has lapsed");
     port.release(&config, Time::ms(21), release(0, KIB_128, Time::ms(9)));
     assert_eq!(port.booked(), Rate::gbps(2));
-    assert!(port.book(&config, Time::secs(1), SessionId(1), KIB_4));
+    assert!(port.book(&config, Time::secs(1), ClassId(1), KIB_4));
     assert_eq!(port.booked(), Rate::gbps(1));
 }
 
@@ -79,9 +78,9 @@ fn bookings_whose_response_never_comes_lapse_and_a_late_response_takes_nothing_o
 fn a_failure_revokes_all_and_late_responses_change_nothing() {
     let config = reservation();
     let mut port = Bookings::new(&config, Rate::gbps(25));
-    assert!(port.book(&config, Time::ZERO, SessionId(0), KIB_128));
+    assert!(port.book(&config, Time::ZERO, ClassId(0), KIB_128));
     port.revoke();
-    assert_eq!((port.booked(), port.fill_rate(&config, SessionId(0))), (Rate::bps(0), Rate::bps(0)));
+    assert_eq!((port.booked(), port.fill_rate(&config, ClassId(0))), (Rate::bps(0), Rate::bps(0)));
     port.release(&config, Time::us(1), release(0, KIB_128, Time::ZERO));
     assert_eq!(port.booked(), Rate::bps(0));
 }
@@ -92,12 +91,16 @@ fn who_has_booked_too_little_waits_and_nobody_else() {
     let mut policer = Policer::new();
     let fill = Rate::gbps(1);
     let packet = read_data(1, 9_000);
-    assert_eq!(policer.offer(&config, Time::ZERO, &packet, fill), Held::No, "the burst");
-    assert_eq!(policer.offer(&config, Time::ZERO, &packet, fill), Held::Yes);
-    assert_eq!(policer.offer(&config, Time::ZERO, &read_data(1, 100), fill), Held::Yes, "nobody overtakes its session");
-    assert_eq!(policer.offer(&config, Time::ZERO, &read_data(2, 9_000), fill), Held::No, "another session");
+    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(1), &packet, fill), Held::No, "the burst");
+    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(1), &packet, fill), Held::Yes);
     assert_eq!(
-        policer.offer(&config, Time::ZERO, &read_data(3, 9_000), Rate::bps(0)),
+        policer.offer(&config, Time::ZERO, ClassId(1), &read_data(1, 100), fill),
+        Held::Yes,
+        "nobody overtakes its session"
+    );
+    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(2), &read_data(2, 9_000), fill), Held::No, "another session");
+    assert_eq!(
+        policer.offer(&config, Time::ZERO, ClassId(3), &read_data(3, 9_000), Rate::bps(0)),
         Held::No,
         "nothing booked: no control"
     );
@@ -114,13 +117,13 @@ fn what_waits_leaves_at_once_when_its_booking_has_lapsed_and_sooner_when_more_is
     let config = reservation();
     let mut policer = Policer::new();
     for _ in 0..3 {
-        policer.offer(&config, Time::ZERO, &read_data(1, 9_000), Rate::gbps(1));
+        policer.offer(&config, Time::ZERO, ClassId(1), &read_data(1, 9_000), Rate::gbps(1));
     }
-    policer.refill(&config, Time::ZERO, SessionId(1), Rate::gbps(9));
+    policer.refill(Time::ZERO, ClassId(1), Rate::gbps(9));
     let due = policer.next_due().expect("two wait");
     assert!(due <= Time::us(8) + base::Span::ns(1));
     assert!(policer.release(due, |_| Rate::gbps(9)).is_some());
-    policer.refill(&config, due, SessionId(1), Rate::bps(0));
+    policer.refill(due, ClassId(1), Rate::bps(0));
     assert!(policer.release(due, |_| Rate::bps(0)).is_some());
     assert_eq!((policer.held(), policer.release(Time::secs(1), |_| Rate::bps(0))), (0, None));
 }
@@ -137,14 +140,14 @@ proptest! {
         let (mut now, mut open) = (Time::ZERO, Vec::new());
         for (session, bytes, gap_us) in ios {
             now += base::Span::us(gap_us);
-            if port.book(&config, now, SessionId(session), bytes) {
-                open.push(release(session, bytes, now));
+            if port.book(&config, now, ClassId(session % 3), bytes) {
+                open.push(release(session % 3, bytes, now));
             } else if let Some(oldest) = open.first().copied() {
                 open.remove(0);
                 port.release(&config, now, oldest);
             }
             prop_assert!(port.booked() <= Rate::gbps(60));
-            let fills: u64 = (0..3).map(|class| port.fill_rate(&config, SessionId(class)).as_bps()).sum();
+            let fills: u64 = (0..3).map(|class| port.fill_rate(&config, ClassId(class)).as_bps()).sum();
             prop_assert_eq!(fills, port.booked().as_bps());
         }
         open.drain(..).for_each(|oldest| port.release(&config, now, oldest));
@@ -169,7 +172,7 @@ proptest! {
             }
             now = arrival;
             let packet = crate::Packet { payload: number as u32, ..read_data(*session, *frame) };
-            if policer.offer(&config, now, &packet, fill) == Held::No {
+            if policer.offer(&config, now, ClassId(*session), &packet, fill) == Held::No {
                 passed(now, &packet);
             }
         }

@@ -16,7 +16,7 @@ const WEIGHT_ONE: i64 = 1024;
 
 /// A delay and when it was learnt; 0 ns is "never".
 #[derive(Clone, Copy, Debug, Default)]
-struct Learnt {
+pub(super) struct Learnt {
     delay_ns: u32,
     epoch: u32,
 }
@@ -53,9 +53,13 @@ impl DelayTables {
 
     /// The delay to `destination` by `port` in nanoseconds, 0 where none is known.
     pub fn estimate(&self, epoch: u32, destination: VertexId, port: Port) -> u32 {
-        let learnt = &self.by_destination[destination.index() * self.ports + port.index()];
-        let age = epoch.saturating_sub(learnt.epoch);
-        learnt.delay_ns.checked_shr(age).unwrap_or(0)
+        self.of(destination).get(port.index()).map_or(0, |learnt| learnt.estimate(epoch))
+    }
+
+    /// What was learnt about a destination, by port.
+    pub(super) fn of(&self, destination: VertexId) -> &[Learnt] {
+        let first = destination.index() * self.ports;
+        self.by_destination.get(first..first + self.ports).unwrap_or(&[])
     }
 
     /// Takes in what one answer says; what does not exist is passed over.
@@ -85,12 +89,16 @@ impl DelayTables {
 }
 
 impl Learnt {
+    pub(super) fn estimate(&self, epoch: u32) -> u32 {
+        (u64::from(self.delay_ns) >> epoch.saturating_sub(self.epoch).min(32)) as u32
+    }
+
     /// Moves toward `delay_ns`; what is old or unknown is replaced.
     fn take_in(&mut self, epoch: u32, delay_ns: u32, weight: i64) {
         let is_old = self.delay_ns == 0 || epoch.saturating_sub(self.epoch) > 1;
         let before = if is_old { delay_ns } else { self.delay_ns };
         let moved = (i64::from(delay_ns) - i64::from(before)) * weight / WEIGHT_ONE;
-        *self = Learnt { delay_ns: (i64::from(before) + moved).max(1) as u32, epoch };
+        *self = Learnt { delay_ns: (i64::from(before) + moved).clamp(1, i64::from(u32::MAX) - 1) as u32, epoch };
     }
 }
 

@@ -68,6 +68,10 @@ pub struct DistanceVector {
     ports: Vec<PortState>,
     /// By vertex, then port: what the neighbour told; `config.infinity` for nothing.
     told: Vec<u16>,
+    /// By port: the vertex there, once more, close together.
+    peers: Vec<VertexId>,
+    /// By vertex: how many candidates there are.
+    known: Vec<u16>,
     /// By vertex, then rank: the nearest ports, ties by port. Unused places are infinite.
     candidates: Vec<Candidate>,
     next_period: Time,
@@ -86,6 +90,8 @@ impl DistanceVector {
             config: *config,
             vertices,
             told: vec![config.infinity; vertices * neighbours.len()],
+            peers: neighbours.iter().map(|neighbour| neighbour.vertex).collect(),
+            known: vec![0; vertices],
             candidates: vec![none; vertices * usize::from(config.candidates)],
             ports: neighbours
                 .into_iter()
@@ -102,10 +108,8 @@ impl DistanceVector {
 
     /// The nearest ports to `vertex`, nearest first, ties by port; ports that lead nowhere are not among them.
     pub fn candidates(&self, vertex: VertexId) -> &[Candidate] {
-        let kept = usize::from(self.config.candidates);
-        let all = self.candidates.get(vertex.index() * kept..(vertex.index() + 1) * kept).unwrap_or(&[]);
-        let known = all.iter().take_while(|candidate| candidate.distance < self.config.infinity).count();
-        &all[..known]
+        let first = vertex.index() * usize::from(self.config.candidates);
+        self.known.get(vertex.index()).map_or(&[], |known| &self.candidates[first..first + usize::from(*known)])
     }
 
     /// Hops to `vertex`; `None` when there is no way.
@@ -125,6 +129,11 @@ impl DistanceVector {
     /// What is at the other end of a port; `None` when there is no such port.
     pub fn neighbour(&self, port: Port) -> Option<&Neighbour> {
         self.ports.get(port.index()).map(|state| &state.neighbour)
+    }
+
+    /// The vertex at the other end of a port; `None` when there is no such port.
+    pub fn peer(&self, port: Port) -> Option<VertexId> {
+        self.peers.get(port.index()).copied()
     }
 
     /// How many ports there are.
@@ -268,6 +277,8 @@ impl DistanceVector {
         for (port, told) in told.iter().enumerate() {
             insert(nearest, Candidate { distance: told.saturating_add(1), port: Port(port as u16) });
         }
+        self.known[vertex.index()] =
+            nearest.iter().take_while(|candidate| candidate.distance < self.config.infinity).count() as u16;
         let after = self.best(vertex);
         if before != after {
             self.trigger(now);

@@ -19,19 +19,24 @@ pub(super) fn choose(
     let candidates = distances.candidates(destination);
     let nearest = candidates.first()?.distance;
     let farthest = if nearest == 1 { 1 } else { nearest.saturating_add(stretch_max) };
-    let epoch = delays.epoch(now);
-    let mut best: Option<(u32, Port)> = None;
-    for candidate in candidates.iter().take_while(|candidate| candidate.distance <= farthest) {
+    let (epoch, learnt) = (delays.epoch(now), delays.of(destination));
+    let (mut least, mut best) = (u32::MAX, None);
+    for candidate in candidates {
+        if candidate.distance > farthest {
+            break;
+        }
         if is_visited(distances, candidate.port, trail) {
             continue;
         }
-        let delay = delays.estimate(epoch, destination, candidate.port);
-        if best.is_none_or(|(least, _)| delay < least) {
-            best = Some((delay, candidate.port));
+        let delay = learnt.get(candidate.port.index()).map_or(0, |learnt| learnt.estimate(epoch));
+        if delay < least {
+            (least, best) = (delay, Some(candidate.port));
         }
     }
-    let beyond = || candidates.iter().skip_while(|candidate| candidate.distance <= farthest);
-    best.map(|(_, port)| port).or_else(|| first_unvisited(distances, beyond(), trail))
+    best.or_else(|| {
+        let beyond = candidates.iter().skip_while(|candidate| candidate.distance <= farthest);
+        first_unvisited(distances, beyond, trail)
+    })
 }
 
 /// Algorithm 1 to the letter, ports in their order, except that hops of the trail are passed over, as the text has it.
@@ -68,5 +73,5 @@ pub(super) fn first_unvisited<'a>(
 
 /// Whether the neighbour at `port` is a hop of the trail.
 pub(super) fn is_visited(distances: &DistanceVector, port: Port, trail: &Trail) -> bool {
-    distances.neighbour(port).is_none_or(|neighbour| trail.has_visited(neighbour.vertex))
+    distances.peer(port).is_none_or(|peer| trail.has_visited(peer))
 }
