@@ -91,9 +91,12 @@ impl Hop {
     pub fn waiting_max(&self, port: Port) -> Bytes {
         self.ports[port.index()].queue.highest()
     }
-    /// What is booked on a port; zero without reservation.
-    pub fn booked(&self, port: Port) -> Rate {
-        self.ports[port.index()].booked.as_ref().map_or(Rate::bps(0), |booked| booked.bookings.booked())
+    /// What is booked on a port; zero without reservation. For tests and reports: looks at every class of sessions.
+    pub fn booked(&self, now: Time, port: Port) -> Rate {
+        match (&self.reservation, &self.ports[port.index()].booked) {
+            (Some(config), Some(booked)) => booked.bookings.booked_at(config, now),
+            _ => Rate::bps(0),
+        }
     }
     /// The last credit that went by for a drive.
     pub fn credit(&self, drive: DriveId) -> Option<u32> {

@@ -45,9 +45,16 @@ impl Bookings {
         Bookings { limit_bps, booked_bps: 0, epoch: 0, classes: Vec::new() }
     }
 
-    /// What is booked in all, bits a second.
+    /// What was booked in all when this was last booked on or given back to.
     pub fn booked(&self) -> Rate {
         Rate::bps(self.booked_bps)
+    }
+
+    /// What is booked in all at `now`: bookings also lapse while nothing happens. Looks at every class.
+    pub fn booked_at(&self, config: &ReservationConfig, now: Time) -> Rate {
+        let mut swept = self.clone();
+        swept.lapse(config, now);
+        swept.booked()
     }
 
     /// Books for a read of `bytes`; `false` and no change when the limit would be passed. A read that would take more than the limit alone

@@ -68,6 +68,8 @@ fn bookings_whose_response_never_comes_lapse_and_a_late_response_takes_nothing_o
     assert_eq!(port.booked(), Rate::gbps(11), "still in the span before");
     assert!(port.book(&config, Time::ms(20), ClassId(1), KIB_4));
     assert_eq!(port.booked(), Rate::gbps(2), "the first has lapsed");
+    let at = |now| port.booked_at(&config, now);
+    assert_eq!([Time::ms(29), Time::ms(30), Time::ms(40)].map(at), [Rate::gbps(2), Rate::gbps(1), Rate::bps(0)]);
     port.release(&config, Time::ms(21), release(0, KIB_128, Time::ms(9)));
     assert_eq!(port.booked(), Rate::gbps(2));
     assert!(port.book(&config, Time::secs(1), ClassId(1), KIB_4));

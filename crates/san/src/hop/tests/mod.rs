@@ -74,7 +74,7 @@ fn a_read_goes_out_and_back_over_the_same_hops_which_learn_and_give_back() {
     net.run(Time::us(5));
     let ingress =
         Port(net.graph.hops(VertexId(first)).iter().position(|hop| hop.to == HOST).expect("it is there") as u16);
-    assert_eq!(net.hop(first).booked(ingress), Rate::gbps(10));
+    assert_eq!(net.hop(first).booked(net.now, ingress), Rate::gbps(10));
     net.run(Time::ms(1));
     assert_eq!((net.missing(), net.dropped.len(), net.at_targets.len(), net.at_hosts.len()), (0, 0, 1, 4 - 1));
     let (_, at_target) = net.at_targets[0];
@@ -83,7 +83,7 @@ fn a_read_goes_out_and_back_over_the_same_hops_which_learn_and_give_back() {
     for (_, packet) in &net.at_hosts {
         assert_eq!((vertices(&packet.trail), packet.trail.position()), (vertices(&at_target.trail), 0));
     }
-    assert_eq!((net.hop(first).booked(ingress), net.hop(first).credit(DriveId(0))), (Rate::bps(0), Some(8)));
+    assert_eq!((net.hop(first).booked(net.now, ingress), net.hop(first).credit(DriveId(0))), (Rate::bps(0), Some(8)));
     let by = at_target.trail.hops()[1].vertex;
     let port = net.graph.hops(VertexId(first)).iter().position(|hop| hop.to.0 == u32::from(by)).expect("a neighbour");
     let learnt = net.hop(first).router().delays().estimate(0, target(far), Port(port as u16));
@@ -135,7 +135,7 @@ fn without_bandwidth_a_read_is_answered_at_once_and_every_hop_before_gives_back(
     for hop in net.hops.iter().flatten() {
         (0..4)
             .filter(|port| hop.has_port(Port(*port)))
-            .for_each(|port| assert_eq!(hop.booked(Port(port)), Rate::bps(0)));
+            .for_each(|port| assert_eq!(hop.booked(net.now, Port(port)), Rate::bps(0)));
     }
 }
 
@@ -308,7 +308,8 @@ fn begin_all(net: &mut Net, load: &Load, start: Time, first_command: u16) -> Tim
 }
 
 fn all_booked(net: &Net) -> u64 {
-    let ports = |hop: &Hop| (0..hop.ports.len() as u16).map(|port| hop.booked(Port(port)).as_bps()).sum::<u64>();
+    let ports =
+        |hop: &Hop| (0..hop.ports.len() as u16).map(|port| hop.booked(net.now, Port(port)).as_bps()).sum::<u64>();
     net.hops.iter().flatten().map(ports).sum()
 }
 
