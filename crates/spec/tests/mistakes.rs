@@ -22,7 +22,7 @@ fn an_unknown_key_names_the_allowed_ones_and_the_closest() {
     assert_eq!(
         complaint(&format!("{SMALL}[memroy]\nlatency = \"1ns\"\n")),
         "small.toml:11:2: unknown key `memroy`, did you mean `memory`?; allowed are background, check, \
-         collection, controller, design, drives, fabric, fault, flash, gimbal, host, io, membership, memory, prices, rack, \
+         collection, controller, design, drives, fabric, fault, flash, gimbal, host, io, lsm, membership, memory, prices, rack, \
          reservation, routing, run, scale, scheduler, scheduling, seed, sweep, target, title, vssd, wear, wire, workload"
     );
 }

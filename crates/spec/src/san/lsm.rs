@@ -12,7 +12,7 @@ written! {
         #[schemars(range(min = 1, max = 65_536), extend("default" = 8))]
         stores: u32,
         /// Keys of a store. Ours: the paper's 10 million, scaled down with the drives.
-        #[schemars(range(min = 2, max = 1_000_000_000_000_u64), extend("default" = 200_000))]
+        #[schemars(range(min = 2, max = 1_000_000_000_000_u64), extend("default" = 100_000))]
         keys: u64,
         /// A key with its value (paper, Figure 12: 1 KB).
         #[schemars(extend("default" = "1KiB"))]
@@ -97,7 +97,7 @@ impl LsmFile {
             stores: self.stores.unwrap_or(8),
             clients,
             volumes,
-            keys: self.keys.unwrap_or(200_000),
+            keys: self.keys.unwrap_or(100_000),
             record: bytes(self.record, 1),
             theta: self.theta.unwrap_or(0.99),
             mix: YcsbMix {
