@@ -133,7 +133,7 @@ impl Trail {
         self.truncate(0)
     }
     fn mark(&mut self, position: usize, is_marked: bool) {
-        self.ecn = self.ecn & !(1 << position) | u32::from(is_marked) << position;
+        self.ecn = (self.ecn & !(1 << position)) | (u32::from(is_marked) << position);
     }
 }
 

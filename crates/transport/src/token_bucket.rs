@@ -29,7 +29,7 @@ impl TokenBucket {
 
     /// Fills at `rate` from `now` on.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
-        let rate = (u128::from(rate.as_bps()) * UNITS_PER_BPS >> 64) as u64;
+        let rate = ((u128::from(rate.as_bps()) * UNITS_PER_BPS) >> 64) as u64;
         if rate != self.rate {
             self.fill(now);
             self.rate = rate;

@@ -23,7 +23,7 @@ impl WeightedRoundRobin {
         if waiting & self.all() == 0 {
             return None;
         }
-        while self.left == 0 || waiting >> self.at & 1 == 0 {
+        while self.left == 0 || (waiting >> self.at) & 1 == 0 {
             self.at = if self.at + 1 == self.weights.len() { 0 } else { self.at + 1 };
             self.left = self.weights[self.at];
         }
@@ -72,9 +72,9 @@ mod tests {
             let mut waited = vec![0; weights.len()];
             for mask in masks.iter().map(|mask| mask & all).filter(|mask| *mask != 0) {
                 let served = turns.next(mask).expect("one waits");
-                prop_assert!(mask >> served & 1 == 1);
+                prop_assert!((mask >> served) & 1 == 1);
                 for (queue, waited) in waited.iter_mut().enumerate() {
-                    *waited = if queue == served || mask >> queue & 1 == 0 { 0 } else { *waited + 1 };
+                    *waited = if queue == served || (mask >> queue) & 1 == 0 { 0 } else { *waited + 1 };
                     prop_assert!(*waited <= 2 * weights.iter().sum::<u32>());
                 }
             }

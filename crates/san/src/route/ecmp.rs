@@ -14,7 +14,7 @@ pub(super) fn choose(distances: &DistanceVector, destination: VertexId, trail: &
     let free = || equal().filter(|candidate| !is_visited(distances, candidate.port, trail));
     match free().count() as u64 {
         0 => first_unvisited(distances, candidates.iter(), trail),
-        count => free().nth((u64::from(hash) * count >> 32) as usize).map(|candidate| candidate.port),
+        count => free().nth(((u64::from(hash) * count) >> 32) as usize).map(|candidate| candidate.port),
     }
 }
 
@@ -23,7 +23,7 @@ pub(super) fn hash(of: EcmpHash, tag: Tag, here: VertexId) -> u32 {
     let command = match of {
         EcmpHash::Session => 0,
         // A repeat may take another way than what it repeats.
-        EcmpHash::Io => u64::from(tag.command) << 16 | u64::from(tag.attempt),
+        EcmpHash::Io => (u64::from(tag.command) << 16) | u64::from(tag.attempt),
     };
     let key = mix(u64::from(tag.session.0)) ^ command;
     (mix(key ^ mix(u64::from(here.0) + 1)) >> 32) as u32
@@ -31,7 +31,7 @@ pub(super) fn hash(of: EcmpHash, tag: Tag, here: VertexId) -> u32 {
 
 /// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA'14): every bit of the input reaches every bit of the output.
 fn mix(mut bits: u64) -> u64 {
-    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ bits >> 31
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
 }
