@@ -6,6 +6,7 @@ use crate::route::Advertisement;
 use base::Time;
 
 /// What may happen to a hop.
+#[expect(clippy::large_enum_variant, reason = "nearly all are packets, and a box each would be an allocation a packet")]
 #[derive(Clone, Debug)]
 pub enum HopIn {
     /// A packet has come in whole (after the hop's own latency, which is the rig's).
