@@ -6,6 +6,7 @@ mod check;
 mod claims;
 mod describe;
 mod experiments;
+mod fabric;
 mod failure;
 mod fit;
 mod interrupt;
@@ -48,6 +49,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Claims(arguments) => claims::claims(&arguments),
         Command::Fit(arguments) => fit::fit(&arguments),
         Command::Trace(arguments) => trace::trace(&arguments),
+        Command::Fabric(arguments) => fabric::fabric(&arguments),
         Command::Describe(arguments) => describe::describe(&arguments),
         Command::Schema => describe::schema(),
     }
