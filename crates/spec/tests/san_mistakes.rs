@@ -39,7 +39,10 @@ fn what_cannot_be_built_is_refused_with_its_line_and_numbers() {
         complaint(&SMALL.replace("[2, 2]", "[2, 1]")),
         "small.toml:6:14: fabric.dimensions: dimension 2 of 2x1 is 1, each must be 2 or more"
     );
-    assert_eq!(said("adapter_ports = 3"), "fabric.adapter_ports: adapter a0 has 4 cables but 3 ports");
+    assert_eq!(
+        said("endpoint_cables = 2\nendpoint_ports = 1"),
+        "fabric.endpoint_ports: host h0 has 2 cables but 1 ports"
+    );
     assert_eq!(
         said("adapter_ports = 4"),
         "fabric.hosts: 4 hosts, but there is room for 0: 4 adapters with their free ports, 1 cables a host"
@@ -147,7 +150,7 @@ fn drives_that_no_model_has_are_refused() {
 #[test]
 fn other_designs_refuse_what_only_a_san_reads() {
     let edm = "title = \"x\"\ndesign.name = \"edm\"\nfabric = { nodes = 4, rate = \"100Gbps\", kind = \"ring\" }\nworkload.load = 0.5\nrun.requests = 1000\n";
-    assert_eq!(complaint(edm), "small.toml:3:51: fabric.kind: `kind` goes only with the designs san and san-plain");
+    assert_eq!(complaint(edm), "small.toml:3:48: fabric.kind: `kind` goes only with the designs san and san-plain");
 }
 
 #[test]

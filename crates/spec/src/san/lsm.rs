@@ -39,7 +39,7 @@ written! {
         #[schemars(extend("default" = "4KiB"))]
         block: Quantity<Bytes>,
         /// `write_buffer_size`. RocksDB's 64 MiB, scaled down with the keys; ours.
-        #[schemars(extend("default" = "4MiB"))]
+        #[schemars(extend("default" = "1MiB"))]
         memtable: Quantity<Bytes>,
         /// `max_write_buffer_number` (RocksDB).
         #[schemars(range(min = 2, max = 64), extend("default" = 2))]
@@ -51,13 +51,13 @@ written! {
         #[schemars(range(min = 1, max = 1_024), extend("default" = 36))]
         level0_stop: u32,
         /// `max_bytes_for_level_base`. RocksDB's 256 MiB, scaled down with the keys; ours.
-        #[schemars(extend("default" = "16MiB"))]
+        #[schemars(extend("default" = "4MiB"))]
         level_base: Quantity<Bytes>,
         /// `max_bytes_for_level_multiplier` (RocksDB).
         #[schemars(range(min = 2, max = 1_024), extend("default" = 10))]
         multiplier: u32,
         /// `target_file_size_base`. RocksDB's 64 MiB, scaled down with the keys; ours.
-        #[schemars(extend("default" = "4MiB"))]
+        #[schemars(extend("default" = "1MiB"))]
         table: Quantity<Bytes>,
         /// How likely a filter lets a key pass that is not there. Ours: 10 bits a key.
         #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.01))]
@@ -109,13 +109,13 @@ impl LsmFile {
             service: self.service.map_or(Span::us(3), Plain::plain),
             tree: TreeConfig {
                 block: bytes(self.block, 4),
-                memtable: bytes(self.memtable, 4 << 10),
+                memtable: bytes(self.memtable, 1 << 10),
                 memtables_max: self.memtables_max.unwrap_or(2),
                 level0_trigger: self.level0_trigger.unwrap_or(4),
                 level0_stop: self.level0_stop.unwrap_or(36),
-                level_base: bytes(self.level_base, 16 << 10),
+                level_base: bytes(self.level_base, 4 << 10),
                 multiplier: self.multiplier.unwrap_or(10),
-                table: bytes(self.table, 4 << 10),
+                table: bytes(self.table, 1 << 10),
                 false_positive: self.false_positive.unwrap_or(0.01),
                 block_cache: bytes(self.block_cache, 2 << 10),
                 wal: match self.sync.unwrap_or(false) {
