@@ -30,6 +30,12 @@ impl<T> Slab<T> {
         self.free.push(index);
         thing
     }
+    /// Ends something that its owner has looked at where it lies: large things are not moved for that.
+    pub(crate) fn discard(&mut self, index: u32) {
+        assert!(self.slots[index as usize].is_some(), "something in flight ended twice");
+        self.slots[index as usize] = None;
+        self.free.push(index);
+    }
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index as usize)?.as_mut()
     }

@@ -5,6 +5,7 @@ use super::config::{SanBuildError, SanRigConfig};
 use super::drives::Drives;
 use super::ends::Violations;
 use super::facts::Ways;
+use super::sizes::Sizes;
 use super::track::Tracks;
 use super::wires::Wires;
 use super::{Counts, Place, SanRig};
@@ -155,6 +156,7 @@ impl SanRig {
             found: BTreeMap::new(),
             violations: Violations::default(),
             ways: Ways::default(),
+            sizes: Sizes::default(),
             shortest,
             response_frame,
             is_priming: false,

@@ -105,7 +105,11 @@ impl SanRig {
         self.order_ends(name, &request, outcome, context);
         let copies = request.bytes.count().div_ceil(COPY);
         let stack = self.config.ends.host_complete + self.config.ends.per_4_kib * copies;
+        let asked_at = self.tracks.get(name).map_or(context.now, |track| track.asked_at);
         let Some((ticket, start, spans)) = self.tracks.close(context.now, name, stack) else { return };
+        if outcome == Outcome::Finished {
+            self.sizes.add(request.operation, request.bytes, context.now + stack - asked_at);
+        }
         context.end(Ended { ticket, outcome, start, end: context.now + stack, spans });
     }
 }

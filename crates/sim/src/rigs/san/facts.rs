@@ -39,7 +39,7 @@ impl SanRig {
         }
         let shortest = self.shortest.between(packet.source, packet.target);
         self.ways.hops += hops;
-        if shortest.is_some_and(|links| hops + 1 <= u64::from(links)) {
+        if shortest.is_some_and(|links| hops < u64::from(links)) {
             self.ways.shortest += 1;
         } else {
             self.ways.longer += 1;
@@ -51,6 +51,7 @@ impl SanRig {
         self.facts_of_hops(out);
         self.facts_of_drives(out);
         self.facts_of_ends(out);
+        self.sizes.facts(out);
     }
 
     fn facts_of_links(&self, out: &mut BTreeMap<String, f64>) {

@@ -25,20 +25,23 @@ impl SanRig {
     }
 
     /// A packet is at the end of its link.
-    pub(super) fn arrive(&mut self, flight: u32, context: Now<'_, '_>) {
-        let flight = self.flights.remove(flight);
+    pub(super) fn arrive(&mut self, place: u32, context: Now<'_, '_>) {
+        let flight = &self.flights[place];
         if flight.is_lost {
+            self.flights.discard(place);
             self.counts.lost_on_wire += 1;
             return;
         }
         if let Some(track) = self.tracks.of(&flight.packet) {
-            track.reach_by(context.now, &self.wires.parts(&flight));
+            track.reach_by(context.now, &self.wires.parts(flight));
         }
+        let packet = flight.packet;
         let (vertex, port) = self.wires.end(flight.channel);
+        self.flights.discard(place);
         match self.places[vertex.index()] {
-            Place::Hop(_) => self.tell_hop(vertex, HopIn::Packet { port, packet: flight.packet }, context),
-            Place::Host(_) => self.host_receives(vertex, port, flight.packet, context),
-            Place::Target(_) => self.target_receives(vertex, port, flight.packet, context),
+            Place::Hop(_) => self.tell_hop(vertex, HopIn::Packet { port, packet }, context),
+            Place::Host(_) => self.host_receives(vertex, port, packet, context),
+            Place::Target(_) => self.target_receives(vertex, port, packet, context),
         }
     }
 
