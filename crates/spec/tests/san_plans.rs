@@ -356,8 +356,8 @@ fn every_kind_of_load_reads_back_as_itself() {
         "[io]\njob = \"mix.fio\"",
         "[io]\ntrace = \"own.trace\"\ntime_scale = 0.01\nstripe = \"1MiB\"",
         "[io]\nimitation = \"oltp-like\"\ntime_scale = 0.001",
-        "[lsm]\nreads = 0.95\nupdates = 0.05\nsync = true",
-        "[lsm]\nstores = 4",
+        "[drives]\ncapacity = \"4GiB\"\n[lsm]\nreads = 0.95\nupdates = 0.05\nsync = true",
+        "[drives]\ncapacity = \"4GiB\"\n[lsm]\nstores = 4",
     ];
     let mut hashes = std::collections::BTreeSet::new();
     for load in loads {
