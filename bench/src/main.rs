@@ -6,6 +6,7 @@ mod flash;
 mod harness;
 mod kernel;
 mod memory;
+mod san;
 
 use anyhow::Context;
 use clap::Parser;
@@ -34,6 +35,7 @@ const MODULES: &[(&str, Benchmarks)] = &[
     ("edm", edm::benchmarks),
     ("flash", flash::benchmarks),
     ("kernel", kernel::benchmarks),
+    ("san", san::benchmarks),
 ];
 
 fn main() -> anyhow::Result<()> {

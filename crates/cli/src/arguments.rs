@@ -1,10 +1,12 @@
 //! What may be written on the command line.
 
 use crate::seeds::{SEED_MAX, Seeds};
+use base::Bytes;
 use clap::{Args, Parser, Subcommand};
 use spec::Scale;
 use std::path::PathBuf;
 use std::str::FromStr;
+use workload::block_trace::Format;
 
 /// A disaggregated rack, simulated: plays an experiment file, and published experiments with a verdict on each claim.
 ///
@@ -34,6 +36,10 @@ pub enum Command {
     Fit(FitArguments),
     /// Bring the drives of an experiment into the state that it asks for, and save that for other runs (`flash.snapshot`)
     Precondition(PreconditionArguments),
+    /// Sum up a recorded load of block storage: mix, sizes, rate, footprint, devices
+    Trace(TraceArguments),
+    /// Show the network of a SAN: parts, distances, bisection and cost, side by side for every point of a sweep
+    Fabric(FabricArguments),
     /// Explain every column of the records and every field of a summary, with its unit
     Describe(DescribeArguments),
     /// Print the JSON Schema of the experiment file
@@ -95,6 +101,26 @@ pub struct CheckArguments {
     /// Print every point of the sweep
     #[arg(long)]
     pub all: bool,
+}
+
+/// `rackweave fabric`
+#[derive(Debug, Args)]
+pub struct FabricArguments {
+    /// The experiment.
+    #[command(flatten)]
+    pub source: SourceArguments,
+    /// Show this point of the sweep alone, from 1
+    #[arg(long, value_name = "N")]
+    pub point: Option<usize>,
+    /// Draw the network into this file (SVG); of one point
+    #[arg(long, value_name = "FILE")]
+    pub picture: Option<PathBuf>,
+    /// Also compute what the network can give at best when every host reads from every target
+    #[arg(long)]
+    pub oracle: bool,
+    /// Print a list of objects for programs
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `rackweave run`
@@ -225,6 +251,26 @@ pub struct PreconditionArguments {
     /// The file to write
     #[arg(long, value_name = "SNAPSHOT")]
     pub out: PathBuf,
+}
+
+/// `rackweave trace`
+#[derive(Debug, Args)]
+pub struct TraceArguments {
+    /// The trace, plain or packed with gzip
+    pub file: PathBuf,
+    /// How it is written: mqsim, disksim, spc, systor, msr, alibaba, tencent, blktrace, blktrace-issued or fio-iolog. Told from its first
+    /// lines when not given
+    #[arg(long)]
+    pub format: Option<Format>,
+    /// Skip up to this many bad lines, and report them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub skip_bad: u64,
+    /// How large every device is, such as 64GiB: a request that ends beyond it is a bad line
+    #[arg(long, value_name = "SIZE")]
+    pub capacity: Option<Bytes>,
+    /// Print an object for programs
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `rackweave describe`

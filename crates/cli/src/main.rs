@@ -6,6 +6,7 @@ mod check;
 mod claims;
 mod describe;
 mod experiments;
+mod fabric;
 mod failure;
 mod fit;
 mod interrupt;
@@ -20,6 +21,7 @@ mod reproduce;
 mod run;
 mod seeds;
 mod sweep;
+mod trace;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -48,6 +50,8 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Claims(arguments) => claims::claims(&arguments),
         Command::Fit(arguments) => fit::fit(&arguments),
         Command::Precondition(arguments) => precondition::precondition(&arguments),
+        Command::Trace(arguments) => trace::trace(&arguments),
+        Command::Fabric(arguments) => fabric::fabric(&arguments),
         Command::Describe(arguments) => describe::describe(&arguments),
         Command::Schema => describe::schema(),
     }

@@ -8,6 +8,7 @@ mod delay;
 mod dram;
 mod link;
 mod pcie;
+mod port;
 pub mod ssd;
 mod stack;
 
@@ -16,4 +17,5 @@ pub use delay::{NetworkDelay, NetworkLatency};
 pub use dram::{Dram, DramConfig};
 pub use link::Link;
 pub use pcie::{PcieDirection, PcieError, PcieLinkConfig, PciePlace, PcieTraffic, PcieTree};
+pub use port::{FifoPort, Serialization};
 pub use stack::{Crossing, EthernetStack};

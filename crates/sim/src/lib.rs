@@ -3,6 +3,8 @@
 pub mod drive;
 pub mod rigs;
 mod run;
+mod slab;
+pub mod torus_load;
 mod wear;
 
 pub use rigs::blox::{BuildError, Prepared, PreparedVssd, precondition};

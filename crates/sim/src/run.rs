@@ -6,6 +6,7 @@ use crate::rigs::edm::{Background, BackgroundStream, EdmRig, EdmRigConfig, Fault
 use crate::rigs::packet::{self, PacketRigConfig};
 use crate::rigs::rivals;
 use crate::rigs::sdirect::SDirectRig;
+use crate::rigs::san::{SanBuildError, SanRig, SanRigConfig};
 use crate::wear;
 use base::{Bytes, Seed, Span};
 use edm::analysis::maximal_matching;
@@ -14,6 +15,7 @@ use hardware::DramConfig;
 use record::{RunIdentity, Sink, SinkError};
 use spec::blox::Blox;
 use spec::sdirect::SDirect;
+use spec::san::{San, SanLoad};
 use spec::wear::Wear;
 use spec::{Design, Messages, Plan, PreemptionName, Protocol, Scene};
 use std::collections::BTreeMap;
@@ -41,6 +43,9 @@ pub enum RunError {
     /// A part of the plan's rack refuses its numbers.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// A part of the plan's storage network refuses its numbers.
+    #[error(transparent)]
+    San(#[from] SanBuildError),
     /// The model of wear refuses the plan's numbers.
     #[error(transparent)]
     Wear(#[from] blox::WearError),
@@ -60,6 +65,7 @@ pub fn run(
     match &plan.scene {
         Scene::Messages(messages) => play.messages(messages),
         Scene::Blox(blox) => play.blox(blox),
+        Scene::San(san) => play.san(san),
         Scene::Wear(wear) => play.wear(wear),
         Scene::SDirect(sdirect) => play.sdirect(sdirect),
     }
@@ -142,6 +148,21 @@ impl Play<'_> {
         self.drive(&mut rig, &mut source, &limits)
     }
 
+    fn san(self, san: &San) -> Result<Outcomes, RunError> {
+        let seed = Seed(self.plan.seed);
+        let mut rig = SanRig::new(SanRigConfig::of(san, seed, self.options.wire_check)?)?;
+        let mut source = san_source(&san.io.load, seed);
+        let limits = Limits {
+            warm_up: warm_up(san.run),
+            drain: san.run.drain_limit,
+            memory: DramConfig { latency: Span::ZERO, bandwidth: None },
+            planned_load: None,
+        };
+        let mut outcomes = self.drive(&mut rig, source.as_mut(), &limits)?;
+        rig.judge_write_order(&mut outcomes.summary);
+        Ok(outcomes)
+    }
+
     /// Without requests: the sink gets no rows.
     fn wear(self, wear: &Wear) -> Result<Outcomes, RunError> {
         let mut outcomes = wear::play(wear, self.identity(), self.observer)?;
@@ -165,6 +186,17 @@ impl Play<'_> {
         let mut outcomes = drive(rig, source, sink, identity, limits, observer)?;
         outcomes.summary.warnings.splice(0..0, plan.warnings.iter().cloned());
         Ok(outcomes)
+    }
+}
+
+/// Who asks a storage network.
+fn san_source(load: &SanLoad, seed: Seed) -> Box<dyn Source> {
+    match load {
+        SanLoad::Requests { config, .. } => Box::new(workload::storage::Generator::new(config, seed)),
+        SanLoad::Mixed { play, .. } | SanLoad::Jobs { play, .. } => Box::new(workload::fio::Player::new(play, seed)),
+        SanLoad::Trace(replay) => Box::new(Replay::new(replay.config.clone(), (*replay.trace).clone())),
+        SanLoad::Imitation { config, .. } => Box::new(workload::imitation::Imitator::new(config.clone(), seed)),
+        SanLoad::Stores(config) => Box::new(workload::lsm::Lsm::new(config, seed)),
     }
 }
 

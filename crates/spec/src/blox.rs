@@ -2,19 +2,19 @@
 
 pub(crate) mod file;
 mod flash;
-mod print;
+pub(crate) mod print;
 pub(crate) mod resolve;
 mod warnings;
 
 use crate::plan::{Fault, Run};
 use base::{Bytes, Rate, Span, Time};
 pub use file::{
-    CoordinationName, FlashStateName, IsolationName, NetworkName, NetworkSchedulingName, PolicyName, PresetName,
-    VictimName,
+    AddressesName, CoordinationName, FlashStateName, IoArrivalsName, IsolationName, NetworkName, NetworkSchedulingName,
+    PolicyName, PresetName, VictimName,
 };
 use hardware::ssd::{RegionArchive, Steady, Suspension};
 use std::sync::Arc;
-use workload::block_trace::{BlockTrace, ReplayConfig, Tolerance};
+use workload::block_trace::{BlockTrace, Format, ReplayConfig, Tolerance};
 
 pub(crate) use print::file_of;
 pub use resolve::{PAGE, REPLICAS_IN_RACK};
@@ -61,6 +61,8 @@ pub struct BlockReplay {
     pub file: String,
     /// SHA-256 of its requests, hex.
     pub digest: String,
+    /// How it is written down.
+    pub format: Format,
     /// What was let pass when it was read.
     pub tolerance: Tolerance,
     /// How it is played.

@@ -5,7 +5,7 @@
 
 use crate::document::{Node, Value};
 use crate::error::{Problem, Problems};
-use base::{Bytes, Clock, Rate, Span, UnitError};
+use base::{Bytes, Clock, Length, Rate, Span, UnitError};
 use serde_json::{Map, Value as Json};
 
 /// Whether keys that must be there are missed.
@@ -247,6 +247,7 @@ fn quantity(format: &str, text: &str) -> Result<(), UnitError> {
         "size" => text.parse::<Bytes>().map(drop),
         "rate" => text.parse::<Rate>().map(drop),
         "frequency" => text.parse::<Clock>().map(drop),
+        "length" => text.parse::<Length>().map(drop),
         _ => Ok(()),
     }
 }

@@ -67,6 +67,10 @@ words! {
         RackbloxSoftware,
         /// Virtual datacenters: rate limits at the hosts from a central controller (OSDI'14).
         Vdc,
+        /// A SAN with NVMe-oF traffic control: routing by telemetry, eager bandwidth reservation, storage-driven scheduling (NSDI'26).
+        San,
+        /// The same SAN with each technique off, unless its table turns it on.
+        SanPlain,
         /// RackBlox's wear levelling over years, without requests (SOSP'23, 3.6).
         WearLevelling,
         /// S-Direct: a NIC that drives NVMe devices peer to peer (Lu, APNet).
@@ -88,6 +92,11 @@ impl DesignName {
     /// Whether the design serves volumes on storage servers.
     pub(crate) fn serves_volumes(self) -> bool {
         matches!(self, DesignName::Rackblox | DesignName::RackbloxSoftware | DesignName::Vdc)
+    }
+
+    /// Whether the design is a SAN: hosts and drives on a topology.
+    pub(crate) fn is_san(self) -> bool {
+        matches!(self, DesignName::San | DesignName::SanPlain)
     }
 }
 

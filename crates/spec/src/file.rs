@@ -9,8 +9,13 @@ use crate::blox::file::{
 use crate::design_file::DesignFile;
 use crate::quantity::{Limit, Quantity};
 use crate::sdirect::file::{AskersFile, MachineFile, NicFile, SoftwareFile, TaskFile};
+use crate::san::fabric_file::{DrivesFile, FabricKindName, PlacementName, PricesFile};
+use crate::san::file::{
+    CheckFile, GimbalFile, HostFile, ReservationFile, RoutingFile, SchedulingFile, TargetFile, WireFile,
+};
+use crate::san::lsm::LsmFile;
 use crate::wear::file::WearFile;
-use base::{Bytes, Operation, Rate, Span, Time};
+use base::{Bytes, Length, Operation, Rate, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,6 +33,33 @@ macro_rules! written {
 }
 pub(crate) use written;
 
+/// A table whose keys all have defaults that depend on nothing.
+macro_rules! defaults_table {
+    ($(#[$meta:meta])* $name:ident => $config:ident {
+        $( $(#[$field_meta:meta])* $field:ident : $type:ty = $default:expr, )*
+    }) => {
+        $crate::file::written! {
+            $(#[$meta])*
+            $name { $(
+                $(#[$field_meta])*
+                #[schemars(extend("default" = <$type as $crate::quantity::Plain>::written($default)))]
+                $field: $type,
+            )* }
+        }
+        impl $name {
+            /// What is given, and defaults for the rest.
+            pub(crate) fn resolve(&self) -> $config {
+                $config { $( $field: self.$field.map_or($default, $crate::quantity::Plain::plain), )* }
+            }
+            /// The table that says all of `config`.
+            pub(crate) fn of(config: &$config) -> $name {
+                $name { $( $field: Some($crate::quantity::Plain::written(config.$field)), )* }
+            }
+        }
+    };
+}
+pub(crate) use defaults_table;
+
 written! {
     /// An experiment: a rack, a design, a workload, how long to run, and what to vary.
     #[schemars(title = "Rackweave experiment", extend("required" = ["title", "design"]))]
@@ -40,7 +72,7 @@ written! {
         seed: u64,
         /// The design: who moves the messages, or serves the volumes.
         design: DesignFile,
-        /// Messages: the rack, nodes around one switch (two with EDM's `redundant`). Required there.
+        /// The network: of messages, nodes around one switch (two with EDM's `redundant`); of a SAN, a topology. Required with both.
         fabric: FabricFile,
         /// Messages: the memory behind every node.
         memory: MemoryFile,
@@ -64,8 +96,30 @@ written! {
         controller: ControllerFile,
         /// Volumes: heartbeats and leases.
         membership: MembershipFile,
-        /// Volumes and devices: who asks for which blocks, and when.
+        /// Volumes, SAN and devices: who asks for which blocks, and when.
         io: IoFile,
+        /// SAN: key-value stores in place of `io`.
+        lsm: LsmFile,
+        /// SAN: the drives of every target.
+        drives: DrivesFile,
+        /// SAN: which way I/Os take.
+        routing: RoutingFile,
+        /// SAN: bandwidth for answers that is booked when their request passes.
+        reservation: ReservationFile,
+        /// SAN: queues of every port.
+        scheduling: SchedulingFile,
+        /// SAN: how a target serves the I/Os of its drives.
+        gimbal: GimbalFile,
+        /// SAN: what is checked at the end.
+        check: CheckFile,
+        /// SAN: software at both ends of a session.
+        host: HostFile,
+        /// SAN: how targets serve commands.
+        target: TargetFile,
+        /// SAN: how sessions use the wire.
+        wire: WireFile,
+        /// SAN: what parts cost.
+        prices: PricesFile,
         /// Wear levelling: the rack, what wears it, and who swaps.
         wear: WearFile,
         /// Devices: the machine that they are in.
@@ -92,13 +146,13 @@ written! {
 }
 
 written! {
-    /// The rack: nodes around one switch.
-    #[schemars(extend("required" = ["nodes", "rate"]))]
+    /// The network. Messages: nodes around one switch, given by `nodes`, `rate`, `propagation` and `transceiver`. SAN: a topology, given by `kind` and
+    /// all other keys.
     FabricFile {
-        /// How many nodes the switch has; ids run from 0.
+        /// Messages: how many nodes the switch has; ids run from 0. Required there. SAN: how many adapters, with daisy-chain, ring, dual-ring and full-mesh.
         #[schemars(range(min = 2, max = 65_536))]
         nodes: u32,
-        /// Line rate of every link, above 64b/66b coding.
+        /// Line rate of every link, above 64b/66b coding. Messages: required. SAN: of every cable, 100 Gb/s when not given (paper, 3.1).
         rate: Quantity<Rate>,
         /// Light in the fibre between a node and the switch (EDM, Table 1: 10 ns).
         #[schemars(extend("default" = "10ns"))]
@@ -106,6 +160,99 @@ written! {
         /// PMA, PMD and transceiver, each crossing (EDM, Table 1: 19 ns). A link has two crossings.
         #[schemars(extend("default" = "19ns"))]
         transceiver: Quantity<Span>,
+        /// SAN: what joins hosts and targets. Required there.
+        kind: FabricKindName,
+        /// SAN: clients. Required, except with `custom`.
+        #[schemars(range(min = 1, max = 65_536))]
+        hosts: u32,
+        /// SAN: storage nodes. Required in a switched fabric; one an adapter when not given in a switchless one.
+        #[schemars(range(min = 1, max = 65_536))]
+        targets: u32,
+        /// SAN: how endpoints are spread over leaf switches, and hosts over adapters.
+        #[schemars(extend("default" = "spread"))]
+        placement: PlacementName,
+        /// With mesh and torus: adapters in each dimension.
+        #[schemars(length(min = 1, max = 16))]
+        dimensions: Vec<u32>,
+        /// With redundant-switches: how many.
+        #[schemars(range(min = 2, max = 1_024))]
+        switches: u32,
+        /// With leaf-spine: switches that endpoints are cabled to.
+        #[schemars(range(min = 1, max = 65_536))]
+        leaves: u32,
+        /// With leaf-spine: switches that leaves are cabled to.
+        #[schemars(range(min = 1, max = 65_536))]
+        spines: u32,
+        /// With leaf-spine: how many endpoints a leaf has room for.
+        #[schemars(range(min = 1, max = 65_536))]
+        endpoints_per_leaf: u32,
+        /// With fat-tree: ports of a switch that the tree uses, even.
+        #[schemars(range(min = 2, max = 65_536))]
+        radix: u32,
+        /// With fat-tree: layers of switches.
+        #[schemars(range(min = 1, max = 16))]
+        layers: u32,
+        /// With dragonfly: adapters a group.
+        #[schemars(range(min = 1, max = 65_536))]
+        routers: u32,
+        /// With dragonfly: ports of an adapter for other groups.
+        #[schemars(range(min = 1, max = 65_536))]
+        global_cables: u32,
+        /// With dragonfly: how many groups.
+        #[schemars(range(min = 2, max = 65_536))]
+        groups: u32,
+        /// With custom: the file of the graph (docs/reference/topologies.md).
+        file: String,
+        /// With custom: SHA-256 of the graph, hex, when it has to be this very graph.
+        file_digest: String,
+        /// SAN: ports of a switch, its radix. As many as the fullest one uses when not given.
+        #[schemars(range(min = 1, max = 65_536))]
+        switch_ports: u32,
+        /// SAN: ports of an adapter, its radix. As many as the fullest one uses when not given.
+        #[schemars(range(min = 1, max = 65_536))]
+        adapter_ports: u32,
+        /// SAN: ports of a host, and of a target in a switched fabric. As many as the fullest one uses when not given.
+        #[schemars(range(min = 1, max = 65_536))]
+        endpoint_ports: u32,
+        /// SAN, switchless: between a target and its adapter. As much as the adapter's cables to other adapters carry together when not given, so that a node has the
+        /// same bandwidth in both architectures (paper, 5.1).
+        board_rate: Quantity<Rate>,
+        /// SAN: every link stands for so many cables of `rate`, teamed into one pipe (paper, 3.1); `endpoint_cables` gives a bundle of separate cables instead.
+        #[schemars(range(min = 1, max = 1_024), extend("default" = 1))]
+        trunk: u32,
+        /// SAN: parallel links between neighbours of the fabric.
+        #[schemars(range(min = 1, max = 1_024), extend("default" = 1))]
+        fabric_cables: u32,
+        /// SAN: parallel links from a host or target to its switch (to each of its switches) or adapter.
+        #[schemars(range(min = 1, max = 1_024), extend("default" = 1))]
+        endpoint_cables: u32,
+        /// SAN: of the cables of hosts and targets. Ours: within a rack.
+        #[schemars(extend("default" = "2m"))]
+        endpoint_length: Quantity<Length>,
+        /// SAN: of cables between neighbours. Ours: within a rack.
+        #[schemars(extend("default" = "2m"))]
+        near_length: Quantity<Length>,
+        /// SAN: of cables that lead back round a ring or torus, or between groups. Ours.
+        #[schemars(extend("default" = "5m"))]
+        far_length: Quantity<Length>,
+        /// SAN: one pass of a packet through an adapter. Calibrated: paper, Figure 2c, where a hop adds 2.9 us and 3.1 us to a read, which passes it twice.
+        #[schemars(extend("default" = "1400ns"))]
+        adapter_latency: Quantity<Span>,
+        /// SAN: one pass of a packet through a switch. Ours, from data sheets of 100 GbE switches.
+        #[schemars(extend("default" = "600ns"))]
+        switch_latency: Quantity<Span>,
+        /// SAN, switchless: one crossing of PCIe between a target and its adapter. Calibrated: paper, Figure 2a, where an adapter costs a read 3.6 us more than a switch.
+        #[schemars(extend("default" = "1us"))]
+        board_latency: Quantity<Span>,
+        /// SAN: from the failure or return of a link until the parts at its ends notice. Ours.
+        #[schemars(extend("default" = "100us"))]
+        detection: Quantity<Span>,
+        /// SAN: every output queue; what does not fit is dropped. Ours.
+        #[schemars(extend("default" = "512KiB"))]
+        queue: Quantity<Bytes>,
+        /// SAN: payload of the largest Ethernet frame. Ours: the standard one.
+        #[schemars(extend("default" = "1500B"))]
+        mtu: Quantity<Bytes>,
     }
 }
 
@@ -278,7 +425,14 @@ written! {
         at: Quantity<Time>,
         /// What breaks.
         kind: FaultName,
-        /// The node, or the node at the end of the link.
+        /// SAN: the names of the link's two ends; all links between them.
+        #[schemars(length(min = 2, max = 2))]
+        ends: Vec<String>,
+        /// SAN: the name of the adapter, switch or target.
+        vertex: String,
+        /// SAN: the drive, counted from 0 over all targets.
+        drive: u32,
+        /// The node, or the node at the end of the link. Not with a SAN.
         node: u32,
         /// The switch, or the switch at the end of the link: 0, or 1 for the backup.
         #[schemars(range(max = 1), extend("default" = 0))]
@@ -445,7 +599,15 @@ words! {
         LinkUp,
         /// With volumes: the switch comes back, its tables empty.
         SwitchUp,
-        /// With volumes: storage server `node` comes back, its data as old as it left them.
+        /// With volumes: storage server `node` comes back, its data as old as it left them. SAN: a target comes back.
         NodeUp,
+        /// SAN: an adapter stops passing anything.
+        AdapterDown,
+        /// SAN: an adapter passes packets again, its tables empty.
+        AdapterUp,
+        /// SAN: a drive stops answering.
+        DriveDown,
+        /// SAN: a drive answers again.
+        DriveUp,
     }
 }

@@ -23,6 +23,7 @@ mod plan;
 mod print;
 mod quantity;
 mod resolve;
+pub mod san;
 mod schema;
 pub mod sdirect;
 mod sources;

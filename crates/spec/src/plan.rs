@@ -4,6 +4,7 @@ use crate::blox::Blox;
 use crate::design_file::{DesignName, PreemptionName, StackName};
 use crate::file::{FaultName, LoadBasis};
 use crate::sdirect::SDirect;
+use crate::san::San;
 use crate::wear::Wear;
 use base::{Bytes, NodeId, Rate, Span, Time};
 use hardware::{DramConfig, EthernetStack};
@@ -35,6 +36,8 @@ pub enum Scene {
     Messages(Box<Messages>),
     /// Volumes on storage servers: RackBlox and its rivals.
     Blox(Box<Blox>),
+    /// Hosts and drives on a switched or switchless network.
+    San(Box<San>),
     /// Drives that wear over years, and who levels that: RackBlox without its requests.
     Wear(Box<Wear>),
     /// A machine's devices and who brings them to those who ask: S-Direct and its rivals.
@@ -274,6 +277,7 @@ impl Plan {
         match &self.scene {
             Scene::Messages(messages) => messages.design.name(),
             Scene::Blox(blox) => blox.design,
+            Scene::San(san) => san.design,
             Scene::Wear(_) => DesignName::WearLevelling,
             Scene::SDirect(sdirect) => sdirect.design,
         }
@@ -283,7 +287,7 @@ impl Plan {
     pub fn messages(&self) -> Option<&Messages> {
         match &self.scene {
             Scene::Messages(messages) => Some(messages),
-            Scene::Blox(_) | Scene::Wear(_) | Scene::SDirect(_) => None,
+            Scene::Blox(_) | Scene::San(_) | Scene::Wear(_) | Scene::SDirect(_) => None,
         }
     }
 
@@ -291,7 +295,15 @@ impl Plan {
     pub fn blox(&self) -> Option<&Blox> {
         match &self.scene {
             Scene::Blox(blox) => Some(blox),
-            Scene::Messages(_) | Scene::Wear(_) | Scene::SDirect(_) => None,
+            Scene::Messages(_) | Scene::San(_) | Scene::Wear(_) | Scene::SDirect(_) => None,
+        }
+    }
+
+    /// Hosts and drives on a network, if that is what is played.
+    pub fn san(&self) -> Option<&San> {
+        match &self.scene {
+            Scene::San(san) => Some(san),
+            Scene::Messages(_) | Scene::Blox(_) | Scene::Wear(_) | Scene::SDirect(_) => None,
         }
     }
 
@@ -306,6 +318,7 @@ impl Plan {
                 Some(replay) => Some(replay.trace.requests.len() as u64),
                 None => blox.io.requests,
             },
+            Scene::San(san) => san.requests(),
             Scene::Wear(_) => Some(0),
             Scene::SDirect(sdirect) => sdirect.io.requests,
         }
@@ -320,7 +333,7 @@ impl Plan {
     ///
     /// The text that is hashed is the experiment file of [`to_toml`](Plan::to_toml) without `title` and `seed`, as JSON without white space, keys
     /// sorted by their bytes, numbers as serde_json prints them (shortest decimal that reads back), quantities in the largest unit that keeps them whole.
-    /// A trace counts by the digest of its messages, not by its file name.
+    /// A trace counts by the digest of its messages, and a graph by its own, not by their file names.
     pub fn hash(&self) -> String {
         let mut file = crate::print::file_of(self);
         file.title = None;
@@ -329,7 +342,10 @@ impl Plan {
             workload.file = None;
         }
         if let Some(io) = &mut file.io {
-            io.trace = None;
+            (io.trace, io.job) = (None, None);
+        }
+        if let Some(fabric) = &mut file.fabric {
+            fabric.file = None;
         }
         let value = serde_json::to_value(&file).expect("every value of a plan can be written in JSON");
         let mut text = String::new();

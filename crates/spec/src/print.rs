@@ -21,6 +21,7 @@ pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
     let mut file = match &plan.scene {
         Scene::Messages(messages) => file_of_messages(messages),
         Scene::Blox(blox) => crate::blox::file_of(blox),
+        Scene::San(san) => crate::san::file_of(san),
         Scene::Wear(wear) => crate::wear::file_of(wear),
         Scene::SDirect(sdirect) => crate::sdirect::file_of(sdirect),
     };
@@ -48,6 +49,7 @@ fn fabric_of(fabric: &Fabric) -> FabricFile {
         rate: Some(Quantity(fabric.rate)),
         propagation: Some(Quantity(fabric.propagation)),
         transceiver: Some(Quantity(fabric.transceiver)),
+        ..FabricFile::default()
     }
 }
 
@@ -185,5 +187,11 @@ pub(crate) fn written_run(requests: Option<u64>, duration: Option<Span>, run: Ru
 
 pub(crate) fn fault_of(fault: &Fault) -> FaultFile {
     let (kind, node, switch) = fault.kind.parts();
-    FaultFile { at: Some(Quantity(fault.at)), kind: Some(kind), node: node.map(|node| node.0), switch }
+    FaultFile {
+        at: Some(Quantity(fault.at)),
+        kind: Some(kind),
+        node: node.map(|node| node.0),
+        switch,
+        ..FaultFile::default()
+    }
 }

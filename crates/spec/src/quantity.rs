@@ -1,6 +1,6 @@
 //! Values as they are written in a file: quantities with a unit, words for "no limit", and their JSON Schema.
 
-use base::{Bytes, Clock, Rate, Span, Time};
+use base::{Bytes, Clock, Length, Rate, Span, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -34,6 +34,7 @@ written_as!(Time, "time", "10us");
 written_as!(Bytes, "size", "64B");
 written_as!(Rate, "rate", "100Gbps");
 written_as!(Clock, "frequency", "390.625MHz");
+written_as!(Length, "length", "2m");
 
 impl<T: Written> JsonSchema for Quantity<T> {
     fn inline_schema() -> bool {
@@ -150,5 +151,5 @@ macro_rules! plain {
         })*
     };
 }
-plain!(f64, u64, u32, u16, u8, bool);
+plain!(f64, usize, u64, u32, u16, u8, bool);
 pub(crate) use plain;

@@ -13,6 +13,7 @@ use crate::file::{ExperimentFile, FabricFile, FaultFile, FaultName, MemoryFile, 
 use crate::plan::{Design, Fabric, Fault, FaultKind, Messages, Plan, Run, Scene, WarmUp};
 use crate::quantity::{Limit, Plain, Quantity};
 use crate::sdirect::resolve as sdirect;
+use crate::san::resolve as san;
 use crate::sources::{Files, Sources};
 use crate::warnings::warnings;
 use crate::wear::resolve as wear;
@@ -31,7 +32,7 @@ const WARM_UP_SHARE: u64 = 10;
 /// Below a megabit a second one frame takes longer than the drain limit; above 100 terabits a byte takes less than a picosecond.
 const RATES: std::ops::RangeInclusive<Rate> = Rate::bps(1_000_000)..=Rate::bps(100_000_000_000_000);
 /// Everything that happens in a run happens before this: a fraction of the 213 days that a `Time` holds.
-const HORIZON: Span = Span::secs(30 * 86_400);
+pub(crate) const HORIZON: Span = Span::secs(30 * 86_400);
 
 /// Turns the document of one point into a plan. `point` is its labels, for messages.
 pub(crate) fn resolve(
@@ -96,6 +97,9 @@ impl Resolver<'_> {
         if design != DesignName::WearLevelling {
             self.foreign_tables(&wear::OF_WEAR, design);
         }
+        if !design.is_san() {
+            self.foreign_tables(&san::OF_SANS, design);
+        }
         if !design.serves_devices() {
             self.foreign_tables(&sdirect::OF_DEVICES, design);
         }
@@ -107,6 +111,10 @@ impl Resolver<'_> {
             let wear = self.wear(file, design)?;
             let warnings = wear.warnings();
             (Scene::Wear(Box::new(wear)), warnings)
+        } else if design.is_san() {
+            let san = self.san(file, design)?;
+            let warnings = san.warnings();
+            (Scene::San(Box::new(san)), warnings)
         } else if design.serves_volumes() {
             let blox = self.blox(file, design)?;
             let warnings = blox.warnings();
@@ -145,6 +153,15 @@ impl Resolver<'_> {
     }
 
     fn fabric(&mut self, file: &FabricFile) -> Option<Fabric> {
+        self.refuse_san_keys();
+        for (key, why, is_given) in [
+            ("nodes", "How many nodes the switch has; ids run from 0.", file.nodes.is_some()),
+            ("rate", "Line rate of every link, above 64b/66b coding.", file.rate.is_some()),
+        ] {
+            if !is_given {
+                self.report("fabric", Problem::missing(key, why));
+            }
+        }
         let fabric = Fabric {
             nodes: file.nodes?,
             rate: file.rate?.0,
@@ -225,6 +242,7 @@ impl Resolver<'_> {
 
     fn fault(&mut self, key: &str, file: &FaultFile, nodes: u32, redundant: bool) -> Option<Fault> {
         let kind = file.kind?;
+        self.refuse_parts_of_san(key);
         let (needs_node, takes_switch) = (kind != FaultName::SwitchDown, kind != FaultName::NodeDown);
         match file.node {
             None if needs_node => self.report(key, Problem::missing("node", &format!("which node's {}", kind.word()))),
@@ -248,6 +266,10 @@ impl Resolver<'_> {
             FaultName::NodeDown => FaultKind::NodeDown { node },
             FaultName::LinkUp | FaultName::SwitchUp | FaultName::NodeUp => {
                 self.conflict(&format!("{key}.kind"), "nothing comes back in a rack of messages");
+                return None;
+            }
+            FaultName::AdapterDown | FaultName::AdapterUp | FaultName::DriveDown | FaultName::DriveUp => {
+                self.only_in_san(key, kind);
                 return None;
             }
         };

@@ -8,7 +8,9 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::sync::Arc;
-use workload::block_trace::{BlockTrace, Tolerance, read_block_trace};
+use topology::Graph;
+use workload::block_trace::{BlockTrace, Format, Tolerance, open_block_trace};
+use workload::fio::{JobFile, read_job_file};
 use workload::{SizeDistribution, TraceMessage};
 
 /// Opens the files that an experiment refers to. `spec` never sees a path: the caller decides what a name is relative to.
@@ -42,8 +44,10 @@ pub(crate) struct Trace {
 pub(crate) struct Sources {
     distributions: BTreeMap<(String, u64), Result<SizeDistribution, Problem>>,
     traces: BTreeMap<(String, u32), Result<Trace, Problem>>,
-    block_traces: Vec<(String, Tolerance, Result<SharedTrace, Problem>)>,
     snapshots: BTreeMap<String, Result<SharedSnapshot, Problem>>,
+    jobs: BTreeMap<String, Result<SharedJobs, Problem>>,
+    graphs: BTreeMap<String, Result<SharedNetwork, Problem>>,
+    block_traces: Vec<ReadTrace>,
 }
 
 /// The states of drives, which the points of a sweep share, with the digest of their file.
@@ -53,10 +57,34 @@ pub(crate) struct SharedSnapshot {
     pub digest: String,
 }
 
+/// A block trace as it was asked for, and what came of it.
+#[derive(Clone, Debug)]
+struct ReadTrace {
+    file: String,
+    format: Option<Format>,
+    tolerance: Tolerance,
+    result: Result<SharedTrace, Problem>,
+}
+
+/// The jobs of a file, with the digest of what they are.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SharedJobs {
+    pub jobs: JobFile,
+    pub digest: String,
+}
+
+/// A network of one's own, which the points of a sweep share, with the digest of what it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SharedNetwork {
+    pub graph: Arc<Graph>,
+    pub digest: String,
+}
+
 /// A block trace, which the points of a sweep share, with the digest of its requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SharedTrace {
     pub trace: Arc<BlockTrace>,
+    pub format: Format,
     pub digest: String,
 }
 
@@ -85,26 +113,48 @@ impl Sources {
         self.traces.entry((file.into(), nodes)).or_insert_with(read).clone()
     }
 
+    /// The fio jobs in `file`.
+    pub(crate) fn jobs(&mut self, files: &dyn Files, file: &str) -> Result<SharedJobs, Problem> {
+        let read = || {
+            let reader = files.open(file).map_err(|error| refused(file, error))?;
+            let jobs = read_job_file(file, reader).map_err(|error| refused(file, error))?;
+            Ok(SharedJobs { digest: digest_of_jobs(&jobs), jobs })
+        };
+        self.jobs.entry(file.into()).or_insert_with(read).clone()
+    }
+
+    /// The network in `file`.
+    pub(crate) fn graph(&mut self, files: &dyn Files, file: &str) -> Result<SharedNetwork, Problem> {
+        let read = || {
+            let reader = files.open(file).map_err(|error| refused(file, error))?;
+            let graph = topology::file::read(file, reader).map_err(|error| refused(file, error))?;
+            Ok(SharedNetwork { digest: digest_of_graph(&graph), graph: Arc::new(graph) })
+        };
+        self.graphs.entry(file.into()).or_insert_with(read).clone()
+    }
+
     /// The block trace in `file`, of which some lines may be bad.
     pub(crate) fn block_trace(
         &mut self,
         files: &dyn Files,
         file: &str,
+        format: Option<Format>,
         tolerance: Tolerance,
     ) -> Result<SharedTrace, Problem> {
-        let is_same =
-            |(name, how, _): &&(String, Tolerance, Result<SharedTrace, Problem>)| name == file && *how == tolerance;
-        if let Some((_, _, known)) = self.block_traces.iter().find(is_same) {
-            return known.clone();
+        let known = |read: &&ReadTrace| read.file == file && read.format == format && read.tolerance == tolerance;
+        if let Some(read) = self.block_traces.iter().find(known) {
+            return read.result.clone();
         }
         let read = || {
             let reader = files.open(file).map_err(|error| refused(file, error))?;
-            let trace = read_block_trace(file, &tolerance, reader).map_err(|error| refused(file, error))?;
-            Ok(SharedTrace { digest: digest_of_blocks(&trace), trace: Arc::new(trace) })
+            let opened = open_block_trace(file, format, tolerance, reader).map_err(|error| refused(file, error))?;
+            let told = opened.format();
+            let trace = opened.collect(None).map_err(|error| refused(file, error))?;
+            Ok(SharedTrace { format: told, digest: digest_of_blocks(&trace), trace: Arc::new(trace) })
         };
-        let read = read();
-        self.block_traces.push((file.into(), tolerance, read.clone()));
-        read
+        let result = read();
+        self.block_traces.push(ReadTrace { file: file.into(), format, tolerance, result: result.clone() });
+        result
     }
 
     /// The states of drives in `file`.
@@ -135,6 +185,19 @@ fn digest_of(messages: &[TraceMessage]) -> String {
         hash.update(message.bytes.count().to_le_bytes());
     }
     hex(&hash.finalize())
+}
+
+/// SHA-256 over what the jobs mean, so that comments and the way they are written do not matter.
+fn digest_of_jobs(jobs: &JobFile) -> String {
+    let text = serde_json::to_string(&jobs.jobs).expect("every job can be written in JSON");
+    hex(&Sha256::digest(text))
+}
+
+/// SHA-256 over the file that says all of the graph, so that blank lines and units do not matter.
+fn digest_of_graph(graph: &Graph) -> String {
+    let mut text = Vec::new();
+    topology::file::write(graph, &mut text).expect("memory takes whatever is written");
+    hex(&Sha256::digest(text))
 }
 
 /// SHA-256 over the requests as numbers.

@@ -40,7 +40,9 @@ fn own(design: DesignName) -> EthernetStack {
         | DesignName::SDirect
         | DesignName::Linux
         | DesignName::Spdk
-        | DesignName::TargetOffload => NOTHING,
+        | DesignName::TargetOffload
+        | DesignName::San
+        | DesignName::SanPlain => NOTHING,
     }
 }
 

@@ -21,16 +21,18 @@ fn an_unknown_key_names_the_allowed_ones_and_the_closest() {
     );
     assert_eq!(
         complaint(&format!("{SMALL}[memroy]\nlatency = \"1ns\"\n")),
-        "small.toml:11:2: unknown key `memroy`, did you mean `memory`?; allowed are background, collection, \
-         controller, design, fabric, fault, fit, flash, io, membership, memory, rack, run, scale, scheduler, seed, swap, sweep, title, \
-         vssd, wear, workload"
+        "small.toml:11:2: unknown key `memroy`, did you mean `memory`?; allowed are askers, background, check, \
+         collection, controller, design, drives, fabric, fault, fit, flash, gimbal, host, io, lsm, machine, membership, memory, nic, \
+         prices, rack, reservation, routing, run, scale, scheduler, scheduling, seed, software, swap, sweep, target, task, title, \
+         vssd, wear, wire, workload"
     );
 }
 
 #[test]
 fn a_key_that_looks_like_none_gets_no_suggestion() {
     let said = complaint(&with("nodes = 144", "nodes = 144\nxyz = 1"));
-    assert_eq!(said, "small.toml:4:1: fabric: unknown key `xyz`; allowed are nodes, propagation, rate, transceiver");
+    assert!(said.starts_with("small.toml:4:1: fabric: unknown key `xyz`; allowed are adapter_latency, "), "{said}");
+    assert!(said.contains(", nodes, ") && !said.contains("did you mean"), "{said}");
 }
 
 #[test]
@@ -75,7 +77,7 @@ fn a_word_that_is_none_names_the_words() {
         complaint(&with("name = \"edm\"", "name = \"dctpc\"")),
         "small.toml:6:8: design.name: `dctpc` is not allowed, did you mean `dctcp`?; allowed are edm, dctcp, dcqcn, pfabric, \
          receiver-driven, cxl, fastpass, raw-ethernet, rocev2, hardware-tcp, rackblox, rackblox-software, vdc, \
-         wear-levelling"
+         wear-levelling, s-direct, linux, spdk, target-offload, san, san-plain"
     );
     assert_eq!(
         complaint(&with("load = 0.5", "load = 0.5\nsize = { profile = \"spark-sq\" }")),

@@ -12,6 +12,12 @@ mod outgoing;
 mod packet;
 pub mod pfabric;
 pub mod receiver_driven;
+mod sp_pifo;
+mod token_bucket;
 pub mod uncontrolled;
+mod wrr;
 
 pub use packet::{Host, HostIn, HostOut, Message, Packet, PacketKind, Switch, SwitchIn, SwitchOut};
+pub use sp_pifo::SpPifo;
+pub use token_bucket::TokenBucket;
+pub use wrr::WeightedRoundRobin;

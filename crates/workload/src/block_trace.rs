@@ -1,26 +1,39 @@
-//! Recorded loads of block storage: reading them, and playing them again.
+//! Recorded loads of block storage: reading them, looking into them, and playing them again.
 //!
-//! The format is that of MQSim (CMU-SAFARI/MQSim, MIT licence), five columns between white space:
-//! `time_ns device first_sector sectors type`, with sectors of 512 bytes and the types 0 (write) and 1 (read).
+//! * [`Format`] names what can be read; [`open_block_trace`] unpacks gzip, tells the format when it is not named, and gives a
+//!   [`BlockReader`], which hands out one [`BlockRequest`] after the other in constant memory.
+//! * [`Inspection`] sums up a trace of any length; [`BlockReader::collect`] keeps one, and [`Replay`] plays it as a load.
+//! * A bad line is a [`FileError`](crate::FileError) that names file, line and value; [`Tolerance`] says how many are skipped.
+//!
+//! Every format's times are kept exactly, in picoseconds since the first request; nothing is rounded.
 
+mod decode;
+mod format;
+mod inspect;
+mod open;
 mod read;
 mod replay;
+mod text;
 
 use base::{Bytes, Operation, Time};
 use serde::Serialize;
 
-pub use read::read_block_trace;
+pub use format::{Format, UnknownFormat};
+pub use inspect::{DeviceCount, Footprint, Inspection, Report, SizeSummary};
+pub use open::{OpenReader, open_block_trace};
+pub use read::{BlockReader, REQUESTS_MAX, read_block_trace};
 pub use replay::{Devices, Replay, ReplayConfig};
 
-/// The unit of a trace's addresses and lengths.
+/// The unit of addresses and lengths in the formats that count sectors.
 pub const SECTOR: Bytes = Bytes::new(512);
 
-/// One line of a block trace.
+/// One request of a block trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct BlockRequest {
-    /// When, counted from the first line.
+    /// When, counted from the first request.
     pub at: Time,
-    /// On which device of the recorded machine.
+    /// On which device of the recorded machine: its number, or, where a format names devices, its place in the order of their first
+    /// requests.
     pub device: u32,
     /// A read or a write.
     pub operation: Operation,

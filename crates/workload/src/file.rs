@@ -92,6 +92,38 @@ pub enum Reason {
         /// The last one.
         got: f64,
     },
+    /// The lines fit none of the formats that were tried, or several.
+    #[error("the format cannot be told from `{got}`, {why}: name one of {allowed}")]
+    Format {
+        /// The first line.
+        got: String,
+        /// What went wrong.
+        why: String,
+        /// What may be named.
+        allowed: String,
+    },
+    /// There is more than may be kept in memory.
+    #[error("the trace holds more than {limit} requests, which is the most that is kept: play only the first so many")]
+    TooMany {
+        /// The most.
+        limit: u64,
+    },
+    /// A line of a job file is neither a section nor an option.
+    #[error("`{got}` is {why}")]
+    Syntax {
+        /// The line.
+        got: String,
+        /// What it would have to be.
+        why: &'static str,
+    },
+    /// An option of a job file is not supported, or has a value that it cannot have.
+    #[error("option `{option}` {why}")]
+    Option {
+        /// The option.
+        option: String,
+        /// Why not.
+        why: String,
+    },
     /// A node sends to itself.
     #[error("source and target are both {node}, they must differ")]
     AsksItself {

@@ -6,6 +6,7 @@ use crate::open::{Gaps, Ticker, Tournament};
 use crate::size::Mix;
 use crate::target::Targets;
 use base::{NodeId, Request, RequestId, Seed, Span, Stream, Time};
+use std::collections::BTreeMap;
 
 /// A request and the time at which the workload wants it to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub trait Source {
     /// What follows the end of `finished` at `now`: a closed loop's next arrival at its node, or, in any loop, the second half of an
     /// action of two requests (storage reads a block and then writes it). `None` if nothing does, or when exhausted.
     fn after_end(&mut self, now: Time, finished: &Request) -> Option<Arrival>;
+    /// What only this load can tell of a run, by name with its unit at the end; nothing unless it says otherwise.
+    fn extra(&self, _out: &mut BTreeMap<String, f64>) {}
 }
 
 /// Plays a [`Config`].

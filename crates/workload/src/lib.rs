@@ -3,7 +3,9 @@
 //! * [`Config`] says what a workload is made of; [`Config::problems`] says what is impossible about it.
 //! * [`Generator`] plays it: a [`Source`] that a host asks for one [`Arrival`] after the other.
 //! * [`SizeDistribution`] has closed-form moments, [`profile`] has the five application distributions of the EDM paper.
-//! * [`storage`] has loads of block storage: volumes, addresses, application profiles; [`mod@block_trace`] replays recorded ones.
+//! * [`storage`] has loads of block storage: volumes, addresses, application profiles; [`mod@block_trace`] reads, inspects and
+//!   replays recorded ones, [`fio`] plays fio's job files, [`imitation`] stands for traces that
+//!   cannot be shipped, [`lsm`] asks what key-value stores ask of their drives.
 //! * [`read_cdf`], [`read_trace`] and [`write_trace`] are the file formats; a bad line is a [`FileError`] that names it.
 //!
 //! Every node has one random stream a purpose (`workload/node/3/arrivals`, `.../phases`, `.../target`, `.../size`,
@@ -14,9 +16,14 @@ pub mod block_trace;
 mod cdf;
 mod config;
 mod file;
+pub mod fio;
 mod generator;
+pub mod imitation;
 mod limits;
+pub mod lsm;
 mod open;
+mod outbox;
+mod permutation;
 mod problem;
 mod profiles;
 mod size;

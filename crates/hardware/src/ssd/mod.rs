@@ -9,6 +9,7 @@
 //! * [`drive`]: a solid-state drive that decides itself: host link, firmware, write buffer, its own garbage collection.
 //! * [`DirectDrive`]: a drive that writes in place (Optane).
 //! * [`RegionArchive`]: the states of many regions in one file.
+//! * [`QuickDrive`]: a solid-state drive as a few sums, for racks of many.
 //! * `fit`: moves a drive's parameters until it answers as a real one did (fio's JSON).
 
 mod archive;
@@ -19,6 +20,7 @@ mod fit;
 mod ftl;
 mod geometry;
 pub mod presets;
+mod quick;
 pub mod sdf;
 mod volume;
 
@@ -39,6 +41,7 @@ pub use ftl::{
     VictimPolicy, Wear, Written,
 };
 pub use geometry::{BlockId, DieId, Geometry, GeometryError, PageAddress, PageTimes, Suspension, Timing, UnitAddress};
+pub use quick::{QuickConfig, QuickDrive};
 pub use sdf::{
     Isolation, RegionConfig, RegionCounters, RegionId, SdfConfig, SdfError, SoftwareDefinedFlash, WriteBooked,
 };

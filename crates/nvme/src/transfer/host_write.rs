@@ -33,6 +33,12 @@ impl HostWrite {
         HostWrite { command, length, asked: 0, open: VecDeque::new(), open_max, piece_max: host_data_max.max(1) }
     }
 
+    /// As [`HostWrite::new`] with the same limits, and keeps the memory of the last command.
+    pub fn restart(&mut self, command: u16, length: u32) {
+        self.open.clear();
+        (self.command, self.length, self.asked) = (command, length, 0);
+    }
+
     /// The controller asks. A second request while the first is open is allowed up to MAXR2T; each has to go on where the last one ended.
     pub fn on_ready(&mut self, ready: &ReadyToTransfer) -> Result<(), PduError> {
         same_command("CCCID", ready.command, self.command)?;

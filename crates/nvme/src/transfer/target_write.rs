@@ -43,6 +43,12 @@ impl TargetWrite {
         TargetWrite { command, length, asked: 0, received: 0, plan, open: Vec::new(), failure: None }
     }
 
+    /// As [`TargetWrite::new`] with the same plan, and keeps the memory of the last command.
+    pub fn restart(&mut self, command: u16, length: u32) {
+        self.open.clear();
+        (self.command, self.length, self.asked, self.received, self.failure) = (command, length, 0, 0, None);
+    }
+
     /// Whether [`Self::next_ready`] would ask: worth a tag.
     pub fn wants_ready(&self) -> bool {
         self.failure.is_none() && self.asked < self.length && self.open.len() < self.plan.open_max as usize

@@ -232,3 +232,24 @@ fn tags_end_at_their_capacity_and_any_number_is_looked_up() {
         assert_eq!(found, usize::from(capacity));
     }
 }
+
+#[test]
+fn a_transfer_that_is_started_again_has_forgotten_the_last_command() {
+    let mut host = HostWrite::new(7, 300, 0, 50);
+    host.on_ready(&ready(0, 100)).unwrap();
+    host.next_data();
+    host.restart(7, 80);
+    assert_eq!((host.next_data(), host.is_sent()), (None, false));
+    host.on_ready(&ready(0, 80)).unwrap();
+    let sent: Vec<(u32, u32)> = std::iter::from_fn(|| host.next_data()).map(|data| (data.offset, data.length)).collect();
+    assert_eq!((sent, host.is_sent()), (vec![(0, 50), (50, 30)], true));
+
+    let mut target = TargetWrite::new(7, 300, PLAN);
+    target.next_ready(1);
+    target.fail(Status::WRITE_FAULT);
+    target.restart(7, 80);
+    assert_eq!((target.outcome(), target.wants_ready(), target.tags().count()), (None, true, 0));
+    assert_eq!(target.next_ready(4).map(|ready| (ready.offset, ready.length)), Some((0, 80)));
+    target.on_data(&data(4, 0, 80, true)).unwrap();
+    assert_eq!(target.outcome(), Some(Status::SUCCESS));
+}

@@ -5,3 +5,4 @@ pub mod edm;
 pub mod packet;
 pub mod rivals;
 pub mod sdirect;
+pub mod san;

@@ -12,7 +12,6 @@ mod bench;
 mod hosts;
 mod path;
 mod sender_driven;
-mod slab;
 mod switch;
 mod transfers;
 
@@ -21,10 +20,10 @@ pub use path::{Departures, Pacing, Path};
 pub use sender_driven::{dcqcn, dctcp, pfabric, uncontrolled};
 
 use crate::drive::{Context, Rig, Ticket};
+use crate::slab::Slab;
 use base::{Bytes, NodeId, Operation, Rate, Request, Span, Time};
 use hardware::{Dram, DramConfig, EthernetStack, Link};
 use record::{SpanKind, Spans};
-use slab::Slab;
 use std::collections::BTreeMap;
 use transport::cost::MODIFY_REQUEST;
 use transport::framing::Framing;

@@ -1,37 +1,10 @@
 //! The written form of the room `blox`, and its defaults, each with its source. "Paper" is RackBlox, SOSP'23.
 
 use crate::blox::{Membership, Rack};
-use crate::file::{words, written};
+use crate::file::{defaults_table, words, written};
 use crate::quantity::Quantity;
 use base::{Bytes, Rate, Span, Time};
-
-/// A table whose keys all have defaults that depend on nothing.
-macro_rules! defaults_table {
-    ($(#[$meta:meta])* $name:ident => $config:ident {
-        $( $(#[$field_meta:meta])* $field:ident : $type:ty = $default:expr, )*
-    }) => {
-        written! {
-            $(#[$meta])*
-            $name { $(
-                $(#[$field_meta])*
-                #[schemars(extend("default" = <$type as $crate::quantity::Plain>::written($default)))]
-                $field: $type,
-            )* }
-        }
-        impl $name {
-            /// What is given, and defaults for the rest.
-            pub(crate) fn resolve(&self) -> $config {
-                $config { $( $field: self.$field.map_or($default, $crate::quantity::Plain::plain), )* }
-            }
-            /// The table that says all of `config`.
-            pub(crate) fn of(config: &$config) -> $name {
-                $name { $( $field: Some($crate::quantity::Plain::written(config.$field)), )* }
-            }
-        }
-    };
-}
-
-pub(crate) use defaults_table;
+use workload::block_trace::Format;
 
 words! {
     /// The networks between clients and rack.
@@ -492,6 +465,44 @@ words! {
 }
 
 words! {
+    /// How a block trace is written down (docs/reference/traces.md).
+    TraceFormatName {
+        /// `time_ns device first_sector sectors type`; 0 writes, 1 reads.
+        Mqsim,
+        /// The same with the time in milliseconds.
+        Disksim,
+        /// `asu,sector,bytes,r|w,seconds`.
+        Spc,
+        /// `Timestamp,Response,IOType,LUN,Offset,Size`.
+        Systor,
+        /// `filetime,host,disk,Read|Write,offset,bytes,response`.
+        Msr,
+        /// `device,R|W,offset,bytes,microseconds`.
+        Alibaba,
+        /// `seconds,sector,sectors,type,volume`.
+        Tencent,
+        /// What blkparse prints: requests as they were queued.
+        Blktrace,
+        /// The same: requests as they were issued to the drive.
+        BlktraceIssued,
+        /// fio's I/O log, version 2 and 3.
+        FioIolog,
+    }
+}
+
+impl TraceFormatName {
+    /// What `workload` calls it.
+    pub(crate) fn format(self) -> Format {
+        self.word().parse().expect("every format of a file is one of workload's")
+    }
+
+    pub(crate) fn of(format: Format) -> TraceFormatName {
+        let word = serde_json::Value::from(format.name());
+        serde_json::from_value(word).expect("every format of workload is one of a file's")
+    }
+}
+
+words! {
     /// Which client uses which volumes.
     AssignmentName {
         /// Every client uses every volume.
@@ -533,11 +544,31 @@ written! {
         /// Which client uses which volumes.
         #[schemars(extend("default" = "round-robin"))]
         assignment: AssignmentName,
-        /// A block trace to replay, in place of all of the above: lines `time_ns device LBA(512 B) sectors type(0 write, 1 read)`.
+        /// SAN: size of every I/O of a load of single reads and writes.
+        #[schemars(extend("default" = "4KiB"))]
+        size: Quantity<Bytes>,
+        /// SAN: sizes with percentages in place of `size`, `[["4KiB", 70], ["128KiB", 30]]`. With `poisson` and `deterministic` a host still keeps within `depth`.
+        #[schemars(length(min = 1, max = 64))]
+        sizes: Vec<(Quantity<Bytes>, u32)>,
+        /// SAN: how much of each drive is used, from its first byte on. All of it when not given.
+        footprint: Quantity<Bytes>,
+        /// SAN: the one drive that all ask, counted from 0 over all targets: incast. Not together with `assignment`.
+        drive: u32,
+        /// SAN: a fio job file, in place of all of the above. Its files are dealt to drives, its threads to hosts.
+        job: String,
+        /// With `job`: SHA-256 of its jobs, in hex, when it has to be these very jobs.
+        job_digest: String,
+        /// SAN: a load with the published statistics of a trace that cannot be shipped: oltp-like and others.
+        imitation: String,
+        /// A block trace to replay, in place of all of the above.
         trace: String,
+        /// With `trace`: how it is written down. Told from its first lines by default with a SAN, mqsim with volumes.
+        format: TraceFormatName,
+        /// With `trace`: devices are cut into stripes of so much, which are dealt to volumes or drives. Each device is one of them when not given.
+        stripe: Quantity<Bytes>,
         /// With `trace`: SHA-256 of its requests, in hex, when it has to be this very trace.
         trace_digest: String,
-        /// With `trace`: what its times are multiplied with; 0.5 plays it twice as fast.
+        /// With `trace` and `imitation`: what its times are multiplied with; 0.5 plays it twice as fast.
         #[schemars(range(min = 1e-6, max = 1e6), extend("default" = 1.0))]
         time_scale: f64,
         /// With `trace`: what becomes of requests beyond the data of a volume.

@@ -1,8 +1,8 @@
 //! From a plan of the room back to the file that says all of it.
 
 use super::file::{
-    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, FlashFile, FlashStateName,
-    IoArrivalsName, IoFile, MembershipFile, RackFile, SchedulerFile, SteadyFile, SwapFile, VssdFile,
+    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, FlashFile, FlashStateName, IoArrivalsName,
+    IoFile, MembershipFile, RackFile, SchedulerFile, SteadyFile, SwapFile, TraceFormatName, VssdFile,
 };
 use super::{BlockReplay, Blox, Collection, Controller, Flash, FlashState, PlannedSwap, Scheduler, Vssd};
 use crate::design_file::DesignFile;
@@ -11,7 +11,7 @@ use crate::print::{fault_of, written_run};
 use crate::quantity::Quantity;
 use base::Span;
 use hardware::ssd::{Steady, Suspension};
-use workload::block_trace::Beyond;
+use workload::block_trace::{Beyond, Devices};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
 /// The file that says all of `blox`, save title and seed.
@@ -151,7 +151,17 @@ fn io_of(blox: &Blox) -> IoFile {
         write_replay(replay, &mut file);
         return file;
     }
-    write_mix(&io.mix, &mut file);
+    write_io(io, &mut file);
+    file.assignment = Some(match io.assignment {
+        Assignment::All => AssignmentName::All,
+        Assignment::RoundRobin | Assignment::Fixed { .. } => AssignmentName::RoundRobin,
+    });
+    file
+}
+
+/// What is asked, where and when.
+pub(crate) fn write_io(io: &Config, file: &mut IoFile) {
+    write_mix(&io.mix, file);
     let (addresses, theta) = match io.addresses {
         Addresses::Uniform => (AddressesName::Uniform, None),
         Addresses::Zipfian { theta } => (AddressesName::Zipfian, Some(theta)),
@@ -160,19 +170,18 @@ fn io_of(blox: &Blox) -> IoFile {
         Addresses::Sequential => (AddressesName::Sequential, None),
     };
     (file.addresses, file.theta) = (Some(addresses), theta);
-    write_arrivals(io, &mut file);
-    file.assignment = Some(match io.assignment {
-        Assignment::All => AssignmentName::All,
-        Assignment::RoundRobin | Assignment::Fixed { .. } => AssignmentName::RoundRobin,
-    });
-    file
+    write_arrivals(io, file);
 }
 
-fn write_replay(replay: &BlockReplay, file: &mut IoFile) {
+pub(crate) fn write_replay(replay: &BlockReplay, file: &mut IoFile) {
     file.trace = Some(replay.file.clone());
     file.trace_digest = Some(replay.digest.clone());
     file.time_scale = Some(replay.config.time_scale);
     file.skip_bad = Some(replay.tolerance.skip_bad);
+    file.format = Some(TraceFormatName::of(replay.format));
+    if let Devices::Striped { stripe } = replay.config.devices {
+        file.stripe = Some(Quantity(stripe));
+    }
     file.beyond = Some(match replay.tolerance.beyond {
         Beyond::Refuse => BeyondName::Refuse,
         Beyond::Fold => BeyondName::Fold,

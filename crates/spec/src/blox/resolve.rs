@@ -4,19 +4,19 @@ mod flash;
 mod swap;
 
 use super::file::{
-    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, CoordinationName, IoArrivalsName,
-    IoFile, IsolationName, PolicyName, SchedulerFile, VssdFile,
+    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, CoordinationName, IoArrivalsName, IoFile,
+    IsolationName, PolicyName, SchedulerFile, TraceFormatName, VssdFile,
 };
 use super::{BlockReplay, Blox, Collection, Controller, Flash, Rack, Scheduler, Vssd};
 use crate::design_file::DesignName;
 use crate::error::Problem;
 use crate::file::{ExperimentFile, FaultFile, FaultName, RunFile};
 use crate::plan::{Fault, FaultKind, Run};
-use crate::quantity::Plain;
+use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
 use base::{Bytes, NodeId, Span};
 use swap::swaps_of;
-use workload::block_trace::{Beyond, Devices, ReplayConfig, Tolerance};
+use workload::block_trace::{Beyond, Devices, Format, ReplayConfig, Tolerance};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
 /// What one request is about, and Hermes's key (RackBlox, 3.5.1; 4 KiB throughout the paper).
@@ -28,10 +28,23 @@ const THETA: f64 = 0.99;
 /// RackBlox, 4.1: what coordination adds to a target, for the network's share.
 const COORDINATION_EXTRA: Span = Span::ms(1);
 /// Keys of `io` that a trace leaves nothing to say.
-const TRACE_SAYS: [&str; 9] =
-    ["profile", "write_share", "write_run", "addresses", "theta", "arrivals", "depth", "think", "requests_per_second"];
+const TRACE_SAYS: [&str; 11] = [
+    "profile",
+    "write_share",
+    "write_run",
+    "addresses",
+    "theta",
+    "arrivals",
+    "depth",
+    "think",
+    "requests_per_second",
+    "size",
+    "sizes",
+];
 /// Tables of other kinds of racks.
 const OF_MESSAGES: [&str; 4] = ["fabric", "memory", "workload", "background"];
+/// Keys of `[io]` that only a SAN reads.
+const OF_SAN_IO: [&str; 7] = ["size", "sizes", "footprint", "drive", "job", "job_digest", "imitation"];
 /// Tables of this kind of rack.
 pub(crate) const OF_VOLUMES: [&str; 10] =
     ["rack", "flash", "fit", "vssd", "scheduler", "collection", "controller", "membership", "io", "swap"];
@@ -88,7 +101,7 @@ impl Resolver<'_> {
     ) -> (Config, Option<BlockReplay>) {
         let (requests, duration) = run.map_or((None, None), |run| (run.requests, run.duration.map(Plain::plain)));
         let mut io = self.io(file, rack, vssd, requests, duration);
-        let replay = self.replay(file, &io);
+        let replay = self.replay(file, &io, Some(Format::Mqsim));
         if replay.is_some() {
             (io.mix, io.arrivals) = (Mix::with_write_share(0.0), Arrivals::Closed { depth: 1, think: Span::ZERO });
         }
@@ -331,17 +344,11 @@ impl Resolver<'_> {
     }
 
     fn io(&mut self, file: &IoFile, rack: &Rack, vssd: &Vssd, requests: Option<u64>, duration: Option<Span>) -> Config {
+        for key in OF_SAN_IO {
+            self.refuse_key(&format!("io.{key}"), &format!("`{key}` goes only with the designs san and san-plain"));
+        }
         let (mix, by_profile) = self.io_mix(file);
-        let theta = file.theta.unwrap_or(THETA);
-        let addresses = match file.addresses {
-            None if file.theta.is_none() => by_profile,
-            None => Addresses::ScrambledZipfian { theta },
-            Some(AddressesName::Uniform) => Addresses::Uniform,
-            Some(AddressesName::Zipfian) => Addresses::Zipfian { theta },
-            Some(AddressesName::ScrambledZipfian) => Addresses::ScrambledZipfian { theta },
-            Some(AddressesName::Latest) => Addresses::Latest { theta },
-            Some(AddressesName::Sequential) => Addresses::Sequential,
-        };
+        let addresses = addresses_of(file, by_profile);
         let io = Config {
             clients: rack.clients,
             volumes: rack.servers * rack.ssds * vssd.per_ssd / REPLICAS_IN_RACK,
@@ -363,9 +370,10 @@ impl Resolver<'_> {
         io
     }
 
-    fn replay(&mut self, file: &IoFile, io: &Config) -> Option<BlockReplay> {
+    /// The trace to be played in place of `io`; `format` is what it is in when the file does not say, `None` to be told by its lines.
+    pub(crate) fn replay(&mut self, file: &IoFile, io: &Config, format: Option<Format>) -> Option<BlockReplay> {
         let Some(name) = &file.trace else {
-            for key in ["trace_digest", "time_scale", "beyond", "skip_bad"] {
+            for key in ["trace_digest", "time_scale", "beyond", "skip_bad", "format", "stripe"] {
                 self.refuse_key(&format!("io.{key}"), &format!("`{key}` goes only with `trace`"));
             }
             return None;
@@ -378,7 +386,8 @@ impl Resolver<'_> {
             BeyondName::Fold => Beyond::Fold,
         };
         let tolerance = Tolerance { volume: Some(io.working_set()), beyond, skip_bad: file.skip_bad.unwrap_or(0) };
-        let read = self.sources.block_trace(self.files, name, tolerance);
+        let format = file.format.map(TraceFormatName::format).or(format);
+        let read = self.sources.block_trace(self.files, name, format, tolerance);
         let shared = read.map_err(|problem| self.report("io.trace", problem)).ok()?;
         if file.trace_digest.as_ref().is_some_and(|digest| *digest != shared.digest) {
             let reason = format!("`{name}` has the digest {}: it is another trace", shared.digest);
@@ -387,22 +396,29 @@ impl Resolver<'_> {
         let config = ReplayConfig {
             clients: io.clients,
             volumes: io.volumes,
-            devices: Devices::Modulo,
+            devices: file.stripe.map_or(Devices::Modulo, |Quantity(stripe)| Devices::Striped { stripe }),
             time_scale: file.time_scale.unwrap_or(1.0),
             requests: io.requests,
             duration: io.duration,
         };
         config.problems(&shared.trace).into_iter().for_each(|problem| self.conflict("io.trace", problem.to_string()));
-        Some(BlockReplay { file: name.clone(), digest: shared.digest, tolerance, config, trace: shared.trace })
+        Some(BlockReplay {
+            file: name.clone(),
+            digest: shared.digest,
+            format: shared.format,
+            tolerance,
+            config,
+            trace: shared.trace,
+        })
     }
 
-    fn refuse_key(&mut self, path: &str, reason: &str) {
+    pub(crate) fn refuse_key(&mut self, path: &str, reason: &str) {
         if self.document.at(path).is_some() {
             self.conflict(path, reason);
         }
     }
 
-    fn io_mix(&mut self, file: &IoFile) -> (Mix, Addresses) {
+    pub(crate) fn io_mix(&mut self, file: &IoFile) -> (Mix, Addresses) {
         let scrambled = Addresses::ScrambledZipfian { theta: THETA };
         let Some(name) = &file.profile else {
             let share = file.write_share.unwrap_or(0.5);
@@ -460,6 +476,7 @@ impl Resolver<'_> {
 
     fn volume_fault(&mut self, key: &str, file: &FaultFile, rack: &Rack) -> Option<Fault> {
         let name = file.kind?;
+        self.refuse_parts_of_san(key);
         let is_of_switch = matches!(name, FaultName::SwitchDown | FaultName::SwitchUp);
         match file.node {
             None if !is_of_switch => self.report(key, Problem::missing("node", "which storage server, from 0")),
@@ -485,7 +502,25 @@ impl Resolver<'_> {
                 self.conflict(&format!("{key}.kind"), "corruption is modelled for design edm only");
                 return None;
             }
+            FaultName::AdapterDown | FaultName::AdapterUp | FaultName::DriveDown | FaultName::DriveUp => {
+                self.only_in_san(key, name);
+                return None;
+            }
         };
         Some(Fault { at: file.at?.0, kind })
+    }
+}
+
+/// Which blocks: as the file says, else as the profile has it.
+pub(crate) fn addresses_of(file: &IoFile, by_profile: Addresses) -> Addresses {
+    let theta = file.theta.unwrap_or(THETA);
+    match file.addresses {
+        None if file.theta.is_none() => by_profile,
+        None => Addresses::ScrambledZipfian { theta },
+        Some(AddressesName::Uniform) => Addresses::Uniform,
+        Some(AddressesName::Zipfian) => Addresses::Zipfian { theta },
+        Some(AddressesName::ScrambledZipfian) => Addresses::ScrambledZipfian { theta },
+        Some(AddressesName::Latest) => Addresses::Latest { theta },
+        Some(AddressesName::Sequential) => Addresses::Sequential,
     }
 }

@@ -141,6 +141,8 @@ fn protocol_of(name: DesignName, file: &DesignFile, ground: &Ground) -> Option<P
         | DesignName::Rackblox
         | DesignName::RackbloxSoftware
         | DesignName::Vdc
+        | DesignName::San
+        | DesignName::SanPlain
         | DesignName::WearLevelling
         | DesignName::SDirect
         | DesignName::Linux

@@ -1,8 +1,8 @@
 //! The written form of a machine with devices, and its defaults, each with its source. "Paper" is S-Direct (Lu, APNet).
 
 use super::{Askers, Machine, Nic};
-use crate::blox::file::{PresetName, defaults_table};
-use crate::file::{words, written};
+use crate::blox::file::PresetName;
+use crate::file::{defaults_table, words, written};
 use crate::quantity::Quantity;
 use base::{Bytes, Rate, Span};
 

@@ -16,7 +16,7 @@ use workload::storage::{Addresses, Assignment, Config, Mix};
 /// Tables of this kind of rack.
 pub(crate) const OF_DEVICES: [&str; 5] = ["machine", "nic", "software", "askers", "task"];
 /// Tables of other kinds.
-const OF_OTHERS: [&str; 13] = [
+const OF_OTHERS: [&str; 15] = [
     "fabric",
     "memory",
     "workload",
@@ -30,9 +30,11 @@ const OF_OTHERS: [&str; 13] = [
     "membership",
     "wear",
     "fault",
+    "fit",
+    "swap",
 ];
 /// Keys of `[io]` that mean nothing here.
-const IO_OF_VOLUMES: [&str; 9] = [
+const IO_OF_VOLUMES: [&str; 18] = [
     "profile",
     "write_run",
     "assignment",
@@ -42,6 +44,15 @@ const IO_OF_VOLUMES: [&str; 9] = [
     "beyond",
     "skip_bad",
     "check_history",
+    "format",
+    "stripe",
+    "size",
+    "sizes",
+    "footprint",
+    "drive",
+    "job",
+    "job_digest",
+    "imitation",
 ];
 /// YCSB's exponent.
 const THETA: f64 = 0.99;
@@ -276,7 +287,7 @@ impl Resolver<'_> {
         for key in IO_OF_VOLUMES {
             let path = format!("io.{key}");
             if self.document.at(&path).is_some() {
-                self.conflict(&path, format!("`{key}` goes with volumes, and these are devices"));
+                self.conflict(&path, format!("`{key}` does not go with a machine's devices"));
             }
         }
         if file.write_share.is_some() && task.kind != TaskName::ReadWrite {

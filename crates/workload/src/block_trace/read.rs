@@ -1,52 +1,177 @@
 //! Reads block traces, line by line.
 
-use super::{Beyond, BlockRequest, BlockTrace, SECTOR, Tolerance};
+use super::decode::{Decode, Recorded, decoder};
+use super::text::in_ticks;
+use super::{Beyond, BlockRequest, BlockTrace, Format, SECTOR, Tolerance};
 use crate::file::{FileError, Lines, Reason, is_silent};
-use crate::problem::SIZE_MAX;
-use base::{Operation, Time};
+use base::{Bytes, Time};
 use std::io::BufRead;
-use std::str::FromStr;
 
-const COLUMNS: &str = "5: time_ns device first_sector sectors type";
 /// How many of the skipped lines are kept to be shown.
 const SKIPPED_SHOWN_MAX: usize = 10;
-/// The most nanoseconds that [`Time`] can hold.
-const NANOSECONDS_MAX: u64 = u64::MAX / 1_000;
+/// The most requests that a trace in memory may have: 40 bytes each.
+pub const REQUESTS_MAX: u64 = 1 << 23;
 
-/// Reads a block trace, whose lines are such as `938513000 4 264719034 16 0`. Times count from the first good line and must not
-/// fall; blank lines and lines that begin with `#` are passed over. `name` goes into errors.
-///
-/// The last line need not end in a newline, as those of published traces do not: its last column is one character, so
-/// that a line that was cut off has too few columns.
+/// Reads a block trace in MQSim's format to its end, such as `938513000 4 264719034 16 0`. Times count from the first good line and
+/// must not fall; blank lines and lines that begin with `#` are passed over. `name` goes into errors.
 ///
 /// # Errors
-/// The first bad line after the `skip_bad` that are tolerated, and why; a file that cannot be read or has no good line.
+/// The first bad line after the `skip_bad` that are tolerated, and why; a file that cannot be read, has no good line or more than
+/// [`REQUESTS_MAX`] of them.
 pub fn read_block_trace(name: &str, tolerance: &Tolerance, reader: impl BufRead) -> Result<BlockTrace, FileError> {
-    let mut lines = Lines::new(name, reader);
-    let mut trace = Reader { tolerance, first_ns: None, requests: Vec::new() };
-    let (mut skipped, mut skipped_first) = (0, Vec::new());
-    loop {
-        let error = match lines.next() {
-            Ok(None) => break,
-            Ok(Some(line)) if is_silent(line.text) => continue,
-            Ok(Some(line)) => match trace.take(line.text) {
-                Ok(()) => continue,
-                Err(reason) => lines.error(reason),
-            },
-            Err(error) => error,
+    BlockReader::new(name, Format::Mqsim, *tolerance, reader).collect(None)
+}
+
+/// Hands out the requests of a trace one by one, in constant memory.
+pub struct BlockReader<'a, R> {
+    lines: Lines<'a, R>,
+    format: Format,
+    decoder: Box<dyn Decode>,
+    tolerance: Tolerance,
+    first_ps: Option<u128>,
+    last_ps: u128,
+    requests: u64,
+    passed_over: u64,
+    skipped: u64,
+    skipped_first: Vec<String>,
+}
+
+impl<'a, R: BufRead> BlockReader<'a, R> {
+    /// A reader of plain text in `format`. `name` goes into errors.
+    pub fn new(name: &'a str, format: Format, tolerance: Tolerance, reader: R) -> Self {
+        BlockReader {
+            lines: Lines::new(name, reader),
+            format,
+            decoder: decoder(format),
+            tolerance,
+            first_ps: None,
+            last_ps: 0,
+            requests: 0,
+            passed_over: 0,
+            skipped: 0,
+            skipped_first: Vec::new(),
+        }
+    }
+
+    /// The next request, or `None` behind the last one.
+    ///
+    /// # Errors
+    /// A bad line that is one too many, and why; a file that cannot be read on, or has no request at all. There is nothing to
+    /// be had behind an error.
+    #[allow(clippy::should_implement_trait, reason = "an iterator of results would go on behind an error")]
+    pub fn next(&mut self) -> Result<Option<BlockRequest>, FileError> {
+        loop {
+            let error = match self.next_line() {
+                Ok(Line::Request(request)) => return Ok(Some(request)),
+                Ok(Line::Silent) => continue,
+                Ok(Line::End) if self.requests == 0 => return Err(self.lines.error(Reason::Empty)),
+                Ok(Line::End) => return Ok(None),
+                Err(error) => error,
+            };
+            if self.skipped == self.tolerance.skip_bad || !is_of_one_line(&error.reason) {
+                return Err(error);
+            }
+            self.skip(&error);
+        }
+    }
+
+    /// The rest of the trace in memory, or its first requests.
+    ///
+    /// # Errors
+    /// As [`next`](BlockReader::next); and a trace of more than [`REQUESTS_MAX`] requests, unless fewer are asked for.
+    pub fn collect(mut self, first: Option<u64>) -> Result<BlockTrace, FileError> {
+        let mut requests = Vec::new();
+        while first.is_none_or(|first| (requests.len() as u64) < first) {
+            let Some(request) = self.next()? else { break };
+            if requests.len() as u64 == REQUESTS_MAX {
+                return Err(self.lines.error(Reason::TooMany { limit: REQUESTS_MAX }));
+            }
+            requests.push(request);
+        }
+        Ok(BlockTrace { requests, skipped: self.skipped, skipped_first: self.skipped_first })
+    }
+
+    /// The format that is read.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// How many bad lines were skipped so far.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// The first few of them, and what is wrong with each.
+    pub fn skipped_first(&self) -> &[String] {
+        &self.skipped_first
+    }
+
+    /// How many good lines were neither a read nor a write: headers, other events, flushes, trims.
+    pub fn passed_over(&self) -> u64 {
+        self.passed_over
+    }
+
+    /// How the trace calls a device, where it has names for them.
+    pub fn device_name(&self, device: u32) -> Option<&str> {
+        self.decoder.device_name(device)
+    }
+
+    fn next_line(&mut self) -> Result<Line, FileError> {
+        let Some(line) = self.lines.next()? else { return Ok(Line::End) };
+        if is_silent(line.text) {
+            return Ok(Line::Silent);
+        }
+        let said = match line.is_whole || self.format.may_lack_last_newline() {
+            true => self.decoder.line(line.text),
+            false => Err(Reason::Truncated { got: line.text.into() }),
         };
-        if skipped == tolerance.skip_bad || !is_of_one_line(&error.reason) {
-            return Err(error);
-        }
-        skipped += 1;
-        if skipped_first.len() < SKIPPED_SHOWN_MAX {
-            skipped_first.push(error.to_string());
+        match said.and_then(|recorded| recorded.map(|recorded| self.request(recorded)).transpose()) {
+            Ok(Some(request)) => Ok(Line::Request(request)),
+            Ok(None) => {
+                self.passed_over += 1;
+                Ok(Line::Silent)
+            }
+            Err(reason) => Err(self.lines.error(reason)),
         }
     }
-    if trace.requests.is_empty() {
-        return Err(lines.error(Reason::Empty));
+
+    fn skip(&mut self, error: &FileError) {
+        self.skipped += 1;
+        if self.skipped_first.len() < SKIPPED_SHOWN_MAX {
+            self.skipped_first.push(error.to_string());
+        }
     }
-    Ok(BlockTrace { requests: trace.requests, skipped, skipped_first })
+
+    fn request(&mut self, recorded: Recorded) -> Result<BlockRequest, Reason> {
+        let Recorded { time_ps, device, operation, bytes, .. } = recorded;
+        let at = self.since_first(time_ps)?;
+        let address = self.tolerance.placed(recorded.address, bytes)?;
+        self.first_ps.get_or_insert(time_ps);
+        self.last_ps = time_ps;
+        self.requests += 1;
+        Ok(BlockRequest { at, device, operation, address, bytes: Bytes::new(bytes) })
+    }
+
+    fn since_first(&self, time_ps: u128) -> Result<Time, Reason> {
+        let Some(first_ps) = self.first_ps else { return Ok(Time::ZERO) };
+        let shown = |ps| in_ticks(ps, self.format.tick_ps());
+        if time_ps < self.last_ps {
+            return Err(Reason::Falls { field: "time", got: shown(time_ps), before: shown(self.last_ps) });
+        }
+        let late = |_| Reason::Value {
+            field: "time",
+            got: shown(time_ps),
+            allowed: format!("within 213 days of the first, {}", shown(first_ps)),
+        };
+        u64::try_from(time_ps - first_ps).map(Time::ps).map_err(late)
+    }
+}
+
+/// What reading a line came to.
+enum Line {
+    Request(BlockRequest),
+    Silent,
+    End,
 }
 
 /// Whether reading can go on behind it. After a line that is too long it cannot: its rest would look like a line.
@@ -54,92 +179,29 @@ fn is_of_one_line(reason: &Reason) -> bool {
     !matches!(reason, Reason::Read(_) | Reason::TooLong)
 }
 
-/// The requests so far.
-struct Reader<'a> {
-    tolerance: &'a Tolerance,
-    first_ns: Option<u64>,
-    requests: Vec<BlockRequest>,
-}
-
-impl Reader<'_> {
-    fn take(&mut self, line: &str) -> Result<(), Reason> {
-        let [time, device, first_sector, sectors, kind] = split(line)?;
-        let time_ns: u64 = whole("time_ns", time, 0, u64::MAX)?;
-        let at = self.since_first(time_ns)?;
-        let device = whole("device", device, 0, u32::MAX)?;
-        let operation = operation(kind)?;
-        let sectors = whole("sectors", sectors, 1, SIZE_MAX.count() / SECTOR.count())?;
-        let first_sector = whole("first_sector", first_sector, 0, u64::MAX / SECTOR.count() - sectors)?;
-        let address = self.placed(first_sector, sectors)? * SECTOR.count();
-        self.first_ns.get_or_insert(time_ns);
-        self.requests.push(BlockRequest { at, device, operation, address, bytes: SECTOR * sectors });
-        Ok(())
-    }
-
-    fn since_first(&self, time_ns: u64) -> Result<Time, Reason> {
-        let Some(first_ns) = self.first_ns else { return Ok(Time::ZERO) };
-        let last = self.requests.last().map_or(Time::ZERO, |last| last.at);
-        let last_ns = first_ns + last.as_ps() / 1_000;
-        if time_ns < last_ns {
-            let (field, got, before) = ("time_ns", time_ns.to_string(), last_ns.to_string());
-            return Err(Reason::Falls { field, got, before });
+impl Tolerance {
+    /// Where a request at `address` goes. Whole sectors of the volume count.
+    fn placed(&self, address: u64, bytes: u64) -> Result<u64, Reason> {
+        let Some(volume) = self.volume else { return Ok(address) };
+        let volume = volume.count() - volume.count() % SECTOR.count();
+        if address + bytes <= volume {
+            return Ok(address);
         }
-        let since = time_ns - first_ns;
-        if since > NANOSECONDS_MAX {
-            let allowed = format!("within {NANOSECONDS_MAX} ns of the first");
-            return Err(Reason::Value { field: "time_ns", got: time_ns.to_string(), allowed });
-        }
-        Ok(Time::ns(since))
-    }
-
-    /// The first sector, as [`Tolerance`] places it.
-    fn placed(&self, first_sector: u64, sectors: u64) -> Result<u64, Reason> {
-        let Some(volume) = self.tolerance.volume else { return Ok(first_sector) };
-        let volume = volume.count() / SECTOR.count();
-        if first_sector + sectors <= volume {
-            return Ok(first_sector);
-        }
-        match self.tolerance.beyond {
-            Beyond::Fold if sectors <= volume => Ok((first_sector % volume).min(volume - sectors)),
+        match self.beyond {
+            Beyond::Fold if bytes <= volume => Ok((address % volume).min(volume - bytes)),
             _ => Err(Reason::Value {
-                field: "first_sector",
-                got: format!("{first_sector} + {sectors}"),
-                allowed: format!("within the volume of {volume} sectors"),
+                field: "address",
+                got: format!("{address} + {bytes}"),
+                allowed: format!("within the device of {volume} bytes"),
             }),
         }
-    }
-}
-
-fn split(line: &str) -> Result<[&str; 5], Reason> {
-    let columns: Vec<&str> = line.split_ascii_whitespace().collect();
-    let got = columns.len();
-    columns.try_into().map_err(|_| Reason::Columns { line: line.into(), got, allowed: COLUMNS.into() })
-}
-
-fn whole<N: FromStr + PartialOrd + std::fmt::Display>(
-    field: &'static str,
-    text: &str,
-    min: N,
-    max: N,
-) -> Result<N, Reason> {
-    match text.parse::<N>() {
-        Ok(number) if (&min..=&max).contains(&&number) => Ok(number),
-        _ => Err(Reason::Value { field, got: text.into(), allowed: format!("a whole number in {min}..={max}") }),
-    }
-}
-
-fn operation(text: &str) -> Result<Operation, Reason> {
-    match text {
-        "0" => Ok(Operation::Write),
-        "1" => Ok(Operation::Read),
-        _ => Err(Reason::Value { field: "type", got: text.into(), allowed: "0 (write) or 1 (read)".into() }),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Bytes;
+    use base::Operation;
     use proptest::prelude::*;
 
     const STRICT: Tolerance = Tolerance { volume: None, beyond: Beyond::Refuse, skip_bad: 0 };
@@ -172,19 +234,15 @@ mod tests {
     fn times_in_nanoseconds_since_a_distant_epoch_are_no_obstacle() {
         let trace = read(STRICT, "1700000000000000000 0 0 1 0\n1700000000000000001 0 0 1 0\n").unwrap();
         assert_eq!(trace.requests[1].at, Time::ns(1));
-        let late = error(&format!("0 0 0 1 0\n{} 0 0 1 0\n", NANOSECONDS_MAX + 1));
-        assert_eq!(late, "small.trace:2: time_ns `18446744073709552` is not within 18446744073709551 ns of the first");
+        let late = error("0 0 0 1 0\n18446744073709552 0 0 1 0\n");
+        assert_eq!(late, "small.trace:2: time `18446744073709552` is not within 213 days of the first, 0");
     }
 
     #[test]
     fn a_bad_line_is_named_with_its_reason_and_value() {
         let columns = "5: time_ns device first_sector sectors type";
         assert_eq!(error("1 0 0 1\n"), format!("small.trace:1: `1 0 0 1` has 4 columns, it must have {columns}"));
-        assert_eq!(
-            error("1 0 0 1 0 0\n"),
-            format!("small.trace:1: `1 0 0 1 0 0` has 6 columns, it must have {columns}")
-        );
-        assert_eq!(error("5 0 0 1 0\n4 0 0 1 0\n"), "small.trace:2: time_ns 4 comes after 5, it must not fall");
+        assert_eq!(error("5 0 0 1 0\n4 0 0 1 0\n"), "small.trace:2: time 4 comes after 5, it must not fall");
         assert_eq!(error("1 0 0 1 2\n"), "small.trace:1: type `2` is not 0 (write) or 1 (read)");
         assert_eq!(error("1 0 0 0 0\n"), "small.trace:1: sectors `0` is not a whole number in 1..=2147483648");
         assert_eq!(error("1 -1 0 1 0\n"), "small.trace:1: device `-1` is not a whole number in 0..=4294967295");
@@ -204,7 +262,7 @@ mod tests {
         let volume = Tolerance { volume: Some(sectors(64)), ..STRICT };
         assert!(read(volume, "1 0 48 16 0\n").is_ok());
         let beyond = read(volume, "1 0 49 16 0\n").unwrap_err().to_string();
-        assert_eq!(beyond, "small.trace:1: first_sector `49 + 16` is not within the volume of 64 sectors");
+        assert_eq!(beyond, "small.trace:1: address `25088 + 8192` is not within the device of 32768 bytes");
     }
 
     #[test]
@@ -215,7 +273,7 @@ mod tests {
         assert_eq!(address("1 0 49 16 0\n").unwrap(), 48);
         assert_eq!(address("1 0 70 16 0\n").unwrap(), 6);
         let larger = address("1 0 0 65 0\n").unwrap_err().to_string();
-        assert_eq!(larger, "small.trace:1: first_sector `0 + 65` is not within the volume of 64 sectors");
+        assert_eq!(larger, "small.trace:1: address `0 + 33280` is not within the device of 32768 bytes");
     }
 
     #[test]

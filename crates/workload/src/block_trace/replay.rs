@@ -4,7 +4,7 @@ use super::{BlockRequest, BlockTrace};
 use crate::generator::{Arrival, Source};
 use crate::limits::Limits;
 use crate::problem::{Checker, NODES_MAX, Problem};
-use base::{NodeId, Request, Span, Time};
+use base::{Bytes, NodeId, Request, Span, Time};
 use serde::Serialize;
 
 /// How a trace is played. Clients are the nodes `0..clients`, volume `v` is the node `clients + v`; volumes are dealt to the
@@ -36,6 +36,13 @@ pub enum Devices {
         /// In any order; of several entries for one device, the first counts.
         pairs: Vec<(u32, u32)>,
     },
+    /// Every device is cut into stripes, which are dealt to the volumes, those of device `d` from volume `d` on. A request goes whole to
+    /// the volume of its first byte, and keeps its address: for volumes as large as the recorded devices. Spreads few devices
+    /// over many volumes.
+    Striped {
+        /// How large a stripe is, more than 0.
+        stripe: Bytes,
+    },
 }
 
 impl ReplayConfig {
@@ -51,7 +58,11 @@ impl ReplayConfig {
     }
 
     fn check_devices(&self, trace: &BlockTrace, check: &mut Checker) {
-        let Devices::Listed { pairs } = &self.devices else { return };
+        let pairs = match &self.devices {
+            Devices::Modulo => return,
+            Devices::Striped { stripe } => return check.range("devices.stripe", stripe.count(), 1, u64::MAX),
+            Devices::Listed { pairs } => pairs,
+        };
         for (index, (_device, volume)) in pairs.iter().enumerate() {
             let field = format!("devices.pairs[{index}].volume");
             check.range(field, u64::from(*volume), 0, u64::from(self.volumes.saturating_sub(1)));
@@ -70,9 +81,13 @@ impl ReplayConfig {
         check.number("time_scale", self.time_scale, allowed, good);
     }
 
-    fn volume_of(&self, device: u32) -> u32 {
+    fn volume_of(&self, device: u32, address: u64) -> u32 {
         match &self.devices {
             Devices::Modulo => device % self.volumes,
+            Devices::Striped { stripe } => {
+                let volumes = u64::from(self.volumes);
+                ((address / stripe.count() % volumes + u64::from(device)) % volumes) as u32
+            }
             Devices::Listed { pairs } => {
                 let pair = pairs.iter().find(|(listed, _)| *listed == device);
                 pair.expect("every device of the trace is listed, as was checked").1
@@ -112,7 +127,7 @@ impl Replay {
         let at = Time::ZERO + Span::from_ps_f64(at.as_ps() as f64 * self.config.time_scale);
         let id = self.limits.admit(at)?;
         self.next += 1;
-        let volume = self.config.volume_of(device);
+        let volume = self.config.volume_of(device, address);
         let (source, target) = (NodeId(volume % self.config.clients), NodeId(self.config.clients + volume));
         Some(Arrival { at, request: Request { id, operation, source, target, address, bytes } })
     }
@@ -136,7 +151,7 @@ impl Source for Replay {
 mod tests {
     use super::super::{Beyond, Tolerance, read_block_trace};
     use super::*;
-    use base::{Bytes, Operation, RequestId};
+    use base::{Operation, RequestId};
 
     fn trace() -> BlockTrace {
         let text = "100 0 8 8 1\n110 1 16 64 0\n140 5 0 1 1\n";
@@ -206,6 +221,19 @@ mod tests {
         let targets: Vec<u32> =
             play(ReplayConfig { devices, ..config() }).iter().map(|each| each.request.target.0).collect();
         assert_eq!(targets, [5, 2, 5]);
+    }
+
+    #[test]
+    fn stripes_are_dealt_to_the_volumes_from_that_of_the_device_on() {
+        let targets = |bytes| -> Vec<u32> {
+            let devices = Devices::Striped { stripe: Bytes::new(bytes) };
+            play(ReplayConfig { devices, ..config() }).iter().map(|each| each.request.target.0 - 2).collect()
+        };
+        // First bytes 4096, 8192 and 0 of the devices 0, 1 and 5.
+        assert_eq!(targets(4096), [1, 3, 1]);
+        assert_eq!(targets(4097), [0, 2, 1]);
+        let none = ReplayConfig { devices: Devices::Striped { stripe: Bytes::ZERO }, ..config() };
+        assert_eq!(problems(none), ["devices.stripe: 0 is outside 1..=18446744073709551615"]);
     }
 
     #[test]

@@ -4,20 +4,20 @@ use std::ops::{Index, IndexMut};
 
 /// Grows to the most things ever in flight and allocates nothing after that.
 #[derive(Clone, Debug)]
-pub(super) struct Slab<T> {
+pub(crate) struct Slab<T> {
     slots: Vec<Option<T>>,
     free: Vec<u32>,
 }
 
 impl<T> Slab<T> {
-    pub(super) fn new() -> Slab<T> {
+    pub(crate) fn new() -> Slab<T> {
         Slab { slots: Vec::new(), free: Vec::new() }
     }
     /// The number that the next [`insert`](Slab::insert) will give.
-    pub(super) fn next_index(&self) -> u32 {
+    pub(crate) fn next_index(&self) -> u32 {
         self.free.last().copied().unwrap_or(self.slots.len() as u32)
     }
-    pub(super) fn insert(&mut self, thing: T) -> u32 {
+    pub(crate) fn insert(&mut self, thing: T) -> u32 {
         if let Some(index) = self.free.pop() {
             self.slots[index as usize] = Some(thing);
             return index;
@@ -25,16 +25,30 @@ impl<T> Slab<T> {
         self.slots.push(Some(thing));
         (self.slots.len() - 1) as u32
     }
-    pub(super) fn remove(&mut self, index: u32) -> T {
+    pub(crate) fn remove(&mut self, index: u32) -> T {
         let thing = self.slots[index as usize].take().expect("something in flight ended twice");
         self.free.push(index);
         thing
     }
-    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+    /// Ends something that its owner has looked at where it lies: large things are not moved for that.
+    pub(crate) fn discard(&mut self, index: u32) {
+        assert!(self.slots[index as usize].is_some(), "something in flight ended twice");
+        self.slots[index as usize] = None;
+        self.free.push(index);
+    }
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index as usize)?.as_mut()
     }
+    /// All of them, in the order of their numbers.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().flatten()
+    }
+    /// The most that ever were in flight at a time.
+    pub(crate) fn highest(&self) -> usize {
+        self.slots.len()
+    }
     /// How many are in flight.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 }

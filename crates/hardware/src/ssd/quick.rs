@@ -1,0 +1,345 @@
+//! A solid-state drive as a few sums: for racks of so many drives that the whole model ([`SolidState`](super::SolidState)) would take too much
+//! memory or time.
+//!
+//! Flash is a number of lanes (dies). A read takes the lanes of its pages and then the link; a write is answered when it is in the buffer, and its
+//! programs become *backlog* of the lanes. A lane works at its backlog whenever no read wants it, in steps: a read waits for the end of the
+//! step that is being worked at, and costs the lane the time to suspend and resume. A write that finds its lanes' part of the buffer
+//! full waits for as long as the lane would need to make room alone.
+//!
+//! What collection costs is in the numbers: a fragmented drive programs more for each byte that the host writes, and reads more pages
+//! for the same bytes. What is left out: where data lie (addresses choose lanes by themselves), and the ups and downs of collection.
+
+use super::drive::{Command, CommandKind, Cost, Done, DriveError, HostLink};
+use base::{Bytes, Span, Time};
+
+const PIECE: u64 = 4_096;
+
+/// Such a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuickConfig {
+    /// What the host can address.
+    pub capacity: Bytes,
+    /// To the host.
+    pub link: HostLink,
+    /// Dies that work side by side. Neighbouring pages are on neighbouring lanes.
+    pub lanes: u32,
+    /// What a lane reads at once; a whole number of 4 KiB.
+    pub page: Bytes,
+    /// The controller's time for a read.
+    pub read: Cost,
+    /// A lane's time to read a page.
+    pub page_read: Span,
+    /// The controller's time for a write: into the buffer.
+    pub write: Cost,
+    /// A lane's time for each 4 KiB that the host writes, collection included; also the step after which a read may go before.
+    pub program: Span,
+    /// What a read that goes before a program costs the lane on top.
+    pub suspend: Span,
+    /// Write buffer, shared by the lanes in equal parts.
+    pub buffer: Bytes,
+}
+
+/// A drive, which answers [`Command`]s as a [`SolidState`](super::SolidState) does.
+#[derive(Clone, Debug)]
+pub struct QuickDrive {
+    config: QuickConfig,
+    lanes: Vec<Lane>,
+    /// Programs that a lane's part of the buffer has room for.
+    room: Span,
+    to_host: Time,
+    from_host: Time,
+    next_write_lane: usize,
+    busy: Span,
+}
+
+/// Up to `free_at` the lane is booked for reads; from then on it works at its backlog.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lane {
+    free_at: Time,
+    backlog: Span,
+}
+
+impl Lane {
+    /// Works at the backlog until `now`; returns how much was done.
+    fn advance(&mut self, now: Time) -> Span {
+        let idle = now.saturating_since(self.free_at);
+        let worked = idle.min(self.backlog);
+        self.backlog -= worked;
+        self.free_at = self.free_at.max(now);
+        worked
+    }
+}
+
+impl QuickDrive {
+    /// An idle drive with nothing in its buffer.
+    ///
+    /// # Errors
+    /// When a number is zero that must not be, or a page is not a whole number of 4 KiB.
+    pub fn new(config: QuickConfig) -> Result<QuickDrive, DriveError> {
+        let numbers = [
+            ("lanes", u64::from(config.lanes)),
+            ("capacity", config.capacity.count()),
+            ("link.rate", config.link.rate.as_bps()),
+            ("program", config.program.as_ps()),
+            ("buffer", config.buffer.count() / PIECE / u64::from(config.lanes.max(1))),
+            ("page", config.page.count() / PIECE),
+        ];
+        if let Some((field, _)) = numbers.iter().find(|(_, number)| *number == 0) {
+            return Err(DriveError::Config { field, reason: "too small".to_owned() });
+        }
+        if !config.page.count().is_multiple_of(PIECE) {
+            return Err(DriveError::Config { field: "page", reason: "not a whole number of 4 KiB".to_owned() });
+        }
+        let pieces_a_lane = config.buffer.count() / PIECE / u64::from(config.lanes);
+        Ok(QuickDrive {
+            config,
+            lanes: vec![Lane::default(); config.lanes as usize],
+            room: config.program * pieces_a_lane,
+            to_host: Time::ZERO,
+            from_host: Time::ZERO,
+            next_write_lane: 0,
+            busy: Span::ZERO,
+        })
+    }
+    /// Books a command. `now` must not be before that of any earlier call. Trim and flush take a command's time.
+    ///
+    /// # Errors
+    /// When the command is beyond the end or has no bytes.
+    pub fn submit(&mut self, now: Time, command: Command) -> Result<Done, DriveError> {
+        command.check_range(self.config.capacity)?;
+        Ok(match command.kind {
+            CommandKind::Read => self.read(now, command),
+            CommandKind::Write => self.write(now, command),
+            CommandKind::Trim | CommandKind::Flush => Done::at(now).then(self.config.link.command),
+        })
+    }
+    /// What the host can address.
+    pub fn capacity(&self) -> Bytes {
+        self.config.capacity
+    }
+    /// The time of all lanes spent on the host's reads and programs so far, programs when they are accepted.
+    pub fn busy(&self) -> Span {
+        self.busy
+    }
+    /// How many lanes share that time.
+    pub fn lanes(&self) -> u32 {
+        self.config.lanes
+    }
+
+    fn read(&mut self, now: Time, command: Command) -> Done {
+        let page = self.config.page.count();
+        let (first, end) = (command.address / page, (command.address + command.bytes.count()).div_ceil(page));
+        let mut last = Done::at(now);
+        for number in first..end {
+            let start = self.read_page(now, number);
+            let read = Done::at(now).wait_until(start).then(self.config.page_read);
+            last = if read.end >= last.end { read } else { last };
+        }
+        let fetched = last.then(self.config.read.of(command.bytes));
+        let start = fetched.end.max(self.to_host);
+        let length = self.config.link.rate.span_of(command.bytes);
+        self.to_host = start + length;
+        fetched.wait_until(start).then(length + self.config.link.command)
+    }
+    /// Books the lane of a page; returns when reading starts.
+    fn read_page(&mut self, now: Time, number: u64) -> Time {
+        let QuickConfig { page_read, program, suspend, .. } = self.config;
+        let place = (number % self.lanes.len() as u64) as usize;
+        let lane = &mut self.lanes[place];
+        let booked_before = lane.free_at > now;
+        lane.advance(now);
+        let mut start = lane.free_at;
+        if !booked_before && lane.backlog > Span::ZERO {
+            // The step under way ends first. A backlog that is not whole steps has a step begun.
+            let rest = lane.backlog % program;
+            lane.backlog -= rest;
+            start = start + rest + suspend;
+        }
+        lane.free_at = start + page_read;
+        self.busy += page_read;
+        start
+    }
+    fn write(&mut self, now: Time, command: Command) -> Done {
+        let length = self.config.link.rate.span_of(command.bytes);
+        let start = self.from_host.max(now);
+        self.from_host = start + length;
+        let arrived = Done::at(now).wait_until(start).then(length);
+        let pieces = (command.address + command.bytes.count()).div_ceil(PIECE) - command.address / PIECE;
+        let mut room_at = arrived.end;
+        for _ in 0..pieces {
+            room_at = room_at.max(self.program_piece(now, arrived.end));
+        }
+        self.busy += self.config.program * pieces;
+        arrived.wait_until(room_at).then(self.config.write.of(command.bytes) + self.config.link.command)
+    }
+    /// Adds 4 KiB to a lane's backlog, one lane after the other; returns when there is room for it.
+    fn program_piece(&mut self, now: Time, at: Time) -> Time {
+        let lane = &mut self.lanes[self.next_write_lane];
+        self.next_write_lane = (self.next_write_lane + 1) % self.config.lanes as usize;
+        lane.advance(now);
+        lane.backlog += self.config.program;
+        at + lane.backlog.saturating_sub(self.room)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Rate;
+
+    const KIB: u64 = 1_024;
+
+    /// Reads of 50 us a page, writes that 8 lanes program at 40 us for each 4 KiB, 10 us and 5 us of controller, 1 us a command, 4 GB/s.
+    fn config() -> QuickConfig {
+        QuickConfig {
+            capacity: Bytes::kib(1 << 20),
+            link: HostLink { rate: Rate::gbps(32), command: Span::us(1) },
+            lanes: 8,
+            page: Bytes::kib(16),
+            read: Cost { command: Span::us(10), per_4_kib: Span::ZERO },
+            page_read: Span::us(50),
+            write: Cost { command: Span::us(5), per_4_kib: Span::ZERO },
+            program: Span::us(40),
+            suspend: Span::us(3),
+            buffer: Bytes::kib(8 * 4 * 4),
+        }
+    }
+    fn drive() -> QuickDrive {
+        QuickDrive::new(config()).expect("the numbers fit")
+    }
+    fn of(kind: CommandKind, address: u64, kib: u64) -> Command {
+        Command { kind, address, bytes: Bytes::kib(kib) }
+    }
+    fn read(address: u64) -> Command {
+        of(CommandKind::Read, address, 4)
+    }
+    fn write(address: u64) -> Command {
+        of(CommandKind::Write, address, 4)
+    }
+
+    #[test]
+    fn a_lone_read_takes_page_controller_link_and_command() {
+        let done = drive().submit(Time::us(7), read(0)).unwrap();
+        let transfer = Rate::gbps(32).span_of(Bytes::kib(4));
+        assert_eq!(done.end, Time::us(7 + 50 + 10 + 1) + transfer);
+        assert_eq!((done.wait, done.service), (Span::ZERO, done.total()));
+    }
+
+    #[test]
+    fn reads_of_one_lane_follow_each_other_and_those_of_two_do_not() {
+        let mut one = drive();
+        let first = one.submit(Time::ZERO, read(0)).unwrap();
+        let second = one.submit(Time::ZERO, read(8 * 16 * KIB)).unwrap();
+        assert_eq!(second.end - first.end, Span::us(50));
+        assert_eq!(second.wait, Span::us(50));
+        let mut two = drive();
+        two.submit(Time::ZERO, read(0)).unwrap();
+        let second = two.submit(Time::ZERO, read(16 * KIB)).unwrap();
+        // Both pages are there at once; the link takes one after the other.
+        assert_eq!(second.wait, Rate::gbps(32).span_of(Bytes::kib(4)));
+    }
+
+    #[test]
+    fn a_large_read_waits_once_for_all_its_lanes() {
+        let done = drive().submit(Time::ZERO, of(CommandKind::Read, 0, 128)).unwrap();
+        assert_eq!(done.end, Time::us(61) + Rate::gbps(32).span_of(Bytes::kib(128)));
+        let beyond = drive().submit(Time::ZERO, of(CommandKind::Read, 0, 129)).unwrap();
+        assert_eq!(beyond.end, Time::us(111) + Rate::gbps(32).span_of(Bytes::kib(129)));
+    }
+
+    #[test]
+    fn a_write_is_quick_while_the_buffer_has_room_and_then_waits_for_a_program() {
+        let mut drive = drive();
+        let alone = Span::us(6) + Rate::gbps(32).span_of(Bytes::kib(4));
+        for index in 0..32 {
+            let done = drive.submit(Time::ZERO, write(index * 4 * KIB)).unwrap();
+            assert_eq!(done.total() - done.wait, alone);
+            assert!(done.wait < Span::us(40), "{index}: {done:?}");
+        }
+        let full = drive.submit(Time::ZERO, write(0)).unwrap();
+        assert!(full.wait >= Span::us(40), "{full:?}");
+        assert_eq!(full.total(), full.wait + full.service);
+    }
+
+    #[test]
+    fn writes_in_a_closed_loop_settle_at_what_the_lanes_program() {
+        let mut drive = drive();
+        let mut now = Time::ZERO;
+        let mut done_bytes = 0;
+        let mut pending = std::collections::BTreeSet::new();
+        for index in 0..20_000_u64 {
+            if pending.len() == 64 {
+                (now, _) = pending.pop_first().expect("64 are pending");
+            }
+            let done = drive.submit(now, write(index % 1_000 * 4 * KIB)).unwrap();
+            pending.insert((done.end, index));
+            done_bytes += 4 * KIB;
+        }
+        let rate = done_bytes as f64 / now.as_secs_f64();
+        let peak = 8.0 * 4_096.0 / 40e-6;
+        assert!((rate / peak - 1.0).abs() < 0.02, "{rate} against {peak}");
+    }
+
+    #[test]
+    fn a_read_goes_before_programs_but_not_into_one() {
+        let mut drive = drive();
+        for index in 0..16 {
+            drive.submit(Time::ZERO, write(index * 4 * KIB)).unwrap();
+        }
+        // Ten microseconds into the first of two programs of each lane.
+        let done = drive.submit(Time::us(10), read(0)).unwrap();
+        assert_eq!(done.wait, Span::us(30 + 3));
+        // The lane goes on with the second after that.
+        let free_at = Time::us(10 + 33 + 50);
+        let next = drive.submit(free_at + Span::us(15), read(0)).unwrap();
+        assert_eq!(next.wait, Span::us(25 + 3));
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_are_refused_and_so_is_what_lies_beyond() {
+        for wrong in [
+            QuickConfig { lanes: 0, ..config() },
+            QuickConfig { program: Span::ZERO, ..config() },
+            QuickConfig { buffer: Bytes::kib(31), ..config() },
+            QuickConfig { page: Bytes::new(5_000), ..config() },
+        ] {
+            assert!(QuickDrive::new(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(drive().submit(Time::ZERO, read(1 << 30)).is_err());
+        assert!(drive().submit(Time::ZERO, read((1 << 30) - 4 * KIB)).is_ok());
+    }
+
+    /// Closed loop of random 4 KiB commands, `reads` of ten of them reads; bytes a second.
+    fn throughput(config: QuickConfig, reads: u64, depth: usize) -> f64 {
+        let mut drive = QuickDrive::new(config).expect("a preset fits");
+        let mut stream = base::Seed(5).stream("quick");
+        let (mut now, mut pending) = (Time::ZERO, std::collections::BTreeSet::new());
+        for index in 0..200_000_u64 {
+            if pending.len() == depth {
+                (now, _) = pending.pop_first().expect("some are pending");
+            }
+            let kind = if stream.below(10) < reads { CommandKind::Read } else { CommandKind::Write };
+            let address = stream.below(200_000) * 4 * KIB;
+            pending.insert((drive.submit(now, of(kind, address, 4)).unwrap().end, index));
+        }
+        200_000.0 * 4_096.0 / now.as_secs_f64()
+    }
+
+    #[test]
+    fn a_pm9a3_loses_about_as_much_by_mixing_as_the_study_measured() {
+        let clean = super::super::presets::pm9a3_960_quick(Bytes::kib(1 << 20));
+        let lost = throughput(clean, 10, 256) - throughput(clean, 5, 256);
+        assert!((267e6..=445e6).contains(&lost), "{} MB/s", lost / 1e6);
+    }
+
+    #[test]
+    fn a_fragmented_pm9a3_is_slower_at_everything() {
+        let capacity = Bytes::kib(1 << 20);
+        let clean = super::super::presets::pm9a3_960_quick(capacity);
+        let fragmented = super::super::presets::pm9a3_960_quick_fragmented(capacity);
+        for (reads, least, most) in [(10, 0.19, 0.40), (0, 0.24, 0.40)] {
+            let lost = 1.0 - throughput(fragmented, reads, 64) / throughput(clean, reads, 64);
+            assert!((least..=most).contains(&lost), "{reads} of ten reads: {lost}");
+        }
+    }
+}

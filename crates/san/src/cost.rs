@@ -1,0 +1,293 @@
+//! What a SAN costs: the paper's model (section 5.2), counted in ports, and the same for the parts of a graph.
+//!
+//! A storage node needs a certain number of ports to reach its bandwidth, whatever they are soldered to. Switched, adapters of
+//! `P` ports hold them and switches of `Q` ports stand opposite; switchless, adapters of `R` ports hold them and nothing stands
+//! opposite. The paper gives the number of switches twice, and not alike: its formula is `2 B / (B_p Q)`, which has a switch port for a
+//! storage node and another one for whoever reads from it; its example is `ceil(80 / 32)`, storage ports alone. With Table 1 that is 5 switches
+//! or 3. [`SwitchRule`] chooses, and 105,000 USD against 52,000 USD come out with the example's.
+
+use topology::{Bill, VertexKind};
+
+/// What parts cost, in US dollars, and how many ports they have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prices {
+    /// Ports of an adapter in a switched SAN, at least 1: the paper's P.
+    pub switched_adapter_ports: u32,
+    /// Such an adapter.
+    pub switched_adapter: f64,
+    /// Ports of a switch, at least 1: the paper's Q.
+    pub switch_ports: u32,
+    /// A switch.
+    pub switch: f64,
+    /// Ports of an adapter in a switchless SAN, at least 1: the paper's R.
+    pub switchless_adapter_ports: u32,
+    /// Such an adapter.
+    pub switchless_adapter: f64,
+    /// A cable with what is at its ends. The paper leaves cables out.
+    pub cable: f64,
+    /// A metre of cable.
+    pub cable_metre: f64,
+}
+
+/// One of the parts whose price decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// An adapter of a switched SAN.
+    SwitchedAdapter,
+    /// A switch.
+    Switch,
+    /// An adapter of a switchless SAN.
+    SwitchlessAdapter,
+}
+
+/// How many switches a number of storage ports needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchRule {
+    /// A port opposite each storage port, as the paper's example has it.
+    StoragePorts,
+    /// And one more for clients, as its formula has it.
+    StorageAndClientPorts,
+}
+
+impl SwitchRule {
+    /// Switch ports for each storage port.
+    const fn factor(self) -> u64 {
+        match self {
+            SwitchRule::StoragePorts => 1,
+            SwitchRule::StorageAndClientPorts => 2,
+        }
+    }
+}
+
+/// What is bought, and what that costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Adapters.
+    pub adapters: u64,
+    /// Switches.
+    pub switches: u64,
+    /// Cables.
+    pub cables: u64,
+    /// Adapters, in US dollars.
+    pub adapters_usd: f64,
+    /// Switches, in US dollars.
+    pub switches_usd: f64,
+    /// Cables, in US dollars.
+    pub cables_usd: f64,
+}
+
+impl Cost {
+    /// All of it, in US dollars.
+    pub fn total_usd(&self) -> f64 {
+        self.adapters_usd + self.switches_usd + self.cables_usd
+    }
+}
+
+/// Both architectures with the same number of storage ports.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comparison {
+    /// Ports of all storage nodes together.
+    pub ports: u64,
+    /// With switches.
+    pub switched: Cost,
+    /// Without.
+    pub switchless: Cost,
+}
+
+impl Comparison {
+    /// The share of the switched cost that is saved without switches; negative when it costs more.
+    pub fn saving(&self) -> f64 {
+        1.0 - self.switchless.total_usd() / self.switched.total_usd()
+    }
+}
+
+impl Prices {
+    /// A switched SAN whose storage nodes have `ports` ports together (the paper's B / B_p). Cables are left out: the model has no lengths.
+    pub fn switched(&self, ports: u64, rule: SwitchRule) -> Cost {
+        let opposite = ports.saturating_mul(rule.factor());
+        self.cost_of_switched(
+            ports.div_ceil(u64::from(self.switched_adapter_ports)),
+            opposite.div_ceil(u64::from(self.switch_ports)),
+        )
+    }
+
+    /// A switchless SAN whose storage nodes have `ports` ports together.
+    pub fn switchless(&self, ports: u64) -> Cost {
+        self.cost_of_switchless(ports.div_ceil(u64::from(self.switchless_adapter_ports)))
+    }
+
+    /// Both.
+    pub fn compare(&self, ports: u64, rule: SwitchRule) -> Comparison {
+        Comparison { ports, switched: self.switched(ports, rule), switchless: self.switchless(ports) }
+    }
+
+    /// Cost over bandwidth (paper, Figure 14): `nodes` storage nodes of 1, 2, ... `ports_per_node_max` ports each.
+    pub fn over_bandwidth(&self, nodes: u64, ports_per_node_max: u64, rule: SwitchRule) -> Vec<Comparison> {
+        (1..=ports_per_node_max).map(|ports| self.compare(nodes.saturating_mul(ports), rule)).collect()
+    }
+
+    /// The same prices, one of them multiplied: for sensitivity.
+    pub fn scaled(&self, part: Part, factor: f64) -> Prices {
+        let mut prices = *self;
+        *prices.price_mut(part) *= factor;
+        prices
+    }
+
+    /// What a part's price must be multiplied with for both architectures to cost the same, everything else as it is. `None` when no price of that
+    /// part, however low or high, does that.
+    pub fn break_even(&self, part: Part, ports: u64, rule: SwitchRule) -> Option<f64> {
+        let without = self.scaled(part, 0.0).compare(ports, rule);
+        let with = self.compare(ports, rule);
+        let lead = |it: &Comparison| it.switched.total_usd() - it.switchless.total_usd();
+        let slope = lead(&with) - lead(&without);
+        let factor = -lead(&without) / slope;
+        (slope != 0.0 && factor >= 0.0).then_some(factor)
+    }
+
+    /// The parts of a graph. Each link stands for `trunk` cables, of as many ports at either end. A switch with more ports than one that can be bought
+    /// counts as several, which is the paper's reading of a ToR with 80 ports (cables between them are left out). Clients' own adapters are left out as in
+    /// the paper; the ports and cables that clients take on the SAN's side are not.
+    pub fn of_bill(&self, bill: &Bill, trunk: u32) -> Cost {
+        let trunk = u64::from(trunk);
+        let ports = |kind| bill.ports_used.get(&kind).copied().unwrap_or(0) * trunk;
+        let (switches, adapters) = (bill.count(VertexKind::Switch), bill.count(VertexKind::Adapter));
+        let mut cost = if switches > 0 {
+            let bought = ports(VertexKind::Switch).div_ceil(u64::from(self.switch_ports)).max(switches);
+            self.cost_of_switched(ports(VertexKind::Target).div_ceil(u64::from(self.switched_adapter_ports)), bought)
+        } else {
+            let bought = ports(VertexKind::Adapter).div_ceil(u64::from(self.switchless_adapter_ports)).max(adapters);
+            self.cost_of_switchless(bought)
+        };
+        cost.cables = bill.cable_count() * trunk;
+        let metres = bill.cable_length().as_mm() as f64 / 1e3 * trunk as f64;
+        cost.cables_usd = cost.cables as f64 * self.cable + metres * self.cable_metre;
+        cost
+    }
+
+    fn cost_of_switched(&self, adapters: u64, switches: u64) -> Cost {
+        let adapters_usd = adapters as f64 * self.switched_adapter;
+        let switches_usd = switches as f64 * self.switch;
+        Cost { adapters, switches, adapters_usd, switches_usd, ..Cost::default() }
+    }
+
+    fn cost_of_switchless(&self, adapters: u64) -> Cost {
+        Cost { adapters, adapters_usd: adapters as f64 * self.switchless_adapter, ..Cost::default() }
+    }
+
+    fn price_mut(&mut self, part: Part) -> &mut f64 {
+        match part {
+            Part::SwitchedAdapter => &mut self.switched_adapter,
+            Part::Switch => &mut self.switch,
+            Part::SwitchlessAdapter => &mut self.switchless_adapter,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{Length, Rate};
+    use topology::{Cabling, Config, Endpoints, Kind, Lengths, Placement, Ports};
+
+    /// Paper, Table 1.
+    const TABLE_1: Prices = Prices {
+        switched_adapter_ports: 2,
+        switched_adapter: 900.0,
+        switch_ports: 32,
+        switch: 23_000.0,
+        switchless_adapter_ports: 4,
+        switchless_adapter: 2_600.0,
+        cable: 0.0,
+        cable_metre: 0.0,
+    };
+    /// 20 nodes of 2 adapters of 2 ports.
+    const TABLE_1_PORTS: u64 = 80;
+
+    fn config(kind: Kind, endpoints: Endpoints, endpoint_cables: u32) -> Config {
+        let metre = Length::m(1);
+        Config {
+            kind,
+            endpoints,
+            ports: Ports { endpoint: 64, adapter: 64, switch: 128 },
+            cabling: Cabling {
+                rate: Rate::gbps(100),
+                board_rate: Rate::gbps(400),
+                fabric_cables: 1,
+                endpoint_cables,
+                lengths: Lengths { endpoint: metre, near: metre, far: metre },
+            },
+        }
+    }
+
+    #[test]
+    fn the_example_of_table_1_comes_out() {
+        let both = TABLE_1.compare(TABLE_1_PORTS, SwitchRule::StoragePorts);
+        assert_eq!((both.switched.adapters, both.switched.switches, both.switchless.adapters), (40, 3, 20));
+        assert_eq!((both.switched.adapters_usd, both.switched.switches_usd), (36_000.0, 69_000.0));
+        assert_eq!((both.switched.total_usd(), both.switchless.total_usd()), (105_000.0, 52_000.0));
+        assert!((both.saving() - 0.505).abs() < 0.0005, "{}", both.saving());
+    }
+
+    #[test]
+    fn the_formula_has_twice_the_ports_and_five_switches() {
+        let both = TABLE_1.compare(TABLE_1_PORTS, SwitchRule::StorageAndClientPorts);
+        assert_eq!((both.switched.switches, both.switched.total_usd()), (5, 151_000.0));
+    }
+
+    #[test]
+    fn one_port_more_than_a_switch_has_needs_another_one() {
+        let switches = |ports| TABLE_1.switched(ports, SwitchRule::StoragePorts).switches;
+        assert_eq!((switches(0), switches(1), switches(32), switches(33)), (0, 1, 1, 2));
+    }
+
+    #[test]
+    fn cost_over_bandwidth_grows_by_whole_parts_and_table_1_is_its_fourth_point() {
+        let curve = TABLE_1.over_bandwidth(20, 8, SwitchRule::StoragePorts);
+        assert_eq!(curve.len(), 8);
+        assert_eq!(curve[3], TABLE_1.compare(TABLE_1_PORTS, SwitchRule::StoragePorts));
+        for pair in curve.windows(2) {
+            assert!(pair[0].switched.total_usd() < pair[1].switched.total_usd());
+            assert!(pair[0].switchless.total_usd() < pair[1].switchless.total_usd());
+        }
+    }
+
+    #[test]
+    fn at_the_break_even_price_both_cost_the_same() {
+        for part in [Part::SwitchedAdapter, Part::Switch, Part::SwitchlessAdapter] {
+            let Some(factor) = TABLE_1.break_even(part, TABLE_1_PORTS, SwitchRule::StoragePorts) else {
+                // Adapters of a switched SAN would have to cost less than nothing.
+                assert_eq!(part, Part::SwitchedAdapter);
+                continue;
+            };
+            let even = TABLE_1.scaled(part, factor).compare(TABLE_1_PORTS, SwitchRule::StoragePorts);
+            assert!(even.saving().abs() < 1e-9, "{part:?} at {factor}: {}", even.saving());
+        }
+        let switch = TABLE_1.break_even(Part::Switch, TABLE_1_PORTS, SwitchRule::StoragePorts);
+        // (52,000 - 36,000) / 69,000: switches at 5,333 USD.
+        assert!((switch.unwrap() - 16.0 / 69.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_graph_of_table_1_costs_what_the_example_does() {
+        let storage = Endpoints { hosts: 0, targets: 20, placement: Placement::Spread };
+        let graph = config(Kind::SingleSwitch, storage, 4).build().unwrap();
+        let cost = TABLE_1.of_bill(&graph.bill(), 1);
+        assert_eq!((cost.adapters, cost.switches, cost.total_usd()), (40, 3, 105_000.0));
+        assert_eq!(cost.cables, 80);
+        let torus = Endpoints { hosts: 0, targets: 20, placement: Placement::Spread };
+        let graph = config(Kind::Torus { dimensions: vec![5, 4] }, torus, 1).build().unwrap();
+        let cost = TABLE_1.of_bill(&graph.bill(), 1);
+        assert_eq!((cost.adapters, cost.switches, cost.total_usd()), (20, 0, 52_000.0));
+    }
+
+    #[test]
+    fn a_teamed_pipe_costs_what_its_cables_do() {
+        let storage = Endpoints { hosts: 4, targets: 20, placement: Placement::Spread };
+        let bundle = config(Kind::SingleSwitch, storage.clone(), 4).build().unwrap();
+        let pipe = config(Kind::SingleSwitch, storage, 1).build().unwrap();
+        let prices = Prices { cable: 50.0, cable_metre: 10.0, ..TABLE_1 };
+        assert_eq!(prices.of_bill(&bundle.bill(), 1), prices.of_bill(&pipe.bill(), 4));
+        // 24 endpoints of 4 cables of a metre.
+        assert_eq!(prices.of_bill(&bundle.bill(), 1).cables_usd, 96.0 * 60.0);
+    }
+}

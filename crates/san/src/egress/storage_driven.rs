@@ -1,0 +1,104 @@
+//! Several queues: one for what completes writes, and SP-PIFO over the others.
+//!
+//! SP-PIFO alone may put a later packet of a rank into a higher queue than an earlier one, because bounds move in between; two packets of one
+//! I/O would change places. So while packets of a rank wait, others of that rank follow them into the same queue and leave the bounds
+//! alone. The paper's rule (all packets of an I/O keep the rank of the first) then does give the order that it is for.
+
+use super::rank::Traffic;
+use super::{RankConfig, Service, StorageDrivenConfig};
+use crate::packet::Packet;
+use std::collections::VecDeque;
+use transport::{SpPifo, WeightedRoundRobin};
+
+#[derive(Clone, Debug)]
+pub(super) struct StorageDriven {
+    rank: RankConfig,
+    mapping: SpPifo,
+    turns: Option<WeightedRoundRobin>,
+    queues: Box<[VecDeque<Packet>]>,
+    /// Bit `i`: ranked queue `i` (queue `i + 1`) has something.
+    waiting: u32,
+    /// By rank: where its packets wait, and how many.
+    ranks: Box<[Waiting]>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    queue: u8,
+    count: u32,
+}
+
+impl StorageDriven {
+    pub(super) fn new(config: &StorageDrivenConfig) -> StorageDriven {
+        assert!(config.queues > 1, "one queue is for what completes writes, another for the rest");
+        let ranked = usize::from(config.queues) - 1;
+        let ranks = usize::from(config.rank.rank_max.max(config.rank.read_rank)) + 1;
+        StorageDriven {
+            rank: config.rank,
+            mapping: SpPifo::new(ranked),
+            turns: match &config.service {
+                Service::Strict => None,
+                Service::WeightedRoundRobin(weights) => {
+                    assert!(weights.len() == ranked, "every ranked queue has a weight");
+                    Some(WeightedRoundRobin::new(weights))
+                }
+            },
+            queues: vec![VecDeque::new(); ranked + 1].into(),
+            waiting: 0,
+            ranks: vec![Waiting::default(); ranks].into(),
+        }
+    }
+
+    pub(super) fn push(&mut self, packet: &Packet) {
+        let queue = match Traffic::of(packet, &self.rank) {
+            Traffic::WriteCompletion => 0,
+            Traffic::Ranked(rank) => self.place(rank) + 1,
+            Traffic::Stray => self.queues.len() - 1,
+        };
+        self.queues[queue].push_back(*packet);
+        self.waiting |= 1 << queue >> 1;
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Packet> {
+        if let Some(packet) = self.queues[0].pop_front() {
+            return Some(packet);
+        }
+        let ranked = match &mut self.turns {
+            Some(turns) => turns.next(self.waiting)?,
+            None if self.waiting == 0 => return None,
+            None => self.waiting.trailing_zeros() as usize,
+        };
+        let queue = &mut self.queues[ranked + 1];
+        let packet = queue.pop_front()?;
+        if queue.is_empty() {
+            self.waiting &= !(1 << ranked);
+        }
+        if let Traffic::Ranked(rank) = Traffic::of(&packet, &self.rank) {
+            let rank = self.known(rank);
+            self.ranks[rank].count -= 1;
+        }
+        Some(packet)
+    }
+
+    pub(super) fn pass(&mut self, packet: &Packet) {
+        if let Traffic::Ranked(rank) = Traffic::of(packet, &self.rank) {
+            self.mapping.place(self.known(rank) as u32);
+        }
+    }
+
+    /// The ranked queue for a packet of `rank`.
+    fn place(&mut self, rank: u8) -> usize {
+        let rank = self.known(rank);
+        let waiting = &mut self.ranks[rank];
+        if waiting.count == 0 {
+            waiting.queue = self.mapping.place(rank as u32) as u8;
+        }
+        waiting.count += 1;
+        usize::from(waiting.queue)
+    }
+
+    /// Ranks come in packets; what is above all that is known is the least urgent.
+    fn known(&self, rank: u8) -> usize {
+        usize::from(rank).min(self.ranks.len() - 1)
+    }
+}

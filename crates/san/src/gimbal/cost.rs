@@ -1,0 +1,82 @@
+//! What a write costs (Gimbal, 4.3): bytes of reads that the drive could serve for one byte written.
+
+use super::{GimbalConfig, IoKind};
+use base::{Span, Time};
+
+/// Fractions of the cost are 1/256.
+const ONE: u32 = 256;
+
+/// The worth of a written byte in read bytes: between 1 and its greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteCost {
+    /// In 1/256.
+    cost: u32,
+    max: u32,
+    step: u32,
+    slow_above: Span,
+    period: Span,
+    /// When the present period began.
+    since: Time,
+    /// Latencies of the writes that completed in the present period, and how many.
+    latencies: Span,
+    writes: u64,
+}
+
+impl WriteCost {
+    /// The greatest cost: a drive is taken to be slow at writes until it shows otherwise.
+    pub fn new(config: &GimbalConfig) -> Self {
+        let max = (config.cost_max_halves * ONE / 2).max(ONE);
+        WriteCost {
+            cost: max,
+            max,
+            step: config.cost_step_halves * ONE / 2,
+            slow_above: config.latency_min,
+            period: config.cost_period,
+            since: Time::ZERO,
+            latencies: Span::ZERO,
+            writes: 0,
+        }
+    }
+
+    /// An I/O took `latency`. At the end of a period the mean latency of its writes decides: over the lower bound of latencies the cost goes halfway
+    /// to its greatest, else it falls a step. (The released code takes another mean than it says; this is what it says.) A period without writes says nothing.
+    pub(crate) fn record(&mut self, now: Time, kind: IoKind, latency: Span) {
+        if kind == IoKind::Write {
+            self.latencies += latency;
+            self.writes += 1;
+        }
+        if now.saturating_since(self.since) >= self.period {
+            self.adapt();
+            (self.since, self.latencies, self.writes) = (now, Span::ZERO, 0);
+        }
+    }
+
+    fn adapt(&mut self) {
+        if self.writes == 0 {
+            return;
+        }
+        self.cost = if self.latencies / self.writes > self.slow_above {
+            (self.cost + self.max) / 2
+        } else {
+            self.cost.saturating_sub(self.step).max(ONE)
+        };
+    }
+
+    /// What `bytes` of a kind weigh in bytes of reads.
+    pub fn weight(&self, kind: IoKind, bytes: u32) -> u64 {
+        match kind {
+            IoKind::Read => u64::from(bytes),
+            IoKind::Write => u64::from(bytes) * u64::from(self.cost) / u64::from(ONE),
+        }
+    }
+
+    /// Of `tokens` those of reads: cost / (cost + 1) of them.
+    pub(crate) fn share_of_reads(&self, tokens: u64) -> u64 {
+        tokens * u64::from(self.cost) / u64::from(self.cost + ONE)
+    }
+
+    /// The cost as a number.
+    pub fn as_f64(&self) -> f64 {
+        f64::from(self.cost) / f64::from(ONE)
+    }
+}

@@ -1,0 +1,217 @@
+//! The rate of I/Os to the drive, and tokens for reads and for writes (Gimbal, 4.2 and Appendix).
+
+use super::{Condition, GimbalConfig, WriteCost};
+use base::{Span, Time};
+
+const PS_PER_SECOND: u64 = 1_000_000_000_000;
+
+/// Which bucket an I/O draws from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum IoKind {
+    /// From the drive.
+    Read = 0,
+    /// To the drive; a read-modify-write too.
+    Write = 1,
+}
+
+impl IoKind {
+    /// Of an operation.
+    pub const fn of(operation: base::Operation) -> Self {
+        match operation {
+            base::Operation::Read => IoKind::Read,
+            base::Operation::Write | base::Operation::ReadModifyWrite => IoKind::Write,
+        }
+    }
+
+    const fn other(self) -> Self {
+        match self {
+            IoKind::Read => IoKind::Write,
+            IoKind::Write => IoKind::Read,
+        }
+    }
+}
+
+/// Tokens of one kind, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Bucket {
+    tokens: u64,
+    /// What I/Os larger than a full bucket took more than there was; paid before anything is put in.
+    owed: u64,
+}
+
+impl Bucket {
+    /// Puts `tokens` in, up to `max`; returns what is left over.
+    fn fill(&mut self, tokens: u64, max: u64) -> u64 {
+        let paid = tokens.min(self.owed);
+        self.owed -= paid;
+        let kept = (tokens - paid).min(max.saturating_sub(self.tokens));
+        self.tokens += kept;
+        tokens - paid - kept
+    }
+
+    fn take(&mut self, bytes: u64) {
+        let paid = bytes.min(self.tokens);
+        self.tokens -= paid;
+        self.owed += bytes - paid;
+    }
+
+    /// What is missing until `bytes` of tokens are there.
+    fn missing(&self, bytes: u64) -> u64 {
+        (bytes + self.owed).saturating_sub(self.tokens)
+    }
+}
+
+/// The target rate and the two buckets that it fills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateController {
+    /// Bytes a second.
+    target: u64,
+    target_min: u64,
+    target_max: u64,
+    underused_factor: u64,
+    bucket_max: u64,
+    /// By [`IoKind`].
+    buckets: [Bucket; 2],
+    refilled: Time,
+    /// Parts of a byte that the last refill did not give out, in 10^-12.
+    remainder: u64,
+    sample_bytes: u64,
+    sampled: u64,
+    sample_since: Time,
+    /// Bytes a second that the drive completed in the last sample.
+    completion: Option<u64>,
+}
+
+impl RateController {
+    /// Full buckets at the initial rate.
+    pub fn new(config: &GimbalConfig) -> Self {
+        let bucket_max = config.bucket_max.count().max(1);
+        RateController {
+            target: config.rate_initial.as_bps() / 8,
+            target_min: (config.rate_min.as_bps() / 8).max(1),
+            target_max: (config.rate_max.as_bps() / 8).max(1),
+            underused_factor: config.underused_factor,
+            bucket_max,
+            buckets: [Bucket { tokens: bucket_max, owed: 0 }; 2],
+            refilled: Time::ZERO,
+            remainder: 0,
+            sample_bytes: config.sample_bytes.count(),
+            sampled: 0,
+            sample_since: Time::ZERO,
+            completion: None,
+        }
+    }
+
+    /// Gives out the tokens since the last refill: reads get cost / (cost + 1) of them, what overflows a bucket goes to the other.
+    pub fn refill(&mut self, now: Time, cost: WriteCost) {
+        let tokens = self.earned(now.saturating_since(self.refilled));
+        self.refilled = self.refilled.max(now);
+        let reads = cost.share_of_reads(tokens);
+        let [for_reads, for_writes] = &mut self.buckets;
+        let over_reads = for_reads.fill(reads, self.bucket_max);
+        let over_writes = for_writes.fill(tokens - reads, self.bucket_max);
+        for_reads.fill(over_writes, self.bucket_max);
+        for_writes.fill(over_reads, self.bucket_max);
+    }
+
+    /// Whole tokens that a span earns. More than both buckets hold is as good as that, which keeps the product in 64 bits.
+    fn earned(&mut self, span: Span) -> u64 {
+        match self.target.checked_mul(span.as_ps()).and_then(|parts| parts.checked_add(self.remainder)) {
+            Some(parts) => {
+                self.remainder = parts % PS_PER_SECOND;
+                parts / PS_PER_SECOND
+            }
+            None => {
+                self.remainder = 0;
+                2 * self.bucket_max + self.buckets[0].owed + self.buckets[1].owed
+            }
+        }
+    }
+
+    /// Whether there are tokens for an I/O; one that is larger than a bucket needs a full one and owes the rest.
+    pub fn allows(&self, kind: IoKind, bytes: u32) -> bool {
+        self.missing(kind, bytes) == 0
+    }
+
+    fn missing(&self, kind: IoKind, bytes: u32) -> u64 {
+        self.buckets[kind as usize].missing(u64::from(bytes).min(self.bucket_max))
+    }
+
+    /// Takes the tokens of an I/O that [`RateController::allows`].
+    pub fn take(&mut self, kind: IoKind, bytes: u32) {
+        self.buckets[kind as usize].take(u64::from(bytes));
+    }
+
+    /// How long until there are tokens for an I/O, if nobody else takes any and the rate stays; at least a nanosecond. Never less than it takes, and
+    /// at most a few tokens more.
+    pub fn wait_for(&self, kind: IoKind, bytes: u32, cost: WriteCost) -> Span {
+        let missing = self.missing(kind, bytes);
+        let other = self.buckets[kind.other() as usize];
+        let room = self.bucket_max + other.owed - other.tokens;
+        let own = |tokens: u64| match kind {
+            IoKind::Read => cost.share_of_reads(tokens),
+            IoKind::Write => tokens - cost.share_of_reads(tokens),
+        };
+        // Tokens given out until the other bucket is full and all go here; before that only a share does.
+        let shared = least_total(room, |total| total - own(total));
+        let got = own(shared);
+        let total = if got >= missing { least_total(missing, own) } else { shared + (missing - got) };
+        // A token more, since shares are rounded down at every refill.
+        let parts = u128::from(total + 1) * u128::from(PS_PER_SECOND);
+        Span::ps((parts.div_ceil(u128::from(self.target))) as u64).max(Span::ns(1))
+    }
+
+    /// `bytes` were completed while the drive was in `condition`.
+    pub fn complete(&mut self, now: Time, bytes: u32, condition: Condition) {
+        self.sample(now, bytes);
+        let bytes = u64::from(bytes);
+        let target = match condition {
+            Condition::Overloaded => {
+                self.buckets.iter_mut().for_each(|bucket| bucket.tokens = 0);
+                self.target.min(self.completion.unwrap_or(self.target)).saturating_sub(bytes)
+            }
+            Condition::Congested => self.target.saturating_sub(bytes),
+            Condition::Avoiding => self.target + bytes,
+            Condition::Underused => self.target + self.underused_factor * bytes,
+        };
+        self.target = target.clamp(self.target_min, self.target_max);
+    }
+
+    fn sample(&mut self, now: Time, bytes: u32) {
+        self.sampled += u64::from(bytes);
+        if self.sampled < self.sample_bytes || now <= self.sample_since {
+            return;
+        }
+        let span = u128::from((now - self.sample_since).as_ps());
+        self.completion = Some((u128::from(self.sampled) * u128::from(PS_PER_SECOND) / span) as u64);
+        (self.sampled, self.sample_since) = (0, now);
+    }
+
+    /// The target rate, bytes a second.
+    pub fn target(&self) -> u64 {
+        self.target
+    }
+
+    /// Tokens of a kind, bytes.
+    pub fn tokens(&self, kind: IoKind) -> u64 {
+        self.buckets[kind as usize].tokens
+    }
+
+    /// What the drive completed in the last sample, bytes a second.
+    pub fn completion(&self) -> Option<u64> {
+        self.completion
+    }
+}
+
+/// The least total whose `share`, which never falls with the total, reaches `wanted`. A share is at least 1/256 of its total.
+fn least_total(wanted: u64, share: impl Fn(u64) -> u64) -> u64 {
+    let (mut low, mut high) = (wanted, wanted.max(1));
+    while share(high) < wanted {
+        (low, high) = (high, high.saturating_mul(2));
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if share(middle) >= wanted { high = middle } else { low = middle + 1 }
+    }
+    low
+}

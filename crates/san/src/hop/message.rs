@@ -1,0 +1,78 @@
+//! What a hop is told and what it decides.
+
+use crate::id::Port;
+use crate::packet::Packet;
+use crate::route::Advertisement;
+use base::Time;
+
+/// What may happen to a hop.
+#[expect(clippy::large_enum_variant, reason = "nearly all are packets, and a box each would be an allocation a packet")]
+#[derive(Clone, Debug)]
+pub enum HopIn {
+    /// A packet has come in whole (after the hop's own latency, which is the rig's).
+    Packet {
+        /// By which port.
+        port: Port,
+        /// What.
+        packet: Packet,
+    },
+    /// The time of a [`HopOut::Wake`] has come. Extra ones change nothing.
+    PortFree(Port),
+    /// A neighbour's distances.
+    Advertisement {
+        /// By which port.
+        port: Port,
+        /// The distances.
+        advertisement: Advertisement,
+    },
+    /// The link of a port has gone.
+    LinkDown(Port),
+    /// The link of a port is there again.
+    LinkUp(Port),
+}
+
+/// What a hop decides.
+#[derive(Clone, Debug)]
+pub enum HopOut {
+    /// Begin to send now. The hop sends nothing more by this port until the frame has left at the port's rate, and keeps account of that
+    /// itself: the rig tells nothing back unless a [`HopOut::Wake`] asks for it.
+    Send {
+        /// By which port.
+        port: Port,
+        /// What.
+        packet: Packet,
+    },
+    /// Call with [`HopIn::PortFree`] at `at`: something waits there. At most one call a port is needed at a time: an earlier `at` replaces
+    /// a later one, and a rig that delivers both does no harm.
+    Wake {
+        /// Which port.
+        port: Port,
+        /// When.
+        at: Time,
+    },
+    /// Tell the neighbour at `port` these distances.
+    Advertise {
+        /// By which port.
+        port: Port,
+        /// The distances.
+        advertisement: Advertisement,
+    },
+    /// The packet ends here and is counted.
+    Drop {
+        /// What.
+        packet: Packet,
+        /// Why.
+        reason: DropReason,
+    },
+}
+
+/// Why a packet ended at a hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DropReason {
+    /// No buffer left at the port.
+    BufferFull,
+    /// No way to the packet's end that it has not already been along. Commands are answered instead ([`crate::Outcome::Unreachable`]).
+    NoRoute,
+    /// It has been at [`crate::HOPS_MAX`] hops.
+    TrailFull,
+}

@@ -1,0 +1,479 @@
+//! The program of an adapter or a switch: routing, reservation and queues put together.
+//!
+//! A packet on its way out ([`PacketKind::is_outward`]): a command chooses its port, what follows takes the port that the trail names. The hop
+//! books bandwidth for the answer, ranks the packet, writes itself into the trail and queues it. A packet on its way back takes the port
+//! that the trail names, and a response teaches what the way was like.
+//!
+//! When a link goes (paper, 4.6), its bookings and what was learnt about it are forgotten, distances are told, and what waits at its port is
+//! sent another way: commands and write data choose anew from here, answers leave their way for good and take the lowest queue without
+//! bandwidth control. What was on the wire is the rig's to lose.
+
+mod config;
+mod message;
+mod port;
+
+pub use config::{HopConfig, HopCounts};
+pub use message::{DropReason, HopIn, HopOut};
+
+use crate::egress::{RankConfig, SchedulingConfig};
+use crate::id::{DriveId, Port};
+use crate::packet::{Outcome, Packet, PacketKind};
+use crate::reserve::ReservationConfig;
+use crate::route::{RouteConfig, Router};
+use crate::trail::{Trail, TrailHop, Way};
+use base::{Bytes, Operation, Program, Rate, Time};
+use port::{EgressPort, Entry};
+use topology::VertexId;
+
+/// An adapter or a switch.
+#[derive(Clone, Debug)]
+pub struct Hop {
+    here: VertexId,
+    route: RouteConfig,
+    reservation: Option<ReservationConfig>,
+    rank: Option<RankConfig>,
+    router: Router,
+    ports: Vec<EgressPort>,
+    /// By drive: the last credit that went by, and for which target.
+    credits: Vec<Option<Credit>>,
+    response_frame: u32,
+    counts: HopCounts,
+    /// Memory for what waited at a port that fails.
+    stranded: Vec<Packet>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Credit {
+    credit: u32,
+    target: VertexId,
+}
+
+impl Hop {
+    /// A hop that knows its neighbours, and nothing yet of what lies behind them.
+    pub fn new(config: HopConfig) -> Hop {
+        assert!(config.here.0 <= u32::from(u16::MAX), "trails name vertices in 16 bits");
+        let reservation = config.reservation.as_ref();
+        let port = |rate| EgressPort::new(rate, config.buffer, &config.scheduling, reservation);
+        Hop {
+            here: config.here,
+            route: config.route,
+            ports: config.neighbours.iter().map(|neighbour| port(neighbour.rate)).collect(),
+            rank: match &config.scheduling {
+                SchedulingConfig::StorageDriven(scheduling) => Some(scheduling.rank),
+                SchedulingConfig::Fifo => None,
+            },
+            router: Router::new(config.here, config.vertices, config.neighbours, &config.route),
+            credits: vec![None; config.drives],
+            response_frame: config.response_frame,
+            counts: HopCounts::default(),
+            stranded: Vec::new(),
+            reservation: config.reservation,
+        }
+    }
+
+    /// What it has counted.
+    pub fn counts(&self) -> &HopCounts {
+        &self.counts
+    }
+    /// Its routing.
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+    /// Its routing, to let it converge before a run.
+    pub fn router_mut(&mut self) -> &mut Router {
+        &mut self.router
+    }
+    /// Bytes of frames that wait at a port.
+    pub fn waiting(&self, port: Port) -> Bytes {
+        self.ports[port.index()].waiting()
+    }
+    /// The most bytes of frames that ever queued at a port.
+    pub fn waiting_max(&self, port: Port) -> Bytes {
+        self.ports[port.index()].queue.highest()
+    }
+    /// What is booked on a port; zero without reservation. For tests and reports: looks at every class of sessions.
+    pub fn booked(&self, now: Time, port: Port) -> Rate {
+        match (&self.reservation, &self.ports[port.index()].booked) {
+            (Some(config), Some(booked)) => booked.bookings.booked_at(config, now),
+            _ => Rate::bps(0),
+        }
+    }
+    /// The last credit that went by for a drive.
+    pub fn credit(&self, drive: DriveId) -> Option<u32> {
+        self.credits.get(drive.index()).copied().flatten().map(|known| known.credit)
+    }
+
+    /// As [`HopIn::Packet`], without moving the packet: where it is to be sent now, as it has become. `None` when it waits or has ended, or
+    /// something went another way; then `out` says what.
+    pub fn pass(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
+        if !self.has_port(port) {
+            debug_assert!(false, "the rig names ports that the hop has");
+            return None;
+        }
+        if packet.kind.is_outward() {
+            self.on_outward(now, port, packet, out)
+        } else {
+            self.on_answer(now, port, packet, out)
+        }
+    }
+
+    /// The way out: known to what follows a command, chosen otherwise.
+    fn on_outward(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
+        match self.known_way_out(packet) {
+            Some(egress) => self.depart(now, port, egress, packet, out),
+            None => self.choose_way_out(now, port, packet, true, out),
+        }
+    }
+
+    fn known_way_out(&self, packet: &Packet) -> Option<Port> {
+        let hop = packet.trail.ahead().filter(|hop| u32::from(hop.vertex) == self.here.0)?;
+        Some(Port(hop.port)).filter(|port| self.router.distances().is_up(*port))
+    }
+
+    /// Chooses a port for a command, or for data whose way has gone. `books` is false for a command that has booked here already.
+    fn choose_way_out(
+        &mut self,
+        now: Time,
+        port: Port,
+        packet: &mut Packet,
+        books: bool,
+        out: &mut Vec<HopOut>,
+    ) -> Option<Port> {
+        self.cut(packet, packet.trail.position());
+        let is_command = packet.kind == PacketKind::Command;
+        let chosen = if is_command {
+            self.router.choose(now, packet.target, packet.tag, &packet.trail)
+        } else {
+            self.router.choose_steady(packet.target, packet.tag, &packet.trail)
+        };
+        match chosen {
+            None if is_command => self.refuse(now, port, packet, Outcome::Unreachable, out),
+            None => self.discard(packet, DropReason::NoRoute, out),
+            Some(_) if is_command && books && !self.book(now, port, packet) => {
+                self.refuse(now, port, packet, Outcome::Rejected, out)
+            }
+            Some(egress) => self.depart(now, port, egress, packet, out),
+        }
+    }
+
+    /// Books bandwidth for the answer of a read; whether there was any.
+    fn book(&mut self, now: Time, port: Port, packet: &Packet) -> bool {
+        let (Some(config), Some(booked)) = (&self.reservation, &mut self.ports[port.index()].booked) else {
+            return true;
+        };
+        packet.operation == Operation::Write || booked.book(config, now, packet)
+    }
+
+    /// Answers a command in the target's place.
+    fn refuse(
+        &mut self,
+        now: Time,
+        port: Port,
+        packet: &mut Packet,
+        status: Outcome,
+        out: &mut Vec<HopOut>,
+    ) -> Option<Port> {
+        match status {
+            Outcome::Rejected => self.counts.rejected += 1,
+            _ => self.counts.unreachable += 1,
+        }
+        packet.kind = PacketKind::Response;
+        packet.status = status;
+        packet.payload = 0;
+        let header = if self.route.has_header { packet.trail.hops().len() as u32 * Trail::HOP_BYTES } else { 0 };
+        packet.frame = self.response_frame + header;
+        if self.router.distances().is_up(port) {
+            self.enqueue(now, port, packet, out)
+        } else {
+            self.stray(now, port, packet, out)
+        }
+    }
+
+    /// Writes this hop into the trail and queues the packet.
+    fn depart(
+        &mut self,
+        now: Time,
+        ingress: Port,
+        egress: Port,
+        packet: &mut Packet,
+        out: &mut Vec<HopOut>,
+    ) -> Option<Port> {
+        if let (PacketKind::Command, Some(rank)) = (packet.kind, &self.rank) {
+            let known = self.credits.get(packet.drive.index()).copied().flatten();
+            packet.rank = rank.of_credit(known.map(|known| known.credit));
+        }
+        let is_marked = self.is_marked(egress);
+        if self.write_hop(now, ingress, packet, is_marked) {
+            self.enqueue(now, egress, packet, out)
+        } else {
+            self.discard(packet, DropReason::TrailFull, out)
+        }
+    }
+
+    fn is_marked(&mut self, egress: Port) -> bool {
+        let waiting = || self.ports[egress.index()].waiting();
+        let is_marked = self.route.ecn_threshold.is_some_and(|threshold| waiting() > threshold);
+        self.counts.marked += u64::from(is_marked);
+        is_marked
+    }
+
+    /// `false` when the trail is full.
+    fn write_hop(&mut self, now: Time, ingress: Port, packet: &mut Packet, is_marked: bool) -> bool {
+        let before = packet.trail.hops().len();
+        let hop = TrailHop { vertex: self.here.0 as u16, port: ingress.0, time_ns: nanoseconds(now) };
+        let has_room = packet.trail.pass_out(hop, is_marked).is_some();
+        if self.route.has_header {
+            packet.frame += (packet.trail.hops().len() - before) as u32 * Trail::HOP_BYTES;
+        }
+        has_room
+    }
+
+    /// The way back: along the trail, unless it has gone, or answers are routed by themselves.
+    fn on_answer(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
+        let known = if self.route.is_symmetric && !packet.trail.has_left() { packet.trail.behind() } else { None };
+        match known.copied().filter(|hop| u32::from(hop.vertex) == self.here.0) {
+            Some(hop) => self.go_back(now, port, &hop, packet, out),
+            None => self.stray(now, port, packet, out),
+        }
+    }
+
+    fn go_back(
+        &mut self,
+        now: Time,
+        port: Port,
+        hop: &TrailHop,
+        packet: &mut Packet,
+        out: &mut Vec<HopOut>,
+    ) -> Option<Port> {
+        if packet.kind == PacketKind::Response {
+            self.learn(now, port, hop, packet);
+        }
+        let egress = Port(hop.port);
+        if !self.router.distances().is_up(egress) {
+            return self.stray(now, port, packet, out);
+        }
+        let is_marked = self.route.marks_answers && self.is_marked(egress);
+        packet.trail.pass_back(port, is_marked);
+        self.enqueue(now, egress, packet, out)
+    }
+
+    /// Algorithm 1, `PATH_ADAPT`, and the credit of 4.5. Only what comes from the target says anything about the way to it.
+    fn learn(&mut self, now: Time, port: Port, hop: &TrailHop, packet: &Packet) {
+        if matches!(packet.status, Outcome::Rejected | Outcome::Unreachable) {
+            return;
+        }
+        let round_trip = nanoseconds(now).wrapping_sub(hop.time_ns);
+        let delay_ns = round_trip.saturating_sub(packet.trail.drive_latency_ns());
+        let level = packet.trail.congestion_from(packet.trail.position() - 1);
+        self.router.learn(now, port, packet.target, level, delay_ns);
+        if let Some(known) = self.credits.get_mut(packet.drive.index()) {
+            let is_gone = packet.status == Outcome::DriveFailed;
+            *known = (!is_gone).then_some(Credit { credit: packet.credit, target: packet.target });
+        }
+    }
+
+    /// An answer that does not know its way back is routed like a request.
+    fn stray(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
+        if !packet.trail.has_left() {
+            let forgotten = packet.trail.leave(if self.route.is_symmetric { Way::Detour } else { Way::Free });
+            self.shorten(packet, forgotten);
+            self.counts.detoured += u64::from(self.route.is_symmetric);
+        }
+        let chosen = if self.route.is_symmetric {
+            self.router.choose_steady(packet.source, packet.tag, &packet.trail)
+        } else {
+            self.router.choose(now, packet.source, packet.tag, &packet.trail)
+        };
+        match chosen {
+            None => self.discard(packet, DropReason::NoRoute, out),
+            Some(egress) => {
+                let is_marked = self.route.marks_answers && self.is_marked(egress);
+                if self.write_hop(now, port, packet, is_marked) {
+                    self.enqueue(now, egress, packet, out)
+                } else {
+                    self.discard(packet, DropReason::TrailFull, out)
+                }
+            }
+        }
+    }
+
+    /// Cuts a way that is not taken off the trail.
+    fn cut(&self, packet: &mut Packet, position: usize) {
+        let cut = packet.trail.truncate(position);
+        self.shorten(packet, cut);
+    }
+
+    fn shorten(&self, packet: &mut Packet, hops: usize) {
+        if self.route.has_header {
+            packet.frame = packet.frame.saturating_sub(hops as u32 * Trail::HOP_BYTES);
+        }
+    }
+
+    fn enqueue(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HopOut>) -> Option<Port> {
+        let egress = &mut self.ports[port.index()];
+        match egress.enter(self.reservation.as_ref(), now, packet) {
+            Entry::Wire => {
+                self.counts.sent += 1;
+                Some(port)
+            }
+            Entry::Queue => self.ask_to_wake(port, out),
+            Entry::Policer => {
+                self.counts.held += 1;
+                self.ask_to_wake(port, out)
+            }
+            Entry::Refused => self.discard(packet, DropReason::BufferFull, out),
+        }
+    }
+
+    fn ask_to_wake(&mut self, port: Port, out: &mut Vec<HopOut>) -> Option<Port> {
+        if let Some(at) = self.ports[port.index()].wake() {
+            out.push(HopOut::Wake { port, at });
+        }
+        None
+    }
+
+    fn discard(&mut self, packet: &Packet, reason: DropReason, out: &mut Vec<HopOut>) -> Option<Port> {
+        *match reason {
+            DropReason::BufferFull => &mut self.counts.dropped_full,
+            DropReason::NoRoute => &mut self.counts.dropped_no_route,
+            DropReason::TrailFull => &mut self.counts.dropped_trail_full,
+        } += 1;
+        out.push(HopOut::Drop { packet: *packet, reason });
+        None
+    }
+
+    fn on_port_free(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) {
+        self.ports[port.index()].woken(now);
+        if let Some(packet) = self.ports[port.index()].next_to_send(now) {
+            self.counts.sent += 1;
+            out.push(HopOut::Send { port, packet });
+        }
+        self.release_held(now, port, out);
+        self.ask_to_wake(port, out);
+    }
+
+    /// Lets out of the policer what may go.
+    fn release_held(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) {
+        let Some(config) = &self.reservation else { return };
+        while let Some((packet, entry)) = self.ports[port.index()].release(config, now) {
+            match entry {
+                Entry::Wire => {
+                    self.counts.sent += 1;
+                    out.push(HopOut::Send { port, packet });
+                }
+                Entry::Queue => {}
+                Entry::Policer | Entry::Refused => {
+                    self.counts.dropped_full += 1;
+                    out.push(HopOut::Drop { packet, reason: DropReason::BufferFull });
+                }
+            }
+        }
+    }
+
+    fn on_link_down(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) {
+        self.router.link_down(now, port);
+        self.forget_lost();
+        let mut stranded = std::mem::take(&mut self.stranded);
+        self.ports[port.index()].fail(&mut stranded);
+        for packet in &mut stranded {
+            if let Some(port) = self.send_another_way(now, packet, out) {
+                out.push(HopOut::Send { port, packet: *packet });
+            }
+        }
+        stranded.clear();
+        self.stranded = stranded;
+        self.tell(now, out);
+    }
+
+    /// A packet that waited at a port which has failed: as if it had just come in.
+    fn send_another_way(&mut self, now: Time, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
+        let trail = &packet.trail;
+        if packet.kind.is_outward() || trail.has_left() {
+            let position = trail.position().saturating_sub(1);
+            let came_by = trail.hops().get(position).map_or(Port(0), |hop| Port(hop.port));
+            self.cut(packet, position);
+            if packet.kind.is_outward() {
+                self.choose_way_out(now, came_by, packet, false, out)
+            } else {
+                self.stray(now, came_by, packet, out)
+            }
+        } else {
+            let came_by = trail.ahead().map_or(Port(0), |hop| Port(hop.port));
+            self.stray(now, came_by, packet, out)
+        }
+    }
+
+    /// The credit of a drive that cannot be reached says nothing any more (paper, 4.6).
+    fn forget_lost(&mut self) {
+        for lost in self.router.distances_mut().drain_lost() {
+            self.credits
+                .iter_mut()
+                .filter(|known| known.is_some_and(|known| known.target == lost))
+                .for_each(|known| *known = None);
+        }
+    }
+
+    fn tell(&mut self, now: Time, out: &mut Vec<HopOut>) {
+        let told = &mut self.counts.advertised;
+        self.router.distances_mut().poll(now, |port, advertisement| {
+            *told += 1;
+            out.push(HopOut::Advertise { port, advertisement });
+        });
+    }
+
+    fn has_port(&self, port: Port) -> bool {
+        port.index() < self.ports.len()
+    }
+}
+
+impl Program for Hop {
+    type In = HopIn;
+    type Out = HopOut;
+
+    fn on(&mut self, now: Time, input: HopIn, out: &mut Vec<HopOut>) {
+        match input {
+            HopIn::Packet { port, mut packet } => {
+                if let Some(port) = self.pass(now, port, &mut packet, out) {
+                    out.push(HopOut::Send { port, packet });
+                }
+            }
+            HopIn::PortFree(port) if self.has_port(port) => self.on_port_free(now, port, out),
+            HopIn::Advertisement { port, advertisement } => {
+                self.router.distances_mut().on_advertisement(now, port, &advertisement);
+                self.forget_lost();
+                self.tell(now, out);
+            }
+            HopIn::LinkDown(port) if self.has_port(port) => self.on_link_down(now, port, out),
+            HopIn::LinkUp(port) if self.has_port(port) => {
+                self.router.link_up(now, port);
+                self.tell(now, out);
+            }
+            HopIn::PortFree(_) | HopIn::LinkDown(_) | HopIn::LinkUp(_) => {
+                debug_assert!(false, "the rig names ports that the hop has");
+            }
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.router.distances().next_wakeup()
+    }
+
+    fn on_wakeup(&mut self, now: Time, out: &mut Vec<HopOut>) {
+        self.tell(now, out);
+        self.forget_lost();
+    }
+}
+
+/// A time as trails carry it.
+fn nanoseconds(now: Time) -> u32 {
+    (now.as_ps() / 1_000) as u32
+}
+
+/// The last moment before `now` that a trail would write as `time_ns`.
+fn moment(now: Time, time_ns: u32) -> Time {
+    let age_ns = nanoseconds(now).wrapping_sub(time_ns);
+    Time::ns((now.as_ps() / 1_000).saturating_sub(u64::from(age_ns)))
+}
+
+#[cfg(test)]
+mod tests;

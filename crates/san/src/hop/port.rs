@@ -1,0 +1,182 @@
+//! One port of a hop: what waits to leave by it.
+
+use crate::egress::{EgressQueue, SchedulingConfig};
+use crate::packet::{Packet, PacketKind};
+use crate::reserve::{Bookings, ClassId, Held, Policer, Release, ReservationConfig};
+use base::{Bytes, Operation, Rate, Time};
+
+/// A port's egress. A packet passes the policer (answers of reads that keep to their way), then the queues, then the wire.
+#[derive(Clone, Debug)]
+pub(super) struct EgressPort {
+    pub queue: EgressQueue,
+    pub booked: Option<Booked>,
+    rate: Rate,
+    /// Until when the wire is taken.
+    busy_until: Time,
+    /// The earliest wake-up that was asked for and has not come; [`Time::MAX`] when none.
+    wake_at: Time,
+    /// Bytes of frames that wait in the policer.
+    held: u64,
+}
+
+/// What a port knows of bookings.
+#[derive(Clone, Debug)]
+pub(super) struct Booked {
+    pub bookings: Bookings,
+    policer: Policer,
+}
+
+/// Where a packet went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// Onto the wire, now.
+    Wire,
+    /// Into a queue.
+    Queue,
+    /// The policer holds it.
+    Policer,
+    /// Nowhere: the buffer is full.
+    Refused,
+}
+
+impl EgressPort {
+    pub(super) fn new(
+        rate: Rate,
+        buffer: Bytes,
+        scheduling: &SchedulingConfig,
+        reservation: Option<&ReservationConfig>,
+    ) -> EgressPort {
+        let booked = |config| Booked { bookings: Bookings::new(config, rate), policer: Policer::new() };
+        EgressPort {
+            queue: EgressQueue::new(scheduling, buffer),
+            booked: reservation.map(booked),
+            rate,
+            busy_until: Time::ZERO,
+            wake_at: Time::MAX,
+            held: 0,
+        }
+    }
+
+    /// Bytes of frames that wait, wherever.
+    pub(super) fn waiting(&self) -> Bytes {
+        self.queue.used() + Bytes::new(self.held)
+    }
+
+    /// Takes a packet in.
+    pub(super) fn enter(&mut self, config: Option<&ReservationConfig>, now: Time, packet: &Packet) -> Entry {
+        if self.queue.room_left() < Bytes::new(self.held + u64::from(packet.frame)) {
+            return Entry::Refused;
+        }
+        if let (Some(config), Some(booked)) = (config, &mut self.booked)
+            && is_policed(packet)
+            && booked.offer(config, now, packet) == Held::Yes
+        {
+            self.held += u64::from(packet.frame);
+            return Entry::Policer;
+        }
+        self.enqueue(now, packet)
+    }
+
+    /// Past the policer.
+    fn enqueue(&mut self, now: Time, packet: &Packet) -> Entry {
+        if self.busy_until <= now && self.queue.is_empty() {
+            self.queue.pass(packet);
+            self.busy_until = now + self.rate.span_of(Bytes::new(u64::from(packet.frame)));
+            return Entry::Wire;
+        }
+        if self.queue.push(packet) { Entry::Queue } else { Entry::Refused }
+    }
+
+    /// Takes one packet out of the policer that may go on, and lets it.
+    pub(super) fn release(&mut self, config: &ReservationConfig, now: Time) -> Option<(Packet, Entry)> {
+        let packet = self.booked.as_mut()?.release(config, now)?;
+        self.held -= u64::from(packet.frame);
+        let entry = self.enqueue(now, &packet);
+        Some((packet, entry))
+    }
+
+    /// Takes the packet that is to leave now.
+    pub(super) fn next_to_send(&mut self, now: Time) -> Option<Packet> {
+        if self.busy_until > now {
+            return None;
+        }
+        let packet = self.queue.pop()?;
+        self.busy_until = now + self.rate.span_of(Bytes::new(u64::from(packet.frame)));
+        Some(packet)
+    }
+
+    /// When to look at this port again, if no wake-up so early is under way.
+    pub(super) fn wake(&mut self) -> Option<Time> {
+        let queue = if self.queue.is_empty() { Time::MAX } else { self.busy_until };
+        let policer = self.booked.as_ref().and_then(|booked| booked.policer.next_due()).unwrap_or(Time::MAX);
+        let at = queue.min(policer);
+        (at < self.wake_at).then(|| {
+            self.wake_at = at;
+            at
+        })
+    }
+
+    /// A wake-up has come.
+    pub(super) fn woken(&mut self, now: Time) {
+        if self.wake_at <= now {
+            self.wake_at = Time::MAX;
+        }
+    }
+
+    /// Takes everything that waits and forgets all bookings: the link has gone.
+    pub(super) fn fail(&mut self, waiting: &mut Vec<Packet>) {
+        while let Some(packet) = self.queue.pop() {
+            waiting.push(packet);
+        }
+        if let Some(booked) = &mut self.booked {
+            booked.policer.drain(|packet| waiting.push(packet));
+            booked.bookings.revoke();
+        }
+        self.held = 0;
+        self.busy_until = Time::ZERO;
+    }
+}
+
+impl Booked {
+    /// Books for a read; from now on its session's bucket fills faster.
+    pub(super) fn book(&mut self, config: &ReservationConfig, now: Time, packet: &Packet) -> bool {
+        let class = config.class_of(packet.tag.session);
+        let is_booked = self.bookings.book(config, now, class, packet.bytes);
+        if is_booked {
+            self.policer.refill(now, class, self.bookings.fill_rate(config, class));
+        }
+        is_booked
+    }
+
+    fn offer(&mut self, config: &ReservationConfig, now: Time, packet: &Packet) -> Held {
+        let class = config.class_of(packet.tag.session);
+        let fill = self.bookings.fill_rate(config, class);
+        let held = self.policer.offer(config, now, class, packet, fill);
+        if held == Held::No && packet.kind == PacketKind::Response {
+            self.complete(config, now, class, packet);
+        }
+        held
+    }
+
+    fn release(&mut self, config: &ReservationConfig, now: Time) -> Option<Packet> {
+        let packet = self.policer.release(now, |class| self.bookings.fill_rate(config, class))?;
+        if packet.kind == PacketKind::Response {
+            self.complete(config, now, config.class_of(packet.tag.session), &packet);
+        }
+        Some(packet)
+    }
+
+    /// Gives back what the I/O of a response had booked, once the response is past the policer.
+    fn complete(&mut self, config: &ReservationConfig, now: Time, class: ClassId, packet: &Packet) {
+        let Some(hop) = packet.trail.ahead() else { return };
+        let booked_at = super::moment(now, hop.time_ns);
+        self.bookings.release(config, now, Release { class, bytes: packet.bytes, booked_at });
+        self.policer.refill(now, class, self.bookings.fill_rate(config, class));
+    }
+}
+
+/// Whether a packet is an answer of a read that goes back the way of its request: only those were booked for.
+fn is_policed(packet: &Packet) -> bool {
+    let is_answer = matches!(packet.kind, PacketKind::ReadData { .. } | PacketKind::Response);
+    is_answer && packet.operation != Operation::Write && !packet.trail.has_left()
+}

@@ -1,0 +1,432 @@
+//! The initiator: I/Os of its sessions go to drives as NVMe-oF commands, and end once each.
+//!
+//! An I/O waits until the session's credit (as the target's last packet told it) and the queue pair have room, goes out by the uplink that routing chooses, and ends
+//! with its response. What goes wrong, and what is done about it:
+//!
+//! * a hop refuses the bandwidth, or knows no way: the same command again after a back-off that doubles;
+//! * nothing comes within the timeout: the same command again, up to [`HostConfig::sends_max`] times, then the association of its lane has failed;
+//! * the link of an uplink goes down: its associations have failed;
+//! * an association has failed: its I/Os are sent again as new commands under another association, reads at once, writes when [`RetryPolicy`] allows;
+//! * the target gives a command up: a new command after a back-off;
+//! * the drive has failed: the I/O ends so.
+//!
+//! "Send" hands a packet to the first-in-first-out queue of a port, which belongs to the rig.
+
+mod io;
+mod lane;
+mod receive;
+mod recover;
+
+use crate::id::{DriveId, Port, SessionId, Tag};
+use crate::packet::{Outcome, Packet, PacketKind};
+use crate::retry::RetryPolicy;
+use crate::route::{Advertisement, Router};
+use crate::session::{Attempt, LANES_MAX};
+use crate::trail::Trail;
+use crate::wire::{WireConfig, WireFormat};
+use base::{Operation, Program, RequestId, Span, Time};
+use io::{Io, IoPlace, Ios, Stage};
+use lane::Session;
+use nvme::queue::QueueError;
+use nvme::wire::MtuError;
+use recover::Timers;
+use topology::VertexId;
+
+/// A session of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostSession {
+    /// Its name in the network.
+    pub id: SessionId,
+    /// Its drive.
+    pub drive: DriveId,
+    /// Where the drive is.
+    pub target: VertexId,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostConfig {
+    /// Where it is.
+    pub vertex: VertexId,
+    /// Its sessions, at most one a drive.
+    pub sessions: Vec<HostSession>,
+    /// How sessions use the wire.
+    pub wire: WireConfig,
+    /// Entries of the queue pair of each lane of a session: one command less may be open.
+    pub queue_entries: u16,
+    /// Whether the outstanding I/Os of a session are kept within its credit.
+    pub credits: bool,
+    /// The credit before the target has told one; published 32 (Gimbal).
+    pub credit_initial: u32,
+    /// I/Os of a session that may wait.
+    pub waiting_max: usize,
+    /// How long nothing may come for a command.
+    pub timeout: Span,
+    /// Sends of a command without an answer after which its association has failed; at least 1.
+    pub sends_max: u8,
+    /// How long to wait after the first refusal of a command; doubles with each.
+    pub back_off: Span,
+    /// The longest back-off.
+    pub back_off_max: Span,
+    /// How long a lane whose association failed by silence is passed over where there is another.
+    pub suspect_for: Span,
+    /// What is done with the writes of a failed association.
+    pub retry: RetryPolicy,
+}
+
+/// The ways out of a host.
+#[derive(Clone, Debug)]
+pub enum Uplinks {
+    /// One port, 0: all choosing is the network's.
+    One,
+    /// Several, by routing.
+    Routed(Box<Router>),
+}
+
+/// An I/O to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostIo {
+    /// The request of the run.
+    pub request: RequestId,
+    /// What.
+    pub operation: Operation,
+    /// First byte on the drive.
+    pub address: u64,
+    /// How many bytes, at least one.
+    pub bytes: u32,
+}
+
+/// What may happen to a host.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation a packet")]
+pub enum HostIn {
+    /// A client asks.
+    Submit {
+        /// Place of the session in the configuration.
+        session: u32,
+        /// What.
+        io: HostIo,
+    },
+    /// A packet has come in whole.
+    Packet {
+        /// By which port.
+        port: Port,
+        /// What.
+        packet: Packet,
+    },
+    /// A neighbour's distances.
+    Advertisement {
+        /// By which port.
+        port: Port,
+        /// The distances.
+        advertisement: Advertisement,
+    },
+    /// The link of a port has gone; what was handed to the port and not sent is lost.
+    LinkDown(Port),
+    /// The link of a port is there again.
+    LinkUp(Port),
+}
+
+/// What a host decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation a packet")]
+pub enum HostOut {
+    /// Hand to the first-in-first-out queue of a port.
+    Send {
+        /// Which port.
+        port: Port,
+        /// What.
+        packet: Packet,
+    },
+    /// An I/O is over.
+    Done(HostDone),
+}
+
+/// How an I/O ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostDone {
+    /// Which.
+    pub request: RequestId,
+    /// Place of its session.
+    pub session: u32,
+    /// [`Outcome::Success`]; [`Outcome::DriveFailed`]; or [`Outcome::Aborted`], when too many of the session waited already and nothing was done.
+    pub outcome: Outcome,
+    /// When its first packet was sent; `None` when none was.
+    pub first_sent: Option<Time>,
+    /// When the command that succeeded was sent: later where it was sent again.
+    pub last_sent: Option<Time>,
+    /// Commands that were sent for it, repeats included.
+    pub sends: u32,
+    /// Time at the target's drive and its queue, by the answer's header, nanoseconds.
+    pub drive_latency_ns: u32,
+}
+
+/// What a host has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounters {
+    /// Commands that a hop refused.
+    pub rejected: u64,
+    /// Commands that a hop knew no way for.
+    pub unreachable: u64,
+    /// Commands that the target gave up.
+    pub aborted: u64,
+    /// Sends without an answer in time.
+    pub timeouts: u64,
+    /// Associations that failed.
+    pub path_failures: u64,
+    /// I/Os that were sent again under another association.
+    pub retries: u64,
+    /// Packets that nobody waited for.
+    pub stale: u64,
+    /// Most I/Os that waited in a session.
+    pub waiting_highest: usize,
+}
+
+/// Why a host cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// The wire has no room.
+    #[error(transparent)]
+    Mtu(#[from] MtuError),
+    /// A queue pair without room for a command.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// More uplinks than an attempt can name, or none.
+    #[error("{got} uplinks, allowed are 1 to 8")]
+    Uplinks {
+        /// Uplinks.
+        got: usize,
+    },
+}
+
+/// The initiator.
+#[derive(Clone, Debug)]
+pub struct Host {
+    config: HostConfig,
+    format: WireFormat,
+    uplinks: Uplinks,
+    /// By port: whether its link is there.
+    ports_up: Vec<bool>,
+    sessions: Vec<Session>,
+    /// Place of the session with a drive.
+    by_drive: Vec<u32>,
+    ios: Ios,
+    timers: Timers,
+    counters: HostCounters,
+}
+
+impl Host {
+    /// A host whose uplinks all work.
+    ///
+    /// # Errors
+    /// See [`HostError`].
+    pub fn new(config: HostConfig, uplinks: Uplinks) -> Result<Self, HostError> {
+        let ports = match &uplinks {
+            Uplinks::One => 1,
+            Uplinks::Routed(router) => router.distances().port_count(),
+        };
+        if ports == 0 || ports > LANES_MAX {
+            return Err(HostError::Uplinks { got: ports });
+        }
+        let session = |session: &HostSession| Session::new(*session, &config, ports);
+        Ok(Host {
+            format: WireFormat::new(&config.wire)?,
+            uplinks,
+            ports_up: vec![true; ports],
+            sessions: config.sessions.iter().map(session).collect::<Result<_, _>>()?,
+            by_drive: by_drive(&config.sessions),
+            ios: Ios::default(),
+            timers: Timers::default(),
+            counters: HostCounters::default(),
+            config,
+        })
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> HostCounters {
+        self.counters
+    }
+
+    /// I/Os that are not over.
+    pub fn under_way(&self) -> usize {
+        self.ios.len()
+    }
+
+    /// The credit of a session.
+    pub fn credit(&self, session: u32) -> u32 {
+        self.sessions[session as usize].credit
+    }
+
+    /// Routing, where the host has a choice.
+    pub fn router(&self) -> Option<&Router> {
+        match &self.uplinks {
+            Uplinks::One => None,
+            Uplinks::Routed(router) => Some(router),
+        }
+    }
+
+    fn submit(&mut self, now: Time, place: u32, io: HostIo, out: &mut Vec<HostOut>) {
+        let session = &mut self.sessions[place as usize];
+        if session.waiting.len() >= self.config.waiting_max {
+            return out.push(HostOut::Done(refused(place, io)));
+        }
+        let write = self.ios.transfer(&self.format);
+        let io = self.ios.insert(Io::new(place, io, write, &self.format));
+        session.waiting.push_back(io);
+        self.counters.waiting_highest = self.counters.waiting_highest.max(session.waiting.len());
+        self.pump(now, place, out);
+    }
+
+    /// Sends what credit, queue pairs and uplinks allow.
+    fn pump(&mut self, now: Time, place: u32, out: &mut Vec<HostOut>) {
+        while let Some(&io) = self.sessions[place as usize].waiting.front() {
+            let session = &self.sessions[place as usize];
+            if self.config.credits && session.outstanding >= session.credit.max(1) {
+                return;
+            }
+            let Some(lane) = self.choose_lane(now, place, io) else { return };
+            self.sessions[place as usize].waiting.pop_front();
+            self.send_new(now, io, lane, out);
+        }
+    }
+
+    /// The lane for a new command: what routing says, if it is up, not suspected of silence and has room; else the first that is.
+    fn choose_lane(&self, now: Time, place: u32, io: IoPlace) -> Option<u8> {
+        let session = &self.sessions[place as usize];
+        let can = |lane: usize| self.ports_up[lane] && session.lanes[lane].queue.has_room();
+        let is_fine = |lane: usize| can(lane) && session.lanes[lane].suspect_until <= now;
+        let chosen = match &self.uplinks {
+            Uplinks::One => Some(0),
+            Uplinks::Routed(router) => {
+                let command = self.ios.get(io)?.io.request.0 as u16;
+                let tag = Tag { session: session.id, command, attempt: 0 };
+                router.choose(now, session.target, tag, &Trail::default()).map(Port::index)
+            }
+        };
+        let lanes = 0..session.lanes.len();
+        let lane = chosen.filter(|lane| is_fine(*lane)).or_else(|| lanes.clone().find(|lane| is_fine(*lane)));
+        lane.or_else(|| lanes.clone().find(|lane| can(*lane))).map(|lane| lane as u8)
+    }
+
+    /// Sends an I/O as a new command.
+    fn send_new(&mut self, now: Time, place: IoPlace, lane: u8, out: &mut Vec<HostOut>) {
+        let Some(io) = self.ios.get_mut(place) else { return };
+        let session = &mut self.sessions[io.session as usize];
+        let state = &mut session.lanes[usize::from(lane)];
+        let command = state.queue.submit(place).map_err(|(_, full)| full);
+        let command = command.expect("a lane is chosen only where its queue pair has room");
+        session.outstanding += 1;
+        let attempt = Attempt { lane, generation: state.generation, send: 0 };
+        io.tag = Tag { session: session.id, command, attempt: attempt.bits() };
+        (io.losses, io.refusals) = (0, io.refusals);
+        self.send(now, place, out);
+    }
+
+    /// Sends the command of an I/O under its present tag.
+    fn send(&mut self, now: Time, place: IoPlace, out: &mut Vec<HostOut>) {
+        let Some(io) = self.ios.get_mut(place) else { return };
+        io.begin_send(now);
+        let session = &self.sessions[io.session as usize];
+        let payload = self.format.in_capsule(io.io.operation, io.io.bytes);
+        let frame = self.format.frame(PacketKind::Command, payload, 0);
+        let packet = command_packet(&self.config, session, io, payload, frame);
+        let port = Port(u16::from(Attempt::of_bits(io.tag.attempt).lane));
+        self.timers.watch(now + self.config.timeout, place, io.tag);
+        out.push(HostOut::Send { port, packet });
+    }
+
+    /// An I/O is over.
+    fn finish(&mut self, now: Time, place: IoPlace, outcome: Outcome, drive_latency_ns: u32, out: &mut Vec<HostOut>) {
+        let Some(io) = self.ios.remove(place) else { return };
+        self.release(&io);
+        out.push(HostOut::Done(HostDone {
+            request: io.io.request,
+            session: io.session,
+            outcome,
+            first_sent: io.first_sent,
+            last_sent: Some(io.sent),
+            sends: io.sends,
+            drive_latency_ns,
+        }));
+        let session = io.session;
+        self.ios.recycle(io);
+        self.timers.forget_answered(&self.ios);
+        self.pump(now, session, out);
+    }
+
+    /// The command of an I/O is over: its identifier is free.
+    fn release(&mut self, io: &Io) {
+        let session = &mut self.sessions[io.session as usize];
+        let lane = Attempt::of_bits(io.tag.attempt).lane;
+        if session.lanes[usize::from(lane)].queue.complete_by_flag(io.tag.command).is_ok() {
+            session.outstanding -= 1;
+        }
+    }
+}
+
+fn by_drive(sessions: &[HostSession]) -> Vec<u32> {
+    let drives = sessions.iter().map(|session| session.drive.index() + 1).max().unwrap_or(0);
+    let mut places = vec![u32::MAX; drives];
+    for (place, session) in sessions.iter().enumerate() {
+        places[session.drive.index()] = place as u32;
+    }
+    places
+}
+
+fn refused(session: u32, io: HostIo) -> HostDone {
+    let (first_sent, last_sent) = (None, None);
+    let outcome = Outcome::Aborted;
+    HostDone { request: io.request, session, outcome, first_sent, last_sent, sends: 0, drive_latency_ns: 0 }
+}
+
+fn command_packet(config: &HostConfig, session: &Session, io: &Io, payload: u32, frame: u32) -> Packet {
+    Packet {
+        tag: io.tag,
+        request: io.io.request,
+        kind: PacketKind::Command,
+        operation: io.io.operation,
+        address: io.io.address,
+        bytes: io.io.bytes,
+        payload,
+        frame,
+        source: config.vertex,
+        target: session.target,
+        drive: session.drive,
+        trail: Trail::default(),
+        status: Outcome::Success,
+        credit: 0,
+        rank: 0,
+    }
+}
+
+impl Program for Host {
+    type In = HostIn;
+    type Out = HostOut;
+
+    fn on(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
+        match input {
+            HostIn::Submit { session, io } => self.submit(now, session, io, out),
+            HostIn::Packet { port, packet } => self.on_packet(now, port, packet, out),
+            HostIn::Advertisement { port, advertisement } => {
+                if let Uplinks::Routed(router) = &mut self.uplinks {
+                    router.distances_mut().on_advertisement(now, port, &advertisement);
+                }
+            }
+            HostIn::LinkDown(port) => self.link_down(now, port, out),
+            HostIn::LinkUp(port) => self.link_up(now, port, out),
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        let routing = self.router().and_then(|router| router.distances().next_wakeup());
+        [self.timers.next(), routing].into_iter().flatten().min()
+    }
+
+    fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {
+        if let Uplinks::Routed(router) = &mut self.uplinks {
+            // Hosts listen and tell nobody: no way leads through them.
+            router.distances_mut().poll(now, |_, _| {});
+        }
+        self.run_timers(now, out);
+    }
+}

@@ -1,0 +1,173 @@
+//! I/Os that are not over, by place; places are used again.
+
+use super::HostIo;
+use crate::id::Tag;
+use crate::wire::WireFormat;
+use base::Time;
+use nvme::pdu::{ControllerData, HostData, ReadyToTransfer};
+use nvme::transfer::{HostRead, HostWrite};
+
+/// Where an I/O is kept, and a count of uses of that place, so that a late timer is recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct IoPlace {
+    place: u32,
+    uses: u32,
+}
+
+/// How far an I/O is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It waits to be sent as a new command.
+    Waiting,
+    /// Its command is out.
+    Sent,
+    /// Its command was refused and will be sent again.
+    BackedOff,
+    /// Its association has failed and it may not be sent yet.
+    Held,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Io {
+    pub(super) io: HostIo,
+    /// Place of the session.
+    pub(super) session: u32,
+    pub(super) stage: Stage,
+    pub(super) tag: Tag,
+    pub(super) first_sent: Option<Time>,
+    /// When the present send began.
+    pub(super) sent: Time,
+    /// When the last packet of it left.
+    pub(super) last_out: Time,
+    /// When something last came for it.
+    pub(super) heard: Time,
+    pub(super) sends: u32,
+    /// Sends of this command that were not answered.
+    pub(super) losses: u8,
+    /// Refusals, for the back-off.
+    pub(super) refusals: u32,
+    read: HostRead,
+    write: HostWrite,
+    asked: u32,
+    ready_max: u32,
+    data_max: u32,
+    success_flag: bool,
+}
+
+impl Io {
+    pub(super) fn new(session: u32, io: HostIo, write: HostWrite, format: &WireFormat) -> Self {
+        Io {
+            io,
+            session,
+            stage: Stage::Waiting,
+            tag: Tag::default(),
+            first_sent: None,
+            sent: Time::ZERO,
+            last_out: Time::ZERO,
+            heard: Time::ZERO,
+            sends: 0,
+            losses: 0,
+            refusals: 0,
+            read: HostRead::new(0, io.bytes, true),
+            write,
+            asked: 0,
+            ready_max: format.config().ready_max,
+            data_max: format.config().host_data_max,
+            success_flag: format.config().success_flag,
+        }
+    }
+
+    /// A send begins: whatever came for an earlier one is forgotten.
+    pub(super) fn begin_send(&mut self, now: Time) {
+        self.stage = Stage::Sent;
+        self.first_sent.get_or_insert(now);
+        (self.sent, self.last_out, self.heard) = (now, now, now);
+        self.sends += 1;
+        self.asked = 0;
+        self.read = HostRead::new(self.tag.command, self.io.bytes, true);
+        self.write.restart(self.tag.command, self.io.bytes);
+    }
+
+    /// The target asks for the next data: where they begin and end; `None` when it asks for what it may not.
+    pub(super) fn on_ready(&mut self) -> Option<(u32, u32)> {
+        let (offset, length) = (self.asked, (self.io.bytes - self.asked).min(self.ready_max));
+        let ready = ReadyToTransfer { command: self.tag.command, tag: self.tag.command, offset, length };
+        self.write.on_ready(&ready).ok()?;
+        self.asked += length;
+        Some((offset, offset + length))
+    }
+
+    /// The next PDU of data.
+    pub(super) fn next_data(&mut self) -> Option<HostData> {
+        self.write.next_data()
+    }
+
+    pub(super) fn data_max(&self) -> u32 {
+        self.data_max
+    }
+
+    /// Data came. Whether the I/O is over by them; `None` when some are missing: the rest is of no use.
+    pub(super) fn on_data(&mut self, length: u32, is_last: bool) -> Option<bool> {
+        let (command, offset) = (self.tag.command, self.read.received());
+        let is_success = is_last && self.success_flag;
+        self.read.on_data(&ControllerData { command, offset, length, is_last, is_success }).ok()
+    }
+
+    /// A response says success: whether everything that belongs to it has come.
+    pub(super) fn is_complete(&mut self) -> bool {
+        self.io.operation != base::Operation::Read || self.read.on_response(nvme::Status::SUCCESS).is_ok()
+    }
+}
+
+/// I/Os by place.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ios {
+    places: Vec<(u32, Option<Io>)>,
+    free: Vec<u32>,
+    /// Transfers of I/Os that are over, with their memory.
+    spare: Vec<HostWrite>,
+}
+
+impl Ios {
+    /// The transfer of an I/O's data, to be started with each send.
+    pub(super) fn transfer(&mut self, format: &WireFormat) -> HostWrite {
+        self.spare.pop().unwrap_or_else(|| HostWrite::new(0, 0, 0, format.config().host_data_max))
+    }
+
+    /// Keeps the memory of an I/O that is over.
+    pub(super) fn recycle(&mut self, io: Io) {
+        self.spare.push(io.write);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    pub(super) fn insert(&mut self, io: Io) -> IoPlace {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push((0, None));
+            self.places.len() as u32 - 1
+        });
+        let (uses, slot) = &mut self.places[place as usize];
+        *slot = Some(io);
+        IoPlace { place, uses: *uses }
+    }
+
+    pub(super) fn get(&self, place: IoPlace) -> Option<&Io> {
+        let (uses, io) = self.places.get(place.place as usize)?;
+        io.as_ref().filter(|_| *uses == place.uses)
+    }
+
+    pub(super) fn get_mut(&mut self, place: IoPlace) -> Option<&mut Io> {
+        let (uses, io) = self.places.get_mut(place.place as usize)?;
+        io.as_mut().filter(|_| *uses == place.uses)
+    }
+
+    pub(super) fn remove(&mut self, place: IoPlace) -> Option<Io> {
+        self.get_mut(place)?;
+        let (uses, io) = &mut self.places[place.place as usize];
+        *uses = uses.wrapping_add(1);
+        self.free.push(place.place);
+        io.take()
+    }
+}

@@ -1,0 +1,113 @@
+//! Packets that come to a host.
+
+use super::{Attempt, Host, HostOut, IoPlace, Outcome, Packet, PacketKind, Stage, Uplinks};
+use crate::id::Port;
+use base::{Operation, Time};
+
+impl Host {
+    pub(super) fn on_packet(&mut self, now: Time, port: Port, packet: Packet, out: &mut Vec<HostOut>) {
+        let place = self.by_drive.get(packet.drive.index()).copied().filter(|place| *place != u32::MAX);
+        let Some(place) = place else { return self.counters.stale += 1 };
+        self.take_credit(place, &packet);
+        if packet.bytes == 0 {
+            return self.on_reset_answer(now, place, &packet, out);
+        }
+        let Some(io) = self.find(place, &packet) else { return self.counters.stale += 1 };
+        match packet.kind {
+            PacketKind::ReadyToTransfer => self.on_ready(now, io, &packet, out),
+            PacketKind::ReadData { last } => self.on_data(now, io, port, &packet, last, out),
+            PacketKind::Response => self.on_response(now, io, port, &packet, out),
+            _ => self.counters.stale += 1,
+        }
+        // Its credit may have grown.
+        self.pump(now, place, out);
+    }
+
+    /// The credit of any packet from the target; hops say none.
+    fn take_credit(&mut self, place: u32, packet: &Packet) {
+        if packet.credit > 0 {
+            self.sessions[place as usize].credit = packet.credit;
+        }
+    }
+
+    /// The I/O whose command the packet answers: of the present association, and of the present send but for a response to a write, which counts whichever
+    /// copy it answers.
+    fn find(&mut self, place: u32, packet: &Packet) -> Option<IoPlace> {
+        let attempt = Attempt::of_bits(packet.tag.attempt);
+        let lane = self.sessions[place as usize].lanes.get_mut(usize::from(attempt.lane))?;
+        if lane.generation != attempt.generation {
+            return None;
+        }
+        let io = *lane.queue.get_mut(packet.tag.command).ok()?;
+        let state = self.ios.get(io)?;
+        let is_present = state.tag == packet.tag && state.stage == Stage::Sent;
+        let is_final = packet.kind == PacketKind::Response
+            && matches!(packet.status, Outcome::Success | Outcome::Aborted | Outcome::DriveFailed);
+        (is_present || is_final && state.io.operation != Operation::Read).then_some(io)
+    }
+
+    /// The data of a write are asked for.
+    fn on_ready(&mut self, now: Time, place: IoPlace, packet: &Packet, out: &mut Vec<HostOut>) {
+        let Some(io) = self.ios.get_mut(place) else { return };
+        (io.heard, io.last_out) = (now, now);
+        let Some((_, end)) = io.on_ready() else { return };
+        let bytes = io.io.bytes;
+        let trail = packet.trail.turned_at_host();
+        let port = Port(u16::from(Attempt::of_bits(packet.tag.attempt).lane));
+        while let Some(pdu) = io.next_data() {
+            let mut offset = pdu.offset;
+            while offset < pdu.offset + pdu.length {
+                let payload = self.format.segment(offset, end.min(pdu.offset + pdu.length), io.data_max());
+                let kind = PacketKind::WriteData { last: offset + payload == bytes };
+                let frame = self.format.frame_with(kind, payload, offset, &trail);
+                let data = Packet { kind, payload, frame, trail, credit: 0, status: Outcome::Success, ..*packet };
+                out.push(HostOut::Send { port, packet: data });
+                offset += payload;
+            }
+        }
+    }
+
+    fn on_data(&mut self, now: Time, place: IoPlace, port: Port, packet: &Packet, last: bool, out: &mut Vec<HostOut>) {
+        let Some(io) = self.ios.get_mut(place) else { return };
+        io.heard = now;
+        if io.on_data(packet.payload, last) == Some(true) {
+            self.learn(now, place, port, packet);
+            self.finish(now, place, Outcome::Success, packet.trail.drive_latency_ns(), out);
+        }
+    }
+
+    fn on_response(&mut self, now: Time, place: IoPlace, port: Port, packet: &Packet, out: &mut Vec<HostOut>) {
+        match packet.status {
+            Outcome::Success => {
+                // Data that are missing were lost: the timeout will send the command again.
+                if self.ios.get_mut(place).is_some_and(|io| io.is_complete()) {
+                    self.learn(now, place, port, packet);
+                    self.finish(now, place, Outcome::Success, packet.trail.drive_latency_ns(), out);
+                }
+            }
+            Outcome::DriveFailed => self.finish(now, place, Outcome::DriveFailed, 0, out),
+            Outcome::Aborted => self.on_aborted(now, place),
+            Outcome::Rejected => {
+                self.counters.rejected += 1;
+                self.back_off(now, place);
+            }
+            Outcome::Unreachable => {
+                self.counters.unreachable += 1;
+                self.on_lost(now, place, true, out);
+            }
+        }
+    }
+
+    /// What an answer says about the way that it came, where the host chooses.
+    fn learn(&mut self, now: Time, place: IoPlace, port: Port, packet: &Packet) {
+        let Uplinks::Routed(router) = &mut self.uplinks else { return };
+        let Some(io) = self.ios.get(place) else { return };
+        if packet.trail.is_detour() || io.tag != packet.tag {
+            return;
+        }
+        // In the 32 bits of the header, in which the time at the drive is told.
+        let away_ns = (now.saturating_since(io.last_out).as_ps() / 1_000) as u32;
+        let delay_ns = away_ns.saturating_sub(packet.trail.drive_latency_ns());
+        router.learn(now, port, packet.target, packet.trail.congestion_from(0), delay_ns);
+    }
+}

@@ -1,0 +1,296 @@
+//! What a host does when I/Os are not answered as they should be.
+
+use super::lane::Reset;
+use super::{Attempt, Host, HostOut, IoPlace, Ios, Outcome, Packet, PacketKind, RetryPolicy, Stage, Tag, Uplinks};
+use crate::id::Port;
+use crate::trail::Trail;
+use base::{Operation, RequestId, Time};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What is to be done later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Later {
+    /// Send the same command again: a back-off is over.
+    Again(IoPlace),
+    /// Put the I/O back into the queue of its session.
+    Requeue(IoPlace),
+    /// See whether the reset of a lane was confirmed.
+    Reset {
+        /// Place of the session.
+        session: u32,
+        lane: u8,
+        command: u16,
+    },
+}
+
+/// Times at which something is to be done.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Timers {
+    /// Sends whose answers are waited for. Every timeout is equally long, so that the order of sending is that of the deadlines.
+    sends: VecDeque<(Time, IoPlace, Tag)>,
+    /// The rest, which is rare: by time and order of asking.
+    later: BinaryHeap<Reverse<(Time, u64, Later)>>,
+    asked: u64,
+}
+
+impl Timers {
+    pub(super) fn watch(&mut self, deadline: Time, place: IoPlace, tag: Tag) {
+        self.sends.push_back((deadline, place, tag));
+    }
+
+    pub(super) fn at(&mut self, time: Time, later: Later) {
+        self.asked += 1;
+        self.later.push(Reverse((time, self.asked, later)));
+    }
+
+    /// Forgets the oldest sends as long as nobody waits for them, so that the next wake-up is that of one that is waited for.
+    pub(super) fn forget_answered(&mut self, ios: &Ios) {
+        while let Some((_, place, tag)) = self.sends.front() {
+            if ios.get(*place).is_some_and(|io| io.tag == *tag && io.stage == Stage::Sent) {
+                return;
+            }
+            self.sends.pop_front();
+        }
+    }
+
+    fn due_send(&mut self, now: Time) -> Option<(IoPlace, Tag)> {
+        let (deadline, place, tag) = *self.sends.front()?;
+        (deadline <= now).then(|| self.sends.pop_front()).map(|_| (place, tag))
+    }
+
+    fn due(&mut self, now: Time) -> Option<Later> {
+        let Reverse((time, _, later)) = *self.later.peek()?;
+        (time <= now).then(|| self.later.pop()).map(|_| later)
+    }
+
+    pub(super) fn next(&self) -> Option<Time> {
+        let send = self.sends.front().map(|(deadline, ..)| *deadline);
+        let later = self.later.peek().map(|Reverse((time, ..))| *time);
+        [send, later].into_iter().flatten().min()
+    }
+}
+
+impl Host {
+    pub(super) fn run_timers(&mut self, now: Time, out: &mut Vec<HostOut>) {
+        while let Some((place, tag)) = self.timers.due_send(now) {
+            self.on_deadline(now, place, tag, out);
+        }
+        while let Some(later) = self.timers.due(now) {
+            self.on_later(now, later, out);
+        }
+    }
+
+    fn on_later(&mut self, now: Time, later: Later, out: &mut Vec<HostOut>) {
+        match later {
+            Later::Again(place) => {
+                if self.ios.get(place).is_some_and(|io| io.stage == Stage::BackedOff) {
+                    self.send_again(now, place, out);
+                }
+            }
+            Later::Requeue(place) => self.requeue(now, place, out),
+            Later::Reset { session, lane, command } => self.repeat_reset(now, session, lane, command, out),
+        }
+    }
+
+    fn on_deadline(&mut self, now: Time, place: IoPlace, tag: Tag, out: &mut Vec<HostOut>) {
+        let Some(io) = self.ios.get(place).filter(|io| io.tag == tag && io.stage == Stage::Sent) else { return };
+        if io.heard > io.sent && io.heard + self.config.timeout > now {
+            return self.timers.watch(now + self.config.timeout, place, tag);
+        }
+        self.counters.timeouts += 1;
+        self.on_lost(now, place, false, out);
+    }
+
+    /// A send was for nothing: again, at once or after a back-off, or the association has failed.
+    pub(super) fn on_lost(&mut self, now: Time, place: IoPlace, backs_off: bool, out: &mut Vec<HostOut>) {
+        let Some(io) = self.ios.get_mut(place) else { return };
+        io.losses += 1;
+        if io.losses >= self.config.sends_max.max(1) {
+            let (session, lane) = (io.session, Attempt::of_bits(io.tag.attempt).lane);
+            self.sessions[session as usize].lanes[usize::from(lane)].suspect_until = now + self.config.suspect_for;
+            self.fail_lane(now, session, lane, out);
+        } else if backs_off {
+            self.back_off(now, place);
+        } else {
+            self.send_again(now, place, out);
+        }
+    }
+
+    /// The same command, once more.
+    fn send_again(&mut self, now: Time, place: IoPlace, out: &mut Vec<HostOut>) {
+        if let Some(io) = self.ios.get_mut(place) {
+            io.tag.attempt = Attempt::of_bits(io.tag.attempt).again().bits();
+            self.send(now, place, out);
+        }
+    }
+
+    /// The same command later. It keeps its identifier: an earlier copy may still be on its way, and must stay known to the target.
+    pub(super) fn back_off(&mut self, now: Time, place: IoPlace) {
+        let Some(io) = self.ios.get_mut(place) else { return };
+        io.stage = Stage::BackedOff;
+        let span = (self.config.back_off * (1 << io.refusals.min(20))).min(self.config.back_off_max);
+        io.refusals += 1;
+        self.timers.at(now + span, Later::Again(place));
+    }
+
+    /// The target gave the command up, and no copy of it will be done: a new one after a back-off.
+    pub(super) fn on_aborted(&mut self, now: Time, place: IoPlace) {
+        self.counters.aborted += 1;
+        let Some(io) = self.ios.get_mut(place) else { return };
+        io.stage = Stage::Held;
+        let span = (self.config.back_off * (1 << io.refusals.min(20))).min(self.config.back_off_max);
+        io.refusals += 1;
+        let io = io.clone();
+        self.release(&io);
+        self.timers.at(now + span, Later::Requeue(place));
+    }
+
+    /// An I/O that was held may be sent, before what has not been sent yet.
+    fn requeue(&mut self, now: Time, place: IoPlace, out: &mut Vec<HostOut>) {
+        let Some(io) = self.ios.get_mut(place).filter(|io| io.stage == Stage::Held) else { return };
+        io.stage = Stage::Waiting;
+        let session = io.session;
+        self.sessions[session as usize].waiting.push_front(place);
+        self.pump(now, session, out);
+    }
+
+    pub(super) fn link_down(&mut self, now: Time, port: Port, out: &mut Vec<HostOut>) {
+        if let Uplinks::Routed(router) = &mut self.uplinks {
+            router.link_down(now, port);
+        }
+        let Some(is_up) = self.ports_up.get_mut(port.index()) else { return };
+        *is_up = false;
+        for session in 0..self.sessions.len() as u32 {
+            self.fail_lane(now, session, port.0 as u8, out);
+        }
+    }
+
+    pub(super) fn link_up(&mut self, now: Time, port: Port, out: &mut Vec<HostOut>) {
+        if let Uplinks::Routed(router) = &mut self.uplinks {
+            router.link_up(now, port);
+        }
+        let Some(is_up) = self.ports_up.get_mut(port.index()) else { return };
+        *is_up = true;
+        for session in 0..self.sessions.len() as u32 {
+            for lane in 0..self.ports_up.len() as u8 {
+                self.send_reset(now, session, lane, out);
+            }
+            self.pump(now, session, out);
+        }
+    }
+
+    /// The association of a lane has failed: the next one follows, and its I/Os become new commands when that is allowed.
+    fn fail_lane(&mut self, now: Time, place: u32, lane: u8, out: &mut Vec<HostOut>) {
+        let session = &mut self.sessions[place as usize];
+        let state = &mut session.lanes[usize::from(lane)];
+        let mut ios: Vec<IoPlace> = state.queue.abandon().into_iter().map(|(_, io)| io).collect();
+        if ios.is_empty() {
+            return;
+        }
+        session.outstanding -= ios.len() as u32;
+        let dead = state.generation;
+        state.generation = dead.wrapping_add(1);
+        self.counters.path_failures += 1;
+        self.counters.retries += ios.len() as u64;
+        // Back into the queue from its front: the oldest last.
+        ios.sort_by_key(|io| Reverse(self.ios.get(*io).map(|io| io.first_sent)));
+        let (writes, reads) = ios.into_iter().partition(|io| self.hold(*io));
+        self.retry_writes(now, place, lane, dead, writes, out);
+        for read in reads {
+            self.requeue(now, read, out);
+        }
+    }
+
+    /// Takes an I/O out of its failed association; whether it writes.
+    fn hold(&mut self, place: IoPlace) -> bool {
+        let Some(io) = self.ios.get_mut(place) else { return false };
+        io.stage = Stage::Held;
+        io.losses = 0;
+        io.io.operation != Operation::Read
+    }
+
+    fn retry_writes(
+        &mut self,
+        now: Time,
+        place: u32,
+        lane: u8,
+        dead: u8,
+        writes: Vec<IoPlace>,
+        out: &mut Vec<HostOut>,
+    ) {
+        match self.config.retry {
+            RetryPolicy::Naive => writes.into_iter().for_each(|io| self.requeue(now, io, out)),
+            RetryPolicy::Quiesce { wait } => {
+                writes.into_iter().for_each(|io| self.timers.at(now + wait, Later::Requeue(io)));
+            }
+            RetryPolicy::CrossControllerReset if writes.is_empty() => {}
+            RetryPolicy::CrossControllerReset => self.begin_reset(now, place, lane, dead, writes, out),
+        }
+    }
+
+    /// Asks for the end of every association of the lane up to `dead`. A reset that is under way for earlier ones is replaced: the new one covers them.
+    fn begin_reset(&mut self, now: Time, place: u32, lane: u8, dead: u8, writes: Vec<IoPlace>, out: &mut Vec<HostOut>) {
+        let state = &mut self.sessions[place as usize].lanes[usize::from(lane)];
+        let mut held = state.reset.take().map_or(Vec::new(), |reset| reset.held);
+        held.extend(writes);
+        state.resets = state.resets.wrapping_add(1);
+        state.reset = Some(Reset { generation: dead, command: state.resets, send: 0, held });
+        self.send_reset(now, place, lane, out);
+    }
+
+    /// Sends the reset of a lane, if there is one, by an uplink that works: another one than the lane's, if any does. Without one it waits for a link.
+    fn send_reset(&mut self, now: Time, place: u32, lane: u8, out: &mut Vec<HostOut>) {
+        let own = usize::from(lane);
+        let others = (0..self.ports_up.len()).filter(|port| *port != own && self.ports_up[*port]);
+        let port = others.min_by_key(|port| self.sessions[place as usize].lanes[*port].suspect_until);
+        let Some(port) = port.or(self.ports_up[own].then_some(own)) else { return };
+        let session = &mut self.sessions[place as usize];
+        let Some(reset) = &mut session.lanes[own].reset else { return };
+        let attempt = Attempt { lane, generation: reset.generation, send: reset.send };
+        reset.send = attempt.again().send;
+        let command = reset.command;
+        let packet = Packet {
+            tag: Tag { session: session.id, command, attempt: attempt.bits() },
+            request: RequestId(u64::MAX),
+            kind: PacketKind::Command,
+            operation: Operation::Write,
+            address: 0,
+            bytes: 0,
+            payload: 0,
+            frame: self.format.frame(PacketKind::Command, 0, 0),
+            source: self.config.vertex,
+            target: session.target,
+            drive: session.drive,
+            trail: Trail::default(),
+            status: Outcome::Success,
+            credit: 0,
+            rank: 0,
+        };
+        out.push(HostOut::Send { port: Port(port as u16), packet });
+        self.timers.at(now + self.config.timeout, Later::Reset { session: place, lane, command });
+    }
+
+    fn repeat_reset(&mut self, now: Time, place: u32, lane: u8, command: u16, out: &mut Vec<HostOut>) {
+        let reset = &self.sessions[place as usize].lanes[usize::from(lane)].reset;
+        if reset.as_ref().is_some_and(|reset| reset.command == command) {
+            self.counters.timeouts += 1;
+            self.send_reset(now, place, lane, out);
+        }
+    }
+
+    /// A reset was answered; only success by the target confirms it.
+    pub(super) fn on_reset_answer(&mut self, now: Time, place: u32, packet: &Packet, out: &mut Vec<HostOut>) {
+        let lane = Attempt::of_bits(packet.tag.attempt).lane;
+        let state = self.sessions[place as usize].lanes.get_mut(usize::from(lane));
+        let reset = state.and_then(|state| state.reset.take_if(|reset| reset.command == packet.tag.command));
+        match reset {
+            Some(reset) if packet.status == Outcome::Success => {
+                reset.held.into_iter().for_each(|io| self.requeue(now, io, out));
+            }
+            // Its timer will send it again.
+            Some(reset) => self.sessions[place as usize].lanes[usize::from(lane)].reset = Some(reset),
+            None => self.counters.stale += 1,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What travels: NVMe-oF packets as plain data. Their bytes are `nvme` PDUs and the ISR header.
+
+use crate::id::{DriveId, Tag};
+use crate::trail::Trail;
+use base::{Operation, RequestId};
+use topology::VertexId;
+
+/// What a packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketKind {
+    /// A command capsule, host to target. The first packet of an I/O: it chooses the way.
+    Command,
+    /// Target to host: send the data of a write now.
+    ReadyToTransfer,
+    /// Data of a write, host to target, along the command's way.
+    WriteData {
+        /// Nothing of this I/O follows.
+        last: bool,
+    },
+    /// Data of a read, target to host.
+    ReadData {
+        /// Only the response of this I/O follows.
+        last: bool,
+    },
+    /// A response capsule, target (or the hop that refuses) to host. Every I/O has exactly one.
+    Response,
+}
+
+impl PacketKind {
+    /// Whether it goes from the host to the target.
+    pub const fn is_outward(self) -> bool {
+        matches!(self, PacketKind::Command | PacketKind::WriteData { .. })
+    }
+}
+
+/// How an I/O ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// Done; of packets that are not responses: nothing is wrong so far.
+    #[default]
+    Success,
+    /// A hop had no bandwidth left to reserve. Nothing was done: the host may send it again.
+    Rejected,
+    /// A hop knew no way on. Nothing was done at the target by this command.
+    Unreachable,
+    /// The drive has failed.
+    DriveFailed,
+    /// The target gave the command up (abort, reset of the controller).
+    Aborted,
+}
+
+/// One packet on a wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The I/O it belongs to.
+    pub tag: Tag,
+    /// The request of the run that it serves: stands for the data, which nobody carries here, and is not on the wire.
+    pub request: RequestId,
+    /// What it is for.
+    pub kind: PacketKind,
+    /// What the I/O does.
+    pub operation: Operation,
+    /// First byte of the I/O on the drive.
+    pub address: u64,
+    /// Payload of the whole I/O, bytes. 0 in an admin command (the reset of an association, [`crate::retry`]) and its response.
+    pub bytes: u32,
+    /// Payload in this packet, bytes.
+    pub payload: u32,
+    /// On the wire with all headers, preamble and gap, bytes. A hop that lengthens the trail lengthens this.
+    pub frame: u32,
+    /// The host of the I/O, in both directions.
+    pub source: VertexId,
+    /// The target of the I/O, in both directions.
+    pub target: VertexId,
+    /// Which drive there.
+    pub drive: DriveId,
+    /// The ISR header.
+    pub trail: Trail,
+    /// How the I/O ended, in a response.
+    pub status: Outcome,
+    /// I/Os that the session may have open at the drive, in packets from the target; 0 in others.
+    pub credit: u32,
+    /// Urgency, 0 first: written by hops into commands, copied by the target to the ready-to-transfer and by the host to its write data.
+    pub rank: u8,
+}
+
+impl Packet {
+    /// Where it goes.
+    pub const fn destination(&self) -> VertexId {
+        if self.kind.is_outward() { self.target } else { self.source }
+    }
+}

@@ -1,0 +1,196 @@
+//! What may be booked, what comes back, and who waits.
+
+use super::*;
+use crate::testing::{read_data, reservation};
+use base::Time;
+use proptest::prelude::*;
+
+const KIB_4: u32 = 4 << 10;
+const KIB_128: u32 = 128 << 10;
+
+fn gbps(rate: Rate) -> f64 {
+    rate.as_bps() as f64 / 1e9
+}
+
+fn release(session: u32, bytes: u32, booked_at: Time) -> Release {
+    Release { class: ClassId(session), bytes, booked_at }
+}
+
+#[test]
+fn reads_book_their_estimate_until_the_port_is_full_and_a_response_makes_room() {
+    let config = reservation();
+    let mut port = Bookings::new(&config, Rate::gbps(25));
+    let book = |port: &mut Bookings, bytes| port.book(&config, Time::ZERO, ClassId(1), bytes);
+    assert!(book(&mut port, KIB_128) && book(&mut port, KIB_128));
+    assert!(!book(&mut port, KIB_128), "30 of 25 Gb/s");
+    assert!((0..5).all(|_| book(&mut port, KIB_4)), "what is left is filled");
+    assert!(!book(&mut port, KIB_4));
+    assert_eq!(port.booked(), Rate::gbps(25));
+    port.release(&config, Time::us(1), release(1, KIB_128, Time::ZERO));
+    assert_eq!(port.booked(), Rate::gbps(15));
+    assert!(book(&mut port, KIB_128));
+}
+
+#[test]
+fn over_commitment_follows_its_steps_and_all_of_it_comes_back() {
+    let step = |headroom_min, factor| OverCommitment { headroom_min, factor };
+    let config = ReservationConfig { over_commitment: vec![step(512, 1024), step(0, 256)], ..reservation() };
+    let mut port = Bookings::new(&config, Rate::gbps(40));
+    let booked: Vec<f64> = (0..5)
+        .map(|_| {
+            assert!(port.book(&config, Time::ZERO, ClassId(0), KIB_128));
+            gbps(port.booked())
+        })
+        .collect();
+    assert_eq!(booked, [10.0, 20.0, 30.0, 32.5, 35.0], "half free still books whole, less than half a quarter");
+    assert_eq!(port.fill_rate(&config, ClassId(0)), port.booked());
+    let estimates = ReservationConfig { fills_at_booked: false, ..config.clone() };
+    assert_eq!(port.fill_rate(&estimates, ClassId(0)), Rate::gbps(50));
+    (0..5).for_each(|_| port.release(&config, Time::us(1), release(0, KIB_128, Time::ZERO)));
+    assert_eq!((port.booked(), port.fill_rate(&config, ClassId(0))), (Rate::bps(0), Rate::bps(0)));
+}
+
+#[test]
+fn a_read_larger_than_the_port_still_passes_an_idle_one() {
+    let config = reservation();
+    let mut port = Bookings::new(&config, Rate::gbps(5));
+    assert!(port.book(&config, Time::ZERO, ClassId(0), KIB_128));
+    assert_eq!(port.booked(), Rate::gbps(5));
+    assert!(!port.book(&config, Time::ZERO, ClassId(0), KIB_4));
+}
+
+#[test]
+fn bookings_whose_response_never_comes_lapse_and_a_late_response_takes_nothing_of_others() {
+    let config = reservation();
+    let mut port = Bookings::new(&config, Rate::gbps(25));
+    assert!(port.book(&config, Time::ms(9), ClassId(0), KIB_128));
+    assert!(port.book(&config, Time::ms(19), ClassId(0), KIB_4));
+    assert_eq!(port.booked(), Rate::gbps(11), "still in the span before");
+    assert!(port.book(&config, Time::ms(20), ClassId(1), KIB_4));
+    assert_eq!(port.booked(), Rate::gbps(2), "the first has lapsed");
+    let at = |now| port.booked_at(&config, now);
+    assert_eq!([Time::ms(29), Time::ms(30), Time::ms(40)].map(at), [Rate::gbps(2), Rate::gbps(1), Rate::bps(0)]);
+    port.release(&config, Time::ms(21), release(0, KIB_128, Time::ms(9)));
+    assert_eq!(port.booked(), Rate::gbps(2));
+    assert!(port.book(&config, Time::secs(1), ClassId(1), KIB_4));
+    assert_eq!(port.booked(), Rate::gbps(1));
+}
+
+#[test]
+fn a_failure_revokes_all_and_late_responses_change_nothing() {
+    let config = reservation();
+    let mut port = Bookings::new(&config, Rate::gbps(25));
+    assert!(port.book(&config, Time::ZERO, ClassId(0), KIB_128));
+    port.revoke();
+    assert_eq!((port.booked(), port.fill_rate(&config, ClassId(0))), (Rate::bps(0), Rate::bps(0)));
+    port.release(&config, Time::us(1), release(0, KIB_128, Time::ZERO));
+    assert_eq!(port.booked(), Rate::bps(0));
+}
+
+#[test]
+fn who_has_booked_too_little_waits_and_nobody_else() {
+    let config = reservation();
+    let mut policer = Policer::new();
+    let fill = Rate::gbps(1);
+    let packet = read_data(1, 9_000);
+    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(1), &packet, fill), Held::No, "the burst");
+    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(1), &packet, fill), Held::Yes);
+    assert_eq!(
+        policer.offer(&config, Time::ZERO, ClassId(1), &read_data(1, 100), fill),
+        Held::Yes,
+        "nobody overtakes its session"
+    );
+    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(2), &read_data(2, 9_000), fill), Held::No, "another session");
+    assert_eq!(
+        policer.offer(&config, Time::ZERO, ClassId(3), &read_data(3, 9_000), Rate::bps(0)),
+        Held::No,
+        "nothing booked: no control"
+    );
+    let due = policer.next_due().expect("one waits");
+    let expected = Rate::gbps(1).span_of(Bytes::new(9_000));
+    assert!(due.saturating_since(Time::ZERO + expected) < base::Span::ns(1) && due >= Time::ZERO + expected);
+    assert_eq!(policer.release(due - base::Span::ns(1), |_| fill), None);
+    assert_eq!(policer.release(due, |_| fill), Some(packet));
+    assert_eq!((policer.release(due, |_| fill), policer.held()), (None, 1));
+}
+
+#[test]
+fn what_waits_leaves_at_once_when_its_booking_has_lapsed_and_sooner_when_more_is_booked() {
+    let config = reservation();
+    let mut policer = Policer::new();
+    for _ in 0..3 {
+        policer.offer(&config, Time::ZERO, ClassId(1), &read_data(1, 9_000), Rate::gbps(1));
+    }
+    policer.refill(Time::ZERO, ClassId(1), Rate::gbps(9));
+    let due = policer.next_due().expect("two wait");
+    assert!(due <= Time::us(8) + base::Span::ns(1));
+    assert!(policer.release(due, |_| Rate::gbps(9)).is_some());
+    policer.refill(due, ClassId(1), Rate::bps(0));
+    assert!(policer.release(due, |_| Rate::bps(0)).is_some());
+    assert_eq!((policer.held(), policer.release(Time::secs(1), |_| Rate::bps(0))), (0, None));
+}
+
+proptest! {
+    #[test]
+    fn the_sum_never_passes_the_limit_and_everything_given_back_leaves_nothing(
+        ios in prop::collection::vec((0u32..5, 0u32..200_000, 0u64..200), 1..80), quarter in any::<bool>(),
+    ) {
+        let over = OverCommitment { headroom_min: if quarter { 900 } else { 300 }, factor: 700 };
+        let rest = OverCommitment { headroom_min: 0, factor: 100 };
+        let config = ReservationConfig { over_commitment: vec![over, rest], classes: 3, ..reservation() };
+        let mut port = Bookings::new(&config, Rate::gbps(60));
+        let (mut now, mut open) = (Time::ZERO, Vec::new());
+        for (session, bytes, gap_us) in ios {
+            now += base::Span::us(gap_us);
+            if port.book(&config, now, ClassId(session % 3), bytes) {
+                open.push(release(session % 3, bytes, now));
+            } else if let Some(oldest) = open.first().copied() {
+                open.remove(0);
+                port.release(&config, now, oldest);
+            }
+            prop_assert!(port.booked() <= Rate::gbps(60));
+            let fills: u64 = (0..3).map(|class| port.fill_rate(&config, ClassId(class)).as_bps()).sum();
+            prop_assert_eq!(fills, port.booked().as_bps());
+        }
+        open.drain(..).for_each(|oldest| port.release(&config, now, oldest));
+        prop_assert!(port.booked() < Rate::bps(1), "left: {:?}", port.booked());
+    }
+
+    #[test]
+    fn a_session_gets_what_it_booked_in_order_and_loses_nothing(
+        frames in prop::collection::vec((0u32..3, 64u32..9_000, 0u64..3_000), 1..100),
+    ) {
+        let config = reservation();
+        let mut policer = Policer::new();
+        let fill = Rate::gbps(4);
+        let (mut now, mut left) = (Time::ZERO, vec![Vec::new(); 3]);
+        let mut passed = |at: Time, packet: &crate::Packet| left[packet.tag.session.index()].push((at, packet.payload, packet.frame));
+        for (number, (session, frame, gap_ns)) in frames.iter().enumerate() {
+            let arrival = now + base::Span::ns(*gap_ns);
+            while let Some(due) = policer.next_due().filter(|due| *due <= arrival) {
+                while let Some(packet) = policer.release(due, |_| fill) {
+                    passed(due, &packet);
+                }
+            }
+            now = arrival;
+            let packet = crate::Packet { payload: number as u32, ..read_data(*session, *frame) };
+            if policer.offer(&config, now, ClassId(*session), &packet, fill) == Held::No {
+                passed(now, &packet);
+            }
+        }
+        while let Some(due) = policer.next_due() {
+            while let Some(packet) = policer.release(due, |_| fill) {
+                passed(due, &packet);
+            }
+        }
+        prop_assert_eq!(left.iter().map(Vec::len).sum::<usize>(), frames.len());
+        for session in left {
+            prop_assert!(session.is_sorted_by_key(|(_, number, _)| *number));
+            let mut sum = 0;
+            for (at, _, frame) in session {
+                sum += u64::from(frame);
+                prop_assert!(sum <= 9_001 + fill.bytes_in(at - Time::ZERO).count());
+            }
+        }
+    }
+}

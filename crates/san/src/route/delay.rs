@@ -1,0 +1,164 @@
+//! What answers taught about ways (paper, 4.3, Algorithm 1, `PATH_ADAPT`).
+//!
+//! Two tables, as in the paper: an average per (port, congestion level), and per (destination, port) a copy of the average that the last
+//! answer from there went into. The first is shared by all destinations behind a port. The paper leaves open what has never been tried and
+//! what has not been tried for long: here the former counts as no delay at all, so that it is tried, and the latter halves with time.
+
+use crate::id::Port;
+use crate::trail::HOPS_MAX;
+use base::{Span, Time};
+use topology::VertexId;
+
+/// Congestion levels: none to all of the hops marked.
+const LEVELS: usize = HOPS_MAX + 1;
+/// What weights are parts of.
+const WEIGHT_ONE: i64 = 1024;
+
+/// A delay and when it was learnt; 0 ns is "never".
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Learnt {
+    delay_ns: u32,
+    epoch: u32,
+}
+
+/// The delay tables of one place.
+#[derive(Clone, Debug)]
+pub struct DelayTables {
+    ports: usize,
+    weight: i64,
+    stale_after: Span,
+    /// By port, then level.
+    by_level: Vec<Learnt>,
+    /// By destination, then port.
+    by_destination: Vec<Learnt>,
+}
+
+impl DelayTables {
+    /// Nothing learnt yet. `ewma_weight` of 1,024 is the weight of news.
+    pub fn new(vertices: usize, ports: usize, ewma_weight: u16, stale_after: Span) -> DelayTables {
+        assert!(stale_after > Span::ZERO, "what is learnt holds for some time");
+        DelayTables {
+            ports,
+            weight: i64::from(ewma_weight),
+            stale_after,
+            by_level: vec![Learnt::default(); ports * LEVELS],
+            by_destination: vec![Learnt::default(); vertices * ports],
+        }
+    }
+
+    /// The number of the span that `now` is in: [`estimate`](Self::estimate) takes it, so that one choice divides once.
+    pub fn epoch(&self, now: Time) -> u32 {
+        (now.as_ps() / self.stale_after.as_ps()) as u32
+    }
+
+    /// The delay to `destination` by `port` in nanoseconds, 0 where none is known.
+    pub fn estimate(&self, epoch: u32, destination: VertexId, port: Port) -> u32 {
+        self.of(destination).get(port.index()).map_or(0, |learnt| learnt.estimate(epoch))
+    }
+
+    /// What was learnt about a destination, by port.
+    pub(super) fn of(&self, destination: VertexId) -> &[Learnt] {
+        let first = destination.index() * self.ports;
+        self.by_destination.get(first..first + self.ports).unwrap_or(&[])
+    }
+
+    /// Takes in what one answer says; what does not exist is passed over.
+    pub fn learn(&mut self, now: Time, port: Port, destination: VertexId, level: u32, delay_ns: u32) {
+        let epoch = self.epoch(now);
+        let weight = self.weight;
+        let level = (level as usize).min(LEVELS - 1);
+        if port.index() >= self.ports {
+            return;
+        }
+        let average = &mut self.by_level[port.index() * LEVELS + level];
+        average.take_in(epoch, delay_ns.max(1), weight);
+        if let Some(place) = self.by_destination.get_mut(destination.index() * self.ports + port.index()) {
+            *place = *average;
+        }
+    }
+
+    /// Forgets a port.
+    pub fn forget(&mut self, port: Port) {
+        self.by_level[port.index() * LEVELS..][..LEVELS].fill(Learnt::default());
+        self.by_destination
+            .iter_mut()
+            .skip(port.index())
+            .step_by(self.ports)
+            .for_each(|place| *place = Learnt::default());
+    }
+}
+
+impl Learnt {
+    pub(super) fn estimate(&self, epoch: u32) -> u32 {
+        (u64::from(self.delay_ns) >> epoch.saturating_sub(self.epoch).min(32)) as u32
+    }
+
+    /// Moves toward `delay_ns`; what is old or unknown is replaced.
+    fn take_in(&mut self, epoch: u32, delay_ns: u32, weight: i64) {
+        let is_old = self.delay_ns == 0 || epoch.saturating_sub(self.epoch) > 1;
+        let before = if is_old { delay_ns } else { self.delay_ns };
+        let moved = (i64::from(delay_ns) - i64::from(before)) * weight / WEIGHT_ONE;
+        *self = Learnt { delay_ns: (i64::from(before) + moved).clamp(1, i64::from(u32::MAX) - 1) as u32, epoch };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tables(weight: u16) -> DelayTables {
+        DelayTables::new(4, 2, weight, Span::ms(1))
+    }
+    const TARGET: VertexId = VertexId(3);
+
+    #[test]
+    fn the_average_moves_by_its_weight_and_levels_are_averaged_apart() {
+        let mut tables = tables(256);
+        tables.learn(Time::ZERO, Port(1), TARGET, 0, 1_000);
+        assert_eq!(tables.estimate(0, TARGET, Port(1)), 1_000);
+        tables.learn(Time::ZERO, Port(1), TARGET, 0, 2_000);
+        assert_eq!(tables.estimate(0, TARGET, Port(1)), 1_250);
+        tables.learn(Time::ZERO, Port(1), TARGET, 2, 9_000);
+        assert_eq!(tables.estimate(0, TARGET, Port(1)), 9_000, "the first of its level");
+        tables.learn(Time::ZERO, Port(1), TARGET, 0, 1_250);
+        assert_eq!(tables.estimate(0, TARGET, Port(1)), 1_250, "level 0 is where it was");
+    }
+
+    #[test]
+    fn a_level_is_shared_by_destinations_but_only_the_one_heard_of_gets_its_average() {
+        let mut tables = tables(512);
+        tables.learn(Time::ZERO, Port(0), VertexId(1), 0, 1_000);
+        tables.learn(Time::ZERO, Port(0), VertexId(2), 0, 3_000);
+        assert_eq!([1, 2, 3].map(|vertex| tables.estimate(0, VertexId(vertex), Port(0))), [1_000, 2_000, 0]);
+    }
+
+    #[test]
+    fn what_is_old_halves_and_is_replaced_by_news() {
+        let mut tables = tables(1);
+        tables.learn(Time::ZERO, Port(0), TARGET, 0, 8_000);
+        let at = |tables: &DelayTables, now| tables.estimate(tables.epoch(now), TARGET, Port(0));
+        assert_eq!(at(&tables, Time::us(999)), 8_000);
+        assert_eq!(at(&tables, Time::us(1_000)), 4_000);
+        assert_eq!(at(&tables, Time::ms(3)), 1_000);
+        assert_eq!(at(&tables, Time::secs(1)), 0);
+        tables.learn(Time::ms(3), Port(0), TARGET, 0, 500);
+        assert_eq!(at(&tables, Time::ms(3)), 500);
+    }
+
+    #[test]
+    fn a_forgotten_port_counts_as_never_tried() {
+        let mut tables = tables(1024);
+        tables.learn(Time::ZERO, Port(0), TARGET, 0, 8_000);
+        tables.learn(Time::ZERO, Port(1), TARGET, 0, 7_000);
+        tables.forget(Port(0));
+        assert_eq!([0, 1].map(|port| tables.estimate(0, TARGET, Port(port))), [0, 7_000]);
+    }
+
+    #[test]
+    fn ports_and_vertices_that_do_not_exist_are_passed_over() {
+        let mut tables = tables(1024);
+        tables.learn(Time::ZERO, Port(9), TARGET, 0, 8_000);
+        tables.learn(Time::ZERO, Port(0), VertexId(99), 77, 8_000);
+        assert_eq!(tables.estimate(0, TARGET, Port(0)), 0);
+    }
+}

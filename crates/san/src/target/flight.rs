@@ -1,0 +1,301 @@
+//! Commands under way, and what the target remembers of each session's command identifiers.
+
+use crate::gimbal::{GimbalIo, IoKind, Started};
+use crate::id::Port;
+use crate::packet::{Outcome, Packet};
+use crate::session::{Attempt, LANES_MAX, is_earlier_command, is_earlier_generation};
+use base::Time;
+use nvme::pdu::HostData;
+use nvme::transfer::{ReadyPlan, TargetWrite};
+
+/// A job of a drive: the place of its flight, and a count of uses of that place, so that a late report is recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct JobId(u64);
+
+impl JobId {
+    const fn new(place: u32, uses: u32) -> Self {
+        JobId((uses as u64) << 32 | place as u64)
+    }
+
+    pub(super) const fn place(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// How far a command is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Its data are asked for and have not all come.
+    AwaitingData,
+    /// It waits for its turn at the drive.
+    Waiting,
+    /// The drive works on it.
+    AtDrive,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Flight {
+    /// The newest packet that the answer is to.
+    pub(super) packet: Packet,
+    pub(super) port: Port,
+    /// Place of its session.
+    pub(super) session: usize,
+    pub(super) stage: Stage,
+    /// When its command came.
+    pub(super) arrived: Time,
+    /// When its last data came; of reads when the command did.
+    pub(super) ready_at: Time,
+    /// When it went to the drive.
+    pub(super) submitted: Time,
+    pub(super) started: Option<Started>,
+    pub(super) write: TargetWrite,
+    received: u32,
+    /// A packet of its data is missing: the rest is of no use, the host will send all again.
+    is_broken: bool,
+    /// Nobody waits for its answer: its association was reset.
+    pub(super) is_orphan: bool,
+}
+
+impl Flight {
+    pub(super) fn new(now: Time, session: usize, port: Port, packet: Packet, write: TargetWrite) -> Self {
+        Flight {
+            write,
+            packet,
+            port,
+            session,
+            stage: Stage::AwaitingData,
+            arrived: now,
+            ready_at: now,
+            submitted: now,
+            started: None,
+            received: 0,
+            is_broken: false,
+            is_orphan: false,
+        }
+    }
+
+    /// Forgets the data that came.
+    pub(super) fn restart(&mut self) {
+        self.write.restart(self.packet.tag.command, self.packet.bytes);
+        (self.received, self.is_broken) = (0, false);
+    }
+
+    /// Takes a packet of data. Returns whether what was asked for has all come.
+    pub(super) fn take_data(&mut self, packet: &Packet, last: bool, ready_max: u32) -> bool {
+        let (command, offset, length) = (packet.tag.command, self.received, packet.payload);
+        let is_last = (offset + length).is_multiple_of(ready_max) || offset + length == self.packet.bytes;
+        let data = HostData { command, tag: command, offset, length, is_last };
+        // The host's word on what is last shows a gap that lengths alone do not.
+        let is_whole = last == (offset + length == self.packet.bytes);
+        let taken = if is_whole && !self.is_broken { self.write.on_data(&data).ok() } else { None };
+        self.is_broken = taken.is_none();
+        if taken.is_some() {
+            self.received += length;
+            self.packet.trail = packet.trail;
+        }
+        taken == Some(true)
+    }
+
+    /// Bytes of data that came so far.
+    pub(super) fn received(&self) -> u32 {
+        self.received
+    }
+
+    pub(super) fn io(&self, job: JobId) -> GimbalIo {
+        GimbalIo { ticket: job.place(), kind: IoKind::of(self.packet.operation), bytes: self.packet.bytes }
+    }
+
+    pub(super) fn attempt(&self) -> Attempt {
+        Attempt::of_bits(self.packet.tag.attempt)
+    }
+}
+
+/// Flights by place; places are used again.
+#[derive(Clone, Debug)]
+pub(super) struct Flights {
+    places: Vec<(u32, Option<Flight>)>,
+    free: Vec<u32>,
+    most: u32,
+    count: usize,
+    highest: u32,
+    plan: ReadyPlan,
+    /// Transfers of flights that are over, with their memory.
+    spare: Vec<TargetWrite>,
+}
+
+impl Flights {
+    pub(super) fn new(most: u32, ready_max: u32) -> Self {
+        let plan = ReadyPlan { ready_bytes_max: ready_max, open_max: 1 };
+        Flights { places: Vec::new(), free: Vec::new(), most, count: 0, highest: 0, plan, spare: Vec::new() }
+    }
+
+    /// The transfer of a command's data.
+    pub(super) fn transfer(&mut self, packet: &Packet) -> TargetWrite {
+        let (command, bytes) = (packet.tag.command, packet.bytes);
+        let Some(mut write) = self.spare.pop() else { return TargetWrite::new(command, bytes, self.plan) };
+        write.restart(command, bytes);
+        write
+    }
+
+    /// Keeps the memory of a flight that is over.
+    pub(super) fn recycle(&mut self, flight: Flight) {
+        self.spare.push(flight.write);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn highest(&self) -> u32 {
+        self.highest
+    }
+
+    /// `None` when as many are under way as may be.
+    pub(super) fn insert(&mut self, flight: Flight) -> Option<JobId> {
+        let place = match self.free.pop() {
+            Some(place) => place,
+            None if (self.places.len() as u32) < self.most => {
+                self.places.push((0, None));
+                self.places.len() as u32 - 1
+            }
+            None => return None,
+        };
+        let (uses, slot) = &mut self.places[place as usize];
+        *slot = Some(flight);
+        self.count += 1;
+        self.highest = self.highest.max(self.count as u32);
+        Some(JobId::new(place, *uses))
+    }
+
+    pub(super) fn get_mut(&mut self, job: JobId) -> Option<&mut Flight> {
+        let (uses, flight) = self.places.get_mut(job.place() as usize)?;
+        flight.as_mut().filter(|_| JobId::new(job.place(), *uses) == job)
+    }
+
+    pub(super) fn at_mut(&mut self, place: u32) -> Option<(JobId, &mut Flight)> {
+        let (uses, flight) = self.places.get_mut(place as usize)?;
+        flight.as_mut().map(|flight| (JobId::new(place, *uses), flight))
+    }
+
+    pub(super) fn remove(&mut self, job: JobId) -> Option<Flight> {
+        self.get_mut(job)?;
+        let (uses, flight) = &mut self.places[job.place() as usize];
+        *uses = uses.wrapping_add(1);
+        self.free.push(job.place());
+        self.count -= 1;
+        flight.take()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (JobId, &Flight)> {
+        let places = self.places.iter().enumerate();
+        places.filter_map(|(place, (uses, flight))| Some((JobId::new(place as u32, *uses), flight.as_ref()?)))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (JobId, &mut Flight)> {
+        let places = self.places.iter_mut().enumerate();
+        places.filter_map(|(place, (uses, flight))| Some((JobId::new(place as u32, *uses), flight.as_mut()?)))
+    }
+}
+
+/// What is known of the newest command in a slot of a queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slot {
+    /// None has come.
+    Unused,
+    /// It is under way.
+    UnderWay { id: u16, job: JobId },
+    /// It was answered so.
+    Over { id: u16, outcome: Outcome },
+}
+
+/// What a packet of a command is to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reception {
+    /// The first of a command that is newer than what its slot had.
+    New,
+    /// Of the command that is under way in its slot.
+    UnderWay(JobId),
+    /// Of the command that was last answered in its slot.
+    Over(Outcome),
+    /// Of a command that is older than what its slot has.
+    Late,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    /// Place of its drive.
+    pub(super) drive: usize,
+    /// Its number among the sessions of the drive.
+    pub(super) tenant: u32,
+    lanes: u8,
+    slot_bits: u32,
+    /// Lane by lane.
+    slots: Vec<Slot>,
+    /// By lane: the first association that was not reset.
+    live_from: [Option<u8>; LANES_MAX],
+    /// By lane: the reset that waits for the last command of the dead associations, and the port that it came by.
+    pub(super) resets: [Option<(Port, Box<Packet>)>; LANES_MAX],
+}
+
+impl Session {
+    pub(super) fn new(drive: usize, tenant: u32, lanes: u8, queue_entries: u16) -> Self {
+        // As nvme::queue::HostQueue numbers its slots: one entry less than the queue has, in the low bits of an identifier.
+        let slot_bits = (queue_entries - 2).checked_ilog2().map_or(0, |bits| bits + 1);
+        let slots = vec![Slot::Unused; usize::from(lanes) << slot_bits];
+        Session { drive, tenant, lanes, slot_bits, slots, live_from: [None; LANES_MAX], resets: Default::default() }
+    }
+
+    pub(super) fn has_lane(&self, attempt: Attempt) -> bool {
+        attempt.lane < self.lanes
+    }
+
+    pub(super) fn is_reset(&self, attempt: Attempt) -> bool {
+        let live_from = self.live_from[usize::from(attempt.lane)];
+        live_from.is_some_and(|live| is_earlier_generation(attempt.generation, live))
+    }
+
+    /// Everything up to this association of its lane is dead from now on.
+    pub(super) fn reset(&mut self, attempt: Attempt) {
+        let next = attempt.generation.wrapping_add(1);
+        let live_from = &mut self.live_from[usize::from(attempt.lane)];
+        if live_from.is_none_or(|live| is_earlier_generation(live, next)) {
+            *live_from = Some(next);
+        }
+    }
+
+    fn slot_mut(&mut self, packet: &Packet) -> &mut Slot {
+        let lane = usize::from(Attempt::of_bits(packet.tag.attempt).lane);
+        let slot = usize::from(packet.tag.command) & ((1 << self.slot_bits) - 1);
+        &mut self.slots[lane << self.slot_bits | slot]
+    }
+
+    pub(super) fn receive(&mut self, packet: &Packet) -> Reception {
+        let id = packet.tag.command;
+        match *self.slot_mut(packet) {
+            Slot::Unused => Reception::New,
+            Slot::UnderWay { id: known, job } if known == id => Reception::UnderWay(job),
+            Slot::Over { id: known, outcome } if known == id => Reception::Over(outcome),
+            Slot::UnderWay { id: known, .. } | Slot::Over { id: known, .. } if is_earlier_command(id, known) => {
+                Reception::Late
+            }
+            _ => Reception::New,
+        }
+    }
+
+    pub(super) fn begin(&mut self, packet: &Packet, job: JobId) {
+        *self.slot_mut(packet) = Slot::UnderWay { id: packet.tag.command, job };
+    }
+
+    /// A command was answered without taking a flight.
+    pub(super) fn refuse(&mut self, packet: &Packet, outcome: Outcome) {
+        *self.slot_mut(packet) = Slot::Over { id: packet.tag.command, outcome };
+    }
+
+    /// A command is over; nothing changes when its slot has a newer one.
+    pub(super) fn end(&mut self, packet: &Packet, job: JobId, outcome: Outcome) {
+        let slot = self.slot_mut(packet);
+        if matches!(*slot, Slot::UnderWay { job: other, .. } if other == job) {
+            *slot = Slot::Over { id: packet.tag.command, outcome };
+        }
+    }
+}

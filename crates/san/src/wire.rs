@@ -1,0 +1,148 @@
+//! Packets as bytes: NVMe/TCP PDUs, the header of this design, and how much they are on an Ethernet wire.
+//!
+//! Data of an I/O go in PDUs of at most a negotiated length, and those in *segments*: what the simulator moves as one packet, which may be several
+//! Ethernet frames back to back. The header of this design ([`EXTENSION_BYTES`] of its own and the [`Trail`]) follows the PDU header of every packet.
+//!
+//! What TCP knows by itself is not in the bytes: whose connection it is (session, lane, generation), where in it, and so which request.
+
+mod codec;
+mod volume;
+
+pub use codec::{EXTENSION_BYTES, WireError, decode, encode};
+pub use volume::{Volume, VolumeModel};
+
+use crate::packet::{Packet, PacketKind};
+use crate::trail::Trail;
+use base::{Bytes, Operation};
+use nvme::Cqe;
+use nvme::pdu::{Framing, Header, PduKind};
+use nvme::transfer::Carriage;
+use nvme::wire::{MtuError, Packets};
+
+/// How sessions use the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WireConfig {
+    /// Ethernet payload, bytes: 1,500 or 9,000.
+    pub mtu: u32,
+    /// Bytes of TCP options: 12 with timestamps (RFC 7323).
+    pub tcp_options: u32,
+    /// Whether packets carry the header of this design.
+    pub has_header: bool,
+    /// Digests and alignment of PDUs.
+    pub framing: Framing,
+    /// Payload of a simulated packet, bytes.
+    pub segment_max: u32,
+    /// Data that a command capsule may carry (IOCCSZ), bytes.
+    pub in_capsule_max: u32,
+    /// Data of one H2CData PDU (MAXH2CDATA), bytes.
+    pub host_data_max: u32,
+    /// Data of one C2HData PDU, bytes.
+    pub controller_data_max: u32,
+    /// Data that one R2T asks for, bytes; one is open at a time.
+    pub ready_max: u32,
+    /// Whether the last data of a successful read say so and no response follows (SUCCESS flag).
+    pub success_flag: bool,
+}
+
+/// [`WireConfig`], checked and with what is the same for every packet computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WireFormat {
+    config: WireConfig,
+    packets: Packets,
+    ready_frame: u32,
+    response_frame: u32,
+}
+
+/// Bytes of the fixed part of the trail's header.
+const TRAIL_FIXED: u32 = 12;
+
+impl WireFormat {
+    /// Fails when an MTU has no room behind the headers, or a length is zero.
+    pub fn new(config: &WireConfig) -> Result<Self, MtuError> {
+        let own = if config.has_header { EXTENSION_BYTES as u32 + TRAIL_FIXED } else { 0 };
+        let packets = Packets::new(config.mtu, config.tcp_options, own)?;
+        let config = WireConfig {
+            segment_max: config.segment_max.max(1),
+            host_data_max: config.host_data_max.max(1),
+            controller_data_max: config.controller_data_max.max(1),
+            ready_max: config.ready_max.max(1),
+            ..*config
+        };
+        let mut format = WireFormat { config, packets, ready_frame: 0, response_frame: 0 };
+        format.ready_frame = format.frame_of(format.pdu_bytes(PduKind::ReadyToTransfer, 0));
+        format.response_frame = format.frame_of(format.pdu_bytes(PduKind::Response, 0));
+        Ok(format)
+    }
+
+    /// The checked configuration.
+    pub fn config(&self) -> &WireConfig {
+        &self.config
+    }
+
+    /// Where the data of an I/O go.
+    pub fn carriage(&self, operation: Operation, bytes: u32) -> Carriage {
+        match operation {
+            Operation::Read => Carriage::Separate,
+            Operation::Write | Operation::ReadModifyWrite => Carriage::of_write(bytes, self.config.in_capsule_max),
+        }
+    }
+
+    /// Data in the capsule of an I/O's command, bytes.
+    pub fn in_capsule(&self, operation: Operation, bytes: u32) -> u32 {
+        match (operation, self.carriage(operation, bytes)) {
+            (Operation::Read, _) | (_, Carriage::Separate) => 0,
+            (_, Carriage::InCapsule) => bytes,
+        }
+    }
+
+    /// The next segment of data at `offset` of `end`: as much as fits a segment and does not cross a PDU of `pdu_max` bytes.
+    pub fn segment(&self, offset: u32, end: u32, pdu_max: u32) -> u32 {
+        (end - offset).min(self.config.segment_max).min(pdu_max - offset % pdu_max)
+    }
+
+    /// Bytes on the wire of a packet whose trail has no hops yet. `offset` is where its data begin in the I/O.
+    pub fn frame(&self, kind: PacketKind, payload: u32, offset: u32) -> u32 {
+        match kind {
+            PacketKind::Command => self.frame_of(self.pdu_bytes(PduKind::Command, payload)),
+            PacketKind::ReadyToTransfer => self.ready_frame,
+            PacketKind::Response => self.response_frame,
+            PacketKind::WriteData { .. } => {
+                self.data_frame(PduKind::HostData, self.config.host_data_max, payload, offset)
+            }
+            PacketKind::ReadData { .. } => {
+                self.data_frame(PduKind::ControllerData, self.config.controller_data_max, payload, offset)
+            }
+        }
+    }
+
+    /// Bytes on the wire of a packet that carries this trail: every hop in it lengthens each packet by [`Trail::HOP_BYTES`].
+    pub fn frame_with(&self, kind: PacketKind, payload: u32, offset: u32, trail: &Trail) -> u32 {
+        let hops = if self.config.has_header { trail.hops().len() as u32 } else { 0 };
+        self.frame(kind, payload, offset) + hops * Trail::HOP_BYTES
+    }
+
+    /// A segment that begins a PDU carries its header, one inside a PDU only its data.
+    fn data_frame(&self, kind: PduKind, pdu_max: u32, payload: u32, offset: u32) -> u32 {
+        let begins = offset.is_multiple_of(pdu_max);
+        let header = if begins { self.pdu_bytes(kind, payload) - u64::from(payload) } else { 0 };
+        self.frame_of(header + u64::from(payload))
+    }
+
+    fn pdu_bytes(&self, kind: PduKind, data: u32) -> u64 {
+        let trailer = if self.config.framing.has_data_digest(kind, data) { nvme::pdu::DIGEST_BYTES as u64 } else { 0 };
+        u64::from(self.config.framing.data_offset(kind, data)) + u64::from(data) + trailer
+    }
+
+    fn frame_of(&self, payload: u64) -> u32 {
+        self.packets.wire_bytes(Bytes::new(payload)).count() as u32
+    }
+}
+
+/// The response header of a completion, as bytes count it.
+pub(crate) fn response_header(packet: &Packet) -> Header {
+    let status = codec::status_of(packet.status);
+    Header::Response(Cqe { result: u64::from(packet.credit), sq_head: 0, sq_id: 1, id: packet.tag.command, status })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! A packet's bytes: the PDU header, the header of this design, no data.
+
+use super::{WireFormat, response_header};
+use crate::packet::{Outcome, Packet, PacketKind};
+use crate::trail::Trail;
+use base::Operation;
+use nvme::pdu::{
+    ControllerData, Event, Framing, Header, HostData, InitializeRequest, InitializeResponse, Limits, PduError, Reader,
+    ReadyToTransfer, Receiver,
+};
+use nvme::{Access, AccessFlags, Body, CodecError, Command, CommandError, Io, QueueKind, Sgl, Status};
+
+/// Bytes between the PDU header and the trail: attempt (2), rank (1), kind and flags (1), credit (4), little-endian.
+pub const EXTENSION_BYTES: usize = 8;
+/// Bytes of a logical block: addresses on the wire count these.
+const BLOCK: u64 = 512;
+/// Opcode of the admin command that resets an association, of those left to vendors; the registered one of Cross-Controller Reset takes the
+/// identity of a controller, which nobody has here.
+const RESET_OPCODE: u8 = 0xc5;
+const LAST: u8 = 1;
+const READ_MODIFY_WRITE: u8 = 2;
+
+/// Why bytes are no packet, or a packet has no bytes.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// The PDU is wrong.
+    #[error(transparent)]
+    Pdu(#[from] PduError),
+    /// The command in a capsule is wrong.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// The header of this design is wrong.
+    #[error(transparent)]
+    Header(#[from] CodecError),
+    /// The address is no multiple of a block, or is the number of a block whose address has more than 64 bits.
+    #[error("address {got} is no multiple of a block of 512 B, or the number of a block beyond 64 bits of bytes")]
+    Address {
+        /// Bytes, or the block.
+        got: u64,
+    },
+    /// More bytes than a command can ask for.
+    #[error("{got} B in one command, allowed are 1 to 33554432")]
+    Length {
+        /// Bytes.
+        got: u32,
+    },
+    /// The PDU ends early.
+    #[error("{got} bytes are no whole PDU header")]
+    Short {
+        /// Bytes.
+        got: usize,
+    },
+    /// A packet of another command than the one it was brought to.
+    #[error("a packet of command {got:#06x} where {expected:#06x} was expected")]
+    Foreign {
+        /// What it names.
+        got: u16,
+        /// Whose it should be.
+        expected: u16,
+    },
+    /// A PDU that no packet of a session is.
+    #[error("a {kind:?} PDU is no packet of an I/O")]
+    Kind {
+        /// What it is.
+        kind: nvme::pdu::PduKind,
+    },
+}
+
+/// Appends the headers of `packet`, whose data begin at `offset` of its I/O. Data themselves are not written: nobody has them.
+pub fn encode(format: &WireFormat, packet: &Packet, offset: u32, bytes: &mut Vec<u8>) -> Result<(), WireError> {
+    bytes.extend_from_slice(&format.config.framing.header(&header_of(format, packet, offset)?));
+    let is_last = matches!(packet.kind, PacketKind::WriteData { last: true } | PacketKind::ReadData { last: true });
+    let is_rmw = packet.operation == Operation::ReadModifyWrite;
+    let flags = u8::from(is_last) * LAST | u8::from(is_rmw) * READ_MODIFY_WRITE;
+    bytes.extend_from_slice(&packet.tag.attempt.to_le_bytes());
+    bytes.extend_from_slice(&[packet.rank, flags]);
+    bytes.extend_from_slice(&packet.credit.to_le_bytes());
+    let start = bytes.len();
+    bytes.resize(start + packet.trail.wire_bytes(), 0);
+    let written = packet.trail.encode(&mut bytes[start..]);
+    debug_assert!(written.is_some(), "room for the trail was made");
+    Ok(())
+}
+
+fn header_of(format: &WireFormat, packet: &Packet, offset: u32) -> Result<Header, WireError> {
+    let (command, length) = (packet.tag.command, packet.payload);
+    Ok(match packet.kind {
+        PacketKind::Command => Header::Command { entry: entry_of(format, packet)?, data_length: length },
+        PacketKind::ReadyToTransfer => {
+            let length = (packet.bytes - offset).min(format.config.ready_max);
+            Header::ReadyToTransfer(ReadyToTransfer { command, tag: command, offset, length })
+        }
+        PacketKind::WriteData { last } => {
+            Header::HostData(HostData { command, tag: command, offset, length, is_last: last })
+        }
+        PacketKind::ReadData { last } => {
+            let is_success = last && format.config.success_flag;
+            Header::ControllerData(ControllerData { command, offset, length, is_last: last, is_success })
+        }
+        PacketKind::Response => response_header(packet),
+    })
+}
+
+fn entry_of(format: &WireFormat, packet: &Packet) -> Result<nvme::Sqe, WireError> {
+    let id = packet.tag.command;
+    if packet.bytes == 0 {
+        let vendor = nvme::Vendor { opcode: RESET_OPCODE, dwords_2: [0; 2], dwords_10: [0; 6] };
+        return Ok(Command::new(id, Body::Io(Io::Vendor(vendor))).encode());
+    }
+    if !packet.address.is_multiple_of(BLOCK) {
+        return Err(WireError::Address { got: packet.address });
+    }
+    let blocks = u64::from(packet.bytes).div_ceil(BLOCK) - 1;
+    let blocks_minus_one = u16::try_from(blocks).map_err(|_| WireError::Length { got: packet.bytes })?;
+    let access = Access { start: packet.address / BLOCK, blocks_minus_one, flags: AccessFlags::empty() };
+    let (body, data) = match packet.operation {
+        Operation::Read => (Io::Read(access), Sgl::Transport { length: packet.bytes }),
+        _ => (Io::Write(access), format.carriage(packet.operation, packet.bytes).sgl(packet.bytes)),
+    };
+    Ok(Command { namespace: 1, data, ..Command::new(id, Body::Io(body)) }.encode())
+}
+
+/// Reads what [`encode`] wrote. `known` is what the connection says and, of packets behind a command, what that command said; its tag must name the
+/// same command. `frame` and `payload` of the result are those that the bytes stand for.
+///
+/// # Errors
+/// When the bytes are cut short, break a rule of NVMe/TCP or of the header, or name another command.
+pub fn decode(format: &WireFormat, known: &Packet, bytes: &[u8]) -> Result<Packet, WireError> {
+    let mut rest = bytes;
+    let header = read_header(format, known.kind.is_outward(), &mut rest)?;
+    let (extension, trail) =
+        rest.split_first_chunk::<EXTENSION_BYTES>().ok_or(WireError::Short { got: bytes.len() })?;
+    let [a0, a1, rank, flags, c0, c1, c2, c3] = *extension;
+    let mut packet = Packet { rank, trail: Trail::decode(trail)?, ..*known };
+    packet.tag.attempt = u16::from_le_bytes([a0, a1]);
+    packet.credit = u32::from_le_bytes([c0, c1, c2, c3]);
+    let offset = apply(&header, flags, &mut packet)?;
+    packet.frame = format.frame_with(packet.kind, packet.payload, offset, &packet.trail);
+    Ok(packet)
+}
+
+/// Writes into `packet` what a PDU says; returns where its data begin.
+fn apply(header: &Header, flags: u8, packet: &mut Packet) -> Result<u32, WireError> {
+    let named = match header {
+        Header::Command { entry, .. } => entry.id.get(),
+        Header::ReadyToTransfer(ready) => ready.command,
+        Header::HostData(data) => data.command,
+        Header::ControllerData(data) => data.command,
+        Header::Response(completion) => completion.id,
+        other => return Err(WireError::Kind { kind: other.kind() }),
+    };
+    if named != packet.tag.command {
+        return Err(WireError::Foreign { got: named, expected: packet.tag.command });
+    }
+    packet.payload = header.data_length();
+    let (kind, offset) = match *header {
+        Header::Command { entry, .. } => {
+            apply_command(&Command::decode(&entry, QueueKind::Io)?, flags, packet)?;
+            (PacketKind::Command, 0)
+        }
+        Header::ReadyToTransfer(ready) => (PacketKind::ReadyToTransfer, ready.offset),
+        Header::HostData(data) => (PacketKind::WriteData { last: data.is_last }, data.offset),
+        Header::ControllerData(data) => (PacketKind::ReadData { last: data.is_last }, data.offset),
+        Header::Response(completion) => {
+            packet.status = outcome_of(completion.status);
+            (PacketKind::Response, 0)
+        }
+        ref other => return Err(WireError::Kind { kind: other.kind() }),
+    };
+    packet.kind = kind;
+    Ok(offset)
+}
+
+fn apply_command(command: &Command, flags: u8, packet: &mut Packet) -> Result<(), WireError> {
+    let (operation, access) = match command.body {
+        Body::Io(Io::Read(access)) => (Operation::Read, Some(access)),
+        Body::Io(Io::Write(access)) if flags & READ_MODIFY_WRITE != 0 => (Operation::ReadModifyWrite, Some(access)),
+        Body::Io(Io::Write(access)) => (Operation::Write, Some(access)),
+        _ => (packet.operation, None),
+    };
+    packet.operation = operation;
+    packet.bytes = access.map_or(0, |_| command.data.length().unwrap_or(0));
+    if let Some(access) = access {
+        let address = access.start.checked_mul(BLOCK);
+        packet.address = address.ok_or(WireError::Address { got: access.start })?;
+    }
+    Ok(())
+}
+
+/// The PDU header in front of `rest`, by the reader that live connections use.
+fn read_header(format: &WireFormat, is_outward: bool, rest: &mut &[u8]) -> Result<Header, WireError> {
+    let config = &format.config;
+    let data_max = config.host_data_max.max(config.controller_data_max);
+    let limits = Limits { in_capsule_max: config.in_capsule_max, data_max };
+    let receiver = if is_outward { Receiver::Controller } else { Receiver::Host };
+    let mut reader = Reader::new(receiver, limits);
+    pass_initialization(&mut reader, config.framing, is_outward)?;
+    let got = rest.len();
+    // One header a call: data would be read from what follows it here.
+    match reader.next(rest)? {
+        Some(Event::Header(header)) => {
+            // The padding before data is the sender's: the reader takes it with the data.
+            let padding = config.framing.data_offset(header.kind(), header.data_length()) as usize
+                - config.framing.data_offset(header.kind(), 0) as usize;
+            *rest = rest.get(padding..).ok_or(WireError::Short { got })?;
+            Ok(header)
+        }
+        _ => Err(WireError::Short { got }),
+    }
+}
+
+/// A connection begins with an exchange; the reader insists on it.
+fn pass_initialization(reader: &mut Reader, framing: Framing, is_outward: bool) -> Result<(), WireError> {
+    let Framing { digests, alignment } = framing;
+    let first = if is_outward {
+        Header::InitializeRequest(InitializeRequest { alignment, digests, ready_max_minus_one: 0 })
+    } else {
+        let host_data_max = nvme::pdu::HOST_DATA_MAX_MIN;
+        Header::InitializeResponse(InitializeResponse { alignment, digests, host_data_max })
+    };
+    let bytes = Framing::INITIAL.header(&first);
+    let mut input = &bytes[..];
+    while reader.next(&mut input)?.is_some() {}
+    reader.open(framing);
+    Ok(())
+}
+
+/// The NVMe status of an outcome.
+pub(super) const fn status_of(outcome: Outcome) -> Status {
+    match outcome {
+        Outcome::Success => Status::SUCCESS,
+        Outcome::Rejected => Status::INTERRUPTED,
+        Outcome::Unreachable => Status::INTERNAL_PATH,
+        Outcome::DriveFailed => Status::NAMESPACE_NOT_READY,
+        Outcome::Aborted => Status::ABORT_REQUESTED,
+    }
+}
+
+/// The outcome that a status stands for; one that no target of ours sends is an abort: the command is over and may be sent again.
+fn outcome_of(status: Status) -> Outcome {
+    let all = [Outcome::Success, Outcome::Rejected, Outcome::Unreachable, Outcome::DriveFailed];
+    all.into_iter().find(|outcome| status_of(*outcome) == status).unwrap_or(Outcome::Aborted)
+}

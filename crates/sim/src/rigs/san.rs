@@ -1,0 +1,206 @@
+//! Switched and switchless storage networks in the simulator: hosts, targets with their drives, adapters or switches. What they decide is in the crate
+//! `san`; here their packets travel, their drives answer and time passes.
+
+mod build;
+mod bytes;
+mod config;
+mod drives;
+mod ends;
+mod facts;
+mod faults;
+mod network;
+mod plan;
+mod prime;
+mod track;
+mod wires;
+
+use crate::drive::{Context, Rig, Ticket};
+use crate::slab::Slab;
+use base::{Bytes, Operation, Request, RequestId, Span, Time};
+use bytes::WireCheck;
+use drives::Drives;
+use ends::{Contents, DriveWork, Violations};
+use facts::Ways;
+use history::WriteOrder;
+use record::Outcome;
+use san::hop::{Hop, HopCounts, HopOut};
+use san::host::{Host, HostOut};
+use san::route::Advertisement;
+use san::target::{Target, TargetOut};
+use std::collections::{BTreeMap, BTreeSet};
+use topology::{Channel, DistanceTable, LinkId, VertexId};
+use track::Tracks;
+use wires::{Flight, Wires};
+
+pub use config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
+
+/// An event of the rig.
+#[derive(Clone, Copy, Debug)]
+pub enum SanEvent {
+    /// A packet is at the end of its link.
+    Arrive(u32),
+    /// A hop asked to be called about a port.
+    PortFree(VertexId, san::Port),
+    /// A program wants to run.
+    Wake(VertexId),
+    /// A drive has done something.
+    DriveDone(u32),
+    /// Distances are at a neighbour.
+    Told(u32),
+    /// Something breaks or comes back.
+    Fault(u32),
+    /// The end of a channel notices that its link has gone or come back.
+    Notice(Channel, bool),
+}
+
+/// What a vertex is, by its place among its like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Host(u32),
+    Target(u32),
+    Hop(u32),
+}
+
+/// What the rig counts beside its programs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    hops: u64,
+    lost_on_wire: u64,
+    dropped: u64,
+    /// Bytes on the wire into and out of targets.
+    target_in: u64,
+    target_out: u64,
+}
+
+/// A storage network with its drives.
+pub struct SanRig {
+    config: SanRigConfig,
+    places: Vec<Place>,
+    /// By place: the vertices of hosts, targets and hops.
+    host_vertices: Vec<VertexId>,
+    target_vertices: Vec<VertexId>,
+    hop_vertices: Vec<VertexId>,
+    hosts: Vec<Host>,
+    targets: Vec<Target>,
+    hops: Vec<Hop>,
+    /// By vertex: whether it runs.
+    is_running: Vec<bool>,
+    wires: Wires,
+    drives: Drives,
+    flights: Slab<Flight>,
+    told: Slab<(VertexId, san::Port, Advertisement, Channel)>,
+    working: Slab<DriveWork>,
+    tracks: Tracks,
+    /// By vertex: when its program is to be woken next.
+    wakes: Vec<Time>,
+    wire_check: Option<WireCheck>,
+    write_order: Option<WriteOrder>,
+    contents: Contents,
+    /// What reads have found that are on their way back.
+    found: BTreeMap<RequestId, Vec<u64>>,
+    violations: Violations,
+    ways: Ways,
+    shortest: DistanceTable,
+    response_frame: u32,
+    /// Links that are cut, whether or not their ends run.
+    cut_links: BTreeSet<LinkId>,
+    /// Whether hops are being told the distances that a settled network has.
+    is_priming: bool,
+    /// The time of the last event.
+    latest: Time,
+    counts: Counts,
+    counts_of_stopped: HopCounts,
+    hop_out: Vec<HopOut>,
+    host_out: Vec<HostOut>,
+    target_out: Vec<TargetOut>,
+}
+
+type Now<'a, 'b> = &'a mut Context<'b, SanEvent>;
+
+impl Rig for SanRig {
+    type Event = SanEvent;
+
+    fn start(&mut self, context: Now<'_, '_>) {
+        self.prime(context);
+        for index in 0..self.config.faults.len() {
+            context.at(self.config.faults[index].at, SanEvent::Fault(index as u32));
+        }
+        for vertex in 0..self.places.len() {
+            self.arm(VertexId(vertex as u32), context);
+        }
+    }
+
+    fn issue(&mut self, ticket: Ticket, request: &Request, _intended: Time, context: Now<'_, '_>) {
+        self.ask(ticket, request, context);
+    }
+
+    fn on(&mut self, event: SanEvent, context: Now<'_, '_>) {
+        self.latest = context.now;
+        match event {
+            SanEvent::Arrive(flight) => self.arrive(flight, context),
+            SanEvent::PortFree(vertex, port) => self.port_free(vertex, port, context),
+            SanEvent::Wake(vertex) => self.wake(vertex, context),
+            SanEvent::DriveDone(work) => self.drive_done(work, context),
+            SanEvent::Told(told) => self.hear(told, context),
+            SanEvent::Fault(index) => self.fault(index as usize, context),
+            SanEvent::Notice(channel, is_up) => self.notice(channel, is_up, context),
+        }
+    }
+
+    /// Not known: requests of one size take ways of different lengths.
+    fn unloaded(&self, _: Operation, _: Bytes) -> Span {
+        Span::ZERO
+    }
+
+    fn link_busy(&self, out: &mut Vec<Span>) {
+        self.wires.busy(out);
+    }
+
+    fn dropped_packets(&self) -> u64 {
+        self.counts.dropped + self.counts.lost_on_wire
+    }
+
+    fn extra(&self, out: &mut BTreeMap<String, f64>) {
+        self.facts(out);
+    }
+}
+
+/// Running programs when they want to.
+impl SanRig {
+    fn wake(&mut self, vertex: VertexId, context: Now<'_, '_>) {
+        // Another event is under way for an earlier or later time.
+        if self.wakes[vertex.index()] > context.now {
+            return;
+        }
+        self.wakes[vertex.index()] = Time::MAX;
+        match self.places[vertex.index()] {
+            Place::Hop(_) => self.wake_hop(vertex, context),
+            Place::Host(_) => self.wake_host(vertex, context),
+            Place::Target(_) => self.wake_target(vertex, context),
+        }
+    }
+
+    /// Schedules the next run of a program, unless one is scheduled before that.
+    fn arm(&mut self, vertex: VertexId, context: Now<'_, '_>) {
+        use base::Program;
+        let next = match self.places[vertex.index()] {
+            Place::Host(place) => self.hosts[place as usize].next_wakeup(),
+            Place::Target(place) => self.targets[place as usize].next_wakeup(),
+            Place::Hop(place) => self.hops[place as usize].next_wakeup(),
+        };
+        let Some(at) = next.filter(|at| *at < self.wakes[vertex.index()]) else { return };
+        if self.is_running[vertex.index()] {
+            self.wakes[vertex.index()] = at.max(context.now);
+            context.at(at.max(context.now), SanEvent::Wake(vertex));
+        }
+    }
+}
+
+/// How the room's outcome of an I/O reads in records.
+fn outcome_of(outcome: san::Outcome) -> Outcome {
+    match outcome {
+        san::Outcome::Success => Outcome::Finished,
+        san::Outcome::Rejected | san::Outcome::Unreachable => Outcome::Null,
+        san::Outcome::DriveFailed | san::Outcome::Aborted => Outcome::Lost,
+    }
+}

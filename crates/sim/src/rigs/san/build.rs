@@ -1,0 +1,171 @@
+//! From a configuration to a network that can run.
+
+use super::bytes::WireCheck;
+use super::config::{SanBuildError, SanRigConfig};
+use super::drives::Drives;
+use super::ends::Violations;
+use super::facts::Ways;
+use super::sizes::Sizes;
+use super::track::Tracks;
+use super::wires::Wires;
+use super::{Counts, Place, SanRig};
+use crate::slab::Slab;
+use base::Time;
+use history::WriteOrder;
+use san::hop::{Hop, HopConfig, HopCounts};
+use san::host::{Host, HostConfig, HostSession, Uplinks};
+use san::route::{Router, neighbours};
+use san::target::{Target, TargetConfig, TargetSession};
+use san::wire::WireFormat;
+use san::{DriveId, PacketKind, SessionId};
+use std::collections::{BTreeMap, BTreeSet};
+use topology::{VertexId, VertexKind};
+
+/// Of which a table of all distances has a sensible size.
+const VERTICES_MAX: u64 = 8_192;
+/// Sessions are numbered in 32 bits.
+const SESSIONS_MAX: u64 = u32::MAX as u64;
+
+impl SanRigConfig {
+    /// Whether hosts choose among uplinks, and so have to know distances.
+    pub(super) fn hosts_listen(&self) -> bool {
+        self.graph.of_kind(VertexKind::Host).any(|host| self.graph.degree(host) > 1)
+    }
+
+    pub(super) fn drive_count(&self) -> usize {
+        self.graph.of_kind(VertexKind::Target).count() * self.drives_per_target as usize
+    }
+
+    /// What a hop has to know.
+    pub(super) fn hop(&self, here: VertexId, response_frame: u32) -> HopConfig {
+        HopConfig {
+            here,
+            neighbours: neighbours(&self.graph, here, self.hosts_listen()),
+            vertices: self.graph.vertices().len(),
+            drives: self.drive_count(),
+            route: self.route,
+            reservation: self.reservation.clone(),
+            scheduling: self.scheduling.clone(),
+            buffer: self.passing.queue,
+            response_frame,
+        }
+    }
+
+    /// One session with each drive, those of a drive numbered one after the other.
+    fn session(&self, host: u32, drive: u32) -> SessionId {
+        SessionId(drive * self.graph.of_kind(VertexKind::Host).count() as u32 + host)
+    }
+
+    fn host_program(&self, place: u32, vertex: VertexId, targets: &[VertexId]) -> Result<Host, SanBuildError> {
+        let session = |drive: u32| HostSession {
+            id: self.session(place, drive),
+            drive: DriveId(drive),
+            target: targets[(drive / self.drives_per_target) as usize],
+        };
+        let sessions = (0..self.drive_count() as u32).map(session).collect();
+        let around = neighbours(&self.graph, vertex, self.hosts_listen());
+        let uplinks = match around.len() {
+            1 => Uplinks::One,
+            _ => Uplinks::Routed(Box::new(Router::new(vertex, self.graph.vertices().len(), around, &self.route))),
+        };
+        Ok(Host::new(HostConfig { vertex, sessions, ..self.host.clone() }, uplinks)?)
+    }
+
+    fn target_program(&self, place: u32, hosts: u32) -> Result<Target, SanBuildError> {
+        let first = place * self.drives_per_target;
+        let drives = first..first + self.drives_per_target;
+        let of_drive = |drive: u32| {
+            (0..hosts).map(move |host| TargetSession { id: self.session(host, drive), drive: DriveId(drive) })
+        };
+        let lanes = self.graph.of_kind(VertexKind::Host).map(|host| self.graph.degree(host)).max().unwrap_or(1);
+        Ok(Target::new(&TargetConfig {
+            sessions: drives.clone().flat_map(of_drive).collect(),
+            drives: drives.map(DriveId).collect(),
+            lanes: lanes as u8,
+            ..self.target.clone()
+        })?)
+    }
+
+    fn check(&self) -> Result<(), SanBuildError> {
+        let hosts = self.graph.of_kind(VertexKind::Host).count() as u64;
+        for (what, got, max) in [
+            ("vertices", self.graph.vertices().len() as u64, VERTICES_MAX),
+            ("sessions", hosts * self.drive_count() as u64, SESSIONS_MAX),
+        ] {
+            if got > max {
+                return Err(SanBuildError::TooMany { what, got, max });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SanRig {
+    /// A network in which everything works and nothing has happened.
+    ///
+    /// # Errors
+    /// When a drive cannot be had, or there is more of something than can be named.
+    pub fn new(config: SanRigConfig) -> Result<SanRig, SanBuildError> {
+        config.check()?;
+        let graph = config.graph.clone();
+        let vertices = |kind: VertexKind| -> Vec<VertexId> { graph.of_kind(kind).collect() };
+        let (host_vertices, target_vertices) = (vertices(VertexKind::Host), vertices(VertexKind::Target));
+        let hop_vertices: Vec<VertexId> =
+            graph.vertex_ids().filter(|vertex| graph.vertex(*vertex).kind.forwards()).collect();
+        let mut places = vec![Place::Host(0); graph.vertices().len()];
+        for (index, vertex) in (0..).zip(&host_vertices) {
+            places[vertex.index()] = Place::Host(index);
+        }
+        for (index, vertex) in (0..).zip(&target_vertices) {
+            places[vertex.index()] = Place::Target(index);
+        }
+        for (index, vertex) in (0..).zip(&hop_vertices) {
+            places[vertex.index()] = Place::Hop(index);
+        }
+        let format = WireFormat::new(&config.host.wire)?;
+        let response_frame = format.frame(PacketKind::Response, 0, 0);
+        let numbered = |vertices: &[VertexId]| (0..).zip(vertices.to_vec());
+        let hosts = numbered(&host_vertices)
+            .map(|(place, vertex)| config.host_program(place, vertex, &target_vertices))
+            .collect::<Result<Vec<Host>, SanBuildError>>()?;
+        let targets = numbered(&target_vertices)
+            .map(|(place, _)| config.target_program(place, host_vertices.len() as u32))
+            .collect::<Result<Vec<Target>, SanBuildError>>()?;
+        let shortest = graph.distance_table().expect("the number of vertices was checked");
+        Ok(SanRig {
+            hosts,
+            targets,
+            hops: hop_vertices.iter().map(|vertex| Hop::new(config.hop(*vertex, response_frame))).collect(),
+            wires: Wires::new(&graph, &config.passing, &config.ends),
+            drives: Drives::new(&config.drive, config.drive_count())?,
+            is_running: vec![true; places.len()],
+            wakes: vec![Time::MAX; places.len()],
+            cut_links: BTreeSet::new(),
+            places,
+            host_vertices,
+            target_vertices,
+            hop_vertices,
+            flights: Slab::new(),
+            told: Slab::new(),
+            working: Slab::new(),
+            tracks: Tracks::new(config.host.wire.success_flag),
+            wire_check: config.wire_check.then(|| WireCheck::new(format)),
+            write_order: config.checks_write_order.then(WriteOrder::new),
+            counts: Counts::default(),
+            contents: BTreeMap::new(),
+            found: BTreeMap::new(),
+            violations: Violations::default(),
+            ways: Ways::default(),
+            sizes: Sizes::default(),
+            shortest,
+            response_frame,
+            is_priming: false,
+            latest: Time::ZERO,
+            counts_of_stopped: HopCounts::default(),
+            hop_out: Vec::new(),
+            host_out: Vec::new(),
+            target_out: Vec::new(),
+            config,
+        })
+    }
+}

@@ -1,0 +1,110 @@
+//! Drives of all targets: whole models or quick ones, behind one face.
+
+use super::config::{DriveModel, SanBuildError};
+use base::{Bytes, Operation, Span, Time};
+use hardware::ssd::{Command, CommandKind, Done, DriveError, QuickDrive, SolidState};
+
+/// One drive.
+#[derive(Clone, Debug)]
+enum Medium {
+    Whole(Box<SolidState>),
+    Quick(QuickDrive),
+}
+
+/// All drives, by number.
+#[derive(Clone, Debug)]
+pub(super) struct Drives {
+    media: Vec<Medium>,
+    /// By drive: whether it answers.
+    is_up: Vec<bool>,
+    /// By drive: time that commands spent in it, and how many.
+    inside: Vec<(Span, u64)>,
+    /// Asked of all drives together: bytes read and written.
+    moved: [u64; 2],
+    refused: u64,
+}
+
+impl Drives {
+    /// So many equal drives, each prepared alike.
+    pub fn new(model: &DriveModel, count: usize) -> Result<Drives, SanBuildError> {
+        let medium = medium(model)?;
+        Ok(Drives {
+            media: vec![medium; count],
+            is_up: vec![true; count],
+            inside: vec![(Span::ZERO, 0); count],
+            moved: [0; 2],
+            refused: 0,
+        })
+    }
+
+    /// Books an I/O. A range that the drive does not have is served at its start: workloads are checked against the capacity before.
+    pub fn submit(&mut self, now: Time, drive: usize, operation: Operation, address: u64, bytes: u32) -> Done {
+        let kind = match operation {
+            Operation::Read => CommandKind::Read,
+            Operation::Write | Operation::ReadModifyWrite => CommandKind::Write,
+        };
+        let command = Command { kind, address, bytes: Bytes::new(u64::from(bytes)) };
+        let done = self.book(now, drive, command).unwrap_or_else(|_| {
+            self.refused += 1;
+            Done { end: now, wait: Span::ZERO, collection_wait: Span::ZERO, service: Span::ZERO }
+        });
+        let (time, count) = &mut self.inside[drive];
+        *time += done.total();
+        *count += 1;
+        self.moved[usize::from(kind == CommandKind::Write)] += u64::from(bytes);
+        done
+    }
+    fn book(&mut self, now: Time, drive: usize, command: Command) -> Result<Done, DriveError> {
+        match &mut self.media[drive] {
+            Medium::Whole(drive) => drive.submit(now, command),
+            Medium::Quick(drive) => drive.submit(now, command),
+        }
+    }
+
+    /// Whether a drive answers.
+    pub fn is_up(&self, drive: usize) -> bool {
+        self.is_up[drive]
+    }
+    /// Fails or mends a drive.
+    pub fn set_up(&mut self, drive: usize, is_up: bool) {
+        self.is_up[drive] = is_up;
+    }
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.media.len()
+    }
+    /// Mean commands inside each drive until `now`: its queue depth.
+    pub fn depths(&self, now: Time) -> impl Iterator<Item = f64> + '_ {
+        self.inside.iter().map(move |(time, _)| time.as_ps() as f64 / now.as_ps().max(1) as f64)
+    }
+    /// Commands served, and the time that they spent inside on average, in microseconds.
+    pub fn served(&self) -> (u64, f64) {
+        let count: u64 = self.inside.iter().map(|(_, count)| count).sum();
+        let time: f64 = self.inside.iter().map(|(time, _)| time.as_ps() as f64).sum();
+        (count, time / 1e6 / count.max(1) as f64)
+    }
+    /// Bytes read and written by hosts.
+    pub fn moved(&self) -> [u64; 2] {
+        self.moved
+    }
+    /// Commands beyond a drive's end.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+}
+
+fn medium(model: &DriveModel) -> Result<Medium, SanBuildError> {
+    let refuse = |reason: String| SanBuildError::Drive { reason };
+    match model {
+        DriveModel::Quick(config) => {
+            Ok(Medium::Quick(QuickDrive::new(*config).map_err(|error| refuse(error.to_string()))?))
+        }
+        DriveModel::Whole { config, precondition } => {
+            let mut drive = SolidState::new((**config).clone()).map_err(|error| refuse(error.to_string()))?;
+            if let Some(state) = precondition {
+                drive.precondition(*state).map_err(|error| refuse(error.to_string()))?;
+            }
+            Ok(Medium::Whole(Box::new(drive)))
+        }
+    }
+}

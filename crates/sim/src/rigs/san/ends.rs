@@ -1,0 +1,269 @@
+//! Hosts, targets and drives.
+
+use super::{Now, Place, SanEvent, SanRig, outcome_of};
+use crate::drive::{Ended, Ticket};
+use base::{Operation, Program, Request, RequestId};
+use hardware::ssd::Done;
+use history::{BlockId, OrderViolation, WriteEnd};
+use record::{Outcome, SpanKind};
+use san::host::{HostIn, HostIo, HostOut};
+use san::route::Advertisement;
+use san::target::{JobId, TargetIn, TargetOut};
+use san::{DriveId, Packet, PacketKind, Port};
+use std::collections::BTreeMap;
+use topology::VertexId;
+
+/// Software's unit of copying.
+const COPY: u64 = 4_096;
+/// The block in which the order of writes is checked.
+const BLOCK: u64 = 4_096;
+
+/// Something that a drive is doing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DriveWork {
+    target: VertexId,
+    job: JobId,
+    drive: DriveId,
+    request: RequestId,
+    operation: Operation,
+    address: u64,
+    bytes: u32,
+    done: Done,
+    /// The drive has failed meanwhile, or its target stopped: nobody hears of it and nothing was done.
+    is_lost: bool,
+}
+
+/// What the blocks of all drives hold, where the order of writes is checked: the request that wrote them last.
+pub(super) type Contents = BTreeMap<BlockId, u64>;
+
+/// Reads that found what they must not.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Violations {
+    pub count: u64,
+    pub first: Option<OrderViolation>,
+}
+
+/// Hosts.
+impl SanRig {
+    pub(super) fn ask(&mut self, ticket: Ticket, request: &Request, context: Now<'_, '_>) {
+        let name = self.tracks.open(context.now, ticket, request);
+        let host = self.host_vertices[request.source.index()];
+        let drive = DriveId(request.target.0 - self.host_vertices.len() as u32);
+        self.order_begins(name, request, context);
+        let bytes = request.bytes.count() as u32;
+        let (operation, address) = (request.operation, request.address);
+        let io = HostIo { request: name, operation, address, bytes };
+        self.tell_host(host, HostIn::Submit { session: drive.0, io }, context);
+    }
+
+    pub(super) fn host_receives(&mut self, host: VertexId, port: Port, packet: Packet, context: Now<'_, '_>) {
+        self.tell_host(host, HostIn::Packet { port, packet }, context);
+    }
+
+    pub(super) fn host_hears(&mut self, host: VertexId, port: Port, distances: Advertisement, context: Now<'_, '_>) {
+        self.tell_host(host, HostIn::Advertisement { port, advertisement: distances }, context);
+    }
+
+    pub(super) fn host_notices(&mut self, host: VertexId, port: Port, is_up: bool, context: Now<'_, '_>) {
+        self.tell_host(host, if is_up { HostIn::LinkUp(port) } else { HostIn::LinkDown(port) }, context);
+    }
+
+    fn tell_host(&mut self, host: VertexId, input: HostIn, context: Now<'_, '_>) {
+        let Place::Host(place) = self.places[host.index()] else { return };
+        let mut out = std::mem::take(&mut self.host_out);
+        self.hosts[place as usize].on(context.now, input, &mut out);
+        self.host_did(host, &mut out, context);
+        self.host_out = out;
+        self.arm(host, context);
+    }
+
+    pub(super) fn wake_host(&mut self, host: VertexId, context: Now<'_, '_>) {
+        let Place::Host(place) = self.places[host.index()] else { return };
+        let mut out = std::mem::take(&mut self.host_out);
+        self.hosts[place as usize].on_wakeup(context.now, &mut out);
+        self.host_did(host, &mut out, context);
+        self.host_out = out;
+        self.arm(host, context);
+    }
+
+    fn host_did(&mut self, host: VertexId, out: &mut Vec<HostOut>, context: Now<'_, '_>) {
+        for action in out.drain(..) {
+            match action {
+                HostOut::Send { port, packet } => {
+                    if packet.kind == PacketKind::Command {
+                        self.tracks.sent(context.now, &packet);
+                    }
+                    self.send(host, port, packet, context);
+                }
+                HostOut::Done(done) => self.end(done.request, outcome_of(done.outcome), context),
+            }
+        }
+    }
+
+    fn end(&mut self, name: RequestId, outcome: Outcome, context: Now<'_, '_>) {
+        let Some(request) = self.tracks.get(name).map(|track| track.request) else { return };
+        self.order_ends(name, &request, outcome, context);
+        let copies = request.bytes.count().div_ceil(COPY);
+        let stack = self.config.ends.host_complete + self.config.ends.per_4_kib * copies;
+        let asked_at = self.tracks.get(name).map_or(context.now, |track| track.asked_at);
+        let Some((ticket, start, spans)) = self.tracks.close(context.now, name, stack) else { return };
+        if outcome == Outcome::Finished {
+            self.sizes.add(request.operation, request.bytes, context.now + stack - asked_at);
+        }
+        context.end(Ended { ticket, outcome, start, end: context.now + stack, spans });
+    }
+}
+
+/// Targets and drives.
+impl SanRig {
+    pub(super) fn target_receives(&mut self, target: VertexId, port: Port, packet: Packet, context: Now<'_, '_>) {
+        self.count_at_target(&packet, true);
+        self.count_way(&packet);
+        self.tell_target(target, TargetIn::Packet { port, packet }, context);
+    }
+
+    fn tell_target(&mut self, target: VertexId, input: TargetIn, context: Now<'_, '_>) {
+        let Place::Target(place) = self.places[target.index()] else { return };
+        let mut out = std::mem::take(&mut self.target_out);
+        self.targets[place as usize].on(context.now, input, &mut out);
+        self.target_did(target, &mut out, context);
+        self.target_out = out;
+        self.arm(target, context);
+    }
+
+    pub(super) fn wake_target(&mut self, target: VertexId, context: Now<'_, '_>) {
+        let Place::Target(place) = self.places[target.index()] else { return };
+        let mut out = std::mem::take(&mut self.target_out);
+        self.targets[place as usize].on_wakeup(context.now, &mut out);
+        self.target_did(target, &mut out, context);
+        self.target_out = out;
+        self.arm(target, context);
+    }
+
+    fn target_did(&mut self, target: VertexId, out: &mut Vec<TargetOut>, context: Now<'_, '_>) {
+        for action in out.drain(..) {
+            match action {
+                TargetOut::Send { port, packet } => {
+                    if let Some(track) = self.tracks.of(&packet) {
+                        track.reach(context.now, SpanKind::StorageQueue);
+                    }
+                    self.count_at_target(&packet, false);
+                    self.send(target, port, packet, context);
+                }
+                TargetOut::Submit { drive, job, operation, address, bytes, request } => {
+                    let done = self.drives.submit(context.now, drive.index(), operation, address, bytes);
+                    if let Some(track) = self.tracks.get(request) {
+                        track.reach(context.now, SpanKind::StorageQueue);
+                    }
+                    let is_lost = !self.drives.is_up(drive.index());
+                    let work = DriveWork { target, job, drive, request, operation, address, bytes, done, is_lost };
+                    let work = self.working.insert(work);
+                    context.at(done.end, SanEvent::DriveDone(work));
+                }
+            }
+        }
+    }
+
+    pub(super) fn drive_done(&mut self, work: u32, context: Now<'_, '_>) {
+        let work = self.working.remove(work);
+        if work.is_lost {
+            return;
+        }
+        if let Some(track) = self.tracks.get(work.request) {
+            let Done { wait, collection_wait, service, .. } = work.done;
+            let parts =
+                [(SpanKind::FlashWait, wait), (SpanKind::CollectionWait, collection_wait), (SpanKind::Flash, service)];
+            track.reach_by(context.now, &parts);
+        }
+        self.store(&work);
+        self.tell_target(work.target, TargetIn::Done { job: work.job }, context);
+    }
+
+    /// A drive fails or comes back. What it was doing is not done.
+    pub(super) fn set_drive(&mut self, drive: DriveId, is_up: bool, context: Now<'_, '_>) {
+        self.drives.set_up(drive.index(), is_up);
+        let target = self.target_vertices[drive.index() / self.config.drives_per_target as usize];
+        if self.is_running[target.index()] {
+            self.drive_changes(target, drive, is_up, context);
+        }
+    }
+
+    fn drive_changes(&mut self, target: VertexId, drive: DriveId, is_up: bool, context: Now<'_, '_>) {
+        if !is_up {
+            self.working.iter_mut().filter(|work| work.drive == drive).for_each(|work| work.is_lost = true);
+        }
+        let input = if is_up { TargetIn::DriveBack(drive) } else { TargetIn::DriveFailed(drive) };
+        self.tell_target(target, input, context);
+    }
+
+    /// A target stops or starts: for its commands that is as if its drives did. Nobody hears their answers.
+    pub(super) fn set_target(&mut self, target: u32, is_up: bool, context: Now<'_, '_>) {
+        let vertex = self.target_vertices[target as usize];
+        let first = target * self.config.drives_per_target;
+        for drive in first..first + self.config.drives_per_target {
+            if self.drives.is_up(drive as usize) {
+                self.drive_changes(vertex, DriveId(drive), is_up, context);
+            }
+        }
+    }
+}
+
+/// The order of writes, where it is checked.
+impl SanRig {
+    fn blocks(drive: u64, address: u64, bytes: u64) -> impl Iterator<Item = BlockId> {
+        (address / BLOCK..(address + bytes).div_ceil(BLOCK)).map(move |block| (drive, block))
+    }
+
+    fn blocks_of(&self, request: &Request) -> impl Iterator<Item = BlockId> + use<> {
+        let drive = u64::from(request.target.0) - self.host_vertices.len() as u64;
+        SanRig::blocks(drive, request.address, request.bytes.count())
+    }
+
+    fn order_begins(&mut self, name: RequestId, request: &Request, context: Now<'_, '_>) {
+        let blocks = self.blocks_of(request);
+        let Some(order) = &mut self.write_order else { return };
+        for block in blocks {
+            match request.operation {
+                Operation::Read => order.read_begins(context.now, block),
+                Operation::Write | Operation::ReadModifyWrite => order.write_begins(context.now, block, name.0),
+            }
+        }
+    }
+
+    /// What a drive has done is in its blocks, and what it has read goes with the request.
+    fn store(&mut self, work: &DriveWork) {
+        if self.write_order.is_none() {
+            return;
+        }
+        let blocks = SanRig::blocks(u64::from(work.drive.0), work.address, u64::from(work.bytes));
+        if work.operation == Operation::Read {
+            let found = blocks.map(|block| self.contents.get(&block).copied().unwrap_or(0)).collect();
+            self.found.insert(work.request, found);
+        } else {
+            self.contents.extend(blocks.map(|block| (block, work.request.0)));
+        }
+    }
+
+    fn order_ends(&mut self, name: RequestId, request: &Request, outcome: Outcome, context: Now<'_, '_>) {
+        let begun = self.tracks.get(name).map_or(context.now, |track| track.asked_at);
+        let blocks = self.blocks_of(request);
+        let Some(order) = &mut self.write_order else { return };
+        let is_done = outcome == Outcome::Finished;
+        if request.operation != Operation::Read {
+            let end = if is_done { WriteEnd::Acknowledged } else { WriteEnd::Failed };
+            blocks.for_each(|block| order.write_ends(context.now, block, name.0, end));
+            return;
+        }
+        let found = self.found.remove(&name).filter(|_| is_done);
+        for (index, block) in blocks.enumerate() {
+            let Some(id) = found.as_ref().and_then(|found: &Vec<u64>| found.get(index)) else {
+                order.read_fails(block, begun);
+                continue;
+            };
+            if let Err(violation) = order.read_ends(context.now, block, begun, *id) {
+                self.violations.count += 1;
+                self.violations.first.get_or_insert(violation);
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! From a plan to what the rig is made of.
+
+use super::config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
+use base::{Bytes, Seed};
+use hardware::ssd::presets::{DriveConfig, pm9a3_960_quick, pm9a3_960_quick_fragmented};
+use hardware::ssd::{Pattern, Precondition, SolidStateConfig, Steady};
+use san::DriveId;
+use spec::blox::PresetName;
+use spec::san::{DriveModelName, DriveStateName, Drives, San, SanFault, SanPart};
+
+/// Blocks a plane of a drive that is cut down: enough for collection to choose among.
+const BLOCKS_PER_PLANE: u64 = 24;
+/// When a fragmented drive's write amplification counts as steady. Ours.
+const STEADY: Steady = Steady { window: 0.25, windows: 3, tolerance: 0.05, windows_max: 40 };
+
+impl SanRigConfig {
+    /// What a plan asks for.
+    ///
+    /// # Errors
+    /// When its drives cannot be had.
+    pub fn of(plan: &San, seed: Seed, wire_check: bool) -> Result<SanRigConfig, SanBuildError> {
+        Ok(SanRigConfig {
+            graph: plan.fabric.graph.clone(),
+            passing: plan.fabric.passing,
+            ends: plan.ends,
+            drives_per_target: plan.drives.per_target,
+            drive: drive_model(&plan.drives, seed)?,
+            route: plan.routing,
+            reservation: plan.reservation.clone(),
+            scheduling: plan.scheduling.clone(),
+            host: plan.host.clone(),
+            target: plan.target.clone(),
+            faults: plan.faults.iter().flat_map(faults_of).collect(),
+            checks_write_order: plan.check_write_order,
+            wire_check,
+        })
+    }
+}
+
+fn faults_of(fault: &SanFault) -> Vec<Fault> {
+    let one = |what| Fault { at: fault.at, what, is_up: fault.is_repair };
+    match &fault.part {
+        SanPart::Links(links) => links.iter().map(|link| one(FaultKind::Link(*link))).collect(),
+        SanPart::Vertex(vertex) => vec![one(FaultKind::Vertex(*vertex))],
+        SanPart::Drive(drive) => vec![one(FaultKind::Drive(DriveId(*drive)))],
+    }
+}
+
+fn drive_model(drives: &Drives, seed: Seed) -> Result<DriveModel, SanBuildError> {
+    let refuse = |reason: &str| SanBuildError::Drive { reason: reason.to_owned() };
+    match (drives.model, drives.preset, drives.preset.drive()) {
+        (DriveModelName::Quick, PresetName::Pm9a3, _) => Ok(DriveModel::Quick(match drives.state {
+            DriveStateName::Clean => pm9a3_960_quick(drives.capacity),
+            DriveStateName::Fragmented => pm9a3_960_quick_fragmented(drives.capacity),
+        })),
+        (DriveModelName::Quick, ..) => Err(refuse("the quick model knows the numbers of pm9a3 alone")),
+        (DriveModelName::Whole, _, DriveConfig::SolidState(config)) => Ok(DriveModel::Whole {
+            config: Box::new(SolidStateConfig { seed: seed.child("drives"), ..cut_down(config, drives.capacity) }),
+            precondition: match drives.state {
+                DriveStateName::Clean => None,
+                DriveStateName::Fragmented => Some(Precondition { fill: 1.0, pattern: Pattern::Fragmented(STEADY) }),
+            },
+        }),
+        (DriveModelName::Whole, _, DriveConfig::Direct(_)) => {
+            Err(refuse("a medium that is written in place has no state and is no drive of a target here"))
+        }
+    }
+}
+
+/// The same drive with so much flash behind its dies that a host sees `capacity` or a little more: blocks have fewer pages, and are erased in
+/// proportion, so that latencies and bandwidths stay.
+fn cut_down(mut config: SolidStateConfig, capacity: Bytes) -> SolidStateConfig {
+    let geometry = &config.geometry;
+    let planes = u64::from(geometry.channels * geometry.dies_per_channel * geometry.planes_per_die);
+    let whole = u64::from(geometry.pages_per_block);
+    let row = planes * BLOCKS_PER_PLANE * geometry.page.count();
+    let physical = (capacity.count() as f64 * (1.0 + config.over_provisioning)) as u64;
+    let pages = (physical.div_ceil(row) + 1).min(whole);
+    let blocks = physical.div_ceil(planes * pages * geometry.page.count()).max(BLOCKS_PER_PLANE) + 1;
+    config.timing.erase = base::Span::ps(config.timing.erase.as_ps() * pages / whole);
+    config.geometry.pages_per_block = pages as u32;
+    config.with_blocks_per_plane(blocks as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_that_is_cut_down_holds_what_was_asked_for_and_little_more() {
+        for gib in [1, 2, 16, 400] {
+            let capacity = Bytes::kib(gib << 20);
+            let DriveConfig::SolidState(config) = PresetName::Pm9a3.drive() else { panic!("it is flash") };
+            let cut = cut_down(config, capacity);
+            let seen = cut.logical_units() * cut.geometry.unit.count();
+            let most = capacity.count() + capacity.count() / 8 + (256 << 20);
+            assert!((capacity.count()..most).contains(&seen), "{gib} GiB: {seen}");
+            assert!(cut.check().is_ok());
+        }
+    }
+}

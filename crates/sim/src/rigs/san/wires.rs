@@ -1,0 +1,164 @@
+//! Links: when a frame is at the other end, and where its time went.
+
+use base::{Bytes, Length, Span, Time};
+use hardware::{Link, Serialization};
+use record::SpanKind;
+use san::{Packet, PacketKind, Port};
+use spec::san::{EndTimes, Passing};
+use topology::{Channel, Graph, Medium, VertexId, VertexKind};
+
+/// Light in glass: 5 ns a metre, a refractive index of 1.5.
+const PS_PER_MILLIMETRE: u64 = 5;
+
+/// One direction of a link.
+#[derive(Clone, Copy, Debug)]
+struct Leg {
+    link: Link,
+    serialization: Serialization,
+    propagation: Span,
+    /// Adapters, switches and boards that end the leg, or begin it, before the part there has the frame.
+    forwarding: Span,
+    /// Software of the end that receives.
+    stack: Span,
+    /// Software of the end that sends; zero where a hop does.
+    send_stack: Span,
+    to: VertexId,
+    to_port: Port,
+    is_up: bool,
+}
+
+/// A packet on a leg.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    /// What travels.
+    pub packet: Packet,
+    /// On which leg.
+    pub channel: Channel,
+    /// When it began to wait for the sending end's link.
+    pub ready_at: Time,
+    /// Bits before it on that link that are its own I/O's.
+    own_before: Span,
+    start: Time,
+    /// The link was cut while it was on it.
+    pub is_lost: bool,
+}
+
+/// All links of a graph.
+#[derive(Clone, Debug)]
+pub(super) struct Wires {
+    legs: Vec<Leg>,
+    /// The channels of vertex `v` by port: `channels[offsets[v]..offsets[v + 1]]`.
+    offsets: Vec<u32>,
+    channels: Vec<Channel>,
+}
+
+impl Wires {
+    /// Of a graph in which everything works.
+    pub fn new(graph: &Graph, passing: &Passing, ends: &EndTimes) -> Wires {
+        let mut offsets = vec![0];
+        let mut channels = Vec::new();
+        for vertex in graph.vertex_ids() {
+            channels.extend(graph.hops(vertex).iter().map(|hop| hop.channel));
+            offsets.push(channels.len() as u32);
+        }
+        let legs = (0..graph.channel_count() as u32).map(|channel| leg(graph, passing, ends, Channel(channel)));
+        Wires { legs: legs.collect(), offsets, channels }
+    }
+
+    /// The channel out of a port.
+    pub fn channel(&self, vertex: VertexId, port: Port) -> Channel {
+        self.channels[self.offsets[vertex.index()] as usize + port.index()]
+    }
+    /// How many ports a vertex has.
+    pub fn ports(&self, vertex: VertexId) -> u16 {
+        (self.offsets[vertex.index() + 1] - self.offsets[vertex.index()]) as u16
+    }
+    /// Where a channel ends, and at which port there.
+    pub fn end(&self, channel: Channel) -> (VertexId, Port) {
+        let leg = &self.legs[channel.index()];
+        (leg.to, leg.to_port)
+    }
+    /// Whether frames pass.
+    pub fn is_up(&self, channel: Channel) -> bool {
+        self.legs[channel.index()].is_up
+    }
+    /// Cuts or mends a link.
+    pub fn set_up(&mut self, channel: Channel, is_up: bool) {
+        self.legs[channel.index()].is_up = is_up;
+        self.legs[channel.reverse().index()].is_up = is_up;
+    }
+
+    /// Sends as soon as the link is free; returns when the other end has the packet.
+    pub fn send(&mut self, now: Time, channel: Channel, packet: Packet) -> (Time, Flight) {
+        let leg = &mut self.legs[channel.index()];
+        let ready_at = now + leg.send_stack;
+        let serialization = leg.serialization.of(Bytes::new(u64::from(packet.frame)));
+        let (start, end) = leg.link.occupy(ready_at, serialization);
+        let own_before = match packet.kind {
+            PacketKind::Response if packet.operation == base::Operation::Read => {
+                leg.serialization.of(Bytes::new(u64::from(packet.bytes)))
+            }
+            _ => Span::ZERO,
+        };
+        let flight = Flight { packet, channel, ready_at: now, own_before, start, is_lost: false };
+        (end + leg.propagation + leg.forwarding + leg.stack, flight)
+    }
+
+    /// Where the time of a flight went, up to its arrival: these parts sum to it exactly.
+    pub fn parts(&mut self, flight: &Flight) -> [(SpanKind, Span); 5] {
+        let leg = &mut self.legs[flight.channel.index()];
+        let waited = flight.start - (flight.ready_at + leg.send_stack);
+        let own = waited.min(flight.own_before);
+        let bits = leg.serialization.of(Bytes::new(u64::from(flight.packet.frame)));
+        [
+            (SpanKind::Stack, leg.send_stack + leg.stack),
+            (SpanKind::NicQueue, waited - own),
+            (SpanKind::Serialization, bits + own),
+            (SpanKind::Propagation, leg.propagation),
+            (SpanKind::Forwarding, leg.forwarding),
+        ]
+    }
+
+    /// How long each direction of each link was busy.
+    pub fn busy(&self, out: &mut Vec<Span>) {
+        out.extend(self.legs.iter().map(|leg| leg.link.busy()));
+    }
+
+    /// The same without the two ends' software: from the first bit of a lone frame of so many bytes leaving until it is at the other end.
+    pub fn lone(&self, channel: Channel, frame: u32) -> Span {
+        let leg = &self.legs[channel.index()];
+        let mut serialization = leg.serialization;
+        serialization.of(Bytes::new(u64::from(frame))) + leg.propagation + leg.forwarding
+    }
+}
+
+fn leg(graph: &Graph, passing: &Passing, ends: &EndTimes, channel: Channel) -> Leg {
+    let (link, from, to) = (graph.link(channel.link()), graph.source(channel), graph.target(channel));
+    let kind = |vertex| graph.vertex(vertex).kind;
+    let to_port = graph.hops(to).iter().position(|hop| hop.channel == channel.reverse());
+    let board = if link.medium == Medium::Board { passing.board_latency } else { Span::ZERO };
+    let pass = match kind(to) {
+        VertexKind::Adapter => passing.adapter_latency,
+        VertexKind::Switch => passing.switch_latency,
+        VertexKind::Host | VertexKind::Target => Span::ZERO,
+    };
+    Leg {
+        link: Link::new(link.rate),
+        serialization: Serialization::new(link.rate),
+        propagation: propagation(link.length),
+        forwarding: pass + board,
+        stack: if kind(to) == VertexKind::Target { ends.target_receive } else { Span::ZERO },
+        send_stack: match kind(from) {
+            VertexKind::Host => ends.host_send,
+            VertexKind::Target => ends.target_send,
+            VertexKind::Adapter | VertexKind::Switch => Span::ZERO,
+        },
+        to,
+        to_port: Port(to_port.expect("a channel of a whole graph has its reverse among the hops of its end") as u16),
+        is_up: true,
+    }
+}
+
+fn propagation(length: Length) -> Span {
+    Span::ps(length.as_mm() * PS_PER_MILLIMETRE)
+}

@@ -1,0 +1,238 @@
+//! Hosts, targets and the wire between them: from keys to the programs' parameters, and back.
+
+use super::file::{AdmissionName, HostFile, RetryName, StackName, TargetFile, WireFile};
+use super::{EndTimes, Passing, San};
+use crate::design_file::DesignName;
+use crate::error::Problem;
+use crate::quantity::{Limit, Plain, Quantity};
+use crate::resolve::Resolver;
+use base::{Bytes, Span};
+use nvme::pdu::{Digests, Framing};
+use san::gimbal::GimbalConfig;
+use san::host::HostConfig;
+use san::retry::{RetryPolicy, quiesce_wait};
+use san::target::{Admission, TargetConfig};
+use san::wire::WireConfig;
+use topology::VertexId;
+
+/// The longest that a drive may take for one command; ours, ten times what a write behind garbage collection takes at worst.
+const DRIVE_TIME_MAX: Span = Span::ms(100);
+/// NVMe/TCP counts data in 32 bits; no PDU here has more.
+const DATA_MAX: Bytes = Bytes::kib(8 << 10);
+
+impl Resolver<'_> {
+    pub(super) fn end_times(&mut self, file: &HostFile) -> EndTimes {
+        let usual = file.stack.unwrap_or(StackName::Spdk).ends();
+        let ends = EndTimes {
+            host_send: file.send.map_or(usual.host_send, Plain::plain),
+            host_complete: file.complete.map_or(usual.host_complete, Plain::plain),
+            per_4_kib: file.per_4_kib.map_or(usual.per_4_kib, Plain::plain),
+            target_receive: file.target_receive.map_or(usual.target_receive, Plain::plain),
+            target_send: file.target_send.map_or(usual.target_send, Plain::plain),
+        };
+        let spans = [
+            ("send", ends.host_send),
+            ("complete", ends.host_complete),
+            ("per_4_kib", ends.per_4_kib),
+            ("target_receive", ends.target_receive),
+            ("target_send", ends.target_send),
+        ];
+        spans.into_iter().for_each(|(key, span)| self.at_most(&format!("host.{key}"), span, Span::secs(1)));
+        ends
+    }
+
+    pub(super) fn wire(&mut self, file: &WireFile, passing: &Passing, has_header: bool) -> WireConfig {
+        let mut bytes = |key: &str, given: Option<Quantity<Bytes>>, default: Bytes, least: Bytes| {
+            let value = given.map_or(default, Plain::plain);
+            if !(least..=DATA_MAX).contains(&value) {
+                self.report(&format!("wire.{key}"), Problem::out_of_range(value, format!("{least}..={DATA_MAX}")));
+            }
+            value.count() as u32
+        };
+        let (pdu, one) = (Bytes::kib(128), Bytes::new(1));
+        WireConfig {
+            mtu: passing.mtu.count() as u32,
+            tcp_options: file.tcp_options.unwrap_or(12),
+            has_header,
+            framing: Framing {
+                digests: Digests {
+                    header: file.header_digest.unwrap_or(false),
+                    data: file.data_digest.unwrap_or(false),
+                },
+                alignment: 0,
+            },
+            segment_max: bytes("segment", file.segment, Bytes::kib(4), one),
+            in_capsule_max: bytes("in_capsule", file.in_capsule, Bytes::ZERO, Bytes::ZERO),
+            host_data_max: bytes("host_data", file.host_data, pdu, one),
+            controller_data_max: bytes("controller_data", file.controller_data, pdu, one),
+            ready_max: bytes("ready", file.ready, pdu, one),
+            success_flag: file.success_flag.unwrap_or(false),
+        }
+    }
+
+    pub(super) fn target(
+        &mut self,
+        file: &TargetFile,
+        gimbal: GimbalConfig,
+        wire: WireConfig,
+        queue_entries: u16,
+        design: DesignName,
+    ) -> TargetConfig {
+        let ours = if design == DesignName::San { AdmissionName::Gimbal } else { AdmissionName::Fifo };
+        let lives =
+            [("command_life", file.command_life, Span::ms(50)), ("packet_life", file.packet_life, Span::ms(20))];
+        let [command_life_max, packet_life_max] = lives.map(|(key, given, default)| {
+            let life = given.map_or(Some(default), Limit::plain);
+            if let Some(life) = life {
+                self.positive(&format!("target.{key}"), life >= Span::us(1), life);
+                self.at_most(&format!("target.{key}"), life, Span::secs(3_600));
+            }
+            life
+        });
+        TargetConfig {
+            wire,
+            admission: match file.policy.unwrap_or(ours) {
+                AdmissionName::Gimbal => Admission::Gimbal(gimbal),
+                AdmissionName::Fifo => Admission::Fifo {
+                    depth: file.depth.unwrap_or(256),
+                    waiting_max: file.waiting_max.unwrap_or(16_384),
+                    credit: file.credit.unwrap_or(32),
+                },
+            },
+            drives: Vec::new(),
+            sessions: Vec::new(),
+            queue_entries,
+            lanes: 1,
+            flights_max: file.flights_max.unwrap_or(65_536),
+            command_life_max,
+            packet_life_max,
+        }
+    }
+
+    pub(super) fn host(&mut self, file: &HostFile, target: &TargetConfig, design: DesignName) -> HostConfig {
+        let config = HostConfig {
+            vertex: VertexId(0),
+            sessions: Vec::new(),
+            wire: target.wire,
+            queue_entries: target.queue_entries,
+            credits: file.credits.unwrap_or(design == DesignName::San),
+            credit_initial: match &target.admission {
+                Admission::Gimbal(gimbal) => gimbal.credit_initial,
+                Admission::Fifo { credit, .. } => *credit,
+            },
+            waiting_max: file.waiting_max.unwrap_or(65_536),
+            timeout: file.timeout.map_or(Span::ms(20), Plain::plain),
+            sends_max: file.sends.unwrap_or(3),
+            back_off: file.back_off.map_or(Span::us(10), Plain::plain),
+            back_off_max: file.back_off_max.map_or(Span::ms(1), Plain::plain),
+            suspect_for: file.suspect.map_or(Span::ms(100), Plain::plain),
+            retry: self.retry(file, target),
+        };
+        let spans = [
+            ("timeout", config.timeout),
+            ("back_off", config.back_off),
+            ("back_off_max", config.back_off_max),
+            ("suspect", config.suspect_for),
+        ];
+        for (key, span) in spans {
+            self.positive(&format!("host.{key}"), span >= Span::us(1), span);
+            self.at_most(&format!("host.{key}"), span, Span::secs(3_600));
+        }
+        if config.back_off > config.back_off_max {
+            let reason = format!("{} is longer than back_off_max = {}", config.back_off, config.back_off_max);
+            self.conflict("host.back_off", reason);
+        }
+        config
+    }
+
+    fn retry(&mut self, file: &HostFile, target: &TargetConfig) -> RetryPolicy {
+        let name = file.retry.unwrap_or(RetryName::CrossControllerReset);
+        if name != RetryName::Quiesce {
+            self.refuse_key("host.quiesce_wait", "`quiesce_wait` goes only with retry = quiesce");
+        }
+        match name {
+            RetryName::Naive => RetryPolicy::Naive,
+            RetryName::CrossControllerReset => RetryPolicy::CrossControllerReset,
+            RetryName::Quiesce => RetryPolicy::Quiesce { wait: self.quiesce(file, target) },
+        }
+    }
+
+    fn quiesce(&mut self, file: &HostFile, target: &TargetConfig) -> Span {
+        let (Some(command), Some(packet)) = (target.command_life_max, target.packet_life_max) else {
+            let reason =
+                "retry = quiesce needs target.command_life and target.packet_life: without them no wait is long enough";
+            self.conflict("host.retry", reason);
+            return Span::ZERO;
+        };
+        let least = quiesce_wait(packet, command, DRIVE_TIME_MAX);
+        let wait = file.quiesce_wait.map_or(least, Plain::plain);
+        self.at_most("host.quiesce_wait", wait, Span::secs(3_600));
+        wait
+    }
+}
+
+/// The tables that say all of both ends.
+pub(super) fn ends_of(san: &San) -> (HostFile, TargetFile, WireFile) {
+    (host_of(san), target_of(&san.target), wire_of(&san.target.wire))
+}
+
+/// Which software it was decides nothing beside its times.
+fn host_of(san: &San) -> HostFile {
+    let (ends, host) = (&san.ends, &san.host);
+    let (retry, quiesce_wait) = match host.retry {
+        RetryPolicy::Naive => (RetryName::Naive, None),
+        RetryPolicy::Quiesce { wait } => (RetryName::Quiesce, Some(Quantity(wait))),
+        RetryPolicy::CrossControllerReset => (RetryName::CrossControllerReset, None),
+    };
+    HostFile {
+        stack: None,
+        send: Some(Quantity(ends.host_send)),
+        complete: Some(Quantity(ends.host_complete)),
+        per_4_kib: Some(Quantity(ends.per_4_kib)),
+        target_receive: Some(Quantity(ends.target_receive)),
+        target_send: Some(Quantity(ends.target_send)),
+        credits: Some(host.credits),
+        retry: Some(retry),
+        quiesce_wait,
+        timeout: Some(Quantity(host.timeout)),
+        sends: Some(host.sends_max),
+        back_off: Some(Quantity(host.back_off)),
+        back_off_max: Some(Quantity(host.back_off_max)),
+        suspect: Some(Quantity(host.suspect_for)),
+        queue_entries: Some(host.queue_entries),
+        waiting_max: Some(host.waiting_max),
+    }
+}
+
+fn target_of(target: &TargetConfig) -> TargetFile {
+    let life = |life: Option<Span>| Some(Limit::written(life));
+    let mut file = TargetFile {
+        flights_max: Some(target.flights_max),
+        command_life: life(target.command_life_max),
+        packet_life: life(target.packet_life_max),
+        ..TargetFile::default()
+    };
+    file.policy = Some(match &target.admission {
+        Admission::Gimbal(_) => AdmissionName::Gimbal,
+        Admission::Fifo { depth, waiting_max, credit } => {
+            (file.depth, file.waiting_max, file.credit) = (Some(*depth), Some(*waiting_max), Some(*credit));
+            AdmissionName::Fifo
+        }
+    });
+    file
+}
+
+fn wire_of(wire: &WireConfig) -> WireFile {
+    let bytes = |count: u32| Some(Quantity(Bytes::new(u64::from(count))));
+    WireFile {
+        tcp_options: Some(wire.tcp_options),
+        segment: bytes(wire.segment_max),
+        in_capsule: bytes(wire.in_capsule_max),
+        host_data: bytes(wire.host_data_max),
+        controller_data: bytes(wire.controller_data_max),
+        ready: bytes(wire.ready_max),
+        success_flag: Some(wire.success_flag),
+        header_digest: Some(wire.framing.digests.header),
+        data_digest: Some(wire.framing.digests.data),
+    }
+}

@@ -1,0 +1,369 @@
+//! The fabric of a SAN: from keys to a graph, and back.
+
+use super::fabric_file::{FabricKindName, PlacementName, SHAPE_KEYS, defaults};
+use super::{Passing, SanFabric};
+use crate::design_file::DesignName;
+use crate::error::Problem;
+use crate::file::FabricFile;
+use crate::quantity::{Plain, Quantity};
+use crate::resolve::Resolver;
+use base::{Bytes, Rate, Span};
+use std::sync::Arc;
+use topology::{BuildError, Cabling, Config, Endpoints, Graph, Hop, Kind, Lengths, Placement, Ports, VertexKind};
+
+/// A graph that the copies of a plan share.
+pub type SharedGraph = Arc<Graph>;
+
+/// What a fabric is built from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// Parameters.
+    Config {
+        /// All of them, rates of whole teams of cables.
+        config: Box<Config>,
+    },
+    /// A file.
+    Custom {
+        /// The file, as written.
+        file: String,
+        /// SHA-256 of the graph as [`topology::file::write`] writes it, hex.
+        digest: String,
+    },
+}
+
+/// The least and the largest payload of an Ethernet frame here: a command capsule with its headers, and a jumbo frame.
+pub(super) const MTUS: std::ops::RangeInclusive<Bytes> = Bytes::new(576)..=Bytes::new(9_000);
+/// More ports than any part has: radixes are given, or counted afterwards.
+const PORTS_UNBOUNDED: u32 = 1 << 20;
+
+impl Resolver<'_> {
+    /// The network of a SAN, `None` after a complaint.
+    pub(crate) fn san_fabric(&mut self, file: &FabricFile, design: DesignName) -> Option<SanFabric> {
+        for key in ["propagation", "transceiver"] {
+            let reason = format!("`{key}` does not go with the design {}: lengths of cables say it", design.word());
+            self.refuse_key(&format!("fabric.{key}"), &reason);
+        }
+        let Some(kind) = file.kind else {
+            let why = "the design needs a topology: single-switch, torus and others";
+            self.report("fabric", Problem::missing("kind", why));
+            return None;
+        };
+        self.check_shape_keys(kind);
+        let passing = self.passing(file);
+        let (shape, graph) = match kind {
+            FabricKindName::Custom => self.custom_graph(file)?,
+            _ => self.graph_of(file, kind)?,
+        };
+        self.check_graph(&graph);
+        Some(SanFabric { shape, graph, trunk: file.trunk.unwrap_or(1), passing })
+    }
+
+    /// A key of another shape is a mistake; a shape's own must be there.
+    fn check_shape_keys(&mut self, kind: FabricKindName) {
+        let own = kind.keys();
+        let optional = if kind == FabricKindName::Custom { &["file_digest"][..] } else { &[] };
+        for key in SHAPE_KEYS.iter().filter(|key| !own.contains(key) && !optional.contains(key)) {
+            self.refuse_key(&format!("fabric.{key}"), &format!("`{key}` does not go with kind = {}", kind.word()));
+        }
+        for key in own.iter().filter(|key| self.document.at(&format!("fabric.{key}")).is_none()) {
+            self.report("fabric", Problem::missing(key, &format!("kind = {} needs it", kind.word())));
+        }
+        if kind == FabricKindName::Custom {
+            for key in OF_CONFIG {
+                let reason = format!("`{key}` does not go with kind = custom, whose file says it");
+                self.refuse_key(&format!("fabric.{key}"), &reason);
+            }
+        }
+    }
+
+    fn passing(&mut self, file: &FabricFile) -> Passing {
+        let span = |given: Option<Quantity<Span>>, default| given.map_or(default, Plain::plain);
+        let passing = Passing {
+            adapter_latency: span(file.adapter_latency, defaults::ADAPTER_LATENCY),
+            switch_latency: span(file.switch_latency, defaults::SWITCH_LATENCY),
+            board_latency: span(file.board_latency, defaults::BOARD_LATENCY),
+            detection: span(file.detection, defaults::DETECTION),
+            queue: file.queue.map_or(defaults::QUEUE, Plain::plain),
+            mtu: file.mtu.map_or(defaults::MTU, Plain::plain),
+        };
+        let spans = [
+            ("adapter_latency", passing.adapter_latency),
+            ("switch_latency", passing.switch_latency),
+            ("board_latency", passing.board_latency),
+            ("detection", passing.detection),
+        ];
+        spans.into_iter().for_each(|(key, span)| self.at_most(&format!("fabric.{key}"), span, Span::secs(1)));
+        if !MTUS.contains(&passing.mtu) {
+            let allowed = format!("{}..={}", MTUS.start(), MTUS.end());
+            self.report("fabric.mtu", Problem::out_of_range(passing.mtu, allowed));
+        }
+        let least = Bytes::new(passing.mtu.count() * 2);
+        if passing.queue < least {
+            let allowed = format!("at least {least}, two of the largest frames");
+            self.report("fabric.queue", Problem::out_of_range(passing.queue, allowed));
+        }
+        passing
+    }
+
+    fn graph_of(&mut self, file: &FabricFile, kind: FabricKindName) -> Option<(Shape, SharedGraph)> {
+        let mut config = self.topology(file, kind)?;
+        match build(&mut config, file) {
+            Ok(graph) => Some((Shape::Config { config: Box::new(config) }, Arc::new(graph))),
+            Err(error) => {
+                let key = self.key_of(&error);
+                self.conflict(&key, error.to_string());
+                None
+            }
+        }
+    }
+
+    /// The key that a refusal is about, as far as it stands in the file.
+    fn key_of(&self, error: &BuildError) -> String {
+        let key = match error {
+            BuildError::PortsOverRadix { kind: VertexKind::Host | VertexKind::Target, .. } => "endpoint_ports",
+            BuildError::PortsOverRadix { kind, .. } if *kind == VertexKind::Switch => "switch_ports",
+            BuildError::PortsOverRadix { .. } => "adapter_ports",
+            BuildError::OutOfRange { field, .. } | BuildError::Odd { field, .. } => field,
+            BuildError::DimensionTooSmall { .. } => "dimensions",
+            BuildError::NoRoom { what: "targets", .. } => "targets",
+            BuildError::NoRoom { .. } => "hosts",
+            _ => return "fabric".into(),
+        };
+        let path = format!("fabric.{key}");
+        if self.document.at(&path).is_some() { path } else { "fabric".into() }
+    }
+
+    fn topology(&mut self, file: &FabricFile, name: FabricKindName) -> Option<Config> {
+        let kind = kind_of(file, name)?;
+        let rate = file.rate.map_or(defaults::RATE, Plain::plain);
+        self.rate("fabric.rate", rate);
+        if let Some(Quantity(board)) = file.board_rate {
+            self.rate("fabric.board_rate", board);
+        }
+        if file.hosts.is_none() {
+            self.report("fabric", Problem::missing("hosts", "how many clients there are"));
+        }
+        if file.targets.is_none() && kind.is_switched() {
+            self.report("fabric", Problem::missing("targets", "how many storage nodes a switched fabric joins"));
+        }
+        if kind.is_switched() {
+            let reason = format!("`board_rate` does not go with kind = {}: targets have cables there", name.word());
+            self.refuse_key("fabric.board_rate", &reason);
+        }
+        let trunk = u64::from(file.trunk.unwrap_or(1));
+        let team = Rate::bps(rate.as_bps().saturating_mul(trunk));
+        Some(Config {
+            endpoints: Endpoints {
+                hosts: file.hosts?,
+                targets: file.targets.or_else(|| adapters_of(&kind))?,
+                placement: match file.placement.unwrap_or(PlacementName::Spread) {
+                    PlacementName::Spread => Placement::Spread,
+                    PlacementName::Packed => Placement::Packed,
+                },
+            },
+            ports: Ports {
+                endpoint: file.endpoint_ports.unwrap_or(PORTS_UNBOUNDED),
+                adapter: file.adapter_ports.unwrap_or(PORTS_UNBOUNDED),
+                switch: file.switch_ports.unwrap_or(PORTS_UNBOUNDED),
+            },
+            cabling: Cabling {
+                rate: team,
+                board_rate: file.board_rate.map_or(team, Plain::plain),
+                fabric_cables: file.fabric_cables.unwrap_or(1),
+                endpoint_cables: file.endpoint_cables.unwrap_or(1),
+                lengths: Lengths {
+                    endpoint: file.endpoint_length.map_or(defaults::ENDPOINT_LENGTH, Plain::plain),
+                    near: file.near_length.map_or(defaults::NEAR_LENGTH, Plain::plain),
+                    far: file.far_length.map_or(defaults::FAR_LENGTH, Plain::plain),
+                },
+            },
+            kind,
+        })
+    }
+
+    fn custom_graph(&mut self, file: &FabricFile) -> Option<(Shape, SharedGraph)> {
+        let name = file.file.as_ref()?;
+        let read = self.sources.graph(self.files, name);
+        let shared = read.map_err(|problem| self.report("fabric.file", problem)).ok()?;
+        if file.file_digest.as_ref().is_some_and(|digest| *digest != shared.digest) {
+            let reason = format!("`{name}` has the digest {}: it is another graph", shared.digest);
+            self.conflict("fabric.file_digest", reason);
+        }
+        Some((Shape::Custom { file: name.clone(), digest: shared.digest }, shared.graph))
+    }
+
+    fn check_graph(&mut self, graph: &Graph) {
+        for kind in [VertexKind::Host, VertexKind::Target] {
+            if graph.of_kind(kind).next().is_none() {
+                self.conflict("fabric", format!("there is no {kind}: nobody would ask, or nobody would answer"));
+            }
+        }
+    }
+}
+
+/// Keys that a custom graph says itself.
+const OF_CONFIG: [&str; 14] = [
+    "hosts",
+    "targets",
+    "placement",
+    "rate",
+    "board_rate",
+    "switch_ports",
+    "adapter_ports",
+    "endpoint_ports",
+    "trunk",
+    "fabric_cables",
+    "endpoint_cables",
+    "endpoint_length",
+    "near_length",
+    "far_length",
+];
+
+/// Builds it once to count what a file may leave open, the ports in use and what a node's cables carry, and once more with that.
+fn build(config: &mut Config, file: &FabricFile) -> Result<Graph, BuildError> {
+    let graph = config.build()?;
+    config.ports = Ports {
+        endpoint: file.endpoint_ports.unwrap_or_else(|| ports_used(&graph, &[VertexKind::Host, VertexKind::Target])),
+        adapter: file.adapter_ports.unwrap_or_else(|| ports_used(&graph, &[VertexKind::Adapter])),
+        switch: file.switch_ports.unwrap_or_else(|| ports_used(&graph, &[VertexKind::Switch])),
+    };
+    if file.board_rate.is_none() && !config.kind.is_switched() {
+        config.cabling.board_rate = node_rate(&graph, config.cabling.rate);
+    }
+    config.build()
+}
+
+/// Cables of the vertex of these kinds that has most; at least one.
+fn ports_used(graph: &Graph, kinds: &[VertexKind]) -> u32 {
+    let of_kinds = graph.vertex_ids().filter(|vertex| kinds.contains(&graph.vertex(*vertex).kind));
+    let is_cable = |hop: &&Hop| graph.egress_port(hop.channel).is_some();
+    of_kinds.map(|vertex| graph.hops(vertex).iter().filter(is_cable).count()).max().unwrap_or(0).max(1) as u32
+}
+
+/// What the cables between an adapter and others carry together, of the adapter that has most.
+fn node_rate(graph: &Graph, cable: Rate) -> Rate {
+    let fabric_cables = |adapter| {
+        let to_adapters = graph.hops(adapter).iter().filter(|hop| graph.vertex(hop.to).kind == VertexKind::Adapter);
+        to_adapters.count() as u64
+    };
+    let most = graph.of_kind(VertexKind::Adapter).map(fabric_cables).max().unwrap_or(1).max(1);
+    Rate::bps(cable.as_bps().saturating_mul(most).min(topology::RATE_MAX.as_bps()))
+}
+
+/// How many adapters a switchless kind has; it is checked when it is built.
+fn adapters_of(kind: &Kind) -> Option<u32> {
+    let product = |sizes: &[u32]| sizes.iter().fold(1_u32, |product, size| product.saturating_mul(*size));
+    match kind {
+        Kind::DaisyChain { nodes } | Kind::Ring { nodes } | Kind::DualRing { nodes } | Kind::FullMesh { nodes } => {
+            Some(*nodes)
+        }
+        Kind::Mesh { dimensions } | Kind::Torus { dimensions } => Some(product(dimensions)),
+        Kind::Dragonfly { routers, groups, .. } => Some(routers.saturating_mul(*groups)),
+        _ => None,
+    }
+}
+
+/// The shape that is asked for; `None` when one of its keys is missing.
+fn kind_of(file: &FabricFile, name: FabricKindName) -> Option<Kind> {
+    let nodes = file.nodes;
+    Some(match name {
+        FabricKindName::SingleSwitch => Kind::SingleSwitch,
+        FabricKindName::RedundantSwitches => Kind::RedundantSwitches { switches: file.switches? },
+        FabricKindName::LeafSpine => {
+            Kind::LeafSpine { leaves: file.leaves?, spines: file.spines?, endpoints_per_leaf: file.endpoints_per_leaf? }
+        }
+        FabricKindName::FatTree => Kind::FatTree { radix: file.radix?, layers: file.layers? },
+        FabricKindName::DaisyChain => Kind::DaisyChain { nodes: nodes? },
+        FabricKindName::Ring => Kind::Ring { nodes: nodes? },
+        FabricKindName::DualRing => Kind::DualRing { nodes: nodes? },
+        FabricKindName::Mesh => Kind::Mesh { dimensions: file.dimensions.clone()? },
+        FabricKindName::Torus => Kind::Torus { dimensions: file.dimensions.clone()? },
+        FabricKindName::FullMesh => Kind::FullMesh { nodes: nodes? },
+        FabricKindName::Dragonfly => {
+            Kind::Dragonfly { routers: file.routers?, global_cables: file.global_cables?, groups: file.groups? }
+        }
+        FabricKindName::Custom => return None,
+    })
+}
+
+/// The table that says all of `fabric`.
+pub(crate) fn fabric_of(fabric: &SanFabric) -> FabricFile {
+    let Passing { adapter_latency, switch_latency, board_latency, detection, queue, mtu } = fabric.passing;
+    let mut file = FabricFile {
+        adapter_latency: Some(Quantity(adapter_latency)),
+        switch_latency: Some(Quantity(switch_latency)),
+        board_latency: Some(Quantity(board_latency)),
+        detection: Some(Quantity(detection)),
+        queue: Some(Quantity(queue)),
+        mtu: Some(Quantity(mtu)),
+        ..FabricFile::default()
+    };
+    match &fabric.shape {
+        Shape::Custom { file: name, digest } => {
+            file.kind = Some(FabricKindName::Custom);
+            (file.file, file.file_digest) = (Some(name.clone()), Some(digest.clone()));
+        }
+        Shape::Config { config } => {
+            file.kind = Some(write_kind(&config.kind, &mut file));
+            write_config(config, fabric.trunk, &mut file);
+        }
+    }
+    file
+}
+
+fn write_kind(kind: &Kind, file: &mut FabricFile) -> FabricKindName {
+    match kind {
+        Kind::SingleSwitch => FabricKindName::SingleSwitch,
+        Kind::RedundantSwitches { switches } => {
+            file.switches = Some(*switches);
+            FabricKindName::RedundantSwitches
+        }
+        Kind::LeafSpine { leaves, spines, endpoints_per_leaf } => {
+            (file.leaves, file.spines) = (Some(*leaves), Some(*spines));
+            file.endpoints_per_leaf = Some(*endpoints_per_leaf);
+            FabricKindName::LeafSpine
+        }
+        Kind::FatTree { radix, layers } => {
+            (file.radix, file.layers) = (Some(*radix), Some(*layers));
+            FabricKindName::FatTree
+        }
+        Kind::Dragonfly { routers, global_cables, groups } => {
+            (file.routers, file.groups) = (Some(*routers), Some(*groups));
+            file.global_cables = Some(*global_cables);
+            FabricKindName::Dragonfly
+        }
+        switchless => write_adapters(switchless, file),
+    }
+}
+
+fn write_adapters(kind: &Kind, file: &mut FabricFile) -> FabricKindName {
+    match kind {
+        Kind::Mesh { dimensions } | Kind::Torus { dimensions } => file.dimensions = Some(dimensions.clone()),
+        kind => file.nodes = adapters_of(kind),
+    }
+    match kind {
+        Kind::DaisyChain { .. } => FabricKindName::DaisyChain,
+        Kind::Ring { .. } => FabricKindName::Ring,
+        Kind::DualRing { .. } => FabricKindName::DualRing,
+        Kind::FullMesh { .. } => FabricKindName::FullMesh,
+        Kind::Mesh { .. } => FabricKindName::Mesh,
+        _ => FabricKindName::Torus,
+    }
+}
+
+fn write_config(config: &Config, trunk: u32, file: &mut FabricFile) {
+    let Config { endpoints, ports, cabling, .. } = config;
+    (file.hosts, file.targets) = (Some(endpoints.hosts), Some(endpoints.targets));
+    file.placement = Some(match endpoints.placement {
+        Placement::Spread => PlacementName::Spread,
+        Placement::Packed => PlacementName::Packed,
+    });
+    file.endpoint_ports = Some(ports.endpoint);
+    (file.adapter_ports, file.switch_ports) = (Some(ports.adapter), Some(ports.switch));
+    file.rate = Some(Quantity(Rate::bps(cabling.rate.as_bps() / u64::from(trunk))));
+    file.board_rate = (!config.kind.is_switched()).then_some(Quantity(cabling.board_rate));
+    file.trunk = Some(trunk);
+    (file.fabric_cables, file.endpoint_cables) = (Some(cabling.fabric_cables), Some(cabling.endpoint_cables));
+    file.endpoint_length = Some(Quantity(cabling.lengths.endpoint));
+    (file.near_length, file.far_length) = (Some(Quantity(cabling.lengths.near)), Some(Quantity(cabling.lengths.far)));
+}

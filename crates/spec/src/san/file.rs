@@ -1,0 +1,441 @@
+//! The written form of a SAN's techniques, and their defaults, each with its source. "Paper" is the SAN study, NSDI'26; "ours" is what it does not say.
+
+use super::EndTimes;
+use crate::file::{defaults_table, words, written};
+use crate::quantity::Quantity;
+use base::{Bytes, Rate, Span};
+use san::gimbal::GimbalConfig;
+use san::route::{DistanceConfig, EcmpHash, Horizon, Policy};
+
+words! {
+    /// How the port of an I/O's first packet is chosen.
+    RoutePolicyName {
+        /// INT-assisted symmetric routing as the text of 4.3 has it: least delay, then fewest hops.
+        Isr,
+        /// As Algorithm 1 is printed: a faster port that is farther is never taken.
+        IsrAsPrinted,
+        /// Always the same one of the shortest ways.
+        ShortestPath,
+        /// One of the shortest ways by a hash of the session, as flows over TCP are spread.
+        EcmpSession,
+        /// One of the shortest ways by a hash of the I/O.
+        EcmpIo,
+    }
+}
+
+impl RoutePolicyName {
+    /// What it means to a hop.
+    pub(crate) const fn policy(self) -> Policy {
+        match self {
+            RoutePolicyName::Isr => Policy::Isr,
+            RoutePolicyName::IsrAsPrinted => Policy::IsrAsPrinted,
+            RoutePolicyName::ShortestPath => Policy::ShortestPath,
+            RoutePolicyName::EcmpSession => Policy::Ecmp(EcmpHash::Session),
+            RoutePolicyName::EcmpIo => Policy::Ecmp(EcmpHash::Io),
+        }
+    }
+
+    pub(crate) const fn of(policy: Policy) -> RoutePolicyName {
+        match policy {
+            Policy::Isr => RoutePolicyName::Isr,
+            Policy::IsrAsPrinted => RoutePolicyName::IsrAsPrinted,
+            Policy::ShortestPath => RoutePolicyName::ShortestPath,
+            Policy::Ecmp(EcmpHash::Session) => RoutePolicyName::EcmpSession,
+            Policy::Ecmp(EcmpHash::Io) => RoutePolicyName::EcmpIo,
+        }
+    }
+
+    /// Whether it learns from answers.
+    pub(crate) const fn learns(self) -> bool {
+        matches!(self, RoutePolicyName::Isr | RoutePolicyName::IsrAsPrinted)
+    }
+}
+
+words! {
+    /// What neighbours are told about ways that lead through themselves.
+    HorizonName {
+        /// That there are none: split horizon with poisoned reverse.
+        PoisonedReverse,
+        /// The best way that does not begin with them.
+        BestOther,
+    }
+}
+
+impl HorizonName {
+    pub(crate) const fn horizon(self) -> Horizon {
+        match self {
+            HorizonName::PoisonedReverse => Horizon::PoisonedReverse,
+            HorizonName::BestOther => Horizon::BestOther,
+        }
+    }
+
+    pub(crate) const fn of(horizon: Horizon) -> HorizonName {
+        match horizon {
+            Horizon::PoisonedReverse => HorizonName::PoisonedReverse,
+            Horizon::BestOther => HorizonName::BestOther,
+        }
+    }
+}
+
+written! {
+    /// Which way I/Os take. With the designs san and san-plain.
+    RoutingFile {
+        /// How a port is chosen: isr with san, ecmp-session with san-plain when not given.
+        policy: RoutePolicyName,
+        /// Whether answers go back the way of their request (paper, 4.3). By default where ISR or reservation needs it.
+        symmetric: bool,
+        /// Whether packets carry the ISR header, which every hop lengthens (paper, Figure 10). By default where ISR or symmetry needs it.
+        header: bool,
+        /// Weight of a new delay in the moving average, of 1,024. Ours: an eighth, as TCP's round-trip time has (RFC 6298).
+        #[schemars(range(min = 1, max = 1_024), extend("default" = 128))]
+        ewma_weight: u16,
+        /// A hop marks packets when more than this waits at their port. Ours: DCTCP's rule of a seventh of bandwidth times delay, for 100 Gb/s and
+        /// 40 us, rounded to frames. "unlimited" marks nothing.
+        #[schemars(extend("default" = "72KiB"))]
+        ecn_threshold: crate::quantity::Limit<Quantity<Bytes>>,
+        /// Whether answers are marked too. The paper marks on the submission path only (4.3).
+        #[schemars(extend("default" = false))]
+        mark_answers: bool,
+        /// How many hops more than the shortest way a chosen way may have. Ours.
+        #[schemars(range(max = 24), extend("default" = 2))]
+        stretch: u16,
+        /// What was learnt counts half after each such span without news. Ours: some round trips to a drive.
+        #[schemars(extend("default" = "500us"))]
+        stale_after: Quantity<Span>,
+        /// Ports that are kept for each destination, the paper's K (3.2). Ours: as many as the adapter of a 3D torus has.
+        #[schemars(range(min = 1, max = 256), extend("default" = 6))]
+        candidates: u16,
+        /// Between advertisements of distances without cause. Ours: with it, recovery is of the millisecond that the paper shows (5.4).
+        #[schemars(extend("default" = "10ms"))]
+        period: Quantity<Span>,
+        /// A neighbour that was not heard for so long is gone; longer than `period`. Ours.
+        #[schemars(extend("default" = "35ms"))]
+        hold: Quantity<Span>,
+        /// Between any two advertisements at least. Ours.
+        #[schemars(extend("default" = "100us"))]
+        trigger_gap: Quantity<Span>,
+        /// What neighbours are told about ways through themselves. Ours.
+        #[schemars(extend("default" = "poisoned-reverse"))]
+        horizon: HorizonName,
+    }
+}
+
+/// Defaults of the distance vector.
+pub(crate) const DISTANCE: DistanceConfig = DistanceConfig {
+    infinity: 64,
+    period: Span::ms(10),
+    hold: Span::ms(35),
+    trigger_gap: Span::us(100),
+    candidates: 6,
+    horizon: Horizon::PoisonedReverse,
+};
+
+defaults_table! {
+    /// How a target estimates what its drives can take and divides that among sessions: Gimbal (Min et al., SIGCOMM 2021), on which the paper builds (4.5). Used with
+    /// `target.policy = "gimbal"`.
+    GimbalFile => GimbalConfig {
+        /// Mean latency above which a drive is overloaded (Gimbal).
+        latency_max: Quantity<Span> = Span::us(1_500),
+        /// Mean latency below which it is underused (Gimbal).
+        latency_min: Quantity<Span> = Span::us(250),
+        /// A new latency counts 1 / 2^this in the mean (Gimbal).
+        #[schemars(range(max = 30))]
+        latency_shift: u32 = 1,
+        /// The threshold falls by 1 / 2^this of its distance to the mean (Gimbal).
+        #[schemars(range(max = 30))]
+        threshold_shift: u32 = 4,
+        /// How many times faster the rate grows while the drive is underused (Gimbal).
+        #[schemars(range(min = 1, max = 1_024))]
+        underused_factor: u64 = 8,
+        /// The rate at the start (Gimbal: 1,000 MiB/s).
+        rate_initial: Quantity<Rate> = mebibytes_a_second(1_000),
+        /// The least rate (Gimbal: 50 MiB/s).
+        rate_min: Quantity<Rate> = mebibytes_a_second(50),
+        /// The greatest rate (Gimbal: 4 GiB/s).
+        rate_max: Quantity<Rate> = mebibytes_a_second(4_096),
+        /// The most tokens of reads, and of writes (Gimbal).
+        bucket_max: Quantity<Bytes> = Bytes::kib(256),
+        /// Completed bytes between two samples of the completion rate (Gimbal).
+        sample_bytes: Quantity<Bytes> = Bytes::kib(16 << 10),
+        /// The write cost at the start and its greatest, in halves (Gimbal: 9).
+        #[schemars(range(min = 2, max = 1_024))]
+        cost_max_halves: u32 = 18,
+        /// How much the write cost falls while writes are quick, in halves (Gimbal: 0.5).
+        #[schemars(range(min = 1, max = 1_024))]
+        cost_step_halves: u32 = 1,
+        /// How often the write cost is looked at (Gimbal).
+        cost_period: Quantity<Span> = Span::ms(100),
+        /// What a session gains in each round (Gimbal).
+        quantum: Quantity<Bytes> = Bytes::kib(128),
+        /// Weight of I/Os that fill a virtual slot (Gimbal).
+        slot_bytes: Quantity<Bytes> = Bytes::kib(128),
+        /// Virtual slots that the active sessions share (Gimbal).
+        #[schemars(range(min = 1, max = 256))]
+        slots: u32 = 8,
+        /// A session's credit before a slot of its own has completed (Gimbal).
+        #[schemars(range(min = 1, max = 65_536))]
+        credit_initial: u32 = 32,
+        /// The most I/Os of one session that may wait at a target. Ours: a bound on memory.
+        #[schemars(range(min = 1, max = 1_048_576))]
+        waiting_max: usize = 4_096,
+    }
+}
+
+const fn mebibytes_a_second(count: u64) -> Rate {
+    Rate::bps(count << 23)
+}
+
+words! {
+    /// Which software serves sessions at both ends.
+    StackName {
+        /// SPDK: polls, in user space (paper, 3.2).
+        Spdk,
+        /// Linux: its NVMe/TCP initiator and target.
+        Linux,
+    }
+}
+
+impl StackName {
+    /// Latencies of both ends.
+    ///
+    /// SPDK's are ours, so that a read of 4 KiB through an adapter takes the 85 us and one of 256 KiB the 182 us that 2.9 us and 3.1 us are 3.4 % and 1.7 % of (paper, Figure 2c), with
+    /// the drive's own time taken from its sheet. Linux' are ours: what interrupts, wake-ups and the socket layer usually add to SPDK's.
+    pub(crate) const fn ends(self) -> EndTimes {
+        match self {
+            StackName::Spdk => EndTimes {
+                host_send: Span::ns(500),
+                host_complete: Span::ns(500),
+                per_4_kib: Span::ns(300),
+                target_receive: Span::ns(500),
+                target_send: Span::ns(500),
+            },
+            StackName::Linux => EndTimes {
+                host_send: Span::us(5),
+                host_complete: Span::us(7),
+                per_4_kib: Span::ns(600),
+                target_receive: Span::us(7),
+                target_send: Span::us(5),
+            },
+        }
+    }
+}
+
+written! {
+    /// Software at both ends of a session. With the designs san and san-plain.
+    HostFile {
+        /// Which: it gives the times that are not given.
+        #[schemars(extend("default" = "spdk"))]
+        stack: StackName,
+        /// From the initiator to its link, each packet.
+        send: Quantity<Span>,
+        /// From the response to the application.
+        complete: Quantity<Span>,
+        /// Copies and checksums at both ends for each 4 KiB of an I/O.
+        per_4_kib: Quantity<Span>,
+        /// From the target's link to its program, each packet.
+        target_receive: Quantity<Span>,
+        /// From the target's program to its link, each packet.
+        target_send: Quantity<Span>,
+        /// Whether the outstanding I/Os of a session are kept within the credit that its target tells (paper, 4.5). By default with san.
+        credits: bool,
+        /// What becomes of writes whose path failed.
+        #[schemars(extend("default" = "cross-controller-reset"))]
+        retry: RetryName,
+        /// With `quiesce`: how long they wait. As long as a packet, a command and a drive's work can live when not given.
+        quiesce_wait: Quantity<Span>,
+        /// How long nothing may come for a command before it is sent again. Ours.
+        #[schemars(extend("default" = "20ms"))]
+        timeout: Quantity<Span>,
+        /// Sends without an answer after which a path has failed. Ours.
+        #[schemars(range(min = 1, max = 255), extend("default" = 3))]
+        sends: u8,
+        /// How long to wait after the first refusal of a command; doubles with each. Ours: a fraction of a drive's read.
+        #[schemars(extend("default" = "10us"))]
+        back_off: Quantity<Span>,
+        /// The longest such wait. Ours.
+        #[schemars(extend("default" = "1ms"))]
+        back_off_max: Quantity<Span>,
+        /// How long a path that failed by silence is passed over where there is another. Ours.
+        #[schemars(extend("default" = "100ms"))]
+        suspect: Quantity<Span>,
+        /// Entries of a queue pair. Linux' default for NVMe over fabrics.
+        #[schemars(range(min = 2, max = 65_535), extend("default" = 128))]
+        queue_entries: u16,
+        /// I/Os of a session that may wait. Ours: a bound on memory.
+        #[schemars(range(min = 1, max = 16_777_216), extend("default" = 65_536))]
+        waiting_max: usize,
+    }
+}
+
+written! {
+    /// What is checked at the end of a run. With the designs san and san-plain.
+    CheckFile {
+        /// Whether every block that is read holds what was written last and acknowledged. By default where something breaks.
+        write_order: bool,
+    }
+}
+
+written! {
+    /// Bandwidth for answers that is booked when their request passes (paper, 4.4). With the designs san and san-plain.
+    ReservationFile {
+        /// Whether it is used. By default with san.
+        on: bool,
+        /// What a read of up to so many bytes is expected to take, sizes rising: `[["4KiB", "400Mbps"], ["128KiB", "7Gbps"]]`; larger ones take as much as the last. The paper
+        /// has it from profiles that it does not print; ours: the size over the unloaded latency of a PM9A3, of 80 us to 200 us.
+        #[schemars(length(min = 1, max = 64))]
+        estimates: Vec<(Quantity<Bytes>, Quantity<Rate>)>,
+        /// The over-commitment factor by the free share of what may be booked: `[[free_share_at_least, factor], ...]`, the first that fits, else the last. The paper has a step function and
+        /// does not print it (4.4); ours books whole while more than half is free, half while more than a quarter is, and a quarter then. `[[0.0, 1.0]]` is its strict case.
+        #[schemars(length(min = 1, max = 64))]
+        over_commitment: Vec<(f64, f64)>,
+        /// Share of a port's rate that may be booked; a request beyond it is rejected. Ours: all of it.
+        #[schemars(range(min = 0.01, max = 1.0), extend("default" = 1.0))]
+        limit: f64,
+        /// Whether answers are held to what was booked, deflated by the over-commitment, rather than to the estimate. Ours: the paper's figure 18, where throughput grows
+        /// with over-commitment, needs the latter.
+        #[schemars(extend("default" = false))]
+        fills_at_booked: bool,
+        /// What a session may send at once. Ours.
+        #[schemars(extend("default" = "64KiB"))]
+        burst: Quantity<Bytes>,
+        /// Sessions are held in this many classes (session modulo classes). Ours: a class for each of the paper's sessions, at most.
+        #[schemars(range(min = 1, max = 65_536), extend("default" = 1_024))]
+        classes: u32,
+        /// A booking whose answer has not come after one to two such spans lapses. Ours.
+        #[schemars(extend("default" = "10ms"))]
+        lapse: Quantity<Span>,
+    }
+}
+
+words! {
+    /// Which queue of a port serves whom.
+    QueueName {
+        /// By rank, which follows from the credit of the target's drive (paper, 4.5).
+        StorageDriven,
+        /// One queue; what does not fit is dropped.
+        Fifo,
+    }
+}
+
+written! {
+    /// Queues of every port. With the designs san and san-plain.
+    SchedulingFile {
+        /// Which queue serves whom: storage-driven with san, fifo with san-plain when not given.
+        policy: QueueName,
+        /// Queues in all; the first is for what completes writes and always goes first. Ours: as many as a switch port has traffic classes.
+        #[schemars(range(min = 2, max = 32), extend("default" = 8))]
+        queues: u8,
+        /// Packets a turn of each queue but the first, highest priority first (paper, 4.5: weighted round robin). Ours: 7, 6, 5 and so on with eight queues.
+        #[schemars(length(min = 1, max = 31))]
+        weights: Vec<u32>,
+        /// The first queue that has something, in place of turns: SP-PIFO as published.
+        #[schemars(extend("default" = false))]
+        strict: bool,
+        /// A step of the rank has so many credits (paper, 4.5, without a number). Ours.
+        #[schemars(range(min = 1, max = 65_536), extend("default" = 4))]
+        credit_quantum: u32,
+        /// The rank of a drive without credit; so many quanta of credit and more are rank 0. Ours.
+        #[schemars(range(min = 1, max = 255), extend("default" = 15))]
+        rank_max: u8,
+        /// Credit of a drive of which nothing was heard yet. Ours: what Gimbal starts with.
+        #[schemars(range(max = 1_048_576), extend("default" = 32))]
+        unknown_credit: u32,
+        /// The one rank of all that completes reads (paper, 4.5, without a number). Ours: the middle.
+        #[schemars(range(max = 255), extend("default" = 8))]
+        read_rank: u8,
+    }
+}
+
+/// What a read is expected to take: its size over 80, 100, 130, 150 and 200 us.
+pub(crate) const ESTIMATES: [(Bytes, Rate); 5] = [
+    (Bytes::kib(4), Rate::bps(400_000_000)),
+    (Bytes::kib(32), Rate::bps(2_600_000_000)),
+    (Bytes::kib(64), Rate::gbps(4)),
+    (Bytes::kib(128), Rate::gbps(7)),
+    (Bytes::kib(256), Rate::bps(10_500_000_000)),
+];
+
+/// Free share and factor.
+pub(crate) const OVER_COMMITMENT: [(f64, f64); 3] = [(0.5, 1.0), (0.25, 0.5), (0.0, 0.25)];
+
+words! {
+    /// What a host does with the writes of a path that has failed.
+    RetryName {
+        /// Sends them again at once over another path: a late first copy then undoes what was written after it.
+        Naive,
+        /// Sends them again when no first copy can live any more (NVMe TP4129).
+        Quiesce,
+        /// Has another association end the failed one, and sends them again when that is confirmed (NVMe TP8028).
+        CrossControllerReset,
+    }
+}
+
+words! {
+    /// How commands get from a target to its drives.
+    AdmissionName {
+        /// By Gimbal, which gives sessions credits (paper, 4.5).
+        Gimbal,
+        /// In order of arrival.
+        Fifo,
+    }
+}
+
+written! {
+    /// How targets serve commands. With the designs san and san-plain.
+    TargetFile {
+        /// How commands get to drives: gimbal with san, fifo with san-plain when not given.
+        policy: AdmissionName,
+        /// With fifo: commands at a drive at a time. Ours: what fills every die of a PM9A3 several times.
+        #[schemars(range(min = 1, max = 65_535), extend("default" = 256))]
+        depth: u32,
+        /// With fifo: commands that may wait for a drive; more are refused. Ours: a bound on memory.
+        #[schemars(range(min = 1, max = 1_048_576), extend("default" = 16_384))]
+        waiting_max: usize,
+        /// With fifo: the credit that every answer carries. Ours: as much as Gimbal begins with.
+        #[schemars(range(min = 1, max = 65_535), extend("default" = 32))]
+        credit: u32,
+        /// Commands of a target that may be under way in all. Ours: a bound on memory.
+        #[schemars(range(min = 1, max = 16_777_216), extend("default" = 65_536))]
+        flights_max: u32,
+        /// How long after its arrival a command may begin at the drive; a later one is aborted. "unlimited" for no limit, which `retry = "quiesce"` does not allow. Ours: far
+        /// above what a drive without faults makes anyone wait.
+        #[schemars(extend("default" = "50ms"))]
+        command_life: crate::quantity::Limit<Quantity<Span>>,
+        /// How old a packet may be when it comes, by the time that its first hop wrote; older ones are dropped. "unlimited" for no limit. Ours.
+        #[schemars(extend("default" = "20ms"))]
+        packet_life: crate::quantity::Limit<Quantity<Span>>,
+    }
+}
+
+written! {
+    /// How sessions use the wire: NVMe/TCP. With the designs san and san-plain.
+    WireFile {
+        /// Bytes of TCP options in every segment: 12 with timestamps (RFC 7323).
+        #[schemars(range(max = 40), extend("default" = 12))]
+        tcp_options: u32,
+        /// Payload of a simulated packet, several frames back to back: smaller is more exact and slower. Ours.
+        #[schemars(extend("default" = "4KiB"))]
+        segment: Quantity<Bytes>,
+        /// Data of a write that go with its command (IOCCSZ); larger ones wait for the target's ready-to-transfer. The paper's writes all do (2.1), and so 0.
+        #[schemars(extend("default" = "0B"))]
+        in_capsule: Quantity<Bytes>,
+        /// Data of one H2CData PDU (MAXH2CDATA). SPDK's default.
+        #[schemars(extend("default" = "128KiB"))]
+        host_data: Quantity<Bytes>,
+        /// Data of one C2HData PDU. SPDK's default.
+        #[schemars(extend("default" = "128KiB"))]
+        controller_data: Quantity<Bytes>,
+        /// Data that one ready-to-transfer asks for. SPDK's default.
+        #[schemars(extend("default" = "128KiB"))]
+        ready: Quantity<Bytes>,
+        /// Whether the last data of a successful read say so and no response follows. The paper's reads end with a response capsule (4.1), and bookings are given back by it.
+        #[schemars(extend("default" = false))]
+        success_flag: bool,
+        /// Digests of headers.
+        #[schemars(extend("default" = false))]
+        header_digest: bool,
+        /// Digests of data.
+        #[schemars(extend("default" = false))]
+        data_digest: bool,
+    }
+}

@@ -1,0 +1,403 @@
+//! Who asks drives for what: from keys to a load, and back.
+
+use super::lsm::{LsmFile, lsm_of};
+use super::{Drives, MixedSizes, SanIo, SanLoad};
+use crate::blox::file::{AddressesName, AssignmentName, IoArrivalsName, IoFile};
+use crate::blox::print::{write_io, write_replay};
+use crate::blox::resolve::addresses_of;
+use crate::error::Problem;
+use crate::file::ExperimentFile;
+use crate::quantity::{Plain, Quantity};
+use crate::resolve::Resolver;
+use base::{Bytes, NodeId, Span};
+use topology::{Graph, VertexKind};
+use workload::fio::{
+    Amount, BlockSizes, Distribution, FileOrder, Job, JobFile, Mixture, Order, PlayConfig, RateLimit, RateProcess,
+    Split, Volume,
+};
+use workload::imitation::{IMITATIONS, ImitationConfig, imitation};
+use workload::storage::{Assignment, Config};
+
+/// What an I/O's size is a whole number of: NVMe's smallest logical block.
+const SECTOR: Bytes = Bytes::new(512);
+/// Ours: far above what NVMe drives take in one command.
+const SIZE_MAX: Bytes = Bytes::kib(8 << 10);
+/// YCSB's exponent.
+const THETA: f64 = 0.99;
+
+/// What a load is played on, and when it ends.
+#[derive(Clone, Copy)]
+struct Ground {
+    hosts: u32,
+    drives: u32,
+    footprint: Bytes,
+    requests: Option<u64>,
+    duration: Option<Span>,
+}
+
+/// Keys that go with each way to say a load; the first one chooses it.
+const OF_JOB: [&str; 3] = ["job", "job_digest", "footprint"];
+const OF_IMITATION: [&str; 3] = ["imitation", "time_scale", "footprint"];
+const OF_TRACE: [&str; 8] =
+    ["trace", "trace_digest", "format", "stripe", "time_scale", "beyond", "skip_bad", "footprint"];
+const OF_SIZES: [&str; 9] =
+    ["sizes", "write_share", "addresses", "theta", "arrivals", "depth", "requests_per_second", "drive", "footprint"];
+const OF_STORES: [&str; 0] = [];
+const OF_REQUESTS: [&str; 13] = [
+    "size",
+    "profile",
+    "write_share",
+    "write_run",
+    "addresses",
+    "theta",
+    "arrivals",
+    "depth",
+    "think",
+    "requests_per_second",
+    "assignment",
+    "drive",
+    "footprint",
+];
+
+impl Resolver<'_> {
+    pub(super) fn san_io(&mut self, file: &ExperimentFile, graph: &Graph, drives: &Drives) -> Option<SanIo> {
+        let count = |kind| graph.of_kind(kind).count() as u32;
+        let io = file.io.clone().unwrap_or_default();
+        let run = file.run.clone().unwrap_or_default();
+        let ground = Ground {
+            hosts: count(VertexKind::Host),
+            drives: count(VertexKind::Target) * drives.per_target,
+            footprint: self.footprint(&io, drives),
+            requests: run.requests,
+            duration: run.duration.map(Plain::plain),
+        };
+        let load = match (&file.lsm, &io) {
+            (Some(lsm), _) => self.with_keys("lsm", &OF_STORES, |it| it.stores(lsm, &ground)),
+            (_, IoFile { job: Some(name), .. }) => self.with_keys("job", &OF_JOB, |it| it.jobs(name, &io, &ground)),
+            (_, IoFile { imitation: Some(name), .. }) => {
+                self.with_keys("imitation", &OF_IMITATION, |it| it.imitated(name, &io, &ground))
+            }
+            (_, IoFile { trace: Some(_), .. }) => self.with_keys("trace", &OF_TRACE, |it| it.traced(&io, &ground)),
+            (_, IoFile { sizes: Some(sizes), .. }) => {
+                self.with_keys("sizes", &OF_SIZES, |it| it.mixed(sizes, &io, &ground))
+            }
+            _ => self.with_keys("size", &OF_REQUESTS, |it| Some(it.single(&io, &ground))),
+        };
+        Some(SanIo { load: load?, footprint: ground.footprint })
+    }
+
+    /// Refuses every other key of `[io]`, and reads the load.
+    fn with_keys(
+        &mut self,
+        chooser: &str,
+        keys: &[&str],
+        read: impl FnOnce(&mut Self) -> Option<SanLoad>,
+    ) -> Option<SanLoad> {
+        let given: Vec<String> = match self.document.at("io") {
+            Some(node) => node.entries().iter().map(|entry| entry.key.clone()).collect(),
+            None => Vec::new(),
+        };
+        for key in given.iter().filter(|key| !keys.contains(&key.as_str())) {
+            self.conflict(&format!("io.{key}"), format!("`{key}` does not go with `{chooser}` in a SAN"));
+        }
+        read(self)
+    }
+
+    /// What is impossible about a load that `workload` has checked.
+    fn impossible(&mut self, key: &str, problems: impl IntoIterator<Item = workload::Problem>) {
+        problems.into_iter().for_each(|problem| self.conflict(key, problem.to_string()));
+    }
+
+    fn single(&mut self, file: &IoFile, ground: &Ground) -> SanLoad {
+        let block = self.io_size("io.size", file.size.map_or(Bytes::kib(4), Plain::plain));
+        let (mix, by_profile) = self.io_mix(file);
+        let config = Config {
+            clients: ground.hosts,
+            volumes: ground.drives,
+            assignment: self.san_assignment(file, ground),
+            block,
+            working_set_blocks: (ground.footprint.count() / block.count().max(1)).max(1),
+            mix,
+            addresses: addresses_of(file, by_profile),
+            arrivals: self.io_arrivals(file, ground.hosts),
+            requests: ground.requests,
+            duration: ground.duration,
+        };
+        if self.problems.is_empty() {
+            self.impossible("io", config.problems());
+        }
+        SanLoad::Requests { config, requests_per_second: file.requests_per_second }
+    }
+
+    fn traced(&mut self, file: &IoFile, ground: &Ground) -> Option<SanLoad> {
+        let ends = Config {
+            clients: ground.hosts,
+            volumes: ground.drives,
+            assignment: Assignment::All,
+            block: SECTOR,
+            working_set_blocks: ground.footprint.count() / SECTOR.count(),
+            mix: workload::storage::Mix::with_write_share(0.0),
+            addresses: workload::storage::Addresses::Uniform,
+            arrivals: workload::storage::Arrivals::Closed { depth: 1, think: Span::ZERO },
+            requests: ground.requests,
+            duration: ground.duration,
+        };
+        self.replay(file, &ends, None).map(SanLoad::Trace)
+    }
+
+    fn jobs(&mut self, name: &str, file: &IoFile, ground: &Ground) -> Option<SanLoad> {
+        let read = self.sources.jobs(self.files, name);
+        let shared = read.map_err(|problem| self.report("io.job", problem)).ok()?;
+        if file.job_digest.as_ref().is_some_and(|digest| *digest != shared.digest) {
+            let reason = format!("`{name}` has the digest {}: these are other jobs", shared.digest);
+            self.conflict("io.job_digest", reason);
+        }
+        let files = shared.jobs.files().len() as u32;
+        let volume = |index: u32| ground.volume(index % ground.drives.max(1));
+        let play = PlayConfig {
+            file: shared.jobs,
+            hosts: ground.hosts,
+            volumes: (0..files).map(volume).collect(),
+            requests: ground.requests,
+            duration: ground.duration,
+        };
+        if self.problems.is_empty() {
+            self.impossible("io.job", play.problems());
+        }
+        Some(SanLoad::Jobs { file: name.into(), digest: shared.digest, play })
+    }
+
+    fn imitated(&mut self, name: &str, file: &IoFile, ground: &Ground) -> Option<SanLoad> {
+        let Some(imitation) = imitation(name) else {
+            let allowed = IMITATIONS.iter().map(|imitation| imitation.name.to_string()).collect();
+            self.report("io.imitation", Problem::not_allowed(name, allowed));
+            return None;
+        };
+        let config = ImitationConfig {
+            shape: imitation.shape(),
+            clients: ground.hosts,
+            volumes: ground.drives,
+            capacity: ground.footprint,
+            time_scale: file.time_scale.unwrap_or(1.0),
+            requests: ground.requests,
+            duration: ground.duration,
+        };
+        if self.problems.is_empty() {
+            self.impossible("io.imitation", config.problems());
+        }
+        Some(SanLoad::Imitation { name: imitation.name.into(), config })
+    }
+
+    fn stores(&mut self, file: &LsmFile, ground: &Ground) -> Option<SanLoad> {
+        let config = file.resolve(ground.hosts, ground.drives, ground.requests, ground.duration);
+        if self.problems.is_empty() {
+            self.impossible("lsm", config.problems());
+        }
+        if self.problems.is_empty() {
+            let needed = config.volume_bytes();
+            if needed > ground.footprint {
+                let reason =
+                    format!("{} stores take {needed} of a drive, which has {}", config.stores, ground.footprint);
+                self.conflict("lsm.stores", reason);
+            }
+        }
+        Some(SanLoad::Stores(Box::new(config)))
+    }
+
+    fn mixed(&mut self, sizes: &[(Quantity<Bytes>, u32)], file: &IoFile, ground: &Ground) -> Option<SanLoad> {
+        let sizes: Vec<(Bytes, u32)> = sizes.iter().map(|(size, percent)| (size.0, *percent)).collect();
+        for (index, (size, _)) in sizes.iter().enumerate() {
+            self.io_size(&format!("io.sizes.{index}"), *size);
+        }
+        let total: u64 = sizes.iter().map(|(_, percent)| u64::from(*percent)).sum();
+        if total != 100 {
+            self.conflict("io.sizes", format!("percentages add up to {total}, and must to 100"));
+        }
+        if let Some(drive) = file.drive {
+            self.range("io.drive", u64::from(drive), 0..=u64::from(ground.drives.saturating_sub(1)));
+        }
+        let addresses = file.addresses.unwrap_or(AddressesName::ScrambledZipfian);
+        if matches!(addresses, AddressesName::Latest | AddressesName::Zipfian) {
+            let allowed = [AddressesName::Uniform, AddressesName::ScrambledZipfian, AddressesName::Sequential];
+            let allowed = allowed.map(AddressesName::word).join(", ");
+            self.conflict(
+                "io.addresses",
+                format!("{} does not go with `sizes`; allowed are {allowed}", addresses.word()),
+            );
+        }
+        let arrivals = file.arrivals.unwrap_or(IoArrivalsName::Closed);
+        match (arrivals, file.requests_per_second) {
+            (IoArrivalsName::Closed, Some(_)) => {
+                self.conflict("io.requests_per_second", "`requests_per_second` does not go with arrivals = closed");
+            }
+            (IoArrivalsName::Poisson | IoArrivalsName::Deterministic, None) => {
+                let why = format!("arrivals = {} needs the requests a second to offer", arrivals.word());
+                self.report("io", Problem::missing("io.requests_per_second", &why));
+            }
+            _ => {}
+        }
+        let mixed = MixedSizes {
+            sizes,
+            write_share: file.write_share.unwrap_or(0.5),
+            addresses,
+            theta: file.theta.unwrap_or(THETA),
+            arrivals,
+            depth: file.depth.unwrap_or(16),
+            requests_per_second: file.requests_per_second,
+            drive: file.drive,
+        };
+        let play = mixed.play(ground);
+        if self.problems.is_empty() {
+            self.impossible("io", play.problems());
+        }
+        Some(SanLoad::Mixed { mixed, play })
+    }
+
+    fn io_size(&mut self, key: &str, size: Bytes) -> Bytes {
+        if !(SECTOR..=SIZE_MAX).contains(&size) || !size.count().is_multiple_of(SECTOR.count()) {
+            let allowed = format!("{SECTOR}..={SIZE_MAX} in whole sectors of {SECTOR}");
+            self.report(key, Problem::out_of_range(size, allowed));
+        }
+        size
+    }
+
+    fn footprint(&mut self, file: &IoFile, drives: &Drives) -> Bytes {
+        let footprint = file.footprint.map_or(drives.capacity, Plain::plain);
+        if footprint > drives.capacity || footprint < SIZE_MAX || !footprint.count().is_multiple_of(SECTOR.count()) {
+            let allowed = format!("{SIZE_MAX}..={}, what a drive has, in whole sectors", drives.capacity);
+            self.report("io.footprint", Problem::out_of_range(footprint, allowed));
+        }
+        footprint
+    }
+
+    fn san_assignment(&mut self, file: &IoFile, ground: &Ground) -> Assignment {
+        if let Some(drive) = file.drive {
+            self.range("io.drive", u64::from(drive), 0..=u64::from(ground.drives.saturating_sub(1)));
+            self.refuse_key("io.assignment", "`assignment` does not go with `drive`, which all ask");
+            return Assignment::Fixed { lists: vec![vec![drive]; ground.hosts as usize] };
+        }
+        match file.assignment.unwrap_or(AssignmentName::All) {
+            AssignmentName::All => Assignment::All,
+            AssignmentName::RoundRobin => Assignment::RoundRobin,
+        }
+    }
+}
+
+impl Ground {
+    fn volume(&self, drive: u32) -> Volume {
+        Volume { node: NodeId(self.hosts + drive), capacity: self.footprint }
+    }
+}
+
+impl MixedSizes {
+    /// As one fio job with a thread at each host, whose files are the drives, drawn at random.
+    fn play(&self, ground: &Ground) -> PlayConfig {
+        let drives: Vec<u32> = self.drive.map_or_else(|| (0..ground.drives).collect(), |drive| vec![drive]);
+        let names = drives.iter().map(|drive| format!("drive{drive}")).collect();
+        PlayConfig {
+            file: JobFile { jobs: vec![self.job(ground.hosts, names)], notes: Vec::new() },
+            hosts: ground.hosts,
+            volumes: drives.iter().map(|drive| ground.volume(*drive)).collect(),
+            requests: ground.requests,
+            duration: ground.duration,
+        }
+    }
+
+    fn job(&self, hosts: u32, files: Vec<String>) -> Job {
+        let parts =
+            self.sizes.iter().map(|(bytes, percent)| Split { bytes: bytes.count(), percent: *percent }).collect();
+        let sizes = BlockSizes::Split { parts };
+        let distribution = match self.addresses {
+            AddressesName::Uniform | AddressesName::Sequential => Distribution::Uniform,
+            _ => Distribution::Zipf { theta: self.theta, center: None },
+        };
+        Job {
+            name: "mixed".into(),
+            mixture: self.mixture(),
+            order: match self.addresses {
+                AddressesName::Sequential => Order::Sequential { hole: 0 },
+                _ => Order::Random { run: 1 },
+            },
+            sizes: [sizes.clone(), sizes],
+            depth: self.depth,
+            threads: hosts,
+            size: None,
+            io_size: None,
+            offset: Amount::Bytes(0),
+            offset_increment: Amount::Bytes(0),
+            runtime: Some(Span::secs(86_400)),
+            ramp: Span::ZERO,
+            is_time_based: true,
+            start_delay: (Span::ZERO, Span::ZERO),
+            number_ios: None,
+            loops: 1,
+            rates: self.rates(hosts),
+            rate_process: match self.arrivals {
+                IoArrivalsName::Deterministic => RateProcess::Linear,
+                _ => RateProcess::Poisson,
+            },
+            distributions: [distribution.clone(), distribution],
+            has_random_map: false,
+            random_seed: None,
+            files,
+            file_order: FileOrder::Random,
+            is_walled: false,
+        }
+    }
+
+    /// Whole percents, as fio counts them.
+    fn mixture(&self) -> Mixture {
+        match ((1.0 - self.write_share) * 100.0).round() as u8 {
+            0 => Mixture::Write,
+            100 => Mixture::Read,
+            read_percent => Mixture::Mixed { read_percent },
+        }
+    }
+
+    fn rates(&self, hosts: u32) -> [RateLimit; 2] {
+        let Some(all) = self.requests_per_second else { return [RateLimit::default(); 2] };
+        [1.0 - self.write_share, self.write_share].map(|share| RateLimit {
+            ios_per_second: (share > 0.0).then_some(((all * share / f64::from(hosts)).round() as u64).max(1)),
+            bytes_per_second: None,
+        })
+    }
+}
+
+/// The tables that say all of a load: `[io]` and, of stores, `[lsm]`.
+pub(super) fn io_of(io: &SanIo) -> (Option<IoFile>, Option<LsmFile>) {
+    let mut file = IoFile { footprint: Some(Quantity(io.footprint)), ..IoFile::default() };
+    match &io.load {
+        SanLoad::Stores(config) => return (None, Some(lsm_of(config))),
+        SanLoad::Requests { config, requests_per_second } => {
+            file.requests_per_second = *requests_per_second;
+            write_single(config, &mut file);
+        }
+        SanLoad::Mixed { mixed, .. } => write_mixed(mixed, &mut file),
+        SanLoad::Trace(replay) => write_replay(replay, &mut file),
+        SanLoad::Jobs { file: name, digest, .. } => {
+            (file.job, file.job_digest) = (Some(name.clone()), Some(digest.clone()));
+        }
+        SanLoad::Imitation { name, config } => {
+            (file.imitation, file.time_scale) = (Some(name.clone()), Some(config.time_scale));
+        }
+    }
+    (Some(file), None)
+}
+
+fn write_single(config: &Config, file: &mut IoFile) {
+    write_io(config, file);
+    file.size = Some(Quantity(config.block));
+    match &config.assignment {
+        Assignment::All => file.assignment = Some(AssignmentName::All),
+        Assignment::RoundRobin => file.assignment = Some(AssignmentName::RoundRobin),
+        Assignment::Fixed { lists } => file.drive = lists.first().and_then(|list| list.first()).copied(),
+    }
+}
+
+fn write_mixed(mixed: &MixedSizes, file: &mut IoFile) {
+    file.sizes = Some(mixed.sizes.iter().map(|(size, percent)| (Quantity(*size), *percent)).collect());
+    file.write_share = Some(mixed.write_share);
+    (file.addresses, file.theta) = (Some(mixed.addresses), Some(mixed.theta));
+    (file.arrivals, file.depth) = (Some(mixed.arrivals), Some(mixed.depth));
+    (file.requests_per_second, file.drive) = (mixed.requests_per_second, mixed.drive);
+}

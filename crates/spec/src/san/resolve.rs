@@ -1,0 +1,323 @@
+//! From what is written of a SAN to a plan: defaults that depend on other values, ranges, and combinations.
+
+use super::fabric::MTUS;
+use super::fabric_file::{DriveModelName, DriveStateName, DrivesFile, OF_SAN, PricesFile, defaults};
+use super::file::{
+    DISTANCE, ESTIMATES, GimbalFile, HorizonName, OVER_COMMITMENT, QueueName, ReservationFile, RoutePolicyName,
+    RoutingFile, SchedulingFile,
+};
+use super::{Drives, San};
+use crate::blox::PresetName;
+use crate::design_file::DesignName;
+use crate::error::Problem;
+use crate::file::ExperimentFile;
+use crate::quantity::{Limit, Plain};
+use crate::resolve::Resolver;
+use base::{Bytes, Rate, Span};
+use hardware::ssd::presets::DriveConfig;
+use san::cost::Prices;
+use san::egress::{RankConfig, SchedulingConfig, Service, StorageDrivenConfig};
+use san::gimbal::GimbalConfig;
+use san::reserve::{Estimate, OverCommitment, ReservationConfig};
+use san::route::{DistanceConfig, RouteConfig};
+
+/// Tables of other kinds of racks.
+const OF_OTHERS: [&str; 11] = [
+    "memory",
+    "workload",
+    "background",
+    "rack",
+    "flash",
+    "vssd",
+    "scheduler",
+    "collection",
+    "controller",
+    "membership",
+    "wear",
+];
+/// Tables of this kind of rack alone.
+pub(crate) const OF_SANS: [&str; 8] =
+    ["drives", "host", "routing", "reservation", "scheduling", "gimbal", "prices", "check"];
+
+/// A drive's whole blocks of 4 KiB, and no more than what its translation layer has memory for.
+const CAPACITIES: std::ops::RangeInclusive<Bytes> = Bytes::kib(64 << 10)..=Bytes::kib(1 << 30);
+const BLOCK: Bytes = Bytes::kib(4);
+
+impl Resolver<'_> {
+    /// All parts are read even when one is wrong, so that every mistake is reported at once.
+    pub(crate) fn san(&mut self, file: &ExperimentFile, design: DesignName) -> Option<San> {
+        self.foreign_tables(&OF_OTHERS, design);
+        self.refuse_key("design.stack", &format!("`stack` does not go with the design {}", design.word()));
+        if file.fabric.is_none() {
+            let why = format!("the design {} needs it", design.word());
+            self.report("", Problem::missing("fabric", &why));
+        }
+        let fabric = file.fabric.as_ref().and_then(|file| self.san_fabric(file, design));
+        let drives = self.drives(&file.drives.clone().unwrap_or_default());
+        let routing = self.routing(&file.routing.clone().unwrap_or_default(), design);
+        let reservation = self.reservation(&file.reservation.clone().unwrap_or_default(), &routing, design);
+        let scheduling = self.scheduling(&file.scheduling.clone().unwrap_or_default(), design);
+        let gimbal = self.gimbal(&file.gimbal.clone().unwrap_or_default());
+        let prices = prices(&file.prices.clone().unwrap_or_default());
+        let host_file = file.host.clone().unwrap_or_default();
+        let ends = self.end_times(&host_file);
+        let is_trace = file.io.as_ref().is_some_and(|io| io.trace.is_some() || io.job.is_some());
+        let run = self.run(&file.run.clone().unwrap_or_default(), is_trace);
+        let fabric = fabric?;
+        let wire = self.wire(&file.wire.clone().unwrap_or_default(), &fabric.passing, routing.has_header);
+        let target_file = file.target.clone().unwrap_or_default();
+        let entries = host_file.queue_entries.unwrap_or(128);
+        let target = self.target(&target_file, gimbal, wire, entries, design);
+        let host = self.host(&host_file, &target, design);
+        let io = self.san_io(file, &fabric.graph, &drives)?;
+        let faults = self.san_faults(file.fault.as_deref().unwrap_or_default(), &fabric.graph, &drives);
+        let check_write_order = file.check.as_ref().and_then(|check| check.write_order).unwrap_or(!faults.is_empty());
+        self.problems.is_empty().then_some(San {
+            design,
+            fabric,
+            drives,
+            routing,
+            reservation,
+            scheduling,
+            host,
+            target,
+            ends,
+            io,
+            prices,
+            run,
+            faults,
+            check_write_order,
+        })
+    }
+
+    fn drives(&mut self, file: &DrivesFile) -> Drives {
+        let capacity = file.capacity.map_or(defaults::CAPACITY, Plain::plain);
+        if !CAPACITIES.contains(&capacity) || !capacity.count().is_multiple_of(BLOCK.count()) {
+            let allowed = format!("{}..={} in whole blocks of {BLOCK}", CAPACITIES.start(), CAPACITIES.end());
+            self.report("drives.capacity", Problem::out_of_range(capacity, allowed));
+        }
+        let drives = Drives {
+            per_target: file.per_target.unwrap_or(4),
+            preset: file.preset.unwrap_or(PresetName::Pm9a3),
+            state: file.state.unwrap_or(DriveStateName::Clean),
+            model: file.model.unwrap_or(DriveModelName::Whole),
+            capacity,
+        };
+        self.check_model(&drives);
+        drives
+    }
+
+    fn check_model(&mut self, drives: &Drives) {
+        if drives.model == DriveModelName::Quick && drives.preset != PresetName::Pm9a3 {
+            let reason = format!("model = quick knows the numbers of pm9a3 alone, and not of {}", drives.preset.word());
+            self.conflict("drives.model", reason);
+        }
+        if matches!(drives.preset.drive(), DriveConfig::Direct(_)) {
+            let reason = format!("{} is written in place: targets here have drives of flash", drives.preset.word());
+            self.conflict("drives.preset", reason);
+        }
+    }
+
+    fn routing(&mut self, file: &RoutingFile, design: DesignName) -> RouteConfig {
+        let ours = if design == DesignName::San { RoutePolicyName::Isr } else { RoutePolicyName::EcmpSession };
+        let name = file.policy.unwrap_or(ours);
+        let is_symmetric = file.symmetric.unwrap_or(name.learns());
+        let config = RouteConfig {
+            policy: name.policy(),
+            is_symmetric,
+            has_header: file.header.unwrap_or(is_symmetric),
+            ewma_weight: file.ewma_weight.unwrap_or(128),
+            ecn_threshold: file.ecn_threshold.map_or(Some(Bytes::kib(72)), Limit::plain),
+            marks_answers: file.mark_answers.unwrap_or(false),
+            stretch_max: file.stretch.unwrap_or(2),
+            stale_after: file.stale_after.map_or(Span::us(500), Plain::plain),
+            distance: distance_of(file),
+        };
+        if name.learns() && !config.is_symmetric {
+            let reason = format!("policy = {} learns from answers that come back the same way", name.word());
+            self.conflict("routing.symmetric", reason);
+        }
+        if config.is_symmetric && !config.has_header {
+            let reason = "answers cannot go back the way of their request without the header that records it";
+            self.conflict("routing.header", reason);
+        }
+        self.check_distance(&config);
+        config
+    }
+
+    fn check_distance(&mut self, config: &RouteConfig) {
+        let DistanceConfig { period, hold, trigger_gap, .. } = config.distance;
+        let spans =
+            [("period", period), ("hold", hold), ("trigger_gap", trigger_gap), ("stale_after", config.stale_after)];
+        for (key, span) in spans {
+            self.positive(&format!("routing.{key}"), span >= Span::us(1), span);
+            self.at_most(&format!("routing.{key}"), span, Span::secs(3_600));
+        }
+        if hold <= period {
+            let reason = format!("a neighbour that is gone after {hold} is heard only every {period}");
+            self.conflict("routing.hold", reason);
+        }
+    }
+
+    fn reservation(
+        &mut self,
+        file: &ReservationFile,
+        routing: &RouteConfig,
+        design: DesignName,
+    ) -> Option<ReservationConfig> {
+        let is_on = file.on.unwrap_or(design == DesignName::San);
+        let config = ReservationConfig {
+            estimates: self.estimates(file),
+            over_commitment: self.over_commitment(file),
+            limit: in_1024(file.limit.unwrap_or(1.0)),
+            fills_at_booked: file.fills_at_booked.unwrap_or(false),
+            burst: file.burst.map_or(Bytes::kib(64), Plain::plain),
+            classes: file.classes.unwrap_or(1_024),
+            lapse: file.lapse.map_or(Span::ms(10), Plain::plain),
+        };
+        if config.burst < *MTUS.end() || config.burst > Bytes::kib(1 << 20) {
+            let allowed = format!("{}..=1GiB, a largest frame and more", MTUS.end());
+            self.report("reservation.burst", Problem::out_of_range(config.burst, allowed));
+        }
+        self.positive("reservation.lapse", config.lapse >= Span::us(1), config.lapse);
+        self.at_most("reservation.lapse", config.lapse, Span::secs(3_600));
+        if is_on && !routing.is_symmetric {
+            let reason = "a booking is of the port by which the answer leaves: reservation.on needs routing.symmetric";
+            self.conflict("reservation", reason);
+        }
+        is_on.then_some(config)
+    }
+
+    fn estimates(&mut self, file: &ReservationFile) -> Vec<Estimate> {
+        let given = file.estimates.as_ref().map(|list| list.iter().map(|(size, rate)| (size.0, rate.0)).collect());
+        let list: Vec<(Bytes, Rate)> = given.unwrap_or(ESTIMATES.to_vec());
+        for (index, pair) in list.windows(2).enumerate().filter(|(_, pair)| pair[0].0 >= pair[1].0) {
+            let reason = format!("{} does not come after {}: sizes must rise", pair[1].0, pair[0].0);
+            self.conflict(&format!("reservation.estimates.{}", index + 1), reason);
+        }
+        for (index, (_, rate)) in list.iter().enumerate() {
+            self.rate(&format!("reservation.estimates.{index}"), *rate);
+        }
+        list.into_iter().map(|(bytes_max, rate)| Estimate { bytes_max, rate }).collect()
+    }
+
+    fn over_commitment(&mut self, file: &ReservationFile) -> Vec<OverCommitment> {
+        let list = file.over_commitment.clone().unwrap_or(OVER_COMMITMENT.to_vec());
+        for (index, (free, factor)) in list.iter().enumerate() {
+            let key = format!("reservation.over_commitment.{index}");
+            if !(0.0..=1.0).contains(free) {
+                self.report(&key, Problem::out_of_range(free, "a free share of 0..=1"));
+            }
+            if !(1.0 / 1_024.0..=1.0).contains(factor) {
+                self.report(&key, Problem::out_of_range(factor, "a factor of 1/1024..=1 (paper, 4.4)"));
+            }
+        }
+        for (index, pair) in list.windows(2).enumerate().filter(|(_, pair)| pair[0].0 <= pair[1].0) {
+            let reason = format!("{} is not below {}: the first step that fits counts", pair[1].0, pair[0].0);
+            self.conflict(&format!("reservation.over_commitment.{}", index + 1), reason);
+        }
+        let step = |(free, factor): (f64, f64)| OverCommitment { headroom_min: in_1024(free), factor: in_1024(factor) };
+        list.into_iter().map(step).collect()
+    }
+
+    fn scheduling(&mut self, file: &SchedulingFile, design: DesignName) -> SchedulingConfig {
+        let ours = if design == DesignName::San { QueueName::StorageDriven } else { QueueName::Fifo };
+        let queues = file.queues.unwrap_or(8);
+        let ranked = usize::from(queues) - 1;
+        let weights = file.weights.clone().unwrap_or_else(|| (1..=ranked as u32).rev().collect());
+        if weights.len() != ranked {
+            let reason = format!("{} weights for {ranked} queues: the first of {queues} has none", weights.len());
+            self.conflict("scheduling.weights", reason);
+        }
+        for (index, weight) in weights.iter().enumerate() {
+            self.range(&format!("scheduling.weights.{index}"), u64::from(*weight), 1..=1_000_000);
+        }
+        let is_strict = file.strict.unwrap_or(false);
+        if is_strict {
+            self.refuse_key("scheduling.weights", "`weights` does not go with strict = true");
+        }
+        let rank = RankConfig {
+            quantum: file.credit_quantum.unwrap_or(4),
+            rank_max: file.rank_max.unwrap_or(15),
+            unknown_credit: file.unknown_credit.unwrap_or(32),
+            read_rank: file.read_rank.unwrap_or(8),
+        };
+        match file.policy.unwrap_or(ours) {
+            QueueName::Fifo => SchedulingConfig::Fifo,
+            QueueName::StorageDriven => SchedulingConfig::StorageDriven(StorageDrivenConfig {
+                rank,
+                queues,
+                service: if is_strict { Service::Strict } else { Service::WeightedRoundRobin(weights) },
+            }),
+        }
+    }
+
+    fn gimbal(&mut self, file: &GimbalFile) -> GimbalConfig {
+        let config = file.resolve();
+        if config.latency_min >= config.latency_max {
+            let reason = format!("{} is not below latency_max = {}", config.latency_min, config.latency_max);
+            self.conflict("gimbal.latency_min", reason);
+        }
+        self.at_most("gimbal.latency_max", config.latency_max, Span::secs(3_600));
+        for (key, rate) in
+            [("rate_initial", config.rate_initial), ("rate_min", config.rate_min), ("rate_max", config.rate_max)]
+        {
+            self.rate(&format!("gimbal.{key}"), rate);
+        }
+        if config.rate_min > config.rate_max {
+            let reason = format!("{} is above rate_max = {}", config.rate_min, config.rate_max);
+            self.conflict("gimbal.rate_min", reason);
+        }
+        let sizes = [
+            ("bucket_max", config.bucket_max),
+            ("sample_bytes", config.sample_bytes),
+            ("quantum", config.quantum),
+            ("slot_bytes", config.slot_bytes),
+        ];
+        for (key, bytes) in sizes {
+            if bytes < BLOCK || bytes > Bytes::kib(1 << 30) {
+                self.report(&format!("gimbal.{key}"), Problem::out_of_range(bytes, format!("{BLOCK}..=1TiB")));
+            }
+        }
+        self.positive("gimbal.cost_period", config.cost_period >= Span::us(1), config.cost_period);
+        self.at_most("gimbal.cost_period", config.cost_period, Span::secs(3_600));
+        config
+    }
+
+    /// Refuses keys of `[fabric]` that only a SAN reads.
+    pub(crate) fn refuse_san_keys(&mut self) {
+        for key in OF_SAN {
+            self.refuse_key(&format!("fabric.{key}"), &format!("`{key}` goes only with the designs san and san-plain"));
+        }
+    }
+}
+
+/// A share, of 1,024.
+fn in_1024(share: f64) -> u16 {
+    // A share that is out of range was reported, and becomes the nearest that is not.
+    (share.clamp(0.0, 1.0) * 1_024.0).round() as u16
+}
+
+fn distance_of(file: &RoutingFile) -> DistanceConfig {
+    DistanceConfig {
+        infinity: DISTANCE.infinity,
+        period: file.period.map_or(DISTANCE.period, Plain::plain),
+        hold: file.hold.map_or(DISTANCE.hold, Plain::plain),
+        trigger_gap: file.trigger_gap.map_or(DISTANCE.trigger_gap, Plain::plain),
+        candidates: file.candidates.unwrap_or(DISTANCE.candidates),
+        horizon: file.horizon.map_or(DISTANCE.horizon, HorizonName::horizon),
+    }
+}
+
+fn prices(file: &PricesFile) -> Prices {
+    Prices {
+        switched_adapter_ports: file.switched_adapter_ports.unwrap_or(2),
+        switched_adapter: file.switched_adapter.unwrap_or(900.0),
+        switch_ports: file.switch_ports.unwrap_or(32),
+        switch: file.switch.unwrap_or(23_000.0),
+        switchless_adapter_ports: file.switchless_adapter_ports.unwrap_or(4),
+        switchless_adapter: file.switchless_adapter.unwrap_or(2_600.0),
+        cable: file.cable.unwrap_or(0.0),
+        cable_metre: file.cable_metre.unwrap_or(0.0),
+    }
+}

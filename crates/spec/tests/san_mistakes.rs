@@ -1,0 +1,177 @@
+//! Each kind of mistake in a SAN, and the sentence with which it is answered.
+
+mod common;
+
+use common::{Memory, complaint, plan};
+use spec::parse;
+
+const SMALL: &str = "title = \"san\"\ndesign.name = \"san\"\nrun.requests = 10000\n[fabric]\nkind = \"torus\"\ndimensions = [2, 2]\nhosts = 4\n";
+
+fn with(tables: &str) -> String {
+    format!("{SMALL}{tables}\n")
+}
+
+/// The complaint about these tables, without the place that it begins with.
+fn said(tables: &str) -> String {
+    let said = complaint(&with(tables));
+    said.split_once(": ").unwrap_or_else(|| panic!("{said}")).1.to_string()
+}
+
+#[test]
+fn a_shape_needs_its_own_keys_and_takes_no_others() {
+    let missing = complaint(&SMALL.replace("dimensions = [2, 2]\n", ""));
+    assert_eq!(missing, "small.toml:4:2: fabric: `dimensions` is missing: kind = torus needs it");
+    assert_eq!(said("leaves = 3"), "fabric.leaves: `leaves` does not go with kind = torus");
+    assert_eq!(
+        said("propagation = \"10ns\""),
+        "fabric.propagation: `propagation` does not go with the design san: lengths of cables say it"
+    );
+    let switched = SMALL.replace("\"torus\"\ndimensions = [2, 2]", "\"single-switch\"");
+    assert_eq!(
+        complaint(&switched),
+        "small.toml:4:2: fabric: `targets` is missing: how many storage nodes a switched fabric joins"
+    );
+}
+
+#[test]
+fn what_cannot_be_built_is_refused_with_its_line_and_numbers() {
+    assert_eq!(
+        complaint(&SMALL.replace("[2, 2]", "[2, 1]")),
+        "small.toml:6:14: fabric.dimensions: dimension 2 of 2x1 is 1, each must be 2 or more"
+    );
+    assert_eq!(
+        said("endpoint_cables = 2\nendpoint_ports = 1"),
+        "fabric.endpoint_ports: host h0 has 2 cables but 1 ports"
+    );
+    assert_eq!(
+        said("adapter_ports = 4"),
+        "fabric.hosts: 4 hosts, but there is room for 0: 4 adapters with their free ports, 1 cables a host"
+    );
+    assert_eq!(said("targets = 5"), "fabric.targets: 5 targets, but there is room for 4: one an adapter");
+    assert_eq!(said("mtu = \"100B\""), "fabric.mtu: 100B is out of range; allowed is 576B..=9KB");
+}
+
+#[test]
+fn a_graph_that_falls_apart_is_refused_with_its_own_line() {
+    let text = "title = \"own\"\ndesign.name = \"san\"\nfabric = { kind = \"custom\", file = \"own.toml\" }\nrun.requests = 100\n";
+    let own = "[[vertex]]\nname = \"a\"\nkind = \"adapter\"\nports = 1\n[[vertex]]\nname = \"b\"\nkind = \"adapter\"\nports = 1\n";
+    let errors = parse("small.toml", text, &Memory::default().with("own.toml", own), &[]).unwrap_err();
+    let said = errors.to_string();
+    assert!(said.starts_with("small.toml:3:36: fabric.file: file `own.toml`: own.toml:6: disconnected: "), "{said}");
+}
+
+#[test]
+fn contradictory_techniques_are_refused() {
+    assert_eq!(
+        said("[routing]\nsymmetric = false\n[reservation]\non = false"),
+        "routing.symmetric: policy = isr learns from answers that come back the same way"
+    );
+    assert_eq!(
+        said("[routing]\npolicy = \"ecmp-io\""),
+        "reservation: a booking is of the port by which the answer leaves: reservation.on needs routing.symmetric"
+    );
+    assert_eq!(
+        said("[routing]\nheader = false\n[reservation]\non = false"),
+        "routing.header: answers cannot go back the way of their request without the header that records it"
+    );
+    assert_eq!(
+        said("[host]\nretry = \"quiesce\"\n[target]\ncommand_life = \"unlimited\""),
+        "host.retry: retry = quiesce needs target.command_life and target.packet_life: without them no wait is long enough"
+    );
+    assert_eq!(
+        said("[scheduling]\nqueues = 4\nweights = [1, 2]"),
+        "scheduling.weights: 2 weights for 3 queues: the first of 4 has none"
+    );
+}
+
+#[test]
+fn io_beyond_a_drive_and_loads_that_contradict_themselves_are_refused() {
+    assert_eq!(
+        said("[io]\nfootprint = \"3GiB\""),
+        "io.footprint: 3GiB is out of range; allowed is 8MiB..=2GiB, what a drive has, in whole sectors"
+    );
+    assert_eq!(said("[io]\nsizes = [[\"4KiB\", 50]]"), "io.sizes: percentages add up to 50, and must to 100");
+    assert_eq!(
+        said("[io]\nsizes = [[\"4KiB\", 100]]\nsize = \"4KiB\""),
+        "io.size: `size` does not go with `sizes` in a SAN"
+    );
+    assert_eq!(
+        said("[io]\nsize = \"1000B\""),
+        "io.size: 1KB is out of range; allowed is 512B..=8MiB in whole sectors of 512B"
+    );
+    assert_eq!(said("[io]\ndrive = 16"), "io.drive: 16 is out of range; allowed is 0..=15");
+    let said = said("[io]\nimitation = \"oltp\"");
+    assert!(said.starts_with("io.imitation: `oltp` is not allowed, did you mean `oltp-like`?"), "{said}");
+}
+
+#[test]
+fn a_traces_request_beyond_the_footprint_is_refused_with_its_line_there() {
+    let files = Memory::default().with("own.trace", "0 0 0 8 1\n100 0 40000000 8 1\n");
+    let errors = parse("small.toml", &with("[io]\ntrace = \"own.trace\""), &files, &[]).unwrap_err();
+    let said = errors.to_string();
+    assert!(said.contains("io.trace: file `own.trace`: own.trace:2: "), "{said}");
+}
+
+#[test]
+fn faults_of_what_does_not_exist_are_refused_with_what_does() {
+    let fault = |rest: &str| said(&format!("[[fault]]\nat = \"1ms\"\n{rest}"));
+    assert_eq!(
+        fault("kind = \"adapter-down\"\nvertex = \"a9\""),
+        "fault.0.vertex: there is no adapter `a9`; there are a0, a1, a2, a3"
+    );
+    assert_eq!(
+        fault("kind = \"switch-down\"\nvertex = \"a1\""),
+        "fault.0.vertex: there is no switch `a1`; there are none"
+    );
+    assert_eq!(
+        fault("kind = \"link-down\"\nends = [\"a0\", \"a3\"]"),
+        "fault.0.ends: there is no link between a0 and a3"
+    );
+    assert_eq!(fault("kind = \"drive-down\"\ndrive = 16"), "fault.0.drive: 16 is out of range; allowed is 0..=15");
+    assert_eq!(fault("kind = \"drive-down\""), "fault.0: `drive` is missing: which one's drive-down");
+    assert_eq!(
+        fault("kind = \"link-down\"\nnode = 1\nends = [\"a0\", \"a1\"]"),
+        "fault.0.node: `node` does not go with a SAN: parts are named by `ends`, `vertex` or `drive`"
+    );
+}
+
+#[test]
+fn drives_that_no_model_has_are_refused() {
+    assert_eq!(
+        said("[drives]\nmodel = \"quick\"\npreset = \"p3700\""),
+        "drives.model: model = quick knows the numbers of pm9a3 alone, and not of p3700"
+    );
+    assert_eq!(
+        said("[drives]\npreset = \"optane\""),
+        "drives.preset: optane is written in place: targets here have drives of flash"
+    );
+}
+
+#[test]
+fn other_designs_refuse_what_only_a_san_reads() {
+    let edm = "title = \"x\"\ndesign.name = \"edm\"\nfabric = { nodes = 4, rate = \"100Gbps\", kind = \"ring\" }\nworkload.load = 0.5\nrun.requests = 1000\n";
+    assert_eq!(complaint(edm), "small.toml:3:48: fabric.kind: `kind` goes only with the designs san and san-plain");
+}
+
+#[test]
+fn what_is_probably_not_meant_is_a_warning_with_its_numbers() {
+    let warnings = |tables: &str| plan(&with(tables)).warnings;
+    assert!(warnings("").is_empty(), "{:?}", warnings(""));
+    let load = "[io]\nwrite_share = 0.0\nsize = \"128KiB\"\narrivals = \"poisson\"\nrequests_per_second = 500000.0";
+    // 524 Gb/s of reads for four hosts of one cable each.
+    let said = warnings(load);
+    assert!(
+        said.iter().any(|text| text
+            .starts_with("524.3 Gb/s of data one way are offered, and the links of all hosts carry 400.0 Gb/s")),
+        "{said:?}"
+    );
+    let chain = SMALL.replace("\"torus\"\ndimensions = [2, 2]", "\"daisy-chain\"\nnodes = 8");
+    let said = plan(&chain).warnings;
+    // The mean distance in a chain of 8 is 3.
+    assert!(said.iter().any(|text| text.starts_with("67 % of what the cables between adapters carry")), "{said:?}");
+    let said =
+        plan(&SMALL.replace("run.requests = 10000", "run = { requests = 2000, warm_up_requests = 2000 }")).warnings;
+    assert!(said[0].starts_with("the warm-up of 2000 requests is as long as the run of 2000"), "{said:?}");
+    let said = warnings("[host]\nretry = \"naive\"\n[[fault]]\nat = \"1ms\"\nkind = \"adapter-down\"\nvertex = \"a1\"");
+    assert!(said.iter().any(|text| text.starts_with("retry = naive loses acknowledged writes")), "{said:?}");
+}
