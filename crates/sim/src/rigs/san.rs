@@ -11,6 +11,7 @@ mod faults;
 mod network;
 mod plan;
 mod prime;
+mod sizes;
 mod track;
 mod wires;
 
@@ -28,6 +29,7 @@ use san::host::{Host, HostOut};
 use san::route::Advertisement;
 use san::target::{Target, TargetOut};
 use std::collections::{BTreeMap, BTreeSet};
+use sizes::Sizes;
 use topology::{Channel, DistanceTable, LinkId, VertexId};
 use track::Tracks;
 use wires::{Flight, Wires};
@@ -100,6 +102,7 @@ pub struct SanRig {
     found: BTreeMap<RequestId, Vec<u64>>,
     violations: Violations,
     ways: Ways,
+    sizes: Sizes,
     shortest: DistanceTable,
     response_frame: u32,
     /// Links that are cut, whether or not their ends run.

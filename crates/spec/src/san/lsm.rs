@@ -69,7 +69,7 @@ written! {
         #[schemars(extend("default" = false))]
         sync: bool,
         /// Without `sync`: the log's buffer, which is written out when it is full. Ours.
-        #[schemars(extend("default" = "256KiB"))]
+        #[schemars(extend("default" = "16KiB"))]
         log_buffer: Quantity<Bytes>,
         /// Size of the I/Os of flushes and compactions. Ours: the paper's largest.
         #[schemars(extend("default" = "128KiB"))]
@@ -81,7 +81,7 @@ written! {
 }
 
 /// Ours: see the table.
-const LOG_BUFFER: Bytes = Bytes::kib(256);
+const LOG_BUFFER: Bytes = Bytes::kib(16);
 
 impl LsmFile {
     /// What is given, and defaults for the rest.

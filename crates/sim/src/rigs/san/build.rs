@@ -108,20 +108,13 @@ impl SanRig {
     pub fn new(config: SanRigConfig) -> Result<SanRig, SanBuildError> {
         config.check()?;
         let graph = config.graph.clone();
-        let vertices = |kind: VertexKind| -> Vec<VertexId> { graph.of_kind(kind).collect() };
-        let (host_vertices, target_vertices) = (vertices(VertexKind::Host), vertices(VertexKind::Target));
-        let hop_vertices: Vec<VertexId> =
-            graph.vertex_ids().filter(|vertex| graph.vertex(*vertex).kind.forwards()).collect();
-        let mut places = vec![Place::Host(0); graph.vertices().len()];
-        for (index, vertex) in (0..).zip(&host_vertices) {
-            places[vertex.index()] = Place::Host(index);
-        }
-        for (index, vertex) in (0..).zip(&target_vertices) {
-            places[vertex.index()] = Place::Target(index);
-        }
-        for (index, vertex) in (0..).zip(&hop_vertices) {
-            places[vertex.index()] = Place::Hop(index);
-        }
+        let vertices = |wanted: fn(VertexKind) -> bool| -> Vec<VertexId> {
+            graph.vertex_ids().filter(|vertex| wanted(graph.vertex(*vertex).kind)).collect()
+        };
+        let host_vertices = vertices(|kind| kind == VertexKind::Host);
+        let target_vertices = vertices(|kind| kind == VertexKind::Target);
+        let hop_vertices = vertices(VertexKind::forwards);
+        let places = places(&host_vertices, &target_vertices, &hop_vertices);
         let format = WireFormat::new(&config.host.wire)?;
         let response_frame = format.frame(PacketKind::Response, 0, 0);
         let numbered = |vertices: &[VertexId]| (0..).zip(vertices.to_vec());
@@ -168,4 +161,17 @@ impl SanRig {
             config,
         })
     }
+}
+
+/// By vertex: its place among its like. Every vertex is of one kind.
+fn places(hosts: &[VertexId], targets: &[VertexId], hops: &[VertexId]) -> Vec<Place> {
+    let mut places = vec![Place::Host(0); hosts.len() + targets.len() + hops.len()];
+    let kinds: [(&[VertexId], fn(u32) -> Place); 3] =
+        [(hosts, Place::Host), (targets, Place::Target), (hops, Place::Hop)];
+    for (vertices, place) in kinds {
+        for (index, vertex) in (0..).zip(vertices) {
+            places[vertex.index()] = place(index);
+        }
+    }
+    places
 }
