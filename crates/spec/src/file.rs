@@ -8,12 +8,12 @@ use crate::blox::file::{
 };
 use crate::design_file::DesignFile;
 use crate::quantity::{Limit, Quantity};
-use crate::sdirect::file::{AskersFile, MachineFile, NicFile, SoftwareFile, TaskFile};
 use crate::san::fabric_file::{DrivesFile, FabricKindName, PlacementName, PricesFile};
 use crate::san::file::{
     CheckFile, GimbalFile, HostFile, ReservationFile, RoutingFile, SchedulingFile, TargetFile, WireFile,
 };
 use crate::san::lsm::LsmFile;
+use crate::sdirect::file::{AskersFile, MachineFile, NicFile, SoftwareFile, TaskFile};
 use crate::wear::file::WearFile;
 use base::{Bytes, Length, Operation, Rate, Span, Time};
 use schemars::JsonSchema;

@@ -241,7 +241,8 @@ fn a_transfer_that_is_started_again_has_forgotten_the_last_command() {
     host.restart(7, 80);
     assert_eq!((host.next_data(), host.is_sent()), (None, false));
     host.on_ready(&ready(0, 80)).unwrap();
-    let sent: Vec<(u32, u32)> = std::iter::from_fn(|| host.next_data()).map(|data| (data.offset, data.length)).collect();
+    let sent: Vec<(u32, u32)> =
+        std::iter::from_fn(|| host.next_data()).map(|data| (data.offset, data.length)).collect();
     assert_eq!((sent, host.is_sent()), (vec![(0, 50), (50, 30)], true));
 
     let mut target = TargetWrite::new(7, 300, PLAN);

@@ -4,5 +4,5 @@ pub mod blox;
 pub mod edm;
 pub mod packet;
 pub mod rivals;
-pub mod sdirect;
 pub mod san;
+pub mod sdirect;

@@ -408,13 +408,13 @@ impl SDirectRig {
         match action {
             ClientOut::Command { ticket, id, command } => {
                 self.tickets.insert(id, ticket);
-                let Some(at) = self.network.to_nic(context.now, client, CAPSULE) else { return };
+                let Some(at) = self.network.send_to_nic(context.now, client, CAPSULE) else { return };
                 self.command_is_at_nic(at, id, command, context);
             }
             ClientOut::Data { id, offset, bytes } => {
                 let mut from = offset;
                 for packet in self.network.packets(bytes) {
-                    if let Some(at) = self.network.to_nic(context.now, client, packet) {
+                    if let Some(at) = self.network.send_to_nic(context.now, client, packet) {
                         self.data_are_at_nic(at, id, from, packet, context);
                     }
                     from += u64::from(packet);
@@ -448,7 +448,7 @@ impl SDirectRig {
     /// A packet of the NIC for a client; when the port is free again.
     fn send(&mut self, id: CommandId, bytes: u32, input: ClientIn, context: Now<'_, '_>) -> Time {
         let client = u32::from(id.client.0);
-        let (free, at) = self.network.to_client(context.now, client, bytes);
+        let (free, at) = self.network.send_to_client(context.now, client, bytes);
         if let Some(at) = at {
             self.post(at, Letter::Client(client, input), context);
         }

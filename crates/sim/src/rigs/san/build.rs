@@ -166,12 +166,11 @@ impl SanRig {
 /// By vertex: its place among its like. Every vertex is of one kind.
 fn places(hosts: &[VertexId], targets: &[VertexId], hops: &[VertexId]) -> Vec<Place> {
     let mut places = vec![Place::Host(0); hosts.len() + targets.len() + hops.len()];
-    let kinds: [(&[VertexId], fn(u32) -> Place); 3] =
-        [(hosts, Place::Host), (targets, Place::Target), (hops, Place::Hop)];
-    for (vertices, place) in kinds {
-        for (index, vertex) in (0..).zip(vertices) {
-            places[vertex.index()] = place(index);
-        }
-    }
+    let mut place = |vertices: &[VertexId], of: fn(u32) -> Place| {
+        (0..).zip(vertices).for_each(|(index, vertex)| places[vertex.index()] = of(index));
+    };
+    place(hosts, Place::Host);
+    place(targets, Place::Target);
+    place(hops, Place::Hop);
     places
 }

@@ -31,7 +31,7 @@ impl Network {
     }
 
     /// A packet of a client: when the NIC has it, unless it is lost.
-    pub fn to_nic(&mut self, now: Time, client: u32, data: u32) -> Option<Time> {
+    pub fn send_to_nic(&mut self, now: Time, client: u32, data: u32) -> Option<Time> {
         let size = self.size(data);
         let left = self.clients[client as usize][0].submit(now, size).1;
         if self.is_lost() {
@@ -41,7 +41,7 @@ impl Network {
     }
 
     /// A packet of the NIC: when its port is free again, and when the client has it, unless it is lost.
-    pub fn to_client(&mut self, now: Time, client: u32, data: u32) -> (Time, Option<Time>) {
+    pub fn send_to_client(&mut self, now: Time, client: u32, data: u32) -> (Time, Option<Time>) {
         let size = self.size(data);
         let left = self.nic[1].submit(now, size).1;
         if self.is_lost() {
