@@ -306,8 +306,8 @@ impl BloxRig {
         self.counts.sent += 1;
         self.check_wire(&packet);
         let is_outside = self.wires.is_outside(from, packet.target);
-        let (at, flight) = self.wires.send(context.now, from, packet);
-        let place = self.flights.put(if is_outside { Flight { node: packet.target, ..flight } } else { flight });
+        let (at, flight) = self.wires.send(context.now, from, packet, is_outside);
+        let place = self.flights.put(flight);
         context.at(at, if is_outside { BloxEvent::AtNode(place) } else { BloxEvent::AtSwitch(place) });
     }
 
