@@ -235,6 +235,15 @@ impl Switch {
         self.ports[self.port_index(port)].bytes > 0
     }
 
+    /// Takes note that the link to a node can take the next packet if nothing comes of that, and says whether it was so. If not,
+    /// [`SwitchIn::PortIdle`] has to say it.
+    pub fn idles(&mut self, now: Time, port: NodeId) -> bool {
+        let index = self.port_index(port);
+        let is_quiet = self.ports[index].bytes == 0 && self.next_in_pipeline().min(self.shaper_wakeup) > now;
+        self.ports[index].is_idle |= is_quiet;
+        is_quiet
+    }
+
     /// Whether a vSSD is in the tables.
     pub fn is_registered(&self, vssd: VssdId) -> bool {
         self.tables.is_registered(vssd)

@@ -69,10 +69,10 @@ impl Flights {
             }
         }
     }
-    /// Takes a packet out, once.
-    pub fn take(&mut self, place: u32) -> Flight {
+    /// Takes a packet out, once. It can be looked at until the next is put in.
+    pub fn take(&mut self, place: u32) -> &Flight {
         self.free.push(place);
-        self.flights[place as usize]
+        &self.flights[place as usize]
     }
 }
 
