@@ -172,11 +172,11 @@ impl TranslationLayer {
     }
     /// Good blocks that are erased and not being written.
     pub fn free_blocks(&self) -> u32 {
-        self.dies.iter().map(|die| die.free.len() as u32).sum()
+        self.dies.sums()[0]
     }
     /// Good blocks.
     pub fn owned_blocks(&self) -> u32 {
-        self.dies.iter().map(|die| die.owned).sum()
+        self.dies.sums()[1]
     }
     /// Free blocks of all good ones; 0 if there are none.
     pub fn free_ratio(&self) -> f64 {

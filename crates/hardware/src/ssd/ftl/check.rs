@@ -18,6 +18,9 @@ impl TranslationLayer {
         self.dies.iter().try_for_each(|die| self.check_die(die))?;
         let are_noted = super::Stream::ALL[..2].iter().all(|stream| self.dies.are_noted(*stream));
         holds(are_noted, || "a die that can take units of the host is not known to, or the other way round".into())?;
+        let sum = |count: fn(&Die) -> u32| self.dies.iter().map(count).sum::<u32>();
+        let are_counted = self.dies.sums() == [sum(|die| die.free.len() as u32), sum(|die| die.owned)];
+        holds(are_counted, || "the dies' free or good blocks are not what was counted".into())?;
         self.check_collections()?;
         self.check_map()
     }

@@ -198,7 +198,9 @@ impl TranslationLayer {
         self.collecting.retain(|other| *other != slot);
     }
     fn lose(&mut self, slot: u32) -> EraseOutcome {
-        self.die_mut(slot).owned -= 1;
+        let die = self.die_of(slot);
+        self.dies.get_mut(die).owned -= 1;
+        self.dies.note_ready(die);
         self.counters.bad_blocks += 1;
         EraseOutcome::Bad
     }
