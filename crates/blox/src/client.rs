@@ -304,7 +304,7 @@ impl Client {
                     (request.is_writing, request.attempts) = (true, 0);
                     out.push(ClientOut::ReadHalf { tag, value });
                     self.send(now, tag, out);
-                    self.trim_deadlines(false);
+                    self.trim_deadlines();
                 }
                 _ => self.end(tag, ClientOutcome::Read(value), out),
             },
@@ -348,9 +348,8 @@ impl Client {
     }
 
     fn end(&mut self, tag: Tag, outcome: ClientOutcome, out: &mut Vec<ClientOut>) {
-        let request = self.requests.remove(tag);
-        // In the other queue nothing has come to its end: what this request had there counted no more.
-        self.trim_deadlines(request.is_writing);
+        self.requests.remove(tag);
+        self.trim_deadlines();
         out.push(ClientOut::Done { tag, outcome });
     }
 
@@ -432,12 +431,13 @@ impl Client {
         self.strikes = self.strikes.saturating_add(u32::from(in_rack));
     }
 
-    /// Forgets deadlines of what has ended, among those of writes or of reads, so that they wake nobody.
-    fn trim_deadlines(&mut self, of_writes: bool) {
+    /// Forgets deadlines of what has ended, so that they wake nobody.
+    fn trim_deadlines(&mut self) {
         let Client { requests, read_deadlines, write_deadlines, .. } = self;
-        let deadlines = if of_writes { write_deadlines } else { read_deadlines };
-        deadlines
-            .trim(|deadline| requests.get(deadline.tag).is_some_and(|request| request.sending == deadline.sending));
+        let is_current =
+            |deadline: &Deadline| requests.get(deadline.tag).is_some_and(|request| request.sending == deadline.sending);
+        read_deadlines.trim(is_current);
+        write_deadlines.trim(is_current);
     }
 
     /// When the rate limit lets the first of the waiting go.

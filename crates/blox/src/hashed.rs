@@ -83,7 +83,7 @@ impl<K: Key, V: Copy> Hashed<K, V> {
     }
 
     /// Takes out what is there.
-    pub fn remove(&mut self, key: K) -> V {
+    pub fn remove(&mut self, key: K) {
         let chain = self.chain_of(key);
         let place = self.find(key).expect("only what is in a table leaves it");
         let next = self.entries[place as usize].next;
@@ -97,7 +97,6 @@ impl<K: Key, V: Copy> Hashed<K, V> {
             self.entries[before as usize].next = next;
         }
         self.free.push(place);
-        self.entries[place as usize].value
     }
 
     pub fn clear(&mut self) {
