@@ -2,8 +2,6 @@
 //!
 //! To compare: MQSim executes 38 k to 104 k requests a CPU second for one device, in 2.1 GB for 512 GB (measured once on such a machine; not run
 //! here). Ours beside it: the same drive when nothing has to be collected, because it is new or only read.
-//!
-//! The load draws its addresses some requests ahead and tells the drive ([`SolidState::expect`]).
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use base::{Bytes, Seed, Stream, Time};
@@ -20,8 +18,6 @@ const OVER_PROVISIONING: f64 = 0.28;
 /// Requests outstanding.
 const DEPTH: usize = 64;
 const REQUESTS: usize = 1_000_000;
-/// Requests of which the drive is told together.
-const AHEAD: usize = 16;
 
 /// A drive of 512 GB whose pages are mapped whole.
 fn config() -> SolidStateConfig {
@@ -64,10 +60,9 @@ impl Load {
     /// CPU seconds of some requests.
     fn play(&mut self, kind: CommandKind) -> f64 {
         cpu_seconds(|| {
-            for _ in 0..REQUESTS / AHEAD {
-                let ahead = [(); AHEAD].map(|()| self.draw(kind));
-                self.drive.expect(&ahead);
-                ahead.into_iter().for_each(|command| self.submit(command));
+            for _ in 0..REQUESTS {
+                let command = self.draw(kind);
+                self.submit(command);
             }
         })
     }

@@ -7,11 +7,9 @@
 //! The cache is a bookkeeper: it says which page to flush next and never speaks to a device. Writes that find no room wait
 //! here too, in the order of a key that the owner gives (all equal: first come, first served).
 
-mod held;
-
+use crate::hashed::Hashed;
 use crate::id::{Page, Value};
 use base::Span;
-use held::{Held, HeldPages};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How much a cache holds and when it begins to flush.
@@ -48,6 +46,14 @@ enum State {
     Rewritten,
 }
 
+/// One page in DRAM.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    value: Value,
+    latency: Span,
+    state: State,
+}
+
 /// A page that should be flushed now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flush {
@@ -67,7 +73,7 @@ pub struct WriteCache<K, W> {
     /// vSSDs that use this cache.
     vssds: u32,
     /// Pages of all of them.
-    held: HeldPages,
+    held: Hashed<(u32, Page), Held>,
     /// Dirty pages, oldest first: exactly those in [`State::Dirty`].
     dirty: VecDeque<(u32, Page)>,
     /// Writes without room, by key and then by arrival.
@@ -82,7 +88,7 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
             capacity: config.pages as usize,
             flush_above: config.flush_above as usize,
             vssds: 0,
-            held: HeldPages::default(),
+            held: Hashed::default(),
             dirty: VecDeque::new(),
             waiting: BTreeMap::new(),
             arrivals: 0,
@@ -160,6 +166,9 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
 
     /// The first write that waits, if there is room for it; `place` says which page a write is about.
     pub fn next_admitted(&mut self, place: impl Fn(&W) -> (u32, Page)) -> Option<W> {
+        if self.waiting.is_empty() {
+            return None;
+        }
         let first = self.waiting.first_entry()?;
         let (slot, page) = place(first.get());
         let fits = self.held.len() < self.capacity || self.held.get((slot, page)).is_some();

@@ -15,6 +15,7 @@ mod client;
 mod collect;
 mod control;
 mod groups;
+mod hashed;
 mod hermes;
 mod id;
 mod isolate;

@@ -185,11 +185,11 @@ impl StorageNode {
         }
     }
 
-    fn on_packet(&mut self, now: Time, packet: Packet, out: &mut Vec<NodeOut>) {
+    fn on_packet(&mut self, now: Time, packet: &Packet, out: &mut Vec<NodeOut>) {
         match packet.body {
-            Body::Read { tag, page } => self.on_read(now, &packet, tag, page, out),
-            Body::Write { tag, page, value } => self.on_write(now, &packet, tag, page, value, out),
-            Body::Replica(message) => self.on_message(now, &packet, message, out),
+            Body::Read { tag, page } => self.on_read(now, packet, tag, page, out),
+            Body::Write { tag, page, value } => self.on_write(now, packet, tag, page, value, out),
+            Body::Replica(message) => self.on_message(now, packet, message, out),
             Body::Collection(note) => self.on_note(packet.vssd, note, None, now, out),
             Body::Control(ControlMessage::Answer { note, free }) => self.on_note(packet.vssd, note, free, now, out),
             Body::Control(ControlMessage::Members { epoch, replicas, stale }) => {
@@ -278,7 +278,7 @@ impl StorageNode {
 
     fn on_powered(&mut self, now: Time, input: NodeIn, out: &mut Vec<NodeOut>) {
         match input {
-            NodeIn::Packet(packet) => self.on_packet(now, packet, out),
+            NodeIn::Packet(packet) => self.on_packet(now, &packet, out),
             NodeIn::ReadDone { job, value } => self.on_read_done(now, job, value, out),
             NodeIn::WriteDone { job } => self.on_write_done(now, job, out),
             NodeIn::WriteRefused { job } => self.on_write_refused(now, job, out),

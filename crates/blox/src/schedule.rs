@@ -136,6 +136,7 @@ impl Scheduler {
     }
 
     /// The job to send to the device now; `None` when nothing waits, or when what waits is throttled until something completes.
+    #[inline]
     pub fn pop(&mut self, now: Time) -> Option<Job> {
         match &mut self.queues {
             Queues::Fifo(queue) => queue.pop(),

@@ -235,6 +235,15 @@ impl Switch {
         self.ports[self.port_index(port)].bytes > 0
     }
 
+    /// Takes note that the link to a node can take the next packet if nothing comes of that, and says whether it was so. If not,
+    /// [`SwitchIn::PortIdle`] has to say it.
+    pub fn idles(&mut self, now: Time, port: NodeId) -> bool {
+        let index = self.port_index(port);
+        let is_quiet = self.ports[index].bytes == 0 && self.next_in_pipeline().min(self.shaper_wakeup) > now;
+        self.ports[index].is_idle |= is_quiet;
+        is_quiet
+    }
+
     /// Whether a vSSD is in the tables.
     pub fn is_registered(&self, vssd: VssdId) -> bool {
         self.tables.is_registered(vssd)
@@ -388,7 +397,7 @@ impl Switch {
     /// Starts the next packet of a port, if its link is idle and one may go.
     fn depart(&mut self, now: Time, index: usize, out: &mut Vec<SwitchOut>) {
         let port = &mut self.ports[index];
-        if !port.is_idle || !port.is_up {
+        if !port.is_idle || !port.is_up || port.bytes == 0 {
             return;
         }
         match port.pop(now) {
@@ -463,21 +472,33 @@ impl Switch {
         }
     }
 
-    /// The next packet inside the pipeline that is due by `now`, in the order of time.
+    /// When the first packet inside the pipeline is due; the largest time if there is none.
+    #[inline]
+    fn next_in_pipeline(&self) -> Time {
+        due(&self.recirculating).min(due(&self.leaving))
+    }
+
+    /// Lets the packets inside the pipeline that are due by `now` leave it, in the order of time.
+    #[inline]
+    fn run_pipeline(&mut self, now: Time, out: &mut Vec<SwitchOut>) {
+        while self.next_in_pipeline() <= now && self.step(now, out) {}
+    }
+
     fn step(&mut self, now: Time, out: &mut Vec<SwitchOut>) -> bool {
-        let due = |queue: &VecDeque<(Time, Passing)>| queue.front().map_or(Time::MAX, |(due, _)| *due);
-        let (again, leave) = (due(&self.recirculating), due(&self.leaving));
-        if again.min(leave) > now || again.min(leave) == Time::MAX {
-            return false;
-        }
-        let queue = if again <= leave { &mut self.recirculating } else { &mut self.leaving };
+        let is_again = due(&self.recirculating) <= due(&self.leaving);
+        let queue = if is_again { &mut self.recirculating } else { &mut self.leaving };
         match queue.pop_front() {
-            Some((at, passing)) if again <= leave => self.pass(now, at, passing, out),
+            Some((at, passing)) if is_again => self.pass(now, at, passing, out),
             Some((_, passing)) => self.enqueue(now, passing, out),
             None => return false,
         }
         true
     }
+}
+
+#[inline]
+fn due(queue: &VecDeque<(Time, Passing)>) -> Time {
+    queue.front().map_or(Time::MAX, |(due, _)| *due)
 }
 
 impl Port {
@@ -517,17 +538,16 @@ impl Program for Switch {
             SwitchIn::Recover => self.has_failed = false,
         }
         // A pipeline that takes no time has let the packet through already.
-        while self.step(now, out) {}
+        self.run_pipeline(now, out);
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        let due = |queue: &VecDeque<(Time, Passing)>| queue.front().map_or(Time::MAX, |(due, _)| *due);
-        let next = due(&self.recirculating).min(due(&self.leaving)).min(self.shaper_wakeup);
+        let next = self.next_in_pipeline().min(self.shaper_wakeup);
         (next < Time::MAX).then_some(next)
     }
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<SwitchOut>) {
-        while self.step(now, out) {}
+        self.run_pipeline(now, out);
         self.look_at_shapers(now, out);
     }
 }

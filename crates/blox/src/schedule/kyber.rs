@@ -55,18 +55,23 @@ impl Kyber {
         self.domains[domain_of(job.kind)].queue.push(job);
     }
 
+    #[inline]
     pub(super) fn pop(&mut self, now: Time) -> Option<Job> {
         self.settle(now);
-        if self.waiting > 0
-            && self.batched < BATCH[self.current]
+        if self.waiting == 0 {
+            self.batched = 0;
+            return None;
+        }
+        self.pop_waiting()
+    }
+
+    fn pop_waiting(&mut self) -> Option<Job> {
+        if self.batched < BATCH[self.current]
             && let Some(job) = self.send()
         {
             return Some(job);
         }
         self.batched = 0;
-        if self.waiting == 0 {
-            return None;
-        }
         (0..DOMAINS).find_map(|_| {
             self.current = (self.current + 1) % DOMAINS;
             self.send()
@@ -97,6 +102,7 @@ impl Kyber {
     }
 
     /// Ends the window if it is due.
+    #[inline]
     pub(super) fn settle(&mut self, now: Time) {
         if self.window_ends <= now {
             self.window_ends = Time::MAX;

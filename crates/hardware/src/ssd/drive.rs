@@ -35,7 +35,6 @@ use base::{Bytes, Span, Time};
 use buffer::Buffer;
 use collector::{Collector, Work};
 use report::Observed;
-use std::hint::black_box;
 use std::io::{Read, Write};
 use std::ops::Range;
 
@@ -88,8 +87,6 @@ pub struct SolidState {
     to_host: Calendar,
     from_host: Calendar,
     observed: Observed,
-    /// The last page that the host programmed, if collection has not yet kept pace with it.
-    owed: Option<(Time, PageAddress)>,
     /// The size that crossed the link last and how long that takes: most commands are of one size, and the division is slow.
     link_time: (Bytes, Span),
 }
@@ -104,9 +101,6 @@ impl SolidState {
     /// Books a command. `now` must not be before that of any earlier call.
     pub fn submit(&mut self, now: Time, command: Command) -> Result<Done, DriveError> {
         command.check_range(self.capacity())?;
-        // Memory answers while what was due is done.
-        black_box(self.volume.layer.locate(command.address / self.config.geometry.unit.count()));
-        self.keep_pace();
         self.advance(now);
         let done = match command.kind {
             CommandKind::Read => self.read(now, command),
@@ -116,12 +110,6 @@ impl SolidState {
         };
         self.observed.command(now, command, &done);
         Ok(done)
-    }
-    /// Says that these commands will come soon, in whatever order and whenever. The answers do not change; they are found sooner, because memory is
-    /// asked for the map's entries of all of them at once. Worth while for some ten commands at a time.
-    pub fn expect(&self, commands: &[Command]) {
-        let unit_bytes = self.config.geometry.unit.count();
-        self.volume.layer.expect(commands.iter().map(|command| command.address / unit_bytes));
     }
     /// What the host can address.
     pub fn capacity(&self) -> Bytes {
@@ -166,7 +154,6 @@ impl SolidState {
             buffer: Buffer::new(config.buffer, &config.geometry, config.timing.suspension),
             to_host: Calendar::default(),
             from_host: Calendar::default(),
-            owed: None,
             link_time: (Bytes::ZERO, Span::ZERO),
             volume: Volume::new(layer),
             array,
@@ -298,26 +285,19 @@ impl SolidState {
     }
     /// Collects whole victims until one has given a free block.
     fn collect_at_once(&mut self, now: Time) -> Result<(), DriveError> {
-        self.keep_pace();
         let work = Work { array: &mut self.array, volume: &mut self.volume, observed: &mut self.observed };
         match self.collector.collect_at_once(now, work) {
             true => Ok(()),
             false => Err(FtlError::NoFreeBlock.into()),
         }
     }
+    /// Programs a page of the host, and takes the steps of collection that go with it.
     fn program(&mut self, now: Time, page: PageAddress) -> Booked {
-        self.keep_pace();
-        self.owed = Some((now, page));
-        self.array.submit(now, FlashOperation::Program { page }, Purpose::Host)
-    }
-    /// Takes the steps of collection that go with the last program, at its time and before anything later is booked. They are put off until then
-    /// because the next command can ask memory for its part of the map meanwhile.
-    fn keep_pace(&mut self) {
-        if let Some((now, page)) = self.owed.take() {
-            let die = self.config.geometry.die_of(page.block);
-            let work = Work { array: &mut self.array, volume: &mut self.volume, observed: &mut self.observed };
-            self.collector.host_programs(now, die, page.page == 0, work);
-        }
+        let booked = self.array.submit(now, FlashOperation::Program { page }, Purpose::Host);
+        let die = self.config.geometry.die_of(page.block);
+        let work = Work { array: &mut self.array, volume: &mut self.volume, observed: &mut self.observed };
+        self.collector.host_programs(now, die, page.page == 0, work);
+        booked
     }
     /// Waits until the buffer has room for a unit more.
     fn make_room(&mut self, now: Time, done: Done) -> Done {

@@ -22,6 +22,7 @@ mod lend;
 mod mapping;
 mod min_tree;
 mod packed;
+mod pending;
 mod snapshot;
 mod types;
 mod victim;
@@ -35,7 +36,7 @@ use super::geometry::{BlockId, DieId, PageAddress, UnitAddress};
 use blocks::{Blocks, Stream};
 use dies::{Dies, Frontier};
 use mapping::{Mapping, Place};
-use std::hint::black_box;
+use pending::Pending;
 use victim::Draws;
 
 /// The translation layer of a region.
@@ -45,6 +46,7 @@ pub struct TranslationLayer {
     units_per_page: u32,
     units_per_block: u32,
     mapping: Mapping,
+    pending: Pending,
     blocks: Blocks,
     dies: Dies,
     /// Victims that are being moved, by slot, the oldest first.
@@ -87,6 +89,7 @@ impl TranslationLayer {
             units_per_page: geometry.units_per_page(),
             units_per_block: geometry.units_per_block(),
             mapping: Mapping::new(config.logical_units.min(units_max), slots, geometry.units_per_block()),
+            pending: Pending::default(),
             blocks: Blocks::new(geometry.blocks()),
             dies: Dies::new(&geometry),
             collecting: Vec::new(),
@@ -99,21 +102,12 @@ impl TranslationLayer {
 
     /// Where a unit lies; `None` if it was never written or was trimmed, or is beyond the region.
     pub fn locate(&self, unit: u64) -> Option<UnitAddress> {
-        let place = (unit < self.config.logical_units).then(|| self.mapping.locate(unit)).flatten()?;
+        if unit >= self.config.logical_units {
+            return None;
+        }
+        let place = self.pending.place_of(unit).or_else(|| self.mapping.locate(unit))?;
         let page = PageAddress { block: self.blocks.block_of(place.slot), page: place.offset / self.units_per_page };
         Some(UnitAddress { page, slot: place.offset % self.units_per_page })
-    }
-    /// Asks memory for what writes of these units will look at, for all of them at once: one after the other they would each wait for it twice.
-    /// Units beyond the region are passed over. Nothing changes.
-    pub fn expect(&self, units: impl Iterator<Item = u64> + Clone) {
-        let units = units.filter(|unit| *unit < self.config.logical_units);
-        black_box(units.clone().fold(0, |seen, unit| seen ^ self.mapping.touch(unit)));
-        let places = units.filter_map(|unit| self.mapping.locate(unit));
-        black_box(
-            places.fold(0, |seen, place| {
-                seen ^ self.blocks.valid(place.slot) ^ u32::from(self.mapping.is_invalid(place))
-            }),
-        );
     }
     /// Whether a page still gathers units: those it has are in the controller's memory and not in flash.
     pub fn is_gathering(&self, page: PageAddress) -> bool {
@@ -128,15 +122,12 @@ impl TranslationLayer {
         if unit >= self.config.logical_units {
             return Err(FtlError::OutOfRange { unit, units: self.config.logical_units });
         }
-        let old = self.mapping.locate(unit);
-        let stream = self.stream_of(old);
+        let stream = self.stream_of(unit);
         let Some(die) = self.dies.next_for_host(stream) else {
             return Err(self.refusal());
         };
-        let (at, program) = self.append(die, stream, unit);
-        if let Some(place) = old {
-            self.invalidate(place);
-        }
+        let (place, at, program) = self.append(die, stream, unit);
+        self.supersede(unit, place);
         if program.is_some() {
             self.dies.advance(stream);
         }
@@ -150,6 +141,7 @@ impl TranslationLayer {
     }
     /// Forgets a unit. False if it was not mapped.
     pub fn trim(&mut self, unit: u64) -> bool {
+        self.settle();
         let place = (unit < self.config.logical_units).then(|| self.mapping.locate(unit)).flatten();
         if let Some(place) = place {
             self.mapping.unmap(unit);
@@ -169,19 +161,22 @@ impl TranslationLayer {
     }
     /// Units that the host has written and not trimmed. Looks at every block.
     pub fn valid_units(&self) -> u64 {
-        self.blocks.good().map(|slot| u64::from(self.blocks.valid(slot))).sum()
+        let counted: u64 = self.blocks.good().map(|slot| u64::from(self.blocks.valid(slot))).sum();
+        counted - self.superseded().count() as u64
     }
     /// Valid units of a block; `None` if the region does not own it.
     pub fn valid_units_of(&self, block: BlockId) -> Option<u32> {
-        self.blocks.slot_of(block).map(|slot| self.blocks.valid(slot))
+        let slot = self.blocks.slot_of(block)?;
+        let superseded = self.superseded().filter(|place| place.slot == slot).count();
+        Some(self.blocks.valid(slot) - superseded as u32)
     }
     /// Good blocks that are erased and not being written.
     pub fn free_blocks(&self) -> u32 {
-        self.dies.iter().map(|die| die.free.len() as u32).sum()
+        self.dies.sums()[0]
     }
     /// Good blocks.
     pub fn owned_blocks(&self) -> u32 {
-        self.dies.iter().map(|die| die.owned).sum()
+        self.dies.sums()[1]
     }
     /// Free blocks of all good ones; 0 if there are none.
     pub fn free_ratio(&self) -> f64 {
@@ -219,20 +214,24 @@ impl TranslationLayer {
     /// Tried and given up: a threshold on the age of the last version, the mean life of collected hot blocks (SepBIT, FAST 2022). With greedy
     /// cleaning it spirals down: fewer hot units, so hot blocks are cleaned sooner, so the threshold falls, until nothing is hot.
     #[inline]
-    fn stream_of(&self, old: Option<Place>) -> Stream {
-        let is_hot = self.config.hot_cold && old.is_some_and(|place| self.blocks.stream(place.slot) != Stream::Moved);
+    fn stream_of(&self, unit: u64) -> Stream {
+        if !self.config.hot_cold {
+            return Stream::Cold;
+        }
+        let old = self.mapping.locate(unit);
+        let is_hot = old.is_some_and(|place| self.blocks.stream(place.slot) != Stream::Moved);
         if is_hot { Stream::Hot } else { Stream::Cold }
     }
-    /// Puts a unit into the open block of a stream on a die that has room for it.
+    /// Puts a unit into the open block of a stream on a die that has room for it. Where it lies now is for the caller to say.
     #[inline]
-    fn append(&mut self, die: u32, stream: Stream, unit: u64) -> (UnitAddress, Option<PageAddress>) {
+    fn append(&mut self, die: u32, stream: Stream, unit: u64) -> (Place, UnitAddress, Option<PageAddress>) {
         let open = self.open_block(die, stream);
         let place = Place { slot: open.slot, offset: open.page * self.units_per_page + open.gathered };
-        self.mapping.map(unit, place);
+        self.mapping.hold(place, unit);
         self.blocks.add_valid(open.slot);
         let page = PageAddress { block: self.blocks.block_of(open.slot), page: open.page };
         let is_full = self.go_on(die, stream, open, 1);
-        (UnitAddress { page, slot: open.gathered }, is_full.then_some(page))
+        (place, UnitAddress { page, slot: open.gathered }, is_full.then_some(page))
     }
     fn open_block(&mut self, die: u32, stream: Stream) -> Frontier {
         if let Some(open) = self.dies.get(die).open[stream as usize] {
@@ -286,7 +285,8 @@ impl TranslationLayer {
         Some(PageAddress { block: self.blocks.block_of(open.slot), page: open.page })
     }
     /// Why the host cannot write: garbage is to be collected, or there is none that could be.
-    fn refusal(&self) -> FtlError {
+    fn refusal(&mut self) -> FtlError {
+        self.settle();
         let emptiest = self.blocks.emptiest(0, self.blocks.slots(), self.units_per_block);
         let can_begin = emptiest.is_some_and(|(_, slot)| self.target_of(slot).is_some());
         if can_begin || !self.collecting.is_empty() {

@@ -341,15 +341,14 @@ impl BloxRig {
         self.counts.sent += 1;
         self.check_wire(&packet);
         let is_outside = self.wires.is_outside(from, packet.target);
-        let (at, flight) = self.wires.send(context.now, from, packet);
-        let place = self.flights.put(if is_outside { Flight { node: packet.target, ..flight } } else { flight });
+        let (at, flight) = self.wires.send(context.now, from, packet, is_outside);
+        let place = self.flights.put(flight);
         context.at(at, if is_outside { BloxEvent::AtNode(place) } else { BloxEvent::AtSwitch(place) });
     }
 
     fn at_switch(&mut self, place: u32, context: Now<'_, '_>) {
-        let flight = self.flights.take(place);
-        self.account(&flight, context.now);
-        self.tell_switch(SwitchIn::Packet(flight.packet), context);
+        let packet = self.land(place, context.now).packet;
+        self.tell_switch(SwitchIn::Packet(packet), context);
     }
 
     fn tell_switch(&mut self, input: SwitchIn, context: Now<'_, '_>) {
@@ -367,6 +366,9 @@ impl BloxRig {
     fn free_ports(&mut self, context: Now<'_, '_>) {
         while let Some(place) = self.busy_ports.iter().position(|port| port.free_at <= context.now) {
             let port = self.busy_ports.swap_remove(place);
+            if self.switch.idles(context.now, port.node) {
+                continue;
+            }
             let mut out = std::mem::take(&mut self.switch_out);
             self.switch.on(context.now, SwitchIn::PortIdle(port.node), &mut out);
             self.switch_did(out, context);
@@ -413,11 +415,10 @@ impl BloxRig {
     }
 
     fn at_node(&mut self, place: u32, context: Now<'_, '_>) {
-        let flight = self.flights.take(place);
-        self.account(&flight, context.now);
-        let (node, packet) = (flight.node, flight.packet);
+        let flight = self.land(place, context.now);
+        let (node, packet, on_return) = (flight.node, flight.packet, flight.times.on_return());
         if self.places.is_client(node) {
-            self.judge(&flight);
+            self.judge(&packet, on_return);
             return self.tell_client(node, ClientIn::Packet(packet), context);
         }
         match self.places.storage_index(node) {
@@ -431,10 +432,13 @@ impl BloxRig {
         }
     }
 
-    fn account(&mut self, flight: &Flight, now: Time) {
+    /// Ends a packet's leg, and says where its time has gone.
+    fn land(&mut self, place: u32, now: Time) -> &Flight {
+        let flight = self.flights.take(place);
         if let Some(track) = tag_of(&flight.packet.body).and_then(|tag| self.tracks.get(tag)) {
             track.reach_by(now, &self.wires.parts(&flight.times));
         }
+        flight
     }
 
     fn tell_control(&mut self, input: ControlIn, context: Now<'_, '_>) {

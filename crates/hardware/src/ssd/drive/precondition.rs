@@ -172,7 +172,6 @@ impl SolidState {
     }
     /// Lets everything that is underway be done.
     fn rest(&mut self) {
-        self.owed = None;
         self.volume.settle();
         self.volume.layer.pad();
         self.collector.rest();

@@ -35,17 +35,24 @@ impl TranslationLayer {
         let slot = self.blocks.slot_of(victim)?;
         let die = self.die_of(slot);
         let collection = self.dies.get(die).collection.filter(|collection| collection.slot == slot)?;
-        let first = self.mapping.next_valid(slot, collection.next)?;
-        let page = first / self.units_per_page;
-        let end = (page + 1) * self.units_per_page;
-        let warmed = self.warm(collection, first);
-        let (units, programs) = self.move_units(collection, first, end);
-        self.counters.relocated_units += u64::from(units);
-        self.dies.get_mut(die).collection = Some(Collection { next: end, warmed, ..collection });
-        Some(Relocation { from: PageAddress { block: victim, page }, units, programs })
+        let mut next = collection.next;
+        loop {
+            let first = self.mapping.next_valid(slot, next)?;
+            let page = first / self.units_per_page;
+            next = (page + 1) * self.units_per_page;
+            let warmed = self.warm(collection, first);
+            let (units, programs) = self.move_units(collection, first, next);
+            // A page may hold nothing but units with a newer version that is pending.
+            if units > 0 {
+                self.counters.relocated_units += u64::from(units);
+                self.dies.get_mut(die).collection = Some(Collection { next, warmed, ..collection });
+                return Some(Relocation { from: PageAddress { block: victim, page }, units, programs });
+            }
+        }
     }
     /// Takes note that a victim without valid units was erased.
     pub fn erased(&mut self, block: BlockId) -> EraseOutcome {
+        self.settle();
         let Some(slot) = self.blocks.slot_of(block) else {
             return EraseOutcome::Refused;
         };
@@ -67,6 +74,7 @@ impl TranslationLayer {
 
     /// Makes a full block its die's victim, if the die has none and there is room for its data.
     pub(super) fn begin(&mut self, slot: u32, levels_wear: bool) -> bool {
+        self.settle();
         let Some(target) = self.target_of(slot) else {
             return false;
         };
@@ -112,6 +120,7 @@ impl TranslationLayer {
         if let Some(collection) = self.dies.get(place).collection {
             return Some(collection.slot);
         }
+        self.settle();
         let pool = Pool {
             blocks: &self.blocks,
             segments: &self.dies.get(place).segments,
@@ -128,6 +137,7 @@ impl TranslationLayer {
         if self.config.victim == VictimPolicy::CostBenefit {
             return self.victim_of_dies_in_turn();
         }
+        self.settle();
         let segments = [(0, self.blocks.slots())];
         let pool = Pool { blocks: &self.blocks, segments: &segments, units_per_block: self.units_per_block };
         let chosen = pool.choose(self.config.victim, &mut self.draws)?;
@@ -170,7 +180,11 @@ impl TranslationLayer {
                 continue;
             }
             let unit = self.mapping.owner(place).expect("a valid unit is mapped by a unit of its group");
-            let (_, program) = self.append(collection.target, stream, unit);
+            if self.pending.contains(unit) {
+                continue;
+            }
+            let (target, _, program) = self.append(collection.target, stream, unit);
+            self.mapping.point(unit, target);
             self.invalidate(place);
             programs = programs.or(program);
             units += 1;
@@ -184,7 +198,9 @@ impl TranslationLayer {
         self.collecting.retain(|other| *other != slot);
     }
     fn lose(&mut self, slot: u32) -> EraseOutcome {
-        self.die_mut(slot).owned -= 1;
+        let die = self.die_of(slot);
+        self.dies.get_mut(die).owned -= 1;
+        self.dies.note_ready(die);
         self.counters.bad_blocks += 1;
         EraseOutcome::Bad
     }

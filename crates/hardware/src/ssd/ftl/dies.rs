@@ -99,6 +99,9 @@ pub(super) struct Dies {
     turns: [u32; 2],
     /// By stream of the host: a bit for each place in `stripe` whose die can take a unit. When free blocks are few, most cannot.
     ready: [Vec<u64>; 2],
+    /// By die, as in `list`: its free and its good blocks when it was noted last; and the sums.
+    noted: Vec<[u32; 2]>,
+    sums: [u32; 2],
     dies_per_channel: u32,
 }
 
@@ -111,6 +114,8 @@ impl Dies {
             rank_of: Vec::new(),
             turns: [0; 2],
             ready: [Vec::new(), Vec::new()],
+            noted: Vec::new(),
+            sums: [0; 2],
             dies_per_channel: geometry.dies_per_channel,
         }
     }
@@ -121,6 +126,7 @@ impl Dies {
         }
         let place = self.list.len() as u32;
         self.list.push(Die::new(id));
+        self.noted.push([0; 2]);
         self.place_of[id.0 as usize] = place;
         self.insert_into_stripe(place);
         place
@@ -158,8 +164,19 @@ impl Dies {
         self.turns[stream as usize] = found;
         Some(self.stripe[found as usize])
     }
-    /// Takes note of whether a die can take units of the host: to be called whenever its open or its free blocks have changed.
+    /// Free and good blocks of all dies.
+    pub(super) fn sums(&self) -> [u32; 2] {
+        self.sums
+    }
+    /// Takes note of how many blocks a die has, and whether it can take units of the host: to be called whenever its open, free or good blocks have
+    /// changed.
     pub(super) fn note_ready(&mut self, place: u32) {
+        let die = self.get(place);
+        let now = [die.free.len() as u32, die.owned];
+        let noted = std::mem::replace(&mut self.noted[place as usize], now);
+        for (sum, (now, noted)) in self.sums.iter_mut().zip(now.into_iter().zip(noted)) {
+            *sum = *sum + now - noted;
+        }
         let rank = self.rank_of[place as usize];
         let (word, bit) = (rank as usize / 64, rank % 64);
         for stream in [Stream::Cold, Stream::Hot] {
@@ -194,6 +211,7 @@ impl Dies {
         let dies: u64 = self.list.iter().map(Die::memory_bytes).sum();
         dies + (spare * size_of::<Die>()) as u64
             + (self.place_of.capacity() + self.stripe.capacity() + self.rank_of.capacity()) as u64 * 4
+            + self.noted.capacity() as u64 * 8
     }
 
     fn insert_into_stripe(&mut self, place: u32) {

@@ -20,6 +20,9 @@ const NONE: u64 = u64::MAX;
 impl TranslationLayer {
     /// Writes everything that [`restore`](Self::restore) needs.
     pub fn save(&self, target: impl Write) -> std::io::Result<()> {
+        if self.pending.is_empty() { self.save_settled(target) } else { self.settled().save_settled(target) }
+    }
+    fn save_settled(&self, target: impl Write) -> std::io::Result<()> {
         let mut sink = Sink { target, hasher: Hasher::new() };
         sink.words(&shape(&self.config))?;
         self.save_blocks(&mut sink)?;

@@ -12,6 +12,7 @@ impl TranslationLayer {
         if self.dies.len() == 0 {
             return None;
         }
+        self.settle();
         let [_, turn] = self.search_turns;
         self.search_turns[1] = (turn + 1) % self.dies.len();
         let slot = self.slot_to_level(turn, spread_max)?;

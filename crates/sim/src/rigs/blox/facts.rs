@@ -1,6 +1,6 @@
 //! What only this rig can tell of a run.
 
-use super::{BloxRig, Flight};
+use super::BloxRig;
 use base::Span;
 use blox::{Body, JobKind, NodeCounters, Packet, ReturnPredictor, VssdId};
 use hardware::ssd::FtlCounters;
@@ -40,14 +40,13 @@ impl BloxRig {
     }
 
     /// An answer has come back: how far off the prediction is that a server would have made for it.
-    pub(super) fn judge(&mut self, flight: &Flight) {
-        let kind = match flight.packet.body {
+    pub(super) fn judge(&mut self, answer: &Packet, back: Span) {
+        let kind = match answer.body {
             Body::ReadReply { .. } => JobKind::Read,
             Body::WriteReply { .. } => JobKind::Write,
             _ => return,
         };
-        let Some(Some(predictor)) = self.predictors.get(flight.packet.vssd.index()) else { return };
-        let back = flight.times.on_return();
+        let Some(Some(predictor)) = self.predictors.get(answer.vssd.index()) else { return };
         let predicted = predictor.predict(kind);
         self.counts.predictions += 1;
         self.counts.predictions_close += u64::from(predicted.max(back) - predicted.min(back) <= CLOSE);

@@ -1,6 +1,6 @@
 //! Links of the rack, the networks around it, and what is on them.
 
-use base::{NodeId, Rate, Seed, Span, Time};
+use base::{Bytes, NodeId, Rate, Seed, Span, Time};
 use blox::Packet;
 use hardware::{Link, NetworkDelay};
 use record::SpanKind;
@@ -69,10 +69,10 @@ impl Flights {
             }
         }
     }
-    /// Takes a packet out, once.
-    pub fn take(&mut self, place: u32) -> Flight {
+    /// Takes a packet out, once. It can be looked at until the next is put in.
+    pub fn take(&mut self, place: u32) -> &Flight {
         self.free.push(place);
-        self.flights[place as usize]
+        &self.flights[place as usize]
     }
 }
 
@@ -142,6 +142,8 @@ pub struct Wires {
     pipeline: Span,
     remote_delay: Span,
     rate: Rate,
+    /// Lengths of packets and how long each takes on a link, the last used first: there are few, and the division is slow.
+    serialization: [(Bytes, Span); 2],
 }
 
 /// What wires are made of.
@@ -180,29 +182,32 @@ impl Wires {
             pipeline: config.pipeline,
             remote_delay: config.remote_delay,
             rate: config.rate,
+            serialization: [(Bytes::ZERO, Span::ZERO); 2],
         }
     }
 
-    /// A node sends a packet; when it is at the switch, or at its target where both are outside the rack or in the other one.
-    pub fn send(&mut self, now: Time, from: NodeId, mut packet: Packet) -> (Time, Flight) {
-        let bytes = packet.wire_bytes();
+    /// A node sends a packet, which never sees the rack's switch if both ends are outside; when it is at the switch, or then at its target.
+    pub fn send(&mut self, now: Time, from: NodeId, mut packet: Packet, is_outside: bool) -> (Time, Flight) {
+        let length = self.serialization(packet.wire_bytes());
         let ready = now + self.host;
         let (start, end) = match self.up.get_mut(from.index()) {
-            Some(link) => link.submit(ready, bytes),
-            None => (ready, ready + self.rate.span_of(bytes)),
+            Some(link) => link.occupy(ready, length),
+            None => (ready, ready + length),
         };
-        let network = self.network(from, packet.target);
-        let forwarding = if self.is_outside(from, packet.target) { Span::ZERO } else { self.pipeline };
+        let network = self.network(from, packet.target, is_outside);
+        let forwarding = if is_outside { Span::ZERO } else { self.pipeline };
         packet.latency_ns = packet.latency_ns.saturating_add(nanoseconds(network + forwarding));
         let at = end + self.propagation + network + forwarding;
         let (queue, serialization) = (start - ready, end - start);
         let times = LegTimes { queue, serialization, network, forwarding, way: Way::FromNode };
-        (at, Flight { packet, node: from, times })
+        let node = if is_outside { packet.target } else { from };
+        (at, Flight { packet, node, times })
     }
 
     /// The switch starts to send a packet; when it is at the other end, its software included, and when the port is free again.
     pub fn transmit(&mut self, now: Time, port: NodeId, mut packet: Packet) -> (Time, Time, Flight) {
-        let (start, end) = self.down[port.index()].submit(now, packet.wire_bytes());
+        let length = self.serialization(packet.wire_bytes());
+        let (start, end) = self.down[port.index()].occupy(now, length);
         let (way, network) = match self.places.is_client(port) {
             true => (Way::Return, self.draw(port)),
             false if port == self.places.uplink() => (Way::FromSwitch, self.remote_delay),
@@ -240,9 +245,8 @@ impl Wires {
     }
 
     /// What the networks around the rack take from one node towards another.
-    fn network(&mut self, from: NodeId, to: NodeId) -> Span {
+    fn network(&mut self, from: NodeId, to: NodeId, is_outside: bool) -> Span {
         let client = [from, to].into_iter().find(|node| self.places.is_client(*node));
-        let is_outside = self.is_outside(from, to);
         // The other rack is as far from a client as it is from this one, both ways.
         let is_far = self.places.is_remote(from) || is_outside && self.places.is_remote(to);
         let racks = if is_far { self.remote_delay } else { Span::ZERO };
@@ -250,6 +254,17 @@ impl Wires {
             Some(client) if self.places.is_client(from) || is_outside => self.draw(client) + racks,
             _ => racks,
         }
+    }
+
+    #[inline]
+    fn serialization(&mut self, bytes: Bytes) -> Span {
+        if self.serialization[0].0 != bytes {
+            self.serialization.swap(0, 1);
+            if self.serialization[0].0 != bytes {
+                self.serialization[0] = (bytes, self.rate.span_of(bytes));
+            }
+        }
+        self.serialization[0].1
     }
 
     fn draw(&mut self, client: NodeId) -> Span {
