@@ -77,7 +77,7 @@ fn a_word_that_is_none_names_the_words() {
         complaint(&with("name = \"edm\"", "name = \"dctpc\"")),
         "small.toml:6:8: design.name: `dctpc` is not allowed, did you mean `dctcp`?; allowed are edm, dctcp, dcqcn, pfabric, \
          receiver-driven, cxl, fastpass, raw-ethernet, rocev2, hardware-tcp, rackblox, rackblox-software, vdc, \
-         wear-levelling, s-direct, linux, spdk, target-offload, san, san-plain"
+         san, san-plain, wear-levelling, s-direct, linux, spdk, target-offload"
     );
     assert_eq!(
         complaint(&with("load = 0.5", "load = 0.5\nsize = { profile = \"spark-sq\" }")),

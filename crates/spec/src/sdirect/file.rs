@@ -158,7 +158,7 @@ words! {
 written! {
     /// What each request of `io` is. With the designs s-direct, linux, spdk and target-offload.
     TaskFile {
-        /// What.
+        /// What is asked for.
         #[schemars(extend("default" = "read-write"))]
         kind: TaskName,
         /// With `copy` and `replicate`: who moves the data. `nic` needs the design s-direct.
