@@ -191,8 +191,15 @@ impl Trail {
         let known = [Way::Kept, Way::Detour, Way::Free].get(usize::from(way)).copied();
         check("way of the trail", u32::from(way), known.is_some(), "0 to 2")?;
         check("marks of the trail", ecn, ecn >> length == 0, "a bit a hop")?;
-        let mut trail =
-            Trail { ecn, drive_latency_ns, length, position, limit, way: known.unwrap_or_default(), ..Trail::default() };
+        let mut trail = Trail {
+            ecn,
+            drive_latency_ns,
+            length,
+            position,
+            limit,
+            way: known.unwrap_or_default(),
+            ..Trail::default()
+        };
         let hops = bytes.get(FIXED_BYTES..trail.wire_bytes()).ok_or(CodecError::Short {
             part: "the hops of the trail",
             got: bytes.len(),

@@ -72,7 +72,7 @@ pub fn encode(format: &WireFormat, packet: &Packet, offset: u32, bytes: &mut Vec
     bytes.extend_from_slice(&format.config.framing.header(&header_of(format, packet, offset)?));
     let is_last = matches!(packet.kind, PacketKind::WriteData { last: true } | PacketKind::ReadData { last: true });
     let is_rmw = packet.operation == Operation::ReadModifyWrite;
-    let flags = u8::from(is_last) * LAST | u8::from(is_rmw) * READ_MODIFY_WRITE;
+    let flags = (u8::from(is_last) * LAST) | (u8::from(is_rmw) * READ_MODIFY_WRITE);
     bytes.extend_from_slice(&packet.tag.attempt.to_le_bytes());
     bytes.extend_from_slice(&[packet.rank, flags]);
     bytes.extend_from_slice(&packet.credit.to_le_bytes());
