@@ -1,5 +1,6 @@
 //! From a configuration to a network that can run.
 
+use super::aftermath::Aftermath;
 use super::bytes::WireCheck;
 use super::config::{SanBuildError, SanRigConfig};
 use super::drives::Drives;
@@ -125,6 +126,7 @@ impl SanRig {
             .map(|(place, _)| config.target_program(place, host_vertices.len() as u32))
             .collect::<Result<Vec<Target>, SanBuildError>>()?;
         let shortest = graph.distance_table().expect("the number of vertices was checked");
+        let aftermath = Aftermath::new(config.faults.iter().map(|fault| fault.at).min());
         Ok(SanRig {
             hosts,
             targets,
@@ -150,6 +152,7 @@ impl SanRig {
             violations: Violations::default(),
             ways: Ways::default(),
             sizes: Sizes::default(),
+            aftermath,
             shortest,
             response_frame,
             is_priming: false,
