@@ -169,12 +169,11 @@ impl SanRig {
 /// By vertex: its place among its like. Every vertex is of one kind.
 fn places(hosts: &[VertexId], targets: &[VertexId], hops: &[VertexId]) -> Vec<Place> {
     let mut places = vec![Place::Host(0); hosts.len() + targets.len() + hops.len()];
-    let kinds: [(&[VertexId], fn(u32) -> Place); 3] =
-        [(hosts, Place::Host), (targets, Place::Target), (hops, Place::Hop)];
-    for (vertices, place) in kinds {
-        for (index, vertex) in (0..).zip(vertices) {
-            places[vertex.index()] = place(index);
-        }
-    }
+    let mut number = |vertices: &[VertexId], place: fn(u32) -> Place| {
+        (0..).zip(vertices).for_each(|(index, vertex)| places[vertex.index()] = place(index));
+    };
+    number(hosts, Place::Host);
+    number(targets, Place::Target);
+    number(hops, Place::Hop);
     places
 }
