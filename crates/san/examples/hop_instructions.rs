@@ -37,6 +37,28 @@ fn torus() -> Graph {
     builder.finish().expect("the torus is right")
 }
 
+/// ISR without timers.
+fn route() -> RouteConfig {
+    RouteConfig {
+        policy: Policy::Isr,
+        is_symmetric: true,
+        has_header: true,
+        ewma_weight: 128,
+        ecn_threshold: Some(Bytes::kib(64)),
+        marks_answers: false,
+        stretch_max: 1,
+        stale_after: Span::ms(1),
+        distance: DistanceConfig {
+            infinity: 32,
+            period: Span::MAX,
+            hold: Span::MAX,
+            trigger_gap: Span::us(20),
+            candidates: 6,
+            horizon: Horizon::PoisonedReverse,
+        },
+    }
+}
+
 fn config(graph: &Graph, here: VertexId, estimate: Rate) -> HopConfig {
     let rank = RankConfig { quantum: 8, rank_max: 7, unknown_credit: 8, read_rank: 4 };
     HopConfig {
@@ -44,24 +66,7 @@ fn config(graph: &Graph, here: VertexId, estimate: Rate) -> HopConfig {
         neighbours: neighbours(graph, here, false),
         vertices: graph.vertices().len(),
         drives: NODES as usize,
-        route: RouteConfig {
-            policy: Policy::Isr,
-            is_symmetric: true,
-            has_header: true,
-            ewma_weight: 128,
-            ecn_threshold: Some(Bytes::kib(64)),
-            marks_answers: false,
-            stretch_max: 1,
-            stale_after: Span::ms(1),
-            distance: DistanceConfig {
-                infinity: 32,
-                period: Span::MAX,
-                hold: Span::MAX,
-                trigger_gap: Span::us(20),
-                candidates: 6,
-                horizon: Horizon::PoisonedReverse,
-            },
-        },
+        route: route(),
         reservation: Some(ReservationConfig {
             estimates: vec![Estimate { bytes_max: Bytes::kib(4), rate: estimate }],
             over_commitment: vec![

@@ -291,18 +291,19 @@ impl Host {
     }
 
     /// The lane for a new command: what routing says, if it is up, not suspected of silence and has room; else the first that is.
-    fn choose_lane(&self, now: Time, place: u32, io: IoPlace) -> Option<u8> {
+    fn choose_lane(&mut self, now: Time, place: u32, io: IoPlace) -> Option<u8> {
         let session = &self.sessions[place as usize];
-        let can = |lane: usize| self.ports_up[lane] && session.lanes[lane].queue.has_room();
-        let is_fine = |lane: usize| can(lane) && session.lanes[lane].suspect_until <= now;
-        let chosen = match &self.uplinks {
+        let chosen = match &mut self.uplinks {
             Uplinks::One => Some(0),
             Uplinks::Routed(router) => {
                 let command = self.ios.get(io)?.io.request.0 as u16;
                 let tag = Tag { session: session.id, command, attempt: 0 };
-                router.choose(now, session.target, tag, &Trail::default()).map(Port::index)
+                // The budget of the hops' way is the hops' to say.
+                router.choose(now, session.target, tag, &mut Trail::default()).map(Port::index)
             }
         };
+        let can = |lane: usize| self.ports_up[lane] && session.lanes[lane].queue.has_room();
+        let is_fine = |lane: usize| can(lane) && session.lanes[lane].suspect_until <= now;
         let lanes = 0..session.lanes.len();
         let lane = chosen.filter(|lane| is_fine(*lane)).or_else(|| lanes.clone().find(|lane| is_fine(*lane)));
         lane.or_else(|| lanes.clone().find(|lane| can(*lane))).map(|lane| lane as u8)

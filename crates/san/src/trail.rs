@@ -44,6 +44,8 @@ pub struct Trail {
     pub(crate) drive_latency_ns: u32,
     pub(crate) length: u8,
     pub(crate) position: u8,
+    /// Most hops of the whole way, as the first that chose said it; 0 while nobody has.
+    pub(crate) limit: u8,
     pub(crate) way: Way,
 }
 
@@ -91,6 +93,13 @@ impl Trail {
         self.hops().iter().any(|hop| u32::from(hop.vertex) == vertex.0)
     }
 
+    /// Links that a way from here may have, at most. Whoever chooses first allows `allowed` in all, and no more than fit into the header.
+    pub(crate) fn links_left(&mut self, allowed: u16) -> u16 {
+        if self.limit == 0 {
+            self.limit = allowed.saturating_add(u16::from(self.position)).min(HOPS_MAX as u16) as u8;
+        }
+        u16::from(self.limit.saturating_sub(self.position))
+    }
     /// The hop that is next on the way out, where the way is known.
     pub(crate) fn ahead(&self) -> Option<&TrailHop> {
         self.hops().get(self.position())
@@ -129,7 +138,7 @@ impl Trail {
     }
     /// Leaves the way of the request: from here on the hops are those of another. How many hops were forgotten.
     pub(crate) fn leave(&mut self, way: Way) -> usize {
-        self.way = way;
+        (self.way, self.limit) = (way, 0);
         self.truncate(0)
     }
     fn mark(&mut self, position: usize, is_marked: bool) {
@@ -140,7 +149,8 @@ impl Trail {
 /// Bytes before the hops.
 const FIXED_BYTES: usize = 12;
 
-/// As bytes, little-endian as all of NVMe: count, position, way (0 kept, 1 detour, 2 free), a reserved byte, ECN vector (4), drive latency (4), and per hop
+/// As bytes, little-endian as all of NVMe: count, position, way (0 kept, 1 detour, 2 free), most hops of
+/// the way (0 while nobody has said), ECN vector (4), drive latency (4), and per hop
 /// vertex (2), port (2), time (4). Figure 10 of the paper shows the fields but no widths; these are ours.
 impl Trail {
     /// Most bytes of a header.
@@ -155,7 +165,7 @@ impl Trail {
     pub fn encode(&self, bytes: &mut [u8]) -> Option<usize> {
         let bytes = bytes.get_mut(..self.wire_bytes())?;
         let (fixed, hops) = bytes.split_at_mut(FIXED_BYTES);
-        fixed[..4].copy_from_slice(&[self.length, self.position, self.way as u8, 0]);
+        fixed[..4].copy_from_slice(&[self.length, self.position, self.way as u8, self.limit]);
         fixed[4..8].copy_from_slice(&self.ecn.to_le_bytes());
         fixed[8..].copy_from_slice(&self.drive_latency_ns.to_le_bytes());
         for (hop, bytes) in self.hops().iter().zip(hops.chunks_exact_mut(Trail::HOP_BYTES as usize)) {
@@ -171,19 +181,25 @@ impl Trail {
     /// # Errors
     ///
     /// When bytes are missing, more hops are told than there may be, the position is behind the last hop, a hop that does not exist is marked, or
-    /// something reserved is set.
+    /// the way is none of the three.
     pub fn decode(bytes: &[u8]) -> Result<Trail, CodecError> {
         let fixed: &[u8; FIXED_BYTES] = leading(bytes)?;
-        let [length, position, way, reserved, rest @ ..] = *fixed;
+        let [length, position, way, limit, rest @ ..] = *fixed;
         let [ecn, drive_latency_ns] = [0, 4].map(|at| u32_at(&rest, at));
         check("hops of the trail", u32::from(length), usize::from(length) <= HOPS_MAX, "at most 24")?;
         check("position in the trail", u32::from(position), position <= length, "at most the number of hops")?;
         let known = [Way::Kept, Way::Detour, Way::Free].get(usize::from(way)).copied();
         check("way of the trail", u32::from(way), known.is_some(), "0 to 2")?;
-        check("reserved byte of the trail", u32::from(reserved), reserved == 0, "0")?;
         check("marks of the trail", ecn, ecn >> length == 0, "a bit a hop")?;
-        let mut trail =
-            Trail { ecn, drive_latency_ns, length, position, way: known.unwrap_or_default(), ..Trail::default() };
+        let mut trail = Trail {
+            ecn,
+            drive_latency_ns,
+            length,
+            position,
+            limit,
+            way: known.unwrap_or_default(),
+            ..Trail::default()
+        };
         let hops = bytes.get(FIXED_BYTES..trail.wire_bytes()).ok_or(CodecError::Short {
             part: "the hops of the trail",
             got: bytes.len(),
@@ -254,6 +270,16 @@ mod tests {
     }
 
     #[test]
+    fn who_chooses_first_says_how_long_the_way_may_be_and_the_others_have_what_is_left() {
+        let mut trail = Trail::default();
+        assert_eq!(trail.links_left(5), 5);
+        trail.pass_out(hop(1, 0, 0), false).expect("there is room");
+        assert_eq!(trail.links_left(99), 4);
+        trail.leave(Way::Free);
+        assert_eq!(trail.links_left(99), HOPS_MAX as u16, "another way, and no longer than the header");
+    }
+
+    #[test]
     fn a_full_trail_takes_no_hop_more() {
         let mut trail = Trail::default();
         assert!((0..HOPS_MAX as u16).all(|vertex| trail.pass_out(hop(vertex, 0, 0), true).is_some()));
@@ -286,7 +312,6 @@ mod tests {
         assert!(refusal(0, 4).contains("44 are needed"));
         assert!(refusal(1, 4).contains("position"));
         assert!(refusal(2, 3).contains("way"));
-        assert!(refusal(3, 1).contains("reserved"));
         assert!(refusal(4, 0b1000).contains("marks"));
         assert!(Trail::decode(&bytes[..11]).is_err());
         assert_eq!(three_hops().encode(&mut [0; 35]), None);
@@ -295,9 +320,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_a_header_or_an_error_and_a_header_is_written_as_it_was_read(
-            mut bytes in prop::collection::vec(any::<u8>(), 0..250), hops in 0u8..30, position in 0u8..30, flags in 0u8..3,
+            mut bytes in prop::collection::vec(any::<u8>(), 0..250), hops in 0u8..30, position in 0u8..30, flags in 0u8..3, limit in 0u8..30,
         ) {
-            for (byte, value) in bytes.iter_mut().zip([hops, position, flags, 0, 0, 0, 0, 0]) {
+            for (byte, value) in bytes.iter_mut().zip([hops, position, flags, limit, 0, 0, 0, 0]) {
                 *byte = value;
             }
             if let Ok(trail) = Trail::decode(&bytes) {

@@ -5,7 +5,7 @@ use crate::rigs::blox::{BloxRig, BuildError};
 use crate::rigs::edm::{Background, BackgroundStream, EdmRig, EdmRigConfig, Fault, FaultKind};
 use crate::rigs::packet::{self, PacketRigConfig};
 use crate::rigs::rivals;
-use crate::rigs::san::{SanBuildError, SanRig, SanRigConfig};
+use crate::rigs::san::{SanBuildError, SanRig, SanRigConfig, price};
 use crate::rigs::sdirect::SDirectRig;
 use crate::wear;
 use base::{Bytes, Seed, Span};
@@ -160,6 +160,7 @@ impl Play<'_> {
         };
         let mut outcomes = self.drive(&mut rig, source.as_mut(), &limits)?;
         rig.judge_write_order(&mut outcomes.summary);
+        price(san, &mut outcomes.summary);
         Ok(outcomes)
     }
 

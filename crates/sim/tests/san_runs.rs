@@ -63,3 +63,17 @@ fn a_loaded_request_waits_where_it_says_and_an_unloaded_one_does_not() {
     };
     assert!(waits(256) > 20.0 * waits(1), "{} {}", waits(256), waits(1));
 }
+
+/// Wandering costs every other claim about a switchless network: ISR takes longer ways only to go around congestion.
+#[test]
+fn where_nothing_is_congested_nearly_all_ways_are_the_shortest_and_none_ends_nowhere() {
+    for (depth, shortest_min) in [(1, 0.9), (16, 0.9), (512, 0.6)] {
+        let config = config(network(Kind::Torus { dimensions: vec![3, 3, 3] }, 27, 27));
+        let load = load(&config, 0.3, depth, 6_000);
+        let played = play(config, &load, 11);
+        assert_eq!(played.finished(), 6_000);
+        let shortest = played.fact("ways_shortest_fraction");
+        assert!(shortest > shortest_min, "{shortest} of ways are the shortest at a depth of {depth}");
+        assert_eq!([played.fact("commands_unreachable"), played.fact("hop_dropped_trail_full")], [0.0, 0.0]);
+    }
+}

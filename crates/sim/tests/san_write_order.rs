@@ -104,14 +104,17 @@ fn world(seed: u64, retry: RetryPolicy) -> Net {
     net
 }
 
-/// Plays a world to its end. A violation comes with the world's log.
-fn play(seed: u64, retry: RetryPolicy) -> Result<Net, Box<(OrderViolation, String)>> {
+/// A violation with the log of its world.
+type Broken = Box<(OrderViolation, String)>;
+
+/// Plays a world to its end.
+fn play(seed: u64, retry: RetryPolicy) -> Result<Net, Broken> {
     let mut net = world(seed, retry);
     let dice = Seed(seed).stream("clients");
     let order = WriteOrder::new();
     let mut clients = Clients { asked: [None; CLIENTS], rounds: [0; CLIENTS], next: 0, order, dice, seen: 0 };
     let judge = |judged: Result<(), OrderViolation>, net: &Net| {
-        judged.map_err(|violation| Box::new((violation, net.log.join("\n"))))
+        judged.map_err(|violation| Broken::new((violation, net.log.join("\n"))))
     };
     loop {
         clients.ask(&mut net);
@@ -140,8 +143,7 @@ fn quiesce() -> RetryPolicy {
 #[test]
 fn naive_retries_lose_acknowledged_writes_in_random_worlds() {
     let worlds = 300;
-    let broken: Vec<Box<(OrderViolation, String)>> =
-        (0..worlds).filter_map(|seed| play(seed, RetryPolicy::Naive).err()).collect();
+    let broken: Vec<Broken> = (0..worlds).filter_map(|seed| play(seed, RetryPolicy::Naive).err()).collect();
     let (violation, log) = &**broken.first().expect("no world shows the danger");
     let Found::Write(lost) = violation.found else { panic!("the write that came back is remembered: {violation}") };
     println!("{} of {worlds} worlds; the first: {violation}", broken.len());

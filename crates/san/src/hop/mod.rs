@@ -142,7 +142,7 @@ impl Hop {
         self.cut(packet, packet.trail.position());
         let is_command = packet.kind == PacketKind::Command;
         let chosen = if is_command {
-            self.router.choose(now, packet.target, packet.tag, &packet.trail)
+            self.router.choose(now, packet.target, packet.tag, &mut packet.trail)
         } else {
             self.router.choose_steady(packet.target, packet.tag, &packet.trail)
         };
@@ -282,7 +282,7 @@ impl Hop {
         let chosen = if self.route.is_symmetric {
             self.router.choose_steady(packet.source, packet.tag, &packet.trail)
         } else {
-            self.router.choose(now, packet.source, packet.tag, &packet.trail)
+            self.router.choose(now, packet.source, packet.tag, &mut packet.trail)
         };
         match chosen {
             None => self.discard(packet, DropReason::NoRoute, out),

@@ -2,7 +2,8 @@
 //!
 //! Two tables, as in the paper: an average per (port, congestion level), and per (destination, port) a copy of the average that the last
 //! answer from there went into. The first is shared by all destinations behind a port. The paper leaves open what has never been tried and
-//! what has not been tried for long: here the former counts as no delay at all, so that it is tried, and the latter halves with time.
+//! what has not been tried for long. Here, among the shortest ways, the former counts as no delay at all, so that it is tried, and the latter
+//! halves with time; a longer way that is one or the other is unknown, and who chooses may try it with one I/O.
 
 use crate::id::Port;
 use crate::trail::HOPS_MAX;
@@ -19,6 +20,8 @@ const WEIGHT_ONE: i64 = 1024;
 pub(super) struct Learnt {
     delay_ns: u32,
     epoch: u32,
+    /// The answer had been at a hop whose queue was long.
+    is_marked: bool,
 }
 
 /// The delay tables of one place.
@@ -73,7 +76,14 @@ impl DelayTables {
         let average = &mut self.by_level[port.index() * LEVELS + level];
         average.take_in(epoch, delay_ns.max(1), weight);
         if let Some(place) = self.by_destination.get_mut(destination.index() * self.ports + port.index()) {
-            *place = *average;
+            *place = Learnt { is_marked: level > 0, ..*average };
+        }
+    }
+
+    /// A way that is unknown is being tried: until an answer says better it counts as `delay_ns`, so that one I/O tries it and not all.
+    pub(super) fn suppose(&mut self, epoch: u32, destination: VertexId, port: Port, delay_ns: u32) {
+        if let Some(place) = self.by_destination.get_mut(destination.index() * self.ports + port.index()) {
+            *place = Learnt { delay_ns, epoch, is_marked: false };
         }
     }
 
@@ -93,12 +103,24 @@ impl Learnt {
         (u64::from(self.delay_ns) >> epoch.saturating_sub(self.epoch).min(32)) as u32
     }
 
+    /// The delay, if it was learnt in this span or the one before.
+    pub(super) fn fresh(&self, epoch: u32) -> Option<u32> {
+        (!self.is_old(epoch)).then_some(self.delay_ns)
+    }
+    /// Whether the last answer had been at a hop whose queue was long.
+    pub(super) fn is_marked(&self) -> bool {
+        self.is_marked
+    }
+    fn is_old(&self, epoch: u32) -> bool {
+        self.delay_ns == 0 || epoch.saturating_sub(self.epoch) > 1
+    }
+
     /// Moves toward `delay_ns`; what is old or unknown is replaced.
     fn take_in(&mut self, epoch: u32, delay_ns: u32, weight: i64) {
-        let is_old = self.delay_ns == 0 || epoch.saturating_sub(self.epoch) > 1;
-        let before = if is_old { delay_ns } else { self.delay_ns };
+        let before = if self.is_old(epoch) { delay_ns } else { self.delay_ns };
         let moved = (i64::from(delay_ns) - i64::from(before)) * weight / WEIGHT_ONE;
-        *self = Learnt { delay_ns: (i64::from(before) + moved).clamp(1, i64::from(u32::MAX) - 1) as u32, epoch };
+        let delay_ns = (i64::from(before) + moved).clamp(1, i64::from(u32::MAX) - 1) as u32;
+        *self = Learnt { delay_ns, epoch, is_marked: false };
     }
 }
 

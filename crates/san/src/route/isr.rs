@@ -1,42 +1,91 @@
 //! Path selection of ISR (paper, 4.3, Algorithm 1, `PATH_SELECTION`).
 
+use super::delay::Learnt;
 use super::{Candidate, DelayTables, DistanceVector};
 use crate::id::Port;
 use crate::trail::Trail;
 use base::Time;
 use topology::VertexId;
 
-/// Among the nearest ports: the one with the least delay, ties to fewer hops, never to a hop of the trail. A neighbour that *is* the
-/// destination is not passed by, whatever was learnt: no way through others can be shorter.
+/// The port with the least delay, ties to fewer hops, never to a hop of the trail, on a way that is as a whole at most `stretch_max` hops longer
+/// than the shortest one of whoever chose first: hops so far and those ahead count. A neighbour that *is* the destination is not passed by.
+///
+/// The paper has no bound. Up to a stretch of 2 no way can meet itself: coming back to a hop takes three hops at least, so that a port
+/// behind which the nearest way leads over a hop of the trail is never within the bound, and there is always one that is.
+///
+/// Longer ways are unknown at first and after a while without news. What the paper leaves open is when they are tried. Ours: when the best
+/// of the ways known was marked as congested, by one I/O.
 pub(super) fn choose(
     distances: &DistanceVector,
-    delays: &DelayTables,
+    delays: &mut DelayTables,
     now: Time,
     destination: VertexId,
-    trail: &Trail,
+    trail: &mut Trail,
     stretch_max: u16,
 ) -> Option<Port> {
     let candidates = distances.candidates(destination);
     let nearest = candidates.first()?.distance;
-    let farthest = if nearest == 1 { 1 } else { nearest.saturating_add(stretch_max) };
-    let (epoch, learnt) = (delays.epoch(now), delays.of(destination));
-    let (mut least, mut best) = (u32::MAX, None);
+    let left = trail.links_left(nearest.saturating_add(stretch_max));
+    let farthest = if nearest == 1 { 1 } else { left };
+    let epoch = delays.epoch(now);
+    let survey = survey(distances, delays.of(destination), epoch, candidates, trail, farthest);
+    match survey.unknown.filter(|_| survey.is_marked) {
+        Some(port) => {
+            delays.suppose(epoch, destination, port, survey.least);
+            Some(port)
+        }
+        None => survey.best.or_else(|| any_unvisited(distances, destination, trail)),
+    }
+}
+
+/// What is known of the ports that a packet may take.
+struct Survey {
+    best: Option<Port>,
+    least: u32,
+    /// Whether the best one was marked.
+    is_marked: bool,
+    /// The nearest longer way of which nothing is known.
+    unknown: Option<Port>,
+}
+
+fn survey(
+    distances: &DistanceVector,
+    learnt: &[Learnt],
+    epoch: u32,
+    candidates: &[Candidate],
+    trail: &Trail,
+    farthest: u16,
+) -> Survey {
+    let mut survey = Survey { best: None, least: u32::MAX, is_marked: false, unknown: None };
+    let mut nearest = None;
     for candidate in candidates {
-        if candidate.distance > farthest {
+        let is_nearest = nearest.is_none_or(|nearest| candidate.distance == nearest);
+        if !is_nearest && candidate.distance > farthest {
             break;
         }
         if is_visited(distances, candidate.port, trail) {
             continue;
         }
-        let delay = learnt.get(candidate.port.index()).map_or(0, |learnt| learnt.estimate(epoch));
-        if delay < least {
-            (least, best) = (delay, Some(candidate.port));
+        nearest = nearest.or(Some(candidate.distance));
+        let known = learnt.get(candidate.port.index()).copied().unwrap_or_default();
+        let delay = if is_nearest { Some(known.estimate(epoch)) } else { known.fresh(epoch) };
+        match delay {
+            Some(delay) if delay < survey.least => {
+                (survey.least, survey.best, survey.is_marked) = (delay, Some(candidate.port), known.is_marked());
+            }
+            None if survey.unknown.is_none() => survey.unknown = Some(candidate.port),
+            _ => {}
         }
     }
-    best.or_else(|| {
-        let beyond = candidates.iter().skip_while(|candidate| candidate.distance <= farthest);
-        first_unvisited(distances, beyond, trail)
-    })
+    survey
+}
+
+/// The nearest of all ports, kept for the destination or not, that leads to no hop of the trail.
+fn any_unvisited(distances: &DistanceVector, destination: VertexId, trail: &Trail) -> Option<Port> {
+    let ports = (0..distances.port_count()).map(|port| Port(port as u16));
+    let free = ports.filter(|port| !is_visited(distances, *port, trail));
+    let near = free.filter_map(|port| Some(Candidate { distance: distances.distance_by(destination, port)?, port }));
+    near.min().map(|candidate| candidate.port)
 }
 
 /// Algorithm 1 to the letter, ports in their order, except that hops of the trail are passed over, as the text has it.

@@ -24,7 +24,7 @@ use topology::VertexId;
 /// How the port of an I/O's first packet is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Policy {
-    /// INT-assisted symmetric routing as the text of 4.3 has it: least delay, then fewest hops.
+    /// INT-assisted symmetric routing as the text of 4.3 has it: least delay, then fewest hops; of ways within [`RouteConfig::stretch_max`].
     Isr,
     /// ISR as Algorithm 1 is printed: a port replaces the one found before only if it is no slower *and* nearer, so that a faster port
     /// that is farther never does.
@@ -59,7 +59,8 @@ pub struct RouteConfig {
     pub ecn_threshold: Option<Bytes>,
     /// Whether answers are marked too, in the bit of the hop that they pass. The paper marks on the submission path only.
     pub marks_answers: bool,
-    /// How many hops more than the shortest way ISR's way may have, as far as the chooser knows. Ours: bounds what exploring costs.
+    /// How many hops more than the shortest way ISR's way may have as a whole, seen from the first that chooses. Ours: the paper has no bound.
+    /// Up to 2 no way ends at a hop from which all ways lead back.
     pub stretch_max: u16,
     /// What was learnt counts half after each such span without news, so that a port that was slow once is tried again. Ours.
     pub stale_after: Span,
@@ -97,10 +98,14 @@ impl Router {
         &self.delays
     }
 
-    /// The port for the first packet of an I/O; `None` when every way leads through a hop of the trail, or there is none.
-    pub fn choose(&self, now: Time, destination: VertexId, tag: Tag, trail: &Trail) -> Option<Port> {
+    /// The port for the first packet of an I/O; `None` when every way leads through a hop of the trail, or there is none. The first that
+    /// chooses writes into the trail how long the way may be.
+    pub fn choose(&mut self, now: Time, destination: VertexId, tag: Tag, trail: &mut Trail) -> Option<Port> {
         match self.config.policy {
-            Policy::Isr => isr::choose(&self.distances, &self.delays, now, destination, trail, self.config.stretch_max),
+            Policy::Isr => {
+                let stretch_max = self.config.stretch_max;
+                isr::choose(&self.distances, &mut self.delays, now, destination, trail, stretch_max)
+            }
             Policy::IsrAsPrinted => isr::choose_as_printed(&self.distances, &self.delays, now, destination, trail),
             Policy::ShortestPath => ecmp::choose(&self.distances, destination, trail, 0),
             Policy::Ecmp(hash) => ecmp::choose(&self.distances, destination, trail, ecmp::hash(hash, tag, self.here)),

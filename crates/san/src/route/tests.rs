@@ -234,6 +234,11 @@ fn a_neighbour_is_told_of_no_way_that_leads_through_it_but_of_another_one_if_ask
 
 /// The router of `here` in a converged network.
 fn router(graph: &Graph, here: u32, config: &RouteConfig) -> Router {
+    routers(graph, config).swap_remove(here as usize).expect("it is a hop")
+}
+
+/// The routers of all hops of a converged network.
+fn routers(graph: &Graph, config: &RouteConfig) -> Vec<Option<Router>> {
     let vertices = graph.vertices().len();
     let mut routers: Vec<Option<Router>> = graph
         .vertex_ids()
@@ -244,7 +249,7 @@ fn router(graph: &Graph, here: u32, config: &RouteConfig) -> Router {
         .collect();
     let mut distances: Vec<_> = routers.iter_mut().map(|router| router.as_mut().map(Router::distances_mut)).collect();
     converge(&mut distances, graph, Time::ZERO);
-    routers.swap_remove(here as usize).expect("it is a hop")
+    routers
 }
 
 /// The trail of a packet that has been at these vertices.
@@ -256,8 +261,8 @@ fn trail(vertices: &[u16]) -> Trail {
     trail
 }
 
-fn choose(router: &Router, destination: VertexId, trail: &Trail) -> Option<Port> {
-    router.choose(Time::ZERO, destination, Tag::default(), trail)
+fn choose(router: &mut Router, destination: VertexId, trail: &Trail) -> Option<Port> {
+    router.choose(Time::ZERO, destination, Tag::default(), &mut trail.clone())
 }
 
 /// From adapter 0 of a ring of five to the target behind adapter 2: by adapter 1 in 3 hops, by adapter 4 in 4.
@@ -276,7 +281,7 @@ fn isr_takes_a_faster_longer_way_and_the_printed_algorithm_never_does() {
         let mut router = router(&graph, 0, &routes(policy));
         router.learn(Time::ZERO, near, target, 0, 9_000);
         router.learn(Time::ZERO, far, target, 0, 4_000);
-        assert_eq!(choose(&router, target, &Trail::default()), Some(expected), "{policy:?}");
+        assert_eq!(choose(&mut router, target, &Trail::default()), Some(expected), "{policy:?}");
     }
 }
 
@@ -289,19 +294,37 @@ fn the_printed_algorithm_can_even_keep_a_way_that_is_slower_and_no_shorter() {
         assert_eq!([0, 1].map(|port| router.distances().distance_by(target, Port(port))), [Some(3), Some(3)]);
         router.learn(Time::ZERO, Port(0), target, 0, 9_000);
         router.learn(Time::ZERO, Port(1), target, 0, 4_000);
-        assert_eq!(choose(&router, target, &Trail::default()), Some(expected), "{policy:?}");
+        assert_eq!(choose(&mut router, target, &Trail::default()), Some(expected), "{policy:?}");
     }
 }
 
 #[test]
-fn equal_delays_go_the_shorter_way_and_what_was_never_tried_is_tried() {
+fn equal_delays_go_the_shorter_way_and_of_the_shortest_what_was_never_tried_is_tried() {
     let (graph, target, [near, far]) = ring();
     let mut router = router(&graph, 0, &routes(Policy::Isr));
-    assert_eq!(choose(&router, target, &Trail::default()), Some(near), "nothing known of either");
-    router.learn(Time::ZERO, near, target, 0, 3_000);
-    assert_eq!(choose(&router, target, &Trail::default()), Some(far), "never tried");
-    router.learn(Time::ZERO, far, target, 0, 3_000);
-    assert_eq!(choose(&router, target, &Trail::default()), Some(near));
+    [near, far].iter().for_each(|port| router.learn(Time::ZERO, *port, target, 0, 3_000));
+    assert_eq!(choose(&mut router, target, &Trail::default()), Some(near));
+    let graph = network(Kind::Ring { nodes: 4 }, 0, 4);
+    let mut router = self::router(&graph, 0, &routes(Policy::Isr));
+    router.learn(Time::ZERO, Port(0), VertexId(6), 0, 1);
+    assert_eq!(choose(&mut router, VertexId(6), &Trail::default()), Some(Port(1)));
+}
+
+#[test]
+fn a_longer_way_is_tried_by_one_io_and_only_when_the_best_known_one_is_congested() {
+    let (graph, target, [near, far]) = ring();
+    let mut router = router(&graph, 0, &routes(Policy::Isr));
+    let choose = |router: &mut Router, now| router.choose(now, target, Tag::default(), &mut Trail::default());
+    assert_eq!(choose(&mut router, Time::ZERO), Some(near), "nothing known of either");
+    router.learn(Time::ZERO, near, target, 0, 9_000);
+    assert_eq!(choose(&mut router, Time::ZERO), Some(near), "no congestion");
+    router.learn(Time::ZERO, near, target, 1, 9_000);
+    assert_eq!(choose(&mut router, Time::us(1)), Some(far), "congestion");
+    assert_eq!(choose(&mut router, Time::us(1)), Some(near), "one is enough until it has told");
+    router.learn(Time::us(2), far, target, 0, 5_000);
+    assert_eq!(choose(&mut router, Time::us(3)), Some(far), "it was faster");
+    router.learn(Time::ms(3), near, target, 0, 9_000);
+    assert_eq!(choose(&mut router, Time::ms(3)), Some(near), "that was long ago");
 }
 
 #[test]
@@ -309,30 +332,92 @@ fn no_way_is_longer_than_the_stretch_while_a_shorter_one_is_free() {
     let (graph, target, [near, far]) = ring();
     let mut router = router(&graph, 0, &RouteConfig { stretch_max: 0, ..routes(Policy::Isr) });
     router.learn(Time::ZERO, near, target, 0, 9_000);
-    assert_eq!(choose(&router, target, &Trail::default()), Some(near));
-    assert_eq!(choose(&router, target, &trail(&[1])), Some(far), "better than nowhere");
+    router.learn(Time::ZERO, far, target, 0, 1_000);
+    assert_eq!(choose(&mut router, target, &Trail::default()), Some(near));
+    assert_eq!(choose(&mut router, target, &trail(&[1])), Some(far), "better than nowhere");
+}
+
+#[test]
+fn what_the_hops_before_have_wasted_is_no_longer_to_be_had() {
+    let (graph, target, [near, far]) = ring();
+    let mut router = router(&graph, 0, &routes(Policy::Isr));
+    router.learn(Time::ZERO, near, target, 0, 9_000);
+    router.learn(Time::ZERO, far, target, 0, 1_000);
+    for (allowed, expected) in [(5, far), (4, near)] {
+        let mut trail = Trail::default();
+        trail.links_left(allowed);
+        trail.pass_out(TrailHop { vertex: 99, ..TrailHop::default() }, false).expect("there is room");
+        assert_eq!(choose(&mut router, target, &trail), Some(expected), "{allowed} in all, one gone");
+    }
+}
+
+/// The vertices of the way of a command from the hop `from`, while hops know a way.
+fn way(graph: &Graph, routers: &mut [Option<Router>], now: Time, from: VertexId, target: VertexId) -> Vec<VertexId> {
+    let (mut here, mut trail, mut way) = (from, Trail::default(), vec![from]);
+    while let Some(router) = &mut routers[here.index()] {
+        let Some(port) = router.choose(now, target, Tag::default(), &mut trail) else { break };
+        let hop = TrailHop { vertex: here.0 as u16, ..TrailHop::default() };
+        trail.pass_out(hop, false).expect("no way is longer than the header");
+        here = graph.hops(here)[port.index()].to;
+        way.push(here);
+    }
+    way
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn whatever_was_learnt_every_way_arrives_within_the_stretch_and_meets_no_hop_twice(
+        graph in kinds(), stretch_max in 0u16..3, is_poisoned in any::<bool>(), candidates in 2u16..7,
+        learnt in prop::collection::vec((any::<u32>(), any::<u16>(), any::<u32>(), 0u32..3, 1u32..90_000, 0u64..900), 0..200),
+        ways in prop::collection::vec((any::<u32>(), any::<u32>(), 0u64..3), 1..40),
+    ) {
+        let horizon = if is_poisoned { Horizon::PoisonedReverse } else { Horizon::BestOther };
+        let distance = DistanceConfig { horizon, candidates, ..distances() };
+        let mut routers = routers(&graph, &RouteConfig { stretch_max, distance, ..routes(Policy::Isr) });
+        let pick = |kind: fn(topology::VertexKind) -> bool, number: u32| {
+            let all: Vec<_> = graph.vertex_ids().filter(|vertex| kind(graph.vertex(*vertex).kind)).collect();
+            all[number as usize % all.len()]
+        };
+        for (at, port, about, level, delay_ns, us) in learnt {
+            let at = pick(topology::VertexKind::forwards, at);
+            let port = Port(port % graph.hops(at).len() as u16);
+            let target = pick(|kind| kind == topology::VertexKind::Target, about);
+            routers[at.index()].as_mut().expect("it is a hop").learn(Time::us(us), port, target, level, delay_ns);
+        }
+        for (from, to, ms) in ways {
+            let from = pick(topology::VertexKind::forwards, from);
+            let target = pick(|kind| kind == topology::VertexKind::Target, to);
+            let mut way = way(&graph, &mut routers, Time::ms(ms), from, target);
+            let shortest = graph.distances_from(from).to(target).expect("the network is whole");
+            prop_assert_eq!(way.last(), Some(&target));
+            prop_assert!(way.len() as u32 - 1 <= shortest + u32::from(stretch_max), "{:?}, shortest {}", way, shortest);
+            way.sort();
+            prop_assert!(way.windows(2).all(|pair| pair[0] != pair[1]));
+        }
+    }
 }
 
 #[test]
 fn nobody_sends_to_a_hop_of_the_trail_and_a_dead_end_is_none() {
     let (graph, target, [near, far]) = ring();
     for policy in [Policy::Isr, Policy::IsrAsPrinted, Policy::ShortestPath, Policy::Ecmp(EcmpHash::Io)] {
-        let router = router(&graph, 0, &routes(policy));
-        assert_eq!(choose(&router, target, &trail(&[4])), Some(near), "{policy:?}");
-        assert_eq!(choose(&router, target, &trail(&[1])), Some(far), "{policy:?}");
-        assert_eq!(choose(&router, target, &trail(&[4, 1])), None, "{policy:?}");
-        assert_eq!(choose(&router, VertexId(9_999), &Trail::default()), None, "{policy:?}");
+        let mut router = router(&graph, 0, &routes(policy));
+        assert_eq!(choose(&mut router, target, &trail(&[4])), Some(near), "{policy:?}");
+        assert_eq!(choose(&mut router, target, &trail(&[1])), Some(far), "{policy:?}");
+        assert_eq!(choose(&mut router, target, &trail(&[4, 1])), None, "{policy:?}");
+        assert_eq!(choose(&mut router, VertexId(9_999), &Trail::default()), None, "{policy:?}");
     }
 }
 
 #[test]
 fn a_target_next_door_is_not_passed_by_however_slow_it_was() {
-    let (graph, _, _) = ring();
+    let (graph, ..) = ring();
     let own = VertexId(5);
     let mut router = router(&graph, 0, &routes(Policy::Isr));
-    let board = choose(&router, own, &Trail::default()).expect("it is next door");
+    let board = choose(&mut router, own, &Trail::default()).expect("it is next door");
     router.learn(Time::ZERO, board, own, 3, 50_000_000);
-    assert_eq!(choose(&router, own, &Trail::default()), Some(board));
+    assert_eq!(choose(&mut router, own, &Trail::default()), Some(board));
 }
 
 #[test]
@@ -340,11 +425,11 @@ fn equal_cost_multipath_keeps_a_session_on_one_way_and_spreads_ios() {
     let graph = torus(0);
     let target = VertexId(9 + 4);
     let ports = |hash| {
-        let router = router(&graph, 0, &routes(Policy::Ecmp(hash)));
+        let mut router = router(&graph, 0, &routes(Policy::Ecmp(hash)));
         let mut taken: BTreeMap<Port, u32> = BTreeMap::new();
         for command in 0..400 {
             let tag = Tag { command, ..Tag::default() };
-            let port = router.choose(Time::ZERO, target, tag, &Trail::default()).expect("there are ways");
+            let port = router.choose(Time::ZERO, target, tag, &mut Trail::default()).expect("there are ways");
             *taken.entry(port).or_default() += 1;
             assert_eq!(router.distances().distance_by(target, port), router.distances().distance(target));
         }
@@ -361,7 +446,7 @@ fn a_way_that_failed_is_not_offered_and_when_it_is_back_it_counts_as_untried() {
     let mut router = router(&graph, 0, &routes(Policy::Isr));
     router.learn(Time::ZERO, near, target, 0, 9_000);
     router.link_down(Time::us(1), near);
-    assert_eq!(choose(&router, target, &Trail::default()), Some(far));
+    assert_eq!(choose(&mut router, target, &Trail::default()), Some(far));
     assert!(!router.distances_mut().drain_lost().any(|lost| lost == target), "there is another way");
     router.link_up(Time::us(2), near);
     assert_eq!(router.delays().estimate(0, target, near), 0);

@@ -1,6 +1,7 @@
 //! Switched and switchless storage networks in the simulator: hosts, targets with their drives, adapters or switches. What they decide is in the crate
 //! `san`; here their packets travel, their drives answer and time passes.
 
+mod aftermath;
 mod build;
 mod bytes;
 mod config;
@@ -17,6 +18,7 @@ mod wires;
 
 use crate::drive::{Context, Rig, Ticket};
 use crate::slab::Slab;
+use aftermath::Aftermath;
 use base::{Bytes, Operation, Request, RequestId, Span, Time};
 use bytes::WireCheck;
 use drives::Drives;
@@ -35,6 +37,7 @@ use track::Tracks;
 use wires::{Flight, Wires};
 
 pub use config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
+pub(crate) use facts::price;
 
 /// An event of the rig.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +106,7 @@ pub struct SanRig {
     violations: Violations,
     ways: Ways,
     sizes: Sizes,
+    aftermath: Aftermath,
     shortest: DistanceTable,
     response_frame: u32,
     /// Links that are cut, whether or not their ends run.

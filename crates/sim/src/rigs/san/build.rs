@@ -1,5 +1,6 @@
 //! From a configuration to a network that can run.
 
+use super::aftermath::Aftermath;
 use super::bytes::WireCheck;
 use super::config::{SanBuildError, SanRigConfig};
 use super::drives::Drives;
@@ -125,6 +126,7 @@ impl SanRig {
             .map(|(place, _)| config.target_program(place, host_vertices.len() as u32))
             .collect::<Result<Vec<Target>, SanBuildError>>()?;
         let shortest = graph.distance_table().expect("the number of vertices was checked");
+        let aftermath = Aftermath::new(config.faults.iter().map(|fault| fault.at).min());
         Ok(SanRig {
             hosts,
             targets,
@@ -150,6 +152,7 @@ impl SanRig {
             violations: Violations::default(),
             ways: Ways::default(),
             sizes: Sizes::default(),
+            aftermath,
             shortest,
             response_frame,
             is_priming: false,
@@ -166,11 +169,11 @@ impl SanRig {
 /// By vertex: its place among its like. Every vertex is of one kind.
 fn places(hosts: &[VertexId], targets: &[VertexId], hops: &[VertexId]) -> Vec<Place> {
     let mut places = vec![Place::Host(0); hosts.len() + targets.len() + hops.len()];
-    let mut place = |vertices: &[VertexId], of: fn(u32) -> Place| {
-        (0..).zip(vertices).for_each(|(index, vertex)| places[vertex.index()] = of(index));
+    let mut number = |vertices: &[VertexId], place: fn(u32) -> Place| {
+        (0..).zip(vertices).for_each(|(index, vertex)| places[vertex.index()] = place(index));
     };
-    place(hosts, Place::Host);
-    place(targets, Place::Target);
-    place(hops, Place::Hop);
+    number(hosts, Place::Host);
+    number(targets, Place::Target);
+    number(hops, Place::Hop);
     places
 }

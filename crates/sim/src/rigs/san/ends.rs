@@ -2,7 +2,7 @@
 
 use super::{Now, Place, SanEvent, SanRig, outcome_of};
 use crate::drive::{Ended, Ticket};
-use base::{Operation, Program, Request, RequestId};
+use base::{Bytes, Operation, Program, Request, RequestId};
 use hardware::ssd::Done;
 use history::{BlockId, OrderViolation, WriteEnd};
 use record::{Outcome, SpanKind};
@@ -105,11 +105,15 @@ impl SanRig {
         self.order_ends(name, &request, outcome, context);
         let copies = request.bytes.count().div_ceil(COPY);
         let stack = self.config.ends.host_complete + self.config.ends.per_4_kib * copies;
-        let asked_at = self.tracks.get(name).map_or(context.now, |track| track.asked_at);
+        let (asked_at, was_repeated) =
+            self.tracks.get(name).map_or((context.now, false), |track| (track.asked_at, track.was_repeated()));
         let Some((ticket, start, spans)) = self.tracks.close(context.now, name, stack) else { return };
         if outcome == Outcome::Finished {
             self.sizes.add(request.operation, request.bytes, context.now + stack - asked_at);
         }
+        let was_hit = was_repeated || outcome != Outcome::Finished;
+        let bytes = if outcome == Outcome::Finished { request.bytes } else { Bytes::ZERO };
+        self.aftermath.ended(context.now, bytes, asked_at, was_hit, self.config.passing.detection);
         context.end(Ended { ticket, outcome, start, end: context.now + stack, spans });
     }
 }

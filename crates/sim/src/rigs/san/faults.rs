@@ -71,9 +71,11 @@ impl SanRig {
         }
         self.wires.set_up(channel, is_up);
         if !is_up {
-            self.flights.iter_mut().filter(|flight| flight.channel.link() == channel.link()).for_each(|flight| {
-                flight.is_lost = true;
-            });
+            self.flights.iter_mut().filter(|flight| flight.leaving.channel.link() == channel.link()).for_each(
+                |flight| {
+                    flight.leaving.is_lost = true;
+                },
+            );
         }
         for direction in [channel, channel.reverse()] {
             context.after(self.config.passing.detection, SanEvent::Notice(direction, is_up));

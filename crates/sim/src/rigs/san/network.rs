@@ -1,33 +1,50 @@
 //! Packets between vertices.
 
+use super::bytes::WireCheck;
+use super::wires::{Flight, Wires};
 use super::{Now, Place, SanEvent, SanRig};
 use base::Program;
 use record::SpanKind;
 use san::hop::{HopIn, HopOut};
 use san::{Packet, Port};
-use topology::VertexId;
+use topology::{Channel, VertexId};
 
 impl SanRig {
     /// Puts a packet on the link of a port.
     pub(super) fn send(&mut self, vertex: VertexId, port: Port, packet: Packet, context: Now<'_, '_>) {
-        if let Some(check) = &mut self.wire_check {
-            check.check(&packet);
-        }
-        let channel = self.wires.channel(vertex, port);
-        if !self.wires.is_up(channel) || !self.is_running[vertex.index()] {
+        let is_running = self.is_running[vertex.index()];
+        let Some(channel) = link_for(&mut self.wire_check, &self.wires, is_running, vertex, port, &packet) else {
             self.counts.lost_on_wire += 1;
             return;
-        }
+        };
         self.counts.hops += 1;
-        let (at, flight) = self.wires.send(context.now, channel, packet);
-        let flight = self.flights.insert(flight);
+        let (at, leaving) = self.wires.send(context.now, channel, &packet);
+        let flight = self.flights.insert(Flight { packet, leaving });
         context.at(at, SanEvent::Arrive(flight));
+    }
+
+    /// As [`send`](Self::send), for a packet that lies in its place already: nothing of it is copied.
+    fn send_on(&mut self, vertex: VertexId, port: Port, place: u32, context: Now<'_, '_>) {
+        let flight = &mut self.flights[place];
+        if let Some(track) = self.tracks.of(&flight.packet) {
+            track.reach(context.now, SpanKind::SwitchQueue);
+        }
+        let (packet, is_running) = (&flight.packet, self.is_running[vertex.index()]);
+        let Some(channel) = link_for(&mut self.wire_check, &self.wires, is_running, vertex, port, packet) else {
+            self.counts.lost_on_wire += 1;
+            self.flights.discard(place);
+            return;
+        };
+        self.counts.hops += 1;
+        let (at, leaving) = self.wires.send(context.now, channel, packet);
+        flight.leaving = leaving;
+        context.at(at, SanEvent::Arrive(place));
     }
 
     /// A packet is at the end of its link.
     pub(super) fn arrive(&mut self, place: u32, context: Now<'_, '_>) {
         let flight = &self.flights[place];
-        if flight.is_lost {
+        if flight.leaving.is_lost {
             self.flights.discard(place);
             self.counts.lost_on_wire += 1;
             return;
@@ -35,20 +52,39 @@ impl SanRig {
         if let Some(track) = self.tracks.of(&flight.packet) {
             track.reach_by(context.now, &self.wires.parts(flight));
         }
-        let packet = flight.packet;
-        let (vertex, port) = self.wires.end(flight.channel);
-        self.flights.discard(place);
+        let (vertex, port) = self.wires.end(flight.leaving.channel);
         match self.places[vertex.index()] {
-            Place::Hop(_) => self.tell_hop(vertex, HopIn::Packet { port, packet }, context),
-            Place::Host(_) => self.host_receives(vertex, port, packet, context),
-            Place::Target(_) => self.target_receives(vertex, port, packet, context),
+            Place::Hop(hop) => self.pass_hop(vertex, hop, port, place, context),
+            Place::Host(_) => {
+                let packet = self.flights.remove(place).packet;
+                self.host_receives(vertex, port, packet, context);
+            }
+            Place::Target(_) => {
+                let packet = self.flights.remove(place).packet;
+                self.target_receives(vertex, port, packet, context);
+            }
+        }
+    }
+
+    /// A hop has a packet, which stays where it is when it goes on at once.
+    fn pass_hop(&mut self, vertex: VertexId, hop: u32, port: Port, place: u32, context: Now<'_, '_>) {
+        let mut out = std::mem::take(&mut self.hop_out);
+        let packet = &mut self.flights[place].packet;
+        let goes_on = self.hops[hop as usize].pass(context.now, port, packet, &mut out);
+        if goes_on.is_none() {
+            self.flights.discard(place);
+        }
+        self.hop_did(vertex, &mut out, context);
+        self.hop_out = out;
+        if let Some(port) = goes_on {
+            self.send_on(vertex, port, place, context);
         }
     }
 
     pub(super) fn tell_hop(&mut self, vertex: VertexId, input: HopIn, context: Now<'_, '_>) {
         let Place::Hop(place) = self.places[vertex.index()] else { return };
         // Distances move by what neighbours say, not by packets.
-        let may_arm = !matches!(input, HopIn::Packet { .. } | HopIn::PortFree(_));
+        let may_arm = !matches!(input, HopIn::PortFree(_));
         let mut out = std::mem::take(&mut self.hop_out);
         self.hops[place as usize].on(context.now, input, &mut out);
         self.hop_did(vertex, &mut out, context);
@@ -88,4 +124,20 @@ impl SanRig {
             self.tell_hop(vertex, HopIn::PortFree(port), context);
         }
     }
+}
+
+/// The channel of a port for a packet, if frames pass there; a packet that cannot be written as bytes has no business here.
+fn link_for(
+    check: &mut Option<WireCheck>,
+    wires: &Wires,
+    is_running: bool,
+    vertex: VertexId,
+    port: Port,
+    packet: &Packet,
+) -> Option<Channel> {
+    if let Some(check) = check {
+        check.check(packet);
+    }
+    let channel = wires.channel(vertex, port);
+    (wires.is_up(channel) && is_running).then_some(channel)
 }

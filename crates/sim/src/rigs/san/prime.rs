@@ -56,8 +56,7 @@ mod tests {
     use san::route::Horizon;
     use topology::{Cabling, Config, Endpoints, Kind, Lengths, Placement, Ports};
 
-    #[test]
-    fn what_is_told_last_are_the_distances_of_the_graph() {
+    fn torus() -> Graph {
         let config = Config {
             kind: Kind::Torus { dimensions: vec![4, 3] },
             endpoints: Endpoints { hosts: 2, targets: 12, placement: Placement::Spread },
@@ -70,7 +69,12 @@ mod tests {
                 lengths: Lengths { endpoint: Length::m(1), near: Length::m(1), far: Length::m(1) },
             },
         };
-        let graph = config.build().expect("it has room");
+        config.build().expect("it has room")
+    }
+
+    #[test]
+    fn what_is_told_last_are_the_distances_of_the_graph() {
+        let graph = torus();
         let distance = DistanceConfig {
             infinity: 32,
             period: Span::ms(1),

@@ -22,6 +22,7 @@ pub(super) struct Track {
     pub start: Option<Time>,
     /// The attempt that was sent last.
     tag: Option<Tag>,
+    sends: u32,
     mark: Time,
     spans: Spans,
 }
@@ -54,7 +55,7 @@ impl Tracks {
         let name = RequestId((u64::from(self.made) << TICKET_BITS) | u64::from(ticket.0));
         let spans = Spans::default();
         self.tracks[place] =
-            Some(Track { request: *request, asked_at: now, name, start: None, tag: None, mark: now, spans });
+            Some(Track { request: *request, asked_at: now, name, start: None, tag: None, sends: 0, mark: now, spans });
         name
     }
 
@@ -89,6 +90,7 @@ impl Tracks {
         let Some(track) = self.get(packet.request) else { return };
         track.start = track.start.or(Some(now));
         track.tag = Some(packet.tag);
+        track.sends += 1;
         track.reach(now, SpanKind::Schedule);
     }
 
@@ -104,6 +106,11 @@ impl Tracks {
 }
 
 impl Track {
+    /// Whether it was sent more than once.
+    pub fn was_repeated(&self) -> bool {
+        self.sends > 1
+    }
+
     /// Everything up to now, since the mark, was `kind`.
     pub fn reach(&mut self, now: Time, kind: SpanKind) {
         self.spans.add(kind, now.saturating_since(self.mark));

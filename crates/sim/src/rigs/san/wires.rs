@@ -32,7 +32,14 @@ struct Leg {
 pub(super) struct Flight {
     /// What travels.
     pub packet: Packet,
-    /// On which leg.
+    /// How.
+    pub leaving: Leaving,
+}
+
+/// When and where a packet went onto a leg.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaving {
+    /// Which leg.
     pub channel: Channel,
     /// When it began to wait for the sending end's link.
     pub ready_at: Time,
@@ -89,7 +96,7 @@ impl Wires {
     }
 
     /// Sends as soon as the link is free; returns when the other end has the packet.
-    pub fn send(&mut self, now: Time, channel: Channel, packet: Packet) -> (Time, Flight) {
+    pub fn send(&mut self, now: Time, channel: Channel, packet: &Packet) -> (Time, Leaving) {
         let leg = &mut self.legs[channel.index()];
         let ready_at = now + leg.send_stack;
         let serialization = leg.serialization.of(Bytes::new(u64::from(packet.frame)));
@@ -100,15 +107,16 @@ impl Wires {
             }
             _ => Span::ZERO,
         };
-        let flight = Flight { packet, channel, ready_at: now, own_before, start, is_lost: false };
-        (end + leg.propagation + leg.forwarding + leg.stack, flight)
+        let leaving = Leaving { channel, ready_at: now, own_before, start, is_lost: false };
+        (end + leg.propagation + leg.forwarding + leg.stack, leaving)
     }
 
     /// Where the time of a flight went, up to its arrival: these parts sum to it exactly.
     pub fn parts(&mut self, flight: &Flight) -> [(SpanKind, Span); 5] {
-        let leg = &mut self.legs[flight.channel.index()];
-        let waited = flight.start - (flight.ready_at + leg.send_stack);
-        let own = waited.min(flight.own_before);
+        let leaving = &flight.leaving;
+        let leg = &mut self.legs[leaving.channel.index()];
+        let waited = leaving.start - (leaving.ready_at + leg.send_stack);
+        let own = waited.min(leaving.own_before);
         let bits = leg.serialization.of(Bytes::new(u64::from(flight.packet.frame)));
         [
             (SpanKind::Stack, leg.send_stack + leg.stack),
