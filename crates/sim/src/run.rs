@@ -137,7 +137,7 @@ impl Play<'_> {
 
     fn sdirect(self, sdirect: &SDirect) -> Result<Outcomes, RunError> {
         let seed = Seed(self.plan.seed);
-        let mut rig = SDirectRig::new(sdirect, seed)?;
+        let mut rig = SDirectRig::new(sdirect, seed, self.options.wire_check)?;
         let mut source = workload::storage::Generator::new(&sdirect.io, seed);
         let limits = Limits {
             warm_up: warm_up(sdirect.run),

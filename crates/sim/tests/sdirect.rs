@@ -116,6 +116,18 @@ fn only_software_uses_cores_and_only_buffers_in_memory_use_memory() {
 }
 
 #[test]
+fn encoding_every_message_changes_no_row() {
+    for design in DESIGNS {
+        let keys = "askers.remote = true\nmachine.devices = 2\nio.write_share = 0.5\ntask.bytes = '8KiB'\nio.depth = 4";
+        let plan = of(design, keys);
+        let mut rows: Vec<Row> = Vec::new();
+        let options = RunOptions { wire_check: true, ..RunOptions::default() };
+        run(&plan, &options, &mut rows, &mut Unobserved).expect("a sound plan");
+        assert_eq!(rows, play(&plan).0, "{design}");
+    }
+}
+
+#[test]
 fn commands_between_devices_leave_network_and_memory_alone() {
     for (task, reads_and_writes) in [("'copy'", 2.0), ("'replicate'\ntask.targets = 3", 4.0), ("'add-write'", 3.0)] {
         let keys = format!(

@@ -22,7 +22,7 @@ use sdirect::baseline::stack::{Stack, StackCommand, StackIn, StackOut, Work};
 use sdirect::baseline::target::{Target, TargetIn, TargetOut};
 use sdirect::{
     Client, ClientConfig, ClientId, ClientIn, ClientOut, Command, CommandId, DeviceId, DeviceOperation, Engine,
-    EngineConfig, EngineIn, EngineOut, Extent, Geometry, Size, Task,
+    EngineConfig, EngineIn, EngineOut, Extent, Geometry, Message, Size, Task,
 };
 use slab::Slab;
 use spec::DesignName;
@@ -30,8 +30,7 @@ use spec::sdirect::{ByName, Nic, SDirect, TaskName};
 use std::collections::BTreeMap;
 use track::{Alarm, Tracks};
 
-/// A capsule: a submission entry (NVMe over Fabrics 1.1, 2.1). Answers and grants are as long as a completion entry.
-const CAPSULE: u32 = 64;
+/// Grants and answers of a target in software, in memory: a completion entry (NVMe Base Specification 2.0, figure 91).
 const ANSWER: u32 = 16;
 
 /// An event of the rig.
@@ -170,6 +169,8 @@ pub struct SDirectRig {
     stack_alarm: Alarm,
     client_alarms: Vec<Alarm>,
     counts: Counts,
+    /// Whether every message in the network is encoded and decoded.
+    wire_check: bool,
 }
 
 type Now<'a, 'b> = &'a mut Context<'b, SDirectEvent>;
@@ -179,7 +180,7 @@ impl SDirectRig {
     ///
     /// # Errors
     /// When a part refuses its numbers.
-    pub fn new(plan: &SDirect, seed: Seed) -> Result<SDirectRig, BuildError> {
+    pub fn new(plan: &SDirect, seed: Seed, wire_check: bool) -> Result<SDirectRig, BuildError> {
         let client = |number| {
             let config = ClientConfig {
                 client: ClientId(number as u16),
@@ -203,6 +204,7 @@ impl SDirectRig {
             stack_alarm: Alarm::default(),
             client_alarms: vec![Alarm::default(); plan.askers.count as usize],
             counts: Counts::default(),
+            wire_check,
             plan: plan.clone(),
         })
     }
@@ -408,12 +410,14 @@ impl SDirectRig {
         match action {
             ClientOut::Command { ticket, id, command } => {
                 self.tickets.insert(id, ticket);
-                let Some(at) = self.network.send_to_nic(context.now, client, CAPSULE) else { return };
-                self.command_is_at_nic(at, id, command, context);
+                let bytes = self.on_the_wire(&Message::Command { id, command: command.clone() });
+                let Some(at) = self.network.send_to_nic(context.now, client, bytes) else { return };
+                self.command_is_at_nic(at, id, command, bytes, context);
             }
             ClientOut::Data { id, offset, bytes } => {
                 let mut from = offset;
                 for packet in self.network.packets(bytes) {
+                    self.on_the_wire(&Message::Data { id, offset: from, bytes: packet });
                     if let Some(at) = self.network.send_to_nic(context.now, client, packet) {
                         self.data_are_at_nic(at, id, from, packet, context);
                     }
@@ -425,12 +429,12 @@ impl SDirectRig {
     }
 
     /// A command goes from the NIC's port to whoever serves.
-    fn command_is_at_nic(&mut self, at: Time, id: CommandId, command: Command, context: Now<'_, '_>) {
+    fn command_is_at_nic(&mut self, at: Time, id: CommandId, command: Command, bytes: u32, context: Now<'_, '_>) {
         match &self.server {
             Server::Engine(_) => self.tell_engine(at, EngineIn::Command { id, command }, context),
             Server::Software(_) => {
                 let then = Then::Letter(Letter::Target(TargetIn::Command { id, command }));
-                self.haul(at, Haul { legs: INTO_MEMORY, device: 0, bytes: CAPSULE, then }, context);
+                self.haul(at, Haul { legs: INTO_MEMORY, device: 0, bytes, then }, context);
             }
         }
     }
@@ -445,15 +449,43 @@ impl SDirectRig {
         }
     }
 
+    /// Bytes of a message's body without data; in a checked run it has to come out of its bytes as it went in.
+    fn on_the_wire(&self, message: &Message) -> u32 {
+        if self.wire_check {
+            let mut bytes = Vec::new();
+            message.encode(&mut bytes);
+            assert_eq!(Message::decode(&bytes).as_ref(), Ok(message), "a message is read as it was written");
+        }
+        message.body_bytes() as u32
+    }
+
     /// A packet of the NIC for a client; when the port is free again.
     fn send(&mut self, id: CommandId, bytes: u32, input: ClientIn, context: Now<'_, '_>) -> Time {
         let client = u32::from(id.client.0);
+        let bytes = match message_of(&input) {
+            Some(message @ Message::Data { .. }) => {
+                self.on_the_wire(&message);
+                bytes
+            }
+            Some(message) => self.on_the_wire(&message),
+            None => bytes,
+        };
         let (free, at) = self.network.send_to_client(context.now, client, bytes);
         if let Some(at) = at {
             self.post(at, Letter::Client(client, input), context);
         }
         free
     }
+}
+
+/// What the NIC says to a client.
+fn message_of(input: &ClientIn) -> Option<Message> {
+    Some(match input.clone() {
+        ClientIn::Data { id, offset, bytes } => Message::Data { id, offset, bytes },
+        ClientIn::Grant { id, offset, bytes } => Message::Grant { id, offset, bytes },
+        ClientIn::Answer { id, outcome } => Message::Answer { id, outcome },
+        ClientIn::Issue { .. } => return None,
+    })
 }
 
 /// The engine.

@@ -118,7 +118,7 @@ defaults_table! {
         delay: Quantity<Span> = Span::us(1),
         /// Most data of a packet.
         packet: Quantity<Bytes> = Bytes::new(4_096),
-        /// What a packet has beside its data: Ethernet with preamble and gap, IP, UDP, and 26 B of S-Direct's own. Ours.
+        /// What a packet has beside its data: Ethernet with preamble and gap, IP, UDP, and the 26 B of `sdirect::Message`. Ours.
         header: Quantity<Bytes> = Bytes::new(92),
         /// Of a hundred packets, how many the network loses.
         #[schemars(range(min = 0.0, max = 50.0))]
