@@ -18,7 +18,7 @@ pub mod unit;
 pub use id::{NodeId, Operation, Request, RequestId};
 pub use program::Program;
 pub use queue::{BoundedQueue, Full};
-pub use random::{Seed, Stream};
+pub use random::{Seed, Stream, mix};
 pub use size::{Bytes, Clock, Length, Rate};
 pub use time::{Span, Time};
 pub use unit::UnitError;

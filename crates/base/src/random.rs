@@ -73,10 +73,14 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    mix(*state)
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection in which every bit of `value` moves every other.
+pub const fn mix(value: u64) -> u64 {
+    let once = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let twice = (once ^ (once >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    twice ^ (twice >> 31)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use workload::{Arrivals, Pattern};
 
 /// Below this many measured requests p99.9 is not even one of them.
-const MEASURED_MIN: f64 = 1_000.0;
+const MEASURED_MIN: u64 = 1_000;
 /// Below this many unloaded round trips a run has no steady state.
 const ROUND_TRIPS_MIN: f64 = 10.0;
 
@@ -150,7 +150,7 @@ fn warm_up(plan: &Messages, expected: &Expected, out: &mut Vec<String>) {
         return;
     }
     let measured = (expected.requests * (1.0 - share)).round();
-    if measured < MEASURED_MIN {
+    if measured < MEASURED_MIN as f64 {
         out.push(format!("about {measured} requests are measured, fewer than {MEASURED_MIN}: p99.9 is their largest"));
     }
 }
@@ -225,5 +225,24 @@ fn readable(ps: f64) -> String {
         ps if ps < 1e6 => format!("{:.1}ns", ps / 1e3),
         ps if ps < 1e9 => format!("{:.1}us", ps / 1e6),
         ps => format!("{:.1}ms", ps / 1e9),
+    }
+}
+
+/// What a warm-up leaves to measure of a run that ends after so many requests or so long.
+pub(crate) fn measured(warm_up: WarmUp, requests: Option<u64>, duration: Option<Span>, out: &mut Vec<String>) {
+    if let (WarmUp::Requests(count), Some(requests)) = (warm_up, requests) {
+        let measured = requests.saturating_sub(count);
+        if measured == 0 {
+            out.push(format!(
+                "the warm-up of {count} requests is as long as the run of {requests}: nothing is measured"
+            ));
+        } else if measured < MEASURED_MIN {
+            out.push(format!("{measured} requests are measured, fewer than {MEASURED_MIN}: p99.9 is their largest"));
+        }
+    }
+    if let (WarmUp::Time(span), Some(duration)) = (warm_up, duration)
+        && span >= duration
+    {
+        out.push(format!("the warm-up of {span} is as long as the run of {duration}: nothing is measured"));
     }
 }

@@ -37,12 +37,8 @@ impl Permutation {
         (left << self.half_bits) | right
     }
 
-    /// SplitMix64's mixing.
     fn hash(&self, round: u64, value: u64) -> u64 {
-        let mut mixed = (self.key ^ (round << 56)).wrapping_add(value.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        base::mix((self.key ^ (round << 56)).wrapping_add(value.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 }
 

@@ -162,6 +162,11 @@ fn io_of(blox: &Blox) -> IoFile {
 /// What is asked, where and when.
 pub(crate) fn write_io(io: &Config, file: &mut IoFile) {
     write_mix(&io.mix, file);
+    write_places_and_times(io, file);
+}
+
+/// Where and when.
+pub(crate) fn write_places_and_times(io: &Config, file: &mut IoFile) {
     let (addresses, theta) = match io.addresses {
         Addresses::Uniform => (AddressesName::Uniform, None),
         Addresses::Zipfian { theta } => (AddressesName::Zipfian, Some(theta)),

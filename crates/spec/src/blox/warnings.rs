@@ -1,12 +1,10 @@
 //! What a reader must know about a rack of volumes before believing its numbers.
 
 use super::{Blox, CoordinationName, FlashState, NetworkName};
-use crate::plan::WarmUp;
+use crate::warnings::measured;
 use base::Span;
 use workload::storage::Arrivals;
 
-/// Below this many measured requests p99.9 is not even one of them.
-const MEASURED_MIN: u64 = 1_000;
 /// A run has to see a few looks at the free blocks.
 const CHECKS_MIN: u64 = 3;
 
@@ -14,7 +12,7 @@ impl Blox {
     /// Everything that is legal but probably not meant, with its numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
-        self.warm_up(&mut out);
+        measured(self.run.warm_up, self.io.requests, self.io.duration, &mut out);
         self.checks(&mut out);
         self.network(&mut out);
         self.overload(&mut out);
@@ -28,25 +26,6 @@ impl Blox {
     fn clean(&self, out: &mut Vec<String>) {
         if self.flash.state == FlashState::Clean && self.io.mix.write_share() < 1.0 {
             out.push("the drives hold nothing: reads of pages that were never written need no flash".into());
-        }
-    }
-
-    fn warm_up(&self, out: &mut Vec<String>) {
-        if let (WarmUp::Requests(count), Some(requests)) = (self.run.warm_up, self.io.requests) {
-            let measured = requests.saturating_sub(count);
-            if measured == 0 {
-                out.push(format!(
-                    "the warm-up of {count} requests is as long as the run of {requests}: nothing is measured"
-                ));
-            } else if measured < MEASURED_MIN {
-                let why = "p99.9 is their largest";
-                out.push(format!("{measured} requests are measured, fewer than {MEASURED_MIN}: {why}"));
-            }
-        }
-        if let (WarmUp::Time(span), Some(duration)) = (self.run.warm_up, self.io.duration)
-            && span >= duration
-        {
-            out.push(format!("the warm-up of {span} is as long as the run of {duration}: nothing is measured"));
         }
     }
 

@@ -1,14 +1,12 @@
 //! What a reader must know about a SAN before believing its numbers.
 
 use super::{San, SanLoad};
-use crate::plan::WarmUp;
+use crate::warnings::measured;
 use base::{Bytes, Operation, Span};
 use san::oracle::{Demand, each_to_each};
 use topology::{Graph, VertexId, VertexKind};
 use workload::storage::Arrivals;
 
-/// Below this many measured requests p99.9 is not even one of them.
-const MEASURED_MIN: u64 = 1_000;
 /// From here on transit traffic is the larger part of what links carry.
 const TRANSIT_SHARE: f64 = 0.5;
 /// What a request is taken for where only its player knows.
@@ -18,34 +16,14 @@ impl San {
     /// Everything that is legal but probably not meant, with its numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
-        self.warm_up(&mut out);
+        let (requests, duration) = self.io.ends();
+        measured(self.run.warm_up, requests, duration, &mut out);
         self.overload(&mut out);
         self.transit(&mut out);
         self.skipped(&mut out);
         self.unsafe_retry(&mut out);
         self.timeouts(&mut out);
         out
-    }
-
-    fn warm_up(&self, out: &mut Vec<String>) {
-        let (requests, duration) = self.io.ends();
-        if let (WarmUp::Requests(count), Some(requests)) = (self.run.warm_up, requests) {
-            let measured = requests.saturating_sub(count);
-            if measured == 0 {
-                out.push(format!(
-                    "the warm-up of {count} requests is as long as the run of {requests}: nothing is measured"
-                ));
-            } else if measured < MEASURED_MIN {
-                out.push(format!(
-                    "{measured} requests are measured, fewer than {MEASURED_MIN}: p99.9 is their largest"
-                ));
-            }
-        }
-        if let (WarmUp::Time(span), Some(duration)) = (self.run.warm_up, duration)
-            && span >= duration
-        {
-            out.push(format!("the warm-up of {span} is as long as the run of {duration}: nothing is measured"));
-        }
     }
 
     /// Payload alone, spread evenly: a load that is too much already so is too much in any case.

@@ -2,13 +2,13 @@
 
 use super::file::{AskersFile, MachineFile, NicFile, SoftwareFile, TaskFile};
 use super::{Askers, SDirect, Task, TaskName};
-use crate::blox::file::{AddressesName, IoArrivalsName, IoFile};
+use crate::blox::file::IoFile;
+use crate::blox::print::write_places_and_times;
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::written_run;
 use crate::quantity::Quantity;
 use sdirect::baseline::stack::{Notice, StackConfig};
-use workload::storage::{Addresses, Arrivals};
 
 /// The file that says all of `sdirect`, save title and seed.
 pub(crate) fn file_of(sdirect: &SDirect) -> ExperimentFile {
@@ -73,20 +73,6 @@ fn io_of(sdirect: &SDirect) -> IoFile {
         requests_per_second: sdirect.requests_per_second,
         ..IoFile::default()
     };
-    (file.addresses, file.theta) = match io.addresses {
-        Addresses::Uniform => (Some(AddressesName::Uniform), None),
-        Addresses::Zipfian { theta } => (Some(AddressesName::Zipfian), Some(theta)),
-        Addresses::ScrambledZipfian { theta } => (Some(AddressesName::ScrambledZipfian), Some(theta)),
-        Addresses::Latest { theta } => (Some(AddressesName::Latest), Some(theta)),
-        Addresses::Sequential => (Some(AddressesName::Sequential), None),
-    };
-    file.arrivals = Some(match io.arrivals {
-        Arrivals::Closed { depth, think } => {
-            (file.depth, file.think) = (Some(depth), Some(Quantity(think)));
-            IoArrivalsName::Closed
-        }
-        Arrivals::Poisson { .. } => IoArrivalsName::Poisson,
-        Arrivals::Deterministic { .. } => IoArrivalsName::Deterministic,
-    });
+    write_places_and_times(io, &mut file);
     file
 }

@@ -2,7 +2,8 @@
 
 use super::file::{AskersFile, ByName, SoftwareFile, TaskFile, TaskName};
 use super::{Askers, Machine, Nic, SDirect, Task};
-use crate::blox::file::{AddressesName, IoFile};
+use crate::blox::file::IoFile;
+use crate::blox::resolve::addresses_of;
 use crate::design_file::DesignName;
 use crate::error::Problem;
 use crate::file::ExperimentFile;
@@ -54,8 +55,6 @@ const IO_OF_VOLUMES: [&str; 18] = [
     "job_digest",
     "imitation",
 ];
-/// YCSB's exponent.
-const THETA: f64 = 0.99;
 
 /// What a kind of software costs unless the file says otherwise.
 struct Costs {
@@ -167,10 +166,7 @@ impl Resolver<'_> {
         self.range("askers.header", askers.header.count(), 0..=4_096);
         if !askers.remote {
             for key in ["rate", "delay", "packet", "header", "loss_percent", "timeout", "attempts"] {
-                let path = format!("askers.{key}");
-                if self.document.at(&path).is_some() {
-                    self.conflict(&path, format!("`{key}` goes only with askers.remote = true"));
-                }
+                self.refuse_key(&format!("askers.{key}"), &format!("`{key}` goes only with askers.remote = true"));
             }
         }
         askers
@@ -220,10 +216,10 @@ impl Resolver<'_> {
             Notice::Poll { .. } => &["interrupt", "context_switch", "coalesce", "coalesce_time"],
         };
         for key in stray {
-            let path = format!("software.{key}");
-            if self.document.at(&path).is_some() {
-                self.conflict(&path, format!("`{key}` does not go with the design {}", design.word()));
-            }
+            self.refuse_key(
+                &format!("software.{key}"),
+                &format!("`{key}` does not go with the design {}", design.word()),
+            );
         }
         let stack = StackConfig {
             cores: file.cores.unwrap_or(costs.cores * machine.devices),
@@ -285,10 +281,7 @@ impl Resolver<'_> {
         (requests, duration): (Option<u64>, Option<Span>),
     ) -> Config {
         for key in IO_OF_VOLUMES {
-            let path = format!("io.{key}");
-            if self.document.at(&path).is_some() {
-                self.conflict(&path, format!("`{key}` does not go with a machine's devices"));
-            }
+            self.refuse_key(&format!("io.{key}"), &format!("`{key}` does not go with a machine's devices"));
         }
         if file.write_share.is_some() && task.kind != TaskName::ReadWrite {
             self.conflict("io.write_share", "`write_share` goes only with task.kind = read-write");
@@ -306,7 +299,7 @@ impl Resolver<'_> {
             block: task.bytes,
             working_set_blocks: self.working_set(machine, task, blocks),
             mix: Mix::with_write_share(share),
-            addresses: addresses(file),
+            addresses: file.addresses.map_or(Addresses::Uniform, |_| addresses_of(file, Addresses::Uniform)),
             arrivals: self.io_arrivals(file, askers.count),
             requests,
             duration,
@@ -324,17 +317,6 @@ impl Resolver<'_> {
             TaskName::ReadWrite | TaskName::Copy | TaskName::Replicate if written > 0 => written,
             _ => blocks.saturating_sub(1).max(1),
         }
-    }
-}
-
-fn addresses(file: &IoFile) -> Addresses {
-    let theta = file.theta.unwrap_or(THETA);
-    match file.addresses {
-        None | Some(AddressesName::Uniform) => Addresses::Uniform,
-        Some(AddressesName::Zipfian) => Addresses::Zipfian { theta },
-        Some(AddressesName::ScrambledZipfian) => Addresses::ScrambledZipfian { theta },
-        Some(AddressesName::Latest) => Addresses::Latest { theta },
-        Some(AddressesName::Sequential) => Addresses::Sequential,
     }
 }
 

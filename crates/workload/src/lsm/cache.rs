@@ -29,12 +29,9 @@ impl BlockCache {
     }
 }
 
-/// SplitMix64's mixing.
+/// The first number of SplitMix64 from `value` on.
 pub(super) fn mix(value: u64) -> u64 {
-    let mut mixed = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    base::mix(value.wrapping_add(0x9e37_79b9_7f4a_7c15))
 }
 
 #[cfg(test)]
