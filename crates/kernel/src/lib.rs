@@ -6,10 +6,10 @@
 //!
 //! * **ready**: the slot that was reached last, sorted. Pops come from here.
 //! * **wheel**: the near future, a ring of slots of `2^k` picoseconds with about two events each, a bitmap to find the
-//!   next one in use, and a link to the newest event of each. A push touches no other event.
+//!   next one in use, and for each a link to its events, in bundles of a cache line.
 //! * **far**: everything beyond the ring, a radix heap by blocks of slots.
 //!
-//! Events on the wheel are in one table and linked by index, those beyond it in chunks that are used again: a queue that
+//! Bundles on the wheel are in one table and linked by index, events beyond it in chunks that are used again: a queue that
 //! has reached its size allocates nothing. Every place keeps events of equal time in the order in which they came. No
 //! event carries a sequence number for that; only a slot too full to sort or insert into in place gives some out.
 //!
@@ -49,6 +49,10 @@ pub struct EventQueue<E> {
     wheel: Wheel,
     far: Far<E>,
     slab: Slab<E>,
+    /// One event beside all others: see [`push_aside`](Self::push_aside).
+    aside: Option<E>,
+    /// When it is due; [`NEVER`] if there is none.
+    aside_at: u64,
     /// Empty, save while the ring changes its shape; kept so that this allocates nothing either.
     in_transit: Vec<Due<E>>,
     occupancy: Occupancy,
@@ -75,6 +79,9 @@ pub trait Foresight<E> {
     /// An event will be popped soon, if nothing goes before it.
     fn foresee(&self, soon: Soon, event: &E);
 }
+
+/// Later than whatever is put aside.
+const NEVER: u64 = u64::MAX;
 
 /// Who foresees wants that many events to be ready.
 const AHEAD: usize = 5;
@@ -117,6 +124,8 @@ impl<E: Copy> EventQueue<E> {
             wheel: Wheel::new(geometry),
             far: Far::new(BLOCKS),
             slab: Slab::with_capacity(pending),
+            aside: None,
+            aside_at: NEVER,
             in_transit: Vec::new(),
             occupancy: Occupancy::default(),
             roomy_up_to: 0,
@@ -133,8 +142,39 @@ impl<E: Copy> EventQueue<E> {
         if at < self.now {
             scheduled_in_the_past(at, self.now);
         }
+        // What was put aside came first.
+        if at.as_ps() == self.aside_at {
+            self.file_aside();
+        }
         self.pushed += 1;
         self.file(at.as_ps(), event);
+    }
+    /// Like [`push`](Self::push), and comes out in the same order; for one event that is nearly always pending, such as the next
+    /// arrival of a load. It is kept beside all others, as long as it can be, which is cheaper. One at a time has room there: while
+    /// another has it, and at [`Time::MAX`], this is [`push`](Self::push).
+    ///
+    /// # Panics
+    /// As [`push`](Self::push) does.
+    #[inline]
+    pub fn push_aside(&mut self, at: Time, event: E) {
+        if self.aside.is_some() || at.as_ps() == NEVER || at < self.now {
+            return self.push(at, event);
+        }
+        self.pushed += 1;
+        (self.aside, self.aside_at) = (Some(event), at.as_ps());
+    }
+    /// Puts the event that is aside among the others: behind those of its time that are there, for they came before it.
+    #[cold]
+    #[inline(never)]
+    fn file_aside(&mut self) {
+        if let Some(due) = self.take_aside() {
+            self.file(due.at, due.event);
+        }
+    }
+    #[inline]
+    fn take_aside(&mut self) -> Option<Due<E>> {
+        let at = std::mem::replace(&mut self.aside_at, NEVER);
+        self.aside.take().map(|event| Due { at, event })
     }
     /// Puts an event where it belongs.
     #[inline(always)]
@@ -172,9 +212,9 @@ impl<E: Copy> EventQueue<E> {
     /// Takes the earliest event and moves [`now`](Self::now) to its time.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        let entry = match self.ready.pop() {
+        let entry = match self.ready.pop_until(self.aside_at) {
             Some(entry) => entry,
-            None => self.reach_next_slot()?,
+            None => self.pop_next()?,
         };
         self.now = Time::ps(entry.at);
         self.popped += 1;
@@ -209,17 +249,19 @@ impl<E: Copy> EventQueue<E> {
             self.ready.newest_batch().for_each(|event| foresight.foresee(Soon::Later, event));
         }
         if let Some(slot) = self.wheel.next_occupied(self.cursor) {
-            self.slab.foresee(self.wheel.newest(slot));
+            self.slab.foresee(self.wheel.chain(slot));
         }
     }
     /// The time of the earliest event, which stays pending.
     pub fn peek_time(&self) -> Option<Time> {
         let earliest = self.ready.earliest().or_else(|| self.earliest_on_wheel());
-        earliest.or_else(|| self.far.earliest().map(|(_, at)| at)).map(Time::ps)
+        let earliest = earliest.or_else(|| self.far.earliest().map(|(_, at)| at));
+        let aside = self.aside.map(|_| self.aside_at);
+        earliest.into_iter().chain(aside).min().map(Time::ps)
     }
     fn earliest_on_wheel(&self) -> Option<u64> {
-        let newest = self.wheel.newest(self.wheel.next_occupied(self.cursor)?);
-        self.slab.times(newest).min()
+        let slot = self.wheel.next_occupied(self.cursor)?;
+        self.slab.times(self.wheel.chain(slot), self.wheel.geometry().start(slot)).min()
     }
     /// The time of the last event taken.
     #[inline]
@@ -243,6 +285,7 @@ impl<E: Copy> EventQueue<E> {
         self.wheel.clear();
         self.slab.clear();
         self.far.restart(BLOCKS);
+        (self.aside, self.aside_at) = (None, NEVER);
         self.occupancy = Occupancy::default();
         (self.now, self.cursor, self.roomy_up_to) = (Time::ZERO, 0, 0);
         (self.pushed, self.popped, self.retunes) = (0, 0, 0);
@@ -267,15 +310,37 @@ fn scheduled_in_the_past(at: Time, now: Time) -> ! {
 
 /// How the ring turns.
 impl<E: Copy> EventQueue<E> {
-    /// Makes the earliest slot ready and takes its first event; `None` when nothing is pending.
-    fn reach_next_slot(&mut self) -> Option<Due<E>> {
+    /// Takes the earliest event when it is aside or nothing is ready; `None` when nothing is pending.
+    fn pop_next(&mut self) -> Option<Due<E>> {
+        if self.aside.is_some() && self.aside_is_next() {
+            return self.take_aside();
+        }
+        self.reach_next_slot()?;
+        self.ready.pop_until(self.aside_at).or_else(|| self.take_aside())
+    }
+    /// Whether the event that is aside comes before all others, none of which is ready and due before it. If it lies beyond the
+    /// wheel, so that nobody knows, it is put among the others.
+    fn aside_is_next(&mut self) -> bool {
+        let geometry = self.wheel.geometry();
+        let slot = geometry.slot(self.aside_at);
+        if !self.ready.is_empty() || slot < self.cursor {
+            return true;
+        }
+        if geometry.block(self.aside_at) < self.far.next_block() {
+            return self.wheel.next_occupied(self.cursor).is_none_or(|next| next > slot);
+        }
+        self.file_aside();
+        false
+    }
+    /// Makes the earliest slot ready; `None` when nothing is pending.
+    fn reach_next_slot(&mut self) -> Option<()> {
         if self.is_empty() {
             return None;
         }
         self.retune_if_due();
         let slot = self.wheel.next_occupied(self.cursor).or_else(|| self.bring_far_slot())?;
         self.reach(slot);
-        self.ready.pop()
+        Some(())
     }
     /// Fills the empty wheel from the far future, and returns its first slot in use.
     fn bring_far_slot(&mut self) -> Option<u64> {
@@ -286,8 +351,8 @@ impl<E: Copy> EventQueue<E> {
     }
     #[inline]
     fn reach(&mut self, slot: u64) {
-        let newest = self.wheel.take(slot);
-        let times = self.ready.fill(&mut self.slab, newest);
+        let chain = self.wheel.take(slot);
+        let times = self.ready.fill(&mut self.slab, chain, self.wheel.geometry().start(slot));
         self.occupancy.reached(slot + 1 - self.cursor, times);
         self.cursor = slot + 1;
         self.look_ahead();
@@ -339,7 +404,7 @@ impl<E: Copy> EventQueue<E> {
     /// Brings all pending events in transit, those of equal time in their order.
     fn take_all(&mut self) {
         self.ready.take_all(&mut self.in_transit);
-        self.wheel.take_all(&mut self.slab, &mut self.in_transit);
+        self.wheel.take_all(&mut self.slab, self.cursor, &mut self.in_transit);
         self.far.take_all(&mut self.in_transit);
         self.slab.clear();
     }

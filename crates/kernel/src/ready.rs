@@ -1,6 +1,6 @@
 //! The present: the events of the slot that was reached last, in their final order.
 
-use crate::slab::{Due, Slab};
+use crate::slab::{Chain, Due, Slab};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -33,16 +33,23 @@ impl<E: Copy> Ready<E> {
         let (batch, late, sorting) = (Vec::with_capacity(64), BinaryHeap::with_capacity(64), Vec::with_capacity(64));
         Ready { batch, taken: 0, last_slot: 0, late, late_order: 0, sorting }
     }
+    /// The earliest event, if it is due at `limit` at the latest.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Due<E>> {
+    pub(crate) fn pop_until(&mut self, limit: u64) -> Option<Due<E>> {
         if !self.late.is_empty() {
-            return self.pop_merged();
+            return self.pop_merged(limit);
         }
         let entry = *self.batch.get(self.taken)?;
+        if entry.at > limit {
+            return None;
+        }
         self.taken += 1;
         Some(entry)
     }
-    fn pop_merged(&mut self) -> Option<Due<E>> {
+    fn pop_merged(&mut self, limit: u64) -> Option<Due<E>> {
+        if self.earliest()? > limit {
+            return None;
+        }
         let late_at = self.late.peek()?.at;
         match self.batch.get(self.taken) {
             Some(entry) if entry.at <= late_at => {
@@ -51,6 +58,11 @@ impl<E: Copy> Ready<E> {
             }
             _ => self.late.pop().map(|Entry { at, event, .. }| Due { at, event }),
         }
+    }
+    /// Whether nothing is ready.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.left() == 0 && self.late.is_empty()
     }
     /// Events of the batch that are not gone.
     #[inline]
@@ -72,13 +84,13 @@ impl<E: Copy> Ready<E> {
         let times = [self.batch.get(self.taken).map(|due| due.at), self.late.peek().map(|entry| entry.at)];
         times.into_iter().flatten().min()
     }
-    /// Takes the chain that starts at `newest` out of the slab and adds it to the batch, all of which is earlier. Returns how many
-    /// different times are in the chain.
+    /// Takes the chain of a slot, which starts at `slot_start`, out of the slab and adds it to the batch, all of which is earlier.
+    /// Returns how many different times are in the chain.
     #[inline]
-    pub(crate) fn fill(&mut self, slab: &mut Slab<E>, newest: u32) -> usize {
+    pub(crate) fn fill(&mut self, slab: &mut Slab<E>, chain: Chain, slot_start: u64) -> usize {
         self.drop_taken();
         self.last_slot = self.batch.len();
-        slab.drain(newest, |due| self.batch.push(due));
+        slab.drain(chain, slot_start, |due| self.batch.push(due));
         match &mut self.batch[self.last_slot..] {
             [_] => 1,
             [newer, older] => {
@@ -146,7 +158,7 @@ impl<E: Copy> Ready<E> {
     }
     /// Moves all events to the end of `all`, in order.
     pub(crate) fn take_all(&mut self, all: &mut Vec<Due<E>>) {
-        all.extend(std::iter::from_fn(|| self.pop()));
+        all.extend(std::iter::from_fn(|| self.pop_until(u64::MAX)));
     }
     pub(crate) fn clear(&mut self) {
         self.batch.clear();

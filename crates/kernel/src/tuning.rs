@@ -4,13 +4,13 @@
 //! once, for they come sorted. A long idle stretch counts as [`STEPS_MAX`] slots, so that it does not hide how dense
 //! the busy stretches are.
 
-use crate::slab::Due;
+use crate::slab::{Due, SHIFT_MAX};
 use crate::wheel::Geometry;
 
 /// A slot of 16 ns until something is known.
 pub(crate) const FIRST_SHIFT: u32 = 14;
-/// At least 2 ps, so that "one slot after the last" is still a number, and at most 1.1 s.
-const SHIFTS: std::ops::RangeInclusive<u32> = 1..=40;
+/// At least 2 ps, so that "one slot after the last" is still a number, and at most 4.3 ms.
+const SHIFTS: std::ops::RangeInclusive<u32> = 1..=SHIFT_MAX;
 /// From 1024 slots (4 KiB) to 32,768 (128 KiB): the ring and its events stay in the cache. With a million pending, a ring
 /// for all of them (two million slots) was measured at 145 ns a hold, this one at 60: most events then wait in the far
 /// future's chunks.

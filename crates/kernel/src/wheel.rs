@@ -1,7 +1,7 @@
 //! The near future: a ring of slots, each a chain of events whose times share their high bits.
 
 use crate::bitmap::Bitmap;
-use crate::slab::{Due, NONE, Slab};
+use crate::slab::{Chain, Due, Slab};
 
 /// The ring is refilled from the far future in this many steps a turn, so it always looks ahead at least 7/8 turn.
 pub(crate) const BLOCKS: u64 = 8;
@@ -32,6 +32,11 @@ impl Geometry {
     pub(crate) fn first_slot(self, block: u64) -> u64 {
         block << (self.slots_log - BLOCKS.ilog2())
     }
+    /// When a slot starts, in picoseconds.
+    #[inline]
+    pub(crate) fn start(self, slot: u64) -> u64 {
+        slot << self.shift
+    }
     pub(crate) fn slots(self) -> usize {
         1 << self.slots_log
     }
@@ -40,14 +45,14 @@ impl Geometry {
 /// The ring. It holds less than one turn at any time, so a place in it stands for one slot number.
 pub(crate) struct Wheel {
     geometry: Geometry,
-    /// The newest event of each slot: only this one is touched by a push, never another event's node.
-    newest: Vec<u32>,
+    /// The events of each slot.
+    chains: Vec<Chain>,
     occupied: Bitmap,
 }
 
 impl Wheel {
     pub(crate) fn new(geometry: Geometry) -> Self {
-        Wheel { geometry, newest: vec![NONE; geometry.slots()], occupied: Bitmap::new(geometry.slots()) }
+        Wheel { geometry, chains: vec![Chain::EMPTY; geometry.slots()], occupied: Bitmap::new(geometry.slots()) }
     }
     #[inline]
     pub(crate) fn geometry(&self) -> Geometry {
@@ -55,14 +60,14 @@ impl Wheel {
     }
     #[inline]
     fn place(&self, slot: u64) -> usize {
-        slot as usize & (self.newest.len() - 1)
+        slot as usize & (self.chains.len() - 1)
     }
     /// Adds an event to its slot.
     #[inline(always)]
     pub(crate) fn push<E: Copy>(&mut self, slab: &mut Slab<E>, at: u64, event: E) {
         let place = self.place(self.geometry.slot(at));
-        let newest = &mut self.newest[place];
-        *newest = slab.store(at, event, *newest);
+        let chain = &mut self.chains[place];
+        *chain = slab.store(at, event, *chain);
         self.occupied.insert(place);
     }
     /// The first slot that holds something, at or after `cursor`, no event being in a slot before it.
@@ -70,31 +75,35 @@ impl Wheel {
     pub(crate) fn next_occupied(&self, cursor: u64) -> Option<u64> {
         let start = self.place(cursor);
         let found = self.occupied.next(start).or_else(|| self.occupied.next(0))?;
-        Some(cursor + (found.wrapping_sub(start) & (self.newest.len() - 1)) as u64)
+        Some(cursor + (found.wrapping_sub(start) & (self.chains.len() - 1)) as u64)
     }
-    /// The newest event of a slot; the chain runs towards the oldest.
+    /// The events of a slot.
     #[inline]
-    pub(crate) fn newest(&self, slot: u64) -> u32 {
-        self.newest[self.place(slot)]
+    pub(crate) fn chain(&self, slot: u64) -> Chain {
+        self.chains[self.place(slot)]
     }
-    /// Empties a slot and returns its newest event.
+    /// Empties a slot and returns its events.
     #[inline]
-    pub(crate) fn take(&mut self, slot: u64) -> u32 {
+    pub(crate) fn take(&mut self, slot: u64) -> Chain {
         let place = self.place(slot);
         self.occupied.remove(place);
-        std::mem::replace(&mut self.newest[place], NONE)
+        std::mem::replace(&mut self.chains[place], Chain::EMPTY)
     }
-    /// Moves all events to the end of `all`. Those of equal time stay in the order in which they came.
-    pub(crate) fn take_all<E: Copy>(&mut self, slab: &mut Slab<E>, all: &mut Vec<Due<E>>) {
-        for place in self.occupied.iter() {
+    /// Moves all events to the end of `all`, none of which is in a slot before `cursor`. Those of equal time stay in the order in
+    /// which they came.
+    pub(crate) fn take_all<E: Copy>(&mut self, slab: &mut Slab<E>, cursor: u64, all: &mut Vec<Due<E>>) {
+        let mut from = cursor;
+        while let Some(slot) = self.next_occupied(from) {
             let start = all.len();
-            slab.drain(self.newest[place], |due| all.push(due));
+            let chain = self.take(slot);
+            slab.drain(chain, self.geometry.start(slot), |due| all.push(due));
             all[start..].reverse();
+            from = slot;
         }
         self.clear();
     }
     pub(crate) fn clear(&mut self) {
-        self.newest.fill(NONE);
+        self.chains.fill(Chain::EMPTY);
         self.occupied.clear();
     }
     /// Changes the geometry of an empty ring.

@@ -34,6 +34,8 @@ impl Foresight<u64> for Pending<'_> {
 enum Step {
     /// One event after this delay.
     Push(u64),
+    /// That many times: put an event aside, due after the first delay, push another after the second, and pop.
+    Aside { count: usize, delays: [u64; 2] },
     /// That many events, the first after `delay`, each `gap` after the one before; a gap of zero makes ties.
     Burst { count: u64, delay: u64, gap: u64 },
     /// That many pops.
@@ -47,13 +49,23 @@ enum Step {
 impl Pair {
     fn push(&mut self, at: Time) {
         self.queue.push(at, self.pushed);
+        self.note(at);
+    }
+    fn push_aside(&mut self, at: Time) {
+        self.queue.push_aside(at, self.pushed);
+        self.note(at);
+    }
+    fn note(&mut self, at: Time) {
         self.model.insert((at, self.pushed), ());
         self.pending.insert(self.pushed);
         self.pushed += 1;
     }
     /// Past the end of time nothing can be pushed: such an event comes at the last moment.
     fn push_after(&mut self, delay: u64) {
-        self.push(self.queue.now().checked_add(Span::ps(delay)).unwrap_or(Time::MAX));
+        self.push(self.after(delay));
+    }
+    fn after(&self, delay: u64) -> Time {
+        self.queue.now().checked_add(Span::ps(delay)).unwrap_or(Time::MAX)
     }
     fn pop(&mut self) -> Result<bool, TestCaseError> {
         let expected = self.model.pop_first().map(|(key, ())| key);
@@ -75,6 +87,7 @@ impl Pair {
     fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
         match step {
             Step::Push(delay) => self.push_after(delay),
+            Step::Aside { count, delays } => self.asides(count, delays)?,
             Step::Burst { count, delay, gap } => {
                 (0..count).for_each(|n| self.push_after(delay.saturating_add(n.saturating_mul(gap))));
             }
@@ -86,6 +99,14 @@ impl Pair {
     }
     fn pops(&mut self, count: usize) -> Result<(), TestCaseError> {
         (0..count).try_for_each(|_| self.pop().map(|_| ()))
+    }
+    fn asides(&mut self, count: usize, delays: [u64; 2]) -> Result<(), TestCaseError> {
+        for _ in 0..count {
+            self.push_aside(self.after(delays[0]));
+            self.push_after(delays[1]);
+            self.pop()?;
+        }
+        Ok(())
     }
     fn hold(&mut self, count: usize, delays: [u64; 2], grow: bool) -> Result<(), TestCaseError> {
         for n in 0..count {
@@ -112,6 +133,7 @@ fn delay() -> impl Strategy<Value = u64> {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => delay().prop_map(Step::Push),
+        4 => (1usize..30, [delay(), delay()]).prop_map(|(count, delays)| Step::Aside { count, delays }),
         3 => (1u64..400, delay(), prop_oneof![Just(0), delay()])
             .prop_map(|(count, delay, gap)| Step::Burst { count, delay, gap: gap >> 6 }),
         6 => (1usize..60).prop_map(Step::Pop),
@@ -137,13 +159,13 @@ proptest! {
     #[test]
     fn ties_stay_in_order_on_every_level(
         times in prop::collection::vec(delay(), 1..6),
-        picks in prop::collection::vec((any::<prop::sample::Index>(), 0u8..3), 1..3000),
+        picks in prop::collection::vec((any::<prop::sample::Index>(), 0u8..3, any::<bool>()), 1..3000),
         foresees: bool,
     ) {
         let mut pair = Pair { foresees, ..Pair::default() };
-        for (pick, pops) in picks {
-            let at = Time::ps(times[pick.index(times.len())]);
-            pair.push(at.max(pair.queue.now()));
+        for (pick, pops, aside) in picks {
+            let at = Time::ps(times[pick.index(times.len())]).max(pair.queue.now());
+            if aside { pair.push_aside(at) } else { pair.push(at) }
             pair.pops(usize::from(pops) / 2)?;
         }
         pair.step(Step::Drain)?;
