@@ -767,6 +767,7 @@ impl Program for Host {
     type In = HostIn;
     type Out = HostOut;
 
+    #[inline(always)]
     fn on(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
         match input {
             HostIn::Submit { tag, target, access } => self.submit(now, tag, target, access),

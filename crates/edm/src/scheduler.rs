@@ -17,7 +17,7 @@
 //! a full notification queue of 3.1.2, asks for nothing else until it has been granted. SRPT has no such rule.
 
 use crate::config::{Config, Place, Policy};
-use crate::message::{Message, MessageId};
+use crate::message::{Body, Message, MessageId};
 use crate::pcs::memory as encoded;
 use crate::sparse::Sparse;
 use crate::{Ordering, Tag};
@@ -186,18 +186,46 @@ const NONE: u32 = u32::MAX;
 /// Room for what a port usually has waiting, so that a run settles soon and then allocates nothing.
 const ROOM: usize = 32;
 
-/// A demand in the slab, linked to the next of its channel.
+/// A demand in the slab, linked to the next of its channel. One cache line; what only a response has is beside it.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Entry {
-    demand: Demand,
+    source: NodeId,
+    target: NodeId,
+    bytes: u32,
     remaining: u32,
-    sequence: u64,
+    tag: Tag,
     next: u32,
+    sequence: u64,
     /// Its key in the lists while it is an exposed head.
     key: u64,
+    id: MessageId,
+    class: Class,
+    /// Of a write: messages that share the notification.
+    batch: u8,
     exposed: bool,
     started: bool,
 }
+
+const _: () = assert!(size_of::<Entry>() == 64);
+
+impl Entry {
+    fn new(demand: &Demand, sequence: u64) -> Entry {
+        let Demand { source, target, id, bytes, kind, tag } = *demand;
+        let batch = match kind {
+            DemandKind::Write { batch } => batch,
+            DemandKind::Response { .. } => 1,
+        };
+        let (remaining, class) = (bytes, kind.class());
+        let (next, key, exposed, started) = (NONE, 0, false, false);
+        Entry { source, target, bytes, remaining, tag, next, sequence, key, id, class, batch, exposed, started }
+    }
+}
+
+/// The request of a response, in one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Asked(Message);
 
 /// The scheduler. Calling order: [`insert`](Scheduler::insert) at any time; [`iterate`](Scheduler::iterate) at
 /// [`next_iteration`](Scheduler::next_iteration).
@@ -212,6 +240,8 @@ pub struct Scheduler {
     /// The first entry of each channel that has any, by source. A channel holds X entries at most.
     heads: Vec<Sparse<First>>,
     entries: Vec<Entry>,
+    /// By entry: the request of a response, and of a write nothing that matters.
+    requests: Vec<Asked>,
     free_entries: Vec<u32>,
     /// One notification queue a target port: exposed heads by priority; the peer is the source.
     queues: Vec<OrderedList>,
@@ -236,11 +266,11 @@ pub struct Scheduler {
 /// The requests of one iteration, kept to be used again.
 #[derive(Clone, Debug, Default)]
 struct Requests {
-    /// One bit a port: free as a source, and as a target.
-    free_sources: Vec<u64>,
+    /// One bit a port: free as a target.
     free_targets: Vec<u64>,
-    /// Which channel of which source each target asks for, if any.
+    /// Which channel of which source each target asks for, if any, and which targets those are.
     asked: Vec<Option<Peer>>,
+    asking: Vec<u32>,
     /// How many targets ask each source.
     count: Vec<u32>,
     /// Sources with at least one request, and the first target that asks, with the class.
@@ -249,24 +279,22 @@ struct Requests {
 
 impl Requests {
     fn new(nodes: usize) -> Requests {
-        let free = || vec![0; nodes.div_ceil(64)];
         let (asked, count, sources) = (vec![None; nodes], vec![0; nodes], Vec::new());
-        Requests { free_sources: free(), free_targets: free(), asked, count, sources }
+        Requests { free_targets: vec![0; nodes.div_ceil(64)], asked, asking: Vec::new(), count, sources }
     }
-    /// No requests yet, among ports of which some are free at `soon`.
-    fn begin(&mut self, source_free_at: &[Time], target_free_at: &[Time], soon: Time) {
+    /// No requests yet, among targets of which some are free at `soon`.
+    fn begin(&mut self, target_free_at: &[Time], soon: Time) {
         for (source, _) in self.sources.drain(..) {
             self.count[source as usize] = 0;
         }
-        self.asked.fill(None);
-        mark_free(&mut self.free_sources, source_free_at, soon);
+        for target in self.asking.drain(..) {
+            self.asked[target as usize] = None;
+        }
         mark_free(&mut self.free_targets, target_free_at, soon);
-    }
-    fn is_free(&self, source: u32) -> bool {
-        self.free_sources[source as usize / 64] >> (source % 64) & 1 == 1
     }
     fn ask(&mut self, target: usize, source: Peer) {
         self.asked[target] = Some(source);
+        self.asking.push(target as u32);
         let count = &mut self.count[source.port as usize];
         if *count == 0 {
             self.sources.push((source.port, Peer { port: target as u32, class: source.class }));
@@ -275,11 +303,19 @@ impl Requests {
     }
 }
 
-/// Sets the bits of the ports that are free at `soon`. Without a branch: which those are nobody can guess.
+/// Sets the bits of the ports that are free at `soon`. Without a branch: which those are nobody can guess. Eight at a time, so
+/// that no bit has to wait for all before it.
 fn mark_free(bits: &mut [u64], free_at: &[Time], soon: Time) {
     for (word, free_at) in bits.iter_mut().zip(free_at.chunks(64)) {
-        *word = free_at.iter().rev().fold(0, |bits, at| bits << 1 | u64::from(*at <= soon));
+        let (eights, rest) = free_at.as_chunks::<8>();
+        let whole = eights.iter().rev().fold(0, |bits, eight| bits << 8 | free_bits(eight, soon));
+        *word = whole | free_bits(rest, soon).checked_shl(8 * eights.len() as u32).unwrap_or(0);
     }
+}
+
+#[inline(always)]
+fn free_bits(free_at: &[Time], soon: Time) -> u64 {
+    free_at.iter().zip(0..).fold(0, |bits, (at, bit)| bits | u64::from(*at <= soon) << bit)
 }
 
 impl Scheduler {
@@ -294,6 +330,7 @@ impl Scheduler {
             place,
             heads: (0..nodes).map(|_| Sparse::new(place.nodes * 2, ROOM)).collect(),
             entries: Vec::new(),
+            requests: Vec::new(),
             free_entries: Vec::new(),
             queues: (0..nodes).map(|_| OrderedList::with_room()).collect(),
             arrays: (0..nodes).map(|_| OrderedList::with_room()).collect(),
@@ -336,7 +373,7 @@ impl Scheduler {
     /// Adds a demand to the notification queue of its target.
     pub fn insert(&mut self, now: Time, demand: Demand) -> Result<(), Refused> {
         let last = self.check(&demand)?;
-        let slot = self.store(demand);
+        let slot = self.store(&demand);
         let channel = demand.channel();
         if self.config.ordering == Ordering::None {
             self.link_by_priority(channel, slot);
@@ -439,23 +476,36 @@ impl Scheduler {
         self.heads[channel.source.index()].set(channel.key(), First(slot));
     }
 
-    fn store(&mut self, demand: Demand) -> u32 {
+    fn store(&mut self, demand: &Demand) -> u32 {
         self.sequence += 1;
-        let entry = Entry {
-            demand,
-            remaining: demand.bytes,
-            sequence: self.sequence,
-            next: NONE,
-            key: 0,
-            exposed: false,
-            started: false,
+        let entry = Entry::new(demand, self.sequence);
+        let slot = match self.free_entries.pop() {
+            Some(slot) => {
+                self.entries[slot as usize] = entry;
+                slot
+            }
+            None => self.grow(entry),
         };
-        if let Some(slot) = self.free_entries.pop() {
-            self.entries[slot as usize] = entry;
-            return slot;
+        if let DemandKind::Response { request } = demand.kind {
+            self.requests[slot as usize] = Asked(request);
         }
+        slot
+    }
+    #[cold]
+    fn grow(&mut self, entry: Entry) -> u32 {
+        let Entry { source, target, id, .. } = entry;
         self.entries.push(entry);
+        self.requests.push(Asked(Message { source, target, id, body: Body::ReadResponse { bytes: 0, last: true } }));
         self.entries.len() as u32 - 1
+    }
+    /// A demand as it was announced.
+    fn demand(&self, slot: u32) -> Demand {
+        let Entry { source, target, id, bytes, tag, class, batch, .. } = self.entries[slot as usize];
+        let kind = match class {
+            Class::Write => DemandKind::Write { batch },
+            Class::Response => DemandKind::Response { request: self.requests[slot as usize].0 },
+        };
+        Demand { source, target, id, bytes, kind, tag }
     }
 
     /// Puts a demand before the first of its channel that is less urgent. A head that is overtaken no longer competes.
@@ -479,10 +529,11 @@ impl Scheduler {
     fn hide(&mut self, slot: u32) {
         let entry = &mut self.entries[slot as usize];
         if std::mem::replace(&mut entry.exposed, false) {
-            let target = entry.demand.target.index();
-            self.queues[target].remove(entry.key);
-            self.wanted[target / 64] &= !(u64::from(self.queues[target].0.is_empty()) << (target % 64));
-            self.arrays[entry.demand.source.index()].remove(entry.key);
+            let (target, source, key) = (entry.target.index(), entry.source.index(), entry.key);
+            let queue = &mut self.queues[target];
+            queue.remove(key);
+            self.wanted[target / 64] &= !(u64::from(queue.0.is_empty()) << (target % 64));
+            self.arrays[source].remove(key);
         }
     }
 
@@ -505,16 +556,16 @@ impl Scheduler {
 
     /// A write waits until the pair's earlier reads have been sent on, so that it cannot overtake them.
     fn held_back(&self, head: u32) -> bool {
-        let Entry { demand, sequence, .. } = self.entries[head as usize];
-        if self.config.ordering != Ordering::Pair || demand.kind.class() == Class::Response {
+        let Entry { source, target, class, sequence, .. } = &self.entries[head as usize];
+        if self.config.ordering != Ordering::Pair || *class == Class::Response {
             return false;
         }
-        let reads = Channel { source: demand.target, target: demand.source, class: Class::Response };
+        let reads = Channel { source: *target, target: *source, class: Class::Response };
         let mut at = self.first(reads);
         while at != NONE && self.entries[at as usize].started {
             at = self.entries[at as usize].next;
         }
-        at != NONE && self.entries[at as usize].sequence < sequence
+        at != NONE && self.entries[at as usize].sequence < *sequence
     }
 
     fn key(&self, slot: u32) -> u64 {
@@ -538,14 +589,14 @@ impl Scheduler {
     fn request(&mut self, issue_at: Time) {
         let soon = issue_at + self.look_ahead;
         let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.begin(&self.source_free_at, &self.target_free_at, soon);
+        scratch.begin(&self.target_free_at, soon);
         for word in 0..scratch.free_targets.len() {
             let mut targets = scratch.free_targets[word] & self.wanted[word];
             while targets != 0 {
                 let target = word * 64 + targets.trailing_zeros() as usize;
                 targets &= targets - 1;
                 let mut candidates = self.candidates(target).iter().map(|(_, source)| *source);
-                if let Some(source) = candidates.find(|source| scratch.is_free(source.port)) {
+                if let Some(source) = candidates.find(|source| self.source_free_at[source.port as usize] <= soon) {
                     scratch.ask(target, source);
                 }
             }
@@ -568,6 +619,7 @@ impl Scheduler {
         for (source, Peer { port, class }) in &self.scratch.sources {
             let head = self.first(Channel { source: NodeId(*source), target: NodeId(*port), class: *class });
             prefetch_index(&self.entries, head as usize);
+            prefetch_index(&self.requests, head as usize);
         }
     }
 
@@ -586,12 +638,13 @@ impl Scheduler {
         let bytes = entry.remaining.min(self.config.chunk.count() as u32);
         let first = !std::mem::replace(&mut entry.started, true);
         entry.remaining -= bytes;
-        let (demand, last, old_key) = (entry.demand, entry.remaining == 0, entry.key);
+        let (last, old_key) = (entry.remaining == 0, entry.key);
+        let demand = self.demand(head);
         self.count_passed_over(target, old_key);
         let blocks = chunk_blocks(&demand, bytes);
         self.book(issue_at, source, target, blocks, grant_blocks(&demand, first));
         if last {
-            self.retire_head(start, source, target, class);
+            self.retire(start, head, Channel { source, target, class });
         } else if self.config.policy == Policy::Srpt {
             self.reposition(head, source, target, old_key);
         }
@@ -621,7 +674,7 @@ impl Scheduler {
         let key = self.key(slot);
         let entry = &mut self.entries[slot as usize];
         entry.key = key;
-        let class = entry.demand.kind.class();
+        let class = entry.class;
         self.queues[target.index()].remove(old_key);
         self.queues[target.index()].insert(key, Peer { port: source.0, class });
         self.arrays[source.index()].remove(old_key);
@@ -629,22 +682,23 @@ impl Scheduler {
     }
 
     /// Takes the head off its channel and lets the next one compete.
-    fn retire_head(&mut self, now: Time, source: NodeId, target: NodeId, class: Class) -> Entry {
-        let channel = Channel { source, target, class };
-        let head = self.first(channel);
+    fn retire(&mut self, now: Time, head: u32, channel: Channel) {
         self.hide(head);
-        let entry = self.entries[head as usize];
-        self.set_first(channel, entry.next);
-        self.waiting[target.index()] -= 1;
+        let next = self.entries[head as usize].next;
+        self.set_first(channel, next);
+        self.waiting[channel.target.index()] -= 1;
         self.free_entries.push(head);
-        self.expose(now, source, target, class);
-        entry
+        if next != NONE {
+            self.expose(now, channel.source, channel.target, channel.class);
+        }
     }
 
     fn clear_channel(&mut self, source: NodeId, target: NodeId, class: Class, dropped: &mut Vec<Tag>) {
-        while self.first(Channel { source, target, class }) != NONE {
-            let entry = self.retire_head(self.round_end, source, target, class);
-            dropped.push(entry.demand.tag);
+        let channel = Channel { source, target, class };
+        while self.first(channel) != NONE {
+            let head = self.first(channel);
+            dropped.push(self.entries[head as usize].tag);
+            self.retire(self.round_end, head, channel);
         }
     }
 

@@ -242,6 +242,7 @@ impl Program for Switch {
     type In = SwitchIn;
     type Out = SwitchOut;
 
+    #[inline(always)]
     fn on(&mut self, now: Time, input: SwitchIn, out: &mut Vec<SwitchOut>) {
         match input {
             SwitchIn::Notification { port, notification, tag } => {

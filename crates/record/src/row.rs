@@ -110,11 +110,16 @@ impl Spans {
         SpanKind::ALL.iter().map(|kind| (*kind, self.get(*kind)))
     }
     /// All kinds together in picoseconds, wide enough for any values.
+    #[inline]
     pub(crate) fn total_ps(&self) -> u128 {
         match self.total.as_ps() {
-            u64::MAX => self.by_kind.iter().map(|span| u128::from(span.as_ps())).sum(),
+            u64::MAX => self.wide_total_ps(),
             total => u128::from(total),
         }
+    }
+    #[cold]
+    fn wide_total_ps(&self) -> u128 {
+        self.by_kind.iter().map(|span| u128::from(span.as_ps())).sum()
     }
 }
 

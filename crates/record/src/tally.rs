@@ -169,8 +169,9 @@ fn rounded(number: f64) -> u128 {
     if number >= ALL_WHOLE {
         return number as u128;
     }
-    let whole = number as u64;
-    u128::from(whole) + u128::from(number - whole as f64 >= 0.5)
+    // Not negative: the signed conversion is one instruction.
+    let whole = number as i64 as u64;
+    u128::from(whole) + u128::from(number - whole as i64 as f64 >= 0.5)
 }
 
 fn empty_histogram() -> Histogram<u64> {

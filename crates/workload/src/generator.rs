@@ -6,6 +6,7 @@ use crate::open::{Gaps, Ticker, Tournament};
 use crate::size::Mix;
 use crate::target::Targets;
 use base::{NodeId, Request, RequestId, Seed, Span, Stream, Time};
+use prefetch_index::prefetch_index;
 use std::collections::BTreeMap;
 
 /// A request and the time at which the workload wants it to start.
@@ -93,6 +94,10 @@ impl Generator {
                 let (at, source) = tournament.earliest();
                 let id = self.limits.admit(at)?;
                 tournament.set(source, tickers[source.index()].next(gaps));
+                // Whose turn is next is known long before: a rack's streams are more than the nearest cache holds.
+                let (_, next) = tournament.earliest();
+                prefetch_index(&*tickers, next.index());
+                prefetch_index(&self.maker.nodes, next.index());
                 Some(Arrival { at, request: self.maker.make(id, source) })
             }
             Schedule::Trace { messages, next } => {

@@ -2,6 +2,7 @@
 //! else comes of it.
 
 use super::Host;
+use crate::Tag;
 use base::NodeId;
 use prefetch_index::prefetch_index;
 
@@ -21,6 +22,11 @@ impl Host {
     pub fn foresee_transmission(&self) {
         self.control.foresee_front();
         self.data.foresee_front();
+    }
+    /// The request that the next control message belongs to.
+    #[inline]
+    pub fn next_control(&self) -> Option<Tag> {
+        self.control.front().map(|sent| sent.tag)
     }
     /// A request for `target` will be submitted shortly.
     #[inline]

@@ -113,8 +113,13 @@ impl EdmRig {
     }
 
     /// Whether a shared uplink of `node` still carries a message. The end of that message starts the next.
+    #[inline(always)]
     pub(super) fn is_sending(&self, node: NodeId) -> bool {
-        let Some(converged) = &self.converged else { return false };
+        self.converged.as_ref().is_some_and(|converged| self.is_sending_shared(converged, node))
+    }
+
+    #[inline(never)]
+    fn is_sending_shared(&self, converged: &Converged, node: NodeId) -> bool {
         let mut living = self.planes.iter().zip(&converged.planes).filter(|(plane, _)| plane.carries(node));
         living.any(|(_, ports)| ports.uplinks[node.index()].is_sending())
     }
@@ -135,8 +140,17 @@ impl EdmRig {
     }
 
     /// Ends a flight at the switch. Its uplink may still be sending it.
+    #[inline(always)]
     pub(super) fn forget_flight(&mut self, index: u32) {
-        let flight = self.flights.remove(index);
+        if self.converged.is_some() {
+            self.forget_shared(index);
+        }
+        self.flights.remove(index);
+    }
+
+    #[inline(never)]
+    fn forget_shared(&mut self, index: u32) {
+        let flight = self.flights.get(index);
         if let Some(converged) = &mut self.converged {
             converged.link(up(flight.plane(), flight.node())).forget(index);
         }

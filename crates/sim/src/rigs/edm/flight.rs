@@ -2,7 +2,8 @@
 //!
 //! Tens of thousands are under way in a large rack, and each is read once, long after it was written: what they take together
 //! decides whether the state of the rack stays in the cache. So one is kept in half a cache line, without the enums that it
-//! was made of.
+//! was made of. It is four whole words: small fields beside each other would be read together right after they were written one by
+//! one, and a core waits for that.
 
 use base::NodeId;
 use edm::pcs::memory as encoded;
@@ -23,19 +24,22 @@ struct Kept {
     address: u64,
     /// The word of a chunk, or the (first) argument of a read-modify-write.
     word: u64,
-    tag: Tag,
-    bytes: u32,
-    /// Who sends it; of a grant, to whom it goes. Nodes are at most 512.
-    source: u16,
-    target: u16,
-    id: MessageId,
-    kind: Kind,
-    /// The plane, and [`AT_TARGET`].
-    way: u8,
+    /// The tag, and above it the bytes.
+    share: u64,
+    /// The other fields, from [`SOURCE_AT`] on.
+    label: u64,
 }
 
-/// In [`Kept::way`]: the host at the end of the link is the message's target, not its source.
-const AT_TARGET: u8 = 2;
+/// In [`Kept::label`]: who sends it; of a grant, to whom it goes. Nodes are at most 512.
+const SOURCE_AT: u32 = 0;
+const TARGET_AT: u32 = 16;
+/// The message's number.
+const ID_AT: u32 = 32;
+/// A [`Kind::code`].
+const CODE_AT: u32 = 40;
+const PLANE_AT: u32 = 48;
+/// Set if the host at the end of the link is the message's target, not its source.
+const AT_TARGET: u64 = 1 << 49;
 
 /// What travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +84,96 @@ pub enum Asked {
     Swap,
 }
 
+/// Codes of chunks.
+const WRITE: u64 = 2;
+const RESPONSE_END: u64 = 5;
+/// Codes of requests: from here on, the stage above two bits of what is asked.
+const REQUEST: u64 = 8;
+
+impl Kind {
+    #[inline(always)]
+    fn code(self) -> u64 {
+        match self {
+            Kind::Notification => 0,
+            Kind::Grant => 1,
+            Kind::Write => WRITE,
+            Kind::WriteEnd => 3,
+            Kind::Response => 4,
+            Kind::ResponseEnd => RESPONSE_END,
+            Kind::Request(stage, asked) => REQUEST | (stage as u64) << 2 | asked as u64,
+        }
+    }
+    #[inline(always)]
+    fn of(code: u64) -> Kind {
+        match code {
+            0 => Kind::Notification,
+            1 => Kind::Grant,
+            WRITE => Kind::Write,
+            3 => Kind::WriteEnd,
+            4 => Kind::Response,
+            RESPONSE_END => Kind::ResponseEnd,
+            _ => Kind::Request(Stage::of((code - REQUEST) >> 2), Asked::of(code & 3)),
+        }
+    }
+}
+
+impl Stage {
+    #[inline(always)]
+    fn of(number: u64) -> Stage {
+        match number {
+            0 => Stage::Sent,
+            1 => Stage::Granted,
+            _ => Stage::Reading,
+        }
+    }
+}
+
+impl Asked {
+    #[inline(always)]
+    fn of(number: u64) -> Asked {
+        match number {
+            0 => Asked::Read,
+            1 => Asked::CompareAndSwap,
+            2 => Asked::FetchAndAdd,
+            _ => Asked::Swap,
+        }
+    }
+}
+
+impl Kept {
+    #[inline(always)]
+    fn field(&self, at: u32) -> u16 {
+        (self.label >> at) as u16
+    }
+    #[inline(always)]
+    fn code(&self) -> u64 {
+        self.label >> CODE_AT & 0xff
+    }
+    #[inline(always)]
+    fn tag(&self) -> Tag {
+        Tag(self.share as u32)
+    }
+    #[inline(always)]
+    fn bytes(&self) -> u32 {
+        (self.share >> 32) as u32
+    }
+    #[inline(always)]
+    fn source(&self) -> NodeId {
+        NodeId(u32::from(self.field(SOURCE_AT)))
+    }
+    #[inline(always)]
+    fn target(&self) -> NodeId {
+        NodeId(u32::from(self.field(TARGET_AT)))
+    }
+    #[inline(always)]
+    fn is_at_target(&self) -> bool {
+        self.label & AT_TARGET != 0
+    }
+    fn with(self, address: u64, word: u64, bytes: u32) -> Kept {
+        Kept { address, word, share: self.share | u64::from(bytes) << 32, ..self }
+    }
+}
+
 /// How a flight is made.
 impl Flight {
     /// What a host sends up by `plane`. Only chunks have a word.
@@ -93,9 +187,8 @@ impl Flight {
     /// A /G/ that a switch sends down.
     #[inline]
     pub fn granting(plane: usize, to: NodeId, grant: Grant, tag: Tag) -> Flight {
-        let mut flight = Flight::between(plane, to, grant.target, grant.id, Kind::Grant, tag);
-        flight.kept.bytes = u32::from(grant.bytes);
-        flight
+        let flight = Flight::between(plane, to, grant.target, grant.id, Kind::Grant, tag);
+        Flight { kept: flight.kept.with(0, 0, u32::from(grant.bytes)), ..flight }
     }
     /// A buffered request that a switch sends down to its memory node.
     #[inline]
@@ -109,21 +202,20 @@ impl Flight {
     /// Sent on to the target of its message.
     #[inline]
     pub fn to_target(mut self) -> Flight {
-        self.kept.way |= AT_TARGET;
+        self.kept.label |= AT_TARGET;
         self
     }
 
     /// The same by another plane, before it is sent down.
     #[inline]
     pub fn by_plane(mut self, plane: usize) -> Flight {
-        self.kept.way = plane as u8;
+        self.kept.label = self.kept.label & !(AT_TARGET | 1 << PLANE_AT) | (plane as u64) << PLANE_AT;
         self
     }
 
     fn notification(plane: usize, port: NodeId, said: &Notification, tag: Tag) -> Flight {
-        let mut flight = Flight::between(plane, port, said.target, said.id, Kind::Notification, tag);
-        (flight.kept.address, flight.kept.bytes) = (u64::from(said.batch), said.bytes);
-        flight
+        let flight = Flight::between(plane, port, said.target, said.id, Kind::Notification, tag);
+        Flight { kept: flight.kept.with(u64::from(said.batch), 0, said.bytes), ..flight }
     }
 
     #[inline]
@@ -136,9 +228,8 @@ impl Flight {
             Body::ReadResponse { bytes, last: true } => (Kind::ResponseEnd, 0, bytes),
             Body::ReadModifyWrite { .. } => return Flight::of_modify(plane, message, tag, stage),
         };
-        let mut flight = Flight::between(plane, message.source, message.target, message.id, kind, tag);
-        (flight.kept.address, flight.kept.word, flight.kept.bytes) = (address, word, bytes);
-        flight
+        let flight = Flight::between(plane, message.source, message.target, message.id, kind, tag);
+        Flight { kept: flight.kept.with(address, word, bytes), ..flight }
     }
 
     #[cold]
@@ -151,14 +242,14 @@ impl Flight {
         };
         let kind = Kind::Request(stage, asked);
         let flight = Flight::between(plane, message.source, message.target, message.id, kind, tag);
-        Flight { kept: Kept { address, word, ..flight.kept }, second_argument }
+        Flight { kept: flight.kept.with(address, word, 0), second_argument }
     }
 
     #[inline]
     fn between(plane: usize, source: NodeId, target: NodeId, id: MessageId, kind: Kind, tag: Tag) -> Flight {
-        let (source, target) = (source.0 as u16, target.0 as u16);
-        let kept = Kept { address: 0, word: 0, tag, bytes: 0, source, target, id, kind, way: plane as u8 };
-        Flight { kept, second_argument: 0 }
+        let ends = u64::from(source.0 as u16) << SOURCE_AT | u64::from(target.0 as u16) << TARGET_AT;
+        let label = ends | u64::from(id.0) << ID_AT | kind.code() << CODE_AT | (plane as u64) << PLANE_AT;
+        Flight { kept: Kept { address: 0, word: 0, share: u64::from(tag.0), label }, second_argument: 0 }
     }
 }
 
@@ -167,22 +258,22 @@ impl Flight {
     /// What travels.
     #[inline]
     pub fn kind(&self) -> Kind {
-        self.kept.kind
+        Kind::of(self.kept.code())
     }
     /// The request that it belongs to.
     #[inline]
     pub fn tag(&self) -> Tag {
-        self.kept.tag
+        self.kept.tag()
     }
     /// By which switch.
     #[inline]
     pub fn plane(&self) -> usize {
-        usize::from(self.kept.way & !AT_TARGET)
+        (self.kept.label >> PLANE_AT & 1) as usize
     }
     /// The host at the end of the link that it is on.
     #[inline]
     pub fn node(&self) -> NodeId {
-        if self.kept.way & AT_TARGET == 0 { self.source() } else { self.target() }
+        if self.kept.is_at_target() { self.target() } else { self.source() }
     }
     /// Payload of up to eight bytes.
     #[inline]
@@ -192,16 +283,16 @@ impl Flight {
     /// Whether it is a chunk of a WREQ or RRES.
     #[inline]
     pub fn is_data(&self) -> bool {
-        matches!(self.kept.kind, Kind::Write | Kind::WriteEnd | Kind::Response | Kind::ResponseEnd)
+        (WRITE..=RESPONSE_END).contains(&self.kept.code())
     }
     /// How many 66-bit blocks it makes.
     #[inline]
     pub fn blocks(&self) -> u64 {
-        match self.kept.kind {
+        match self.kind() {
             Kind::Notification => encoded::NOTIFICATION_BLOCKS,
             Kind::Grant => encoded::GRANT_BLOCKS,
-            Kind::Write | Kind::WriteEnd => encoded::write_blocks(self.kept.bytes),
-            Kind::Response | Kind::ResponseEnd => encoded::response_blocks(self.kept.bytes),
+            Kind::Write | Kind::WriteEnd => encoded::write_blocks(self.bytes()),
+            Kind::Response | Kind::ResponseEnd => encoded::response_blocks(self.bytes()),
             Kind::Request(_, asked) => encoded::message_blocks(&self.request_body(asked)),
         }
     }
@@ -211,8 +302,8 @@ impl Flight {
     /// If it is a /N/ or a /G/.
     #[inline]
     pub fn message(&self) -> Message {
-        let Kept { address, bytes, id, kind, .. } = self.kept;
-        let body = match kind {
+        let (address, bytes) = (self.kept.address, self.bytes());
+        let body = match self.kind() {
             Kind::Write => Body::WriteRequest { address, bytes, last: false },
             Kind::WriteEnd => Body::WriteRequest { address, bytes, last: true },
             Kind::Response => Body::ReadResponse { bytes, last: false },
@@ -220,46 +311,46 @@ impl Flight {
             Kind::Request(_, asked) => self.request_body(asked),
             Kind::Notification | Kind::Grant => unreachable!("only messages are asked for their message"),
         };
-        Message { source: self.source(), target: self.target(), id, body }
+        Message { source: self.source(), target: self.target(), id: self.id(), body }
     }
     /// The notification that it is.
     #[inline]
     pub fn said(&self) -> Notification {
-        debug_assert_eq!(self.kept.kind, Kind::Notification);
-        let Kept { address: batch, bytes, id, .. } = self.kept;
-        Notification { target: self.target(), id, bytes, batch: batch as u8 }
+        debug_assert_eq!(self.kind(), Kind::Notification);
+        let batch = self.kept.address as u8;
+        Notification { target: self.target(), id: self.id(), bytes: self.bytes(), batch }
     }
     /// The grant that it is.
     #[inline]
     pub fn grant(&self) -> Grant {
-        debug_assert_eq!(self.kept.kind, Kind::Grant);
-        Grant { target: self.target(), id: self.kept.id, bytes: self.kept.bytes as u16 }
+        debug_assert_eq!(self.kind(), Kind::Grant);
+        Grant { target: self.target(), id: self.id(), bytes: self.bytes() as u16 }
     }
     /// The message's number between the two.
     #[inline]
     pub fn id(&self) -> MessageId {
-        self.kept.id
+        MessageId((self.kept.label >> ID_AT) as u8)
     }
     /// What it asks for, announces, permits or carries.
     #[inline]
     pub fn bytes(&self) -> u32 {
-        self.kept.bytes
+        self.kept.bytes()
     }
     /// Who sends it; of a grant, to whom it goes.
     #[inline]
     pub fn source(&self) -> NodeId {
-        NodeId(u32::from(self.kept.source))
+        self.kept.source()
     }
     /// Who gets it; of a grant, to whom the data goes.
     #[inline]
     pub fn target(&self) -> NodeId {
-        NodeId(u32::from(self.kept.target))
+        self.kept.target()
     }
 
     fn request_body(&self, asked: Asked) -> Body {
-        let Kept { address, word, bytes, .. } = self.kept;
+        let Kept { address, word, .. } = self.kept;
         let modify = match asked {
-            Asked::Read => return Body::ReadRequest { address, bytes },
+            Asked::Read => return Body::ReadRequest { address, bytes: self.bytes() },
             Asked::CompareAndSwap => Modify::CompareAndSwap { expected: word, new: self.second_argument },
             Asked::FetchAndAdd => Modify::FetchAndAdd { addend: word },
             Asked::Swap => Modify::Swap { new: word },
@@ -310,10 +401,8 @@ impl Flights {
     #[inline]
     pub fn get(&self, index: u32) -> Flight {
         let kept = self.slots[index as usize].0;
-        let second_argument = match kept.kind {
-            Kind::Request(_, Asked::CompareAndSwap) => self.second_arguments.get(index as usize).copied().unwrap_or(0),
-            _ => 0,
-        };
+        // Few racks have any: most do not look at what it is.
+        let second_argument = self.second_arguments.get(index as usize).copied().unwrap_or(0);
         Flight { kept, second_argument }
     }
     /// The flight with this number will be needed soon.
@@ -324,10 +413,10 @@ impl Flights {
     /// Whose flight this is, and between whom.
     #[inline]
     pub fn ends(&self, index: u32) -> Ends {
-        let Kept { tag, source, target, way, .. } = self.slots[index as usize].0;
-        let (source, target) = (NodeId(u32::from(source)), NodeId(u32::from(target)));
-        let (here, there) = if way & AT_TARGET == 0 { (source, target) } else { (target, source) };
-        Ends { tag, here, there }
+        let kept = self.slots[index as usize].0;
+        let (source, target) = (kept.source(), kept.target());
+        let (here, there) = if kept.is_at_target() { (target, source) } else { (source, target) };
+        Ends { tag: kept.tag(), here, there }
     }
     /// Ends a flight.
     #[inline]
@@ -342,16 +431,25 @@ impl Flights {
     /// Sends a flight on to the target of its message.
     #[inline]
     pub fn turn_to_target(&mut self, index: u32) {
-        self.slots[index as usize].0.way |= AT_TARGET;
+        self.slots[index as usize].0.label |= AT_TARGET;
     }
 
+    /// Word by word: a copy of pairs of words from where they have just been written one by one would wait for them.
     #[inline(always)]
     fn store(&mut self, kept: Kept) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self.slots[index as usize] = Slot(kept);
-            return index;
-        }
-        self.slots.push(Slot(kept));
+        let Kept { address, word, share, label } = kept;
+        let Some(index) = self.free.pop() else { return self.grow(address, word, share, label) };
+        let slot = &mut self.slots[index as usize].0;
+        slot.address = address;
+        slot.word = word;
+        slot.share = share;
+        slot.label = label;
+        index
+    }
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, address: u64, word: u64, share: u64, label: u64) -> u32 {
+        self.slots.push(Slot(Kept { address, word, share, label }));
         self.slots.len() as u32 - 1
     }
 }

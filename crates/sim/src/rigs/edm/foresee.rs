@@ -3,6 +3,7 @@
 
 use super::{EdmEvent, EdmRig};
 use crate::drive::Ticket;
+use base::NodeId;
 use kernel::Soon;
 
 impl EdmEvent {
@@ -32,9 +33,18 @@ impl EdmRig {
             (Soon::Shortly, EdmEvent::AtSwitch(index)) => self.foresee_at_switch(index),
             (Soon::Shortly, EdmEvent::AtHost(index)) => self.foresee_at_host(index),
             (Soon::Next, EdmEvent::AtHost(index)) => return Some(self.foresee_end(index)),
+            (Soon::Next, EdmEvent::Transmit(node)) => self.foresee_control(node),
             _ => {}
         }
         None
+    }
+
+    /// A node sends next, most often the control message of a request that it has taken up a while ago.
+    #[inline]
+    fn foresee_control(&self, node: NodeId) {
+        if let Some(tag) = self.nodes[node.index()].host.next_control() {
+            self.tracks.foresee(tag);
+        }
     }
 
     /// A flight will arrive at the switch shortly: the state that it will change.

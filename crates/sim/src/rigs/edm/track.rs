@@ -317,6 +317,10 @@ fn is_data(what: &Wire) -> bool {
 /// Blocks of the /N/ or request of an access, and of all chunks of its data.
 fn blocks_of(access: &Access, chunk: u32) -> (u64, u64) {
     let sum = |bytes: u32, blocks: fn(u32) -> u64| {
+        // Most are one chunk, and a division is slow.
+        if (1..=chunk).contains(&bytes) {
+            return blocks(bytes);
+        }
         let rest = bytes % chunk;
         u64::from(bytes / chunk) * blocks(chunk) + if rest > 0 { blocks(rest) } else { 0 }
     };
