@@ -249,7 +249,10 @@ impl<E: Copy> EventQueue<E> {
             self.ready.newest_batch().for_each(|event| foresight.foresee(Soon::Later, event));
         }
         if let Some(slot) = self.wheel.next_occupied(self.cursor) {
-            self.slab.foresee(self.wheel.chain(slot));
+            self.slab.foresee_elder(self.wheel.chain(slot));
+            if let Some(after) = self.wheel.next_occupied(slot + 1) {
+                self.slab.foresee(self.wheel.chain(after));
+            }
         }
     }
     /// The time of the earliest event, which stays pending.

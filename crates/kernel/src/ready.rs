@@ -34,7 +34,7 @@ impl<E: Copy> Ready<E> {
         Ready { batch, taken: 0, last_slot: 0, late, late_order: 0, sorting }
     }
     /// The earliest event, if it is due at `limit` at the latest.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop_until(&mut self, limit: u64) -> Option<Due<E>> {
         if !self.late.is_empty() {
             return self.pop_merged(limit);
@@ -46,6 +46,7 @@ impl<E: Copy> Ready<E> {
         self.taken += 1;
         Some(entry)
     }
+    #[inline(never)]
     fn pop_merged(&mut self, limit: u64) -> Option<Due<E>> {
         if self.earliest()? > limit {
             return None;

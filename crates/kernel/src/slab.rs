@@ -116,10 +116,17 @@ impl<E: Copy> Slab<E> {
             self.free = chain.bundle();
         }
     }
-    /// The chain will be drained soon.
+    /// The chain will be drained in a while: its newest bundle.
     #[inline]
     pub(crate) fn foresee(&self, chain: Chain) {
         prefetch_index(&self.bundles, chain.bundle() as usize);
+    }
+    /// The chain will be drained soon: the bundle before its newest.
+    #[inline]
+    pub(crate) fn foresee_elder(&self, chain: Chain) {
+        if let Some(newest) = self.bundles.get(chain.bundle() as usize) {
+            prefetch_index(&self.bundles, newest.next as usize);
+        }
     }
     /// The times of the events of a slot, which starts at `slot_start`.
     pub(crate) fn times(&self, chain: Chain, slot_start: u64) -> impl Iterator<Item = u64> {

@@ -46,15 +46,15 @@ impl Occupancy {
     pub(crate) fn is_known(&self, pending: usize) -> bool {
         self.times >= WINDOW_MIN.max(pending as u64)
     }
-    /// The shift that would put two times into each slot; the present one while that is not off by more than four: load
-    /// comes in waves, and slots of eight times or one in two cost little more than the best ones.
+    /// The shift that would put two times into each slot; the present one while there are up to four, or one in three slots: load
+    /// comes in waves, and such slots cost little more than the best ones. Fuller ones cost more bundles and more comparisons.
     pub(crate) fn wanted_shift(&self, shift: u32) -> u32 {
         let (steps, times) = (self.steps.max(1) as f64, self.times.max(1) as f64);
-        let off_by = (2.0 * steps / times).log2().round() as i32;
-        match off_by {
-            -2..=2 => shift,
-            _ => shift.saturating_add_signed(off_by).clamp(*SHIFTS.start(), *SHIFTS.end()),
+        let off_by = (2.0 * steps / times).log2();
+        if (-1.0..=2.5).contains(&off_by) {
+            return shift;
         }
+        shift.saturating_add_signed(off_by.round() as i32).clamp(*SHIFTS.start(), *SHIFTS.end())
     }
 }
 
