@@ -141,8 +141,8 @@ impl Host {
         io.stage = Stage::Held;
         let span = (self.config.back_off * (1 << io.refusals.min(20))).min(self.config.back_off_max);
         io.refusals += 1;
-        let io = io.clone();
-        self.release(&io);
+        let (session, tag) = (io.session, io.tag);
+        self.release(session, tag);
         self.timers.at(now + span, Later::Requeue(place));
     }
 

@@ -20,6 +20,10 @@ impl JobId {
     pub(super) const fn place(self) -> u32 {
         self.0 as u32
     }
+
+    const fn uses(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
 /// How far a command is.
@@ -57,10 +61,10 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    pub(super) fn new(now: Time, session: usize, port: Port, packet: Packet, write: TargetWrite) -> Self {
+    fn new(now: Time, session: usize, port: Port, packet: &Packet, plan: ReadyPlan) -> Self {
         Flight {
-            write,
-            packet,
+            write: TargetWrite::new(packet.tag.command, packet.bytes, plan),
+            packet: *packet,
             port,
             session,
             stage: Stage::AwaitingData,
@@ -72,6 +76,15 @@ impl Flight {
             is_broken: false,
             is_orphan: false,
         }
+    }
+
+    /// As a new one, where an earlier one was: the memory of its transfer is kept.
+    fn begin(&mut self, now: Time, session: usize, port: Port, packet: &Packet) {
+        self.packet = *packet;
+        self.restart();
+        (self.port, self.session, self.stage) = (port, session, Stage::AwaitingData);
+        (self.arrived, self.ready_at, self.submitted) = (now, now, now);
+        (self.started, self.is_orphan) = (None, false);
     }
 
     /// Forgets the data that came.
@@ -110,36 +123,29 @@ impl Flight {
     }
 }
 
-/// Flights by place; places are used again.
+/// Flights by place; places are used again, with the memory of what was there.
 #[derive(Clone, Debug)]
 pub(super) struct Flights {
-    places: Vec<(u32, Option<Flight>)>,
+    places: Vec<Place>,
     free: Vec<u32>,
     most: u32,
     count: usize,
     highest: u32,
     plan: ReadyPlan,
-    /// Transfers of flights that are over, with their memory.
-    spare: Vec<TargetWrite>,
+}
+
+#[derive(Clone, Debug)]
+struct Place {
+    uses: u32,
+    /// Else the flight is over, and lies here for its memory alone.
+    is_used: bool,
+    flight: Flight,
 }
 
 impl Flights {
     pub(super) fn new(most: u32, ready_max: u32) -> Self {
         let plan = ReadyPlan { ready_bytes_max: ready_max, open_max: 1 };
-        Flights { places: Vec::new(), free: Vec::new(), most, count: 0, highest: 0, plan, spare: Vec::new() }
-    }
-
-    /// The transfer of a command's data.
-    pub(super) fn transfer(&mut self, packet: &Packet) -> TargetWrite {
-        let (command, bytes) = (packet.tag.command, packet.bytes);
-        let Some(mut write) = self.spare.pop() else { return TargetWrite::new(command, bytes, self.plan) };
-        write.restart(command, bytes);
-        write
-    }
-
-    /// Keeps the memory of a flight that is over.
-    pub(super) fn recycle(&mut self, flight: Flight) {
-        self.spare.push(flight.write);
+        Flights { places: Vec::new(), free: Vec::new(), most, count: 0, highest: 0, plan }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -150,50 +156,65 @@ impl Flights {
         self.highest
     }
 
-    /// `None` when as many are under way as may be.
-    pub(super) fn insert(&mut self, flight: Flight) -> Option<JobId> {
+    /// A command begins; `None` when as many are under way as may be.
+    pub(super) fn open(&mut self, now: Time, session: usize, port: Port, packet: &Packet) -> Option<JobId> {
         let place = match self.free.pop() {
-            Some(place) => place,
+            Some(place) => {
+                let Place { is_used, flight, .. } = &mut self.places[place as usize];
+                flight.begin(now, session, port, packet);
+                *is_used = true;
+                place
+            }
             None if (self.places.len() as u32) < self.most => {
-                self.places.push((0, None));
+                let flight = Flight::new(now, session, port, packet, self.plan);
+                self.places.push(Place { uses: 0, is_used: true, flight });
                 self.places.len() as u32 - 1
             }
             None => return None,
         };
-        let (uses, slot) = &mut self.places[place as usize];
-        *slot = Some(flight);
         self.count += 1;
         self.highest = self.highest.max(self.count as u32);
-        Some(JobId::new(place, *uses))
+        Some(JobId::new(place, self.places[place as usize].uses))
+    }
+
+    pub(super) fn get(&self, job: JobId) -> Option<&Flight> {
+        let place = self.places.get(job.place() as usize)?;
+        place.is(job).then_some(&place.flight)
     }
 
     pub(super) fn get_mut(&mut self, job: JobId) -> Option<&mut Flight> {
-        let (uses, flight) = self.places.get_mut(job.place() as usize)?;
-        flight.as_mut().filter(|_| JobId::new(job.place(), *uses) == job)
+        let place = self.places.get_mut(job.place() as usize)?;
+        place.is(job).then_some(&mut place.flight)
     }
 
-    pub(super) fn at_mut(&mut self, place: u32) -> Option<(JobId, &mut Flight)> {
-        let (uses, flight) = self.places.get_mut(place as usize)?;
-        flight.as_mut().map(|flight| (JobId::new(place, *uses), flight))
+    pub(super) fn at_mut(&mut self, number: u32) -> Option<(JobId, &mut Flight)> {
+        let place = self.places.get_mut(number as usize)?;
+        place.is_used.then(|| (JobId::new(number, place.uses), &mut place.flight))
     }
 
-    pub(super) fn remove(&mut self, job: JobId) -> Option<Flight> {
-        self.get_mut(job)?;
-        let (uses, flight) = &mut self.places[job.place() as usize];
-        *uses = uses.wrapping_add(1);
+    /// A flight is over: nobody finds it under this name again.
+    pub(super) fn close(&mut self, job: JobId) {
+        let Some(place) = self.places.get_mut(job.place() as usize).filter(|place| place.is(job)) else { return };
+        (place.is_used, place.uses) = (false, place.uses.wrapping_add(1));
         self.free.push(job.place());
         self.count -= 1;
-        flight.take()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (JobId, &Flight)> {
-        let places = self.places.iter().enumerate();
-        places.filter_map(|(place, (uses, flight))| Some((JobId::new(place as u32, *uses), flight.as_ref()?)))
+        let used = (0..).zip(&self.places).filter(|(_, place)| place.is_used);
+        used.map(|(number, place)| (JobId::new(number, place.uses), &place.flight))
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (JobId, &mut Flight)> {
-        let places = self.places.iter_mut().enumerate();
-        places.filter_map(|(place, (uses, flight))| Some((JobId::new(place as u32, *uses), flight.as_mut()?)))
+        let used = (0..).zip(&mut self.places).filter(|(_, place)| place.is_used);
+        used.map(|(number, place)| (JobId::new(number, place.uses), &mut place.flight))
+    }
+}
+
+impl Place {
+    /// Whether the job is under way here.
+    fn is(&self, job: JobId) -> bool {
+        self.is_used && self.uses == job.uses()
     }
 }
 

@@ -9,6 +9,7 @@ mod drives;
 mod ends;
 mod facts;
 mod faults;
+mod flights;
 mod network;
 mod plan;
 mod prime;
@@ -24,6 +25,7 @@ use bytes::WireCheck;
 use drives::Drives;
 use ends::{Contents, DriveWork, Violations};
 use facts::Ways;
+use flights::Flights;
 use history::WriteOrder;
 use record::Outcome;
 use san::hop::{Hop, HopCounts, HopOut};
@@ -34,7 +36,7 @@ use sizes::Sizes;
 use std::collections::{BTreeMap, BTreeSet};
 use topology::{Channel, DistanceTable, LinkId, VertexId};
 use track::Tracks;
-use wires::{Flight, Wires};
+use wires::Wires;
 
 pub use config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
 pub(crate) use facts::price;
@@ -92,7 +94,7 @@ pub struct SanRig {
     is_running: Vec<bool>,
     wires: Wires,
     drives: Drives,
-    flights: Slab<Flight>,
+    flights: Flights,
     told: Slab<(VertexId, san::Port, Advertisement, Channel)>,
     working: Slab<DriveWork>,
     tracks: Tracks,

@@ -9,7 +9,7 @@ use record::{Outcome, SpanKind};
 use san::host::{HostIn, HostIo, HostOut};
 use san::route::Advertisement;
 use san::target::{JobId, TargetIn, TargetOut};
-use san::{DriveId, Packet, PacketKind, Port};
+use san::{DriveId, PacketKind, Port};
 use std::collections::BTreeMap;
 use topology::VertexId;
 
@@ -56,8 +56,21 @@ impl SanRig {
         self.tell_host(host, HostIn::Submit { session: drive.0, io }, context);
     }
 
-    pub(super) fn host_receives(&mut self, host: VertexId, port: Port, packet: Packet, context: Now<'_, '_>) {
-        self.tell_host(host, HostIn::Packet { port, packet }, context);
+    /// A packet has come, which is read where it lies.
+    pub(super) fn host_receives(
+        &mut self,
+        host: VertexId,
+        place: u32,
+        port: Port,
+        flight: u32,
+        context: Now<'_, '_>,
+    ) {
+        let mut out = std::mem::take(&mut self.host_out);
+        self.hosts[place as usize].receive(context.now, port, &self.flights[flight].packet, &mut out);
+        self.flights.discard(flight);
+        self.host_did(host, &mut out, context);
+        self.host_out = out;
+        self.arm(host, context);
     }
 
     pub(super) fn host_hears(&mut self, host: VertexId, port: Port, distances: Advertisement, context: Now<'_, '_>) {
@@ -87,17 +100,18 @@ impl SanRig {
     }
 
     fn host_did(&mut self, host: VertexId, out: &mut Vec<HostOut>, context: Now<'_, '_>) {
-        for action in out.drain(..) {
+        for action in out.iter() {
             match action {
                 HostOut::Send { port, packet } => {
                     if packet.kind == PacketKind::Command {
-                        self.tracks.sent(context.now, &packet);
+                        self.tracks.sent(context.now, packet);
                     }
-                    self.send(host, port, packet, context);
+                    self.send(host, *port, packet, context);
                 }
                 HostOut::Done(done) => self.end(done.request, outcome_of(done.outcome), context),
             }
         }
+        out.clear();
     }
 
     fn end(&mut self, name: RequestId, outcome: Outcome, context: Now<'_, '_>) {
@@ -120,10 +134,24 @@ impl SanRig {
 
 /// Targets and drives.
 impl SanRig {
-    pub(super) fn target_receives(&mut self, target: VertexId, port: Port, packet: Packet, context: Now<'_, '_>) {
-        self.count_at_target(&packet, true);
-        self.count_way(&packet);
-        self.tell_target(target, TargetIn::Packet { port, packet }, context);
+    /// A packet has come, which is read where it lies.
+    pub(super) fn target_receives(
+        &mut self,
+        target: VertexId,
+        place: u32,
+        port: Port,
+        flight: u32,
+        context: Now<'_, '_>,
+    ) {
+        let packet = &self.flights[flight].packet;
+        self.counts.at_target(packet, true);
+        self.ways.count(packet, &self.shortest);
+        let mut out = std::mem::take(&mut self.target_out);
+        self.targets[place as usize].receive(context.now, port, packet, &mut out);
+        self.flights.discard(flight);
+        self.target_did(target, &mut out, context);
+        self.target_out = out;
+        self.arm(target, context);
     }
 
     fn tell_target(&mut self, target: VertexId, input: TargetIn, context: Now<'_, '_>) {
@@ -145,13 +173,13 @@ impl SanRig {
     }
 
     fn target_did(&mut self, target: VertexId, out: &mut Vec<TargetOut>, context: Now<'_, '_>) {
-        for action in out.drain(..) {
-            match action {
-                TargetOut::Send { port, packet } => {
-                    if let Some(track) = self.tracks.of(&packet) {
+        for action in out.iter() {
+            match *action {
+                TargetOut::Send { port, ref packet } => {
+                    if let Some(track) = self.tracks.of(packet) {
                         track.reach(context.now, SpanKind::StorageQueue);
                     }
-                    self.count_at_target(&packet, false);
+                    self.counts.at_target(packet, false);
                     self.send(target, port, packet, context);
                 }
                 TargetOut::Submit { drive, job, operation, address, bytes, request } => {
@@ -166,6 +194,7 @@ impl SanRig {
                 }
             }
         }
+        out.clear();
     }
 
     pub(super) fn drive_done(&mut self, work: u32, context: Now<'_, '_>) {

@@ -1,25 +1,26 @@
 //! Packets between vertices.
 
 use super::bytes::WireCheck;
-use super::wires::{Flight, Wires};
+use super::wires::Wires;
 use super::{Now, Place, SanEvent, SanRig};
 use base::Program;
 use record::SpanKind;
 use san::hop::{HopIn, HopOut};
+use san::route::Advertisement;
 use san::{Packet, Port};
 use topology::{Channel, VertexId};
 
 impl SanRig {
     /// Puts a packet on the link of a port.
-    pub(super) fn send(&mut self, vertex: VertexId, port: Port, packet: Packet, context: Now<'_, '_>) {
+    pub(super) fn send(&mut self, vertex: VertexId, port: Port, packet: &Packet, context: Now<'_, '_>) {
         let is_running = self.is_running[vertex.index()];
-        let Some(channel) = link_for(&mut self.wire_check, &self.wires, is_running, vertex, port, &packet) else {
+        let Some(channel) = link_for(&mut self.wire_check, &self.wires, is_running, vertex, port, packet) else {
             self.counts.lost_on_wire += 1;
             return;
         };
         self.counts.hops += 1;
-        let (at, leaving) = self.wires.send(context.now, channel, &packet);
-        let flight = self.flights.insert(Flight { packet, leaving });
+        let (at, leaving) = self.wires.send(context.now, channel, packet);
+        let flight = self.flights.insert(packet, leaving);
         context.at(at, SanEvent::Arrive(flight));
     }
 
@@ -55,14 +56,8 @@ impl SanRig {
         let (vertex, port) = self.wires.end(flight.leaving.channel);
         match self.places[vertex.index()] {
             Place::Hop(hop) => self.pass_hop(vertex, hop, port, place, context),
-            Place::Host(_) => {
-                let packet = self.flights.remove(place).packet;
-                self.host_receives(vertex, port, packet, context);
-            }
-            Place::Target(_) => {
-                let packet = self.flights.remove(place).packet;
-                self.target_receives(vertex, port, packet, context);
-            }
+            Place::Host(host) => self.host_receives(vertex, host, port, place, context),
+            Place::Target(target) => self.target_receives(vertex, target, port, place, context),
         }
     }
 
@@ -104,19 +99,23 @@ impl SanRig {
     }
 
     fn hop_did(&mut self, vertex: VertexId, out: &mut Vec<HopOut>, context: Now<'_, '_>) {
-        for action in out.drain(..) {
+        for action in out.iter_mut() {
             match action {
                 HopOut::Send { port, packet } => {
-                    if let Some(track) = self.tracks.of(&packet) {
+                    if let Some(track) = self.tracks.of(packet) {
                         track.reach(context.now, SpanKind::SwitchQueue);
                     }
-                    self.send(vertex, port, packet, context);
+                    self.send(vertex, *port, packet, context);
                 }
-                HopOut::Wake { port, at } => context.at(at.max(context.now), SanEvent::PortFree(vertex, port)),
-                HopOut::Advertise { port, advertisement } => self.tell(vertex, port, advertisement, context),
+                HopOut::Wake { port, at } => context.at((*at).max(context.now), SanEvent::PortFree(vertex, *port)),
+                HopOut::Advertise { port, advertisement: Advertisement { distances } } => {
+                    let advertisement = Advertisement { distances: std::mem::take(distances) };
+                    self.tell(vertex, *port, advertisement, context);
+                }
                 HopOut::Drop { .. } => self.counts.dropped += 1,
             }
         }
+        out.clear();
     }
 
     pub(super) fn port_free(&mut self, vertex: VertexId, port: Port, context: Now<'_, '_>) {

@@ -1,5 +1,6 @@
 //! Links: when a frame is at the other end, and where its time went.
 
+use super::flights::Flight;
 use base::{Bytes, Length, Span, Time};
 use hardware::{Link, Serialization};
 use record::SpanKind;
@@ -25,15 +26,6 @@ struct Leg {
     to: VertexId,
     to_port: Port,
     is_up: bool,
-}
-
-/// A packet on a leg.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flight {
-    /// What travels.
-    pub packet: Packet,
-    /// How.
-    pub leaving: Leaving,
 }
 
 /// When and where a packet went onto a leg.
