@@ -159,6 +159,11 @@ impl Gimbal {
                 self.lose_turn(place, tenant);
                 continue;
             }
+            // Nothing can be started any more; who has lost its room is looked for all the same.
+            if held.iter().all(Option::is_some) {
+                place += 1;
+                continue;
+            }
             let Waiting(io) = *self.tenants[tenant as usize].waiting.front().expect("who has a turn has an I/O");
             let kind = io.kind as usize;
             if held[kind].is_some() || !self.rate.allows(io.kind, io.bytes) {

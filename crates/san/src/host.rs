@@ -418,8 +418,8 @@ impl Program for Host {
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        let routing = self.router().and_then(|router| router.distances().next_wakeup());
-        [self.timers.next(), routing].into_iter().flatten().min()
+        let Uplinks::Routed(router) = &self.uplinks else { return self.timers.next() };
+        [self.timers.next(), router.distances().next_wakeup()].into_iter().flatten().min()
     }
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {

@@ -236,6 +236,20 @@ impl Target {
         self.drives.get(drive).and_then(Drive::gimbal)
     }
 
+    /// A packet will come shortly: what its session remembers can be on its way from memory meanwhile. Nothing else comes of it.
+    #[inline]
+    pub fn foresee(&self, packet: &Packet) {
+        if let Some(place) = self.session_place(packet.tag.session) {
+            self.sessions[place].foresee(packet);
+        }
+    }
+
+    /// The same of a job that will be done shortly.
+    #[inline]
+    pub fn foresee_job(&self, job: JobId) {
+        self.flights.foresee(job);
+    }
+
     fn session_place(&self, id: SessionId) -> Option<usize> {
         let place = *self.places.get(id.0.checked_sub(self.first_session)? as usize)?;
         (place != NO_SESSION).then_some(place as usize)
@@ -511,10 +525,11 @@ impl Program for Target {
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        let drives = self.drives.iter().filter_map(Drive::next_wakeup);
         // A command may begin at its last moment, and not behind it.
-        let deadline = self.deadlines.front().map(|(deadline, _)| *deadline + Span::ps(1));
-        drives.chain(deadline).min()
+        let deadline = self.deadlines.front().map_or(Time::MAX, |(deadline, _)| *deadline + Span::ps(1));
+        let drives = self.drives.iter().filter_map(Drive::next_wakeup);
+        let next = drives.fold(deadline, Time::min);
+        (next < Time::MAX).then_some(next)
     }
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<TargetOut>) {

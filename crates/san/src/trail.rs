@@ -35,10 +35,11 @@ pub(crate) enum Way {
     Free,
 }
 
-/// The header. On the way out `position` hops have been passed; on the way back that many are still ahead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The header. On the way out `position` hops have been passed; on the way back that many are still ahead. In this order in memory, so that what
+/// is used of it lies together with the rest of its packet.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Trail {
-    pub(crate) hops: [TrailHop; HOPS_MAX],
     /// Bit `i`: the queue of hop `i` was over the threshold.
     pub(crate) ecn: u32,
     pub(crate) drive_latency_ns: u32,
@@ -47,7 +48,21 @@ pub struct Trail {
     /// Most hops of the whole way, as the first that chose said it; 0 while nobody has.
     pub(crate) limit: u8,
     pub(crate) way: Way,
+    /// Behind the first `length` lies what is left of earlier ways, which nobody looks at.
+    pub(crate) hops: [TrailHop; HOPS_MAX],
 }
+
+impl PartialEq for Trail {
+    fn eq(&self, other: &Trail) -> bool {
+        let rest = |trail: &Trail| (trail.ecn, trail.drive_latency_ns, trail.position, trail.limit, trail.way);
+        self.hops() == other.hops() && rest(self) == rest(other)
+    }
+}
+
+impl Eq for Trail {}
+
+/// Most ways are no longer than this: copying so many hops takes less than counting them.
+const HOPS_USUAL: usize = 8;
 
 impl Trail {
     /// What one hop adds to the header on the wire.
@@ -87,6 +102,17 @@ impl Trail {
     /// For the host: the header of data that follows a ready-to-transfer with this header.
     pub fn turned_at_host(self) -> Trail {
         if self.has_left() { Trail::default() } else { Trail { position: 0, drive_latency_ns: 0, ecn: 0, ..self } }
+    }
+    /// As `*self = *other`, without what nobody looks at.
+    #[inline]
+    pub(crate) fn become_copy_of(&mut self, other: &Trail) {
+        (self.ecn, self.drive_latency_ns, self.way) = (other.ecn, other.drive_latency_ns, other.way);
+        (self.length, self.position, self.limit) = (other.length, other.position, other.limit);
+        if usize::from(other.length) <= HOPS_USUAL {
+            self.hops[..HOPS_USUAL].copy_from_slice(&other.hops[..HOPS_USUAL]);
+        } else {
+            self.hops = other.hops;
+        }
     }
     /// Whether `vertex` is among the hops.
     pub fn has_visited(&self, vertex: VertexId) -> bool {

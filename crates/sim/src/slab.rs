@@ -1,5 +1,6 @@
 //! Things in flight, addressed by a small number that is used again.
 
+use prefetch_index::prefetch_index;
 use std::ops::{Index, IndexMut};
 
 /// Grows to the most things ever in flight and allocates nothing after that.
@@ -29,6 +30,14 @@ impl<T> Slab<T> {
         let thing = self.slots[index as usize].take().expect("something in flight ended twice");
         self.free.push(index);
         thing
+    }
+    pub(crate) fn get(&self, index: u32) -> Option<&T> {
+        self.slots.get(index as usize)?.as_ref()
+    }
+    /// Something will be asked for soon: it can be on its way from memory meanwhile.
+    #[inline]
+    pub(crate) fn foresee(&self, index: u32) {
+        prefetch_index(&self.slots, index as usize);
     }
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index as usize)?.as_mut()

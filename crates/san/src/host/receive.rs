@@ -2,9 +2,18 @@
 
 use super::{Attempt, Host, HostOut, IoPlace, Outcome, Packet, PacketKind, Stage, Uplinks};
 use crate::id::Port;
+use prefetch_index::prefetch_index;
 use base::{Operation, Time};
 
 impl Host {
+    /// A packet will come shortly: its session can be on its way from memory meanwhile. Nothing else comes of it.
+    #[inline]
+    pub fn foresee(&self, packet: &Packet) {
+        if let Some(place) = self.by_drive.get(packet.drive.index()) {
+            prefetch_index(&self.sessions, *place as usize);
+        }
+    }
+
     /// As [`HostIn::Packet`](super::HostIn::Packet), without moving the packet.
     pub fn receive(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HostOut>) {
         let place = self.by_drive.get(packet.drive.index()).copied().filter(|place| *place != u32::MAX);

@@ -66,8 +66,9 @@ impl Timers {
 
     pub(super) fn next(&self) -> Option<Time> {
         let send = self.sends.front().map(|(deadline, ..)| *deadline);
-        let later = self.later.peek().map(|Reverse((time, ..))| *time);
-        [send, later].into_iter().flatten().min()
+        // Rare, so that nearly always there is nothing to compare.
+        let Some(Reverse((later, ..))) = self.later.peek() else { return send };
+        Some(send.map_or(*later, |send| send.min(*later)))
     }
 }
 

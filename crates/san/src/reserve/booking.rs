@@ -2,6 +2,7 @@
 
 use super::{ClassId, ReservationConfig};
 use base::{Rate, Span, Time};
+use prefetch_index::prefetch_index;
 
 /// The bookings of a port.
 #[derive(Clone, Debug)]
@@ -86,6 +87,12 @@ impl Bookings {
         let estimated = config.estimate_bps(release.bytes).min(self.limit_bps);
         let sum = &mut self.classes[release.class.index()].spans[epoch as usize & 1];
         self.booked_bps -= sum.give_back(estimated);
+    }
+
+    /// Something will be booked for a class or given back by it soon.
+    #[inline]
+    pub(crate) fn foresee(&self, class: ClassId) {
+        prefetch_index(&self.classes, class.index());
     }
 
     /// What the bucket of a class fills at; zero when it has booked nothing.

@@ -7,6 +7,8 @@ use crate::session::{Attempt, LANES_MAX, is_earlier_command, is_earlier_generati
 use base::Time;
 use nvme::pdu::HostData;
 use nvme::transfer::{ReadyPlan, TargetWrite};
+use prefetch_index::prefetch_index;
+use std::slice;
 
 /// A job of a drive: the place of its flight, and a count of uses of that place, so that a late report is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,7 +82,7 @@ impl Flight {
 
     /// As a new one, where an earlier one was: the memory of its transfer is kept.
     fn begin(&mut self, now: Time, session: usize, port: Port, packet: &Packet) {
-        self.packet = *packet;
+        self.packet.become_copy_of(packet);
         self.restart();
         (self.port, self.session, self.stage) = (port, session, Stage::AwaitingData);
         (self.arrived, self.ready_at, self.submitted) = (now, now, now);
@@ -104,7 +106,7 @@ impl Flight {
         self.is_broken = taken.is_none();
         if taken.is_some() {
             self.received += length;
-            self.packet.trail = packet.trail;
+            self.packet.trail.become_copy_of(&packet.trail);
         }
         taken == Some(true)
     }
@@ -185,6 +187,15 @@ impl Flights {
     pub(super) fn get_mut(&mut self, job: JobId) -> Option<&mut Flight> {
         let place = self.places.get_mut(job.place() as usize)?;
         place.is(job).then_some(&mut place.flight)
+    }
+
+    /// Three lines of it: the packet with its trail, and the rest.
+    #[inline]
+    pub(super) fn foresee(&self, job: JobId) {
+        let Some(Place { flight, .. }) = self.places.get(job.place() as usize) else { return };
+        prefetch_index(slice::from_ref(&flight.packet), 0);
+        prefetch_index(slice::from_ref(&flight.packet.trail), 0);
+        prefetch_index(slice::from_ref(&flight.submitted), 0);
     }
 
     pub(super) fn at_mut(&mut self, number: u32) -> Option<(JobId, &mut Flight)> {
@@ -284,10 +295,20 @@ impl Session {
         }
     }
 
-    fn slot_mut(&mut self, packet: &Packet) -> &mut Slot {
+    fn slot_of(&self, packet: &Packet) -> usize {
         let lane = usize::from(Attempt::of_bits(packet.tag.attempt).lane);
         let slot = usize::from(packet.tag.command) & ((1 << self.slot_bits) - 1);
-        &mut self.slots[lane << self.slot_bits | slot]
+        lane << self.slot_bits | slot
+    }
+
+    fn slot_mut(&mut self, packet: &Packet) -> &mut Slot {
+        let slot = self.slot_of(packet);
+        &mut self.slots[slot]
+    }
+
+    #[inline]
+    pub(super) fn foresee(&self, packet: &Packet) {
+        prefetch_index(&self.slots, self.slot_of(packet));
     }
 
     pub(super) fn receive(&mut self, packet: &Packet) -> Reception {

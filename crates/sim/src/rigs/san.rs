@@ -10,6 +10,7 @@ mod ends;
 mod facts;
 mod faults;
 mod flights;
+mod foresee;
 mod network;
 mod plan;
 mod prime;
@@ -27,6 +28,7 @@ use ends::{Contents, DriveWork, Violations};
 use facts::Ways;
 use flights::Flights;
 use history::WriteOrder;
+use kernel::Soon;
 use record::Outcome;
 use san::hop::{Hop, HopCounts, HopOut};
 use san::host::{Host, HostOut};
@@ -156,6 +158,13 @@ impl Rig for SanRig {
         }
     }
 
+    const FORESEES: bool = true;
+
+    #[inline]
+    fn foresee(&self, soon: Soon, event: SanEvent) -> Option<Ticket> {
+        self.fetch(soon, event)
+    }
+
     /// Not known: requests of one size take ways of different lengths.
     fn unloaded(&self, _: Operation, _: Bytes) -> Span {
         Span::ZERO
@@ -197,6 +206,11 @@ impl SanRig {
             Place::Target(place) => self.targets[place as usize].next_wakeup(),
             Place::Hop(place) => self.hops[place as usize].next_wakeup(),
         };
+        self.wake_at(vertex, next, context);
+    }
+
+    #[inline]
+    fn wake_at(&mut self, vertex: VertexId, next: Option<Time>, context: Now<'_, '_>) {
         let Some(at) = next.filter(|at| *at < self.wakes[vertex.index()]) else { return };
         if self.is_running[vertex.index()] {
             self.wakes[vertex.index()] = at.max(context.now);

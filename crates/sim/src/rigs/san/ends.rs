@@ -2,7 +2,7 @@
 
 use super::{Now, Place, SanEvent, SanRig, outcome_of};
 use crate::drive::{Ended, Ticket};
-use base::{Bytes, Operation, Program, Request, RequestId};
+use base::{Bytes, Operation, Program, Request, RequestId, Time};
 use hardware::ssd::Done;
 use history::{BlockId, OrderViolation, WriteEnd};
 use record::{Outcome, SpanKind};
@@ -21,10 +21,13 @@ const BLOCK: u64 = 4_096;
 /// Something that a drive is doing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DriveWork {
-    target: VertexId,
-    job: JobId,
+    /// Whose drive it is.
+    pub target: VertexId,
+    /// The target's name for it.
+    pub job: JobId,
     drive: DriveId,
-    request: RequestId,
+    /// For which request.
+    pub request: RequestId,
     operation: Operation,
     address: u64,
     bytes: u32,
@@ -65,12 +68,9 @@ impl SanRig {
         flight: u32,
         context: Now<'_, '_>,
     ) {
-        let mut out = std::mem::take(&mut self.host_out);
-        self.hosts[place as usize].receive(context.now, port, &self.flights[flight].packet, &mut out);
+        self.hosts[place as usize].receive(context.now, port, &self.flights[flight].packet, &mut self.host_out);
         self.flights.discard(flight);
-        self.host_did(host, &mut out, context);
-        self.host_out = out;
-        self.arm(host, context);
+        self.host_did(host, place, context);
     }
 
     pub(super) fn host_hears(&mut self, host: VertexId, port: Port, distances: Advertisement, context: Now<'_, '_>) {
@@ -83,24 +83,19 @@ impl SanRig {
 
     fn tell_host(&mut self, host: VertexId, input: HostIn, context: Now<'_, '_>) {
         let Place::Host(place) = self.places[host.index()] else { return };
-        let mut out = std::mem::take(&mut self.host_out);
-        self.hosts[place as usize].on(context.now, input, &mut out);
-        self.host_did(host, &mut out, context);
-        self.host_out = out;
-        self.arm(host, context);
+        self.hosts[place as usize].on(context.now, input, &mut self.host_out);
+        self.host_did(host, place, context);
     }
 
     pub(super) fn wake_host(&mut self, host: VertexId, context: Now<'_, '_>) {
         let Place::Host(place) = self.places[host.index()] else { return };
-        let mut out = std::mem::take(&mut self.host_out);
-        self.hosts[place as usize].on_wakeup(context.now, &mut out);
-        self.host_did(host, &mut out, context);
-        self.host_out = out;
-        self.arm(host, context);
+        self.hosts[place as usize].on_wakeup(context.now, &mut self.host_out);
+        self.host_did(host, place, context);
     }
 
-    fn host_did(&mut self, host: VertexId, out: &mut Vec<HostOut>, context: Now<'_, '_>) {
-        for action in out.iter() {
+    fn host_did(&mut self, host: VertexId, place: u32, context: Now<'_, '_>) {
+        let mut out = std::mem::take(&mut self.host_out);
+        for action in &out {
             match action {
                 HostOut::Send { port, packet } => {
                     if packet.kind == PacketKind::Command {
@@ -112,15 +107,17 @@ impl SanRig {
             }
         }
         out.clear();
+        self.host_out = out;
+        let next = self.hosts[place as usize].next_wakeup();
+        self.wake_at(host, next, context);
     }
 
     fn end(&mut self, name: RequestId, outcome: Outcome, context: Now<'_, '_>) {
-        let Some(request) = self.tracks.get(name).map(|track| track.request) else { return };
-        self.order_ends(name, &request, outcome, context);
+        let Some(track) = self.tracks.get(name) else { return };
+        let (request, asked_at, was_repeated) = (track.request, track.asked_at, track.was_repeated());
+        self.order_ends(name, &request, outcome, asked_at, context);
         let copies = request.bytes.count().div_ceil(COPY);
         let stack = self.config.ends.host_complete + self.config.ends.per_4_kib * copies;
-        let (asked_at, was_repeated) =
-            self.tracks.get(name).map_or((context.now, false), |track| (track.asked_at, track.was_repeated()));
         let Some((ticket, start, spans)) = self.tracks.close(context.now, name, stack) else { return };
         if outcome == Outcome::Finished {
             self.sizes.add(request.operation, request.bytes, context.now + stack - asked_at);
@@ -146,34 +143,26 @@ impl SanRig {
         let packet = &self.flights[flight].packet;
         self.counts.at_target(packet, true);
         self.ways.count(packet, &self.shortest);
-        let mut out = std::mem::take(&mut self.target_out);
-        self.targets[place as usize].receive(context.now, port, packet, &mut out);
+        self.targets[place as usize].receive(context.now, port, packet, &mut self.target_out);
         self.flights.discard(flight);
-        self.target_did(target, &mut out, context);
-        self.target_out = out;
-        self.arm(target, context);
+        self.target_did(target, place, context);
     }
 
     fn tell_target(&mut self, target: VertexId, input: TargetIn, context: Now<'_, '_>) {
         let Place::Target(place) = self.places[target.index()] else { return };
-        let mut out = std::mem::take(&mut self.target_out);
-        self.targets[place as usize].on(context.now, input, &mut out);
-        self.target_did(target, &mut out, context);
-        self.target_out = out;
-        self.arm(target, context);
+        self.targets[place as usize].on(context.now, input, &mut self.target_out);
+        self.target_did(target, place, context);
     }
 
     pub(super) fn wake_target(&mut self, target: VertexId, context: Now<'_, '_>) {
         let Place::Target(place) = self.places[target.index()] else { return };
-        let mut out = std::mem::take(&mut self.target_out);
-        self.targets[place as usize].on_wakeup(context.now, &mut out);
-        self.target_did(target, &mut out, context);
-        self.target_out = out;
-        self.arm(target, context);
+        self.targets[place as usize].on_wakeup(context.now, &mut self.target_out);
+        self.target_did(target, place, context);
     }
 
-    fn target_did(&mut self, target: VertexId, out: &mut Vec<TargetOut>, context: Now<'_, '_>) {
-        for action in out.iter() {
+    fn target_did(&mut self, target: VertexId, place: u32, context: Now<'_, '_>) {
+        let mut out = std::mem::take(&mut self.target_out);
+        for action in &out {
             match *action {
                 TargetOut::Send { port, ref packet } => {
                     if let Some(track) = self.tracks.of(packet) {
@@ -195,6 +184,9 @@ impl SanRig {
             }
         }
         out.clear();
+        self.target_out = out;
+        let next = self.targets[place as usize].next_wakeup();
+        self.wake_at(target, next, context);
     }
 
     pub(super) fn drive_done(&mut self, work: u32, context: Now<'_, '_>) {
@@ -277,8 +269,14 @@ impl SanRig {
         }
     }
 
-    fn order_ends(&mut self, name: RequestId, request: &Request, outcome: Outcome, context: Now<'_, '_>) {
-        let begun = self.tracks.get(name).map_or(context.now, |track| track.asked_at);
+    fn order_ends(
+        &mut self,
+        name: RequestId,
+        request: &Request,
+        outcome: Outcome,
+        begun: Time,
+        context: Now<'_, '_>,
+    ) {
         let blocks = self.blocks_of(request);
         let Some(order) = &mut self.write_order else { return };
         let is_done = outcome == Outcome::Finished;

@@ -4,14 +4,15 @@ use super::wires::Leaving;
 use san::Packet;
 use std::ops::{Index, IndexMut};
 
-/// A packet on a leg.
+/// A packet on a leg. In this order, and from the start of a cache line on: nearly all of a packet that is used is in the first two.
+#[repr(C, align(64))]
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
+    is_used: bool,
     /// How.
     pub leaving: Leaving,
     /// What travels.
     pub packet: Packet,
-    is_used: bool,
 }
 
 /// Grows to the most packets that were ever on legs and allocates nothing after that.
@@ -30,11 +31,12 @@ impl Flights {
     /// A packet begins; returns its place.
     pub fn insert(&mut self, packet: &Packet, leaving: Leaving) -> u32 {
         let Some(place) = self.free.pop() else {
-            self.places.push(Flight { leaving, packet: *packet, is_used: true });
+            self.places.push(Flight { is_used: true, leaving, packet: *packet });
             return self.places.len() as u32 - 1;
         };
         let flight = &mut self.places[place as usize];
-        (flight.packet, flight.leaving, flight.is_used) = (*packet, leaving, true);
+        (flight.is_used, flight.leaving) = (true, leaving);
+        flight.packet.become_copy_of(packet);
         place
     }
 
@@ -47,6 +49,12 @@ impl Flights {
     /// All that are on legs, in the order of their places.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flight> {
         self.places.iter_mut().filter(|flight| flight.is_used)
+    }
+
+    /// What is in a place, if anything is on its leg there.
+    #[inline]
+    pub fn get(&self, place: u32) -> Option<&Flight> {
+        self.places.get(place as usize).filter(|flight| flight.is_used)
     }
 
     /// The most that ever were at a time.
