@@ -343,7 +343,31 @@ mod tests {
         assert_eq!(three_hops().encode(&mut [0; 35]), None);
     }
 
+    #[test]
+    fn what_was_cut_off_makes_no_difference() {
+        let (mut cut, mut short) = (three_hops(), Trail::default());
+        cut.truncate(1);
+        short.pass_out(hop(10, 110, 10_000), false).expect("there is room");
+        short.limit = cut.limit;
+        assert_eq!(cut, short);
+        cut.pass_out(hop(7, 7, 7), false).expect("there is room");
+        assert_ne!(cut, short);
+    }
+
     proptest! {
+        #[test]
+        fn a_copy_is_the_same_whatever_lay_there_before(length in 0..=HOPS_MAX as u16, before in 0..=HOPS_MAX as u16, back in 0usize..25) {
+            let of_length = |length: u16, port: u16| {
+                let mut trail = Trail::default();
+                (0..length).for_each(|vertex| trail.pass_out(hop(vertex, port, 9), vertex % 3 == 0).expect("there is room"));
+                trail.turned_at_target(u32::from(port))
+            };
+            let (mut trail, mut place) = (of_length(length, 5), of_length(before, 6));
+            (0..back.min(usize::from(length))).for_each(|at| trail.pass_back(Port(at as u16), true));
+            place.become_copy_of(&trail);
+            prop_assert_eq!(place, trail);
+        }
+
         #[test]
         fn any_bytes_are_a_header_or_an_error_and_a_header_is_written_as_it_was_read(
             mut bytes in prop::collection::vec(any::<u8>(), 0..250), hops in 0u8..30, position in 0u8..30, flags in 0u8..3, limit in 0u8..30,

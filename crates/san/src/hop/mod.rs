@@ -140,7 +140,8 @@ impl Hop {
             return;
         }
         // A request is booked for where it comes in, and its answer leaves there.
-        let booked = if packet.kind.is_outward() { Some(port) } else { packet.trail.behind().map(|hop| Port(hop.port)) };
+        let booked =
+            if packet.kind.is_outward() { Some(port) } else { packet.trail.behind().map(|hop| Port(hop.port)) };
         let egress = booked.and_then(|port| self.ports.get(port.index()));
         if let Some(booked) = egress.and_then(|egress| egress.booked.as_ref()) {
             booked.foresee(config.class_of(packet.tag.session));

@@ -6,6 +6,8 @@ use crate::wire::WireFormat;
 use base::Time;
 use nvme::pdu::{ControllerData, HostData, ReadyToTransfer};
 use nvme::transfer::{HostRead, HostWrite};
+use prefetch_index::prefetch_index;
+use std::slice;
 
 /// Where an I/O is kept, and a count of uses of that place, so that a late timer is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,6 +167,14 @@ impl Ios {
     pub(super) fn get_mut(&mut self, place: IoPlace) -> Option<&mut Io> {
         let found = self.places.get_mut(place.place as usize)?;
         found.is(place).then_some(&mut found.io)
+    }
+
+    #[inline]
+    pub(super) fn foresee(&self, place: IoPlace) {
+        let Some(Place { io, .. }) = self.places.get(place.place as usize) else { return };
+        prefetch_index(slice::from_ref(io), 0);
+        prefetch_index(slice::from_ref(&io.tag), 0);
+        prefetch_index(slice::from_ref(&io.read), 0);
     }
 
     /// An I/O is over: nobody finds it at this place again.

@@ -2,15 +2,17 @@
 
 use super::{Attempt, Host, HostOut, IoPlace, Outcome, Packet, PacketKind, Stage, Uplinks};
 use crate::id::Port;
-use prefetch_index::prefetch_index;
 use base::{Operation, Time};
 
 impl Host {
-    /// A packet will come shortly: its session can be on its way from memory meanwhile. Nothing else comes of it.
+    /// A packet will come shortly: its I/O can be on its way from memory meanwhile. Nothing else comes of it.
     #[inline]
     pub fn foresee(&self, packet: &Packet) {
-        if let Some(place) = self.by_drive.get(packet.drive.index()) {
-            prefetch_index(&self.sessions, *place as usize);
+        let session = self.by_drive.get(packet.drive.index()).and_then(|place| self.sessions.get(*place as usize));
+        let lane = Attempt::of_bits(packet.tag.attempt).lane;
+        let lane = session.and_then(|session| session.lanes.get(usize::from(lane)));
+        if let Some(io) = lane.and_then(|lane| lane.queue.get(packet.tag.command).ok()) {
+            self.ios.foresee(*io);
         }
     }
 

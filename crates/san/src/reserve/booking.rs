@@ -83,7 +83,9 @@ impl Bookings {
     /// made in the same span each gives back its share.
     pub fn release(&mut self, config: &ReservationConfig, now: Time, release: Release) {
         self.lapse(config, now);
-        let Some(epoch) = self.live_epoch(config, release.booked_at).filter(|_| !self.classes.is_empty()) else { return };
+        let Some(epoch) = self.live_epoch(config, release.booked_at).filter(|_| !self.classes.is_empty()) else {
+            return;
+        };
         let estimated = config.estimate_bps(release.bytes).min(self.limit_bps);
         let sum = &mut self.classes[release.class.index()].spans[epoch as usize & 1];
         self.booked_bps -= sum.give_back(estimated);

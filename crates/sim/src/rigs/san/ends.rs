@@ -60,14 +60,7 @@ impl SanRig {
     }
 
     /// A packet has come, which is read where it lies.
-    pub(super) fn host_receives(
-        &mut self,
-        host: VertexId,
-        place: u32,
-        port: Port,
-        flight: u32,
-        context: Now<'_, '_>,
-    ) {
+    pub(super) fn host_receives(&mut self, host: VertexId, place: u32, port: Port, flight: u32, context: Now<'_, '_>) {
         self.hosts[place as usize].receive(context.now, port, &self.flights[flight].packet, &mut self.host_out);
         self.flights.discard(flight);
         self.host_did(host, place, context);
@@ -198,7 +191,7 @@ impl SanRig {
             let Done { wait, collection_wait, service, .. } = work.done;
             let parts =
                 [(SpanKind::FlashWait, wait), (SpanKind::CollectionWait, collection_wait), (SpanKind::Flash, service)];
-            track.reach_by(context.now, &parts);
+            track.reach_by(context.now, parts);
         }
         self.store(&work);
         self.tell_target(work.target, TargetIn::Done { job: work.job }, context);
@@ -269,14 +262,7 @@ impl SanRig {
         }
     }
 
-    fn order_ends(
-        &mut self,
-        name: RequestId,
-        request: &Request,
-        outcome: Outcome,
-        begun: Time,
-        context: Now<'_, '_>,
-    ) {
+    fn order_ends(&mut self, name: RequestId, request: &Request, outcome: Outcome, begun: Time, context: Now<'_, '_>) {
         let blocks = self.blocks_of(request);
         let Some(order) = &mut self.write_order else { return };
         let is_done = outcome == Outcome::Finished;

@@ -49,7 +49,7 @@ impl SanRig {
             return;
         }
         if let Some(track) = self.tracks.of(&flight.packet) {
-            track.reach_by(context.now, &self.wires.parts(context.now, flight));
+            track.reach_by(context.now, self.wires.parts(context.now, flight));
         }
         let (vertex, port) = self.wires.end(flight.leaving.channel);
         match self.places[vertex.index()] {
@@ -126,7 +126,7 @@ impl SanRig {
 }
 
 /// The channel of a port for a packet, if frames pass there; a packet that cannot be written as bytes has no business here.
-#[inline]
+#[inline(always)]
 fn link_for(
     check: &mut Option<WireCheck>,
     wires: &Wires,

@@ -141,10 +141,11 @@ impl Track {
 
     /// Everything up to now, since the mark, was these parts, if they fit; else another packet of the request has been accounted for meanwhile, and
     /// what is left was waiting.
-    pub fn reach_by(&mut self, now: Time, parts: &[(SpanKind, Span)]) {
+    #[inline(always)]
+    pub fn reach_by<const PARTS: usize>(&mut self, now: Time, parts: [(SpanKind, Span); PARTS]) {
         let total: Span = parts.iter().map(|(_, span)| *span).sum();
         if now.saturating_since(self.mark) == total {
-            parts.iter().for_each(|(kind, span)| self.spans.add(*kind, *span));
+            self.spans.add_all(parts, total);
             self.mark = now;
         } else {
             self.reach(now, SpanKind::Schedule);
