@@ -17,5 +17,5 @@ pub use delay::{NetworkDelay, NetworkLatency};
 pub use dram::{Dram, DramConfig};
 pub use link::Link;
 pub use pcie::{PcieDirection, PcieError, PcieLinkConfig, PciePlace, PcieTraffic, PcieTree};
-pub use port::{FifoPort, Serialization};
+pub use port::FifoPort;
 pub use stack::{Crossing, EthernetStack};

@@ -90,6 +90,14 @@ impl Spans {
         self.by_kind[kind as usize] += span;
         self.total = Span::ps(self.total.as_ps().saturating_add(span.as_ps()));
     }
+    /// Adds parts that come to `total` together.
+    #[inline(always)]
+    pub fn add_all<const PARTS: usize>(&mut self, parts: [(SpanKind, Span); PARTS], total: Span) {
+        for (kind, span) in parts {
+            self.by_kind[kind as usize] += span;
+        }
+        self.total = Span::ps(self.total.as_ps().saturating_add(total.as_ps()));
+    }
     /// Takes up to `span` away from `kind`.
     pub fn take(&mut self, kind: SpanKind, span: Span) {
         let taken = span.min(self.get(kind));

@@ -152,8 +152,16 @@ impl Gimbal {
         self.rate.refill(now, self.cost);
         let mut held: [Option<u32>; 2] = [None; 2];
         let mut place = 0;
+        // Whoever has a turn has an I/O, and is active.
+        let slot_limit = self.slot_limit(self.active);
         while let Some(&tenant) = self.turns.get(place) {
-            if self.lost_room(place, tenant) {
+            if !self.tenants[tenant as usize].has_room(slot_limit) {
+                self.lose_turn(place, tenant);
+                continue;
+            }
+            // Nothing can be started any more; who has lost its room is looked for all the same.
+            if held.iter().all(Option::is_some) {
+                place += 1;
                 continue;
             }
             let Waiting(io) = *self.tenants[tenant as usize].waiting.front().expect("who has a turn has an I/O");
@@ -165,7 +173,7 @@ impl Gimbal {
                 self.tenants[tenant as usize].deficit += self.config.quantum.count();
                 self.move_to_back(place);
             } else {
-                return Some(self.start(place, tenant, io));
+                return Some(self.start(place, tenant, io, slot_limit));
             }
         }
         self.wakeup = held_until(&self.rate, self.cost, now, held);
@@ -243,14 +251,16 @@ impl Gimbal {
 
     /// Slots of each tenant when `tenant` counts as active.
     fn slot_limit_with(&self, tenant: u32) -> u32 {
-        let active = self.active + u32::from(self.tenants[tenant as usize].is_idle());
+        self.slot_limit(self.active + u32::from(self.tenants[tenant as usize].is_idle()))
+    }
+
+    fn slot_limit(&self, active: u32) -> u32 {
         (self.config.slots / active.max(1)).max(1)
     }
 
-    fn start(&mut self, place: usize, tenant: u32, io: GimbalIo) -> Started {
+    fn start(&mut self, place: usize, tenant: u32, io: GimbalIo, slot_limit: u32) -> Started {
         let weight = self.cost.weight(io.kind, io.bytes);
         self.rate.take(io.kind, io.bytes);
-        let slot_limit = self.slot_limit_with(tenant);
         let state = &mut self.tenants[tenant as usize];
         state.waiting.pop_front();
         state.deficit -= weight;
@@ -280,15 +290,9 @@ impl Gimbal {
 
     /// Takes the turn of a tenant that must not open another slot, because others have become active since. It has slots that are open and full,
     /// and gets its turn again with the first of them.
-    fn lost_room(&mut self, place: usize, tenant: u32) -> bool {
-        let slot_limit = self.slot_limit_with(tenant);
-        let state = &mut self.tenants[tenant as usize];
-        if state.has_room(slot_limit) {
-            return false;
-        }
-        state.has_turn = false;
+    fn lose_turn(&mut self, place: usize, tenant: u32) {
+        self.tenants[tenant as usize].has_turn = false;
         self.turns.remove(place);
-        true
     }
 
     fn move_to_back(&mut self, place: usize) {

@@ -270,8 +270,7 @@ impl Host {
         if session.waiting.len() >= self.config.waiting_max {
             return out.push(HostOut::Done(refused(place, io)));
         }
-        let write = self.ios.transfer(&self.format);
-        let io = self.ios.insert(Io::new(place, io, write, &self.format));
+        let io = self.ios.open(place, io, &self.format);
         session.waiting.push_back(io);
         self.counters.waiting_highest = self.counters.waiting_highest.max(session.waiting.len());
         self.pump(now, place, out);
@@ -338,8 +337,8 @@ impl Host {
 
     /// An I/O is over.
     fn finish(&mut self, now: Time, place: IoPlace, outcome: Outcome, drive_latency_ns: u32, out: &mut Vec<HostOut>) {
-        let Some(io) = self.ios.remove(place) else { return };
-        self.release(&io);
+        let Some(io) = self.ios.get(place) else { return };
+        let (session, tag) = (io.session, io.tag);
         out.push(HostOut::Done(HostDone {
             request: io.io.request,
             session: io.session,
@@ -349,17 +348,17 @@ impl Host {
             sends: io.sends,
             drive_latency_ns,
         }));
-        let session = io.session;
-        self.ios.recycle(io);
+        self.release(session, tag);
+        self.ios.close(place);
         self.timers.forget_answered(&self.ios);
         self.pump(now, session, out);
     }
 
     /// The command of an I/O is over: its identifier is free.
-    fn release(&mut self, io: &Io) {
-        let session = &mut self.sessions[io.session as usize];
-        let lane = Attempt::of_bits(io.tag.attempt).lane;
-        if session.lanes[usize::from(lane)].queue.complete_by_flag(io.tag.command).is_ok() {
+    fn release(&mut self, session: u32, tag: Tag) {
+        let session = &mut self.sessions[session as usize];
+        let lane = Attempt::of_bits(tag.attempt).lane;
+        if session.lanes[usize::from(lane)].queue.complete_by_flag(tag.command).is_ok() {
             session.outstanding -= 1;
         }
     }
@@ -407,7 +406,7 @@ impl Program for Host {
     fn on(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
         match input {
             HostIn::Submit { session, io } => self.submit(now, session, io, out),
-            HostIn::Packet { port, packet } => self.on_packet(now, port, packet, out),
+            HostIn::Packet { port, packet } => self.receive(now, port, &packet, out),
             HostIn::Advertisement { port, advertisement } => {
                 if let Uplinks::Routed(router) = &mut self.uplinks {
                     router.distances_mut().on_advertisement(now, port, &advertisement);
@@ -419,8 +418,8 @@ impl Program for Host {
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        let routing = self.router().and_then(|router| router.distances().next_wakeup());
-        [self.timers.next(), routing].into_iter().flatten().min()
+        let Uplinks::Routed(router) = &self.uplinks else { return self.timers.next() };
+        [self.timers.next(), router.distances().next_wakeup()].into_iter().flatten().min()
     }
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {

@@ -23,7 +23,7 @@ use crate::session::Attempt;
 use crate::wire::{WireConfig, WireFormat};
 use base::{Operation, Program, RequestId, Span, Time};
 use drive::Drive;
-use flight::{Flight, Flights, Reception, Session, Stage};
+use flight::{Flights, Reception, Session, Stage};
 use nvme::wire::MtuError;
 use std::collections::VecDeque;
 
@@ -236,12 +236,27 @@ impl Target {
         self.drives.get(drive).and_then(Drive::gimbal)
     }
 
+    /// A packet will come shortly: what its session remembers can be on its way from memory meanwhile. Nothing else comes of it.
+    #[inline]
+    pub fn foresee(&self, packet: &Packet) {
+        if let Some(place) = self.session_place(packet.tag.session) {
+            self.sessions[place].foresee(packet);
+        }
+    }
+
+    /// The same of a job that will be done shortly.
+    #[inline]
+    pub fn foresee_job(&self, job: JobId) {
+        self.flights.foresee(job);
+    }
+
     fn session_place(&self, id: SessionId) -> Option<usize> {
         let place = *self.places.get(id.0.checked_sub(self.first_session)? as usize)?;
         (place != NO_SESSION).then_some(place as usize)
     }
 
-    fn on_packet(&mut self, now: Time, port: Port, packet: Packet, out: &mut Vec<TargetOut>) {
+    /// As [`TargetIn::Packet`], without moving the packet.
+    pub fn receive(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         let Some(place) = self.session_place(packet.tag.session) else {
             self.counters.unknown += 1;
             return;
@@ -253,14 +268,14 @@ impl Target {
         }
         if packet.kind == PacketKind::Command && packet.bytes == 0 {
             self.on_reset(place, port, packet, out);
-        } else if self.is_late(now, place, &packet, attempt) {
+        } else if self.is_late(now, place, packet, attempt) {
             self.counters.late += 1;
         } else {
             self.on_live_packet(now, place, port, packet, out);
         }
     }
 
-    fn on_live_packet(&mut self, now: Time, place: usize, port: Port, packet: Packet, out: &mut Vec<TargetOut>) {
+    fn on_live_packet(&mut self, now: Time, place: usize, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         match packet.kind {
             PacketKind::Command => self.on_command(now, place, port, packet, out),
             PacketKind::WriteData { last } => self.on_data(now, place, packet, last, out),
@@ -278,8 +293,8 @@ impl Target {
         u64::from(now_ns.wrapping_sub(hop.time_ns)) * 1_000 > life.as_ps()
     }
 
-    fn on_command(&mut self, now: Time, place: usize, port: Port, packet: Packet, out: &mut Vec<TargetOut>) {
-        match self.sessions[place].receive(&packet) {
+    fn on_command(&mut self, now: Time, place: usize, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
+        match self.sessions[place].receive(packet) {
             Reception::New => self.begin(now, place, port, packet, out),
             Reception::Late => self.counters.late += 1,
             Reception::UnderWay(job) => self.on_copy(job, port, packet, out),
@@ -288,20 +303,20 @@ impl Target {
             Reception::Over(outcome) => {
                 self.counters.duplicates += 1;
                 let credit = self.credit(place);
-                answer::respond(&self.format, port, &packet, 0, outcome, credit, out);
+                answer::respond(&self.format, port, packet, 0, outcome, credit, out);
             }
         }
     }
 
     /// A command that is under way came again. A later send is answered instead of the earlier one, and its data are asked for anew.
-    fn on_copy(&mut self, job: JobId, port: Port, packet: Packet, out: &mut Vec<TargetOut>) {
+    fn on_copy(&mut self, job: JobId, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         self.counters.duplicates += 1;
         let Some(flight) = self.flights.get_mut(job) else { return };
         let (sent, known) = (Attempt::of_bits(packet.tag.attempt), Attempt::of_bits(flight.packet.tag.attempt));
         if !crate::session::is_later_send(sent.send, known.send) {
             return;
         }
-        (flight.packet, flight.port) = (packet, port);
+        (flight.packet, flight.port) = (*packet, port);
         if flight.stage == Stage::AwaitingData {
             flight.restart();
             let place = flight.session;
@@ -309,20 +324,18 @@ impl Target {
         }
     }
 
-    fn begin(&mut self, now: Time, place: usize, port: Port, packet: Packet, out: &mut Vec<TargetOut>) {
+    fn begin(&mut self, now: Time, place: usize, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         self.counters.commands += 1;
         let drive = self.sessions[place].drive;
         if !self.drives[drive].is_up {
             self.counters.failed += 1;
-            return self.refuse(place, port, &packet, Outcome::DriveFailed, out);
+            return self.refuse(place, port, packet, Outcome::DriveFailed, out);
         }
-        let write = self.flights.transfer(&packet);
-        let flight = Flight::new(now, place, port, packet, write);
-        let Some(job) = self.flights.insert(flight) else {
+        let Some(job) = self.flights.open(now, place, port, packet) else {
             self.counters.aborted += 1;
-            return self.refuse(place, port, &packet, Outcome::Aborted, out);
+            return self.refuse(place, port, packet, Outcome::Aborted, out);
         };
-        self.sessions[place].begin(&packet, job);
+        self.sessions[place].begin(packet, job);
         if let Some(life) = self.command_life_max {
             self.deadlines.push_back((now + life, job));
         }
@@ -343,8 +356,8 @@ impl Target {
         }
     }
 
-    fn on_data(&mut self, now: Time, place: usize, packet: Packet, last: bool, out: &mut Vec<TargetOut>) {
-        let Reception::UnderWay(job) = self.sessions[place].receive(&packet) else {
+    fn on_data(&mut self, now: Time, place: usize, packet: &Packet, last: bool, out: &mut Vec<TargetOut>) {
+        let Reception::UnderWay(job) = self.sessions[place].receive(packet) else {
             self.counters.late += 1;
             return;
         };
@@ -353,7 +366,7 @@ impl Target {
             self.counters.duplicates += 1;
             return;
         }
-        if !flight.take_data(&packet, last, self.format.config().ready_max) {
+        if !flight.take_data(packet, last, self.format.config().ready_max) {
             return;
         }
         match flight.write.outcome() {
@@ -406,15 +419,14 @@ impl Target {
 
     /// A flight is over: answered, unless nobody waits for it, and forgotten.
     fn finish(&mut self, now: Time, job: JobId, outcome: Outcome, out: &mut Vec<TargetOut>) {
-        let Some(flight) = self.flights.remove(job) else { return };
-        let place = flight.session;
+        let Some(flight) = self.flights.get(job) else { return };
+        let (place, attempt) = (flight.session, flight.attempt());
         if !flight.is_orphan {
             self.sessions[place].end(&flight.packet, job, outcome);
-            let credit = self.credit(place);
-            answer::all(&self.format, now, &flight, outcome, credit, out);
+            answer::all(&self.format, now, flight, outcome, self.credit(place), out);
         }
-        self.after_flight(place, &flight.packet, out);
-        self.flights.recycle(flight);
+        self.flights.close(job);
+        self.after_flight(place, attempt, out);
         self.forget_deadlines();
     }
 
@@ -503,7 +515,7 @@ impl Program for Target {
 
     fn on(&mut self, now: Time, input: TargetIn, out: &mut Vec<TargetOut>) {
         match input {
-            TargetIn::Packet { port, packet } => self.on_packet(now, port, packet, out),
+            TargetIn::Packet { port, packet } => self.receive(now, port, &packet, out),
             TargetIn::Done { job } => self.on_done(now, job, out),
             TargetIn::DriveFailed(drive) => self.on_drive_failed(now, drive, out),
             TargetIn::DriveBack(drive) => {
@@ -513,10 +525,11 @@ impl Program for Target {
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        let drives = self.drives.iter().filter_map(Drive::next_wakeup);
         // A command may begin at its last moment, and not behind it.
-        let deadline = self.deadlines.front().map(|(deadline, _)| *deadline + Span::ps(1));
-        drives.chain(deadline).min()
+        let deadline = self.deadlines.front().map_or(Time::MAX, |(deadline, _)| *deadline + Span::ps(1));
+        let drives = self.drives.iter().filter_map(Drive::next_wakeup);
+        let next = drives.fold(deadline, Time::min);
+        (next < Time::MAX).then_some(next)
     }
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<TargetOut>) {

@@ -35,10 +35,11 @@ pub(crate) enum Way {
     Free,
 }
 
-/// The header. On the way out `position` hops have been passed; on the way back that many are still ahead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The header. On the way out `position` hops have been passed; on the way back that many are still ahead. In this order in memory, so that what
+/// is used of it lies together with the rest of its packet.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Trail {
-    pub(crate) hops: [TrailHop; HOPS_MAX],
     /// Bit `i`: the queue of hop `i` was over the threshold.
     pub(crate) ecn: u32,
     pub(crate) drive_latency_ns: u32,
@@ -47,7 +48,21 @@ pub struct Trail {
     /// Most hops of the whole way, as the first that chose said it; 0 while nobody has.
     pub(crate) limit: u8,
     pub(crate) way: Way,
+    /// Behind the first `length` lies what is left of earlier ways, which nobody looks at.
+    pub(crate) hops: [TrailHop; HOPS_MAX],
 }
+
+impl PartialEq for Trail {
+    fn eq(&self, other: &Trail) -> bool {
+        let rest = |trail: &Trail| (trail.ecn, trail.drive_latency_ns, trail.position, trail.limit, trail.way);
+        self.hops() == other.hops() && rest(self) == rest(other)
+    }
+}
+
+impl Eq for Trail {}
+
+/// Most ways are no longer than this: copying so many hops takes less than counting them.
+const HOPS_USUAL: usize = 8;
 
 impl Trail {
     /// What one hop adds to the header on the wire.
@@ -87,6 +102,17 @@ impl Trail {
     /// For the host: the header of data that follows a ready-to-transfer with this header.
     pub fn turned_at_host(self) -> Trail {
         if self.has_left() { Trail::default() } else { Trail { position: 0, drive_latency_ns: 0, ecn: 0, ..self } }
+    }
+    /// As `*self = *other`, without what nobody looks at.
+    #[inline]
+    pub(crate) fn become_copy_of(&mut self, other: &Trail) {
+        (self.ecn, self.drive_latency_ns, self.way) = (other.ecn, other.drive_latency_ns, other.way);
+        (self.length, self.position, self.limit) = (other.length, other.position, other.limit);
+        if usize::from(other.length) <= HOPS_USUAL {
+            self.hops[..HOPS_USUAL].copy_from_slice(&other.hops[..HOPS_USUAL]);
+        } else {
+            self.hops = other.hops;
+        }
     }
     /// Whether `vertex` is among the hops.
     pub fn has_visited(&self, vertex: VertexId) -> bool {
@@ -317,7 +343,31 @@ mod tests {
         assert_eq!(three_hops().encode(&mut [0; 35]), None);
     }
 
+    #[test]
+    fn what_was_cut_off_makes_no_difference() {
+        let (mut cut, mut short) = (three_hops(), Trail::default());
+        cut.truncate(1);
+        short.pass_out(hop(10, 110, 10_000), false).expect("there is room");
+        short.limit = cut.limit;
+        assert_eq!(cut, short);
+        cut.pass_out(hop(7, 7, 7), false).expect("there is room");
+        assert_ne!(cut, short);
+    }
+
     proptest! {
+        #[test]
+        fn a_copy_is_the_same_whatever_lay_there_before(length in 0..=HOPS_MAX as u16, before in 0..=HOPS_MAX as u16, back in 0usize..25) {
+            let of_length = |length: u16, port: u16| {
+                let mut trail = Trail::default();
+                (0..length).for_each(|vertex| trail.pass_out(hop(vertex, port, 9), vertex % 3 == 0).expect("there is room"));
+                trail.turned_at_target(u32::from(port))
+            };
+            let (mut trail, mut place) = (of_length(length, 5), of_length(before, 6));
+            (0..back.min(usize::from(length))).for_each(|at| trail.pass_back(Port(at as u16), true));
+            place.become_copy_of(&trail);
+            prop_assert_eq!(place, trail);
+        }
+
         #[test]
         fn any_bytes_are_a_header_or_an_error_and_a_header_is_written_as_it_was_read(
             mut bytes in prop::collection::vec(any::<u8>(), 0..250), hops in 0u8..30, position in 0u8..30, flags in 0u8..3, limit in 0u8..30,

@@ -1,5 +1,6 @@
 //! Things in flight, addressed by a small number that is used again.
 
+use prefetch_index::prefetch_index;
 use std::ops::{Index, IndexMut};
 
 /// Grows to the most things ever in flight and allocates nothing after that.
@@ -30,11 +31,13 @@ impl<T> Slab<T> {
         self.free.push(index);
         thing
     }
-    /// Ends something that its owner has looked at where it lies: large things are not moved for that.
-    pub(crate) fn discard(&mut self, index: u32) {
-        assert!(self.slots[index as usize].is_some(), "something in flight ended twice");
-        self.slots[index as usize] = None;
-        self.free.push(index);
+    pub(crate) fn get(&self, index: u32) -> Option<&T> {
+        self.slots.get(index as usize)?.as_ref()
+    }
+    /// Something will be asked for soon: it can be on its way from memory meanwhile.
+    #[inline]
+    pub(crate) fn foresee(&self, index: u32) {
+        prefetch_index(&self.slots, index as usize);
     }
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index as usize)?.as_mut()
@@ -42,10 +45,6 @@ impl<T> Slab<T> {
     /// All of them, in the order of their numbers.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().flatten()
-    }
-    /// The most that ever were in flight at a time.
-    pub(crate) fn highest(&self) -> usize {
-        self.slots.len()
     }
     /// How many are in flight.
     pub(crate) fn len(&self) -> usize {

@@ -64,8 +64,17 @@ impl TokenBucket {
         if missing <= 0 {
             return Some(now);
         }
-        let scaled = (missing as u128) << (RATE_SHIFT - TOKEN_SHIFT);
-        (self.rate > 0).then(|| now + Span::ps(scaled.div_ceil(u128::from(self.rate)) as u64))
+        (self.rate > 0).then(|| now + Span::ps(self.time_for(missing as u64)))
+    }
+
+    /// Picoseconds in which so many tokens fill, rounded up. The rate is not zero.
+    fn time_for(&self, tokens: u64) -> u64 {
+        const SHIFT: u32 = RATE_SHIFT - TOKEN_SHIFT;
+        // Up to 16 MiB, which is nearly always, without a wide division.
+        match tokens.leading_zeros() >= SHIFT {
+            true => (tokens << SHIFT).div_ceil(self.rate),
+            false => (u128::from(tokens) << SHIFT).div_ceil(u128::from(self.rate)) as u64,
+        }
     }
 
     fn needed(&self, bytes: Bytes) -> i64 {

@@ -10,7 +10,7 @@
 //! for the same bytes. What is left out: where data lie (addresses choose lanes by themselves), and the ups and downs of collection.
 
 use super::drive::{Command, CommandKind, Cost, Done, DriveError, HostLink};
-use base::{Bytes, Span, Time};
+use base::{Bytes, Serialization, Span, Time};
 
 const PIECE: u64 = 4_096;
 
@@ -46,6 +46,8 @@ pub struct QuickDrive {
     lanes: Vec<Lane>,
     /// Programs that a lane's part of the buffer has room for.
     room: Span,
+    /// On the link.
+    serialization: Serialization,
     to_host: Time,
     from_host: Time,
     next_write_lane: usize,
@@ -95,6 +97,7 @@ impl QuickDrive {
             config,
             lanes: vec![Lane::default(); config.lanes as usize],
             room: config.program * pieces_a_lane,
+            serialization: Serialization::new(config.link.rate),
             to_host: Time::ZERO,
             from_host: Time::ZERO,
             next_write_lane: 0,
@@ -137,7 +140,7 @@ impl QuickDrive {
         }
         let fetched = last.then(self.config.read.of(command.bytes));
         let start = fetched.end.max(self.to_host);
-        let length = self.config.link.rate.span_of(command.bytes);
+        let length = self.serialization.of(command.bytes);
         self.to_host = start + length;
         fetched.wait_until(start).then(length + self.config.link.command)
     }
@@ -160,7 +163,7 @@ impl QuickDrive {
         start
     }
     fn write(&mut self, now: Time, command: Command) -> Done {
-        let length = self.config.link.rate.span_of(command.bytes);
+        let length = self.serialization.of(command.bytes);
         let start = self.from_host.max(now);
         self.from_host = start + length;
         let arrived = Done::at(now).wait_until(start).then(length);

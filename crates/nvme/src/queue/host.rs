@@ -54,6 +54,12 @@ impl<T> HostQueue<T> {
         Ok(slot.id)
     }
 
+    /// What is kept for the outstanding command `id`, to look at.
+    pub fn get(&self, id: u16) -> Result<&T, QueueError> {
+        let index = self.index(id)?;
+        self.slots[index].command.as_ref().ok_or(QueueError::Unknown { id })
+    }
+
     /// What is kept for the outstanding command `id`.
     pub fn get_mut(&mut self, id: u16) -> Result<&mut T, QueueError> {
         let index = self.index(id)?;

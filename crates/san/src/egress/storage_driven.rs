@@ -60,7 +60,7 @@ impl StorageDriven {
     }
 
     pub(super) fn pop(&mut self) -> Option<Packet> {
-        if let Some(packet) = self.queues[0].pop_front() {
+        if let Some(packet) = take_first(&mut self.queues[0]) {
             return Some(packet);
         }
         let ranked = match &mut self.turns {
@@ -69,7 +69,7 @@ impl StorageDriven {
             None => self.waiting.trailing_zeros() as usize,
         };
         let queue = &mut self.queues[ranked + 1];
-        let packet = queue.pop_front()?;
+        let packet = take_first(queue)?;
         if queue.is_empty() {
             self.waiting &= !(1 << ranked);
         }
@@ -101,4 +101,13 @@ impl StorageDriven {
     fn known(&self, rank: u8) -> usize {
         usize::from(rank).min(self.ranks.len() - 1)
     }
+}
+
+/// Takes the first packet. A queue that is empty then begins anew at the start of its memory, which is the part that is in the cache.
+fn take_first(queue: &mut VecDeque<Packet>) -> Option<Packet> {
+    let packet = queue.pop_front();
+    if queue.is_empty() {
+        queue.clear();
+    }
+    packet
 }

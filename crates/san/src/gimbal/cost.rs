@@ -75,8 +75,38 @@ impl WriteCost {
         tokens * u64::from(self.cost) / u64::from(self.cost + ONE)
     }
 
+    /// The least tokens of which `wanted` or more are those of reads: share_of_reads(t) >= w just where t * cost >= w * (cost + 1).
+    pub(crate) fn total_for_reads(&self, wanted: u64) -> u64 {
+        (wanted * u64::from(self.cost + ONE)).div_ceil(u64::from(self.cost))
+    }
+
+    /// The least tokens of which `wanted` or more are those of writes: these are t / (cost + 1) rounded up, so that t / (cost + 1) > w - 1.
+    pub(crate) fn total_for_writes(&self, wanted: u64) -> u64 {
+        let Some(less) = wanted.checked_sub(1) else { return 0 };
+        less * u64::from(self.cost + ONE) / u64::from(ONE) + 1
+    }
+
     /// The cost as a number.
     pub fn as_f64(&self) -> f64 {
         f64::from(self.cost) / f64::from(ONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_least_tokens_for_a_share_give_it_and_one_less_does_not(cost in ONE..=32 * ONE, wanted in 1u64..1 << 40) {
+            let (slow_above, period, zero) = (Span::us(250), Span::ms(100), Span::ZERO);
+            let cost = WriteCost { cost, max: cost, step: 0, slow_above, period, since: Time::ZERO, latencies: zero, writes: 0 };
+            let of_writes = |tokens: u64| tokens - cost.share_of_reads(tokens);
+            let (reads, writes) = (cost.total_for_reads(wanted), cost.total_for_writes(wanted));
+            prop_assert!(cost.share_of_reads(reads) >= wanted && cost.share_of_reads(reads - 1) < wanted);
+            prop_assert!(of_writes(writes) >= wanted && of_writes(writes - 1) < wanted);
+            prop_assert_eq!((cost.total_for_reads(0), cost.total_for_writes(0)), (0, 0));
+        }
     }
 }

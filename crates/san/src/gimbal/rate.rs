@@ -104,8 +104,12 @@ impl RateController {
 
     /// Gives out the tokens since the last refill: reads get cost / (cost + 1) of them, what overflows a bucket goes to the other.
     pub fn refill(&mut self, now: Time, cost: WriteCost) {
-        let tokens = self.earned(now.saturating_since(self.refilled));
-        self.refilled = self.refilled.max(now);
+        // Often asked several times at one moment: no time earns nothing.
+        if now <= self.refilled {
+            return;
+        }
+        let tokens = self.earned(now - self.refilled);
+        self.refilled = now;
         let reads = cost.share_of_reads(tokens);
         let [for_reads, for_writes] = &mut self.buckets;
         let over_reads = for_reads.fill(reads, self.bucket_max);
@@ -148,14 +152,17 @@ impl RateController {
         let missing = self.missing(kind, bytes);
         let other = self.buckets[kind.other() as usize];
         let room = self.bucket_max + other.owed - other.tokens;
-        let own = |tokens: u64| match kind {
-            IoKind::Read => cost.share_of_reads(tokens),
-            IoKind::Write => tokens - cost.share_of_reads(tokens),
-        };
         // Tokens given out until the other bucket is full and all go here; before that only a share does.
-        let shared = least_total(room, |total| total - own(total));
-        let got = own(shared);
-        let total = if got >= missing { least_total(missing, own) } else { shared + (missing - got) };
+        let shared = match kind {
+            IoKind::Read => cost.total_for_writes(room),
+            IoKind::Write => cost.total_for_reads(room),
+        };
+        let reads = cost.share_of_reads(shared);
+        let (got, alone) = match kind {
+            IoKind::Read => (reads, cost.total_for_reads(missing)),
+            IoKind::Write => (shared - reads, cost.total_for_writes(missing)),
+        };
+        let total = if got >= missing { alone } else { shared + (missing - got) };
         // A token more, since shares are rounded down at every refill.
         let parts = u128::from(total + 1) * u128::from(PS_PER_SECOND);
         Span::ps((parts.div_ceil(u128::from(self.target))) as u64).max(Span::ns(1))
@@ -201,17 +208,4 @@ impl RateController {
     pub fn completion(&self) -> Option<u64> {
         self.completion
     }
-}
-
-/// The least total whose `share`, which never falls with the total, reaches `wanted`. A share is at least 1/256 of its total.
-fn least_total(wanted: u64, share: impl Fn(u64) -> u64) -> u64 {
-    let (mut low, mut high) = (wanted, wanted.max(1));
-    while share(high) < wanted {
-        (low, high) = (high, high.saturating_mul(2));
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if share(middle) >= wanted { high = middle } else { low = middle + 1 }
-    }
-    low
 }

@@ -29,6 +29,8 @@ pub(super) struct Tenant {
     slot_weight: u64,
     /// The slot that takes I/Os.
     current: Option<u8>,
+    /// Slots that are not free.
+    open: u32,
     outstanding: u32,
 }
 
@@ -42,6 +44,7 @@ impl Tenant {
             slots: vec![Slot::default(); config.slots.clamp(1, 255) as usize],
             slot_weight: config.slot_bytes.count().max(1),
             current: None,
+            open: 0,
             outstanding: 0,
         }
     }
@@ -52,12 +55,12 @@ impl Tenant {
     }
 
     pub(super) fn open_slots(&self) -> u32 {
-        self.slots.iter().filter(|slot| slot.weight > 0).count() as u32
+        self.open
     }
 
     /// Whether an I/O may be started: its slot is open, or another may be opened.
     pub(super) fn has_room(&self, slot_limit: u32) -> bool {
-        self.current.is_some() || self.open_slots() < slot_limit.min(self.slots.len() as u32)
+        self.current.is_some() || self.open < slot_limit.min(self.slots.len() as u32)
     }
 
     /// Counts a started I/O; returns its slot. Call only with room.
@@ -65,6 +68,7 @@ impl Tenant {
         let index = self.current.or_else(|| self.slots.iter().position(|slot| slot.weight == 0).map(|free| free as u8));
         let index = index.expect("an I/O is started only where a slot has room");
         let slot = &mut self.slots[usize::from(index)];
+        self.open += u32::from(slot.weight == 0);
         slot.weight += weight.max(1);
         slot.started += 1;
         self.outstanding += 1;
@@ -80,6 +84,7 @@ impl Tenant {
         if self.current != Some(index) && slot.done == slot.started {
             self.last_slot_ios = Some(slot.started);
             *slot = Slot::default();
+            self.open -= 1;
         }
     }
 }

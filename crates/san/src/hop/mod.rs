@@ -117,6 +117,37 @@ impl Hop {
         }
     }
 
+    /// As [`HopIn::PortFree`].
+    pub fn port_free(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) {
+        if !self.has_port(port) {
+            debug_assert!(false, "the rig names ports that the hop has");
+            return;
+        }
+        self.ports[port.index()].woken(now);
+        if let Some(packet) = self.ports[port.index()].next_to_send(now) {
+            self.counts.sent += 1;
+            out.push(HopOut::Send { port, packet });
+        }
+        self.release_held(now, port, out);
+        self.ask_to_wake(port, out);
+    }
+
+    /// A packet will come in by a port shortly: what is booked for it can be on its way from memory meanwhile. Nothing else comes of it.
+    #[inline]
+    pub fn foresee(&self, port: Port, packet: &Packet) {
+        let Some(config) = &self.reservation else { return };
+        if packet.operation == Operation::Write {
+            return;
+        }
+        // A request is booked for where it comes in, and its answer leaves there.
+        let booked =
+            if packet.kind.is_outward() { Some(port) } else { packet.trail.behind().map(|hop| Port(hop.port)) };
+        let egress = booked.and_then(|port| self.ports.get(port.index()));
+        if let Some(booked) = egress.and_then(|egress| egress.booked.as_ref()) {
+            booked.foresee(config.class_of(packet.tag.session));
+        }
+    }
+
     /// The way out: known to what follows a command, chosen otherwise.
     fn on_outward(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         match self.known_way_out(packet) {
@@ -342,16 +373,6 @@ impl Hop {
         None
     }
 
-    fn on_port_free(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) {
-        self.ports[port.index()].woken(now);
-        if let Some(packet) = self.ports[port.index()].next_to_send(now) {
-            self.counts.sent += 1;
-            out.push(HopOut::Send { port, packet });
-        }
-        self.release_held(now, port, out);
-        self.ask_to_wake(port, out);
-    }
-
     /// Lets out of the policer what may go.
     fn release_held(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) {
         let Some(config) = &self.reservation else { return };
@@ -437,7 +458,7 @@ impl Program for Hop {
                     out.push(HopOut::Send { port, packet });
                 }
             }
-            HopIn::PortFree(port) if self.has_port(port) => self.on_port_free(now, port, out),
+            HopIn::PortFree(port) => self.port_free(now, port, out),
             HopIn::Advertisement { port, advertisement } => {
                 self.router.distances_mut().on_advertisement(now, port, &advertisement);
                 self.forget_lost();
@@ -448,7 +469,7 @@ impl Program for Hop {
                 self.router.link_up(now, port);
                 self.tell(now, out);
             }
-            HopIn::PortFree(_) | HopIn::LinkDown(_) | HopIn::LinkUp(_) => {
+            HopIn::LinkDown(_) | HopIn::LinkUp(_) => {
                 debug_assert!(false, "the rig names ports that the hop has");
             }
         }

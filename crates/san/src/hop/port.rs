@@ -3,14 +3,14 @@
 use crate::egress::{EgressQueue, SchedulingConfig};
 use crate::packet::{Packet, PacketKind};
 use crate::reserve::{Bookings, ClassId, Held, Policer, Release, ReservationConfig};
-use base::{Bytes, Operation, Rate, Time};
+use base::{Bytes, Operation, Rate, Serialization, Time};
 
 /// A port's egress. A packet passes the policer (answers of reads that keep to their way), then the queues, then the wire.
 #[derive(Clone, Debug)]
 pub(super) struct EgressPort {
     pub queue: EgressQueue,
     pub booked: Option<Booked>,
-    rate: Rate,
+    serialization: Serialization,
     /// Until when the wire is taken.
     busy_until: Time,
     /// The earliest wake-up that was asked for and has not come; [`Time::MAX`] when none.
@@ -50,7 +50,7 @@ impl EgressPort {
         EgressPort {
             queue: EgressQueue::new(scheduling, buffer),
             booked: reservation.map(booked),
-            rate,
+            serialization: Serialization::new(rate),
             busy_until: Time::ZERO,
             wake_at: Time::MAX,
             held: 0,
@@ -81,7 +81,7 @@ impl EgressPort {
     fn enqueue(&mut self, now: Time, packet: &Packet) -> Entry {
         if self.busy_until <= now && self.queue.is_empty() {
             self.queue.pass(packet);
-            self.busy_until = now + self.rate.span_of(Bytes::new(u64::from(packet.frame)));
+            self.busy_until = now + self.serialization.of(Bytes::new(u64::from(packet.frame)));
             return Entry::Wire;
         }
         if self.queue.push(packet) { Entry::Queue } else { Entry::Refused }
@@ -101,7 +101,7 @@ impl EgressPort {
             return None;
         }
         let packet = self.queue.pop()?;
-        self.busy_until = now + self.rate.span_of(Bytes::new(u64::from(packet.frame)));
+        self.busy_until = now + self.serialization.of(Bytes::new(u64::from(packet.frame)));
         Some(packet)
     }
 
@@ -138,6 +138,13 @@ impl EgressPort {
 }
 
 impl Booked {
+    /// Something of a class will be booked here, or pass.
+    #[inline]
+    pub(super) fn foresee(&self, class: ClassId) {
+        self.bookings.foresee(class);
+        self.policer.foresee(class);
+    }
+
     /// Books for a read; from now on its session's bucket fills faster.
     pub(super) fn book(&mut self, config: &ReservationConfig, now: Time, packet: &Packet) -> bool {
         let class = config.class_of(packet.tag.session);

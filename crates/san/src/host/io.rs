@@ -6,6 +6,8 @@ use crate::wire::WireFormat;
 use base::Time;
 use nvme::pdu::{ControllerData, HostData, ReadyToTransfer};
 use nvme::transfer::{HostRead, HostWrite};
+use prefetch_index::prefetch_index;
+use std::slice;
 
 /// Where an I/O is kept, and a count of uses of that place, so that a late timer is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +57,7 @@ pub(super) struct Io {
 }
 
 impl Io {
-    pub(super) fn new(session: u32, io: HostIo, write: HostWrite, format: &WireFormat) -> Self {
+    fn new(session: u32, io: HostIo, format: &WireFormat) -> Self {
         Io {
             io,
             session,
@@ -69,12 +71,18 @@ impl Io {
             losses: 0,
             refusals: 0,
             read: HostRead::new(0, io.bytes, true),
-            write,
+            write: HostWrite::new(0, 0, 0, format.config().host_data_max),
             asked: 0,
             ready_max: format.config().ready_max,
             data_max: format.config().host_data_max,
             success_flag: format.config().success_flag,
         }
+    }
+
+    /// As a new one, where an earlier one was: the memory of its transfer is kept.
+    fn begin(&mut self, session: u32, io: HostIo) {
+        (self.io, self.session, self.stage, self.tag) = (io, session, Stage::Waiting, Tag::default());
+        (self.first_sent, self.sends, self.losses, self.refusals) = (None, 0, 0, 0);
     }
 
     /// A send begins: whatever came for an earlier one is forgotten.
@@ -119,55 +127,67 @@ impl Io {
     }
 }
 
-/// I/Os by place.
+/// I/Os by place; places are used again, with the memory of what was there.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ios {
-    places: Vec<(u32, Option<Io>)>,
+    places: Vec<Place>,
     free: Vec<u32>,
-    /// Transfers of I/Os that are over, with their memory.
-    spare: Vec<HostWrite>,
+}
+
+#[derive(Clone, Debug)]
+struct Place {
+    uses: u32,
+    /// Else the I/O is over, and lies here for its memory alone.
+    is_used: bool,
+    io: Io,
 }
 
 impl Ios {
-    /// The transfer of an I/O's data, to be started with each send.
-    pub(super) fn transfer(&mut self, format: &WireFormat) -> HostWrite {
-        self.spare.pop().unwrap_or_else(|| HostWrite::new(0, 0, 0, format.config().host_data_max))
-    }
-
-    /// Keeps the memory of an I/O that is over.
-    pub(super) fn recycle(&mut self, io: Io) {
-        self.spare.push(io.write);
-    }
-
     pub(super) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    pub(super) fn insert(&mut self, io: Io) -> IoPlace {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push((0, None));
-            self.places.len() as u32 - 1
-        });
-        let (uses, slot) = &mut self.places[place as usize];
-        *slot = Some(io);
+    /// An I/O begins.
+    pub(super) fn open(&mut self, session: u32, io: HostIo, format: &WireFormat) -> IoPlace {
+        let Some(place) = self.free.pop() else {
+            self.places.push(Place { uses: 0, is_used: true, io: Io::new(session, io, format) });
+            return IoPlace { place: self.places.len() as u32 - 1, uses: 0 };
+        };
+        let Place { uses, is_used, io: known } = &mut self.places[place as usize];
+        known.begin(session, io);
+        *is_used = true;
         IoPlace { place, uses: *uses }
     }
 
     pub(super) fn get(&self, place: IoPlace) -> Option<&Io> {
-        let (uses, io) = self.places.get(place.place as usize)?;
-        io.as_ref().filter(|_| *uses == place.uses)
+        let found = self.places.get(place.place as usize)?;
+        found.is(place).then_some(&found.io)
     }
 
     pub(super) fn get_mut(&mut self, place: IoPlace) -> Option<&mut Io> {
-        let (uses, io) = self.places.get_mut(place.place as usize)?;
-        io.as_mut().filter(|_| *uses == place.uses)
+        let found = self.places.get_mut(place.place as usize)?;
+        found.is(place).then_some(&mut found.io)
     }
 
-    pub(super) fn remove(&mut self, place: IoPlace) -> Option<Io> {
-        self.get_mut(place)?;
-        let (uses, io) = &mut self.places[place.place as usize];
-        *uses = uses.wrapping_add(1);
+    #[inline]
+    pub(super) fn foresee(&self, place: IoPlace) {
+        let Some(Place { io, .. }) = self.places.get(place.place as usize) else { return };
+        prefetch_index(slice::from_ref(io), 0);
+        prefetch_index(slice::from_ref(&io.tag), 0);
+        prefetch_index(slice::from_ref(&io.read), 0);
+    }
+
+    /// An I/O is over: nobody finds it at this place again.
+    pub(super) fn close(&mut self, place: IoPlace) {
+        let Some(found) = self.places.get_mut(place.place as usize).filter(|found| found.is(place)) else { return };
+        (found.is_used, found.uses) = (false, found.uses.wrapping_add(1));
         self.free.push(place.place);
-        io.take()
+    }
+}
+
+impl Place {
+    /// Whether it is still the I/O that was put here then.
+    fn is(&self, place: IoPlace) -> bool {
+        self.is_used && self.uses == place.uses
     }
 }

@@ -5,18 +5,30 @@ use crate::id::Port;
 use base::{Operation, Time};
 
 impl Host {
-    pub(super) fn on_packet(&mut self, now: Time, port: Port, packet: Packet, out: &mut Vec<HostOut>) {
+    /// A packet will come shortly: its I/O can be on its way from memory meanwhile. Nothing else comes of it.
+    #[inline]
+    pub fn foresee(&self, packet: &Packet) {
+        let session = self.by_drive.get(packet.drive.index()).and_then(|place| self.sessions.get(*place as usize));
+        let lane = Attempt::of_bits(packet.tag.attempt).lane;
+        let lane = session.and_then(|session| session.lanes.get(usize::from(lane)));
+        if let Some(io) = lane.and_then(|lane| lane.queue.get(packet.tag.command).ok()) {
+            self.ios.foresee(*io);
+        }
+    }
+
+    /// As [`HostIn::Packet`](super::HostIn::Packet), without moving the packet.
+    pub fn receive(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HostOut>) {
         let place = self.by_drive.get(packet.drive.index()).copied().filter(|place| *place != u32::MAX);
         let Some(place) = place else { return self.counters.stale += 1 };
-        self.take_credit(place, &packet);
+        self.take_credit(place, packet);
         if packet.bytes == 0 {
-            return self.on_reset_answer(now, place, &packet, out);
+            return self.on_reset_answer(now, place, packet, out);
         }
-        let Some(io) = self.find(place, &packet) else { return self.counters.stale += 1 };
+        let Some(io) = self.find(place, packet) else { return self.counters.stale += 1 };
         match packet.kind {
-            PacketKind::ReadyToTransfer => self.on_ready(now, io, &packet, out),
-            PacketKind::ReadData { last } => self.on_data(now, io, port, &packet, last, out),
-            PacketKind::Response => self.on_response(now, io, port, &packet, out),
+            PacketKind::ReadyToTransfer => self.on_ready(now, io, packet, out),
+            PacketKind::ReadData { last } => self.on_data(now, io, port, packet, last, out),
+            PacketKind::Response => self.on_response(now, io, port, packet, out),
             _ => self.counters.stale += 1,
         }
         // Its credit may have grown.

@@ -66,8 +66,9 @@ impl Timers {
 
     pub(super) fn next(&self) -> Option<Time> {
         let send = self.sends.front().map(|(deadline, ..)| *deadline);
-        let later = self.later.peek().map(|Reverse((time, ..))| *time);
-        [send, later].into_iter().flatten().min()
+        // Rare, so that nearly always there is nothing to compare.
+        let Some(Reverse((later, ..))) = self.later.peek() else { return send };
+        Some(send.map_or(*later, |send| send.min(*later)))
     }
 }
 
@@ -141,8 +142,8 @@ impl Host {
         io.stage = Stage::Held;
         let span = (self.config.back_off * (1 << io.refusals.min(20))).min(self.config.back_off_max);
         io.refusals += 1;
-        let io = io.clone();
-        self.release(&io);
+        let (session, tag) = (io.session, io.tag);
+        self.release(session, tag);
         self.timers.at(now + span, Later::Requeue(place));
     }
 

@@ -1,7 +1,8 @@
 //! What is booked on one port, by class of sessions.
 
 use super::{ClassId, ReservationConfig};
-use base::{Rate, Time};
+use base::{Rate, Span, Time};
+use prefetch_index::prefetch_index;
 
 /// The bookings of a port.
 #[derive(Clone, Debug)]
@@ -9,8 +10,9 @@ pub struct Bookings {
     /// What may be booked, bits a second.
     limit_bps: u64,
     booked_bps: u64,
-    /// The span that `now` was last in.
+    /// The span that `now` was last in: its number, and when it began.
     epoch: u64,
+    since: Time,
     /// Empty until the first booking: most ports of a network never see a request come in.
     classes: Vec<Class>,
 }
@@ -42,7 +44,7 @@ impl Bookings {
     /// Nothing booked on a port of `rate`.
     pub fn new(config: &ReservationConfig, rate: Rate) -> Bookings {
         let limit_bps = (u128::from(rate.as_bps()) * u128::from(config.limit) / 1024) as u64;
-        Bookings { limit_bps, booked_bps: 0, epoch: 0, classes: Vec::new() }
+        Bookings { limit_bps, booked_bps: 0, epoch: 0, since: Time::ZERO, classes: Vec::new() }
     }
 
     /// What was booked in all when this was last booked on or given back to.
@@ -81,13 +83,18 @@ impl Bookings {
     /// made in the same span each gives back its share.
     pub fn release(&mut self, config: &ReservationConfig, now: Time, release: Release) {
         self.lapse(config, now);
-        let epoch = epoch_of(config, release.booked_at);
-        if self.classes.is_empty() || epoch + 1 < self.epoch || epoch > self.epoch {
+        let Some(epoch) = self.live_epoch(config, release.booked_at).filter(|_| !self.classes.is_empty()) else {
             return;
-        }
+        };
         let estimated = config.estimate_bps(release.bytes).min(self.limit_bps);
         let sum = &mut self.classes[release.class.index()].spans[epoch as usize & 1];
         self.booked_bps -= sum.give_back(estimated);
+    }
+
+    /// Something will be booked for a class or given back by it soon.
+    #[inline]
+    pub(crate) fn foresee(&self, class: ClassId) {
+        prefetch_index(&self.classes, class.index());
     }
 
     /// What the bucket of a class fills at; zero when it has booked nothing.
@@ -106,12 +113,22 @@ impl Bookings {
         self.booked_bps = 0;
     }
 
+    /// The number of the span of a booking that has not lapsed. Compares instead of dividing: every answer asks.
+    fn live_epoch(&self, config: &ReservationConfig, booked_at: Time) -> Option<u64> {
+        let (ahead, behind) = (booked_at.saturating_since(self.since), self.since.saturating_since(booked_at));
+        if behind == Span::ZERO {
+            return (ahead < config.lapse).then_some(self.epoch);
+        }
+        (behind <= config.lapse).then(|| self.epoch - 1)
+    }
+
     /// Forgets what was booked before the last span.
     fn lapse(&mut self, config: &ReservationConfig, now: Time) {
-        let epoch = epoch_of(config, now);
-        if epoch <= self.epoch {
+        if now.saturating_since(self.since) < config.lapse {
             return;
         }
+        let epoch = now.as_ps() / config.lapse.as_ps();
+        self.since = Time::ZERO + config.lapse * epoch;
         let gone: &[usize] = if epoch == self.epoch + 1 { &[epoch as usize & 1] } else { &[0, 1] };
         self.epoch = epoch;
         for class in &mut self.classes {
@@ -129,7 +146,7 @@ impl Sum {
         let booked = match self.estimated_bps {
             0 => 0,
             all if all == estimated => self.booked_bps,
-            all => (u128::from(self.booked_bps) * u128::from(estimated)).div_ceil(u128::from(all)) as u64,
+            all => share_rounded_up(self.booked_bps, estimated, all),
         };
         self.estimated_bps -= estimated;
         self.booked_bps -= booked;
@@ -137,6 +154,10 @@ impl Sum {
     }
 }
 
-fn epoch_of(config: &ReservationConfig, now: Time) -> u64 {
-    now.as_ps() / config.lapse.as_ps()
+/// `value` x `part` / `whole`, rounded up. `part` is at most `whole`, so that the result is at most `value`. With one wide division, where
+/// `div_ceil` has two.
+fn share_rounded_up(value: u64, part: u64, whole: u64) -> u64 {
+    let product = u128::from(value) * u128::from(part);
+    let quotient = (product / u128::from(whole)) as u64;
+    quotient + u64::from(u128::from(quotient) * u128::from(whole) < product)
 }

@@ -3,6 +3,7 @@
 use super::{ClassId, ReservationConfig};
 use crate::packet::Packet;
 use base::{Bytes, Rate, Time};
+use prefetch_index::prefetch_index;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use transport::TokenBucket;
@@ -73,6 +74,12 @@ impl Policer {
         self.held += 1;
         self.plan(now, index);
         Held::Yes
+    }
+
+    /// A packet of a class will come soon.
+    #[inline]
+    pub(crate) fn foresee(&self, class: ClassId) {
+        prefetch_index(&self.classes, class.index());
     }
 
     /// The rate of a class's bucket has changed; what waits is looked at anew.

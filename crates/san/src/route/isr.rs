@@ -58,12 +58,13 @@ fn survey(
 ) -> Survey {
     let mut survey = Survey { best: None, least: u32::MAX, is_marked: false, unknown: None };
     let mut nearest = None;
+    let is_first = trail.hops().is_empty();
     for candidate in candidates {
         let is_nearest = nearest.is_none_or(|nearest| candidate.distance == nearest);
         if !is_nearest && candidate.distance > farthest {
             break;
         }
-        if is_visited(distances, candidate.port, trail) {
+        if !is_first && is_visited(distances, candidate.port, trail) {
             continue;
         }
         nearest = nearest.or(Some(candidate.distance));

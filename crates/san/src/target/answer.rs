@@ -12,7 +12,7 @@ use nvme::transfer::TargetRead;
 pub(super) fn ready(format: &WireFormat, flight: &Flight, credit: u32, out: &mut Vec<TargetOut>) {
     let kind = PacketKind::ReadyToTransfer;
     let base = Packet { credit, status: Outcome::Success, ..turned(&flight.packet, 0) };
-    out.push(send(format, flight.port, base, kind, 0, flight.received()));
+    push(format, flight.port, &base, kind, 0, flight.received(), out);
 }
 
 /// Everything that a flight that is over is answered with: data of a read that succeeded, and a response unless the last data say success.
@@ -46,7 +46,7 @@ fn data(format: &WireFormat, flight: &Flight, drive_latency_ns: u32, credit: u32
         while offset < end {
             let payload = format.segment(offset, end, pdu_max);
             let kind = PacketKind::ReadData { last: offset + payload == bytes };
-            out.push(send(format, flight.port, base, kind, payload, offset));
+            push(format, flight.port, &base, kind, payload, offset, out);
             offset += payload;
         }
     }
@@ -64,14 +64,22 @@ pub(super) fn respond(
     out: &mut Vec<TargetOut>,
 ) {
     let base = Packet { credit, status: outcome, ..turned(packet, drive_latency_ns) };
-    out.push(send(format, port, base, PacketKind::Response, 0, 0));
+    push(format, port, &base, PacketKind::Response, 0, 0, out);
 }
 
 fn turned(packet: &Packet, drive_latency_ns: u32) -> Packet {
     Packet { trail: packet.trail.turned_at_target(drive_latency_ns), ..*packet }
 }
 
-fn send(format: &WireFormat, port: Port, base: Packet, kind: PacketKind, payload: u32, offset: u32) -> TargetOut {
+fn push(
+    format: &WireFormat,
+    port: Port,
+    base: &Packet,
+    kind: PacketKind,
+    payload: u32,
+    offset: u32,
+    out: &mut Vec<TargetOut>,
+) {
     let frame = format.frame_with(kind, payload, offset, &base.trail);
-    TargetOut::Send { port, packet: Packet { kind, payload, frame, ..base } }
+    out.push(TargetOut::Send { port, packet: Packet { kind, payload, frame, ..*base } });
 }

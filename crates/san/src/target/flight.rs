@@ -7,6 +7,8 @@ use crate::session::{Attempt, LANES_MAX, is_earlier_command, is_earlier_generati
 use base::Time;
 use nvme::pdu::HostData;
 use nvme::transfer::{ReadyPlan, TargetWrite};
+use prefetch_index::prefetch_index;
+use std::slice;
 
 /// A job of a drive: the place of its flight, and a count of uses of that place, so that a late report is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +21,10 @@ impl JobId {
 
     pub(super) const fn place(self) -> u32 {
         self.0 as u32
+    }
+
+    const fn uses(self) -> u32 {
+        (self.0 >> 32) as u32
     }
 }
 
@@ -57,10 +63,10 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    pub(super) fn new(now: Time, session: usize, port: Port, packet: Packet, write: TargetWrite) -> Self {
+    fn new(now: Time, session: usize, port: Port, packet: &Packet, plan: ReadyPlan) -> Self {
         Flight {
-            write,
-            packet,
+            write: TargetWrite::new(packet.tag.command, packet.bytes, plan),
+            packet: *packet,
             port,
             session,
             stage: Stage::AwaitingData,
@@ -72,6 +78,15 @@ impl Flight {
             is_broken: false,
             is_orphan: false,
         }
+    }
+
+    /// As a new one, where an earlier one was: the memory of its transfer is kept.
+    fn begin(&mut self, now: Time, session: usize, port: Port, packet: &Packet) {
+        self.packet.become_copy_of(packet);
+        self.restart();
+        (self.port, self.session, self.stage) = (port, session, Stage::AwaitingData);
+        (self.arrived, self.ready_at, self.submitted) = (now, now, now);
+        (self.started, self.is_orphan) = (None, false);
     }
 
     /// Forgets the data that came.
@@ -91,7 +106,7 @@ impl Flight {
         self.is_broken = taken.is_none();
         if taken.is_some() {
             self.received += length;
-            self.packet.trail = packet.trail;
+            self.packet.trail.become_copy_of(&packet.trail);
         }
         taken == Some(true)
     }
@@ -110,36 +125,29 @@ impl Flight {
     }
 }
 
-/// Flights by place; places are used again.
+/// Flights by place; places are used again, with the memory of what was there.
 #[derive(Clone, Debug)]
 pub(super) struct Flights {
-    places: Vec<(u32, Option<Flight>)>,
+    places: Vec<Place>,
     free: Vec<u32>,
     most: u32,
     count: usize,
     highest: u32,
     plan: ReadyPlan,
-    /// Transfers of flights that are over, with their memory.
-    spare: Vec<TargetWrite>,
+}
+
+#[derive(Clone, Debug)]
+struct Place {
+    uses: u32,
+    /// Else the flight is over, and lies here for its memory alone.
+    is_used: bool,
+    flight: Flight,
 }
 
 impl Flights {
     pub(super) fn new(most: u32, ready_max: u32) -> Self {
         let plan = ReadyPlan { ready_bytes_max: ready_max, open_max: 1 };
-        Flights { places: Vec::new(), free: Vec::new(), most, count: 0, highest: 0, plan, spare: Vec::new() }
-    }
-
-    /// The transfer of a command's data.
-    pub(super) fn transfer(&mut self, packet: &Packet) -> TargetWrite {
-        let (command, bytes) = (packet.tag.command, packet.bytes);
-        let Some(mut write) = self.spare.pop() else { return TargetWrite::new(command, bytes, self.plan) };
-        write.restart(command, bytes);
-        write
-    }
-
-    /// Keeps the memory of a flight that is over.
-    pub(super) fn recycle(&mut self, flight: Flight) {
-        self.spare.push(flight.write);
+        Flights { places: Vec::new(), free: Vec::new(), most, count: 0, highest: 0, plan }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -150,50 +158,74 @@ impl Flights {
         self.highest
     }
 
-    /// `None` when as many are under way as may be.
-    pub(super) fn insert(&mut self, flight: Flight) -> Option<JobId> {
+    /// A command begins; `None` when as many are under way as may be.
+    pub(super) fn open(&mut self, now: Time, session: usize, port: Port, packet: &Packet) -> Option<JobId> {
         let place = match self.free.pop() {
-            Some(place) => place,
+            Some(place) => {
+                let Place { is_used, flight, .. } = &mut self.places[place as usize];
+                flight.begin(now, session, port, packet);
+                *is_used = true;
+                place
+            }
             None if (self.places.len() as u32) < self.most => {
-                self.places.push((0, None));
+                let flight = Flight::new(now, session, port, packet, self.plan);
+                self.places.push(Place { uses: 0, is_used: true, flight });
                 self.places.len() as u32 - 1
             }
             None => return None,
         };
-        let (uses, slot) = &mut self.places[place as usize];
-        *slot = Some(flight);
         self.count += 1;
         self.highest = self.highest.max(self.count as u32);
-        Some(JobId::new(place, *uses))
+        Some(JobId::new(place, self.places[place as usize].uses))
+    }
+
+    pub(super) fn get(&self, job: JobId) -> Option<&Flight> {
+        let place = self.places.get(job.place() as usize)?;
+        place.is(job).then_some(&place.flight)
     }
 
     pub(super) fn get_mut(&mut self, job: JobId) -> Option<&mut Flight> {
-        let (uses, flight) = self.places.get_mut(job.place() as usize)?;
-        flight.as_mut().filter(|_| JobId::new(job.place(), *uses) == job)
+        let place = self.places.get_mut(job.place() as usize)?;
+        place.is(job).then_some(&mut place.flight)
     }
 
-    pub(super) fn at_mut(&mut self, place: u32) -> Option<(JobId, &mut Flight)> {
-        let (uses, flight) = self.places.get_mut(place as usize)?;
-        flight.as_mut().map(|flight| (JobId::new(place, *uses), flight))
+    /// Three lines of it: the packet with its trail, and the rest.
+    #[inline]
+    pub(super) fn foresee(&self, job: JobId) {
+        let Some(Place { flight, .. }) = self.places.get(job.place() as usize) else { return };
+        prefetch_index(slice::from_ref(&flight.packet), 0);
+        prefetch_index(slice::from_ref(&flight.packet.trail), 0);
+        prefetch_index(slice::from_ref(&flight.submitted), 0);
     }
 
-    pub(super) fn remove(&mut self, job: JobId) -> Option<Flight> {
-        self.get_mut(job)?;
-        let (uses, flight) = &mut self.places[job.place() as usize];
-        *uses = uses.wrapping_add(1);
+    pub(super) fn at_mut(&mut self, number: u32) -> Option<(JobId, &mut Flight)> {
+        let place = self.places.get_mut(number as usize)?;
+        place.is_used.then(|| (JobId::new(number, place.uses), &mut place.flight))
+    }
+
+    /// A flight is over: nobody finds it under this name again.
+    pub(super) fn close(&mut self, job: JobId) {
+        let Some(place) = self.places.get_mut(job.place() as usize).filter(|place| place.is(job)) else { return };
+        (place.is_used, place.uses) = (false, place.uses.wrapping_add(1));
         self.free.push(job.place());
         self.count -= 1;
-        flight.take()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (JobId, &Flight)> {
-        let places = self.places.iter().enumerate();
-        places.filter_map(|(place, (uses, flight))| Some((JobId::new(place as u32, *uses), flight.as_ref()?)))
+        let used = (0..).zip(&self.places).filter(|(_, place)| place.is_used);
+        used.map(|(number, place)| (JobId::new(number, place.uses), &place.flight))
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (JobId, &mut Flight)> {
-        let places = self.places.iter_mut().enumerate();
-        places.filter_map(|(place, (uses, flight))| Some((JobId::new(place as u32, *uses), flight.as_mut()?)))
+        let used = (0..).zip(&mut self.places).filter(|(_, place)| place.is_used);
+        used.map(|(number, place)| (JobId::new(number, place.uses), &mut place.flight))
+    }
+}
+
+impl Place {
+    /// Whether the job is under way here.
+    fn is(&self, job: JobId) -> bool {
+        self.is_used && self.uses == job.uses()
     }
 }
 
@@ -263,10 +295,20 @@ impl Session {
         }
     }
 
-    fn slot_mut(&mut self, packet: &Packet) -> &mut Slot {
+    fn slot_of(&self, packet: &Packet) -> usize {
         let lane = usize::from(Attempt::of_bits(packet.tag.attempt).lane);
         let slot = usize::from(packet.tag.command) & ((1 << self.slot_bits) - 1);
-        &mut self.slots[lane << self.slot_bits | slot]
+        lane << self.slot_bits | slot
+    }
+
+    fn slot_mut(&mut self, packet: &Packet) -> &mut Slot {
+        let slot = self.slot_of(packet);
+        &mut self.slots[slot]
+    }
+
+    #[inline]
+    pub(super) fn foresee(&self, packet: &Packet) {
+        prefetch_index(&self.slots, self.slot_of(packet));
     }
 
     pub(super) fn receive(&mut self, packet: &Packet) -> Reception {

@@ -9,15 +9,15 @@ use crate::session::{Attempt, is_earlier_generation};
 impl Target {
     /// A reset came, by another lane or by a later association: packets of the dead associations are refused from now on, commands that are not at the drive
     /// die, those at the drive are waited for. Coming again changes nothing but the way of the answer.
-    pub(super) fn on_reset(&mut self, place: usize, port: Port, packet: Packet, out: &mut Vec<TargetOut>) {
+    pub(super) fn on_reset(&mut self, place: usize, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         let attempt = Attempt::of_bits(packet.tag.attempt);
         self.sessions[place].reset(attempt);
         for job in self.waiting_of(place, attempt) {
             self.withdraw(job);
             self.counters.aborted += 1;
-            self.flights.remove(job);
+            self.flights.close(job);
         }
-        self.sessions[place].resets[usize::from(attempt.lane)] = Some((port, Box::new(packet)));
+        self.sessions[place].resets[usize::from(attempt.lane)] = Some((port, Box::new(*packet)));
         self.answer_reset(place, attempt.lane, out);
     }
 
@@ -36,8 +36,8 @@ impl Target {
     }
 
     /// A flight is gone: perhaps it was the last that a reset waited for.
-    pub(super) fn after_flight(&mut self, place: usize, packet: &Packet, out: &mut Vec<TargetOut>) {
-        let lane = Attempt::of_bits(packet.tag.attempt).lane;
+    pub(super) fn after_flight(&mut self, place: usize, attempt: Attempt, out: &mut Vec<TargetOut>) {
+        let lane = attempt.lane;
         if self.sessions[place].resets[usize::from(lane)].is_some() {
             self.answer_reset(place, lane, out);
         }

@@ -9,6 +9,8 @@ mod drives;
 mod ends;
 mod facts;
 mod faults;
+mod flights;
+mod foresee;
 mod network;
 mod plan;
 mod prime;
@@ -24,7 +26,9 @@ use bytes::WireCheck;
 use drives::Drives;
 use ends::{Contents, DriveWork, Violations};
 use facts::Ways;
+use flights::Flights;
 use history::WriteOrder;
+use kernel::Soon;
 use record::Outcome;
 use san::hop::{Hop, HopCounts, HopOut};
 use san::host::{Host, HostOut};
@@ -34,7 +38,7 @@ use sizes::Sizes;
 use std::collections::{BTreeMap, BTreeSet};
 use topology::{Channel, DistanceTable, LinkId, VertexId};
 use track::Tracks;
-use wires::{Flight, Wires};
+use wires::Wires;
 
 pub use config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
 pub(crate) use facts::price;
@@ -92,7 +96,7 @@ pub struct SanRig {
     is_running: Vec<bool>,
     wires: Wires,
     drives: Drives,
-    flights: Slab<Flight>,
+    flights: Flights,
     told: Slab<(VertexId, san::Port, Advertisement, Channel)>,
     working: Slab<DriveWork>,
     tracks: Tracks,
@@ -154,6 +158,13 @@ impl Rig for SanRig {
         }
     }
 
+    const FORESEES: bool = true;
+
+    #[inline]
+    fn foresee(&self, soon: Soon, event: SanEvent) -> Option<Ticket> {
+        self.fetch(soon, event)
+    }
+
     /// Not known: requests of one size take ways of different lengths.
     fn unloaded(&self, _: Operation, _: Bytes) -> Span {
         Span::ZERO
@@ -195,6 +206,11 @@ impl SanRig {
             Place::Target(place) => self.targets[place as usize].next_wakeup(),
             Place::Hop(place) => self.hops[place as usize].next_wakeup(),
         };
+        self.wake_at(vertex, next, context);
+    }
+
+    #[inline]
+    fn wake_at(&mut self, vertex: VertexId, next: Option<Time>, context: Now<'_, '_>) {
         let Some(at) = next.filter(|at| *at < self.wakes[vertex.index()]) else { return };
         if self.is_running[vertex.index()] {
             self.wakes[vertex.index()] = at.max(context.now);

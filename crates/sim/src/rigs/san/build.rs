@@ -6,6 +6,7 @@ use super::config::{SanBuildError, SanRigConfig};
 use super::drives::Drives;
 use super::ends::Violations;
 use super::facts::Ways;
+use super::flights::Flights;
 use super::sizes::Sizes;
 use super::track::Tracks;
 use super::wires::Wires;
@@ -140,7 +141,7 @@ impl SanRig {
             host_vertices,
             target_vertices,
             hop_vertices,
-            flights: Slab::new(),
+            flights: Flights::new(),
             told: Slab::new(),
             working: Slab::new(),
             tracks: Tracks::new(config.host.wire.success_flag),

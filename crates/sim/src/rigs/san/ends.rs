@@ -2,14 +2,14 @@
 
 use super::{Now, Place, SanEvent, SanRig, outcome_of};
 use crate::drive::{Ended, Ticket};
-use base::{Bytes, Operation, Program, Request, RequestId};
+use base::{Bytes, Operation, Program, Request, RequestId, Time};
 use hardware::ssd::Done;
 use history::{BlockId, OrderViolation, WriteEnd};
 use record::{Outcome, SpanKind};
 use san::host::{HostIn, HostIo, HostOut};
 use san::route::Advertisement;
 use san::target::{JobId, TargetIn, TargetOut};
-use san::{DriveId, Packet, PacketKind, Port};
+use san::{DriveId, PacketKind, Port};
 use std::collections::BTreeMap;
 use topology::VertexId;
 
@@ -21,10 +21,13 @@ const BLOCK: u64 = 4_096;
 /// Something that a drive is doing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DriveWork {
-    target: VertexId,
-    job: JobId,
+    /// Whose drive it is.
+    pub target: VertexId,
+    /// The target's name for it.
+    pub job: JobId,
     drive: DriveId,
-    request: RequestId,
+    /// For which request.
+    pub request: RequestId,
     operation: Operation,
     address: u64,
     bytes: u32,
@@ -56,8 +59,11 @@ impl SanRig {
         self.tell_host(host, HostIn::Submit { session: drive.0, io }, context);
     }
 
-    pub(super) fn host_receives(&mut self, host: VertexId, port: Port, packet: Packet, context: Now<'_, '_>) {
-        self.tell_host(host, HostIn::Packet { port, packet }, context);
+    /// A packet has come, which is read where it lies.
+    pub(super) fn host_receives(&mut self, host: VertexId, place: u32, port: Port, flight: u32, context: Now<'_, '_>) {
+        self.hosts[place as usize].receive(context.now, port, &self.flights[flight].packet, &mut self.host_out);
+        self.flights.discard(flight);
+        self.host_did(host, place, context);
     }
 
     pub(super) fn host_hears(&mut self, host: VertexId, port: Port, distances: Advertisement, context: Now<'_, '_>) {
@@ -70,43 +76,41 @@ impl SanRig {
 
     fn tell_host(&mut self, host: VertexId, input: HostIn, context: Now<'_, '_>) {
         let Place::Host(place) = self.places[host.index()] else { return };
-        let mut out = std::mem::take(&mut self.host_out);
-        self.hosts[place as usize].on(context.now, input, &mut out);
-        self.host_did(host, &mut out, context);
-        self.host_out = out;
-        self.arm(host, context);
+        self.hosts[place as usize].on(context.now, input, &mut self.host_out);
+        self.host_did(host, place, context);
     }
 
     pub(super) fn wake_host(&mut self, host: VertexId, context: Now<'_, '_>) {
         let Place::Host(place) = self.places[host.index()] else { return };
-        let mut out = std::mem::take(&mut self.host_out);
-        self.hosts[place as usize].on_wakeup(context.now, &mut out);
-        self.host_did(host, &mut out, context);
-        self.host_out = out;
-        self.arm(host, context);
+        self.hosts[place as usize].on_wakeup(context.now, &mut self.host_out);
+        self.host_did(host, place, context);
     }
 
-    fn host_did(&mut self, host: VertexId, out: &mut Vec<HostOut>, context: Now<'_, '_>) {
-        for action in out.drain(..) {
+    fn host_did(&mut self, host: VertexId, place: u32, context: Now<'_, '_>) {
+        let mut out = std::mem::take(&mut self.host_out);
+        for action in &out {
             match action {
                 HostOut::Send { port, packet } => {
                     if packet.kind == PacketKind::Command {
-                        self.tracks.sent(context.now, &packet);
+                        self.tracks.sent(context.now, packet);
                     }
-                    self.send(host, port, packet, context);
+                    self.send(host, *port, packet, context);
                 }
                 HostOut::Done(done) => self.end(done.request, outcome_of(done.outcome), context),
             }
         }
+        out.clear();
+        self.host_out = out;
+        let next = self.hosts[place as usize].next_wakeup();
+        self.wake_at(host, next, context);
     }
 
     fn end(&mut self, name: RequestId, outcome: Outcome, context: Now<'_, '_>) {
-        let Some(request) = self.tracks.get(name).map(|track| track.request) else { return };
-        self.order_ends(name, &request, outcome, context);
+        let Some(track) = self.tracks.get(name) else { return };
+        let (request, asked_at, was_repeated) = (track.request, track.asked_at, track.was_repeated());
+        self.order_ends(name, &request, outcome, asked_at, context);
         let copies = request.bytes.count().div_ceil(COPY);
         let stack = self.config.ends.host_complete + self.config.ends.per_4_kib * copies;
-        let (asked_at, was_repeated) =
-            self.tracks.get(name).map_or((context.now, false), |track| (track.asked_at, track.was_repeated()));
         let Some((ticket, start, spans)) = self.tracks.close(context.now, name, stack) else { return };
         if outcome == Outcome::Finished {
             self.sizes.add(request.operation, request.bytes, context.now + stack - asked_at);
@@ -120,38 +124,44 @@ impl SanRig {
 
 /// Targets and drives.
 impl SanRig {
-    pub(super) fn target_receives(&mut self, target: VertexId, port: Port, packet: Packet, context: Now<'_, '_>) {
-        self.count_at_target(&packet, true);
-        self.count_way(&packet);
-        self.tell_target(target, TargetIn::Packet { port, packet }, context);
+    /// A packet has come, which is read where it lies.
+    pub(super) fn target_receives(
+        &mut self,
+        target: VertexId,
+        place: u32,
+        port: Port,
+        flight: u32,
+        context: Now<'_, '_>,
+    ) {
+        let packet = &self.flights[flight].packet;
+        self.counts.at_target(packet, true);
+        self.ways.count(packet, &self.shortest);
+        self.targets[place as usize].receive(context.now, port, packet, &mut self.target_out);
+        self.flights.discard(flight);
+        self.target_did(target, place, context);
     }
 
     fn tell_target(&mut self, target: VertexId, input: TargetIn, context: Now<'_, '_>) {
         let Place::Target(place) = self.places[target.index()] else { return };
-        let mut out = std::mem::take(&mut self.target_out);
-        self.targets[place as usize].on(context.now, input, &mut out);
-        self.target_did(target, &mut out, context);
-        self.target_out = out;
-        self.arm(target, context);
+        self.targets[place as usize].on(context.now, input, &mut self.target_out);
+        self.target_did(target, place, context);
     }
 
     pub(super) fn wake_target(&mut self, target: VertexId, context: Now<'_, '_>) {
         let Place::Target(place) = self.places[target.index()] else { return };
-        let mut out = std::mem::take(&mut self.target_out);
-        self.targets[place as usize].on_wakeup(context.now, &mut out);
-        self.target_did(target, &mut out, context);
-        self.target_out = out;
-        self.arm(target, context);
+        self.targets[place as usize].on_wakeup(context.now, &mut self.target_out);
+        self.target_did(target, place, context);
     }
 
-    fn target_did(&mut self, target: VertexId, out: &mut Vec<TargetOut>, context: Now<'_, '_>) {
-        for action in out.drain(..) {
-            match action {
-                TargetOut::Send { port, packet } => {
-                    if let Some(track) = self.tracks.of(&packet) {
+    fn target_did(&mut self, target: VertexId, place: u32, context: Now<'_, '_>) {
+        let mut out = std::mem::take(&mut self.target_out);
+        for action in &out {
+            match *action {
+                TargetOut::Send { port, ref packet } => {
+                    if let Some(track) = self.tracks.of(packet) {
                         track.reach(context.now, SpanKind::StorageQueue);
                     }
-                    self.count_at_target(&packet, false);
+                    self.counts.at_target(packet, false);
                     self.send(target, port, packet, context);
                 }
                 TargetOut::Submit { drive, job, operation, address, bytes, request } => {
@@ -166,6 +176,10 @@ impl SanRig {
                 }
             }
         }
+        out.clear();
+        self.target_out = out;
+        let next = self.targets[place as usize].next_wakeup();
+        self.wake_at(target, next, context);
     }
 
     pub(super) fn drive_done(&mut self, work: u32, context: Now<'_, '_>) {
@@ -177,7 +191,7 @@ impl SanRig {
             let Done { wait, collection_wait, service, .. } = work.done;
             let parts =
                 [(SpanKind::FlashWait, wait), (SpanKind::CollectionWait, collection_wait), (SpanKind::Flash, service)];
-            track.reach_by(context.now, &parts);
+            track.reach_by(context.now, parts);
         }
         self.store(&work);
         self.tell_target(work.target, TargetIn::Done { job: work.job }, context);
@@ -248,8 +262,7 @@ impl SanRig {
         }
     }
 
-    fn order_ends(&mut self, name: RequestId, request: &Request, outcome: Outcome, context: Now<'_, '_>) {
-        let begun = self.tracks.get(name).map_or(context.now, |track| track.asked_at);
+    fn order_ends(&mut self, name: RequestId, request: &Request, outcome: Outcome, begun: Time, context: Now<'_, '_>) {
         let blocks = self.blocks_of(request);
         let Some(order) = &mut self.write_order else { return };
         let is_done = outcome == Outcome::Finished;

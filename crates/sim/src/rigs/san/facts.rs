@@ -1,6 +1,6 @@
 //! What only this rig can tell of a run.
 
-use super::SanRig;
+use super::{Counts, SanRig};
 use record::Summary;
 use san::cost::SwitchRule;
 use san::hop::HopCounts;
@@ -9,7 +9,7 @@ use san::target::TargetCounters;
 use san::{Packet, PacketKind};
 use spec::san::San;
 use std::collections::BTreeMap;
-use topology::{Graph, Hop, Medium, VertexId, VertexKind};
+use topology::{DistanceTable, Graph, Hop, Medium, VertexId, VertexKind};
 
 /// Preamble, gap and check sequence, which the counters of a network card leave out.
 const NOT_COUNTED: u64 = 8 + 12 + 4;
@@ -20,6 +20,35 @@ pub(super) struct Ways {
     pub shortest: u64,
     pub longer: u64,
     pub hops: u64,
+}
+
+impl Ways {
+    /// A command has come to its target: how long its way was.
+    pub fn count(&mut self, packet: &Packet, shortest: &DistanceTable) {
+        let hops = packet.trail.hops().len() as u64;
+        if packet.kind != PacketKind::Command || hops == 0 {
+            return;
+        }
+        let shortest = shortest.between(packet.source, packet.target);
+        self.hops += hops;
+        if shortest.is_some_and(|links| hops < u64::from(links)) {
+            self.shortest += 1;
+        } else {
+            self.longer += 1;
+        }
+    }
+}
+
+impl Counts {
+    /// A packet comes to a target or leaves it: as its card counts.
+    pub(super) fn at_target(&mut self, packet: &Packet, is_inward: bool) {
+        let bytes = u64::from(packet.frame).saturating_sub(NOT_COUNTED);
+        if is_inward {
+            self.target_in += bytes;
+        } else {
+            self.target_out += bytes;
+        }
+    }
 }
 
 /// Says in the summary what the network costs by the ports of its storage nodes: the paper's example (Table 1), which leaves clients' ports out, and
@@ -47,31 +76,6 @@ fn storage_ports(graph: &Graph) -> u64 {
 }
 
 impl SanRig {
-    /// A packet comes to a target or leaves it: as its card counts.
-    pub(super) fn count_at_target(&mut self, packet: &Packet, is_inward: bool) {
-        let bytes = u64::from(packet.frame).saturating_sub(NOT_COUNTED);
-        if is_inward {
-            self.counts.target_in += bytes;
-        } else {
-            self.counts.target_out += bytes;
-        }
-    }
-
-    /// A command has come to its target: how long its way was.
-    pub(super) fn count_way(&mut self, packet: &Packet) {
-        let hops = packet.trail.hops().len() as u64;
-        if packet.kind != PacketKind::Command || hops == 0 {
-            return;
-        }
-        let shortest = self.shortest.between(packet.source, packet.target);
-        self.ways.hops += hops;
-        if shortest.is_some_and(|links| hops < u64::from(links)) {
-            self.ways.shortest += 1;
-        } else {
-            self.ways.longer += 1;
-        }
-    }
-
     pub(super) fn facts(&self, out: &mut BTreeMap<String, f64>) {
         self.facts_of_links(out);
         self.facts_of_hops(out);

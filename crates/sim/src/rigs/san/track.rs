@@ -6,31 +6,37 @@
 
 use crate::drive::Ticket;
 use base::{Operation, Request, RequestId, Span, Time};
+use prefetch_index::prefetch_index;
 use record::{SpanKind, Spans};
 use san::{Outcome, Packet, PacketKind, Tag};
+use std::slice;
 
-/// One request in flight.
+/// One request in flight. In this order, and from the start of a cache line on: what every packet needs is in the first three.
+#[repr(C, align(64))]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Track {
+    /// The room's name for it; [`NOBODY`] when it has ended.
+    name: RequestId,
+    mark: Time,
+    /// The attempt that was sent last.
+    tag: Option<Tag>,
+    sends: u32,
+    spans: Spans,
     /// As it was asked.
     pub request: Request,
-    /// The room's name for it.
-    name: RequestId,
     /// When it was asked.
     pub asked_at: Time,
     /// When its host first sent it.
     pub start: Option<Time>,
-    /// The attempt that was sent last.
-    tag: Option<Tag>,
-    sends: u32,
-    mark: Time,
-    spans: Spans,
 }
+
+/// No request is called so: a run does not make that many.
+const NOBODY: RequestId = RequestId(u64::MAX);
 
 /// All requests in flight, by ticket.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tracks {
-    tracks: Vec<Option<Track>>,
+    tracks: Vec<Track>,
     made: u32,
     /// Whether the last data of a read end it, and no response follows.
     data_end_reads: bool,
@@ -48,21 +54,36 @@ impl Tracks {
     /// A request begins; returns its name in the room.
     pub fn open(&mut self, now: Time, ticket: Ticket, request: &Request) -> RequestId {
         let place = ticket.0 as usize;
-        if self.tracks.len() <= place {
-            self.tracks.resize(place + 1, None);
-        }
         self.made = self.made.wrapping_add(1);
         let name = RequestId((u64::from(self.made) << TICKET_BITS) | u64::from(ticket.0));
         let spans = Spans::default();
-        self.tracks[place] =
-            Some(Track { request: *request, asked_at: now, name, start: None, tag: None, sends: 0, mark: now, spans });
+        let track =
+            Track { request: *request, asked_at: now, name, start: None, tag: None, sends: 0, mark: now, spans };
+        if self.tracks.len() <= place {
+            self.tracks.resize(place + 1, Track { name: NOBODY, ..track });
+        }
+        self.tracks[place] = track;
         name
     }
 
     /// The track of a request, if that is still on its way.
     pub fn get(&mut self, name: RequestId) -> Option<&mut Track> {
-        let track = self.tracks.get_mut((name.0 as u32) as usize)?.as_mut()?;
-        (track.name == name).then_some(track)
+        self.tracks.get_mut((name.0 as u32) as usize).filter(|track| track.name == name)
+    }
+
+    /// Something about a request will happen soon: what is known of it can be on its way from memory meanwhile.
+    #[inline]
+    pub fn foresee(&self, name: RequestId) {
+        let Some(track) = self.tracks.get((name.0 as u32) as usize) else { return };
+        prefetch_index(slice::from_ref(&track.name), 0);
+        prefetch_index(slice::from_ref(&track.spans), 0);
+        prefetch_index(slice::from_ref(&track.request), 0);
+    }
+
+    /// The ticket of a request.
+    pub fn ticket(&self, name: RequestId) -> Option<Ticket> {
+        let place = name.0 as u32;
+        ((place as usize) < self.tracks.len()).then_some(Ticket(place))
     }
 
     /// The track that a packet moves.
@@ -96,12 +117,13 @@ impl Tracks {
 
     /// A request has ended at `end`, of which the last `stack` was its host's software.
     pub fn close(&mut self, now: Time, name: RequestId, stack: Span) -> Option<(Ticket, Time, Spans)> {
-        let mut track = *self.get(name)?;
+        let track = self.get(name)?;
         // What nobody has claimed was waiting for what did not come.
         track.reach(now, SpanKind::Schedule);
         track.spans.add(SpanKind::Stack, stack);
-        self.tracks[(name.0 as u32) as usize] = None;
-        Some((Ticket(name.0 as u32), track.start.unwrap_or(now), track.spans))
+        let closed = (Ticket(name.0 as u32), track.start.unwrap_or(now), track.spans);
+        track.name = NOBODY;
+        Some(closed)
     }
 }
 
@@ -119,10 +141,11 @@ impl Track {
 
     /// Everything up to now, since the mark, was these parts, if they fit; else another packet of the request has been accounted for meanwhile, and
     /// what is left was waiting.
-    pub fn reach_by(&mut self, now: Time, parts: &[(SpanKind, Span)]) {
+    #[inline(always)]
+    pub fn reach_by<const PARTS: usize>(&mut self, now: Time, parts: [(SpanKind, Span); PARTS]) {
         let total: Span = parts.iter().map(|(_, span)| *span).sum();
         if now.saturating_since(self.mark) == total {
-            parts.iter().for_each(|(kind, span)| self.spans.add(*kind, *span));
+            self.spans.add_all(parts, total);
             self.mark = now;
         } else {
             self.reach(now, SpanKind::Schedule);

@@ -1,7 +1,8 @@
 //! Links: when a frame is at the other end, and where its time went.
 
-use base::{Bytes, Length, Span, Time};
-use hardware::{Link, Serialization};
+use super::flights::Flight;
+use base::{Bytes, Length, Serialization, Span, Time};
+use hardware::Link;
 use record::SpanKind;
 use san::{Packet, PacketKind, Port};
 use spec::san::{EndTimes, Passing};
@@ -27,15 +28,6 @@ struct Leg {
     is_up: bool,
 }
 
-/// A packet on a leg.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flight {
-    /// What travels.
-    pub packet: Packet,
-    /// How.
-    pub leaving: Leaving,
-}
-
 /// When and where a packet went onto a leg.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
@@ -43,8 +35,7 @@ pub(super) struct Leaving {
     pub channel: Channel,
     /// When it began to wait for the sending end's link.
     pub ready_at: Time,
-    /// Bits before it on that link that are its own I/O's.
-    own_before: Span,
+    /// When its first bit went.
     start: Time,
     /// The link was cut while it was on it.
     pub is_lost: bool,
@@ -96,28 +87,29 @@ impl Wires {
     }
 
     /// Sends as soon as the link is free; returns when the other end has the packet.
+    #[inline]
     pub fn send(&mut self, now: Time, channel: Channel, packet: &Packet) -> (Time, Leaving) {
         let leg = &mut self.legs[channel.index()];
-        let ready_at = now + leg.send_stack;
         let serialization = leg.serialization.of(Bytes::new(u64::from(packet.frame)));
-        let (start, end) = leg.link.occupy(ready_at, serialization);
-        let own_before = match packet.kind {
-            PacketKind::Response if packet.operation == base::Operation::Read => {
-                leg.serialization.of(Bytes::new(u64::from(packet.bytes)))
-            }
-            _ => Span::ZERO,
-        };
-        let leaving = Leaving { channel, ready_at: now, own_before, start, is_lost: false };
+        let (start, end) = leg.link.occupy(now + leg.send_stack, serialization);
+        let leaving = Leaving { channel, ready_at: now, start, is_lost: false };
         (end + leg.propagation + leg.forwarding + leg.stack, leaving)
     }
 
-    /// Where the time of a flight went, up to its arrival: these parts sum to it exactly.
-    pub fn parts(&mut self, flight: &Flight) -> [(SpanKind, Span); 5] {
-        let leaving = &flight.leaving;
-        let leg = &mut self.legs[leaving.channel.index()];
-        let waited = leaving.start - (leaving.ready_at + leg.send_stack);
-        let own = waited.min(leaving.own_before);
-        let bits = leg.serialization.of(Bytes::new(u64::from(flight.packet.frame)));
+    /// Where the time of a flight went, up to its arrival, which is `now`: these parts sum to it exactly.
+    #[inline]
+    pub fn parts(&mut self, now: Time, flight: &Flight) -> [(SpanKind, Span); 5] {
+        let Leaving { channel, ready_at, start, .. } = flight.leaving;
+        let leg = &mut self.legs[channel.index()];
+        let waited = start - (ready_at + leg.send_stack);
+        // Bits before it on that link that are its own I/O's.
+        let own = match flight.packet.kind {
+            PacketKind::Response if flight.packet.operation == base::Operation::Read => {
+                waited.min(leg.serialization.of(Bytes::new(u64::from(flight.packet.bytes))))
+            }
+            _ => Span::ZERO,
+        };
+        let bits = (now - start) - (leg.propagation + leg.forwarding + leg.stack);
         [
             (SpanKind::Stack, leg.send_stack + leg.stack),
             (SpanKind::NicQueue, waited - own),

@@ -1,0 +1,81 @@
+//! Packets on their legs, by place. Packets are large: each is written once, where it then lies until it has gone.
+
+use super::wires::Leaving;
+use san::Packet;
+use std::ops::{Index, IndexMut};
+
+/// A packet on a leg. In this order, and from the start of a cache line on: nearly all of a packet that is used is in the first two.
+#[repr(C, align(64))]
+#[derive(Clone, Debug)]
+pub(super) struct Flight {
+    is_used: bool,
+    /// How.
+    pub leaving: Leaving,
+    /// What travels.
+    pub packet: Packet,
+}
+
+/// Grows to the most packets that were ever on legs and allocates nothing after that.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flights {
+    places: Vec<Flight>,
+    free: Vec<u32>,
+}
+
+impl Flights {
+    /// None yet.
+    pub fn new() -> Flights {
+        Flights::default()
+    }
+
+    /// A packet begins; returns its place.
+    pub fn insert(&mut self, packet: &Packet, leaving: Leaving) -> u32 {
+        let Some(place) = self.free.pop() else {
+            self.places.push(Flight { is_used: true, leaving, packet: *packet });
+            return self.places.len() as u32 - 1;
+        };
+        let flight = &mut self.places[place as usize];
+        (flight.is_used, flight.leaving) = (true, leaving);
+        flight.packet.become_copy_of(packet);
+        place
+    }
+
+    /// A packet has arrived for good, or is lost.
+    pub fn discard(&mut self, place: u32) {
+        self[place].is_used = false;
+        self.free.push(place);
+    }
+
+    /// All that are on legs, in the order of their places.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flight> {
+        self.places.iter_mut().filter(|flight| flight.is_used)
+    }
+
+    /// What is in a place, if anything is on its leg there.
+    #[inline]
+    pub fn get(&self, place: u32) -> Option<&Flight> {
+        self.places.get(place as usize).filter(|flight| flight.is_used)
+    }
+
+    /// The most that ever were at a time.
+    pub fn highest(&self) -> usize {
+        self.places.len()
+    }
+}
+
+impl Index<u32> for Flights {
+    type Output = Flight;
+    fn index(&self, place: u32) -> &Flight {
+        let flight = &self.places[place as usize];
+        assert!(flight.is_used, "a packet was asked for after its end");
+        flight
+    }
+}
+
+impl IndexMut<u32> for Flights {
+    fn index_mut(&mut self, place: u32) -> &mut Flight {
+        let flight = &mut self.places[place as usize];
+        assert!(flight.is_used, "a packet was asked for after its end");
+        flight
+    }
+}

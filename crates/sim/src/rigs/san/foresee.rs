@@ -1,0 +1,46 @@
+//! What an event will need is fetched from memory meanwhile: thousands of I/Os are more than a core's own caches hold. Nothing else comes of it.
+
+use super::{Place, SanEvent, SanRig};
+use crate::drive::Ticket;
+use kernel::Soon;
+
+impl SanRig {
+    /// An event is due soon; returns the request that it may end.
+    #[inline]
+    pub(super) fn fetch(&self, soon: Soon, event: SanEvent) -> Option<Ticket> {
+        match (event, soon) {
+            (SanEvent::Arrive(flight), Soon::Shortly) => self.foresee_arrival(flight),
+            (SanEvent::DriveDone(work), Soon::Later) => {
+                self.working.foresee(work);
+                None
+            }
+            (SanEvent::DriveDone(work), Soon::Shortly) => {
+                let work = self.working.get(work)?;
+                self.tracks.foresee(work.request);
+                if let Place::Target(target) = self.places[work.target.index()] {
+                    self.targets[target as usize].foresee_job(work.job);
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// A packet will be at the end of its link: what is known of its request, and what its next vertex keeps for it.
+    #[inline]
+    fn foresee_arrival(&self, flight: u32) -> Option<Ticket> {
+        let flight = self.flights.get(flight)?;
+        let packet = &flight.packet;
+        self.tracks.foresee(packet.request);
+        let (vertex, port) = self.wires.end(flight.leaving.channel);
+        match self.places[vertex.index()] {
+            Place::Hop(hop) => self.hops[hop as usize].foresee(port, packet),
+            Place::Target(target) => self.targets[target as usize].foresee(packet),
+            Place::Host(host) => {
+                self.hosts[host as usize].foresee(packet);
+                return self.tracks.ticket(packet.request);
+            }
+        }
+        None
+    }
+}
