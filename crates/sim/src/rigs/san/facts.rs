@@ -41,8 +41,9 @@ pub(crate) fn price(plan: &San, summary: &mut Summary) {
 
 /// Links of targets to switches, or between adapters, by their ends.
 fn storage_ports(graph: &Graph) -> u64 {
-    let is_storage =
-        |hop: &&topology::Hop| graph.vertex(hop.to).kind != VertexKind::Host && graph.egress_port(hop.channel).is_some();
+    let is_storage = |hop: &&topology::Hop| {
+        graph.vertex(hop.to).kind != VertexKind::Host && graph.egress_port(hop.channel).is_some()
+    };
     let nodes = graph.of_kind(VertexKind::Target).chain(graph.of_kind(VertexKind::Adapter));
     nodes.map(|node| graph.hops(node).iter().filter(is_storage).count() as u64).sum()
 }
