@@ -62,7 +62,9 @@ fn replay(trace: &str, network: &str) -> Home {
 fn real_traces_replay_over_both_architectures_and_lose_no_write() {
     for name in ["tpcc-small.trace", "wsrch-small.trace"] {
         let Some(trace) = real(name) else { continue };
-        [SWITCHED, SWITCHLESS].map(|network| replay(&trace, network));
+        for network in [SWITCHED, SWITCHLESS] {
+            replay(&trace, network);
+        }
     }
 }
 
