@@ -447,18 +447,18 @@ mod failures {
 mod gimbal {
     use super::*;
 
-    #[test]
-    fn a_target_with_gimbal_serves_everything_and_tells_its_credits() {
-        let mib = 1u64 << 20;
-        let config = GimbalConfig {
+    const MIB: u64 = 1 << 20;
+
+    fn config() -> GimbalConfig {
+        GimbalConfig {
             latency_max: Span::us(1500),
             latency_min: Span::us(250),
             latency_shift: 1,
             threshold_shift: 4,
             underused_factor: 8,
-            rate_initial: Rate::bps(1000 * mib * 8),
-            rate_min: Rate::bps(50 * mib * 8),
-            rate_max: Rate::bps(4096 * mib * 8),
+            rate_initial: Rate::bps(1000 * MIB * 8),
+            rate_min: Rate::bps(50 * MIB * 8),
+            rate_max: Rate::bps(4096 * MIB * 8),
             bucket_max: Bytes::kib(256),
             sample_bytes: Bytes::kib(16 << 10),
             cost_max_halves: 18,
@@ -469,8 +469,12 @@ mod gimbal {
             slots: 8,
             credit_initial: 32,
             waiting_max: 256,
-        };
-        let admission = Admission::Gimbal(config);
+        }
+    }
+
+    #[test]
+    fn a_target_with_gimbal_serves_everything_and_tells_its_credits() {
+        let admission = Admission::Gimbal(config());
         let mut net = Net::new(
             san::host::HostConfig {
                 queue_entries: 513,
@@ -487,7 +491,7 @@ mod gimbal {
         net.run(Time::ms(100));
         assert_eq!((net.done.len(), net.executed.len()), (400, 400));
         assert!(net.host.credit(0) > 32, "a slot has completed: {}", net.host.credit(0));
-        assert!(net.target.gimbal(0).unwrap().rate().target() > 1000 * mib, "a quick drive is underused");
+        assert!(net.target.gimbal(0).unwrap().rate().target() > 1000 * MIB, "a quick drive is underused");
     }
 }
 
