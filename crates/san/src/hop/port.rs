@@ -17,7 +17,8 @@ pub(super) struct EgressPort {
     wake_at: Time,
     /// Bytes of frames that wait in the policer, and the most that ever did. They have memory of their own and none of the buffer's: each session that
     /// is shaped has its queue (as in DPDK's QoS scheduler, which the paper uses), and what may come into it was let in when it was booked. Were it the
-    /// buffer's, a port whose wire is idle would drop, and reservation drop what without it would pass.
+    /// buffer's, a port whose wire is idle would drop, and reservation drop what without it would pass. So a booked answer is not dropped either when the buffer
+    /// is full: it stays in the queue of its session.
     held: u64,
     held_max: u64,
     /// Whether the policer waits for room in the queue.
@@ -79,12 +80,15 @@ impl EgressPort {
         if Bytes::new(u64::from(packet.frame)) > self.queue.room() {
             return Entry::Refused;
         }
+        let room = self.queue.room_left();
         if let (Some(config), Some(booked)) = (config, &mut self.booked)
             && is_policed(packet)
-            && booked.offer(config, now, packet) == Held::Yes
+            && booked.offer(config, now, packet, room) == Held::Yes
         {
             self.held += u64::from(packet.frame);
             self.held_max = self.held_max.max(self.held);
+            // What leaves the queue makes room.
+            self.is_blocked |= Bytes::new(u64::from(packet.frame)) > room;
             return Entry::Policer;
         }
         self.enqueue(now, packet)
@@ -165,10 +169,10 @@ impl Booked {
         is_booked
     }
 
-    fn offer(&mut self, config: &ReservationConfig, now: Time, packet: &Packet) -> Held {
+    fn offer(&mut self, config: &ReservationConfig, now: Time, packet: &Packet, room: Bytes) -> Held {
         let class = config.class_of(packet.tag.session);
         let fill = self.bookings.fill_rate(config, class);
-        let held = self.policer.offer(config, now, class, packet, fill);
+        let held = self.policer.offer(config, now, class, packet, fill, room);
         if held == Held::No && ends_io(config, packet) {
             self.complete(config, now, class, packet);
         }

@@ -62,8 +62,8 @@ impl Policer {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes a packet to hold it, or lets it go on. It goes on when nothing of its session waits and the bucket has its bytes, or when its
-    /// session has booked nothing (`fill` is zero).
+    /// Takes a packet to hold it, or lets it go on. It goes on when nothing of its session waits, there is `room` where it goes, and the bucket has its bytes or
+    /// its session has booked nothing (`fill` is zero).
     pub fn offer(
         &mut self,
         config: &ReservationConfig,
@@ -71,6 +71,7 @@ impl Policer {
         class: ClassId,
         packet: &Packet,
         fill: Rate,
+        room: Bytes,
     ) -> Held {
         let index = class.index();
         if self.classes.is_empty() {
@@ -78,7 +79,8 @@ impl Policer {
         }
         let class = &mut self.classes[index];
         class.bucket.set_rate(now, fill);
-        if class.waiting.is_empty() && class.may_pass(now, packet) {
+        let has_room = u64::from(packet.frame) <= room.count();
+        if class.waiting.is_empty() && has_room && class.may_pass(now, packet) {
             return Held::No;
         }
         class.waiting.push_back(*packet);

@@ -95,16 +95,20 @@ fn who_has_booked_too_little_waits_and_nobody_else() {
     let mut policer = Policer::new();
     let fill = Rate::gbps(1);
     let packet = read_data(1, 9_000);
-    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(1), &packet, fill), Held::No, "the burst");
-    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(1), &packet, fill), Held::Yes);
+    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(1), &packet, fill, ROOM), Held::No, "the burst");
+    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(1), &packet, fill, ROOM), Held::Yes);
     assert_eq!(
-        policer.offer(&config, Time::ZERO, ClassId(1), &read_data(1, 100), fill),
+        policer.offer(&config, Time::ZERO, ClassId(1), &read_data(1, 100), fill, ROOM),
         Held::Yes,
         "nobody overtakes its session"
     );
-    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(2), &read_data(2, 9_000), fill), Held::No, "another session");
     assert_eq!(
-        policer.offer(&config, Time::ZERO, ClassId(3), &read_data(3, 9_000), Rate::bps(0)),
+        policer.offer(&config, Time::ZERO, ClassId(2), &read_data(2, 9_000), fill, ROOM),
+        Held::No,
+        "another session"
+    );
+    assert_eq!(
+        policer.offer(&config, Time::ZERO, ClassId(3), &read_data(3, 9_000), Rate::bps(0), ROOM),
         Held::No,
         "nothing booked: no control"
     );
@@ -121,7 +125,7 @@ fn what_waits_leaves_at_once_when_its_booking_has_lapsed_and_sooner_when_more_is
     let config = reservation();
     let mut policer = Policer::new();
     for _ in 0..3 {
-        policer.offer(&config, Time::ZERO, ClassId(1), &read_data(1, 9_000), Rate::gbps(1));
+        policer.offer(&config, Time::ZERO, ClassId(1), &read_data(1, 9_000), Rate::gbps(1), ROOM);
     }
     policer.refill(Time::ZERO, ClassId(1), Rate::gbps(9));
     let due = policer.next_due().expect("two wait");
@@ -176,7 +180,7 @@ proptest! {
             }
             now = arrival;
             let packet = crate::Packet { payload: number as u32, ..read_data(*session, *frame) };
-            if policer.offer(&config, now, ClassId(*session), &packet, fill) == Held::No {
+            if policer.offer(&config, now, ClassId(*session), &packet, fill, ROOM) == Held::No {
                 passed(now, &packet);
             }
         }

@@ -203,6 +203,31 @@ fn what_the_policer_holds_takes_none_of_the_buffer() {
     assert!(last >= Time::ZERO + alone && last < Time::ZERO + alone + Span::us(40), "{last:?} {alone:?}");
 }
 
+/// Sixteen reads of 128 KiB at once, out of a board link of 400 Gb/s into one of 100, whose buffer holds 64 KiB. Each fills at 10 Gb/s, 160 in all.
+#[test]
+fn what_was_booked_is_not_dropped_where_the_buffer_is_full() {
+    let over_commitment = vec![OverCommitment { headroom_min: 0, factor: 512 }];
+    let booked = ReservationConfig { over_commitment, fills_at_booked: false, ..reservation() };
+    let read_all = |reservation: Option<ReservationConfig>| {
+        let graph = network(Kind::DaisyChain { nodes: 2 }, 1, 2);
+        let mut net = Net::new(graph, &HopConfig { buffer: Bytes::kib(64), reservation, ..settings() });
+        for read in 0..16 {
+            net.begin(Time::ZERO, VertexId(4), VertexId(3), Operation::Read, 128 << 10, tag(read, read as u16));
+        }
+        net.run(Time::ms(5));
+        assert_eq!(net.missing(), 0);
+        net
+    };
+    assert!(read_all(None).dropped.len() > 16 * 8);
+    let net = read_all(Some(booked));
+    assert_eq!((net.dropped.len(), net.refused), (0, 0));
+    assert_eq!(net.responses().count(), 16);
+    // 16 reads at 100 Gb/s behind the drive's 10 us; fewer than ten, in the end, do not fill the link.
+    let all = Rate::gbps(100).span_of(Bytes::new(16 * 32 * 4_216));
+    let last = net.at_hosts.last().expect("all were answered").0;
+    assert!(last >= Time::us(10) + all && last < Time::us(15) + all * 6 / 5, "{last:?} {all:?}");
+}
+
 #[test]
 fn the_last_data_of_a_read_give_its_booking_back_where_no_response_follows() {
     let booked_after = |data_end_reads| {
