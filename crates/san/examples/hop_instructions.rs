@@ -78,6 +78,7 @@ fn config(graph: &Graph, here: VertexId, estimate: Rate) -> HopConfig {
             burst: Bytes::kib(64),
             classes: NODES * NODES,
             lapse: Span::ms(10),
+            data_end_reads: false,
         }),
         scheduling: SchedulingConfig::StorageDriven(StorageDrivenConfig {
             rank,

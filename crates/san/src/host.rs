@@ -4,7 +4,10 @@
 //! with its response. What goes wrong, and what is done about it:
 //!
 //! * a hop refuses the bandwidth, or knows no way: the same command again after a back-off that doubles;
-//! * nothing comes within the timeout: the same command again, up to [`HostConfig::sends_max`] times, then the association of its lane has failed;
+//! * an answer ends and part of it is missing, or the target says so of a write's data: the same command again after a back-off
+//!   ([`WireConfig::fast_retransmit`](crate::wire::WireConfig::fast_retransmit));
+//! * nothing comes: the same command again after [`HostConfig::probe`], then after every [`HostConfig::timeout`], up to [`HostConfig::sends_max`] times;
+//!   then the association of its lane has failed;
 //! * the link of an uplink goes down: its associations have failed;
 //! * an association has failed: its I/Os are sent again as new commands under another association, reads at once, writes when [`RetryPolicy`] allows;
 //! * the target gives a command up: a new command after a back-off;
@@ -60,7 +63,9 @@ pub struct HostConfig {
     pub credit_initial: u32,
     /// I/Os of a session that may wait.
     pub waiting_max: usize,
-    /// How long nothing may come for a command.
+    /// How long nothing may come for a command that was sent once: the tail loss probe of TCP (RFC 8985, 7.2). The timeout where that is shorter.
+    pub probe: Span,
+    /// How long nothing may come for a command that was sent again.
     pub timeout: Span,
     /// Sends of a command without an answer after which its association has failed; at least 1.
     pub sends_max: u8,
@@ -172,6 +177,8 @@ pub struct HostCounters {
     pub aborted: u64,
     /// Sends without an answer in time.
     pub timeouts: u64,
+    /// Answers of which part was missing, and writes of whose data the target said so.
+    pub gaps: u64,
     /// Associations that failed.
     pub path_failures: u64,
     /// I/Os that were sent again under another association.
@@ -331,8 +338,9 @@ impl Host {
         let frame = self.format.frame(PacketKind::Command, payload, 0);
         let packet = command_packet(&self.config, session, io, payload, frame);
         let port = Port(u16::from(Attempt::of_bits(io.tag.attempt).lane));
-        self.timers.watch(now + self.config.timeout, place, io.tag);
+        let (losses, tag) = (io.losses, io.tag);
         out.push(HostOut::Send { port, packet });
+        self.watch(now, place, losses, tag);
     }
 
     /// An I/O is over.

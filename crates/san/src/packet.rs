@@ -43,6 +43,8 @@ pub enum Outcome {
     Rejected,
     /// A hop knew no way on. Nothing was done at the target by this command.
     Unreachable,
+    /// Data of a write are missing. Nothing was done: the host may send it again.
+    Incomplete,
     /// The drive has failed.
     DriveFailed,
     /// The target gave the command up (abort, reset of the controller).

@@ -367,12 +367,22 @@ impl Target {
             return;
         }
         if !flight.take_data(packet, last, self.format.config().ready_max) {
+            if last && self.format.config().fast_retransmit {
+                self.miss(job, place, out);
+            }
             return;
         }
         match flight.write.outcome() {
             None => self.ask(job, place, out),
             Some(_) => self.enqueue(now, job, out),
         }
+    }
+
+    /// The last data of a write have come and others have not. Its host sends it again; the next copy finds it under way.
+    fn miss(&mut self, job: JobId, place: usize, out: &mut Vec<TargetOut>) {
+        let credit = self.credit(place);
+        let Some(flight) = self.flights.get_mut(job) else { return };
+        answer::respond(&self.format, flight.port, &flight.packet, 0, Outcome::Incomplete, credit, out);
     }
 
     /// A command has all that it needs.

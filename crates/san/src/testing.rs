@@ -103,5 +103,6 @@ pub(crate) fn reservation() -> ReservationConfig {
         burst: Bytes::new(9_000),
         classes: 64,
         lapse: Span::ms(10),
+        data_end_reads: false,
     }
 }

@@ -42,6 +42,8 @@ pub struct WireConfig {
     pub ready_max: u32,
     /// Whether the last data of a successful read say so and no response follows (SUCCESS flag).
     pub success_flag: bool,
+    /// Whether data that are seen to be missing are asked for at once, as TCP's fast retransmit and the NAK of RoCE do; else the host's timers see to it.
+    pub fast_retransmit: bool,
 }
 
 /// [`WireConfig`], checked and with what is the same for every packet computed.

@@ -498,6 +498,7 @@ impl<R: Rig> Drive<'_, R> {
     fn finish(mut self, partial: bool) -> Outcomes {
         let mut extra = BTreeMap::new();
         self.rig.extra(&mut extra);
+        self.source.extra(&mut extra);
         let facts = RunFacts {
             offered: self.progress.offered,
             not_issued: 0,

@@ -4,6 +4,7 @@ mod support;
 
 use base::{Operation, Request, Span, Time};
 use sim::rigs::edm::EdmRig;
+use std::collections::BTreeMap;
 use support::{Plain, Script, play, testbed};
 use workload::{Arrival, Source};
 
@@ -24,6 +25,9 @@ impl Source for Followed {
     fn after_end(&mut self, now: Time, finished: &Request) -> Option<Arrival> {
         (finished.id.0 == self.read).then_some(Arrival { at: now, request: self.write })
     }
+    fn extra(&self, out: &mut BTreeMap<String, f64>) {
+        out.insert("followed".into(), 1.0);
+    }
 }
 
 #[test]
@@ -40,4 +44,5 @@ fn arrivals_have_not_ended_while_the_end_of_a_read_brings_a_write() {
     assert_eq!(rows.iter().map(|row| row.request.0).collect::<Vec<_>>(), [0, 1, 2]);
     assert!(rows[2].latency() > Span::us(32));
     assert!(summary.load.busiest_link > 0.9, "{}", summary.load.busiest_link);
+    assert_eq!(summary.extra.get("followed"), Some(&1.0), "what only the load can tell");
 }

@@ -6,6 +6,7 @@ pub(crate) mod fabric_file;
 mod fault;
 pub(crate) mod file;
 mod io;
+mod limits;
 pub(crate) mod lsm;
 mod print;
 pub(crate) mod resolve;

@@ -175,3 +175,48 @@ fn what_is_probably_not_meant_is_a_warning_with_its_numbers() {
     let said = warnings("[host]\nretry = \"naive\"\n[[fault]]\nat = \"1ms\"\nkind = \"adapter-down\"\nvertex = \"a1\"");
     assert!(said.iter().any(|text| text.starts_with("retry = naive loses acknowledged writes")), "{said:?}");
 }
+
+#[test]
+fn more_uplinks_than_an_attempt_can_name_are_refused_with_their_line() {
+    let cables = |count| format!("{SMALL}endpoint_cables = {count}\nadapter_ports = 20\n");
+    assert_eq!(complaint(&cables(9)), "small.toml:8:19: fabric.endpoint_cables: h0 has 9 uplinks, allowed are 1 to 8");
+    plan(&cables(8));
+    let switches = |count| {
+        SMALL.replace(
+            "\"torus\"\ndimensions = [2, 2]",
+            &format!("\"redundant-switches\"\ntargets = 4\nswitches = {count}"),
+        )
+    };
+    assert_eq!(complaint(&switches(9)), "small.toml:7:12: fabric.switches: h0 has 9 uplinks, allowed are 1 to 8");
+    plan(&switches(8));
+}
+
+#[test]
+fn a_way_that_no_header_records_is_refused_and_so_is_a_stretch_behind_it() {
+    let chain = |nodes: u32, stretch: &str| {
+        let shape = format!("\"daisy-chain\"\nnodes = {nodes}");
+        format!("{}{stretch}\n", SMALL.replace("\"torus\"\ndimensions = [2, 2]", &shape))
+    };
+    assert_eq!(
+        complaint(&chain(25, "")),
+        "small.toml:6:9: fabric.nodes: the way from h0 to t24 passes 25 hops, and the header that records them has room for 24"
+    );
+    plan(&chain(24, ""));
+    let stretched = |stretch| chain(20, &format!("[routing]\nstretch = {stretch}"));
+    assert_eq!(
+        complaint(&stretched(5)),
+        "small.toml:9:11: routing.stretch: 5 is out of range; allowed is 0..=4, as the longest way has 20 hops of 24"
+    );
+    plan(&stretched(4));
+}
+
+#[test]
+fn an_exponent_of_a_skew_that_is_not_there_is_refused() {
+    let reason = "io.theta: `theta` goes only with addresses = zipfian, scrambled-zipfian or latest";
+    for addresses in ["uniform", "sequential"] {
+        assert_eq!(said(&format!("[io]\naddresses = \"{addresses}\"\ntheta = 0.9")), reason);
+        assert_eq!(said(&format!("[io]\nsizes = [[\"4KiB\", 100]]\naddresses = \"{addresses}\"\ntheta = 0.9")), reason);
+    }
+    plan(&with("[io]\ntheta = 0.9"));
+    plan(&with("[io]\nsizes = [[\"4KiB\", 100]]\ntheta = 0.9"));
+}

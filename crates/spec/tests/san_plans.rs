@@ -147,6 +147,7 @@ target_send = "5us"
 credits = true
 retry = "quiesce"
 quiesce_wait = "1s"
+probe = "5ms"
 timeout = "7ms"
 sends = 5
 back_off = "6us"
@@ -167,6 +168,7 @@ host_data = "64KiB"
 controller_data = "32KiB"
 ready = "16KiB"
 success_flag = true
+fast_retransmit = false
 header_digest = true
 data_digest = true
 [routing]

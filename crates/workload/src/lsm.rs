@@ -8,7 +8,7 @@
 //! they fall behind.
 //!
 //! So a [`Source`](crate::Source) needs nothing new: each link of a chain is what follows the end of the one before. The times of whole
-//! key-value requests, which no row shows, are in [`Lsm::operations`] and in the summary's extra numbers.
+//! key-value requests, which no row shows, are in [`Lsm::operations`] and in the summary's extra numbers; what they are is said there.
 //!
 //! Whether a run holds a key is drawn: after `n` updates a key with the probability `p` is among them with `1 - exp(-p n)`; the last level
 //! holds every key. Nobody's position is remembered key by key, so that millions of keys cost no memory. Filters and indexes of tables

@@ -73,6 +73,10 @@ impl EgressQueue {
     pub fn used(&self) -> Bytes {
         Bytes::new(self.used)
     }
+    /// Bytes of frames for which there is room when nothing waits.
+    pub fn room(&self) -> Bytes {
+        Bytes::new(self.room)
+    }
     /// Bytes of frames for which there is room.
     pub fn room_left(&self) -> Bytes {
         Bytes::new(self.room - self.used)

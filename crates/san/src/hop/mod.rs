@@ -83,13 +83,17 @@ impl Hop {
     pub fn router_mut(&mut self) -> &mut Router {
         &mut self.router
     }
-    /// Bytes of frames that wait at a port.
+    /// Bytes of frames that wait at a port, queued or held by its policer.
     pub fn waiting(&self, port: Port) -> Bytes {
         self.ports[port.index()].waiting()
     }
     /// The most bytes of frames that ever queued at a port.
     pub fn waiting_max(&self, port: Port) -> Bytes {
         self.ports[port.index()].queue.highest()
+    }
+    /// The most bytes of frames that the policer of a port ever held.
+    pub fn held_max(&self, port: Port) -> Bytes {
+        self.ports[port.index()].held_max()
     }
     /// What is booked on a port; zero without reservation. For tests and reports: looks at every class of sessions.
     pub fn booked(&self, now: Time, port: Port) -> Rate {
@@ -242,8 +246,8 @@ impl Hop {
     }
 
     fn is_marked(&mut self, egress: Port) -> bool {
-        let waiting = || self.ports[egress.index()].waiting();
-        let is_marked = self.route.ecn_threshold.is_some_and(|threshold| waiting() > threshold);
+        let queued = || self.ports[egress.index()].queue.used();
+        let is_marked = self.route.ecn_threshold.is_some_and(|threshold| queued() > threshold);
         self.counts.marked += u64::from(is_marked);
         is_marked
     }
@@ -290,7 +294,7 @@ impl Hop {
 
     /// Algorithm 1, `PATH_ADAPT`, and the credit of 4.5. Only what comes from the target says anything about the way to it.
     fn learn(&mut self, now: Time, port: Port, hop: &TrailHop, packet: &Packet) {
-        if matches!(packet.status, Outcome::Rejected | Outcome::Unreachable) {
+        if matches!(packet.status, Outcome::Rejected | Outcome::Unreachable | Outcome::Incomplete) {
             return;
         }
         let round_trip = nanoseconds(now).wrapping_sub(hop.time_ns);
@@ -383,10 +387,7 @@ impl Hop {
                     out.push(HopOut::Send { port, packet });
                 }
                 Entry::Queue => {}
-                Entry::Policer | Entry::Refused => {
-                    self.counts.dropped_full += 1;
-                    out.push(HopOut::Drop { packet, reason: DropReason::BufferFull });
-                }
+                Entry::Policer | Entry::Refused => unreachable!("the policer lets out what the queue has room for"),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::egress::{EgressQueue, SchedulingConfig};
 use crate::packet::{Packet, PacketKind};
-use crate::reserve::{Bookings, ClassId, Held, Policer, Release, ReservationConfig};
+use crate::reserve::{Bookings, ClassId, Held, Policer, Release, Released, ReservationConfig};
 use base::{Bytes, Operation, Rate, Serialization, Time};
 
 /// A port's egress. A packet passes the policer (answers of reads that keep to their way), then the queues, then the wire.
@@ -15,8 +15,14 @@ pub(super) struct EgressPort {
     busy_until: Time,
     /// The earliest wake-up that was asked for and has not come; [`Time::MAX`] when none.
     wake_at: Time,
-    /// Bytes of frames that wait in the policer.
+    /// Bytes of frames that wait in the policer, and the most that ever did. They have memory of their own and none of the buffer's: each session that
+    /// is shaped has its queue (as in DPDK's QoS scheduler, which the paper uses), and what may come into it was let in when it was booked. Were it the
+    /// buffer's, a port whose wire is idle would drop, and reservation drop what without it would pass. So a booked answer is not dropped either when the buffer
+    /// is full: it stays in the queue of its session.
     held: u64,
+    held_max: u64,
+    /// Whether the policer waits for room in the queue.
+    is_blocked: bool,
 }
 
 /// What a port knows of bookings.
@@ -54,6 +60,8 @@ impl EgressPort {
             busy_until: Time::ZERO,
             wake_at: Time::MAX,
             held: 0,
+            held_max: 0,
+            is_blocked: false,
         }
     }
 
@@ -62,16 +70,25 @@ impl EgressPort {
         self.queue.used() + Bytes::new(self.held)
     }
 
+    /// The most bytes of frames that ever waited in the policer.
+    pub(super) fn held_max(&self) -> Bytes {
+        Bytes::new(self.held_max)
+    }
+
     /// Takes a packet in.
     pub(super) fn enter(&mut self, config: Option<&ReservationConfig>, now: Time, packet: &Packet) -> Entry {
-        if self.queue.room_left() < Bytes::new(self.held + u64::from(packet.frame)) {
+        if Bytes::new(u64::from(packet.frame)) > self.queue.room() {
             return Entry::Refused;
         }
+        let room = self.queue.room_left();
         if let (Some(config), Some(booked)) = (config, &mut self.booked)
             && is_policed(packet)
-            && booked.offer(config, now, packet) == Held::Yes
+            && booked.offer(config, now, packet, room) == Held::Yes
         {
             self.held += u64::from(packet.frame);
+            self.held_max = self.held_max.max(self.held);
+            // What leaves the queue makes room.
+            self.is_blocked |= Bytes::new(u64::from(packet.frame)) > room;
             return Entry::Policer;
         }
         self.enqueue(now, packet)
@@ -87,9 +104,12 @@ impl EgressPort {
         if self.queue.push(packet) { Entry::Queue } else { Entry::Refused }
     }
 
-    /// Takes one packet out of the policer that may go on, and lets it.
+    /// Takes one packet out of the policer that may go on, if the queue has room for it, and lets it.
     pub(super) fn release(&mut self, config: &ReservationConfig, now: Time) -> Option<(Packet, Entry)> {
-        let packet = self.booked.as_mut()?.release(config, now)?;
+        let room = self.queue.room_left();
+        let released = self.booked.as_mut()?.release(config, now, room);
+        self.is_blocked = released == Released::Blocked;
+        let Released::Packet(packet) = released else { return None };
         self.held -= u64::from(packet.frame);
         let entry = self.enqueue(now, &packet);
         Some((packet, entry))
@@ -108,7 +128,8 @@ impl EgressPort {
     /// When to look at this port again, if no wake-up so early is under way.
     pub(super) fn wake(&mut self) -> Option<Time> {
         let queue = if self.queue.is_empty() { Time::MAX } else { self.busy_until };
-        let policer = self.booked.as_ref().and_then(|booked| booked.policer.next_due()).unwrap_or(Time::MAX);
+        let due = || self.booked.as_ref().and_then(|booked| booked.policer.next_due()).unwrap_or(Time::MAX);
+        let policer = if self.is_blocked { Time::MAX } else { due() };
         let at = queue.min(policer);
         (at < self.wake_at).then(|| {
             self.wake_at = at;
@@ -132,7 +153,7 @@ impl EgressPort {
             booked.policer.drain(|packet| waiting.push(packet));
             booked.bookings.revoke();
         }
-        self.held = 0;
+        (self.held, self.is_blocked) = (0, false);
         self.busy_until = Time::ZERO;
     }
 }
@@ -155,31 +176,39 @@ impl Booked {
         is_booked
     }
 
-    fn offer(&mut self, config: &ReservationConfig, now: Time, packet: &Packet) -> Held {
+    fn offer(&mut self, config: &ReservationConfig, now: Time, packet: &Packet, room: Bytes) -> Held {
         let class = config.class_of(packet.tag.session);
         let fill = self.bookings.fill_rate(config, class);
-        let held = self.policer.offer(config, now, class, packet, fill);
-        if held == Held::No && packet.kind == PacketKind::Response {
+        let held = self.policer.offer(config, now, class, packet, fill, room);
+        if held == Held::No && ends_io(config, packet) {
             self.complete(config, now, class, packet);
         }
         held
     }
 
-    fn release(&mut self, config: &ReservationConfig, now: Time) -> Option<Packet> {
-        let packet = self.policer.release(now, |class| self.bookings.fill_rate(config, class))?;
-        if packet.kind == PacketKind::Response {
-            self.complete(config, now, config.class_of(packet.tag.session), &packet);
+    fn release(&mut self, config: &ReservationConfig, now: Time, room: Bytes) -> Released {
+        let released = self.policer.release(now, room, |class| self.bookings.fill_rate(config, class));
+        if let Released::Packet(packet) = &released
+            && ends_io(config, packet)
+        {
+            self.complete(config, now, config.class_of(packet.tag.session), packet);
         }
-        Some(packet)
+        released
     }
 
-    /// Gives back what the I/O of a response had booked, once the response is past the policer.
+    /// Gives back what an I/O had booked, once what ends it is past the policer.
     fn complete(&mut self, config: &ReservationConfig, now: Time, class: ClassId, packet: &Packet) {
         let Some(hop) = packet.trail.ahead() else { return };
         let booked_at = super::moment(now, hop.time_ns);
         self.bookings.release(config, now, Release { class, bytes: packet.bytes, booked_at });
         self.policer.refill(now, class, self.bookings.fill_rate(config, class));
     }
+}
+
+/// Whether nothing of its read follows a packet.
+fn ends_io(config: &ReservationConfig, packet: &Packet) -> bool {
+    packet.kind == PacketKind::Response
+        || config.data_end_reads && matches!(packet.kind, PacketKind::ReadData { last: true })
 }
 
 /// Whether a packet is an answer of a read that goes back the way of its request: only those were booked for.

@@ -2,8 +2,9 @@
 
 use super::HostIo;
 use crate::id::Tag;
+use crate::packet::{Packet, PacketKind};
 use crate::wire::WireFormat;
-use base::Time;
+use base::{Operation, Time};
 use nvme::pdu::{ControllerData, HostData, ReadyToTransfer};
 use nvme::transfer::{HostRead, HostWrite};
 use prefetch_index::prefetch_index;
@@ -36,6 +37,8 @@ pub(super) struct Io {
     pub(super) session: u32,
     pub(super) stage: Stage,
     pub(super) tag: Tag,
+    /// Which send of the command the data of a read answer that have come: the present one, unless an earlier one was answered late.
+    answered: u16,
     pub(super) first_sent: Option<Time>,
     /// When the present send began.
     pub(super) sent: Time,
@@ -63,6 +66,7 @@ impl Io {
             session,
             stage: Stage::Waiting,
             tag: Tag::default(),
+            answered: 0,
             first_sent: None,
             sent: Time::ZERO,
             last_out: Time::ZERO,
@@ -92,8 +96,25 @@ impl Io {
         (self.sent, self.last_out, self.heard) = (now, now, now);
         self.sends += 1;
         self.asked = 0;
+        self.answered = self.tag.attempt;
         self.read = HostRead::new(self.tag.command, self.io.bytes, true);
         self.write.restart(self.tag.command, self.io.bytes);
+    }
+
+    /// Whether a packet is of the answer that is waited for. Data of a read count whichever send they answer, if nothing has come of another answer.
+    pub(super) fn awaits(&mut self, packet: &Packet) -> bool {
+        if let PacketKind::ReadData { .. } = packet.kind
+            && self.read.received() == 0
+        {
+            self.answered = packet.tag.attempt;
+        }
+        let attempt = if self.io.operation == Operation::Read { self.answered } else { self.tag.attempt };
+        self.stage == Stage::Sent && packet.tag.attempt == attempt
+    }
+
+    /// Whether data of a read are missing.
+    pub(super) fn is_short(&self) -> bool {
+        self.read.received() < self.io.bytes
     }
 
     /// The target asks for the next data: where they begin and end; `None` when it asks for what it may not.
@@ -123,7 +144,7 @@ impl Io {
 
     /// A response says success: whether everything that belongs to it has come.
     pub(super) fn is_complete(&mut self) -> bool {
-        self.io.operation != base::Operation::Read || self.read.on_response(nvme::Status::SUCCESS).is_ok()
+        self.io.operation != Operation::Read || self.read.on_response(nvme::Status::SUCCESS).is_ok()
     }
 }
 

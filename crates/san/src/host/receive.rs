@@ -1,6 +1,6 @@
 //! Packets that come to a host.
 
-use super::{Attempt, Host, HostOut, IoPlace, Outcome, Packet, PacketKind, Stage, Uplinks};
+use super::{Attempt, Host, HostOut, IoPlace, Outcome, Packet, PacketKind, Uplinks};
 use crate::id::Port;
 use base::{Operation, Time};
 
@@ -42,8 +42,8 @@ impl Host {
         }
     }
 
-    /// The I/O whose command the packet answers: of the present association, and of the present send but for a response to a write, which counts whichever
-    /// copy it answers.
+    /// The I/O whose command the packet answers: of the present association, and of the present send. The response to a write and, where nothing newer has
+    /// come, data of a read count whichever send they answer.
     fn find(&mut self, place: u32, packet: &Packet) -> Option<IoPlace> {
         let attempt = Attempt::of_bits(packet.tag.attempt);
         let lane = self.sessions[place as usize].lanes.get_mut(usize::from(attempt.lane))?;
@@ -51,8 +51,8 @@ impl Host {
             return None;
         }
         let io = *lane.queue.get_mut(packet.tag.command).ok()?;
-        let state = self.ios.get(io)?;
-        let is_present = state.tag == packet.tag && state.stage == Stage::Sent;
+        let state = self.ios.get_mut(io)?;
+        let is_present = state.awaits(packet);
         let is_final = packet.kind == PacketKind::Response
             && matches!(packet.status, Outcome::Success | Outcome::Aborted | Outcome::DriveFailed);
         (is_present || is_final && state.io.operation != Operation::Read).then_some(io)
@@ -85,20 +85,24 @@ impl Host {
         if io.on_data(packet.payload, last) == Some(true) {
             self.learn(now, place, port, packet);
             self.finish(now, place, Outcome::Success, packet.trail.drive_latency_ns(), out);
+        } else if last && io.is_short() {
+            self.on_gap(now, place);
         }
     }
 
     fn on_response(&mut self, now: Time, place: IoPlace, port: Port, packet: &Packet, out: &mut Vec<HostOut>) {
         match packet.status {
             Outcome::Success => {
-                // Data that are missing were lost: the timeout will send the command again.
                 if self.ios.get_mut(place).is_some_and(|io| io.is_complete()) {
                     self.learn(now, place, port, packet);
                     self.finish(now, place, Outcome::Success, packet.trail.drive_latency_ns(), out);
+                } else {
+                    self.on_gap(now, place);
                 }
             }
             Outcome::DriveFailed => self.finish(now, place, Outcome::DriveFailed, 0, out),
             Outcome::Aborted => self.on_aborted(now, place),
+            Outcome::Incomplete => self.on_gap(now, place),
             Outcome::Rejected => {
                 self.counters.rejected += 1;
                 self.back_off(now, place);

@@ -4,7 +4,7 @@ use super::lane::Reset;
 use super::{Attempt, Host, HostOut, IoPlace, Ios, Outcome, Packet, PacketKind, RetryPolicy, Stage, Tag, Uplinks};
 use crate::id::Port;
 use crate::trail::Trail;
-use base::{Operation, RequestId, Time};
+use base::{Operation, RequestId, Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -15,6 +15,8 @@ pub(super) enum Later {
     Again(IoPlace),
     /// Put the I/O back into the queue of its session.
     Requeue(IoPlace),
+    /// See whether a send was answered.
+    Deadline(IoPlace, Tag),
     /// See whether the reset of a lane was confirmed.
     Reset {
         /// Place of the session.
@@ -27,7 +29,7 @@ pub(super) enum Later {
 /// Times at which something is to be done.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
-    /// Sends whose answers are waited for. Every timeout is equally long, so that the order of sending is that of the deadlines.
+    /// First sends whose answers are waited for. All wait equally long, so that the order of sending is that of the deadlines.
     sends: VecDeque<(Time, IoPlace, Tag)>,
     /// The rest, which is rare: by time and order of asking.
     later: BinaryHeap<Reverse<(Time, u64, Later)>>,
@@ -90,17 +92,43 @@ impl Host {
                 }
             }
             Later::Requeue(place) => self.requeue(now, place, out),
+            Later::Deadline(place, tag) => self.on_deadline(now, place, tag, out),
             Later::Reset { session, lane, command } => self.repeat_reset(now, session, lane, command, out),
         }
     }
 
     fn on_deadline(&mut self, now: Time, place: IoPlace, tag: Tag, out: &mut Vec<HostOut>) {
         let Some(io) = self.ios.get(place).filter(|io| io.tag == tag && io.stage == Stage::Sent) else { return };
-        if io.heard > io.sent && io.heard + self.config.timeout > now {
-            return self.timers.watch(now + self.config.timeout, place, tag);
+        let deadline = io.heard + self.patience(io.losses);
+        if deadline > now {
+            return self.timers.at(deadline, Later::Deadline(place, tag));
         }
         self.counters.timeouts += 1;
         self.on_lost(now, place, false, out);
+    }
+
+    /// How long nothing may come for a command of which so many sends were not answered.
+    fn patience(&self, losses: u8) -> Span {
+        if losses == 0 { self.config.probe.min(self.config.timeout) } else { self.config.timeout }
+    }
+
+    /// Looks after a send that begins now.
+    pub(super) fn watch(&mut self, now: Time, place: IoPlace, losses: u8, tag: Tag) {
+        let deadline = now + self.patience(losses);
+        if losses == 0 {
+            self.timers.watch(deadline, place, tag);
+        } else {
+            self.timers.at(deadline, Later::Deadline(place, tag));
+        }
+    }
+
+    /// Part of an answer or of a write's data is missing, and what came behind it shows that: TCP's receiver would have told its sender by duplicate
+    /// acknowledgements. Not counted among the sends that nobody answered; the back-off doubles with each, as TCP halves its window.
+    pub(super) fn on_gap(&mut self, now: Time, place: IoPlace) {
+        self.counters.gaps += 1;
+        if self.format.config().fast_retransmit {
+            self.back_off(now, place);
+        }
     }
 
     /// A send was for nothing: again, at once or after a back-off, or the association has failed.

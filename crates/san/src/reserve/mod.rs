@@ -12,7 +12,7 @@ mod booking;
 mod policer;
 
 pub use booking::{Bookings, Release};
-pub use policer::{Held, Policer};
+pub use policer::{Held, Policer, Released};
 
 use crate::id::SessionId;
 use base::{Bytes, Rate, Span};
@@ -36,6 +36,8 @@ pub struct ReservationConfig {
     pub classes: u32,
     /// A booking whose response has not come within one to two of these lapses. Whole nanoseconds, as trails tell times.
     pub lapse: Span,
+    /// Whether the last data of a read end it and no response follows: [`crate::wire::WireConfig::success_flag`].
+    pub data_end_reads: bool,
 }
 
 /// Sessions that are policed together: see [`ReservationConfig::classes`].

@@ -35,6 +35,18 @@ pub enum Held {
     Yes,
 }
 
+/// What came of asking for a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation a packet")]
+pub enum Released {
+    /// This one may go on.
+    Packet(Packet),
+    /// One may, but there is no room where it goes.
+    Blocked,
+    /// None may yet.
+    Nothing,
+}
+
 impl Policer {
     /// Nothing waits.
     pub fn new() -> Policer {
@@ -51,8 +63,8 @@ impl Policer {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes a packet to hold it, or lets it go on. It goes on when nothing of its session waits and the bucket has its bytes, or when its
-    /// session has booked nothing (`fill` is zero).
+    /// Takes a packet to hold it, or lets it go on. It goes on when nothing of its session waits, there is `room` where it goes, and the bucket has its bytes or
+    /// its session has booked nothing (`fill` is zero).
     pub fn offer(
         &mut self,
         config: &ReservationConfig,
@@ -60,6 +72,7 @@ impl Policer {
         class: ClassId,
         packet: &Packet,
         fill: Rate,
+        room: Bytes,
     ) -> Held {
         let index = class.index();
         if self.classes.is_empty() {
@@ -67,7 +80,8 @@ impl Policer {
         }
         let class = &mut self.classes[index];
         class.bucket.set_rate(now, fill);
-        if class.waiting.is_empty() && class.may_pass(now, packet) {
+        let has_room = u64::from(packet.frame) <= room.count();
+        if class.waiting.is_empty() && has_room && class.may_pass(now, packet) {
             return Held::No;
         }
         class.waiting.push_back(*packet);
@@ -92,13 +106,17 @@ impl Policer {
         }
     }
 
-    /// Takes one packet that may go on at `now`, the longest due first. `fill` tells what a class has booked: bookings lapse while packets
+    /// Takes one packet of at most `room` that may go on at `now`, the longest due first. `fill` tells what a class has booked: bookings lapse while packets
     /// wait, and then nothing holds those any more.
-    pub fn release(&mut self, now: Time, fill: impl Fn(ClassId) -> Rate) -> Option<Packet> {
+    pub fn release(&mut self, now: Time, room: Bytes, fill: impl Fn(ClassId) -> Rate) -> Released {
         while let Some(Reverse((at, index))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
-            self.due.pop();
             let class = &mut self.classes[index as usize];
-            let Some(first) = class.waiting.front().copied().filter(|_| class.due == at) else { continue };
+            let first = class.waiting.front().copied().filter(|_| class.due == at);
+            if first.is_some_and(|first| u64::from(first.frame) > room.count()) {
+                return Released::Blocked;
+            }
+            self.due.pop();
+            let Some(first) = first else { continue };
             class.due = Time::MAX;
             class.bucket.set_rate(now, fill(ClassId(index)));
             let passes = class.may_pass(now, &first);
@@ -108,10 +126,10 @@ impl Policer {
             }
             self.plan(now, index as usize);
             if passes {
-                return Some(first);
+                return Released::Packet(first);
             }
         }
-        None
+        Released::Nothing
     }
 
     /// Takes everything that waits, in the order of classes: the port has failed.

@@ -6,6 +6,8 @@ use base::Time;
 use proptest::prelude::*;
 
 const KIB_4: u32 = 4 << 10;
+/// More than any packet here.
+const ROOM: base::Bytes = base::Bytes::kib(16);
 const KIB_128: u32 = 128 << 10;
 
 fn gbps(rate: Rate) -> f64 {
@@ -93,25 +95,29 @@ fn who_has_booked_too_little_waits_and_nobody_else() {
     let mut policer = Policer::new();
     let fill = Rate::gbps(1);
     let packet = read_data(1, 9_000);
-    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(1), &packet, fill), Held::No, "the burst");
-    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(1), &packet, fill), Held::Yes);
+    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(1), &packet, fill, ROOM), Held::No, "the burst");
+    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(1), &packet, fill, ROOM), Held::Yes);
     assert_eq!(
-        policer.offer(&config, Time::ZERO, ClassId(1), &read_data(1, 100), fill),
+        policer.offer(&config, Time::ZERO, ClassId(1), &read_data(1, 100), fill, ROOM),
         Held::Yes,
         "nobody overtakes its session"
     );
-    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(2), &read_data(2, 9_000), fill), Held::No, "another session");
     assert_eq!(
-        policer.offer(&config, Time::ZERO, ClassId(3), &read_data(3, 9_000), Rate::bps(0)),
+        policer.offer(&config, Time::ZERO, ClassId(2), &read_data(2, 9_000), fill, ROOM),
+        Held::No,
+        "another session"
+    );
+    assert_eq!(
+        policer.offer(&config, Time::ZERO, ClassId(3), &read_data(3, 9_000), Rate::bps(0), ROOM),
         Held::No,
         "nothing booked: no control"
     );
     let due = policer.next_due().expect("one waits");
     let expected = Rate::gbps(1).span_of(Bytes::new(9_000));
     assert!(due.saturating_since(Time::ZERO + expected) < base::Span::ns(1) && due >= Time::ZERO + expected);
-    assert_eq!(policer.release(due - base::Span::ns(1), |_| fill), None);
-    assert_eq!(policer.release(due, |_| fill), Some(packet));
-    assert_eq!((policer.release(due, |_| fill), policer.held()), (None, 1));
+    assert_eq!(policer.release(due - base::Span::ns(1), ROOM, |_| fill), Released::Nothing);
+    assert_eq!(policer.release(due, ROOM, |_| fill), Released::Packet(packet));
+    assert_eq!((policer.release(due, ROOM, |_| fill), policer.held()), (Released::Nothing, 1));
 }
 
 #[test]
@@ -119,15 +125,15 @@ fn what_waits_leaves_at_once_when_its_booking_has_lapsed_and_sooner_when_more_is
     let config = reservation();
     let mut policer = Policer::new();
     for _ in 0..3 {
-        policer.offer(&config, Time::ZERO, ClassId(1), &read_data(1, 9_000), Rate::gbps(1));
+        policer.offer(&config, Time::ZERO, ClassId(1), &read_data(1, 9_000), Rate::gbps(1), ROOM);
     }
     policer.refill(Time::ZERO, ClassId(1), Rate::gbps(9));
     let due = policer.next_due().expect("two wait");
     assert!(due <= Time::us(8) + base::Span::ns(1));
-    assert!(policer.release(due, |_| Rate::gbps(9)).is_some());
+    assert!(matches!(policer.release(due, ROOM, |_| Rate::gbps(9)), Released::Packet(_)));
     policer.refill(due, ClassId(1), Rate::bps(0));
-    assert!(policer.release(due, |_| Rate::bps(0)).is_some());
-    assert_eq!((policer.held(), policer.release(Time::secs(1), |_| Rate::bps(0))), (0, None));
+    assert!(matches!(policer.release(due, ROOM, |_| Rate::bps(0)), Released::Packet(_)));
+    assert_eq!((policer.held(), policer.release(Time::secs(1), ROOM, |_| Rate::bps(0))), (0, Released::Nothing));
 }
 
 proptest! {
@@ -168,18 +174,18 @@ proptest! {
         for (number, (session, frame, gap_ns)) in frames.iter().enumerate() {
             let arrival = now + base::Span::ns(*gap_ns);
             while let Some(due) = policer.next_due().filter(|due| *due <= arrival) {
-                while let Some(packet) = policer.release(due, |_| fill) {
+                while let Released::Packet(packet) = policer.release(due, ROOM, |_| fill) {
                     passed(due, &packet);
                 }
             }
             now = arrival;
             let packet = crate::Packet { payload: number as u32, ..read_data(*session, *frame) };
-            if policer.offer(&config, now, ClassId(*session), &packet, fill) == Held::No {
+            if policer.offer(&config, now, ClassId(*session), &packet, fill, ROOM) == Held::No {
                 passed(now, &packet);
             }
         }
         while let Some(due) = policer.next_due() {
-            while let Some(packet) = policer.release(due, |_| fill) {
+            while let Released::Packet(packet) = policer.release(due, ROOM, |_| fill) {
                 passed(due, &packet);
             }
         }

@@ -232,6 +232,7 @@ pub(super) const fn status_of(outcome: Outcome) -> Status {
         Outcome::Success => Status::SUCCESS,
         Outcome::Rejected => Status::INTERRUPTED,
         Outcome::Unreachable => Status::INTERNAL_PATH,
+        Outcome::Incomplete => Status::TRANSIENT_TRANSPORT,
         Outcome::DriveFailed => Status::NAMESPACE_NOT_READY,
         Outcome::Aborted => Status::ABORT_REQUESTED,
     }
@@ -239,6 +240,6 @@ pub(super) const fn status_of(outcome: Outcome) -> Status {
 
 /// The outcome that a status stands for; one that no target of ours sends is an abort: the command is over and may be sent again.
 fn outcome_of(status: Status) -> Outcome {
-    let all = [Outcome::Success, Outcome::Rejected, Outcome::Unreachable, Outcome::DriveFailed];
+    let all = [Outcome::Success, Outcome::Rejected, Outcome::Unreachable, Outcome::Incomplete, Outcome::DriveFailed];
     all.into_iter().find(|outcome| status_of(*outcome) == status).unwrap_or(Outcome::Aborted)
 }

@@ -17,6 +17,7 @@ fn config(mtu: u32) -> WireConfig {
         controller_data_max: 128 << 10,
         ready_max: 128 << 10,
         success_flag: false,
+        fast_retransmit: true,
     }
 }
 
@@ -119,7 +120,14 @@ mod bytes {
 
     fn outcomes() -> impl Strategy<Value = Outcome> {
         use Outcome::*;
-        prop_oneof![Just(Success), Just(Rejected), Just(Unreachable), Just(DriveFailed), Just(Aborted)]
+        prop_oneof![
+            Just(Success),
+            Just(Rejected),
+            Just(Unreachable),
+            Just(Incomplete),
+            Just(DriveFailed),
+            Just(Aborted)
+        ]
     }
 
     fn framings() -> impl Strategy<Value = Framing> {

@@ -63,6 +63,7 @@ pub fn wire() -> WireConfig {
         controller_data_max: 128 << 10,
         ready_max: 128 << 10,
         success_flag: false,
+        fast_retransmit: true,
     }
 }
 
@@ -75,6 +76,7 @@ pub fn host_config(retry: RetryPolicy) -> HostConfig {
         credits: true,
         credit_initial: 32,
         waiting_max: 1000,
+        probe: Span::us(500),
         timeout: Span::us(500),
         sends_max: 3,
         back_off: Span::us(10),

@@ -223,7 +223,7 @@ impl SanRig {
 fn outcome_of(outcome: san::Outcome) -> Outcome {
     match outcome {
         san::Outcome::Success => Outcome::Finished,
-        san::Outcome::Rejected | san::Outcome::Unreachable => Outcome::Null,
+        san::Outcome::Rejected | san::Outcome::Unreachable | san::Outcome::Incomplete => Outcome::Null,
         san::Outcome::DriveFailed | san::Outcome::Aborted => Outcome::Lost,
     }
 }

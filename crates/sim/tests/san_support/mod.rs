@@ -109,6 +109,7 @@ fn reservation() -> ReservationConfig {
         burst: Bytes::kib(256),
         classes: 64,
         lapse: Span::ms(5),
+        data_end_reads: true,
     }
 }
 
@@ -132,6 +133,7 @@ fn wire() -> WireConfig {
         controller_data_max: 128 << 10,
         ready_max: 128 << 10,
         success_flag: true,
+        fast_retransmit: true,
     }
 }
 
@@ -144,6 +146,7 @@ fn host() -> HostConfig {
         credits: true,
         credit_initial: 32,
         waiting_max: 1 << 16,
+        probe: Span::ms(5),
         timeout: Span::ms(5),
         sends_max: 3,
         back_off: Span::us(20),

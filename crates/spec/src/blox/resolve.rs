@@ -348,6 +348,7 @@ impl Resolver<'_> {
             self.refuse_key(&format!("io.{key}"), &format!("`{key}` goes only with the designs san and san-plain"));
         }
         let (mix, by_profile) = self.io_mix(file);
+        self.check_theta(file, true);
         let addresses = addresses_of(file, by_profile);
         let io = Config {
             clients: rack.clients,
@@ -368,6 +369,14 @@ impl Resolver<'_> {
             io.problems().into_iter().for_each(|problem| self.conflict("io", problem.to_string()));
         }
         io
+    }
+
+    /// Refuses an exponent of a skew where there is none. `is_skewed` when addresses are that are not given.
+    pub(crate) fn check_theta(&mut self, file: &IoFile, is_skewed: bool) {
+        let even = [AddressesName::Uniform, AddressesName::Sequential];
+        if !file.addresses.map_or(is_skewed, |addresses| !even.contains(&addresses)) {
+            self.refuse_key("io.theta", "`theta` goes only with addresses = zipfian, scrambled-zipfian or latest");
+        }
     }
 
     /// The trace to be played in place of `io`; `format` is what it is in when the file does not say, `None` to be told by its lines.

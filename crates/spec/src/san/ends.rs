@@ -67,6 +67,7 @@ impl Resolver<'_> {
             controller_data_max: bytes("controller_data", file.controller_data, pdu, one),
             ready_max: bytes("ready", file.ready, pdu, one),
             success_flag: file.success_flag.unwrap_or(false),
+            fast_retransmit: file.fast_retransmit.unwrap_or(true),
         }
     }
 
@@ -121,6 +122,7 @@ impl Resolver<'_> {
                 Admission::Fifo { credit, .. } => *credit,
             },
             waiting_max: file.waiting_max.unwrap_or(65_536),
+            probe: file.probe.map_or(Span::ms(8), Plain::plain),
             timeout: file.timeout.map_or(Span::ms(20), Plain::plain),
             sends_max: file.sends.unwrap_or(3),
             back_off: file.back_off.map_or(Span::us(10), Plain::plain),
@@ -129,6 +131,7 @@ impl Resolver<'_> {
             retry: self.retry(file, target),
         };
         let spans = [
+            ("probe", config.probe),
             ("timeout", config.timeout),
             ("back_off", config.back_off),
             ("back_off_max", config.back_off_max),
@@ -194,6 +197,7 @@ fn host_of(san: &San) -> HostFile {
         credits: Some(host.credits),
         retry: Some(retry),
         quiesce_wait,
+        probe: Some(Quantity(host.probe)),
         timeout: Some(Quantity(host.timeout)),
         sends: Some(host.sends_max),
         back_off: Some(Quantity(host.back_off)),
@@ -232,6 +236,7 @@ fn wire_of(wire: &WireConfig) -> WireFile {
         controller_data: bytes(wire.controller_data_max),
         ready: bytes(wire.ready_max),
         success_flag: Some(wire.success_flag),
+        fast_retransmit: Some(wire.fast_retransmit),
         header_digest: Some(wire.framing.digests.header),
         data_digest: Some(wire.framing.digests.data),
     }

@@ -135,23 +135,7 @@ impl Resolver<'_> {
 
     fn topology(&mut self, file: &FabricFile, name: FabricKindName) -> Option<Config> {
         let kind = kind_of(file, name)?;
-        let rate = file.rate.map_or(defaults::RATE, Plain::plain);
-        self.rate("fabric.rate", rate);
-        if let Some(Quantity(board)) = file.board_rate {
-            self.rate("fabric.board_rate", board);
-        }
-        if file.hosts.is_none() {
-            self.report("fabric", Problem::missing("hosts", "how many clients there are"));
-        }
-        if file.targets.is_none() && kind.is_switched() {
-            self.report("fabric", Problem::missing("targets", "how many storage nodes a switched fabric joins"));
-        }
-        if kind.is_switched() {
-            let reason = format!("`board_rate` does not go with kind = {}: targets have cables there", name.word());
-            self.refuse_key("fabric.board_rate", &reason);
-        }
-        let trunk = u64::from(file.trunk.unwrap_or(1));
-        let team = Rate::bps(rate.as_bps().saturating_mul(trunk));
+        self.check_topology(file, name, &kind);
         Some(Config {
             endpoints: Endpoints {
                 hosts: file.hosts?,
@@ -166,19 +150,26 @@ impl Resolver<'_> {
                 adapter: file.adapter_ports.unwrap_or(PORTS_UNBOUNDED),
                 switch: file.switch_ports.unwrap_or(PORTS_UNBOUNDED),
             },
-            cabling: Cabling {
-                rate: team,
-                board_rate: file.board_rate.map_or(team, Plain::plain),
-                fabric_cables: file.fabric_cables.unwrap_or(1),
-                endpoint_cables: file.endpoint_cables.unwrap_or(1),
-                lengths: Lengths {
-                    endpoint: file.endpoint_length.map_or(defaults::ENDPOINT_LENGTH, Plain::plain),
-                    near: file.near_length.map_or(defaults::NEAR_LENGTH, Plain::plain),
-                    far: file.far_length.map_or(defaults::FAR_LENGTH, Plain::plain),
-                },
-            },
+            cabling: cabling(file),
             kind,
         })
+    }
+
+    fn check_topology(&mut self, file: &FabricFile, name: FabricKindName, kind: &Kind) {
+        self.rate("fabric.rate", file.rate.map_or(defaults::RATE, Plain::plain));
+        if let Some(Quantity(board)) = file.board_rate {
+            self.rate("fabric.board_rate", board);
+        }
+        if file.hosts.is_none() {
+            self.report("fabric", Problem::missing("hosts", "how many clients there are"));
+        }
+        if file.targets.is_none() && kind.is_switched() {
+            self.report("fabric", Problem::missing("targets", "how many storage nodes a switched fabric joins"));
+        }
+        if kind.is_switched() {
+            let reason = format!("`board_rate` does not go with kind = {}: targets have cables there", name.word());
+            self.refuse_key("fabric.board_rate", &reason);
+        }
     }
 
     fn custom_graph(&mut self, file: &FabricFile) -> Option<(Shape, SharedGraph)> {
@@ -198,6 +189,23 @@ impl Resolver<'_> {
                 self.conflict("fabric", format!("there is no {kind}: nobody would ask, or nobody would answer"));
             }
         }
+    }
+}
+
+/// Cables; `rate` of teams, and of the crossing to a target what a team has, until the node's cables were counted.
+fn cabling(file: &FabricFile) -> Cabling {
+    let rate = file.rate.map_or(defaults::RATE, Plain::plain);
+    let team = Rate::bps(rate.as_bps().saturating_mul(u64::from(file.trunk.unwrap_or(1))));
+    Cabling {
+        rate: team,
+        board_rate: file.board_rate.map_or(team, Plain::plain),
+        fabric_cables: file.fabric_cables.unwrap_or(1),
+        endpoint_cables: file.endpoint_cables.unwrap_or(1),
+        lengths: Lengths {
+            endpoint: file.endpoint_length.map_or(defaults::ENDPOINT_LENGTH, Plain::plain),
+            near: file.near_length.map_or(defaults::NEAR_LENGTH, Plain::plain),
+            far: file.far_length.map_or(defaults::FAR_LENGTH, Plain::plain),
+        },
     }
 }
 

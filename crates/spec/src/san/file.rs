@@ -96,8 +96,8 @@ written! {
         /// Whether answers are marked too. The paper marks on the submission path only (4.3).
         #[schemars(extend("default" = false))]
         mark_answers: bool,
-        /// How many hops more than the shortest way a chosen way may have. Ours.
-        #[schemars(range(max = 24), extend("default" = 2))]
+        /// How many hops more than the shortest way a chosen way may have; no way has more than the 24 that the header records. Ours.
+        #[schemars(range(max = 23), extend("default" = 2))]
         stretch: u16,
         /// What was learnt counts half after each such span without news. Ours: some round trips to a drive.
         #[schemars(extend("default" = "500us"))]
@@ -243,7 +243,11 @@ written! {
         retry: RetryName,
         /// With `quiesce`: how long they wait. As long as a packet, a command and a drive's work can live when not given.
         quiesce_wait: Quantity<Span>,
-        /// How long nothing may come for a command before it is sent again. Ours.
+        /// How long nothing may come for a command before it is sent a second time; `timeout` where that is shorter. TCP's tail loss probe (RFC 8985, 7.2) as Linux has it:
+        /// two round trips, small here, and 2 ticks of its clock (commit bb4d991a28cc), of which Ubuntu 22.04, the paper's, has 250 a second.
+        #[schemars(extend("default" = "8ms"))]
+        probe: Quantity<Span>,
+        /// How long nothing may come for it before it is sent again after that. Ours.
         #[schemars(extend("default" = "20ms"))]
         timeout: Quantity<Span>,
         /// Sends without an answer after which a path has failed. Ours.
@@ -431,6 +435,9 @@ written! {
         /// Whether the last data of a successful read say so and no response follows. The paper's reads end with a response capsule (4.1), and bookings are given back by it.
         #[schemars(extend("default" = false))]
         success_flag: bool,
+        /// Whether data that are seen to be missing, because what follows has come, are asked for at once: TCP's fast retransmit and RoCE's NAK.
+        #[schemars(extend("default" = true))]
+        fast_retransmit: bool,
         /// Digests of headers.
         #[schemars(extend("default" = false))]
         header_digest: bool,

@@ -7,6 +7,7 @@ use crate::blox::print::{write_io, write_replay};
 use crate::blox::resolve::addresses_of;
 use crate::error::Problem;
 use crate::file::ExperimentFile;
+use crate::plan::{Run, WarmUp};
 use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
 use base::{Bytes, NodeId, Span};
@@ -27,12 +28,13 @@ const THETA: f64 = 0.99;
 
 /// What a load is played on, and when it ends.
 #[derive(Clone, Copy)]
-struct Ground {
-    hosts: u32,
-    drives: u32,
+pub(super) struct Ground {
+    pub(super) hosts: u32,
+    pub(super) drives: u32,
     footprint: Bytes,
-    requests: Option<u64>,
-    duration: Option<Span>,
+    pub(super) requests: Option<u64>,
+    pub(super) duration: Option<Span>,
+    pub(super) warm_up: WarmUp,
 }
 
 /// Keys that go with each way to say a load; the first one chooses it.
@@ -60,16 +62,17 @@ const OF_REQUESTS: [&str; 13] = [
 ];
 
 impl Resolver<'_> {
-    pub(super) fn san_io(&mut self, file: &ExperimentFile, graph: &Graph, drives: &Drives) -> Option<SanIo> {
+    pub(super) fn san_io(&mut self, file: &ExperimentFile, run: &Run, graph: &Graph, drives: &Drives) -> Option<SanIo> {
         let count = |kind| graph.of_kind(kind).count() as u32;
         let io = file.io.clone().unwrap_or_default();
-        let run = file.run.clone().unwrap_or_default();
+        let ends = file.run.clone().unwrap_or_default();
         let ground = Ground {
             hosts: count(VertexKind::Host),
             drives: count(VertexKind::Target) * drives.per_target,
             footprint: self.footprint(&io, drives),
-            requests: run.requests,
-            duration: run.duration.map(Plain::plain),
+            requests: ends.requests,
+            duration: ends.duration.map(Plain::plain),
+            warm_up: run.warm_up,
         };
         let load = match (&file.lsm, &io) {
             (Some(lsm), _) => self.with_keys("lsm", &OF_STORES, |it| it.stores(lsm, &ground)),
@@ -111,6 +114,7 @@ impl Resolver<'_> {
     fn single(&mut self, file: &IoFile, ground: &Ground) -> SanLoad {
         let block = self.io_size("io.size", file.size.map_or(Bytes::kib(4), Plain::plain));
         let (mix, by_profile) = self.io_mix(file);
+        self.check_theta(file, true);
         let config = Config {
             clients: ground.hosts,
             volumes: ground.drives,
@@ -189,7 +193,7 @@ impl Resolver<'_> {
     }
 
     fn stores(&mut self, file: &LsmFile, ground: &Ground) -> Option<SanLoad> {
-        let config = file.resolve(ground.hosts, ground.drives, ground.requests, ground.duration);
+        let config = file.resolve(ground);
         if self.problems.is_empty() {
             self.impossible("lsm", config.problems());
         }
@@ -216,6 +220,27 @@ impl Resolver<'_> {
         if let Some(drive) = file.drive {
             self.range("io.drive", u64::from(drive), 0..=u64::from(ground.drives.saturating_sub(1)));
         }
+        self.check_theta(file, true);
+        self.check_mixed(file);
+        let mixed = MixedSizes {
+            sizes,
+            write_share: file.write_share.unwrap_or(0.5),
+            addresses: file.addresses.unwrap_or(AddressesName::ScrambledZipfian),
+            theta: file.theta.unwrap_or(THETA),
+            arrivals: file.arrivals.unwrap_or(IoArrivalsName::Closed),
+            depth: file.depth.unwrap_or(16),
+            requests_per_second: file.requests_per_second,
+            drive: file.drive,
+        };
+        let play = mixed.play(ground);
+        if self.problems.is_empty() {
+            self.impossible("io", play.problems());
+        }
+        Some(SanLoad::Mixed { mixed, play })
+    }
+
+    /// What a fio job cannot do, and keys that contradict each other.
+    fn check_mixed(&mut self, file: &IoFile) {
         let addresses = file.addresses.unwrap_or(AddressesName::ScrambledZipfian);
         if matches!(addresses, AddressesName::Latest | AddressesName::Zipfian) {
             let allowed = [AddressesName::Uniform, AddressesName::ScrambledZipfian, AddressesName::Sequential];
@@ -236,21 +261,6 @@ impl Resolver<'_> {
             }
             _ => {}
         }
-        let mixed = MixedSizes {
-            sizes,
-            write_share: file.write_share.unwrap_or(0.5),
-            addresses,
-            theta: file.theta.unwrap_or(THETA),
-            arrivals,
-            depth: file.depth.unwrap_or(16),
-            requests_per_second: file.requests_per_second,
-            drive: file.drive,
-        };
-        let play = mixed.play(ground);
-        if self.problems.is_empty() {
-            self.impossible("io", play.problems());
-        }
-        Some(SanLoad::Mixed { mixed, play })
     }
 
     fn io_size(&mut self, key: &str, size: Bytes) -> Bytes {
@@ -307,17 +317,15 @@ impl MixedSizes {
         let parts =
             self.sizes.iter().map(|(bytes, percent)| Split { bytes: bytes.count(), percent: *percent }).collect();
         let sizes = BlockSizes::Split { parts };
-        let distribution = match self.addresses {
-            AddressesName::Uniform | AddressesName::Sequential => Distribution::Uniform,
-            _ => Distribution::Zipf { theta: self.theta, center: None },
+        let distribution = if self.is_skewed() {
+            Distribution::Zipf { theta: self.theta, center: None }
+        } else {
+            Distribution::Uniform
         };
         Job {
             name: "mixed".into(),
             mixture: self.mixture(),
-            order: match self.addresses {
-                AddressesName::Sequential => Order::Sequential { hole: 0 },
-                _ => Order::Random { run: 1 },
-            },
+            order: self.order(),
             sizes: [sizes.clone(), sizes],
             depth: self.depth,
             threads: hosts,
@@ -342,6 +350,18 @@ impl MixedSizes {
             files,
             file_order: FileOrder::Random,
             is_walled: false,
+        }
+    }
+
+    /// Whether `theta` says anything.
+    fn is_skewed(&self) -> bool {
+        !matches!(self.addresses, AddressesName::Uniform | AddressesName::Sequential)
+    }
+
+    fn order(&self) -> Order {
+        match self.addresses {
+            AddressesName::Sequential => Order::Sequential { hole: 0 },
+            _ => Order::Random { run: 1 },
         }
     }
 
@@ -397,7 +417,7 @@ fn write_single(config: &Config, file: &mut IoFile) {
 fn write_mixed(mixed: &MixedSizes, file: &mut IoFile) {
     file.sizes = Some(mixed.sizes.iter().map(|(size, percent)| (Quantity(*size), *percent)).collect());
     file.write_share = Some(mixed.write_share);
-    (file.addresses, file.theta) = (Some(mixed.addresses), Some(mixed.theta));
+    (file.addresses, file.theta) = (Some(mixed.addresses), mixed.is_skewed().then_some(mixed.theta));
     (file.arrivals, file.depth) = (Some(mixed.arrivals), Some(mixed.depth));
     (file.requests_per_second, file.drive) = (mixed.requests_per_second, mixed.drive);
 }

@@ -1,12 +1,15 @@
 //! Key-value stores as a load: the table and its defaults. "RocksDB" is its default of version 8; "ours" is what neither it nor the paper says.
 
+use super::io::Ground;
 use crate::file::written;
+use crate::plan::WarmUp;
 use crate::quantity::{Plain, Quantity};
 use base::{Bytes, Span};
 use workload::lsm::{LsmConfig, TreeConfig, Wal, YcsbMix};
 
 written! {
-    /// Key-value stores on log-structured trees in place of `[io]` (paper, Figure 12: RocksDB). `run.requests` counts key-value requests. With the designs san and san-plain.
+    /// Key-value stores on log-structured trees in place of `[io]` (paper, Figure 12: RocksDB). `run.requests` counts key-value requests, and so does `run.warm_up_requests` for
+    /// those that are not timed. With the designs san and san-plain.
     LsmFile {
         /// How many; store `i` runs at host `i` modulo hosts on drive `i` modulo drives (paper, 5.1: 8 on 4 clients).
         #[schemars(range(min = 1, max = 65_536), extend("default" = 8))]
@@ -85,20 +88,17 @@ const LOG_BUFFER: Bytes = Bytes::kib(16);
 
 impl LsmFile {
     /// What is given, and defaults for the rest.
-    pub(super) fn resolve(
-        &self,
-        clients: u32,
-        volumes: u32,
-        operations: Option<u64>,
-        duration: Option<Span>,
-    ) -> LsmConfig {
-        let bytes = |given: Option<Quantity<Bytes>>, kib| given.map_or(Bytes::kib(kib), Plain::plain);
+    pub(super) fn resolve(&self, ground: &Ground) -> LsmConfig {
+        let (warm_up_requests, warm_up) = match ground.warm_up {
+            WarmUp::Requests(requests) => (requests, Span::ZERO),
+            WarmUp::Time(span) => (0, span),
+        };
         LsmConfig {
             stores: self.stores.unwrap_or(8),
-            clients,
-            volumes,
+            clients: ground.hosts,
+            volumes: ground.drives,
             keys: self.keys.unwrap_or(100_000),
-            record: bytes(self.record, 1),
+            record: plain(self.record, 1),
             theta: self.theta.unwrap_or(0.99),
             mix: YcsbMix {
                 reads: self.reads.unwrap_or(0.5),
@@ -106,29 +106,39 @@ impl LsmFile {
                 read_modify_writes: self.read_modify_writes.unwrap_or(0.0),
             },
             threads: self.threads.unwrap_or(16),
+            warm_up_requests,
+            warm_up,
             service: self.service.map_or(Span::us(3), Plain::plain),
-            tree: TreeConfig {
-                block: bytes(self.block, 4),
-                memtable: bytes(self.memtable, 1 << 10),
-                memtables_max: self.memtables_max.unwrap_or(2),
-                level0_trigger: self.level0_trigger.unwrap_or(4),
-                level0_stop: self.level0_stop.unwrap_or(36),
-                level_base: bytes(self.level_base, 4 << 10),
-                multiplier: self.multiplier.unwrap_or(10),
-                table: bytes(self.table, 1 << 10),
-                false_positive: self.false_positive.unwrap_or(0.01),
-                block_cache: bytes(self.block_cache, 2 << 10),
-                wal: match self.sync.unwrap_or(false) {
-                    true => Wal::Synced,
-                    false => Wal::Buffered { buffer: self.log_buffer.map_or(LOG_BUFFER, Plain::plain) },
-                },
-                chunk: bytes(self.chunk, 128),
-                chunk_depth: self.chunk_depth.unwrap_or(4),
-            },
-            operations,
-            duration,
+            tree: self.tree(),
+            operations: ground.requests,
+            duration: ground.duration,
         }
     }
+
+    fn tree(&self) -> TreeConfig {
+        TreeConfig {
+            block: plain(self.block, 4),
+            memtable: plain(self.memtable, 1 << 10),
+            memtables_max: self.memtables_max.unwrap_or(2),
+            level0_trigger: self.level0_trigger.unwrap_or(4),
+            level0_stop: self.level0_stop.unwrap_or(36),
+            level_base: plain(self.level_base, 4 << 10),
+            multiplier: self.multiplier.unwrap_or(10),
+            table: plain(self.table, 1 << 10),
+            false_positive: self.false_positive.unwrap_or(0.01),
+            block_cache: plain(self.block_cache, 2 << 10),
+            wal: match self.sync.unwrap_or(false) {
+                true => Wal::Synced,
+                false => Wal::Buffered { buffer: self.log_buffer.map_or(LOG_BUFFER, Plain::plain) },
+            },
+            chunk: plain(self.chunk, 128),
+            chunk_depth: self.chunk_depth.unwrap_or(4),
+        }
+    }
+}
+
+fn plain(given: Option<Quantity<Bytes>>, default_kib: u64) -> Bytes {
+    given.map_or(Bytes::kib(default_kib), Plain::plain)
 }
 
 /// The table that says all of a load of stores.

@@ -6,7 +6,7 @@ use super::file::{
     DISTANCE, ESTIMATES, GimbalFile, HorizonName, OVER_COMMITMENT, QueueName, ReservationFile, RoutePolicyName,
     RoutingFile, SchedulingFile,
 };
-use super::{Drives, San};
+use super::{Drives, Passing, San};
 use crate::blox::PresetName;
 use crate::design_file::DesignName;
 use crate::error::Problem;
@@ -18,8 +18,10 @@ use hardware::ssd::presets::DriveConfig;
 use san::cost::Prices;
 use san::egress::{RankConfig, SchedulingConfig, Service, StorageDrivenConfig};
 use san::gimbal::GimbalConfig;
+use san::host::HostConfig;
 use san::reserve::{Estimate, OverCommitment, ReservationConfig};
 use san::route::{DistanceConfig, RouteConfig};
+use san::target::TargetConfig;
 
 /// Tables of other kinds of racks.
 const OF_OTHERS: [&str; 11] = [
@@ -46,30 +48,24 @@ const BLOCK: Bytes = Bytes::kib(4);
 impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
     pub(crate) fn san(&mut self, file: &ExperimentFile, design: DesignName) -> Option<San> {
-        self.foreign_tables(&OF_OTHERS, design);
-        self.refuse_key("design.stack", &format!("`stack` does not go with the design {}", design.word()));
-        if file.fabric.is_none() {
-            let why = format!("the design {} needs it", design.word());
-            self.report("", Problem::missing("fabric", &why));
-        }
+        self.check_tables(file, design);
         let fabric = file.fabric.as_ref().and_then(|file| self.san_fabric(file, design));
         let drives = self.drives(&file.drives.clone().unwrap_or_default());
         let routing = self.routing(&file.routing.clone().unwrap_or_default(), design);
-        let reservation = self.reservation(&file.reservation.clone().unwrap_or_default(), &routing, design);
+        let mut reservation = self.reservation(&file.reservation.clone().unwrap_or_default(), &routing, design);
         let scheduling = self.scheduling(&file.scheduling.clone().unwrap_or_default(), design);
         let gimbal = self.gimbal(&file.gimbal.clone().unwrap_or_default());
         let prices = prices(&file.prices.clone().unwrap_or_default());
-        let host_file = file.host.clone().unwrap_or_default();
-        let ends = self.end_times(&host_file);
+        let ends = self.end_times(&file.host.clone().unwrap_or_default());
         let is_trace = file.io.as_ref().is_some_and(|io| io.trace.is_some() || io.job.is_some());
         let run = self.run(&file.run.clone().unwrap_or_default(), is_trace);
         let fabric = fabric?;
-        let wire = self.wire(&file.wire.clone().unwrap_or_default(), &fabric.passing, routing.has_header);
-        let target_file = file.target.clone().unwrap_or_default();
-        let entries = host_file.queue_entries.unwrap_or(128);
-        let target = self.target(&target_file, gimbal, wire, entries, design);
-        let host = self.host(&host_file, &target, design);
-        let io = self.san_io(file, &fabric.graph, &drives)?;
+        self.within_names(&fabric, &routing);
+        let (host, target) = self.sessions(file, gimbal, &fabric.passing, routing.has_header, design);
+        if let Some(reservation) = &mut reservation {
+            reservation.data_end_reads = host.wire.success_flag;
+        }
+        let io = self.san_io(file, &run, &fabric.graph, &drives)?;
         let faults = self.san_faults(file.fault.as_deref().unwrap_or_default(), &fabric.graph, &drives);
         let check_write_order = file.check.as_ref().and_then(|check| check.write_order).unwrap_or(!faults.is_empty());
         self.problems.is_empty().then_some(San {
@@ -88,6 +84,31 @@ impl Resolver<'_> {
             faults,
             check_write_order,
         })
+    }
+
+    fn check_tables(&mut self, file: &ExperimentFile, design: DesignName) {
+        self.foreign_tables(&OF_OTHERS, design);
+        self.refuse_key("design.stack", &format!("`stack` does not go with the design {}", design.word()));
+        if file.fabric.is_none() {
+            let why = format!("the design {} needs it", design.word());
+            self.report("", Problem::missing("fabric", &why));
+        }
+    }
+
+    /// Both ends of sessions, and the wire between them.
+    fn sessions(
+        &mut self,
+        file: &ExperimentFile,
+        gimbal: GimbalConfig,
+        passing: &Passing,
+        has_header: bool,
+        design: DesignName,
+    ) -> (HostConfig, TargetConfig) {
+        let wire = self.wire(&file.wire.clone().unwrap_or_default(), passing, has_header);
+        let host_file = file.host.clone().unwrap_or_default();
+        let entries = host_file.queue_entries.unwrap_or(128);
+        let target = self.target(&file.target.clone().unwrap_or_default(), gimbal, wire, entries, design);
+        (self.host(&host_file, &target, design), target)
     }
 
     fn drives(&mut self, file: &DrivesFile) -> Drives {
@@ -174,6 +195,8 @@ impl Resolver<'_> {
             burst: file.burst.map_or(Bytes::kib(64), Plain::plain),
             classes: file.classes.unwrap_or(1_024),
             lapse: file.lapse.map_or(Span::ms(10), Plain::plain),
+            // The wire says it.
+            data_end_reads: false,
         };
         if config.burst < *MTUS.end() || config.burst > Bytes::kib(1 << 20) {
             let allowed = format!("{}..=1GiB, a largest frame and more", MTUS.end());

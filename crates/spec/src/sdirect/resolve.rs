@@ -286,6 +286,7 @@ impl Resolver<'_> {
         if file.write_share.is_some() && task.kind != TaskName::ReadWrite {
             self.conflict("io.write_share", "`write_share` goes only with task.kind = read-write");
         }
+        self.check_theta(file, false);
         let share = if task.kind == TaskName::ReadWrite { file.write_share.unwrap_or(0.0) } else { 1.0 };
         let blocks = machine.capacity().count() / task.bytes.count().max(1);
         if blocks < 2 && self.problems.is_empty() {

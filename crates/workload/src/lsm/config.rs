@@ -27,6 +27,10 @@ pub struct LsmConfig {
     pub mix: YcsbMix,
     /// Requests that are outstanding at each store.
     pub threads: u32,
+    /// Key-value requests of all stores that are not timed, the first to begin...
+    pub warm_up_requests: u64,
+    /// ...and those that begin before this much time has passed.
+    pub warm_up: Span,
     /// What a request costs its client before its first I/O; more than 0.
     pub service: Span,
     /// The tree.

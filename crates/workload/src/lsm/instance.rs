@@ -41,6 +41,7 @@ struct Request {
     kind: Kind,
     key: Key,
     started: Time,
+    is_timed: bool,
     ios: u32,
     phase: Phase,
 }
@@ -146,14 +147,16 @@ impl Store {
 
     /// One step, and when the next may follow; `None` when something has to end first.
     fn step(&mut self, thread: usize, now: Time, shared: &mut Shared<'_>) -> Option<Time> {
-        let Some(Request { kind, started, ios, phase, .. }) = self.threads[thread] else {
+        let Some(Request { kind, started, is_timed, ios, phase, .. }) = self.threads[thread] else {
             return self.begin(thread, now, shared);
         };
         match phase {
             Phase::Read { run } => self.look_up(thread, run, now, shared),
             Phase::Write => self.update(thread, now, shared),
             Phase::Done => {
-                shared.operations.ended(kind, now.saturating_since(started), ios, now);
+                if is_timed {
+                    shared.operations.ended(kind, started, ios, now);
+                }
                 self.threads[thread] = None;
                 Some(now)
             }
@@ -168,7 +171,9 @@ impl Store {
         *shared.left -= 1;
         let (kind, key) = (self.draw_kind(), self.draw_key());
         let phase = if kind == Kind::Update { Phase::Write } else { Phase::Read { run: 0 } };
-        self.threads[thread] = Some(Request { kind, key, started: now, ios: 0, phase });
+        let is_timed = shared.operations.begins(self.config.warm_up_requests)
+            && now.saturating_since(Time::ZERO) >= self.config.warm_up;
+        self.threads[thread] = Some(Request { kind, key, started: now, is_timed, ios: 0, phase });
         now.checked_add(self.config.service)
     }
 

@@ -1,4 +1,7 @@
 //! What became of key-value requests.
+//!
+//! A request lasts from its begin, which in this closed loop is when its thread's last one ended, to the end of its last I/O; of one that memory answered to when
+//! its store's code is through with it. A write that waits for a flush or a compaction waits in it. What begins in the warm-up is not timed.
 
 use base::{Span, Time};
 use hdrhistogram::Histogram;
@@ -21,17 +24,30 @@ pub enum Kind {
 /// Times and counts of finished key-value requests, and what the trees have moved.
 #[derive(Clone, Debug)]
 pub struct Operations {
-    kinds: [(Histogram<u64>, u64); 3],
+    kinds: [Timed; 3],
+    /// Of all kinds together.
+    all: Timed,
+    /// Requests that have begun.
+    begun: u64,
     /// Bytes of updates.
     pub(super) updated: u64,
     /// Bytes written to the drives: log, flushes, compactions.
     pub(super) written: u64,
     /// How often a writer had to wait for a flush or a compaction.
     pub(super) stalls: u64,
+    /// When the first that is timed began, and the last ended.
+    first: Time,
     last: Time,
 }
 
-/// One kind.
+/// Times of requests, and how many I/Os they took.
+#[derive(Clone, Debug)]
+struct Timed {
+    took: Histogram<u64>,
+    ios: u64,
+}
+
+/// One kind, or all of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KindSummary {
     /// How many have finished.
@@ -64,41 +80,50 @@ impl Kind {
 
 impl Operations {
     pub(super) fn new() -> Operations {
-        let histogram = || Histogram::new_with_max(LONGEST_NS, 3).expect("three digits are allowed");
-        let kinds = [(histogram(), 0), (histogram(), 0), (histogram(), 0)];
-        Operations { kinds, updated: 0, written: 0, stalls: 0, last: Time::ZERO }
+        Operations {
+            kinds: [Timed::new(), Timed::new(), Timed::new()],
+            all: Timed::new(),
+            begun: 0,
+            updated: 0,
+            written: 0,
+            stalls: 0,
+            first: Time::MAX,
+            last: Time::ZERO,
+        }
     }
 
-    pub(super) fn ended(&mut self, kind: Kind, took: Span, ios: u32, now: Time) {
-        let (histogram, all_ios) = &mut self.kinds[kind as usize];
-        histogram.saturating_record(took.as_ps() / 1_000);
-        *all_ios += u64::from(ios);
-        self.last = self.last.max(now);
+    /// A request begins; whether it is behind the first `warm_up`.
+    pub(super) fn begins(&mut self, warm_up: u64) -> bool {
+        self.begun += 1;
+        self.begun > warm_up
+    }
+
+    /// A request that is timed has ended at `now`.
+    pub(super) fn ended(&mut self, kind: Kind, started: Time, ios: u32, now: Time) {
+        let took = now.saturating_since(started);
+        self.kinds[kind as usize].add(took, ios);
+        self.all.add(took, ios);
+        (self.first, self.last) = (self.first.min(started), self.last.max(now));
     }
 
     /// What is known of one kind.
     pub fn of(&self, kind: Kind) -> KindSummary {
-        let (histogram, ios) = &self.kinds[kind as usize];
-        let percentile = |quantile| Span::ns(histogram.value_at_quantile(quantile));
-        let count = histogram.len();
-        KindSummary {
-            count,
-            mean: Span::from_ps_f64(if count == 0 { 0.0 } else { histogram.mean() * 1e3 }),
-            median: percentile(0.5),
-            p99: percentile(0.99),
-            p999: percentile(0.999),
-            ios: if count == 0 { 0.0 } else { *ios as f64 / count as f64 },
-        }
+        self.kinds[kind as usize].summary()
     }
 
-    /// Finished requests of all kinds.
+    /// What is known of all kinds together.
+    pub fn all(&self) -> KindSummary {
+        self.all.summary()
+    }
+
+    /// Timed requests of all kinds.
     pub fn count(&self) -> u64 {
-        self.kinds.iter().map(|(histogram, _)| histogram.len()).sum()
+        self.all.took.len()
     }
 
-    /// Finished requests a second until the last one.
+    /// Timed requests a second, from the begin of the first to the end of the last.
     pub fn per_second(&self) -> f64 {
-        let span_s = self.last.as_secs_f64();
+        let span_s = self.last.saturating_since(self.first).as_secs_f64();
         if span_s > 0.0 { self.count() as f64 / span_s } else { 0.0 }
     }
 
@@ -120,14 +145,39 @@ impl Operations {
         put("requests_per_s".into(), self.per_second());
         put("write_amplification".into(), self.write_amplification());
         put("write_stalls".into(), self.stalls as f64);
-        for kind in Kind::ALL {
-            let KindSummary { count, mean, median, p99, p999, ios } = self.of(kind);
-            let name = kind.name();
+        let kinds = Kind::ALL.map(|kind| (kind.name(), self.of(kind)));
+        for (name, of) in kinds.into_iter().chain([("request", self.all())]) {
+            let KindSummary { count, mean, median, p99, p999, ios } = of;
             put(format!("{name}s"), count as f64);
             put(format!("{name}_ios"), ios);
             for (what, span) in [("mean", mean), ("p50", median), ("p99", p99), ("p999", p999)] {
                 put(format!("{name}_{what}_ns"), span.as_ns_f64());
             }
+        }
+    }
+}
+
+impl Timed {
+    fn new() -> Timed {
+        Timed { took: Histogram::new_with_max(LONGEST_NS, 3).expect("three digits are allowed"), ios: 0 }
+    }
+
+    fn add(&mut self, took: Span, ios: u32) {
+        self.took.saturating_record(took.as_ps() / 1_000);
+        self.ios += u64::from(ios);
+    }
+
+    fn summary(&self) -> KindSummary {
+        let percentile = |quantile| Span::ns(self.took.value_at_quantile(quantile));
+        let count = self.took.len();
+        let per = |sum: f64| if count == 0 { 0.0 } else { sum / count as f64 };
+        KindSummary {
+            count,
+            mean: Span::from_ps_f64(if count == 0 { 0.0 } else { self.took.mean() * 1e3 }),
+            median: percentile(0.5),
+            p99: percentile(0.99),
+            p999: percentile(0.999),
+            ios: per(self.ios as f64),
         }
     }
 }

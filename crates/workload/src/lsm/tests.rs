@@ -20,6 +20,8 @@ fn config() -> LsmConfig {
         theta: 0.99,
         mix: YcsbMix { reads: 1.0, updates: 0.0, read_modify_writes: 0.0 },
         threads: 4,
+        warm_up_requests: 0,
+        warm_up: Span::ZERO,
         service: Span::us(2),
         tree: TreeConfig {
             block: Bytes::kib(4),
@@ -208,8 +210,43 @@ fn numbers_for_a_summary_carry_their_names_and_units() {
     lsm.extra(&mut extra);
     assert_eq!(extra["key_value_reads"], 20_000.0);
     assert_eq!(extra["key_value_read_ios"], 1.0);
+    assert_eq!((extra["key_value_request_ios"], extra["key_value_requests"]), (1.0, 20_000.0));
+    assert_eq!(extra["key_value_request_p999_ns"], extra["key_value_read_p999_ns"]);
     assert!(extra["key_value_read_p99_ns"] >= 82_000.0 && extra["key_value_requests_per_s"] > 0.0);
     assert_eq!(extra["key_value_write_amplification"], 0.0);
+}
+
+#[test]
+fn a_key_value_request_lasts_from_its_begin_to_the_end_of_its_last_io_or_to_what_memory_says() {
+    // Every read finds its key in the last level: the code's 2 us and one block.
+    let (lsm, _) = played(&config());
+    let all = lsm.operations().all();
+    assert_eq!((all.count, all.ios), (20_000, 1.0));
+    let exact = (Span::us(2) + SERVED).as_ns_f64();
+    for span in [all.mean, all.median, all.p99, all.p999] {
+        assert!((span.as_ns_f64() / exact - 1.0).abs() < 1e-3, "{span}");
+    }
+    // Of updates into a buffered log, three of four end in memory after the code's 2 us and the fourth with the log's write.
+    let wal = Wal::Buffered { buffer: Bytes::new(4 * RECORD) };
+    let tree = TreeConfig { wal, memtable: Bytes::kib(1 << 20), ..config().tree };
+    let (lsm, _) = played(&LsmConfig { mix: UPDATES, tree, ..config() });
+    let all = lsm.operations().all();
+    assert_eq!(all.ios, 0.25);
+    let exact = Span::us(2).as_ns_f64() + SERVED.as_ns_f64() / 4.0;
+    assert!((all.mean.as_ns_f64() / exact - 1.0).abs() < 1e-3, "{}", all.mean);
+    assert!(all.median < Span::us(3) && all.p99 > SERVED);
+}
+
+#[test]
+fn what_begins_in_the_warm_up_is_played_and_not_timed() {
+    let (_, whole) = played(&config());
+    let (lsm, arrivals) = played(&LsmConfig { warm_up_requests: 5_000, ..config() });
+    assert_eq!(arrivals, whole);
+    assert_eq!(lsm.operations().all().count, 15_000);
+    // Four threads, one request each 82 us.
+    let (lsm, _) = played(&LsmConfig { warm_up: Span::us(82 * 100), ..config() });
+    assert_eq!(lsm.operations().all().count, 20_000 - 400);
+    assert!((lsm.operations().per_second() / (4.0 / 82e-6) - 1.0).abs() < 1e-3);
 }
 
 #[test]

@@ -162,6 +162,88 @@ fn a_session_that_booked_little_is_held_back_and_its_neighbour_is_not() {
     assert!(small_held < small, "{small:?} {small_held:?}");
 }
 
+/// Ten reads of 128 KiB come in by a link of 100 Gb/s, one after the other, and leave by another: there is no queue beyond what the faster board link makes of one.
+/// Each has booked 10 Gb/s, so that nine tenths of it wait for tokens, while the wire is idle for the most part of the first.
+#[test]
+fn what_the_policer_holds_takes_none_of_the_buffer() {
+    let buffer = Bytes::kib(160);
+    let read_all = |reservation: Option<ReservationConfig>| {
+        let graph = network(Kind::DaisyChain { nodes: 2 }, 1, 2);
+        let mut net = Net::new(graph, &HopConfig { buffer, reservation, ..settings() });
+        let gap = Rate::gbps(100).span_of(Bytes::new(32 * 4_300));
+        for read in 0..10 {
+            net.begin(
+                Time::ZERO + gap * u64::from(read),
+                VertexId(4),
+                VertexId(3),
+                Operation::Read,
+                128 << 10,
+                tag(read, read as u16),
+            );
+        }
+        net.run(Time::ms(5));
+        assert_eq!((net.dropped.len(), net.missing()), (0, 0));
+        assert_eq!(net.responses().filter(|packet| packet.status == Outcome::Success).count(), 10);
+        net
+    };
+    let held_max = |net: &Net| {
+        let ports =
+            |hop: &Hop| (0..4).map(Port).filter(|port| hop.has_port(*port)).map(|port| hop.held_max(port)).max();
+        net.hops.iter().flatten().filter_map(ports).max()
+    };
+    let plain = read_all(None);
+    assert_eq!(held_max(&plain), Some(Bytes::ZERO));
+    let shaped = read_all(Some(reservation()));
+    // The k-th of ten overlapping reads has k tenths of its data still held when the last has come: five and a half reads, less what bursts let through.
+    let all = 32 * 4_200 * 11 / 2;
+    let held = held_max(&shaped).expect("hops have ports").count();
+    assert!(held > buffer.count() * 3 && (all * 3 / 4..=all).contains(&held), "{held} of {all}");
+    let last = shaped.at_hosts.last().expect("all were answered").0;
+    let alone = Rate::gbps(10).span_of(Bytes::new(31 * 4_200)) + Rate::gbps(100).span_of(Bytes::new(32 * 4_300)) * 9;
+    assert!(last >= Time::ZERO + alone && last < Time::ZERO + alone + Span::us(40), "{last:?} {alone:?}");
+}
+
+/// Sixteen reads of 128 KiB at once, out of a board link of 400 Gb/s into one of 100, whose buffer holds 64 KiB. Each fills at 10 Gb/s, 160 in all.
+#[test]
+fn what_was_booked_is_not_dropped_where_the_buffer_is_full() {
+    let over_commitment = vec![OverCommitment { headroom_min: 0, factor: 512 }];
+    let booked = ReservationConfig { over_commitment, fills_at_booked: false, ..reservation() };
+    let read_all = |reservation: Option<ReservationConfig>| {
+        let graph = network(Kind::DaisyChain { nodes: 2 }, 1, 2);
+        let mut net = Net::new(graph, &HopConfig { buffer: Bytes::kib(64), reservation, ..settings() });
+        for read in 0..16 {
+            net.begin(Time::ZERO, VertexId(4), VertexId(3), Operation::Read, 128 << 10, tag(read, read as u16));
+        }
+        net.run(Time::ms(5));
+        assert_eq!(net.missing(), 0);
+        net
+    };
+    assert!(read_all(None).dropped.len() > 16 * 8);
+    let net = read_all(Some(booked));
+    assert_eq!((net.dropped.len(), net.refused), (0, 0));
+    assert_eq!(net.responses().count(), 16);
+    // 16 reads at 100 Gb/s behind the drive's 10 us; fewer than ten, in the end, do not fill the link.
+    let all = Rate::gbps(100).span_of(Bytes::new(16 * 32 * 4_216));
+    let last = net.at_hosts.last().expect("all were answered").0;
+    assert!(last >= Time::us(10) + all && last < Time::us(15) + all * 6 / 5, "{last:?} {all:?}");
+}
+
+#[test]
+fn the_last_data_of_a_read_give_its_booking_back_where_no_response_follows() {
+    let booked_after = |data_end_reads| {
+        let reservation = Some(ReservationConfig { data_end_reads, ..reservation() });
+        let mut net = Net::new(network(Kind::DaisyChain { nodes: 2 }, 1, 2), &HopConfig { reservation, ..settings() });
+        net.data_end_reads = true;
+        net.begin(Time::ZERO, VertexId(4), VertexId(3), Operation::Read, 128 << 10, tag(0, 0));
+        net.run(Time::ms(1));
+        let booked =
+            |hop: &Hop| (0..4).map(Port).filter(|port| hop.has_port(*port)).map(|port| hop.booked(net.now, port)).max();
+        net.hops.iter().flatten().filter_map(booked).max()
+    };
+    assert_eq!(booked_after(true), Some(Rate::bps(0)));
+    assert_eq!(booked_after(false), Some(Rate::gbps(10)), "kept until it lapses after 10 ms");
+}
+
 #[test]
 fn what_finds_the_buffer_full_is_dropped_and_counted() {
     for scheduling in [storage_driven(), SchedulingConfig::Fifo] {

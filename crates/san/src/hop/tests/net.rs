@@ -46,6 +46,8 @@ pub(super) struct Net {
     writes: BTreeMap<(SessionId, u16), u32>,
     /// The credit that targets give.
     pub credit: u32,
+    /// Whether targets send no response behind the data of reads.
+    pub data_end_reads: bool,
     pub out: Vec<HopOut>,
 }
 
@@ -78,6 +80,7 @@ impl Net {
             refused: 0,
             writes: BTreeMap::new(),
             credit: 8,
+            data_end_reads: false,
             out: Vec::new(),
         }
     }
@@ -239,7 +242,9 @@ impl Net {
                     let kind = PacketKind::ReadData { last: piece + 1 == pieces };
                     self.at(self.now + DRIVE, Event::Answer { at, port, packet: answer(kind, DATA_FRAME, piece) });
                 }
-                self.at(self.now + DRIVE, Event::Answer { at, port, packet: answer(PacketKind::Response, 120, 0) });
+                if !self.data_end_reads {
+                    self.at(self.now + DRIVE, Event::Answer { at, port, packet: answer(PacketKind::Response, 120, 0) });
+                }
             }
         }
     }

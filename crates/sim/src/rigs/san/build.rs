@@ -21,7 +21,7 @@ use san::target::{Target, TargetConfig, TargetSession};
 use san::wire::WireFormat;
 use san::{DriveId, PacketKind, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
-use topology::{VertexId, VertexKind};
+use topology::{Graph, VertexId, VertexKind};
 
 /// Of which a table of all distances has a sensible size.
 const VERTICES_MAX: u64 = 8_192;
@@ -88,6 +88,14 @@ impl SanRigConfig {
         })?)
     }
 
+    fn host_programs(&self, vertices: &Vertices) -> Result<Vec<Host>, SanBuildError> {
+        (0..).zip(&vertices.hosts).map(|(place, vertex)| self.host_program(place, *vertex, &vertices.targets)).collect()
+    }
+
+    fn target_programs(&self, vertices: &Vertices) -> Result<Vec<Target>, SanBuildError> {
+        (0..).zip(&vertices.targets).map(|(place, _)| self.target_program(place, vertices.hosts.len() as u32)).collect()
+    }
+
     fn check(&self) -> Result<(), SanBuildError> {
         let hosts = self.graph.of_kind(VertexKind::Host).count() as u64;
         for (what, got, max) in [
@@ -109,61 +117,71 @@ impl SanRig {
     /// When a drive cannot be had, or there is more of something than can be named.
     pub fn new(config: SanRigConfig) -> Result<SanRig, SanBuildError> {
         config.check()?;
-        let graph = config.graph.clone();
-        let vertices = |wanted: fn(VertexKind) -> bool| -> Vec<VertexId> {
-            graph.vertex_ids().filter(|vertex| wanted(graph.vertex(*vertex).kind)).collect()
-        };
-        let host_vertices = vertices(|kind| kind == VertexKind::Host);
-        let target_vertices = vertices(|kind| kind == VertexKind::Target);
-        let hop_vertices = vertices(VertexKind::forwards);
-        let places = places(&host_vertices, &target_vertices, &hop_vertices);
+        let vertices = Vertices::of(&config.graph);
         let format = WireFormat::new(&config.host.wire)?;
         let response_frame = format.frame(PacketKind::Response, 0, 0);
-        let numbered = |vertices: &[VertexId]| (0..).zip(vertices.to_vec());
-        let hosts = numbered(&host_vertices)
-            .map(|(place, vertex)| config.host_program(place, vertex, &target_vertices))
-            .collect::<Result<Vec<Host>, SanBuildError>>()?;
-        let targets = numbered(&target_vertices)
-            .map(|(place, _)| config.target_program(place, host_vertices.len() as u32))
-            .collect::<Result<Vec<Target>, SanBuildError>>()?;
-        let shortest = graph.distance_table().expect("the number of vertices was checked");
-        let aftermath = Aftermath::new(config.faults.iter().map(|fault| fault.at).min());
+        let hop = |vertex: &VertexId| Hop::new(config.hop(*vertex, response_frame));
+        let places = vertices.places();
         Ok(SanRig {
-            hosts,
-            targets,
-            hops: hop_vertices.iter().map(|vertex| Hop::new(config.hop(*vertex, response_frame))).collect(),
-            wires: Wires::new(&graph, &config.passing, &config.ends),
+            hosts: config.host_programs(&vertices)?,
+            targets: config.target_programs(&vertices)?,
+            hops: vertices.hops.iter().map(hop).collect(),
+            wires: Wires::new(&config.graph, &config.passing, &config.ends),
             drives: Drives::new(&config.drive, config.drive_count())?,
             is_running: vec![true; places.len()],
             wakes: vec![Time::MAX; places.len()],
-            cut_links: BTreeSet::new(),
             places,
-            host_vertices,
-            target_vertices,
-            hop_vertices,
+            host_vertices: vertices.hosts,
+            target_vertices: vertices.targets,
+            hop_vertices: vertices.hops,
             flights: Flights::new(),
             told: Slab::new(),
             working: Slab::new(),
             tracks: Tracks::new(config.host.wire.success_flag),
             wire_check: config.wire_check.then(|| WireCheck::new(format)),
             write_order: config.checks_write_order.then(WriteOrder::new),
+            aftermath: Aftermath::new(config.faults.iter().map(|fault| fault.at).min()),
+            shortest: config.graph.distance_table().expect("the number of vertices was checked"),
+            response_frame,
+            config,
+            cut_links: BTreeSet::new(),
             counts: Counts::default(),
             contents: BTreeMap::new(),
             found: BTreeMap::new(),
             violations: Violations::default(),
             ways: Ways::default(),
             sizes: Sizes::default(),
-            aftermath,
-            shortest,
-            response_frame,
             is_priming: false,
             latest: Time::ZERO,
             counts_of_stopped: HopCounts::default(),
             hop_out: Vec::new(),
             host_out: Vec::new(),
             target_out: Vec::new(),
-            config,
         })
+    }
+}
+
+/// The vertices of each kind, in their order.
+struct Vertices {
+    hosts: Vec<VertexId>,
+    targets: Vec<VertexId>,
+    hops: Vec<VertexId>,
+}
+
+impl Vertices {
+    fn of(graph: &Graph) -> Vertices {
+        let wanted = |is_wanted: fn(VertexKind) -> bool| -> Vec<VertexId> {
+            graph.vertex_ids().filter(|vertex| is_wanted(graph.vertex(*vertex).kind)).collect()
+        };
+        Vertices {
+            hosts: wanted(|kind| kind == VertexKind::Host),
+            targets: wanted(|kind| kind == VertexKind::Target),
+            hops: wanted(VertexKind::forwards),
+        }
+    }
+
+    fn places(&self) -> Vec<Place> {
+        places(&self.hosts, &self.targets, &self.hops)
     }
 }
 

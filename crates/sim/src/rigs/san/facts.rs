@@ -1,15 +1,16 @@
 //! What only this rig can tell of a run.
 
 use super::{Counts, SanRig};
+use base::Bytes;
 use record::Summary;
 use san::cost::SwitchRule;
-use san::hop::HopCounts;
+use san::hop::{Hop, HopCounts};
 use san::host::HostCounters;
 use san::target::TargetCounters;
-use san::{Packet, PacketKind};
+use san::{Packet, PacketKind, Port};
 use spec::san::San;
 use std::collections::BTreeMap;
-use topology::{DistanceTable, Graph, Hop, Medium, VertexId, VertexKind};
+use topology::{DistanceTable, Graph, Medium, VertexId, VertexKind};
 
 /// Preamble, gap and check sequence, which the counters of a network card leave out.
 const NOT_COUNTED: u64 = 8 + 12 + 4;
@@ -69,8 +70,9 @@ pub(crate) fn price(plan: &San, summary: &mut Summary) {
 
 /// Links of targets to switches, or between adapters, by their ends.
 fn storage_ports(graph: &Graph) -> u64 {
-    let is_storage =
-        |hop: &&Hop| graph.vertex(hop.to).kind != VertexKind::Host && graph.egress_port(hop.channel).is_some();
+    let is_storage = |hop: &&topology::Hop| {
+        graph.vertex(hop.to).kind != VertexKind::Host && graph.egress_port(hop.channel).is_some()
+    };
     let nodes = graph.of_kind(VertexKind::Target).chain(graph.of_kind(VertexKind::Adapter));
     nodes.map(|node| graph.hops(node).iter().filter(is_storage).count() as u64).sum()
 }
@@ -129,12 +131,14 @@ impl SanRig {
         ] {
             out.insert(name.into(), value as f64);
         }
-        out.insert("hop_queue_max_bytes".into(), self.highest_queue() as f64);
+        out.insert("hop_queue_max_bytes".into(), self.highest(Hop::waiting_max) as f64);
+        out.insert("hop_held_max_bytes".into(), self.highest(Hop::held_max) as f64);
     }
 
-    fn highest_queue(&self) -> u64 {
-        let of = |(vertex, hop): (&VertexId, &san::hop::Hop)| {
-            (0..self.wires.ports(*vertex)).map(|port| hop.waiting_max(san::Port(port)).count()).max()
+    /// The most of something that any port has had.
+    fn highest(&self, of_port: fn(&Hop, Port) -> Bytes) -> u64 {
+        let of = |(vertex, hop): (&VertexId, &Hop)| {
+            (0..self.wires.ports(*vertex)).map(|port| of_port(hop, Port(port)).count()).max()
         };
         self.hop_vertices.iter().zip(&self.hops).filter_map(of).max().unwrap_or(0)
     }
@@ -165,6 +169,7 @@ impl SanRig {
             ("host_commands_unreachable", hosts(|host| host.unreachable)),
             ("host_commands_aborted", hosts(|host| host.aborted)),
             ("host_timeouts", hosts(|host| host.timeouts)),
+            ("host_gaps", hosts(|host| host.gaps)),
             ("host_path_failures", hosts(|host| host.path_failures)),
             ("host_retries", hosts(|host| host.retries)),
             ("host_packets_stale", hosts(|host| host.stale)),

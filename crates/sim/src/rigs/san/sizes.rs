@@ -41,3 +41,54 @@ impl Sizes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts_of(ios: &[(Operation, u64, u64)]) -> BTreeMap<String, f64> {
+        let mut sizes = Sizes::default();
+        for (operation, bytes, latency_us) in ios {
+            sizes.add(*operation, Bytes::new(*bytes), Span::us(*latency_us));
+        }
+        let mut out = BTreeMap::new();
+        sizes.facts(&mut out);
+        out
+    }
+
+    #[test]
+    fn reads_and_writes_of_each_size_have_a_mean_of_their_own() {
+        let (read, write) = (Operation::Read, Operation::Write);
+        let facts = facts_of(&[
+            (read, 4_096, 80),
+            (read, 4_096, 120),
+            (read, 131_072, 300),
+            (write, 4_096, 20),
+            (write, 32_768, 50),
+        ]);
+        let expected = [
+            ("read_131072_bytes_latency_mean_ns", 300_000.0),
+            ("read_4096_bytes_latency_mean_ns", 100_000.0),
+            ("write_32768_bytes_latency_mean_ns", 50_000.0),
+            ("write_4096_bytes_latency_mean_ns", 20_000.0),
+        ];
+        assert_eq!(facts, expected.map(|(name, mean)| (name.to_string(), mean)).into());
+    }
+
+    #[test]
+    fn a_size_counts_with_the_next_power_of_two_and_the_largest_class_has_no_end() {
+        let facts = facts_of(&[
+            (Operation::Read, 4_096, 10),
+            (Operation::Read, 4_097, 20),
+            (Operation::Read, 8_192, 40),
+            (Operation::Read, 1 << 30, 70),
+        ]);
+        assert_eq!(facts["read_8192_bytes_latency_mean_ns"], 30_000.0);
+        assert_eq!(facts["read_8388608_bytes_latency_mean_ns"], 70_000.0);
+    }
+
+    #[test]
+    fn of_one_size_the_summary_says_it_all() {
+        assert!(facts_of(&[(Operation::Read, 4_096, 10), (Operation::Write, 8_192, 10)]).is_empty());
+    }
+}
