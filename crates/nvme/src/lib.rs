@@ -29,6 +29,7 @@ pub mod range;
 pub mod reservation;
 mod sgl;
 mod status;
+pub mod target;
 pub mod transfer;
 pub mod wire;
 
