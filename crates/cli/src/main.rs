@@ -13,7 +13,6 @@ mod interrupt;
 mod judged;
 mod load;
 mod output;
-mod parts;
 mod play;
 mod precondition;
 mod progress;

@@ -13,7 +13,7 @@ use crate::failure::{Failure, failed_at};
 use crate::interrupt;
 use crate::load::describe;
 use crate::output::write;
-use crate::parts::FileParts;
+use live::FileParts;
 use crate::progress::Meter;
 use rayon::prelude::*;
 use record::{Discard, ParquetWriter, Provenance, Row, Sink, SinkError, Summary, summary_json};

@@ -16,7 +16,7 @@ use crate::interrupt;
 use crate::judged::{Results, claims, judge_by};
 use crate::load;
 use crate::output::{self, Marker, write, write_json};
-use crate::parts::FileParts;
+use live::FileParts;
 use crate::play::{self, Playing, Task};
 use record::{ParquetWriter, Summary};
 use report::claims::Claim;
