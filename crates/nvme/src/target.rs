@@ -32,8 +32,6 @@ mod logs;
 mod manage;
 mod notice;
 mod nvm;
-mod outgoing;
-mod pool;
 mod properties;
 mod reservations;
 mod reserve;
@@ -46,14 +44,14 @@ pub use config::{
 pub use io::{BlockRange, CopySource, IoOperation, IoRequest, IoResult, IoStatus, IoTag};
 pub use manage::ManageError;
 pub use notice::{CloseReason, Counters, Gauges, Notice, Refused};
-pub use outgoing::Slices;
+pub use crate::outgoing::Slices;
 pub use reservations::{HeldKind, REGISTRANTS_MAX, RegisteredHost, Reservations};
 
 use base::Time;
 use connection::{Connections, Stage};
 use controller::Controller;
 use flight::Flights;
-use pool::Pool;
+use crate::pool::Pool;
 use std::collections::{BTreeMap, VecDeque};
 use subsystem::Subsystem;
 
@@ -290,5 +288,3 @@ impl Target {
     }
 }
 
-#[cfg(test)]
-mod tests;

@@ -31,7 +31,8 @@ pub struct TargetLimits {
     pub io_queues_max: u16,
     /// Entries of an I/O queue (CAP.MQES + 1, MAXCMD): 2 and up. A host that asks for more has no more commands carried out at a time.
     pub queue_entries_max: u16,
-    /// Longest transfer, as a power of two of 4 KiB (MDTS): at most 15.
+    /// Longest transfer, as a power of two of 4 KiB (MDTS): 1 to 15, as 0 would tell hosts that there
+    /// is no limit.
     pub transfer_shift: u8,
     /// In-capsule data of I/O queues (IOCCSZ x 16 - 64): a multiple of 16.
     pub in_capsule_bytes: u32,
@@ -239,7 +240,7 @@ impl TargetLimits {
         between("controllers", self.controllers_max.into(), 1, 0xffef)?;
         between("I/O queues", self.io_queues_max.into(), 1, 0xfffe)?;
         between("queue entries", self.queue_entries_max.into(), 2, u64::from(u16::MAX))?;
-        between("transfer shift", self.transfer_shift.into(), 0, 15)?;
+        between("transfer shift", self.transfer_shift.into(), 1, 15)?;
         between("in-capsule bytes", (self.in_capsule_bytes / 16).into(), 0, 1 << 16)?;
         between("in-capsule bytes modulo 16", (self.in_capsule_bytes % 16).into(), 0, 0)?;
         between("MAXH2CDATA", self.host_data_max.into(), HOST_DATA_MAX_MIN.into(), u32::MAX.into())?;

@@ -3,7 +3,7 @@
 use crate::pdu::{Framing, Limits, Reader, Receiver};
 use crate::queue::{QueueShape, TargetQueue};
 use crate::target::notice::CloseReason;
-use crate::target::outgoing::Outgoing;
+use crate::outgoing::Outgoing;
 use crate::target::{ConnectionId, PortId, TargetLimits};
 use crate::transfer::Tags;
 use base::Time;

@@ -167,7 +167,7 @@ impl Controller {
         self.features = Features { timestamp_ms, timestamp_set, ..Features::default() };
     }
 
-    /// Tells an event of this kind; whether it may be told now.
+    /// Something of this kind happened; it is told when the host asked for it and has read of the last.
     pub(super) fn raise(&mut self, event: Event) {
         let wanted = match event {
             Event::NAMESPACE_CHANGED => self.event_mask.contains(EventMask::NAMESPACE_ATTRIBUTES),
@@ -180,10 +180,10 @@ impl Controller {
         }
     }
 
-    /// The host read the log of this event: it may be told again.
+    /// The host read the log of this event, and in it everything so far: what happens from now on may be told.
     pub(super) fn rearm(&mut self, event: Event) {
         if let Some(state) = self.event_state(event) {
-            state.is_masked = false;
+            *state = EventState::default();
         }
     }
 

@@ -6,7 +6,7 @@ const CLASS_SHIFT_MIN: u32 = 9;
 
 /// Free buffers by size.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     free: [Vec<Vec<u8>>; CLASSES],
     held: u64,
     held_max: u64,
@@ -20,12 +20,12 @@ fn class(length: usize) -> usize {
 
 impl Pool {
     /// Keeps at most `held_max` bytes.
-    pub(super) fn new(held_max: u64) -> Self {
+    pub(crate) fn new(held_max: u64) -> Self {
         Pool { free: std::array::from_fn(|_| Vec::new()), held: 0, held_max }
     }
 
     /// A buffer of `length` bytes. What it holds is left over from other commands; callers write all of it before anyone reads it.
-    pub(super) fn take(&mut self, length: usize) -> Vec<u8> {
+    pub(crate) fn take(&mut self, length: usize) -> Vec<u8> {
         let class = class(length);
         let mut buffer = match self.free[class].pop() {
             Some(buffer) => {
@@ -40,7 +40,7 @@ impl Pool {
     }
 
     /// Takes a buffer back. One that did not come from here, or is too many, is freed.
-    pub(super) fn give(&mut self, buffer: Vec<u8>) {
+    pub(crate) fn give(&mut self, buffer: Vec<u8>) {
         let capacity = buffer.capacity();
         let class = class(capacity);
         let is_ours = capacity == 1usize << (class as u32 + CLASS_SHIFT_MIN);
@@ -51,7 +51,7 @@ impl Pool {
     }
 
     /// Bytes that are kept free.
-    pub(super) fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u64 {
         self.held
     }
 }

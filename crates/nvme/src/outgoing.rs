@@ -1,7 +1,7 @@
 //! What waits to be sent on one connection: headers as bytes, data as the buffers that backends filled.
 
 use crate::pdu::{Framing, Header, PduKind};
-use crate::target::pool::Pool;
+use crate::pool::Pool;
 use std::collections::VecDeque;
 
 /// Sent bytes that are kept in front before the rest is moved down.
@@ -18,7 +18,7 @@ enum Segment {
 
 /// What waits to be sent.
 #[derive(Debug, Default)]
-pub(super) struct Outgoing {
+pub(crate) struct Outgoing {
     bytes: Vec<u8>,
     /// Of `bytes`, how many were sent.
     start: usize,
@@ -30,22 +30,22 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     /// Whether nothing waits.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
 
     /// Bytes that wait, data apart: what a host makes us keep by sending and not reading.
-    pub(super) fn control_bytes(&self) -> usize {
+    pub(crate) fn control_bytes(&self) -> usize {
         self.control
     }
 
     /// A PDU without data.
-    pub(super) fn push(&mut self, framing: Framing, header: &Header) {
+    pub(crate) fn push(&mut self, framing: Framing, header: &Header) {
         self.push_bytes(&framing.header(header));
     }
 
     /// A termination and the like, as bytes.
-    pub(super) fn push_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
@@ -58,7 +58,7 @@ impl Outgoing {
     }
 
     /// PDUs with the data of one command, in order; every header says how long its piece is, together they are `payload`.
-    pub(super) fn push_data(&mut self, framing: Framing, pieces: impl Iterator<Item = Header>, payload: Vec<u8>) {
+    pub(crate) fn push_data(&mut self, framing: Framing, pieces: impl Iterator<Item = Header>, payload: Vec<u8>) {
         let mut from = 0;
         for header in pieces {
             let to = from + header.data_length() as usize;
@@ -73,12 +73,12 @@ impl Outgoing {
     }
 
     /// All that waits, in order.
-    pub(super) fn slices(&self) -> Slices<'_> {
+    pub(crate) fn slices(&self) -> Slices<'_> {
         Slices { bytes: &self.bytes[self.start..], segments: self.segments.iter(), payloads: self.payloads.iter() }
     }
 
     /// `count` bytes were sent. Returns how many bytes of payload buffers went back to the pool.
-    pub(super) fn advance(&mut self, mut count: usize, pool: &mut Pool) -> u64 {
+    pub(crate) fn advance(&mut self, mut count: usize, pool: &mut Pool) -> u64 {
         let mut freed = 0;
         while count > 0 {
             let Some(segment) = self.segments.front_mut() else { break };
@@ -106,7 +106,7 @@ impl Outgoing {
     }
 
     /// Nothing of it will be sent. Returns as [`Self::advance`].
-    pub(super) fn clear(&mut self, pool: &mut Pool) -> u64 {
+    pub(crate) fn clear(&mut self, pool: &mut Pool) -> u64 {
         let mut freed = 0;
         while !self.payloads.is_empty() {
             freed += self.free_payload(pool);
@@ -145,7 +145,7 @@ pub struct Slices<'a> {
 
 impl Slices<'_> {
     /// Of a connection that is not there.
-    pub(super) fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Slices { bytes: &[], segments: Default::default(), payloads: Default::default() }
     }
 }
