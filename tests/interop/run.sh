@@ -36,7 +36,7 @@ configuration() {
   cat <<END
 state = "$PWD/$run/state"
 
-[listen]
+[[port]]
 address = "127.0.0.1:$port"
 
 [[subsystem]]

@@ -6,7 +6,8 @@ use base::Time;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use nvme::initiator::{Action, HostEvent, Initiator, InitiatorConfig, InitiatorError, Payload, SubmitError, Ticket};
-use nvme::{Body, Status};
+use nvme::property::PropertyId;
+use nvme::{Body, Fabrics, Status};
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
@@ -200,6 +201,22 @@ impl Host {
                 }
             }
         }
+    }
+
+    /// Takes the connection of a queue away, blocking again, for whoever writes its bytes himself. The association goes on without it.
+    pub fn detach(&mut self, queue: u16) -> Option<io::Result<std::net::TcpStream>> {
+        let mut taken = self.queues.remove(&queue)?;
+        let _ = self.poll.registry().deregister(&mut taken.stream);
+        let stream = std::net::TcpStream::from(taken.stream);
+        Some(stream.set_nonblocking(false).map(|()| stream))
+    }
+
+    /// Resets the controller: it ends the association, and [`Self::next_event`] says so.
+    pub fn disable(&mut self) {
+        let property = PropertyId::Configuration;
+        let clear = Fabrics::PropertySet { offset: property.code(), size: property.size(), value: 0 };
+        // Where it cannot be sent the association is over already.
+        let _ = self.initiator.submit(self.clock.now(), 0, 0, Body::Fabrics(clear), Payload::None);
     }
 
     /// Shuts the controller down in order, and returns when that is done or has failed.

@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | serve disks | [`Server`], [`ServerOptions`], [`Stopper`] |
 //! | keep data | [`storage`]: memory, nothing, files |
-//! | use disks of others | [`Host`] |
+//! | use disks of others | [`RemoteDisk`], [`Host`], [`discover`] |
 //! | write records | [`FileParts`] |
 
 mod backend;
@@ -20,6 +20,7 @@ mod manage;
 mod metrics;
 mod parts;
 mod records;
+mod remote;
 mod server;
 mod setup;
 mod socket;
@@ -31,5 +32,6 @@ pub use clock::Clock;
 pub use host::{Completed, Host, HostError};
 pub use error::{RunError, StartError};
 pub use parts::FileParts;
+pub use remote::{Extent, RemoteDisk, discover, namespaces};
 pub use server::{Reload, Server, ServerOptions, Stopper};
 pub use setup::OpenStorage;

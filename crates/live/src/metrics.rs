@@ -41,6 +41,8 @@ impl Latency {
 /// What is counted here and not in the target.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Metrics {
+    /// How often the loop has woken up.
+    pub turns: u64,
     reads: Latency,
     writes: Latency,
 }
@@ -72,7 +74,7 @@ impl Metrics {
         sizes: impl Iterator<Item = Size<'a>>,
     ) -> String {
         let mut text = String::new();
-        write_counters(&mut text, counters, rows_dropped);
+        write_counters(&mut text, counters, rows_dropped, self.turns);
         write_gauges(&mut text, gauges);
         head(&mut text, "namespace_bytes", "gauge", "Size of a namespace.");
         for Size { subsystem, namespace, bytes } in sizes {
@@ -100,7 +102,7 @@ impl Metrics {
     }
 }
 
-fn write_counters(text: &mut String, counters: &Counters, rows_dropped: u64) {
+fn write_counters(text: &mut String, counters: &Counters, rows_dropped: u64, turns: u64) {
     for (name, help, value) in [
         ("connections_accepted_total", "Connections taken.", counters.connections_accepted),
         ("connections_refused_total", "Connections refused for their number.", counters.connections_refused),
@@ -114,6 +116,7 @@ fn write_counters(text: &mut String, counters: &Counters, rows_dropped: u64) {
         ("data_digest_errors_total", "Data digests that were wrong.", counters.data_digest_errors),
         ("keep_alive_expirations_total", "Hosts that were silent for too long.", counters.keep_alive_expirations),
         ("record_rows_dropped_total", "Rows of records that could not be written in time.", rows_dropped),
+        ("turns_total", "How often the loop has woken up.", turns),
     ] {
         head(text, name, "counter", help);
         line(text, name, value);

@@ -345,6 +345,7 @@ impl Server {
 
     /// Serves everything that has happened.
     fn turn(&mut self) {
+        self.metrics.turns += 1;
         let now = self.clock.now();
         for _ in 0..self.listed.len() {
             if let Some(id) = self.listed.pop_front() {
