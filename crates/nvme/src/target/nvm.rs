@@ -8,7 +8,7 @@ use crate::target::io::{BlockRange, CopySource, IoOperation};
 use crate::target::reservations::Intent;
 use crate::target::subsystem::Namespace;
 use crate::target::{BackendId, Target, TargetLimits};
-use crate::{Access, AccessFlags, Body, Command, Copy, DatasetManagement, DatasetUse, Io, Status};
+use crate::{Access, AccessFlags, Body, Command, Copy, DatasetManagement, DatasetUse, Io, Sgl, Status};
 
 /// Ranges of a Copy (MSRC + 1).
 pub(super) const COPY_RANGES_MAX: usize = 128;
@@ -61,6 +61,15 @@ fn is_write(io: Io) -> bool {
     matches!(io, Io::Write(_) | Io::WriteZeroes(_) | Io::DatasetManagement(_) | Io::Copy(_))
 }
 
+/// Room for all the ranges that Dataset Management can have.
+const LIST_BYTES_MAX: u32 = 256 * DatasetRange::BYTES as u32;
+
+/// Bytes of a list of ranges: a host may describe more than it has filled. Linux always describes room for 256 ranges (drivers/nvme/host/core.c,
+/// nvme_setup_discard).
+fn list_bytes(data: Sgl, needed: u32) -> u32 {
+    data.length().filter(|given| (needed..=needed.max(LIST_BYTES_MAX)).contains(given)).unwrap_or(needed)
+}
+
 impl Target {
     fn storage(&self, index: u32) -> Result<(&Controller, usize), Status> {
         let controller = self.connections[index].controller().and_then(|id| self.controllers.get(&id));
@@ -111,9 +120,13 @@ impl Target {
             Io::Read(access) => Transfer::Out(bytes(access)),
             Io::Write(access) | Io::Compare(access) => Transfer::In(bytes(access)),
             Io::DatasetManagement(manage) => {
-                Transfer::In((u32::from(manage.ranges_minus_one) + 1) * DatasetRange::BYTES as u32)
+                let needed = (u32::from(manage.ranges_minus_one) + 1) * DatasetRange::BYTES as u32;
+                Transfer::In(list_bytes(command.data, needed))
             }
-            Io::Copy(copy) => Transfer::In((u32::from(copy.ranges_minus_one) + 1) * copy.format.bytes() as u32),
+            Io::Copy(copy) => {
+                let needed = (u32::from(copy.ranges_minus_one) + 1) * copy.format.bytes() as u32;
+                Transfer::In(list_bytes(command.data, needed))
+            }
             Io::ReservationRegister(_) | Io::ReservationAcquire(_) => Transfer::In(16),
             Io::ReservationRelease(_) => Transfer::In(8),
             Io::ReservationReport { dwords_minus_one, .. } => {
