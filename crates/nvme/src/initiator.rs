@@ -344,9 +344,9 @@ impl Initiator {
 
     /// Longest transfer that the controller and we take, bytes.
     pub fn transfer_bytes_max(&self) -> u32 {
-        self.setup.transfer_bytes_max.map_or(self.config.transfer_bytes_max, |most| {
-            most.min(self.config.transfer_bytes_max)
-        })
+        self.setup
+            .transfer_bytes_max
+            .map_or(self.config.transfer_bytes_max, |most| most.min(self.config.transfer_bytes_max))
     }
 
     /// What the controller says of itself, once it was read.
@@ -449,4 +449,3 @@ impl Payload {
         }
     }
 }
-

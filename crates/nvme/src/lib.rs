@@ -13,6 +13,7 @@
 //! Specification 2.0, NVM Command Set Specification 1.0 and NVMe/TCP Transport Specification 1.0 unless another is named; figure
 //! numbers are as remembered and may be off by a revision.
 
+pub mod attack;
 mod command;
 mod connect;
 mod entry;
@@ -20,6 +21,7 @@ mod error;
 pub mod feature;
 pub mod identify;
 pub mod initiator;
+pub mod journal;
 mod layout;
 pub mod log;
 mod name;

@@ -38,20 +38,20 @@ mod reserve;
 mod subsystem;
 mod timers;
 
+pub use crate::outgoing::Slices;
 pub use config::{
     ConfigError, HostAccess, NamespaceConfig, PathState, PortConfig, SubsystemConfig, TargetConfig, TargetLimits,
 };
 pub use io::{BlockRange, CopySource, IoOperation, IoRequest, IoResult, IoStatus, IoTag};
 pub use manage::ManageError;
 pub use notice::{CloseReason, Counters, Gauges, Notice, Refused};
-pub use crate::outgoing::Slices;
 pub use reservations::{HeldKind, REGISTRANTS_MAX, RegisteredHost, Reservations};
 
+use crate::pool::Pool;
 use base::Time;
 use connection::{Connections, Stage};
 use controller::Controller;
 use flight::Flights;
-use crate::pool::Pool;
 use std::collections::{BTreeMap, VecDeque};
 use subsystem::Subsystem;
 
@@ -287,4 +287,3 @@ impl Target {
         self.notices.push_back(notice);
     }
 }
-

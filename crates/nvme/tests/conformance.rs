@@ -155,7 +155,8 @@ fn deallocation_of_no_blocks_at_all_succeeds_without_a_backend() {
 fn copy_ranges(format: CopyFormat, ranges: &[(u32, u64, u16)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (namespace, start, blocks) in ranges {
-        CopyRange { namespace: Some(*namespace), start: *start, blocks_minus_one: blocks - 1 }.write(format, &mut bytes);
+        CopyRange { namespace: Some(*namespace), start: *start, blocks_minus_one: blocks - 1 }
+            .write(format, &mut bytes);
     }
     bytes
 }
@@ -206,7 +207,8 @@ fn a_copy_that_leaves_its_source_or_target_is_refused() {
 
 fn fused(world: &mut World, expected: Vec<u8>, data: Vec<u8>, write_start: u64) -> (Status, Status) {
     let blocks = (data.len() / BLOCK) as u16;
-    let first = Command { fuse: Fuse::First, namespace: 1, ..Command::new(0, Body::Io(Io::Compare(access(30, blocks)))) };
+    let first =
+        Command { fuse: Fuse::First, namespace: 1, ..Command::new(0, Body::Io(Io::Compare(access(30, blocks)))) };
     let second = Command { fuse: Fuse::Second, namespace: 1, ..Command::new(0, write(write_start, blocks)) };
     let now = world.now;
     let host = &mut world.guests[0].initiator;
@@ -315,7 +317,8 @@ fn a_host_that_is_not_listed_is_refused_by_name() {
     let guest = world.join(initiator(2), PORT);
     let HostEvent::Failed(error) = world.guests[guest].events[0] else { panic!("the host was let in") };
     assert_eq!(error.to_string(), "Connect was refused: connect invalid host (01/84h, do not retry)");
-    let told: Vec<String> = std::iter::from_fn(|| world.target.next_notice()).map(|notice| notice.to_string()).collect();
+    let told: Vec<String> =
+        std::iter::from_fn(|| world.target.next_notice()).map(|notice| notice.to_string()).collect();
     assert!(told[0].contains("host2 may not use nqn.2014-08.org.rackweave:disk"), "{told:?}");
 }
 
@@ -365,7 +368,10 @@ fn a_path_that_becomes_inaccessible_is_told_to_the_hosts_of_its_port_alone() {
     assert_eq!(world.run(other, 1, 1, read(0, 1), Payload::ToHost(512)).0, Status::SUCCESS);
     let log = world.run(0, 0, 0, log_page(0x0c, 0, 56), Payload::ToHost(56)).2;
     let log = AnaLog::decode(&log).unwrap();
-    assert_eq!((log.changes, log.groups[0].state, &log.groups[0].namespaces[..]), (1, AnaState::Inaccessible, &[1, 2][..]));
+    assert_eq!(
+        (log.changes, log.groups[0].state, &log.groups[0].namespaces[..]),
+        (1, AnaState::Inaccessible, &[1, 2][..])
+    );
 }
 
 #[test]

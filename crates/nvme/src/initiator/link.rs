@@ -4,7 +4,7 @@ use crate::initiator::{InitiatorConfig, InitiatorError, Payload, Purpose};
 use crate::outgoing::{Outgoing, Slices};
 use crate::pdu::{
     ControllerData, Digests, Event, Framing, Header, InitializeRequest, InitializeResponse, Limits, PduError, PduKind,
-    ReadyToTransfer, Reader, Receiver,
+    Reader, ReadyToTransfer, Receiver,
 };
 use crate::pool::Pool;
 use crate::queue::{HostQueue, QueueError, QueueShape};

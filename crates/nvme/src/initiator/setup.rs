@@ -45,7 +45,8 @@ pub(super) struct Found {
 }
 
 fn configuration(shutdown: Shutdown) -> u64 {
-    let all = Configuration { enable: true, command_set: 0, page: 0, arbitration: 0, shutdown, sqe_size: 6, cqe_size: 4 };
+    let all =
+        Configuration { enable: true, command_set: 0, page: 0, arbitration: 0, shutdown, sqe_size: 6, cqe_size: 4 };
     all.encode().into()
 }
 
@@ -68,11 +69,8 @@ impl Initiator {
     pub(super) fn connect_queue(&mut self, queue: u16) {
         let config = &self.config;
         let entries = if queue == 0 { config.admin_entries.max(2) } else { self.io_entries() };
-        let attributes = if config.flow_control {
-            ConnectAttributes::empty()
-        } else {
-            ConnectAttributes::NO_FLOW_CONTROL
-        };
+        let attributes =
+            if config.flow_control { ConnectAttributes::empty() } else { ConnectAttributes::NO_FLOW_CONTROL };
         let keep_alive_ms = if queue == 0 { config.keep_alive_ms } else { 0 };
         let connect = Connect { queue, size_minus_one: entries - 1, attributes, keep_alive_ms };
         let controller = if queue == 0 { ConnectData::DYNAMIC } else { self.setup.controller_id };

@@ -1,9 +1,9 @@
 //! Admin commands.
 
 use crate::feature::Event;
+use crate::target::Target;
 use crate::target::controller::Role;
 use crate::target::flight::Phase;
-use crate::target::Target;
 use crate::{Admin, Status};
 
 impl Target {

@@ -1,7 +1,7 @@
 //! Answers whose data the target itself makes.
 
-use crate::target::Target;
 use crate::Status;
+use crate::target::Target;
 
 impl Target {
     /// Ends a command with data of ours, as many as it asked for: cut, or zeros behind.

@@ -2,9 +2,9 @@
 
 use crate::pdu::PduError;
 use crate::queue::QueueError;
+use crate::target::Target;
 use crate::target::connection::{Fused, Incoming, Stage};
 use crate::target::flight::{Phase, Transfer};
-use crate::target::Target;
 use crate::{Admin, Body, Command, Fabrics, Fuse, Io, QueueKind, Sgl, Sqe, Status};
 
 impl Target {

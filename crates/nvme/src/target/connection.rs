@@ -1,9 +1,9 @@
 //! One connection: how far it is, what it is reading, what it has to send.
 
+use crate::outgoing::Outgoing;
 use crate::pdu::{Framing, Limits, Reader, Receiver};
 use crate::queue::{QueueShape, TargetQueue};
 use crate::target::notice::CloseReason;
-use crate::outgoing::Outgoing;
 use crate::target::{ConnectionId, PortId, TargetLimits};
 use crate::transfer::Tags;
 use base::Time;

@@ -2,10 +2,10 @@
 
 use crate::pdu::Limits;
 use crate::queue::{QueueShape, TargetQueue};
+use crate::target::Target;
 use crate::target::connection::{ADMIN_IN_CAPSULE, Stage};
 use crate::target::controller::{Controller, Guest, Role};
 use crate::target::notice::{CloseReason, Notice};
-use crate::target::Target;
 use crate::transfer::Tags;
 use crate::{CodecError, Connect, ConnectAttributes, ConnectData, ConnectRefusal, ConnectReply, Fabrics, Nqn, Status};
 use base::Span;

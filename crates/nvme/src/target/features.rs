@@ -1,9 +1,9 @@
 //! Features that a host reads and changes.
 
 use crate::feature::{EventMask, FeatureId, HostBehavior, QueueCounts};
+use crate::target::Target;
 use crate::target::controller::{Controller, Role};
 use crate::target::flight::Transfer;
-use crate::target::Target;
 use crate::{FeatureSelect, SetFeatures, Status};
 use base::Span;
 
@@ -128,14 +128,7 @@ impl Target {
         Ok(())
     }
 
-    pub(super) fn on_get_features(
-        &mut self,
-        index: u32,
-        slot: u32,
-        feature: u8,
-        select: FeatureSelect,
-        argument: u32,
-    ) {
+    pub(super) fn on_get_features(&mut self, index: u32, slot: u32, feature: u8, select: FeatureSelect, argument: u32) {
         let known = FeatureId::of_code(feature).filter(|id| self.has_feature(index, *id));
         let value = known.ok_or(Status::INVALID_FIELD).and_then(|known| match select {
             FeatureSelect::Capabilities => Ok((capabilities(known), Vec::new())),

@@ -59,9 +59,7 @@ impl Target {
         let namespace = || subsystem.namespaces.get(&id).ok_or(NOT_A_NAMESPACE);
         let is_specific = matches!(
             asked,
-            IdentifyId::CommandSetNamespace
-                | IdentifyId::CommandSetController
-                | IdentifyId::CommandSetActiveNamespaces
+            IdentifyId::CommandSetNamespace | IdentifyId::CommandSetController | IdentifyId::CommandSetActiveNamespaces
         );
         if is_specific && command_set != 0 {
             return Err(Status::COMMAND_SET_UNSUPPORTED);
@@ -69,9 +67,9 @@ impl Target {
         match asked {
             IdentifyId::Namespace | IdentifyId::AllocatedNamespace => self.identify_namespace(subsystem, id),
             IdentifyId::NamespaceDescriptors => namespace().map(|known| descriptors(known)),
-            IdentifyId::ActiveNamespaces
-            | IdentifyId::AllocatedNamespaces
-            | IdentifyId::CommandSetActiveNamespaces => active_list(subsystem, id),
+            IdentifyId::ActiveNamespaces | IdentifyId::AllocatedNamespaces | IdentifyId::CommandSetActiveNamespaces => {
+                active_list(subsystem, id)
+            }
             IdentifyId::NamespaceSummary => namespace().map(|known| summary(known)),
             IdentifyId::CommandSetNamespace => namespace().map(|_| vec![0; IDENTIFY_BYTES]),
             // No limits of the NVM command set beyond those of transfers.
@@ -126,7 +124,8 @@ impl Target {
     fn storage_controller(&self, base: IdentifyController, subsystem: &Subsystem) -> IdentifyController {
         let config = &subsystem.config;
         let has_cache = subsystem.namespaces.values().any(|known| known.config.has_volatile_cache);
-        let capacity = subsystem.namespaces.values().map(|known| u128::from(known.config.blocks) << known.config.block_shift);
+        let capacity =
+            subsystem.namespaces.values().map(|known| u128::from(known.config.blocks) << known.config.block_shift);
         IdentifyController {
             serial: config.serial,
             model: config.model,

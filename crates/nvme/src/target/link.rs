@@ -1,14 +1,12 @@
 //! PDUs of a connection: initialization, capsules and data as they come, terminations.
 
-use crate::pdu::{
-    Event, Framing, Header, HostData, InitializeRequest, InitializeResponse, PduError, ReadyToTransfer,
-};
+use crate::Status;
+use crate::pdu::{Event, Framing, Header, HostData, InitializeRequest, InitializeResponse, PduError, ReadyToTransfer};
+use crate::target::Target;
 use crate::target::connection::{Fused, Incoming, Stage};
 use crate::target::flight::{Phase, Transfer};
 use crate::target::notice::{CloseReason, Notice};
-use crate::target::Target;
 use crate::transfer::ReadyPlan;
-use crate::Status;
 
 impl Target {
     pub(super) fn on_event(&mut self, index: u32, event: Event<'_>) {
@@ -105,8 +103,10 @@ impl Target {
 
     /// Data of a write that the budget has room for now.
     pub(super) fn start_receiving(&mut self, index: u32, slot: u32, length: u32) {
-        let plan =
-            ReadyPlan { ready_bytes_max: self.limits.ready_bytes_max, open_max: self.connections[index].ready_open_max };
+        let plan = ReadyPlan {
+            ready_bytes_max: self.limits.ready_bytes_max,
+            open_max: self.connections[index].ready_open_max,
+        };
         let flight = &mut self.flights[slot];
         flight.phase = Phase::Receiving;
         flight.transfer = Transfer::In(length);

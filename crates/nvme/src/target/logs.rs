@@ -5,9 +5,9 @@ use crate::log::{
     AnaGroup, AnaLog, ChangedNamespaces, CommandEffect, CommandEffects, DiscoveryEntry, DiscoveryHead, ErrorEntry,
     FirmwareSlots, Health, LogId, ReservationNotice, SubsystemKind, TransportKind, window,
 };
+use crate::target::Target;
 use crate::target::config::PortConfig;
 use crate::target::controller::{Controller, Role};
-use crate::target::Target;
 use crate::{GetLogPage, Nqn, Status};
 
 /// What SMART says of a machine without sensors: 40 degrees, so that no tool warns.
@@ -94,7 +94,9 @@ impl Target {
         let counters = self.counters;
         // Units of 512,000 bytes, rounded up (Base 2.0, Figure 207).
         let units = |bytes: u64| u128::from(bytes.div_ceil(512_000));
-        let up = self.started.map_or(0, |started| self.now.saturating_since(started).as_ps() / base::Span::secs(3600).as_ps());
+        let up = self
+            .started
+            .map_or(0, |started| self.now.saturating_since(started).as_ps() / base::Span::secs(3600).as_ps());
         let blank = Health::decode(&[0; Health::BYTES]).expect("zeros are a health log that says nothing");
         Health {
             temperature_kelvin: TEMPERATURE_KELVIN,

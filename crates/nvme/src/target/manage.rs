@@ -79,13 +79,7 @@ impl Target {
     }
 
     /// Another size; hosts are told. A backend has to have grown before, and may shrink only after.
-    pub fn resize_namespace(
-        &mut self,
-        now: base::Time,
-        name: Nqn,
-        id: u32,
-        blocks: u64,
-    ) -> Result<(), ManageError> {
+    pub fn resize_namespace(&mut self, now: base::Time, name: Nqn, id: u32, blocks: u64) -> Result<(), ManageError> {
         self.pass(now);
         let at = self.find_subsystem(name)?;
         let most = self.subsystems[at].config.namespace_max;
@@ -104,7 +98,8 @@ impl Target {
         subsystem.path_changes += 1;
         let changes = subsystem.path_changes;
         subsystem.paths.insert((path.port, path.group), Path { state: path.state, changes });
-        let hosts = self.controllers.values().filter(|known| known.role == Role::Storage(at) && known.port == path.port);
+        let hosts =
+            self.controllers.values().filter(|known| known.role == Role::Storage(at) && known.port == path.port);
         let hosts: Vec<u16> = hosts.map(|controller| controller.id).collect();
         self.tell_all(&hosts, Event::ASYMMETRIC_ACCESS_CHANGED);
         Ok(())

@@ -210,12 +210,7 @@ impl Target {
         self.subsystems[subsystem].namespaces.get(&id).ok_or(Status::INVALID_NAMESPACE.without_retry())
     }
 
-    fn deallocation(
-        &self,
-        index: u32,
-        slot: u32,
-        manage: DatasetManagement,
-    ) -> Result<Option<IoOperation>, Status> {
+    fn deallocation(&self, index: u32, slot: u32, manage: DatasetManagement) -> Result<Option<IoOperation>, Status> {
         let flight = &self.flights[slot];
         let capacity = self.namespace_at(index, flight.command.namespace)?.config.blocks;
         let ranges = DatasetRange::view(&flight.buffer, usize::from(manage.ranges_minus_one) + 1);

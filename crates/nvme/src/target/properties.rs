@@ -56,7 +56,8 @@ impl Target {
         match (before.enable, wanted.enable) {
             (false, true) => {
                 let sizes = (wanted.sqe_size, wanted.cqe_size);
-                let fits = sizes == ENTRY_SHIFTS && wanted.command_set == 0 && wanted.page <= 4 && wanted.arbitration == 0;
+                let fits =
+                    sizes == ENTRY_SHIFTS && wanted.command_set == 0 && wanted.page <= 4 && wanted.arbitration == 0;
                 (controller.status.ready, controller.status.fatal) = (fits, !fits);
                 controller.status.shutdown = ShutdownState::None;
             }

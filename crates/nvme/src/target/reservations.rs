@@ -182,7 +182,9 @@ impl Reservations {
         }
         let known = self.check_key(host, current, false)?;
         match command.action {
-            AcquireAction::Acquire if command.kind == ReservationKind::None => Err(Status::INVALID_FIELD.without_retry()),
+            AcquireAction::Acquire if command.kind == ReservationKind::None => {
+                Err(Status::INVALID_FIELD.without_retry())
+            }
             AcquireAction::Acquire => self.hold(known, command.kind),
             AcquireAction::Preempt => self.preempt(host, command.kind, preempted),
             AcquireAction::PreemptAndAbort => {
@@ -236,12 +238,7 @@ impl Reservations {
     }
 
     /// Reservation Release (7.4).
-    pub(super) fn release(
-        &mut self,
-        host: HostId,
-        command: ReservationRelease,
-        key: u64,
-    ) -> Result<Effects, Status> {
+    pub(super) fn release(&mut self, host: HostId, command: ReservationRelease, key: u64) -> Result<Effects, Status> {
         let known = self.check_key(host, key, command.ignore_key)?;
         match command.action {
             ReleaseAction::Clear => Ok(self.clear(host)),

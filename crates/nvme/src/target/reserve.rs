@@ -1,10 +1,10 @@
 //! Reservation commands: one at a time a namespace, written down before they are answered, other hosts told.
 
 use crate::reservation::{AcquireKeys, RegisterKeys};
+use crate::target::Target;
 use crate::target::flight::Phase;
 use crate::target::io::IoOperation;
 use crate::target::reservations::{Effects, Reservations};
-use crate::target::Target;
 use crate::{Body, HostId, Io, Status};
 
 /// Kinds of notices (Base 2.0, Figure 264).
@@ -146,9 +146,10 @@ impl Target {
     }
 
     fn tell_hosts(&mut self, subsystem: usize, id: u32, hosts: &[HostId], kind: u8) {
-        let told = self.controllers.values_mut().filter(|controller| {
-            controller.subsystem() == Some(subsystem) && hosts.contains(&controller.host_id)
-        });
+        let told = self
+            .controllers
+            .values_mut()
+            .filter(|controller| controller.subsystem() == Some(subsystem) && hosts.contains(&controller.host_id));
         let told: Vec<u16> = told
             .map(|controller| {
                 controller.notify_reservation(id, kind);
@@ -160,10 +161,12 @@ impl Target {
 
     /// Commands of preempted hosts that no backend works on yet.
     fn abort_commands(&mut self, subsystem: usize, id: u32, hosts: &[HostId]) {
-        let theirs = self.controllers.values().filter(|controller| {
-            controller.subsystem() == Some(subsystem) && hosts.contains(&controller.host_id)
-        });
-        let queues: Vec<u32> = theirs.flat_map(|controller| controller.queues.iter().skip(1).flatten().copied()).collect();
+        let theirs = self
+            .controllers
+            .values()
+            .filter(|controller| controller.subsystem() == Some(subsystem) && hosts.contains(&controller.host_id));
+        let queues: Vec<u32> =
+            theirs.flat_map(|controller| controller.queues.iter().skip(1).flatten().copied()).collect();
         for index in queues {
             let commands: Vec<u32> = self.connections[index].queue.iter().map(|(_, slot)| *slot).collect();
             for slot in commands {

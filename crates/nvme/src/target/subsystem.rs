@@ -1,8 +1,8 @@
 //! A subsystem and its namespaces as they are now.
 
 use crate::log::AnaState;
-use crate::target::config::{NamespaceConfig, SubsystemConfig};
 use crate::target::PortId;
+use crate::target::config::{NamespaceConfig, SubsystemConfig};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A subsystem.

@@ -1,8 +1,8 @@
 //! Deadlines: handshakes, silence, hosts that do not read, keep-alive.
 
+use crate::target::Target;
 use crate::target::connection::Stage;
 use crate::target::notice::CloseReason;
-use crate::target::Target;
 use base::{Span, Time};
 
 impl Target {

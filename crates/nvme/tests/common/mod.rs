@@ -1,6 +1,8 @@
 //! A target with disks in memory, and hosts that speak to it: bytes go to and fro in portions that a test chooses, time is the test's.
 #![allow(dead_code)]
 
+pub mod raw;
+
 use base::{Span, Time};
 use nvme::initiator::{Action, HostEvent, Initiator, InitiatorConfig, Payload, Ticket};
 use nvme::log::{AddressFamily, TransportSecurity};
@@ -313,7 +315,7 @@ impl World {
         moved
     }
 
-    fn work(&mut self) -> bool {
+    pub fn work(&mut self) -> bool {
         let mut moved = false;
         while let Some(request) = self.target.next_io() {
             moved = true;
