@@ -4,9 +4,10 @@ mod common;
 
 use base::{Span, Time};
 use common::*;
-use nvme::HostId;
-use nvme::attack::{Action, Attack, LINKS, Player, Verdict, Victim, scripts};
+use nvme::attack::{Action, Attack, Call, Expectation, LINKS, Player, Step, Verdict, Victim, scripts};
+use nvme::pdu::{Digests, Framing, Header, InitializeResponse};
 use nvme::target::{ConnectionId, Target};
+use nvme::{Cqe, HostId, Sqe, Status};
 
 fn victim() -> Victim {
     Victim { subsystem: subsystem(), host: host(9), host_id: HostId([9; 16]), namespace: 1, block_bytes: 512 }
@@ -91,4 +92,49 @@ fn scripts_have_names_of_their_own() {
     names.dedup();
     assert_eq!(names.len(), count);
     assert!(names.iter().all(|name| name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')));
+}
+
+fn legal(expectation: Expectation) -> Attack {
+    let entry = Sqe { opcode: 0x18, id: 7.into(), ..Sqe::default() };
+    let calls = [Call::ConnectAdmin, Call::Enable].map(|call| Step::Call(0, call));
+    let mut steps = vec![Step::Open(0), Step::Hello(0, Digests::default())];
+    steps.extend(calls);
+    steps.push(Step::Entry(0, Box::new(entry), Vec::new()));
+    steps.push(Step::Expect(0, expectation));
+    Attack { name: "legal", about: "a keep-alive", steps }
+}
+
+/// What the suite says of targets that are not sound: here ours, of which the wrong thing is expected.
+#[test]
+fn a_target_that_takes_what_it_must_not_or_waits_or_refuses_is_told_apart() {
+    assert_eq!(play(&legal(Expectation::Succeeds(7)), 100), Verdict::Refused);
+    assert!(matches!(play(&legal(Expectation::Refuses(7)), 100), Verdict::Accepted(_)));
+    assert!(matches!(play(&legal(Expectation::Terminates(&[])), 100), Verdict::Hung(_)));
+    assert!(matches!(play(&legal(Expectation::Answers(8)), 100), Verdict::Hung(_)));
+    let mut ending = legal(Expectation::Answers(7));
+    ending.steps.insert(4, Step::Send(0, vec![0xff; 8]));
+    assert!(matches!(play(&ending, 100), Verdict::RefusedWrongly(_)));
+}
+
+#[test]
+fn a_target_that_answers_twice_or_is_gone_at_the_end_is_told_apart() {
+    let now = Time::secs(1);
+    let silent = Attack { name: "nothing", about: "", steps: Vec::new() };
+    let mut player = Player::new(now, &silent, victim(), Span::secs(2));
+    assert_eq!(player.next_action(), Some(Action::Open(LINKS - 1)));
+    player.closed(now, LINKS - 1);
+    assert!(matches!(player.verdict(), Some(Verdict::Died(_))));
+    let waits =
+        Attack { name: "waits", about: "", steps: vec![Step::Open(0), Step::Expect(0, Expectation::Answers(7))] };
+    let mut player = Player::new(now, &waits, victim(), Span::secs(2));
+    player.opened(now, 0);
+    let response = Header::Response(Cqe { result: 0, sq_head: 0, sq_id: 0, id: 9, status: Status::SUCCESS });
+    let initialize = InitializeResponse { alignment: 0, digests: Digests::default(), host_data_max: 4096 };
+    let mut said = Vec::new();
+    Framing::INITIAL.write(&Header::InitializeResponse(initialize), &[], &mut said);
+    Framing::INITIAL.write(&response, &[], &mut said);
+    player.receive(now, 0, &said);
+    assert_eq!(player.verdict(), None);
+    player.receive(now, 0, &said[128..]);
+    assert_eq!(player.verdict(), Some(&Verdict::Accepted("command 0x9 was completed twice".into())));
 }
