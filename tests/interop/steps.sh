@@ -93,8 +93,11 @@ files_are_there() {
 
 still_there() { mount -t ext4 "$disk" /mnt && (cd /mnt && md5sum -c /tmp/sums) && umount /mnt; }
 
+# A discard that fails is silent but for the kernel's log.
 trimmed() {
-  mount -t ext4 -o discard "$disk" /mnt && fstrim -v /mnt && (cd /mnt && md5sum -c /tmp/sums) && umount /mnt
+  dmesg -c >/dev/null
+  mount -t ext4 -o discard "$disk" /mnt && fstrim -v /mnt && (cd /mnt && md5sum -c /tmp/sums) && umount /mnt &&
+    ! dmesg | grep 'I/O'
 }
 
 reset() { nvme reset /dev/nvme0 && until_true 20 grep -q live /sys/class/nvme/nvme0/state; }
@@ -118,13 +121,14 @@ copied() {
 }
 
 reserved() {
-  nvme resv-register "$disk" -n 1 --nrkey=0x1234 --rrega=0 --iekey=0 --cptpl=3 || return
+  nvme resv-register "$disk" -n 1 --nrkey=0x1234 --rrega=0 --cptpl=3 || return
   nvme resv-acquire "$disk" -n 1 --crkey=0x1234 --rtype=1 --racqa=0 || return
   nvme resv-report "$disk" -n 1 --eds || nvme resv-report "$disk" -n 1 || return
 }
 
 released() {
   nvme resv-report "$disk" -n 1 --eds || return
+  nvme resv-report "$disk" -n 1 --eds | grep -q 'regctl *: 1' || return
   nvme resv-release "$disk" -n 1 --crkey=0x1234 --rtype=1 --rrela=0 || return
   nvme resv-register "$disk" -n 1 --crkey=0x1234 --rrega=1
 }

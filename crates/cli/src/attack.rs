@@ -56,7 +56,12 @@ fn summary(all: &[Shown], chosen: usize) -> Result<(), Failure> {
         eprintln!("{} attacks, all refused properly", all.len());
         return Ok(());
     }
-    Err(Failure::Failed(format!("{} of {} attacks found a fault: {}{left}", unsound.len(), all.len(), unsound.join(", "))))
+    Err(Failure::Failed(format!(
+        "{} of {} attacks found a fault: {}{left}",
+        unsound.len(),
+        all.len(),
+        unsound.join(", ")
+    )))
 }
 
 fn failed(error: HostError) -> Failure {

@@ -191,7 +191,11 @@ fn part(disk: &RemoteDisk, at: Bytes, bytes: Option<Bytes>) -> Result<(u64, u64)
         }
     }
     if at.count().checked_add(bytes).is_none_or(|end| end > whole) {
-        return Err(bad_input(format!("{} from {at} on end behind the disk, which has {}", Bytes::new(bytes), Bytes::new(whole))));
+        return Err(bad_input(format!(
+            "{} from {at} on end behind the disk, which has {}",
+            Bytes::new(bytes),
+            Bytes::new(whole)
+        )));
     }
     Ok((at.count() / block, bytes / block))
 }
@@ -199,10 +203,8 @@ fn part(disk: &RemoteDisk, at: Bytes, bytes: Option<Bytes>) -> Result<(u64, u64)
 /// Pieces of at most one transfer.
 fn pieces(disk: &RemoteDisk, start: u64, blocks: u64) -> impl Iterator<Item = Extent> + use<> {
     let most = u64::from(disk.transfer_blocks_max());
-    (0..blocks.div_ceil(most)).map(move |index| Extent {
-        start: start + index * most,
-        blocks: most.min(blocks - index * most) as u32,
-    })
+    (0..blocks.div_ceil(most))
+        .map(move |index| Extent { start: start + index * most, blocks: most.min(blocks - index * most) as u32 })
 }
 
 fn read(arguments: &DiskArguments, at: Bytes, bytes: Option<Bytes>, out: Option<&PathBuf>) -> Result<(), Failure> {

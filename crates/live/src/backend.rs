@@ -19,8 +19,8 @@ use crate::error::StartError;
 use crate::state::{Keeper, NamespaceName, SharedState};
 use base::{Operation, Time};
 use disk::{Disk, Sources};
-use hardware::ssd::DriveError;
 pub(crate) use flash::{Drive, DriveTime};
+use hardware::ssd::DriveError;
 use nvme::target::{BackendId, IoOperation, IoRequest, IoResult, IoStatus, IoTag};
 pub(crate) use pool::Done;
 use pool::{Job, Pool};
@@ -175,7 +175,13 @@ impl Backends {
     }
 
     /// When an emulated drive would be done; `now` where there is none.
-    fn ask_drive(&mut self, now: Time, id: BackendId, operation: &IoOperation, facts: &mut Facts) -> Result<Time, DriveError> {
+    fn ask_drive(
+        &mut self,
+        now: Time,
+        id: BackendId,
+        operation: &IoOperation,
+        facts: &mut Facts,
+    ) -> Result<Time, DriveError> {
         let Some(backend) = self.all.get_mut(&id) else { return Ok(now) };
         facts.transfer = transfer(operation, backend);
         let Some(drive) = &mut backend.drive else { return Ok(now) };

@@ -268,13 +268,21 @@ impl Host {
         let due = self.initiator.next_wakeup().map(|at| Clock::wait(now, at));
         let timeout = [due, most].into_iter().flatten().min();
         match self.poll.poll(&mut self.events, timeout) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(system("waiting for events")(error)),
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                return Err(system("waiting for events")(error));
+            }
             _ => {}
         }
         let happened: Vec<(u16, bool, bool)> = self
             .events
             .iter()
-            .map(|event| (event.token().0 as u16, event.is_readable() || event.is_read_closed() || event.is_error(), event.is_writable()))
+            .map(|event| {
+                (
+                    event.token().0 as u16,
+                    event.is_readable() || event.is_read_closed() || event.is_error(),
+                    event.is_writable(),
+                )
+            })
             .collect();
         for (queue, to_read, to_write) in happened {
             self.on_ready(queue, to_read, to_write)?;

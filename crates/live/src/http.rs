@@ -52,7 +52,8 @@ impl Http {
             let free = self.tokens.clone().map(Token).find(|token| !self.connections.contains_key(token));
             let Some(token) = free.filter(|_| self.connections.len() < CONNECTIONS_MAX) else { continue };
             if registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE).is_ok() {
-                let connection = Connection { stream, head: Vec::new(), answer: Vec::new(), sent: 0, until: now + LIFE };
+                let connection =
+                    Connection { stream, head: Vec::new(), answer: Vec::new(), sent: 0, until: now + LIFE };
                 self.connections.insert(token, connection);
             }
         }

@@ -29,8 +29,8 @@ mod timer;
 
 pub use backend::storage;
 pub use clock::Clock;
-pub use host::{Completed, Host, HostError};
 pub use error::{RunError, StartError};
+pub use host::{Completed, Host, HostError};
 pub use parts::FileParts;
 pub use remote::{Extent, RemoteDisk, discover, namespaces};
 pub use server::{Reload, Server, ServerOptions, Stopper};

@@ -24,10 +24,13 @@ pub(crate) fn resolve(text: &str) -> io::Result<SocketAddr> {
 /// Who listens at a TCP port of this machine, as far as this process may see.
 fn holder_of(port: u16) -> Option<(u32, String)> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
-    let inodes: Vec<String> = tables.iter().flat_map(|table| table.lines()).filter_map(|line| listener(line, port)).collect();
+    let inodes: Vec<String> =
+        tables.iter().flat_map(|table| table.lines()).filter_map(|line| listener(line, port)).collect();
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    numbers.find(|process| inodes.iter().any(|inode| has_open(*process, inode))).map(|process| (process, name_of(process)))
+    numbers
+        .find(|process| inodes.iter().any(|inode| has_open(*process, inode)))
+        .map(|process| (process, name_of(process)))
 }
 
 /// The inode of the socket that a line of /proc/net/tcp is about, if it listens at `port` (proc(5)).

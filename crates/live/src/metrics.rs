@@ -159,7 +159,14 @@ mod tests {
 
     fn facts(operation: Operation) -> Facts {
         let came = Time::us(5);
-        Facts { backend: BackendId(0), transfer: Some((operation, 0, 1)), came, taken_up: came, done: came, drive: None }
+        Facts {
+            backend: BackendId(0),
+            transfer: Some((operation, 0, 1)),
+            came,
+            taken_up: came,
+            done: came,
+            drive: None,
+        }
     }
 
     #[test]

@@ -37,7 +37,8 @@ pub struct RemoteDisk {
 /// One structure of Identify.
 fn identify(host: &mut Host, namespace: u32, what: IdentifyId) -> Result<Vec<u8>, HostError> {
     let body = Identify { structure: what.code(), controller: 0, specific_id: 0, command_set: 0 };
-    let completed = host.call(0, namespace, Body::Admin(Admin::Identify(body)), Payload::ToHost(IDENTIFY_BYTES as u32))?;
+    let completed =
+        host.call(0, namespace, Body::Admin(Admin::Identify(body)), Payload::ToHost(IDENTIFY_BYTES as u32))?;
     expect(&completed, "identify")?;
     Ok(completed.data)
 }
@@ -136,7 +137,13 @@ impl RemoteDisk {
         self.host.submit(queue, self.namespace, body, Payload::ToHost(bytes))
     }
     /// Begins a write on an I/O queue; `data` are as long as the blocks.
-    pub fn submit_write(&mut self, queue: u16, extent: Extent, data: Vec<u8>, durable: bool) -> Result<Ticket, HostError> {
+    pub fn submit_write(
+        &mut self,
+        queue: u16,
+        extent: Extent,
+        data: Vec<u8>,
+        durable: bool,
+    ) -> Result<Ticket, HostError> {
         let flags = if durable { AccessFlags::FORCE_UNIT_ACCESS } else { AccessFlags::empty() };
         let body = Body::Io(Io::Write(extent.access(flags)));
         self.host.submit(queue, self.namespace, body, Payload::ToController(data))

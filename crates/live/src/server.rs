@@ -116,7 +116,8 @@ impl Server {
         let system = StartError::system("the event queue");
         let poll = Poll::new().map_err(&system)?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER).map_err(&system)?);
-        let listeners: Vec<TcpListener> = plan.ports.iter().map(|port| listen(&port.address)).collect::<Result<_, _>>()?;
+        let listeners: Vec<TcpListener> =
+            plan.ports.iter().map(|port| listen(&port.address)).collect::<Result<_, _>>()?;
         let addresses: Vec<SocketAddr> =
             listeners.iter().map(TcpListener::local_addr).collect::<Result<_, _>>().map_err(&system)?;
         let clock = Clock::start();
@@ -291,7 +292,8 @@ impl Server {
             match self.listeners[port].accept() {
                 Ok((stream, peer)) => self.take(now, port, stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {
+                }
                 Err(error) => {
                     // Most likely out of file descriptors: nobody tells when there are some again.
                     tracing::error!(%error, "no connection can be taken for now");

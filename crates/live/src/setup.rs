@@ -106,11 +106,7 @@ pub(crate) struct Found {
 }
 
 /// Opens all namespaces. Identities are saved before any host can see them.
-pub(crate) fn open_all(
-    plan: &TargetPlan,
-    state: &mut State,
-    open: OpenStorage<'_>,
-) -> Result<Vec<Found>, StartError> {
+pub(crate) fn open_all(plan: &TargetPlan, state: &mut State, open: OpenStorage<'_>) -> Result<Vec<Found>, StartError> {
     let mut all = Vec::new();
     for subsystem in &plan.subsystems {
         for namespace in &subsystem.namespaces {

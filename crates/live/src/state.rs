@@ -158,8 +158,11 @@ mod tests {
     fn a_damaged_file_is_an_error_and_stays() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("state.json");
-        let good = StateForm::text(&BTreeMap::from([(name(1), Kept { uuid: [1; 16], reservations: Some(held(true)) })]));
-        for text in ["", "{", "{\"version\":2,\"namespaces\":[]}", &good.replace("0303", "03"), &good.replace(": 2", ": 9")] {
+        let good =
+            StateForm::text(&BTreeMap::from([(name(1), Kept { uuid: [1; 16], reservations: Some(held(true)) })]));
+        for text in
+            ["", "{", "{\"version\":2,\"namespaces\":[]}", &good.replace("0303", "03"), &good.replace(": 2", ": 9")]
+        {
             fs::write(&path, text).expect("a disk");
             let error = State::open(folder.path().to_str()).expect_err("it is damaged").to_string();
             assert!(error.contains("move it away to start with new identities"), "{text}: {error}");

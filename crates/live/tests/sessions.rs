@@ -133,7 +133,11 @@ fn discovery_tells_a_host_of_what_it_may_use() {
     );
     let names = |host: &str| -> Vec<String> {
         let entries = live::discover(&target.address, config(host)).expect("it answers");
-        entries.iter().filter(|entry| entry.kind == nvme::log::SubsystemKind::Nvm).map(|entry| entry.subsystem.to_string()).collect()
+        entries
+            .iter()
+            .filter(|entry| entry.kind == nvme::log::SubsystemKind::Nvm)
+            .map(|entry| entry.subsystem.to_string())
+            .collect()
     };
     assert_eq!(names("one"), ["nqn.2026-11.io.rackweave:disk"]);
     assert_eq!(names("two").len(), 2);
@@ -149,8 +153,10 @@ fn what_is_trimmed_or_zeroed_reads_as_zeros_and_its_neighbours_stay() {
         let access = Access { start: 8, blocks_minus_one: 7, flags: AccessFlags::DEALLOCATE };
         let zeroes = disk.host().call(1, 1, Body::Io(Io::WriteZeroes(access)), Payload::None).expect("an answer");
         assert!(zeroes.status.is_success(), "{}", zeroes.status);
-        // One range: attributes, blocks, start.
-        let range = [0u32.to_le_bytes(), 4u32.to_le_bytes()].concat().into_iter().chain(24u64.to_le_bytes()).collect();
+        // One range (attributes, blocks, start) in room for 256, as Linux sends it.
+        let mut range = [0u32.to_le_bytes(), 4u32.to_le_bytes()].concat();
+        range.extend(24u64.to_le_bytes());
+        range.resize(4096, 0);
         let manage = DatasetManagement { ranges_minus_one: 0, intent: DatasetUse::DEALLOCATE };
         let trim = disk.host().call(1, 1, Body::Io(Io::DatasetManagement(manage)), Payload::ToController(range));
         assert!(trim.expect("an answer").status.is_success());

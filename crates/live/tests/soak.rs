@@ -59,14 +59,21 @@ fn host(target: &Running, number: u64, until: Instant, transfers: &AtomicU64) {
 }
 
 /// Reads what was written last and writes anew, several blocks at a time.
-fn work(disk: &mut RemoteDisk, number: u64, round: u64, versions: &mut [u64], until: Instant) -> Result<u64, HostError> {
+fn work(
+    disk: &mut RemoteDisk,
+    number: u64,
+    round: u64,
+    versions: &mut [u64],
+    until: Instant,
+) -> Result<u64, HostError> {
     const AT_ONCE: u64 = 8;
     let mut done = 0;
     for turn in 0..20u64 {
         let at = base::mix(number << 40 ^ round << 8 ^ turn) % (BLOCKS - AT_ONCE);
         let extent = Extent { start: number * BLOCKS + at, blocks: AT_ONCE as u32 };
         let place = at as usize..(at + AT_ONCE) as usize;
-        let expected: Vec<u8> = place.clone().flat_map(|block| content(number, block as u64, versions[block])).collect();
+        let expected: Vec<u8> =
+            place.clone().flat_map(|block| content(number, block as u64, versions[block])).collect();
         assert!(disk.read(extent)? == expected, "host {number} finds what it has not written at {at}");
         versions[place.clone()].iter_mut().for_each(|version| *version += 1);
         let data: Vec<u8> = place.flat_map(|block| content(number, block as u64, versions[block])).collect();

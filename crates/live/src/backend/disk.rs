@@ -35,7 +35,8 @@ impl Disk {
     pub(crate) fn carry_out_alone(&self, operation: IoOperation, sources: &Sources) -> IoResult {
         let source = |(disk, range): &'_ (Arc<Disk>, BlockRange)| (disk.storage.clone(), *range);
         let held: Vec<_> = sources.iter().map(source).collect();
-        let sources: Vec<_> = held.iter().map(|(storage, range)| Source { storage: &**storage, range: *range }).collect();
+        let sources: Vec<_> =
+            held.iter().map(|(storage, range)| Source { storage: &**storage, range: *range }).collect();
         carry_out(&*self.storage, self.blocks, operation, &sources)
     }
 }

@@ -29,7 +29,9 @@ impl Drive {
         let fail = |reason: String| StartError::Drive { drive: name.into(), reason };
         let found = preset(name).ok_or_else(|| fail("there is no such preset".into()))?;
         match (found.config)(Seed(seed)) {
-            DriveConfig::Direct(config) => DirectDrive::new(DirectConfig { capacity: bytes, ..config }).map(Drive::Direct),
+            DriveConfig::Direct(config) => {
+                DirectDrive::new(DirectConfig { capacity: bytes, ..config }).map(Drive::Direct)
+            }
             DriveConfig::SolidState(config) => {
                 let config = large_enough(config, bytes).map_err(&fail)?;
                 SolidState::new(config).map(|drive| Drive::SolidState(Box::new(drive)))
@@ -39,7 +41,12 @@ impl Drive {
     }
 
     /// When a request that comes `now` is done, and where its time goes. `shift` is that of its blocks.
-    pub(crate) fn submit(&mut self, now: Time, operation: &IoOperation, shift: u8) -> Result<(Time, DriveTime), DriveError> {
+    pub(crate) fn submit(
+        &mut self,
+        now: Time,
+        operation: &IoOperation,
+        shift: u8,
+    ) -> Result<(Time, DriveTime), DriveError> {
         let mut time = DriveTime::default();
         let mut end = now;
         for command in commands(operation, shift) {

@@ -193,7 +193,9 @@ impl DiskFile {
             return Ok(());
         }
         let tried = self.read(0, &mut [0; 512]);
-        tried.map_err(|error| StartError::file(&self.path, format!("direct reads of 512 B fail ({error}); `direct = false` works")))
+        tried.map_err(|error| {
+            StartError::file(&self.path, format!("direct reads of 512 B fail ({error}); `direct = false` works"))
+        })
     }
 
     fn check(&self, at: u64, bytes: u64) -> io::Result<()> {
@@ -311,8 +313,13 @@ mod tests {
     use super::*;
 
     fn stores(folder: &Path) -> Vec<Box<dyn Storage>> {
-        let file = |name: &str, direct| DiskFile::open(&folder.join(name), Some(1 << 20), direct, false).expect("it is made");
-        vec![Box::new(Memory::new(1 << 20).expect("there is room")), Box::new(file("plain", false)), Box::new(file("direct", true))]
+        let file =
+            |name: &str, direct| DiskFile::open(&folder.join(name), Some(1 << 20), direct, false).expect("it is made");
+        vec![
+            Box::new(Memory::new(1 << 20).expect("there is room")),
+            Box::new(file("plain", false)),
+            Box::new(file("direct", true)),
+        ]
     }
 
     #[test]

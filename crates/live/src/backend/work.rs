@@ -29,7 +29,12 @@ pub(crate) struct Source<'a> {
 const PIECE: usize = 256 << 10;
 
 /// Does it. `sources` are those of a copy, in its order. Flushes and durable writes return after the sync.
-pub(crate) fn carry_out(storage: &dyn Storage, blocks: Blocks, operation: IoOperation, sources: &[Source<'_>]) -> IoResult {
+pub(crate) fn carry_out(
+    storage: &dyn Storage,
+    blocks: Blocks,
+    operation: IoOperation,
+    sources: &[Source<'_>],
+) -> IoResult {
     match operation {
         IoOperation::Read { range, mut buffer } => {
             let status = of_read(storage.read(blocks.bytes(range).0, &mut buffer));
@@ -167,7 +172,8 @@ mod tests {
     #[test]
     fn a_copy_onto_its_own_source_moves_what_was_there_before() {
         let memory = filled();
-        let sources = [Source { storage: &memory, range: range(10, 4) }, Source { storage: &memory, range: range(0, 1) }];
+        let sources =
+            [Source { storage: &memory, range: range(10, 4) }, Source { storage: &memory, range: range(0, 1) }];
         let copy = IoOperation::Copy { start: 12, sources: Vec::new(), is_durable: true };
         assert_eq!(status_of(&memory, copy, &sources), IoStatus::Done);
         assert_eq!((10..18).map(|at| block(&memory, at)).collect::<Vec<_>>(), [10, 11, 10, 11, 12, 13, 0, 17]);

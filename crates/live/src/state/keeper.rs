@@ -4,8 +4,8 @@ use super::{NamespaceName, State};
 use crate::backend::{Completion, Done, Facts};
 use nvme::target::{BackendId, IoResult, IoStatus, IoTag, Reservations};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 /// The state, which the loop and the keeper change.

@@ -49,6 +49,14 @@ impl Running {
         ended.expect("it was running").expect("it does not panic").expect("it ends in order");
     }
 
+    /// An end that does not succeed; nothing of the target is left afterwards.
+    pub fn die(mut self) {
+        self.stopper.stop();
+        let ended = self.thread.take().map(JoinHandle::join);
+        let ended = ended.expect("it was running").expect("it does not panic");
+        assert!(ended.is_err(), "its storage is gone");
+    }
+
     pub fn host(&self, config: InitiatorConfig) -> Result<Host, HostError> {
         Host::connect(&self.address, config)
     }
