@@ -17,7 +17,7 @@ pub fn target(arguments: &TargetArguments) -> Result<(), Failure> {
     };
     log_as(&plan);
     let reload = arguments.config.clone().map(|file| Box::new(move || plan_in(&file)) as live::Reload);
-    let options = ServerOptions { signals: true, reload, storage: None };
+    let options = ServerOptions { signals: true, reload, ..ServerOptions::default() };
     let mut server = Server::start(&plan, options).map_err(refused)?;
     let addresses: Vec<(String, u16)> =
         server.addresses().iter().map(|address| (address.ip().to_string(), address.port())).collect();

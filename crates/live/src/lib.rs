@@ -10,12 +10,14 @@
 //! | use disks of others | [`RemoteDisk`], [`Host`], [`discover`] |
 //! | write records | [`FileParts`] |
 
+mod attacker;
 mod backend;
 mod clock;
 mod error;
 mod host;
 mod http;
 mod listen;
+mod machine;
 mod manage;
 mod metrics;
 mod parts;
@@ -27,10 +29,12 @@ mod socket;
 mod state;
 mod timer;
 
+pub use attacker::play;
 pub use backend::storage;
 pub use clock::Clock;
 pub use error::{RunError, StartError};
 pub use host::{Completed, Host, HostError};
+pub use machine::JournalSink;
 pub use parts::FileParts;
 pub use remote::{Extent, RemoteDisk, discover, namespaces};
 pub use server::{Reload, Server, ServerOptions, Stopper};

@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use crate::error::{RunError, StartError};
 use crate::http::Http;
 use crate::listen::listen;
+use crate::machine::{JournalSink, Machine};
 use crate::manage::Managed;
 use crate::metrics::{Metrics, Size};
 use crate::records::Recorder;
@@ -20,7 +21,7 @@ use base::{Span, Time};
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
-use nvme::target::{ConnectionId, Notice, PortId, Target};
+use nvme::target::{ConnectionId, Notice, PortId, TargetConfig};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use spec::target::TargetPlan;
@@ -60,6 +61,9 @@ pub struct ServerOptions<'a> {
     pub reload: Option<Reload>,
     /// Makes a storage in place of the plan's own, for tests that lose power.
     pub storage: Option<OpenStorage<'a>>,
+    /// Write down all that the target is told and decides, for [`nvme::journal::replay`] with [`Server::config`]. Buffer it. There are no changes while
+    /// it runs, and no messages about hosts.
+    pub journal: Option<JournalSink>,
 }
 
 /// Ends a server from another thread.
@@ -88,7 +92,8 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     /// No connections are taken before.
     accept_from: Option<Time>,
-    target: Target,
+    config: TargetConfig,
+    target: Machine,
     backends: Backends,
     opened: OpenedByName,
     state: SharedState,
@@ -127,7 +132,8 @@ impl Server {
         let state = Arc::new(Mutex::new(state));
         let mut backends = Backends::new(clock, waker.clone(), state.clone())?;
         let (config, opened) = configure(plan, &addresses, all, &mut backends)?;
-        let target = Target::new(config).map_err(|error| StartError::Plan(error.to_string()))?;
+        let target = Machine::new(config.clone(), options.journal);
+        let target = target.map_err(|error| StartError::Plan(error.to_string()))?;
         let mut server = Server {
             timer: Timer::new(poll.registry(), TIMER)?,
             poll,
@@ -137,6 +143,7 @@ impl Server {
             listeners,
             addresses,
             accept_from: None,
+            config,
             target,
             backends,
             opened,
@@ -178,6 +185,11 @@ impl Server {
     /// Where it listens, in the order of the plan's ports.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// What the target was made of, namespaces at the start included.
+    pub fn config(&self) -> &TargetConfig {
+        &self.config
     }
 
     /// Ends [`Self::run`] from elsewhere.
@@ -253,11 +265,13 @@ impl Server {
     }
 
     fn reload(&mut self) {
-        let Some(reload) = &mut self.reload else { return tracing::warn!("there is no file to read anew") };
+        let (Some(reload), Some(target)) = (&mut self.reload, self.target.managed()) else {
+            return tracing::warn!("there is no file to read anew");
+        };
         match reload() {
             Ok(plan) => {
                 let now = self.clock.now();
-                let Server { target, backends, opened, state, .. } = self;
+                let Server { backends, opened, state, .. } = self;
                 Managed { now, target, backends, opened, state }.apply(&self.plan, &plan);
                 self.plan = plan;
             }
@@ -281,6 +295,7 @@ impl Server {
                 bytes: opened.blocks * opened.plan.block.count(),
             });
             let dropped = recorder.as_ref().map_or(0, Recorder::dropped);
+            let target = target.target();
             metrics.text(&target.counters(), &target.gauges(), dropped, sizes)
         });
     }

@@ -1,7 +1,8 @@
 //! One connection of a host: its socket, what the system has said of it, and bytes that the target has not taken yet.
 
+use crate::machine::Machine;
 use mio::net::TcpStream;
-use nvme::target::{ConnectionId, Target};
+use nvme::target::ConnectionId;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 
@@ -53,7 +54,7 @@ impl Socket {
     }
 
     /// Brings the target what it takes of what is there: one read at most, so that every connection has its turn. `room` is shared by all.
-    pub(crate) fn pull(&mut self, now: base::Time, target: &mut Target, room: &mut [u8]) -> Moved {
+    pub(crate) fn pull(&mut self, now: base::Time, target: &mut Machine, room: &mut [u8]) -> Moved {
         if !target.wants_input(self.id) {
             return Moved::Settled;
         }
@@ -81,7 +82,7 @@ impl Socket {
     }
 
     /// Sends what the target has for it, as far as the system takes it.
-    pub(crate) fn push(&mut self, target: &mut Target) -> Moved {
+    pub(crate) fn push(&mut self, target: &mut Machine) -> Moved {
         while self.may_write {
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
             let (mut count, mut bytes) = (0, 0);
