@@ -218,6 +218,7 @@ fn subsystem_config(plan: &Subsystem, namespaces: Vec<NamespaceConfig>) -> Resul
         model: Text::new(&plan.model).map_err(text)?,
         firmware: Text::new(env!("CARGO_PKG_VERSION")).map_err(text)?,
         hosts,
+        authentication: None,
         ports: plan.ports.iter().map(|port| PortId(*port)).collect(),
         namespace_max: NAMESPACES,
         namespaces,

@@ -14,6 +14,7 @@
 //! numbers are as remembered and may be off by a revision.
 
 pub mod attack;
+pub mod auth;
 mod command;
 mod connect;
 mod entry;
@@ -36,6 +37,7 @@ mod sgl;
 mod status;
 pub mod target;
 pub mod transfer;
+pub mod vendor;
 pub mod wire;
 
 pub use command::*;

@@ -17,6 +17,7 @@
 
 mod admin;
 mod answers;
+mod authentication;
 mod commands;
 mod config;
 mod connection;
@@ -35,10 +36,12 @@ mod nvm;
 mod properties;
 mod reservations;
 mod reserve;
+mod sdirect;
 mod subsystem;
 mod timers;
 
 pub use crate::outgoing::Slices;
+pub use authentication::{AuthenticationConfig, HostSecrets};
 pub use config::{
     ConfigError, HostAccess, NamespaceConfig, PathState, PortConfig, SubsystemConfig, TargetConfig, TargetLimits,
 };
@@ -103,6 +106,8 @@ pub struct Target {
     requests: VecDeque<IoRequest>,
     active: VecDeque<ConnectionId>,
     notices: VecDeque<Notice>,
+    /// Challenges that were made.
+    challenges: u64,
     pool: Pool,
     counters: Counters,
     /// The latest time that any call brought.
@@ -129,6 +134,7 @@ impl Target {
             requests: VecDeque::new(),
             active: VecDeque::new(),
             notices: VecDeque::new(),
+            challenges: 0,
             counters: Counters::default(),
             now: Time::ZERO,
             started: None,

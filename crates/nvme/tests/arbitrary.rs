@@ -108,46 +108,30 @@ fn pdu(kind: u8, header: u8, specific: &[u8], data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A whole session as bytes, of a host with digests: what mutations start from.
+/// Commands of a host from Connect on.
+fn commands() -> Vec<(Command, Vec<u8>)> {
+    let connect = Connect { queue: 0, size_minus_one: 31, attributes: ConnectAttributes::empty(), keep_alive_ms: 0 };
+    let data = ConnectData { host_id: HostId([9; 16]), controller: 0xffff, subsystem: subsystem(), host: host(9) };
+    let inside = Sgl::InCapsule { offset: 0, length: 1024 };
+    let enable = Fabrics::PropertySet { offset: 0x14, size: PropertySize::Four, value: 0x0046_0001 };
+    let identify = Identify { structure: 1, controller: 0, specific_id: 0, command_set: 0 };
+    let page = Sgl::Transport { length: 4096 };
+    vec![
+        (Command { data: inside, ..Command::new(1, Body::Fabrics(Fabrics::Connect(connect))) }, data.encode().to_vec()),
+        (Command::new(2, Body::Fabrics(enable)), Vec::new()),
+        (Command::new(3, Body::Admin(Admin::AsynchronousEvent)), Vec::new()),
+        (Command::new(4, Body::Admin(Admin::KeepAlive)), Vec::new()),
+        (Command { data: page, ..Command::new(5, Body::Admin(Admin::Identify(identify))) }, Vec::new()),
+    ]
+}
+
+/// A whole session as bytes: what mutations start from.
 fn session() -> Vec<u8> {
     let mut bytes = Vec::new();
     let framing = nvme::pdu::Framing::INITIAL;
     let request = InitializeRequest { alignment: 0, digests: Default::default(), ready_max_minus_one: 0 };
     framing.write(&Header::InitializeRequest(request), &[], &mut bytes);
-    let connect = Connect { queue: 0, size_minus_one: 31, attributes: ConnectAttributes::empty(), keep_alive_ms: 0 };
-    let data = ConnectData { host_id: HostId([9; 16]), controller: 0xffff, subsystem: subsystem(), host: host(9) };
-    let descriptor = Sgl::InCapsule { offset: 0, length: 1024 };
-    let all = [
-        (
-            Command { data: descriptor, ..Command::new(1, Body::Fabrics(Fabrics::Connect(connect))) },
-            data.encode().to_vec(),
-        ),
-        (
-            Command::new(
-                2,
-                Body::Fabrics(Fabrics::PropertySet { offset: 0x14, size: PropertySize::Four, value: 0x0046_0001 }),
-            ),
-            Vec::new(),
-        ),
-        (Command::new(3, Body::Admin(Admin::AsynchronousEvent)), Vec::new()),
-        (Command::new(4, Body::Admin(Admin::KeepAlive)), Vec::new()),
-        (
-            Command {
-                data: Sgl::Transport { length: 4096 },
-                ..Command::new(
-                    5,
-                    Body::Admin(Admin::Identify(Identify {
-                        structure: 1,
-                        controller: 0,
-                        specific_id: 0,
-                        command_set: 0,
-                    })),
-                )
-            },
-            Vec::new(),
-        ),
-    ];
-    for (command, data) in all {
+    for (command, data) in commands() {
         let header = Header::Command { entry: command.encode(), data_length: data.len() as u32 };
         framing.write(&header, &data, &mut bytes);
     }

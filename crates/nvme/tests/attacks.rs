@@ -13,60 +13,74 @@ fn victim() -> Victim {
     Victim { subsystem: subsystem(), host: host(9), host_id: HostId([9; 16]), namespace: 1, block_bytes: 512 }
 }
 
+/// A target, and a script that is played against it.
+struct Stage {
+    now: Time,
+    target: Target,
+    disks: Disks,
+    links: [Option<ConnectionId>; LINKS],
+    player: Player,
+}
+
+impl Stage {
+    /// Sockets are opened and closed as the player says. Whether any was.
+    fn act(&mut self) -> bool {
+        let Some(action) = self.player.next_action() else { return false };
+        match action {
+            Action::Open(link) => {
+                self.links[link] = Some(self.target.accept(self.now, PORT).unwrap());
+                self.player.opened(self.now, link);
+            }
+            Action::Drop(link) => {
+                if let Some(connection) = self.links[link].take() {
+                    self.target.closed(self.now, connection);
+                }
+            }
+        }
+        true
+    }
+
+    /// Bytes of a connection go to and fro, `portion` at a time. Whether any did.
+    fn carry(&mut self, link: usize, portion: usize) -> bool {
+        let Some(connection) = self.links[link] else { return false };
+        let bytes: Vec<u8> = self.player.transmit(link).iter().copied().take(portion).collect();
+        let taken = if bytes.is_empty() { 0 } else { self.target.receive(self.now, connection, &bytes) };
+        if taken > 0 {
+            self.player.transmitted(link, taken);
+        }
+        while let Some(request) = self.target.next_io() {
+            let tag = request.tag;
+            self.target.complete(self.now, tag, self.disks.carry_out(request));
+        }
+        let bytes: Vec<u8> = self.target.transmit(connection).flatten().copied().take(portion).collect();
+        if !bytes.is_empty() {
+            self.player.receive(self.now, link, &bytes);
+            self.target.transmitted(connection, bytes.len());
+        }
+        let is_over = self.target.should_close(connection).is_some();
+        if is_over {
+            self.target.closed(self.now, connection);
+            self.player.closed(self.now, link);
+            self.links[link] = None;
+        }
+        taken > 0 || !bytes.is_empty() || is_over
+    }
+}
+
 /// Plays a script over connections in memory that move `portion` bytes at a time.
 fn play(attack: &Attack, portion: usize) -> Verdict {
-    let mut target = Target::new(config()).unwrap();
-    let mut disks = Disks::default();
-    let mut now = Time::secs(1);
-    let mut links: [Option<ConnectionId>; LINKS] = [None; LINKS];
-    let mut player = Player::new(now, attack, victim(), Span::secs(2));
-    while player.verdict().is_none() {
-        let mut moved = false;
-        while let Some(action) = player.next_action() {
-            moved = true;
-            match action {
-                Action::Open(link) => {
-                    links[link] = Some(target.accept(now, PORT).unwrap());
-                    player.opened(now, link);
-                }
-                Action::Drop(link) => {
-                    if let Some(connection) = links[link].take() {
-                        target.closed(now, connection);
-                    }
-                }
-            }
-        }
-        for (link, place) in links.iter_mut().enumerate() {
-            let Some(connection) = *place else { continue };
-            let bytes: Vec<u8> = player.transmit(link).iter().copied().take(portion).collect();
-            if !bytes.is_empty() && target.wants_input(connection) {
-                let taken = target.receive(now, connection, &bytes);
-                player.transmitted(link, taken);
-                moved |= taken > 0;
-            }
-            while let Some(request) = target.next_io() {
-                let tag = request.tag;
-                target.complete(now, tag, disks.carry_out(request));
-            }
-            let bytes: Vec<u8> = target.transmit(connection).flatten().copied().take(portion).collect();
-            if !bytes.is_empty() {
-                player.receive(now, link, &bytes);
-                target.transmitted(connection, bytes.len());
-                moved = true;
-            }
-            if target.should_close(connection).is_some() {
-                target.closed(now, connection);
-                player.closed(now, link);
-                *place = None;
-                moved = true;
-            }
-        }
+    let now = Time::secs(1);
+    let (target, player) = (Target::new(config()).unwrap(), Player::new(now, attack, victim(), Span::secs(2)));
+    let mut stage = Stage { now, target, disks: Disks::default(), links: [None; LINKS], player };
+    while stage.player.verdict().is_none() {
+        let acted = stage.act();
+        let moved = (0..LINKS).fold(acted, |moved, link| stage.carry(link, portion) | moved);
         if !moved {
-            now = player.next_wakeup().unwrap();
-            player.on_wakeup(now);
+            stage.now = stage.player.next_wakeup().unwrap();
+            stage.player.on_wakeup(stage.now);
         }
     }
-    player.verdict().unwrap().clone()
+    stage.player.verdict().unwrap().clone()
 }
 
 #[test]

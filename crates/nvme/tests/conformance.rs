@@ -10,6 +10,7 @@ use nvme::log::*;
 use nvme::pdu::Digests;
 use nvme::range::{CopyFormat, CopyRange, DatasetRange};
 use nvme::target::*;
+use nvme::vendor::{MultiCastTarget, VendorCommand};
 use nvme::*;
 use proptest::prelude::*;
 
@@ -454,6 +455,70 @@ fn an_abort_ends_what_waits_and_says_so() {
     let mut world = connected();
     let limit = world.run(0, 0, 0, Body::Admin(Admin::Abort { queue: 1, id: 77 }), Payload::None);
     assert_eq!((limit.0, limit.1), (Status::SUCCESS, 1));
+}
+
+fn sdirect(command: VendorCommand) -> Body {
+    Body::Io(Io::Vendor(command.encode()))
+}
+
+fn cast(start: u64, blocks: u16, targets: &[(u32, u64)]) -> (Body, Payload) {
+    let (blocks_minus_one, targets_minus_one) = (blocks - 1, (targets.len() - 1) as u8);
+    let list = targets.iter().map(|(namespace, start)| MultiCastTarget {
+        namespace: (*namespace).into(),
+        start: (*start).into(),
+        ..MultiCastTarget::default()
+    });
+    let data = list.flat_map(|target| zerocopy::IntoBytes::as_bytes(&target).to_vec()).collect();
+    (sdirect(VendorCommand::MultiCast { start, blocks_minus_one, targets_minus_one }), Payload::ToController(data))
+}
+
+#[test]
+fn a_multicast_writes_to_all_of_its_targets_and_refuses_those_that_overlap_or_are_outside() {
+    let mut world = connected();
+    let data = pattern(2 * BLOCK, 5);
+    world.run(0, 1, 1, write(0, 2), Payload::ToController(data.clone()));
+    let (body, payload) = cast(0, 2, &[(1, 100), (2, 0), (2, 62)]);
+    assert_eq!(world.run(0, 1, 1, body, payload).0, Status::SUCCESS);
+    for (namespace, start) in [(1, 100), (2, 0), (2, 62)] {
+        assert_eq!(world.run(0, 1, namespace, read(start, 2), Payload::ToHost(1024)).2, data);
+    }
+    for (targets, status) in [
+        (vec![(2, 63)], Status::LBA_OUT_OF_RANGE),
+        (vec![(1, 1)], Status::INVALID_FIELD),
+        (vec![(2, 4), (2, 5)], Status::INVALID_FIELD),
+        (vec![(3, 0)], Status::INVALID_NAMESPACE),
+        (vec![(2, 0); 33], Status::SIZE_LIMIT),
+    ] {
+        let (body, payload) = cast(0, 2, &targets);
+        assert_eq!(world.run(0, 1, 1, body, payload).0, status.without_retry());
+    }
+}
+
+#[test]
+fn words_are_added_in_place_and_a_word_that_changes_meanwhile_is_read_again() {
+    let mut world = connected();
+    let disk = world.disks.disk(BackendId(1));
+    disk[512..520].copy_from_slice(&5u64.to_le_bytes());
+    disk[1032..1040].copy_from_slice(&u64::MAX.to_le_bytes());
+    let add = sdirect(VendorCommand::AddWrite { first: 512, second: 1032 });
+    assert_eq!(world.run(0, 1, 1, add, Payload::None), (Status::SUCCESS, 4, Vec::new()));
+    world.answers = false;
+    let ticket = world.submit(0, 1, 1, add, Payload::None);
+    world.settle();
+    world.answer_held();
+    world.answer_held();
+    // The sum is about to be written: another host is quicker.
+    world.disks.disk(BackendId(1))[1032] = 10;
+    for _ in 0..3 {
+        world.answer_held();
+    }
+    assert_eq!(world.ended(0, ticket), Some((Status::SUCCESS, 15, Vec::new())));
+    assert_eq!(world.disks.disk(BackendId(1))[1032], 15);
+    world.answers = true;
+    for (second, status) in [(1033, Status::INVALID_FIELD), (1024 * 512, Status::LBA_OUT_OF_RANGE)] {
+        let wrong = sdirect(VendorCommand::AddWrite { first: 0, second });
+        assert_eq!(world.run(0, 1, 1, wrong, Payload::None).0, status.without_retry());
+    }
 }
 
 fn guests() -> impl Strategy<Value = InitiatorConfig> {

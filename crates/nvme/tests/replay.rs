@@ -10,49 +10,74 @@ use nvme::target::*;
 use nvme::*;
 use std::collections::BTreeMap;
 
-/// A host connects, writes, reads, and is lost; every step at a time of its own.
-fn record() -> Vec<u8> {
-    let mut target = Recorder::new(config(), Vec::new()).unwrap();
-    let mut disks = Disks::default();
-    let mut host = Initiator::new(initiator(1));
-    let mut queues: BTreeMap<u16, ConnectionId> = BTreeMap::new();
-    let mut now = Time::ms(1);
-    let mut sent = 0;
-    for round in 0..400 {
-        now += Span::us(37);
-        while let Some(Action::Open(queue)) = host.next_action() {
-            queues.insert(queue, target.accept(now, PORT).unwrap());
-            host.opened(now, queue);
-        }
-        for (queue, connection) in queues.clone() {
-            let bytes: Vec<u8> = host.transmit(queue).flatten().copied().take(900).collect();
-            let taken = target.receive(now, connection, &bytes);
-            host.transmitted(queue, taken);
-            while let Some(request) = target.next_io() {
-                let tag = request.tag;
-                target.complete(now, tag, disks.carry_out(request));
-            }
-            let bytes: Vec<u8> = target.transmit(connection).flatten().copied().take(700).collect();
-            host.receive(now, queue, &bytes);
-            target.transmitted(connection, bytes.len());
-        }
-        while let Some(event) = host.next_event() {
-            let is_next = matches!(event, HostEvent::Ready { .. } | HostEvent::Completed { .. });
-            if is_next && sent < 6 {
-                let access = Access { start: sent, blocks_minus_one: 15, flags: AccessFlags::empty() };
-                let (body, payload) = match sent % 2 {
-                    0 => (Io::Write(access), Payload::ToController(vec![sent as u8; 8192])),
-                    _ => (Io::Read(access), Payload::ToHost(8192)),
-                };
-                host.submit(now, 1, 1, Body::Io(body), payload).unwrap();
-                sent += 1;
-            }
-        }
-        if round % 50 == 0 {
-            target.on_wakeup(now);
+/// A host, its target, and whoever writes down what the target is told.
+struct Session {
+    now: Time,
+    target: Recorder<Vec<u8>>,
+    disks: Disks,
+    host: Initiator,
+    queues: BTreeMap<u16, ConnectionId>,
+    sent: u64,
+}
+
+impl Session {
+    fn open(&mut self) {
+        while let Some(Action::Open(queue)) = self.host.next_action() {
+            self.queues.insert(queue, self.target.accept(self.now, PORT).unwrap());
+            self.host.opened(self.now, queue);
         }
     }
-    assert_eq!(sent, 6);
+
+    fn carry(&mut self, queue: u16, connection: ConnectionId) {
+        let bytes: Vec<u8> = self.host.transmit(queue).flatten().copied().take(900).collect();
+        let taken = self.target.receive(self.now, connection, &bytes);
+        self.host.transmitted(queue, taken);
+        while let Some(request) = self.target.next_io() {
+            let tag = request.tag;
+            self.target.complete(self.now, tag, self.disks.carry_out(request));
+        }
+        let bytes: Vec<u8> = self.target.transmit(connection).flatten().copied().take(700).collect();
+        self.host.receive(self.now, queue, &bytes);
+        self.target.transmitted(connection, bytes.len());
+    }
+
+    /// After each command the next, writes and reads in turn.
+    fn submit(&mut self) {
+        while let Some(event) = self.host.next_event() {
+            let is_next = matches!(event, HostEvent::Ready { .. } | HostEvent::Completed { .. });
+            if !is_next || self.sent == 6 {
+                continue;
+            }
+            let access = Access { start: self.sent, blocks_minus_one: 15, flags: AccessFlags::empty() };
+            let (body, payload) = match self.sent % 2 {
+                0 => (Io::Write(access), Payload::ToController(vec![self.sent as u8; 8192])),
+                _ => (Io::Read(access), Payload::ToHost(8192)),
+            };
+            self.host.submit(self.now, 1, 1, Body::Io(body), payload).unwrap();
+            self.sent += 1;
+        }
+    }
+}
+
+/// A host connects, writes, reads, and is lost; every step at a time of its own.
+fn record() -> Vec<u8> {
+    let target = Recorder::new(config(), Vec::new()).unwrap();
+    let host = Initiator::new(initiator(1));
+    let (disks, queues) = (Disks::default(), BTreeMap::new());
+    let mut session = Session { now: Time::ms(1), target, disks, host, queues, sent: 0 };
+    for round in 0..400 {
+        session.now += Span::us(37);
+        session.open();
+        for (queue, connection) in session.queues.clone() {
+            session.carry(queue, connection);
+        }
+        session.submit();
+        if round % 50 == 0 {
+            session.target.on_wakeup(session.now);
+        }
+    }
+    assert_eq!(session.sent, 6);
+    let Session { now, mut target, queues, .. } = session;
     target.closed(now, queues[&0]);
     target.on_wakeup(now + Span::secs(60));
     target.finish().1.unwrap()

@@ -9,7 +9,7 @@ use crate::pdu::{
 use crate::pool::Pool;
 use crate::queue::{HostQueue, QueueError, QueueShape};
 use crate::transfer::{Carriage, HostRead, HostWrite};
-use crate::{Command, Cqe, Sgl, Status};
+use crate::{Command, Cqe, Sgl, Sqe, Status};
 use base::Time;
 
 /// In-capsule data of fabrics and admin commands (NVMe/TCP Transport 1.0, 3.4).
@@ -159,11 +159,7 @@ impl Link {
         purpose: Purpose,
         deadline: Option<Time>,
     ) -> Result<(), QueueError> {
-        let (written, read_length) = match &payload {
-            Payload::None => (0, 0),
-            Payload::ToController(data) => (data.len() as u32, 0),
-            Payload::ToHost(length) => (0, *length),
-        };
+        let written = if let Payload::ToController(data) = &payload { data.len() as u32 } else { 0 };
         let carriage = Carriage::of_write(written, self.in_capsule_max);
         let separate = if carriage == Carriage::Separate { written } else { 0 };
         let pending = Pending {
@@ -177,24 +173,27 @@ impl Link {
         };
         let id = self.queue.submit(pending).map_err(|(_, error)| error)?;
         let pending = self.queue.get_mut(id)?;
-        pending.read = HostRead::new(id, read_length, !self.flow_control);
         pending.write = HostWrite::new(id, separate, self.ready_max_minus_one, self.host_data_max);
-        let data = match payload {
-            Payload::None => Sgl::NONE,
+        let (data, length) = match payload {
+            Payload::None => (Sgl::NONE, 0),
             Payload::ToHost(length) => {
                 pending.data = vec![0; length as usize];
-                Sgl::Transport { length }
+                (Sgl::Transport { length }, length)
             }
             Payload::ToController(data) => {
                 pending.data = data;
-                carriage.sgl(written)
+                (carriage.sgl(written), 0)
             }
         };
-        let in_capsule = if separate > 0 { 0 } else { written };
+        pending.read = HostRead::new(id, length, !self.flow_control);
         let entry = Command { id, data, ..command }.encode();
-        let header = Header::Command { entry, data_length: in_capsule };
+        self.put(entry, id, written - separate)
+    }
+
+    /// Puts the capsule of a command, with so many of its bytes inside.
+    fn put(&mut self, entry: Sqe, id: u16, in_capsule: u32) -> Result<(), QueueError> {
         let pending = self.queue.get_mut(id)?;
-        self.out.push(self.framing, &header);
+        self.out.push(self.framing, &Header::Command { entry, data_length: in_capsule });
         let inline = &pending.data[..in_capsule as usize];
         self.out.push_bytes(inline);
         let trailer = self.framing.trailer(PduKind::Command, inline);
@@ -303,10 +302,9 @@ impl Link {
         let Some(Incoming { command, offset: start, .. }) = self.incoming else { return };
         let start = start as usize + offset as usize;
         // The transfer has held offset and length against what was asked for.
-        if let Ok(pending) = self.queue.get_mut(command) {
-            if let Some(room) = pending.data.get_mut(start..start + bytes.len()) {
-                room.copy_from_slice(bytes);
-            }
+        let pending = self.queue.get_mut(command).ok();
+        if let Some(room) = pending.and_then(|pending| pending.data.get_mut(start..start + bytes.len())) {
+            room.copy_from_slice(bytes);
         }
     }
 

@@ -67,7 +67,10 @@ impl Target {
             return Err(Status::COMMAND_SEQUENCE.without_retry());
         }
         let transfer = match command.body {
-            Body::Fabrics(fabrics) => Self::fabrics_transfer(fabrics)?,
+            Body::Fabrics(fabrics) => self.fabrics_transfer(index, fabrics)?,
+            _ if self.connections[index].authentication.is_some() => {
+                return Err(Status::AUTHENTICATION_REQUIRED.without_retry());
+            }
             Body::Admin(admin) => self.admin_transfer(admin)?,
             Body::Io(io) => self.io_transfer(index, command, io)?,
         };
@@ -226,12 +229,14 @@ impl Target {
         }
     }
 
-    fn fabrics_transfer(fabrics: Fabrics) -> Result<Transfer, Status> {
+    fn fabrics_transfer(&self, index: u32, fabrics: Fabrics) -> Result<Transfer, Status> {
         match fabrics {
             Fabrics::Connect(_) => Ok(Transfer::In(crate::ConnectData::BYTES as u32)),
-            // Without authentication no host is asked for it, and none may begin it.
             Fabrics::AuthenticationSend { .. } | Fabrics::AuthenticationReceive { .. } => {
-                Err(Status::INVALID_OPCODE.without_retry())
+                self.authentication_transfer(index, fabrics)
+            }
+            _ if self.connections[index].authentication.is_some() => {
+                Err(Status::AUTHENTICATION_REQUIRED.without_retry())
             }
             Fabrics::PropertySet { .. } | Fabrics::PropertyGet { .. } | Fabrics::Disconnect => Ok(Transfer::None),
         }

@@ -3,6 +3,7 @@
 use crate::identify::IDENTIFY_BYTES;
 use crate::log::{AddressFamily, AnaState, TransportSecurity};
 use crate::pdu::HOST_DATA_MAX_MIN;
+use crate::target::authentication::AuthenticationConfig;
 use crate::target::reservations::Reservations;
 use crate::target::{BackendId, PortId};
 use crate::{Nqn, Text};
@@ -121,6 +122,8 @@ pub struct SubsystemConfig {
     pub firmware: Text<8>,
     /// Who may use it.
     pub hosts: HostAccess,
+    /// Who of them has to prove it, if anyone.
+    pub authentication: Option<AuthenticationConfig>,
     /// By which ports.
     pub ports: BTreeSet<PortId>,
     /// Highest namespace that it will ever have (NN): 1 to 1,024.

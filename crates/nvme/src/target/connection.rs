@@ -3,6 +3,7 @@
 use crate::outgoing::Outgoing;
 use crate::pdu::{Framing, Limits, Reader, Receiver};
 use crate::queue::{QueueShape, TargetQueue};
+use crate::target::authentication::Authentication;
 use crate::target::notice::CloseReason;
 use crate::target::{ConnectionId, PortId, TargetLimits};
 use crate::transfer::Tags;
@@ -66,6 +67,8 @@ pub(super) struct Connection {
     pub(super) incoming: Incoming,
     /// Commands of the queue by their id. Before Connect a queue of two, so that there is one way to count commands.
     pub(super) queue: TargetQueue<u32>,
+    /// What the host has yet to prove.
+    pub(super) authentication: Option<Box<Authentication>>,
     /// Commands that are carried out at a time.
     pub(super) commands_max: u32,
     /// Flow control is off: success may be a flag of the last data.
@@ -98,6 +101,7 @@ impl Connection {
             ready_open_max: 1,
             incoming: Incoming::Discard,
             queue: TargetQueue::new(QueueShape::new(0, 1, true).expect("two entries are a queue")),
+            authentication: None,
             commands_max: 1,
             may_flag_success: false,
             tags: Tags::new(0),

@@ -13,6 +13,8 @@ use base::Span;
 /// Offsets in the entry of Connect (Base 2.0, 6.3).
 const OFFSET_QUEUE: u16 = 42;
 const OFFSET_SIZE: u16 = 44;
+/// Bit 1 of what Connect's answer says of authentication: in-band, now (ATR).
+const ASK_IN_BAND: u16 = 1 << 1;
 /// Highest controller id that a subsystem may give (Base 2.0, 3.1.1).
 const CONTROLLER_MAX: u16 = 0xffef;
 /// Admin commands at a time that every host may have beside its event requests: Linux asks for a queue of 32.
@@ -45,9 +47,8 @@ impl Target {
                 self.finish(slot, Status::SUCCESS, 0);
                 self.close(index, CloseReason::Disconnected);
             }
-            Fabrics::AuthenticationSend { .. } | Fabrics::AuthenticationReceive { .. } => {
-                self.finish(slot, Status::INVALID_OPCODE.without_retry(), 0);
-            }
+            Fabrics::AuthenticationSend { .. } => self.on_authentication_send(index, slot),
+            Fabrics::AuthenticationReceive { .. } => self.on_authentication_receive(index, slot),
         }
     }
 
@@ -60,7 +61,9 @@ impl Target {
         match connected {
             Ok(controller) => {
                 self.open_queue(index, slot, &connect, controller);
-                self.finish(slot, Status::SUCCESS, ConnectReply { controller, authentication: 0 }.encode());
+                let is_asked = self.connections[index].authentication.is_some();
+                let authentication = if is_asked { ASK_IN_BAND } else { 0 };
+                self.finish(slot, Status::SUCCESS, ConnectReply { controller, authentication }.encode());
             }
             Err(refusal) => self.finish(slot, refusal.status, refusal.result),
         }
@@ -161,6 +164,7 @@ impl Target {
     /// The connection is a queue from now on; Connect was its first command.
     fn open_queue(&mut self, index: u32, slot: u32, connect: &Connect, controller: u16) {
         let limits = self.limits;
+        let asked = self.controllers.get(&controller).and_then(|known| self.authentication_of(known));
         let place = &mut self.connections[index];
         let has_flow_control = !connect.attributes.contains(ConnectAttributes::NO_FLOW_CONTROL);
         let shape = QueueShape::new(connect.queue, connect.size_minus_one, has_flow_control);
@@ -176,6 +180,10 @@ impl Target {
         place.tags = Tags::new((commands * place.ready_open_max).min(Tags::<u32>::CAPACITY_MAX.into()) as u16);
         place.reader.set_limits(Limits { in_capsule_max, data_max: limits.host_data_max });
         (place.stage, place.deadline) = (Stage::Queue { controller, queue: connect.queue }, None);
+        place.authentication = asked;
+        if place.authentication.is_some() {
+            self.set_deadline(index, limits.handshake);
+        }
         self.refresh_idle(index);
     }
 

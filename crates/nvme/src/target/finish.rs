@@ -67,6 +67,9 @@ impl Target {
             self.release(slot);
             return self.on_shutdown_done(controller);
         }
+        if let Some(adding) = flight.adding {
+            return self.on_added(slot, adding);
+        }
         match command.body {
             Body::Io(Io::ReservationRegister(_) | Io::ReservationAcquire(_) | Io::ReservationRelease(_)) => {
                 self.on_reserved(slot, status);

@@ -1,6 +1,7 @@
 //! Commands between their arrival and their answer.
 
 use crate::target::io::IoTag;
+use crate::target::sdirect::Adding;
 use crate::transfer::{ReadyPlan, TargetWrite};
 use crate::{Body, Command, Fabrics, Status};
 use base::Time;
@@ -54,6 +55,8 @@ pub(super) struct Flight {
     pub(super) status: Status,
     /// The other half of a fused pair.
     pub(super) partner: Option<u32>,
+    /// Steps of an add_write.
+    pub(super) adding: Option<Adding>,
     /// Whose shutdown it is, of the target's own.
     pub(super) shutdown_of: Option<u16>,
     /// When it came.
@@ -75,12 +78,13 @@ impl Flight {
             pending: 0,
             status: Status::SUCCESS,
             partner: None,
+            adding: None,
             shutdown_of: None,
             received: Time::ZERO,
         }
     }
 
-    /// A buffer of the right length for what it moves is a slice of this.
+    /// It failed: the first failure counts.
     pub(super) fn fail(&mut self, status: Status) {
         if self.status.is_success() {
             self.status = status;
@@ -114,6 +118,7 @@ impl Flights {
         flight.use_count = flight.use_count.wrapping_add(1);
         (flight.phase, flight.transfer, flight.connection) = (Phase::Free, Transfer::None, None);
         (flight.charged, flight.pending, flight.partner, flight.shutdown_of) = (0, 0, None, None);
+        flight.adding = None;
         self.free.push(slot);
     }
 

@@ -26,6 +26,22 @@ const CONTROLLERS: u8 = 0x13;
 /// Longest change of asymmetric access, s: paths change at once.
 const TRANSITION_S: u8 = 10;
 
+/// Every state of a path is told, and namespaces stay in their groups.
+const PATHS: AnaCapabilities = AnaCapabilities::OPTIMIZED
+    .union(AnaCapabilities::NON_OPTIMIZED)
+    .union(AnaCapabilities::INACCESSIBLE)
+    .union(AnaCapabilities::PERSISTENT_LOSS)
+    .union(AnaCapabilities::CHANGE)
+    .union(AnaCapabilities::STABLE_GROUPS);
+/// Optional commands of the NVM command set.
+const COMMANDS: NvmCommands = NvmCommands::COMPARE
+    .union(NvmCommands::DATASET_MANAGEMENT)
+    .union(NvmCommands::WRITE_ZEROES)
+    .union(NvmCommands::RESERVATIONS)
+    .union(NvmCommands::TIMESTAMP)
+    .union(NvmCommands::VERIFY)
+    .union(NvmCommands::COPY);
+
 const NOT_A_NAMESPACE: Status = Status::INVALID_NAMESPACE;
 
 impl Target {
@@ -66,11 +82,11 @@ impl Target {
         }
         match asked {
             IdentifyId::Namespace | IdentifyId::AllocatedNamespace => self.identify_namespace(subsystem, id),
-            IdentifyId::NamespaceDescriptors => namespace().map(|known| descriptors(known)),
+            IdentifyId::NamespaceDescriptors => namespace().map(descriptors),
             IdentifyId::ActiveNamespaces | IdentifyId::AllocatedNamespaces | IdentifyId::CommandSetActiveNamespaces => {
                 active_list(subsystem, id)
             }
-            IdentifyId::NamespaceSummary => namespace().map(|known| summary(known)),
+            IdentifyId::NamespaceSummary => namespace().map(summary),
             IdentifyId::CommandSetNamespace => namespace().map(|_| vec![0; IDENTIFY_BYTES]),
             // No limits of the NVM command set beyond those of transfers.
             IdentifyId::CommandSetController => Ok(vec![0; IDENTIFY_BYTES]),
@@ -136,25 +152,14 @@ impl Target {
             logs: LogAttributes::COMMAND_EFFECTS | LogAttributes::EXTENDED | LogAttributes::SUPPORTED_LOGS,
             capacity: capacity.sum(),
             ana_transition_s: TRANSITION_S,
-            ana: AnaCapabilities::OPTIMIZED
-                | AnaCapabilities::NON_OPTIMIZED
-                | AnaCapabilities::INACCESSIBLE
-                | AnaCapabilities::PERSISTENT_LOSS
-                | AnaCapabilities::CHANGE
-                | AnaCapabilities::STABLE_GROUPS,
+            ana: PATHS,
             ana_group_max: 1024,
             ana_groups: subsystem.groups().len().max(1) as u32,
             sqe_sizes: 0x66,
             cqe_sizes: 0x44,
             namespaces: config.namespace_max,
             namespaces_max: config.namespace_max,
-            commands: NvmCommands::COMPARE
-                | NvmCommands::DATASET_MANAGEMENT
-                | NvmCommands::WRITE_ZEROES
-                | NvmCommands::RESERVATIONS
-                | NvmCommands::TIMESTAMP
-                | NvmCommands::VERIFY
-                | NvmCommands::COPY,
+            commands: COMMANDS,
             fused: FusedCommands::COMPARE_AND_WRITE,
             // Bits 2:1 = 11b: a flush of all namespaces is taken.
             write_cache: u8::from(has_cache) | 0b110,

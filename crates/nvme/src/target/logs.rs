@@ -8,6 +8,7 @@ use crate::log::{
 use crate::target::Target;
 use crate::target::config::PortConfig;
 use crate::target::controller::{Controller, Role};
+use crate::vendor::{ADD_WRITE, MULTI_CAST};
 use crate::{GetLogPage, Nqn, Status};
 
 /// What SMART says of a machine without sensors: 40 degrees, so that no tool warns.
@@ -185,7 +186,7 @@ fn reservation_notice(controller: &Controller) -> Vec<u8> {
 
 /// Admin opcodes that are supported, and I/O opcodes with what they change (Base 2.0, Figure 211).
 const ADMIN: [u8; 7] = [0x02, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x18];
-const CHANGING: [u8; 4] = [0x01, 0x08, 0x09, 0x19];
+const CHANGING: [u8; 6] = [0x01, 0x08, 0x09, 0x19, MULTI_CAST, ADD_WRITE];
 const OTHER: [u8; 8] = [0x00, 0x02, 0x05, 0x0c, 0x0d, 0x0e, 0x11, 0x15];
 
 fn effects() -> CommandEffects {

@@ -15,12 +15,12 @@ use crate::{Nqn, Status};
 pub enum ManageError {
     /// No such subsystem.
     #[error("there is no subsystem {0}")]
-    Subsystem(Nqn),
+    Subsystem(Box<Nqn>),
     /// No such namespace.
     #[error("{subsystem} has no namespace {id}")]
     Namespace {
         /// The subsystem.
-        subsystem: Nqn,
+        subsystem: Box<Nqn>,
         /// The namespace.
         id: u32,
     },
@@ -28,7 +28,7 @@ pub enum ManageError {
     #[error("{subsystem} has namespace {id} already")]
     Exists {
         /// The subsystem.
-        subsystem: Nqn,
+        subsystem: Box<Nqn>,
         /// The namespace.
         id: u32,
     },
@@ -40,13 +40,13 @@ pub enum ManageError {
 impl Target {
     fn find_subsystem(&self, name: Nqn) -> Result<usize, ManageError> {
         let found = self.subsystems.iter().position(|subsystem| subsystem.config.name == name);
-        found.ok_or(ManageError::Subsystem(name))
+        found.ok_or(ManageError::Subsystem(name.into()))
     }
 
     fn find_namespace(&mut self, name: Nqn, id: u32) -> Result<(usize, &mut Namespace), ManageError> {
         let at = self.find_subsystem(name)?;
         let namespace = self.subsystems[at].namespaces.get_mut(&id);
-        Ok((at, namespace.ok_or(ManageError::Namespace { subsystem: name, id })?))
+        Ok((at, namespace.ok_or(ManageError::Namespace { subsystem: name.into(), id })?))
     }
 
     /// Adds a namespace; hosts are told.
@@ -57,7 +57,7 @@ impl Target {
         config.check(subsystem.config.namespace_max)?;
         let id = config.id;
         if subsystem.namespaces.contains_key(&id) {
-            return Err(ManageError::Exists { subsystem: name, id });
+            return Err(ManageError::Exists { subsystem: name.into(), id });
         }
         subsystem.namespaces.insert(id, Namespace::new(config));
         self.tell_namespace(at, id);
@@ -70,7 +70,7 @@ impl Target {
         self.pass(now);
         let (at, _) = self.find_namespace(name, id)?;
         let gone = self.subsystems[at].namespaces.remove(&id);
-        let gone = gone.ok_or(ManageError::Namespace { subsystem: name, id })?;
+        let gone = gone.ok_or(ManageError::Namespace { subsystem: name.into(), id })?;
         for slot in gone.waiting {
             self.finish(slot, Status::INVALID_NAMESPACE.without_retry(), 0);
         }
@@ -113,7 +113,7 @@ impl Target {
     /// Who reserved a namespace.
     pub fn reservations(&self, name: Nqn, id: u32) -> Result<&Reservations, ManageError> {
         let namespace = self.subsystems[self.find_subsystem(name)?].namespaces.get(&id);
-        let namespace = namespace.ok_or(ManageError::Namespace { subsystem: name, id })?;
+        let namespace = namespace.ok_or(ManageError::Namespace { subsystem: name.into(), id })?;
         Ok(&namespace.config.reservations)
     }
 

@@ -17,6 +17,9 @@ pub enum CloseReason {
     /// Neither ICReq nor Connect came in time.
     #[error("no Connect came in time")]
     Handshake,
+    /// The host could not prove who it is, or did not in time.
+    #[error("the host did not authenticate")]
+    Authentication,
     /// Nothing came for too long.
     #[error("the host was silent for too long")]
     Idle,

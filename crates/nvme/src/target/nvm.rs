@@ -8,6 +8,7 @@ use crate::target::io::{BlockRange, CopySource, IoOperation};
 use crate::target::reservations::Intent;
 use crate::target::subsystem::Namespace;
 use crate::target::{BackendId, Target, TargetLimits};
+use crate::vendor::VendorCommand;
 use crate::{Access, AccessFlags, Body, Command, Copy, DatasetManagement, DatasetUse, Io, Sgl, Status};
 
 /// Ranges of a Copy (MSRC + 1).
@@ -70,6 +71,17 @@ fn list_bytes(data: Sgl, needed: u32) -> u32 {
     data.length().filter(|given| (needed..=needed.max(LIST_BYTES_MAX)).contains(given)).unwrap_or(needed)
 }
 
+/// What is wanted of a namespace.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// For reservations; `None` where they do not mind.
+    pub(super) intent: Option<Intent>,
+    /// Blocks are changed.
+    pub(super) changes: bool,
+    /// First block, and how many.
+    pub(super) range: Option<(u64, u64)>,
+}
+
 impl Target {
     fn storage(&self, index: u32) -> Result<(&Controller, usize), Status> {
         let controller = self.connections[index].controller().and_then(|id| self.controllers.get(&id));
@@ -79,36 +91,46 @@ impl Target {
 
     /// The namespace of a command that may be carried out now.
     fn admit(&self, index: u32, command: &Command, io: Io) -> Result<&Namespace, Status> {
+        let range = access_of(io).map(|access| (access.start, u64::from(access.blocks())));
+        self.admit_to(index, command.namespace, Wanted { intent: intent_of(io), changes: is_write(io), range })
+    }
+
+    /// The namespace `id`, if what is wanted of it may be done now.
+    pub(super) fn admit_to(&self, index: u32, id: u32, wanted: Wanted) -> Result<&Namespace, Status> {
         let (controller, subsystem) = self.storage(index)?;
         if !controller.is_ready() {
             return Err(Status::COMMAND_SEQUENCE.without_retry());
         }
         let subsystem = &self.subsystems[subsystem];
-        let namespace = subsystem.namespaces.get(&command.namespace);
-        let namespace = namespace.ok_or(Status::INVALID_NAMESPACE.without_retry())?;
-        match subsystem.path(controller.port, namespace.config.group).state {
+        let namespace = subsystem.namespaces.get(&id).ok_or(Status::INVALID_NAMESPACE.without_retry())?;
+        let config = &namespace.config;
+        match subsystem.path(controller.port, config.group).state {
             AnaState::Optimized | AnaState::NonOptimized => {}
             AnaState::Inaccessible => return Err(Status::ANA_INACCESSIBLE),
             AnaState::PersistentLoss => return Err(Status::ANA_PERSISTENT_LOSS),
             AnaState::Change => return Err(Status::ANA_TRANSITION),
         }
-        let reservations = &namespace.config.reservations;
-        if intent_of(io).is_some_and(|intent| !reservations.allows(controller.host_id, intent)) {
-            return Err(Status::RESERVATION_CONFLICT.without_retry());
+        let is_within = |(start, blocks): (u64, u64)| start.checked_add(blocks).is_some_and(|end| end <= config.blocks);
+        if wanted.intent.is_some_and(|intent| !config.reservations.allows(controller.host_id, intent)) {
+            Err(Status::RESERVATION_CONFLICT.without_retry())
+        } else if wanted.changes && config.is_read_only {
+            Err(Status::WRITE_PROTECTED.without_retry())
+        } else if !wanted.range.is_none_or(is_within) {
+            Err(Status::LBA_OUT_OF_RANGE.without_retry())
+        } else {
+            Ok(namespace)
         }
-        if is_write(io) && namespace.config.is_read_only {
-            return Err(Status::WRITE_PROTECTED.without_retry());
-        }
-        if access_of(io).is_some_and(|access| !access.is_within(namespace.config.blocks)) {
-            return Err(Status::LBA_OUT_OF_RANGE.without_retry());
-        }
-        Ok(namespace)
     }
 
     /// What an I/O command moves, if it may be carried out.
     pub(super) fn io_transfer(&self, index: u32, command: &Command, io: Io) -> Result<Transfer, Status> {
         if io == Io::Flush && command.namespace == ALL {
             return self.storage(index).map(|_| Transfer::None);
+        }
+        if let Io::Vendor(vendor) = io {
+            let asked = VendorCommand::decode(&vendor).ok_or(Status::INVALID_OPCODE.without_retry())?;
+            let bytes = self.sdirect_bytes(index, command, asked)?;
+            return Ok(if bytes > 0 { Transfer::In(bytes) } else { Transfer::None });
         }
         let namespace = self.admit(index, command, io)?;
         let bytes = |access: Access| {
@@ -142,6 +164,12 @@ impl Target {
         let command = self.flights[slot].command;
         if io == Io::Flush && command.namespace == ALL {
             return self.flush_all(index, slot);
+        }
+        if let Io::Vendor(vendor) = io {
+            return match VendorCommand::decode(&vendor) {
+                Some(asked) => self.on_sdirect(index, slot, asked),
+                None => self.finish(slot, Status::INVALID_OPCODE.without_retry(), 0),
+            };
         }
         // A namespace may have gone, shrunk or been reserved while data came.
         let admitted = self.admit(index, &command, io).map(|namespace| namespace.config.backend);

@@ -106,10 +106,9 @@ impl Target {
 
     /// Everything is flushed; where that failed nothing better can be done.
     pub(super) fn on_shutdown_done(&mut self, id: u16) {
-        if let Some(controller) = self.controllers.get_mut(&id) {
-            if controller.status.shutdown == ShutdownState::Occurring {
-                controller.status.shutdown = ShutdownState::Complete;
-            }
+        let controller = self.controllers.get_mut(&id);
+        if let Some(controller) = controller.filter(|known| known.status.shutdown == ShutdownState::Occurring) {
+            controller.status.shutdown = ShutdownState::Complete;
         }
     }
 

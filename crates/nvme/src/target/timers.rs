@@ -36,8 +36,13 @@ impl Target {
         let silent = self.connections.iter().filter(|(_, place)| late(place.deadline) && !place.is_closing());
         let silent: Vec<u32> = silent.map(|(index, _)| index).collect();
         for index in silent {
-            let is_queue = matches!(self.connections[index].stage, Stage::Queue { .. });
-            self.close(index, if is_queue { CloseReason::Idle } else { CloseReason::Handshake });
+            let place = &self.connections[index];
+            let reason = match place.stage {
+                Stage::Queue { .. } if place.authentication.is_some() => CloseReason::Authentication,
+                Stage::Queue { .. } => CloseReason::Idle,
+                _ => CloseReason::Handshake,
+            };
+            self.close(index, reason);
         }
     }
 
@@ -72,7 +77,8 @@ impl Target {
     /// Something came from the host. Only a queue of a controller without keep-alive may not be silent for ever.
     pub(super) fn refresh_idle(&mut self, index: u32) {
         let Some(idle) = self.limits.idle else { return };
-        let Some(controller) = self.connections[index].controller() else { return };
+        let place = &self.connections[index];
+        let Some(controller) = place.controller().filter(|_| place.authentication.is_none()) else { return };
         let has_keep_alive =
             self.controllers.get(&controller).is_some_and(|controller| controller.keep_alive > Span::ZERO);
         if has_keep_alive {

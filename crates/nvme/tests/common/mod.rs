@@ -84,6 +84,7 @@ pub fn config() -> TargetConfig {
             model: Text::new("Rackweave").unwrap(),
             firmware: Text::new("0.1").unwrap(),
             hosts: HostAccess::Any,
+            authentication: None,
             ports: BTreeSet::from([PORT, OTHER_PORT]),
             namespace_max: 16,
             namespaces: vec![namespace(1, 1024), namespace(2, 64)],
@@ -251,7 +252,7 @@ impl World {
     fn step(&mut self) -> bool {
         let mut moved = false;
         for guest in 0..self.guests.len() {
-            moved |= self.act(guest) | self.to_target(guest) | self.to_host(guest);
+            moved |= self.act(guest) | self.carry_to_target(guest) | self.carry_to_host(guest);
             while let Some(event) = self.guests[guest].initiator.next_event() {
                 self.guests[guest].events.push(event);
                 moved = true;
@@ -280,7 +281,7 @@ impl World {
         true
     }
 
-    fn to_target(&mut self, guest: usize) -> bool {
+    fn carry_to_target(&mut self, guest: usize) -> bool {
         let mut moved = false;
         for (queue, connection) in self.guests[guest].queues.clone() {
             let most = self.portion();
@@ -295,7 +296,7 @@ impl World {
         moved
     }
 
-    fn to_host(&mut self, guest: usize) -> bool {
+    fn carry_to_host(&mut self, guest: usize) -> bool {
         let mut moved = false;
         for (queue, connection) in self.guests[guest].queues.clone() {
             let most = self.portion();

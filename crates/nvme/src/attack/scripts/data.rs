@@ -12,9 +12,9 @@ const ID: u16 = 0x0101;
 
 pub(super) fn scripts(victim: &Victim) -> Vec<Attack> {
     let mut all = ranges(victim);
-    all.extend(tags(victim));
-    all.extend(digests(victim));
-    all.extend(descriptors(victim));
+    for part in [tags, strangers, digests, lengths, places, kinds] {
+        all.extend(part(victim));
+    }
     all
 }
 
@@ -65,65 +65,40 @@ fn ranges(victim: &Victim) -> Vec<Attack> {
 
 fn tags(victim: &Victim) -> Vec<Attack> {
     let change = DataChange::default;
-    let end = || Step::Expect(1, Expectation::Terminates(ANY));
+    let case = |name, about, change| answering(victim, name, about, change, ANY);
+    let again = vec![
+        Step::Data(1, change()),
+        Step::Expect(1, Expectation::Succeeds(ID)),
+        Step::Data(1, change()),
+        Step::Expect(1, Expectation::Terminates(ANY)),
+    ];
+    let unused = "H2CData with an unused TTAG (CVE-2023-6535)";
+    let finished = "H2CData with a finished TTAG (CVE-2023-6536)";
+    vec![
+        case("tag-that-nobody-gave", unused, DataChange { tag: 7, ..change() }),
+        case("tag-at-the-end", "TTAG far beyond any table", DataChange { tag: 0x7fff, ..change() }),
+        case("data-for-another-command", "CCCID that is not the R2T's", DataChange { command: 1, ..change() }),
+        attack("data-twice", finished, [queues(PLAIN), open_write(victim, ID), again]),
+    ]
+}
+
+fn strangers(victim: &Victim) -> Vec<Attack> {
     let length = victim.block_bytes;
     let read_entry = Box::new(read(victim, ID, 0, 1, Sgl::Transport { length }));
-    let unasked = DataChange { command: ID, ..change() };
-    let again =
-        vec![Step::Data(1, change()), Step::Expect(1, Expectation::Succeeds(ID)), Step::Data(1, change()), end()];
+    let again = Box::new(write(victim, ID, 0, 8, Sgl::Transport { length: 8 * length }));
+    let unasked = DataChange { command: ID, ..DataChange::default() };
+    let ended = || vec![Step::Data(1, unasked), Step::Expect(1, Expectation::Terminates(ANY))];
+    let repeated = vec![Step::Entry(1, again, Vec::new()), Step::Expect(1, Expectation::Refuses(ID))];
     let gone = vec![Step::Drop(1), Step::Drop(0)];
+    let reads = "H2CData for a command that reads (CVE-2026-23112)";
+    let nobody = "H2CData on a queue without commands (CVE-2026-52989)";
+    let lost = "the connection is lost while data are awaited";
+    let twice = "a second command with the id of one that is outstanding";
     vec![
-        answering(
-            victim,
-            "tag-that-nobody-gave",
-            "H2CData with an unused TTAG (CVE-2023-6535)",
-            DataChange { tag: 7, ..change() },
-            ANY,
-        ),
-        answering(victim, "tag-at-the-end", "TTAG far beyond any table", DataChange { tag: 0x7fff, ..change() }, ANY),
-        answering(
-            victim,
-            "data-for-another-command",
-            "CCCID that is not the R2T's",
-            DataChange { command: 1, ..change() },
-            ANY,
-        ),
-        attack(
-            "data-twice",
-            "H2CData with a finished TTAG (CVE-2023-6536)",
-            [queues(PLAIN), open_write(victim, ID), again],
-        ),
-        attack(
-            "data-for-a-read",
-            "H2CData for a command that reads (CVE-2026-23112)",
-            [queues(PLAIN), vec![Step::Entry(1, read_entry, Vec::new()), Step::Data(1, unasked), end()]],
-        ),
-        attack(
-            "data-that-nobody-asked-for",
-            "H2CData on a queue without commands (CVE-2026-52989)",
-            [queues(PLAIN), vec![Step::Data(1, unasked), end()]],
-        ),
-        attack(
-            "reset-with-r2t-open",
-            "the connection is lost while data are awaited",
-            [queues(PLAIN), open_write(victim, ID), gone],
-        ),
-        attack(
-            "id-in-use",
-            "a second command with the id of one that is outstanding",
-            [
-                queues(PLAIN),
-                open_write(victim, ID),
-                vec![
-                    Step::Entry(
-                        1,
-                        Box::new(write(victim, ID, 0, 8, Sgl::Transport { length: 8 * length })),
-                        Vec::new(),
-                    ),
-                    Step::Expect(1, Expectation::Refuses(ID)),
-                ],
-            ],
-        ),
+        attack("data-for-a-read", reads, [queues(PLAIN), vec![Step::Entry(1, read_entry, Vec::new())], ended()]),
+        attack("data-that-nobody-asked-for", nobody, [queues(PLAIN), ended()]),
+        attack("reset-with-r2t-open", lost, [queues(PLAIN), open_write(victim, ID), gone]),
+        attack("id-in-use", twice, [queues(PLAIN), open_write(victim, ID), repeated]),
     ]
 }
 
@@ -159,60 +134,54 @@ fn digests(victim: &Victim) -> Vec<Attack> {
     ]
 }
 
-fn descriptors(victim: &Victim) -> Vec<Attack> {
+/// A command whose descriptor is wrong, on a queue.
+fn described(name: &'static str, about: &'static str, entry: Sqe, data: Vec<u8>) -> Attack {
+    let steps = vec![Step::Entry(1, Box::new(entry), data), Step::Expect(1, Expectation::Refuses(ID))];
+    attack(name, about, [queues(PLAIN), steps])
+}
+
+fn lengths(victim: &Victim) -> Vec<Attack> {
     let length = victim.block_bytes;
-    let case = |name, about, entry: Sqe, data: Vec<u8>| {
-        let steps = vec![Step::Entry(1, Box::new(entry), data), Step::Expect(1, Expectation::Refuses(ID))];
-        attack(name, about, [queues(PLAIN), steps])
-    };
-    let one_write = |data| write(victim, ID, 0, 1, data);
-    let one_read = |data| read(victim, ID, 0, 1, data);
+    let writes = |data| write(victim, ID, 0, 1, data);
+    let reads = |data| read(victim, ID, 0, 1, data);
+    let of = |length| Sgl::Transport { length };
     let huge = "a descriptor of 4 GiB: nothing may be allocated for it (CVE-2026-80789)";
-    let kinds = "a descriptor that TCP does not know";
-    let block = || vec![0x5a; length as usize];
+    let short = "a descriptor below NLB";
+    let block = vec![0x5a; length as usize];
     vec![
-        case("write-of-4-gib", huge, one_write(Sgl::Transport { length: u32::MAX }), Vec::new()),
-        case("read-of-4-gib", huge, one_read(Sgl::Transport { length: u32::MAX }), Vec::new()),
-        case("capsule-of-4-gib", huge, one_write(Sgl::InCapsule { offset: 0, length: u32::MAX }), block()),
-        case(
-            "capsule-offset-beyond",
-            "in-capsule data behind the capsule",
-            one_write(Sgl::InCapsule { offset: 64, length }),
-            block(),
-        ),
-        case(
-            "capsule-offset-that-wraps",
-            "an offset near 2^64",
-            one_write(Sgl::InCapsule { offset: u64::MAX - 8, length }),
-            block(),
-        ),
-        case(
-            "capsule-without-data",
-            "a descriptor of data that do not come",
-            one_write(Sgl::InCapsule { offset: 0, length }),
-            Vec::new(),
-        ),
-        case(
-            "read-into-the-capsule",
-            "in-capsule data for a read",
-            one_read(Sgl::InCapsule { offset: 0, length }),
-            block(),
-        ),
-        case(
-            "write-shorter-than-its-blocks",
-            "a descriptor below NLB",
-            one_write(Sgl::Transport { length: length - 4 }),
-            Vec::new(),
-        ),
-        case(
-            "read-shorter-than-its-blocks",
-            "a descriptor below NLB",
-            one_read(Sgl::Transport { length: length - 4 }),
-            Vec::new(),
-        ),
-        case("keyed-descriptor", kinds, one_write(Sgl::Keyed { address: 0, length, key: 1 }), Vec::new()),
-        case("segment-descriptor", kinds, one_write(Sgl::Segment { address: 4096, length: 16 }), Vec::new()),
-        case("host-memory-descriptor", kinds, one_read(Sgl::Block { address: 4096, length }), Vec::new()),
-        case("unknown-descriptor", kinds, one_write(Sgl::Unknown([0xff; 16])), Vec::new()),
+        described("write-of-4-gib", huge, writes(of(u32::MAX)), Vec::new()),
+        described("read-of-4-gib", huge, reads(of(u32::MAX)), Vec::new()),
+        described("capsule-of-4-gib", huge, writes(Sgl::InCapsule { offset: 0, length: u32::MAX }), block),
+        described("write-shorter-than-its-blocks", short, writes(of(length - 4)), Vec::new()),
+        described("read-shorter-than-its-blocks", short, reads(of(length - 4)), Vec::new()),
+    ]
+}
+
+fn places(victim: &Victim) -> Vec<Attack> {
+    let length = victim.block_bytes;
+    let at = |offset| Sgl::InCapsule { offset, length };
+    let writes = |data| write(victim, ID, 0, 1, data);
+    let block = || vec![0x5a; length as usize];
+    let behind = "in-capsule data behind the capsule";
+    let absent = "a descriptor of data that do not come";
+    let entry = read(victim, ID, 0, 1, at(0));
+    vec![
+        described("capsule-offset-beyond", behind, writes(at(64)), block()),
+        described("capsule-offset-that-wraps", "an offset near 2^64", writes(at(u64::MAX - 8)), block()),
+        described("capsule-without-data", absent, writes(at(0)), Vec::new()),
+        described("read-into-the-capsule", "in-capsule data for a read", entry, block()),
+    ]
+}
+
+fn kinds(victim: &Victim) -> Vec<Attack> {
+    let length = victim.block_bytes;
+    let about = "a descriptor that TCP does not know";
+    let writes = |data| write(victim, ID, 0, 1, data);
+    let entry = read(victim, ID, 0, 1, Sgl::Block { address: 4096, length });
+    vec![
+        described("keyed-descriptor", about, writes(Sgl::Keyed { address: 0, length, key: 1 }), Vec::new()),
+        described("segment-descriptor", about, writes(Sgl::Segment { address: 4096, length: 16 }), Vec::new()),
+        described("host-memory-descriptor", about, entry, Vec::new()),
+        described("unknown-descriptor", about, writes(Sgl::Unknown([0xff; 16])), Vec::new()),
     ]
 }

@@ -12,11 +12,11 @@ use crate::{
 const ID: u16 = 0x0202;
 
 pub(super) fn scripts(victim: &Victim) -> Vec<Attack> {
-    let mut all = connects(victim);
-    all.extend(order());
+    let mut all = order();
     all.extend(admin_commands());
-    all.extend(io_commands(victim));
-    all.extend(floods(victim));
+    for part in [connects, queue_connects, block_ranges, namespaces, odd_commands, floods] {
+        all.extend(part(victim));
+    }
     all
 }
 
@@ -51,58 +51,41 @@ fn connects(victim: &Victim) -> Vec<Attack> {
     let bytes = dynamic.encode();
     let unknown = Nqn::new("nqn.2014-08.org.example:nothing").expect("the name is a name");
     let stranger = ConnectData { subsystem: unknown, ..dynamic }.encode();
+    let absent = connect_data(victim, 0xffe0).encode();
     let mut endless = bytes;
     endless[256..512].fill(b'a');
     let mut nameless = bytes;
     nameless[512..].fill(0);
-    let fresh = || greeted(0, PLAIN);
+    let case = |name, about, entry, data: &[u8]| connecting(name, about, greeted(0, PLAIN), 0, entry, data);
+    let usual = || connect_entry(0, 31);
+    let again = "Connect on a queue that is connected";
+    vec![
+        case("connect-to-nothing", "an unknown subsystem", usual(), &stranger),
+        case("connect-to-an-endless-name", "SUBNQN without its zero", usual(), &endless),
+        case("connect-without-a-name", "an empty HOSTNQN", usual(), &nameless),
+        case("connect-with-a-queue-of-one", "SQSIZE 0 (CVE-2023-5178)", connect_entry(0, 0), &bytes),
+        case("connect-to-a-named-controller", "a static CNTLID", usual(), &absent),
+        case("connect-without-data", "a Connect whose data do not come", usual(), &[]),
+        connecting("connect-twice", again, admin(0, PLAIN), 0, usual(), &bytes),
+    ]
+}
+
+fn queue_connects(victim: &Victim) -> Vec<Attack> {
+    let bytes = connect_data(victim, ConnectData::DYNAMIC).encode();
+    let absent = connect_data(victim, 0xffe0).encode();
     let both = || [admin(0, PLAIN), greeted(1, PLAIN)].concat();
     let early = [greeted(0, PLAIN), vec![Step::Call(0, Call::ConnectAdmin)], greeted(1, PLAIN)].concat();
-    let absent = connect_data(victim, 0xffe0).encode();
-    let about = "Connect";
+    let twice = [queues(PLAIN), greeted(2, PLAIN), refused_queue(2, 1, 15)];
+    let (none, any) = ("an I/O queue of an unknown CNTLID", "an I/O queue of CNTLID FFFFh");
+    let other = "an I/O queue of another association's CNTLID";
     vec![
-        connecting("connect-to-nothing", "an unknown subsystem", fresh(), 0, connect_entry(0, 31), &stranger),
-        connecting("connect-to-an-endless-name", "SUBNQN without its zero", fresh(), 0, connect_entry(0, 31), &endless),
-        connecting("connect-without-a-name", "an empty HOSTNQN", fresh(), 0, connect_entry(0, 31), &nameless),
-        connecting("connect-with-a-queue-of-one", "SQSIZE 0 (CVE-2023-5178)", fresh(), 0, connect_entry(0, 0), &bytes),
-        connecting("connect-to-a-named-controller", "a static CNTLID", fresh(), 0, connect_entry(0, 31), &absent),
-        connecting(
-            "connect-twice",
-            "Connect on a queue that is connected",
-            admin(0, PLAIN),
-            0,
-            connect_entry(0, 31),
-            &bytes,
-        ),
-        connecting(
-            "queue-of-no-controller",
-            "an I/O queue of an unknown CNTLID",
-            both(),
-            1,
-            connect_entry(1, 15),
-            &absent,
-        ),
-        connecting("queue-of-any-controller", "an I/O queue of CNTLID FFFFh", both(), 1, connect_entry(1, 15), &bytes),
+        connecting("queue-of-no-controller", none, both(), 1, connect_entry(1, 15), &absent),
+        connecting("queue-of-any-controller", any, both(), 1, connect_entry(1, 15), &bytes),
         attack("queue-before-ready", "an I/O queue before CSTS.RDY", [early, refused_queue(1, 1, 15)]),
         attack("queue-of-one-entry", "SQSIZE 0 of an I/O queue (CVE-2023-5178)", [both(), refused_queue(1, 1, 0)]),
         attack("queue-beyond-all", "queue FFFFh", [both(), refused_queue(1, 0xffff, 15)]),
-        attack(
-            "queue-twice",
-            "the same queue on two connections",
-            [queues(PLAIN), greeted(2, PLAIN), refused_queue(2, 1, 15)],
-        ),
-        attack("queue-of-another-host", "an I/O queue of another association's CNTLID", [both(), stolen(victim)]),
-        attack(
-            "connect-without-data",
-            about,
-            [
-                fresh(),
-                vec![
-                    Step::Entry(0, Box::new(connect_entry(0, 31)), Vec::new()),
-                    Step::Expect(0, Expectation::RefusesConnect(ID)),
-                ],
-            ],
-        ),
+        attack("queue-twice", "the same queue on two connections", twice),
+        attack("queue-of-another-host", other, [both(), stolen(victim)]),
     ]
 }
 
@@ -216,77 +199,53 @@ fn copy_range(start: u64) -> Vec<u8> {
     bytes
 }
 
-fn io_commands(victim: &Victim) -> Vec<Attack> {
-    let (block, refuses) = (victim.block_bytes, Expectation::Refuses(ID));
-    let of_block = Sgl::Transport { length: block };
-    let all = Victim { namespace: u32::MAX, ..*victim };
-    let none = Victim { namespace: 0, ..*victim };
-    let stranger = Victim { namespace: 0xffff_fff0, ..*victim };
-    let long = 65_536u32.saturating_mul(block);
-    let flush = Command { namespace: u32::MAX, ..Command::new(ID, Body::Io(Io::Flush)) }.encode();
+fn refused_on_queue(name: &'static str, about: &'static str, entry: Sqe, data: Vec<u8>) -> Attack {
+    on_queue(name, about, entry, data, Expectation::Refuses(ID))
+}
+
+fn block_ranges(victim: &Victim) -> Vec<Attack> {
+    let block = victim.block_bytes;
+    let (out, far) = ("blocks whose number wraps", "far beyond MDTS");
+    let long = Sgl::Transport { length: 65_536u32.saturating_mul(block) };
+    let one = read(victim, ID, u64::MAX, 1, Sgl::Transport { length: block });
+    let written = write(victim, ID, u64::MAX, 1, Sgl::InCapsule { offset: 0, length: block });
     let zeroes = io(victim, Io::WriteZeroes(access(u64::MAX - 1, 16)), Sgl::NONE);
-    let second = Command { fuse: Fuse::Second, namespace: victim.namespace, ..Command::new(ID, Body::Io(Io::Flush)) };
-    let data = || vec![0x5a; block as usize];
-    let out = "blocks whose number wraps";
     vec![
-        on_queue("flush-of-all", "flush of namespace FFFFFFFFh", flush, Vec::new(), Expectation::Answers(ID)),
-        on_queue(
-            "deallocation-of-nothing",
-            "a range of no blocks",
-            ranges_of_nothing(victim),
-            vec![0; 16],
-            Expectation::Answers(ID),
-        ),
-        on_queue("read-that-wraps", out, read(victim, ID, u64::MAX, 1, of_block), Vec::new(), refuses),
-        on_queue(
-            "write-that-wraps",
-            out,
-            write(victim, ID, u64::MAX, 1, Sgl::InCapsule { offset: 0, length: block }),
-            data(),
-            refuses,
-        ),
-        on_queue("zeroes-that-wrap", out, zeroes, Vec::new(), refuses),
-        on_queue(
-            "read-of-65536-blocks",
-            "far beyond MDTS",
-            read(victim, ID, 0, 65_536, Sgl::Transport { length: long }),
-            Vec::new(),
-            refuses,
-        ),
-        on_queue(
-            "write-of-65536-blocks",
-            "far beyond MDTS",
-            write(victim, ID, 0, 65_536, Sgl::Transport { length: long }),
-            Vec::new(),
-            refuses,
-        ),
-        on_queue("read-of-all-namespaces", "namespace FFFFFFFFh", read(&all, ID, 0, 1, of_block), Vec::new(), refuses),
-        on_queue("read-of-no-namespace", "namespace 0", read(&none, ID, 0, 1, of_block), Vec::new(), refuses),
-        on_queue(
-            "read-of-an-unknown-namespace",
-            "namespace FFFFFFF0h",
-            read(&stranger, ID, 0, 1, of_block),
-            Vec::new(),
-            refuses,
-        ),
-        on_queue("copy-that-wraps", out, copy(victim, 1, 0, 32), copy_range(u64::MAX), refuses),
-        on_queue("copy-to-where-nothing-is", out, copy(victim, 1, u64::MAX, 32), copy_range(0), refuses),
-        on_queue(
-            "copy-of-ranges-that-are-not-there",
-            "more ranges than data",
-            copy(victim, 200, 0, 32),
-            copy_range(0),
-            refuses,
-        ),
-        on_queue("second-half-alone", "a fused command without its first half", second.encode(), Vec::new(), refuses),
-        on_queue(
-            "unknown-io-command",
-            "opcode 7Eh",
-            Sqe { opcode: 0x7e, id: ID.into(), ..Sqe::default() },
-            Vec::new(),
-            refuses,
-        ),
-        on_queue("admin-command-on-a-queue", "opcode 06h on an I/O queue", identify(1, 0, 4096), Vec::new(), refuses),
+        refused_on_queue("read-that-wraps", out, one, Vec::new()),
+        refused_on_queue("write-that-wraps", out, written, vec![0x5a; block as usize]),
+        refused_on_queue("zeroes-that-wrap", out, zeroes, Vec::new()),
+        refused_on_queue("read-of-65536-blocks", far, read(victim, ID, 0, 65_536, long), Vec::new()),
+        refused_on_queue("write-of-65536-blocks", far, write(victim, ID, 0, 65_536, long), Vec::new()),
+        refused_on_queue("copy-that-wraps", out, copy(victim, 1, 0, 32), copy_range(u64::MAX)),
+        refused_on_queue("copy-to-where-nothing-is", out, copy(victim, 1, u64::MAX, 32), copy_range(0)),
+    ]
+}
+
+fn namespaces(victim: &Victim) -> Vec<Attack> {
+    let length = victim.block_bytes;
+    let of = |namespace| read(&Victim { namespace, ..*victim }, ID, 0, 1, Sgl::Transport { length });
+    let flush = Command { namespace: u32::MAX, ..Command::new(ID, Body::Io(Io::Flush)) }.encode();
+    let answers = Expectation::Answers(ID);
+    vec![
+        on_queue("flush-of-all", "flush of namespace FFFFFFFFh", flush, Vec::new(), answers),
+        refused_on_queue("read-of-all-namespaces", "namespace FFFFFFFFh", of(u32::MAX), Vec::new()),
+        refused_on_queue("read-of-no-namespace", "namespace 0", of(0), Vec::new()),
+        refused_on_queue("read-of-an-unknown-namespace", "namespace FFFFFFF0h", of(0xffff_fff0), Vec::new()),
+    ]
+}
+
+fn odd_commands(victim: &Victim) -> Vec<Attack> {
+    let second = Command { fuse: Fuse::Second, namespace: victim.namespace, ..Command::new(ID, Body::Io(Io::Flush)) };
+    let (nothing, fused) = ("a range of no blocks", "a fused command without its first half");
+    let unknown = Sqe { opcode: 0x7e, id: ID.into(), ..Sqe::default() };
+    let (more, other) = ("more ranges than data", "opcode 06h on an I/O queue");
+    let answers = Expectation::Answers(ID);
+    vec![
+        on_queue("deallocation-of-nothing", nothing, ranges_of_nothing(victim), vec![0; 16], answers),
+        refused_on_queue("copy-of-ranges-that-are-not-there", more, copy(victim, 200, 0, 32), copy_range(0)),
+        refused_on_queue("second-half-alone", fused, second.encode(), Vec::new()),
+        refused_on_queue("unknown-io-command", "opcode 7Eh", unknown, Vec::new()),
+        refused_on_queue("admin-command-on-a-queue", other, identify(1, 0, 4096), Vec::new()),
     ]
 }
 
