@@ -10,7 +10,7 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper test tidy bench clean rust
+.PHONY: help demo paper test tidy bench interop soak clean rust
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -38,6 +38,13 @@ tidy: rust ## floors, forbidden names and sizes by layers.toml
 
 bench: rust ## measure in CPU time; writes target/bench.json
 	$(CARGO) run --profile fastest --package bench
+
+interop: rust ## a stock Linux host in QEMU uses our target as a disk
+	$(CARGO) build --release --package cli
+	tests/interop/run.sh all
+
+soak: rust ## a minute of hosts that work, reset and vanish, with every block checked
+	SOAK_SECONDS=60 $(CARGO) test --package live --test soak -- --nocapture
 
 clean: ## remove everything that was built and produced
 	$(CARGO) clean

@@ -7,6 +7,7 @@ mod harness;
 mod kernel;
 mod memory;
 mod san;
+mod target;
 
 use anyhow::Context;
 use clap::Parser;
@@ -26,17 +27,22 @@ struct Arguments {
     memory_child: Option<String>,
 }
 
-/// What a module can measure.
-type Benchmarks = fn() -> Vec<Group>;
+/// Measures what a module can measure, and prints it.
+type Measure = fn() -> anyhow::Result<Figures>;
 
 /// Every module; a new one is one line here.
-const MODULES: &[(&str, Benchmarks)] = &[
-    ("blox", blox::benchmarks),
-    ("edm", edm::benchmarks),
-    ("flash", flash::benchmarks),
-    ("kernel", kernel::benchmarks),
-    ("san", san::benchmarks),
+const MODULES: &[(&str, Measure)] = &[
+    ("blox", || Ok(measured(blox::benchmarks()))),
+    ("edm", || Ok(measured(edm::benchmarks()))),
+    ("flash", || Ok(measured(flash::benchmarks()))),
+    ("kernel", || Ok(measured(kernel::benchmarks()))),
+    ("san", || Ok(measured(san::benchmarks()))),
+    ("target", target::figures),
 ];
+
+fn measured(groups: Vec<Group>) -> Figures {
+    groups.into_iter().flat_map(Group::measure_and_print).collect()
+}
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
@@ -45,16 +51,14 @@ fn main() -> anyhow::Result<()> {
     }
     let prefix = arguments.module.unwrap_or_default();
     let mut figures = Figures::new();
-    for (name, benchmarks) in chosen(&prefix)? {
-        for group in benchmarks() {
-            figures.extend(group.measure_and_print());
-        }
+    for (name, measure) in chosen(&prefix)? {
+        figures.extend(measure()?);
         figures.extend(memory::of(name)?);
     }
     write(&figures, &arguments.out)
 }
 
-fn chosen(prefix: &str) -> anyhow::Result<Vec<(&'static str, Benchmarks)>> {
+fn chosen(prefix: &str) -> anyhow::Result<Vec<(&'static str, Measure)>> {
     let chosen: Vec<_> = MODULES.iter().filter(|(name, _)| name.starts_with(prefix)).copied().collect();
     let names: Vec<_> = MODULES.iter().map(|(name, _)| *name).collect();
     anyhow::ensure!(!chosen.is_empty(), "no module starts with {prefix:?}; there are: {}", names.join(", "));

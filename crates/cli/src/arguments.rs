@@ -1,14 +1,21 @@
 //! What may be written on the command line.
 
+mod live;
+
+pub use live::{
+    AttackArguments, BenchArguments, BenchLoad, ConnectionArguments, DiskArguments, DiskVerb, TargetArguments,
+    TargetFlags,
+};
+
 use crate::seeds::{SEED_MAX, Seeds};
 use base::Bytes;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use spec::Scale;
 use std::path::PathBuf;
 use std::str::FromStr;
 use workload::block_trace::Format;
 
-/// A disaggregated rack, simulated: plays an experiment file, and published experiments with a verdict on each claim.
+/// A disaggregated rack, simulated and live: plays an experiment file, and published experiments with a verdict on each claim; serves disks to real hosts.
 ///
 /// Exit codes: 0 success, 1 something failed on the way, 2 bad input (nothing was written), 130 interrupted (what was finished is there).
 #[derive(Debug, Parser)]
@@ -42,8 +49,14 @@ pub enum Command {
     Fabric(FabricArguments),
     /// Explain every column of the records and every field of a summary, with its unit
     Describe(DescribeArguments),
-    /// Print the JSON Schema of the experiment file
-    Schema,
+    /// Print the JSON Schema of the experiment file, or of the file of a live target
+    Schema(SchemaArguments),
+    /// Serve disks to real hosts over NVMe/TCP
+    Target(TargetArguments),
+    /// Use a disk of an NVMe/TCP target: identify, read, write, verify, bench
+    Disk(DiskArguments),
+    /// Try known faults on an NVMe/TCP target of yours, with a verdict on each
+    Attack(AttackArguments),
 }
 
 /// The experiment file and how it is changed from outside.
@@ -279,6 +292,23 @@ pub struct DescribeArguments {
     /// Print a list of objects for programs
     #[arg(long)]
     pub json: bool,
+}
+
+/// `rackweave schema`
+#[derive(Debug, Args)]
+pub struct SchemaArguments {
+    /// Of which file
+    #[arg(value_enum, default_value_t = SchemaKind::Experiment)]
+    pub of: SchemaKind,
+}
+
+/// Files that have a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SchemaKind {
+    /// What `check`, `run` and `sweep` read.
+    Experiment,
+    /// What `target --config` reads.
+    Target,
 }
 
 /// One `--set KEY=VALUE`.

@@ -1,13 +1,17 @@
-//! `rackweave check`: what an experiment file comes to.
+//! `rackweave check`: what an experiment file, or the file of a live target, comes to.
 
 use crate::arguments::CheckArguments;
 use crate::failure::{Failure, bad_input, print};
 use crate::load;
 use crate::play::printed;
+use crate::target;
 use spec::Point;
 
 /// Prints plans with their hashes and warnings. What is printed is an experiment file again, when it is one point.
 pub fn check(arguments: &CheckArguments) -> Result<(), Failure> {
+    if let Some(plan) = target::plan_of_file(&arguments.source.file)? {
+        return print(&plan.to_toml());
+    }
     let points = load::points(&arguments.source)?;
     let count = points.len();
     let shown = chosen(&points, arguments)?;

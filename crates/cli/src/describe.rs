@@ -1,6 +1,6 @@
 //! `rackweave describe` and `rackweave schema`: what files mean.
 
-use crate::arguments::DescribeArguments;
+use crate::arguments::{DescribeArguments, SchemaKind};
 use crate::failure::{Failure, print};
 use record::Column;
 use serde::Serialize;
@@ -24,9 +24,12 @@ fn entry(column: &Column) -> String {
     format!("  {} ({}; unit: {})\n      {}\n", column.name, column.r#type, column.unit, column.doc)
 }
 
-/// Prints the JSON Schema of the experiment file.
-pub fn schema() -> Result<(), Failure> {
-    print_json(&spec::schema())
+/// Prints the JSON Schema of a file.
+pub fn schema(of: SchemaKind) -> Result<(), Failure> {
+    print_json(&match of {
+        SchemaKind::Experiment => spec::schema(),
+        SchemaKind::Target => spec::target::schema(),
+    })
 }
 
 /// Prints `value` as indented JSON.

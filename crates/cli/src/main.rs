@@ -1,10 +1,12 @@
 //! The door: `rackweave` reads what it is told, hands it to the floors below, and shows what came of it.
 
 mod arguments;
+mod attack;
 mod campaign;
 mod check;
 mod claims;
 mod describe;
+mod disk;
 mod experiments;
 mod fabric;
 mod failure;
@@ -13,7 +15,6 @@ mod interrupt;
 mod judged;
 mod load;
 mod output;
-mod parts;
 mod play;
 mod precondition;
 mod progress;
@@ -21,6 +22,7 @@ mod reproduce;
 mod run;
 mod seeds;
 mod sweep;
+mod target;
 mod trace;
 
 use arguments::{Arguments, Command};
@@ -53,6 +55,9 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Trace(arguments) => trace::trace(&arguments),
         Command::Fabric(arguments) => fabric::fabric(&arguments),
         Command::Describe(arguments) => describe::describe(&arguments),
-        Command::Schema => describe::schema(),
+        Command::Schema(arguments) => describe::schema(arguments.of),
+        Command::Target(arguments) => target::target(&arguments),
+        Command::Disk(arguments) => disk::disk(&arguments),
+        Command::Attack(arguments) => attack::attack(&arguments),
     }
 }

@@ -41,7 +41,7 @@ pub fn sweep(arguments: &SweepArguments) -> Result<(), Failure> {
 }
 
 fn playing(arguments: &SweepArguments) -> Playing {
-    let rows = (!arguments.no_records).then_some(ParquetWriter::<crate::parts::FileParts>::ROWS_PER_PART);
+    let rows = (!arguments.no_records).then_some(ParquetWriter::<live::FileParts>::ROWS_PER_PART);
     Playing { rows_per_part: rows, wire: arguments.wire }
 }
 

@@ -13,23 +13,31 @@
 //! Specification 2.0, NVM Command Set Specification 1.0 and NVMe/TCP Transport Specification 1.0 unless another is named; figure
 //! numbers are as remembered and may be off by a revision.
 
+pub mod attack;
+pub mod auth;
 mod command;
 mod connect;
 mod entry;
 mod error;
 pub mod feature;
 pub mod identify;
+pub mod initiator;
+pub mod journal;
 mod layout;
 pub mod log;
 mod name;
+mod outgoing;
 pub mod pdu;
+mod pool;
 pub mod property;
 pub mod queue;
 pub mod range;
 pub mod reservation;
 mod sgl;
 mod status;
+pub mod target;
 pub mod transfer;
+pub mod vendor;
 pub mod wire;
 
 pub use command::*;

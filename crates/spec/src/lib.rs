@@ -6,6 +6,8 @@
 //!   before believing its numbers.
 //! * [`schema()`] is the JSON Schema of the file, and what the file is checked against.
 //!
+//! * [`target`] is the same for the file of a live target, which is no experiment.
+//!
 //! How a file becomes a plan: text, a tree with places (`document`), the schema's checks (`check`), sweeps and scales by key path
 //! (`sweep`), defaults and combinations (`resolve`), the rate that a load comes to (`load`), warnings.
 
@@ -29,6 +31,7 @@ pub mod sdirect;
 mod sources;
 mod stack;
 mod sweep;
+pub mod target;
 mod warnings;
 pub mod wear;
 

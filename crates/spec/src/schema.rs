@@ -1,6 +1,7 @@
 //! The JSON Schema of the experiment file.
 
 use crate::file::ExperimentFile;
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
@@ -8,8 +9,13 @@ use serde_json::{Map, Value};
 ///
 /// It is not only printed: [`crate::parse`] checks every file against it, so the two cannot disagree.
 pub fn schema() -> Value {
+    schema_of::<ExperimentFile>()
+}
+
+/// The schema of a written form.
+pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
-    let mut schema = generator.into_root_schema_for::<ExperimentFile>().to_value();
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
     tidy(&mut schema);
     schema
 }

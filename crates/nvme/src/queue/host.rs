@@ -41,6 +41,21 @@ impl<T> HostQueue<T> {
         !self.free.is_empty() && (!self.shape.flow_control || self.shape.after(self.tail) != self.head)
     }
 
+    /// How many commands may be sent now.
+    pub fn room(&self) -> u32 {
+        let free = self.free.len() as u32;
+        if !self.shape.flow_control {
+            return free;
+        }
+        // One entry stays free, or full would look like empty.
+        free.min(self.shape.size() - 1 - self.shape.distance(self.head, self.tail))
+    }
+
+    /// What is kept for outstanding commands, in no order that means anything but always the same.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().filter_map(|slot| slot.command.as_ref())
+    }
+
     /// Takes a command and returns the id to send it with; fails while the queue is full, and gives the command back.
     pub fn submit(&mut self, command: T) -> Result<u16, (T, QueueError)> {
         let full = QueueError::Full { outstanding: self.outstanding(), most: self.shape.size() - 1 };

@@ -2,13 +2,13 @@
 
 use crate::queue::{QueueError, QueueShape};
 use crate::{Cqe, Status};
-use std::collections::BTreeMap;
 
 /// Commands of one queue that came and were not completed, each with what the target keeps for it.
 #[derive(Clone, Debug)]
 pub struct TargetQueue<T> {
     shape: QueueShape,
-    commands: BTreeMap<u16, T>,
+    /// By id. A sorted list and not a tree: as long as a queue is deep it is quicker, and it keeps its memory.
+    commands: Vec<(u16, T)>,
     /// Entries that were taken, around the queue.
     head: u32,
 }
@@ -16,7 +16,7 @@ pub struct TargetQueue<T> {
 impl<T> TargetQueue<T> {
     /// An empty queue.
     pub fn new(shape: QueueShape) -> Self {
-        TargetQueue { shape, commands: BTreeMap::new(), head: 0 }
+        TargetQueue { shape, commands: Vec::new(), head: 0 }
     }
 
     /// How many commands are outstanding.
@@ -32,16 +32,19 @@ impl<T> TargetQueue<T> {
             return Err(QueueError::Full { outstanding, most });
         }
         self.head = self.shape.after(self.head);
-        if self.commands.contains_key(&id) {
-            return Err(QueueError::InUse { id });
+        match self.place(id) {
+            Ok(_) => Err(QueueError::InUse { id }),
+            Err(place) => {
+                self.commands.insert(place, (id, command));
+                Ok(())
+            }
         }
-        self.commands.insert(id, command);
-        Ok(())
     }
 
     /// What is kept for the outstanding command `id`.
     pub fn get_mut(&mut self, id: u16) -> Option<&mut T> {
-        self.commands.get_mut(&id)
+        let place = self.place(id).ok()?;
+        Some(&mut self.commands[place].1)
     }
 
     /// Outstanding commands by id.
@@ -51,7 +54,7 @@ impl<T> TargetQueue<T> {
 
     /// Ends a command; the completion is to be sent. Fails when it is not outstanding: nothing is completed twice.
     pub fn complete(&mut self, id: u16, status: Status, result: u64) -> Result<(T, Cqe), QueueError> {
-        let command = self.commands.remove(&id).ok_or(QueueError::Unknown { id })?;
+        let command = self.remove(id)?;
         Ok((command, self.refuse(id, status, result)))
     }
 
@@ -60,7 +63,7 @@ impl<T> TargetQueue<T> {
         if self.shape.flow_control {
             return Err(QueueError::FlowControl { id: self.shape.id });
         }
-        self.commands.remove(&id).ok_or(QueueError::Unknown { id })
+        self.remove(id)
     }
 
     /// The completion of a command that was taken from the queue and not kept.
@@ -71,6 +74,16 @@ impl<T> TargetQueue<T> {
 
     /// The connection is gone: every outstanding command, once, by id.
     pub fn abandon(&mut self) -> Vec<(u16, T)> {
-        std::mem::take(&mut self.commands).into_iter().collect()
+        std::mem::take(&mut self.commands)
+    }
+
+    /// Where `id` stands, or where it would.
+    fn place(&self, id: u16) -> Result<usize, usize> {
+        self.commands.binary_search_by_key(&id, |(id, _)| *id)
+    }
+
+    fn remove(&mut self, id: u16) -> Result<T, QueueError> {
+        let place = self.place(id).map_err(|_| QueueError::Unknown { id })?;
+        Ok(self.commands.remove(place).1)
     }
 }

@@ -45,8 +45,14 @@ impl TargetWrite {
 
     /// As [`TargetWrite::new`] with the same plan, and keeps the memory of the last command.
     pub fn restart(&mut self, command: u16, length: u32) {
-        self.open.clear();
-        (self.command, self.length, self.asked, self.received, self.failure) = (command, length, 0, 0, None);
+        self.restart_with(command, length, self.plan);
+    }
+
+    /// As [`TargetWrite::new`], and keeps the memory of the last command.
+    pub fn restart_with(&mut self, command: u16, length: u32, plan: ReadyPlan) {
+        let mut open = std::mem::take(&mut self.open);
+        open.clear();
+        *self = TargetWrite { open, ..TargetWrite::new(command, length, plan) };
     }
 
     /// Whether [`Self::next_ready`] would ask: worth a tag.

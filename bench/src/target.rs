@@ -1,0 +1,317 @@
+//! The live target against an echo of messages of the same sizes: what this machine's TCP gives at most.
+//!
+//! Both are one thread over epoll on the loopback, asked by the same client, which knows how long every answer is and sends a request for each answer.
+//! Rates are messages a second of the server's own CPU time, the kernel's work for it included: what one core would carry, whatever
+//! else runs on the machine. Latencies are by the wall clock, in turns, the best turn of each.
+
+use crate::harness::Figures;
+use anyhow::{Context, ensure};
+use base::{Seed, Span, Stream};
+use live::{Host, Server, ServerOptions, Stopper};
+use mio::net::{TcpListener, TcpStream as Socket};
+use mio::{Events, Interest, Poll, Token};
+use nvme::initiator::InitiatorConfig;
+use nvme::pdu::{Digests, Framing, Header};
+use nvme::{Access, AccessFlags, Body, Command, HostId, Io, Nqn, Sgl};
+use rustix::time::{ClockId, clock_gettime};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Bytes of a request's data.
+const BYTES: usize = 4096;
+/// Blocks of such a request, of 512 B.
+const BLOCKS: u16 = 8;
+/// Prepared requests, with ids and addresses of their own: more than are ever underway.
+const PREPARED: u16 = 4096;
+/// CapsuleCmd, and what precedes data, and CapsuleResp (TCP Transport 1.0, 3.6.2).
+const COMMAND: usize = 72;
+const HEADER: usize = 24;
+/// Turns of each contender.
+const ROUNDS: usize = 5;
+/// Messages of a turn.
+const MESSAGES: [(usize, usize); 3] = [(1, 20_000), (32, 200_000), (128, 200_000)];
+/// How long nothing happens when idling is measured.
+const IDLE: Duration = Duration::from_secs(3);
+/// Hosts that are connected meanwhile, each with two connections.
+const IDLE_HOSTS: usize = 32;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+}
+
+impl Kind {
+    const ALL: [Kind; 2] = [Kind::Read, Kind::Write];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Write => "write",
+        }
+    }
+    fn request_bytes(self) -> usize {
+        if self == Kind::Write { COMMAND + BYTES } else { COMMAND }
+    }
+    fn answer_bytes(self) -> usize {
+        if self == Kind::Read { HEADER + BYTES + HEADER } else { HEADER }
+    }
+}
+
+/// What a turn came to.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    /// Messages a second of the server's CPU time.
+    per_cpu_second: f64,
+    /// Median of the time of a message, microseconds of the wall clock.
+    p50_us: f64,
+}
+
+/// All figures.
+pub fn figures() -> anyhow::Result<Figures> {
+    let mut figures = Figures::new();
+    for (depth, messages) in MESSAGES {
+        let (mut ratio, mut p50) = (f64::INFINITY, 0.0f64);
+        for backend in ["null", "ram"] {
+            for kind in Kind::ALL {
+                let (ours, echo) = compare(backend, kind, depth, messages)?;
+                let name = format!("qd{depth}.{backend}_{}", kind.name());
+                figures.insert(format!("target.per_cpu_second.{name}"), ours.per_cpu_second);
+                figures.insert(format!("target.echo_per_cpu_second.{name}"), echo.per_cpu_second);
+                ratio = ratio.min(ours.per_cpu_second / echo.per_cpu_second);
+                p50 = p50.max(ours.p50_us / echo.p50_us);
+            }
+        }
+        // The worst of the four counts.
+        figures.insert(format!("target.echo_ratio.qd{depth}"), ratio);
+        if depth == 1 {
+            figures.insert("target.echo_p50_ratio.qd1".into(), p50);
+        }
+    }
+    figures.insert("target.idle_cpu".into(), idle_percent()?);
+    figures.iter().for_each(|(key, value)| println!("{key:<44} {value:>12.2}"));
+    Ok(figures)
+}
+
+/// The best turns of both, in turns.
+fn compare(backend: &str, kind: Kind, depth: usize, messages: usize) -> anyhow::Result<(Turn, Turn)> {
+    let target = Target::start(backend)?;
+    let echo = Echo::start(kind)?;
+    let requests = requests(kind);
+    let (_host, mut ours) = target.connect()?;
+    let mut theirs = TcpStream::connect(&echo.address)?;
+    theirs.set_nodelay(true)?;
+    let mut best: [Option<Turn>; 2] = [None; 2];
+    for _ in 0..ROUNDS {
+        for (best, stream) in best.iter_mut().zip([&mut ours, &mut theirs]) {
+            let turn = turn(stream, kind, &requests, depth, messages)?;
+            *best = Some(best.map_or(turn, |best| better(best, turn)));
+        }
+    }
+    let [ours, theirs] = best;
+    Ok((ours.context("there was a turn")?, theirs.context("there was a turn")?))
+}
+
+fn better(left: Turn, right: Turn) -> Turn {
+    Turn { per_cpu_second: left.per_cpu_second.max(right.per_cpu_second), p50_us: left.p50_us.min(right.p50_us) }
+}
+
+/// Requests with random addresses, one behind the other.
+fn requests(kind: Kind) -> Vec<u8> {
+    let mut stream: Stream = Seed(1).stream("bench/target");
+    let framing = Framing { digests: Digests { header: false, data: false }, alignment: 0 };
+    let data = vec![0x5a; BYTES];
+    let mut bytes = Vec::new();
+    for id in 0..PREPARED {
+        let access = Access {
+            start: stream.below(16 << 10) * u64::from(BLOCKS),
+            blocks_minus_one: BLOCKS - 1,
+            flags: AccessFlags::empty(),
+        };
+        let (io, sgl, data): (_, _, &[u8]) = match kind {
+            Kind::Read => (Io::Read(access), Sgl::Transport { length: BYTES as u32 }, &[]),
+            Kind::Write => (Io::Write(access), Sgl::InCapsule { offset: 0, length: BYTES as u32 }, &data),
+        };
+        let command = Command { namespace: 1, data: sgl, ..Command::new(id, Body::Io(io)) };
+        let header = Header::Command { entry: command.encode(), data_length: data.len() as u32 };
+        framing.write(&header, data, &mut bytes);
+    }
+    bytes
+}
+
+/// Keeps `depth` requests underway until `messages` were answered.
+fn turn(stream: &mut TcpStream, kind: Kind, requests: &[u8], depth: usize, messages: usize) -> anyhow::Result<Turn> {
+    let (request, answer) = (kind.request_bytes(), kind.answer_bytes());
+    let mut room = vec![0; 256 << 10];
+    let mut spans_ns: Vec<u32> = Vec::with_capacity(messages);
+    let (mut sent, mut answered, mut rest) = (0, 0, 0);
+    let begun = server_cpu();
+    let mut due = depth.min(messages);
+    while answered < messages {
+        let at = Instant::now();
+        while due > 0 {
+            let place = sent % usize::from(PREPARED);
+            let now = due.min(usize::from(PREPARED) - place);
+            stream.write_all(&requests[place * request..(place + now) * request])?;
+            (sent, due) = (sent + now, due - now);
+        }
+        let count = stream.read(&mut room)?;
+        ensure!(count > 0, "the server has ended the connection");
+        rest += count;
+        let done = rest / answer;
+        rest %= answer;
+        answered += done;
+        due = done.min(messages - sent);
+        if depth == 1 && done == 1 {
+            spans_ns.push(at.elapsed().as_nanos() as u32);
+        }
+    }
+    let per_cpu_second = messages as f64 / (server_cpu() - begun).as_secs_f64();
+    spans_ns.sort_unstable();
+    let p50_us = spans_ns.get(spans_ns.len() / 2).map_or(f64::NAN, |ns| f64::from(*ns) / 1e3);
+    Ok(Turn { per_cpu_second, p50_us })
+}
+
+/// CPU time of this process but for the thread that asks: the only other one that is awake is the server's.
+fn server_cpu() -> Duration {
+    let clock = |id| {
+        let spent = clock_gettime(id);
+        Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
+    };
+    clock(ClockId::ProcessCPUTime) - clock(ClockId::ThreadCPUTime)
+}
+
+/// The live target in a thread.
+struct Target {
+    address: String,
+    stopper: Stopper,
+}
+
+impl Target {
+    fn start(backend: &str) -> anyhow::Result<Target> {
+        let text = format!(
+            "port = [{{ address = '127.0.0.1:0' }}]\n[[subsystem]]\nnamespace = [{{ backend = '{backend}', size = '64MiB' }}]"
+        );
+        let plan = spec::target::parse("bench", &text)?;
+        let mut server = Server::start(&plan, ServerOptions::default())?;
+        let (address, stopper) = (server.addresses()[0].to_string(), server.stopper());
+        thread::spawn(move || server.run());
+        Ok(Target { address, stopper })
+    }
+
+    /// A connected host, and the connection of its I/O queue, which nobody else uses.
+    fn connect(&self) -> anyhow::Result<(Host, TcpStream)> {
+        let mut host = Host::connect(&self.address, config()?)?;
+        let stream = host.detach(1).context("it has an I/O queue")??;
+        Ok((host, stream))
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        self.stopper.stop();
+    }
+}
+
+fn config() -> anyhow::Result<InitiatorConfig> {
+    Ok(InitiatorConfig {
+        host: Nqn::new("nqn.2026-11.io.rackweave:bench")?,
+        host_id: HostId([1; 16]),
+        subsystem: Nqn::new("nqn.2026-11.io.rackweave:disk")?,
+        digests: Digests { header: false, data: false },
+        alignment: 0,
+        ready_max_minus_one: 0,
+        flow_control: true,
+        admin_entries: 32,
+        io_queues: 1,
+        io_entries: 128,
+        event_requests: 0,
+        keep_alive_ms: 0,
+        transfer_bytes_max: 1 << 20,
+        timeout: Span::secs(60),
+    })
+}
+
+/// A thread that answers every message of one size with one of another, as plainly as epoll allows: read all that is there, write all answers.
+struct Echo {
+    address: String,
+    stop: Arc<AtomicBool>,
+}
+
+impl Echo {
+    fn start(kind: Kind) -> anyhow::Result<Echo> {
+        let listener = TcpListener::bind("127.0.0.1:0".parse()?)?;
+        let address = listener.local_addr()?.to_string();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (asked, request, answer) = (stop.clone(), kind.request_bytes(), kind.answer_bytes());
+        thread::spawn(move || echo(listener, &asked, request, answer));
+        Ok(Echo { address, stop })
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        // It looks at the flag when something happens.
+        let _ = TcpStream::connect(&self.address);
+    }
+}
+
+fn echo(mut listener: TcpListener, stop: &AtomicBool, request: usize, answer: usize) -> io::Result<()> {
+    let mut poll = Poll::new()?;
+    let mut events = Events::with_capacity(64);
+    poll.registry().register(&mut listener, Token(0), Interest::READABLE)?;
+    let mut peer: Option<Socket> = None;
+    let mut room = vec![0; 256 << 10];
+    let answers = vec![0u8; answer * 128];
+    let (mut rest, mut owed) = (0, 0);
+    while !stop.load(Ordering::Acquire) {
+        poll.poll(&mut events, None)?;
+        if peer.is_none() {
+            let (mut stream, _) = listener.accept()?;
+            stream.set_nodelay(true)?;
+            poll.registry().register(&mut stream, Token(1), Interest::READABLE | Interest::WRITABLE)?;
+            peer = Some(stream);
+        }
+        let Some(stream) = &mut peer else { continue };
+        loop {
+            match stream.read(&mut room) {
+                Ok(0) => return Ok(()),
+                Ok(count) => {
+                    owed += (rest + count) / request * answer;
+                    rest = (rest + count) % request;
+                    if count < room.len() {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        while owed > 0 {
+            match stream.write(&answers[..owed.min(answers.len())]) {
+                Ok(sent) => owed -= sent,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// CPU of a target with hosts that do nothing, in percent of a core.
+fn idle_percent() -> anyhow::Result<f64> {
+    let target = Target::start("ram")?;
+    let hosts: Vec<Host> =
+        (0..IDLE_HOSTS).map(|_| Ok(Host::connect(&target.address, config()?)?)).collect::<anyhow::Result<_>>()?;
+    let before = server_cpu();
+    thread::sleep(IDLE);
+    let spent = server_cpu() - before;
+    drop(hosts);
+    Ok(spent.as_secs_f64() / IDLE.as_secs_f64() * 100.0)
+}

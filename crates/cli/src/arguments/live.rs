@@ -1,0 +1,212 @@
+//! What may be written behind the verbs of live disks: `target`, `disk`, `attack`.
+
+use base::Bytes;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// `rackweave target`
+#[derive(Debug, Args)]
+pub struct TargetArguments {
+    /// What to serve (TOML; `rackweave schema target` explains every key). SIGHUP reads it anew
+    #[arg(long, value_name = "FILE", conflicts_with = "TargetFlags")]
+    pub config: Option<PathBuf>,
+    /// What to serve, without a file.
+    #[command(flatten)]
+    pub flags: TargetFlags,
+}
+
+/// One disk, without a file. What is not given is as in an empty file.
+#[derive(Debug, Args)]
+#[group(multiple = true)]
+pub struct TargetFlags {
+    /// Listen here; may be repeated. 127.0.0.1:4420 when not given
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Vec<String>,
+    /// What holds the data: ram, null, file or flash. `file` when there is a path, else `ram`
+    #[arg(long, value_name = "KIND")]
+    pub backend: Option<String>,
+    /// How large the disk is, such as 1GiB
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
+    /// Bytes of a block, such as 4KiB
+    #[arg(long, value_name = "SIZE")]
+    pub block: Option<String>,
+    /// The file or block device of the data
+    #[arg(long, value_name = "FILE")]
+    pub path: Option<String>,
+    /// Read and write the file around the page cache
+    #[arg(long)]
+    pub direct: bool,
+    /// The emulated drive of `--backend flash`, such as tlc-gen4 or optane
+    #[arg(long, value_name = "NAME")]
+    pub drive: Option<String>,
+    /// The name of the subsystem
+    #[arg(long, value_name = "NQN")]
+    pub nqn: Option<String>,
+    /// Let this host in and no other; may be repeated
+    #[arg(long = "host", value_name = "NQN")]
+    pub hosts: Vec<String>,
+    /// The folder of what has to outlive a restart
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<String>,
+    /// Serve /metrics and /healthz here
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics: Option<String>,
+    /// Which messages are logged: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL")]
+    pub log: Option<String>,
+}
+
+/// `rackweave disk`
+#[derive(Debug, Args)]
+pub struct DiskArguments {
+    /// Where the target is
+    #[arg(value_name = "ADDRESS:PORT")]
+    pub address: String,
+    /// What to do; `identify` when not given
+    #[command(subcommand)]
+    pub verb: Option<DiskVerb>,
+    /// Whom to connect to, and as whom.
+    #[command(flatten)]
+    pub connection: ConnectionArguments,
+}
+
+/// Whom to connect to, and as whom.
+#[derive(Debug, Args)]
+pub struct ConnectionArguments {
+    /// The subsystem. The only one that the target's discovery tells of when not given
+    #[arg(long, value_name = "NQN", global = true)]
+    pub nqn: Option<String>,
+    /// The name that this host gives
+    #[arg(long, value_name = "NQN", global = true, default_value = "nqn.2026-11.io.rackweave:host")]
+    pub host: String,
+    /// The namespace
+    #[arg(long, value_name = "N", global = true, default_value_t = 1)]
+    pub namespace: u32,
+    /// Protect headers by digests
+    #[arg(long, global = true)]
+    pub header_digest: bool,
+    /// Protect data by digests
+    #[arg(long, global = true)]
+    pub data_digest: bool,
+    /// Seconds that an answer may take
+    #[arg(long, value_name = "S", global = true, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub timeout: u64,
+}
+
+/// What to do with a disk.
+#[derive(Debug, Subcommand)]
+pub enum DiskVerb {
+    /// Show the controller and its disks
+    Identify {
+        /// Print an object for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Copy a part of the disk to a file or the standard output
+    Read {
+        /// First byte: a multiple of a block
+        #[arg(long, value_name = "SIZE", default_value = "0B")]
+        at: Bytes,
+        /// How much; to the end of the disk when not given
+        #[arg(long, value_name = "SIZE")]
+        bytes: Option<Bytes>,
+        /// The file to make. The standard output when not given
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Copy a file or the standard input onto the disk, and flush
+    Write {
+        /// First byte: a multiple of a block
+        #[arg(long, value_name = "SIZE", default_value = "0B")]
+        at: Bytes,
+        /// The file; its last block is filled up with zeros. The standard input when not given
+        #[arg(long, value_name = "FILE")]
+        from: Option<PathBuf>,
+    },
+    /// Write noise, flush, read it back on a new connection and compare: overwrites that part of the disk
+    Verify {
+        /// First byte: a multiple of a block
+        #[arg(long, value_name = "SIZE", default_value = "0B")]
+        at: Bytes,
+        /// How much; to the end of the disk when not given
+        #[arg(long, value_name = "SIZE")]
+        bytes: Option<Bytes>,
+        /// Decides the noise
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Yes, what is there may be lost
+        #[arg(long, required = true)]
+        overwrite: bool,
+    },
+    /// Measure requests a second and latency
+    Bench(BenchArguments),
+}
+
+/// Which requests are measured.
+#[derive(Debug, Args)]
+pub struct BenchArguments {
+    /// What is asked for
+    #[arg(long, value_enum, default_value_t = BenchLoad::RandomRead)]
+    pub load: BenchLoad,
+    /// Bytes of a request
+    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+    pub block: Bytes,
+    /// Requests that are underway at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub depth: u16,
+    /// How long
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds: u64,
+    /// Decides which blocks
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// With writes: yes, what is there may be lost
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Print an object for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Kinds of load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BenchLoad {
+    /// Reads one behind the other
+    Read,
+    /// Writes one behind the other
+    Write,
+    /// Reads anywhere
+    RandomRead,
+    /// Writes anywhere
+    RandomWrite,
+}
+
+/// `rackweave attack`
+#[derive(Debug, Args)]
+pub struct AttackArguments {
+    /// Where the target is: one of yours, which may lose what it holds
+    #[arg(value_name = "ADDRESS:PORT")]
+    pub address: String,
+    /// The subsystem. The only one that the target's discovery tells of when not given
+    #[arg(long, value_name = "NQN")]
+    pub nqn: Option<String>,
+    /// The name that this host gives
+    #[arg(long, value_name = "NQN", default_value = "nqn.2026-11.io.rackweave:attacker")]
+    pub host: String,
+    /// The namespace: at least 256 blocks, of which the first are overwritten
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub namespace: u32,
+    /// Only attacks whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+    /// Seconds after which a target that says nothing hangs
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub patience: u64,
+    /// Show the attacks and do nothing
+    #[arg(long)]
+    pub list: bool,
+    /// Print a list of objects for programs
+    #[arg(long)]
+    pub json: bool,
+}

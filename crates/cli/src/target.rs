@@ -1,0 +1,155 @@
+//! `rackweave target`: serves disks until it is told to stop.
+
+use crate::arguments::{TargetArguments, TargetFlags};
+use crate::failure::{Failure, bad_input, print};
+use live::{Server, ServerOptions, StartError};
+use spec::target::{LogFormatName, LogLevelName, Subsystem, TargetPlan, is_target_file, parse};
+use std::fs;
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+use tracing::Level;
+
+/// Serves what the file or the flags name.
+pub fn target(arguments: &TargetArguments) -> Result<(), Failure> {
+    let plan = match &arguments.config {
+        Some(file) => plan_in(file).map_err(bad_input)?,
+        None => plan_of_flags(&arguments.flags)?,
+    };
+    log_as(&plan);
+    let reload = arguments.config.clone().map(|file| Box::new(move || plan_in(&file)) as live::Reload);
+    let options = ServerOptions { signals: true, reload, ..ServerOptions::default() };
+    let mut server = Server::start(&plan, options).map_err(refused)?;
+    let addresses: Vec<(String, u16)> =
+        server.addresses().iter().map(|address| (address.ip().to_string(), address.port())).collect();
+    print(&greeting(&plan, &addresses))?;
+    server.run().map_err(|error| Failure::Failed(error.to_string()))
+}
+
+/// The plan of a file, if it is one of a live target and not an experiment.
+pub fn plan_of_file(file: &Path) -> Result<Option<TargetPlan>, Failure> {
+    let text = fs::read_to_string(file).map_err(|error| bad_input(format!("{}: {error}", file.display())))?;
+    if !is_target_file(&text) {
+        return Ok(None);
+    }
+    parse(&file.display().to_string(), &text).map(Some).map_err(bad_input)
+}
+
+fn plan_in(file: &PathBuf) -> Result<TargetPlan, String> {
+    let name = file.display().to_string();
+    let text = fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
+    parse(&name, &text).map_err(|error| error.to_string())
+}
+
+/// The flags as the file that says the same, so that both are checked alike.
+fn plan_of_flags(flags: &TargetFlags) -> Result<TargetPlan, Failure> {
+    let put = |table: &mut Table, key: &str, value: &Option<String>| {
+        if let Some(value) = value {
+            table.insert(key.into(), value.as_str().into());
+        }
+    };
+    let mut namespace = Table::new();
+    for (key, value) in [
+        ("backend", &flags.backend),
+        ("size", &flags.size),
+        ("block", &flags.block),
+        ("path", &flags.path),
+        ("drive", &flags.drive),
+    ] {
+        put(&mut namespace, key, value);
+    }
+    if flags.path.is_some() && flags.backend.is_none() {
+        namespace.insert("backend".into(), "file".into());
+    }
+    if flags.direct {
+        namespace.insert("direct".into(), true.into());
+    }
+    let mut subsystem = Table::from_iter([("namespace".into(), Value::Array(vec![namespace.into()]))]);
+    put(&mut subsystem, "nqn", &flags.nqn);
+    if !flags.hosts.is_empty() {
+        subsystem.insert("hosts".into(), flags.hosts.clone().into());
+    }
+    let mut file = Table::from_iter([("subsystem".into(), Value::Array(vec![subsystem.into()]))]);
+    for (key, value) in [("state", &flags.state), ("metrics", &flags.metrics), ("log", &flags.log)] {
+        put(&mut file, key, value);
+    }
+    if !flags.listen.is_empty() {
+        let port = |address: &String| Value::Table(Table::from_iter([("address".into(), address.as_str().into())]));
+        file.insert("port".into(), Value::Array(flags.listen.iter().map(port).collect()));
+    }
+    parse("the options", &file.to_string()).map_err(bad_input)
+}
+
+/// Logs go to the standard error, so that the standard output stays for what was asked for.
+fn log_as(plan: &TargetPlan) {
+    let level = match plan.log {
+        LogLevelName::Error => Level::ERROR,
+        LogLevelName::Warn => Level::WARN,
+        LogLevelName::Info => Level::INFO,
+        LogLevelName::Debug => Level::DEBUG,
+        LogLevelName::Trace => Level::TRACE,
+    };
+    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    match plan.log_format {
+        LogFormatName::Text => subscriber.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
+        LogFormatName::Json => subscriber.json().init(),
+    }
+}
+
+/// What the user can change is bad input; the rest is a failure.
+fn refused(error: StartError) -> Failure {
+    match error {
+        StartError::System { .. } => Failure::Failed(error.to_string()),
+        _ => bad_input(error),
+    }
+}
+
+/// What is served, and how a Linux host comes by it.
+fn greeting(plan: &TargetPlan, addresses: &[(String, u16)]) -> String {
+    let mut text = String::new();
+    for Subsystem { nqn, namespaces, hosts, .. } in &plan.subsystems {
+        let who = hosts.as_ref().map_or("any host".into(), |hosts| format!("{} hosts by name", hosts.len()));
+        text += &format!("{nqn}: {} disks for {who}\n", namespaces.len());
+    }
+    for (host, port) in addresses {
+        text += &format!("listening at {host}, port {port}\n");
+    }
+    if let (Some(first), Some((host, port))) = (plan.subsystems.first(), addresses.first()) {
+        text += &format!("on a Linux host, as root: nvme connect -t tcp -a {host} -s {port} -n {}\n", first.nqn);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: TargetFlags,
+    }
+
+    fn plan(line: &str) -> Result<TargetPlan, Failure> {
+        plan_of_flags(&Line::parse_from(["target"].into_iter().chain(line.split_whitespace())).flags)
+    }
+
+    #[test]
+    fn without_flags_it_is_the_plan_of_an_empty_file() {
+        assert_eq!(plan("").expect("it is right"), TargetPlan::standard());
+    }
+
+    #[test]
+    fn flags_say_what_a_file_says() {
+        let text = "state = 's'\nport = [{ address = '[::1]:1' }, { address = '[::1]:2' }]\n[[subsystem]]\nhosts = ['a', 'b']\n\
+            [[subsystem.namespace]]\nbackend = 'file'\npath = 'x'\ndirect = true\nsize = '1MiB'\n";
+        let flags = "--state s --listen [::1]:1 --listen [::1]:2 --host a --host b --path x --direct --size 1MiB";
+        assert_eq!(plan(flags).expect("it is right"), parse("", text).expect("it is right"));
+    }
+
+    #[test]
+    fn a_wrong_value_is_told_with_what_is_allowed() {
+        let error = plan("--size 1").expect_err("it has no unit").to_string();
+        assert!(error.contains("`1` has no unit: write it with one of B, KB, KiB"), "{error}");
+    }
+}

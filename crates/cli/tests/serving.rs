@@ -1,0 +1,140 @@
+//! `rackweave target`, `disk` and `attack`: the program as its users meet it, on the loopback.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use support::Home;
+
+/// A running target that is killed when the test is over.
+struct Target {
+    child: Child,
+    address: String,
+}
+
+impl Target {
+    /// Starts `rackweave target` with these options, and waits until it says where it listens.
+    fn start(home: &Home, options: &str) -> Target {
+        let mut command = home.command(&format!("target {options}"));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let said = lines.map_while(Result::ok).find_map(|line| {
+            let (host, port) = line.strip_prefix("listening at ")?.split_once(", port ")?;
+            Some(format!("{host}:{port}"))
+        });
+        Target { child, address: said.expect("it listens") }
+    }
+
+    /// SIGKILL: nothing in the process hears of it.
+    fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it runs");
+    }
+
+    /// Resident memory, bytes (proc(5)).
+    fn resident(&self) -> u64 {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux says so");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_killed_target_comes_back_with_the_same_disk_and_what_was_flushed() {
+    let home = Home::new().with("noise", &"rackweave".repeat(10_000));
+    let options = "--listen 127.0.0.1:0 --path disk --size 16MiB --state state";
+    let first = Target::start(&home, options);
+    let identity = home.run(&format!("disk {} identify --json", first.address));
+    home.run(&format!("disk {} write --from noise --at 1MiB", first.address));
+    first.kill();
+    let second = Target::start(&home, options);
+    let uuid = |text: &str| -> serde_json::Value {
+        let shown: serde_json::Value = serde_json::from_str(text).expect("it is JSON");
+        shown["namespaces"][0]["uuid"].clone()
+    };
+    let again = home.run(&format!("disk {} identify --json", second.address));
+    assert_eq!(uuid(&again), uuid(&identity));
+    home.run(&format!("disk {} read --at 1MiB --bytes 90112B --out back", second.address));
+    let (noise, back) =
+        (fs::read(home.path("noise")).expect("it is there"), fs::read(home.path("back")).expect("it was made"));
+    assert_eq!(back[..noise.len()], noise);
+    assert!(back[noise.len()..].iter().all(|byte| *byte == 0), "the last block is filled up");
+}
+
+#[test]
+fn a_terminated_target_ends_in_order() {
+    let home = Home::new();
+    let mut target = Target::start(&home, "--listen 127.0.0.1:0 --size 16MiB");
+    home.run(&format!("disk {} verify --overwrite --bytes 1MiB", target.address));
+    let said = std::process::Command::new("kill").args(["-TERM", &target.child.id().to_string()]).status();
+    assert!(said.expect("there is kill").success());
+    assert_eq!(target.child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn every_known_attack_is_refused_and_leaves_a_target_that_serves() {
+    let home = Home::new();
+    let target = Target::start(&home, "--listen 127.0.0.1:0 --size 16MiB");
+    let said = home.say(&format!("attack {}", target.address));
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    assert!(said.out.lines().count() > 20, "{}", said.out);
+    home.run(&format!("disk {} verify --overwrite --bytes 1MiB", target.address));
+}
+
+#[test]
+fn a_target_with_64_connections_stays_small() {
+    const MOST: u64 = 64 << 20;
+    let home = Home::new();
+    let target = Target::start(&home, "--listen 127.0.0.1:0 --backend null --size 1GiB");
+    let connections: Vec<_> =
+        (0..60).map(|_| std::net::TcpStream::connect(&target.address).expect("it listens")).collect();
+    // Two hosts at work beside them, with large transfers: two connections each.
+    for _ in 0..2 {
+        home.run(&format!("disk {} bench --block 1MiB --depth 16 --seconds 1", target.address));
+    }
+    let resident = target.resident();
+    assert!(resident < MOST, "{resident} bytes with {} connections", connections.len());
+}
+
+#[test]
+fn what_cannot_be_served_is_told_with_what_would_be_right() {
+    let home = Home::new().with("wrong.toml", "[[subsystem]]\nnamspace = []\n").with("folder/file", "");
+    home.say("target --config wrong.toml")
+        .refused(2, &["wrong.toml:2:1", "unknown key `namspace`, did you mean `namespace`?"]);
+    home.say("target --size 1000").refused(2, &["`1000` has no unit"]);
+    home.say("target --path absent").refused(2, &["absent: it is not there; with a `size` it is made"]);
+    home.say("target --path folder --size 1MiB").refused(2, &["folder: "]);
+    let target = Target::start(&home, "--listen 127.0.0.1:0 --size 1MiB");
+    let process = target.child.id().to_string();
+    home.say(&format!("target --listen {}", target.address))
+        .refused(2, &["is in use by process", &process, "(rackweave)"]);
+    home.say("disk 127.0.0.1:1").refused(1, &["127.0.0.1:1", "is the target running, and at this port?"]);
+    home.say(&format!("disk {} write --from wrong.toml --at 100B", target.address))
+        .refused(2, &["--at 100B: not a multiple"]);
+    home.say(&format!("disk {} bench --load write", target.address)).refused(2, &["--overwrite"]);
+    home.say(&format!("disk {} --nqn nqn.2026-11.io.rackweave:nothing", target.address))
+        .refused(1, &["Connect was refused"]);
+}
+
+#[test]
+fn check_prints_a_file_of_a_target_with_every_default() {
+    let home = Home::new().with("a.toml", "[[subsystem]]\nnamespace = [{ size = '1MiB' }]\n");
+    let printed = home.run("check a.toml");
+    assert!(printed.contains("address = \"127.0.0.1:4420\"") && printed.contains("queue_entries = 128"), "{printed}");
+    let schema: serde_json::Value = serde_json::from_str(&home.run("schema target")).expect("it is JSON");
+    assert_eq!(schema["title"], "Rackweave target");
+}
+
+#[test]
+fn the_shipped_example_is_right() {
+    let home = Home::new().with("target.toml", include_str!("../../../examples/target.toml"));
+    home.run("check target.toml");
+}

@@ -1,0 +1,291 @@
+//! Backends: who keeps the data of namespaces, and how requests to them are carried out.
+//!
+//! | kind | carried out | answered |
+//! | --- | --- | --- |
+//! | `ram`, `null` | in the loop | at once |
+//! | `file` | by threads of its own | when a thread is done, after the sync where one was asked for |
+//! | `flash` | in the loop, or by threads where data lie in a file | when the emulated drive is done, and not before the data are |
+//!
+//! A copy between two backends goes to threads whenever one of them has threads.
+
+mod disk;
+mod flash;
+mod pool;
+pub mod storage;
+mod work;
+
+use crate::clock::Clock;
+use crate::error::StartError;
+use crate::state::{Keeper, NamespaceName, SharedState};
+use base::{Operation, Time};
+use disk::{Disk, Sources};
+pub(crate) use flash::{Drive, DriveTime};
+use hardware::ssd::DriveError;
+use nvme::target::{BackendId, IoOperation, IoRequest, IoResult, IoStatus, IoTag};
+pub(crate) use pool::Done;
+use pool::{Job, Pool};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::io;
+use std::sync::Arc;
+use storage::Storage;
+
+/// What is known of a request beside its result: for records and metrics.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub backend: BackendId,
+    /// Read or write, first byte and bytes; `None` for other requests.
+    pub transfer: Option<(Operation, u64, u64)>,
+    /// When it came.
+    pub came: Time,
+    /// When a thread took it up.
+    pub taken_up: Time,
+    /// When its data were there.
+    pub done: Time,
+    /// What an emulated drive said.
+    pub drive: Option<DriveTime>,
+}
+
+/// A request that is over.
+#[derive(Debug)]
+pub(crate) struct Completion {
+    pub tag: IoTag,
+    pub result: IoResult,
+    pub facts: Facts,
+    /// Not to be answered earlier.
+    pub due: Time,
+}
+
+/// What becomes of a request.
+pub(crate) enum Submitted {
+    /// It is over.
+    Over(Completion),
+    /// It will be.
+    Later,
+}
+
+/// How a new backend is made.
+pub(crate) struct BackendParts {
+    pub storage: Arc<dyn Storage>,
+    pub block_shift: u8,
+    /// Threads to carry requests out; none for the loop itself.
+    pub threads: u32,
+    pub drive: Option<Drive>,
+}
+
+struct Backend {
+    disk: Arc<Disk>,
+    pool: Option<Pool>,
+    drive: Option<Drive>,
+}
+
+/// All of them.
+pub(crate) struct Backends {
+    clock: Clock,
+    all: BTreeMap<BackendId, Backend>,
+    done: Arc<Done>,
+    keeper: Keeper,
+    /// Over, and due later: the earliest first, then in the order of their ends.
+    held: BinaryHeap<Reverse<Held>>,
+    holds: u64,
+    fetched: Vec<Completion>,
+    /// Requests that are not over.
+    open: usize,
+    next: u32,
+}
+
+impl Backends {
+    /// None yet. Threads wake the loop by `waker`; `state` is kept as reservations change.
+    pub(crate) fn new(clock: Clock, waker: Arc<mio::Waker>, state: SharedState) -> Result<Backends, StartError> {
+        let done = Arc::new(Done::new(waker));
+        let keeper = Keeper::start(state, done.clone()).map_err(StartError::system("threads"))?;
+        let (held, fetched) = (BinaryHeap::new(), Vec::new());
+        Ok(Backends { clock, all: BTreeMap::new(), done, keeper, held, holds: 0, fetched, open: 0, next: 0 })
+    }
+
+    /// Takes the one of namespace `name`.
+    pub(crate) fn add(&mut self, name: NamespaceName, parts: BackendParts) -> Result<BackendId, StartError> {
+        let id = BackendId(self.next);
+        self.next += 1;
+        let pool = match parts.threads {
+            0 => None,
+            threads => {
+                let name = format!("backend-{}", id.0);
+                let pool = Pool::start(&name, threads, self.clock, &self.done);
+                Some(pool.map_err(StartError::system("threads"))?)
+            }
+        };
+        let disk = Arc::new(Disk::new(parts.storage, parts.block_shift));
+        self.keeper.name(id, name);
+        self.all.insert(id, Backend { disk, pool, drive: parts.drive });
+        Ok(id)
+    }
+
+    /// Ends one. What is underway is finished and answered by a thread that nobody waits for.
+    pub(crate) fn remove(&mut self, id: BackendId) {
+        if let Some(backend) = self.all.remove(&id) {
+            std::thread::spawn(move || drop(backend));
+        }
+    }
+
+    /// How many bytes a backend has from now on.
+    pub(crate) fn resize(&self, id: BackendId, bytes: u64) -> io::Result<()> {
+        match self.all.get(&id) {
+            Some(backend) => backend.disk.storage.resize(bytes),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Requests that are not over.
+    pub(crate) fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Begins a request.
+    pub(crate) fn submit(&mut self, now: Time, request: IoRequest) -> Submitted {
+        let submitted = self.begin(now, request);
+        self.open += usize::from(matches!(submitted, Submitted::Later));
+        submitted
+    }
+
+    fn begin(&mut self, now: Time, request: IoRequest) -> Submitted {
+        let IoRequest { tag, backend: id, operation } = request;
+        let mut facts = Facts { backend: id, transfer: None, came: now, taken_up: now, done: now, drive: None };
+        let over = move |result| Submitted::Over(Completion { tag, result, facts, due: now });
+        if let IoOperation::PersistReservations { state } = operation {
+            let kept = self.keeper.persist(tag, state, facts);
+            return kept.map_or_else(|status| over(IoResult::bare(status)), |()| Submitted::Later);
+        }
+        let (Some(sources), true) = (self.sources(&operation), self.all.contains_key(&id)) else {
+            return over(refused(operation, IoStatus::Unavailable));
+        };
+        let due = match self.ask_drive(now, id, &operation, &mut facts) {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::error!(backend = id.0, %error, "the emulated drive refuses a request");
+                return over(refused(operation, IoStatus::OutOfRange));
+            }
+        };
+        if let Some((disk, pool)) = self.runs_on(id, &operation) {
+            pool.submit(Job { tag, disk: disk.clone(), operation, sources, facts, due });
+            return Submitted::Later;
+        }
+        let result = self.all[&id].disk.carry_out_alone(operation, &sources);
+        self.over_or_held(Completion { tag, result, facts, due }, now)
+    }
+
+    /// When an emulated drive would be done; `now` where there is none.
+    fn ask_drive(
+        &mut self,
+        now: Time,
+        id: BackendId,
+        operation: &IoOperation,
+        facts: &mut Facts,
+    ) -> Result<Time, DriveError> {
+        let Some(backend) = self.all.get_mut(&id) else { return Ok(now) };
+        facts.transfer = transfer(operation, backend);
+        let Some(drive) = &mut backend.drive else { return Ok(now) };
+        let (end, time) = drive.submit(now, operation, backend.disk.blocks.shift)?;
+        facts.drive = Some(time);
+        Ok(end)
+    }
+
+    /// Moves to `out` what is over by `now`.
+    pub(crate) fn take_over(&mut self, now: Time, out: &mut Vec<Completion>) {
+        let before = out.len();
+        let mut fetched = std::mem::take(&mut self.fetched);
+        self.done.take(&mut fetched);
+        for completion in fetched.drain(..) {
+            if let Submitted::Over(completion) = self.over_or_held(completion, now) {
+                out.push(completion);
+            }
+        }
+        self.fetched = fetched;
+        while self.held.peek().is_some_and(|Reverse(held)| held.completion.due <= now) {
+            out.extend(self.held.pop().map(|Reverse(held)| held.completion));
+        }
+        self.open -= out.len() - before;
+    }
+
+    /// When the next answer of an emulated drive is due.
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        self.held.peek().map(|Reverse(held)| held.completion.due)
+    }
+
+    /// Syncs all storages: for an orderly end.
+    pub(crate) fn sync_all(&self) -> io::Result<()> {
+        self.all.values().try_for_each(|backend| backend.disk.storage.sync())
+    }
+
+    fn over_or_held(&mut self, completion: Completion, now: Time) -> Submitted {
+        if completion.due <= now {
+            return Submitted::Over(completion);
+        }
+        self.holds += 1;
+        self.held.push(Reverse(Held { order: (completion.due, self.holds), completion }));
+        Submitted::Later
+    }
+
+    /// The disks that a copy reads; `None` when one is gone.
+    fn sources(&self, operation: &IoOperation) -> Option<Sources> {
+        let IoOperation::Copy { sources, .. } = operation else { return Some(Vec::new()) };
+        sources.iter().map(|source| Some((self.all.get(&source.backend)?.disk.clone(), source.range))).collect()
+    }
+
+    /// The threads that carry it out, if any do.
+    fn runs_on(&self, id: BackendId, operation: &IoOperation) -> Option<(&Arc<Disk>, &Pool)> {
+        let own = &self.all[&id];
+        let pool = own.pool.as_ref().or_else(|| match operation {
+            IoOperation::Copy { sources, .. } => {
+                sources.iter().find_map(|source| self.all.get(&source.backend)?.pool.as_ref())
+            }
+            _ => None,
+        })?;
+        Some((&own.disk, pool))
+    }
+}
+
+/// A completion that is due later.
+struct Held {
+    order: (Time, u64),
+    completion: Completion,
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Held) -> bool {
+        self.order == other.order
+    }
+}
+impl Eq for Held {}
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Held) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Held {
+    fn cmp(&self, other: &Held) -> std::cmp::Ordering {
+        self.order.cmp(&other.order)
+    }
+}
+
+/// The buffer goes back whatever happens.
+fn refused(operation: IoOperation, status: IoStatus) -> IoResult {
+    let buffer = match operation {
+        IoOperation::Read { buffer, .. } => buffer,
+        IoOperation::Write { data, .. }
+        | IoOperation::Compare { data, .. }
+        | IoOperation::CompareAndWrite { data, .. } => data,
+        _ => Vec::new(),
+    };
+    IoResult { status, buffer }
+}
+
+fn transfer(operation: &IoOperation, backend: &Backend) -> Option<(Operation, u64, u64)> {
+    let (kind, range) = match operation {
+        IoOperation::Read { range, .. } => (Operation::Read, *range),
+        IoOperation::Write { range, .. } => (Operation::Write, *range),
+        _ => return None,
+    };
+    let (address, bytes) = backend.disk.blocks.bytes(range);
+    Some((kind, address, bytes))
+}

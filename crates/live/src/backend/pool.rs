@@ -1,0 +1,122 @@
+//! Threads that do what would block the loop.
+
+use super::disk::{Disk, Sources};
+use super::{Completion, Facts};
+use crate::clock::Clock;
+use base::Time;
+use mio::Waker;
+use nvme::target::{IoOperation, IoTag};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// What threads have done, for the loop to fetch. The first of several wakes it.
+pub(crate) struct Done {
+    waker: Arc<Waker>,
+    list: Mutex<Vec<Completion>>,
+}
+
+impl Done {
+    pub(crate) fn new(waker: Arc<Waker>) -> Done {
+        Done { waker, list: Mutex::default() }
+    }
+    pub(crate) fn add(&self, completion: Completion) {
+        let mut list = lock(&self.list);
+        list.push(completion);
+        if list.len() == 1 {
+            // It fails only when the loop is gone, and then nobody waits for the result.
+            let _ = self.waker.wake();
+        }
+    }
+    /// Moves all to the end of `out`.
+    pub(crate) fn take(&self, out: &mut Vec<Completion>) {
+        out.append(&mut lock(&self.list));
+    }
+}
+
+/// A panic of a worker is reported where it happened; what it held is still a list.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One request for a worker.
+pub(crate) struct Job {
+    pub tag: IoTag,
+    pub disk: Arc<Disk>,
+    pub operation: IoOperation,
+    pub sources: Sources,
+    pub facts: Facts,
+    /// Not to be answered earlier: an emulated drive takes as long.
+    pub due: Time,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    is_closed: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+/// Threads that take jobs in order. What waits when the pool is dropped is done first.
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Pool {
+    pub(crate) fn start(name: &str, threads: u32, clock: Clock, done: &Arc<Done>) -> io::Result<Pool> {
+        let shared = Arc::new(Shared::default());
+        let mut workers = Vec::new();
+        for number in 0..threads {
+            let (shared, done) = (shared.clone(), done.clone());
+            let builder = thread::Builder::new().name(format!("{name}-{number}"));
+            workers.push(builder.spawn(move || work(&shared, clock, &done))?);
+        }
+        Ok(Pool { shared, workers })
+    }
+
+    pub(crate) fn submit(&self, job: Job) {
+        lock(&self.shared.queue).jobs.push_back(job);
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        lock(&self.shared.queue).is_closed = true;
+        self.shared.changed.notify_all();
+        for worker in self.workers.drain(..) {
+            // One that panicked has said so itself.
+            let _ = worker.join();
+        }
+    }
+}
+
+fn work(shared: &Shared, clock: Clock, done: &Done) {
+    while let Some(job) = next(shared) {
+        let mut facts = job.facts;
+        facts.taken_up = clock.now();
+        let result = job.disk.carry_out(job.operation, &job.sources);
+        facts.done = clock.now();
+        done.add(Completion { tag: job.tag, result, facts, due: job.due });
+    }
+}
+
+fn next(shared: &Shared) -> Option<Job> {
+    let mut queue = lock(&shared.queue);
+    loop {
+        if let Some(job) = queue.jobs.pop_front() {
+            return Some(job);
+        }
+        if queue.is_closed {
+            return None;
+        }
+        queue = shared.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+    }
+}

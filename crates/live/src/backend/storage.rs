@@ -1,0 +1,381 @@
+//! Where the bytes of a namespace lie: memory, nothing, a file or block device.
+
+use crate::error::StartError;
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes at addresses. Ranges outside are errors of the kind `UnexpectedEof`. May be used by several threads at a time.
+pub trait Storage: Send + Sync {
+    /// How many there are.
+    fn bytes(&self) -> u64;
+    /// Fills `buffer` from `at` on.
+    fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()>;
+    /// Puts `data` at `at`. It survives a loss of power only after a later [`Self::sync`].
+    fn write(&self, at: u64, data: &[u8]) -> io::Result<()>;
+    /// Makes a range zeros; `gives_back` allows to free its room.
+    fn zero(&self, at: u64, bytes: u64, gives_back: bool) -> io::Result<()>;
+    /// Frees the room of a range that nobody needs any more. What it reads afterwards is zeros or what was there.
+    fn give_back(&self, at: u64, bytes: u64) -> io::Result<()>;
+    /// Returns when everything written before would survive a loss of power.
+    fn sync(&self) -> io::Result<()>;
+    /// Has `bytes` from now on.
+    fn resize(&self, bytes: u64) -> io::Result<()>;
+}
+
+fn outside() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "outside of the storage")
+}
+
+/// The checked end of a range.
+fn end_of(at: u64, bytes: u64, limit: u64) -> io::Result<u64> {
+    at.checked_add(bytes).filter(|end| *end <= limit).ok_or_else(outside)
+}
+
+/// Memory of this process. Pages that were never written take no room.
+pub struct Memory {
+    bytes: Mutex<Vec<u8>>,
+}
+
+impl Memory {
+    /// All zeros.
+    pub fn new(bytes: u64) -> io::Result<Memory> {
+        let length = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let mut memory = Vec::<u8>::new();
+        memory.try_reserve_exact(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        drop(memory);
+        // Zeroed memory of this size comes from the system page by page as it is touched.
+        Ok(Memory { bytes: Mutex::new(vec![0; length]) })
+    }
+    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn with<T>(&self, at: u64, bytes: usize, work: impl FnOnce(&mut [u8]) -> T) -> io::Result<T> {
+        let mut memory = self.lock();
+        let end = end_of(at, bytes as u64, memory.len() as u64)?;
+        Ok(work(&mut memory[at as usize..end as usize]))
+    }
+}
+
+impl Storage for Memory {
+    fn bytes(&self) -> u64 {
+        self.lock().len() as u64
+    }
+    fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.with(at, buffer.len(), |there| buffer.copy_from_slice(there))
+    }
+    fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        self.with(at, data.len(), |there| there.copy_from_slice(data))
+    }
+    fn zero(&self, at: u64, bytes: u64, _: bool) -> io::Result<()> {
+        let length = usize::try_from(bytes).map_err(|_| outside())?;
+        self.with(at, length, |there| there.fill(0))
+    }
+    fn give_back(&self, at: u64, bytes: u64) -> io::Result<()> {
+        self.zero(at, bytes, true)
+    }
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+    fn resize(&self, bytes: u64) -> io::Result<()> {
+        let length = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let mut memory = self.lock();
+        let missing = length.saturating_sub(memory.len());
+        memory.try_reserve_exact(missing).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        memory.resize(length, 0);
+        Ok(())
+    }
+}
+
+/// Writes go nowhere, reads are zeros.
+pub struct Nothing {
+    bytes: AtomicU64,
+}
+
+impl Nothing {
+    /// Of a size.
+    pub fn new(bytes: u64) -> Nothing {
+        Nothing { bytes: AtomicU64::new(bytes) }
+    }
+    fn check(&self, at: u64, bytes: u64) -> io::Result<()> {
+        end_of(at, bytes, self.bytes()).map(drop)
+    }
+}
+
+impl Storage for Nothing {
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+    fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.check(at, buffer.len() as u64)?;
+        buffer.fill(0);
+        Ok(())
+    }
+    fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        self.check(at, data.len() as u64)
+    }
+    fn zero(&self, at: u64, bytes: u64, _: bool) -> io::Result<()> {
+        self.check(at, bytes)
+    }
+    fn give_back(&self, at: u64, bytes: u64) -> io::Result<()> {
+        self.check(at, bytes)
+    }
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+    fn resize(&self, bytes: u64) -> io::Result<()> {
+        self.bytes.store(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// A regular file or a block device, held alone.
+pub struct DiskFile {
+    path: PathBuf,
+    file: File,
+    bytes: AtomicU64,
+    is_regular: bool,
+    is_direct: bool,
+    /// A sync has failed: the system may have dropped what it could not write, so nothing after it can be promised.
+    is_broken: AtomicBool,
+}
+
+/// What direct transfers are aligned to in memory and, on every drive of today, in the file.
+const ALIGNMENT: usize = 4096;
+
+impl DiskFile {
+    /// Opens `path`, and makes it when it is not there. A regular file that is shorter than `size` grows; without `size` it is used as it is.
+    pub fn open(path: &Path, size: Option<u64>, direct: bool, read_only: bool) -> Result<DiskFile, StartError> {
+        let fail = |reason: io::Error| StartError::file(path, reason);
+        let is_new = !path.exists();
+        if is_new && size.is_none() {
+            return Err(StartError::file(path, "it is not there; with a `size` it is made"));
+        }
+        let flags = if direct { OFlags::DIRECT.bits() as i32 } else { 0 };
+        let mut options = OpenOptions::new();
+        options.read(true).write(!read_only).create(is_new && !read_only).custom_flags(flags);
+        let mut file = options.open(path).map_err(|error| explained(path, error, direct))?;
+        let kind = file.metadata().map_err(fail)?.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            return Err(StartError::file(path, "neither a regular file nor a block device"));
+        }
+        file.try_lock().map_err(|_| StartError::file(path, "another process has it open as a disk"))?;
+        let length = file.seek(SeekFrom::End(0)).map_err(fail)?;
+        let wanted = size.unwrap_or(length);
+        if wanted > length && !kind.is_file() {
+            return Err(StartError::file(path, format!("the device has {length} bytes, and {wanted} are wanted")));
+        }
+        if wanted > length {
+            file.set_len(wanted).and_then(|()| file.sync_all()).map_err(fail)?;
+        }
+        if is_new {
+            sync_folder_of(path).map_err(fail)?;
+        }
+        let storage = DiskFile {
+            path: path.into(),
+            file,
+            bytes: AtomicU64::new(wanted),
+            is_regular: kind.is_file(),
+            is_direct: direct,
+            is_broken: AtomicBool::new(false),
+        };
+        storage.try_direct()?;
+        Ok(storage)
+    }
+
+    /// Direct transfers need blocks that the medium takes: found out now, not by the first host.
+    fn try_direct(&self) -> Result<(), StartError> {
+        if !self.is_direct || self.bytes() < 512 {
+            return Ok(());
+        }
+        let tried = self.read(0, &mut [0; 512]);
+        tried.map_err(|error| {
+            StartError::file(&self.path, format!("direct reads of 512 B fail ({error}); `direct = false` works"))
+        })
+    }
+
+    fn check(&self, at: u64, bytes: u64) -> io::Result<()> {
+        end_of(at, bytes, self.bytes()).map(drop)
+    }
+
+    fn check_whole(&self) -> io::Result<()> {
+        match self.is_broken.load(Ordering::Acquire) {
+            true => Err(io::Error::other("an earlier sync has failed")),
+            false => Ok(()),
+        }
+    }
+
+    fn write_zeros(&self, at: u64, bytes: u64) -> io::Result<()> {
+        const CHUNK: usize = 1 << 20;
+        let zeros = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
+        let mut done = 0;
+        while done < bytes {
+            let length = zeros.len().min((bytes - done) as usize);
+            self.write(at + done, &zeros[..length])?;
+            done += length as u64;
+        }
+        Ok(())
+    }
+}
+
+fn explained(path: &Path, error: io::Error, direct: bool) -> StartError {
+    match error.kind() {
+        io::ErrorKind::InvalidInput if direct => {
+            StartError::file(path, "its file system has no direct I/O; `direct = false` works")
+        }
+        _ => StartError::file(path, error),
+    }
+}
+
+/// A new name survives a loss of power when its folder has been synced.
+pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+/// Room for `bytes` whose address is a multiple of [`ALIGNMENT`]: the room, and where in it to begin.
+fn aligned(bytes: usize) -> (Vec<u8>, usize) {
+    let room = vec![0u8; bytes + ALIGNMENT];
+    let start = room.as_ptr().align_offset(ALIGNMENT);
+    (room, start)
+}
+
+impl Storage for DiskFile {
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+    fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.check(at, buffer.len() as u64)?;
+        if !self.is_direct {
+            return self.file.read_exact_at(buffer, at);
+        }
+        let (mut room, start) = aligned(buffer.len());
+        let place = &mut room[start..start + buffer.len()];
+        self.file.read_exact_at(place, at)?;
+        buffer.copy_from_slice(place);
+        Ok(())
+    }
+    fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        self.check_whole()?;
+        self.check(at, data.len() as u64)?;
+        if !self.is_direct {
+            return self.file.write_all_at(data, at);
+        }
+        let (mut room, start) = aligned(data.len());
+        let place = &mut room[start..start + data.len()];
+        place.copy_from_slice(data);
+        self.file.write_all_at(place, at)
+    }
+    fn zero(&self, at: u64, bytes: u64, gives_back: bool) -> io::Result<()> {
+        self.check_whole()?;
+        self.check(at, bytes)?;
+        let how = if gives_back { FallocateFlags::PUNCH_HOLE } else { FallocateFlags::ZERO_RANGE };
+        // Not every file system or device can; all can be written.
+        match fallocate(&self.file, how | FallocateFlags::KEEP_SIZE, at, bytes) {
+            Ok(()) => Ok(()),
+            Err(_) => self.write_zeros(at, bytes),
+        }
+    }
+    fn give_back(&self, at: u64, bytes: u64) -> io::Result<()> {
+        self.check_whole()?;
+        self.check(at, bytes)?;
+        // Advice: where the medium cannot follow it, all stays as it was.
+        let _ = fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, bytes);
+        Ok(())
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.check_whole()?;
+        self.file.sync_data().inspect_err(|error| {
+            self.is_broken.store(true, Ordering::Release);
+            tracing::error!(path = %self.path.display(), %error, "sync failed: no more writes are taken until a restart");
+        })
+    }
+    fn resize(&self, bytes: u64) -> io::Result<()> {
+        if self.is_regular && bytes > self.file.metadata()?.len() {
+            self.file.set_len(bytes)?;
+            self.file.sync_all()?;
+        }
+        let length = (&self.file).seek(SeekFrom::End(0))?;
+        if bytes > length {
+            return Err(outside());
+        }
+        self.bytes.store(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stores(folder: &Path) -> Vec<Box<dyn Storage>> {
+        let file =
+            |name: &str, direct| DiskFile::open(&folder.join(name), Some(1 << 20), direct, false).expect("it is made");
+        vec![
+            Box::new(Memory::new(1 << 20).expect("there is room")),
+            Box::new(file("plain", false)),
+            Box::new(file("direct", true)),
+        ]
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_the_rest_is_zeros() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+        for storage in stores(folder.path()) {
+            let data: Vec<u8> = (0..4096).map(|byte| byte as u8 | 1).collect();
+            storage.write(8192, &data).expect("it is inside");
+            let mut back = vec![7; 3 * 4096];
+            storage.read(4096, &mut back).expect("it is inside");
+            assert_eq!(back, [vec![0; 4096], data, vec![0; 4096]].concat());
+            storage.zero(8192, 4096, true).expect("it is inside");
+            storage.read(4096, &mut back).expect("it is inside");
+            assert!(back.iter().all(|byte| *byte == 0));
+            storage.sync().expect("there is a medium");
+        }
+    }
+
+    #[test]
+    fn the_last_byte_is_inside_and_the_next_is_not() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+        let mut all = stores(folder.path());
+        all.push(Box::new(Nothing::new(1 << 20)));
+        for storage in all {
+            let last = storage.bytes() - 4096;
+            storage.write(last, &[1; 4096]).expect("it is inside");
+            for at in [last + 4096, u64::MAX - 4095, u64::MAX] {
+                let refused = [
+                    storage.write(at, &[1; 4096]),
+                    storage.read(at, &mut [0; 4096]),
+                    storage.zero(at, 4096, false),
+                    storage.give_back(at, 4096),
+                ];
+                for error in refused.map(|result| result.expect_err("it is outside")) {
+                    assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+                }
+            }
+            storage.resize(2 << 20).expect("it grows");
+            storage.write(last + 4096, &[1; 4096]).expect("it is inside now");
+        }
+    }
+
+    #[test]
+    fn a_file_belongs_to_one_target_alone_and_keeps_its_data() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("disk");
+        let absent = DiskFile::open(&path, None, false, false).err().expect("it is not there").to_string();
+        assert!(absent.ends_with("it is not there; with a `size` it is made"), "{absent}");
+        let first = DiskFile::open(&path, Some(8192), false, false).expect("it is made");
+        first.write(0, b"kept").expect("it is inside");
+        let second = DiskFile::open(&path, None, false, false).err().expect("it is taken").to_string();
+        assert!(second.contains("another process"), "{second}");
+        drop(first);
+        let again = DiskFile::open(&path, None, false, false).expect("it is free again");
+        let mut back = [0; 4];
+        again.read(0, &mut back).expect("it is inside");
+        assert_eq!((&back, again.bytes()), (b"kept", 8192));
+    }
+}

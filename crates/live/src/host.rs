@@ -1,0 +1,365 @@
+//! A host: [`nvme::initiator::Initiator`] behind sockets, for one thread that waits for its answers.
+
+use crate::clock::Clock;
+use crate::listen::resolve;
+use base::Time;
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+use nvme::initiator::{Action, HostEvent, Initiator, InitiatorConfig, InitiatorError, Payload, SubmitError, Ticket};
+use nvme::property::PropertyId;
+use nvme::{Body, Fabrics, Status};
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Room for one read of a socket.
+const ROOM: usize = 256 << 10;
+/// Slices that one call sends at most.
+const SLICES_MAX: usize = 128;
+
+/// Why a host cannot go on. Its association is over.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// Nobody answers there.
+    #[error("{address}: {reason}{}", hint(.reason))]
+    Connect {
+        /// Where.
+        address: String,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// The association ended.
+    #[error(transparent)]
+    Association(#[from] InitiatorError),
+    /// A command is not taken.
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+    /// A command failed.
+    #[error("{what} failed: {status}")]
+    Command {
+        /// Which.
+        what: &'static str,
+        /// How.
+        status: Status,
+    },
+    /// What the target answered cannot be read.
+    #[error("{what} cannot be read: {error}")]
+    Answer {
+        /// What.
+        what: &'static str,
+        /// Why.
+        error: nvme::CodecError,
+    },
+    /// The system refuses something.
+    #[error("{what}: {reason}")]
+    System {
+        /// What.
+        what: &'static str,
+        /// What the system said.
+        reason: io::Error,
+    },
+}
+
+fn hint(reason: &io::Error) -> &'static str {
+    match reason.kind() {
+        io::ErrorKind::ConnectionRefused => " (is the target running, and at this port?)",
+        io::ErrorKind::TimedOut => " (is a firewall in between?)",
+        _ => "",
+    }
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> HostError {
+    move |reason| HostError::System { what, reason }
+}
+
+/// The connection of one queue.
+struct Queue {
+    stream: TcpStream,
+    is_open: bool,
+    may_read: bool,
+    may_write: bool,
+    /// Ends when nothing waits to be sent.
+    is_closing: bool,
+}
+
+/// A completed command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// Which.
+    pub ticket: Ticket,
+    /// How.
+    pub status: Status,
+    /// Dwords 0 and 1 of the completion.
+    pub result: u64,
+    /// What it read, or the buffer of what it wrote.
+    pub data: Vec<u8>,
+}
+
+/// A connected host.
+pub struct Host {
+    address: SocketAddr,
+    poll: Poll,
+    events: Events,
+    clock: Clock,
+    initiator: Initiator,
+    queues: BTreeMap<u16, Queue>,
+    room: Vec<u8>,
+    io_queues: u16,
+}
+
+impl Host {
+    /// Connects to `address`, `ADDRESS:PORT`, and returns when all queues are there.
+    pub fn connect(address: &str, config: InitiatorConfig) -> Result<Host, HostError> {
+        let refused = |reason| HostError::Connect { address: address.into(), reason };
+        let mut host = Host {
+            address: resolve(address).map_err(refused)?,
+            poll: Poll::new().map_err(system("the event queue"))?,
+            events: Events::with_capacity(64),
+            clock: Clock::start(),
+            initiator: Initiator::new(config),
+            queues: BTreeMap::new(),
+            room: vec![0; ROOM],
+            io_queues: 0,
+        };
+        loop {
+            if let HostEvent::Ready { io_queues } = host.next_event()? {
+                host.io_queues = io_queues;
+                return Ok(host);
+            }
+        }
+    }
+
+    /// I/O queues that it has, from 1 on.
+    pub fn io_queues(&self) -> u16 {
+        self.io_queues
+    }
+
+    /// What the association has found out.
+    pub fn initiator(&self) -> &Initiator {
+        &self.initiator
+    }
+
+    /// The time of its own clock.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Sends a command; its end comes by [`Self::next_completed`].
+    pub fn submit(&mut self, queue: u16, namespace: u32, body: Body, payload: Payload) -> Result<Ticket, HostError> {
+        let ticket = self.initiator.submit(self.clock.now(), queue, namespace, body, payload)?;
+        Ok(ticket)
+    }
+
+    /// Sends a command and waits for its end. Nothing else may be underway.
+    pub fn call(&mut self, queue: u16, namespace: u32, body: Body, payload: Payload) -> Result<Completed, HostError> {
+        let ticket = self.submit(queue, namespace, body, payload)?;
+        loop {
+            let completed = self.next_completed()?;
+            if completed.ticket == ticket {
+                return Ok(completed);
+            }
+        }
+    }
+
+    /// Waits for the end of a command.
+    pub fn next_completed(&mut self) -> Result<Completed, HostError> {
+        loop {
+            if let HostEvent::Completed { ticket, status, result, data } = self.next_event()? {
+                return Ok(Completed { ticket, status, result, data });
+            }
+        }
+    }
+
+    /// Waits for whatever happens next.
+    pub fn next_event(&mut self) -> Result<HostEvent, HostError> {
+        loop {
+            self.send_all()?;
+            match self.initiator.next_event() {
+                Some(HostEvent::Failed(error)) => return Err(error.into()),
+                Some(event) => return Ok(event),
+                None => self.wait(None)?,
+            }
+        }
+    }
+
+    /// What has happened, if anything has within `wait`.
+    pub fn next_event_within(&mut self, wait: Duration) -> Result<Option<HostEvent>, HostError> {
+        let until = std::time::Instant::now() + wait;
+        loop {
+            self.send_all()?;
+            match self.initiator.next_event() {
+                Some(HostEvent::Failed(error)) => return Err(error.into()),
+                Some(event) => return Ok(Some(event)),
+                None => {
+                    let left = until.saturating_duration_since(std::time::Instant::now());
+                    if left.is_zero() {
+                        return Ok(None);
+                    }
+                    self.wait(Some(left))?;
+                }
+            }
+        }
+    }
+
+    /// Takes the connection of a queue away, blocking again, for whoever writes its bytes himself. The association goes on without it.
+    pub fn detach(&mut self, queue: u16) -> Option<io::Result<std::net::TcpStream>> {
+        let mut taken = self.queues.remove(&queue)?;
+        let _ = self.poll.registry().deregister(&mut taken.stream);
+        let stream = std::net::TcpStream::from(taken.stream);
+        Some(stream.set_nonblocking(false).map(|()| stream))
+    }
+
+    /// Resets the controller: it ends the association, and [`Self::next_event`] says so.
+    pub fn disable(&mut self) {
+        let property = PropertyId::Configuration;
+        let clear = Fabrics::PropertySet { offset: property.code(), size: property.size(), value: 0 };
+        // Where it cannot be sent the association is over already.
+        let _ = self.initiator.submit(self.clock.now(), 0, 0, Body::Fabrics(clear), Payload::None);
+    }
+
+    /// Shuts the controller down in order, and returns when that is done or has failed.
+    pub fn disconnect(mut self) -> Result<(), HostError> {
+        self.initiator.shut_down(self.clock.now());
+        loop {
+            match self.next_event() {
+                Ok(HostEvent::ShutDown) => {
+                    let _ = self.send_all();
+                    return Ok(());
+                }
+                Ok(_) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Opens and closes what the initiator wants, and sends what waits.
+    fn send_all(&mut self) -> Result<(), HostError> {
+        while let Some(action) = self.initiator.next_action() {
+            match action {
+                Action::Open(queue) => self.open(queue)?,
+                Action::Close(queue) => {
+                    if let Some(queue) = self.queues.get_mut(&queue) {
+                        queue.is_closing = true;
+                    }
+                }
+            }
+        }
+        let queues: Vec<u16> = self.queues.keys().copied().collect();
+        queues.into_iter().for_each(|queue| self.send(queue));
+        Ok(())
+    }
+
+    fn open(&mut self, queue: u16) -> Result<(), HostError> {
+        let refused = |reason| HostError::Connect { address: self.address.to_string(), reason };
+        let mut stream = TcpStream::connect(self.address).map_err(refused)?;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registered = self.poll.registry().register(&mut stream, Token(queue.into()), interest);
+        registered.map_err(system("the event queue"))?;
+        let state = Queue { stream, is_open: false, may_read: false, may_write: false, is_closing: false };
+        self.queues.insert(queue, state);
+        Ok(())
+    }
+
+    /// Sleeps until something has happened, and takes in what has come.
+    fn wait(&mut self, most: Option<Duration>) -> Result<(), HostError> {
+        let now = self.clock.now();
+        let due = self.initiator.next_wakeup().map(|at| Clock::wait(now, at));
+        let timeout = [due, most].into_iter().flatten().min();
+        match self.poll.poll(&mut self.events, timeout) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                return Err(system("waiting for events")(error));
+            }
+            _ => {}
+        }
+        let happened: Vec<(u16, bool, bool)> = self
+            .events
+            .iter()
+            .map(|event| {
+                (
+                    event.token().0 as u16,
+                    event.is_readable() || event.is_read_closed() || event.is_error(),
+                    event.is_writable(),
+                )
+            })
+            .collect();
+        for (queue, to_read, to_write) in happened {
+            self.on_ready(queue, to_read, to_write)?;
+        }
+        let now = self.clock.now();
+        if self.initiator.next_wakeup().is_some_and(|at| at <= now) {
+            self.initiator.on_wakeup(now);
+        }
+        Ok(())
+    }
+
+    fn on_ready(&mut self, number: u16, to_read: bool, to_write: bool) -> Result<(), HostError> {
+        let Some(queue) = self.queues.get_mut(&number) else { return Ok(()) };
+        queue.may_read |= to_read;
+        queue.may_write |= to_write;
+        if !queue.is_open {
+            let failed = queue.stream.take_error().ok().flatten();
+            if let Some(reason) = failed {
+                return Err(HostError::Connect { address: self.address.to_string(), reason });
+            }
+            if queue.stream.peer_addr().is_err() {
+                return Ok(());
+            }
+            queue.is_open = true;
+            // Commands are small and whole (see the server).
+            queue.stream.set_nodelay(true).map_err(system("a socket"))?;
+            self.initiator.opened(self.clock.now(), number);
+        }
+        self.receive(number);
+        Ok(())
+    }
+
+    fn receive(&mut self, number: u16) {
+        while let Some(queue) = self.queues.get_mut(&number).filter(|queue| queue.may_read) {
+            match queue.stream.read(&mut self.room) {
+                Ok(0) => return self.lose(number),
+                Ok(count) => {
+                    queue.may_read = count == self.room.len();
+                    self.initiator.receive(self.clock.now(), number, &self.room[..count]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => queue.may_read = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return self.lose(number),
+            }
+        }
+    }
+
+    fn send(&mut self, number: u16) {
+        while let Some(queue) = self.queues.get_mut(&number).filter(|queue| queue.is_open && queue.may_write) {
+            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+            let (mut count, mut bytes) = (0, 0);
+            for (place, slice) in slices.iter_mut().zip(self.initiator.transmit(number)) {
+                *place = IoSlice::new(slice);
+                (count, bytes) = (count + 1, bytes + slice.len());
+            }
+            if count == 0 {
+                if queue.is_closing {
+                    self.queues.remove(&number);
+                }
+                return;
+            }
+            match queue.stream.write_vectored(&slices[..count]) {
+                Ok(sent) => {
+                    queue.may_write = sent == bytes;
+                    self.initiator.transmitted(number, sent);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => queue.may_write = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return self.lose(number),
+            }
+        }
+    }
+
+    fn lose(&mut self, number: u16) {
+        let was_closing = self.queues.remove(&number).is_some_and(|queue| queue.is_closing);
+        if !was_closing {
+            self.initiator.closed(self.clock.now(), number);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `/metrics` and `/healthz`, on a listener of their own in the same loop.
+//!
+//! A handful of lines instead of a library: every HTTP server of the ecosystem brings an asynchronous runtime with it, and two paths
+//! without bodies need none. One request a connection; whoever is slow or sends too much is cut off.
+
+use base::{Span, Time};
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Registry, Token};
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+
+/// Connections at a time.
+const CONNECTIONS_MAX: usize = 16;
+/// Longest head of a request.
+const HEAD_MAX: usize = 8 << 10;
+/// Longest life of a connection.
+const LIFE: Span = Span::secs(5);
+
+struct Connection {
+    stream: TcpStream,
+    head: Vec<u8>,
+    answer: Vec<u8>,
+    sent: usize,
+    until: Time,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Request {
+    Metrics,
+    Health,
+    Unknown,
+    Malformed,
+}
+
+/// Serves metrics and health.
+pub(crate) struct Http {
+    listener: TcpListener,
+    connections: BTreeMap<Token, Connection>,
+    tokens: std::ops::Range<usize>,
+}
+
+impl Http {
+    /// Serves those who come to `listener`, which is registered; connections get tokens of `tokens`.
+    pub(crate) fn new(listener: TcpListener, tokens: std::ops::Range<usize>) -> Http {
+        Http { listener, connections: BTreeMap::new(), tokens }
+    }
+
+    /// Takes all who wait.
+    pub(crate) fn accept(&mut self, now: Time, registry: &Registry) {
+        while let Ok((mut stream, _)) = self.listener.accept() {
+            let free = self.tokens.clone().map(Token).find(|token| !self.connections.contains_key(token));
+            let Some(token) = free.filter(|_| self.connections.len() < CONNECTIONS_MAX) else { continue };
+            if registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE).is_ok() {
+                let connection =
+                    Connection { stream, head: Vec::new(), answer: Vec::new(), sent: 0, until: now + LIFE };
+                self.connections.insert(token, connection);
+            }
+        }
+    }
+
+    /// Something has happened to a connection. `metrics` makes the text when it is asked for.
+    pub(crate) fn on_event(&mut self, token: Token, metrics: impl FnOnce() -> String) {
+        let Some(connection) = self.connections.get_mut(&token) else { return };
+        if connection.serve(metrics) == Life::Over {
+            self.connections.remove(&token);
+        }
+    }
+
+    /// When somebody is cut off at the earliest.
+    pub(crate) fn next_wakeup(&self) -> Option<Time> {
+        self.connections.values().map(|connection| connection.until).min()
+    }
+
+    /// Cuts off who is too slow.
+    pub(crate) fn on_wakeup(&mut self, now: Time) {
+        self.connections.retain(|_, connection| connection.until > now);
+    }
+}
+
+/// Whether a connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    GoesOn,
+    Over,
+}
+
+impl Connection {
+    fn serve(&mut self, metrics: impl FnOnce() -> String) -> Life {
+        if self.answer.is_empty() {
+            match self.read_head() {
+                Some(Request::Metrics) => self.answer = answer("200 OK", &metrics()),
+                Some(Request::Health) => self.answer = answer("200 OK", "ok\n"),
+                Some(Request::Unknown) => self.answer = answer("404 Not Found", "there are /metrics and /healthz\n"),
+                Some(Request::Malformed) => return Life::Over,
+                None => return Life::GoesOn,
+            }
+        }
+        self.send()
+    }
+
+    /// The request, once its head is whole.
+    fn read_head(&mut self) -> Option<Request> {
+        let mut room = [0; 1024];
+        loop {
+            if self.head.windows(4).any(|window| window == b"\r\n\r\n") {
+                return Some(request(&self.head));
+            }
+            match self.stream.read(&mut room) {
+                Ok(count) if count > 0 && self.head.len() + count <= HEAD_MAX => self.head.extend(&room[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => return Some(Request::Malformed),
+            }
+        }
+    }
+
+    fn send(&mut self) -> Life {
+        while self.sent < self.answer.len() {
+            match self.stream.write(&self.answer[self.sent..]) {
+                Ok(count) if count > 0 => self.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Life::GoesOn,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => return Life::Over,
+            }
+        }
+        let _ = self.stream.shutdown(std::net::Shutdown::Write);
+        Life::Over
+    }
+}
+
+fn request(head: &[u8]) -> Request {
+    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let mut words = line.split(|byte| *byte == b' ');
+    match (words.next(), words.next(), words.next()) {
+        (Some(b"GET"), Some(path), Some(version)) if version.starts_with(b"HTTP/1.") => {
+            match path.split(|byte| *byte == b'?').next().unwrap_or_default() {
+                b"/metrics" => Request::Metrics,
+                b"/healthz" => Request::Health,
+                _ => Request::Unknown,
+            }
+        }
+        _ => Request::Malformed,
+    }
+}
+
+fn answer(status: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    (head + body).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn two_paths_are_served() {
+        assert_eq!(request(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"), Request::Metrics);
+        assert_eq!(request(b"GET /healthz?full=1 HTTP/1.0\r\n\r\n"), Request::Health);
+        assert_eq!(request(b"GET / HTTP/1.1\r\n\r\n"), Request::Unknown);
+        assert_eq!(request(b"POST /metrics HTTP/1.1\r\n\r\n"), Request::Malformed);
+        assert_eq!(request(b"GET /metrics\r\n\r\n"), Request::Malformed);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_fall_over(head in prop::collection::vec(any::<u8>(), 0..64)) {
+            request(&head);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The target as the loop holds it: alone, or with a journal of all that it is told and decides.
+
+use base::Time;
+use nvme::journal::Recorder;
+use nvme::target::{
+    CloseReason, ConfigError, ConnectionId, IoRequest, IoResult, IoTag, Notice, PortId, Refused, Slices, Target,
+    TargetConfig,
+};
+use std::io::Write;
+
+/// Where a journal goes.
+pub type JournalSink = Box<dyn Write + Send>;
+
+/// A target, with a journal or without.
+pub(crate) enum Machine {
+    Alone(Box<Target>),
+    Recorded(Box<Recorder<JournalSink>>),
+}
+
+/// The same call of both.
+macro_rules! of_both {
+    ($self:ident, $machine:ident => $call:expr) => {
+        match $self {
+            Machine::Alone($machine) => $call,
+            Machine::Recorded($machine) => $call,
+        }
+    };
+}
+
+impl Machine {
+    pub(crate) fn new(config: TargetConfig, journal: Option<JournalSink>) -> Result<Machine, ConfigError> {
+        Ok(match journal {
+            None => Machine::Alone(Box::new(Target::new(config)?)),
+            Some(sink) => Machine::Recorded(Box::new(Recorder::new(config, sink)?)),
+        })
+    }
+
+    /// The target, to look at.
+    pub(crate) fn target(&self) -> &Target {
+        match self {
+            Machine::Alone(target) => target,
+            Machine::Recorded(recorder) => recorder.target(),
+        }
+    }
+
+    /// The target, for changes of its configuration; `None` with a journal, which does not hold them.
+    pub(crate) fn managed(&mut self) -> Option<&mut Target> {
+        match self {
+            Machine::Alone(target) => Some(target),
+            Machine::Recorded(_) => None,
+        }
+    }
+
+    pub(crate) fn accept(&mut self, now: Time, port: PortId) -> Result<ConnectionId, Refused> {
+        of_both!(self, machine => machine.accept(now, port))
+    }
+    pub(crate) fn receive(&mut self, now: Time, connection: ConnectionId, bytes: &[u8]) -> usize {
+        of_both!(self, machine => machine.receive(now, connection, bytes))
+    }
+    pub(crate) fn wants_input(&self, connection: ConnectionId) -> bool {
+        self.target().wants_input(connection)
+    }
+    pub(crate) fn transmit(&self, connection: ConnectionId) -> Slices<'_> {
+        self.target().transmit(connection)
+    }
+    pub(crate) fn transmitted(&mut self, connection: ConnectionId, bytes: usize) {
+        of_both!(self, machine => machine.transmitted(connection, bytes))
+    }
+    pub(crate) fn closed(&mut self, now: Time, connection: ConnectionId) {
+        of_both!(self, machine => machine.closed(now, connection))
+    }
+    pub(crate) fn should_close(&self, connection: ConnectionId) -> Option<CloseReason> {
+        self.target().should_close(connection)
+    }
+    pub(crate) fn next_active(&mut self) -> Option<ConnectionId> {
+        of_both!(self, machine => machine.next_active())
+    }
+    pub(crate) fn next_io(&mut self) -> Option<IoRequest> {
+        of_both!(self, machine => machine.next_io())
+    }
+    pub(crate) fn complete(&mut self, now: Time, tag: IoTag, result: IoResult) {
+        of_both!(self, machine => machine.complete(now, tag, result))
+    }
+    pub(crate) fn next_wakeup(&self) -> Option<Time> {
+        self.target().next_wakeup()
+    }
+    pub(crate) fn on_wakeup(&mut self, now: Time) {
+        of_both!(self, machine => machine.on_wakeup(now))
+    }
+    /// A recorder keeps the target to itself: with a journal nothing is logged of hosts.
+    pub(crate) fn next_notice(&mut self) -> Option<Notice> {
+        self.managed().and_then(Target::next_notice)
+    }
+}

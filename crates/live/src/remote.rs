@@ -1,0 +1,185 @@
+//! A disk of a target, as a host sees it, and what a discovery controller tells.
+
+use crate::host::{Completed, Host, HostError};
+use nvme::identify::{
+    ActiveNamespaces, IDENTIFY_BYTES, IdentifyController, IdentifyId, IdentifyNamespace, NamespaceDescriptors,
+    NamespaceName,
+};
+use nvme::initiator::{InitiatorConfig, Payload, Ticket};
+use nvme::log::{DiscoveryEntry, DiscoveryHead, LogId};
+use nvme::{Access, AccessFlags, Admin, Body, CodecError, GetLogPage, Identify, Io, Nqn};
+
+/// What is transferred, in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// First block.
+    pub start: u64,
+    /// Blocks: 1 to 65,536.
+    pub blocks: u32,
+}
+
+impl Extent {
+    /// As a command says it.
+    fn access(self, flags: AccessFlags) -> Access {
+        Access { start: self.start, blocks_minus_one: (self.blocks.clamp(1, 1 << 16) - 1) as u16, flags }
+    }
+}
+
+/// A namespace of a connected controller.
+pub struct RemoteDisk {
+    host: Host,
+    namespace: u32,
+    blocks: u64,
+    block_shift: u8,
+    names: Vec<NamespaceName>,
+}
+
+/// One structure of Identify.
+fn identify(host: &mut Host, namespace: u32, what: IdentifyId) -> Result<Vec<u8>, HostError> {
+    let body = Identify { structure: what.code(), controller: 0, specific_id: 0, command_set: 0 };
+    let completed =
+        host.call(0, namespace, Body::Admin(Admin::Identify(body)), Payload::ToHost(IDENTIFY_BYTES as u32))?;
+    expect(&completed, "identify")?;
+    Ok(completed.data)
+}
+
+fn expect(completed: &Completed, what: &'static str) -> Result<(), HostError> {
+    match completed.status {
+        status if status.is_success() => Ok(()),
+        status => Err(HostError::Command { what, status }),
+    }
+}
+
+fn unreadable(what: &'static str) -> impl Fn(CodecError) -> HostError {
+    move |error| HostError::Answer { what, error }
+}
+
+/// Active namespaces of a connected controller, rising.
+pub fn namespaces(host: &mut Host) -> Result<Vec<u32>, HostError> {
+    let page = identify(host, 0, IdentifyId::ActiveNamespaces)?;
+    Ok(ActiveNamespaces::decode(&page).map_err(unreadable("the list of namespaces"))?.0)
+}
+
+/// What a target's discovery controller at `address` tells. `config` is a host's; its subsystem and queues are not used.
+pub fn discover(address: &str, config: InitiatorConfig) -> Result<Vec<DiscoveryEntry>, HostError> {
+    /// More than a sane fabric has; a hostile one may claim any number.
+    const ENTRIES_MAX: u64 = 1024;
+    const ENTRY_BYTES: u64 = 1024;
+    let mut host = Host::connect(address, InitiatorConfig { subsystem: Nqn::discovery(), io_queues: 0, ..config })?;
+    let page = |host: &mut Host, offset| log_page(host, LogId::Discovery, offset, ENTRY_BYTES as u32);
+    let unreadable = unreadable("the discovery log");
+    let head = DiscoveryHead::decode(&page(&mut host, 0)?).map_err(&unreadable)?;
+    let mut entries = Vec::new();
+    for index in 1..=head.entries.min(ENTRIES_MAX) {
+        entries.push(DiscoveryEntry::decode(&page(&mut host, index * ENTRY_BYTES)?).map_err(&unreadable)?);
+    }
+    host.disconnect()?;
+    Ok(entries)
+}
+
+fn log_page(host: &mut Host, log: LogId, offset: u64, bytes: u32) -> Result<Vec<u8>, HostError> {
+    let body = GetLogPage {
+        log: log.code(),
+        specific: 0,
+        retain_event: false,
+        dwords_minus_one: bytes / 4 - 1,
+        specific_id: 0,
+        offset,
+        is_index: false,
+        command_set: 0,
+    };
+    let completed = host.call(0, 0, Body::Admin(Admin::GetLogPage(body)), Payload::ToHost(bytes))?;
+    expect(&completed, "reading a log")?;
+    Ok(completed.data)
+}
+
+impl RemoteDisk {
+    /// Finds out what `namespace` of a connected host is.
+    pub fn open(mut host: Host, namespace: u32) -> Result<RemoteDisk, HostError> {
+        let page = identify(&mut host, namespace, IdentifyId::Namespace)?;
+        let unreadable = unreadable("the namespace");
+        let found = IdentifyNamespace::decode(&page).map_err(&unreadable)?;
+        let block_shift = found.format_in_use().map_err(&unreadable)?.block_shift;
+        let page = identify(&mut host, namespace, IdentifyId::NamespaceDescriptors)?;
+        let names = NamespaceDescriptors::decode(&page).map_err(&unreadable)?;
+        Ok(RemoteDisk { host, namespace, blocks: found.size, block_shift, names })
+    }
+
+    /// The controller's description of itself.
+    pub fn controller(&self) -> Option<&IdentifyController> {
+        self.host.initiator().controller()
+    }
+    /// Its unique names.
+    pub fn names(&self) -> &[NamespaceName] {
+        &self.names
+    }
+    /// How many blocks it has.
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+    /// Bytes of a block.
+    pub fn block_bytes(&self) -> u64 {
+        1 << self.block_shift
+    }
+    /// Blocks that one command may transfer.
+    pub fn transfer_blocks_max(&self) -> u32 {
+        (self.host.initiator().transfer_bytes_max() >> self.block_shift).clamp(1, 1 << 16)
+    }
+    /// The connection, for what is not a plain transfer.
+    pub fn host(&mut self) -> &mut Host {
+        &mut self.host
+    }
+
+    /// Begins a read on an I/O queue.
+    pub fn submit_read(&mut self, queue: u16, extent: Extent) -> Result<Ticket, HostError> {
+        let body = Body::Io(Io::Read(extent.access(AccessFlags::empty())));
+        let bytes = extent.blocks << self.block_shift;
+        self.host.submit(queue, self.namespace, body, Payload::ToHost(bytes))
+    }
+    /// Begins a write on an I/O queue; `data` are as long as the blocks.
+    pub fn submit_write(
+        &mut self,
+        queue: u16,
+        extent: Extent,
+        data: Vec<u8>,
+        durable: bool,
+    ) -> Result<Ticket, HostError> {
+        let flags = if durable { AccessFlags::FORCE_UNIT_ACCESS } else { AccessFlags::empty() };
+        let body = Body::Io(Io::Write(extent.access(flags)));
+        self.host.submit(queue, self.namespace, body, Payload::ToController(data))
+    }
+    /// Begins a flush on an I/O queue.
+    pub fn submit_flush(&mut self, queue: u16) -> Result<Ticket, HostError> {
+        self.host.submit(queue, self.namespace, Body::Io(Io::Flush), Payload::None)
+    }
+
+    /// Reads blocks.
+    pub fn read(&mut self, extent: Extent) -> Result<Vec<u8>, HostError> {
+        let ticket = self.submit_read(1, extent)?;
+        self.finish(ticket, "the read")
+    }
+    /// Writes blocks.
+    pub fn write(&mut self, extent: Extent, data: Vec<u8>, durable: bool) -> Result<(), HostError> {
+        let ticket = self.submit_write(1, extent, data, durable)?;
+        self.finish(ticket, "the write").map(drop)
+    }
+    /// Makes what was written durable.
+    pub fn flush(&mut self) -> Result<(), HostError> {
+        let ticket = self.submit_flush(1)?;
+        self.finish(ticket, "the flush").map(drop)
+    }
+
+    fn finish(&mut self, ticket: Ticket, what: &'static str) -> Result<Vec<u8>, HostError> {
+        loop {
+            let completed = self.host.next_completed()?;
+            if completed.ticket == ticket {
+                return expect(&completed, what).map(|()| completed.data);
+            }
+        }
+    }
+
+    /// Ends the association in order.
+    pub fn disconnect(self) -> Result<(), HostError> {
+        self.host.disconnect()
+    }
+}

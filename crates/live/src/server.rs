@@ -1,0 +1,512 @@
+//! The live target: one thread that waits for sockets, backends and timers, and moves bytes between them and [`nvme::target::Target`],
+//! which decides everything.
+//!
+//! One place waits ([`Server::run`]), one serves what has happened ([`Server::turn`]), and after each connection's turn all that it has
+//! caused is carried out before the next (`settle`). The thread sleeps when nothing happens.
+
+use crate::backend::{Backends, Completion, Submitted};
+use crate::clock::Clock;
+use crate::error::{RunError, StartError};
+use crate::http::Http;
+use crate::listen::listen;
+use crate::machine::{JournalSink, Machine};
+use crate::manage::Managed;
+use crate::metrics::{Metrics, Size};
+use crate::records::Recorder;
+use crate::setup::{END_WAIT, OpenStorage, OpenedByName, configure, open_all};
+use crate::socket::{Moved, Socket};
+use crate::state::{SharedState, State};
+use crate::timer::Timer;
+use base::{Span, Time};
+use mio::event::Event;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use nvme::target::{ConnectionId, Notice, PortId, TargetConfig};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook_mio::v1_0::Signals;
+use spec::target::TargetPlan;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const WAKER: Token = Token(0);
+const TIMER: Token = Token(1);
+const SIGNALS: Token = Token(2);
+const METRICS: Token = Token(3);
+/// Listeners of ports; a plan has 64 at most.
+const PORTS: std::ops::Range<usize> = 16..80;
+/// Connections to the metrics.
+const METRICS_CONNECTIONS: std::ops::Range<usize> = 80..112;
+/// Connections of hosts, by their index.
+const HOSTS: usize = 1024;
+/// Room for one read of one connection: enough for a burst of 4 KiB writes at a depth of 64.
+const ROOM: usize = 256 << 10;
+/// Events of one turn.
+const EVENTS: usize = 1024;
+/// How long no connection is taken after the system ran out of something.
+const PAUSE: Span = Span::ms(100);
+
+/// Reads the plan anew, or says why it cannot.
+pub type Reload = Box<dyn FnMut() -> Result<TargetPlan, String> + Send>;
+
+/// What a server does beside serving.
+#[derive(Default)]
+pub struct ServerOptions<'a> {
+    /// Handle SIGTERM and SIGINT (an orderly end; the second ends the process) and SIGHUP (`reload`). A process has one such server.
+    pub signals: bool,
+    /// Where a new plan comes from.
+    pub reload: Option<Reload>,
+    /// Makes a storage in place of the plan's own, for tests that lose power.
+    pub storage: Option<OpenStorage<'a>>,
+    /// Write down all that the target is told and decides, for [`nvme::journal::replay`] with [`Server::config`]. Buffer it. There are no changes while
+    /// it runs, and no messages about hosts.
+    pub journal: Option<JournalSink>,
+}
+
+/// Ends a server from another thread.
+#[derive(Clone)]
+pub struct Stopper {
+    asked: Arc<AtomicBool>,
+    waker: Arc<Waker>,
+}
+
+impl Stopper {
+    /// Asks for an orderly end.
+    pub fn stop(&self) {
+        self.asked.store(true, Ordering::Release);
+        // It fails only when the server is gone.
+        let _ = self.waker.wake();
+    }
+}
+
+/// A running target.
+pub struct Server {
+    poll: Poll,
+    clock: Clock,
+    stopper: Stopper,
+    plan: TargetPlan,
+    listeners: Vec<TcpListener>,
+    addresses: Vec<SocketAddr>,
+    /// No connections are taken before.
+    accept_from: Option<Time>,
+    config: TargetConfig,
+    target: Machine,
+    backends: Backends,
+    opened: OpenedByName,
+    state: SharedState,
+    sockets: Vec<Option<Socket>>,
+    /// Connections that may have more input.
+    listed: VecDeque<ConnectionId>,
+    timer: Timer,
+    /// What the timer is set to.
+    alarm: Option<Time>,
+    signals: Option<Signals>,
+    reload: Option<Reload>,
+    http: Option<Http>,
+    metrics: Metrics,
+    recorder: Option<Recorder>,
+    room: Vec<u8>,
+    over: Vec<Completion>,
+}
+
+impl Server {
+    /// Opens everything that `plan` names and listens; hosts that connect are served by [`Self::run`].
+    ///
+    /// # Errors
+    /// When something of the plan cannot be opened: nothing is served then.
+    pub fn start(plan: &TargetPlan, options: ServerOptions<'_>) -> Result<Server, StartError> {
+        let system = StartError::system("the event queue");
+        let poll = Poll::new().map_err(&system)?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER).map_err(&system)?);
+        let listeners: Vec<TcpListener> =
+            plan.ports.iter().map(|port| listen(&port.address)).collect::<Result<_, _>>()?;
+        let addresses: Vec<SocketAddr> =
+            listeners.iter().map(TcpListener::local_addr).collect::<Result<_, _>>().map_err(&system)?;
+        let clock = Clock::start();
+        let mut state = State::open(plan.state.as_deref())?;
+        let own = |_: &_| None;
+        let all = open_all(plan, &mut state, options.storage.unwrap_or(&own))?;
+        let state = Arc::new(Mutex::new(state));
+        let mut backends = Backends::new(clock, waker.clone(), state.clone())?;
+        let (config, opened) = configure(plan, &addresses, all, &mut backends)?;
+        let target = Machine::new(config.clone(), options.journal);
+        let target = target.map_err(|error| StartError::Plan(error.to_string()))?;
+        let mut server = Server {
+            timer: Timer::new(poll.registry(), TIMER)?,
+            poll,
+            clock,
+            stopper: Stopper { asked: Arc::default(), waker },
+            plan: plan.clone(),
+            listeners,
+            addresses,
+            accept_from: None,
+            config,
+            target,
+            backends,
+            opened,
+            state,
+            sockets: Vec::new(),
+            listed: VecDeque::new(),
+            alarm: None,
+            signals: None,
+            reload: options.reload,
+            http: None,
+            metrics: Metrics::default(),
+            recorder: plan.records.as_ref().map(|records| Recorder::start(records, plan)).transpose()?,
+            room: vec![0; ROOM],
+            over: Vec::new(),
+        };
+        server.register(options.signals)?;
+        Ok(server)
+    }
+
+    fn register(&mut self, signals: bool) -> Result<(), StartError> {
+        let system = StartError::system("the event queue");
+        let registry = self.poll.registry();
+        for (listener, token) in self.listeners.iter_mut().zip(PORTS) {
+            registry.register(listener, Token(token), Interest::READABLE).map_err(&system)?;
+        }
+        if let Some(address) = &self.plan.metrics {
+            let mut listener = listen(address)?;
+            registry.register(&mut listener, METRICS, Interest::READABLE).map_err(&system)?;
+            self.http = Some(Http::new(listener, METRICS_CONNECTIONS));
+        }
+        if signals {
+            let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(&system)?;
+            registry.register(&mut signals, SIGNALS, Interest::READABLE).map_err(&system)?;
+            self.signals = Some(signals);
+        }
+        Ok(())
+    }
+
+    /// Where it listens, in the order of the plan's ports.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What the target was made of, namespaces at the start included.
+    pub fn config(&self) -> &TargetConfig {
+        &self.config
+    }
+
+    /// Ends [`Self::run`] from elsewhere.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Serves until somebody asks for the end; then finishes what backends are doing, and syncs.
+    ///
+    /// # Errors
+    /// When the system takes away what the loop lives on, or the last sync fails.
+    pub fn run(&mut self) -> Result<(), RunError> {
+        let mut events = Events::with_capacity(EVENTS);
+        while !self.stopper.asked.load(Ordering::Acquire) {
+            self.wait(&mut events)?;
+            for event in &events {
+                self.on_event(event);
+            }
+            self.turn();
+        }
+        self.end(&mut events)
+    }
+
+    /// Sleeps until something happens or is due.
+    fn wait(&mut self, events: &mut Events) -> Result<(), RunError> {
+        let timeout = self.timeout()?;
+        match self.poll.poll(events, timeout) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(RunError::in_("waiting for events")(error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn timeout(&mut self) -> Result<Option<Duration>, RunError> {
+        if !self.listed.is_empty() {
+            return Ok(Some(Duration::ZERO));
+        }
+        let http = self.http.as_ref().and_then(Http::next_wakeup);
+        let coarse = [self.target.next_wakeup(), http, self.accept_from].into_iter().flatten().min();
+        let fine = self.backends.next_due();
+        if coarse.is_none() && fine.is_none() {
+            return Ok(None);
+        }
+        let now = self.clock.now();
+        if let Some(due) = fine.filter(|due| self.alarm.is_none_or(|alarm| alarm > *due || alarm <= now)) {
+            self.timer.set(Clock::wait(now, due)).map_err(RunError::in_("setting a timer"))?;
+            self.alarm = Some(due);
+        }
+        Ok(coarse.map(|until| Clock::wait(now, until)))
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        match event.token() {
+            WAKER => {}
+            TIMER => self.alarm = None,
+            SIGNALS => self.on_signals(),
+            METRICS => self.accept_metrics(),
+            Token(token) if PORTS.contains(&token) => self.accept(token - PORTS.start),
+            token if METRICS_CONNECTIONS.contains(&token.0) => self.serve_metrics(token),
+            Token(token) => self.on_socket(token.wrapping_sub(HOSTS), event),
+        }
+    }
+
+    fn on_signals(&mut self) {
+        let pending: Vec<i32> = self.signals.iter_mut().flat_map(|signals| signals.pending()).collect();
+        for signal in pending {
+            if signal == SIGHUP {
+                self.reload();
+            } else {
+                tracing::info!("asked to end: finishing what is underway; once more to leave at once");
+                self.stopper.stop();
+            }
+        }
+    }
+
+    fn reload(&mut self) {
+        let (Some(reload), Some(target)) = (&mut self.reload, self.target.managed()) else {
+            return tracing::warn!("there is no file to read anew");
+        };
+        match reload() {
+            Ok(plan) => {
+                let now = self.clock.now();
+                let Server { backends, opened, state, .. } = self;
+                Managed { now, target, backends, opened, state }.apply(&self.plan, &plan);
+                self.plan = plan;
+            }
+            Err(error) => tracing::error!(error, "nothing was changed"),
+        }
+    }
+
+    fn accept_metrics(&mut self) {
+        if let Some(http) = &mut self.http {
+            http.accept(self.clock.now(), self.poll.registry());
+        }
+    }
+
+    fn serve_metrics(&mut self, token: Token) {
+        let Server { http, metrics, target, recorder, opened, .. } = self;
+        let Some(http) = http else { return };
+        http.on_event(token, || {
+            let sizes = opened.iter().map(|(name, opened)| Size {
+                subsystem: &name.subsystem,
+                namespace: name.namespace,
+                bytes: opened.blocks * opened.plan.block.count(),
+            });
+            let dropped = recorder.as_ref().map_or(0, Recorder::dropped);
+            let target = target.target();
+            metrics.text(&target.counters(), &target.gauges(), dropped, sizes)
+        });
+    }
+
+    /// Takes all who wait at a port.
+    fn accept(&mut self, port: usize) {
+        let now = self.clock.now();
+        loop {
+            match self.listeners[port].accept() {
+                Ok((stream, peer)) => self.take(now, port, stream, peer),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {
+                }
+                Err(error) => {
+                    // Most likely out of file descriptors: nobody tells when there are some again.
+                    tracing::error!(%error, "no connection can be taken for now");
+                    self.accept_from = Some(now + PAUSE);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, now: Time, port: usize, mut stream: TcpStream, peer: SocketAddr) {
+        let number = PortId(port as u16 + 1);
+        let id = match self.target.accept(now, number) {
+            Ok(id) => id,
+            Err(refused) => return tracing::warn!(%peer, %refused, "connection refused"),
+        };
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registered = self.poll.registry().register(&mut stream, Token(HOSTS + id.index()), interest);
+        // Answers are small and whole: waiting for more would only delay them (RFC 896 does not fit requests and answers).
+        if let Err(error) = registered.and_then(|()| stream.set_nodelay(true)) {
+            tracing::warn!(%peer, %error, "connection lost");
+            return self.target.closed(now, id);
+        }
+        tracing::debug!(%peer, connection = id.bits(), port = number.0, "connection taken");
+        if self.sockets.len() <= id.index() {
+            self.sockets.resize_with(id.index() + 1, || None);
+        }
+        self.sockets[id.index()] = Some(Socket::new(id, peer, stream));
+    }
+
+    fn on_socket(&mut self, index: usize, event: &Event) {
+        let Some(Some(socket)) = self.sockets.get_mut(index) else { return };
+        let to_read = event.is_readable() || event.is_read_closed() || event.is_error();
+        socket.is_ready(to_read, event.is_writable());
+        let id = socket.id;
+        if to_read {
+            self.list(id);
+        }
+        if event.is_writable() {
+            self.serve(id);
+        }
+    }
+
+    fn list(&mut self, id: ConnectionId) {
+        if let Some(Some(socket)) = self.sockets.get_mut(id.index())
+            && !std::mem::replace(&mut socket.is_listed, true)
+        {
+            self.listed.push_back(id);
+        }
+    }
+
+    /// Serves everything that has happened.
+    fn turn(&mut self) {
+        self.metrics.turns += 1;
+        let now = self.clock.now();
+        for _ in 0..self.listed.len() {
+            if let Some(id) = self.listed.pop_front() {
+                self.pull(now, id);
+                self.settle(now);
+            }
+        }
+        self.finish_over(now);
+        if self.target.next_wakeup().is_some_and(|at| at <= now) {
+            self.target.on_wakeup(now);
+        }
+        if let Some(http) = &mut self.http {
+            http.on_wakeup(now);
+        }
+        if self.accept_from.is_some_and(|at| at <= now) {
+            self.accept_from = None;
+            (0..self.listeners.len()).for_each(|port| self.accept(port));
+        }
+        self.settle(now);
+        self.log_notices();
+    }
+
+    /// Brings one connection's input to the target.
+    fn pull(&mut self, now: Time, id: ConnectionId) {
+        let Some(Some(socket)) = self.sockets.get_mut(id.index()).filter(|socket| has_id(socket, id)) else { return };
+        socket.is_listed = false;
+        match socket.pull(now, &mut self.target, &mut self.room) {
+            Moved::Settled => {}
+            Moved::More => self.list(id),
+            Moved::Ended => self.lose(now, id),
+        }
+    }
+
+    /// Carries out what the target wants until it wants nothing more.
+    fn settle(&mut self, now: Time) {
+        loop {
+            let mut is_quiet = true;
+            while let Some(request) = self.target.next_io() {
+                is_quiet = false;
+                if let Submitted::Over(completion) = self.backends.submit(now, request) {
+                    self.complete(now, completion);
+                }
+            }
+            while let Some(id) = self.target.next_active() {
+                is_quiet = false;
+                self.serve(id);
+            }
+            if is_quiet {
+                return;
+            }
+        }
+    }
+
+    fn finish_over(&mut self, now: Time) {
+        let mut over = std::mem::take(&mut self.over);
+        self.backends.take_over(now, &mut over);
+        over.drain(..).for_each(|completion| self.complete(now, completion));
+        self.over = over;
+    }
+
+    fn complete(&mut self, now: Time, completion: Completion) {
+        self.metrics.observe(&completion.facts, now);
+        if let Some(recorder) = &mut self.recorder {
+            let clock = self.clock;
+            recorder.observe(&completion, || clock.now());
+        }
+        self.target.complete(now, completion.tag, completion.result);
+    }
+
+    /// Sends what waits for a connection, ends it where that is due, and has it read on where it waited for that.
+    fn serve(&mut self, id: ConnectionId) {
+        let Some(Some(socket)) = self.sockets.get_mut(id.index()).filter(|socket| has_id(socket, id)) else { return };
+        if socket.push(&mut self.target) == Moved::Ended {
+            return self.lose(self.clock.now(), id);
+        }
+        if let Some(reason) = self.target.should_close(id) {
+            let peer = socket.peer;
+            tracing::debug!(%peer, connection = id.bits(), %reason, "connection ended");
+            self.close(self.clock.now(), id);
+        } else if socket.has_input() && self.target.wants_input(id) {
+            self.list(id);
+        }
+    }
+
+    /// The peer or the network has ended a connection.
+    fn lose(&mut self, now: Time, id: ConnectionId) {
+        if let Some(mut socket) = self.sockets.get_mut(id.index()).and_then(Option::take) {
+            tracing::debug!(peer = %socket.peer, connection = id.bits(), "connection gone");
+            let _ = self.poll.registry().deregister(socket.stream());
+        }
+        self.target.closed(now, id);
+    }
+
+    /// This side ends a connection.
+    fn close(&mut self, now: Time, id: ConnectionId) {
+        if let Some(mut socket) = self.sockets.get_mut(id.index()).and_then(Option::take) {
+            let _ = self.poll.registry().deregister(socket.stream());
+            socket.end(&mut self.room);
+        }
+        self.target.closed(now, id);
+    }
+
+    fn log_notices(&mut self) {
+        while let Some(notice) = self.target.next_notice() {
+            match &notice {
+                Notice::Connected { .. } | Notice::ControllerGone { .. } => tracing::info!("{notice}"),
+                Notice::NotAllowed { .. } => tracing::warn!("{notice}"),
+                Notice::Closing { connection, .. } => tracing::debug!(connection = connection.bits(), "{notice}"),
+                _ => tracing::debug!("{notice}"),
+            }
+        }
+    }
+
+    /// Takes nothing new, finishes what backends do, sends the answers, syncs.
+    fn end(&mut self, events: &mut Events) -> Result<(), RunError> {
+        self.listeners.clear();
+        self.http = None;
+        let until = self.clock.now() + END_WAIT;
+        while self.backends.open() > 0 && self.clock.now() < until {
+            self.listed.clear();
+            self.timeout()?;
+            let wait = Clock::wait(self.clock.now(), until);
+            match self.poll.poll(events, Some(wait)) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    return Err(RunError::in_("waiting for backends")(error));
+                }
+                _ => {}
+            }
+            if !self.signals.iter_mut().flat_map(|signals| signals.pending()).all(|signal| signal == SIGHUP) {
+                tracing::warn!("leaving at once");
+                std::process::exit(130);
+            }
+            let now = self.clock.now();
+            self.alarm = self.alarm.filter(|alarm| *alarm > now);
+            self.finish_over(now);
+            self.settle(now);
+        }
+        self.sockets.clear();
+        self.recorder = None;
+        self.backends.sync_all().map_err(RunError::in_("the last sync"))
+    }
+}
+
+/// A table's entry may be that of a later connection.
+fn has_id(socket: &Option<Socket>, id: ConnectionId) -> bool {
+    socket.as_ref().is_some_and(|socket| socket.id == id)
+}

@@ -1,0 +1,91 @@
+//! Keeps reservations as they change: a thread that saves them, so that no host waits for the disk of another.
+
+use super::{NamespaceName, State};
+use crate::backend::{Completion, Done, Facts};
+use nvme::target::{BackendId, IoResult, IoStatus, IoTag, Reservations};
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// The state, which the loop and the keeper change.
+pub(crate) type SharedState = Arc<Mutex<State>>;
+
+/// A panic of the other thread has been reported where it happened; what is in memory is whole.
+pub(crate) fn locked(state: &SharedState) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One change of the reservations of a namespace.
+struct Change {
+    tag: IoTag,
+    name: NamespaceName,
+    reservations: Reservations,
+    facts: Facts,
+}
+
+/// Answers when a change would survive a loss of power. Drop it to end its thread; what came before is saved first.
+pub(crate) struct Keeper {
+    changes: Option<Sender<Change>>,
+    thread: Option<JoinHandle<()>>,
+    names: BTreeMap<BackendId, NamespaceName>,
+    is_kept: bool,
+}
+
+impl Keeper {
+    /// Keeps `state`, and gives results to `done`.
+    pub(crate) fn start(state: SharedState, done: Arc<Done>) -> std::io::Result<Keeper> {
+        let (sender, receiver) = channel();
+        let is_kept = locked(&state).is_kept();
+        let builder = thread::Builder::new().name("keeper".into());
+        let thread = builder.spawn(move || keep(&state, &receiver, &done))?;
+        Ok(Keeper { changes: Some(sender), thread: Some(thread), names: BTreeMap::new(), is_kept })
+    }
+
+    /// The requests of `backend` are about this namespace.
+    pub(crate) fn name(&mut self, backend: BackendId, name: NamespaceName) {
+        self.names.insert(backend, name);
+    }
+
+    /// Keeps `reservations` in place of the last. Fails at once where nothing is kept: to say that they last would be a lie.
+    pub(crate) fn persist(&self, tag: IoTag, reservations: Reservations, facts: Facts) -> Result<(), IoStatus> {
+        if !self.is_kept && reservations.persists {
+            return Err(IoStatus::Unsupported);
+        }
+        let name = self.names.get(&facts.backend).ok_or(IoStatus::Unavailable)?.clone();
+        let sender = self.changes.as_ref().ok_or(IoStatus::Unavailable)?;
+        sender.send(Change { tag, name, reservations, facts }).map_err(|_| IoStatus::Unavailable)
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.changes = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of it has been reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn keep(state: &SharedState, changes: &Receiver<Change>, done: &Done) {
+    while let Ok(first) = changes.recv() {
+        // Whatever has come meanwhile goes into the same file.
+        let batch: Vec<Change> = std::iter::once(first).chain(changes.try_iter()).collect();
+        let mut state = locked(state);
+        for change in &batch {
+            state.set_reservations(&change.name, change.reservations.clone());
+        }
+        let status = match state.save() {
+            Ok(()) => IoStatus::Done,
+            Err(error) => {
+                tracing::error!(%error, "reservations cannot be saved");
+                IoStatus::WriteError
+            }
+        };
+        drop(state);
+        for Change { tag, facts, .. } in batch {
+            done.add(Completion { tag, result: IoResult::bare(status), facts, due: facts.came });
+        }
+    }
+}

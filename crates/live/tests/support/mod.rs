@@ -1,0 +1,135 @@
+//! A target in a thread of its own and hosts that use it, all on the loopback.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use base::Span;
+use live::storage::Storage;
+use live::{Host, HostError, RemoteDisk, RunError, Server, ServerOptions, Stopper};
+use nvme::initiator::InitiatorConfig;
+use nvme::pdu::Digests;
+use nvme::{HostId, Nqn};
+use spec::target::{TargetPlan, parse};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+pub const NQN: &str = "nqn.2026-11.io.rackweave:disk";
+
+/// A running target.
+pub struct Running {
+    pub address: String,
+    pub metrics: Option<String>,
+    stopper: Stopper,
+    thread: Option<JoinHandle<Result<(), RunError>>>,
+}
+
+impl Running {
+    pub fn start(text: &str) -> Running {
+        Running::start_on(text, None)
+    }
+
+    /// Every namespace lies in `storage`, if there is one.
+    pub fn start_on(text: &str, storage: Option<Arc<dyn Storage>>) -> Running {
+        let plan = plan(text);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let metrics = plan.metrics.clone();
+        let thread = std::thread::spawn(move || {
+            let open = |_: &spec::target::Namespace| storage.clone();
+            let options = ServerOptions { storage: Some(&open), ..ServerOptions::default() };
+            let mut server = Server::start(&plan, options).expect("it starts");
+            sender.send((server.addresses()[0].to_string(), server.stopper())).expect("somebody waits");
+            server.run()
+        });
+        let (address, stopper) = receiver.recv().expect("it starts");
+        Running { address, metrics, stopper, thread: Some(thread) }
+    }
+
+    /// An orderly end.
+    pub fn stop(mut self) {
+        self.stopper.stop();
+        let ended = self.thread.take().map(JoinHandle::join);
+        ended.expect("it was running").expect("it does not panic").expect("it ends in order");
+    }
+
+    /// An end that does not succeed; nothing of the target is left afterwards.
+    pub fn die(mut self) {
+        self.stopper.stop();
+        let ended = self.thread.take().map(JoinHandle::join);
+        let ended = ended.expect("it was running").expect("it does not panic");
+        assert!(ended.is_err(), "its storage is gone");
+    }
+
+    pub fn host(&self, config: InitiatorConfig) -> Result<Host, HostError> {
+        Host::connect(&self.address, config)
+    }
+
+    pub fn disk(&self) -> RemoteDisk {
+        self.disk_as(config("one"), 1)
+    }
+
+    pub fn disk_as(&self, config: InitiatorConfig, namespace: u32) -> RemoteDisk {
+        let host = self.host(config).expect("it is let in");
+        RemoteDisk::open(host, namespace).expect("it is there")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stopper.stop();
+    }
+}
+
+/// The plan of `text`, at a free port unless it says where.
+pub fn plan(text: &str) -> TargetPlan {
+    let port = if text.contains("[[port]]") { "" } else { "port = [{ address = '127.0.0.1:0' }]\n" };
+    parse("test", &format!("{port}{text}")).expect("the plan is right")
+}
+
+/// A host by its name.
+pub fn config(name: &str) -> InitiatorConfig {
+    let mut host_id = [7; 16];
+    host_id.iter_mut().zip(name.bytes()).for_each(|(place, byte)| *place = byte);
+    InitiatorConfig {
+        host: Nqn::new(&format!("nqn.2026-11.io.rackweave:{name}")).expect("a name"),
+        host_id: HostId(host_id),
+        subsystem: Nqn::new(NQN).expect("a name"),
+        digests: Digests { header: false, data: false },
+        alignment: 0,
+        ready_max_minus_one: 0,
+        flow_control: true,
+        admin_entries: 32,
+        io_queues: 1,
+        io_entries: 64,
+        event_requests: 1,
+        keep_alive_ms: 15_000,
+        transfer_bytes_max: 1 << 20,
+        timeout: Span::secs(60),
+    }
+}
+
+/// Data that tell their place and version, so that none is taken for another.
+pub fn pattern(block: u64, version: u64, bytes: usize) -> Vec<u8> {
+    let words = (0..bytes as u64 / 8).map(|word| base::mix(block << 32 ^ version << 16 ^ word));
+    words.flat_map(u64::to_le_bytes).collect()
+}
+
+/// What is served at a path of the metrics' address.
+pub fn http(address: &str, path: &str) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").expect("it reads");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("it answers");
+    text
+}
+
+/// A number of the metrics.
+pub fn metric(address: &str, name: &str) -> u64 {
+    let text = http(address, "/metrics");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in\n{text}"))
+}
+
+/// A port of the loopback that is free now.
+pub fn free_address() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is one");
+    listener.local_addr().expect("it is bound").to_string()
+}

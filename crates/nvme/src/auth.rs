@@ -1,0 +1,472 @@
+//! In-band authentication by DH-HMAC-CHAP (NVM Express Base 2.0, 8.13): secrets, messages and responses, without state.
+//!
+//! Of the groups of Diffie and Hellman only the null group is spoken: a secret proves who is who, and the session is not encrypted by it. Secure the
+//! connection itself by TLS. As hosts of Linux have it (`drivers/nvme/common/auth.c`), since the specification leaves some of it open.
+
+use crate::layout::codes;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, Mac};
+use sha2::{Sha256, Sha384, Sha512};
+
+/// SECP of NVMe (Base 2.0, 6.1).
+pub const PROTOCOL: u8 = 0xe9;
+/// SPSP0 and SPSP1.
+pub const SPECIFIC: u16 = 0x0101;
+/// Longest message that is taken: those without Diffie and Hellman are far shorter.
+pub const MESSAGE_MAX: u32 = 4096;
+/// AuthID of DH-HMAC-CHAP in Negotiate.
+const CHAP: u8 = 1;
+/// The null group.
+const NULL_GROUP: u8 = 0;
+/// Where hashes and groups of an offer of 64 bytes stand, and how many of each there may be.
+const OFFER_BYTES: usize = 64;
+const HASHES_AT: usize = 4;
+const GROUPS_AT: usize = 34;
+const IDS_MAX: usize = 30;
+
+codes! {
+    /// Hash functions (Base 2.0, Figure 450).
+    pub enum HashId: u8 {
+        /// 32 bytes.
+        Sha256 = 1,
+        /// 48 bytes.
+        Sha384 = 2,
+        /// 64 bytes.
+        Sha512 = 3,
+    }
+}
+
+codes! {
+    /// Why an authentication failed (Base 2.0, Figure 444).
+    pub enum FailureReason: u8 {
+        /// The response is wrong.
+        Failed = 1,
+        /// The protocol is not spoken.
+        NotUsable = 2,
+        /// Secure channel concatenation is not spoken.
+        Concatenation = 3,
+        /// No hash function in common.
+        HashNotUsable = 4,
+        /// No group in common.
+        GroupNotUsable = 5,
+        /// A message that cannot be read.
+        IncorrectPayload = 6,
+        /// A message that may not come now.
+        IncorrectMessage = 7,
+    }
+}
+
+/// Which side speaks: the word that goes into its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaker {
+    /// The host answers the controller's challenge.
+    Host,
+    /// The controller answers the host's.
+    Controller,
+}
+
+impl HashId {
+    /// Bytes of a hash, and of challenges and responses.
+    pub const fn bytes(self) -> usize {
+        match self {
+            HashId::Sha256 => 32,
+            HashId::Sha384 => 48,
+            HashId::Sha512 => 64,
+        }
+    }
+
+    /// HMAC of all parts, one behind the other.
+    pub fn hmac(self, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+        fn run<M: Mac + hmac::digest::KeyInit>(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+            let mut mac = <M as Mac>::new_from_slice(key).expect("HMAC takes keys of any length");
+            parts.iter().for_each(|part| mac.update(part));
+            mac.finalize().into_bytes().to_vec()
+        }
+        match self {
+            HashId::Sha256 => run::<Hmac<Sha256>>(key, parts),
+            HashId::Sha384 => run::<Hmac<Sha384>>(key, parts),
+            HashId::Sha512 => run::<Hmac<Sha512>>(key, parts),
+        }
+    }
+}
+
+/// Why a text is no secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecretError {
+    /// Not of the form.
+    #[error("a secret has the form DHHC-1:hh:base64:, with hh 00 to 03")]
+    Form,
+    /// Not base64.
+    #[error("the key of the secret is not base64")]
+    Base64,
+    /// Not a length that keys have.
+    #[error("the key of the secret has {got} bytes, allowed are 32, 48 and 64")]
+    Length {
+        /// Its bytes.
+        got: usize,
+    },
+    /// Its checksum is not its own.
+    #[error("the checksum of the secret is wrong: a letter of it was changed")]
+    Checksum,
+}
+
+/// A key of a host or a controller, in the form that `nvme gen-dhchap-key` prints (Base 2.0, 8.13.5.8).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    key: Vec<u8>,
+    hash: Option<HashId>,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Secret(..)")
+    }
+}
+
+impl Secret {
+    /// Reads `DHHC-1:hh:base64:`: the key and its CRC-32, transformed with the hash `hh` (00 for as it is) before use.
+    pub fn parse(text: &str) -> Result<Self, SecretError> {
+        let parts: Vec<&str> = text.trim().split(':').collect();
+        let ["DHHC-1", hash, encoded, ""] = parts[..] else { return Err(SecretError::Form) };
+        let code = hash.parse::<u8>().ok().filter(|code| hash.len() == 2 && *code <= 3).ok_or(SecretError::Form)?;
+        let bytes = STANDARD.decode(encoded).map_err(|_| SecretError::Base64)?;
+        let (key, checksum) = bytes.split_last_chunk::<4>().ok_or(SecretError::Length { got: 0 })?;
+        if !matches!(key.len(), 32 | 48 | 64) {
+            return Err(SecretError::Length { got: key.len() });
+        }
+        if crc32fast::hash(key) != u32::from_le_bytes(*checksum) {
+            return Err(SecretError::Checksum);
+        }
+        Ok(Secret { key: key.to_vec(), hash: HashId::of_code(code) })
+    }
+
+    /// The key as it is used for the holder of this name.
+    fn transformed(&self, name: &str) -> Vec<u8> {
+        match self.hash {
+            None => self.key.clone(),
+            Some(hash) => hash.hmac(&self.key, &[name.as_bytes(), b"NVMe-over-Fabrics"]),
+        }
+    }
+}
+
+/// What a response answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The hash that was agreed on.
+    pub hash: HashId,
+    /// The challenge.
+    pub challenge: &'a [u8],
+    /// Its number.
+    pub sequence: u32,
+    /// The transaction.
+    pub transaction: u16,
+    /// The host's name.
+    pub host: &'a str,
+    /// The subsystem's.
+    pub subsystem: &'a str,
+}
+
+/// The response of a side that holds `secret` (Base 2.0, 8.13.5.4 and 8.13.5.5).
+pub fn respond(secret: &Secret, speaker: Speaker, question: &Question<'_>) -> Vec<u8> {
+    let (word, own, other): (&[u8], _, _) = match speaker {
+        Speaker::Host => (b"HostHost", question.host, question.subsystem),
+        Speaker::Controller => (b"Controller", question.subsystem, question.host),
+    };
+    let key = secret.transformed(own);
+    let (sequence, transaction) = (question.sequence.to_le_bytes(), question.transaction.to_le_bytes());
+    let no_channel: &[u8] = &[0];
+    let parts =
+        [question.challenge, &sequence, &transaction, no_channel, word, own.as_bytes(), no_channel, other.as_bytes()];
+    question.hash.hmac(&key, &parts)
+}
+
+/// Whether two responses are the same, in a time that does not tell where they differ.
+pub fn is_same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The host says what it speaks.
+    Negotiate {
+        /// Its name for the transaction.
+        transaction: u16,
+        /// Whether secure channel concatenation is asked for.
+        wants_channel: bool,
+        /// Hash functions that it knows, in its order; unknown ones are left out.
+        hashes: Vec<HashId>,
+        /// Whether it takes the null group.
+        takes_null_group: bool,
+    },
+    /// The controller asks.
+    Challenge {
+        /// The transaction.
+        transaction: u16,
+        /// The hash to use.
+        hash: HashId,
+        /// The number of the challenge.
+        sequence: u32,
+        /// As many random bytes as the hash has.
+        challenge: Vec<u8>,
+    },
+    /// The host answers, and may ask in turn.
+    Reply {
+        /// The transaction.
+        transaction: u16,
+        /// Its response.
+        response: Vec<u8>,
+        /// Its challenge for the controller and its number, if it asks.
+        challenge: Option<(Vec<u8>, u32)>,
+    },
+    /// The controller is satisfied, and answers if it was asked.
+    Success1 {
+        /// The transaction.
+        transaction: u16,
+        /// The hash's bytes.
+        hash: HashId,
+        /// Its response.
+        response: Option<Vec<u8>>,
+    },
+    /// The host is satisfied.
+    Success2 {
+        /// The transaction.
+        transaction: u16,
+    },
+    /// One side is not.
+    Failure {
+        /// The transaction.
+        transaction: u16,
+        /// Whether the controller says it.
+        is_from_controller: bool,
+        /// Why.
+        reason: FailureReason,
+    },
+}
+
+/// Types and ids of messages (Base 2.0, Figure 438).
+const NEGOTIATE: [u8; 2] = [0x00, 0x00];
+const FAILURE_1: [u8; 2] = [0x00, 0xf1];
+const FAILURE_2: [u8; 2] = [0x00, 0xf0];
+const CHALLENGE: [u8; 2] = [0x01, 0x01];
+const REPLY: [u8; 2] = [0x01, 0x02];
+const SUCCESS_1: [u8; 2] = [0x01, 0x03];
+const SUCCESS_2: [u8; 2] = [0x01, 0x04];
+/// The only reason code: authentication failure.
+const FAILED: u8 = 1;
+
+fn start(kind: [u8; 2], transaction: u16, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    bytes[..2].copy_from_slice(&kind);
+    bytes[4..6].copy_from_slice(&transaction.to_le_bytes());
+    bytes
+}
+
+impl Message {
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Message::Negotiate { transaction, wants_channel, hashes, takes_null_group } => {
+                let mut bytes = start(NEGOTIATE, *transaction, 8 + OFFER_BYTES);
+                (bytes[6], bytes[7], bytes[8]) = (u8::from(*wants_channel), 1, CHAP);
+                let count = hashes.len().min(IDS_MAX);
+                (bytes[10], bytes[11]) = (count as u8, 1);
+                hashes[..count].iter().enumerate().for_each(|(at, hash)| bytes[8 + HASHES_AT + at] = hash.code());
+                // Group 1 is the one of 2,048 bits: what a host offers that does not take the null group.
+                bytes[8 + GROUPS_AT] = if *takes_null_group { NULL_GROUP } else { 1 };
+                bytes
+            }
+            Message::Challenge { transaction, hash, sequence, challenge } => {
+                let mut bytes = start(CHALLENGE, *transaction, 16);
+                (bytes[6], bytes[8], bytes[9]) = (hash.bytes() as u8, hash.code(), NULL_GROUP);
+                bytes[12..16].copy_from_slice(&sequence.to_le_bytes());
+                [bytes, challenge.clone()].concat()
+            }
+            Message::Reply { transaction, response, challenge } => {
+                let mut bytes = start(REPLY, *transaction, 16);
+                (bytes[6], bytes[8]) = (response.len() as u8, u8::from(challenge.is_some()));
+                let (own, sequence) = challenge.clone().unwrap_or((vec![0; response.len()], 0));
+                bytes[12..16].copy_from_slice(&sequence.to_le_bytes());
+                [bytes, response.clone(), own].concat()
+            }
+            Message::Success1 { transaction, hash, response } => {
+                let mut bytes = start(SUCCESS_1, *transaction, 16);
+                (bytes[6], bytes[8]) = (hash.bytes() as u8, u8::from(response.is_some()));
+                [bytes, response.clone().unwrap_or(vec![0; hash.bytes()])].concat()
+            }
+            Message::Success2 { transaction } => start(SUCCESS_2, *transaction, 16),
+            Message::Failure { transaction, is_from_controller, reason } => {
+                let kind = if *is_from_controller { FAILURE_1 } else { FAILURE_2 };
+                let mut bytes = start(kind, *transaction, 8);
+                (bytes[6], bytes[7]) = (FAILED, reason.code());
+                bytes
+            }
+        }
+    }
+
+    /// Reads one; fails with what to tell the other side.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FailureReason> {
+        const WRONG: FailureReason = FailureReason::IncorrectPayload;
+        let [kind, id, _, _, low, high, ..] = *bytes else { return Err(WRONG) };
+        let transaction = u16::from_le_bytes([low, high]);
+        match [kind, id] {
+            NEGOTIATE => decode_negotiate(transaction, bytes),
+            CHALLENGE => decode_challenge(transaction, bytes).ok_or(WRONG),
+            REPLY => decode_reply(transaction, bytes).ok_or(WRONG),
+            SUCCESS_1 => decode_success(transaction, bytes).ok_or(WRONG),
+            SUCCESS_2 => Ok(Message::Success2 { transaction }),
+            FAILURE_1 | FAILURE_2 => {
+                let reason = bytes.get(7).and_then(|code| FailureReason::of_code(*code)).ok_or(WRONG)?;
+                Ok(Message::Failure { transaction, is_from_controller: [kind, id] == FAILURE_1, reason })
+            }
+            _ => Err(FailureReason::IncorrectMessage),
+        }
+    }
+}
+
+fn decode_negotiate(transaction: u16, bytes: &[u8]) -> Result<Message, FailureReason> {
+    let [_, _, _, _, _, _, channel, count, offers @ ..] = bytes else { return Err(FailureReason::IncorrectPayload) };
+    let offers = offers.chunks_exact(OFFER_BYTES).take(usize::from(*count));
+    let offer = offers.into_iter().find(|offer| offer[0] == CHAP).ok_or(FailureReason::NotUsable)?;
+    let (hashes, groups) = (usize::from(offer[2]), usize::from(offer[3]));
+    if hashes > IDS_MAX || groups > IDS_MAX {
+        return Err(FailureReason::IncorrectPayload);
+    }
+    let known = offer[HASHES_AT..HASHES_AT + hashes].iter().filter_map(|code| HashId::of_code(*code));
+    let takes_null_group = offer[GROUPS_AT..GROUPS_AT + groups].contains(&NULL_GROUP);
+    Ok(Message::Negotiate { transaction, wants_channel: *channel != 0, hashes: known.collect(), takes_null_group })
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+fn decode_challenge(transaction: u16, bytes: &[u8]) -> Option<Message> {
+    let hash = HashId::of_code(*bytes.get(8)?)?;
+    let length = usize::from(bytes[6]);
+    let challenge = bytes.get(16..16 + length).filter(|_| length == hash.bytes())?.to_vec();
+    Some(Message::Challenge { transaction, hash, sequence: number(bytes, 12)?, challenge })
+}
+
+fn decode_reply(transaction: u16, bytes: &[u8]) -> Option<Message> {
+    let length = usize::from(*bytes.get(6)?);
+    let response = bytes.get(16..16 + length)?.to_vec();
+    let own = bytes.get(16 + length..16 + 2 * length)?.to_vec();
+    let asks = bytes[8] & 1 != 0;
+    let sequence = number(bytes, 12)?;
+    Some(Message::Reply { transaction, response, challenge: asks.then_some((own, sequence)) })
+}
+
+fn decode_success(transaction: u16, bytes: &[u8]) -> Option<Message> {
+    let length = usize::from(*bytes.get(6)?);
+    let hash = HashId::ALL.iter().copied().find(|hash| hash.bytes() == length)?;
+    let response = bytes.get(16..16 + length)?.to_vec();
+    Some(Message::Success1 { transaction, hash, response: (bytes[8] & 1 != 0).then_some(response) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A key of 32 bytes 00h to 1Fh, its CRC-32 behind it: worked out by another implementation of both.
+    const SECRET: &str = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
+
+    #[test]
+    fn a_secret_is_read_and_a_changed_letter_is_noticed() {
+        let secret = Secret::parse(SECRET).unwrap();
+        assert_eq!((secret.key, secret.hash), ((0..32).collect(), None));
+        assert_eq!(Secret::parse(&SECRET.replace("AAEC", "AAED")), Err(SecretError::Checksum));
+        assert_eq!(Secret::parse("DHHC-1:04:AAAA:"), Err(SecretError::Form));
+        assert_eq!(Secret::parse("DHHC-1:00:****:"), Err(SecretError::Base64));
+        assert_eq!(Secret::parse("DHHC-1:00:AAAAAAAAAAA=:"), Err(SecretError::Length { got: 4 }));
+        assert_eq!(format!("{:?}", Secret::parse(SECRET).unwrap()), "Secret(..)");
+    }
+
+    /// RFC 4231, test case 2.
+    #[test]
+    fn hmac_is_that_of_the_rfc() {
+        let mac = HashId::Sha256.hmac(b"Jefe", &[b"what do ya want ", b"for nothing?"]);
+        assert_eq!((mac[0], mac[1], mac[30], mac[31]), (0x5b, 0xdc, 0x38, 0x43));
+    }
+
+    #[test]
+    fn responses_differ_by_all_that_they_are_about() {
+        let secret = Secret::parse(SECRET).unwrap();
+        let question = Question {
+            hash: HashId::Sha384,
+            challenge: &[7; 48],
+            sequence: 1,
+            transaction: 2,
+            host: "host",
+            subsystem: "subsystem",
+        };
+        let all = [
+            respond(&secret, Speaker::Host, &question),
+            respond(&secret, Speaker::Controller, &question),
+            respond(&secret, Speaker::Host, &Question { sequence: 2, ..question }),
+            respond(&secret, Speaker::Host, &Question { transaction: 3, ..question }),
+            respond(&secret, Speaker::Host, &Question { host: "other", ..question }),
+            respond(&secret, Speaker::Host, &Question { challenge: &[8; 48], ..question }),
+        ];
+        assert!(all.iter().all(|response| response.len() == 48));
+        for (at, one) in all.iter().enumerate() {
+            assert!(all[..at].iter().all(|other| !is_same(one, other)));
+            assert!(is_same(one, one) && !is_same(one, &one[1..]));
+        }
+    }
+
+    fn messages() -> impl Strategy<Value = Message> {
+        let hash = prop::sample::select(HashId::ALL.to_vec());
+        let bytes = |hash: HashId| prop::collection::vec(any::<u8>(), hash.bytes());
+        let reason = prop::sample::select(FailureReason::ALL.to_vec());
+        prop_oneof![
+            (any::<(u16, bool, bool)>(), prop::collection::vec(hash.clone(), 0..4)).prop_map(
+                |((transaction, channel, null), hashes)| {
+                    Message::Negotiate { transaction, wants_channel: channel, hashes, takes_null_group: null }
+                }
+            ),
+            (any::<(u16, u32)>(), hash.clone().prop_flat_map(move |hash| (Just(hash), bytes(hash)))).prop_map(
+                |((transaction, sequence), (hash, challenge))| Message::Challenge {
+                    transaction,
+                    hash,
+                    sequence,
+                    challenge
+                }
+            ),
+            (any::<(u16, u32, bool)>(), hash.clone().prop_flat_map(move |hash| (bytes(hash), bytes(hash)))).prop_map(
+                |((transaction, sequence, asks), (response, own))| {
+                    Message::Reply { transaction, response, challenge: asks.then_some((own, sequence)) }
+                }
+            ),
+            (any::<(u16, bool)>(), hash.prop_flat_map(move |hash| (Just(hash), bytes(hash)))).prop_map(
+                |((transaction, answers), (hash, response))| {
+                    Message::Success1 { transaction, hash, response: answers.then_some(response) }
+                }
+            ),
+            any::<u16>().prop_map(|transaction| Message::Success2 { transaction }),
+            (any::<(u16, bool)>(), reason).prop_map(|((transaction, is_from_controller), reason)| {
+                Message::Failure { transaction, is_from_controller, reason }
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn messages_come_back(message in messages()) {
+            prop_assert_eq!(Message::decode(&message.encode()), Ok(message));
+        }
+
+        #[test]
+        fn any_bytes_are_a_message_or_a_reason(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0usize..7) {
+            let mut bytes = bytes;
+            let kinds = [NEGOTIATE, CHALLENGE, REPLY, SUCCESS_1, SUCCESS_2, FAILURE_1, FAILURE_2];
+            if let Some(front) = bytes.get_mut(..2) {
+                front.copy_from_slice(&kinds[kind]);
+            }
+            let _ = Message::decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! From a connection to queues that take commands, as a Linux host does it, and back.
+
+use crate::feature::{EventMask, FeatureId, QueueCounts};
+use crate::identify::{ControllerKind, IDENTIFY_BYTES, IdentifyController, IdentifyId, SglSupport};
+use crate::initiator::link::Link;
+use crate::initiator::{Action, HostEvent, Initiator, InitiatorError, Payload, Purpose, State};
+use crate::property::{Capabilities, Configuration, ControllerStatus, PropertyId, Shutdown, ShutdownState};
+use crate::{
+    Admin, Body, Command, Connect, ConnectAttributes, ConnectData, ConnectReply, Fabrics, Identify, Nqn, SetFeatures,
+    Status,
+};
+use base::{Span, Time};
+
+/// How often a controller's state is looked at: ours.
+const POLL: Span = Span::ms(10);
+
+/// What is done one after the other. On the admin queue, but for Connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Of any queue.
+    Connect,
+    Capabilities,
+    Enable,
+    AwaitReady,
+    Identify,
+    QueueCount,
+    Events,
+    ShutDown,
+    AwaitShutDown,
+}
+
+/// What was found on the way.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) controller_id: u16,
+    pub(super) capabilities: Option<Capabilities>,
+    pub(super) controller: Option<Box<IdentifyController>>,
+    /// `None` while unknown or without a limit.
+    pub(super) transfer_bytes_max: Option<u32>,
+    /// I/O queues that are wanted, and those that are connected.
+    pub(super) io_queues: u16,
+    pub(super) connected: u16,
+    /// When the controller has to be ready.
+    pub(super) ready_by: Option<Time>,
+}
+
+fn configuration(shutdown: Shutdown) -> u64 {
+    let all =
+        Configuration { enable: true, command_set: 0, page: 0, arbitration: 0, shutdown, sqe_size: 6, cqe_size: 4 };
+    all.encode().into()
+}
+
+fn get(property: PropertyId) -> Fabrics {
+    Fabrics::PropertyGet { offset: property.code(), size: property.size() }
+}
+
+fn set_configuration(shutdown: Shutdown) -> Fabrics {
+    let property = PropertyId::Configuration;
+    Fabrics::PropertySet { offset: property.code(), size: property.size(), value: configuration(shutdown) }
+}
+
+fn set_feature(feature: FeatureId, value: u32) -> Body {
+    let arguments = [value, 0, 0, 0, 0];
+    Body::Admin(Admin::SetFeatures(SetFeatures { feature: feature.code(), save: false, arguments }))
+}
+
+impl Initiator {
+    /// A connection's parameters are agreed on: binds it to its queue.
+    pub(super) fn connect_queue(&mut self, queue: u16) {
+        let config = &self.config;
+        let entries = if queue == 0 { config.admin_entries.max(2) } else { self.io_entries() };
+        let attributes =
+            if config.flow_control { ConnectAttributes::empty() } else { ConnectAttributes::NO_FLOW_CONTROL };
+        let keep_alive_ms = if queue == 0 { config.keep_alive_ms } else { 0 };
+        let connect = Connect { queue, size_minus_one: entries - 1, attributes, keep_alive_ms };
+        let controller = if queue == 0 { ConnectData::DYNAMIC } else { self.setup.controller_id };
+        let (host_id, subsystem, host) = (config.host_id, config.subsystem, config.host);
+        let data = ConnectData { host_id, controller, subsystem, host };
+        let payload = Payload::ToController(data.encode().to_vec());
+        self.send(queue, Body::Fabrics(Fabrics::Connect(connect)), payload, Purpose::Step(Step::Connect));
+    }
+
+    fn io_entries(&self) -> u16 {
+        let most = self.setup.capabilities.map_or(u16::MAX, |known| known.queue_size_max_minus_one.saturating_add(1));
+        self.config.io_entries.min(most).max(2)
+    }
+
+    fn send(&mut self, queue: u16, body: Body, payload: Payload, purpose: Purpose) {
+        let deadline = if purpose == Purpose::EventRequest { None } else { self.now.checked_add(self.config.timeout) };
+        let Some(link) = self.links.get_mut(usize::from(queue)) else { return };
+        if let Err(error) = link.send(Command::new(0, body), payload, purpose, deadline) {
+            self.fail(InitiatorError::Queue { queue, error });
+        }
+    }
+
+    /// Sends what a step needs.
+    pub(super) fn take_step(&mut self, step: Step) {
+        let (body, payload) = match step {
+            Step::Connect => return,
+            Step::Capabilities => (Body::Fabrics(get(PropertyId::Capabilities)), Payload::None),
+            Step::Enable => (Body::Fabrics(set_configuration(Shutdown::None)), Payload::None),
+            Step::AwaitReady | Step::AwaitShutDown => (Body::Fabrics(get(PropertyId::Status)), Payload::None),
+            Step::Identify => {
+                let structure = IdentifyId::Controller.code();
+                let asked = Identify { structure, controller: 0, specific_id: 0, command_set: 0 };
+                (Body::Admin(Admin::Identify(asked)), Payload::ToHost(IDENTIFY_BYTES as u32))
+            }
+            Step::QueueCount => {
+                let wanted = self.config.io_queues.max(1) - 1;
+                let counts = QueueCounts { submission_minus_one: wanted, completion_minus_one: wanted };
+                (set_feature(FeatureId::NumberOfQueues, counts.encode()), Payload::None)
+            }
+            Step::Events => (set_feature(FeatureId::AsynchronousEvents, self.event_mask().bits()), Payload::None),
+            Step::ShutDown => (Body::Fabrics(set_configuration(Shutdown::Normal)), Payload::None),
+        };
+        self.send(0, body, payload, Purpose::Step(step));
+    }
+
+    /// Every event that the controller can tell.
+    fn event_mask(&self) -> EventMask {
+        self.setup.controller.as_ref().map_or(EventMask::empty(), |controller| controller.events)
+    }
+
+    /// A step was answered.
+    pub(super) fn on_step(&mut self, queue: u16, step: Step, status: Status, result: u64, data: &[u8]) {
+        if self.state == State::Over {
+            return;
+        }
+        if !status.is_success() {
+            return self.fail(InitiatorError::Refused { what: name(step), status });
+        }
+        if let Err(error) = self.after(queue, step, result, data) {
+            self.fail(error);
+        }
+    }
+
+    fn after(&mut self, queue: u16, step: Step, result: u64, data: &[u8]) -> Result<(), InitiatorError> {
+        match step {
+            Step::Connect if queue == 0 => {
+                self.setup.controller_id = ConnectReply::decode(result).controller;
+                self.take_step(Step::Capabilities);
+            }
+            Step::Connect => self.on_queue_connected(),
+            Step::Capabilities => {
+                let capabilities = Capabilities::decode(result)?;
+                let span = Span::ms(u64::from(capabilities.ready_timeout_500_ms.max(1)) * 500);
+                self.setup.ready_by = self.now.checked_add(span);
+                self.setup.capabilities = Some(capabilities);
+                self.take_step(Step::Enable);
+            }
+            Step::Enable => self.take_step(Step::AwaitReady),
+            Step::AwaitReady => self.on_status(ControllerStatus::decode(result as u32)?)?,
+            Step::Identify => self.on_identified(data)?,
+            Step::QueueCount => self.on_queue_count(result as u32),
+            Step::Events => self.after_events(),
+            Step::ShutDown => self.take_step(Step::AwaitShutDown),
+            Step::AwaitShutDown => self.on_shutdown(ControllerStatus::decode(result as u32)?),
+        }
+        Ok(())
+    }
+
+    fn on_status(&mut self, status: ControllerStatus) -> Result<(), InitiatorError> {
+        if status.fatal {
+            return Err(InitiatorError::Unusable("it reports a fatal status"));
+        }
+        if status.ready {
+            self.take_step(Step::Identify);
+        } else if self.setup.ready_by.is_some_and(|by| by <= self.now) {
+            return Err(InitiatorError::Unusable("it does not become ready"));
+        } else {
+            self.poll = self.now.checked_add(POLL).map(|time| (time, Step::AwaitReady));
+        }
+        Ok(())
+    }
+
+    fn on_identified(&mut self, data: &[u8]) -> Result<(), InitiatorError> {
+        let controller = IdentifyController::decode(data)?;
+        check(&controller, self.setup.controller_id, self.config.keep_alive_ms > 0)?;
+        // MDTS counts in the smallest page, 4 KiB times a power of two; what passes 4 GiB is no limit.
+        let page = self.setup.capabilities.map_or(0, |known| known.page_min);
+        let shift = 12 + u32::from(page) + u32::from(controller.transfer_max);
+        let has_limit = controller.transfer_max > 0 && shift < 32;
+        self.setup.transfer_bytes_max = has_limit.then(|| 1 << shift);
+        self.setup.controller = Some(Box::new(controller));
+        self.start_keep_alive();
+        let is_discovery = self.config.subsystem == Nqn::discovery();
+        self.take_step(if is_discovery || self.config.io_queues == 0 { Step::Events } else { Step::QueueCount });
+        Ok(())
+    }
+
+    fn on_queue_count(&mut self, granted: u32) {
+        let granted = QueueCounts::decode(granted);
+        let least = granted.submission_minus_one.min(granted.completion_minus_one).saturating_add(1);
+        self.setup.io_queues = self.config.io_queues.min(least);
+        self.take_step(Step::Events);
+    }
+
+    /// Event requests are put, I/O queues are opened.
+    fn after_events(&mut self) {
+        let taken = self.setup.controller.as_ref().map_or(0, |known| u16::from(known.events_minus_one) + 1);
+        for _ in 0..self.config.event_requests.min(taken) {
+            self.request_event();
+        }
+        let in_capsule = self.setup.controller.as_ref().map_or(0, |known| known.in_capsule_bytes());
+        let entries = u32::from(self.io_entries());
+        for queue in 1..=self.setup.io_queues {
+            let mut link = Link::new(queue, entries, &self.config);
+            link.set_in_capsule_max(u32::try_from(in_capsule).unwrap_or(u32::MAX));
+            self.links.push(link);
+            self.actions.push_back(Action::Open(queue));
+        }
+        if self.setup.io_queues == 0 {
+            self.become_ready();
+        }
+    }
+
+    fn on_queue_connected(&mut self) {
+        self.setup.connected += 1;
+        if self.setup.connected == self.setup.io_queues {
+            self.become_ready();
+        }
+    }
+
+    fn become_ready(&mut self) {
+        self.state = State::Ready;
+        self.events.push_back(HostEvent::Ready { io_queues: self.setup.io_queues });
+    }
+
+    pub(super) fn request_event(&mut self) {
+        self.send(0, Body::Admin(Admin::AsynchronousEvent), Payload::None, Purpose::EventRequest);
+    }
+
+    /// Half of the timeout, so that one that is late does not end the association.
+    fn start_keep_alive(&mut self) {
+        if self.config.keep_alive_ms > 0 {
+            self.next_keep_alive = self.now.checked_add(Span::ms(u64::from(self.config.keep_alive_ms).div_ceil(2)));
+        }
+    }
+
+    pub(super) fn keep_alive(&mut self) {
+        self.start_keep_alive();
+        self.send(0, Body::Admin(Admin::KeepAlive), Payload::None, Purpose::KeepAlive);
+    }
+
+    fn on_shutdown(&mut self, status: ControllerStatus) {
+        if status.shutdown == ShutdownState::Complete {
+            self.end();
+            self.events.push_back(HostEvent::ShutDown);
+        } else {
+            self.poll = self.now.checked_add(POLL).map(|time| (time, Step::AwaitShutDown));
+        }
+    }
+}
+
+/// What Linux insists on (design notes, "rules that hosts hold a target to").
+fn check(controller: &IdentifyController, id: u16, needs_keep_alive: bool) -> Result<(), InitiatorError> {
+    let is_discovery = controller.kind == ControllerKind::Discovery;
+    let problem = if controller.controller != id {
+        "its CNTLID is not the one of Connect"
+    } else if needs_keep_alive && controller.keep_alive_100_ms == 0 {
+        "it has no keep-alive"
+    } else if !controller.sgls.intersects(SglSupport::ANY_ALIGNMENT | SglSupport::DWORD_ALIGNMENT) {
+        "it takes no SGLs"
+    } else if !is_discovery && controller.in_capsule_offset_16 != 0 {
+        "its in-capsule data have an offset"
+    } else if !is_discovery && (controller.command_capsule_16 < 4 || controller.response_capsule_16 < 1) {
+        "its capsules are too small for an entry"
+    } else {
+        return Ok(());
+    };
+    Err(InitiatorError::Unusable(problem))
+}
+
+fn name(step: Step) -> &'static str {
+    match step {
+        Step::Connect => "Connect",
+        Step::Capabilities => "reading CAP",
+        Step::Enable => "setting CC.EN",
+        Step::AwaitReady | Step::AwaitShutDown => "reading CSTS",
+        Step::Identify => "Identify controller",
+        Step::QueueCount => "Set Features 07h",
+        Step::Events => "Set Features 0Bh",
+        Step::ShutDown => "setting CC.SHN",
+    }
+}

@@ -1,0 +1,222 @@
+//! What waits to be sent on one connection: headers as bytes, data as the buffers that backends filled.
+
+use crate::pdu::{Framing, Header, PduKind};
+use crate::pool::Pool;
+use std::collections::VecDeque;
+
+/// Sent bytes that are kept in front before the rest is moved down.
+const SLACK: usize = 16 << 10;
+
+/// A piece of the stream.
+#[derive(Clone, Copy, Debug)]
+enum Segment {
+    /// So many of `bytes`.
+    Bytes(usize),
+    /// A part of the first payload that no earlier segment ends.
+    Payload { from: usize, to: usize, ends: bool },
+}
+
+/// What waits to be sent.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    bytes: Vec<u8>,
+    /// Of `bytes`, how many were sent.
+    start: usize,
+    segments: VecDeque<Segment>,
+    payloads: VecDeque<Vec<u8>>,
+    /// Bytes of headers and responses that wait.
+    control: usize,
+}
+
+impl Outgoing {
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Bytes that wait, data apart: what a host makes us keep by sending and not reading.
+    pub(crate) fn control_bytes(&self) -> usize {
+        self.control
+    }
+
+    /// A PDU without data.
+    pub(crate) fn push(&mut self, framing: Framing, header: &Header) {
+        self.push_bytes(&framing.header(header));
+    }
+
+    /// A termination and the like, as bytes.
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.bytes.extend_from_slice(bytes);
+        self.control += bytes.len();
+        match self.segments.back_mut() {
+            Some(Segment::Bytes(count)) => *count += bytes.len(),
+            _ => self.segments.push_back(Segment::Bytes(bytes.len())),
+        }
+    }
+
+    /// PDUs with the data of one command, in order; every header says how long its piece is, together they are `payload`.
+    pub(crate) fn push_data(&mut self, framing: Framing, pieces: impl Iterator<Item = Header>, payload: Vec<u8>) {
+        let mut from = 0;
+        for header in pieces {
+            let to = from + header.data_length() as usize;
+            self.push_bytes(&framing.header(&header));
+            self.segments.push_back(Segment::Payload { from, to, ends: to == payload.len() });
+            let trailer = framing.trailer(PduKind::ControllerData, &payload[from..to]);
+            self.push_bytes(trailer.as_ref().map_or(&[], |digest| digest));
+            from = to;
+        }
+        debug_assert_eq!(from, payload.len(), "the pieces are the whole payload");
+        self.payloads.push_back(payload);
+    }
+
+    /// All that waits, in order.
+    pub(crate) fn slices(&self) -> Slices<'_> {
+        Slices { bytes: &self.bytes[self.start..], segments: self.segments.iter(), payloads: self.payloads.iter() }
+    }
+
+    /// `count` bytes were sent. Returns how many bytes of payload buffers went back to the pool.
+    pub(crate) fn advance(&mut self, mut count: usize, pool: &mut Pool) -> u64 {
+        let mut freed = 0;
+        while count > 0 {
+            let Some(segment) = self.segments.front_mut() else { break };
+            let (length, ends) = match segment {
+                Segment::Bytes(length) => (*length, false),
+                Segment::Payload { from, to, ends } => (*to - *from, *ends),
+            };
+            let sent = count.min(length);
+            count -= sent;
+            match segment {
+                Segment::Bytes(length) => {
+                    *length -= sent;
+                    self.start += sent;
+                    self.control -= sent;
+                }
+                Segment::Payload { from, .. } => *from += sent,
+            }
+            if sent == length {
+                self.segments.pop_front();
+                freed += if ends { self.free_payload(pool) } else { 0 };
+            }
+        }
+        self.compact();
+        freed
+    }
+
+    /// Nothing of it will be sent. Returns as [`Self::advance`].
+    pub(crate) fn clear(&mut self, pool: &mut Pool) -> u64 {
+        let mut freed = 0;
+        while !self.payloads.is_empty() {
+            freed += self.free_payload(pool);
+        }
+        self.segments.clear();
+        self.bytes.clear();
+        (self.start, self.control) = (0, 0);
+        freed
+    }
+
+    fn free_payload(&mut self, pool: &mut Pool) -> u64 {
+        let Some(payload) = self.payloads.pop_front() else { return 0 };
+        let length = payload.len() as u64;
+        pool.give(payload);
+        length
+    }
+
+    fn compact(&mut self) {
+        if self.start == self.bytes.len() {
+            self.bytes.clear();
+            self.start = 0;
+        } else if self.start > SLACK {
+            self.bytes.drain(..self.start);
+            self.start = 0;
+        }
+    }
+}
+
+/// What waits on a connection, as slices in the order of the stream.
+#[derive(Clone, Debug)]
+pub struct Slices<'a> {
+    bytes: &'a [u8],
+    segments: std::collections::vec_deque::Iter<'a, Segment>,
+    payloads: std::collections::vec_deque::Iter<'a, Vec<u8>>,
+}
+
+impl Slices<'_> {
+    /// Of a connection that is not there.
+    pub(crate) fn none() -> Self {
+        Slices { bytes: &[], segments: Default::default(), payloads: Default::default() }
+    }
+}
+
+impl<'a> Iterator for Slices<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        match *self.segments.next()? {
+            Segment::Bytes(count) => {
+                let (now, rest) = self.bytes.split_at(count);
+                self.bytes = rest;
+                Some(now)
+            }
+            Segment::Payload { from, to, ends } => {
+                let payload = self.payloads.clone().next()?;
+                if ends {
+                    self.payloads.next();
+                }
+                Some(&payload[from..to])
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pdu::{ControllerData, Digests};
+    use crate::transfer::TargetRead;
+    use proptest::prelude::*;
+
+    fn data(mut read: TargetRead) -> impl Iterator<Item = Header> {
+        std::iter::from_fn(move || read.next_data()).map(Header::ControllerData)
+    }
+
+    fn all(outgoing: &Outgoing) -> Vec<u8> {
+        outgoing.slices().flatten().copied().collect()
+    }
+
+    proptest! {
+        /// Whatever the socket takes at a time, the stream is the same and every buffer comes back once.
+        #[test]
+        fn a_stream_is_the_same_in_any_portions(
+            lengths in prop::collection::vec(1u32..5000, 1..12),
+            portions in prop::collection::vec(1usize..3000, 1..200),
+            digest in any::<bool>(),
+        ) {
+            let framing = Framing { digests: Digests { header: digest, data: digest }, alignment: 0 };
+            let (mut outgoing, mut expected, mut pool) = (Outgoing::default(), Vec::new(), Pool::new(1 << 20));
+            for (at, length) in lengths.iter().enumerate() {
+                let payload: Vec<u8> = (0..*length).map(|byte| (byte as usize + at) as u8).collect();
+                for header in data(TargetRead::new(at as u16, *length, 1024, false)) {
+                    let Header::ControllerData(ControllerData { offset, length, .. }) = header else { unreachable!() };
+                    framing.write(&header, &payload[offset as usize..(offset + length) as usize], &mut expected);
+                }
+                outgoing.push_data(framing, data(TargetRead::new(at as u16, *length, 1024, false)), payload);
+            }
+            prop_assert_eq!(all(&outgoing), expected.clone());
+            let (mut sent, mut freed) = (Vec::new(), 0);
+            for portion in portions.iter().cycle() {
+                let now: Vec<u8> = outgoing.slices().flatten().copied().take(*portion).collect();
+                freed += outgoing.advance(now.len(), &mut pool);
+                sent.extend(now);
+                if outgoing.is_empty() {
+                    break;
+                }
+            }
+            prop_assert_eq!(sent, expected);
+            prop_assert_eq!(freed, lengths.iter().map(|length| u64::from(*length)).sum::<u64>());
+            prop_assert_eq!((outgoing.control_bytes(), outgoing.bytes.len()), (0, 0));
+        }
+    }
+}

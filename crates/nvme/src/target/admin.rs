@@ -1,0 +1,96 @@
+//! Admin commands.
+
+use crate::feature::Event;
+use crate::target::Target;
+use crate::target::controller::Role;
+use crate::target::flight::Phase;
+use crate::{Admin, Status};
+
+impl Target {
+    pub(super) fn on_admin(&mut self, index: u32, slot: u32, admin: Admin) {
+        let Some(controller) = self.controller_of(index) else { return };
+        if !controller.status.ready {
+            return self.finish(slot, Status::COMMAND_SEQUENCE.without_retry(), 0);
+        }
+        let is_discovery = controller.role == Role::Discovery;
+        match admin {
+            Admin::KeepAlive => self.on_keep_alive(index, slot),
+            Admin::Identify(identify) => {
+                let page = self.identify(index, self.flights[slot].command.namespace, identify);
+                self.reply(slot, page);
+            }
+            Admin::GetLogPage(log) => self.on_get_log(index, slot, log),
+            Admin::SetFeatures(set) => self.on_set_features(index, slot, set),
+            Admin::GetFeatures { feature, select, argument } => {
+                self.on_get_features(index, slot, feature, select, argument);
+            }
+            Admin::AsynchronousEvent => self.on_event_request(index, slot),
+            Admin::Abort { .. } if is_discovery => self.finish(slot, Status::INVALID_OPCODE.without_retry(), 0),
+            Admin::Abort { queue, id } => self.on_abort(index, slot, queue, id),
+        }
+    }
+
+    fn on_keep_alive(&mut self, index: u32, slot: u32) {
+        let now = self.now;
+        if let Some(controller) = self.controller_of(index) {
+            controller.keep_alive(now);
+        }
+        self.finish(slot, Status::SUCCESS, 0);
+    }
+
+    fn on_event_request(&mut self, index: u32, slot: u32) {
+        let most = usize::from(self.limits.events_max);
+        let Some(controller) = self.controller_of(index) else { return };
+        if controller.event_requests.len() >= most {
+            return self.finish(slot, Status::EVENT_LIMIT.without_retry(), 0);
+        }
+        controller.event_requests.push_back(slot);
+        let id = controller.id;
+        self.flights[slot].phase = Phase::Waiting;
+        self.tell_events(id);
+    }
+
+    /// Answers event requests with what happened.
+    pub(super) fn tell_events(&mut self, controller: u16) {
+        while let Some((slot, event)) = self.controllers.get_mut(&controller).and_then(|known| known.next_event()) {
+            self.finish(slot, Status::SUCCESS, event.encode().into());
+        }
+    }
+
+    /// Something happened that the hosts of `who` are told.
+    pub(super) fn tell_all(&mut self, who: &[u16], event: Event) {
+        for id in who {
+            if let Some(controller) = self.controllers.get_mut(id) {
+                controller.raise(event);
+            }
+            self.tell_events(*id);
+        }
+    }
+
+    /// Ends a command that has not come as far as a backend. The result says in bit 0 whether it goes on.
+    fn on_abort(&mut self, index: u32, slot: u32, queue: u16, id: u16) {
+        let aborted = self.abort(index, queue, id);
+        self.finish(slot, Status::SUCCESS, u64::from(!aborted));
+    }
+
+    fn abort(&mut self, index: u32, queue: u16, id: u16) -> bool {
+        let Some(controller) = self.controller_of(index) else { return false };
+        let Some(queue) = controller.queues.get(usize::from(queue)).copied().flatten() else { return false };
+        let Some(victim) = self.connections[queue].queue.get_mut(id).copied() else { return false };
+        match self.flights[victim].phase {
+            Phase::Parked | Phase::Fused => {}
+            Phase::Waiting => self.leave_waiting(index, victim),
+            // Data are on their way, or a backend works: it completes by itself.
+            Phase::Receiving | Phase::Working | Phase::Free => return false,
+        }
+        self.fail_early(victim, Status::ABORT_REQUESTED);
+        true
+    }
+
+    fn leave_waiting(&mut self, index: u32, slot: u32) {
+        if let Some(controller) = self.controller_of(index) {
+            controller.event_requests.retain(|waiting| *waiting != slot);
+        }
+        self.leave_reservation_queue(slot);
+    }
+}

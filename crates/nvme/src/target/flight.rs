@@ -1,0 +1,153 @@
+//! Commands between their arrival and their answer.
+
+use crate::target::io::IoTag;
+use crate::target::sdirect::Adding;
+use crate::transfer::{ReadyPlan, TargetWrite};
+use crate::{Body, Command, Fabrics, Status};
+use base::Time;
+
+/// How far a command is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The place is free.
+    Free,
+    /// Its data wait for the connection's budget.
+    Parked,
+    /// Its data come.
+    Receiving,
+    /// One half of a fused pair, waiting for the other.
+    Fused,
+    /// Backends work on it.
+    Working,
+    /// It completes when something happens: event requests, reservation commands behind another.
+    Waiting,
+}
+
+/// What a command moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Transfer {
+    /// Nothing.
+    #[default]
+    None,
+    /// So many bytes from the host.
+    In(u32),
+    /// So many bytes to the host.
+    Out(u32),
+}
+
+/// A command.
+#[derive(Debug)]
+pub(super) struct Flight {
+    /// Changes with every use of the place.
+    pub(super) use_count: u32,
+    pub(super) phase: Phase,
+    /// Where it came from; `None` when that is gone or it is the target's own.
+    pub(super) connection: Option<u32>,
+    pub(super) command: Command,
+    pub(super) transfer: Transfer,
+    pub(super) buffer: Vec<u8>,
+    /// Of the connection's budget.
+    pub(super) charged: u64,
+    pub(super) write: TargetWrite,
+    /// Requests that backends have not answered.
+    pub(super) pending: u32,
+    /// The first failure.
+    pub(super) status: Status,
+    /// The other half of a fused pair.
+    pub(super) partner: Option<u32>,
+    /// Steps of an add_write.
+    pub(super) adding: Option<Adding>,
+    /// Whose shutdown it is, of the target's own.
+    pub(super) shutdown_of: Option<u16>,
+    /// When it came.
+    pub(super) received: Time,
+}
+
+impl Flight {
+    fn new() -> Self {
+        let nothing = Command::new(0, Body::Fabrics(Fabrics::Disconnect));
+        Flight {
+            use_count: 0,
+            phase: Phase::Free,
+            connection: None,
+            command: nothing,
+            transfer: Transfer::None,
+            buffer: Vec::new(),
+            charged: 0,
+            write: TargetWrite::new(0, 0, ReadyPlan { ready_bytes_max: 1, open_max: 1 }),
+            pending: 0,
+            status: Status::SUCCESS,
+            partner: None,
+            adding: None,
+            shutdown_of: None,
+            received: Time::ZERO,
+        }
+    }
+
+    /// It failed: the first failure counts.
+    pub(super) fn fail(&mut self, status: Status) {
+        if self.status.is_success() {
+            self.status = status;
+        }
+    }
+}
+
+/// All of them; a place keeps its memory for the next.
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    places: Vec<Flight>,
+    free: Vec<u32>,
+}
+
+impl Flights {
+    /// A place for a command. How many there are is bound by connections and their queues.
+    pub(super) fn open(&mut self, now: Time, connection: Option<u32>, command: Command) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Flight::new());
+            (self.places.len() - 1) as u32
+        });
+        let flight = &mut self.places[slot as usize];
+        (flight.connection, flight.command, flight.received) = (connection, command, now);
+        (flight.phase, flight.status) = (Phase::Receiving, Status::SUCCESS);
+        slot
+    }
+
+    /// Frees a place. Its buffer has to have been taken.
+    pub(super) fn close(&mut self, slot: u32) {
+        let flight = &mut self.places[slot as usize];
+        flight.use_count = flight.use_count.wrapping_add(1);
+        (flight.phase, flight.transfer, flight.connection) = (Phase::Free, Transfer::None, None);
+        (flight.charged, flight.pending, flight.partner, flight.shutdown_of) = (0, 0, None, None);
+        flight.adding = None;
+        self.free.push(slot);
+    }
+
+    pub(super) fn tag(&self, slot: u32) -> IoTag {
+        IoTag { slot, use_count: self.places[slot as usize].use_count }
+    }
+
+    /// The place that backends work on by this tag.
+    pub(super) fn working(&self, tag: IoTag) -> Option<u32> {
+        let flight = self.places.get(tag.slot as usize)?;
+        let is_it = flight.use_count == tag.use_count && flight.phase == Phase::Working && flight.pending > 0;
+        is_it.then_some(tag.slot)
+    }
+
+    /// How many are in use.
+    pub(super) fn open_count(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+}
+
+impl std::ops::Index<u32> for Flights {
+    type Output = Flight;
+    fn index(&self, slot: u32) -> &Flight {
+        &self.places[slot as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Flights {
+    fn index_mut(&mut self, slot: u32) -> &mut Flight {
+        &mut self.places[slot as usize]
+    }
+}

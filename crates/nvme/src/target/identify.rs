@@ -1,0 +1,258 @@
+//! What Identify tells of controllers and namespaces.
+
+use crate::feature::EventMask;
+use crate::identify::{
+    ActiveNamespaces, AnaCapabilities, ControllerKind, FusedCommands, IDENTIFY_BYTES, IdentifyController, IdentifyId,
+    IdentifyNamespace, LbaFormat, LogAttributes, NamespaceDescriptors, NamespaceName, NamespaceSummary, NvmCommands,
+    SglSupport,
+};
+use crate::target::controller::{Controller, Role, VERSION};
+use crate::target::nvm::{COPY_RANGES_MAX, copy_blocks_max, copy_range_blocks_max};
+use crate::target::subsystem::{Namespace, Subsystem};
+use crate::target::{Target, TargetLimits};
+use crate::{Identify, Nqn, Sqe, Status, Text};
+
+/// Bits of CMIC: several ports, several controllers, asymmetric access.
+const SHARING: u8 = 1 << 0 | 1 << 1 | 1 << 3;
+/// CTRATT: host identifiers of 128 bits.
+const ATTRIBUTES: u32 = 1;
+/// ACL, less one: aborts are answered at once, so any number will do; 3 is what a widely used target says.
+const ABORTS_MINUS_ONE: u8 = 3;
+/// RESCAP: every type of reservation, persistence, and IEKEY as Base 1.3 and later mean it.
+const RESERVATIONS: u8 = 0xff;
+/// Structures of CNS 12h and 13h: controllers of a namespace, of the subsystem (Base 2.0, Figure 273).
+const CONTROLLERS_OF_NAMESPACE: u8 = 0x12;
+const CONTROLLERS: u8 = 0x13;
+/// Longest change of asymmetric access, s: paths change at once.
+const TRANSITION_S: u8 = 10;
+
+/// Every state of a path is told, and namespaces stay in their groups.
+const PATHS: AnaCapabilities = AnaCapabilities::OPTIMIZED
+    .union(AnaCapabilities::NON_OPTIMIZED)
+    .union(AnaCapabilities::INACCESSIBLE)
+    .union(AnaCapabilities::PERSISTENT_LOSS)
+    .union(AnaCapabilities::CHANGE)
+    .union(AnaCapabilities::STABLE_GROUPS);
+/// Optional commands of the NVM command set.
+const COMMANDS: NvmCommands = NvmCommands::COMPARE
+    .union(NvmCommands::DATASET_MANAGEMENT)
+    .union(NvmCommands::WRITE_ZEROES)
+    .union(NvmCommands::RESERVATIONS)
+    .union(NvmCommands::TIMESTAMP)
+    .union(NvmCommands::VERIFY)
+    .union(NvmCommands::COPY);
+
+const NOT_A_NAMESPACE: Status = Status::INVALID_NAMESPACE;
+
+impl Target {
+    /// The structure that was asked for.
+    pub(super) fn identify(&self, index: u32, namespace: u32, asked: Identify) -> Result<Vec<u8>, Status> {
+        let controller = self.connections[index].controller().and_then(|id| self.controllers.get(&id));
+        let controller = controller.ok_or(Status::INTERNAL_ERROR)?;
+        let known = IdentifyId::of_code(asked.structure);
+        if known == Some(IdentifyId::Controller) {
+            return Ok(self.identify_controller(controller).encode().to_vec());
+        }
+        let subsystem = controller.subsystem().map(|at| &self.subsystems[at]).ok_or(Status::INVALID_FIELD)?;
+        match (known, asked.structure) {
+            (Some(known), _) => self.identify_known(subsystem, namespace, known, asked.command_set),
+            (None, CONTROLLERS) => Ok(self.controller_list(controller, asked.controller)),
+            (None, CONTROLLERS_OF_NAMESPACE) => {
+                subsystem.namespaces.get(&namespace).ok_or(NOT_A_NAMESPACE)?;
+                Ok(self.controller_list(controller, asked.controller))
+            }
+            (None, _) => Err(Status::INVALID_FIELD),
+        }
+    }
+
+    fn identify_known(
+        &self,
+        subsystem: &Subsystem,
+        id: u32,
+        asked: IdentifyId,
+        command_set: u8,
+    ) -> Result<Vec<u8>, Status> {
+        let namespace = || subsystem.namespaces.get(&id).ok_or(NOT_A_NAMESPACE);
+        let is_specific = matches!(
+            asked,
+            IdentifyId::CommandSetNamespace | IdentifyId::CommandSetController | IdentifyId::CommandSetActiveNamespaces
+        );
+        if is_specific && command_set != 0 {
+            return Err(Status::COMMAND_SET_UNSUPPORTED);
+        }
+        match asked {
+            IdentifyId::Namespace | IdentifyId::AllocatedNamespace => self.identify_namespace(subsystem, id),
+            IdentifyId::NamespaceDescriptors => namespace().map(descriptors),
+            IdentifyId::ActiveNamespaces | IdentifyId::AllocatedNamespaces | IdentifyId::CommandSetActiveNamespaces => {
+                active_list(subsystem, id)
+            }
+            IdentifyId::NamespaceSummary => namespace().map(summary),
+            IdentifyId::CommandSetNamespace => namespace().map(|_| vec![0; IDENTIFY_BYTES]),
+            // No limits of the NVM command set beyond those of transfers.
+            IdentifyId::CommandSetController => Ok(vec![0; IDENTIFY_BYTES]),
+            IdentifyId::CommandSets => Ok(command_sets()),
+            IdentifyId::Controller => Err(Status::INVALID_FIELD),
+        }
+    }
+
+    fn identify_namespace(&self, subsystem: &Subsystem, id: u32) -> Result<Vec<u8>, Status> {
+        if id == 0 || (id > subsystem.config.namespace_max && id != u32::MAX) {
+            return Err(NOT_A_NAMESPACE);
+        }
+        // What is common to all (FFFFFFFFh) and what is not active are zeros (Base 2.0, 5.17.2.1).
+        let page = subsystem.namespaces.get(&id).map(|known| describe(known, &self.limits).encode().to_vec());
+        Ok(page.unwrap_or(vec![0; IDENTIFY_BYTES]))
+    }
+
+    /// Controllers of the same subsystem from `from` on: a count and ids of two bytes each, rising.
+    fn controller_list(&self, asking: &Controller, from: u16) -> Vec<u8> {
+        let ids = self.controllers.range(from..).filter(|(_, known)| known.role == asking.role);
+        let ids: Vec<u16> = ids.map(|(id, _)| *id).take(IDENTIFY_BYTES / 2 - 1).collect();
+        let words = std::iter::once(ids.len() as u16).chain(ids);
+        words.flat_map(u16::to_le_bytes).collect()
+    }
+
+    fn identify_controller(&self, controller: &Controller) -> IdentifyController {
+        let limits = &self.limits;
+        let base = IdentifyController {
+            transfer_max: limits.transfer_shift,
+            controller: controller.id,
+            version: VERSION,
+            attributes: ATTRIBUTES,
+            aborts_minus_one: ABORTS_MINUS_ONE,
+            events_minus_one: (limits.events_max - 1) as u8,
+            errors_minus_one: (limits.errors_max - 1) as u8,
+            keep_alive_100_ms: limits.keep_alive_100_ms,
+            commands_max: limits.queue_entries_max,
+            sgls: SglSupport::ANY_ALIGNMENT | SglSupport::OFFSETS | SglSupport::TRANSPORT,
+            command_capsule_16: ((limits.in_capsule_bytes + Sqe::BYTES as u32) / 16).max(4),
+            response_capsule_16: 1,
+            sgl_blocks_max: 1,
+            fabric_commands: 1,
+            ..blank()
+        };
+        match controller.role {
+            Role::Discovery => discovery_controller(base),
+            Role::Storage(at) => self.storage_controller(base, &self.subsystems[at]),
+        }
+    }
+
+    fn storage_controller(&self, base: IdentifyController, subsystem: &Subsystem) -> IdentifyController {
+        let config = &subsystem.config;
+        let has_cache = subsystem.namespaces.values().any(|known| known.config.has_volatile_cache);
+        let capacity =
+            subsystem.namespaces.values().map(|known| u128::from(known.config.blocks) << known.config.block_shift);
+        IdentifyController {
+            serial: config.serial,
+            model: config.model,
+            firmware: config.firmware,
+            sharing: SHARING,
+            events: EventMask::NAMESPACE_ATTRIBUTES | EventMask::ASYMMETRIC_ACCESS,
+            kind: ControllerKind::Io,
+            logs: LogAttributes::COMMAND_EFFECTS | LogAttributes::EXTENDED | LogAttributes::SUPPORTED_LOGS,
+            capacity: capacity.sum(),
+            ana_transition_s: TRANSITION_S,
+            ana: PATHS,
+            ana_group_max: 1024,
+            ana_groups: subsystem.groups().len().max(1) as u32,
+            sqe_sizes: 0x66,
+            cqe_sizes: 0x44,
+            namespaces: config.namespace_max,
+            namespaces_max: config.namespace_max,
+            commands: COMMANDS,
+            fused: FusedCommands::COMPARE_AND_WRITE,
+            // Bits 2:1 = 11b: a flush of all namespaces is taken.
+            write_cache: u8::from(has_cache) | 0b110,
+            copy_formats: 0xf,
+            subsystem: Some(config.name),
+            ..base
+        }
+    }
+}
+
+fn discovery_controller(base: IdentifyController) -> IdentifyController {
+    IdentifyController {
+        kind: ControllerKind::Discovery,
+        events: EventMask::DISCOVERY_LOG,
+        logs: LogAttributes::EXTENDED,
+        subsystem: Some(Nqn::discovery()),
+        model: Text::new("Rackweave discovery").expect("the name fits its field"),
+        ..base
+    }
+}
+
+fn blank() -> IdentifyController {
+    IdentifyController::decode(&[0; IDENTIFY_BYTES]).expect("zeros are a controller that says nothing")
+}
+
+/// A namespace as CNS 00h tells it.
+fn describe(namespace: &Namespace, limits: &TargetLimits) -> IdentifyNamespace {
+    let config = &namespace.config;
+    let bare = IdentifyNamespace::decode(&[0; IDENTIFY_BYTES]).expect("zeros are a namespace that says nothing");
+    let mut formats = bare.formats;
+    formats[0] = LbaFormat { metadata_bytes: 0, block_shift: config.block_shift, performance: 0 };
+    let range_blocks = copy_range_blocks_max(limits, config.block_shift);
+    IdentifyNamespace {
+        size: config.blocks,
+        capacity: config.blocks,
+        used: config.blocks,
+        sharing: 1,
+        reservations: RESERVATIONS,
+        // Deallocated blocks read as zeros or as before: the backend's affair. Write Zeroes may deallocate.
+        deallocation: 1 << 3,
+        // A fused pair is one request of a backend, whatever its length.
+        atomic_compare_minus_one: range_blocks - 1,
+        bytes: u128::from(config.blocks) << config.block_shift,
+        copy_range_blocks_max: range_blocks,
+        copy_blocks_max: copy_blocks_max(limits, config.block_shift),
+        copy_ranges_minus_one: (COPY_RANGES_MAX - 1) as u8,
+        ana_group: config.group,
+        attributes: u8::from(config.is_read_only),
+        nguid: config.nguid,
+        eui64: config.eui64,
+        formats,
+        ..bare
+    }
+}
+
+fn descriptors(namespace: &Namespace) -> Vec<u8> {
+    let config = &namespace.config;
+    let mut names = Vec::new();
+    if config.eui64 != [0; 8] {
+        names.push(NamespaceName::Eui64(config.eui64));
+    }
+    if config.nguid != [0; 16] {
+        names.push(NamespaceName::Nguid(config.nguid));
+    }
+    names.push(NamespaceName::Uuid(config.uuid));
+    names.push(NamespaceName::CommandSet(0));
+    NamespaceDescriptors::encode(&names).to_vec()
+}
+
+fn active_list(subsystem: &Subsystem, after: u32) -> Result<Vec<u8>, Status> {
+    // Base 2.0, 5.17.2.2: nothing is above these.
+    if after >= u32::MAX - 1 {
+        return Err(NOT_A_NAMESPACE);
+    }
+    Ok(ActiveNamespaces::page(subsystem.namespaces.keys().copied(), after).encode().to_vec())
+}
+
+fn summary(namespace: &Namespace) -> Vec<u8> {
+    let config = &namespace.config;
+    let summary = NamespaceSummary {
+        features: 0,
+        sharing: 1,
+        reservations: RESERVATIONS,
+        ana_group: config.group,
+        attributes: u8::from(config.is_read_only),
+        state: 1,
+    };
+    summary.encode().to_vec()
+}
+
+/// One combination of command sets: NVM alone.
+fn command_sets() -> Vec<u8> {
+    let mut page = vec![0; IDENTIFY_BYTES];
+    page[0] = 1;
+    page
+}

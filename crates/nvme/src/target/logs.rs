@@ -1,0 +1,200 @@
+//! What Get Log Page returns.
+
+use crate::feature::Event;
+use crate::log::{
+    AnaGroup, AnaLog, ChangedNamespaces, CommandEffect, CommandEffects, DiscoveryEntry, DiscoveryHead, ErrorEntry,
+    FirmwareSlots, Health, LogId, ReservationNotice, SubsystemKind, TransportKind, window,
+};
+use crate::target::Target;
+use crate::target::config::PortConfig;
+use crate::target::controller::{Controller, Role};
+use crate::vendor::{ADD_WRITE, MULTI_CAST};
+use crate::{GetLogPage, Nqn, Status};
+
+/// What SMART says of a machine without sensors: 40 degrees, so that no tool warns.
+const TEMPERATURE_KELVIN: u16 = 313;
+/// Entries of the admin queue that a discovery entry promises (Linux asks for 32).
+const ADMIN_QUEUE: u16 = 32;
+/// TREQ: secure channel not required, flow control may be off.
+const REQUIREMENTS: u8 = 0b110;
+/// LSP bit 0 of the ANA log: groups without their namespaces (Base 2.0, Figure 218).
+const GROUPS_ONLY: u8 = 1;
+
+impl Target {
+    pub(super) fn on_get_log(&mut self, index: u32, slot: u32, asked: GetLogPage) {
+        let page = self.log_part(index, asked);
+        if page.is_ok() && !asked.retain_event {
+            self.on_log_read(index, asked.log);
+        }
+        self.reply(slot, page);
+    }
+
+    /// The part of the log that was asked for, shorter at its end.
+    fn log_part(&mut self, index: u32, asked: GetLogPage) -> Result<Vec<u8>, Status> {
+        if asked.is_index || !asked.offset.is_multiple_of(4) {
+            return Err(Status::INVALID_FIELD);
+        }
+        let log = self.log(index, asked)?;
+        let part = window(log.len(), asked.offset, asked.bytes()).ok_or(Status::INVALID_FIELD)?;
+        Ok(log[part].to_vec())
+    }
+
+    fn log(&mut self, index: u32, asked: GetLogPage) -> Result<Vec<u8>, Status> {
+        let controller = self.connections[index].controller().and_then(|id| self.controllers.get(&id));
+        let controller = controller.ok_or(Status::INTERNAL_ERROR)?;
+        let known = LogId::of_code(asked.log).ok_or(Status::INVALID_LOG_PAGE)?;
+        if !supports(controller.role, known) {
+            return Err(Status::INVALID_LOG_PAGE);
+        }
+        Ok(match known {
+            LogId::Supported => supported(controller.role),
+            LogId::Errors => self.error_log(controller),
+            LogId::Health => self.health().encode().to_vec(),
+            LogId::Firmware => self.firmware(controller),
+            LogId::ChangedNamespaces => {
+                ChangedNamespaces(controller.changed_namespaces.iter().copied().collect()).encode().to_vec()
+            }
+            LogId::CommandEffects => effects().encode().to_vec(),
+            LogId::AsymmetricAccess => self.path_log(controller, asked.specific & GROUPS_ONLY != 0),
+            LogId::Discovery => self.discovery_log(controller),
+            LogId::Reservations => reservation_notice(controller),
+        })
+    }
+
+    /// A log was read and its event may be told again.
+    fn on_log_read(&mut self, index: u32, log: u8) {
+        let Some(controller) = self.controller_of(index) else { return };
+        let event = match LogId::of_code(log) {
+            Some(LogId::ChangedNamespaces) => {
+                controller.changed_namespaces.clear();
+                Event::NAMESPACE_CHANGED
+            }
+            Some(LogId::AsymmetricAccess) => Event::ASYMMETRIC_ACCESS_CHANGED,
+            Some(LogId::Discovery) => Event::DISCOVERY_CHANGED,
+            Some(LogId::Reservations) => {
+                controller.reservation_notices.pop_front();
+                Event::RESERVATION
+            }
+            _ => return,
+        };
+        controller.rearm(event);
+        if event == Event::RESERVATION && !controller.reservation_notices.is_empty() {
+            controller.raise(event);
+        }
+        let id = controller.id;
+        self.tell_events(id);
+    }
+
+    fn error_log(&self, controller: &Controller) -> Vec<u8> {
+        let mut log: Vec<u8> = controller.errors.iter().flat_map(|entry| entry.encode()).collect();
+        log.resize(usize::from(self.limits.errors_max) * ErrorEntry::BYTES, 0);
+        log
+    }
+
+    fn health(&self) -> Health {
+        let counters = self.counters;
+        // Units of 512,000 bytes, rounded up (Base 2.0, Figure 207).
+        let units = |bytes: u64| u128::from(bytes.div_ceil(512_000));
+        let up = self
+            .started
+            .map_or(0, |started| self.now.saturating_since(started).as_ps() / base::Span::secs(3600).as_ps());
+        let blank = Health::decode(&[0; Health::BYTES]).expect("zeros are a health log that says nothing");
+        Health {
+            temperature_kelvin: TEMPERATURE_KELVIN,
+            spare_percent: 100,
+            read_512_000: units(counters.read_bytes),
+            written_512_000: units(counters.written_bytes),
+            reads: counters.reads.into(),
+            writes: counters.writes.into(),
+            power_cycles: 1,
+            power_on_hours: up.into(),
+            ..blank
+        }
+    }
+
+    fn firmware(&self, controller: &Controller) -> Vec<u8> {
+        let Some(at) = controller.subsystem() else { return vec![0; FirmwareSlots::BYTES] };
+        FirmwareSlots { active: 1, slot_1: self.subsystems[at].config.firmware }.encode().to_vec()
+    }
+
+    fn path_log(&self, controller: &Controller, groups_only: bool) -> Vec<u8> {
+        let Some(subsystem) = controller.subsystem().map(|at| &self.subsystems[at]) else { return Vec::new() };
+        let groups = subsystem.groups().into_iter().map(|(group, namespaces)| {
+            let path = subsystem.path(controller.port, group);
+            let namespaces = if groups_only { Vec::new() } else { namespaces };
+            AnaGroup { group, changes: path.changes, state: path.state, namespaces }
+        });
+        AnaLog { changes: subsystem.path_changes, groups: groups.collect() }.encode()
+    }
+
+    /// Every subsystem that the host may use, by every port that leads to it; the discovery subsystem itself last.
+    fn discovery_log(&self, controller: &Controller) -> Vec<u8> {
+        let mut entries = Vec::new();
+        for subsystem in self.subsystems.iter().filter(|subsystem| subsystem.config.hosts.allows(&controller.host)) {
+            let ports = self.ports.iter().filter(|port| subsystem.config.ports.contains(&port.id));
+            entries.extend(ports.map(|port| entry(port, subsystem.config.name, SubsystemKind::Nvm)));
+        }
+        let here = self.ports.iter().filter(|port| port.id == controller.port);
+        entries.extend(here.map(|port| entry(port, Nqn::discovery(), SubsystemKind::CurrentDiscovery)));
+        let generation = self.discovery_generation;
+        let mut log = DiscoveryHead { generation, entries: entries.len() as u64, format: 0 }.encode().to_vec();
+        entries.iter().for_each(|entry| log.extend_from_slice(&entry.encode()));
+        log
+    }
+}
+
+fn entry(port: &PortConfig, subsystem: Nqn, kind: SubsystemKind) -> DiscoveryEntry {
+    DiscoveryEntry {
+        transport: TransportKind::Tcp,
+        family: port.family,
+        kind,
+        requirements: REQUIREMENTS,
+        port: port.id.0,
+        controller: crate::ConnectData::DYNAMIC,
+        admin_queue_size: ADMIN_QUEUE,
+        flags: 0,
+        service: port.service,
+        subsystem,
+        address: port.address,
+        specific: port.security.code(),
+    }
+}
+
+fn supports(role: Role, log: LogId) -> bool {
+    match role {
+        Role::Discovery => matches!(log, LogId::Supported | LogId::Errors | LogId::Health | LogId::Discovery),
+        Role::Storage(_) => log != LogId::Discovery,
+    }
+}
+
+/// Log 00h: a dword a log, bit 0 supported.
+fn supported(role: Role) -> Vec<u8> {
+    let mut log = vec![0; 1024];
+    for known in LogId::ALL.iter().filter(|known| supports(role, **known)) {
+        log[usize::from(known.code()) * 4] = 1;
+    }
+    log
+}
+
+/// The oldest notice that was not read, or an empty one.
+fn reservation_notice(controller: &Controller) -> Vec<u8> {
+    let waiting = controller.reservation_notices.len().saturating_sub(1).min(255) as u8;
+    let none = ReservationNotice { count: 0, kind: 0, waiting: 0, namespace: 0 };
+    let notice = controller.reservation_notices.front().map(|notice| ReservationNotice { waiting, ..*notice });
+    notice.unwrap_or(none).encode().to_vec()
+}
+
+/// Admin opcodes that are supported, and I/O opcodes with what they change (Base 2.0, Figure 211).
+const ADMIN: [u8; 7] = [0x02, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x18];
+const CHANGING: [u8; 6] = [0x01, 0x08, 0x09, 0x19, MULTI_CAST, ADD_WRITE];
+const OTHER: [u8; 8] = [0x00, 0x02, 0x05, 0x0c, 0x0d, 0x0e, 0x11, 0x15];
+
+fn effects() -> CommandEffects {
+    let mut effects = CommandEffects { admin: [CommandEffect::empty(); 256], io: [CommandEffect::empty(); 256] };
+    ADMIN.iter().for_each(|opcode| effects.admin[usize::from(*opcode)] = CommandEffect::SUPPORTED);
+    OTHER.iter().for_each(|opcode| effects.io[usize::from(*opcode)] = CommandEffect::SUPPORTED);
+    for opcode in CHANGING {
+        effects.io[usize::from(opcode)] = CommandEffect::SUPPORTED | CommandEffect::BLOCKS;
+    }
+    effects
+}

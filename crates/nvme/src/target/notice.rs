@@ -1,0 +1,162 @@
+//! What a target tells whoever runs it: why connections end, who came and went, how much was done.
+
+use crate::pdu::{FatalStatus, PduError};
+use crate::target::{ConnectionId, PortId};
+use crate::{HostId, Nqn, Status};
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// The host broke the rules; a termination said so.
+    #[error("the host broke the protocol: {0}")]
+    Protocol(PduError),
+    /// The host ended it with a termination.
+    #[error("the host ended the connection: {0:?}")]
+    HostTerminated(FatalStatus),
+    /// Neither ICReq nor Connect came in time.
+    #[error("no Connect came in time")]
+    Handshake,
+    /// The host could not prove who it is, or did not in time.
+    #[error("the host did not authenticate")]
+    Authentication,
+    /// Nothing came for too long.
+    #[error("the host was silent for too long")]
+    Idle,
+    /// The host did not read what was sent to it.
+    #[error("the host did not read for too long")]
+    Stalled,
+    /// The keep-alive timeout of its controller passed.
+    #[error("no keep-alive came in time")]
+    KeepAlive,
+    /// Its controller was reset.
+    #[error("the host reset the controller")]
+    Reset,
+    /// The admin connection of its controller is gone.
+    #[error("the admin connection is gone")]
+    AssociationEnded,
+    /// The host disconnected the queue.
+    #[error("the host disconnected the queue")]
+    Disconnected,
+}
+
+/// Why a connection was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// As many are open as may be.
+    #[error("{most} connections are open, no more are allowed")]
+    Connections {
+        /// How many may be.
+        most: u32,
+    },
+    /// No such port.
+    #[error("port {0:?} is not configured")]
+    Port(PortId),
+}
+
+/// Something that whoever runs the target may want to know. In the words of a log.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Notice {
+    /// A host has a controller.
+    #[error("host {host} has controller {controller} of {subsystem}")]
+    Connected {
+        /// By which connection.
+        connection: ConnectionId,
+        /// The host.
+        host: Nqn,
+        /// Its identifier.
+        host_id: HostId,
+        /// The subsystem.
+        subsystem: Nqn,
+        /// The controller.
+        controller: u16,
+    },
+    /// A host has an I/O queue.
+    #[error("controller {controller} has queue {queue} of {entries} entries")]
+    QueueConnected {
+        /// By which connection.
+        connection: ConnectionId,
+        /// The controller.
+        controller: u16,
+        /// The queue.
+        queue: u16,
+        /// Its entries.
+        entries: u32,
+    },
+    /// A host asked for what it may not have.
+    #[error("host {host} may not use {subsystem}: {status}")]
+    NotAllowed {
+        /// The host.
+        host: Nqn,
+        /// What it asked for.
+        subsystem: Nqn,
+        /// What it was told.
+        status: Status,
+    },
+    /// A controller is gone.
+    #[error("controller {controller} of host {host} is gone: {reason}")]
+    ControllerGone {
+        /// The controller.
+        controller: u16,
+        /// Its host.
+        host: Nqn,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// A connection ends.
+    #[error("connection ends: {reason}")]
+    Closing {
+        /// Which.
+        connection: ConnectionId,
+        /// Why.
+        reason: CloseReason,
+    },
+}
+
+/// How much was done since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Connections taken.
+    pub connections_accepted: u64,
+    /// Connections refused for their number.
+    pub connections_refused: u64,
+    /// Connections that broke the protocol.
+    pub protocol_errors: u64,
+    /// Commands that came.
+    pub commands: u64,
+    /// Commands that failed.
+    pub commands_failed: u64,
+    /// Reads that were answered with data.
+    pub reads: u64,
+    /// Writes that were answered with success.
+    pub writes: u64,
+    /// Bytes that reads returned.
+    pub read_bytes: u64,
+    /// Bytes that writes brought.
+    pub written_bytes: u64,
+    /// Data digests that were wrong.
+    pub data_digest_errors: u64,
+    /// Keep-alive timeouts.
+    pub keep_alive_expirations: u64,
+    /// Results that backends gave of requests that were not theirs.
+    pub unknown_results: u64,
+    /// Notices that nobody fetched.
+    pub notices_dropped: u64,
+}
+
+/// How many there are now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Connections.
+    pub connections: u64,
+    /// Controllers.
+    pub controllers: u64,
+    /// Commands that came and were not answered.
+    pub commands: u64,
+    /// Bytes of data that commands hold.
+    pub data_bytes: u64,
+    /// Bytes of free buffers.
+    pub pool_bytes: u64,
+}

@@ -1,0 +1,67 @@
+//! A subsystem and its namespaces as they are now.
+
+use crate::log::AnaState;
+use crate::target::PortId;
+use crate::target::config::{NamespaceConfig, SubsystemConfig};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A subsystem.
+#[derive(Debug)]
+pub(super) struct Subsystem {
+    pub(super) config: SubsystemConfig,
+    pub(super) namespaces: BTreeMap<u32, Namespace>,
+    /// States that are not optimized, and when they were changed, by port and group.
+    pub(super) paths: BTreeMap<(PortId, u32), Path>,
+    /// Counts changes of paths.
+    pub(super) path_changes: u64,
+}
+
+/// How a group is reached by a port.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Path {
+    pub(super) state: AnaState,
+    /// The count of changes when it last changed.
+    pub(super) changes: u64,
+}
+
+/// A namespace.
+#[derive(Debug)]
+pub(super) struct Namespace {
+    pub(super) config: NamespaceConfig,
+    /// A command that changes reservations waits for its backend; the others wait behind it.
+    pub(super) is_reserving: bool,
+    pub(super) waiting: VecDeque<u32>,
+}
+
+impl Namespace {
+    pub(super) fn new(config: NamespaceConfig) -> Self {
+        Namespace { config, is_reserving: false, waiting: VecDeque::new() }
+    }
+}
+
+impl Subsystem {
+    pub(super) fn new(mut config: SubsystemConfig) -> Self {
+        let namespaces = std::mem::take(&mut config.namespaces).into_iter();
+        let paths = std::mem::take(&mut config.paths).into_iter();
+        Subsystem {
+            config,
+            namespaces: namespaces.map(|namespace| (namespace.id, Namespace::new(namespace))).collect(),
+            paths: paths.map(|path| ((path.port, path.group), Path { state: path.state, changes: 0 })).collect(),
+            path_changes: 0,
+        }
+    }
+
+    /// How `port` reaches `group`.
+    pub(super) fn path(&self, port: PortId, group: u32) -> Path {
+        self.paths.get(&(port, group)).copied().unwrap_or(Path { state: AnaState::Optimized, changes: 0 })
+    }
+
+    /// Groups that namespaces are in, rising, each with its namespaces.
+    pub(super) fn groups(&self) -> BTreeMap<u32, Vec<u32>> {
+        let mut groups = BTreeMap::<u32, Vec<u32>>::new();
+        for (id, namespace) in &self.namespaces {
+            groups.entry(namespace.config.group).or_default().push(*id);
+        }
+        groups
+    }
+}

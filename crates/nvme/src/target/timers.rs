@@ -1,0 +1,106 @@
+//! Deadlines: handshakes, silence, hosts that do not read, keep-alive.
+
+use crate::target::Target;
+use crate::target::connection::Stage;
+use crate::target::notice::CloseReason;
+use base::{Span, Time};
+
+impl Target {
+    /// Time has passed. Call it at [`Self::next_wakeup`] or later.
+    pub fn on_wakeup(&mut self, now: Time) {
+        self.pass(now);
+        self.expire_controllers();
+        self.expire_connections();
+        self.wakeup = self.earliest_deadline();
+    }
+
+    fn expire_controllers(&mut self) {
+        let late = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= self.now);
+        let expired = self.controllers.values().filter(|controller| late(controller.keep_alive_deadline));
+        let expired: Vec<u16> = expired.map(|controller| controller.id).collect();
+        for controller in expired {
+            self.counters.keep_alive_expirations += 1;
+            self.end_controller(controller, CloseReason::KeepAlive);
+        }
+    }
+
+    fn expire_connections(&mut self) {
+        let now = self.now;
+        let late = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= now);
+        let stalled: Vec<u32> =
+            self.connections.iter().filter(|(_, place)| late(place.stall)).map(|(index, _)| index).collect();
+        for index in stalled {
+            self.close(index, CloseReason::Stalled);
+            self.drop_output(index);
+        }
+        let silent = self.connections.iter().filter(|(_, place)| late(place.deadline) && !place.is_closing());
+        let silent: Vec<u32> = silent.map(|(index, _)| index).collect();
+        for index in silent {
+            let place = &self.connections[index];
+            let reason = match place.stage {
+                Stage::Queue { .. } if place.authentication.is_some() => CloseReason::Authentication,
+                Stage::Queue { .. } => CloseReason::Idle,
+                _ => CloseReason::Handshake,
+            };
+            self.close(index, reason);
+        }
+    }
+
+    /// What waits to be sent never will be.
+    pub(super) fn drop_output(&mut self, index: u32) {
+        let place = &mut self.connections[index];
+        place.charged -= place.out.clear(&mut self.pool);
+        place.stall = None;
+        self.mark_active(index);
+    }
+
+    fn earliest_deadline(&self) -> Option<Time> {
+        let controllers = self.controllers.values().filter_map(|controller| controller.keep_alive_deadline);
+        let connections = self.connections.iter().flat_map(|(_, place)| [place.deadline, place.stall]).flatten();
+        controllers.chain(connections).min()
+    }
+
+    /// A deadline was set.
+    pub(super) fn wake_by(&mut self, deadline: Option<Time>) {
+        if let Some(deadline) = deadline {
+            self.wakeup = Some(self.wakeup.map_or(deadline, |known| known.min(deadline)));
+        }
+    }
+
+    /// The connection has to get further within `span`.
+    pub(super) fn set_deadline(&mut self, index: u32, span: Span) {
+        let deadline = self.now.checked_add(span);
+        self.connections[index].deadline = deadline;
+        self.wake_by(deadline);
+    }
+
+    /// Something came from the host. Only a queue of a controller without keep-alive may not be silent for ever.
+    pub(super) fn refresh_idle(&mut self, index: u32) {
+        let Some(idle) = self.limits.idle else { return };
+        let place = &self.connections[index];
+        let Some(controller) = place.controller().filter(|_| place.authentication.is_none()) else { return };
+        let has_keep_alive =
+            self.controllers.get(&controller).is_some_and(|controller| controller.keep_alive > Span::ZERO);
+        if has_keep_alive {
+            self.connections[index].deadline = None;
+        } else {
+            self.set_deadline(index, idle);
+        }
+    }
+
+    /// The host read something: what is left has its time again.
+    pub(super) fn restart_stall(&mut self, index: u32) {
+        self.connections[index].stall = None;
+        self.start_stall(index);
+    }
+
+    /// Something waits to be sent.
+    pub(super) fn start_stall(&mut self, index: u32) {
+        let place = &mut self.connections[index];
+        if place.stall.is_none() && !place.out.is_empty() {
+            place.stall = self.now.checked_add(self.limits.stall);
+            let stall = place.stall;
+            self.wake_by(stall);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The attack suite against our own target.
+
+mod common;
+
+use base::{Span, Time};
+use common::*;
+use nvme::attack::{Action, Attack, Call, Expectation, LINKS, Player, Step, Verdict, Victim, scripts};
+use nvme::pdu::{Digests, Framing, Header, InitializeResponse};
+use nvme::target::{ConnectionId, Target};
+use nvme::{Cqe, HostId, Sqe, Status};
+
+fn victim() -> Victim {
+    Victim { subsystem: subsystem(), host: host(9), host_id: HostId([9; 16]), namespace: 1, block_bytes: 512 }
+}
+
+/// A target, and a script that is played against it.
+struct Stage {
+    now: Time,
+    target: Target,
+    disks: Disks,
+    links: [Option<ConnectionId>; LINKS],
+    player: Player,
+}
+
+impl Stage {
+    /// Sockets are opened and closed as the player says. Whether any was.
+    fn act(&mut self) -> bool {
+        let Some(action) = self.player.next_action() else { return false };
+        match action {
+            Action::Open(link) => {
+                self.links[link] = Some(self.target.accept(self.now, PORT).unwrap());
+                self.player.opened(self.now, link);
+            }
+            Action::Drop(link) => {
+                if let Some(connection) = self.links[link].take() {
+                    self.target.closed(self.now, connection);
+                }
+            }
+        }
+        true
+    }
+
+    /// Bytes of a connection go to and fro, `portion` at a time. Whether any did.
+    fn carry(&mut self, link: usize, portion: usize) -> bool {
+        let Some(connection) = self.links[link] else { return false };
+        let bytes: Vec<u8> = self.player.transmit(link).iter().copied().take(portion).collect();
+        let taken = if bytes.is_empty() { 0 } else { self.target.receive(self.now, connection, &bytes) };
+        if taken > 0 {
+            self.player.transmitted(link, taken);
+        }
+        while let Some(request) = self.target.next_io() {
+            let tag = request.tag;
+            self.target.complete(self.now, tag, self.disks.carry_out(request));
+        }
+        let bytes: Vec<u8> = self.target.transmit(connection).flatten().copied().take(portion).collect();
+        if !bytes.is_empty() {
+            self.player.receive(self.now, link, &bytes);
+            self.target.transmitted(connection, bytes.len());
+        }
+        let is_over = self.target.should_close(connection).is_some();
+        if is_over {
+            self.target.closed(self.now, connection);
+            self.player.closed(self.now, link);
+            self.links[link] = None;
+        }
+        taken > 0 || !bytes.is_empty() || is_over
+    }
+}
+
+/// Plays a script over connections in memory that move `portion` bytes at a time.
+fn play(attack: &Attack, portion: usize) -> Verdict {
+    let now = Time::secs(1);
+    let (target, player) = (Target::new(config()).unwrap(), Player::new(now, attack, victim(), Span::secs(2)));
+    let mut stage = Stage { now, target, disks: Disks::default(), links: [None; LINKS], player };
+    while stage.player.verdict().is_none() {
+        let acted = stage.act();
+        let moved = (0..LINKS).fold(acted, |moved, link| stage.carry(link, portion) | moved);
+        if !moved {
+            stage.now = stage.player.next_wakeup().unwrap();
+            stage.player.on_wakeup(stage.now);
+        }
+    }
+    stage.player.verdict().unwrap().clone()
+}
+
+#[test]
+fn our_target_refuses_every_attack_and_goes_on_serving() {
+    let all = scripts(&victim());
+    assert!(all.len() > 90, "{} scripts", all.len());
+    for portion in [usize::MAX, 7] {
+        let failed: Vec<String> = all
+            .iter()
+            .map(|attack| (attack, play(attack, portion)))
+            .filter(|(_, verdict)| !verdict.is_sound())
+            .map(|(attack, verdict)| format!("{}: {verdict}", attack.name))
+            .collect();
+        assert!(failed.is_empty(), "{failed:#?}");
+    }
+}
+
+#[test]
+fn scripts_have_names_of_their_own() {
+    let mut names: Vec<&str> = scripts(&victim()).iter().map(|attack| attack.name).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+    assert!(names.iter().all(|name| name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')));
+}
+
+fn legal(expectation: Expectation) -> Attack {
+    let entry = Sqe { opcode: 0x18, id: 7.into(), ..Sqe::default() };
+    let calls = [Call::ConnectAdmin, Call::Enable].map(|call| Step::Call(0, call));
+    let mut steps = vec![Step::Open(0), Step::Hello(0, Digests::default())];
+    steps.extend(calls);
+    steps.push(Step::Entry(0, Box::new(entry), Vec::new()));
+    steps.push(Step::Expect(0, expectation));
+    Attack { name: "legal", about: "a keep-alive", steps }
+}
+
+/// What the suite says of targets that are not sound: here ours, of which the wrong thing is expected.
+#[test]
+fn a_target_that_takes_what_it_must_not_or_waits_or_refuses_is_told_apart() {
+    assert_eq!(play(&legal(Expectation::Succeeds(7)), 100), Verdict::Refused);
+    assert!(matches!(play(&legal(Expectation::Refuses(7)), 100), Verdict::Accepted(_)));
+    assert!(matches!(play(&legal(Expectation::Terminates(&[])), 100), Verdict::Hung(_)));
+    assert!(matches!(play(&legal(Expectation::Answers(8)), 100), Verdict::Hung(_)));
+    let mut ending = legal(Expectation::Answers(7));
+    ending.steps.insert(4, Step::Send(0, vec![0xff; 8]));
+    assert!(matches!(play(&ending, 100), Verdict::RefusedWrongly(_)));
+}
+
+#[test]
+fn a_target_that_answers_twice_or_is_gone_at_the_end_is_told_apart() {
+    let now = Time::secs(1);
+    let silent = Attack { name: "nothing", about: "", steps: Vec::new() };
+    let mut player = Player::new(now, &silent, victim(), Span::secs(2));
+    assert_eq!(player.next_action(), Some(Action::Open(LINKS - 1)));
+    player.closed(now, LINKS - 1);
+    assert!(matches!(player.verdict(), Some(Verdict::Died(_))));
+    let waits =
+        Attack { name: "waits", about: "", steps: vec![Step::Open(0), Step::Expect(0, Expectation::Answers(7))] };
+    let mut player = Player::new(now, &waits, victim(), Span::secs(2));
+    player.opened(now, 0);
+    let response = Header::Response(Cqe { result: 0, sq_head: 0, sq_id: 0, id: 9, status: Status::SUCCESS });
+    let initialize = InitializeResponse { alignment: 0, digests: Digests::default(), host_data_max: 4096 };
+    let mut said = Vec::new();
+    Framing::INITIAL.write(&Header::InitializeResponse(initialize), &[], &mut said);
+    Framing::INITIAL.write(&response, &[], &mut said);
+    player.receive(now, 0, &said);
+    assert_eq!(player.verdict(), None);
+    player.receive(now, 0, &said[128..]);
+    assert_eq!(player.verdict(), Some(&Verdict::Accepted("command 0x9 was completed twice".into())));
+}

@@ -1,0 +1,231 @@
+//! The written form of a live target, and its defaults. All of them are ours.
+
+use super::Limits;
+use crate::file::{defaults_table, words, written};
+use crate::quantity::{Limit, Quantity};
+use base::{Bytes, Span};
+
+words! {
+    /// Which messages are logged.
+    LogLevelName {
+        /// What went wrong on this side.
+        Error,
+        /// And what peers did wrong.
+        Warn,
+        /// And who comes and goes.
+        Info,
+        /// And every admin command.
+        Debug,
+        /// And everything.
+        Trace,
+    }
+}
+
+words! {
+    /// How messages are written.
+    LogFormatName {
+        /// A line each, for people.
+        Text,
+        /// An object each, for programs.
+        Json,
+    }
+}
+
+words! {
+    /// What holds the data of a namespace.
+    BackendName {
+        /// Memory of this process: gone when it ends.
+        Ram,
+        /// Nothing: writes go nowhere, reads are zeros. For measuring.
+        Null,
+        /// A file or block device.
+        File,
+        /// An emulated flash drive: the times of a preset over data in memory, or in a file.
+        Flash,
+    }
+}
+
+words! {
+    /// How a group of namespaces is reached by a port (asymmetric namespace access).
+    AccessName {
+        /// In the best way.
+        Optimized,
+        /// In a way that costs more; hosts prefer others.
+        NonOptimized,
+        /// Not at present.
+        Inaccessible,
+        /// Never again.
+        PersistentLoss,
+        /// Between two of the others.
+        Change,
+    }
+}
+
+written! {
+    /// A live target for NVMe over TCP. An empty file is one RAM disk of 1 GiB at 127.0.0.1:4420.
+    #[schemars(title = "Rackweave target")]
+    TargetFile {
+        /// The folder of what has to outlive a restart: identities and reservations. It is made if it is not there. Without one, UUIDs are made from
+        /// names, so that they stay too, and reservations are lost.
+        #[schemars(length(min = 1))]
+        state: String,
+        /// Serve `/metrics` (Prometheus) and `/healthz` at this address, such as "127.0.0.1:9420".
+        metrics: String,
+        /// Which messages are logged.
+        #[schemars(extend("default" = "info"))]
+        log: LogLevelName,
+        /// How they are written.
+        #[schemars(extend("default" = "text"))]
+        log_format: LogFormatName,
+        /// Where hosts come in. The first is number 1. One at 127.0.0.1:4420 when not given.
+        #[schemars(length(min = 1, max = 64))]
+        port: Vec<PortFile>,
+        /// What hosts find. One with a RAM disk of 1 GiB when not given.
+        #[schemars(length(min = 1, max = 256))]
+        subsystem: Vec<SubsystemFile>,
+        /// What peers may use.
+        limits: LimitsFile,
+        /// Keep a row a request, in the columns of the simulator.
+        records: RecordsFile,
+    }
+}
+
+written! {
+    /// Where hosts come in.
+    PortFile {
+        /// Where to listen: an address and a TCP port. 4420 is the one of NVMe over TCP.
+        #[schemars(extend("default" = "127.0.0.1:4420"))]
+        address: String,
+        /// What the discovery log says instead, for a target that listens at 0.0.0.0 or behind a translation of addresses.
+        advertised: String,
+    }
+}
+
+written! {
+    /// A subsystem: the disks that a host sees after one Connect.
+    SubsystemFile {
+        /// Its NVMe qualified name. May be left out when there is one subsystem alone.
+        #[schemars(extend("default" = "nqn.2026-11.io.rackweave:disk"))]
+        nqn: String,
+        /// Serial number, at most 20 printable characters. Made from the name when not given.
+        #[schemars(length(min = 1))]
+        serial: String,
+        /// Model, at most 40 printable characters.
+        #[schemars(length(min = 1), extend("default" = "Rackweave"))]
+        model: String,
+        /// NVMe qualified names of the hosts that may use it. All hosts when not given: without TLS a name is no proof.
+        hosts: Vec<String>,
+        /// Numbers of the ports by which it is reached. All when not given.
+        #[schemars(length(min = 1))]
+        ports: Vec<u16>,
+        /// Its disks. One in RAM when not given.
+        namespace: Vec<NamespaceFile>,
+        /// How groups are reached by ports, where that is not optimized.
+        path: Vec<PathFile>,
+    }
+}
+
+written! {
+    /// A namespace: one disk.
+    NamespaceFile {
+        /// Its number. Its place in the list, from 1, when not given.
+        #[schemars(range(min = 1, max = 1_024))]
+        id: u32,
+        /// What holds its data.
+        #[schemars(extend("default" = "ram"))]
+        backend: BackendName,
+        /// Its size: whole blocks. With `file` as much as the file has when not given; 1 GiB otherwise.
+        size: Quantity<Bytes>,
+        /// Bytes of a block: a power of two from 512B to 64KiB.
+        #[schemars(extend("default" = "512B"))]
+        block: Quantity<Bytes>,
+        /// With `file`: the file or block device. With `flash`: a file for the data. A file that is not there is made, of the given size.
+        #[schemars(length(min = 1))]
+        path: String,
+        /// With `file`: read and write around the page cache.
+        #[schemars(extend("default" = false))]
+        direct: bool,
+        /// With `file`: threads that read and write it.
+        #[schemars(range(min = 1, max = 64), extend("default" = 4))]
+        threads: u32,
+        /// With `flash`: the drive, a preset of docs/reference/flash.md.
+        #[schemars(extend("default" = "tlc-gen4"))]
+        drive: String,
+        /// With `flash`: decides what the drive draws.
+        #[schemars(range(min = 0, max = 9_223_372_036_854_775_807_u64), extend("default" = 1))]
+        seed: u64,
+        /// Its UUID. Kept in the folder of the state, or made from the names, when not given.
+        uuid: String,
+        /// Its group of asymmetric access.
+        #[schemars(range(min = 1, max = 1_024), extend("default" = 1))]
+        group: u32,
+        /// Refuse writes.
+        #[schemars(extend("default" = false))]
+        read_only: bool,
+    }
+}
+
+written! {
+    /// How the namespaces of a group are reached by a port.
+    #[schemars(extend("required" = ["port", "access"]))]
+    PathFile {
+        /// The number of the port.
+        #[schemars(range(min = 1, max = 64))]
+        port: u16,
+        /// The group.
+        #[schemars(range(min = 1, max = 1_024), extend("default" = 1))]
+        group: u32,
+        /// How.
+        access: AccessName,
+    }
+}
+
+defaults_table! {
+    /// What peers may use. All of it is bound before memory is taken.
+    LimitsFile => Limits {
+        /// Connections at a time: admin and I/O queues of all hosts.
+        #[schemars(range(min = 1, max = 65_536))]
+        connections: u32 = 1_024,
+        /// Controllers (associations of hosts) at a time.
+        #[schemars(range(min = 1, max = 65_000))]
+        controllers: u16 = 256,
+        /// I/O queues of a controller.
+        #[schemars(range(min = 1, max = 1_024))]
+        io_queues: u16 = 64,
+        /// Entries of an I/O queue.
+        #[schemars(range(min = 2, max = 65_535))]
+        queue_entries: u32 = 128,
+        /// Longest transfer of a command: a power of two from 4KiB to 128MiB.
+        transfer: Quantity<Bytes> = Bytes::kib(1_024),
+        /// Longest data inside of a command's capsule: a multiple of 16 up to 64KiB.
+        in_capsule: Quantity<Bytes> = Bytes::kib(8),
+        /// Data that the commands of one connection hold at a time: at least `transfer`.
+        connection_memory: Quantity<Bytes> = Bytes::kib(8 << 10),
+        /// Answers that wait for a host before nothing more is read from it.
+        backlog: Quantity<Bytes> = Bytes::kib(2 << 10),
+        /// Free buffers that are kept for later commands, of all connections together.
+        pool: Quantity<Bytes> = Bytes::kib(16 << 10),
+        /// How long a host may take until it has sent Connect.
+        handshake: Quantity<Span> = Span::secs(10),
+        /// How long a connection without keep-alive may be silent.
+        idle: Limit<Quantity<Span>> = None,
+        /// How long a host may leave answers unread.
+        stall: Quantity<Span> = Span::secs(60),
+    }
+}
+
+written! {
+    /// Which requests leave a row in the records, in the columns of the simulator.
+    #[schemars(extend("required" = ["folder"]))]
+    RecordsFile {
+        /// The folder to make for them.
+        #[schemars(length(min = 1))]
+        folder: String,
+        /// One of so many requests is kept.
+        #[schemars(range(min = 1, max = 1_000_000_000), extend("default" = 100))]
+        sample: u32,
+        /// Every request that takes at least this long is kept besides.
+        #[schemars(extend("default" = "10ms"))]
+        tail: Quantity<Span>,
+    }
+}

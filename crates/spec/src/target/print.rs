@@ -1,0 +1,65 @@
+//! From the plan of a live target back to the file that says all of it.
+
+use super::file::{BackendName, LimitsFile, NamespaceFile, PathFile, PortFile, RecordsFile, SubsystemFile, TargetFile};
+use super::{Backend, Namespace, Records, Subsystem, TargetPlan};
+use crate::quantity::Quantity;
+
+pub(super) fn to_toml(plan: &TargetPlan) -> String {
+    let port =
+        |port: &super::Port| PortFile { address: Some(port.address.clone()), advertised: port.advertised.clone() };
+    let file = TargetFile {
+        state: plan.state.clone(),
+        metrics: plan.metrics.clone(),
+        log: Some(plan.log),
+        log_format: Some(plan.log_format),
+        port: Some(plan.ports.iter().map(port).collect()),
+        subsystem: Some(plan.subsystems.iter().map(subsystem).collect()),
+        limits: Some(LimitsFile::of(&plan.limits)),
+        records: plan.records.as_ref().map(records),
+    };
+    toml::to_string_pretty(&file).expect("a file of texts, numbers and tables is TOML")
+}
+
+fn subsystem(plan: &Subsystem) -> SubsystemFile {
+    let path =
+        |path: &super::Path| PathFile { port: Some(path.port), group: Some(path.group), access: Some(path.access) };
+    SubsystemFile {
+        nqn: Some(plan.nqn.clone()),
+        serial: Some(plan.serial.clone()),
+        model: Some(plan.model.clone()),
+        hosts: plan.hosts.clone(),
+        ports: Some(plan.ports.clone()),
+        namespace: Some(plan.namespaces.iter().map(namespace).collect()),
+        path: (!plan.paths.is_empty()).then(|| plan.paths.iter().map(path).collect()),
+    }
+}
+
+fn namespace(plan: &Namespace) -> NamespaceFile {
+    let common = NamespaceFile {
+        id: Some(plan.id),
+        size: plan.size.map(Quantity),
+        block: Some(Quantity(plan.block)),
+        uuid: plan.uuid.clone(),
+        group: Some(plan.group),
+        read_only: Some(plan.read_only),
+        ..NamespaceFile::default()
+    };
+    match plan.backend.clone() {
+        Backend::Ram => NamespaceFile { backend: Some(BackendName::Ram), ..common },
+        Backend::Null => NamespaceFile { backend: Some(BackendName::Null), ..common },
+        Backend::File { path, direct, threads } => NamespaceFile {
+            backend: Some(BackendName::File),
+            path: Some(path),
+            direct: Some(direct),
+            threads: Some(threads),
+            ..common
+        },
+        Backend::Flash { drive, seed, path } => {
+            NamespaceFile { backend: Some(BackendName::Flash), drive: Some(drive), seed: Some(seed), path, ..common }
+        }
+    }
+}
+
+fn records(plan: &Records) -> RecordsFile {
+    RecordsFile { folder: Some(plan.folder.clone()), sample: Some(plan.sample), tail: Some(Quantity(plan.tail)) }
+}

@@ -1,0 +1,282 @@
+//! From what is written of a live target to its plan: defaults, ranges that depend on other values, and combinations.
+
+use super::file::{BackendName, NamespaceFile, PathFile, PortFile, RecordsFile, SubsystemFile, TargetFile};
+use super::{Backend, LogFormatName, LogLevelName, Namespace, Path, Port, Records, Subsystem, TargetPlan};
+use crate::check::{Completeness, check};
+use crate::document::Node;
+use crate::error::{PlanErrors, Problem, Problems};
+use crate::quantity::Plain;
+use base::{Bytes, Span};
+use hardware::ssd::presets::PRESETS;
+use nvme::{Nqn, Text};
+use std::collections::BTreeSet;
+
+/// The name of a subsystem that has been given none.
+const NQN: &str = "nqn.2026-11.io.rackweave:disk";
+const ADDRESS: &str = "127.0.0.1:4420";
+const SIZE: Bytes = Bytes::new(1 << 30);
+const BLOCK: Bytes = Bytes::new(512);
+const DRIVE: &str = "tlc-gen4";
+
+/// Turns a document into a plan.
+pub(super) fn resolve(name: &str, document: &Node) -> Result<TargetPlan, PlanErrors> {
+    let mut problems = Problems::new(name, None);
+    check(&super::schema(), document, Completeness::Whole, &mut problems);
+    problems.finish()?;
+    let mut problems = Problems::new(name, None);
+    let file: TargetFile = match serde_json::from_value(document.to_json()) {
+        Ok(file) => file,
+        Err(error) => {
+            problems.add(document.place, "", Problem::Conflict(error.to_string()));
+            return Err(problems.finish().expect_err("one was just added"));
+        }
+    };
+    let mut resolver = Resolver { document, problems };
+    let plan = resolver.target(&file);
+    resolver.problems.finish().map(|()| plan)
+}
+
+struct Resolver<'a> {
+    document: &'a Node,
+    problems: Problems,
+}
+
+impl Resolver<'_> {
+    fn report(&mut self, key: &str, problem: Problem) {
+        self.problems.add(self.document.place_of(key), key, problem);
+    }
+
+    /// Reports unless `is_right`.
+    fn expect(&mut self, key: &str, is_right: bool, got: impl std::fmt::Display, allowed: &str) {
+        if !is_right {
+            self.report(key, Problem::out_of_range(got, allowed));
+        }
+    }
+
+    fn target(&mut self, file: &TargetFile) -> TargetPlan {
+        let default_port = [PortFile::default()];
+        let ports = file.port.as_deref().unwrap_or(&default_port);
+        let ports: Vec<Port> = ports.iter().enumerate().map(|(index, port)| self.port(index, port)).collect();
+        if let Some(metrics) = &file.metrics {
+            self.address("metrics", metrics);
+        }
+        TargetPlan {
+            state: file.state.clone(),
+            metrics: file.metrics.clone(),
+            log: file.log.unwrap_or(LogLevelName::Info),
+            log_format: file.log_format.unwrap_or(LogFormatName::Text),
+            subsystems: self.subsystems(file, ports.len() as u16),
+            ports,
+            limits: self.limits(file),
+            records: file.records.as_ref().map(records),
+        }
+    }
+
+    fn port(&mut self, index: usize, file: &PortFile) -> Port {
+        let address = file.address.clone().unwrap_or_else(|| ADDRESS.into());
+        self.address(&format!("port.{index}.address"), &address);
+        if let Some(advertised) = &file.advertised {
+            self.address(&format!("port.{index}.advertised"), advertised);
+        }
+        Port { address, advertised: file.advertised.clone() }
+    }
+
+    /// Whether the address itself means anything is for the live host to say.
+    fn address(&mut self, key: &str, address: &str) {
+        let number = address.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+        let is_right = number.is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        self.expect(key, is_right, format!("`{address}`"), "ADDRESS:PORT, such as 127.0.0.1:4420 or [::1]:4420");
+    }
+
+    fn limits(&mut self, file: &TargetFile) -> super::Limits {
+        let limits = file.limits.clone().unwrap_or_default().resolve();
+        let transfer = limits.transfer.count();
+        let is_shift = transfer.is_power_of_two() && (4 << 10..=128 << 20).contains(&transfer);
+        self.expect("limits.transfer", is_shift, limits.transfer, "a power of two from 4KiB to 128MiB");
+        let in_capsule = limits.in_capsule.count();
+        let is_right = in_capsule.is_multiple_of(16) && in_capsule <= 64 << 10;
+        self.expect("limits.in_capsule", is_right, limits.in_capsule, "a multiple of 16B up to 64KiB");
+        let is_right = (transfer..=1 << 40).contains(&limits.connection_memory.count());
+        self.expect("limits.connection_memory", is_right, limits.connection_memory, "at least `transfer`, up to 1TiB");
+        let is_right = (4 << 10..=1 << 30).contains(&limits.backlog.count());
+        self.expect("limits.backlog", is_right, limits.backlog, "4KiB to 1GiB");
+        for (key, span) in [("handshake", limits.handshake), ("stall", limits.stall)] {
+            let is_right = (Span::ms(100)..=Span::secs(86_400)).contains(&span);
+            self.expect(&format!("limits.{key}"), is_right, span, "100ms to 24h");
+        }
+        limits
+    }
+
+    fn subsystems(&mut self, file: &TargetFile, ports: u16) -> Vec<Subsystem> {
+        let default_subsystem = [SubsystemFile::default()];
+        let files = file.subsystem.as_deref().unwrap_or(&default_subsystem);
+        let mut names = BTreeSet::from([Nqn::discovery().as_str().to_owned()]);
+        let mut subsystems = Vec::new();
+        for (index, file) in files.iter().enumerate() {
+            let key = format!("subsystem.{index}");
+            if file.nqn.is_none() && files.len() > 1 {
+                self.report(&key, Problem::missing("nqn", "one of several subsystems needs a name of its own"));
+            }
+            let subsystem = self.subsystem(&key, file, ports);
+            if !names.insert(subsystem.nqn.clone()) && file.nqn.is_some() {
+                let reason = format!("{} is the name of another subsystem already", subsystem.nqn);
+                self.report(&format!("{key}.nqn"), Problem::Conflict(reason));
+            }
+            subsystems.push(subsystem);
+        }
+        subsystems
+    }
+
+    fn subsystem(&mut self, key: &str, file: &SubsystemFile, ports: u16) -> Subsystem {
+        let nqn = file.nqn.clone().unwrap_or_else(|| NQN.into());
+        self.name(&format!("{key}.nqn"), &nqn);
+        for (index, host) in file.hosts.iter().flatten().enumerate() {
+            self.name(&format!("{key}.hosts.{index}"), host);
+        }
+        for (index, port) in file.ports.iter().flatten().enumerate() {
+            self.port_number(&format!("{key}.ports.{index}"), *port, ports);
+        }
+        let serial = file.serial.clone().unwrap_or_else(|| serial_of(&nqn));
+        self.expect(&format!("{key}.serial"), Text::<20>::new(&serial).is_ok(), &serial, "20 printable characters");
+        let model = file.model.clone().unwrap_or_else(|| "Rackweave".into());
+        self.expect(&format!("{key}.model"), Text::<40>::new(&model).is_ok(), &model, "40 printable characters");
+        Subsystem {
+            serial,
+            model,
+            hosts: file.hosts.clone(),
+            ports: file.ports.clone().unwrap_or_else(|| (1..=ports).collect()),
+            namespaces: self.namespaces(key, file),
+            paths: self.paths(key, file, ports),
+            nqn,
+        }
+    }
+
+    fn name(&mut self, key: &str, name: &str) {
+        if let Err(error) = Nqn::new(name) {
+            self.report(key, Problem::Conflict(format!("`{name}` is no NVMe qualified name: {error}")));
+        }
+    }
+
+    fn port_number(&mut self, key: &str, port: u16, ports: u16) {
+        self.expect(key, (1..=ports).contains(&port), port, &format!("1..={ports}, the ports of this file"));
+    }
+
+    fn paths(&mut self, key: &str, file: &SubsystemFile, ports: u16) -> Vec<Path> {
+        let mut paths = Vec::new();
+        for (index, file) in file.path.iter().flatten().enumerate() {
+            let PathFile { port: Some(port), access: Some(access), group } = *file else { continue };
+            self.port_number(&format!("{key}.path.{index}.port"), port, ports);
+            paths.push(Path { port, access, group: group.unwrap_or(1) });
+        }
+        paths
+    }
+
+    fn namespaces(&mut self, key: &str, file: &SubsystemFile) -> Vec<Namespace> {
+        let default_namespace = [NamespaceFile::default()];
+        let files = file.namespace.as_deref().unwrap_or(&default_namespace);
+        let mut ids = BTreeSet::new();
+        let mut namespaces = Vec::new();
+        for (index, file) in files.iter().enumerate() {
+            let key = format!("{key}.namespace.{index}");
+            let namespace = self.namespace(&key, file, index as u32 + 1);
+            if !ids.insert(namespace.id) {
+                let reason = format!("there is a namespace {} already", namespace.id);
+                self.report(&format!("{key}.id"), Problem::Conflict(reason));
+            }
+            namespaces.push(namespace);
+        }
+        namespaces
+    }
+
+    fn namespace(&mut self, key: &str, file: &NamespaceFile, place: u32) -> Namespace {
+        let block = file.block.map_or(BLOCK, Plain::plain);
+        let is_right = block.count().is_power_of_two() && (512..=65_536).contains(&block.count());
+        self.expect(&format!("{key}.block"), is_right, block, "a power of two from 512B to 64KiB");
+        let backend = self.backend(key, file);
+        let given = file.size.map(Plain::plain);
+        let size = if matches!(backend, Backend::File { .. }) { given } else { Some(given.unwrap_or(SIZE)) };
+        if let Some(size) = size.filter(|_| is_right) {
+            let is_whole = size > Bytes::ZERO && size.count().is_multiple_of(block.count());
+            self.expect(&format!("{key}.size"), is_whole, size, &format!("one or more whole blocks of {block}"));
+        }
+        if let Some(uuid) = &file.uuid {
+            let is_uuid = super::uuid_bytes(uuid).is_some_and(|bytes| bytes != [0; 16]);
+            let allowed =
+                "32 hexadecimal digits with dashes, such as 5d2f1c1e-7a0b-4a53-9f0e-0242ac120002, not all zero";
+            self.expect(&format!("{key}.uuid"), is_uuid, format!("`{uuid}`"), allowed);
+        }
+        Namespace {
+            id: file.id.unwrap_or(place),
+            backend,
+            size,
+            block,
+            uuid: file.uuid.clone(),
+            group: file.group.unwrap_or(1),
+            read_only: file.read_only.unwrap_or(false),
+        }
+    }
+
+    fn backend(&mut self, key: &str, file: &NamespaceFile) -> Backend {
+        let name = file.backend.unwrap_or(BackendName::Ram);
+        self.foreign_keys(key, file, name);
+        match name {
+            BackendName::Ram => Backend::Ram,
+            BackendName::Null => Backend::Null,
+            BackendName::File => {
+                if file.path.is_none() {
+                    self.report(key, Problem::missing("path", "the file or block device"));
+                }
+                Backend::File {
+                    path: file.path.clone().unwrap_or_default(),
+                    direct: file.direct.unwrap_or(false),
+                    threads: file.threads.unwrap_or(4),
+                }
+            }
+            BackendName::Flash => self.flash(key, file),
+        }
+    }
+
+    fn flash(&mut self, key: &str, file: &NamespaceFile) -> Backend {
+        let drive = file.drive.clone().unwrap_or_else(|| DRIVE.into());
+        if !PRESETS.iter().any(|preset| preset.name == drive) {
+            let allowed = PRESETS.iter().map(|preset| preset.name.to_owned()).collect();
+            self.report(&format!("{key}.drive"), Problem::not_allowed(&drive, allowed));
+        }
+        Backend::Flash { drive, seed: file.seed.unwrap_or(1), path: file.path.clone() }
+    }
+
+    /// A key that means nothing to the backend is a mistake.
+    fn foreign_keys(&mut self, key: &str, file: &NamespaceFile, backend: BackendName) {
+        use BackendName::{File, Flash};
+        let given: [(&str, bool, &[BackendName]); 5] = [
+            ("path", file.path.is_some(), &[File, Flash]),
+            ("direct", file.direct.is_some(), &[File]),
+            ("threads", file.threads.is_some(), &[File]),
+            ("drive", file.drive.is_some(), &[Flash]),
+            ("seed", file.seed.is_some(), &[Flash]),
+        ];
+        for (name, _, backends) in given.iter().filter(|(_, given, backends)| *given && !backends.contains(&backend)) {
+            let words: Vec<String> = backends.iter().map(|backend| backend.word()).collect();
+            let reason =
+                format!("`{name}` goes only with backend = {}, not with {}", words.join(" or "), backend.word());
+            self.report(&format!("{key}.{name}"), Problem::Conflict(reason));
+        }
+    }
+}
+
+fn records(file: &RecordsFile) -> Records {
+    Records {
+        folder: file.folder.clone().unwrap_or_default(),
+        sample: file.sample.unwrap_or(100),
+        tail: file.tail.map_or(Span::ms(10), Plain::plain),
+    }
+}
+
+/// A serial number that is the same after every start, and hardly that of another name: FNV-1a over the name.
+fn serial_of(nqn: &str) -> String {
+    /// The offset basis and the prime of FNV-1a with 64 bits (Fowler, Noll, Vo).
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let hash = nqn.bytes().fold(BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
+    format!("RW{hash:016X}")
+}

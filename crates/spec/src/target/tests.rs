@@ -1,0 +1,109 @@
+use super::*;
+use proptest::prelude::*;
+
+fn complaint(text: &str) -> String {
+    parse("target.toml", text).expect_err("it is wrong").to_string()
+}
+
+#[test]
+fn an_empty_file_is_one_ram_disk_at_the_local_address() {
+    let plan = TargetPlan::standard();
+    assert_eq!(plan.ports, [Port { address: "127.0.0.1:4420".into(), advertised: None }]);
+    let [subsystem] = plan.subsystems.as_slice() else { panic!("{plan:?}") };
+    let [disk] = subsystem.namespaces.as_slice() else { panic!("{plan:?}") };
+    assert_eq!((disk.id, &disk.backend, disk.size), (1, &Backend::Ram, Some(Bytes::new(1 << 30))));
+    assert_eq!(subsystem.hosts, None);
+}
+
+#[test]
+fn what_is_printed_says_all_of_the_plan() {
+    let text = r#"
+        state = "state"
+        metrics = "127.0.0.1:9420"
+        log = "debug"
+        port = [{ address = "127.0.0.1:4420" }, { address = "[::1]:4421", advertised = "10.0.0.1:4421" }]
+        limits = { connections = 9, idle = "1min", transfer = "128KiB" }
+        records = { folder = "rows", sample = 7, tail = "3ms" }
+        [[subsystem]]
+        nqn = "nqn.2026-11.io.rackweave:one"
+        hosts = ["nqn.2026-11.io.rackweave:host"]
+        path = [{ port = 2, access = "non-optimized" }]
+        [[subsystem.namespace]]
+        backend = "file"
+        path = "disk"
+        [[subsystem.namespace]]
+        id = 9
+        backend = "flash"
+        drive = "optane"
+        size = "64MiB"
+        block = "4KiB"
+        uuid = "5d2f1c1e-7a0b-4a53-9f0e-0242ac120002"
+        [[subsystem]]
+        nqn = "nqn.2026-11.io.rackweave:two"
+        ports = [2]
+        namespace = []
+    "#;
+    for plan in [parse("one", text).expect("it is right"), TargetPlan::standard()] {
+        assert_eq!(parse("again", &plan.to_toml()).expect("it was printed"), plan);
+    }
+}
+
+#[test]
+fn every_mistake_is_told_with_its_line_and_what_is_allowed() {
+    let text = "metric = '127.0.0.1:1'\n[[subsystem]]\n[[subsystem.namespace]]\nbackend = 'fille'\nsize = '1'\n";
+    let told = complaint(text);
+    assert!(told.contains("target.toml:1:1: unknown key `metric`, did you mean `metrics`?"), "{told}");
+    assert!(
+        told.contains(
+            "target.toml:4:11: subsystem.0.namespace.0.backend: `fille` is not allowed, did you mean `file`?"
+        ),
+        "{told}"
+    );
+    assert!(told.contains("target.toml:5:8: subsystem.0.namespace.0.size: `1` has no unit"), "{told}");
+}
+
+#[test]
+fn values_that_do_not_go_together_are_refused() {
+    let namespace = |keys: &str| format!("[[subsystem]]\nnamespace = [{{ {keys} }}]");
+    for (text, reason) in [
+        (namespace("path = 'x'"), "`path` goes only with backend = file or flash, not with ram"),
+        (namespace("backend = 'file'"), "`path` is missing"),
+        (namespace("size = '1000B'"), "one or more whole blocks of 512B"),
+        (namespace("block = '768B'"), "a power of two from 512B to 64KiB"),
+        (namespace("backend = 'flash', drive = 'optan'"), "did you mean `optane`?"),
+        (namespace("uuid = '1-2'"), "32 hexadecimal digits"),
+        ("[[subsystem]]\nnamespace = [{ id = 2 }, {}]".into(), "there is a namespace 2 already"),
+        ("[[subsystem]]\nports = [2]".into(), "1..=1, the ports of this file"),
+        ("[[subsystem]]\n[[subsystem]]".into(), "`nqn` is missing"),
+        ("[[subsystem]]\nnqn = 'a b'".into(), "no NVMe qualified name"),
+        ("[[subsystem]]\nnqn = 'nqn.2014-08.org.nvmexpress.discovery'".into(), "another subsystem already"),
+        ("[[port]]\naddress = '4420'".into(), "ADDRESS:PORT"),
+        ("limits = { transfer = '5KiB' }".into(), "a power of two from 4KiB"),
+        ("limits = { transfer = '16MiB' }".into(), "at least `transfer`"),
+    ] {
+        let told = complaint(&text);
+        assert!(told.contains(reason), "{text}: {told}");
+    }
+}
+
+#[test]
+fn files_of_targets_and_experiments_are_told_apart() {
+    assert!(is_target_file("[[subsystem]]\n"));
+    assert!(!is_target_file("title = 'a'\ndesign = { name = 'edm' }\n"));
+    assert!(!is_target_file("records = 1\ndesign = 2\n"));
+}
+
+#[test]
+fn a_uuid_is_read_as_it_is_written() {
+    let bytes = uuid_bytes("00112233-4455-6677-8899-aabbccddeeff").expect("it is a UUID");
+    assert_eq!(bytes.map(|byte| byte % 0x11), [0; 16]);
+    assert_eq!(uuid_bytes("0011223344556677-8899-aabbccddeeff"), None);
+    assert_eq!(uuid_bytes("00112233-4455-6677-8899-aabbccddeefg"), None);
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_fall_over(text in "[ -~\n]{0,200}") {
+        let _ = parse("any", &text);
+    }
+}

@@ -1,0 +1,41 @@
+//! A connection of the target at any state: the first byte says how far it has come, the rest is what the host sends, in portions.
+#![no_main]
+
+#[path = "../../crates/nvme/tests/common/mod.rs"]
+mod common;
+
+use common::raw::Raw;
+use common::{World, config, initiator};
+use libfuzzer_sys::fuzz_target;
+
+fn reach(world: &mut World, state: u8) -> Raw {
+    match state % 4 {
+        0 => Raw::open(world),
+        1 => {
+            let mut raw = Raw::open(world);
+            raw.greet(world);
+            raw
+        }
+        2 => Raw::admin(world),
+        _ => {
+            let admin = Raw::admin(world);
+            Raw::queue(world, &admin, 1, 15)
+        }
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let [state, portion, bytes @ ..] = input else { return };
+    let mut world = World::new(config());
+    let mut raw = reach(&mut world, *state);
+    for piece in bytes.chunks(usize::from(*portion).max(1)) {
+        raw.bytes(&mut world, piece);
+        world.work();
+        let waiting: usize = world.target.transmit(raw.connection).map(<[u8]>::len).sum();
+        world.target.transmitted(raw.connection, waiting);
+        assert!(world.target.gauges().data_bytes <= 64 << 10, "data are bound by the budget");
+    }
+    let guest = world.join(initiator(5), common::OTHER_PORT);
+    assert!(world.is_ready(guest), "an ordinary host is served");
+    world.target.closed(world.now, raw.connection);
+});

@@ -1,0 +1,20 @@
+#!/bin/sh
+# The first process of the guest: brings up what a host needs, runs the steps, switches off.
+/bin/busybox --install -s /bin
+export PATH=/usr/bin:/bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+mount -t tmpfs tmpfs /tmp
+while read -r module; do insmod "/modules/$module" || echo "cannot load $module"; done </modules/order
+ip link set lo up
+ip link set eth0 up
+ip address add 10.0.2.15/24 dev eth0
+for word in $(cat /proc/cmdline); do
+  case "$word" in
+  target_port=* | steps=*) export "${word?}" ;;
+  esac
+done
+sh /steps.sh
+echo o >/proc/sysrq-trigger
+sleep 60

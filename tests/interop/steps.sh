@@ -1,0 +1,225 @@
+# What a stock Linux host does with the target. Each step prints one line, "STEP ok NAME" or "STEP FAILED NAME".
+#
+# The target is at 10.0.2.2:$target_port: QEMU's name for 127.0.0.1 of the machine around it. "ASK NAME" asks that machine for
+# something (see run.sh); it answers through the target alone.
+address=10.0.2.2
+subsystem=nqn.2026-11.io.rackweave:interop
+host=nqn.2014-08.org.nvmexpress:uuid:5d2f1c1e-7a0b-4a53-9f0e-0242ac120002
+host_id=5d2f1c1e-7a0b-4a53-9f0e-0242ac120002
+disk=/dev/nvme0n1
+
+echo "$host" >/etc/nvme/hostnqn
+echo "$host_id" >/etc/nvme/hostid
+
+# step NAME COMMAND...: runs it, keeps what it says, and shows that where it fails.
+step() {
+  name=$1
+  shift
+  if "$@" >/tmp/output 2>&1; then
+    echo "STEP ok $name"
+  else
+    echo "STEP FAILED $name (exit code $?)"
+    sed 's/^/    /' /tmp/output | tail -n 20
+    dmesg | grep -i nvme | tail -n 8 | sed 's/^/    kernel: /'
+    return 1
+  fi
+}
+
+give_up() {
+  echo "STEP end"
+  exit
+}
+
+# until_true SECONDS COMMAND...
+until_true() {
+  left=$1
+  shift
+  while ! "$@" >/dev/null 2>&1; do
+    left=$((left - 1))
+    [ "$left" -gt 0 ] || return 1
+    sleep 1
+  done
+}
+
+connect() {
+  nvme connect -t tcp -a "$address" -s "$target_port" -n "$subsystem" -q "$host" -I "$host_id" "$@" || return
+  until_true 20 test -b "$disk"
+}
+
+disconnect() { nvme disconnect -n "$subsystem" && until_true 20 test ! -e "$disk"; }
+
+discovered() {
+  nvme discover -t tcp -a "$address" -s "$target_port" -q "$host" -I "$host_id" >/tmp/discovery
+  cat /tmp/discovery
+  grep -q "$subsystem" /tmp/discovery
+}
+
+is_one_of_two() { [ "$(blockdev --getsize64 "$disk")" = 67108864 ] && [ "$(blockdev --getss "$disk")" = "$1" ]; }
+
+identified() {
+  nvme id-ctrl /dev/nvme0 && nvme id-ns "$disk" && nvme ns-descs "$disk" && nvme list-ns /dev/nvme0 || return
+  uuid=$(cat /sys/block/nvme0n1/uuid)
+  echo "uuid $uuid"
+  [ -z "$known_uuid" ] || [ "$known_uuid" = "$uuid" ]
+}
+
+logs() {
+  nvme smart-log /dev/nvme0 && nvme error-log -e 1 /dev/nvme0 && nvme fw-log /dev/nvme0 && nvme effects-log /dev/nvme0 &&
+    nvme changed-ns-list-log /dev/nvme0
+}
+
+features() { nvme get-feature /dev/nvme0 -f 7 && nvme get-feature /dev/nvme0 -f 0x0b && nvme get-feature /dev/nvme0 -f 0x0f; }
+
+# verified NAME BLOCK-SIZE DEPTH SIZE
+verified() {
+  fio --name="$1" --filename="$disk" --direct=1 --ioengine=libaio --rw=randwrite --bs="$2" --iodepth="$3" --size="$4" \
+    --verify=crc32c --verify_fatal=1 --do_verify=1 --end_fsync=1
+}
+
+# The first 40 MiB; what lies behind is for raw reads and writes (block 100000 is at 49 MiB).
+made_file_system() { /usr/bin/mke2fs -t ext4 -q -F "$disk" 40M && mount -t ext4 "$disk" /mnt; }
+
+wrote_files() {
+  for number in 1 2 3 4 5 6 7 8; do
+    dd if=/dev/urandom of=/mnt/file$number bs=64k count=8 conv=fsync 2>/dev/null || return
+  done
+  (cd /mnt && md5sum file*) >/tmp/sums
+  sync
+}
+
+files_are_there() {
+  umount /mnt && mount -t ext4 "$disk" /mnt && (cd /mnt && md5sum -c /tmp/sums)
+}
+
+still_there() { mount -t ext4 "$disk" /mnt && (cd /mnt && md5sum -c /tmp/sums) && umount /mnt; }
+
+# A discard that fails is silent but for the kernel's log.
+trimmed() {
+  dmesg -c >/dev/null
+  mount -t ext4 -o discard "$disk" /mnt && fstrim -v /mnt && (cd /mnt && md5sum -c /tmp/sums) && umount /mnt &&
+    ! dmesg | grep 'I/O'
+}
+
+reset() { nvme reset /dev/nvme0 && until_true 20 grep -q live /sys/class/nvme/nvme0/state; }
+
+zeroed() {
+  # Eight blocks hold noise, then zeroes, and then compare equal with zeroes alone.
+  dd if=/dev/urandom of=/tmp/noise bs=4096 count=1 2>/dev/null
+  dd if=/dev/zero of=/tmp/zeroes bs=4096 count=1 2>/dev/null
+  nvme write "$disk" -s 100000 -c 7 -z 4096 -d /tmp/noise || return
+  nvme compare "$disk" -s 100000 -c 7 -z 4096 -d /tmp/noise || return
+  nvme write-zeroes "$disk" -s 100000 -c 7 || return
+  nvme compare "$disk" -s 100000 -c 7 -z 4096 -d /tmp/zeroes || return
+  ! nvme compare "$disk" -s 100000 -c 7 -z 4096 -d /tmp/noise
+}
+
+flushed_and_verified() { nvme flush "$disk" -n 1 && nvme verify "$disk" -s 0 -c 63; }
+
+copied() {
+  nvme write "$disk" -s 100200 -c 7 -z 4096 -d /tmp/noise && nvme copy "$disk" --sdlba=100300 --slbs=100200 --blocks=7 &&
+    nvme compare "$disk" -s 100300 -c 7 -z 4096 -d /tmp/noise
+}
+
+reserved() {
+  nvme resv-register "$disk" -n 1 --nrkey=0x1234 --rrega=0 --cptpl=3 || return
+  nvme resv-acquire "$disk" -n 1 --crkey=0x1234 --rtype=1 --racqa=0 || return
+  nvme resv-report "$disk" -n 1 --eds || nvme resv-report "$disk" -n 1 || return
+}
+
+released() {
+  nvme resv-report "$disk" -n 1 --eds || return
+  nvme resv-report "$disk" -n 1 --eds | grep -q 'regctl *: 1' || return
+  nvme resv-release "$disk" -n 1 --crkey=0x1234 --rtype=1 --rrela=0 || return
+  nvme resv-register "$disk" -n 1 --crkey=0x1234 --rrega=1
+}
+
+refused() { ! "$@"; }
+
+# The kernel must have been told why.
+refused_because() {
+  reason=$1
+  shift
+  ! "$@" && dmesg | tail -n 5 | grep "$reason"
+}
+
+connect_as_stranger() {
+  nvme connect -t tcp -a "$address" -s "$target_port" -n "$subsystem" -q nqn.2026-11.io.rackweave:stranger
+}
+
+connect_to_nothing() {
+  nvme connect -t tcp -a "$address" -s "$target_port" -n nqn.2026-11.io.rackweave:nothing -q "$host" -I "$host_id"
+}
+
+out_of_range() { nvme read "$disk" -s 1000000000 -c 0 -z 512 -d /tmp/nothing; }
+
+# Both the write that is underway and what was there before must survive the target's death.
+survived_a_restart() {
+  known_uuid=$(cat /sys/block/nvme0n1/uuid)
+  dd if=/dev/urandom of=/tmp/noise bs=64k count=16 2>/dev/null
+  dd if=/tmp/noise of="$disk" bs=64k seek=896 oflag=direct conv=fsync 2>/dev/null || return
+  echo "ASK restart" >/dev/console
+  sleep 3
+  until_true 60 grep -q live /sys/class/nvme/nvme0/state || return
+  dd if="$disk" of=/tmp/back bs=64k skip=896 count=16 iflag=direct 2>/dev/null || return
+  cmp /tmp/noise /tmp/back && identified
+}
+
+has_size() { [ "$(blockdev --getsize64 "$disk")" = "$1" ]; }
+
+grew() {
+  echo "ASK grow" >/dev/console
+  until_true 30 has_size 134217728
+}
+
+gained_a_namespace() {
+  echo "ASK add" >/dev/console
+  until_true 30 test -b /dev/nvme0n2 && dd if=/dev/nvme0n2 of=/dev/null bs=64k count=4 iflag=direct
+}
+
+lost_a_namespace() {
+  echo "ASK remove" >/dev/console
+  until_true 30 test ! -e /dev/nvme0n2
+}
+
+echo "STEP ok booted $(uname -r) after $(cut -d ' ' -f 1 /proc/uptime) s"
+step "discover" discovered
+step "a wrong subsystem is refused" refused_because "Invalid Data Parameter" connect_to_nothing
+step "a host that is not allowed is refused" refused_because "not allowed" connect_as_stranger
+step "connect" connect || give_up
+step "the disk has its size" is_one_of_two 512
+step "identify" identified
+step "logs" logs
+step "features" features
+step "fio with verify, 4 KiB at depth 16" verified small 4k 16 8m
+step "fio with verify, 512 KiB at depth 4" verified large 512k 4 32m
+step "mkfs.ext4 and mount" made_file_system
+step "files with fsync" wrote_files
+step "umount, mount, compare" files_are_there
+umount /mnt
+if [ "$steps" = all ]; then
+  step "reset" reset
+  step "files after a reset" still_there
+  step "trim" trimmed
+  step "write zeroes and compare" zeroed
+  step "flush and verify" flushed_and_verified
+  step "copy" copied
+  step "a read outside is refused" refused out_of_range
+  step "reservation" reserved
+  step "the target dies and comes back" survived_a_restart
+  step "the reservation has survived, release it" released
+  step "files after the restart" still_there
+  step "the namespace grows" grew
+  step "a namespace is added" gained_a_namespace
+  step "a namespace is removed" lost_a_namespace
+fi
+step "disconnect" disconnect
+if [ "$steps" = all ]; then
+  step "connect with digests" connect --hdr-digest --data-digest
+  step "files under digests" still_there
+  step "fio with verify under digests" verified digests 16k 8 4m
+  step "disconnect after digests" disconnect
+  step "connect with two queues of 16, flow control off" connect --nr-io-queues=2 --queue-size=16 --disable-sqflow
+  step "fio with verify, flow control off" verified flow 4k 16 2m
+  step "disconnect at the end" disconnect
+fi
+echo "STEP end"
