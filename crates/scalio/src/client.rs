@@ -4,8 +4,16 @@
 //! again (now nobody else can fill the key, and a writer has to take the slot away), reads segment and record from flash, answers, and fills the slot.
 //! With no slot to take it reads the block twice and, if no slot could hold the key at the second time, believes the first one's pointer.
 
-use crate::{ClientId, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Refusal, Reply, Request, RequestId};
+mod get;
+mod paper;
+mod remote;
+mod tasks;
+mod update;
+
+use crate::{ClientId, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Refusal, Reply, Request, RequestId, Value};
 use base::Span;
+use std::collections::BTreeMap;
+use tasks::Tasks;
 
 /// Whose cache protocol clients and servers speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,3 +196,31 @@ pub struct ClientCounters {
     pub repeats: u64,
 }
 
+/// A client.
+#[derive(Clone)]
+pub struct Client<V> {
+    config: ClientConfig,
+    tasks: Tasks<V>,
+    /// Requests to servers that have no answer: number to task.
+    open: BTreeMap<u64, u32>,
+    next_number: u64,
+    /// What the servers were last seen in, by device.
+    epochs: Vec<u32>,
+    counters: ClientCounters,
+}
+
+impl<V: Value> Client<V> {
+    /// A client that has done nothing yet.
+    pub fn new(config: ClientConfig) -> Client<V> {
+        let epochs = vec![0; config.devices as usize];
+        Client { config, tasks: Tasks::default(), open: BTreeMap::new(), next_number: 0, epochs, counters: ClientCounters::default() }
+    }
+    /// What it has counted.
+    pub fn counters(&self) -> ClientCounters {
+        self.counters
+    }
+    /// Operations that are not done, fills that go on behind an answer among them.
+    pub fn unfinished(&self) -> usize {
+        self.tasks.len()
+    }
+}

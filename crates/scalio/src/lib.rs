@@ -23,7 +23,7 @@ mod slot;
 mod value;
 
 pub use block::{Block, BlockHeader, Expiry, Payload, Slot};
-pub use client::{ClientConfig, ClientCounters, ClientIn, ClientOut, Operation, Outcome, Protocol, Source};
+pub use client::{Client, ClientConfig, ClientCounters, ClientIn, ClientOut, Operation, Outcome, Protocol, Source};
 pub use error::{Corrupt, LimitError, Refusal};
 pub use key::{FINGERPRINT_BITS, KEY_BYTES_MAX, Key, Place};
 pub use message::{ClientId, Reply, Request, RequestBody, RequestResult};

@@ -1,6 +1,6 @@
 //! The second layer of the index, on flash: all keys of one block, and where their records lie.
 
-use crate::{Expiry, Key};
+use crate::{Corrupt, Expiry, Key};
 
 /// Unit of places on a device, and of a segment's chain (LEED, SIGCOMM 2023).
 pub const SECTOR_BYTES: u32 = 512;
@@ -42,9 +42,10 @@ impl SegmentPointer {
     pub const fn new(extent: Extent, sequence: Sequence) -> SegmentPointer {
         SegmentPointer { extent, tag: tag_of(sequence) }
     }
-    /// Whether a segment of `sequence` is meant.
-    pub const fn names(&self, sequence: Sequence) -> bool {
-        self.tag == tag_of(sequence)
+    /// Fails on a segment that is not the one of `block` to which this points: its place was used again.
+    pub fn check(&self, block: u32, segment: &Segment) -> Result<(), Corrupt> {
+        let same = segment.block == block && self.tag == tag_of(segment.sequence) && self.extent.sectors == segment.sectors();
+        if same { Ok(()) } else { Err(Corrupt::Foreign { what: "segment" }) }
     }
 }
 
@@ -72,6 +73,14 @@ pub struct Item {
     pub value_bytes: u16,
     /// When it is forgotten.
     pub expiry: Expiry,
+}
+
+impl Item {
+    /// Fails on a record that is not the one that is listed here: its place was used again.
+    pub fn check<V>(&self, record: &Record<V>) -> Result<(), Corrupt> {
+        let same = record.key == self.key && record.sequence == self.sequence;
+        if same { Ok(()) } else { Err(Corrupt::Foreign { what: "record" }) }
+    }
 }
 
 /// All keys of a block.

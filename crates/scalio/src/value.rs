@@ -6,8 +6,8 @@ use std::fmt::Debug;
 /// Bytes of the longest value: the paper's (6.1). A slot has room for it.
 pub const VALUE_BYTES_MAX: u32 = 64;
 
-/// What is kept under a key.
-pub trait Value: Clone + PartialEq + Debug {
+/// What is kept under a key. The default is what a slot holds before it was ever written.
+pub trait Value: Clone + Default + PartialEq + Debug {
     /// Its length in bytes.
     fn bytes(&self) -> u32;
     /// Appends exactly [`bytes`](Value::bytes) of them.
@@ -43,6 +43,12 @@ pub struct Token {
     pub id: u64,
     /// The length in bytes, at least 8.
     pub bytes: u32,
+}
+
+impl Default for Token {
+    fn default() -> Token {
+        Token { id: 0, bytes: 8 }
+    }
 }
 
 impl Value for Token {
