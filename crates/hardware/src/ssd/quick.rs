@@ -332,6 +332,27 @@ mod tests {
         assert!((267e6..=445e6).contains(&lost), "{} MB/s", lost / 1e6);
     }
 
+    /// Lone commands of the sheet's depth 1, and random reads and writes of 512 B to 4 KiB at a depth that keeps all lanes busy: a drive counts commands, not bytes.
+    #[test]
+    fn a_970_pro_does_what_its_sheet_says_at_both_depths_and_for_small_commands_too() {
+        let config = super::super::presets::samsung_970_pro_quick(Bytes::kib(1 << 20));
+        let alone = |kind| QuickDrive::new(config).unwrap().submit(Time::ZERO, of(kind, 0, 4)).unwrap().total();
+        assert!((66_000..67_500).contains(&(alone(CommandKind::Read).as_ps() / 1_000)), "{}", alone(CommandKind::Read));
+        assert!(
+            (17_800..18_500).contains(&(alone(CommandKind::Write).as_ps() / 1_000)),
+            "{}",
+            alone(CommandKind::Write)
+        );
+        for reads in [10, 0] {
+            let rate = throughput(config, reads, 128) / 4_096.0;
+            assert!((485e3..=515e3).contains(&rate), "{reads} of ten reads: {rate} a second");
+        }
+        let mut drive = QuickDrive::new(config).unwrap();
+        let small = Command { kind: CommandKind::Read, address: 0, bytes: Bytes::new(512) };
+        let saved = alone(CommandKind::Read) - drive.submit(Time::ZERO, small).unwrap().total();
+        assert_eq!(saved, config.link.rate.span_of(Bytes::kib(4)) - config.link.rate.span_of(Bytes::new(512)));
+    }
+
     #[test]
     fn a_fragmented_pm9a3_is_slower_at_everything() {
         let capacity = Bytes::kib(1 << 20);
