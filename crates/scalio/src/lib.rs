@@ -10,7 +10,7 @@
 //! The paper's protocol (5.2) loses linearizability when a lease runs out under a living client, when a block is read while it is written, and in other
 //! ways that `docs/concepts/one-sided-caches.md` shows. [`Protocol::Linearizable`] is what we run; [`Protocol::Paper`] is for study.
 
-// pub mod baseline; // the helper of the baselines switches this on when it compiles
+pub mod baseline;
 mod block;
 mod client;
 mod error;
