@@ -14,9 +14,11 @@ pub mod baseline;
 mod block;
 mod client;
 mod error;
+mod index;
 mod key;
 mod message;
 mod ports;
+mod preload;
 mod segment;
 mod server;
 mod slot;
@@ -25,13 +27,15 @@ mod value;
 pub use block::{Block, BlockHeader, Expiry, Payload, Slot};
 pub use client::{Client, ClientConfig, ClientCounters, ClientIn, ClientOut, Operation, Outcome, Protocol, Source};
 pub use error::{Corrupt, LimitError, Refusal};
+pub use index::Index;
 pub use key::{FINGERPRINT_BITS, KEY_BYTES_MAX, Key, Place};
 pub use message::{ClientId, Reply, Request, RequestBody, RequestResult};
 pub use ports::{Content, FlashAnswer, FlashOperation, MemoryAnswer, MemoryOperation, RequestId};
+pub use preload::{Contents, Preload, PreloadError};
 pub use segment::{
     BUCKET_ITEMS, BUCKETS_MAX, Extent, GRANULE_BYTES, Item, PAGE_HEADER_BYTES, POINTER_SEQUENCE_BITS, Page, RECORD_HEADER_BYTES, Record, RecordPlace,
     SECTOR_BYTES, SECTORS_MAX, SEGMENT_ITEMS_MAX, Segment, SegmentPointer, Sequence, record_bytes,
 };
-pub use server::{ServerConfig, ServerCounters, ServerIn, ServerOut};
+pub use server::{Server, ServerConfig, ServerCounters, ServerIn, ServerOut};
 pub use slot::{LEASE_MAX, LEASE_UNIT, SlotState, SlotWord, Version};
 pub use value::{Token, VALUE_BYTES_MAX, Value, check_value};

@@ -13,7 +13,7 @@
 use super::tasks::Work;
 use super::{Client, ClientOut, Outcome, Protocol, Source};
 use crate::{
-    Block, FlashAnswer, FlashOperation, Item, Key, MemoryAnswer, MemoryOperation, Payload, Refusal, Segment, SegmentPointer, Slot, SlotState, SlotWord,
+    Block, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Payload, Refusal, Segment, SegmentPointer, Slot, SlotState, SlotWord,
     Value, Version,
 };
 use base::Time;
@@ -24,8 +24,8 @@ enum Step {
     Look,
     Lock { slot: u8, expected: SlotWord },
     Check { slot: u8 },
-    Segment { slot: Option<u8>, pointer: SegmentPointer },
-    Record { slot: Option<u8>, item: Item },
+    Segment { slot: Option<u8> },
+    Record { slot: Option<u8> },
     Pause,
 }
 
@@ -68,13 +68,13 @@ impl<V: Value> Client<V> {
 
     pub(super) fn paper_flash(&mut self, now: Time, index: usize, mut get: PaperGet, answer: FlashAnswer<V>, out: &mut Vec<ClientOut<V>>) {
         match (get.step, answer) {
-            (Step::Segment { slot, .. }, FlashAnswer::Segment(Ok(segment))) => self.paper_segment(now, index, &mut get, slot, &segment, out),
-            (Step::Record { slot, .. }, FlashAnswer::Record(Ok(record))) => {
+            (Step::Segment { slot }, FlashAnswer::Segment(Ok(segment))) => self.paper_segment(now, index, &mut get, slot, &segment, out),
+            (Step::Record { slot }, FlashAnswer::Record(Ok(record))) => {
                 self.paper_fill(now, &get, slot, record.value.clone(), record.expiry, out);
                 self.counters.misses += 1;
                 self.finish(index, Outcome::Value(Some(record.value)), Source::Flash, out);
             }
-            (Step::Segment { slot, .. } | Step::Record { slot, .. }, _) => {
+            (Step::Segment { slot } | Step::Record { slot }, _) => {
                 self.counters.corrupt += 1;
                 self.paper_release(&get, slot, out);
                 self.finish(index, Outcome::Refused(Refusal::Corrupt), Source::Flash, out);
@@ -172,14 +172,14 @@ impl<V: Value> Client<V> {
         let Some(pointer) = pointer else {
             return self.paper_nothing(index, get, slot, out);
         };
-        get.step = Step::Segment { slot, pointer };
+        get.step = Step::Segment { slot };
         self.ask_flash(index, get.block, FlashOperation::ReadSegment { block: get.block, pointer }, out);
     }
 
     fn paper_segment(&mut self, now: Time, index: usize, get: &mut PaperGet, slot: Option<u8>, segment: &Segment, out: &mut Vec<ClientOut<V>>) {
         match segment.find(&get.key) {
             Some(item) if !item.expiry.is_past(now) => {
-                get.step = Step::Record { slot, item: *item };
+                get.step = Step::Record { slot };
                 self.ask_flash(index, get.block, FlashOperation::ReadRecord { item: *item }, out);
             }
             _ => self.paper_nothing(index, get, slot, out),

@@ -56,13 +56,14 @@ impl<V: Value> Client<V> {
     }
 }
 
-/// A request that a server of a later epoch refuses may have been carried out before the restart, and repeating it could do it twice.
+/// A request that a server of a later epoch refuses may have been carried out before the restart, and repeating it could do it twice. What a device
+/// failed to write may be on it all the same, and come to light at the next restart.
 fn outcome<V>(result: RequestResult<V>) -> Outcome<V> {
     match result {
         RequestResult::Stored => Outcome::Stored,
         RequestResult::Deleted { found } => Outcome::Deleted { found },
         RequestResult::Differs { found } => Outcome::Differs { found },
-        RequestResult::Refused(Refusal::WrongEpoch { .. } | Refusal::Recovering) => Outcome::Unknown,
+        RequestResult::Refused(Refusal::WrongEpoch { .. } | Refusal::Recovering | Refusal::Device) => Outcome::Unknown,
         RequestResult::Refused(refusal) => Outcome::Refused(refusal),
     }
 }
