@@ -27,6 +27,8 @@ mod index;
 mod locks;
 mod log;
 mod server;
+#[cfg(test)]
+mod tests;
 mod tokens;
 
 pub(in crate::baseline) use client::key_of;

@@ -218,7 +218,7 @@ impl<V: Value> Server<V> {
             crate::check_value(&value)?;
             let record = Record { key, sequence: self.next_sequence(), expiry: Expiry(0), value };
             let page = Page { epoch: 0, records: vec![record] };
-            let extent = load_into(&mut self.records, page.sectors())?;
+            let extent = load_into(&mut self.records, page.sectors(), 0)?;
             items.push(item_of(&page, extent.sector));
             loaded.push((extent, Content::Page(Arc::new(page))));
         }
@@ -226,7 +226,7 @@ impl<V: Value> Server<V> {
         let sequence = self.next_sequence();
         let listed = Segment { block, epoch: 0, sequence, items };
         check_length(&listed)?;
-        let extent = load_into(&mut self.segments, listed.sectors())?;
+        let extent = load_into(&mut self.segments, listed.sectors(), BUCKETS_MAX)?;
         self.index.set(segment, Some(SegmentPointer::new(extent, sequence)));
         loaded.push((extent, Content::Segment(Arc::new(listed))));
         Ok(loaded)
@@ -472,8 +472,8 @@ fn check_length(segment: &Segment) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn load_into(space: &mut Space, sectors: u32) -> Result<Extent, Refusal> {
-    space.claim(sectors, BUCKETS_MAX)?;
+fn load_into(space: &mut Space, sectors: u32, kept: u32) -> Result<Extent, Refusal> {
+    space.claim(sectors, kept)?;
     let position = space.log.append(u64::from(sectors), false).ok_or(space.full())?;
     space.log.known(position);
     Ok(space.extent(position, sectors))

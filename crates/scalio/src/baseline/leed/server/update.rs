@@ -21,9 +21,10 @@ pub(super) struct Update<V> {
     segment: Option<NewSegment>,
     /// What is listed under its key, for a compare-and-swap.
     listed: Option<(Arc<Segment>, Option<Item>)>,
-    /// Writes that have not ended.
+    /// Writes that have not ended, and whether one has failed.
     writes: u32,
-    /// How it ends, once that is known.
+    has_failed: bool,
+    /// How it ends, where it does not store anything.
     result: Option<CallResult<V>>,
 }
 
@@ -49,7 +50,8 @@ impl<V: Value> Server<V> {
             Err(refusal) => self.answer(work, CallResult::Refused(refusal), out),
             Ok(record) => {
                 let waits = record.is_some();
-                self.works[work].update = Some(Update { record, segment: None, listed: None, writes: 0, result: None });
+                self.works[work].update =
+                    Some(Update { record, segment: None, listed: None, writes: 0, has_failed: false, result: None });
                 if waits { self.waiting_for_records.push_back(work) } else { self.lock(work, out) }
             }
         }
@@ -226,9 +228,7 @@ impl<V: Value> Server<V> {
     pub(super) fn on_written(&mut self, work: usize, answer: FlashAnswer<V>, out: &mut Vec<ServerOut<V>>) {
         let update = self.update(work);
         update.writes -= 1;
-        if answer != FlashAnswer::Done {
-            update.result = Some(CallResult::Refused(Refusal::Device));
-        }
+        update.has_failed |= answer != FlashAnswer::Done;
         self.conclude(work, out);
     }
 
@@ -259,7 +259,8 @@ impl<V: Value> Server<V> {
         }
         let update = self.works[work].update.take().expect("a change on its way");
         let segment = self.works[work].segment;
-        let result = match update.result {
+        let failed = update.has_failed.then_some(CallResult::Refused(Refusal::Device));
+        let result = match failed.or(update.result) {
             Some(result) => {
                 self.abandon(update.record, update.segment);
                 result
