@@ -193,6 +193,11 @@ fn tight() -> ServerConfig {
     ServerConfig { device: 0, devices: 1, blocks: 24, tokens: TOKENS, segments, records }
 }
 
+/// Blocks for 120 keys, and logs in which most lives for long.
+fn crowded() -> ServerConfig {
+    ServerConfig { blocks: 300, records: log(1_000, 230, 8, 3), ..tight() }
+}
+
 #[test]
 fn each_operation_costs_the_reads_and_writes_of_the_table() {
     let mut rack = Rack::new(roomy());
@@ -438,6 +443,7 @@ type History = Vec<(usize, Option<Vec<u8>>)>;
 struct Play {
     rack: Rack,
     stream: Stream,
+    keys: usize,
     histories: BTreeMap<Key, History>,
     /// Calls on their way: number, when it began, what.
     calls: BTreeMap<u64, (usize, Operation<Vec<u8>>)>,
@@ -446,12 +452,13 @@ struct Play {
 }
 
 impl Play {
-    fn new(seed: u64) -> Play {
-        let (rack, stream) = (Rack::new(tight()), Seed(seed).stream("play"));
-        let mut play = Play { rack, stream, histories: BTreeMap::new(), calls: BTreeMap::new(), answered: 0, step: 0 };
-        for number in 0..16 {
-            play.rack.ask(put(&format!("cold {number}"), "x"));
-            play.histories.insert(key(&format!("cold {number}")), vec![(0, Some("x".into()))]);
+    fn new(config: ServerConfig, keys: usize, seed: u64) -> Play {
+        let (rack, stream) = (Rack::new(config), Seed(seed).stream("play"));
+        let (histories, calls) = (BTreeMap::new(), BTreeMap::new());
+        let mut play = Play { rack, stream, keys, histories, calls, answered: 0, step: 0 };
+        for name in (0..keys).map(|number| number.to_string()) {
+            play.rack.ask(put(&name, "x"));
+            play.histories.insert(key(&name), vec![(0, Some("x".into()))]);
         }
         play.answered = play.rack.answers.len();
         play
@@ -461,8 +468,15 @@ impl Play {
         self.stream.below(bound as u64) as usize
     }
 
+    /// One of the operations of the device on their way, rather a new one: so that some take very long.
+    fn pick_pending(&mut self) -> usize {
+        let waits = self.rack.pending.len();
+        (0..3).map(|_| self.pick(waits)).max().unwrap_or(0)
+    }
+
     fn call(&mut self) {
-        let name = ["a", "b", "c", "d", "e", "f", "cold 3"][self.pick(7)];
+        let among = if self.pick(2) == 0 { 6 } else { self.keys };
+        let name = &self.pick(among).to_string();
         let text = self.step.to_string();
         let held = self.histories.get(&key(name)).and_then(|history| history.last()?.1.clone());
         let held = held.map(|bytes| String::from_utf8(bytes).expect("text"));
@@ -520,11 +534,10 @@ impl Play {
 
     fn run(&mut self, steps: usize) {
         for _ in 0..steps {
-            let waits = self.rack.pending.len();
-            if waits == 0 || (self.calls.len() < 12 && self.pick(2) == 0) {
+            if self.rack.pending.is_empty() || (self.calls.len() < 12 && self.pick(2) == 0) {
                 self.call();
             } else {
-                let place = self.pick(waits);
+                let place = self.pick_pending();
                 self.rack.end(place);
                 self.check_answers();
             }
@@ -534,7 +547,7 @@ impl Play {
 
     fn finish(&mut self) {
         while !self.rack.pending.is_empty() {
-            let place = self.pick(self.rack.pending.len());
+            let place = self.pick_pending();
             self.rack.end(place);
             self.check_answers();
         }
@@ -550,8 +563,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_update_is_lost_in_whatever_order_the_device_ends_its_operations(seed: u64) {
-        let mut play = Play::new(seed);
+    fn no_update_is_lost_in_whatever_order_the_device_ends_its_operations(seed: u64, is_crowded: bool) {
+        let mut play = if is_crowded { Play::new(crowded(), 120, seed) } else { Play::new(tight(), 18, seed) };
         play.run(4_000);
         let counters = *play.rack.server.counters();
         prop_assert_eq!(counters.corrupt, 0);
