@@ -284,6 +284,25 @@ fn a_long_run_of_puts_never_fills_the_logs() {
 }
 
 #[test]
+fn what_somebody_reads_is_not_overwritten_though_others_wait() {
+    let mut rack = Rack::new(tight());
+    rack.ask(put("slow", "1"));
+    let slow = rack.call(swap("slow", Some("1"), "2"));
+    for round in 0..1_000 {
+        rack.call(put("quick", &round.to_string()));
+        while rack.pending.len() > 1 {
+            rack.end(1);
+        }
+    }
+    assert!(rack.answers.iter().all(|answer| answer.number != slow));
+    assert!(rack.answers.len() < 500, "the log of segments has 420 sectors, and the slow reader is in the first");
+    rack.settle();
+    assert_eq!(rack.answers.len(), 1_002);
+    assert!(rack.answers.iter().all(|answer| answer.result == CallResult::Stored));
+    assert_eq!((rack.ask(get("slow")), rack.ask(get("quick"))), (value("2"), value("999")));
+}
+
+#[test]
 fn a_full_device_refuses_a_put_by_name_and_takes_one_again_when_something_was_deleted() {
     let mut rack = Rack::new(tight());
     // 60 sectors, without 24 for compaction and 8 for what may be skipped.
