@@ -31,7 +31,11 @@ impl<V: Value> Index<V> {
     /// Carries out an operation. A slot that the block does not have answers [`MemoryAnswer::Unreachable`].
     pub fn carry_out(&mut self, block: u32, operation: MemoryOperation<V>) -> MemoryAnswer<V> {
         match operation {
-            MemoryOperation::ReadBlock => MemoryAnswer::Block(Block { header: self.header(block), slots: self.slots(block).to_vec() }),
+            MemoryOperation::ReadBlock => MemoryAnswer::Block(self.block(block)),
+            MemoryOperation::Check { slot } => match self.slots(block).get(usize::from(slot)) {
+                Some(Slot { word, .. }) => MemoryAnswer::Checked { word: *word, block: self.block(block) },
+                None => MemoryAnswer::Unreachable,
+            },
             MemoryOperation::Publish { segment } => {
                 self.headers[block as usize].segment = Some(segment);
                 MemoryAnswer::Done
@@ -58,6 +62,10 @@ impl<V: Value> Index<V> {
                 MemoryAnswer::Done
             }),
         }
+    }
+
+    fn block(&self, block: u32) -> Block<V> {
+        Block { header: self.header(block), slots: self.slots(block).to_vec() }
     }
 
     fn reset(&mut self, block: u32, header: BlockHeader) -> MemoryAnswer<V> {

@@ -16,6 +16,7 @@ mod client;
 mod error;
 mod index;
 mod key;
+pub mod layout;
 mod message;
 mod ports;
 mod preload;

@@ -16,6 +16,13 @@ pub struct RequestId(pub u64);
 pub enum MemoryOperation<V> {
     /// Reads a block. Words of 8 B are whole; the block may be torn between them.
     ReadBlock,
+    /// Reads a block, then its header, then the word of a slot, strictly one after the other: three reads posted at once on a connection that carries them
+    /// out in order. Read in any other order, a filler could take a pointer for that of a moment at which its slot was still its own, or no other held
+    /// the key (the model in `models` finds both).
+    Check {
+        /// The slot.
+        slot: u8,
+    },
     /// Compares the word of a slot and swaps it, atomically.
     Swap {
         /// The slot.
@@ -67,6 +74,13 @@ pub enum MemoryOperation<V> {
 pub enum MemoryAnswer<V> {
     /// What a read found.
     Block(Block<V>),
+    /// What a check found; the block's header is the one that was read after its slots.
+    Checked {
+        /// The block.
+        block: Block<V>,
+        /// The word of the slot.
+        word: SlotWord,
+    },
     /// What a compare-and-swap found: it swapped where that is what it expected.
     Found(SlotWord),
     /// A write is done.
@@ -82,6 +96,16 @@ pub enum Content<V> {
     Segment(Arc<Segment>),
     /// Records.
     Page(Arc<Page<V>>),
+}
+
+impl<V: crate::Value> Content<V> {
+    /// Sectors that it takes.
+    pub fn sectors(&self) -> u32 {
+        match self {
+            Content::Segment(segment) => segment.sectors(),
+            Content::Page(page) => page.sectors(),
+        }
+    }
 }
 
 /// An operation on a device.

@@ -3,7 +3,7 @@
 //! | why it is linearizable | |
 //! | --- | --- |
 //! | a hit | the word was valid when it was read, and a write takes the word away before it is answered; the payload says which word it belongs to |
-//! | a miss | between the second read of the block and the end of the fill the slot is ours or lost: a writer that publishes meanwhile takes it away, and the pointer of the second read is of a moment at which no other slot could hold the key |
+//! | a miss | the second look reads the other slots, then the pointer, then our own word: when the pointer was read the slot was ours, and no other could hold the key or would come to. A writer that publishes later takes our slot away |
 //! | without a slot | the pointer is older than a moment at which no slot could hold the key, so what it leads to was committed, or is by then |
 //!
 //! A filler whose lease has ended is never just ignored: its word is taken away first, or it could still make an older value valid behind our answer.
@@ -82,7 +82,11 @@ impl<V: Value> Client<V> {
         match (get.step, answer) {
             (Step::Look, MemoryAnswer::Block(block)) => self.looked(now, index, &mut get, block, out),
             (Step::Lock { expected, held, .. }, MemoryAnswer::Found(found)) => self.locked(index, &mut get, held, found == expected, out),
-            (Step::Check { held }, MemoryAnswer::Block(block)) => self.checked(now, index, &mut get, held, block, out),
+            (Step::Check { held }, MemoryAnswer::Checked { block, word }) if word == held.word => self.checked(now, index, &mut get, held, block, out),
+            (Step::Check { .. }, MemoryAnswer::Checked { .. }) => {
+                self.counters.evictions += 1;
+                self.restart(index, &mut get, out);
+            }
             (Step::CheckWithout { pointer }, MemoryAnswer::Block(block)) => self.checked_without(now, index, &mut get, pointer, block, out),
             _ => self.finish(index, Outcome::Unavailable, Source::Cache, out),
         }
@@ -114,7 +118,7 @@ impl<V: Value> Client<V> {
     pub(super) fn get_woken(&mut self, index: usize, mut get: Get, out: &mut Vec<ClientOut<V>>) {
         if let Step::Pause { held } = get.step {
             get.step = held.map_or(Step::Look, |held| Step::Check { held });
-            self.ask_block(index, get.place.block, out);
+            self.ask_step(index, &get, out);
         }
         self.put_back(index, get);
     }
@@ -156,15 +160,10 @@ impl<V: Value> Client<V> {
             get.step = Step::Look;
             get.attempts += 1;
         }
-        self.ask_block(index, get.place.block, out);
+        self.ask_step(index, get, out);
     }
 
     fn checked(&mut self, now: Time, index: usize, get: &mut Get, held: Held, block: Block<V>, out: &mut Vec<ClientOut<V>>) {
-        let own = block.slots.get(usize::from(held.slot)).map(|slot| slot.word);
-        if own != Some(held.word) {
-            self.counters.evictions += 1;
-            return self.restart(index, get, out);
-        }
         match others(&block, get, Some(held.slot), now) {
             Others::None => self.read_segment(index, get, Some(held), block.header.segment, out),
             Others::Stale { slot, word } => {
@@ -278,8 +277,16 @@ impl<V: Value> Client<V> {
     fn ask_again(&mut self, index: usize, get: &mut Get, step: Step, out: &mut Vec<ClientOut<V>>) {
         get.step = step;
         if !self.gives_up(index, get, out) {
-            self.ask_block(index, get.place.block, out);
+            self.ask_step(index, get, out);
         }
+    }
+
+    fn ask_step(&mut self, index: usize, get: &Get, out: &mut Vec<ClientOut<V>>) {
+        let operation = match get.step {
+            Step::Check { held } => MemoryOperation::Check { slot: held.slot },
+            _ => MemoryOperation::ReadBlock,
+        };
+        self.ask_memory(index, get.place.block, operation, out);
     }
 
     fn pause(&mut self, now: Time, index: usize, get: &mut Get, held: Option<Held>, out: &mut Vec<ClientOut<V>>) {
