@@ -285,7 +285,7 @@ fn a_long_run_of_puts_never_fills_the_logs() {
 
 #[test]
 fn what_somebody_reads_is_not_overwritten_though_others_wait() {
-    let mut rack = Rack::new(tight());
+    let mut rack = Rack::new(crowded());
     rack.ask(put("slow", "1"));
     let slow = rack.call(swap("slow", Some("1"), "2"));
     for round in 0..1_000 {
