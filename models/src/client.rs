@@ -1,5 +1,6 @@
 //! A client's program counter, and what it has seen of the block.
 
+use crate::judge::Answer;
 use crate::scenario::{Key, SLOTS_MAX, Value};
 use crate::state::{Header, Memory, PaperSlot, Part, Word};
 
@@ -14,6 +15,24 @@ pub struct Client {
     pub is_answered: bool,
     /// It will never do anything again.
     pub is_dead: bool,
+    /// Its last answer, for traces.
+    pub told: Told,
+}
+
+/// An answer that belongs to the telling, not to the state: it takes no part in comparisons.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told(pub Option<Answer>);
+
+impl PartialEq for Told {
+    fn eq(&self, _: &Told) -> bool {
+        true
+    }
+}
+
+impl Eq for Told {}
+
+impl std::hash::Hash for Told {
+    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
 }
 
 /// A slot that a client has locked.
@@ -76,7 +95,7 @@ pub enum Phase {
     /// The server works on it.
     Taken,
     /// Invalidates slot by slot after the server's answer (H10 alone).
-    Invalidate { slot: usize, answer: crate::judge::Answer },
+    Invalidate { slot: usize, answer: Answer },
     /// The paper's client.
     Paper(PaperPhase),
     /// The server forgot its request; it asks nothing more.
@@ -107,9 +126,9 @@ pub enum PaperPhase {
     /// Sets `complete` to 1.
     Complete { slot: usize, value: Value },
     /// After the server's answer: reads the block.
-    InvalidateLook { view: PaperView, answer: crate::judge::Answer },
+    InvalidateLook { view: PaperView, answer: Answer },
     /// Sets `occupied` to 0 in these slots.
-    Invalidate { slots: [bool; SLOTS_MAX], answer: crate::judge::Answer },
+    Invalidate { slots: [bool; SLOTS_MAX], answer: Answer },
 }
 
 impl Phase {

@@ -144,7 +144,9 @@ mod tests {
     #[test]
     fn of_two_swaps_from_one_value_one_fails() {
         let swap = |new| Operation::CompareAndSwap { key: X, expected: 1, new };
-        for (first, second, is_right) in [(true, false, true), (false, true, true), (true, true, false), (false, false, false)] {
+        for (first, second, is_right) in
+            [(true, false, true), (false, true, true), (true, true, false), (false, false, false)]
+        {
             let mut judge = Judge::new(1);
             judge.invoke(0, swap(2));
             judge.invoke(1, swap(3));

@@ -1,41 +1,135 @@
-//! x
-use models::model::CacheModel;
-use models::variant::*;
-use models::scenario::{*, Operation::*};
-use stateright::{Checker, Model, HasDiscoveries};
-fn run(name:&str, variant: Variant, scenario: models::scenario::Scenario) -> bool {
-    let t = std::time::Instant::now();
-    let checker = CacheModel { variant, scenario: scenario.clone() }.checker().threads(1).target_state_count(std::env::args().nth(5).map_or(6_000_000, |v| v.parse().unwrap())).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    let d = checker.discoveries();
-    println!("{name} {} {:?} {:?}", checker.unique_state_count(), t.elapsed(), d.iter().map(|(k,v)| (k, v.clone().into_actions().len())).collect::<Vec<_>>());
-    if !d.is_empty() { println!("  {scenario:?}"); }
-    !d.is_empty()
+//! `models`: explores Scalio's cache protocol, tells what is wrong with a variant of it, and keeps the traces of the page about it.
+
+use anyhow::{Context, bail};
+use base::Seed;
+use clap::{Parser, ValueEnum};
+use comfy_table::{Table, presets};
+use models::catalog::{self, Case};
+use models::explore::{Outcome, explore};
+use models::variant::Variant;
+use models::{page, sweep};
+use std::io::Read;
+
+/// Explores Scalio's cache protocol and every broken variant of it. Ends with 1 if anything comes out otherwise than it must.
+#[derive(Parser)]
+struct Arguments {
+    /// Only this case (H1 to H18, paper, paper-H2 ...).
+    #[arg(long)]
+    variant: Option<String>,
+    /// Prints the execution that goes wrong.
+    #[arg(long)]
+    trace: bool,
+    /// `large` explores ours in larger company too: millions of states, minutes in release.
+    #[arg(long, value_enum, default_value_t = Size::Small)]
+    size: Size,
+    /// Explores ours in so many random scenarios as well, each up to a million states.
+    #[arg(long, default_value_t = 0)]
+    sweep: u64,
+    /// Which random scenarios.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Reads a page, and writes it with its traces as they are now.
+    #[arg(long)]
+    page: bool,
 }
-fn main() {
-    let mut seed: u64 = std::env::args().nth(1).unwrap().parse().unwrap();
-    let count: u64 = std::env::args().nth(2).unwrap().parse().unwrap();
-    for n in 0..count {
-        let mut r = |m: u64| { seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407); (seed >> 33) % m };
-        let mut value = 10;
-        let clients = 2 + r(2);
-        let mut programs = vec![];
-        for _ in 0..clients {
-            let len = 1 + r(2);
-            let mut p = vec![];
-            for _ in 0..len {
-                let key = u8::from(r(3) == 0);
-                value += 1;
-                p.push(match r(9) { 0..=4 => Get(key), 5|6 => Put(key, value), 7 => Delete(key), _ => if r(2)==0 {ServerGet(key)} else {CompareAndSwap{key, expected: 1, new: value}} });
-            }
-            programs.push(p);
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Size {
+    Small,
+    Large,
+}
+
+/// Of a random scenario; most are much smaller.
+const SWEEP_STATES_MAX: usize = 1_000_000;
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    if arguments.page {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("cannot read the page")?;
+        print!("{}", page::refresh(&text)?);
+        return Ok(());
+    }
+    let mut report = Report::new(arguments.trace);
+    for case in selected(arguments.variant.as_deref())? {
+        report.explore_case(case);
+    }
+    if arguments.size == Size::Large {
+        for (name, scenario) in catalog::large() {
+            report.add("ours", name, explore(Variant::OURS, scenario, None), false);
         }
-        let slots = 1 + r(2) as usize;
-        let mut b = Budget::default();
-        for _ in 0..r(3) { match r(6) { 0|1 => b.lapses = 1 + r(2) as u8, 2 => b.deaths = 1, 3 => b.crashes = 1, 4 => b.overwrites = 1, _ => b.moves = 1 } }
-        let tearing = match r(4) { 0|1 => Tearing::None, 2 => Tearing::Slots, _ => Tearing::Words };
-        let s = Scenario { name: "", slots, initial: [1, if r(2)==0 {5} else {0}], cached: [[None, Some(0), Some(1)][r(3) as usize], None],
-            programs, tearing, payload_parts: 1 + (r(3)==0) as usize, batches: 1 + (r(3)==0) as usize, fingerprints_collide: r(3)==0, answers_early: r(2)==0, budget: b };
-        let bad = run(&format!("{n} early={} tear={:?} batches={} slots={}", s.answers_early, s.tearing, s.batches, s.slots), match std::env::args().nth(4).as_deref() { Some("d") => Variant::ours_with(Flaw::DamagedIgnored), Some("l") => Variant::ours_with(Flaw::LapsedIgnored), Some("o") => Variant::ours_with(Flaw::OffsetInAnyOrder), Some("w") => Variant::ours_with(Flaw::OwnWordInAnyOrder), Some("r") => Variant::ours_with(Flaw::RecoversSlotsFirst), _ => Variant::OURS }, s);
-        if bad && std::env::args().nth(3).is_none() { return; }
+    }
+    report.sweep(Seed(arguments.seed), arguments.sweep);
+    report.finish()
+}
+
+fn selected(name: Option<&str>) -> anyhow::Result<Vec<Case>> {
+    match name {
+        None => Ok(catalog::cases()),
+        Some(name) => Ok(vec![catalog::find(name).with_context(|| format!("no case is called {name}"))?]),
+    }
+}
+
+struct Report {
+    table: Table,
+    prints_traces: bool,
+    surprises: Vec<String>,
+}
+
+impl Report {
+    fn new(prints_traces: bool) -> Report {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_header(["variant", "scenario", "states", "verdict"]);
+        Report { table, prints_traces, surprises: Vec::new() }
+    }
+
+    /// The case, and ours in the same scenario.
+    fn explore_case(&mut self, case: Case) {
+        let what = case.variant.flaw.map_or("as written".to_owned(), |flaw| format!("{flaw:?}"));
+        self.add(case.name, &what, explore(case.variant, case.scenario.clone(), None), case.fault.is_some());
+        self.add("ours", &format!("of {}", case.name), explore(Variant::OURS, case.scenario, None), false);
+    }
+
+    fn sweep(&mut self, seed: Seed, scenarios: u64) {
+        let mut states = 0;
+        let mut cut = 0;
+        for number in 0..scenarios {
+            let outcome = explore(Variant::OURS, sweep::scenario(seed, number), Some(SWEEP_STATES_MAX));
+            states += outcome.states;
+            cut += u64::from(!outcome.is_whole);
+            if outcome.trace.is_some() {
+                self.add("ours", &format!("random scenario {number}"), outcome, false);
+            }
+        }
+        if scenarios > 0 {
+            let name = format!("{scenarios} random scenarios, {cut} of them in part");
+            self.table.add_row(["ours", &name, &states.to_string(), "see above, if anything is wrong"]);
+        }
+    }
+
+    fn add(&mut self, variant: &str, scenario: &str, outcome: Outcome, is_flawed: bool) {
+        let verdict = match &outcome.trace {
+            Some(trace) => {
+                trace.fault().map_or(String::new(), |fault| format!("{fault} (after {} steps)", trace.steps()))
+            }
+            None if outcome.is_whole => "clean, all states seen".to_owned(),
+            None => "clean so far".to_owned(),
+        };
+        if outcome.trace.is_some() != is_flawed {
+            self.surprises.push(format!("{variant} ({scenario})"));
+        }
+        eprintln!("{variant} ({scenario}): {} states, {verdict}", outcome.states);
+        self.table.add_row([variant, scenario, &outcome.states.to_string(), &verdict]);
+        if let Some(trace) = outcome.trace.filter(|_| self.prints_traces || !is_flawed) {
+            println!("{variant} ({scenario})\n{trace}\n");
+        }
+    }
+
+    fn finish(self) -> anyhow::Result<()> {
+        println!("{}", self.table);
+        if !self.surprises.is_empty() {
+            bail!("came out otherwise than it must: {}", self.surprises.join(", "));
+        }
+        Ok(())
     }
 }

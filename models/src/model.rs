@@ -1,10 +1,12 @@
 //! The model: what can happen next in a state, and what must never be found.
 
-use crate::client::{Client, PaperPhase, PaperView, Phase, View};
+use crate::client::{Client, PaperPhase, PaperView, Phase, Told, View};
 use crate::judge::{Answer, Judge};
 use crate::scenario::{FOREIGN, KEYS_MAX, Key, Operation, Scenario, Value};
 use crate::server::Server;
-use crate::state::{Durability, Fault, Header, Lease, Memory, PaperSlot, Part, Record, Slot, SlotState, State, Version, Word};
+use crate::state::{
+    Durability, Fault, Header, Lease, Memory, PaperSlot, Part, Record, Slot, SlotState, State, Version, Word,
+};
 use crate::variant::{Protocol, Variant};
 use stateright::{Model, Property};
 
@@ -118,6 +120,7 @@ impl CacheModel {
         if state.clients[client].is_dead {
             return;
         }
+        state.clients[client].told = Told(Some(answer));
         let key = self.operation(state, client).key();
         let judge = &mut state.judges[usize::from(key)];
         let was_deleted = judge.is_deleted();
@@ -154,18 +157,30 @@ impl CacheModel {
         steps.extend(self.next_server_gets(state).into_iter().map(|client| Step::ServeGet { client }));
         steps.extend(state.server.recovering.map(|step| Step::Recover { step }));
         let slots = 0..self.scenario.slots;
-        steps.extend(slots.filter(|slot| self.can_lapse(state, *slot) && !self.is_kept(state, *slot)).map(|slot| Step::Lapse { slot }));
+        steps.extend(
+            slots
+                .filter(|slot| self.can_lapse(state, *slot) && !self.is_kept(state, *slot))
+                .map(|slot| Step::Lapse { slot }),
+        );
     }
 
     fn mishaps(&self, state: &State, steps: &mut Vec<Step>) {
         let budget = state.budget;
         let slots = 0..self.scenario.slots;
         if budget.lapses > 0 {
-            steps.extend(slots.filter(|slot| self.can_lapse(state, *slot) && self.is_kept(state, *slot)).map(|slot| Step::Lapse { slot }));
+            steps.extend(
+                slots
+                    .filter(|slot| self.can_lapse(state, *slot) && self.is_kept(state, *slot))
+                    .map(|slot| Step::Lapse { slot }),
+            );
         }
         if budget.deaths > 0 {
             let living = (0..state.clients.len()).filter(|client| !self.is_finished(state, *client));
-            steps.extend(living.filter(|client| state.clients[*client].phase != Phase::Idle).map(|client| Step::Death { client }));
+            steps.extend(
+                living
+                    .filter(|client| state.clients[*client].phase != Phase::Idle)
+                    .map(|client| Step::Death { client }),
+            );
         }
         if budget.crashes > 0 && state.server.recovering.is_none() {
             steps.extend([true, false].map(|loses_cached| Step::Crash { loses_cached }));
@@ -240,7 +255,8 @@ impl CacheModel {
             }
             Step::Overwrite { place } => {
                 state.budget.overwrites -= 1;
-                state.flash[usize::from(place)] = Record { sequence: 0, values: [FOREIGN; KEYS_MAX], durability: Durability::Durable };
+                state.flash[usize::from(place)] =
+                    Record { sequence: 0, values: [FOREIGN; KEYS_MAX], durability: Durability::Durable };
             }
             Step::Move => self.move_record(state),
         }
@@ -306,7 +322,7 @@ impl Model for CacheModel {
 
     fn init_states(&self) -> Vec<State> {
         let values = self.scenario.initial;
-        let client = Client { done: 0, phase: Phase::Idle, is_answered: false, is_dead: false };
+        let client = Client { done: 0, phase: Phase::Idle, is_answered: false, is_dead: false, told: Told(None) };
         vec![State {
             memory: self.first_memory(),
             flash: vec![Record { sequence: 1, values, durability: Durability::Durable }],

@@ -62,7 +62,8 @@ impl CacheModel {
     /// What is still to be read of the slots; in any order.
     fn slot_pieces(&self, slots: impl Iterator<Item = usize>) -> Vec<Piece> {
         let parts = self.scenario.payload_parts;
-        let words = |slot| std::iter::once(Piece::Word(slot)).chain((0..parts).map(move |part| Piece::Part(slot, part)));
+        let words =
+            |slot| std::iter::once(Piece::Word(slot)).chain((0..parts).map(move |part| Piece::Part(slot, part)));
         match self.scenario.tearing {
             Tearing::Words => slots.flat_map(words).collect(),
             _ => slots.map(Piece::Slot).collect(),
@@ -225,14 +226,22 @@ impl CacheModel {
         })
     }
 
-    fn lock(&self, state: &mut State, client: usize, candidates: [Option<Word>; SLOTS_MAX], first: Header, choice: usize) -> Phase {
+    fn lock(
+        &self,
+        state: &mut State,
+        client: usize,
+        candidates: [Option<Word>; SLOTS_MAX],
+        first: Header,
+        choice: usize,
+    ) -> Phase {
         let mut seen = candidates.iter().enumerate().filter_map(|(slot, word)| Some((slot, (*word)?)));
         let (slot, seen) = seen.nth(choice).expect("as many choices as candidates");
         let fingerprint = self.fingerprint(self.operation(state, client).key());
         let version = self.next_version(seen.version);
         let installed = Word { state: SlotState::Fill, version, fingerprint, owner: client as u8 + 1, is_leased: true };
         let is_half = self.variant.has(Flaw::LockThenInstall);
-        let word = if is_half { Word { fingerprint: seen.fingerprint, is_leased: false, ..installed } } else { installed };
+        let word =
+            if is_half { Word { fingerprint: seen.fingerprint, is_leased: false, ..installed } } else { installed };
         if !self.swap_word(state, slot, seen, word) {
             return Phase::Look(View::default());
         }

@@ -13,7 +13,9 @@ impl CacheModel {
         let mut pieces: Vec<Piece> = match self.scenario.tearing {
             Tearing::None => vec![Piece::Block],
             Tearing::Slots => slots.map(Piece::Slot).chain([Piece::Header]).collect(),
-            Tearing::Words => slots.flat_map(|slot| [Piece::Word(slot), Piece::Part(slot, 0)]).chain([Piece::Header]).collect(),
+            Tearing::Words => {
+                slots.flat_map(|slot| [Piece::Word(slot), Piece::Part(slot, 0)]).chain([Piece::Header]).collect()
+            }
         };
         pieces.retain(|piece| view.lacks(*piece));
         pieces
@@ -30,10 +32,15 @@ impl CacheModel {
     /// In how many ways the client can go on; 0 if it waits.
     pub fn paper_choices(&self, state: &State, phase: PaperPhase) -> usize {
         match phase {
-            PaperPhase::Look(view) | PaperPhase::Check { view, .. } | PaperPhase::InvalidateLook { view, .. } => self.paper_pieces(&view).len(),
+            PaperPhase::Look(view) | PaperPhase::Check { view, .. } | PaperPhase::InvalidateLook { view, .. } => {
+                self.paper_pieces(&view).len()
+            }
             PaperPhase::Wait { slot, seen } => {
                 let now = state.memory.paper[slot];
-                usize::from((now.occupied, now.complete, now.key, now.lease) != (seen.occupied, seen.complete, seen.key, seen.lease))
+                usize::from(
+                    (now.occupied, now.complete, now.key, now.lease)
+                        != (seen.occupied, seen.complete, seen.key, seen.lease),
+                )
             }
             PaperPhase::WaitForVictim => usize::from(state.memory.paper.iter().any(Self::is_lockable)),
             PaperPhase::Lock { candidates, .. } => candidates.iter().filter(|it| **it).count(),
@@ -56,7 +63,9 @@ impl CacheModel {
                 Some(PaperPhase::Complete { slot, value })
             }
             PaperPhase::Complete { slot, value } => self.paper_complete(state, client, slot, value),
-            PaperPhase::InvalidateLook { view, answer } => self.paper_invalidate_look(state, client, view, answer, choice),
+            PaperPhase::InvalidateLook { view, answer } => {
+                self.paper_invalidate_look(state, client, view, answer, choice)
+            }
             PaperPhase::Invalidate { slots, answer } => self.paper_invalidate(state, client, slots, answer),
         };
         if let Some(next) = next {
@@ -75,7 +84,11 @@ impl CacheModel {
             let seen = view.slot(slot);
             let is_match = view.holds(slot, key);
             if is_match && seen.complete {
-                self.finish(state, client, Answer::Value(view.values[slot].expect("a view is judged when it is whole")));
+                self.finish(
+                    state,
+                    client,
+                    Answer::Value(view.values[slot].expect("a view is judged when it is whole")),
+                );
                 return None;
             }
             if is_match && seen.lease != Lease::Over {
@@ -84,7 +97,11 @@ impl CacheModel {
             *candidate = Self::is_lockable(&seen);
         }
         let first = view.header.filter(|_| self.variant.has(Flaw::OffsetOfFirstRead)).unwrap_or_default();
-        Some(if candidates.contains(&true) { PaperPhase::Lock { candidates, first } } else { PaperPhase::WaitForVictim })
+        Some(if candidates.contains(&true) {
+            PaperPhase::Lock { candidates, first }
+        } else {
+            PaperPhase::WaitForVictim
+        })
     }
 
     /// The compare-and-swap sees the flag alone, or an expired timeout.
@@ -109,7 +126,15 @@ impl CacheModel {
         PaperPhase::Check { slot, first, view: PaperView::default() }
     }
 
-    fn paper_check(&self, state: &State, client: usize, slot: usize, first: Header, mut view: PaperView, choice: usize) -> PaperPhase {
+    fn paper_check(
+        &self,
+        state: &State,
+        client: usize,
+        slot: usize,
+        first: Header,
+        mut view: PaperView,
+        choice: usize,
+    ) -> PaperPhase {
         view.read(self.paper_pieces(&view)[choice], &state.memory);
         if !self.paper_pieces(&view).is_empty() {
             return PaperPhase::Check { slot, first, view };
@@ -165,7 +190,13 @@ impl CacheModel {
         self.paper_next_invalidation(state, client, slots, answer)
     }
 
-    fn paper_next_invalidation(&self, state: &mut State, client: usize, slots: [bool; SLOTS_MAX], answer: Answer) -> Option<PaperPhase> {
+    fn paper_next_invalidation(
+        &self,
+        state: &mut State,
+        client: usize,
+        slots: [bool; SLOTS_MAX],
+        answer: Answer,
+    ) -> Option<PaperPhase> {
         if slots.contains(&true) {
             return Some(PaperPhase::Invalidate { slots, answer });
         }
@@ -173,7 +204,13 @@ impl CacheModel {
         None
     }
 
-    fn paper_invalidate(&self, state: &mut State, client: usize, mut slots: [bool; SLOTS_MAX], answer: Answer) -> Option<PaperPhase> {
+    fn paper_invalidate(
+        &self,
+        state: &mut State,
+        client: usize,
+        mut slots: [bool; SLOTS_MAX],
+        answer: Answer,
+    ) -> Option<PaperPhase> {
         let slot = slots.iter().position(|it| *it).expect("there is a slot to invalidate");
         state.memory.paper[slot].occupied = false;
         slots[slot] = false;

@@ -77,8 +77,6 @@ pub struct Budget {
 /// What the protocol has to get through.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// One line for the table.
-    pub name: &'static str,
     /// One or two.
     pub slots: usize,
     /// What each key holds at first.
@@ -103,9 +101,8 @@ pub struct Scenario {
 
 impl Scenario {
     /// One slot for `x`, which holds 1 on flash, and no mishaps.
-    pub fn new(name: &'static str, programs: &[&[Operation]]) -> Scenario {
+    pub fn new(programs: &[&[Operation]]) -> Scenario {
         Scenario {
-            name,
             slots: 1,
             initial: [1, ABSENT],
             cached: [None; SLOTS_MAX],

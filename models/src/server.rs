@@ -90,7 +90,12 @@ impl CacheModel {
     /// Takes a batch, and appends its record.
     pub fn take(&self, state: &mut State, clients: u8) {
         let lane = self.free_lane(state).expect("a batch is taken when there is room");
-        let mut batch = Batch { answers: Default::default(), keys: Default::default(), header: Header::default(), stage: self.first_stage() };
+        let mut batch = Batch {
+            answers: Default::default(),
+            keys: Default::default(),
+            header: Header::default(),
+            stage: self.first_stage(),
+        };
         let mut deletes_only = true;
         for (client, operation) in self.requests(state) {
             if clients & (1 << client) == 0 {
@@ -185,7 +190,8 @@ impl CacheModel {
     fn invalidate_next(&self, state: &mut State, batch: &Batch, slot: usize, found: bool) -> Stage {
         let keys = (0..KEYS_MAX as Key).filter(|key| batch.keys[usize::from(*key)]);
         let is_over = found && self.variant.has(Flaw::FirstMatchAlone);
-        let found_here = !is_over && keys.map(|key| self.invalidate(state, slot, key)).fold(false, |any, one| any | one);
+        let found_here =
+            !is_over && keys.map(|key| self.invalidate(state, slot, key)).fold(false, |any, one| any | one);
         match slot + 1 < state.memory.slots.len() {
             true => Stage::Invalidate { slot: slot + 1, found: found || found_here },
             false if self.variant.has(Flaw::InvalidatesThenStores) => Stage::Store,
@@ -208,9 +214,12 @@ impl CacheModel {
             let Some(answer) = *answer else { continue };
             match self.variant.protocol {
                 Protocol::Paper { .. } => {
-                    state.clients[client].phase = Phase::Paper(PaperPhase::InvalidateLook { view: PaperView::default(), answer });
+                    state.clients[client].phase =
+                        Phase::Paper(PaperPhase::InvalidateLook { view: PaperView::default(), answer });
                 }
-                Protocol::Ours if self.writer_invalidates() => state.clients[client].phase = Phase::Invalidate { slot: 0, answer },
+                Protocol::Ours if self.writer_invalidates() => {
+                    state.clients[client].phase = Phase::Invalidate { slot: 0, answer }
+                }
                 Protocol::Ours => self.finish(state, client, answer),
             }
         }
