@@ -287,7 +287,7 @@ fn a_long_run_of_puts_never_fills_the_logs() {
 fn what_somebody_reads_is_not_overwritten_though_others_wait() {
     let mut rack = Rack::new(crowded());
     rack.ask(put("slow", "1"));
-    let slow = rack.call(swap("slow", Some("1"), "2"));
+    let slow = rack.call(get("slow"));
     for round in 0..1_000 {
         rack.call(put("quick", &round.to_string()));
         while rack.pending.len() > 1 {
@@ -295,11 +295,13 @@ fn what_somebody_reads_is_not_overwritten_though_others_wait() {
         }
     }
     assert!(rack.answers.iter().all(|answer| answer.number != slow));
-    assert!(rack.answers.len() < 500, "the log of segments has 420 sectors, and the slow reader is in the first");
+    // The log of segments has 420 sectors, 126 of them for compaction, and the slow reader is in the first.
+    assert!(rack.answers.len() < 420 - 126, "{} calls were answered", rack.answers.len());
     rack.settle();
     assert_eq!(rack.answers.len(), 1_002);
-    assert!(rack.answers.iter().all(|answer| answer.result == CallResult::Stored));
-    assert_eq!((rack.ask(get("slow")), rack.ask(get("quick"))), (value("2"), value("999")));
+    let last = rack.answers.iter().find(|answer| answer.number == slow);
+    assert_eq!(last.map(|answer| &answer.result), Some(&value("1")));
+    assert_eq!(rack.ask(get("quick")), value("999"));
 }
 
 #[test]
