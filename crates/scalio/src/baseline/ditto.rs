@@ -20,6 +20,8 @@ mod client;
 mod heap;
 mod pool;
 mod slot;
+#[cfg(test)]
+mod tests;
 
 pub use client::{Client, Counters};
 pub use pool::{OBJECT_HEADER_BYTES, Object, Pool, PoolAnswer, PoolGeometry, PoolRequest};

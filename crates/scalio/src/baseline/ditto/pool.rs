@@ -158,6 +158,11 @@ impl<V: Value> Pool<V> {
         &self.slots
     }
 
+    /// Chunks that clients have.
+    pub fn chunks_given(&self) -> u32 {
+        self.chunks_given
+    }
+
     /// Gives out a chunk, while there is one: what the storage node's control core does when a client asks.
     pub fn give_chunk(&mut self) -> Option<u64> {
         if self.chunks_given == self.geometry.chunks {
