@@ -10,7 +10,7 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper test tidy bench clean rust
+.PHONY: help demo paper test tidy bench models clean rust
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -38,6 +38,9 @@ tidy: rust ## floors, forbidden names and sizes by layers.toml
 
 bench: rust ## measure in CPU time; writes target/bench.json
 	$(CARGO) run --profile fastest --package bench
+
+models: rust ## explore Scalio's cache protocol at the large sizes: minutes, gigabytes; a table of variants
+	$(CARGO) run --release --package models -- --size large --sweep 300
 
 clean: ## remove everything that was built and produced
 	$(CARGO) clean

@@ -151,7 +151,7 @@ fn durability() -> Vec<Case> {
     let deleted = Scenario { budget: crashes(1), ..one_slot(&[&[Get(X)], &[Delete(X)]]) };
     vec![
         case("H14", Flaw::NoTombstone, Fault::DeletedKeyBack, deleted),
-        case("H15a", Flaw::PublishesUnflushed, Fault::LostWrite, restart.clone()),
+        case("H15a", Flaw::PublishesUnflushed, Fault::NotLinearizable, restart.clone()),
         case("H15b", Flaw::CacheSurvivesRestart, Fault::StaleForEver, Scenario { cached: X_CACHED, ..restart.clone() }),
         case("H15c", Flaw::VersionsBeginAgain, Fault::StaleForEver, late_filler),
         case("H15d", Flaw::RecoversSlotsFirst, Fault::StaleForEver, restart),
