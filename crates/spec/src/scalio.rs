@@ -7,7 +7,7 @@ mod warnings;
 
 use crate::plan::{Fault, Run};
 use base::{Bytes, Rate, Span};
-pub use file::{ProtocolName, ReadsName};
+pub use file::ProtocolName;
 use hardware::{RdmaConfig, TargetOffloadConfig};
 pub(crate) use print::file_of;
 
@@ -57,8 +57,8 @@ pub struct Store {
     pub cached_keys: u32,
     /// The share of the cache that is full of the most popular keys when a run begins.
     pub warmed: f64,
-    /// Of each SSD: room for the store's log.
-    pub capacity: Bytes,
+    /// Room of each SSD's log beyond what is there when a run begins, as a multiple of that.
+    pub spare: f64,
 }
 
 /// Adapters and the network between.
@@ -120,8 +120,6 @@ pub struct Cores {
 pub struct Options {
     /// Whose protocol.
     pub protocol: ProtocolName,
-    /// Who reads flash on a miss.
-    pub reads: ReadsName,
     /// Whether blocks have slots, in which keys and values are cached.
     pub cache: bool,
     /// Whether updates are written in groups.
@@ -140,6 +138,8 @@ pub struct Options {
     pub timeout: Span,
     /// How often a request is sent at most.
     pub attempts: u32,
+    /// Whether SSDs may lose what they acknowledged: servers flush before they publish.
+    pub volatile_cache: bool,
 }
 
 /// LEED's.

@@ -15,16 +15,6 @@ words! {
     }
 }
 
-words! {
-    /// Who reads flash when a key is not cached.
-    ReadsName {
-        /// Clients, through the target in the box's adapter (paper, 3.1).
-        Offloaded,
-        /// The server, asked by clients.
-        Server,
-    }
-}
-
 defaults_table! {
     /// The box of SSDs, its clients, and what is stored. With the designs scalio, leed, leed-ditto, nvme-of and nvme-of-offload.
     StoreFile => Store {
@@ -48,8 +38,9 @@ defaults_table! {
         /// The share of the cache that is full of the most popular keys when a run begins. Ours: full, so that a run needs not be as long as the cache is large.
         #[schemars(range(min = 0.0, max = 1.0))]
         warmed: f64 = 1.0,
-        /// Of each SSD: room for the store's log. Ours.
-        capacity: Quantity<Bytes> = Bytes::kib(64 << 20),
+        /// Room of each SSD's log beyond what is there when a run begins, as a multiple of that. Ours.
+        #[schemars(range(min = 0.05, max = 1_000.0))]
+        spare: f64 = 1.0,
     }
 }
 
@@ -131,9 +122,6 @@ written! {
         /// Whose protocol.
         #[schemars(extend("default" = "linearizable"))]
         protocol: ProtocolName,
-        /// Who reads flash when a key is not cached.
-        #[schemars(extend("default" = "offloaded"))]
-        reads: ReadsName,
         /// Whether blocks have slots, in which keys and values are cached.
         #[schemars(extend("default" = true))]
         cache: bool,
@@ -164,6 +152,9 @@ written! {
         /// How often a request is sent at most. Ours.
         #[schemars(range(min = 1, max = 1_000), extend("default" = 20))]
         attempts: u32,
+        /// Whether SSDs may lose what they acknowledged, so that servers flush before they publish. The paper's does not; a 970 PRO has no capacitors.
+        #[schemars(extend("default" = true))]
+        volatile_cache: bool,
     }
 }
 

@@ -45,7 +45,6 @@ fn cores_of(cores: &Cores) -> CoresFile {
 fn options_of(options: &Options) -> ScalioFile {
     ScalioFile {
         protocol: Some(options.protocol),
-        reads: Some(options.reads),
         cache: Some(options.cache),
         batching: Some(options.batching),
         slots: Some(options.slots),
@@ -56,6 +55,7 @@ fn options_of(options: &Options) -> ScalioFile {
         retry: Some(Quantity(options.retry)),
         timeout: Some(Quantity(options.timeout)),
         attempts: Some(options.attempts),
+        volatile_cache: Some(options.volatile_cache),
     }
 }
 

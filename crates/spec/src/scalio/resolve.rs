@@ -58,6 +58,8 @@ const FLASH_DEPTH: u32 = 8;
 /// Items of a bucket, and how full LEED's chains of one bucket are on average.
 const KEYS_OF_A_SEGMENT: u32 = 15 * 3 / 4;
 const FLASH_BLOCK: Bytes = Bytes::kib(4);
+/// Blocks of an SSD that readers of an NVMe-oF target ask for: 16 GiB.
+const BARE_BLOCKS: u64 = 4 << 20;
 /// A value has room in a slot.
 const VALUE_MAX: u64 = 64;
 
@@ -109,13 +111,12 @@ impl Resolver<'_> {
 
     fn check_store(&mut self, store: &Store, design: DesignName) {
         self.range("store.value", store.value.count(), 8..=VALUE_MAX);
-        self.range("store.capacity", store.capacity.count(), 1 << 24..=1 << 43);
         if store.client_nodes > store.clients {
             let reason = format!("{} clients cannot be on {} machines", store.clients, store.client_nodes);
             self.conflict("store.client_nodes", reason);
         }
         if design.is_bare_flash() {
-            for key in ["keys", "value", "cached_keys", "warmed"] {
+            for key in ["keys", "value", "cached_keys", "warmed", "spare"] {
                 self.refuse_key(
                     &format!("store.{key}"),
                     &format!("`{key}` does not go with the design {}", design.word()),
@@ -187,7 +188,6 @@ impl Resolver<'_> {
         let span = |written: Option<crate::quantity::Quantity<Span>>, default| written.map_or(default, Plain::plain);
         let options = Options {
             protocol,
-            reads: file.reads.unwrap_or(super::ReadsName::Offloaded),
             cache: file.cache.unwrap_or(true),
             batching: file.batching.unwrap_or(true),
             slots: file.slots.unwrap_or(8),
@@ -197,6 +197,7 @@ impl Resolver<'_> {
             retry: span(file.retry, Span::us(20)),
             timeout: span(file.timeout, Span::ms(50)),
             attempts: file.attempts.unwrap_or(20),
+            volatile_cache: file.volatile_cache.unwrap_or(true),
         };
         self.check_options(&options, file);
         options
@@ -205,12 +206,6 @@ impl Resolver<'_> {
     fn check_options(&mut self, options: &Options, file: &ScalioFile) {
         if !options.batching && (file.batch.is_some() || file.idle_flush.is_some()) {
             self.conflict("scalio.batching", "`batch` and `idle_flush` do not go with batching = false");
-        }
-        if !options.cache && options.reads == super::ReadsName::Server && options.protocol == ProtocolName::Paper {
-            self.conflict(
-                "scalio.protocol",
-                "without a cache and with reads of the server there is no protocol to choose",
-            );
         }
         for (key, span) in [("retry", options.retry), ("timeout", options.timeout)] {
             self.positive(&format!("scalio.{key}"), span >= Span::us(1), span);
@@ -250,7 +245,7 @@ impl Resolver<'_> {
             volumes: if bare { store.devices } else { 1 },
             assignment: Assignment::All,
             block,
-            working_set_blocks: if bare { store.capacity.count() / block.count() } else { u64::from(store.keys) },
+            working_set_blocks: if bare { BARE_BLOCKS } else { u64::from(store.keys) },
             mix,
             addresses: if file.theta.is_some() && file.addresses.is_none() {
                 addresses_of(
