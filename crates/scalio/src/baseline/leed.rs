@@ -23,6 +23,7 @@
 //! | no recovery | LEED scans its segments; nobody measures it |
 
 mod client;
+mod codec;
 mod index;
 mod locks;
 mod log;
@@ -33,6 +34,7 @@ mod tokens;
 
 pub(in crate::baseline) use client::key_of;
 pub use client::{Client, ClientIn, ClientOut};
+pub use codec::{decode_answer, decode_call, encode_answer, encode_call};
 pub use server::{Server, ServerCounters};
 
 use crate::{ClientId, Content, Extent, FlashAnswer, FlashOperation, Operation, Refusal, RequestId};

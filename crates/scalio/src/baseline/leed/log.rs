@@ -183,3 +183,91 @@ impl CircularLog {
         self.reads.oldest().unwrap_or(self.head).min(self.head)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten sectors from 100 on, two of them for compaction.
+    fn log() -> CircularLog {
+        CircularLog::new(100, 10, 2)
+    }
+
+    fn append(log: &mut CircularLog, count: u64) -> Option<u64> {
+        let position = log.append(count, false)?;
+        log.known(position);
+        Some(position)
+    }
+
+    fn reclaim(log: &mut CircularLog, limit: u64) -> Option<(u64, u64)> {
+        let chunk = log.next_chunk(limit)?;
+        log.finish(chunk.start);
+        Some((chunk.start, chunk.end))
+    }
+
+    #[test]
+    fn all_but_the_reserve_can_be_written_and_compaction_takes_the_rest() {
+        let mut log = log();
+        assert_eq!(append(&mut log, 8), Some(0));
+        assert_eq!((append(&mut log, 1), log.append(2, true)), (None, Some(8)));
+        assert_eq!((log.append(1, true), log.free(), log.used()), (None, 0, 10));
+    }
+
+    #[test]
+    fn nothing_lies_across_the_end_and_what_is_skipped_comes_back() {
+        let mut log = log();
+        append(&mut log, 8);
+        assert_eq!(reclaim(&mut log, 8), Some((0, 8)));
+        assert_eq!((append(&mut log, 3), log.sector_of(10)), (Some(10), 100), "sectors 8 and 9 are skipped");
+        assert_eq!((append(&mut log, 4), log.used()), (None, 5));
+        assert_eq!(reclaim(&mut log, 8), Some((8, 10)), "a chunk does not lie across the end either");
+        assert_eq!(append(&mut log, 4), Some(13));
+    }
+
+    #[test]
+    fn a_chunk_ends_where_something_begins() {
+        let mut log = log();
+        [3, 3, 2].map(|count| append(&mut log, count));
+        assert_eq!(reclaim(&mut log, 5), Some((0, 3)));
+        assert_eq!(reclaim(&mut log, 5), Some((3, 8)), "to the tail");
+        assert_eq!(reclaim(&mut log, 5), None);
+    }
+
+    #[test]
+    fn what_the_index_does_not_know_is_not_compacted() {
+        let mut log = log();
+        append(&mut log, 2);
+        let unknown = log.append(2, false).expect("there is room");
+        append(&mut log, 2);
+        assert_eq!((reclaim(&mut log, 9), reclaim(&mut log, 9)), (Some((0, 2)), None));
+        log.known(unknown);
+        assert_eq!(reclaim(&mut log, 9), Some((2, 6)));
+    }
+
+    #[test]
+    fn chunks_come_back_in_any_order_and_the_head_passes_them_in_theirs() {
+        let mut log = log();
+        [4, 4].map(|count| append(&mut log, count));
+        let [first, second] = [log.next_chunk(4), log.next_chunk(4)].map(|chunk| chunk.expect("there are two"));
+        log.finish(second.start);
+        assert_eq!((log.used(), log.chunks()), (8, 2));
+        log.finish(first.start);
+        assert_eq!((log.used(), log.chunks()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_read_is_not_overwritten_until_the_last_reader_has_left() {
+        let mut log = log();
+        append(&mut log, 8);
+        let readers = [log.begin_read(103), log.begin_read(103)];
+        assert_eq!(readers, [3, 3]);
+        reclaim(&mut log, 8);
+        // Five of the ten are still held, so that two and the reserve fit, and skipped sectors are not free either.
+        assert_eq!((log.free(), append(&mut log, 4)), (5, None));
+        log.end_read(3);
+        assert_eq!(append(&mut log, 4), None);
+        log.end_read(3);
+        assert_eq!((log.free(), append(&mut log, 4)), (10, Some(10)));
+        assert_eq!(log.begin_read(103), 13, "there lies something newer now");
+    }
+}
