@@ -5,7 +5,8 @@ use crate::{Block, BlockHeader, MemoryAnswer, MemoryOperation, Slot, Value};
 /// All blocks of a store, each operation on them atomic.
 #[derive(Clone, Debug)]
 pub struct Index<V> {
-    headers: Vec<BlockHeader>,
+    /// `None`: closed.
+    headers: Vec<Option<BlockHeader>>,
     slots: Vec<Slot<V>>,
     slots_per_block: usize,
 }
@@ -15,11 +16,11 @@ impl<V: Value> Index<V> {
     pub fn new(blocks: u32, slots: u8) -> Index<V> {
         let count = blocks as usize * usize::from(slots);
         let slots_per_block = usize::from(slots);
-        Index { headers: vec![BlockHeader::default(); blocks as usize], slots: (0..count).map(|_| Slot::fresh(0)).collect(), slots_per_block }
+        Index { headers: vec![Some(BlockHeader::default()); blocks as usize], slots: (0..count).map(|_| Slot::fresh(0)).collect(), slots_per_block }
     }
 
-    /// What stands in front of a block.
-    pub fn header(&self, block: u32) -> BlockHeader {
+    /// What stands in front of a block; `None` while its server recovers.
+    pub fn header(&self, block: u32) -> Option<BlockHeader> {
         self.headers[block as usize]
     }
     /// Its slots.
@@ -31,13 +32,17 @@ impl<V: Value> Index<V> {
     /// Carries out an operation. A slot that the block does not have answers [`MemoryAnswer::Unreachable`].
     pub fn carry_out(&mut self, block: u32, operation: MemoryOperation<V>) -> MemoryAnswer<V> {
         match operation {
-            MemoryOperation::ReadBlock => MemoryAnswer::Block(self.block(block)),
-            MemoryOperation::Check { slot } => match self.slots(block).get(usize::from(slot)) {
-                Some(Slot { word, .. }) => MemoryAnswer::Checked { word: *word, block: self.block(block) },
-                None => MemoryAnswer::Unreachable,
+            MemoryOperation::ReadBlock => self.block(block).map_or(MemoryAnswer::Unreachable, MemoryAnswer::Block),
+            MemoryOperation::Check { slot } => match (self.slots(block).get(usize::from(slot)), self.block(block)) {
+                (Some(Slot { word, .. }), Some(block)) => MemoryAnswer::Checked { word: *word, block },
+                _ => MemoryAnswer::Unreachable,
             },
             MemoryOperation::Publish { segment } => {
-                self.headers[block as usize].segment = Some(segment);
+                self.headers[block as usize].get_or_insert_default().segment = Some(segment);
+                MemoryAnswer::Done
+            }
+            MemoryOperation::Close => {
+                self.headers[block as usize] = None;
                 MemoryAnswer::Done
             }
             MemoryOperation::Reset { header } => self.reset(block, header),
@@ -64,12 +69,12 @@ impl<V: Value> Index<V> {
         }
     }
 
-    fn block(&self, block: u32) -> Block<V> {
-        Block { header: self.header(block), slots: self.slots(block).to_vec() }
+    fn block(&self, block: u32) -> Option<Block<V>> {
+        Some(Block { header: self.header(block)?, slots: self.slots(block).to_vec() })
     }
 
     fn reset(&mut self, block: u32, header: BlockHeader) -> MemoryAnswer<V> {
-        self.headers[block as usize] = header;
+        self.headers[block as usize] = Some(header);
         let first = block as usize * self.slots_per_block;
         self.slots[first..first + self.slots_per_block].fill_with(|| Slot::fresh(header.epoch));
         MemoryAnswer::Done

@@ -62,7 +62,9 @@ pub enum MemoryOperation<V> {
         /// Where.
         segment: SegmentPointer,
     },
-    /// Makes the block as new, all slots free (the server alone, when it has recovered).
+    /// Makes the block unreachable until it is reset (the server alone, when it begins to recover).
+    Close,
+    /// Makes the block as new, all slots free (the server alone, when it has recovered): the header before the slots.
     Reset {
         /// With this header.
         header: BlockHeader,
@@ -85,7 +87,7 @@ pub enum MemoryAnswer<V> {
     Found(SlotWord),
     /// A write is done.
     Done,
-    /// The memory cannot be reached.
+    /// The memory cannot be reached, or holds no block: its server has not made it its own yet.
     Unreachable,
 }
 

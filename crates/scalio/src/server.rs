@@ -160,6 +160,8 @@ enum Part {
     Write { extent: Extent },
     /// The flush behind them.
     Flush,
+    /// The new place of a member.
+    Publish { member: usize },
     /// The block of a member, read to find slots with older values.
     Block { member: usize },
     /// A slot of a member, taken away.
@@ -330,7 +332,8 @@ impl<V: Value> Program for Server<V> {
             ServerIn::Request(request) => self.request(now, request, out),
             ServerIn::Memory { request, answer } => match self.asked.answered(request) {
                 Some(Purpose::Group { group, part }) => self.group_memory(now, group, part, answer, out),
-                Some(Purpose::Recovery | Purpose::Compaction | Purpose::Nothing) | None => {}
+                Some(Purpose::Recovery) => self.recovery_memory(out),
+                Some(Purpose::Compaction | Purpose::Nothing) | None => {}
             },
             ServerIn::Flash { request, answer } => match self.asked.answered(request) {
                 Some(Purpose::Group { group, part }) => self.group_flash(now, group, part, answer, out),

@@ -88,6 +88,8 @@ impl<V: Value> Client<V> {
                 self.restart(index, &mut get, out);
             }
             (Step::CheckWithout { pointer }, MemoryAnswer::Block(block)) => self.checked_without(now, index, &mut get, pointer, block, out),
+            // A server that restarts is back soon; a slot that was ours then is not any more.
+            (_, MemoryAnswer::Unreachable) => self.pause(now, index, &mut get, None, out),
             _ => self.finish(index, Outcome::Unavailable, Source::Cache, out),
         }
         self.put_back(index, get);

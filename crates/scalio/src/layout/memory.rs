@@ -6,10 +6,11 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// In front of a block.
-#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct HeaderBytes {
-    /// Sector (34 bits), buckets (6), tag (24); no buckets: no segment. Stored as one word.
+    /// Sector (34 bits), buckets (6), tag (24). 1: no segment. 0: no block, since its server has not made the memory its own yet. Stored as one word, so
+    /// that there is no reading half of it.
     pub segment: U64,
     /// Epoch of the server.
     pub epoch: U32,
@@ -46,6 +47,7 @@ pub struct SlotBytes {
 /// Bytes of a slot.
 pub const SLOT_BYTES: usize = size_of::<SlotBytes>();
 const HEADER_BYTES: usize = size_of::<HeaderBytes>();
+const NO_SEGMENT: u64 = 1;
 
 /// Bytes of a block of so many slots.
 pub const fn block_bytes(slots: u8) -> usize {
@@ -77,15 +79,18 @@ pub mod offset {
 /// A header as bytes.
 pub fn encode_header(header: &BlockHeader) -> HeaderBytes {
     let word = |pointer: &SegmentPointer| pointer.extent.sector << 30 | u64::from(pointer.extent.sectors) << 24 | u64::from(pointer.tag);
-    HeaderBytes { segment: header.segment.as_ref().map_or(0, word).into(), epoch: header.epoch.into(), reserved: U32::ZERO }
+    HeaderBytes { segment: header.segment.as_ref().map_or(NO_SEGMENT, word).into(), epoch: header.epoch.into(), reserved: U32::ZERO }
 }
 
-/// What a header says.
-pub fn decode_header(view: &HeaderBytes) -> BlockHeader {
+/// What a header says; `None` where there is none.
+pub fn decode_header(view: &HeaderBytes) -> Option<BlockHeader> {
     let word = view.segment.get();
+    if word == 0 {
+        return None;
+    }
     let extent = Extent { sector: word >> 30, sectors: (word >> 24) as u32 & 0x3f };
     let pointer = SegmentPointer { extent, tag: word as u32 & 0xff_ffff };
-    BlockHeader { epoch: view.epoch.get(), segment: (extent.sectors > 0).then_some(pointer) }
+    Some(BlockHeader { epoch: view.epoch.get(), segment: (extent.sectors > 0).then_some(pointer) })
 }
 
 /// A slot as bytes.
@@ -139,9 +144,9 @@ fn payload<V: Value>(view: &SlotBytes) -> Option<Payload<V>> {
     Some(Payload { version: Version(view.version.get()), key, value, expiry: Expiry(view.expiry.get()) })
 }
 
-/// What a block's bytes say; `None` where they are no header and whole slots.
+/// What a block's bytes say; `None` where they are no header and whole slots: for a client, such a block is unreachable.
 pub fn decode_block<V: Value>(bytes: &[u8]) -> Option<Block<V>> {
     let (header, rest) = HeaderBytes::ref_from_prefix(bytes).ok()?;
     let slots = <[SlotBytes]>::ref_from_bytes(rest).ok()?;
-    Some(Block { header: decode_header(header), slots: slots.iter().map(decode_slot).collect() })
+    Some(Block { header: decode_header(header)?, slots: slots.iter().map(decode_slot).collect() })
 }

@@ -98,11 +98,17 @@ impl<V: Value> Server<V> {
     fn publish_member(&mut self, group: usize, at: usize, out: &mut Vec<ServerOut<V>>) {
         let member = &self.groups[group].members[at];
         let Some(segment) = member.new else { return };
-        let (block, changed) = (member.block, !member.changed.is_empty());
+        let block = member.block;
         self.set_pointer(block, segment);
-        self.ask_memory(Purpose::Nothing, block, MemoryOperation::Publish { segment }, out);
-        if changed && self.config.protocol == Protocol::Linearizable {
-            self.read_block(group, at, block, out);
+        self.groups[group].open += 1;
+        let purpose = Purpose::Group { group, part: Part::Publish { member: at } };
+        self.ask_memory(purpose, block, MemoryOperation::Publish { segment }, out);
+    }
+
+    fn published(&mut self, group: usize, at: usize, out: &mut Vec<ServerOut<V>>) {
+        let Member { block, changed, .. } = &self.groups[group].members[at];
+        if !changed.is_empty() && self.config.protocol == Protocol::Linearizable {
+            self.read_block(group, at, *block, out);
         }
     }
 
@@ -114,6 +120,7 @@ impl<V: Value> Server<V> {
     pub(super) fn group_memory(&mut self, now: Time, group: usize, part: Part, answer: MemoryAnswer<V>, out: &mut Vec<ServerOut<V>>) {
         self.groups[group].open -= 1;
         match (part, answer) {
+            (Part::Publish { member }, MemoryAnswer::Done) => self.published(group, member, out),
             (Part::Block { member }, MemoryAnswer::Block(block)) => self.take_slots_away(group, member, &block, out),
             (Part::Swap { member, expected }, MemoryAnswer::Found(found)) => self.slot_taken(group, member, found == expected, out),
             (part, answer) => unreachable!("the server's own memory answers {part:?} with {answer:?}"),

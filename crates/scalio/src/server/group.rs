@@ -166,7 +166,7 @@ impl<V: Value> Server<V> {
                 self.groups[group].failed |= answer != FlashAnswer::Done;
             }
             Part::Flush => self.groups[group].failed |= answer != FlashAnswer::Done,
-            Part::Block { .. } | Part::Swap { .. } => return,
+            Part::Publish { .. } | Part::Block { .. } | Part::Swap { .. } => return,
         }
         self.groups[group].open -= 1;
         if self.groups[group].open > 0 {

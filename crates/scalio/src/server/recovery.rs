@@ -27,6 +27,8 @@ pub(super) struct Recovery<V> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
+    /// No block can be read any more: what its pointer leads to may soon be something else.
+    Close,
     Scan,
     Mark,
     Flush,
@@ -38,14 +40,38 @@ impl<V: Value> Server<V> {
     /// A server that begins with what an earlier one left on the device.
     pub fn recover(config: ServerConfig, out: &mut Vec<ServerOut<V>>) -> Server<V> {
         let mut server = Server::new(config);
-        let zones = server.log.zone_extents();
-        for extent in zones {
-            server.ask_flash(Purpose::Recovery, FlashOperation::Scan { extent }, out);
+        for block in server.own_blocks() {
+            server.ask_memory(Purpose::Recovery, block, MemoryOperation::Close, out);
         }
+        let open = server.pointers.len() as u32;
         let (segments, records) = (BTreeMap::new(), BTreeMap::new());
-        let recovery = Recovery { open: config.zones, step: Step::Scan, segments, records, epoch: 0, values: PhantomData };
-        server.recovery = Some(recovery);
+        server.recovery = Some(Recovery { open, step: Step::Close, segments, records, epoch: 0, values: PhantomData });
+        if open == 0 {
+            server.scan(out);
+        }
         server
+    }
+
+    fn own_blocks(&self) -> impl Iterator<Item = u32> + use<V> {
+        (self.config.device..self.config.blocks).step_by(self.config.devices as usize)
+    }
+
+    pub(super) fn recovery_memory(&mut self, out: &mut Vec<ServerOut<V>>) {
+        let Some(recovery) = &mut self.recovery else { return };
+        recovery.open -= 1;
+        if recovery.open == 0 && recovery.step == Step::Close {
+            self.scan(out);
+        }
+    }
+
+    fn scan(&mut self, out: &mut Vec<ServerOut<V>>) {
+        if let Some(recovery) = &mut self.recovery {
+            recovery.step = Step::Scan;
+            recovery.open = self.config.zones;
+        }
+        for extent in self.log.zone_extents() {
+            self.ask_flash(Purpose::Recovery, FlashOperation::Scan { extent }, out);
+        }
     }
 
     pub(super) fn recovery_flash(&mut self, now: Time, answer: FlashAnswer<V>, out: &mut Vec<ServerOut<V>>) {
@@ -137,8 +163,7 @@ impl<V: Value> Server<V> {
     }
 
     fn reset_blocks(&mut self, out: &mut Vec<ServerOut<V>>) {
-        let blocks = (self.config.device..self.config.blocks).step_by(self.config.devices as usize);
-        for block in blocks {
+        for block in self.own_blocks() {
             let header = BlockHeader { epoch: self.epoch, segment: self.pointer(block) };
             self.ask_memory(Purpose::Nothing, block, MemoryOperation::Reset { header }, out);
         }
