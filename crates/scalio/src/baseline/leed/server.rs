@@ -68,6 +68,7 @@ pub struct Server<V> {
     waiting_for_records: VecDeque<usize>,
     /// Compaction that waits for readers to leave its room in the log of records.
     waiting_jobs: VecDeque<usize>,
+    /// The device failed compaction: what then waits for room is refused.
     has_failed: bool,
     sequence: u64,
     counters: ServerCounters,
@@ -222,7 +223,7 @@ impl<V: Value> Server<V> {
             items.push(item_of(&page, extent.sector));
             loaded.push((extent, Content::Page(Arc::new(page))));
         }
-        items.sort_by(|a, b| a.key.cmp(&b.key));
+        items.sort_by_key(|item| item.key);
         let sequence = self.next_sequence();
         let listed = Segment { block, epoch: 0, sequence, items };
         check_length(&listed)?;
@@ -300,18 +301,18 @@ impl<V: Value> Server<V> {
     }
 
     /// Compaction has failed: no more room will come.
-    fn fail(&mut self) {
-        self.has_failed = true;
-    }
-
     fn refuse_waiting(&mut self, out: &mut Vec<ServerOut<V>>) {
         for work in std::mem::take(&mut self.waiting_for_records) {
             self.refuse_unlocked(work, Refusal::Device, out);
         }
         for holder in std::mem::take(&mut self.waiting_for_segments) {
-            if let Holder::Work(work) = holder {
-                self.refuse(work, Refusal::Device, out);
+            match holder {
+                Holder::Work(work) => self.refuse(work, Refusal::Device, out),
+                Holder::Job(job) => self.abandon_job(job, out),
             }
+        }
+        for job in std::mem::take(&mut self.waiting_jobs) {
+            self.abandon_job(job, out);
         }
     }
 
@@ -399,6 +400,8 @@ impl<V: Value> Server<V> {
             Operated::UpdateWrite { work } => self.on_written(work, answer, out),
             Operated::SegmentChunk { .. } => self.on_segment_chunk(answer),
             Operated::SegmentRun => self.on_segment_run(answer),
+            Operated::JobSegment { job, .. } | Operated::RecordRun { job } | Operated::SegmentRunOfJob { job, .. }
+                if self.is_abandoned(job) => {}
             Operated::RecordChunk { job, .. } => self.on_record_chunk(job, answer, out),
             Operated::JobSegment { job, segment, .. } => self.on_job_segment(job, segment, answer, out),
             Operated::RecordRun { job } => self.on_record_run(job, answer, out),

@@ -513,10 +513,12 @@ impl Play {
     }
 
     fn check_answers(&mut self) {
-        for answer in self.rack.answers[self.answered..].to_vec() {
+        let answers = self.rack.answers.split_off(self.answered);
+        for answer in &answers {
             let (begun, operation) = self.calls.remove(&answer.number).expect("each call is answered once");
             self.check(begun, &operation, &answer.result);
         }
+        self.rack.answers.extend(answers);
         self.answered = self.rack.answers.len();
         self.step += 1;
     }
@@ -547,6 +549,7 @@ impl Play {
             (Operation::Update(RequestBody::CompareAndSwap { .. }), CallResult::Differs { found }) => {
                 assert_eq!(*found, held);
             }
+            (_, CallResult::Refused(Refusal::Device)) => assert!(self.rack.device.is_broken),
             // Old and new records are both of use for a while.
             (Operation::Update(_), CallResult::Refused(Refusal::Full { .. })) => {}
             other => panic!("{other:?}"),
@@ -554,6 +557,16 @@ impl Play {
     }
 
     fn run(&mut self, steps: usize) {
+        self.go(steps);
+        self.finish();
+        assert!(self.rack.server.is_idle());
+        for (key, history) in self.histories.clone() {
+            let held = history.last().and_then(|(_, value)| value.clone());
+            assert_eq!(self.rack.ask(Operation::Get { key }), CallResult::Value(held));
+        }
+    }
+
+    fn go(&mut self, steps: usize) {
         for _ in 0..steps {
             if self.rack.pending.is_empty() || (self.calls.len() < 12 && self.pick(2) == 0) {
                 self.call();
@@ -563,7 +576,6 @@ impl Play {
                 self.check_answers();
             }
         }
-        self.finish();
     }
 
     fn finish(&mut self) {
@@ -572,11 +584,7 @@ impl Play {
             self.rack.end(place);
             self.check_answers();
         }
-        assert!(self.calls.is_empty() && self.rack.server.is_idle());
-        for (key, history) in self.histories.clone() {
-            let held = history.last().and_then(|(_, value)| value.clone());
-            assert_eq!(self.rack.ask(Operation::Get { key }), CallResult::Value(held));
-        }
+        assert!(self.calls.is_empty(), "every call ends");
     }
 }
 
@@ -592,6 +600,19 @@ proptest! {
         prop_assert!(counters.moved > 50, "{:?}", counters);
         let held = play.histories.values().filter(|history| history.last().is_some_and(|(_, value)| value.is_some()));
         prop_assert_eq!(play.rack.server.live_bytes().1, 512 * held.count() as u64);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_call_ends_when_the_device_fails_at_any_moment(seed: u64, steps in 1..1_500_usize) {
+        let mut play = Play::new(crowded(), 120, seed);
+        play.go(steps);
+        play.rack.device.is_broken = true;
+        play.go(200);
+        play.finish();
     }
 }
 

@@ -20,12 +20,15 @@ pub(super) struct SegmentJob {
     run: Option<u64>,
 }
 
+/// Records with their sectors, each alone in its page.
+type Records<V> = Vec<(u64, Arc<Page<V>>)>;
+
 /// A chunk of records on its way.
 #[derive(Clone, Debug)]
 pub(super) struct RecordJob<V> {
     chunk: Chunk,
     /// Records of the chunk with their sectors, by the segments of their keys.
-    candidates: BTreeMap<u32, Vec<(u64, Arc<Page<V>>)>>,
+    candidates: BTreeMap<u32, Records<V>>,
     locks_missing: usize,
     reads_missing: usize,
     /// Segments that list some of them.
@@ -36,6 +39,8 @@ pub(super) struct RecordJob<V> {
     /// How many of `moving` have a place, and how many the index knows there.
     placed: usize,
     published: usize,
+    /// The device failed it: it does nothing more, and its chunk stays as it is.
+    is_abandoned: bool,
 }
 
 /// A locked segment that lists moved records.
@@ -46,6 +51,7 @@ struct Moving<V> {
     records: Vec<Arc<Page<V>>>,
     position: Option<u64>,
     is_written: bool,
+    is_published: bool,
 }
 
 impl Space {
@@ -85,7 +91,10 @@ impl<V: Value> Server<V> {
     }
 
     pub(super) fn on_segment_chunk(&mut self, answer: FlashAnswer<V>) {
-        let FlashAnswer::Scanned(contents) = answer else { return self.fail() };
+        let FlashAnswer::Scanned(contents) = answer else {
+            self.has_failed = true;
+            return;
+        };
         let found = contents.into_iter().filter_map(|(sector, content)| match content {
             Content::Segment(segment) => self.pointer_to(sector, &segment).map(|pointer| (pointer, segment)),
             Content::Page(_) => None,
@@ -139,7 +148,8 @@ impl<V: Value> Server<V> {
 
     pub(super) fn on_segment_run(&mut self, answer: FlashAnswer<V>) {
         if answer != FlashAnswer::Done {
-            return self.fail();
+            self.has_failed = true;
+            return;
         }
         let job = self.segment_job.as_ref().expect("a run belongs to the job");
         let run = job.run.expect("it was written");
@@ -178,6 +188,7 @@ impl<V: Value> Server<V> {
             is_run_written: false,
             placed: 0,
             published: 0,
+            is_abandoned: false,
         });
         let extent = self.records.extent_of(chunk);
         let position = self.records.log.begin_read(extent.sector);
@@ -187,8 +198,8 @@ impl<V: Value> Server<V> {
     }
 
     pub(super) fn on_record_chunk(&mut self, job: usize, answer: FlashAnswer<V>, out: &mut Vec<ServerOut<V>>) {
-        let FlashAnswer::Scanned(contents) = answer else { return self.fail() };
-        let mut candidates: BTreeMap<u32, Vec<(u64, Arc<Page<V>>)>> = BTreeMap::new();
+        let FlashAnswer::Scanned(contents) = answer else { return self.abandon_job(job, out) };
+        let mut candidates: BTreeMap<u32, Records<V>> = BTreeMap::new();
         for (sector, content) in contents {
             let Content::Page(page) = content else { continue };
             let Some(record) = page.records.first() else { continue };
@@ -247,8 +258,23 @@ impl<V: Value> Server<V> {
                 self.counters.corrupt += 1;
                 self.on_job_listed(job, segment, None, out);
             }
-            Err(_) => self.fail(),
+            Err(_) => self.abandon_job(job, out),
         }
+    }
+
+    pub(super) fn is_abandoned(&self, job: usize) -> bool {
+        self.record_jobs[job].is_abandoned
+    }
+
+    /// The device failed the job: nobody waits for its locks any longer.
+    pub(super) fn abandon_job(&mut self, job: usize, out: &mut Vec<ServerOut<V>>) {
+        self.has_failed = true;
+        let state = &mut self.record_jobs[job];
+        state.is_abandoned = true;
+        let (candidates, moving) = (std::mem::take(&mut state.candidates), std::mem::take(&mut state.moving));
+        let unpublished = moving.iter().filter(|moving| !moving.is_published).map(|moving| moving.segment);
+        let locked: Vec<u32> = candidates.into_keys().chain(unpublished).collect();
+        locked.into_iter().for_each(|segment| self.unlock(segment, out));
     }
 
     fn on_job_listed(&mut self, job: usize, segment: u32, listed: Option<Arc<Segment>>, out: &mut Vec<ServerOut<V>>) {
@@ -294,7 +320,7 @@ impl<V: Value> Server<V> {
 
     pub(super) fn on_record_run(&mut self, job: usize, answer: FlashAnswer<V>, out: &mut Vec<ServerOut<V>>) {
         if answer != FlashAnswer::Done {
-            return self.fail();
+            return self.abandon_job(job, out);
         }
         self.record_jobs[job].is_run_written = true;
         self.publish_moved(job, out);
@@ -369,7 +395,7 @@ impl<V: Value> Server<V> {
         out: &mut Vec<ServerOut<V>>,
     ) {
         if answer != FlashAnswer::Done {
-            return self.fail();
+            return self.abandon_job(job, out);
         }
         for moving in &mut self.record_jobs[job].moving[first..first + count] {
             moving.is_written = true;
@@ -384,7 +410,7 @@ impl<V: Value> Server<V> {
         }
         for at in 0..self.record_jobs[job].moving.len() {
             let moving = &mut self.record_jobs[job].moving[at];
-            if !std::mem::take(&mut moving.is_written) {
+            if !moving.is_written || std::mem::replace(&mut moving.is_published, true) {
                 continue;
             }
             let (segment, listed) = (moving.segment, moving.listed.clone());
@@ -411,12 +437,19 @@ impl<V: Value> Server<V> {
 }
 
 /// A segment with those of the candidates that it lists; `None` where it lists none.
-fn moving<V: Value>(segment: u32, listed: &Segment, candidates: Vec<(u64, Arc<Page<V>>)>) -> Option<Moving<V>> {
+fn moving<V: Value>(segment: u32, listed: &Segment, candidates: Records<V>) -> Option<Moving<V>> {
     let is_listed = |(sector, page): &(u64, Arc<Page<V>>)| {
         let item = item_of(page, *sector);
         listed.find(&item.key).is_some_and(|found| found.record == item.record && found.sequence == item.sequence)
     };
     let records: Vec<_> = candidates.into_iter().filter(is_listed).map(|(_, page)| page).collect();
     let listed = listed.clone();
-    (!records.is_empty()).then_some(Moving { segment, listed, records, position: None, is_written: false })
+    (!records.is_empty()).then_some(Moving {
+        segment,
+        listed,
+        records,
+        position: None,
+        is_written: false,
+        is_published: false,
+    })
 }
