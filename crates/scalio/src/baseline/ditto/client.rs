@@ -229,7 +229,7 @@ impl<V: Value> Client<V> {
         next: usize,
         out: &mut Vec<ClientOut<V>>,
     ) {
-        let fingerprint = fingerprint(&self.tasks[task].key);
+        let fingerprint = ObjectWord::fingerprint_of(&self.tasks[task].key);
         let found = (next..bucket.len()).find(|place| bucket[*place].word.is_of(fingerprint));
         match found.and_then(|place| Some((place, bucket[place].word.address()?))) {
             Some((place, address)) => {
@@ -439,11 +439,6 @@ impl<V: Value> Client<V> {
             }
         }
     }
-}
-
-/// The part of a key's hash that a slot's word keeps.
-fn fingerprint(key: &Key) -> u8 {
-    (key.place(1).fingerprint & 0xff) as u8
 }
 
 impl<V: Value> Program for Client<V> {

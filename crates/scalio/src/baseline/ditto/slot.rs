@@ -1,6 +1,7 @@
 //! The hash table of Ditto: buckets of 8 slots of 48 bytes, each a word that only compare-and-swap changes, and what its replacement policies
 //! ask of an object. (Its source keeps fingerprint, length, pointer; hash of the key, insertion, last access, a counter, frequency.)
 
+use crate::Key;
 use base::Time;
 
 /// Slots of a bucket.
@@ -24,6 +25,10 @@ impl ObjectWord {
     pub fn new(fingerprint: u8, bytes: u32, address: u64) -> ObjectWord {
         let units = u64::from(bytes.div_ceil(64).min(255));
         ObjectWord(u64::from(fingerprint) << 56 | units << POINTER_BITS | (address + 1))
+    }
+    /// The part of a key's hash that a word keeps.
+    pub fn fingerprint_of(key: &Key) -> u8 {
+        (key.place(1).fingerprint & 0xff) as u8
     }
     /// Whether nothing is kept.
     pub const fn is_empty(self) -> bool {

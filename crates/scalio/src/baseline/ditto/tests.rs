@@ -284,21 +284,42 @@ fn a_fill_that_a_put_overtook_serves_an_old_value_to_those_who_come_after_a_newe
     assert_eq!(rack.play_alone(2, get("x")), (value("42"), Source::Cache));
 }
 
+/// Up to the compare-and-swap of a fill: bucket, LEED's answer, chunk, object, and the bucket that shows which slots are empty.
+fn up_to_the_swap(rack: &mut Rack, client: usize, name: &str) {
+    rack.issue(client, get(name));
+    rack.do_one_sided(client);
+    rack.do_call(client);
+    rack.deliver(client);
+    (0..3).for_each(|_| rack.do_one_sided(client));
+}
+
 #[test]
-fn of_two_clients_that_put_the_same_key_in_at_once_one_takes_its_own_out() {
+fn of_two_clients_that_want_the_same_slot_the_second_looks_again_and_replaces() {
     let mut rack = Rack::new(2, POOL);
     rack.store.insert(key("a"), "1".into());
-    for client in [0, 1] {
-        rack.issue(client, get("a"));
-        // Up to the bucket that shows which slots are empty: bucket, call, chunk, object, bucket.
-        rack.do_one_sided(client);
-        rack.do_call(client);
-        rack.deliver(client);
-        (0..3).for_each(|_| rack.do_one_sided(client));
-    }
+    up_to_the_swap(&mut rack, 0, "a");
+    up_to_the_swap(&mut rack, 1, "a");
     rack.settle();
-    let lost: u64 = rack.clients.iter().map(|client| client.counters().lost_races).sum();
-    assert_eq!((lost, rack.objects().len()), (1, 1), "the second finds its slot taken, looks again, and replaces");
+    let lost = rack.clients[1].counters().lost_races;
+    assert_eq!((lost, rack.objects().len()), (1, 1));
+    rack.check_blocks(true);
+}
+
+#[test]
+fn of_two_clients_that_put_the_same_key_into_two_slots_the_later_slot_is_given_up() {
+    let mut rack = Rack::new(3, POOL);
+    let other = neighbour("a", POOL.buckets, false, 0);
+    rack.store.extend([(key("a"), "1".into()), (key(&other), "2".into())]);
+    // The first slot is taken when client 0 looks, and free when client 1 does.
+    rack.play_alone(2, get(&other));
+    up_to_the_swap(&mut rack, 0, "a");
+    rack.play_alone(2, delete(&other));
+    rack.play_alone(1, get("a"));
+    assert_eq!(rack.objects().len(), 1);
+    rack.do_one_sided(0);
+    assert_eq!(rack.objects().len(), 2);
+    rack.settle();
+    assert_eq!((rack.clients[0].counters().duplicates, rack.objects().len()), (1, 1));
     rack.check_blocks(true);
 }
 

@@ -61,7 +61,7 @@ impl<V: Value> Client<V> {
         let Some(fill) = &mut self.tasks[task].fill else { return };
         let object = Object { key, value: fill.value.clone() };
         fill.address = address;
-        fill.word = ObjectWord::new(super::fingerprint(&key), object.bytes(), address);
+        fill.word = ObjectWord::new(ObjectWord::fingerprint_of(&key), object.bytes(), address);
         out.push(ClientOut::Pool { request: None, operation: PoolRequest::WriteObject { address, object } });
         self.search(task, Purpose::Fill, out);
     }
