@@ -5,16 +5,18 @@
 //! `judge` says what is linearizable, `model` ties them together, `catalog` lists what is explored.
 
 pub mod catalog;
-pub mod client;
+mod client;
 pub mod explore;
-pub mod judge;
-pub mod model;
+mod judge;
+mod model;
 mod ours;
 pub mod page;
 mod paper;
 pub mod scenario;
-pub mod server;
-pub mod state;
+mod server;
+mod state;
 pub mod sweep;
 pub mod trace;
 pub mod variant;
+
+pub use state::Fault;

@@ -3,7 +3,7 @@
 use crate::client::{After, Hold, Phase, Piece, View};
 use crate::judge::Answer;
 use crate::model::CacheModel;
-use crate::scenario::{ABSENT, FOREIGN, Key, SLOTS_MAX, Tearing, Value};
+use crate::scenario::{ABSENT, Key, SLOTS_MAX, Tearing, Value};
 use crate::state::{Header, Part, SlotState, State, Version, Word};
 use crate::variant::Flaw;
 
@@ -193,11 +193,11 @@ impl CacheModel {
         let key = self.operation(state, client).key();
         let mut candidates = [None; SLOTS_MAX];
         let mut filling = None;
-        for slot in 0..self.scenario.slots {
+        for (slot, candidate) in candidates.iter_mut().enumerate().take(self.scenario.slots) {
             match self.classify(view, slot, key) {
                 Match::Hit(value) => return self.answer(state, client, value),
                 Match::Filling(word) => filling = Some((slot, word)),
-                Match::Lapsed(word) | Match::Damaged(word) => candidates[slot] = Some(word),
+                Match::Lapsed(word) | Match::Damaged(word) => *candidate = Some(word),
                 Match::Other => {}
             }
         }
@@ -407,10 +407,5 @@ impl CacheModel {
             Match::Hit(value) => Some(value),
             _ => None,
         }
-    }
-
-    /// Whether these are bytes of another block.
-    pub fn is_foreign(value: Value) -> bool {
-        value == FOREIGN
     }
 }

@@ -23,7 +23,7 @@ type Row = Vec<String>;
 
 impl Trace {
     /// What the checker has found.
-    pub fn new(model: CacheModel, path: Path<State, Step>) -> Trace {
+    pub(crate) fn new(model: CacheModel, path: Path<State, Step>) -> Trace {
         let (states, steps): (Vec<State>, Vec<Option<Step>>) = path.into_vec().into_iter().unzip();
         let mut states = states.into_iter();
         let first = states.next().expect("a path has a first state");
@@ -87,7 +87,7 @@ impl Trace {
     fn tell_answers(&self, before: &State, after: &State, row: &mut Row) {
         for (client, cell) in row.iter_mut().enumerate().take(self.clients()) {
             let (old, new) = (&before.clients[client], &after.clients[client]);
-            let was_told = new.done > old.done && !old.is_answered || new.is_answered && !old.is_answered;
+            let was_told = !old.is_answered && (new.is_answered || new.done > old.done);
             let Some(answer) = new.told.0.filter(|_| was_told && !new.is_dead) else { continue };
             let key = self.model.operation(before, client).key();
             let gap = if cell.is_empty() { "" } else { " " };

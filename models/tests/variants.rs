@@ -4,9 +4,8 @@ use base::Seed;
 use models::catalog::{self, Case};
 use models::explore::explore;
 use models::scenario::Tearing;
-use models::state::Fault;
 use models::variant::{Flaw, Variant};
-use models::{page, sweep};
+use models::{Fault, page, sweep};
 
 /// Of each case, what its execution must show, in this order.
 const SHAPES: &[(&str, &[&str])] = &[
