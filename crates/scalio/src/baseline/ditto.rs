@@ -3,7 +3,7 @@
 //! | operation | round trips | |
 //! | --- | --- | --- |
 //! | GET, hit | 2 | bucket, then object; the time of the access is written meanwhile |
-//! | GET, miss | 1 (2 where a fingerprint deceives), LEED's GET, then the fill | |
+//! | GET, miss | 1, LEED's GET, then the fill | one more for each key with the same fingerprint |
 //! | fill | 3, and 2 or more where a block has to be won | object and bucket at once, compare-and-swap, bucket again for duplicates |
 //! | eviction | 2 | four buckets anywhere, the least recently used of the first 5 objects by compare-and-swap |
 //! | PUT, DELETE | LEED's, then 1 to 3 | bucket, object, compare-and-swap to empty |

@@ -230,7 +230,12 @@ impl<V: Value> Client<V> {
         out: &mut Vec<ClientOut<V>>,
     ) {
         let fingerprint = ObjectWord::fingerprint_of(&self.tasks[task].key);
-        let found = (next..bucket.len()).find(|place| bucket[*place].word.is_of(fingerprint));
+        let mut matches = (next..bucket.len()).filter(|place| bucket[*place].word.is_of(fingerprint));
+        let found = matches.next();
+        // A fill finds its own object, and only with another one is there anything to compare.
+        if purpose == Purpose::Duplicate && matches.next().is_none() {
+            return self.end(task, out);
+        }
         match found.and_then(|place| Some((place, bucket[place].word.address()?))) {
             Some((place, address)) => {
                 self.tasks[task].step = Step::Object { purpose, bucket, place };

@@ -230,9 +230,8 @@ fn a_hit_takes_two_round_trips_and_writes_the_time_of_the_access_meanwhile() {
 fn a_miss_looks_once_calls_leed_and_fills() {
     let mut rack = Rack::new(1, POOL);
     rack.store.insert(key("a"), "1".into());
-    // Bucket; then, behind LEED's answer, bucket again, compare-and-swap, bucket once more and the object that is found there: its own. Object and
-    // metadata are written without waiting.
-    assert_eq!(rack.play(0, get("a")), (value("1"), Source::Server, 5, 2));
+    // Bucket; then, behind LEED's answer, bucket again, compare-and-swap, and bucket once more. Object and metadata are written without waiting.
+    assert_eq!(rack.play(0, get("a")), (value("1"), Source::Server, 4, 2));
     assert_eq!(rack.play(0, get("nothing")), (Outcome::Value(None), Source::Server, 1, 0));
     assert_eq!((rack.clients[0].counters().misses, rack.clients[0].counters().fills), (2, 1));
 }
@@ -476,7 +475,7 @@ fn on_zipf_it_hits_almost_as_often_as_an_ideal_lru() {
     }
     rack.check_blocks(true);
     let [ratio, ideal] = [hits, ideal_hits].map(|hits| f64::from(hits) / 40_000.0);
-    assert!((ideal - ratio).abs() < 0.03, "Ditto {ratio}, an ideal LRU of {capacity} objects {ideal}");
+    assert!((ideal - ratio).abs() < 0.02, "Ditto {ratio}, an ideal LRU of {capacity} objects {ideal}");
 }
 
 proptest! {

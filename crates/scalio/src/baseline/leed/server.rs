@@ -10,7 +10,7 @@ use super::log::CircularLog;
 use super::tokens::TokenQueue;
 use super::{Answer, Call, CallResult, LogConfig, ServerConfig, ServerConfigError, ServerIn, ServerOut};
 use crate::{
-    BUCKETS_MAX, Content, Expiry, Extent, FlashAnswer, FlashOperation, Item, Operation, PAGE_HEADER_BYTES, Page,
+    BUCKETS_MAX, Content, Expiry, Extent, FlashAnswer, FlashOperation, Item, Key, Operation, PAGE_HEADER_BYTES, Page,
     Record, Refusal, RequestBody, RequestId, SECTOR_BYTES, Segment, SegmentPointer, Sequence, VALUE_BYTES_MAX, Value,
     record_bytes,
 };
@@ -131,9 +131,6 @@ enum Operated {
     SegmentRunOfJob { job: usize, first: usize, count: usize },
 }
 
-/// What lies in the logs after [`Server::load`], for the host to put there.
-pub(super) type Loaded<V> = Vec<(Extent, Content<V>)>;
-
 impl Space {
     fn new(config: LogConfig) -> Space {
         let log = CircularLog::new(config.extent.sector, u64::from(config.extent.sectors), config.reserve());
@@ -211,9 +208,9 @@ impl<V: Value> Server<V> {
 
     /// Puts all keys of a block into the logs, as if they had been stored long ago, without a word to the device: what it returns has to be there
     /// when the server starts. For a block that has no keys yet.
-    pub fn load(&mut self, block: u32, values: Vec<(crate::Key, V)>) -> Result<Loaded<V>, Refusal> {
+    pub fn load(&mut self, block: u32, values: Vec<(Key, V)>) -> Result<Vec<(Extent, Content<V>)>, Refusal> {
         let segment = self.segment_of(block);
-        let mut loaded = Loaded::new();
+        let mut loaded = Vec::new();
         let mut items = Vec::with_capacity(values.len());
         for (key, value) in values {
             crate::check_value(&value)?;
