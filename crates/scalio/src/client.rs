@@ -10,7 +10,10 @@ mod remote;
 mod tasks;
 mod update;
 
-use crate::{ClientId, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Refusal, Reply, Request, RequestId, Value};
+use crate::{
+    ClientId, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Refusal, Reply, Request, RequestId,
+    Value,
+};
 use base::Span;
 use std::collections::BTreeMap;
 use tasks::Tasks;
@@ -213,7 +216,14 @@ impl<V: Value> Client<V> {
     /// A client that has done nothing yet.
     pub fn new(config: ClientConfig) -> Client<V> {
         let epochs = vec![0; config.devices as usize];
-        Client { config, tasks: Tasks::default(), open: BTreeMap::new(), next_number: 0, epochs, counters: ClientCounters::default() }
+        Client {
+            config,
+            tasks: Tasks::default(),
+            open: BTreeMap::new(),
+            next_number: 0,
+            epochs,
+            counters: ClientCounters::default(),
+        }
     }
     /// What it has counted.
     pub fn counters(&self) -> ClientCounters {

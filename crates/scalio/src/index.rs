@@ -16,7 +16,11 @@ impl<V: Value> Index<V> {
     pub fn new(blocks: u32, slots: u8) -> Index<V> {
         let count = blocks as usize * usize::from(slots);
         let slots_per_block = usize::from(slots);
-        Index { headers: vec![Some(BlockHeader::default()); blocks as usize], slots: (0..count).map(|_| Slot::fresh(0)).collect(), slots_per_block }
+        Index {
+            headers: vec![Some(BlockHeader::default()); blocks as usize],
+            slots: (0..count).map(|_| Slot::fresh(0)).collect(),
+            slots_per_block,
+        }
     }
 
     /// What stands in front of a block; `None` while its server recovers.

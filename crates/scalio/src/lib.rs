@@ -34,8 +34,9 @@ pub use message::{ClientId, Reply, Request, RequestBody, RequestResult};
 pub use ports::{Content, FlashAnswer, FlashOperation, MemoryAnswer, MemoryOperation, RequestId};
 pub use preload::{Contents, Preload, PreloadError};
 pub use segment::{
-    BUCKET_ITEMS, BUCKETS_MAX, Extent, GRANULE_BYTES, Item, PAGE_HEADER_BYTES, POINTER_SEQUENCE_BITS, Page, RECORD_HEADER_BYTES, Record, RecordPlace,
-    SECTOR_BYTES, SECTORS_MAX, SEGMENT_ITEMS_MAX, Segment, SegmentPointer, Sequence, record_bytes,
+    BUCKET_ITEMS, BUCKETS_MAX, Extent, GRANULE_BYTES, Item, PAGE_HEADER_BYTES, POINTER_SEQUENCE_BITS, Page,
+    RECORD_HEADER_BYTES, Record, RecordPlace, SECTOR_BYTES, SECTORS_MAX, SEGMENT_ITEMS_MAX, Segment, SegmentPointer,
+    Sequence, record_bytes,
 };
 pub use server::{Server, ServerConfig, ServerCounters, ServerIn, ServerOut};
 pub use slot::{LEASE_MAX, LEASE_UNIT, SlotState, SlotWord, Version};

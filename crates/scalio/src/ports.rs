@@ -167,7 +167,9 @@ impl<V> FlashOperation<V> {
         match self {
             FlashOperation::ReadSegment { pointer, .. } => Some(pointer.extent),
             FlashOperation::ReadRecord { item } => Some(item.record.extent(item.value_bytes.into())),
-            FlashOperation::Write { extent, .. } | FlashOperation::Scan { extent } | FlashOperation::Trim { extent } => Some(*extent),
+            FlashOperation::Write { extent, .. }
+            | FlashOperation::Scan { extent }
+            | FlashOperation::Trim { extent } => Some(*extent),
             FlashOperation::Flush => None,
         }
     }

@@ -3,8 +3,8 @@
 //! A rack of 20 million keys would take gigabytes of flash contents. Here a key takes four bytes: its number in a list by block.
 
 use crate::{
-    Expiry, Extent, Item, Key, PAGE_HEADER_BYTES, Page, Record, RecordPlace, SECTOR_BYTES, Segment, SegmentPointer, Sequence, Server, Value,
-    record_bytes,
+    Expiry, Extent, Item, Key, PAGE_HEADER_BYTES, Page, Record, RecordPlace, SECTOR_BYTES, Segment, SegmentPointer,
+    Sequence, Server, Value, record_bytes,
 };
 
 /// The keys and what is under them.
@@ -21,7 +21,7 @@ pub trait Contents {
     fn value_bytes(&self) -> u32;
 }
 
-/// Where everything lies: in each device, in order of block, a segment and behind it the pages with its records.
+/// Where everything lies: on each device all segments in order of block, then in zones of their own the pages with each block's records.
 #[derive(Clone, Debug)]
 pub struct Preload<C> {
     contents: C,
@@ -31,40 +31,76 @@ pub struct Preload<C> {
     /// Where each block's begin in `numbers`, and an end.
     starts: Vec<u32>,
     /// The first sector of each block's segment on its device.
-    sectors: Vec<u64>,
+    segments: Vec<u64>,
+    /// The first sector of each block's pages.
+    pages: Vec<u64>,
+    /// Sectors that each device needs, in whole zones.
+    needed: Vec<u64>,
     zone_sectors: u32,
     page_records: u32,
 }
 
 /// More keys than a segment can list belong to a block: more blocks are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{keys} keys belong to block {block}, and a segment with its records takes {sectors} sectors, allowed are {allowed}")]
+#[error(
+    "{keys} keys belong to block {block}, and their {what} takes {sectors} sectors, allowed are {allowed}: more blocks are needed"
+)]
 pub struct PreloadError {
     /// The block.
     pub block: u32,
     /// Its keys.
     pub keys: u32,
-    /// What they take.
+    /// Their segment, or their row of pages.
+    pub what: &'static str,
+    /// What it takes.
     pub sectors: u32,
-    /// What fits a zone and a segment.
+    /// What it may.
     pub allowed: u32,
 }
 
 impl<C: Contents> Preload<C> {
     /// Works out where the contents lie in a store of `blocks` blocks on `devices` devices, `page_records` records a page.
-    pub fn new(contents: C, blocks: u32, devices: u32, zone_sectors: u32, page_records: u32) -> Result<Preload<C>, PreloadError> {
+    pub fn new(
+        contents: C,
+        blocks: u32,
+        devices: u32,
+        zone_sectors: u32,
+        page_records: u32,
+    ) -> Result<Preload<C>, PreloadError> {
         let (numbers, starts) = by_block(&contents, blocks);
-        let mut preload = Preload { contents, devices, numbers, starts, sectors: Vec::with_capacity(blocks as usize), zone_sectors, page_records };
-        let mut ends = vec![0u64; devices as usize];
-        for block in 0..blocks {
-            let sectors = preload.sectors_of(block)?;
-            let end = &mut ends[(block % devices) as usize];
-            let left = u64::from(zone_sectors) - *end % u64::from(zone_sectors);
-            let first = if left < u64::from(sectors) { *end + left } else { *end };
-            preload.sectors.push(first);
-            *end = first + u64::from(sectors);
-        }
+        let needed = vec![0; devices as usize];
+        let mut preload = Preload {
+            contents,
+            devices,
+            numbers,
+            starts,
+            segments: Vec::new(),
+            pages: Vec::new(),
+            needed,
+            zone_sectors,
+            page_records,
+        };
+        (0..blocks).try_for_each(|block| preload.check(block))?;
+        preload.segments = preload.lay_out(blocks, Preload::segment_sectors);
+        preload.pages = preload.lay_out(blocks, |preload, block| {
+            preload.numbers_of(block).len().div_ceil(page_records as usize) as u32 * preload.page_sectors()
+        });
         Ok(preload)
+    }
+
+    /// One row of sectors a block behind what is there already, each within a zone; the next kind begins with a zone of its own.
+    fn lay_out(&mut self, blocks: u32, sectors: impl Fn(&Self, u32) -> u32) -> Vec<u64> {
+        let zone = u64::from(self.zone_sectors);
+        let mut firsts = Vec::with_capacity(blocks as usize);
+        for block in 0..blocks {
+            let (device, sectors) = ((block % self.devices) as usize, u64::from(sectors(self, block)));
+            let end = self.needed[device];
+            let first = if zone - end % zone < sectors { end.next_multiple_of(zone) } else { end };
+            firsts.push(first);
+            self.needed[device] = first + sectors;
+        }
+        self.needed.iter_mut().for_each(|end| *end = end.next_multiple_of(zone));
+        firsts
     }
 
     /// The keys and values.
@@ -74,32 +110,34 @@ impl<C: Contents> Preload<C> {
 
     /// Sectors that a device needs for what lies on it, in whole zones.
     pub fn sectors_needed(&self, device: u32) -> u64 {
-        let last = (0..self.sectors.len() as u32).rev().find(|block| block % self.devices == device);
-        let end = last.map_or(0, |block| self.sectors[block as usize] + self.sectors_of(block).map_or(0, u64::from));
-        end.next_multiple_of(self.zone_sectors.into())
+        self.needed[device as usize]
     }
 
     /// Tells a server of what lies on its device.
     pub fn install(&self, device: u32, server: &mut Server<C::Value>) {
-        for block in (device..self.sectors.len() as u32).step_by(self.devices as usize) {
+        for block in (device..self.segments.len() as u32).step_by(self.devices as usize) {
             if let Some(pointer) = self.pointer(block) {
-                let bytes = self.numbers_of(block).len() as u32 * record_bytes(self.contents.value_bytes());
-                server.install(block, pointer, (pointer.extent.sector + u64::from(pointer.extent.sectors), bytes));
+                let records = self.numbers_of(block).len() as u32;
+                server.install(
+                    block,
+                    pointer,
+                    self.pages[block as usize],
+                    records,
+                    records * record_bytes(self.contents.value_bytes()),
+                );
             }
         }
     }
 
     /// Where the segment of a block lies; `None` where no key belongs to it.
     pub fn pointer(&self, block: u32) -> Option<SegmentPointer> {
-        let keys = self.numbers_of(block).len() as u32;
-        let extent = Extent { sector: self.sectors[block as usize], sectors: keys.div_ceil(crate::BUCKET_ITEMS) };
-        (keys > 0).then(|| SegmentPointer::new(extent, Sequence(0)))
+        let extent = Extent { sector: self.segments[block as usize], sectors: self.segment_sectors(block) };
+        (extent.sectors > 0).then(|| SegmentPointer::new(extent, Sequence(0)))
     }
 
     /// The segment of a block.
     pub fn segment(&self, block: u32) -> Segment {
-        let sectors = self.pointer(block).map_or(0, |pointer| pointer.extent.sectors);
-        let first = self.sectors[block as usize] + u64::from(sectors);
+        let first = self.pages[block as usize];
         let places = (0u32..).map(|at| self.place(first, at));
         let items = self.numbers_of(block).iter().zip(places).map(|(number, record)| Item {
             key: self.contents.key(*number),
@@ -115,25 +153,33 @@ impl<C: Contents> Preload<C> {
     pub fn record(&self, block: u32, key: &Key) -> Option<Record<C::Value>> {
         let numbers = self.numbers_of(block);
         let at = numbers.binary_search_by(|number| self.contents.key(*number).cmp(key)).ok()?;
-        Some(Record { key: *key, sequence: Sequence(0), expiry: Expiry::default(), value: self.contents.value(numbers[at]) })
+        Some(Record {
+            key: *key,
+            sequence: Sequence(0),
+            expiry: Expiry::default(),
+            value: self.contents.value(numbers[at]),
+        })
     }
 
     /// All that begins within a row of sectors of a device, in order: segments and pages.
     pub fn scan(&self, device: u32, extent: Extent) -> Vec<(u64, crate::Content<C::Value>)> {
-        let end = extent.sector + u64::from(extent.sectors);
-        let blocks = (device..self.sectors.len() as u32).step_by(self.devices as usize);
-        let within = blocks.filter(|block| (extent.sector..end).contains(&self.sectors[*block as usize]));
-        let mut found = Vec::new();
-        for block in within {
-            let Some(pointer) = self.pointer(block) else { continue };
-            found.push((pointer.extent.sector, crate::Content::Segment(self.segment(block).into())));
-            let first = pointer.extent.sector + u64::from(pointer.extent.sectors);
-            for (page, numbers) in (0u64..).zip(self.numbers_of(block).chunks(self.page_records as usize)) {
-                let sector = first + page * u64::from(self.page_sectors());
-                found.push((sector, crate::Content::Page(self.page(numbers).into())));
+        let within = extent.sector..extent.sector + u64::from(extent.sectors);
+        let blocks = (device..self.segments.len() as u32).step_by(self.devices as usize);
+        let (mut segments, mut pages) = (Vec::new(), Vec::new());
+        for block in blocks {
+            if let Some(pointer) = self.pointer(block).filter(|pointer| within.contains(&pointer.extent.sector)) {
+                segments.push((pointer.extent.sector, crate::Content::Segment(self.segment(block).into())));
             }
+            let first = self.pages[block as usize];
+            let chunks =
+                self.numbers_of(block).chunks(self.page_records as usize).take_while(|_| within.contains(&first));
+            pages.extend((0u64..).zip(chunks).map(|(at, numbers)| {
+                let sector = first + at * u64::from(self.page_sectors());
+                (sector, crate::Content::Page(self.page(numbers).into()))
+            }));
         }
-        found
+        segments.extend(pages);
+        segments
     }
 
     fn page(&self, numbers: &[u32]) -> Page<C::Value> {
@@ -147,7 +193,8 @@ impl<C: Contents> Preload<C> {
     fn place(&self, first: u64, at: u32) -> RecordPlace {
         let (page, within) = (at / self.page_records, at % self.page_records);
         let sector = first + u64::from(page) * u64::from(self.page_sectors());
-        let bytes = sector * u64::from(SECTOR_BYTES) + u64::from(PAGE_HEADER_BYTES + within * record_bytes(self.contents.value_bytes()));
+        let bytes = sector * u64::from(SECTOR_BYTES)
+            + u64::from(PAGE_HEADER_BYTES + within * record_bytes(self.contents.value_bytes()));
         RecordPlace(bytes / u64::from(crate::GRANULE_BYTES))
     }
 
@@ -160,16 +207,19 @@ impl<C: Contents> Preload<C> {
         &self.numbers[self.starts[block] as usize..self.starts[block + 1] as usize]
     }
 
-    /// Of a block's segment and pages; they lie in one zone.
-    fn sectors_of(&self, block: u32) -> Result<u32, PreloadError> {
+    fn segment_sectors(&self, block: u32) -> u32 {
+        (self.numbers_of(block).len() as u32).div_ceil(crate::BUCKET_ITEMS)
+    }
+
+    fn check(&self, block: u32) -> Result<(), PreloadError> {
         let keys = self.numbers_of(block).len() as u32;
-        let segment = keys.div_ceil(crate::BUCKET_ITEMS);
-        let sectors = segment + keys.div_ceil(self.page_records) * self.page_sectors();
-        let allowed = self.zone_sectors;
-        if segment > crate::BUCKETS_MAX || sectors > allowed {
-            return Err(PreloadError { block, keys, sectors, allowed });
-        }
-        Ok(sectors)
+        let pages = keys.div_ceil(self.page_records) * self.page_sectors();
+        let rows = [
+            ("segment", self.segment_sectors(block), crate::BUCKETS_MAX.min(self.zone_sectors)),
+            ("row of pages", pages, self.zone_sectors),
+        ];
+        let too_long = rows.into_iter().find(|(_, sectors, allowed)| sectors > allowed);
+        too_long.map_or(Ok(()), |(what, sectors, allowed)| Err(PreloadError { block, keys, what, sectors, allowed }))
     }
 }
 

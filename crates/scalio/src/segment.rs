@@ -44,7 +44,8 @@ impl SegmentPointer {
     }
     /// Fails on a segment that is not the one of `block` to which this points: its place was used again.
     pub fn check(&self, block: u32, segment: &Segment) -> Result<(), Corrupt> {
-        let same = segment.block == block && self.tag == tag_of(segment.sequence) && self.extent.sectors == segment.sectors();
+        let same =
+            segment.block == block && self.tag == tag_of(segment.sequence) && self.extent.sectors == segment.sectors();
         if same { Ok(()) } else { Err(Corrupt::Foreign { what: "segment" }) }
     }
 }
@@ -223,7 +224,12 @@ mod tests {
 
     #[test]
     fn records_lie_one_behind_the_other_behind_the_page_s_header() {
-        let record = |name: &[u8], bytes| Record { key: item(name).key, sequence: Sequence(1), expiry: Expiry(0), value: vec![0; bytes] };
+        let record = |name: &[u8], bytes| Record {
+            key: item(name).key,
+            sequence: Sequence(1),
+            expiry: Expiry(0),
+            value: vec![0; bytes],
+        };
         let page = Page { epoch: 0, records: vec![record(b"a", 64), record(b"b", 8), record(b"c", 9)] };
         let places: Vec<u64> = page.places(2).map(|(place, _)| place.0 * 16).collect();
         // 40 + 64 is 104, up to 112; 40 + 8 is 48 already.

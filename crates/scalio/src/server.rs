@@ -13,8 +13,9 @@ mod recovery;
 mod replies;
 
 use crate::{
-    ClientId, Expiry, Extent, FlashAnswer, FlashOperation, Item, LimitError, MemoryAnswer, MemoryOperation, Protocol, Refusal, Reply, Request,
-    RequestBody, RequestId, RequestResult, SegmentPointer, Sequence, SlotWord, Value, check_value,
+    ClientId, Expiry, Extent, FlashAnswer, FlashOperation, Item, LimitError, MemoryAnswer, MemoryOperation, Protocol,
+    Refusal, Reply, Request, RequestBody, RequestId, RequestResult, SegmentPointer, Sequence, SlotWord, Value,
+    check_value,
 };
 use base::{Program, Span, Time};
 use slab::Slab;
@@ -41,7 +42,8 @@ pub struct ServerConfig {
     pub zones: u32,
     /// Sectors of a zone.
     pub zone_sectors: u32,
-    /// Zones that only compaction may take, at least 3: it opens two at most before it wins one back, and a restart needs one.
+    /// Zones that only compaction may take, at least 4: it opens a zone of each kind and one more before it wins one back, and a restart
+    /// needs one.
     pub reserve_zones: u32,
     /// Compaction begins when fewer zones than this are free.
     pub compact_below: u32,
@@ -184,6 +186,8 @@ pub struct Server<V> {
     asked: asked::Asked<Purpose>,
     replies: replies::Replies<V>,
     compaction: Option<compact::Compaction>,
+    /// Sectors written for updates since compaction last began.
+    since_compaction: u32,
     recovery: Option<recovery::Recovery<V>>,
     counters: ServerCounters,
 }
@@ -204,6 +208,7 @@ impl<V: Value> Server<V> {
             asked: asked::Asked::default(),
             replies: replies::Replies::default(),
             compaction: None,
+            since_compaction: 0,
             recovery: None,
             counters: ServerCounters::default(),
         }
@@ -313,6 +318,19 @@ impl<V: Value> Server<V> {
         }
         self.compact(now, out);
         while self.form_group(now, out) {}
+        self.refuse_what_waits_for_ever(out);
+    }
+
+    /// Updates that wait for room while nothing is on its way that could make some.
+    fn refuse_what_waits_for_ever(&mut self, out: &mut Vec<ServerOut<V>>) {
+        if !self.groups.is_empty() || !self.lacks_room() || self.is_compacting() {
+            return;
+        }
+        self.compaction = None;
+        let refusal = Refusal::Full { live: self.log.live(), capacity: self.log.capacity() };
+        for update in std::mem::take(&mut self.ring) {
+            self.settle(update.client, update.number, RequestResult::Refused(refusal), out);
+        }
     }
 }
 

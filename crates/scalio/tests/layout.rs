@@ -4,12 +4,13 @@ use base::{Span, Time};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use scalio::layout::{
-    HeaderBytes, SlotBytes, decode_block, decode_page, decode_record, decode_reply, decode_request, decode_segment, decode_slot, encode_content,
-    encode_header, encode_reply, encode_request, encode_slot, scan,
+    HeaderBytes, SlotBytes, decode_block, decode_page, decode_record, decode_reply, decode_request, decode_segment,
+    decode_slot, encode_content, encode_header, encode_reply, encode_request, encode_slot, scan,
 };
 use scalio::{
-    Block, BlockHeader, ClientId, Content, Expiry, Extent, Item, Key, LimitError, Page, Payload, Record, RecordPlace, Refusal, Reply, Request,
-    RequestBody, RequestResult, SEGMENT_ITEMS_MAX, Segment, SegmentPointer, Sequence, Slot, SlotWord, Version,
+    Block, BlockHeader, ClientId, Content, Expiry, Extent, Item, Key, LimitError, Page, Payload, Record, RecordPlace,
+    Refusal, Reply, Request, RequestBody, RequestResult, SEGMENT_ITEMS_MAX, Segment, SegmentPointer, Sequence, Slot,
+    SlotWord, Version,
 };
 use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
@@ -26,7 +27,12 @@ fn values() -> impl Strategy<Value = Bytes> {
 
 fn slots() -> impl Strategy<Value = Slot<Bytes>> {
     let payload = (any::<u32>(), keys(), values(), any::<u32>());
-    let payload = payload.prop_map(|(version, key, value, expiry)| Payload { version: Version(version), key, value, expiry: Expiry(expiry) });
+    let payload = payload.prop_map(|(version, key, value, expiry)| Payload {
+        version: Version(version),
+        key,
+        value,
+        expiry: Expiry(expiry),
+    });
     (any::<u64>(), any::<u64>(), proptest::option::of(payload)).prop_map(|(word, last_use, payload)| Slot {
         word: SlotWord(word),
         last_use: Time::ps(last_use),
@@ -42,21 +48,28 @@ fn headers() -> impl Strategy<Value = BlockHeader> {
 
 fn segments() -> impl Strategy<Value = Segment> {
     let item = (0..1u64 << 40, 0..1u64 << 40, 0..=64u16, any::<u32>());
-    (any::<u32>(), any::<u32>(), 0..1u64 << 40, btree_map(keys(), item, 0..50)).prop_map(|(block, epoch, sequence, items)| {
-        let items = items.into_iter().map(|(key, (place, sequence, value_bytes, expiry))| Item {
-            key,
-            record: RecordPlace(place),
-            sequence: Sequence(sequence),
-            value_bytes,
-            expiry: Expiry(expiry),
-        });
-        Segment { block, epoch, sequence: Sequence(sequence), items: items.collect() }
-    })
+    (any::<u32>(), any::<u32>(), 0..1u64 << 40, btree_map(keys(), item, 0..50)).prop_map(
+        |(block, epoch, sequence, items)| {
+            let items = items.into_iter().map(|(key, (place, sequence, value_bytes, expiry))| Item {
+                key,
+                record: RecordPlace(place),
+                sequence: Sequence(sequence),
+                value_bytes,
+                expiry: Expiry(expiry),
+            });
+            Segment { block, epoch, sequence: Sequence(sequence), items: items.collect() }
+        },
+    )
 }
 
 fn pages() -> impl Strategy<Value = Page<Bytes>> {
     let record = (keys(), 0..1u64 << 40, any::<u32>(), values());
-    let record = record.prop_map(|(key, sequence, expiry, value)| Record { key, sequence: Sequence(sequence), expiry: Expiry(expiry), value });
+    let record = record.prop_map(|(key, sequence, expiry, value)| Record {
+        key,
+        sequence: Sequence(sequence),
+        expiry: Expiry(expiry),
+        value,
+    });
     (any::<u32>(), vec(record, 0..36)).prop_map(|(epoch, records)| Page { epoch, records })
 }
 
@@ -65,7 +78,8 @@ fn bodies() -> impl Strategy<Value = RequestBody<Bytes>> {
     prop_oneof![
         (keys(), values(), span).prop_map(|(key, value, time_to_live)| RequestBody::Put { key, value, time_to_live }),
         keys().prop_map(|key| RequestBody::Delete { key }),
-        (keys(), proptest::option::of(values()), values()).prop_map(|(key, expected, new)| RequestBody::CompareAndSwap { key, expected, new }),
+        (keys(), proptest::option::of(values()), values())
+            .prop_map(|(key, expected, new)| RequestBody::CompareAndSwap { key, expected, new }),
     ]
 }
 

@@ -10,8 +10,8 @@
 
 use super::{Client, ClientOut, Outcome, Source};
 use crate::{
-    Block, Corrupt, FlashAnswer, FlashOperation, Item, Key, MemoryAnswer, MemoryOperation, Payload, Place, Record, Refusal, Segment, SegmentPointer,
-    Slot, SlotState, SlotWord, Value,
+    Block, Corrupt, FlashAnswer, FlashOperation, Item, Key, MemoryAnswer, MemoryOperation, Payload, Place, Record,
+    Refusal, Segment, SegmentPointer, Slot, SlotState, SlotWord, Value,
 };
 use base::Time;
 
@@ -78,16 +78,29 @@ impl<V: Value> Client<V> {
         self.ask_block(index, place.block, out);
     }
 
-    pub(super) fn get_memory(&mut self, now: Time, index: usize, mut get: Get, answer: MemoryAnswer<V>, out: &mut Vec<ClientOut<V>>) {
+    pub(super) fn get_memory(
+        &mut self,
+        now: Time,
+        index: usize,
+        mut get: Get,
+        answer: MemoryAnswer<V>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         match (get.step, answer) {
             (Step::Look, MemoryAnswer::Block(block)) => self.looked(now, index, &mut get, block, out),
-            (Step::Lock { expected, held, .. }, MemoryAnswer::Found(found)) => self.locked(index, &mut get, held, found == expected, out),
-            (Step::Check { held }, MemoryAnswer::Checked { block, word }) if word == held.word => self.checked(now, index, &mut get, held, block, out),
+            (Step::Lock { expected, held, .. }, MemoryAnswer::Found(found)) => {
+                self.locked(index, &mut get, held, found == expected, out)
+            }
+            (Step::Check { held }, MemoryAnswer::Checked { block, word }) if word == held.word => {
+                self.checked(now, index, &mut get, held, block, out)
+            }
             (Step::Check { .. }, MemoryAnswer::Checked { .. }) => {
                 self.counters.evictions += 1;
                 self.restart(index, &mut get, out);
             }
-            (Step::CheckWithout { pointer }, MemoryAnswer::Block(block)) => self.checked_without(now, index, &mut get, pointer, block, out),
+            (Step::CheckWithout { pointer }, MemoryAnswer::Block(block)) => {
+                self.checked_without(now, index, &mut get, pointer, block, out)
+            }
             // A server that restarts is back soon; a slot that was ours then is not any more.
             (_, MemoryAnswer::Unreachable) => self.pause(now, index, &mut get, None, out),
             _ => self.finish(index, Outcome::Unavailable, Source::Cache, out),
@@ -95,7 +108,14 @@ impl<V: Value> Client<V> {
         self.put_back(index, get);
     }
 
-    pub(super) fn get_flash(&mut self, now: Time, index: usize, mut get: Get, answer: FlashAnswer<V>, out: &mut Vec<ClientOut<V>>) {
+    pub(super) fn get_flash(
+        &mut self,
+        now: Time,
+        index: usize,
+        mut get: Get,
+        answer: FlashAnswer<V>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         match (get.step, answer) {
             (Step::Segment { held, pointer }, FlashAnswer::Segment(answer)) => {
                 let segment = answer.and_then(|segment| pointer.check(get.place.block, &segment).map(|()| segment));
@@ -104,10 +124,12 @@ impl<V: Value> Client<V> {
                     Err(error) => self.not_whole(index, &mut get, held, (error, Suspect::Segment(pointer)), out),
                 }
             }
-            (Step::Record { held, item }, FlashAnswer::Record(answer)) => match answer.and_then(|record| item.check(&record).map(|()| record)) {
-                Ok(record) => self.record_read(now, index, &get, held, record, out),
-                Err(error) => self.not_whole(index, &mut get, held, (error, Suspect::Record(item.sequence)), out),
-            },
+            (Step::Record { held, item }, FlashAnswer::Record(answer)) => {
+                match answer.and_then(|record| item.check(&record).map(|()| record)) {
+                    Ok(record) => self.record_read(now, index, &get, held, record, out),
+                    Err(error) => self.not_whole(index, &mut get, held, (error, Suspect::Record(item.sequence)), out),
+                }
+            }
             (Step::Segment { held, .. } | Step::Record { held, .. }, _) => {
                 self.release(&get, held, out);
                 self.finish(index, Outcome::Refused(Refusal::Device), Source::Flash, out);
@@ -147,7 +169,15 @@ impl<V: Value> Client<V> {
         }
     }
 
-    fn lock(&mut self, now: Time, index: usize, get: &mut Get, slot: u8, expected: SlotWord, out: &mut Vec<ClientOut<V>>) {
+    fn lock(
+        &mut self,
+        now: Time,
+        index: usize,
+        get: &mut Get,
+        slot: u8,
+        expected: SlotWord,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         let held = Held { slot, word: expected.fill(get.place.fingerprint, now + self.config.lease) };
         get.step = Step::Lock { slot, expected, held };
         let operation = MemoryOperation::Swap { slot, expected, new: held.word };
@@ -165,7 +195,15 @@ impl<V: Value> Client<V> {
         self.ask_step(index, get, out);
     }
 
-    fn checked(&mut self, now: Time, index: usize, get: &mut Get, held: Held, block: Block<V>, out: &mut Vec<ClientOut<V>>) {
+    fn checked(
+        &mut self,
+        now: Time,
+        index: usize,
+        get: &mut Get,
+        held: Held,
+        block: Block<V>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         match others(&block, get, Some(held.slot), now) {
             Others::None => self.read_segment(index, get, Some(held), block.header.segment, out),
             Others::Stale { slot, word } => {
@@ -190,7 +228,13 @@ impl<V: Value> Client<V> {
     }
 
     fn checked_without(
-        &mut self, now: Time, index: usize, get: &mut Get, pointer: Option<SegmentPointer>, block: Block<V>, out: &mut Vec<ClientOut<V>>,
+        &mut self,
+        now: Time,
+        index: usize,
+        get: &mut Get,
+        pointer: Option<SegmentPointer>,
+        block: Block<V>,
+        out: &mut Vec<ClientOut<V>>,
     ) {
         match others(&block, get, None, now) {
             Others::None => {
@@ -209,7 +253,15 @@ impl<V: Value> Client<V> {
         }
     }
 
-    fn hit(&mut self, now: Time, index: usize, get: &Get, block: &Block<V>, payload: Payload<V>, out: &mut Vec<ClientOut<V>>) {
+    fn hit(
+        &mut self,
+        now: Time,
+        index: usize,
+        get: &Get,
+        block: &Block<V>,
+        payload: Payload<V>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         self.counters.hits += 1;
         if self.config.touch {
             let slot = block.slots.iter().position(|slot| slot.whole().is_some_and(|held| held.key == payload.key));
@@ -220,7 +272,14 @@ impl<V: Value> Client<V> {
         self.finish(index, Outcome::Value(value), Source::Cache, out);
     }
 
-    fn read_segment(&mut self, index: usize, get: &mut Get, held: Option<Held>, pointer: Option<SegmentPointer>, out: &mut Vec<ClientOut<V>>) {
+    fn read_segment(
+        &mut self,
+        index: usize,
+        get: &mut Get,
+        held: Option<Held>,
+        pointer: Option<SegmentPointer>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         let Some(pointer) = pointer else {
             return self.found_nothing(index, get, held, out);
         };
@@ -228,7 +287,15 @@ impl<V: Value> Client<V> {
         self.ask_flash(index, get.place.block, FlashOperation::ReadSegment { block: get.place.block, pointer }, out);
     }
 
-    fn segment_read(&mut self, now: Time, index: usize, get: &mut Get, held: Option<Held>, segment: &Segment, out: &mut Vec<ClientOut<V>>) {
+    fn segment_read(
+        &mut self,
+        now: Time,
+        index: usize,
+        get: &mut Get,
+        held: Option<Held>,
+        segment: &Segment,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         match segment.find(&get.key) {
             Some(item) if !item.expiry.is_past(now) => {
                 get.step = Step::Record { held, item: *item };
@@ -246,11 +313,20 @@ impl<V: Value> Client<V> {
     }
 
     /// Answers, and fills the slot behind the answer. If the slot was taken away meanwhile, the last compare-and-swap fails and nobody reads what was written.
-    fn record_read(&mut self, now: Time, index: usize, get: &Get, held: Option<Held>, record: Record<V>, out: &mut Vec<ClientOut<V>>) {
+    fn record_read(
+        &mut self,
+        now: Time,
+        index: usize,
+        get: &Get,
+        held: Option<Held>,
+        record: Record<V>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         self.counters.misses += 1;
         if let Some(Held { slot, word }) = held {
             self.counters.fills += 1;
-            let payload = Payload { version: word.version(), key: get.key, value: record.value.clone(), expiry: record.expiry };
+            let payload =
+                Payload { version: word.version(), key: get.key, value: record.value.clone(), expiry: record.expiry };
             let fill = [
                 MemoryOperation::WritePayload { slot, payload },
                 MemoryOperation::Touch { slot, at: now },
@@ -262,10 +338,21 @@ impl<V: Value> Client<V> {
     }
 
     /// The place was used again while we were on our way, so the block has another pointer by now; or it is really damaged.
-    fn not_whole(&mut self, index: usize, get: &mut Get, held: Option<Held>, found: (Corrupt, Suspect), out: &mut Vec<ClientOut<V>>) {
+    fn not_whole(
+        &mut self,
+        index: usize,
+        get: &mut Get,
+        held: Option<Held>,
+        found: (Corrupt, Suspect),
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         self.release(get, held, out);
         let (error, suspect) = found;
-        if matches!(error, Corrupt::Foreign { .. }) { self.counters.foreign += 1 } else { self.counters.corrupt += 1 }
+        if matches!(error, Corrupt::Foreign { .. }) {
+            self.counters.foreign += 1
+        } else {
+            self.counters.corrupt += 1
+        }
         if get.suspect.replace(suspect) == Some(suspect) {
             return self.finish(index, Outcome::Refused(Refusal::Corrupt), Source::Flash, out);
         }
@@ -352,7 +439,9 @@ fn victim<V: Value>(block: &Block<V>, get: &Get, now: Time) -> Option<u8> {
     let useless = |slot: &Slot<V>| slot.word.state() == SlotState::Filling || slot.whole().is_none();
     let rank = |slot: &Slot<V>| match slot.word.state() {
         SlotState::Filling if !slot.word.lease_ended(now) => None,
-        SlotState::Filling | SlotState::Valid if slot.word.is_of(get.place.fingerprint) && useless(slot) => Some((0, Time::ZERO)),
+        SlotState::Filling | SlotState::Valid if slot.word.is_of(get.place.fingerprint) && useless(slot) => {
+            Some((0, Time::ZERO))
+        }
         SlotState::Free => Some((1, Time::ZERO)),
         _ => Some((2, slot.last_use)),
     };

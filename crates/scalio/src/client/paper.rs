@@ -13,8 +13,8 @@
 use super::tasks::Work;
 use super::{Client, ClientOut, Outcome, Protocol, Source};
 use crate::{
-    Block, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Payload, Refusal, Segment, SegmentPointer, Slot, SlotState, SlotWord,
-    Value, Version,
+    Block, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Payload, Refusal, Segment, SegmentPointer,
+    Slot, SlotState, SlotWord, Value, Version,
 };
 use base::Time;
 
@@ -52,23 +52,43 @@ impl<V: Value> Client<V> {
         self.ask_block(index, block, out);
     }
 
-    pub(super) fn paper_memory(&mut self, now: Time, index: usize, mut get: PaperGet, answer: MemoryAnswer<V>, out: &mut Vec<ClientOut<V>>) {
+    pub(super) fn paper_memory(
+        &mut self,
+        now: Time,
+        index: usize,
+        mut get: PaperGet,
+        answer: MemoryAnswer<V>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         match (get.step, answer) {
             (Step::Look, MemoryAnswer::Block(block)) => self.paper_looked(now, index, &mut get, &block, out),
-            (Step::Lock { slot, expected }, MemoryAnswer::Found(found)) if found == expected => self.paper_locked(now, index, &mut get, slot, out),
+            (Step::Lock { slot, expected }, MemoryAnswer::Found(found)) if found == expected => {
+                self.paper_locked(now, index, &mut get, slot, out)
+            }
             (Step::Lock { .. }, MemoryAnswer::Found(_)) => {
                 self.counters.lost_races += 1;
                 self.paper_pause(now, index, &mut get, out);
             }
-            (Step::Check { slot }, MemoryAnswer::Block(block)) => self.paper_checked(now, index, &mut get, slot, &block, out),
+            (Step::Check { slot }, MemoryAnswer::Block(block)) => {
+                self.paper_checked(now, index, &mut get, slot, &block, out)
+            }
             _ => self.finish(index, Outcome::Unavailable, Source::Cache, out),
         }
         self.tasks.resume(index, Work::PaperGet(get));
     }
 
-    pub(super) fn paper_flash(&mut self, now: Time, index: usize, mut get: PaperGet, answer: FlashAnswer<V>, out: &mut Vec<ClientOut<V>>) {
+    pub(super) fn paper_flash(
+        &mut self,
+        now: Time,
+        index: usize,
+        mut get: PaperGet,
+        answer: FlashAnswer<V>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         match (get.step, answer) {
-            (Step::Segment { slot }, FlashAnswer::Segment(Ok(segment))) => self.paper_segment(now, index, &mut get, slot, &segment, out),
+            (Step::Segment { slot }, FlashAnswer::Segment(Ok(segment))) => {
+                self.paper_segment(now, index, &mut get, slot, &segment, out)
+            }
             (Step::Record { slot }, FlashAnswer::Record(Ok(record))) => {
                 self.paper_fill(now, &get, slot, record.value.clone(), record.expiry, out);
                 self.counters.misses += 1;
@@ -90,7 +110,13 @@ impl<V: Value> Client<V> {
         self.tasks.resume(index, Work::PaperGet(get));
     }
 
-    pub(super) fn begin_invalidation(&mut self, index: usize, key: Key, outcome: Outcome<V>, out: &mut Vec<ClientOut<V>>) {
+    pub(super) fn begin_invalidation(
+        &mut self,
+        index: usize,
+        key: Key,
+        outcome: Outcome<V>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         let block = key.place(self.config.blocks).block;
         self.tasks.promise(index, outcome);
         self.tasks.sleep_until(index, None);
@@ -98,17 +124,35 @@ impl<V: Value> Client<V> {
         self.ask_block(index, block, out);
     }
 
-    pub(super) fn invalidate(&mut self, index: usize, work: &PaperInvalidation, answer: MemoryAnswer<V>, out: &mut Vec<ClientOut<V>>) {
+    pub(super) fn invalidate(
+        &mut self,
+        index: usize,
+        work: &PaperInvalidation,
+        answer: MemoryAnswer<V>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         if let MemoryAnswer::Block(block) = answer {
             let slot = matching(&block, &work.key).next().map(|(slot, _)| slot);
-            let store = slot.map(|slot| MemoryOperation::StoreFlags { slot, occupied: Some(false), complete: None, lease: None });
+            let store = slot.map(|slot| MemoryOperation::StoreFlags {
+                slot,
+                occupied: Some(false),
+                complete: None,
+                lease: None,
+            });
             self.tell_memory(work.block, store, out);
         }
         let outcome = self.tasks.promised(index).unwrap_or(Outcome::Unknown);
         self.finish(index, outcome, Source::Server, out);
     }
 
-    fn paper_looked(&mut self, now: Time, index: usize, get: &mut PaperGet, block: &Block<V>, out: &mut Vec<ClientOut<V>>) {
+    fn paper_looked(
+        &mut self,
+        now: Time,
+        index: usize,
+        get: &mut PaperGet,
+        block: &Block<V>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         self.note_epoch(get.block, block.header.epoch);
         if block.slots.is_empty() {
             return self.paper_offset(index, get, None, block.header.segment, out);
@@ -117,7 +161,9 @@ impl<V: Value> Client<V> {
         let expired = |slot: &Slot<V>| leased && slot.word.lease_ended(now);
         let key = get.key;
         match matching(block, &key).find(|(_, slot)| slot.word.state() == SlotState::Valid || !expired(slot)) {
-            Some((slot, found)) if found.word.state() == SlotState::Valid => self.paper_hit(now, index, get, slot, found, out),
+            Some((slot, found)) if found.word.state() == SlotState::Valid => {
+                self.paper_hit(now, index, get, slot, found, out)
+            }
             Some(_) => {
                 self.counters.waits += 1;
                 self.paper_pause(now, index, get, out);
@@ -129,7 +175,15 @@ impl<V: Value> Client<V> {
         }
     }
 
-    fn paper_hit(&mut self, now: Time, index: usize, get: &PaperGet, slot: u8, found: &Slot<V>, out: &mut Vec<ClientOut<V>>) {
+    fn paper_hit(
+        &mut self,
+        now: Time,
+        index: usize,
+        get: &PaperGet,
+        slot: u8,
+        found: &Slot<V>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         self.counters.hits += 1;
         if self.config.touch {
             self.tell_memory(get.block, [MemoryOperation::Touch { slot, at: now }], out);
@@ -139,7 +193,15 @@ impl<V: Value> Client<V> {
     }
 
     /// Clearing a flag that is clear already, in a slot whose lease has ended, would change nothing: the new lease makes the difference.
-    fn paper_lock(&mut self, now: Time, index: usize, get: &mut PaperGet, slot: u8, expected: SlotWord, out: &mut Vec<ClientOut<V>>) {
+    fn paper_lock(
+        &mut self,
+        now: Time,
+        index: usize,
+        get: &mut PaperGet,
+        slot: u8,
+        expected: SlotWord,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         let cleared = expected.with_flags(None, Some(false));
         let new = if cleared == expected { cleared.with_lease(now + self.config.lease) } else { cleared };
         get.step = Step::Lock { slot, expected };
@@ -149,7 +211,8 @@ impl<V: Value> Client<V> {
     fn paper_locked(&mut self, now: Time, index: usize, get: &mut PaperGet, slot: u8, out: &mut Vec<ClientOut<V>>) {
         let leased = matches!(self.config.protocol, Protocol::Paper { lease: true });
         let lease = leased.then(|| now + self.config.lease);
-        let claim = Payload { version: Version::default(), key: get.key, value: V::default(), expiry: Default::default() };
+        let claim =
+            Payload { version: Version::default(), key: get.key, value: V::default(), expiry: Default::default() };
         let operations = [
             MemoryOperation::WritePayload { slot, payload: claim },
             MemoryOperation::StoreFlags { slot, occupied: Some(true), complete: None, lease },
@@ -159,7 +222,15 @@ impl<V: Value> Client<V> {
         self.ask_block(index, get.block, out);
     }
 
-    fn paper_checked(&mut self, now: Time, index: usize, get: &mut PaperGet, slot: u8, block: &Block<V>, out: &mut Vec<ClientOut<V>>) {
+    fn paper_checked(
+        &mut self,
+        now: Time,
+        index: usize,
+        get: &mut PaperGet,
+        slot: u8,
+        block: &Block<V>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         if matching(block, &get.key).any(|(other, _)| other != slot) {
             self.counters.ties += 1;
             self.paper_release(get, Some(slot), out);
@@ -168,7 +239,14 @@ impl<V: Value> Client<V> {
         self.paper_offset(index, get, Some(slot), block.header.segment, out);
     }
 
-    fn paper_offset(&mut self, index: usize, get: &mut PaperGet, slot: Option<u8>, pointer: Option<SegmentPointer>, out: &mut Vec<ClientOut<V>>) {
+    fn paper_offset(
+        &mut self,
+        index: usize,
+        get: &mut PaperGet,
+        slot: Option<u8>,
+        pointer: Option<SegmentPointer>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         let Some(pointer) = pointer else {
             return self.paper_nothing(index, get, slot, out);
         };
@@ -176,7 +254,15 @@ impl<V: Value> Client<V> {
         self.ask_flash(index, get.block, FlashOperation::ReadSegment { block: get.block, pointer }, out);
     }
 
-    fn paper_segment(&mut self, now: Time, index: usize, get: &mut PaperGet, slot: Option<u8>, segment: &Segment, out: &mut Vec<ClientOut<V>>) {
+    fn paper_segment(
+        &mut self,
+        now: Time,
+        index: usize,
+        get: &mut PaperGet,
+        slot: Option<u8>,
+        segment: &Segment,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         match segment.find(&get.key) {
             Some(item) if !item.expiry.is_past(now) => {
                 get.step = Step::Record { slot };
@@ -192,7 +278,15 @@ impl<V: Value> Client<V> {
         self.finish(index, Outcome::Value(None), Source::Flash, out);
     }
 
-    fn paper_fill(&mut self, now: Time, get: &PaperGet, slot: Option<u8>, value: V, expiry: crate::Expiry, out: &mut Vec<ClientOut<V>>) {
+    fn paper_fill(
+        &mut self,
+        now: Time,
+        get: &PaperGet,
+        slot: Option<u8>,
+        value: V,
+        expiry: crate::Expiry,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         let Some(slot) = slot else { return };
         self.counters.fills += 1;
         let payload = Payload { version: Version::default(), key: get.key, value, expiry };
@@ -205,7 +299,12 @@ impl<V: Value> Client<V> {
     }
 
     fn paper_release(&mut self, get: &PaperGet, slot: Option<u8>, out: &mut Vec<ClientOut<V>>) {
-        let free = slot.map(|slot| MemoryOperation::StoreFlags { slot, occupied: Some(false), complete: Some(true), lease: None });
+        let free = slot.map(|slot| MemoryOperation::StoreFlags {
+            slot,
+            occupied: Some(false),
+            complete: Some(true),
+            lease: None,
+        });
         self.tell_memory(get.block, free, out);
     }
 

@@ -68,17 +68,34 @@ impl<V: Value> Client<V> {
         self.ask_memory(index, block, MemoryOperation::ReadBlock, out);
     }
 
-    pub(super) fn ask_memory(&mut self, index: usize, block: u32, operation: MemoryOperation<V>, out: &mut Vec<ClientOut<V>>) {
+    pub(super) fn ask_memory(
+        &mut self,
+        index: usize,
+        block: u32,
+        operation: MemoryOperation<V>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         let request = self.tasks.await_answer(index);
         out.push(ClientOut::Memory { request: Some(request), block, operation });
     }
 
     /// Operations whose end nobody waits for.
-    pub(super) fn tell_memory(&self, block: u32, operations: impl IntoIterator<Item = MemoryOperation<V>>, out: &mut Vec<ClientOut<V>>) {
+    pub(super) fn tell_memory(
+        &self,
+        block: u32,
+        operations: impl IntoIterator<Item = MemoryOperation<V>>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         out.extend(operations.into_iter().map(|operation| ClientOut::Memory { request: None, block, operation }));
     }
 
-    pub(super) fn ask_flash(&mut self, index: usize, block: u32, operation: FlashOperation<V>, out: &mut Vec<ClientOut<V>>) {
+    pub(super) fn ask_flash(
+        &mut self,
+        index: usize,
+        block: u32,
+        operation: FlashOperation<V>,
+        out: &mut Vec<ClientOut<V>>,
+    ) {
         let request = self.tasks.await_answer(index);
         out.push(ClientOut::Flash { request, device: self.device_of(block), operation });
     }

@@ -1,9 +1,9 @@
 //! Operations on their way, each waiting for one answer or for a moment.
 
+use super::Outcome;
 use super::get::Get;
 use super::paper::{PaperGet, PaperInvalidation};
 use super::update::Update;
-use super::Outcome;
 use crate::RequestId;
 use base::Time;
 use slab::Slab;

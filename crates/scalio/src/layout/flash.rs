@@ -1,8 +1,9 @@
 //! The log on a device.
 
 use crate::{
-    BUCKET_ITEMS, BUCKETS_MAX, Content, Corrupt, Expiry, Extent, GRANULE_BYTES, Item, KEY_BYTES_MAX, Key, PAGE_HEADER_BYTES, Page,
-    RECORD_HEADER_BYTES, Record, RecordPlace, SECTOR_BYTES, Segment, Sequence, VALUE_BYTES_MAX, Value, record_bytes,
+    BUCKET_ITEMS, BUCKETS_MAX, Content, Corrupt, Expiry, Extent, GRANULE_BYTES, Item, KEY_BYTES_MAX, Key,
+    PAGE_HEADER_BYTES, Page, RECORD_HEADER_BYTES, Record, RecordPlace, SECTOR_BYTES, Segment, Sequence,
+    VALUE_BYTES_MAX, Value, record_bytes,
 };
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -99,7 +100,9 @@ pub struct RecordBytes {
 const FORMAT: u8 = 1;
 const BUCKET_HEADER_BYTES: usize = size_of::<BucketBytes>();
 const _: () = assert!(BUCKET_HEADER_BYTES + BUCKET_ITEMS as usize * size_of::<ItemBytes>() == SECTOR_BYTES as usize);
-const _: () = assert!(size_of::<PageBytes>() == PAGE_HEADER_BYTES as usize && size_of::<RecordBytes>() == RECORD_HEADER_BYTES as usize);
+const _: () = assert!(
+    size_of::<PageBytes>() == PAGE_HEADER_BYTES as usize && size_of::<RecordBytes>() == RECORD_HEADER_BYTES as usize
+);
 const _: () = assert!(VALUE_BYTES_MAX <= u8::MAX as u32);
 
 /// What is written, in whole sectors.
@@ -112,7 +115,8 @@ pub fn encode_content<V: Value>(content: &Content<V>) -> Vec<u8> {
 
 fn encode_segment(segment: &Segment) -> Vec<u8> {
     let chain = segment.sectors() as u8;
-    let items = |index: u8| segment.items.iter().skip(usize::from(index) * BUCKET_ITEMS as usize).take(BUCKET_ITEMS as usize);
+    let items =
+        |index: u8| segment.items.iter().skip(usize::from(index) * BUCKET_ITEMS as usize).take(BUCKET_ITEMS as usize);
     let mut bytes = Vec::with_capacity(usize::from(chain) * SECTOR_BYTES as usize);
     for index in 0..chain {
         let start = bytes.len();
@@ -194,7 +198,12 @@ pub fn decode_segment(bytes: &[u8]) -> Result<Segment, Corrupt> {
     if chain == 0 || u32::from(chain) > BUCKETS_MAX {
         return Err(field("chain", chain));
     }
-    let mut segment = Segment { block: first.block.get(), epoch: first.epoch.get(), sequence: sequence(first.sequence.get())?, items: Vec::new() };
+    let mut segment = Segment {
+        block: first.block.get(),
+        epoch: first.epoch.get(),
+        sequence: sequence(first.sequence.get())?,
+        items: Vec::new(),
+    };
     for index in 0..chain {
         let sector = bytes.get(usize::from(index) * SECTOR_BYTES as usize..).unwrap_or(&[]);
         let header = bucket(sector)?;
@@ -204,11 +213,16 @@ pub fn decode_segment(bytes: &[u8]) -> Result<Segment, Corrupt> {
         }
         decode_items(header, sector, &mut segment.items)?;
     }
-    if segment.items.is_sorted_by(|one, next| one.key < next.key) { Ok(segment) } else { Err(Corrupt::Foreign { what: "order of keys" }) }
+    if segment.items.is_sorted_by(|one, next| one.key < next.key) {
+        Ok(segment)
+    } else {
+        Err(Corrupt::Foreign { what: "order of keys" })
+    }
 }
 
 fn bucket(bytes: &[u8]) -> Result<&BucketBytes, Corrupt> {
-    let sector = bytes.get(..SECTOR_BYTES as usize).ok_or(Corrupt::Short { got: bytes.len(), needed: SECTOR_BYTES as usize })?;
+    let sector =
+        bytes.get(..SECTOR_BYTES as usize).ok_or(Corrupt::Short { got: bytes.len(), needed: SECTOR_BYTES as usize })?;
     let (header, _) = BucketBytes::ref_from_prefix(sector).map_err(|_| short(sector, BUCKET_HEADER_BYTES))?;
     magic(header.magic.get(), SEGMENT_MAGIC)?;
     checksum(crc32c::crc32c(&sector[8..]), header.checksum.get())?;
@@ -220,7 +234,8 @@ fn decode_items(header: &BucketBytes, sector: &[u8], items: &mut Vec<Item>) -> R
         return Err(field("items", header.items));
     }
     let rest = &sector[BUCKET_HEADER_BYTES..];
-    let (views, _) = <[ItemBytes]>::ref_from_prefix_with_elems(rest, header.items.into()).map_err(|_| short(sector, SECTOR_BYTES as usize))?;
+    let (views, _) = <[ItemBytes]>::ref_from_prefix_with_elems(rest, header.items.into())
+        .map_err(|_| short(sector, SECTOR_BYTES as usize))?;
     for view in views {
         items.push(Item {
             key: key(&view.key, view.key_bytes)?,
@@ -246,7 +261,12 @@ pub fn decode_record<V: Value>(bytes: &[u8]) -> Result<Record<V>, Corrupt> {
         return Err(field("format", view.format));
     }
     let value = V::decode(value).ok_or(Corrupt::Foreign { what: "kind of value" })?;
-    Ok(Record { key: key(&view.key, view.key_bytes)?, sequence: sequence(view.sequence.get())?, expiry: Expiry(view.expiry.get()), value })
+    Ok(Record {
+        key: key(&view.key, view.key_bytes)?,
+        sequence: sequence(view.sequence.get())?,
+        expiry: Expiry(view.expiry.get()),
+        value,
+    })
 }
 
 /// A page that begins with these bytes; of its records those before the first that is not whole.

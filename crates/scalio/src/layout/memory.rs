@@ -1,6 +1,9 @@
 //! A block in memory that is read from afar, word by word.
 
-use crate::{Block, BlockHeader, Expiry, Extent, KEY_BYTES_MAX, Key, Payload, SegmentPointer, Slot, SlotWord, VALUE_BYTES_MAX, Value, Version};
+use crate::{
+    Block, BlockHeader, Expiry, Extent, KEY_BYTES_MAX, Key, Payload, SegmentPointer, Slot, SlotWord, VALUE_BYTES_MAX,
+    Value, Version,
+};
 use base::Time;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -78,8 +81,14 @@ pub mod offset {
 
 /// A header as bytes.
 pub fn encode_header(header: &BlockHeader) -> HeaderBytes {
-    let word = |pointer: &SegmentPointer| pointer.extent.sector << 30 | u64::from(pointer.extent.sectors) << 24 | u64::from(pointer.tag);
-    HeaderBytes { segment: header.segment.as_ref().map_or(NO_SEGMENT, word).into(), epoch: header.epoch.into(), reserved: U32::ZERO }
+    let word = |pointer: &SegmentPointer| {
+        pointer.extent.sector << 30 | u64::from(pointer.extent.sectors) << 24 | u64::from(pointer.tag)
+    };
+    HeaderBytes {
+        segment: header.segment.as_ref().map_or(NO_SEGMENT, word).into(),
+        epoch: header.epoch.into(),
+        reserved: U32::ZERO,
+    }
 }
 
 /// What a header says; `None` where there is none.

@@ -15,7 +15,8 @@
 //! there is one, a byte of length, bytes).
 
 use crate::{
-    ClientId, KEY_BYTES_MAX, Key, LimitError, Refusal, Reply, Request, RequestBody, RequestResult, SEGMENT_ITEMS_MAX, VALUE_BYTES_MAX, Value,
+    ClientId, KEY_BYTES_MAX, Key, LimitError, Refusal, Reply, Request, RequestBody, RequestResult, SEGMENT_ITEMS_MAX,
+    VALUE_BYTES_MAX, Value,
 };
 use base::Span;
 
@@ -81,7 +82,14 @@ pub fn encode_request<V: Value>(request: &Request<V>) -> Vec<u8> {
             3
         }
     };
-    let header = Header { kind, client: request.client, number: request.number, first: request.settled, epoch: request.epoch, second };
+    let header = Header {
+        kind,
+        client: request.client,
+        number: request.number,
+        first: request.settled,
+        epoch: request.epoch,
+        second,
+    };
     seal(&header, &body)
 }
 
@@ -94,7 +102,8 @@ pub fn decode_request<V: Value>(bytes: &[u8]) -> Result<Request<V>, MessageError
     let key = reader.key()?;
     let body = match header.kind {
         1 => {
-            let time_to_live = if header.second > 0 { Some(Span::ps(u64::from_le_bytes(reader.array()?))) } else { None };
+            let time_to_live =
+                if header.second > 0 { Some(Span::ps(u64::from_le_bytes(reader.array()?))) } else { None };
             let value = reader.value()?.ok_or(MessageError::Field { field: "value", got: 0 })?;
             RequestBody::Put { key, value, time_to_live }
         }
@@ -246,7 +255,8 @@ impl<'a> Reader<'a> {
         if usize::from(length) > KEY_BYTES_MAX {
             return Err(MessageError::Field { field: "length of the key", got: length.into() });
         }
-        Key::new(self.take(length.into())?).map_err(|_| MessageError::Field { field: "length of the key", got: length.into() })
+        Key::new(self.take(length.into())?)
+            .map_err(|_| MessageError::Field { field: "length of the key", got: length.into() })
     }
     fn value<V: Value>(&mut self) -> Result<Option<V>, MessageError> {
         let [there] = self.array()?;

@@ -2,7 +2,9 @@
 
 use super::group::Member;
 use super::{Pending, Server, Update};
-use crate::{Expiry, Item, Key, Record, RecordPlace, Refusal, RequestBody, RequestResult, SEGMENT_ITEMS_MAX, Value, record_bytes};
+use crate::{
+    Expiry, Item, Key, Record, RecordPlace, Refusal, RequestBody, RequestResult, SEGMENT_ITEMS_MAX, Value, record_bytes,
+};
 use base::Time;
 
 /// Where the record of an item will lie is known when it is written.

@@ -1,10 +1,11 @@
 //! The second half of a group: written, durable, published, invalidated, answered.
 
 use super::group::{Group, Member, PAGE_RECORDS_MAX, Step};
+use super::log::Kind;
 use super::{Part, Pending, Purpose, Server, ServerOut};
 use crate::{
-    Block, Content, Extent, FlashOperation, MemoryAnswer, MemoryOperation, Page, Protocol, Record, RecordPlace, Refusal, RequestResult, SECTOR_BYTES, Segment,
-    SegmentPointer, SlotWord, Value, record_bytes,
+    Block, Content, Extent, FlashOperation, MemoryAnswer, MemoryOperation, Page, Protocol, Record, RecordPlace,
+    Refusal, RequestResult, Segment, SegmentPointer, SlotWord, Value, record_bytes,
 };
 use base::Time;
 use std::sync::Arc;
@@ -37,11 +38,12 @@ impl<V: Value> Server<V> {
         let fresh: Vec<Record<V>> = members.iter_mut().flat_map(|member| member.fresh.drain(..)).collect();
         for records in fresh.chunks(PAGE_RECORDS_MAX) {
             let page = Page { epoch: self.epoch, records: records.to_vec() };
-            let extent = self.room(group, page.sectors());
+            let extent = self.room(group, page.sectors(), Kind::Records);
             for (place, record) in page.places(extent.sector) {
-                self.log.add(place.sector(), record_bytes(record.value.bytes()));
+                self.log.count_records(place.sector(), record_bytes(record.value.bytes()), 1, true);
                 let block = record.key.place(self.config.blocks).block;
-                let member = members.iter_mut().find(|member| member.block == block).expect("a fresh record is of a member");
+                let member =
+                    members.iter_mut().find(|member| member.block == block).expect("a fresh record is of a member");
                 member.place(record, place);
             }
             self.write_content(group, extent, Content::Page(Arc::new(page)), out);
@@ -52,21 +54,24 @@ impl<V: Value> Server<V> {
         let (sequence, epoch) = (self.next_sequence(), self.epoch);
         let segment = member.segment.take().expect("a member without a segment is not dirty");
         let segment = Segment { sequence, epoch, ..segment };
-        let extent = self.room(group, segment.sectors());
-        self.log.add(extent.sector, segment.sectors() * SECTOR_BYTES);
+        let extent = self.room(group, segment.sectors(), Kind::Segments);
+        self.log.count_segment(extent, true);
         member.new = Some(SegmentPointer::new(extent, sequence));
         let segment = Arc::new(segment);
         member.written = Some(segment.clone());
         self.write_content(group, extent, Content::Segment(segment), out);
     }
 
-    fn room(&mut self, group: usize, sectors: u32) -> Extent {
+    fn room(&mut self, group: usize, sectors: u32, kind: Kind) -> Extent {
         let purpose = self.groups[group].room;
         match purpose {
-            super::log::Purpose::Update => self.counters.sectors_written += u64::from(sectors),
+            super::log::Purpose::Update => {
+                self.counters.sectors_written += u64::from(sectors);
+                self.since_compaction = self.since_compaction.saturating_add(sectors);
+            }
             super::log::Purpose::Compaction => self.counters.sectors_moved += u64::from(sectors),
         }
-        self.log.allocate(sectors, purpose).expect("a group begins only with room for its worst case")
+        self.log.allocate(sectors, kind, purpose).expect("a group begins only with room for its worst case")
     }
 
     fn write_content(&mut self, group: usize, extent: Extent, content: Content<V>, out: &mut Vec<ServerOut<V>>) {
@@ -117,12 +122,21 @@ impl<V: Value> Server<V> {
         self.ask_memory(Purpose::Group { group, part: Part::Block { member } }, block, MemoryOperation::ReadBlock, out);
     }
 
-    pub(super) fn group_memory(&mut self, now: Time, group: usize, part: Part, answer: MemoryAnswer<V>, out: &mut Vec<ServerOut<V>>) {
+    pub(super) fn group_memory(
+        &mut self,
+        now: Time,
+        group: usize,
+        part: Part,
+        answer: MemoryAnswer<V>,
+        out: &mut Vec<ServerOut<V>>,
+    ) {
         self.groups[group].open -= 1;
         match (part, answer) {
             (Part::Publish { member }, MemoryAnswer::Done) => self.published(group, member, out),
             (Part::Block { member }, MemoryAnswer::Block(block)) => self.take_slots_away(group, member, &block, out),
-            (Part::Swap { member, expected }, MemoryAnswer::Found(found)) => self.slot_taken(group, member, found == expected, out),
+            (Part::Swap { member, expected }, MemoryAnswer::Found(found)) => {
+                self.slot_taken(group, member, found == expected, out)
+            }
             (part, answer) => unreachable!("the server's own memory answers {part:?} with {answer:?}"),
         }
         if self.groups[group].open == 0 {
@@ -134,7 +148,8 @@ impl<V: Value> Server<V> {
     fn take_slots_away(&mut self, group: usize, at: usize, block: &Block<V>, out: &mut Vec<ServerOut<V>>) {
         let member = &self.groups[group].members[at];
         let stale = |word: &SlotWord| member.changed.iter().any(|fingerprint| word.is_of(*fingerprint));
-        let words: Vec<(u8, SlotWord)> = (0u8..).zip(block.slots.iter().map(|slot| slot.word)).filter(|(_, word)| stale(word)).collect();
+        let words: Vec<(u8, SlotWord)> =
+            (0u8..).zip(block.slots.iter().map(|slot| slot.word)).filter(|(_, word)| stale(word)).collect();
         let number = member.block;
         for (slot, expected) in &words {
             let purpose = Purpose::Group { group, part: Part::Swap { member: at, expected: *expected } };
@@ -176,16 +191,18 @@ impl<V: Value> Server<V> {
     fn account(&mut self, member: &Member<V>, failed: bool) {
         let (Some(new), Some(written)) = (member.new, &member.written) else { return };
         if failed {
-            self.log.remove(new.extent.sector, new.extent.sectors * SECTOR_BYTES);
+            self.log.count_segment(new.extent, false);
             let fresh = written.items.iter().filter(|item| member.placed.contains(&item.record));
-            fresh.for_each(|item| self.log.remove(item.record.sector(), record_bytes(item.value_bytes.into())));
+            fresh.for_each(|item| {
+                self.log.count_records(item.record.sector(), record_bytes(item.value_bytes.into()), 1, false)
+            });
             return;
         }
         if let Some(old) = member.old {
-            self.log.remove(old.extent.sector, old.extent.sectors * SECTOR_BYTES);
+            self.log.count_segment(old.extent, false);
         }
         for (place, bytes) in &member.dead {
-            self.log.remove(place.sector(), *bytes);
+            self.log.count_records(place.sector(), *bytes, 1, false);
         }
     }
 

@@ -30,7 +30,7 @@ enum Step {
 impl<V: Value> Server<V> {
     /// Takes the next step, if there is one to be taken.
     pub(super) fn compact(&mut self, now: Time, out: &mut Vec<ServerOut<V>>) {
-        if self.compaction.is_none() && self.log.free_zones() < self.config.compact_below {
+        if self.compaction.is_none() && self.log.free_zones() < self.config.compact_below && self.may_compact() {
             self.begin_compaction(out);
         }
         let Some(Compaction { zone, step: Step::Move { left, moving: false } }) = &self.compaction else { return };
@@ -38,7 +38,8 @@ impl<V: Value> Server<V> {
         if left.is_empty() {
             return self.end_moves(zone, out);
         }
-        let mut free: Vec<u32> = left.iter().filter(|block| !self.locked.contains(block)).take(MOVES_MAX).copied().collect();
+        let mut free: Vec<u32> =
+            left.iter().filter(|block| !self.locked.contains(block)).take(MOVES_MAX).copied().collect();
         while !self.has_room_to_move(&free) {
             free.truncate(free.len() / 2);
         }
@@ -51,12 +52,19 @@ impl<V: Value> Server<V> {
     fn has_room_to_move(&self, blocks: &[u32]) -> bool {
         let segments = blocks.iter().filter_map(|block| self.pointer(*block)).map(|pointer| pointer.extent.sectors);
         let records = segments.clone().map(|sectors| sectors * BUCKET_ITEMS).sum::<u32>();
-        let pages = records.div_ceil(PAGE_RECORDS_MAX as u32).min(self.config.zone_sectors.div_ceil(PAGE_SECTORS_MAX - 1));
-        self.log.has_room((0..pages).map(|_| PAGE_SECTORS_MAX).chain(segments), Room::Compaction)
+        let pages =
+            records.div_ceil(PAGE_RECORDS_MAX as u32).min(self.config.zone_sectors.div_ceil(PAGE_SECTORS_MAX - 1));
+        self.log.has_room(segments, (0..pages).map(|_| PAGE_SECTORS_MAX), Room::Compaction)
+    }
+
+    /// A zone for each quarter of a zone that updates wrote, and more when they wait for room: a full store without updates moves nothing.
+    fn may_compact(&self) -> bool {
+        self.since_compaction >= self.config.zone_sectors / 4 || self.lacks_room()
     }
 
     fn begin_compaction(&mut self, out: &mut Vec<ServerOut<V>>) {
-        let Some(zone) = self.log.victim() else { return };
+        let Some(zone) = self.log.victim(self.lacks_room()) else { return };
+        self.since_compaction = 0;
         if self.log.is_empty(zone) {
             return self.trim(zone, out);
         }
@@ -74,6 +82,11 @@ impl<V: Value> Server<V> {
         }
         let moves = blocks.into_iter().map(|block| (block, Pending::Move { zone })).collect();
         self.begin_group(now, moves, Room::Compaction, out);
+    }
+
+    /// Whether an answer that it waits for will bring compaction on. Moves that find no room wait for nobody.
+    pub(super) fn is_compacting(&self) -> bool {
+        self.compaction.as_ref().is_some_and(|compaction| !matches!(compaction.step, Step::Move { moving: false, .. }))
     }
 
     /// A group of moves has ended.
@@ -117,7 +130,9 @@ impl<V: Value> Server<V> {
     fn blocks_in(&self, content: &Content<V>) -> Vec<u32> {
         match content {
             Content::Segment(segment) => vec![segment.block],
-            Content::Page(page) => page.records.iter().map(|record| record.key.place(self.config.blocks).block).collect(),
+            Content::Page(page) => {
+                page.records.iter().map(|record| record.key.place(self.config.blocks).block).collect()
+            }
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use super::log::Purpose as Room;
 use super::{Part, Pending, Purpose, Server, ServerOut, Update};
-use crate::{FlashAnswer, FlashOperation, Item, Key, Record, RecordPlace, Refusal, RequestBody, RequestResult, Segment, SegmentPointer, Value};
+use crate::{
+    FlashAnswer, FlashOperation, Item, Key, Record, RecordPlace, Refusal, RequestBody, RequestResult, Segment,
+    SegmentPointer, Value,
+};
 use base::Time;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,7 +99,12 @@ impl<V: Value> Server<V> {
         let free = self.ring.iter().filter(|update| !self.locked.contains(&update.block)).take(updates);
         let segments = free.map(|update| self.pointer(update.block).map_or(1, |pointer| pointer.extent.sectors + 1));
         let pages = (0..updates.min(self.ring.len()).div_ceil(PAGE_RECORDS_MAX)).map(|_| PAGE_SECTORS_MAX);
-        self.log.has_room(pages.chain(segments), Room::Update)
+        self.log.has_room(segments, pages, Room::Update)
+    }
+
+    /// Whether updates wait for nothing but room.
+    pub(super) fn lacks_room(&self) -> bool {
+        !self.ring.is_empty() && !self.has_room_for(self.config.group_updates as usize)
     }
 
     fn take_updates(&mut self, most: usize) -> Vec<(u32, Pending<V>)> {
@@ -113,12 +121,19 @@ impl<V: Value> Server<V> {
         taken
     }
 
-    pub(super) fn begin_group(&mut self, now: Time, pending: Vec<(u32, Pending<V>)>, room: Room, out: &mut Vec<ServerOut<V>>) {
+    pub(super) fn begin_group(
+        &mut self,
+        now: Time,
+        pending: Vec<(u32, Pending<V>)>,
+        room: Room,
+        out: &mut Vec<ServerOut<V>>,
+    ) {
         let mut by_block: BTreeMap<u32, Vec<Pending<V>>> = BTreeMap::new();
         for (block, pending) in pending {
             by_block.entry(block).or_default().push(pending);
         }
-        let members: Vec<Member<V>> = by_block.into_iter().map(|(block, pending)| self.member(block, pending)).collect();
+        let members: Vec<Member<V>> =
+            by_block.into_iter().map(|(block, pending)| self.member(block, pending)).collect();
         self.locked.extend(members.iter().map(|member| member.block));
         let reads: Vec<_> = members.iter().map(|member| (member.block, member.old)).collect();
         let group = self.groups.insert(Group { members, open: 0, step: Step::Segments, failed: false, room });
@@ -157,7 +172,14 @@ impl<V: Value> Server<V> {
         }
     }
 
-    pub(super) fn group_flash(&mut self, now: Time, group: usize, part: Part, answer: FlashAnswer<V>, out: &mut Vec<ServerOut<V>>) {
+    pub(super) fn group_flash(
+        &mut self,
+        now: Time,
+        group: usize,
+        part: Part,
+        answer: FlashAnswer<V>,
+        out: &mut Vec<ServerOut<V>>,
+    ) {
         match part {
             Part::Segment { member } => self.segment_came(group, member, answer),
             Part::Record { member, item } => self.record_came(group, member, item, answer),
@@ -185,7 +207,9 @@ impl<V: Value> Server<V> {
         let member = &mut self.groups[group].members[member];
         let pointer = member.old.expect("only what has a pointer is read");
         let whole = match answer {
-            FlashAnswer::Segment(read) => read.and_then(|segment| pointer.check(member.block, &segment).map(|()| segment)).map_err(|_| Refusal::Corrupt),
+            FlashAnswer::Segment(read) => read
+                .and_then(|segment| pointer.check(member.block, &segment).map(|()| segment))
+                .map_err(|_| Refusal::Corrupt),
             _ => Err(Refusal::Device),
         };
         match whole {
@@ -199,7 +223,9 @@ impl<V: Value> Server<V> {
 
     fn record_came(&mut self, group: usize, member: usize, item: Item, answer: FlashAnswer<V>) {
         let whole = match answer {
-            FlashAnswer::Record(read) => read.and_then(|record| item.check(&record).map(|()| record)).map_err(|_| Refusal::Corrupt),
+            FlashAnswer::Record(read) => {
+                read.and_then(|record| item.check(&record).map(|()| record)).map_err(|_| Refusal::Corrupt)
+            }
             _ => Err(Refusal::Device),
         };
         self.counters.corrupt += u64::from(whole == Err(Refusal::Corrupt));
@@ -228,9 +254,13 @@ impl<V: Value> Server<V> {
         let mut items: Vec<Item> = Vec::new();
         for pending in &member.pending {
             match pending {
-                Pending::Update(Update { body: RequestBody::CompareAndSwap { key, .. }, .. }) => items.extend(segment.find(key)),
+                Pending::Update(Update { body: RequestBody::CompareAndSwap { key, .. }, .. }) => {
+                    items.extend(segment.find(key))
+                }
                 Pending::Update(_) => {}
-                Pending::Move { zone } => items.extend(segment.items.iter().filter(|item| self.log.zone_of(item.record.sector()) == *zone)),
+                Pending::Move { zone } => {
+                    items.extend(segment.items.iter().filter(|item| self.log.zone_of(item.record.sector()) == *zone))
+                }
             }
         }
         items.sort_by_key(|item| item.key);

@@ -4,7 +4,9 @@
 //! answered is all there, since it was durable before it was published. Nothing is answered before the new epoch is on the device.
 
 use super::{Purpose, Server, ServerConfig, ServerOut, log};
-use crate::{BlockHeader, Content, FlashAnswer, FlashOperation, Key, MemoryOperation, Page, RecordPlace, SECTOR_BYTES, Segment, SegmentPointer};
+use crate::{
+    BlockHeader, Content, FlashAnswer, FlashOperation, Key, MemoryOperation, Page, RecordPlace, Segment, SegmentPointer,
+};
 use crate::{Extent, Sequence, Value, record_bytes};
 use base::Time;
 use std::collections::BTreeMap;
@@ -124,11 +126,16 @@ impl<V: Value> Server<V> {
         self.epoch = recovery.epoch + 1;
         for (block, mut segments) in std::mem::take(&mut recovery.segments) {
             segments.sort_by_key(|(sequence, sector, _)| std::cmp::Reverse((*sequence, *sector)));
-            let whole = |segment: &Segment| segment.items.iter().all(|item| recovery.records.get(&item.record) == Some(&(item.key, item.sequence)));
+            let whole = |segment: &Segment| {
+                segment.items.iter().all(|item| recovery.records.get(&item.record) == Some(&(item.key, item.sequence)))
+            };
             if let Some((sequence, sector, segment)) = segments.into_iter().find(|(_, _, segment)| whole(segment)) {
                 let extent = Extent { sector, sectors: segment.sectors() };
                 self.install_segment(block, SegmentPointer::new(extent, sequence));
-                segment.items.iter().for_each(|item| self.log.add(item.record.sector(), record_bytes(item.value_bytes.into())));
+                let records = segment.items.iter();
+                records.for_each(|item| {
+                    self.log.count_records(item.record.sector(), record_bytes(item.value_bytes.into()), 1, true)
+                });
             }
         }
         recovery.records = BTreeMap::new();
@@ -137,21 +144,22 @@ impl<V: Value> Server<V> {
 
     fn install_segment(&mut self, block: u32, pointer: SegmentPointer) {
         self.set_pointer(block, pointer);
-        self.log.add(pointer.extent.sector, pointer.extent.sectors * SECTOR_BYTES);
+        self.log.count_segment(pointer.extent, true);
     }
 
-    /// The server begins with a segment that is on the device already, and with records behind it: `bytes` of them from `sector` on.
-    pub fn install(&mut self, block: u32, pointer: SegmentPointer, records: (u64, u32)) {
+    /// The server begins with a segment that is on the device already, and with the records that it lists: `records` of them, of `bytes` bytes together, in
+    /// the zone of `sector`.
+    pub fn install(&mut self, block: u32, pointer: SegmentPointer, sector: u64, records: u32, bytes: u32) {
         self.log.found_used(self.log.zone_of(pointer.extent.sector));
-        self.log.found_used(self.log.zone_of(records.0));
+        self.log.found_used(self.log.zone_of(sector));
         self.install_segment(block, pointer);
-        self.log.add(records.0, records.1);
+        self.log.count_records(sector, bytes, records, true);
     }
 
     /// A page without records says which epoch has begun, so that no other restart begins the same one.
     fn mark(&mut self, recovery: &mut Recovery<V>, out: &mut Vec<ServerOut<V>>) {
         let page = Page { epoch: self.epoch, records: Vec::new() };
-        let Some(extent) = self.log.allocate(page.sectors(), log::Purpose::Compaction) else {
+        let Some(extent) = self.log.allocate(page.sectors(), log::Kind::Records, log::Purpose::Compaction) else {
             recovery.step = Step::Failed;
             return;
         };

@@ -27,7 +27,13 @@ pub fn is_linearizable(events: &[Event]) -> bool {
     search(events, must, 0, None, &mut BTreeSet::new())
 }
 
-fn search(events: &[Event], must: u128, done: u128, value: Option<Token>, seen: &mut BTreeSet<(u128, Option<Token>)>) -> bool {
+fn search(
+    events: &[Event],
+    must: u128,
+    done: u128,
+    value: Option<Token>,
+    seen: &mut BTreeSet<(u128, Option<Token>)>,
+) -> bool {
     if must & !done == 0 {
         return true;
     }

@@ -68,7 +68,9 @@ impl Memory {
         let rows = match operation {
             MemoryOperation::ReadBlock => vec![words(0, all)],
             MemoryOperation::Check { slot } => vec![words(16, all), words(0, 16), vec![offset::word(*slot) / 8]],
-            MemoryOperation::WritePayload { slot, .. } => vec![words(offset::payload(*slot), offset::word(*slot) + SLOT_BYTES)],
+            MemoryOperation::WritePayload { slot, .. } => {
+                vec![words(offset::payload(*slot), offset::word(*slot) + SLOT_BYTES)]
+            }
             MemoryOperation::StoreFlags { occupied, complete, lease, .. } => {
                 vec![[occupied.map(|_| 0), complete.map(|_| 1), lease.map(|_| 2)].into_iter().flatten().collect()]
             }

@@ -10,8 +10,8 @@ use judge::{Action, Event};
 use memory::{Job, Memory};
 use scalio::layout::{decode_reply, decode_request, encode_reply, encode_request};
 use scalio::{
-    Client, ClientConfig, ClientId, ClientIn, ClientOut, Key, Operation, Outcome, Protocol, Reply, Request, RequestBody, Server, ServerConfig,
-    ServerIn, ServerOut, Token,
+    Client, ClientConfig, ClientId, ClientIn, ClientOut, Key, Operation, Outcome, Protocol, Reply, Request,
+    RequestBody, Server, ServerConfig, ServerIn, ServerOut, Token,
 };
 use std::collections::{BTreeMap, VecDeque};
 use store::Device;
@@ -94,10 +94,10 @@ pub fn server_config(kind: &Kind, device: u32) -> ServerConfig {
         group_updates: kind.group_updates,
         group_wait: Span::us(3),
         groups_max: 2,
-        zones: 10,
+        zones: 14,
         zone_sectors: store::ZONE_SECTORS,
-        reserve_zones: 3,
-        compact_below: 8,
+        reserve_zones: 4,
+        compact_below: 11,
         volatile_cache: kind.volatile_cache,
     }
 }
@@ -130,7 +130,7 @@ impl World {
             now: Time::ZERO,
             step: 0,
             memory: Memory::new(kind.blocks, kind.slots),
-            devices: (0..kind.devices).map(|_| Device::new(10)).collect(),
+            devices: (0..kind.devices).map(|_| Device::new(14)).collect(),
             seats: seats.collect(),
             servers: (0..kind.devices).map(|device| Server::new(server_config(&kind, device))).collect(),
             parcels: Vec::new(),
@@ -169,7 +169,10 @@ impl World {
 
     fn is_busy(&self) -> bool {
         let clients = self.seats.iter().any(|seat| seat.alive && !seat.open.is_empty());
-        clients || !self.parcels.is_empty() || self.jobs.iter().any(|jobs| !jobs.is_empty()) || self.devices.iter().any(Device::is_busy)
+        clients
+            || !self.parcels.is_empty()
+            || self.jobs.iter().any(|jobs| !jobs.is_empty())
+            || self.devices.iter().any(Device::is_busy)
             || self.servers.iter().any(|server| !server.is_idle() && server.next_wakeup().is_some())
     }
 
@@ -231,7 +234,7 @@ impl World {
         }
         let mut out = Vec::new();
         self.servers[device] = Server::recover(server_config(&self.kind, device as u32), &mut out);
-        self.from_server(device, out);
+        self.carry_server(device, out);
     }
 
     fn issue_something(&mut self) {
@@ -270,10 +273,12 @@ impl World {
             Action::Get { .. } => Operation::Get { key },
             Action::Put { value } => Operation::Update(RequestBody::Put { key, value, time_to_live: None }),
             Action::Delete { .. } => Operation::Update(RequestBody::Delete { key }),
-            Action::CompareAndSwap { expected, new, .. } => Operation::Update(RequestBody::CompareAndSwap { key, expected, new }),
+            Action::CompareAndSwap { expected, new, .. } => {
+                Operation::Update(RequestBody::CompareAndSwap { key, expected, new })
+            }
         };
         self.seats[seat].open.insert(ticket, (key, action, self.step));
-        self.to_client(seat, ClientIn::Issue { ticket, operation });
+        self.give_client(seat, ClientIn::Issue { ticket, operation });
     }
 
     fn deliver(&mut self) {
@@ -287,14 +292,14 @@ impl World {
             return;
         }
         match self.parcels.swap_remove(at) {
-            Parcel::Answer { place, input: Input::Client(input) } => self.to_client(place, input),
-            Parcel::Answer { place, input: Input::Server(input) } => self.to_server(place - self.seats.len(), input),
+            Parcel::Answer { place, input: Input::Client(input) } => self.give_client(place, input),
+            Parcel::Answer { place, input: Input::Server(input) } => self.give_server(place - self.seats.len(), input),
             Parcel::ToServer { device, bytes } => {
                 if !self.survives(|bytes| Parcel::ToServer { device, bytes }, &bytes) {
                     return;
                 }
                 let request: Request<Token> = decode_request(&bytes).expect("what was sent comes whole");
-                self.to_server(device as usize, ServerIn::Request(request));
+                self.give_server(device as usize, ServerIn::Request(request));
             }
             Parcel::ToClient { client, bytes } => {
                 if self.seats[client].sleeps_until > self.now {
@@ -304,7 +309,7 @@ impl World {
                     return;
                 }
                 let reply: Reply<Token> = decode_reply(&bytes).expect("what was sent comes whole");
-                self.to_client(client, ClientIn::Reply(reply));
+                self.give_client(client, ClientIn::Reply(reply));
             }
         }
     }
@@ -351,48 +356,56 @@ impl World {
             Some(seat) if !seat.alive || seat.sleeps_until > self.now => {}
             Some(seat) => {
                 seat.client.on_wakeup(self.now, &mut out);
-                self.from_client(place, out);
+                self.carry_client(place, out);
             }
             None => {
                 let mut out = Vec::new();
                 let device = place - self.seats.len();
                 self.servers[device].on_wakeup(self.now, &mut out);
-                self.from_server(device, out);
+                self.carry_server(device, out);
             }
         }
     }
 
-    fn to_client(&mut self, seat: usize, input: ClientIn<Token>) {
+    fn give_client(&mut self, seat: usize, input: ClientIn<Token>) {
         if !self.seats[seat].alive {
             return;
         }
         let mut out = Vec::new();
         self.seats[seat].client.on(self.now, input, &mut out);
-        self.from_client(seat, out);
+        self.carry_client(seat, out);
     }
 
-    fn from_client(&mut self, seat: usize, out: Vec<ClientOut<Token>>) {
+    fn carry_client(&mut self, seat: usize, out: Vec<ClientOut<Token>>) {
         for action in out {
             match action {
-                ClientOut::Memory { request, block, operation } => self.jobs[seat].push_back(Job::new(request, block, operation)),
-                ClientOut::Flash { request, device, operation } => self.devices[device as usize].ask(Some(seat), request, operation),
-                ClientOut::Send { device, request } => self.parcels.push(Parcel::ToServer { device, bytes: encode_request(&request) }),
+                ClientOut::Memory { request, block, operation } => {
+                    self.jobs[seat].push_back(Job::new(request, block, operation))
+                }
+                ClientOut::Flash { request, device, operation } => {
+                    self.devices[device as usize].ask(Some(seat), request, operation)
+                }
+                ClientOut::Send { device, request } => {
+                    self.parcels.push(Parcel::ToServer { device, bytes: encode_request(&request) })
+                }
                 ClientOut::Done { ticket, outcome, .. } => self.done(seat, ticket, outcome),
             }
         }
     }
 
-    fn to_server(&mut self, device: usize, input: ServerIn<Token>) {
+    fn give_server(&mut self, device: usize, input: ServerIn<Token>) {
         let mut out = Vec::new();
         self.servers[device].on(self.now, input, &mut out);
-        self.from_server(device, out);
+        self.carry_server(device, out);
     }
 
-    fn from_server(&mut self, device: usize, out: Vec<ServerOut<Token>>) {
+    fn carry_server(&mut self, device: usize, out: Vec<ServerOut<Token>>) {
         let place = self.seats.len() + device;
         for action in out {
             match action {
-                ServerOut::Memory { request, block, operation } => self.jobs[place].push_back(Job::new(Some(request), block, operation)),
+                ServerOut::Memory { request, block, operation } => {
+                    self.jobs[place].push_back(Job::new(Some(request), block, operation))
+                }
                 ServerOut::Flash { request, operation } => self.devices[device].ask(None, request, operation),
                 ServerOut::Reply(reply) => {
                     let client = usize::from(reply.client.0);
@@ -440,7 +453,9 @@ impl World {
             self.take_step();
         }
         for (device, server) in self.servers.iter().enumerate() {
-            let pointers = (device as u32..self.kind.blocks).step_by(self.kind.devices as usize).filter_map(|block| server.pointer(block));
+            let pointers = (device as u32..self.kind.blocks)
+                .step_by(self.kind.devices as usize)
+                .filter_map(|block| server.pointer(block));
             let listed: u64 = pointers.map(|pointer| self.devices[device].live_of(pointer)).sum();
             if listed != server.live_bytes() {
                 self.violated = Some(format!("{listed} bytes are listed and {} counted", server.live_bytes()));

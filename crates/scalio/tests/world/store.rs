@@ -53,7 +53,8 @@ impl Device {
         let at = random.below(self.jobs.len() as u64) as usize;
         let job = &mut self.jobs[at];
         // A scan of a whole zone in one go: nobody writes to a zone that is scanned.
-        let steps = if matches!(job.operation, FlashOperation::Scan { .. }) { job.left.len() } else { job.left.len().min(1) };
+        let steps =
+            if matches!(job.operation, FlashOperation::Scan { .. }) { job.left.len() } else { job.left.len().min(1) };
         for _ in 0..steps {
             let sector = job.left.swap_remove(random.below(job.left.len() as u64) as usize);
             let place = job.operation.extent().expect("only what has an extent has sectors").sector + u64::from(sector);
@@ -62,7 +63,9 @@ impl Device {
                 (FlashOperation::Write { .. }, true) => {
                     self.cached.insert(place, piece.try_into().expect("a sector"));
                 }
-                (FlashOperation::Write { .. }, false) => self.durable[place as usize * SECTOR..][..SECTOR].copy_from_slice(piece),
+                (FlashOperation::Write { .. }, false) => {
+                    self.durable[place as usize * SECTOR..][..SECTOR].copy_from_slice(piece)
+                }
                 _ => piece.copy_from_slice(sector_of(&self.durable, &self.cached, place)),
             }
         }
@@ -83,7 +86,9 @@ impl Device {
             FlashOperation::ReadSegment { .. } => FlashAnswer::Segment(decode_segment(&job.bytes).map(Into::into)),
             FlashOperation::ReadRecord { item } => {
                 let within = (item.record.0 * 16 % SECTOR as u64) as usize;
-                FlashAnswer::Record(job.bytes.get(within..).ok_or(Corrupt::Foreign { what: "sector" }).and_then(decode_record))
+                FlashAnswer::Record(
+                    job.bytes.get(within..).ok_or(Corrupt::Foreign { what: "sector" }).and_then(decode_record),
+                )
             }
             FlashOperation::Scan { extent } => FlashAnswer::Scanned(scan(*extent, &job.bytes)),
             FlashOperation::Flush => {
@@ -111,7 +116,9 @@ impl Device {
     /// Bytes of a segment and of what it lists.
     pub fn live_of(&self, pointer: SegmentPointer) -> u64 {
         let Extent { sector, sectors } = pointer.extent;
-        let bytes: Vec<u8> = (0..u64::from(sectors)).flat_map(|at| sector_of(&self.durable, &self.cached, sector + at).to_vec()).collect();
+        let bytes: Vec<u8> = (0..u64::from(sectors))
+            .flat_map(|at| sector_of(&self.durable, &self.cached, sector + at).to_vec())
+            .collect();
         let segment = decode_segment(&bytes).expect("a published segment is whole");
         let records: u32 = segment.items.iter().map(|item| record_bytes(item.value_bytes.into())).sum();
         u64::from(segment.sectors() * SECTOR as u32 + records)
@@ -121,4 +128,3 @@ impl Device {
 fn sector_of<'a>(durable: &'a [u8], cached: &'a BTreeMap<u64, [u8; SECTOR]>, sector: u64) -> &'a [u8] {
     cached.get(&sector).map_or(&durable[sector as usize * SECTOR..][..SECTOR], |bytes| &bytes[..])
 }
-
