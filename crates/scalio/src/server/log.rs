@@ -282,13 +282,14 @@ mod tests {
     fn records_are_dearer_to_move_than_segments_of_as_many_bytes() {
         let mut log = Log::new(6, 16, 1);
         let records = log.allocate(16, Kind::Records, Purpose::Update).expect("room");
-        let segments: Vec<Extent> = (0..2).filter_map(|_| log.allocate(6, Kind::Segments, Purpose::Update)).collect();
+        let segments: Vec<Extent> = (0..3).filter_map(|_| log.allocate(1, Kind::Segments, Purpose::Update)).collect();
         log.allocate(16, Kind::Records, Purpose::Update).expect("room");
         log.allocate(16, Kind::Segments, Purpose::Update).expect("room");
         log.written(records);
         segments.iter().for_each(|extent| log.written(*extent));
         log.count_records(records.sector, 1120, 10, true);
-        log.count_segment(segments[0], true);
+        segments.iter().for_each(|extent| log.count_segment(*extent, true));
+        // 1120 bytes and three segments against three segments.
         assert_eq!(log.victim(false), Some(1));
     }
 }
