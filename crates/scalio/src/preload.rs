@@ -145,6 +145,7 @@ impl<C: Contents> Preload<C> {
             sequence: Sequence(0),
             value_bytes: self.contents.value_bytes() as u16,
             expiry: Expiry::default(),
+            is_fresh: false,
         });
         Segment { block, epoch: 0, sequence: Sequence(0), items: items.collect() }
     }

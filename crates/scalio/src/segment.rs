@@ -74,6 +74,8 @@ pub struct Item {
     pub value_bytes: u16,
     /// When it is forgotten.
     pub expiry: Expiry,
+    /// Its record was written together with this segment: if it is not there after a crash, the segment was never published.
+    pub is_fresh: bool,
 }
 
 impl Item {
@@ -196,7 +198,7 @@ mod tests {
 
     fn item(name: &[u8]) -> Item {
         let key = Key::new(name).expect("short");
-        Item { key, record: RecordPlace(0), sequence: Sequence(1), value_bytes: 64, expiry: Expiry(0) }
+        Item { key, record: RecordPlace(0), sequence: Sequence(1), value_bytes: 64, expiry: Expiry(0), is_fresh: true }
     }
 
     #[test]

@@ -47,15 +47,16 @@ fn headers() -> impl Strategy<Value = BlockHeader> {
 }
 
 fn segments() -> impl Strategy<Value = Segment> {
-    let item = (0..1u64 << 40, 0..1u64 << 40, 0..=64u16, any::<u32>());
+    let item = (0..1u64 << 40, 0..1u64 << 40, 0..=64u16, any::<u32>(), any::<bool>());
     (any::<u32>(), any::<u32>(), 0..1u64 << 40, btree_map(keys(), item, 0..50)).prop_map(
         |(block, epoch, sequence, items)| {
-            let items = items.into_iter().map(|(key, (place, sequence, value_bytes, expiry))| Item {
+            let items = items.into_iter().map(|(key, (place, sequence, value_bytes, expiry, is_fresh))| Item {
                 key,
                 record: RecordPlace(place),
                 sequence: Sequence(sequence),
                 value_bytes,
                 expiry: Expiry(expiry),
+                is_fresh,
             });
             Segment { block, epoch, sequence: Sequence(sequence), items: items.collect() }
         },

@@ -445,6 +445,21 @@ fn a_corrupt_record_is_never_data_and_is_counted() {
 }
 
 #[test]
+fn a_rotten_record_costs_its_own_key_and_no_other_over_a_restart() {
+    let mut store = Store::with(ServerConfig { blocks: 1, ..CONFIG }, 0);
+    store.put(1, 10);
+    let first_page = *store.flash.iter().find(|(_, content)| matches!(content, Content::Page(_))).expect("a page was written").0;
+    store.put(2, 20);
+    store.flash.remove(&first_page);
+    let mut out = Vec::new();
+    store.server = Server::recover(ServerConfig { blocks: 1, ..CONFIG }, &mut out);
+    store.carry_server(out);
+    store.carry_all();
+    assert_eq!(store.found(2), Some(20));
+    assert_eq!(store.get(key(1)).0, Outcome::Refused(Refusal::Corrupt));
+}
+
+#[test]
 fn what_a_broken_device_did_not_write_is_unknown_and_the_value_before_is_still_there() {
     let mut store = Store::new(4);
     store.put(1, 10);

@@ -10,7 +10,7 @@
 
 use super::{Client, ClientOut, Outcome, Source};
 use crate::{
-    Block, Corrupt, FlashAnswer, FlashOperation, Item, Key, MemoryAnswer, MemoryOperation, Payload, Place, Record,
+    Block, Corrupt, FlashAnswer, FlashOperation, Item, Key, MemoryAnswer, MemoryOperation, Payload, Place, Record, RecordPlace,
     Refusal, Segment, SegmentPointer, Slot, SlotState, SlotWord, Value,
 };
 use base::Time;
@@ -55,7 +55,7 @@ pub(super) struct Get {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Suspect {
     Segment(SegmentPointer),
-    Record(crate::Sequence),
+    Record(RecordPlace),
 }
 
 /// What the slots of a block mean for a key, seen with a slot of our own in hand or without.
@@ -127,7 +127,7 @@ impl<V: Value> Client<V> {
             (Step::Record { held, item }, FlashAnswer::Record(answer)) => {
                 match answer.and_then(|record| item.check(&record).map(|()| record)) {
                     Ok(record) => self.record_read(now, index, &get, held, record, out),
-                    Err(error) => self.not_whole(index, &mut get, held, (error, Suspect::Record(item.sequence)), out),
+                    Err(error) => self.not_whole(index, &mut get, held, (error, Suspect::Record(item.record)), out),
                 }
             }
             (Step::Segment { held, .. } | Step::Record { held, .. }, _) => {

@@ -53,7 +53,7 @@ pub struct ItemBytes {
     pub place_high: u8,
     /// High 8 bits of the sequence.
     pub sequence_high: u8,
-    /// Length of the key.
+    /// Length of the key; the high bit says that the record was written together with the segment.
     pub key_bytes: u8,
     /// Length of the value.
     pub value_bytes: u8,
@@ -98,6 +98,7 @@ pub struct RecordBytes {
 }
 
 const FORMAT: u8 = 1;
+const FRESH: u8 = 0x80;
 const BUCKET_HEADER_BYTES: usize = size_of::<BucketBytes>();
 const _: () = assert!(BUCKET_HEADER_BYTES + BUCKET_ITEMS as usize * size_of::<ItemBytes>() == SECTOR_BYTES as usize);
 const _: () = assert!(
@@ -153,7 +154,7 @@ fn encode_item(item: &Item) -> ItemBytes {
         expiry: item.expiry.0.into(),
         place_high: (item.record.0 >> 32) as u8,
         sequence_high: (item.sequence.0 >> 32) as u8,
-        key_bytes: item.key.as_bytes().len() as u8,
+        key_bytes: item.key.as_bytes().len() as u8 | if item.is_fresh { FRESH } else { 0 },
         value_bytes: item.value_bytes as u8,
     }
 }
@@ -238,11 +239,12 @@ fn decode_items(header: &BucketBytes, sector: &[u8], items: &mut Vec<Item>) -> R
         .map_err(|_| short(sector, SECTOR_BYTES as usize))?;
     for view in views {
         items.push(Item {
-            key: key(&view.key, view.key_bytes)?,
+            key: key(&view.key, view.key_bytes & !FRESH)?,
             record: RecordPlace(u64::from(view.place.get()) | u64::from(view.place_high) << 32),
             sequence: Sequence(u64::from(view.sequence.get()) | u64::from(view.sequence_high) << 32),
             value_bytes: view.value_bytes.into(),
             expiry: Expiry(view.expiry.get()),
+            is_fresh: view.key_bytes & FRESH != 0,
         });
     }
     Ok(())

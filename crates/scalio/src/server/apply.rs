@@ -69,6 +69,7 @@ impl<V: Value> Server<V> {
             sequence: record.sequence,
             value_bytes: record.value.bytes() as u16,
             expiry: record.expiry,
+            is_fresh: true,
         };
         let segment = member.segment.as_mut().expect("a member without a segment is refused");
         if let Some(replaced) = segment.put(item) {

@@ -15,6 +15,7 @@ impl<V: Value> Member<V> {
         let items = &mut self.segment.as_mut().expect("a member without a segment is refused").items;
         let at = items.binary_search_by(|item| item.key.cmp(&record.key)).expect("a fresh record is listed");
         items[at].record = place;
+        items[at].is_fresh = true;
         self.placed.push(place);
     }
 }

@@ -213,7 +213,11 @@ impl<V: Value> Server<V> {
             _ => Err(Refusal::Device),
         };
         match whole {
-            Ok(segment) => member.segment = Some(Arc::unwrap_or_clone(segment)),
+            Ok(segment) => {
+                let mut segment = Arc::unwrap_or_clone(segment);
+                segment.items.iter_mut().for_each(|item| item.is_fresh = false);
+                member.segment = Some(segment);
+            }
             Err(refusal) => {
                 self.counters.corrupt += u64::from(refusal == Refusal::Corrupt);
                 member.refused = Some(refusal);

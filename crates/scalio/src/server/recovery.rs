@@ -1,11 +1,12 @@
 //! After a restart: the log is read, the newest whole segment of each block is its segment, and the index begins anew in a later epoch.
 //!
-//! A segment counts only if all records that it lists are whole: of a group that was cut off, some writes may be there and others not. What had been
-//! answered is all there, since it was durable before it was published. Nothing is answered before the new epoch is on the device.
+//! A segment counts only if all records that were written together with it are whole: of a group that was cut off, some writes may be there and others
+//! not. What had been answered is all there, since it was durable before it was published. An older record that is not whole is rotten: its key stays
+//! listed, and reading it says so. Nothing is answered before the new epoch is on the device.
 
 use super::{Purpose, Server, ServerConfig, ServerOut, log};
 use crate::{
-    BlockHeader, Content, FlashAnswer, FlashOperation, Key, MemoryOperation, Page, RecordPlace, Segment, SegmentPointer,
+    BlockHeader, Content, FlashAnswer, FlashOperation, Item, Key, MemoryOperation, Page, RecordPlace, Segment, SegmentPointer,
 };
 use crate::{Extent, Sequence, Value, record_bytes};
 use base::Time;
@@ -126,9 +127,8 @@ impl<V: Value> Server<V> {
         self.epoch = recovery.epoch + 1;
         for (block, mut segments) in std::mem::take(&mut recovery.segments) {
             segments.sort_by_key(|(sequence, sector, _)| std::cmp::Reverse((*sequence, *sector)));
-            let whole = |segment: &Segment| {
-                segment.items.iter().all(|item| recovery.records.get(&item.record) == Some(&(item.key, item.sequence)))
-            };
+            let is_there = |item: &Item| recovery.records.get(&item.record) == Some(&(item.key, item.sequence));
+            let whole = |segment: &Segment| segment.items.iter().all(|item| !item.is_fresh || is_there(item));
             if let Some((sequence, sector, segment)) = segments.into_iter().find(|(_, _, segment)| whole(segment)) {
                 let extent = Extent { sector, sectors: segment.sectors() };
                 self.install_segment(block, SegmentPointer::new(extent, sequence));

@@ -488,6 +488,7 @@ fn item_of<V: Value>(page: &Page<V>, sector: u64) -> Item {
         sequence: record.sequence,
         value_bytes: record.value.bytes() as u16,
         expiry: record.expiry,
+        is_fresh: true,
     }
 }
 

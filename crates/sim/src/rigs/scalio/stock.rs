@@ -117,6 +117,7 @@ impl Stock {
             sequence: Sequence(sequence + u64::from(at) + 1),
             value_bytes: self.contents.value_bytes() as u16,
             expiry: Expiry(0),
+            is_fresh: false,
         };
         let items = (0u32..).zip(self.keys_of_row(row)).map(item).collect();
         Segment { block, epoch: 0, sequence: self.segment_sequence(block, row), items }
