@@ -7,6 +7,7 @@ mod harness;
 mod kernel;
 mod memory;
 mod san;
+mod scalio;
 
 use anyhow::Context;
 use clap::Parser;
@@ -36,6 +37,7 @@ const MODULES: &[(&str, Benchmarks)] = &[
     ("flash", flash::benchmarks),
     ("kernel", kernel::benchmarks),
     ("san", san::benchmarks),
+    ("scalio", scalio::benchmarks),
 ];
 
 fn main() -> anyhow::Result<()> {

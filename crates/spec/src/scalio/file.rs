@@ -143,8 +143,8 @@ written! {
         /// How long a filler may take. Ours: far beyond a read of flash under load.
         #[schemars(extend("default" = "20ms"))]
         lease: Quantity<Span>,
-        /// From looking at a slot that somebody fills until looking again. Ours: about a read of flash.
-        #[schemars(extend("default" = "20us"))]
+        /// From looking at a slot that somebody fills until looking again. Ours: about a read of flash; throughput hardly depends on it.
+        #[schemars(extend("default" = "50us"))]
         retry: Quantity<Span>,
         /// From a request to its repetition. Ours.
         #[schemars(extend("default" = "50ms"))]

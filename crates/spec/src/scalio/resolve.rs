@@ -194,7 +194,7 @@ impl Resolver<'_> {
             batch: file.batch.unwrap_or(8),
             idle_flush: span(file.idle_flush, Span::ms(1)),
             lease: has_leases.then(|| span(file.lease, Span::ms(20))),
-            retry: span(file.retry, Span::us(20)),
+            retry: span(file.retry, Span::us(50)),
             timeout: span(file.timeout, Span::ms(50)),
             attempts: file.attempts.unwrap_or(20),
             volatile_cache: file.volatile_cache.unwrap_or(true),

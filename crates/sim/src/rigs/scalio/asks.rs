@@ -42,6 +42,8 @@ pub struct Ask {
     mark: Time,
     spans: Spans,
     is_open: bool,
+    /// Answers that are on their way to it.
+    awaited: u32,
 }
 
 /// All of them, by ticket.
@@ -64,7 +66,7 @@ impl Asks {
         self.serial += 1;
         let AskedFor { client, key, block, operation, value, id } = ask;
         let (serial, mark, spans) = (self.serial, now, Spans::default());
-        let ask = Ask { client, key, block, operation, value, id, start: now, serial, mark, spans, is_open: true };
+        let ask = Ask { client, key, block, operation, value, id, start: now, serial, mark, spans, is_open: true, awaited: 0 };
         let place = ticket.0 as usize;
         if self.asks.len() <= place {
             self.asks.resize(place + 1, Ask { is_open: false, ..ask });
@@ -83,11 +85,26 @@ impl Asks {
         self.asks.get(ticket as usize).map_or(Owner::NOBODY, |ask| Owner { ticket, serial: ask.serial })
     }
 
-    /// A client's oldest open request for a key of a block.
-    pub fn of_block(&self, client: u32, block: u32) -> Owner {
+    /// A client's oldest open request for a key of a block that no answer is on the way to: it has slept.
+    pub fn sleeper(&self, client: u32, block: u32) -> Owner {
         let tickets = &self.by_client[client as usize];
-        let found = tickets.iter().find(|ticket| self.asks[**ticket as usize].block == block);
+        let has_slept = |ask: &Ask| ask.block == block && ask.awaited == 0;
+        let found = tickets.iter().find(|ticket| has_slept(&self.asks[**ticket as usize]));
         found.map_or(Owner::NOBODY, |ticket| self.owner(*ticket))
+    }
+
+    /// An answer will come.
+    pub fn expect(&mut self, owner: Owner) {
+        if let Some(ask) = self.get(owner) {
+            ask.awaited += 1;
+        }
+    }
+
+    /// It has come.
+    pub fn came(&mut self, owner: Owner) {
+        if let Some(ask) = self.get(owner) {
+            ask.awaited = ask.awaited.saturating_sub(1);
+        }
     }
 
     /// Everything since the mark was `kind`.
@@ -117,6 +134,7 @@ impl Asks {
         self.reach(now, owner, SpanKind::StorageQueue);
         let ask = self.get(owner)?;
         ask.is_open = false;
+        give_back(&mut ask.spans, ask.mark.saturating_since(now));
         let ended = (*ask, ask.spans);
         self.by_client[ended.0.client as usize].retain(|other| *other != ticket);
         Some(ended)
@@ -125,6 +143,16 @@ impl Asks {
     /// Requests that have not ended.
     pub fn open(&self) -> impl Iterator<Item = &Ask> {
         self.asks.iter().filter(|ask| ask.is_open)
+    }
+}
+
+/// Cores book ahead. What a request has been booked for beyond its end, since it was answered otherwise, was not its time.
+fn give_back(spans: &mut Spans, beyond: Span) {
+    let mut left = beyond;
+    for kind in SpanKind::ALL {
+        let part = left.min(spans.get(kind));
+        spans.take(kind, part);
+        left -= part;
     }
 }
 

@@ -1,6 +1,6 @@
 //! The keys of a run and what is under them at first.
 
-use scalio::{Contents, Key, Token};
+use scalio::{Contents, KEY_BYTES_MAX, Key, Token};
 
 /// Keys by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Contents for Keys {
     }
     /// Its number, so that the order of keys is that of numbers, and what fills 16 bytes.
     fn key(&self, number: u32) -> Key {
-        let mut bytes = *b"\0\0\0\0 of the store";
+        let mut bytes = [b'k'; KEY_BYTES_MAX];
         bytes[..4].copy_from_slice(&number.to_be_bytes());
         Key::new(&bytes).expect("16 bytes are a key")
     }

@@ -165,8 +165,9 @@ impl ScalioRig {
     /// Tells a client's program, or wakes it. What it then wants belongs to `owner`, or to the request that is about the same block.
     pub(super) fn run_client(&mut self, client: u32, owner: Owner, input: Option<ToClient>, context: Now<'_, '_>) {
         let Some(input) = self.unless_stopped(client, owner, input) else { return };
-        if input.is_some() {
-            self.answer_is_seen(owner, input.as_ref(), context.now);
+        if let Some(input) = &input {
+            self.asks.came(owner);
+            self.answer_is_seen(owner, input, context.now);
         }
         let place = client as usize;
         let next = match &mut self.programs {
@@ -184,7 +185,7 @@ impl ScalioRig {
                 let mut out = Vec::new();
                 let Some(input) = input.and_then(ToClient::leed) else { return };
                 let next = run(&mut clients[place], context.now, Some(input), &mut out);
-                out.into_iter().for_each(|action| self.obey_leed_client(client, action, context));
+                out.into_iter().for_each(|action| self.obey_leed_client(client, owner, action, context));
                 next
             }
             Programs::Ditto { clients, .. } => {
@@ -202,9 +203,9 @@ impl ScalioRig {
     }
 
     /// The way back, of which the box's memory had a part.
-    fn answer_is_seen(&mut self, owner: Owner, input: Option<&ToClient>, now: Time) {
+    fn answer_is_seen(&mut self, owner: Owner, input: &ToClient, now: Time) {
         match input {
-            Some(ToClient::Memory { .. } | ToClient::Pool { .. }) => {
+            ToClient::Memory { .. } | ToClient::Pool { .. } => {
                 let memory = (SpanKind::Memory, self.plant.memory_read());
                 self.asks.reach_by(now, owner, memory, SpanKind::Return);
             }
@@ -216,6 +217,9 @@ impl ScalioRig {
         match action {
             ClientOut::Memory { request, block, operation } => {
                 let owner = self.owner_or(owner, client, block, context.now);
+                if request.is_some() {
+                    self.asks.expect(owner);
+                }
                 let bytes = sizes::carried(&operation);
                 if self.wire_check {
                     sizes::check_memory(&operation);
@@ -224,12 +228,12 @@ impl ScalioRig {
                 self.post(at, Parcel::Verb { owner, client, request, block, operation }, context);
             }
             ClientOut::Flash { request, device, operation } => {
+                self.asks.expect(owner);
                 let at = self.plant.to_box(context.now, client, sizes::COMMAND);
                 self.post(at, Parcel::Offload { owner, client, request, device, operation }, context);
             }
             ClientOut::Send { device, request } => {
-                let block = request.body.key().place(self.blocks).block;
-                let owner = self.owner_or(owner, client, block, context.now);
+                let owner = self.repeated(owner, client, request.number, context.now);
                 self.owners.insert((client, request.number), owner);
                 let (request, bytes) = sizes::of_request(request, self.wire_check);
                 let at = self.plant.to_box(context.now, client, bytes);
@@ -245,21 +249,32 @@ impl ScalioRig {
         if owner != Owner::NOBODY {
             return owner;
         }
-        let owner = self.asks.of_block(client, block);
+        let owner = self.asks.sleeper(client, block);
         self.asks.reach(now, owner, SpanKind::Schedule);
         owner
     }
 
-    fn obey_leed_client(&mut self, client: u32, action: leed::ClientOut<Token>, context: Now<'_, '_>) {
+    /// Whose request this is, when it is sent again.
+    fn repeated(&mut self, owner: Owner, client: u32, number: u64, now: Time) -> Owner {
+        if owner != Owner::NOBODY {
+            self.asks.expect(owner);
+            return owner;
+        }
+        let owner = self.owners.get(&(client, number)).copied().unwrap_or(Owner::NOBODY);
+        self.asks.reach(now, owner, SpanKind::Schedule);
+        owner
+    }
+
+    fn obey_leed_client(&mut self, client: u32, owner: Owner, action: leed::ClientOut<Token>, context: Now<'_, '_>) {
         match action {
-            leed::ClientOut::Send { device, call } => self.send_call(client, device, call, context),
+            leed::ClientOut::Send { device, call } => self.send_call(client, owner, device, call, context),
             leed::ClientOut::Done { ticket, outcome, source } => self.done(ticket as u32, &outcome, source, context),
         }
     }
 
     fn obey_ditto(&mut self, client: u32, owner: Owner, action: ditto::ClientOut<Token>, context: Now<'_, '_>) {
         match action {
-            ditto::ClientOut::Send { device, call } => self.send_call(client, device, call, context),
+            ditto::ClientOut::Send { device, call } => self.send_call(client, owner, device, call, context),
             ditto::ClientOut::Pool { request, operation } => {
                 let at = self.plant.to_box(context.now, client, sizes::REQUEST.max(operation.carried_bytes()));
                 self.post(at, Parcel::PoolVerb { owner, client, request, operation }, context);
@@ -272,12 +287,7 @@ impl ScalioRig {
         }
     }
 
-    fn send_call(&mut self, client: u32, device: u32, call: leed::Call<Token>, context: Now<'_, '_>) {
-        let key = match &call.operation {
-            Operation::Get { key } => *key,
-            Operation::Update(body) => *body.key(),
-        };
-        let owner = self.asks.of_block(client, key.place(self.blocks).block);
+    fn send_call(&mut self, client: u32, owner: Owner, device: u32, call: leed::Call<Token>, context: Now<'_, '_>) {
         self.owners.insert((client, call.number), owner);
         let (call, bytes) = sizes::of_call(call, self.wire_check);
         let at = self.plant.to_box(context.now, client, bytes);
