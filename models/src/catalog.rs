@@ -155,7 +155,8 @@ fn durability() -> Vec<Case> {
         case("H15b", Flaw::CacheSurvivesRestart, Fault::StaleForEver, Scenario { cached: X_CACHED, ..restart.clone() }),
         case("H15c", Flaw::VersionsBeginAgain, Fault::StaleForEver, late_filler),
         case("H15d", Flaw::RecoversSlotsFirst, Fault::StaleForEver, restart),
-        case("H16", Flaw::RecordUnchecked, Fault::ForeignBytes, recycled),
+        case("H16", Flaw::RecordUnchecked, Fault::ForeignBytes, recycled.clone()),
+        case("H16b", Flaw::RecordUnchecked, Fault::ForeignBytes, Scenario { values_apart: true, ..recycled }),
     ]
 }
 
@@ -202,17 +203,26 @@ pub fn large() -> Vec<(&'static str, Scenario)> {
         ("two slots, torn to words", early(Scenario { tearing: Tearing::Words, ..two_slots(&company()) })),
         (
             "two slots, a death and a lapse",
-            early(Scenario { budget: Budget { lapses: 1, ..deaths(1) }, ..two_slots(&mixed) }),
+            early(Scenario { budget: Budget { lapses: 1, ..deaths(1) }, ..two_slots(&company()) }),
         ),
         ("one slot, torn to words, payloads in parts, a lapse", early(one_slot_in_parts(&readers))),
         ("one slot, every mishap once", early(Scenario { budget: everything, ..one_slot(&company()) })),
-        ("two slots, a restart, two batches", early(Scenario { budget: crashes(1), batches: 2, ..two_slots(&mixed) })),
+        ("one slot, a restart, two batches", early(Scenario { budget: crashes(1), batches: 2, ..one_slot(&mixed) })),
         (
             "two slots, swaps, one fingerprint",
             early(Scenario { fingerprints_collide: true, budget: lapses(1), ..two_slots(&swaps) }),
         ),
-        ("two slots, answered after the filling", Scenario { initial: BOTH, budget: lapses(1), ..two_slots(&readers) }),
+        ("two slots, values apart, recycled and moved", early(recycled_values())),
+        (
+            "two slots, answered after the filling",
+            Scenario { initial: BOTH, budget: lapses(1), ..two_slots(&company()) },
+        ),
     ]
+}
+
+fn recycled_values() -> Scenario {
+    let budget = Budget { overwrites: 2, moves: 1, crashes: 1, ..Budget::default() };
+    Scenario { values_apart: true, budget, ..two_slots(&[&[Get(X)], &[Get(X), Get(X)], &[Put(X, 2), Delete(X)]]) }
 }
 
 fn one_slot_in_parts(programs: &[&[Operation]]) -> Scenario {

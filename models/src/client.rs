@@ -2,7 +2,7 @@
 
 use crate::judge::Answer;
 use crate::scenario::{Key, SLOTS_MAX, Value};
-use crate::state::{Header, Memory, PaperSlot, Part, Word};
+use crate::state::{Header, Item, Memory, PaperSlot, Part, Word};
 
 /// A client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -78,6 +78,8 @@ pub enum Phase {
     Release { hold: Hold, after: After },
     /// Reads the record.
     Flash { hold: Hold, header: Header },
+    /// Reads the value that the record leads to.
+    Value { hold: Hold, item: Item },
     /// Writes the payload.
     Fill { hold: Hold, value: Value, part: usize },
     /// Makes its slot valid.
@@ -90,6 +92,8 @@ pub enum Phase {
     BypassLook { header: Header, view: View },
     /// Reads the record, without a slot.
     BypassFlash { header: Header },
+    /// Reads the value that the record leads to, without a slot.
+    BypassValue { item: Item },
     /// Its request lies in the server's ring.
     Sent,
     /// The server works on it.
@@ -141,6 +145,7 @@ impl Phase {
             | Phase::Kill { hold, .. }
             | Phase::Release { hold, .. }
             | Phase::Flash { hold, .. }
+            | Phase::Value { hold, .. }
             | Phase::Fill { hold, .. }
             | Phase::Publish { hold, .. }
             | Phase::PublishWrite { hold, .. } => Some(hold),

@@ -2,10 +2,11 @@
 
 use crate::client::{Client, PaperPhase, PaperView, Phase, Told, View};
 use crate::judge::{Answer, Judge};
-use crate::scenario::{FOREIGN, KEYS_MAX, Key, Operation, Scenario, Value};
+use crate::scenario::{ABSENT, FOREIGN, KEYS_MAX, Key, Operation, Scenario, Value};
 use crate::server::Server;
 use crate::state::{
-    Durability, Fault, Header, Lease, Memory, PaperSlot, Part, Record, Slot, SlotState, State, Version, Word,
+    Durability, Fault, Header, Item, Lease, Memory, PaperSlot, Part, Record, Slot, SlotState, State, ValueRecord,
+    Version, Word,
 };
 use crate::variant::{Protocol, Variant};
 use stateright::{Model, Property};
@@ -43,7 +44,9 @@ pub enum Step {
     Crash { loses_cached: bool },
     /// Another block's record is written where nothing points to.
     Overwrite { place: u8 },
-    /// The current record moves.
+    /// Another block's value is written where nothing points to.
+    OverwriteValue { place: u8 },
+    /// The current record moves, with its values.
     Move,
 }
 
@@ -188,6 +191,10 @@ impl CacheModel {
         if budget.overwrites > 0 {
             let is_own = |place: &u8| state.flash[usize::from(*place)].sequence != 0;
             steps.extend(self.garbage(state).into_iter().filter(is_own).map(|place| Step::Overwrite { place }));
+            let is_own = |place: &u8| state.values[usize::from(*place)].sequence != 0;
+            steps.extend(
+                self.garbage_values(state).into_iter().filter(is_own).map(|place| Step::OverwriteValue { place }),
+            );
         }
         let is_idle = state.server.lanes.iter().all(Option::is_none) && state.server.recovering.is_none();
         if budget.moves > 0 && is_idle {
@@ -235,7 +242,17 @@ impl CacheModel {
 
     fn move_record(&self, state: &mut State) {
         state.budget.moves -= 1;
-        let record = state.flash[usize::from(state.memory.header.place)];
+        let mut record = state.flash[usize::from(state.memory.header.place)];
+        let values = record
+            .items
+            .iter_mut()
+            .zip(record.values)
+            .filter(|(_, value)| self.scenario.values_apart && *value != ABSENT);
+        for (item, _) in values {
+            state.values.push(state.values[usize::from(item.place)]);
+            item.place = (state.values.len() - 1) as u8;
+        }
+        state.server.items = record.items;
         state.flash.push(record);
         state.memory.header.place = (state.flash.len() - 1) as u8;
     }
@@ -255,8 +272,16 @@ impl CacheModel {
             }
             Step::Overwrite { place } => {
                 state.budget.overwrites -= 1;
-                state.flash[usize::from(place)] =
-                    Record { sequence: 0, values: [FOREIGN; KEYS_MAX], durability: Durability::Durable };
+                state.flash[usize::from(place)] = Record {
+                    sequence: 0,
+                    values: [FOREIGN; KEYS_MAX],
+                    items: Default::default(),
+                    durability: Durability::Durable,
+                };
+            }
+            Step::OverwriteValue { place } => {
+                state.budget.overwrites -= 1;
+                state.values[usize::from(place)] = ValueRecord { sequence: 0, value: FOREIGN, is_durable: true };
             }
             Step::Move => self.move_record(state),
         }
@@ -322,11 +347,17 @@ impl Model for CacheModel {
 
     fn init_states(&self) -> Vec<State> {
         let values = self.scenario.initial;
+        let items = std::array::from_fn(|key| Item {
+            place: if self.scenario.values_apart { key as u8 } else { 0 },
+            sequence: 1,
+        });
+        let apart = |value| ValueRecord { sequence: 1, value, is_durable: true };
         let client = Client { done: 0, phase: Phase::Idle, is_answered: false, is_dead: false, told: Told(None) };
         vec![State {
             memory: self.first_memory(),
-            flash: vec![Record { sequence: 1, values, durability: Durability::Durable }],
-            server: Server { lanes: vec![None; self.scenario.batches], sequence: 1, values, recovering: None },
+            flash: vec![Record { sequence: 1, values, items, durability: Durability::Durable }],
+            values: if self.scenario.values_apart { values.map(apart).to_vec() } else { Vec::new() },
+            server: Server { lanes: vec![None; self.scenario.batches], sequence: 1, values, items, recovering: None },
             clients: vec![client; self.scenario.programs.len()],
             judges: values.map(Judge::new).to_vec(),
             budget: self.scenario.budget,

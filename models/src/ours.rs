@@ -4,7 +4,7 @@ use crate::client::{After, Hold, Phase, Piece, View};
 use crate::judge::Answer;
 use crate::model::CacheModel;
 use crate::scenario::{ABSENT, Key, SLOTS_MAX, Tearing, Value};
-use crate::state::{Header, Part, SlotState, State, Version, Word};
+use crate::state::{Header, Item, Part, Record, SlotState, State, Version, Word};
 use crate::variant::Flaw;
 
 /// What a slot is to a reader of a key.
@@ -142,12 +142,14 @@ impl CacheModel {
             }
             Phase::Release { hold, after } => return self.release(state, client, hold, after),
             Phase::Flash { hold, header } => self.read_record(state, client, hold, header),
+            Phase::Value { hold, item } => self.read_value(state, client, hold, item),
             Phase::Fill { hold, value, part } => self.fill(state, client, hold, value, part),
             Phase::Publish { hold, value } => return self.publish(state, client, hold, value),
             Phase::PublishWrite { hold, value } => return self.publish_write(state, client, hold, value),
             Phase::BypassHeader => self.bypass_header(state),
             Phase::BypassLook { header, view } => self.bypass_look(state, client, header, view, choice),
-            Phase::BypassFlash { header } => return self.bypass_flash(state, client, header),
+            Phase::BypassFlash { header } => self.bypass_flash(state, client, header),
+            Phase::BypassValue { item } => self.bypass_value(state, client, item),
             other => other,
         };
         self.go_on(state, client, next);
@@ -304,18 +306,39 @@ impl CacheModel {
         }
     }
 
-    /// What a record says of the key; `None` if it is not the one that was looked for.
-    fn value_in_record(&self, state: &State, header: Header, key: Key) -> Option<Value> {
+    /// The record, if it is the one that was looked for.
+    fn record(&self, state: &State, header: Header) -> Option<Record> {
         let record = state.flash[usize::from(header.place)];
         let is_it = record.sequence == header.sequence || self.variant.has(Flaw::RecordUnchecked);
-        is_it.then_some(record.values[usize::from(key)])
+        is_it.then_some(record)
+    }
+
+    /// The value that a record led to, if it is still there.
+    fn value_apart(&self, state: &State, item: Item) -> Option<Value> {
+        let record = state.values[usize::from(item.place)];
+        let is_it = record.sequence == item.sequence || self.variant.has(Flaw::RecordUnchecked);
+        is_it.then_some(record.value)
     }
 
     fn read_record(&self, state: &mut State, client: usize, hold: Hold, header: Header) -> Phase {
-        let key = self.operation(state, client).key();
-        let Some(value) = self.value_in_record(state, header, key) else {
-            return Phase::Check { hold, view: View::default() };
-        };
+        let key = usize::from(self.operation(state, client).key());
+        match self.record(state, header) {
+            None => Phase::Check { hold, view: View::default() },
+            Some(record) if self.scenario.values_apart && record.values[key] != ABSENT => {
+                Phase::Value { hold, item: record.items[key] }
+            }
+            Some(record) => self.has_value(state, client, hold, record.values[key]),
+        }
+    }
+
+    fn read_value(&self, state: &mut State, client: usize, hold: Hold, item: Item) -> Phase {
+        match self.value_apart(state, item) {
+            None => Phase::Check { hold, view: View::default() },
+            Some(value) => self.has_value(state, client, hold, value),
+        }
+    }
+
+    fn has_value(&self, state: &mut State, client: usize, hold: Hold, value: Value) -> Phase {
         if self.scenario.answers_early {
             self.answer_early(state, client, Answer::Value(value));
         }
@@ -377,11 +400,21 @@ impl CacheModel {
         }
     }
 
-    fn bypass_flash(&self, state: &mut State, client: usize, header: Header) {
-        let key = self.operation(state, client).key();
-        match self.value_in_record(state, header, key) {
-            Some(value) => self.finish(state, client, Answer::Value(value)),
-            None => state.clients[client].phase = Phase::Look(View::default()),
+    fn bypass_flash(&self, state: &mut State, client: usize, header: Header) -> Phase {
+        let key = usize::from(self.operation(state, client).key());
+        match self.record(state, header) {
+            None => Phase::Look(View::default()),
+            Some(record) if self.scenario.values_apart && record.values[key] != ABSENT => {
+                Phase::BypassValue { item: record.items[key] }
+            }
+            Some(record) => self.answer(state, client, record.values[key]),
+        }
+    }
+
+    fn bypass_value(&self, state: &mut State, client: usize, item: Item) -> Phase {
+        match self.value_apart(state, item) {
+            None => Phase::Look(View::default()),
+            Some(value) => self.answer(state, client, value),
         }
     }
 

@@ -89,6 +89,8 @@ pub struct Scenario {
     pub tearing: Tearing,
     /// In how many remote writes a payload arrives: one or two.
     pub payload_parts: usize,
+    /// A record lists where the values are, and each is a record of its own: a miss reads flash twice.
+    pub values_apart: bool,
     /// Batches that the server has in flight at once, at most.
     pub batches: usize,
     /// Both keys have one fingerprint.
@@ -109,6 +111,7 @@ impl Scenario {
             programs: programs.iter().map(|program| program.to_vec()).collect(),
             tearing: Tearing::None,
             payload_parts: 1,
+            values_apart: false,
             batches: 1,
             fingerprints_collide: false,
             answers_early: false,

@@ -3,8 +3,8 @@
 use crate::client::{PaperPhase, PaperView, Phase};
 use crate::judge::{Answer, apply};
 use crate::model::CacheModel;
-use crate::scenario::{CLIENTS_MAX, KEYS_MAX, Key, Operation, Value};
-use crate::state::{Durability, Header, Record, SlotState, State, Version, Word};
+use crate::scenario::{ABSENT, CLIENTS_MAX, KEYS_MAX, Key, Operation, Value};
+use crate::state::{Durability, Header, Item, Record, SlotState, State, ValueRecord, Version, Word};
 use crate::variant::{Flaw, Protocol};
 
 /// The server's program.
@@ -16,6 +16,8 @@ pub struct Server {
     pub sequence: u8,
     /// What the keys hold by it.
     pub values: [Value; KEYS_MAX],
+    /// Where they are, if values are apart.
+    pub items: [Item; KEYS_MAX],
     /// The next step of recovery: 0 is the header, then the slots. `None`: it serves.
     pub recovering: Option<usize>,
 }
@@ -105,7 +107,7 @@ impl CacheModel {
             let (answer, value) = apply(operation, state.server.values[key]);
             batch.answers[client] = Some(answer);
             batch.keys[key] = true;
-            state.server.values[key] = value;
+            self.set_value(state, key, value);
             state.clients[client].phase = Phase::Taken;
             deletes_only &= matches!(operation, Operation::Delete(_));
         }
@@ -113,11 +115,41 @@ impl CacheModel {
         state.server.lanes[lane] = Some(batch);
     }
 
+    /// The next record will hold this. A value that lies apart is written with it.
+    fn set_value(&self, state: &mut State, key: usize, value: Value) {
+        let is_new = value != ABSENT && value != state.server.values[key];
+        state.server.values[key] = value;
+        if !self.scenario.values_apart || !is_new {
+            return;
+        }
+        let record = ValueRecord { sequence: state.server.sequence + 1, value, is_durable: false };
+        let recycled = self.garbage_values(state).into_iter().next().filter(|_| self.scenario.budget.overwrites > 0);
+        let place = recycled.unwrap_or_else(|| {
+            state.values.push(record);
+            (state.values.len() - 1) as u8
+        });
+        state.values[usize::from(place)] = record;
+        state.server.items[key] = Item { place, sequence: record.sequence };
+    }
+
+    /// Values that no current record, nor the next, leads to.
+    pub fn garbage_values(&self, state: &State) -> Vec<u8> {
+        let in_flight = state.server.lanes.iter().flatten().map(|batch| batch.header.place);
+        let records = in_flight.chain([state.memory.header.place]).map(|place| state.flash[usize::from(place)].items);
+        let used: Vec<Item> = records.chain([state.server.items]).flatten().collect();
+        (0..state.values.len() as u8).filter(|place| used.iter().all(|item| item.place != *place)).collect()
+    }
+
     fn append(&self, state: &mut State, deletes_only: bool) -> Header {
         state.server.sequence += 1;
         let is_kept_in_memory = deletes_only && self.variant.has(Flaw::NoTombstone);
         let durability = if is_kept_in_memory { Durability::MemoryOnly } else { Durability::Cached };
-        let record = Record { sequence: state.server.sequence, values: state.server.values, durability };
+        let record = Record {
+            sequence: state.server.sequence,
+            values: state.server.values,
+            items: state.server.items,
+            durability,
+        };
         let place = self.place_record(state, record);
         Header { epoch: state.memory.header.epoch, place, sequence: record.sequence }
     }
@@ -165,6 +197,7 @@ impl CacheModel {
         if record.durability == Durability::Cached {
             record.durability = Durability::Durable;
         }
+        state.values.iter_mut().for_each(|value| value.is_durable = true);
         if self.variant.has(Flaw::InvalidatesThenStores) {
             return Stage::Invalidate { slot: 0, found: false };
         }
@@ -245,8 +278,17 @@ impl CacheModel {
                 other => other,
             };
             if record.durability != Durability::Durable {
-                *record = Record { sequence: 0, values: Default::default(), durability: Durability::Durable };
+                *record = Record {
+                    sequence: 0,
+                    values: Default::default(),
+                    items: Default::default(),
+                    durability: Durability::Durable,
+                };
             }
+        }
+        for value in state.values.iter_mut().filter(|value| !value.is_durable) {
+            value.is_durable = true;
+            value.sequence *= u8::from(!loses_cached);
         }
         state.server.recovering = Some(0);
     }
@@ -274,6 +316,7 @@ impl CacheModel {
         state.memory.header = Header { epoch, place: place as u8, sequence: record.sequence };
         state.server.sequence = record.sequence;
         state.server.values = record.values;
+        state.server.items = record.items;
     }
 
     fn recover_slot(&self, state: &mut State, slot: usize) {

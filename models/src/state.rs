@@ -108,8 +108,30 @@ pub struct Record {
     pub sequence: u8,
     /// By key.
     pub values: [Value; KEYS_MAX],
+    /// By key: where its value is, if values are apart.
+    pub items: [Item; KEYS_MAX],
     /// Whether it survives a loss of power.
     pub durability: Durability,
+}
+
+/// Where a value is, and which record is expected there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Item {
+    /// Where among the values.
+    pub place: u8,
+    /// Of the record.
+    pub sequence: u8,
+}
+
+/// A value that lies apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ValueRecord {
+    /// Of the record with which it was written; 0 in one of another block.
+    pub sequence: u8,
+    /// The value.
+    pub value: Value,
+    /// Whether it survives a loss of power.
+    pub is_durable: bool,
 }
 
 /// Where a record is in the drive.
@@ -160,6 +182,8 @@ pub struct State {
     pub memory: Memory,
     /// Records by place.
     pub flash: Vec<Record>,
+    /// Values that lie apart, by place.
+    pub values: Vec<ValueRecord>,
     /// The server.
     pub server: Server,
     /// The clients.

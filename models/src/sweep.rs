@@ -16,6 +16,7 @@ pub fn scenario(seed: Seed, number: u64) -> Scenario {
         programs: (0..clients).map(|_| program(&mut draw, &mut value)).collect(),
         tearing: [Tearing::None, Tearing::None, Tearing::Slots, Tearing::Words][draw.below(4) as usize],
         payload_parts: 1 + usize::from(is_one_in(&mut draw, 3)),
+        values_apart: is_one_in(&mut draw, 3),
         batches: 1 + usize::from(is_one_in(&mut draw, 3)),
         fingerprints_collide: is_one_in(&mut draw, 3),
         answers_early: is_one_in(&mut draw, 2),

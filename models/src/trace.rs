@@ -78,6 +78,7 @@ impl Trace {
             Step::Crash { loses_cached: true } => row[server] = "crashes; unflushed records are lost".to_owned(),
             Step::Crash { loses_cached: false } => row[server] = "crashes; unflushed records survive".to_owned(),
             Step::Overwrite { place } => row[server] = format!("uses place {place} again for another block"),
+            Step::OverwriteValue { place } => row[server] = format!("uses value {place} again for another block"),
             Step::Move => row[server] = "moves the record".to_owned(),
         }
         self.tell_answers(before, after, row);

@@ -104,6 +104,7 @@ const SHAPES: &[(&str, &[&str])] = &[
     ),
     ("H15d", &["empties slot 0", "rereads block: offset 1", "makes slot 0 valid => x=1", "2: x=2"]),
     ("H16", &["rereads block: offset 1", "uses place 0 again", "=> x=foreign bytes"]),
+    ("H16b", &["reads record 1", "uses value 0 again", "=> x=foreign bytes"]),
     ("H17", &["first half", "invalidates slot 0", "second half"]),
     ("H18", &["invalidates slot 0", "rereads block: offset 1", "makes slot 0 valid", "stores offset 2"]),
     ("paper-H2", &["reads flags and key of slot 0", "reads value of slot 0 => x=5"]),

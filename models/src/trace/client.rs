@@ -28,6 +28,7 @@ pub fn tell(model: &CacheModel, before: &State, after: &State, client: usize) ->
         Phase::Kill { slot, .. } => format!("frees slot {slot}"),
         Phase::Release { hold, .. } => format!("frees slot {}", hold.slot),
         Phase::Flash { header, .. } | Phase::BypassFlash { header } => flash(before, new, header, key),
+        Phase::Value { item, .. } | Phase::BypassValue { item } => value_apart(before, new, item, key),
         Phase::Fill { hold, value, part } if model.scenario.payload_parts > 1 => match part {
             0 => format!("writes key {} into slot {}", super::key_name(key), hold.slot),
             _ => format!("writes value {value} into slot {}", hold.slot),
@@ -53,6 +54,13 @@ fn flash(before: &State, new: Phase, header: crate::state::Header, key: u8) -> S
     match is_refused {
         true => format!("reads place {}: another record", header.place),
         false => format!("reads record {}: {}", header.sequence, value_text(key, record.values[usize::from(key)])),
+    }
+}
+
+fn value_apart(before: &State, new: Phase, item: crate::state::Item, key: u8) -> String {
+    match new {
+        Phase::Check { .. } | Phase::Look(_) => format!("reads value {}: another's", item.place),
+        _ => format!("reads value {}: {}", item.place, value_text(key, before.values[usize::from(item.place)].value)),
     }
 }
 
