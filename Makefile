@@ -10,7 +10,7 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper test tidy bench interop soak clean rust
+.PHONY: help demo paper test tidy bench interop models soak clean rust
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -30,6 +30,7 @@ test: rust ## every check and every test
 	$(CARGO) fmt --all --check
 	$(CARGO) xtask tidy
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	tools/test-go.sh
 	$(CARGO) test --workspace
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 
@@ -45,6 +46,9 @@ interop: rust ## a stock Linux host in QEMU uses our target as a disk
 
 soak: rust ## a minute of hosts that work, reset and vanish, with every block checked
 	SOAK_SECONDS=60 $(CARGO) test --package live --test soak -- --nocapture
+
+models: rust ## explore Scalio's cache protocol at the large sizes: minutes, gigabytes; a table of variants
+	$(CARGO) run --release --package models -- --size large --sweep 300
 
 clean: ## remove everything that was built and produced
 	$(CARGO) clean

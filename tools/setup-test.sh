@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gets what the tests need beside Rust: the Chromium that opens the page of figures, and rustfmt and clippy.
+# Gets what the tests need beside Rust: the Chromium that opens the page of figures, Go for the outside checker of histories, and rustfmt and clippy.
 set -euo pipefail
 
 has_chromium() {
@@ -22,6 +22,19 @@ if ! has_chromium; then
     exit 1
   fi
   echo "setup-test: SKIPPED: no Chromium, so the page of figures is not opened (as root: apt-get install chromium)"
+fi
+
+if ! command -v go >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  echo "setup-test: installing Go for tools/porcupine"
+  { apt-get update --quiet --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends golang-go; } || true
+fi
+
+if ! command -v go >/dev/null; then
+  if [ "${CI:-}" = true ]; then
+    echo "setup-test: Go is required here; install the package 'golang-go'" >&2
+    exit 1
+  fi
+  echo "setup-test: SKIPPED: no Go, so histories are not shown to Porcupine (as root: apt-get install golang-go)"
 fi
 
 for component in rustfmt clippy; do

@@ -7,6 +7,7 @@ mod harness;
 mod kernel;
 mod memory;
 mod san;
+mod scalio;
 mod target;
 
 use anyhow::Context;
@@ -37,6 +38,7 @@ const MODULES: &[(&str, Measure)] = &[
     ("flash", || Ok(measured(flash::benchmarks()))),
     ("kernel", || Ok(measured(kernel::benchmarks()))),
     ("san", || Ok(measured(san::benchmarks()))),
+    ("scalio", || Ok(measured(scalio::benchmarks()))),
     ("target", target::figures),
 ];
 

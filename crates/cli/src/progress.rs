@@ -25,7 +25,7 @@ fn work(plan: &Plan) -> Option<u64> {
     let bytes = match &plan.scene {
         spec::Scene::Messages(messages) => mean_bytes(&messages.workload),
         // A page of a volume is written to three drives and collected: as much work as several messages.
-        spec::Scene::Blox(_) | spec::Scene::SDirect(_) => 4.0 * BYTES_AS_A_REQUEST,
+        spec::Scene::Blox(_) | spec::Scene::SDirect(_) | spec::Scene::Scalio(_) => 4.0 * BYTES_AS_A_REQUEST,
         // A command passes some six hops, and its data come in frames.
         spec::Scene::San(san) => 6.0 * BYTES_AS_A_REQUEST + san.io.mean_bytes(),
         spec::Scene::Wear(wear) => return Some(wear.vssd_days().div_ceil(VSSD_DAYS_AS_A_REQUEST)),

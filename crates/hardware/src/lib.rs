@@ -9,6 +9,8 @@ mod dram;
 mod link;
 mod pcie;
 mod port;
+mod rdma;
+mod remote_flash;
 pub mod ssd;
 mod stack;
 
@@ -18,4 +20,6 @@ pub use dram::{Dram, DramConfig};
 pub use link::Link;
 pub use pcie::{PcieDirection, PcieError, PcieLinkConfig, PciePlace, PcieTraffic, PcieTree};
 pub use port::FifoPort;
+pub use rdma::{RdmaAdapter, RdmaConfig, Verb};
+pub use remote_flash::{TargetOffload, TargetOffloadConfig};
 pub use stack::{Crossing, EthernetStack};

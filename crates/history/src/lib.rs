@@ -5,15 +5,19 @@
 //! *zone*, forward if `f < s`. The history is linearizable when no read saw a value before it was written, no two forward zones overlap and
 //! no backward zone lies within a forward one. So a cluster is kept as three operations, however often it was read, and a register costs `n log n` of its values.
 //!
+//! [`StoreHistory`] is for a key-value store: with deletions and compare-and-swaps an order has to be searched for.
+//!
 //! [`WriteOrder`] asks less, as a run goes and with less memory: that the last acknowledged write of a block wins.
 //!
 //! An operation precedes another if it ended *before* the other began; at the same instant they are concurrent.
 
 mod operation;
 mod register;
+mod store;
 mod write_order;
 
 pub use operation::{Action, Operation, RegisterId, Violation, Why};
+pub use store::{StoreAction, StoreAnswer, StoreHistory, StoreKey, StoreOperation, StoreValue, StoreVerdict};
 pub use write_order::{BlockId, Found, OrderViolation, Write, WriteEnd, WriteOrder};
 
 use base::Time;

@@ -1,6 +1,7 @@
 //! The one door of the simulator: a plan becomes a rig, and is played.
 
 use crate::drive::{Limits, Observer, Outcomes, Rig, WarmUp, drive};
+use crate::rigs;
 use crate::rigs::blox::{BloxRig, BuildError};
 use crate::rigs::edm::{Background, BackgroundStream, EdmRig, EdmRigConfig, Fault, FaultKind};
 use crate::rigs::packet::{self, PacketRigConfig};
@@ -15,6 +16,7 @@ use hardware::DramConfig;
 use record::{RunIdentity, Sink, SinkError};
 use spec::blox::Blox;
 use spec::san::{San, SanLoad};
+use spec::scalio::Scalio;
 use spec::sdirect::SDirect;
 use spec::wear::Wear;
 use spec::{Design, Messages, Plan, PreemptionName, Protocol, Scene};
@@ -68,6 +70,7 @@ pub fn run(
         Scene::San(san) => play.san(san),
         Scene::Wear(wear) => play.wear(wear),
         Scene::SDirect(sdirect) => play.sdirect(sdirect),
+        Scene::Scalio(scalio) => play.scalio(scalio),
     }
 }
 
@@ -146,6 +149,21 @@ impl Play<'_> {
             planned_load: None,
         };
         self.drive(&mut rig, &mut source, &limits)
+    }
+
+    fn scalio(self, scalio: &Scalio) -> Result<Outcomes, RunError> {
+        let seed = Seed(self.plan.seed);
+        let mut rig = rigs::scalio::build(scalio, seed, self.options.wire_check)?;
+        let mut source = workload::storage::Generator::new(&scalio.io, seed);
+        let limits = Limits {
+            warm_up: warm_up(scalio.run),
+            drain: scalio.run.drain_limit,
+            memory: DramConfig { latency: Span::ZERO, bandwidth: None },
+            planned_load: None,
+        };
+        let mut outcomes = self.drive(&mut rig, &mut source, &limits)?;
+        rig.judge(&mut outcomes.summary);
+        Ok(outcomes)
     }
 
     fn san(self, san: &San) -> Result<Outcomes, RunError> {

@@ -81,6 +81,16 @@ words! {
         Spdk,
         /// An NVMe-oF target in the NIC, without the machine's cores, whose data pass through its memory.
         TargetOffload,
+        /// Scalio: a key-value store whose clients read the box's memory and flash themselves (OSDI'25).
+        Scalio,
+        /// LEED: a key-value store in which the box's cores do everything (SIGCOMM'23).
+        Leed,
+        /// LEED behind Ditto, a cache that clients run on the box's memory (SOSP'23).
+        LeedDitto,
+        /// The box's SSDs behind an NVMe-oF target on its cores, without a store.
+        NvmeOf,
+        /// The same target in the box's adapter.
+        NvmeOfOffload,
     }
 }
 
@@ -88,6 +98,14 @@ impl DesignName {
     /// Whether the design brings a machine's devices to those who ask: S-Direct and its rivals.
     pub(crate) fn serves_devices(self) -> bool {
         matches!(self, DesignName::SDirect | DesignName::Linux | DesignName::Spdk | DesignName::TargetOffload)
+    }
+    /// Whether the design is a key-value store on a box of SSDs, or the box without a store.
+    pub(crate) fn serves_pairs(self) -> bool {
+        matches!(self, DesignName::Scalio | DesignName::Leed | DesignName::LeedDitto) || self.is_bare_flash()
+    }
+    /// Whether it is the box without a store.
+    pub(crate) fn is_bare_flash(self) -> bool {
+        matches!(self, DesignName::NvmeOf | DesignName::NvmeOfOffload)
     }
     /// Whether the design serves volumes on storage servers.
     pub(crate) fn serves_volumes(self) -> bool {

@@ -13,6 +13,7 @@ use crate::san::file::{
     CheckFile, GimbalFile, HostFile, ReservationFile, RoutingFile, SchedulingFile, TargetFile, WireFile,
 };
 use crate::san::lsm::LsmFile;
+use crate::scalio::file::{CoresFile, DittoFile, LeedFile, ScalioFile, StoreFile, VerbsFile};
 use crate::sdirect::file::{AskersFile, MachineFile, NicFile, SoftwareFile, TaskFile};
 use crate::wear::file::WearFile;
 use base::{Bytes, Length, Operation, Rate, Span, Time};
@@ -96,7 +97,7 @@ written! {
         controller: ControllerFile,
         /// Volumes: heartbeats and leases.
         membership: MembershipFile,
-        /// Volumes, SAN and devices: who asks for which blocks, and when.
+        /// Volumes, SAN, devices and pairs: who asks for what, and when.
         io: IoFile,
         /// SAN: key-value stores in place of `io`.
         lsm: LsmFile,
@@ -132,6 +133,18 @@ written! {
         askers: AskersFile,
         /// Devices: what each request of `io` is.
         task: TaskFile,
+        /// Pairs: the box of SSDs, its clients, and what is stored.
+        store: StoreFile,
+        /// Pairs: adapters and the network between.
+        verbs: VerbsFile,
+        /// Pairs: the box's cores.
+        cores: CoresFile,
+        /// Pairs: Scalio's own, with the design scalio.
+        scalio: ScalioFile,
+        /// Pairs: LEED's own, with the designs leed and leed-ditto.
+        leed: LeedFile,
+        /// Pairs: Ditto's own, with the design leed-ditto.
+        ditto: DittoFile,
         /// How long to run and what to measure.
         run: RunFile,
         /// What breaks, and when.
@@ -599,7 +612,7 @@ words! {
         LinkUp,
         /// With volumes: the switch comes back, its tables empty.
         SwitchUp,
-        /// With volumes: storage server `node` comes back, its data as old as it left them. SAN: a target comes back.
+        /// With volumes: storage server `node` comes back, its data as old as it left them. SAN: a target comes back. Pairs: a client goes on where it stopped, or the box restarts.
         NodeUp,
         /// SAN: an adapter stops passing anything.
         AdapterDown,

@@ -26,6 +26,7 @@ mod print;
 mod quantity;
 mod resolve;
 pub mod san;
+pub mod scalio;
 mod schema;
 pub mod sdirect;
 mod sources;

@@ -4,6 +4,7 @@ use crate::blox::Blox;
 use crate::design_file::{DesignName, PreemptionName, StackName};
 use crate::file::{FaultName, LoadBasis};
 use crate::san::San;
+use crate::scalio::Scalio;
 use crate::sdirect::SDirect;
 use crate::wear::Wear;
 use base::{Bytes, NodeId, Rate, Span, Time};
@@ -42,6 +43,8 @@ pub enum Scene {
     Wear(Box<Wear>),
     /// A machine's devices and who brings them to those who ask: S-Direct and its rivals.
     SDirect(Box<SDirect>),
+    /// A key-value store on a box of SSDs: Scalio and its rivals.
+    Scalio(Box<Scalio>),
 }
 
 /// Messages between nodes around a switch.
@@ -280,6 +283,7 @@ impl Plan {
             Scene::San(san) => san.design,
             Scene::Wear(_) => DesignName::WearLevelling,
             Scene::SDirect(sdirect) => sdirect.design,
+            Scene::Scalio(scalio) => scalio.design,
         }
     }
 
@@ -287,7 +291,7 @@ impl Plan {
     pub fn messages(&self) -> Option<&Messages> {
         match &self.scene {
             Scene::Messages(messages) => Some(messages),
-            Scene::Blox(_) | Scene::San(_) | Scene::Wear(_) | Scene::SDirect(_) => None,
+            Scene::Blox(_) | Scene::San(_) | Scene::Wear(_) | Scene::SDirect(_) | Scene::Scalio(_) => None,
         }
     }
 
@@ -295,7 +299,7 @@ impl Plan {
     pub fn blox(&self) -> Option<&Blox> {
         match &self.scene {
             Scene::Blox(blox) => Some(blox),
-            Scene::Messages(_) | Scene::San(_) | Scene::Wear(_) | Scene::SDirect(_) => None,
+            Scene::Messages(_) | Scene::San(_) | Scene::Wear(_) | Scene::SDirect(_) | Scene::Scalio(_) => None,
         }
     }
 
@@ -303,7 +307,7 @@ impl Plan {
     pub fn san(&self) -> Option<&San> {
         match &self.scene {
             Scene::San(san) => Some(san),
-            Scene::Messages(_) | Scene::Blox(_) | Scene::Wear(_) | Scene::SDirect(_) => None,
+            Scene::Messages(_) | Scene::Blox(_) | Scene::Wear(_) | Scene::SDirect(_) | Scene::Scalio(_) => None,
         }
     }
 
@@ -321,6 +325,7 @@ impl Plan {
             Scene::San(san) => san.requests(),
             Scene::Wear(_) => Some(0),
             Scene::SDirect(sdirect) => sdirect.io.requests,
+            Scene::Scalio(scalio) => scalio.io.requests,
         }
     }
 

@@ -24,6 +24,7 @@ pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
         Scene::San(san) => crate::san::file_of(san),
         Scene::Wear(wear) => crate::wear::file_of(wear),
         Scene::SDirect(sdirect) => crate::sdirect::file_of(sdirect),
+        Scene::Scalio(scalio) => crate::scalio::file_of(scalio),
     };
     file.title = Some(plan.title.clone());
     file.seed = Some(plan.seed);

@@ -13,6 +13,7 @@ use crate::file::{ExperimentFile, FabricFile, FaultFile, FaultName, MemoryFile, 
 use crate::plan::{Design, Fabric, Fault, FaultKind, Messages, Plan, Run, Scene, WarmUp};
 use crate::quantity::{Limit, Plain, Quantity};
 use crate::san::resolve as san;
+use crate::scalio::resolve as scalio;
 use crate::sdirect::resolve as sdirect;
 use crate::sources::{Files, Sources};
 use crate::warnings::warnings;
@@ -103,7 +104,14 @@ impl Resolver<'_> {
         if !design.serves_devices() {
             self.foreign_tables(&sdirect::OF_DEVICES, design);
         }
-        let (scene, warnings) = if design.serves_devices() {
+        if !design.serves_pairs() {
+            self.foreign_tables(&scalio::OF_STORES, design);
+        }
+        let (scene, warnings) = if design.serves_pairs() {
+            let scalio = self.scalio(file, design)?;
+            let warnings = scalio.warnings();
+            (Scene::Scalio(Box::new(scalio)), warnings)
+        } else if design.serves_devices() {
             let sdirect = self.sdirect(file, design)?;
             let warnings = sdirect.warnings();
             (Scene::SDirect(Box::new(sdirect)), warnings)

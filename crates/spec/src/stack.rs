@@ -39,6 +39,11 @@ fn own(design: DesignName) -> EthernetStack {
         | DesignName::WearLevelling
         | DesignName::SDirect
         | DesignName::Linux
+        | DesignName::Scalio
+        | DesignName::Leed
+        | DesignName::LeedDitto
+        | DesignName::NvmeOf
+        | DesignName::NvmeOfOffload
         | DesignName::Spdk
         | DesignName::TargetOffload
         | DesignName::San

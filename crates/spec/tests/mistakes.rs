@@ -22,9 +22,9 @@ fn an_unknown_key_names_the_allowed_ones_and_the_closest() {
     assert_eq!(
         complaint(&format!("{SMALL}[memroy]\nlatency = \"1ns\"\n")),
         "small.toml:11:2: unknown key `memroy`, did you mean `memory`?; allowed are askers, background, check, \
-         collection, controller, design, drives, fabric, fault, fit, flash, gimbal, host, io, lsm, machine, membership, memory, nic, \
-         prices, rack, reservation, routing, run, scale, scheduler, scheduling, seed, software, swap, sweep, target, task, title, \
-         vssd, wear, wire, workload"
+         collection, controller, cores, design, ditto, drives, fabric, fault, fit, flash, gimbal, host, io, leed, lsm, machine, \
+         membership, memory, nic, prices, rack, reservation, routing, run, scale, scalio, scheduler, scheduling, seed, software, \
+         store, swap, sweep, target, task, title, verbs, vssd, wear, wire, workload"
     );
 }
 
@@ -77,7 +77,8 @@ fn a_word_that_is_none_names_the_words() {
         complaint(&with("name = \"edm\"", "name = \"dctpc\"")),
         "small.toml:6:8: design.name: `dctpc` is not allowed, did you mean `dctcp`?; allowed are edm, dctcp, dcqcn, pfabric, \
          receiver-driven, cxl, fastpass, raw-ethernet, rocev2, hardware-tcp, rackblox, rackblox-software, vdc, \
-         san, san-plain, wear-levelling, s-direct, linux, spdk, target-offload"
+         san, san-plain, wear-levelling, s-direct, linux, spdk, target-offload, scalio, leed, \
+         leed-ditto, nvme-of, nvme-of-offload"
     );
     assert_eq!(
         complaint(&with("load = 0.5", "load = 0.5\nsize = { profile = \"spark-sq\" }")),

@@ -118,18 +118,18 @@ pub enum Addresses {
     Uniform,
     /// The first block most often, then the second and so on (Gray et al., SIGMOD 1994).
     Zipfian {
-        /// The exponent, between 0 and 1, both excluded.
+        /// The exponent, above 0 and not 1.
         theta: f64,
     },
     /// Zipfian over YCSB's ten billion items, each hashed to some block: hot blocks lie scattered, and how hot they are hardly
     /// depends on the size of the working set.
     ScrambledZipfian {
-        /// The exponent, between 0 and 1, both excluded; 0.99 in YCSB.
+        /// The exponent, above 0 and not 1; 0.99 in YCSB.
         theta: f64,
     },
     /// Zipfian backwards from the newest block of the volume, as [`Action::Insert`] moves it.
     Latest {
-        /// The exponent, between 0 and 1, both excluded.
+        /// The exponent, above 0 and not 1.
         theta: f64,
     },
     /// One block after the other, over and over; clients of one volume share its position.

@@ -6,7 +6,7 @@ use record::Summary;
 
 use super::path::{self, Flat, flatten};
 use super::reduce::reduce;
-use super::{Comparison, Measure, Reduce, Selection};
+use super::{Comparison, KNEE, Measure, Reduce, Selection};
 use crate::Value;
 use crate::published::{PublishedRow, Source};
 
@@ -107,6 +107,7 @@ impl<'a> Reading<'a> {
                 let scope = self.narrowed(scope, selection);
                 self.each(label, of, &scope, used).and_then(|values| reduce(*how, values))
             }
+            Measure::Knee { label, of, selection } => self.knee(label, of, &self.narrowed(scope, selection), used),
             Measure::Of { of, selection, reduce: how } => {
                 let value = self.value(of, &self.narrowed(scope, selection), used)?;
                 how.map_or(Ok(value.clone()), |how| reduce(how, elements(value)))
@@ -197,6 +198,22 @@ impl<'a> Reading<'a> {
             ));
         }
         values.iter().map(|value| self.value(of, &self.narrowed(scope, &Selection::one(label, value)), used)).collect()
+    }
+
+    /// The smallest value of a label at which `of` is within [`KNEE`] of its largest.
+    fn knee(&self, name: &str, of: &Measure, scope: &Scope, used: &mut BTreeSet<usize>) -> Result<Value, Missing> {
+        let values = self.each(name, of, scope, used)?;
+        let mut found = Vec::with_capacity(values.len());
+        for (label, value) in self.label_values(name, &scope.points, &scope.rows).into_iter().zip(values) {
+            let at = label.parse::<f64>().map_err(|_| Missing::Shape { wanted: "a label that is a number", got: label })?;
+            match value {
+                Value::Number(number) => found.push((at, number)),
+                other => return Err(Missing::Shape { wanted: "a number", got: other.shape() }),
+            }
+        }
+        let largest = found.iter().map(|(_, value)| *value).fold(f64::NEG_INFINITY, f64::max);
+        let near = found.iter().filter(|(_, value)| *value >= largest * (1.0 - KNEE)).map(|(at, _)| *at);
+        Ok(Value::Number(near.fold(f64::INFINITY, f64::min)))
     }
 
     fn compare(&self, comparison: &Comparison, scope: &Scope, used: &mut BTreeSet<usize>) -> Result<bool, Missing> {
@@ -389,6 +406,18 @@ mod tests {
         assert_eq!(evaluate(&text(80.0)).unwrap(), Value::Truth(false));
         let each = "{ each = 'trace', of = { all = [{ left = { metric = 'latency_ns.all.mean', where = { design = 'edm' } }, op = '<', right = { metric = 'latency_ns.all.mean', where = { design = 'cxl' } } }] }, reduce = 'all' }";
         assert_eq!(evaluate(each).unwrap(), Value::Truth(true));
+    }
+
+    #[test]
+    fn growth_ends_at_the_smallest_value_that_is_near_the_largest() {
+        let grown = |means: [f64; 3]| {
+            let points: Vec<Summary> = ["1", "2", "10"].iter().zip(means).map(|(at, mean)| point("leed", at, mean)).collect();
+            let knee = measure("{ knee = 'trace', of = { metric = 'latency_ns.all.mean' } }").unwrap();
+            Reading::new(&points, &[]).evaluate(&knee).map(|evaluated| evaluated.value)
+        };
+        assert_eq!(grown([50.0, 95.0, 100.0]), Ok(Value::Number(2.0)));
+        assert_eq!(grown([50.0, 94.9, 100.0]), Ok(Value::Number(10.0)));
+        assert!(evaluate("{ knee = 'trace', of = { metric = 'latency_ns.all.mean', where = { design = 'edm' } } }").is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! | `sum = ["span_mean_ns.read.mac", "span_mean_ns.read.pcs"]` | the sum of those numbers of each selected point |
 //! | `published = "artifact"` (or `"paper"`) | the selected numbers of `published.csv`, by `series`, `x`, `facet` |
 //! | `each = "trace", of = M` | `M` once for each value that the label has among the selected points, in their order |
+//! | `knee = "store.devices", of = M` | the smallest value of the label, a number, at which `M` is within 5 % of its largest |
 //! | `of = M` | `M` itself, to apply the keys below once more |
 //! | `list = [M, M]` | a list, for claims with several numbers |
 //! | `all = [{ left = M, op = "<", right = M }]` | true when every comparison holds; an element-wise one for lists |
@@ -32,6 +33,9 @@ pub(crate) use select::same;
 pub use select::{Condition, Selection};
 
 use crate::published::Source;
+
+/// What a measure still grows by without having stopped to grow, as a share of its largest value.
+pub const KNEE: f64 = 0.05;
 
 /// How a value is computed. See the module for the meaning of each form.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +70,15 @@ pub enum Measure {
         selection: Selection,
         /// How many become one.
         reduce: Reduce,
+    },
+    /// Where another measure stops growing: the smallest value of a label at which it is within [`KNEE`] of its largest.
+    Knee {
+        /// A label whose values are numbers.
+        label: String,
+        /// What grows.
+        of: Box<Measure>,
+        /// Which points are seen at all.
+        selection: Selection,
     },
     /// Another measure, reduced once more if it is a list.
     Of {

@@ -23,6 +23,7 @@ pub(crate) struct RawTable {
     sum: Option<Vec<String>>,
     published: Option<String>,
     each: Option<String>,
+    knee: Option<String>,
     of: Option<RawMeasure>,
     list: Option<Vec<RawMeasure>>,
     all: Option<Vec<RawComparison>>,
@@ -105,6 +106,13 @@ impl RawTable {
             let reduce = reduce.ok_or("each needs reduce = max, min, mean, median, list or all")?;
             return Ok(Measure::Each { label, of, selection, reduce });
         }
+        if let Some(label) = self.knee {
+            let of = boxed(self.of)?.ok_or("knee needs of = the measure that grows")?;
+            return match reduce {
+                None => Ok(Measure::Knee { label, of, selection }),
+                Some(_) => Err("knee cannot be reduced: wrap it in { of = ..., reduce = ... }".into()),
+            };
+        }
         if let Some(of) = boxed(self.of)? {
             return Ok(Measure::Of { of, selection, reduce });
         }
@@ -133,13 +141,13 @@ impl RawTable {
         Ok(Measure::All { comparisons, selection })
     }
 
-    /// Exactly one key says what is measured; `each` goes with `of`.
+    /// Exactly one key says what is measured; `each` and `knee` go with `of`.
     fn one_form(&self) -> Result<(), String> {
         let forms = [
             ("metric", self.metric.is_some()),
             ("sum", self.sum.is_some()),
             ("published", self.published.is_some()),
-            ("of", self.of.is_some() || self.each.is_some()),
+            ("of", self.of.is_some() || self.each.is_some() || self.knee.is_some()),
             ("list", self.list.as_ref().is_some()),
             ("all", self.all.is_some()),
         ];
@@ -204,6 +212,7 @@ mod tests {
             "{ sum = ['a.b', 'a.c'], where = { design = 'edm', load = { at_most = 0.9 } }, reduce = 'max' }",
             "{ published = 'artifact', where = { series = 'edm' }, reduce = 'list' }",
             "{ each = 'trace', of = { metric = 'a', divide_by = { metric = 'b' } }, reduce = 'max' }",
+            "{ knee = 'load', of = { metric = 'a' } }",
             "{ list = [1, { metric = 'a' }], scale = 0.001 }",
             "{ all = [{ left = { metric = 'a' }, op = '<', right = 2 }] }",
         ] {
@@ -222,6 +231,8 @@ mod tests {
             ("{ metric = 'a', scale = 0.0 }", "not zero"),
             ("{ sum = [] }", "sum is empty"),
             ("{ each = 'load', reduce = 'max' }", "each needs of"),
+            ("{ knee = 'load' }", "knee needs of"),
+            ("{ knee = 'load', of = 1, reduce = 'max' }", "knee cannot be reduced"),
             ("{ each = 'load', of = { metric = 'a' } }", "each needs reduce"),
             ("{ list = [], scale = 2 }", "at least one element"),
             ("{ list = [1], reduce = 'max' }", "wrap them"),

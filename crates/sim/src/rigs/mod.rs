@@ -5,4 +5,5 @@ pub mod edm;
 pub mod packet;
 pub mod rivals;
 pub mod san;
+pub mod scalio;
 pub mod sdirect;

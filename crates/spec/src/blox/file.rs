@@ -526,7 +526,7 @@ written! {
         /// Which blocks; the profile's own when not given, else scrambled-zipfian.
         addresses: AddressesName,
         /// Exponent of the zipfian distributions (YCSB: 0.99).
-        #[schemars(range(min = 0.01, max = 0.999), extend("default" = 0.99))]
+        #[schemars(range(min = 0.01, max = 4.0), extend("default" = 0.99))]
         theta: f64,
         /// When clients ask. The paper's clients wait for their answers.
         #[schemars(extend("default" = "closed"))]

@@ -146,6 +146,11 @@ fn protocol_of(name: DesignName, file: &DesignFile, ground: &Ground) -> Option<P
         | DesignName::WearLevelling
         | DesignName::SDirect
         | DesignName::Linux
+        | DesignName::Scalio
+        | DesignName::Leed
+        | DesignName::LeedDitto
+        | DesignName::NvmeOf
+        | DesignName::NvmeOfOffload
         | DesignName::Spdk
         | DesignName::TargetOffload => return None,
         DesignName::Dctcp => Protocol::Dctcp(resolved!(dctcp)),

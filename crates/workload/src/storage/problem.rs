@@ -7,6 +7,8 @@ use crate::problem::{Checker, DEPTH_MAX, NODES_MAX, Problem};
 const WORKING_SET_BLOCKS_MAX: u64 = 1 << 40;
 /// The largest block: a working set stays addressable by 64 bits.
 const BLOCK_BYTES_MAX: u64 = 1 << 23;
+/// The steepest zipfian law. At exactly 1 its inversion (Gray et al.) divides by zero.
+const THETA_MAX: f64 = 4.0;
 
 impl Config {
     /// What is impossible about this load, in the order of its fields; empty when it can be played. Whether the working set fits the
@@ -76,8 +78,8 @@ impl Addresses {
         match self {
             Addresses::Uniform | Addresses::Sequential => {}
             Addresses::Zipfian { theta } | Addresses::ScrambledZipfian { theta } | Addresses::Latest { theta } => {
-                let good = theta > 0.0 && theta < 1.0;
-                check.number("addresses.theta", theta, "between 0 and 1, both excluded", good);
+                let good = theta > 0.0 && theta <= THETA_MAX && theta != 1.0;
+                check.number("addresses.theta", theta, "above 0, up to 4 and not 1", good);
             }
         }
     }
@@ -139,7 +141,7 @@ mod tests {
         );
         assert_eq!(
             problem(|config| config.addresses = Addresses::Zipfian { theta: 1.0 }),
-            ["addresses.theta: 1 is not between 0 and 1, both excluded"]
+            ["addresses.theta: 1 is not above 0, up to 4 and not 1"]
         );
         assert_eq!(
             problem(|config| config.arrivals = Arrivals::Poisson { mean_gap_ps: f64::NAN }),

@@ -1,0 +1,75 @@
+//! A block of the index: one for all keys of a hash, in memory that clients read and change from afar.
+
+use crate::{Key, SegmentPointer, SlotWord, Version};
+use base::Time;
+
+/// Second of the store's clock at which something is forgotten; 0 is never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Expiry(pub u32);
+
+impl Expiry {
+    /// Whether it is forgotten at `now`.
+    pub fn is_past(self, now: Time) -> bool {
+        self.0 != 0 && now.as_ps() / 1_000_000_000_000 >= u64::from(self.0)
+    }
+}
+
+/// What stands in front of a block's slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockHeader {
+    /// Of the server: one more after each restart.
+    pub epoch: u32,
+    /// Where the keys of the block are listed on flash; `None` where there are none yet. One aligned word, so it is never torn.
+    pub segment: Option<SegmentPointer>,
+}
+
+/// A key with its value, as a filler wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Payload<V> {
+    /// Version of the slot's word under which it was written: another version in the word means that it is not the word's.
+    pub version: Version,
+    /// The key.
+    pub key: Key,
+    /// Its value.
+    pub value: V,
+    /// When it is forgotten.
+    pub expiry: Expiry,
+}
+
+/// One slot as a read found it. The word and the payload may be of different moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot<V> {
+    /// Its word.
+    pub word: SlotWord,
+    /// When a client last used it.
+    pub last_use: Time,
+    /// What it holds; `None` where it was never written, or the bytes do not agree with their checksum.
+    pub payload: Option<Payload<V>>,
+}
+
+impl<V> Slot<V> {
+    /// A slot that was never used in `epoch`.
+    pub const fn fresh(epoch: u32) -> Slot<V> {
+        Slot { word: SlotWord::fresh(epoch), last_use: Time::ZERO, payload: None }
+    }
+    /// Its payload, if that belongs to its word.
+    pub fn whole(&self) -> Option<&Payload<V>> {
+        self.payload.as_ref().filter(|payload| payload.version == self.word.version())
+    }
+}
+
+/// One block as a read found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block<V> {
+    /// What stands in front.
+    pub header: BlockHeader,
+    /// Its slots.
+    pub slots: Vec<Slot<V>>,
+}
+
+impl<V> Block<V> {
+    /// A block of `slots` unused slots.
+    pub fn fresh(header: BlockHeader, slots: usize) -> Block<V> {
+        Block { header, slots: (0..slots).map(|_| Slot::fresh(header.epoch)).collect() }
+    }
+}

@@ -1,0 +1,236 @@
+//! A client: reads the store by itself, has the server change it.
+//!
+//! A GET reads the block. What a valid slot holds is the answer; a slot that somebody fills is waited for. Else the client takes a slot, reads the block
+//! again (now nobody else can fill the key, and a writer has to take the slot away), reads segment and record from flash, answers, and fills the slot.
+//! With no slot to take it reads the block twice and, if no slot could hold the key at the second time, believes the first one's pointer.
+
+mod get;
+mod paper;
+mod remote;
+mod tasks;
+mod update;
+
+use crate::{
+    ClientId, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Refusal, Reply, Request, RequestId,
+    Value,
+};
+use base::Span;
+use std::collections::BTreeMap;
+use tasks::Tasks;
+
+/// Whose cache protocol clients and servers speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Ours: linearizable, whoever stops at whatever moment.
+    Linearizable,
+    /// The paper's (5.2): clients invalidate, flags are stored without looking, nothing tells a payload's version.
+    Paper {
+        /// Its optional lease; without, a filler that dies locks its slot for ever.
+        lease: bool,
+    },
+}
+
+/// What a client is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientConfig {
+    /// Which client.
+    pub client: ClientId,
+    /// Blocks of the store.
+    pub blocks: u32,
+    /// Devices of the store; block `b` belongs to the device and the server `b % devices`.
+    pub devices: u32,
+    /// Whose protocol.
+    pub protocol: Protocol,
+    /// How long a filler may take before others take its slot. At most [`LEASE_MAX`](crate::LEASE_MAX).
+    pub lease: Span,
+    /// Between two looks at a slot that somebody fills.
+    pub retry_wait: Span,
+    /// Looks and restarts of one GET before it gives up.
+    pub attempts_max: u32,
+    /// A request to a server is repeated after so long without an answer...
+    pub reply_timeout: Span,
+    /// ...and sent so often at most.
+    pub sends_max: u32,
+    /// Whether a hit writes down when it was. Without, slots leave in the order in which they were filled.
+    pub touch: bool,
+}
+
+/// What an application wants.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation<V> {
+    /// The value of a key.
+    Get {
+        /// Which.
+        key: Key,
+    },
+    /// A change by the server.
+    Update(crate::RequestBody<V>),
+}
+
+/// How an operation ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome<V> {
+    /// A GET: what is there.
+    Value(Option<V>),
+    /// A PUT, or a compare-and-swap that swapped.
+    Stored,
+    /// A DELETE.
+    Deleted {
+        /// Whether there was something.
+        found: bool,
+    },
+    /// A compare-and-swap found something else.
+    Differs {
+        /// What.
+        found: Option<V>,
+    },
+    /// It was not done.
+    Refused(Refusal),
+    /// It may have been done, or may yet be: no answer came, or the server restarted meanwhile.
+    Unknown,
+    /// A GET gave up: memory or flash could not be reached, or others were always in the way.
+    Unavailable,
+}
+
+/// Where the answer to a GET came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A slot.
+    Cache,
+    /// Flash.
+    Flash,
+    /// The server.
+    Server,
+}
+
+/// What happens to a client.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClientIn<V> {
+    /// Its application wants something.
+    Issue {
+        /// The application's name for it.
+        ticket: u64,
+        /// What.
+        operation: Operation<V>,
+    },
+    /// An operation on the index is done.
+    Memory {
+        /// Which.
+        request: RequestId,
+        /// How.
+        answer: MemoryAnswer<V>,
+    },
+    /// An offloaded operation on a device is done.
+    Flash {
+        /// Which.
+        request: RequestId,
+        /// How.
+        answer: FlashAnswer<V>,
+    },
+    /// A server answers.
+    Reply(Reply<V>),
+}
+
+/// What a client decides.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClientOut<V> {
+    /// An operation on the index.
+    Memory {
+        /// For the answer; `None`: the client does not want one.
+        request: Option<RequestId>,
+        /// On which block.
+        block: u32,
+        /// What.
+        operation: MemoryOperation<V>,
+    },
+    /// A read of a device, without its server.
+    Flash {
+        /// For the answer.
+        request: RequestId,
+        /// Which device.
+        device: u32,
+        /// What.
+        operation: FlashOperation<V>,
+    },
+    /// To the server of a device.
+    Send {
+        /// Which.
+        device: u32,
+        /// What.
+        request: Request<V>,
+    },
+    /// An operation has ended.
+    Done {
+        /// Which.
+        ticket: u64,
+        /// How.
+        outcome: Outcome<V>,
+        /// Where from.
+        source: Source,
+    },
+}
+
+/// What a client has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientCounters {
+    /// GETs that a slot answered.
+    pub hits: u64,
+    /// GETs that flash answered.
+    pub misses: u64,
+    /// Of these, without a slot to take.
+    pub bypasses: u64,
+    /// Looks at a slot that somebody else was filling.
+    pub waits: u64,
+    /// Restarts because a slot was taken before us.
+    pub lost_races: u64,
+    /// Restarts because our own slot was taken away while we filled it.
+    pub evictions: u64,
+    /// Slots given back because another client filled the same key.
+    pub ties: u64,
+    /// Slots whose payload was not that of their word.
+    pub torn: u64,
+    /// Segments and records that were not what was looked for, because their place was used again.
+    pub foreign: u64,
+    /// Segments and records whose checksum did not agree.
+    pub corrupt: u64,
+    /// Slots filled.
+    pub fills: u64,
+    /// Requests that were sent again.
+    pub repeats: u64,
+}
+
+/// A client.
+#[derive(Clone)]
+pub struct Client<V> {
+    config: ClientConfig,
+    tasks: Tasks<V>,
+    /// Requests to servers that have no answer: number to task.
+    open: BTreeMap<u64, u32>,
+    next_number: u64,
+    /// What the servers were last seen in, by device.
+    epochs: Vec<u32>,
+    counters: ClientCounters,
+}
+
+impl<V: Value> Client<V> {
+    /// A client that has done nothing yet.
+    pub fn new(config: ClientConfig) -> Client<V> {
+        let epochs = vec![0; config.devices as usize];
+        Client {
+            config,
+            tasks: Tasks::default(),
+            open: BTreeMap::new(),
+            next_number: 0,
+            epochs,
+            counters: ClientCounters::default(),
+        }
+    }
+    /// What it has counted.
+    pub fn counters(&self) -> ClientCounters {
+        self.counters
+    }
+    /// Operations that are not done, fills that go on behind an answer among them.
+    pub fn unfinished(&self) -> usize {
+        self.tasks.len()
+    }
+}

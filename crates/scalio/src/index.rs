@@ -1,0 +1,92 @@
+//! The first layer of the index as a host without bytes keeps it: what memory does with one operation.
+
+use crate::{Block, BlockHeader, MemoryAnswer, MemoryOperation, Slot, Value};
+
+/// All blocks of a store, each operation on them atomic.
+#[derive(Clone, Debug)]
+pub struct Index<V> {
+    /// `None`: closed.
+    headers: Vec<Option<BlockHeader>>,
+    slots: Vec<Slot<V>>,
+    slots_per_block: usize,
+}
+
+impl<V: Value> Index<V> {
+    /// `blocks` blocks of `slots` unused slots.
+    pub fn new(blocks: u32, slots: u8) -> Index<V> {
+        let count = blocks as usize * usize::from(slots);
+        let slots_per_block = usize::from(slots);
+        Index {
+            headers: vec![Some(BlockHeader::default()); blocks as usize],
+            slots: (0..count).map(|_| Slot::fresh(0)).collect(),
+            slots_per_block,
+        }
+    }
+
+    /// What stands in front of a block; `None` while its server recovers.
+    pub fn header(&self, block: u32) -> Option<BlockHeader> {
+        self.headers[block as usize]
+    }
+    /// Its slots.
+    pub fn slots(&self, block: u32) -> &[Slot<V>] {
+        let first = block as usize * self.slots_per_block;
+        &self.slots[first..first + self.slots_per_block]
+    }
+
+    /// Carries out an operation. A slot that the block does not have answers [`MemoryAnswer::Unreachable`].
+    pub fn carry_out(&mut self, block: u32, operation: MemoryOperation<V>) -> MemoryAnswer<V> {
+        match operation {
+            MemoryOperation::ReadBlock => self.block(block).map_or(MemoryAnswer::Unreachable, MemoryAnswer::Block),
+            MemoryOperation::Check { slot } => match (self.slots(block).get(usize::from(slot)), self.block(block)) {
+                (Some(Slot { word, .. }), Some(block)) => MemoryAnswer::Checked { word: *word, block },
+                _ => MemoryAnswer::Unreachable,
+            },
+            MemoryOperation::Publish { segment } => {
+                self.headers[block as usize].get_or_insert_default().segment = Some(segment);
+                MemoryAnswer::Done
+            }
+            MemoryOperation::Close => {
+                self.headers[block as usize] = None;
+                MemoryAnswer::Done
+            }
+            MemoryOperation::Reset { header } => self.reset(block, header),
+            MemoryOperation::Swap { slot, expected, new } => self.on_slot(block, slot, |slot| {
+                let found = slot.word;
+                if found == expected {
+                    slot.word = new;
+                }
+                MemoryAnswer::Found(found)
+            }),
+            MemoryOperation::WritePayload { slot, payload } => self.on_slot(block, slot, |slot| {
+                slot.payload = Some(payload);
+                MemoryAnswer::Done
+            }),
+            MemoryOperation::Touch { slot, at } => self.on_slot(block, slot, |slot| {
+                slot.last_use = at;
+                MemoryAnswer::Done
+            }),
+            MemoryOperation::StoreFlags { slot, occupied, complete, lease } => self.on_slot(block, slot, |slot| {
+                let word = slot.word.with_flags(occupied, complete);
+                slot.word = lease.map_or(word, |lease| word.with_lease(lease));
+                MemoryAnswer::Done
+            }),
+        }
+    }
+
+    fn block(&self, block: u32) -> Option<Block<V>> {
+        Some(Block { header: self.header(block)?, slots: self.slots(block).to_vec() })
+    }
+
+    fn reset(&mut self, block: u32, header: BlockHeader) -> MemoryAnswer<V> {
+        self.headers[block as usize] = Some(header);
+        let first = block as usize * self.slots_per_block;
+        self.slots[first..first + self.slots_per_block].fill_with(|| Slot::fresh(header.epoch));
+        MemoryAnswer::Done
+    }
+
+    fn on_slot(&mut self, block: u32, slot: u8, act: impl FnOnce(&mut Slot<V>) -> MemoryAnswer<V>) -> MemoryAnswer<V> {
+        let first = block as usize * self.slots_per_block;
+        let slots = &mut self.slots[first..first + self.slots_per_block];
+        slots.get_mut(usize::from(slot)).map_or(MemoryAnswer::Unreachable, act)
+    }
+}

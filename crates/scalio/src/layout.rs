@@ -1,0 +1,24 @@
+//! The index and the log as bytes: for each thing a *view*, which is the bytes in place, and its meaning, which the programs use.
+//!
+//! | view | meaning | bytes |
+//! | --- | --- | --- |
+//! | [`HeaderBytes`] | [`BlockHeader`](crate::BlockHeader) | 16, in front of a block |
+//! | [`SlotBytes`] | [`Slot`](crate::Slot) | 112, as many as a block has slots |
+//! | [`BucketBytes`], [`ItemBytes`] | [`Segment`](crate::Segment) | 512 a bucket: 32 and 15 times 32 |
+//! | [`PageBytes`], [`RecordBytes`] | [`Page`](crate::Page) | 16, then records of 40 and their values, each up to the next 16 |
+//!
+//! All little endian, all words of 8 B aligned. Checksums are CRC-32C. What does not agree with its checksum has no meaning: it is [`Corrupt`](crate::Corrupt),
+//! or a slot without payload.
+
+mod flash;
+mod memory;
+mod message;
+
+pub use flash::{
+    BucketBytes, ItemBytes, PageBytes, RecordBytes, decode_page, decode_record, decode_segment, encode_content, scan,
+};
+pub use memory::{
+    HeaderBytes, SLOT_BYTES, SlotBytes, block_bytes, decode_block, decode_header, decode_slot, encode_header,
+    encode_payload, encode_slot, offset,
+};
+pub use message::{MessageError, decode_reply, decode_request, encode_reply, encode_request};

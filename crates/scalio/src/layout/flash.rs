@@ -1,0 +1,331 @@
+//! The log on a device.
+
+use crate::{
+    BUCKET_ITEMS, BUCKETS_MAX, Content, Corrupt, Expiry, Extent, GRANULE_BYTES, Item, KEY_BYTES_MAX, Key,
+    PAGE_HEADER_BYTES, Page, RECORD_HEADER_BYTES, Record, RecordPlace, SECTOR_BYTES, Segment, Sequence,
+    VALUE_BYTES_MAX, Value, record_bytes,
+};
+use std::sync::Arc;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+const SEGMENT_MAGIC: u32 = u32::from_le_bytes(*b"ScSg");
+const PAGE_MAGIC: u32 = u32::from_le_bytes(*b"ScPg");
+const SEQUENCE_MAX: u64 = (1 << 40) - 1;
+
+/// In front of a bucket's items.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct BucketBytes {
+    /// `ScSg`.
+    pub magic: U32,
+    /// Of all that follows in the bucket.
+    pub checksum: U32,
+    /// The segment's sequence: a bucket with another one is of another writing.
+    pub sequence: U64,
+    /// Block of the store.
+    pub block: U32,
+    /// Epoch of the server that wrote it.
+    pub epoch: U32,
+    /// Which bucket of the chain.
+    pub index: u8,
+    /// Buckets of the chain.
+    pub chain: u8,
+    /// Items in this bucket.
+    pub items: u8,
+    /// 0.
+    pub reserved: [u8; 5],
+}
+
+/// One key.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct ItemBytes {
+    /// The key, the rest 0.
+    pub key: [u8; KEY_BYTES_MAX],
+    /// Low 32 bits of the record's place.
+    pub place: U32,
+    /// Low 32 bits of the record's sequence.
+    pub sequence: U32,
+    /// When it is forgotten.
+    pub expiry: U32,
+    /// High 8 bits of the place.
+    pub place_high: u8,
+    /// High 8 bits of the sequence.
+    pub sequence_high: u8,
+    /// Length of the key; the high bit says that the record was written together with the segment.
+    pub key_bytes: u8,
+    /// Length of the value.
+    pub value_bytes: u8,
+}
+
+/// In front of a page's records.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct PageBytes {
+    /// `ScPg`.
+    pub magic: U32,
+    /// Of the rest of this header.
+    pub checksum: U32,
+    /// Epoch of the server that wrote it.
+    pub epoch: U32,
+    /// How many records follow.
+    pub records: U16,
+    /// Sectors of the page.
+    pub sectors: U16,
+}
+
+/// In front of a record's value.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct RecordBytes {
+    /// Of all that follows, the value too.
+    pub checksum: U32,
+    /// Length of the value.
+    pub value_bytes: U16,
+    /// Length of the key.
+    pub key_bytes: u8,
+    /// 1, so that a record is never all zeros.
+    pub format: u8,
+    /// Which update wrote it.
+    pub sequence: U64,
+    /// When it is forgotten.
+    pub expiry: U32,
+    /// 0.
+    pub reserved: U32,
+    /// The key, the rest 0.
+    pub key: [u8; KEY_BYTES_MAX],
+}
+
+const FORMAT: u8 = 1;
+const FRESH: u8 = 0x80;
+const BUCKET_HEADER_BYTES: usize = size_of::<BucketBytes>();
+const _: () = assert!(BUCKET_HEADER_BYTES + BUCKET_ITEMS as usize * size_of::<ItemBytes>() == SECTOR_BYTES as usize);
+const _: () = assert!(
+    size_of::<PageBytes>() == PAGE_HEADER_BYTES as usize && size_of::<RecordBytes>() == RECORD_HEADER_BYTES as usize
+);
+const _: () = assert!(VALUE_BYTES_MAX <= u8::MAX as u32);
+
+/// What is written, in whole sectors.
+pub fn encode_content<V: Value>(content: &Content<V>) -> Vec<u8> {
+    match content {
+        Content::Segment(segment) => encode_segment(segment),
+        Content::Page(page) => encode_page(page),
+    }
+}
+
+fn encode_segment(segment: &Segment) -> Vec<u8> {
+    let chain = segment.sectors() as u8;
+    let items =
+        |index: u8| segment.items.iter().skip(usize::from(index) * BUCKET_ITEMS as usize).take(BUCKET_ITEMS as usize);
+    let mut bytes = Vec::with_capacity(usize::from(chain) * SECTOR_BYTES as usize);
+    for index in 0..chain {
+        let start = bytes.len();
+        let header = BucketBytes {
+            magic: SEGMENT_MAGIC.into(),
+            checksum: U32::ZERO,
+            sequence: segment.sequence.0.into(),
+            block: segment.block.into(),
+            epoch: segment.epoch.into(),
+            index,
+            chain,
+            items: items(index).count() as u8,
+            reserved: [0; 5],
+        };
+        bytes.extend_from_slice(header.as_bytes());
+        items(index).for_each(|item| bytes.extend_from_slice(encode_item(item).as_bytes()));
+        bytes.resize(start + SECTOR_BYTES as usize, 0);
+        seal(&mut bytes[start..], 4);
+    }
+    bytes
+}
+
+/// Writes the checksum of all that follows it.
+fn seal(bytes: &mut [u8], at: usize) {
+    let sum = crc32c::crc32c(&bytes[at + 4..]);
+    bytes[at..at + 4].copy_from_slice(&sum.to_le_bytes());
+}
+
+fn encode_item(item: &Item) -> ItemBytes {
+    ItemBytes {
+        key: *item.key.padded(),
+        place: (item.record.0 as u32).into(),
+        sequence: (item.sequence.0 as u32).into(),
+        expiry: item.expiry.0.into(),
+        place_high: (item.record.0 >> 32) as u8,
+        sequence_high: (item.sequence.0 >> 32) as u8,
+        key_bytes: item.key.as_bytes().len() as u8 | if item.is_fresh { FRESH } else { 0 },
+        value_bytes: item.value_bytes as u8,
+    }
+}
+
+fn encode_page<V: Value>(page: &Page<V>) -> Vec<u8> {
+    let header = PageBytes {
+        magic: PAGE_MAGIC.into(),
+        checksum: U32::ZERO,
+        epoch: page.epoch.into(),
+        records: (page.records.len() as u16).into(),
+        sectors: (page.sectors() as u16).into(),
+    };
+    let mut bytes = header.as_bytes().to_vec();
+    seal(&mut bytes, 4);
+    page.records.iter().for_each(|record| encode_record(record, &mut bytes));
+    bytes.resize((page.sectors() * SECTOR_BYTES) as usize, 0);
+    bytes
+}
+
+fn encode_record<V: Value>(record: &Record<V>, bytes: &mut Vec<u8>) {
+    let start = bytes.len();
+    let header = RecordBytes {
+        checksum: U32::ZERO,
+        value_bytes: (record.value.bytes() as u16).into(),
+        key_bytes: record.key.as_bytes().len() as u8,
+        format: FORMAT,
+        sequence: record.sequence.0.into(),
+        expiry: record.expiry.0.into(),
+        reserved: U32::ZERO,
+        key: *record.key.padded(),
+    };
+    bytes.extend_from_slice(header.as_bytes());
+    record.value.encode(bytes);
+    seal(&mut bytes[start..], 0);
+    bytes.resize(bytes.len().next_multiple_of(GRANULE_BYTES as usize), 0);
+}
+
+/// A segment that begins with these bytes.
+pub fn decode_segment(bytes: &[u8]) -> Result<Segment, Corrupt> {
+    let first = bucket(bytes)?;
+    let chain = first.chain;
+    if chain == 0 || u32::from(chain) > BUCKETS_MAX {
+        return Err(field("chain", chain));
+    }
+    let mut segment = Segment {
+        block: first.block.get(),
+        epoch: first.epoch.get(),
+        sequence: sequence(first.sequence.get())?,
+        items: Vec::new(),
+    };
+    for index in 0..chain {
+        let sector = bytes.get(usize::from(index) * SECTOR_BYTES as usize..).unwrap_or(&[]);
+        let header = bucket(sector)?;
+        let same = (header.sequence, header.block, header.chain) == (first.sequence, first.block, chain);
+        if !same || header.index != index {
+            return Err(Corrupt::Foreign { what: "bucket" });
+        }
+        decode_items(header, sector, &mut segment.items)?;
+    }
+    if segment.items.is_sorted_by(|one, next| one.key < next.key) {
+        Ok(segment)
+    } else {
+        Err(Corrupt::Foreign { what: "order of keys" })
+    }
+}
+
+fn bucket(bytes: &[u8]) -> Result<&BucketBytes, Corrupt> {
+    let sector =
+        bytes.get(..SECTOR_BYTES as usize).ok_or(Corrupt::Short { got: bytes.len(), needed: SECTOR_BYTES as usize })?;
+    let (header, _) = BucketBytes::ref_from_prefix(sector).map_err(|_| short(sector, BUCKET_HEADER_BYTES))?;
+    magic(header.magic.get(), SEGMENT_MAGIC)?;
+    checksum(crc32c::crc32c(&sector[8..]), header.checksum.get())?;
+    Ok(header)
+}
+
+fn decode_items(header: &BucketBytes, sector: &[u8], items: &mut Vec<Item>) -> Result<(), Corrupt> {
+    if u32::from(header.items) > BUCKET_ITEMS {
+        return Err(field("items", header.items));
+    }
+    let rest = &sector[BUCKET_HEADER_BYTES..];
+    let (views, _) = <[ItemBytes]>::ref_from_prefix_with_elems(rest, header.items.into())
+        .map_err(|_| short(sector, SECTOR_BYTES as usize))?;
+    for view in views {
+        items.push(Item {
+            key: key(&view.key, view.key_bytes & !FRESH)?,
+            record: RecordPlace(u64::from(view.place.get()) | u64::from(view.place_high) << 32),
+            sequence: Sequence(u64::from(view.sequence.get()) | u64::from(view.sequence_high) << 32),
+            value_bytes: view.value_bytes.into(),
+            expiry: Expiry(view.expiry.get()),
+            is_fresh: view.key_bytes & FRESH != 0,
+        });
+    }
+    Ok(())
+}
+
+/// A record that begins with these bytes.
+pub fn decode_record<V: Value>(bytes: &[u8]) -> Result<Record<V>, Corrupt> {
+    let (view, rest) = RecordBytes::ref_from_prefix(bytes).map_err(|_| short(bytes, RECORD_HEADER_BYTES as usize))?;
+    let length = usize::from(view.value_bytes.get());
+    if length > VALUE_BYTES_MAX as usize {
+        return Err(field("value_bytes", view.value_bytes.get()));
+    }
+    let value = rest.get(..length).ok_or_else(|| short(bytes, RECORD_HEADER_BYTES as usize + length))?;
+    checksum(crc32c::crc32c(&bytes[4..RECORD_HEADER_BYTES as usize + length]), view.checksum.get())?;
+    if view.format != FORMAT {
+        return Err(field("format", view.format));
+    }
+    let value = V::decode(value).ok_or(Corrupt::Foreign { what: "kind of value" })?;
+    Ok(Record {
+        key: key(&view.key, view.key_bytes)?,
+        sequence: sequence(view.sequence.get())?,
+        expiry: Expiry(view.expiry.get()),
+        value,
+    })
+}
+
+/// A page that begins with these bytes; of its records those before the first that is not whole.
+pub fn decode_page<V: Value>(bytes: &[u8]) -> Result<Page<V>, Corrupt> {
+    let (view, _) = PageBytes::ref_from_prefix(bytes).map_err(|_| short(bytes, PAGE_HEADER_BYTES as usize))?;
+    magic(view.magic.get(), PAGE_MAGIC)?;
+    checksum(crc32c::crc32c(&bytes[8..PAGE_HEADER_BYTES as usize]), view.checksum.get())?;
+    let mut page = Page { epoch: view.epoch.get(), records: Vec::new() };
+    let mut at = PAGE_HEADER_BYTES as usize;
+    for _ in 0..view.records.get() {
+        let Some(Ok(record)) = bytes.get(at..).map(decode_record::<V>) else { break };
+        at += record_bytes(record.value.bytes()) as usize;
+        page.records.push(record);
+    }
+    Ok(page)
+}
+
+/// All that is whole in a row of sectors, with its first sector, in order.
+pub fn scan<V: Value>(extent: Extent, bytes: &[u8]) -> Vec<(u64, Content<V>)> {
+    let mut found = Vec::new();
+    let mut sector = 0;
+    while let Some(rest) = bytes.get(sector * SECTOR_BYTES as usize..).filter(|rest| !rest.is_empty()) {
+        let content = decode_segment(rest).map(|segment| Content::Segment(Arc::new(segment)));
+        let content = content.or_else(|_| decode_page(rest).map(|page| Content::Page(Arc::new(page))));
+        sector += match content {
+            Ok(content) => {
+                let sectors = content.sectors();
+                found.push((extent.sector + sector as u64, content));
+                sectors as usize
+            }
+            Err(_) => 1,
+        };
+    }
+    found
+}
+
+fn key(padded: &[u8; KEY_BYTES_MAX], length: u8) -> Result<Key, Corrupt> {
+    let bytes = padded.get(..length.into()).ok_or_else(|| field("key_bytes", length))?;
+    Key::new(bytes).map_err(|_| field("key_bytes", length))
+}
+
+fn sequence(got: u64) -> Result<Sequence, Corrupt> {
+    if got > SEQUENCE_MAX { Err(field("sequence", got)) } else { Ok(Sequence(got)) }
+}
+
+fn short(bytes: &[u8], needed: usize) -> Corrupt {
+    Corrupt::Short { got: bytes.len(), needed }
+}
+
+fn magic(got: u32, expected: u32) -> Result<(), Corrupt> {
+    if got == expected { Ok(()) } else { Err(Corrupt::Magic { got, expected }) }
+}
+
+fn checksum(got: u32, expected: u32) -> Result<(), Corrupt> {
+    if got == expected { Ok(()) } else { Err(Corrupt::Checksum { got, expected }) }
+}
+
+fn field(field: &'static str, got: impl Into<u64>) -> Corrupt {
+    Corrupt::Field { field, got: got.into() }
+}

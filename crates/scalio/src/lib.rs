@@ -1,0 +1,43 @@
+//! Scalio (Sun et al., OSDI 2025): a key-value store on a box of SSDs whose clients read memory and flash from afar, without the box's processor.
+//!
+//! | part | does |
+//! | --- | --- |
+//! | [`Client`] | GET by one-sided operations alone: the block of the key, else segment and record from flash, and fills the cache; asks the server for the rest |
+//! | [`Server`] | one for each device: takes updates, commits them in groups to a log, publishes, invalidates, answers; compacts and recovers the log |
+//! | [`layout`] | all of it as bytes |
+//! | [`baseline`] | LEED and LEED with Ditto, which the paper compares with |
+//!
+//! The paper's protocol (5.2) loses linearizability when a lease runs out under a living client, when a block is read while it is written, and in other
+//! ways that `docs/concepts/one-sided-caches.md` shows. [`Protocol::Linearizable`] is what we run; [`Protocol::Paper`] is for study.
+
+pub mod baseline;
+mod block;
+mod client;
+mod error;
+mod index;
+mod key;
+pub mod layout;
+mod message;
+mod ports;
+mod preload;
+mod segment;
+mod server;
+mod slot;
+mod value;
+
+pub use block::{Block, BlockHeader, Expiry, Payload, Slot};
+pub use client::{Client, ClientConfig, ClientCounters, ClientIn, ClientOut, Operation, Outcome, Protocol, Source};
+pub use error::{Corrupt, LimitError, Refusal};
+pub use index::Index;
+pub use key::{FINGERPRINT_BITS, KEY_BYTES_MAX, Key, Place};
+pub use message::{ClientId, Reply, Request, RequestBody, RequestResult};
+pub use ports::{Content, FlashAnswer, FlashOperation, MemoryAnswer, MemoryOperation, RequestId};
+pub use preload::{Contents, Preload, PreloadError};
+pub use segment::{
+    BUCKET_ITEMS, BUCKETS_MAX, Extent, GRANULE_BYTES, Item, PAGE_HEADER_BYTES, POINTER_SEQUENCE_BITS, Page,
+    RECORD_HEADER_BYTES, Record, RecordPlace, SECTOR_BYTES, SECTORS_MAX, SEGMENT_ITEMS_MAX, Segment, SegmentPointer,
+    Sequence, record_bytes,
+};
+pub use server::{Server, ServerConfig, ServerCounters, ServerIn, ServerOut};
+pub use slot::{LEASE_MAX, LEASE_UNIT, SlotState, SlotWord, Version};
+pub use value::{Token, VALUE_BYTES_MAX, Value, check_value};

@@ -1,0 +1,92 @@
+//! What clients and servers say to each other.
+
+use crate::{Key, Refusal};
+use base::Span;
+
+/// A client of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClientId(pub u16);
+
+/// What a client asks a server to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request<V> {
+    /// Who asks.
+    pub client: ClientId,
+    /// Which of its requests: what is repeated has the same number.
+    pub number: u64,
+    /// All of its requests below this one are settled for it: it will not repeat them.
+    pub settled: u64,
+    /// Of the server, as the client knows it.
+    pub epoch: u32,
+    /// What.
+    pub body: RequestBody<V>,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RequestBody<V> {
+    /// Stores.
+    Put {
+        /// Under this key.
+        key: Key,
+        /// This.
+        value: V,
+        /// For so long; `None` is for ever.
+        time_to_live: Option<Span>,
+    },
+    /// Forgets.
+    Delete {
+        /// This key.
+        key: Key,
+    },
+    /// Stores `new` if `expected` is there, in one step.
+    CompareAndSwap {
+        /// Under this key.
+        key: Key,
+        /// What should be there; `None`: nothing.
+        expected: Option<V>,
+        /// What then should.
+        new: V,
+    },
+}
+
+impl<V> RequestBody<V> {
+    /// The key that it is about.
+    pub const fn key(&self) -> &Key {
+        match self {
+            RequestBody::Put { key, .. } | RequestBody::Delete { key } | RequestBody::CompareAndSwap { key, .. } => key,
+        }
+    }
+}
+
+/// A server's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply<V> {
+    /// To whom.
+    pub client: ClientId,
+    /// To which of its requests.
+    pub number: u64,
+    /// Of the server.
+    pub epoch: u32,
+    /// What became of it.
+    pub result: RequestResult<V>,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RequestResult<V> {
+    /// It is stored, durably, and nobody reads an older value any more.
+    Stored,
+    /// It is forgotten, likewise.
+    Deleted {
+        /// Whether there was something.
+        found: bool,
+    },
+    /// A compare-and-swap found something else.
+    Differs {
+        /// What.
+        found: Option<V>,
+    },
+    /// It was not done.
+    Refused(Refusal),
+}

@@ -1,0 +1,176 @@
+//! What programs ask of memory and flash, near or far. The host decides what carries it, and answers.
+//!
+//! Answers come once each. Of one client, operations on the memory of one block are carried out in the order in which they were asked for, as on a
+//! reliable connection; nothing else is ordered.
+
+use crate::{Block, BlockHeader, Corrupt, Extent, Item, Page, Payload, Record, Segment, SegmentPointer, SlotWord};
+use base::Time;
+use std::sync::Arc;
+
+/// Which request an answer is to. A program gives each of its own another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestId(pub u64);
+
+/// An operation on the index. For clients by remote direct memory access, for the server on its own memory.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MemoryOperation<V> {
+    /// Reads a block. Words of 8 B are whole; the block may be torn between them.
+    ReadBlock,
+    /// Reads a block, then its header, then the word of a slot, strictly one after the other: three reads posted at once on a connection that carries them
+    /// out in order. Read in any other order, a filler could take a pointer for that of a moment at which its slot was still its own, or no other held
+    /// the key (the model in `models` finds both).
+    Check {
+        /// The slot.
+        slot: u8,
+    },
+    /// Compares the word of a slot and swaps it, atomically.
+    Swap {
+        /// The slot.
+        slot: u8,
+        /// What should be there.
+        expected: SlotWord,
+        /// What then should.
+        new: SlotWord,
+    },
+    /// Writes a slot's payload, not atomically.
+    WritePayload {
+        /// The slot.
+        slot: u8,
+        /// What.
+        payload: Payload<V>,
+    },
+    /// Writes when a slot was last used.
+    Touch {
+        /// The slot.
+        slot: u8,
+        /// When.
+        at: Time,
+    },
+    /// Stores flags of a slot without looking (the paper's protocol alone), each apart from the other and from the rest of the word.
+    StoreFlags {
+        /// The slot.
+        slot: u8,
+        /// Whether a key is in it.
+        occupied: Option<bool>,
+        /// Whether its value is.
+        complete: Option<bool>,
+        /// The end of a lease that is stored beside them.
+        lease: Option<Time>,
+    },
+    /// Stores where the keys of the block are listed: an aligned word (the server alone).
+    Publish {
+        /// Where.
+        segment: SegmentPointer,
+    },
+    /// Makes the block unreachable until it is reset (the server alone, when it begins to recover).
+    Close,
+    /// Makes the block as new, all slots free (the server alone, when it has recovered): the header before the slots.
+    Reset {
+        /// With this header.
+        header: BlockHeader,
+    },
+}
+
+/// How an operation on the index ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MemoryAnswer<V> {
+    /// What a read found.
+    Block(Block<V>),
+    /// What a check found; the block's header is the one that was read after its slots.
+    Checked {
+        /// The block.
+        block: Block<V>,
+        /// The word of the slot.
+        word: SlotWord,
+    },
+    /// What a compare-and-swap found: it swapped where that is what it expected.
+    Found(SlotWord),
+    /// A write is done.
+    Done,
+    /// The memory cannot be reached, or holds no block: its server has not made it its own yet.
+    Unreachable,
+}
+
+/// What is written to a device at once.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content<V> {
+    /// Keys of a block.
+    Segment(Arc<Segment>),
+    /// Records.
+    Page(Arc<Page<V>>),
+}
+
+impl<V: crate::Value> Content<V> {
+    /// Sectors that it takes.
+    pub fn sectors(&self) -> u32 {
+        match self {
+            Content::Segment(segment) => segment.sectors(),
+            Content::Page(page) => page.sectors(),
+        }
+    }
+}
+
+/// An operation on a device.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FlashOperation<V> {
+    /// Reads a segment.
+    ReadSegment {
+        /// Of this block.
+        block: u32,
+        /// From here.
+        pointer: SegmentPointer,
+    },
+    /// Reads a record.
+    ReadRecord {
+        /// As this item says.
+        item: Item,
+    },
+    /// Writes.
+    Write {
+        /// Where.
+        extent: Extent,
+        /// What.
+        content: Content<V>,
+    },
+    /// Makes durable all that was answered to have been written.
+    Flush,
+    /// Reads all that is whole in a row of sectors.
+    Scan {
+        /// Which.
+        extent: Extent,
+    },
+    /// Forgets a row of sectors.
+    Trim {
+        /// Which.
+        extent: Extent,
+    },
+}
+
+/// How an operation on a device ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FlashAnswer<V> {
+    /// A segment, if it is the one that was looked for and whole.
+    Segment(Result<Arc<Segment>, Corrupt>),
+    /// A record, likewise.
+    Record(Result<Record<V>, Corrupt>),
+    /// All that is whole, with its first sector, in order.
+    Scanned(Vec<(u64, Content<V>)>),
+    /// A write, a flush or a trim is done.
+    Done,
+    /// The device failed.
+    Failed,
+}
+
+impl<V> FlashOperation<V> {
+    /// The sectors that it concerns; `None` for a flush.
+    pub fn extent(&self) -> Option<Extent> {
+        match self {
+            FlashOperation::ReadSegment { pointer, .. } => Some(pointer.extent),
+            FlashOperation::ReadRecord { item } => Some(item.record.extent(item.value_bytes.into())),
+            FlashOperation::Write { extent, .. }
+            | FlashOperation::Scan { extent }
+            | FlashOperation::Trim { extent } => Some(*extent),
+            FlashOperation::Flush => None,
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The server of one device: takes updates of its blocks, commits them in groups, and keeps the log in order.
+//!
+//! A group is: read the segments, write records and new segments, make them durable, publish the new places, take away every slot that may hold an older
+//! value, answer. The order is what makes the cache linearizable. A segment is in one group at a time.
+
+mod apply;
+mod asked;
+mod commit;
+mod compact;
+mod group;
+mod log;
+mod recovery;
+mod replies;
+
+use crate::{
+    ClientId, Expiry, Extent, FlashAnswer, FlashOperation, Item, LimitError, MemoryAnswer, MemoryOperation, Protocol,
+    Refusal, Reply, Request, RequestBody, RequestId, RequestResult, SegmentPointer, Sequence, SlotWord, Value,
+    check_value,
+};
+use base::{Program, Span, Time};
+use slab::Slab;
+use std::collections::{BTreeSet, VecDeque};
+
+/// What a server is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// Which device: the server's blocks are those `b` with `b % devices == device`.
+    pub device: u32,
+    /// Devices of the store.
+    pub devices: u32,
+    /// Blocks of the store.
+    pub blocks: u32,
+    /// Whose protocol.
+    pub protocol: Protocol,
+    /// Updates in a group at most.
+    pub group_updates: u32,
+    /// A group that is not full is committed so long after its first update.
+    pub group_wait: Span,
+    /// Groups on their way at once at most.
+    pub groups_max: u32,
+    /// Zones of the log.
+    pub zones: u32,
+    /// Sectors of a zone.
+    pub zone_sectors: u32,
+    /// Zones that only compaction may take, at least 4: it opens a zone of each kind and one more before it wins one back, and a restart
+    /// needs one.
+    pub reserve_zones: u32,
+    /// Compaction begins when fewer zones than this are free.
+    pub compact_below: u32,
+    /// Whether the device may lose what it acknowledged: a flush comes before publishing.
+    pub volatile_cache: bool,
+}
+
+/// What happens to a server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ServerIn<V> {
+    /// A client asks.
+    Request(Request<V>),
+    /// An operation on the index is done.
+    Memory {
+        /// Which.
+        request: RequestId,
+        /// How.
+        answer: MemoryAnswer<V>,
+    },
+    /// An operation on the device is done.
+    Flash {
+        /// Which.
+        request: RequestId,
+        /// How.
+        answer: FlashAnswer<V>,
+    },
+}
+
+/// What a server decides.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ServerOut<V> {
+    /// An operation on the index.
+    Memory {
+        /// For the answer.
+        request: RequestId,
+        /// On which block.
+        block: u32,
+        /// What.
+        operation: MemoryOperation<V>,
+    },
+    /// An operation on its device.
+    Flash {
+        /// For the answer.
+        request: RequestId,
+        /// What.
+        operation: FlashOperation<V>,
+    },
+    /// To a client.
+    Reply(Reply<V>),
+}
+
+/// What a server has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerCounters {
+    /// Updates committed.
+    pub updates: u64,
+    /// Groups committed.
+    pub groups: u64,
+    /// Slots taken away.
+    pub invalidations: u64,
+    /// Compare-and-swaps on slots that came too late and were made again.
+    pub invalidation_retries: u64,
+    /// Requests answered from memory, since they had been carried out.
+    pub repeats: u64,
+    /// Segments and records that were not whole.
+    pub corrupt: u64,
+    /// Sectors written for updates.
+    pub sectors_written: u64,
+    /// Sectors written by compaction.
+    pub sectors_moved: u64,
+    /// Zones won back.
+    pub zones_reclaimed: u64,
+}
+
+/// Something that is to happen to a segment.
+#[derive(Clone, Debug)]
+enum Pending<V> {
+    /// A client's update.
+    Update(Update<V>),
+    /// What of it lies in this zone moves out.
+    Move { zone: u32 },
+}
+
+/// A client's update, checked.
+#[derive(Clone, Debug)]
+struct Update<V> {
+    client: ClientId,
+    number: u64,
+    came: Time,
+    block: u32,
+    body: RequestBody<V>,
+    expiry: Expiry,
+}
+
+/// What an answer is for.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    /// A group's step.
+    Group { group: usize, part: Part },
+    /// A step of compaction.
+    Compaction,
+    /// A step of recovery.
+    Recovery,
+    /// Nobody waits for it.
+    Nothing,
+}
+
+/// Which part of a group's step.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// The segment of a member.
+    Segment { member: usize },
+    /// A record that a member needs.
+    Record { member: usize, item: Item },
+    /// A write of the group.
+    Write { extent: Extent },
+    /// The flush behind them.
+    Flush,
+    /// The new place of a member.
+    Publish { member: usize },
+    /// The block of a member, read to find slots with older values.
+    Block { member: usize },
+    /// A slot of a member, taken away.
+    Swap { member: usize, expected: SlotWord },
+}
+
+/// The server of one device.
+#[derive(Clone)]
+pub struct Server<V> {
+    config: ServerConfig,
+    epoch: u32,
+    sequence: Sequence,
+    /// Where each of its blocks' keys are listed, by `block / devices`.
+    pointers: Vec<Option<SegmentPointer>>,
+    log: log::Log,
+    ring: VecDeque<Update<V>>,
+    /// Blocks that a group has in hand.
+    locked: BTreeSet<u32>,
+    groups: Slab<group::Group<V>>,
+    asked: asked::Asked<Purpose>,
+    replies: replies::Replies<V>,
+    compaction: Option<compact::Compaction>,
+    /// Sectors written for updates since compaction last began.
+    since_compaction: u32,
+    recovery: Option<recovery::Recovery<V>>,
+    counters: ServerCounters,
+}
+
+impl<V: Value> Server<V> {
+    /// The server of a device on which nothing is stored.
+    pub fn new(config: ServerConfig) -> Server<V> {
+        let blocks = (config.blocks - config.device).div_ceil(config.devices);
+        Server {
+            config,
+            epoch: 0,
+            sequence: Sequence(0),
+            pointers: vec![None; blocks as usize],
+            log: log::Log::new(config.zones, config.zone_sectors, config.reserve_zones),
+            ring: VecDeque::new(),
+            locked: BTreeSet::new(),
+            groups: Slab::new(),
+            asked: asked::Asked::default(),
+            replies: replies::Replies::default(),
+            compaction: None,
+            since_compaction: 0,
+            recovery: None,
+            counters: ServerCounters::default(),
+        }
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> ServerCounters {
+        self.counters
+    }
+    /// One more after each restart.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+    /// Bytes of segments and records that are of use.
+    pub fn live_bytes(&self) -> u64 {
+        self.log.live()
+    }
+    /// Bytes that these may be at most.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.log.capacity()
+    }
+    /// Updates that have come and are in no group yet.
+    pub fn waiting(&self) -> usize {
+        self.ring.len()
+    }
+    /// Whether it has nothing to do and waits for nothing.
+    pub fn is_idle(&self) -> bool {
+        self.ring.is_empty() && self.groups.is_empty() && self.compaction.is_none() && self.recovery.is_none()
+    }
+    /// Where the keys of one of its blocks are listed.
+    pub fn pointer(&self, block: u32) -> Option<SegmentPointer> {
+        self.pointers.get((block / self.config.devices) as usize).copied().flatten()
+    }
+
+    fn set_pointer(&mut self, block: u32, pointer: SegmentPointer) {
+        self.pointers[(block / self.config.devices) as usize] = Some(pointer);
+    }
+
+    fn next_sequence(&mut self) -> Sequence {
+        self.sequence.0 += 1;
+        self.sequence
+    }
+
+    fn request(&mut self, now: Time, request: Request<V>, out: &mut Vec<ServerOut<V>>) {
+        let (client, number) = (request.client, request.number);
+        if self.recovery.is_some() {
+            return self.reply(client, number, RequestResult::Refused(Refusal::Recovering), out);
+        }
+        if request.epoch != self.epoch {
+            let refusal = Refusal::WrongEpoch { got: request.epoch, current: self.epoch };
+            return self.reply(client, number, RequestResult::Refused(refusal), out);
+        }
+        match self.replies.came(client, number, request.settled) {
+            replies::Known::Ignore => {}
+            replies::Known::Answered(result) => {
+                self.counters.repeats += 1;
+                self.reply(client, number, result, out);
+            }
+            replies::Known::New => match self.check(now, request) {
+                Ok(update) => {
+                    self.ring.push_back(update);
+                    self.advance(now, out);
+                }
+                Err(refusal) => self.settle(client, number, RequestResult::Refused(refusal), out),
+            },
+        }
+    }
+
+    fn check(&self, now: Time, request: Request<V>) -> Result<Update<V>, Refusal> {
+        let mut expiry = Expiry::default();
+        match &request.body {
+            RequestBody::Put { value, time_to_live, .. } => {
+                check_value(value)?;
+                expiry = time_to_live.map_or(Ok(expiry), |span| expiry_of(now, span))?;
+            }
+            RequestBody::CompareAndSwap { new, .. } => check_value(new)?,
+            RequestBody::Delete { .. } => {}
+        }
+        let block = request.body.key().place(self.config.blocks).block;
+        Ok(Update { client: request.client, number: request.number, came: now, block, body: request.body, expiry })
+    }
+
+    /// Answers for the first time.
+    fn settle(&mut self, client: ClientId, number: u64, result: RequestResult<V>, out: &mut Vec<ServerOut<V>>) {
+        self.replies.answered(client, number, &result);
+        self.reply(client, number, result, out);
+    }
+
+    fn reply(&self, client: ClientId, number: u64, result: RequestResult<V>, out: &mut Vec<ServerOut<V>>) {
+        out.push(ServerOut::Reply(Reply { client, number, epoch: self.epoch, result }));
+    }
+
+    fn ask_flash(&mut self, purpose: Purpose, operation: FlashOperation<V>, out: &mut Vec<ServerOut<V>>) {
+        let request = self.asked.ask(purpose);
+        out.push(ServerOut::Flash { request, operation });
+    }
+
+    fn ask_memory(&mut self, purpose: Purpose, block: u32, operation: MemoryOperation<V>, out: &mut Vec<ServerOut<V>>) {
+        let request = self.asked.ask(purpose);
+        out.push(ServerOut::Memory { request, block, operation });
+    }
+
+    /// Begins whatever can begin.
+    fn advance(&mut self, now: Time, out: &mut Vec<ServerOut<V>>) {
+        if self.recovery.is_some() {
+            return;
+        }
+        self.compact(now, out);
+        while self.form_group(now, out) {}
+        self.refuse_what_waits_for_ever(out);
+    }
+
+    /// Updates that wait for room while nothing is on its way that could make some.
+    fn refuse_what_waits_for_ever(&mut self, out: &mut Vec<ServerOut<V>>) {
+        if !self.groups.is_empty() || !self.lacks_room() || self.is_compacting() {
+            return;
+        }
+        self.compaction = None;
+        let refusal = Refusal::Full { live: self.log.live(), capacity: self.log.capacity() };
+        for update in std::mem::take(&mut self.ring) {
+            self.settle(update.client, update.number, RequestResult::Refused(refusal), out);
+        }
+    }
+}
+
+/// Rounded up to a whole second, so that nothing is forgotten too early.
+fn expiry_of(now: Time, time_to_live: Span) -> Result<Expiry, LimitError> {
+    let end = now.as_ps().checked_add(time_to_live.as_ps()).map(|ps| ps.div_ceil(Span::secs(1).as_ps()));
+    let second = end.and_then(|second| u32::try_from(second).ok()).filter(|second| *second > 0);
+    second.map(Expiry).ok_or(LimitError::TimeToLive { got: time_to_live })
+}
+
+impl<V: Value> Program for Server<V> {
+    type In = ServerIn<V>;
+    type Out = ServerOut<V>;
+
+    fn on(&mut self, now: Time, input: ServerIn<V>, out: &mut Vec<ServerOut<V>>) {
+        match input {
+            ServerIn::Request(request) => self.request(now, request, out),
+            ServerIn::Memory { request, answer } => match self.asked.answered(request) {
+                Some(Purpose::Group { group, part }) => self.group_memory(now, group, part, answer, out),
+                Some(Purpose::Recovery) => self.recovery_memory(out),
+                Some(Purpose::Compaction | Purpose::Nothing) | None => {}
+            },
+            ServerIn::Flash { request, answer } => match self.asked.answered(request) {
+                Some(Purpose::Group { group, part }) => self.group_flash(now, group, part, answer, out),
+                Some(Purpose::Compaction) => self.compaction_flash(now, answer, out),
+                Some(Purpose::Recovery) => self.recovery_flash(now, answer, out),
+                Some(Purpose::Nothing) | None => {}
+            },
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.group_due()
+    }
+
+    fn on_wakeup(&mut self, now: Time, out: &mut Vec<ServerOut<V>>) {
+        self.advance(now, out);
+    }
+}

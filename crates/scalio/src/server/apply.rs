@@ -1,0 +1,139 @@
+//! What a group does to one segment, before anything of it is written.
+
+use super::group::Member;
+use super::{Pending, Server, Update};
+use crate::{
+    Expiry, Item, Key, Record, RecordPlace, Refusal, RequestBody, RequestResult, SEGMENT_ITEMS_MAX, Value, record_bytes,
+};
+use base::Time;
+
+/// Where the record of an item will lie is known when it is written.
+const UNPLACED: RecordPlace = RecordPlace(u64::MAX);
+
+impl<V: Value> Server<V> {
+    /// Carries out all that is pending for a segment, in the order in which it came.
+    pub(super) fn apply(&mut self, now: Time, member: &mut Member<V>) {
+        forget_expired(now, member);
+        for pending in std::mem::take(&mut member.pending) {
+            match &pending {
+                Pending::Update(update) => {
+                    let result = self.apply_update(now, member, update);
+                    member.results.push(result);
+                }
+                Pending::Move { zone } => self.apply_move(member, *zone),
+            }
+            member.pending.push(pending);
+        }
+    }
+
+    fn apply_update(&mut self, now: Time, member: &mut Member<V>, update: &Update<V>) -> RequestResult<V> {
+        if let Some(refusal) = member.refused {
+            return RequestResult::Refused(refusal);
+        }
+        match &update.body {
+            RequestBody::Put { key, value, .. } => self.apply_put(member, *key, value, update.expiry),
+            RequestBody::Delete { key } => {
+                let found = self.take_out(member, key);
+                RequestResult::Deleted { found }
+            }
+            RequestBody::CompareAndSwap { key, expected, new } => match current(now, member, key) {
+                Err(refusal) => RequestResult::Refused(refusal),
+                Ok(found) if found == *expected => self.apply_put(member, *key, new, Expiry::default()),
+                Ok(found) => RequestResult::Differs { found },
+            },
+        }
+    }
+
+    fn apply_put(&mut self, member: &mut Member<V>, key: Key, value: &V, expiry: Expiry) -> RequestResult<V> {
+        let segment = member.segment.as_ref().expect("a member without a segment is refused");
+        let listed = segment.find(&key).map(|item| record_bytes(item.value_bytes.into()));
+        if listed.is_none() && segment.items.len() >= SEGMENT_ITEMS_MAX as usize {
+            return RequestResult::Refused(Refusal::SegmentFull { most: SEGMENT_ITEMS_MAX });
+        }
+        let (live, capacity) = (self.log.live(), self.log.capacity());
+        let more = u64::from(record_bytes(value.bytes()).saturating_sub(listed.unwrap_or(0)));
+        if more > 0 && live + more > capacity {
+            return RequestResult::Refused(Refusal::Full { live, capacity });
+        }
+        let record = Record { key, sequence: self.next_sequence(), expiry, value: value.clone() };
+        self.put_in(member, record);
+        self.note_change(member, &key);
+        RequestResult::Stored
+    }
+
+    /// Lists a record that is yet to be written, instead of what was listed under its key.
+    fn put_in(&self, member: &mut Member<V>, record: Record<V>) {
+        let item = Item {
+            key: record.key,
+            record: UNPLACED,
+            sequence: record.sequence,
+            value_bytes: record.value.bytes() as u16,
+            expiry: record.expiry,
+            is_fresh: true,
+        };
+        let segment = member.segment.as_mut().expect("a member without a segment is refused");
+        if let Some(replaced) = segment.put(item) {
+            drop_record(member, &replaced);
+        }
+        member.fresh.push(record);
+        member.dirty = true;
+    }
+
+    fn take_out(&self, member: &mut Member<V>, key: &Key) -> bool {
+        let segment = member.segment.as_mut().expect("a member without a segment is refused");
+        let Some(removed) = segment.remove(key) else { return false };
+        drop_record(member, &removed);
+        member.dirty = true;
+        self.note_change(member, key);
+        true
+    }
+
+    fn note_change(&self, member: &mut Member<V>, key: &Key) {
+        member.changed.push(key.place(self.config.blocks).fingerprint);
+    }
+
+    /// Moves records, and the segment itself, out of a zone. A record that cannot be read keeps its zone from being used again.
+    fn apply_move(&mut self, member: &mut Member<V>, zone: u32) {
+        let Some(segment) = &member.segment else { return self.log.keep(zone) };
+        let within = |item: &&Item| item.record != UNPLACED && self.log.zone_of(item.record.sector()) == zone;
+        let moving: Vec<Item> = segment.items.iter().filter(within).copied().collect();
+        member.dirty |= member.old.is_some_and(|pointer| self.log.zone_of(pointer.extent.sector) == zone);
+        for item in moving {
+            match member.known.get(&item.key) {
+                Some(Ok(record)) if record.sequence == item.sequence => self.put_in(member, record.clone()),
+                _ => self.log.keep(zone),
+            }
+        }
+    }
+}
+
+/// What is under a key before the next update.
+fn current<V: Value>(now: Time, member: &Member<V>, key: &Key) -> Result<Option<V>, Refusal> {
+    let segment = member.segment.as_ref().expect("a member without a segment is refused");
+    let Some(item) = segment.find(key).filter(|item| !item.expiry.is_past(now)) else { return Ok(None) };
+    if let Some(fresh) = member.fresh.iter().find(|record| record.key == *key) {
+        return Ok(Some(fresh.value.clone()));
+    }
+    match member.known.get(key) {
+        Some(Ok(record)) if record.sequence == item.sequence => Ok(Some(record.value.clone())),
+        Some(Err(refusal)) => Err(*refusal),
+        _ => Err(Refusal::Corrupt),
+    }
+}
+
+/// What is listed no more: on flash it is dead, and what was not yet written need not be.
+fn drop_record<V>(member: &mut Member<V>, item: &Item) {
+    if item.record == UNPLACED {
+        member.fresh.retain(|record| record.key != item.key);
+    } else {
+        member.dead.push((item.record, record_bytes(item.value_bytes.into())));
+    }
+}
+
+fn forget_expired<V>(now: Time, member: &mut Member<V>) {
+    let Some(segment) = member.segment.as_mut() else { return };
+    let (expired, kept): (Vec<Item>, Vec<Item>) = segment.items.drain(..).partition(|item| item.expiry.is_past(now));
+    segment.items = kept;
+    member.dirty |= !expired.is_empty();
+    expired.iter().for_each(|item| drop_record(member, item));
+}

@@ -1,0 +1,221 @@
+//! The second half of a group: written, durable, published, invalidated, answered.
+
+use super::group::{Group, Member, PAGE_RECORDS_MAX, Step};
+use super::log::Kind;
+use super::{Part, Pending, Purpose, Server, ServerOut};
+use crate::{
+    Block, Content, Extent, FlashOperation, MemoryAnswer, MemoryOperation, Page, Protocol, Record, RecordPlace,
+    Refusal, RequestResult, Segment, SegmentPointer, SlotWord, Value, record_bytes,
+};
+use base::Time;
+use std::sync::Arc;
+
+impl<V: Value> Member<V> {
+    fn place(&mut self, record: &Record<V>, place: RecordPlace) {
+        let items = &mut self.segment.as_mut().expect("a member without a segment is refused").items;
+        let at = items.binary_search_by(|item| item.key.cmp(&record.key)).expect("a fresh record is listed");
+        items[at].record = place;
+        items[at].is_fresh = true;
+        self.placed.push(place);
+    }
+}
+
+impl<V: Value> Server<V> {
+    pub(super) fn write(&mut self, now: Time, group: usize, out: &mut Vec<ServerOut<V>>) {
+        let mut members = std::mem::take(&mut self.groups[group].members);
+        members.iter_mut().for_each(|member| self.apply(now, member));
+        self.groups[group].step = Step::Writes;
+        self.groups[group].open = 0;
+        self.write_pages(group, &mut members, out);
+        members.iter_mut().filter(|member| member.dirty).for_each(|member| self.write_segment(group, member, out));
+        self.groups[group].members = members;
+        if self.groups[group].open == 0 {
+            self.publish(now, group, out);
+        }
+    }
+
+    /// Records of all members together, as many in a page as fit.
+    fn write_pages(&mut self, group: usize, members: &mut [Member<V>], out: &mut Vec<ServerOut<V>>) {
+        let fresh: Vec<Record<V>> = members.iter_mut().flat_map(|member| member.fresh.drain(..)).collect();
+        for records in fresh.chunks(PAGE_RECORDS_MAX) {
+            let page = Page { epoch: self.epoch, records: records.to_vec() };
+            let extent = self.room(group, page.sectors(), Kind::Records);
+            for (place, record) in page.places(extent.sector) {
+                self.log.count_records(place.sector(), record_bytes(record.value.bytes()), 1, true);
+                let block = record.key.place(self.config.blocks).block;
+                let member =
+                    members.iter_mut().find(|member| member.block == block).expect("a fresh record is of a member");
+                member.place(record, place);
+            }
+            self.write_content(group, extent, Content::Page(Arc::new(page)), out);
+        }
+    }
+
+    fn write_segment(&mut self, group: usize, member: &mut Member<V>, out: &mut Vec<ServerOut<V>>) {
+        let (sequence, epoch) = (self.next_sequence(), self.epoch);
+        let segment = member.segment.take().expect("a member without a segment is not dirty");
+        let segment = Segment { sequence, epoch, ..segment };
+        let extent = self.room(group, segment.sectors(), Kind::Segments);
+        self.log.count_segment(extent, true);
+        member.new = Some(SegmentPointer::new(extent, sequence));
+        let segment = Arc::new(segment);
+        member.written = Some(segment.clone());
+        self.write_content(group, extent, Content::Segment(segment), out);
+    }
+
+    fn room(&mut self, group: usize, sectors: u32, kind: Kind) -> Extent {
+        let purpose = self.groups[group].room;
+        match purpose {
+            super::log::Purpose::Update => {
+                self.counters.sectors_written += u64::from(sectors);
+                self.since_compaction = self.since_compaction.saturating_add(sectors);
+            }
+            super::log::Purpose::Compaction => self.counters.sectors_moved += u64::from(sectors),
+        }
+        self.log.allocate(sectors, kind, purpose).expect("a group begins only with room for its worst case")
+    }
+
+    fn write_content(&mut self, group: usize, extent: Extent, content: Content<V>, out: &mut Vec<ServerOut<V>>) {
+        self.groups[group].open += 1;
+        let purpose = Purpose::Group { group, part: Part::Write { extent } };
+        self.ask_flash(purpose, FlashOperation::Write { extent, content }, out);
+    }
+
+    pub(super) fn flush(&mut self, group: usize, out: &mut Vec<ServerOut<V>>) {
+        self.groups[group].step = Step::Flush;
+        self.groups[group].open = 1;
+        self.ask_flash(Purpose::Group { group, part: Part::Flush }, FlashOperation::Flush, out);
+    }
+
+    /// The new places first and the slots after them: the other way round a reader could fill a slot from the old place behind our back.
+    pub(super) fn publish(&mut self, now: Time, group: usize, out: &mut Vec<ServerOut<V>>) {
+        self.groups[group].step = Step::Publish;
+        self.groups[group].open = 0;
+        if !self.groups[group].failed {
+            for member in 0..self.groups[group].members.len() {
+                self.publish_member(group, member, out);
+            }
+        }
+        if self.groups[group].open == 0 {
+            self.end_group(now, group, out);
+        }
+    }
+
+    fn publish_member(&mut self, group: usize, at: usize, out: &mut Vec<ServerOut<V>>) {
+        let member = &self.groups[group].members[at];
+        let Some(segment) = member.new else { return };
+        let block = member.block;
+        self.set_pointer(block, segment);
+        self.groups[group].open += 1;
+        let purpose = Purpose::Group { group, part: Part::Publish { member: at } };
+        self.ask_memory(purpose, block, MemoryOperation::Publish { segment }, out);
+    }
+
+    fn published(&mut self, group: usize, at: usize, out: &mut Vec<ServerOut<V>>) {
+        let Member { block, changed, .. } = &self.groups[group].members[at];
+        if !changed.is_empty() && self.config.protocol == Protocol::Linearizable {
+            self.read_block(group, at, *block, out);
+        }
+    }
+
+    fn read_block(&mut self, group: usize, member: usize, block: u32, out: &mut Vec<ServerOut<V>>) {
+        self.groups[group].open += 1;
+        self.ask_memory(Purpose::Group { group, part: Part::Block { member } }, block, MemoryOperation::ReadBlock, out);
+    }
+
+    pub(super) fn group_memory(
+        &mut self,
+        now: Time,
+        group: usize,
+        part: Part,
+        answer: MemoryAnswer<V>,
+        out: &mut Vec<ServerOut<V>>,
+    ) {
+        self.groups[group].open -= 1;
+        match (part, answer) {
+            (Part::Publish { member }, MemoryAnswer::Done) => self.published(group, member, out),
+            (Part::Block { member }, MemoryAnswer::Block(block)) => self.take_slots_away(group, member, &block, out),
+            (Part::Swap { member, expected }, MemoryAnswer::Found(found)) => {
+                self.slot_taken(group, member, found == expected, out)
+            }
+            (part, answer) => unreachable!("the server's own memory answers {part:?} with {answer:?}"),
+        }
+        if self.groups[group].open == 0 {
+            self.end_group(now, group, out);
+        }
+    }
+
+    /// Every slot that holds, or will hold, a key that may have changed. A slot of another key with the same fingerprint is lost for nothing.
+    fn take_slots_away(&mut self, group: usize, at: usize, block: &Block<V>, out: &mut Vec<ServerOut<V>>) {
+        let member = &self.groups[group].members[at];
+        let stale = |word: &SlotWord| member.changed.iter().any(|fingerprint| word.is_of(*fingerprint));
+        let words: Vec<(u8, SlotWord)> =
+            (0u8..).zip(block.slots.iter().map(|slot| slot.word)).filter(|(_, word)| stale(word)).collect();
+        let number = member.block;
+        for (slot, expected) in &words {
+            let purpose = Purpose::Group { group, part: Part::Swap { member: at, expected: *expected } };
+            let operation = MemoryOperation::Swap { slot: *slot, expected: *expected, new: expected.free() };
+            self.ask_memory(purpose, number, operation, out);
+        }
+        self.groups[group].open += words.len() as u32;
+        self.groups[group].members[at].swaps = words.len() as u32;
+        self.groups[group].members[at].late = false;
+    }
+
+    fn slot_taken(&mut self, group: usize, at: usize, taken: bool, out: &mut Vec<ServerOut<V>>) {
+        self.counters.invalidations += u64::from(taken);
+        self.counters.invalidation_retries += u64::from(!taken);
+        let member = &mut self.groups[group].members[at];
+        member.swaps -= 1;
+        member.late |= !taken;
+        if member.swaps == 0 && member.late {
+            let block = member.block;
+            self.read_block(group, at, block, out);
+        }
+    }
+
+    fn end_group(&mut self, now: Time, group: usize, out: &mut Vec<ServerOut<V>>) {
+        let Group { members, failed, room, .. } = self.groups.remove(group);
+        for member in members {
+            self.locked.remove(&member.block);
+            self.account(&member, failed);
+            self.answer(member, failed, out);
+        }
+        match room {
+            super::log::Purpose::Update => self.counters.groups += 1,
+            super::log::Purpose::Compaction => self.moved(),
+        }
+        self.advance(now, out);
+    }
+
+    /// What was replaced is of no use any more; of a group that failed, what it wrote is not.
+    fn account(&mut self, member: &Member<V>, failed: bool) {
+        let (Some(new), Some(written)) = (member.new, &member.written) else { return };
+        if failed {
+            self.log.count_segment(new.extent, false);
+            let fresh = written.items.iter().filter(|item| member.placed.contains(&item.record));
+            fresh.for_each(|item| {
+                self.log.count_records(item.record.sector(), record_bytes(item.value_bytes.into()), 1, false)
+            });
+            return;
+        }
+        if let Some(old) = member.old {
+            self.log.count_segment(old.extent, false);
+        }
+        for (place, bytes) in &member.dead {
+            self.log.count_records(place.sector(), *bytes, 1, false);
+        }
+    }
+
+    fn answer(&mut self, member: Member<V>, failed: bool, out: &mut Vec<ServerOut<V>>) {
+        let updates = member.pending.into_iter().filter_map(|pending| match pending {
+            Pending::Update(update) => Some(update),
+            Pending::Move { .. } => None,
+        });
+        for (update, result) in updates.zip(member.results) {
+            let result = if failed { RequestResult::Refused(Refusal::Device) } else { result };
+            self.counters.updates += u64::from(matches!(result, RequestResult::Stored | RequestResult::Deleted { .. }));
+            self.settle(update.client, update.number, result, out);
+        }
+    }
+}

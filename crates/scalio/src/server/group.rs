@@ -1,0 +1,274 @@
+//! Group commit: from updates in the ring to answers.
+
+use super::log::Purpose as Room;
+use super::{Part, Pending, Purpose, Server, ServerOut, Update};
+use crate::{
+    FlashAnswer, FlashOperation, Item, Key, Record, RecordPlace, Refusal, RequestBody, RequestResult, Segment,
+    SegmentPointer, Value,
+};
+use base::Time;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Records in a page at most: what fits 4 KiB with values of the longest kind.
+pub(super) const PAGE_RECORDS_MAX: usize = 36;
+/// Sectors of such a page.
+pub(super) const PAGE_SECTORS_MAX: u32 = 8;
+
+/// One segment of a group.
+#[derive(Clone, Debug)]
+pub(super) struct Member<V> {
+    pub block: u32,
+    pub pending: Vec<Pending<V>>,
+    pub old: Option<SegmentPointer>,
+    /// As it was read, then as it will be.
+    pub segment: Option<Segment>,
+    /// Records that were read for it: what is under a key, or that it cannot be read.
+    pub known: BTreeMap<Key, Result<Record<V>, Refusal>>,
+    /// Records to be written for it.
+    pub fresh: Vec<Record<V>>,
+    /// What is of no use any more once it is published: place and length of a record.
+    pub dead: Vec<(RecordPlace, u32)>,
+    /// Fingerprints of keys whose values have changed.
+    pub changed: Vec<u16>,
+    /// Where the new segment lies.
+    pub new: Option<SegmentPointer>,
+    /// Compare-and-swaps on its slots: how many are on their way, and whether one came too late.
+    pub swaps: u32,
+    pub late: bool,
+    pub results: Vec<RequestResult<V>>,
+    pub refused: Option<Refusal>,
+    /// Whether its segment has to be written.
+    pub dirty: bool,
+    /// What was written, and where its new records lie.
+    pub written: Option<Arc<Segment>>,
+    pub placed: Vec<RecordPlace>,
+}
+
+/// Updates of several segments that are committed at once.
+#[derive(Clone, Debug)]
+pub(super) struct Group<V> {
+    pub members: Vec<Member<V>>,
+    /// Answers that its step waits for.
+    pub open: u32,
+    pub step: Step,
+    pub failed: bool,
+    pub room: Room,
+}
+
+/// What a group does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Segments,
+    Records,
+    Writes,
+    Flush,
+    Publish,
+}
+
+impl<V: Value> Server<V> {
+    /// When the oldest update in the ring has waited long enough.
+    pub(super) fn group_due(&self) -> Option<Time> {
+        if self.recovery.is_some() || self.groups.len() >= self.config.groups_max as usize {
+            return None;
+        }
+        let free = self.ring.iter().find(|update| !self.locked.contains(&update.block))?;
+        // Without room there is nothing to wait for but compaction.
+        self.has_room_for(self.config.group_updates as usize).then_some(free.came + self.config.group_wait)
+    }
+
+    /// Takes what can be committed together out of the ring, if that is a full group or has waited long enough.
+    pub(super) fn form_group(&mut self, now: Time, out: &mut Vec<ServerOut<V>>) -> bool {
+        if self.groups.len() >= self.config.groups_max as usize {
+            return false;
+        }
+        let free = |update: &&Update<V>| !self.locked.contains(&update.block);
+        let most = self.config.group_updates as usize;
+        let count = self.ring.iter().filter(free).take(most).count();
+        let waited = self.group_due().is_some_and(|due| due <= now);
+        if count == 0 || (count < most && !waited) || !self.has_room_for(count) {
+            return false;
+        }
+        let taken = self.take_updates(most);
+        self.begin_group(now, taken, Room::Update, out);
+        true
+    }
+
+    /// Room in the worst case: each update in a segment of its own that grows, and records of the longest kind.
+    fn has_room_for(&self, updates: usize) -> bool {
+        let free = self.ring.iter().filter(|update| !self.locked.contains(&update.block)).take(updates);
+        let segments = free.map(|update| self.pointer(update.block).map_or(1, |pointer| pointer.extent.sectors + 1));
+        let pages = (0..updates.min(self.ring.len()).div_ceil(PAGE_RECORDS_MAX)).map(|_| PAGE_SECTORS_MAX);
+        self.log.has_room(segments, pages, Room::Update)
+    }
+
+    /// Whether updates wait for nothing but room.
+    pub(super) fn lacks_room(&self) -> bool {
+        !self.ring.is_empty() && !self.has_room_for(self.config.group_updates as usize)
+    }
+
+    fn take_updates(&mut self, most: usize) -> Vec<(u32, Pending<V>)> {
+        let mut taken = Vec::with_capacity(most);
+        let mut left = std::collections::VecDeque::with_capacity(self.ring.len());
+        for update in self.ring.drain(..) {
+            if taken.len() < most && !self.locked.contains(&update.block) {
+                taken.push((update.block, Pending::Update(update)));
+            } else {
+                left.push_back(update);
+            }
+        }
+        self.ring = left;
+        taken
+    }
+
+    pub(super) fn begin_group(
+        &mut self,
+        now: Time,
+        pending: Vec<(u32, Pending<V>)>,
+        room: Room,
+        out: &mut Vec<ServerOut<V>>,
+    ) {
+        let mut by_block: BTreeMap<u32, Vec<Pending<V>>> = BTreeMap::new();
+        for (block, pending) in pending {
+            by_block.entry(block).or_default().push(pending);
+        }
+        let members: Vec<Member<V>> =
+            by_block.into_iter().map(|(block, pending)| self.member(block, pending)).collect();
+        self.locked.extend(members.iter().map(|member| member.block));
+        let reads: Vec<_> = members.iter().map(|member| (member.block, member.old)).collect();
+        let group = self.groups.insert(Group { members, open: 0, step: Step::Segments, failed: false, room });
+        for (member, (block, pointer)) in reads.into_iter().enumerate() {
+            if let Some(pointer) = pointer {
+                self.groups[group].open += 1;
+                let purpose = Purpose::Group { group, part: Part::Segment { member } };
+                self.ask_flash(purpose, FlashOperation::ReadSegment { block, pointer }, out);
+            }
+        }
+        if self.groups[group].open == 0 {
+            self.read_records(now, group, out);
+        }
+    }
+
+    fn member(&self, block: u32, pending: Vec<Pending<V>>) -> Member<V> {
+        let old = self.pointer(block);
+        let empty = || Segment { block, epoch: self.epoch, sequence: Default::default(), items: Vec::new() };
+        Member {
+            block,
+            pending,
+            old,
+            segment: old.is_none().then(empty),
+            known: BTreeMap::new(),
+            fresh: Vec::new(),
+            dead: Vec::new(),
+            changed: Vec::new(),
+            new: None,
+            swaps: 0,
+            late: false,
+            results: Vec::new(),
+            refused: None,
+            dirty: false,
+            written: None,
+            placed: Vec::new(),
+        }
+    }
+
+    pub(super) fn group_flash(
+        &mut self,
+        now: Time,
+        group: usize,
+        part: Part,
+        answer: FlashAnswer<V>,
+        out: &mut Vec<ServerOut<V>>,
+    ) {
+        match part {
+            Part::Segment { member } => self.segment_came(group, member, answer),
+            Part::Record { member, item } => self.record_came(group, member, item, answer),
+            Part::Write { extent } => {
+                self.log.written(extent);
+                self.groups[group].failed |= answer != FlashAnswer::Done;
+            }
+            Part::Flush => self.groups[group].failed |= answer != FlashAnswer::Done,
+            Part::Publish { .. } | Part::Block { .. } | Part::Swap { .. } => return,
+        }
+        self.groups[group].open -= 1;
+        if self.groups[group].open > 0 {
+            return;
+        }
+        match self.groups[group].step {
+            Step::Segments => self.read_records(now, group, out),
+            Step::Records => self.write(now, group, out),
+            Step::Writes if self.config.volatile_cache && !self.groups[group].failed => self.flush(group, out),
+            Step::Writes | Step::Flush => self.publish(now, group, out),
+            Step::Publish => {}
+        }
+    }
+
+    fn segment_came(&mut self, group: usize, member: usize, answer: FlashAnswer<V>) {
+        let member = &mut self.groups[group].members[member];
+        let pointer = member.old.expect("only what has a pointer is read");
+        let whole = match answer {
+            FlashAnswer::Segment(read) => read
+                .and_then(|segment| pointer.check(member.block, &segment).map(|()| segment))
+                .map_err(|_| Refusal::Corrupt),
+            _ => Err(Refusal::Device),
+        };
+        match whole {
+            Ok(segment) => {
+                let mut segment = Arc::unwrap_or_clone(segment);
+                segment.items.iter_mut().for_each(|item| item.is_fresh = false);
+                member.segment = Some(segment);
+            }
+            Err(refusal) => {
+                self.counters.corrupt += u64::from(refusal == Refusal::Corrupt);
+                member.refused = Some(refusal);
+            }
+        }
+    }
+
+    fn record_came(&mut self, group: usize, member: usize, item: Item, answer: FlashAnswer<V>) {
+        let whole = match answer {
+            FlashAnswer::Record(read) => {
+                read.and_then(|record| item.check(&record).map(|()| record)).map_err(|_| Refusal::Corrupt)
+            }
+            _ => Err(Refusal::Device),
+        };
+        self.counters.corrupt += u64::from(whole == Err(Refusal::Corrupt));
+        self.groups[group].members[member].known.insert(item.key, whole);
+    }
+
+    /// Reads the records that have to be known: what a compare-and-swap compares, and what moves.
+    fn read_records(&mut self, now: Time, group: usize, out: &mut Vec<ServerOut<V>>) {
+        self.groups[group].step = Step::Records;
+        let mut wanted: Vec<(usize, Item)> = Vec::new();
+        for (at, member) in self.groups[group].members.iter().enumerate() {
+            wanted.extend(self.needed(member).into_iter().map(|item| (at, item)));
+        }
+        self.groups[group].open = wanted.len() as u32;
+        for (member, item) in &wanted {
+            let purpose = Purpose::Group { group, part: Part::Record { member: *member, item: *item } };
+            self.ask_flash(purpose, FlashOperation::ReadRecord { item: *item }, out);
+        }
+        if wanted.is_empty() {
+            self.write(now, group, out);
+        }
+    }
+
+    fn needed(&self, member: &Member<V>) -> Vec<Item> {
+        let Some(segment) = &member.segment else { return Vec::new() };
+        let mut items: Vec<Item> = Vec::new();
+        for pending in &member.pending {
+            match pending {
+                Pending::Update(Update { body: RequestBody::CompareAndSwap { key, .. }, .. }) => {
+                    items.extend(segment.find(key))
+                }
+                Pending::Update(_) => {}
+                Pending::Move { zone } => {
+                    items.extend(segment.items.iter().filter(|item| self.log.zone_of(item.record.sector()) == *zone))
+                }
+            }
+        }
+        items.sort_by_key(|item| item.key);
+        items.dedup_by_key(|item| item.key);
+        items
+    }
+}

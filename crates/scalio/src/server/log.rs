@@ -1,0 +1,295 @@
+//! The log of one device: zones that are filled in order and won back whole.
+
+use crate::{Extent, SECTOR_BYTES};
+use std::collections::BTreeSet;
+
+/// A zone's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ZoneState {
+    /// Nothing in it is of use.
+    Free,
+    /// New data go here.
+    Open,
+    /// Full.
+    Closed,
+    /// Something in it could not be read, so it stays as it is.
+    Kept,
+}
+
+/// What a zone holds. Moving a record costs a new segment, moving a segment costs no more than itself: so they do not share zones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Segments: each lives until the next update of its block.
+    Segments,
+    /// Pages of records.
+    Records,
+}
+
+/// A zone.
+#[derive(Clone, Copy, Debug)]
+struct Zone {
+    state: ZoneState,
+    /// Bytes of segments and records that are of use.
+    live: u64,
+    /// Records among them.
+    records: u32,
+    /// Writes on their way.
+    writing: u32,
+}
+
+/// Who wants room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// An update: may not touch the reserve.
+    Update,
+    /// Compaction, which wins back more than it takes.
+    Compaction,
+}
+
+/// All zones.
+#[derive(Clone, Debug)]
+pub(super) struct Log {
+    zones: Vec<Zone>,
+    free: BTreeSet<u32>,
+    zone_sectors: u32,
+    reserve: u32,
+    /// The open zone of each kind and its first unused sector.
+    open: [Option<(u32, u32)>; 2],
+    live: u64,
+    /// Segments of use, and their bytes.
+    segments: u64,
+    segment_bytes: u64,
+}
+
+impl Log {
+    /// A log in which nothing is stored.
+    pub fn new(zones: u32, zone_sectors: u32, reserve: u32) -> Log {
+        let zone = Zone { state: ZoneState::Free, live: 0, records: 0, writing: 0 };
+        Log {
+            zones: vec![zone; zones as usize],
+            free: (0..zones).collect(),
+            zone_sectors,
+            reserve,
+            open: [None; 2],
+            live: 0,
+            segments: 0,
+            segment_bytes: 0,
+        }
+    }
+
+    /// All of the log.
+    pub fn zone_extents(&self) -> impl Iterator<Item = Extent> + use<> {
+        let sectors = self.zone_sectors;
+        (0..self.zones.len() as u64).map(move |zone| Extent { sector: zone * u64::from(sectors), sectors })
+    }
+    pub fn extent_of(&self, zone: u32) -> Extent {
+        Extent { sector: u64::from(zone) * u64::from(self.zone_sectors), sectors: self.zone_sectors }
+    }
+    pub fn zone_of(&self, sector: u64) -> u32 {
+        (sector / u64::from(self.zone_sectors)) as u32
+    }
+    pub fn free_zones(&self) -> u32 {
+        self.free.len() as u32
+    }
+    /// Bytes of use.
+    pub fn live(&self) -> u64 {
+        self.live
+    }
+    /// Bytes that may be of use at most: three quarters of all zones but the reserve and two that are on their way. Then some zone has a quarter to win, and
+    /// what moves out of it takes at most an eighth more than it did (records of a few segments fill their last sector in part): compaction always gains.
+    pub fn capacity(&self) -> u64 {
+        let zones = (self.zones.len() as u64).saturating_sub(u64::from(self.reserve) + 2);
+        // The end of a zone is left empty where the next segment does not fit.
+        let zone = (u64::from(self.zone_sectors) * u64::from(SECTOR_BYTES)).saturating_sub(self.mean_segment());
+        zones * zone / 4 * 3
+    }
+
+    fn mean_segment(&self) -> u64 {
+        self.segment_bytes.checked_div(self.segments).unwrap_or(0)
+    }
+
+    /// Whether [`allocate`](Log::allocate) would find room for segments and pages of these many sectors each.
+    pub fn has_room(
+        &self,
+        segments: impl IntoIterator<Item = u32>,
+        pages: impl IntoIterator<Item = u32>,
+        purpose: Purpose,
+    ) -> bool {
+        let zones = self.zones_for(Kind::Segments, segments) + self.zones_for(Kind::Records, pages);
+        zones <= self.usable(purpose)
+    }
+
+    fn zones_for(&self, kind: Kind, rows: impl IntoIterator<Item = u32>) -> u32 {
+        let mut left = self.open[kind as usize].map_or(0, |(_, next)| self.zone_sectors - next);
+        let mut zones = 0;
+        for sectors in rows {
+            if sectors > left {
+                (zones, left) = (zones + 1, self.zone_sectors);
+            }
+            left = left.saturating_sub(sectors);
+        }
+        zones
+    }
+
+    fn usable(&self, purpose: Purpose) -> u32 {
+        let kept = if purpose == Purpose::Update { self.reserve } else { 0 };
+        self.free_zones().saturating_sub(kept)
+    }
+
+    /// Room for a row of sectors within one zone, which counts as being written; `None` where there is none.
+    pub fn allocate(&mut self, sectors: u32, kind: Kind, purpose: Purpose) -> Option<Extent> {
+        let (zone, next) = match self.open[kind as usize] {
+            Some((zone, next)) if next + sectors <= self.zone_sectors => (zone, next),
+            _ => (self.open_another(kind, purpose)?, 0),
+        };
+        self.open[kind as usize] = Some((zone, next + sectors));
+        self.zones[zone as usize].writing += 1;
+        Some(Extent { sector: self.extent_of(zone).sector + u64::from(next), sectors })
+    }
+
+    fn open_another(&mut self, kind: Kind, purpose: Purpose) -> Option<u32> {
+        if self.usable(purpose) == 0 {
+            return None;
+        }
+        let zone = self.free.pop_first()?;
+        if let Some((full, _)) = self.open[kind as usize].replace((zone, 0)) {
+            self.zones[full as usize].state = ZoneState::Closed;
+        }
+        self.zones[zone as usize].state = ZoneState::Open;
+        Some(zone)
+    }
+
+    /// A write that was allocated has ended, well or not.
+    pub fn written(&mut self, extent: Extent) {
+        let zone = self.zone_of(extent.sector) as usize;
+        self.zones[zone].writing -= 1;
+    }
+
+    /// A segment is of use from now on, or no more.
+    pub fn count_segment(&mut self, extent: Extent, is_live: bool) {
+        let bytes = extent.sectors * SECTOR_BYTES;
+        self.count(extent.sector, bytes, 0, is_live);
+        (self.segments, self.segment_bytes) = if is_live {
+            (self.segments + 1, self.segment_bytes + u64::from(bytes))
+        } else {
+            (self.segments - 1, self.segment_bytes - u64::from(bytes))
+        };
+    }
+    /// `records` records of together `bytes` bytes, which lie in the zone of `sector`, are of use from now on, or no more.
+    pub fn count_records(&mut self, sector: u64, bytes: u32, records: u32, is_live: bool) {
+        self.count(sector, bytes, records, is_live);
+    }
+
+    fn count(&mut self, sector: u64, bytes: u32, records: u32, is_live: bool) {
+        let at = self.zone_of(sector) as usize;
+        let (zone, bytes) = (&mut self.zones[at], u64::from(bytes));
+        if is_live {
+            (zone.live, zone.records, self.live) = (zone.live + bytes, zone.records + records, self.live + bytes);
+        } else {
+            (zone.live, zone.records, self.live) = (zone.live - bytes, zone.records - records, self.live - bytes);
+        }
+    }
+
+    /// The log was found like this: the zone holds something.
+    pub fn found_used(&mut self, zone: u32) {
+        if self.free.remove(&zone) {
+            self.zones[zone as usize].state = ZoneState::Closed;
+        }
+    }
+
+    /// The zone that is cheapest to win back; `None` where less than a quarter of a zone is to be won (an eighth if it is urgent), or less than what may stay
+    /// empty at the end of the zone into which it moves. To move less would be to move the same for ever. What moves is what is of use, and for each
+    /// record its segment.
+    pub fn victim(&self, is_urgent: bool) -> Option<u32> {
+        let bytes = u64::from(self.zone_sectors) * u64::from(SECTOR_BYTES);
+        let segment = self.mean_segment();
+        let least = (bytes / if is_urgent { 8 } else { 4 }).max(2 * segment);
+        let most = bytes.saturating_sub(least);
+        let closed = |zone: &Zone| zone.state == ZoneState::Closed && zone.writing == 0 && zone.live <= most;
+        let cost = |zone: &Zone| {
+            (zone.live + u64::from(zone.records).min(self.segments) * segment) * bytes / (bytes - zone.live)
+        };
+        let zones = (0u32..).zip(&self.zones).filter(|(_, zone)| closed(zone));
+        zones.min_by_key(|(at, zone)| (cost(zone), *at)).map(|(at, _)| at)
+    }
+    /// Whether nothing in the zone is of use.
+    pub fn is_empty(&self, zone: u32) -> bool {
+        self.zones[zone as usize].live == 0
+    }
+    /// All closed zones without anything of use can be filled anew.
+    pub fn reclaim_empty(&mut self) {
+        for zone in 0..self.zones.len() as u32 {
+            if self.zones[zone as usize].state == ZoneState::Closed && self.is_empty(zone) {
+                self.reclaim(zone);
+            }
+        }
+    }
+    /// The zone can be filled anew.
+    pub fn reclaim(&mut self, zone: u32) {
+        self.zones[zone as usize].state = ZoneState::Free;
+        self.free.insert(zone);
+    }
+    /// The zone stays as it is: something of use in it cannot be read.
+    pub fn keep(&mut self, zone: u32) {
+        self.zones[zone as usize].state = ZoneState::Kept;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_sectors_lies_in_one_zone_of_its_kind() {
+        let mut log = Log::new(4, 10, 1);
+        let mut allocate = |sectors, kind| log.allocate(sectors, kind, Purpose::Update).map(|extent| extent.sector);
+        assert_eq!(allocate(6, Kind::Segments), Some(0));
+        assert_eq!(allocate(6, Kind::Segments), Some(10));
+        assert_eq!(allocate(4, Kind::Records), Some(20));
+        assert_eq!(allocate(4, Kind::Segments), Some(16));
+        assert_eq!(allocate(6, Kind::Records), Some(24));
+    }
+
+    #[test]
+    fn updates_leave_the_reserve_to_compaction() {
+        let mut log = Log::new(2, 10, 1);
+        assert!(log.has_room([10], [], Purpose::Update) && !log.has_room([10], [1], Purpose::Update));
+        assert!(log.has_room([10], [10], Purpose::Compaction) && !log.has_room([10], [10, 1], Purpose::Compaction));
+        assert!(log.allocate(10, Kind::Segments, Purpose::Update).is_some());
+        assert_eq!(log.allocate(1, Kind::Records, Purpose::Update), None);
+        assert_eq!(log.allocate(1, Kind::Records, Purpose::Compaction), Some(Extent { sector: 10, sectors: 1 }));
+    }
+
+    #[test]
+    fn the_victim_is_closed_without_writes_on_their_way_and_has_enough_to_win() {
+        let mut log = Log::new(5, 16, 1);
+        let rows: Vec<Extent> = (0..3).filter_map(|_| log.allocate(16, Kind::Records, Purpose::Update)).collect();
+        // Zones of 8192 bytes: over three quarters, little, little.
+        for (row, live) in rows.iter().zip([7000, 700, 300]) {
+            log.count_records(row.sector, live, 7, true);
+        }
+        assert_eq!(log.victim(false), None);
+        log.written(rows[0]);
+        log.written(rows[1]);
+        assert_eq!(log.victim(false), Some(1));
+        log.count_records(rows[1].sector, 700, 7, false);
+        assert!(log.is_empty(1));
+        log.reclaim(1);
+        assert_eq!((log.victim(false), log.victim(true), log.free_zones()), (None, Some(0), 3));
+    }
+
+    #[test]
+    fn records_are_dearer_to_move_than_segments_of_as_many_bytes() {
+        let mut log = Log::new(6, 16, 1);
+        let records = log.allocate(16, Kind::Records, Purpose::Update).expect("room");
+        let segments: Vec<Extent> = (0..3).filter_map(|_| log.allocate(1, Kind::Segments, Purpose::Update)).collect();
+        log.allocate(16, Kind::Records, Purpose::Update).expect("room");
+        log.allocate(16, Kind::Segments, Purpose::Update).expect("room");
+        log.written(records);
+        segments.iter().for_each(|extent| log.written(*extent));
+        log.count_records(records.sector, 1120, 10, true);
+        segments.iter().for_each(|extent| log.count_segment(*extent, true));
+        // 1120 bytes and three segments against three segments.
+        assert_eq!(log.victim(false), Some(1));
+    }
+}

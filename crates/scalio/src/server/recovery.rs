@@ -1,0 +1,179 @@
+//! After a restart: the log is read, the newest whole segment of each block is its segment, and the index begins anew in a later epoch.
+//!
+//! A segment counts only if all records that were written together with it are whole: of a group that was cut off, some writes may be there and others
+//! not. What had been answered is all there, since it was durable before it was published. An older record that is not whole is rotten: its key stays
+//! listed, and reading it says so. Nothing is answered before the new epoch is on the device.
+
+use super::{Purpose, Server, ServerConfig, ServerOut, log};
+use crate::{
+    BlockHeader, Content, FlashAnswer, FlashOperation, Item, Key, MemoryOperation, Page, RecordPlace, Segment, SegmentPointer,
+};
+use crate::{Extent, Sequence, Value, record_bytes};
+use base::Time;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// What was found so far.
+#[derive(Clone, Debug)]
+pub(super) struct Recovery<V> {
+    /// Scans whose answers are to come.
+    open: u32,
+    step: Step,
+    /// Segments of each block, with their first sectors.
+    segments: BTreeMap<u32, Vec<(Sequence, u64, Arc<Segment>)>>,
+    /// Records by place.
+    records: BTreeMap<RecordPlace, (Key, Sequence)>,
+    epoch: u32,
+    values: PhantomData<V>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// No block can be read any more: what its pointer leads to may soon be something else.
+    Close,
+    Scan,
+    Mark,
+    Flush,
+    /// The device failed: nothing can be answered.
+    Failed,
+}
+
+impl<V: Value> Server<V> {
+    /// A server that begins with what an earlier one left on the device.
+    pub fn recover(config: ServerConfig, out: &mut Vec<ServerOut<V>>) -> Server<V> {
+        let mut server = Server::new(config);
+        for block in server.own_blocks() {
+            server.ask_memory(Purpose::Recovery, block, MemoryOperation::Close, out);
+        }
+        let open = server.pointers.len() as u32;
+        let (segments, records) = (BTreeMap::new(), BTreeMap::new());
+        server.recovery = Some(Recovery { open, step: Step::Close, segments, records, epoch: 0, values: PhantomData });
+        if open == 0 {
+            server.scan(out);
+        }
+        server
+    }
+
+    fn own_blocks(&self) -> impl Iterator<Item = u32> + use<V> {
+        (self.config.device..self.config.blocks).step_by(self.config.devices as usize)
+    }
+
+    pub(super) fn recovery_memory(&mut self, out: &mut Vec<ServerOut<V>>) {
+        let Some(recovery) = &mut self.recovery else { return };
+        recovery.open -= 1;
+        if recovery.open == 0 && recovery.step == Step::Close {
+            self.scan(out);
+        }
+    }
+
+    fn scan(&mut self, out: &mut Vec<ServerOut<V>>) {
+        if let Some(recovery) = &mut self.recovery {
+            recovery.step = Step::Scan;
+            recovery.open = self.config.zones;
+        }
+        for extent in self.log.zone_extents() {
+            self.ask_flash(Purpose::Recovery, FlashOperation::Scan { extent }, out);
+        }
+    }
+
+    pub(super) fn recovery_flash(&mut self, now: Time, answer: FlashAnswer<V>, out: &mut Vec<ServerOut<V>>) {
+        let Some(mut recovery) = self.recovery.take() else { return };
+        recovery.open -= 1;
+        match (recovery.step, answer) {
+            (Step::Scan, FlashAnswer::Scanned(found)) => {
+                found.into_iter().for_each(|(sector, content)| self.note(&mut recovery, sector, content));
+                if recovery.open == 0 {
+                    self.rebuild(&mut recovery);
+                    self.mark(&mut recovery, out);
+                }
+                self.recovery = Some(recovery);
+            }
+            (Step::Mark, FlashAnswer::Done) => {
+                recovery.step = Step::Flush;
+                recovery.open = 1;
+                self.recovery = Some(recovery);
+                self.ask_flash(Purpose::Recovery, FlashOperation::Flush, out);
+            }
+            (Step::Flush, FlashAnswer::Done) => {
+                self.reset_blocks(out);
+                self.advance(now, out);
+            }
+            _ => self.recovery = Some(Recovery { step: Step::Failed, ..recovery }),
+        }
+    }
+
+    fn note(&mut self, recovery: &mut Recovery<V>, sector: u64, content: Content<V>) {
+        self.log.found_used(self.log.zone_of(sector));
+        let epoch = match content {
+            Content::Segment(segment) => {
+                self.sequence = self.sequence.max(segment.sequence);
+                let epoch = segment.epoch;
+                recovery.segments.entry(segment.block).or_default().push((segment.sequence, sector, segment));
+                epoch
+            }
+            Content::Page(page) => {
+                for (place, record) in page.places(sector) {
+                    self.sequence = self.sequence.max(record.sequence);
+                    recovery.records.insert(place, (record.key, record.sequence));
+                }
+                page.epoch
+            }
+        };
+        recovery.epoch = recovery.epoch.max(epoch);
+    }
+
+    fn rebuild(&mut self, recovery: &mut Recovery<V>) {
+        self.epoch = recovery.epoch + 1;
+        for (block, mut segments) in std::mem::take(&mut recovery.segments) {
+            segments.sort_by_key(|(sequence, sector, _)| std::cmp::Reverse((*sequence, *sector)));
+            let is_there = |item: &Item| recovery.records.get(&item.record) == Some(&(item.key, item.sequence));
+            let whole = |segment: &Segment| segment.items.iter().all(|item| !item.is_fresh || is_there(item));
+            if let Some((sequence, sector, segment)) = segments.into_iter().find(|(_, _, segment)| whole(segment)) {
+                let extent = Extent { sector, sectors: segment.sectors() };
+                self.install_segment(block, SegmentPointer::new(extent, sequence));
+                let records = segment.items.iter();
+                records.for_each(|item| {
+                    self.log.count_records(item.record.sector(), record_bytes(item.value_bytes.into()), 1, true)
+                });
+            }
+        }
+        recovery.records = BTreeMap::new();
+        self.log.reclaim_empty();
+    }
+
+    fn install_segment(&mut self, block: u32, pointer: SegmentPointer) {
+        self.set_pointer(block, pointer);
+        self.log.count_segment(pointer.extent, true);
+    }
+
+    /// The server begins with a segment that is on the device already, and with the records that it lists: `records` of them, of `bytes` bytes together, in
+    /// the zone of `sector`.
+    pub fn install(&mut self, block: u32, pointer: SegmentPointer, sector: u64, records: u32, bytes: u32) {
+        self.log.found_used(self.log.zone_of(pointer.extent.sector));
+        self.log.found_used(self.log.zone_of(sector));
+        self.install_segment(block, pointer);
+        self.log.count_records(sector, bytes, records, true);
+    }
+
+    /// A page without records says which epoch has begun, so that no other restart begins the same one.
+    fn mark(&mut self, recovery: &mut Recovery<V>, out: &mut Vec<ServerOut<V>>) {
+        let page = Page { epoch: self.epoch, records: Vec::new() };
+        let Some(extent) = self.log.allocate(page.sectors(), log::Kind::Records, log::Purpose::Compaction) else {
+            recovery.step = Step::Failed;
+            return;
+        };
+        self.log.written(extent);
+        recovery.step = Step::Mark;
+        recovery.open = 1;
+        let operation = FlashOperation::Write { extent, content: Content::Page(Arc::new(page)) };
+        self.ask_flash(Purpose::Recovery, operation, out);
+    }
+
+    fn reset_blocks(&mut self, out: &mut Vec<ServerOut<V>>) {
+        for block in self.own_blocks() {
+            let header = BlockHeader { epoch: self.epoch, segment: self.pointer(block) };
+            self.ask_memory(Purpose::Nothing, block, MemoryOperation::Reset { header }, out);
+        }
+    }
+}

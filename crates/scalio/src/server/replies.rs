@@ -1,0 +1,90 @@
+//! Which requests were carried out, so that what is repeated is answered and not done twice.
+
+use crate::{ClientId, RequestResult};
+use std::collections::BTreeMap;
+
+/// What is known of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Known<V> {
+    /// Nothing: it is new.
+    New,
+    /// It is on its way, or the client has settled it: nothing is to be done.
+    Ignore,
+    /// It was carried out with this result.
+    Answered(RequestResult<V>),
+}
+
+/// Of one client.
+#[derive(Clone, Debug)]
+struct Window<V> {
+    /// Numbers below are settled.
+    settled: u64,
+    /// `None`: on its way.
+    requests: BTreeMap<u64, Option<RequestResult<V>>>,
+}
+
+/// Of all clients. Each keeps as many as it has open, and says which it has settled.
+#[derive(Clone, Debug)]
+pub(super) struct Replies<V> {
+    clients: BTreeMap<ClientId, Window<V>>,
+}
+
+impl<V> Default for Replies<V> {
+    fn default() -> Replies<V> {
+        Replies { clients: BTreeMap::new() }
+    }
+}
+
+impl<V: Clone> Replies<V> {
+    /// A request has come; a new one is on its way from now on.
+    pub fn came(&mut self, client: ClientId, number: u64, settled: u64) -> Known<V> {
+        let window = self.clients.entry(client).or_insert_with(|| Window { settled: 0, requests: BTreeMap::new() });
+        if settled > window.settled {
+            window.settled = settled;
+            window.requests = window.requests.split_off(&settled);
+        }
+        if number < window.settled {
+            return Known::Ignore;
+        }
+        match window.requests.get(&number) {
+            Some(None) => Known::Ignore,
+            Some(Some(result)) => Known::Answered(result.clone()),
+            None => {
+                window.requests.insert(number, None);
+                Known::New
+            }
+        }
+    }
+
+    /// A request was carried out.
+    pub fn answered(&mut self, client: ClientId, number: u64, result: &RequestResult<V>) {
+        if let Some(slot) = self.clients.get_mut(&client).and_then(|window| window.requests.get_mut(&number)) {
+            *slot = Some(result.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    const CLIENT: ClientId = ClientId(7);
+
+    #[test]
+    fn a_repeated_request_is_answered_from_memory_and_one_on_its_way_is_let_alone() {
+        let mut replies = Replies::<Vec<u8>>::default();
+        assert_eq!(replies.came(CLIENT, 5, 5), Known::New);
+        assert_eq!(replies.came(CLIENT, 5, 5), Known::Ignore);
+        replies.answered(CLIENT, 5, &RequestResult::Stored);
+        assert_eq!(replies.came(CLIENT, 5, 5), Known::Answered(RequestResult::Stored));
+    }
+
+    #[test]
+    fn what_a_client_has_settled_is_forgotten_and_a_late_copy_is_not_carried_out_again() {
+        let mut replies = Replies::<Vec<u8>>::default();
+        assert_eq!(replies.came(CLIENT, 0, 0), Known::New);
+        replies.answered(CLIENT, 0, &RequestResult::Stored);
+        assert_eq!(replies.came(CLIENT, 1, 1), Known::New);
+        assert_eq!(replies.came(CLIENT, 0, 0), Known::Ignore);
+        assert_eq!(replies.clients[&CLIENT].requests.len(), 1);
+    }
+}

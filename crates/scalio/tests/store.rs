@@ -1,0 +1,506 @@
+//! Does it run: one client, one server, and a host that carries everything out at once.
+
+use base::{Program, Span, Time};
+use scalio::{
+    Client, ClientConfig, ClientId, ClientIn, ClientOut, Content, Contents, Corrupt, Expiry, Extent, FlashAnswer,
+    FlashOperation, Index, Key, LimitError, MemoryAnswer, Operation, Outcome, Preload, Protocol, Refusal, Request,
+    RequestBody, SEGMENT_ITEMS_MAX, Server, ServerConfig, ServerIn, ServerOut, Source, Token, Value,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// A store in one place.
+struct Store {
+    now: Time,
+    client: Client<Token>,
+    server: Server<Token>,
+    index: Index<Token>,
+    /// What was written where, by first sector.
+    flash: BTreeMap<u64, Content<Token>>,
+    preload: Option<Preload<Users>>,
+    tickets: u64,
+    inputs: VecDeque<Input>,
+    done: VecDeque<(Outcome<Token>, Source)>,
+    reads: u32,
+    writes: u32,
+    /// Writes fail.
+    is_broken: bool,
+}
+
+enum Input {
+    Client(ClientIn<Token>),
+    Server(ServerIn<Token>),
+}
+
+struct Users(u32);
+
+impl Contents for Users {
+    type Value = Token;
+    fn keys(&self) -> u32 {
+        self.0
+    }
+    fn key(&self, number: u32) -> Key {
+        key(number)
+    }
+    fn value(&self, number: u32) -> Token {
+        value(number.into())
+    }
+    fn value_bytes(&self) -> u32 {
+        64
+    }
+}
+
+fn key(number: u32) -> Key {
+    Key::new(format!("user{number:08}").as_bytes()).expect("twelve bytes")
+}
+fn value(id: u64) -> Token {
+    Token { id, bytes: 64 }
+}
+
+const CONFIG: ServerConfig = ServerConfig {
+    device: 0,
+    devices: 1,
+    blocks: 4,
+    protocol: Protocol::Linearizable,
+    group_updates: 1,
+    group_wait: Span::us(1),
+    groups_max: 4,
+    zones: 24,
+    zone_sectors: 64,
+    reserve_zones: 4,
+    compact_below: 6,
+    volatile_cache: true,
+};
+
+impl Store {
+    fn new(slots: u8) -> Store {
+        Store::with(CONFIG, slots)
+    }
+
+    fn with(config: ServerConfig, slots: u8) -> Store {
+        let client = ClientConfig {
+            client: ClientId(1),
+            blocks: config.blocks,
+            devices: 1,
+            protocol: config.protocol,
+            lease: Span::ms(1),
+            retry_wait: Span::us(1),
+            attempts_max: 10,
+            reply_timeout: Span::ms(1),
+            sends_max: 2,
+            touch: true,
+        };
+        Store {
+            now: Time::ZERO,
+            client: Client::new(client),
+            server: Server::new(config),
+            index: Index::new(config.blocks, slots),
+            flash: BTreeMap::new(),
+            preload: None,
+            tickets: 0,
+            inputs: VecDeque::new(),
+            done: VecDeque::new(),
+            reads: 0,
+            writes: 0,
+            is_broken: false,
+        }
+    }
+
+    fn get(&mut self, key: Key) -> (Outcome<Token>, Source) {
+        self.ask(Operation::Get { key })
+    }
+    fn found(&mut self, number: u32) -> Option<u64> {
+        match self.get(key(number)).0 {
+            Outcome::Value(found) => found.map(|token| token.id),
+            other => panic!("{other:?}"),
+        }
+    }
+    fn put(&mut self, number: u32, id: u64) -> Outcome<Token> {
+        self.put_for(number, id, None)
+    }
+    fn put_for(&mut self, number: u32, id: u64, time_to_live: Option<Span>) -> Outcome<Token> {
+        self.ask(Operation::Update(RequestBody::Put { key: key(number), value: value(id), time_to_live })).0
+    }
+    fn delete(&mut self, number: u32) -> Outcome<Token> {
+        self.ask(Operation::Update(RequestBody::Delete { key: key(number) })).0
+    }
+    fn swap(&mut self, number: u32, expected: Option<u64>, new: u64) -> Outcome<Token> {
+        self.ask(Operation::Update(RequestBody::CompareAndSwap {
+            key: key(number),
+            expected: expected.map(value),
+            new: value(new),
+        }))
+        .0
+    }
+
+    fn ask(&mut self, operation: Operation<Token>) -> (Outcome<Token>, Source) {
+        self.tickets += 1;
+        self.inputs.push_back(Input::Client(ClientIn::Issue { ticket: self.tickets, operation }));
+        for _ in 0..100_000 {
+            self.carry_all();
+            if let Some(done) = self.done.pop_front() {
+                return done;
+            }
+            self.now += Span::us(1);
+            let (mut from_server, mut from_client) = (Vec::new(), Vec::new());
+            self.server.on_wakeup(self.now, &mut from_server);
+            self.client.on_wakeup(self.now, &mut from_client);
+            self.carry_server(from_server);
+            self.carry_client(from_client);
+        }
+        panic!("nothing ends");
+    }
+
+    fn feed_server(&mut self, input: ServerIn<Token>) {
+        self.inputs.push_back(Input::Server(input));
+        self.carry_all();
+    }
+
+    fn carry_all(&mut self) {
+        let mut steps = 0;
+        while let Some(input) = self.inputs.pop_front() {
+            steps += 1;
+            assert!(steps < 1_000_000, "nothing ends: {:?}", self.server.counters());
+            match input {
+                Input::Client(input) => {
+                    let mut out = Vec::new();
+                    self.client.on(self.now, input, &mut out);
+                    self.carry_client(out);
+                }
+                Input::Server(input) => {
+                    let mut out = Vec::new();
+                    self.server.on(self.now, input, &mut out);
+                    self.carry_server(out);
+                }
+            }
+        }
+    }
+
+    fn carry_client(&mut self, out: Vec<ClientOut<Token>>) {
+        for action in out {
+            match action {
+                ClientOut::Memory { request, block, operation } => {
+                    let answer = self.index.carry_out(block, operation);
+                    self.inputs.extend(request.map(|request| Input::Client(ClientIn::Memory { request, answer })));
+                }
+                ClientOut::Flash { request, operation, .. } => {
+                    let answer = self.flash(operation);
+                    self.inputs.push_back(Input::Client(ClientIn::Flash { request, answer }));
+                }
+                ClientOut::Send { request, .. } => self.inputs.push_back(Input::Server(ServerIn::Request(request))),
+                ClientOut::Done { outcome, source, .. } => self.done.push_back((outcome, source)),
+            }
+        }
+    }
+
+    fn carry_server(&mut self, out: Vec<ServerOut<Token>>) {
+        for action in out {
+            let input = match action {
+                ServerOut::Memory { request, block, operation } => {
+                    Input::Server(ServerIn::Memory { request, answer: self.index.carry_out(block, operation) })
+                }
+                ServerOut::Flash { request, operation } => {
+                    Input::Server(ServerIn::Flash { request, answer: self.flash(operation) })
+                }
+                ServerOut::Reply(reply) => Input::Client(ClientIn::Reply(reply)),
+            };
+            self.inputs.push_back(input);
+        }
+    }
+
+    fn flash(&mut self, operation: FlashOperation<Token>) -> FlashAnswer<Token> {
+        let foreign = Corrupt::Foreign { what: "content" };
+        match operation {
+            FlashOperation::ReadSegment { block, pointer } => {
+                self.reads += 1;
+                match self.flash.get(&pointer.extent.sector) {
+                    Some(Content::Segment(segment)) => FlashAnswer::Segment(Ok(segment.clone())),
+                    _ => FlashAnswer::Segment(
+                        self.preload.as_ref().map(|preload| preload.segment(block).into()).ok_or(foreign),
+                    ),
+                }
+            }
+            FlashOperation::ReadRecord { item } => {
+                self.reads += 1;
+                let place = |(sector, content): (&u64, &Content<Token>)| match content {
+                    Content::Page(page) => {
+                        page.places(*sector).find(|(place, _)| *place == item.record).map(|(_, record)| record.clone())
+                    }
+                    Content::Segment(_) => None,
+                };
+                let written = self.flash.range(..=item.record.sector()).next_back().and_then(place);
+                let loaded = |preload: &Preload<Users>| preload.record(item.key.place(CONFIG.blocks).block, &item.key);
+                let record = written.or_else(|| self.preload.as_ref().and_then(loaded));
+                FlashAnswer::Record(record.ok_or(foreign))
+            }
+            FlashOperation::Write { .. } if self.is_broken => FlashAnswer::Failed,
+            FlashOperation::Write { extent, content } => {
+                self.writes += 1;
+                assert_eq!(extent.sectors, content.sectors());
+                self.forget(extent);
+                self.flash.insert(extent.sector, content);
+                FlashAnswer::Done
+            }
+            FlashOperation::Flush => FlashAnswer::Done,
+            FlashOperation::Scan { extent } => {
+                let end = extent.sector + u64::from(extent.sectors);
+                FlashAnswer::Scanned(
+                    self.flash.range(extent.sector..end).map(|(at, content)| (*at, content.clone())).collect(),
+                )
+            }
+            FlashOperation::Trim { extent } => {
+                self.forget(extent);
+                FlashAnswer::Done
+            }
+        }
+    }
+
+    fn forget(&mut self, extent: Extent) {
+        let end = extent.sector + u64::from(extent.sectors);
+        self.flash.retain(|at, content| at + u64::from(content.sectors()) <= extent.sector || *at >= end);
+    }
+
+    /// All memory is gone; the device is not.
+    fn restart(&mut self, slots: u8) {
+        self.index = Index::new(CONFIG.blocks, slots);
+        let mut out = Vec::new();
+        self.server = Server::recover(CONFIG, &mut out);
+        self.carry_server(out);
+        self.carry_all();
+    }
+}
+
+#[test]
+fn what_is_put_is_got_first_from_flash_and_then_from_the_cache() {
+    let mut store = Store::new(4);
+    assert_eq!(store.put(1, 10), Outcome::Stored);
+    assert_eq!(store.get(key(1)), (Outcome::Value(Some(value(10))), Source::Flash));
+    assert_eq!(store.get(key(1)), (Outcome::Value(Some(value(10))), Source::Cache));
+    assert_eq!(store.put(1, 11), Outcome::Stored);
+    assert_eq!(store.get(key(1)), (Outcome::Value(Some(value(11))), Source::Flash));
+    assert_eq!(store.get(key(2)).0, Outcome::Value(None));
+}
+
+#[test]
+fn a_miss_reads_flash_twice_and_an_update_alone_reads_once_and_writes_twice() {
+    let mut store = Store::new(4);
+    store.put(1, 10);
+    (store.reads, store.writes) = (0, 0);
+    store.get(key(1));
+    assert_eq!((store.reads, store.writes), (2, 0));
+    store.get(key(1));
+    assert_eq!((store.reads, store.writes), (2, 0));
+    store.put(1, 11);
+    assert_eq!((store.reads, store.writes), (3, 2));
+}
+
+#[test]
+fn the_records_of_a_group_share_a_page() {
+    let mut store = Store::with(ServerConfig { group_updates: 8, ..CONFIG }, 4);
+    for number in 0..8 {
+        let body = RequestBody::Put { key: key(number), value: value(1), time_to_live: None };
+        let request = Request { client: ClientId(9), number: number.into(), settled: 0, epoch: 0, body };
+        store.feed_server(ServerIn::Request(request));
+    }
+    let blocks: BTreeSet<u32> = (0..8).map(|number| key(number).place(CONFIG.blocks).block).collect();
+    assert_eq!(store.writes as usize, 1 + blocks.len());
+    assert_eq!((store.server.counters().groups, store.server.counters().updates), (1, 8));
+}
+
+#[test]
+fn a_deleted_key_is_gone_over_a_restart_too() {
+    let mut store = Store::new(4);
+    store.put(1, 10);
+    store.put(2, 20);
+    assert_eq!(store.delete(1), Outcome::Deleted { found: true });
+    assert_eq!(store.delete(1), Outcome::Deleted { found: false });
+    store.restart(4);
+    assert_eq!((store.found(1), store.found(2)), (None, Some(20)));
+    assert_eq!(store.server.epoch(), 1);
+}
+
+#[test]
+fn a_client_of_the_epoch_before_learns_that_its_update_is_unknown_and_the_next_one_succeeds() {
+    let mut store = Store::new(4);
+    store.put(1, 10);
+    store.restart(4);
+    assert_eq!(store.put(1, 11), Outcome::Unknown);
+    assert_eq!(store.put(1, 12), Outcome::Stored);
+    assert_eq!(store.found(1), Some(12));
+}
+
+#[test]
+fn compare_and_swap_swaps_what_it_expects_and_says_what_it_found() {
+    let mut store = Store::new(4);
+    assert_eq!(store.swap(1, None, 1), Outcome::Stored);
+    assert_eq!(store.swap(1, None, 2), Outcome::Differs { found: Some(value(1)) });
+    assert_eq!(store.swap(1, Some(1), 3), Outcome::Stored);
+    assert_eq!(store.found(1), Some(3));
+}
+
+#[test]
+fn a_time_to_live_ends_at_the_second_after_it_on_flash_and_in_the_cache() {
+    let mut store = Store::new(4);
+    store.now = Time::ms(1500);
+    assert_eq!(store.put_for(1, 10, Some(Span::ms(600))), Outcome::Stored);
+    assert_eq!((store.found(1), store.found(1)), (Some(10), Some(10)));
+    store.now = Time::ms(2999);
+    assert_eq!(store.found(1), Some(10));
+    store.now = Time::secs(3);
+    assert_eq!(store.found(1), None);
+    assert!(Expiry(3).is_past(store.now) && !Expiry(0).is_past(Time::MAX));
+    // The dead record goes with the next update of its segment.
+    let (before, other) =
+        (store.server.live_bytes(), (2..100).find(|other| key(*other).place(4).block == key(1).place(4).block));
+    store.put(other.expect("a quarter of the keys"), 1);
+    assert_eq!(store.server.live_bytes(), before);
+}
+
+#[test]
+fn a_time_to_live_beyond_the_clock_is_refused() {
+    let mut store = Store::new(4);
+    store.now = Time::secs(10);
+    let got = Span::ps(u64::MAX);
+    assert_eq!(store.put_for(1, 10, Some(got)), Outcome::Refused(Refusal::Limit(LimitError::TimeToLive { got })));
+}
+
+#[test]
+fn a_value_over_the_limit_is_refused_and_one_at_it_is_stored() {
+    let mut store = Store::new(4);
+    let mut put = |bytes| {
+        store
+            .ask(Operation::Update(RequestBody::Put { key: key(1), value: Token { id: 1, bytes }, time_to_live: None }))
+            .0
+    };
+    assert_eq!(put(65), Outcome::Refused(Refusal::Limit(LimitError::Value { got: 65 })));
+    assert_eq!(put(64), Outcome::Stored);
+}
+
+#[test]
+fn a_full_device_refuses_new_keys_by_name_and_still_deletes() {
+    let mut store = Store::with(ServerConfig { blocks: 64, ..CONFIG }, 4);
+    let mut stored = 0;
+    let refusal = loop {
+        match store.put(stored, 1) {
+            Outcome::Stored => stored += 1,
+            Outcome::Refused(refusal) => break refusal,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (live, capacity) = (store.server.live_bytes(), store.server.capacity_bytes());
+    assert_eq!(refusal, Refusal::Full { live, capacity });
+    assert!(live + 112 > capacity && live <= capacity + 2048, "{live} of {capacity}");
+    assert_eq!(store.put(3, 2), Outcome::Stored);
+    assert_eq!(store.delete(0), Outcome::Deleted { found: true });
+    assert_eq!(store.put(stored, 1), Outcome::Stored);
+    assert!((1..stored).all(|number| store.found(number) == Some(if number == 3 { 2 } else { 1 })));
+}
+
+#[test]
+fn a_log_whose_zones_are_too_small_for_its_segments_refuses_and_does_not_hang() {
+    let mut store = Store::new(4);
+    let refused = (0..3000).map(|number| store.put(number, 1)).find(|outcome| *outcome != Outcome::Stored);
+    assert!(matches!(refused, Some(Outcome::Refused(Refusal::Full { .. }))), "{refused:?}");
+}
+
+#[test]
+fn a_segment_lists_so_many_keys_and_no_more() {
+    let one_block = ServerConfig { blocks: 1, zones: 400, ..CONFIG };
+    let mut store = Store::with(one_block, 0);
+    for number in 0..SEGMENT_ITEMS_MAX {
+        assert_eq!(store.put(number, 1), Outcome::Stored);
+    }
+    assert_eq!(store.put(SEGMENT_ITEMS_MAX, 1), Outcome::Refused(Refusal::SegmentFull { most: SEGMENT_ITEMS_MAX }));
+    assert_eq!(store.put(5, 2), Outcome::Stored);
+}
+
+#[test]
+fn compaction_wins_space_back_under_load_and_keeps_what_is_of_use() {
+    let mut store = Store::new(2);
+    for round in 0..200u64 {
+        for number in 0..20 {
+            assert_eq!(store.put(number, round), Outcome::Stored);
+        }
+    }
+    assert!((0..20).all(|number| store.found(number) == Some(199)));
+    let counters = store.server.counters();
+    assert!(counters.zones_reclaimed > 50, "{counters:?}");
+    // 4 segments of one sector (five keys each), 20 records.
+    assert_eq!(store.server.live_bytes(), 4 * 512 + 20 * 112);
+    store.restart(2);
+    assert!((0..20).all(|number| store.found(number) == Some(199)));
+}
+
+#[test]
+fn a_corrupt_record_is_never_data_and_is_counted() {
+    let mut store = Store::new(4);
+    store.put(1, 10);
+    store.flash.retain(|_, content| matches!(content, Content::Segment(_)));
+    assert_eq!(store.get(key(1)).0, Outcome::Refused(Refusal::Corrupt));
+    assert_eq!(store.client.counters().foreign + store.client.counters().corrupt, 2);
+    assert_eq!(store.swap(1, Some(10), 11), Outcome::Refused(Refusal::Corrupt));
+    assert_eq!(store.server.counters().corrupt, 1);
+    // It can be written over.
+    assert_eq!(store.put(1, 12), Outcome::Stored);
+    assert_eq!(store.found(1), Some(12));
+}
+
+#[test]
+fn a_rotten_record_costs_its_own_key_and_no_other_over_a_restart() {
+    let mut store = Store::with(ServerConfig { blocks: 1, ..CONFIG }, 0);
+    store.put(1, 10);
+    let first_page = *store.flash.iter().find(|(_, content)| matches!(content, Content::Page(_))).expect("a page was written").0;
+    store.put(2, 20);
+    store.flash.remove(&first_page);
+    let mut out = Vec::new();
+    store.server = Server::recover(ServerConfig { blocks: 1, ..CONFIG }, &mut out);
+    store.carry_server(out);
+    store.carry_all();
+    assert_eq!(store.found(2), Some(20));
+    assert_eq!(store.get(key(1)).0, Outcome::Refused(Refusal::Corrupt));
+}
+
+#[test]
+fn what_a_broken_device_did_not_write_is_unknown_and_the_value_before_is_still_there() {
+    let mut store = Store::new(4);
+    store.put(1, 10);
+    store.is_broken = true;
+    assert_eq!(store.put(1, 11), Outcome::Unknown);
+    store.is_broken = false;
+    assert_eq!(store.found(1), Some(10));
+    assert_eq!(store.put(1, 12), Outcome::Stored);
+    assert_eq!(store.found(1), Some(12));
+}
+
+#[test]
+fn a_loaded_store_is_read_changed_and_compacted_like_one_that_was_filled() {
+    let preload = Preload::new(Users(40), CONFIG.blocks, 1, CONFIG.zone_sectors, 8).expect("ten keys a block");
+    let mut store = Store::new(4);
+    preload.install(0, &mut store.server);
+    for block in 0..CONFIG.blocks {
+        if let Some(segment) = preload.pointer(block) {
+            store.index.carry_out(block, scalio::MemoryOperation::Publish { segment });
+        }
+    }
+    assert_eq!(preload.sectors_needed(0), 2 * 64);
+    for (sector, content) in preload.scan(0, Extent { sector: 0, sectors: 128 }) {
+        store.flash.insert(sector, content);
+    }
+    store.preload = Some(preload);
+    assert!((0..40).all(|number| store.found(number) == Some(number.into())));
+    for round in 0..60 {
+        for number in 0..20 {
+            assert_eq!(store.put(number, 1000 + round), Outcome::Stored);
+        }
+    }
+    assert!(store.server.counters().zones_reclaimed > 5);
+    assert!((20..40).all(|number| store.found(number) == Some(number.into())));
+    assert!((0..20).all(|number| store.found(number) == Some(1059)));
+}
+
+#[test]
+fn memory_of_a_server_that_recovers_is_unreachable_and_a_client_waits() {
+    let mut index: Index<Token> = Index::new(1, 1);
+    index.carry_out(0, scalio::MemoryOperation::Close);
+    assert_eq!(index.carry_out(0, scalio::MemoryOperation::ReadBlock), MemoryAnswer::Unreachable);
+    assert_eq!(value(1).bytes(), 64);
+}

@@ -1,0 +1,254 @@
+//! From a plan to programs, models and what they begin with.
+
+use super::asks::Asks;
+use super::faults::{BoxState, ClientState};
+use super::flash::{Device, Shelf};
+use super::keys::Keys;
+use super::plant::Plant;
+use super::programs::{Alarm, Alarms, Programs};
+use super::stock::Stock;
+use super::{Counts, ScalioRig, warm};
+use crate::rigs::blox::BuildError;
+use crate::slab::Slab;
+use base::{Bytes, Seed, Span, Time};
+use hardware::ssd::QuickDrive;
+use hardware::ssd::presets::samsung_970_pro_quick;
+use scalio::baseline::{ditto, leed};
+use scalio::{Client, ClientConfig, ClientId, Extent, Index, MemoryOperation, Preload, Protocol, SECTOR_BYTES, Server, ServerConfig, Token};
+use spec::scalio::{Options, ProtocolName, Scalio};
+use spec::DesignName;
+use std::collections::BTreeMap;
+
+/// Sectors of a zone of Scalio's log: 4 MiB. Ours: many segments with their records.
+const ZONE_SECTORS: u32 = 8_192;
+/// Records of a page of 4 KiB.
+const PAGE_RECORDS: u32 = 36;
+/// Zones that only compaction takes, and how many are free when it begins.
+const RESERVE_ZONES: u32 = 4;
+const COMPACT_BELOW: u32 = 8;
+/// Groups that a server has on their way. Ours: enough that none waits for another's I/Os.
+const GROUPS: u32 = 32;
+/// Looks of one GET before it gives up. Ours: never in a run without faults.
+const LOOKS: u32 = 100_000;
+/// LEED's logs: sectors that compaction reads at once, chunks at once, and when it begins (its source).
+const LEED_SEGMENTS: (u32, u32, u32) = (512, 1, 12_288);
+const LEED_RECORDS: (u32, u32, u32) = (256, 4, 8_192);
+/// Ditto's configuration as it is shipped: blocks of 256 B, four buckets looked at for a victim.
+const DITTO_BLOCK: u32 = 256;
+const DITTO_SAMPLE_BUCKETS: u32 = 4;
+/// Chunks of the pool for each client. Ours: a megabyte each, as shipped, would leave clients of a small pool without any.
+const CHUNKS_OF_A_CLIENT: u32 = 4;
+/// Room of a drive without a store.
+const BARE_CAPACITY: Bytes = Bytes::kib(16 << 20);
+
+/// The rack of a plan. With `wire_check` every message is encoded and decoded.
+///
+/// # Errors
+/// When a part refuses its numbers.
+pub fn build(plan: &Scalio, seed: Seed, wire_check: bool) -> Result<ScalioRig, BuildError> {
+    let keys = Keys { count: plan.store.keys, value_bytes: plan.store.value.count() as u32 };
+    let blocks = blocks_of(plan);
+    let made = match plan.design {
+        DesignName::Scalio => made_scalio(plan, &keys, blocks, seed)?,
+        DesignName::Leed | DesignName::LeedDitto => made_rival(plan, &keys, blocks, seed)?,
+        _ => Made { programs: Programs::Bare, shelf: Shelf::Bare, index: None, pool: None, capacity: BARE_CAPACITY },
+    };
+    let clients = plan.store.clients as usize;
+    let drive = |device| {
+        let drive = QuickDrive::new(samsung_970_pro_quick(made.capacity)).map_err(BuildError::of)?;
+        Ok(Device::new(device, drive))
+    };
+    Ok(ScalioRig {
+        plan: plan.clone(),
+        keys,
+        blocks,
+        programs: made.programs,
+        plant: Plant::new(plan),
+        devices: (0..plan.store.devices).map(drive).collect::<Result<_, BuildError>>()?,
+        shelf: made.shelf,
+        index: made.index,
+        pool: made.pool,
+        parcels: Slab::new(),
+        asks: Asks::new(plan.store.clients),
+        alarms: Alarms { clients: vec![Alarm::default(); clients], servers: vec![Alarm::default(); plan.store.devices as usize] },
+        owners: BTreeMap::new(),
+        clients: vec![ClientState::default(); clients],
+        state: BoxState::new(seed.stream("scalio/crash")),
+        histories: plan.check_history.then(BTreeMap::new),
+        counts: Counts::default(),
+        last: Time::ZERO,
+        wire_check,
+    })
+}
+
+/// What differs between designs.
+struct Made {
+    programs: Programs,
+    shelf: Shelf,
+    index: Option<Index<Token>>,
+    pool: Option<ditto::Pool<Token>>,
+    capacity: Bytes,
+}
+
+/// Scalio has as many blocks as it takes to cache `cached_keys`, with or without a cache; LEED has as many as are asked for.
+fn blocks_of(plan: &Scalio) -> u32 {
+    match (&plan.options, &plan.leed) {
+        (Some(options), _) => plan.store.cached_keys.div_ceil(options.slots).max(plan.store.devices),
+        (None, Some(leed)) => leed.segments * plan.store.devices,
+        (None, None) => 1,
+    }
+}
+
+fn made_scalio(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Made, BuildError> {
+    let options = plan.options.as_ref().ok_or_else(|| BuildError("a plan of scalio has its options".into()))?;
+    let preload = Preload::new(*keys, blocks, plan.store.devices, ZONE_SECTORS, PAGE_RECORDS).map_err(BuildError::of)?;
+    let slots = if options.cache { options.slots as u8 } else { 0 };
+    let mut index = Index::new(blocks, slots);
+    for block in 0..blocks {
+        if let Some(segment) = preload.pointer(block) {
+            index.carry_out(block, MemoryOperation::Publish { segment });
+        }
+    }
+    if options.cache && plan.store.warmed > 0.0 {
+        let draws = warm::draws(&plan.io, warmed_places(plan), seed.child("warm"));
+        warm::fill_index(&mut index, blocks, keys, &draws);
+    }
+    let shelf = Shelf::Scalio(Box::new(preload), blocks);
+    let mut servers = Vec::new();
+    for device in 0..plan.store.devices {
+        let mut server = Server::new(server_config(plan, blocks, device, &shelf));
+        if let Shelf::Scalio(preload, _) = &shelf {
+            preload.install(device, &mut server);
+        }
+        servers.push(server);
+    }
+    let clients = (0..plan.store.clients).map(|client| Client::new(client_config(plan, options, blocks, client))).collect();
+    let zones = (0..plan.store.devices).map(|device| server_config(plan, blocks, device, &shelf).zones).max().unwrap_or(0);
+    let capacity = Bytes::new(u64::from(zones) * u64::from(ZONE_SECTORS) * u64::from(SECTOR_BYTES));
+    Ok(Made { programs: Programs::Scalio { clients, servers }, shelf, index: Some(index), pool: None, capacity })
+}
+
+fn warmed_places(plan: &Scalio) -> u64 {
+    (f64::from(plan.store.cached_keys) * plan.store.warmed) as u64
+}
+
+fn protocol_of(options: &Options) -> Protocol {
+    match options.protocol {
+        ProtocolName::Linearizable => Protocol::Linearizable,
+        ProtocolName::Paper => Protocol::Paper { lease: options.lease.is_some() },
+    }
+}
+
+fn client_config(plan: &Scalio, options: &Options, blocks: u32, client: u32) -> ClientConfig {
+    ClientConfig {
+        client: ClientId(client as u16),
+        blocks,
+        devices: plan.store.devices,
+        protocol: protocol_of(options),
+        lease: options.lease.unwrap_or(Span::secs(1)),
+        retry_wait: options.retry,
+        attempts_max: LOOKS,
+        reply_timeout: options.timeout,
+        sends_max: options.attempts,
+        touch: true,
+    }
+}
+
+/// The server of a device, whose log has room for what is there at first and `store.spare` times as much.
+pub fn server_config(plan: &Scalio, blocks: u32, device: u32, shelf: &Shelf) -> ServerConfig {
+    let options = plan.options.expect("a plan of scalio has its options");
+    let used = match shelf {
+        Shelf::Scalio(preload, _) => preload.sectors_needed(device).div_ceil(u64::from(ZONE_SECTORS)),
+        Shelf::Leed(_) | Shelf::Bare => 0,
+    };
+    let spare = (used as f64 * plan.store.spare) as u64 + u64::from(COMPACT_BELOW) + 2;
+    ServerConfig {
+        device,
+        devices: plan.store.devices,
+        blocks,
+        protocol: protocol_of(&options),
+        group_updates: if options.batching { options.batch } else { 1 },
+        group_wait: if options.batching { options.idle_flush } else { Span::ZERO },
+        groups_max: GROUPS,
+        zones: (used + spare) as u32,
+        zone_sectors: ZONE_SECTORS,
+        reserve_zones: RESERVE_ZONES,
+        compact_below: COMPACT_BELOW,
+        volatile_cache: options.volatile_cache,
+    }
+}
+
+fn made_rival(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Made, BuildError> {
+    let options = plan.leed.ok_or_else(|| BuildError("a plan of leed has its numbers".into()))?;
+    let devices = plan.store.devices;
+    // A record takes a sector; segments of a key or none take one each.
+    let each = u64::from(keys.count / devices + keys.count / devices / 8 + 1_024);
+    let rows = |used: u64, least: u32| (used as f64 * (1.0 + plan.store.spare)) as u32 + 4 * least;
+    let records = log_config(0, rows(each, LEED_RECORDS.2), LEED_RECORDS);
+    let segments_used = each.div_ceil(4) + u64::from(options.segments);
+    let segments = log_config(u64::from(records.extent.sectors), rows(segments_used, LEED_SEGMENTS.2), LEED_SEGMENTS);
+    let stock = Stock::new(*keys, blocks, devices, [records.extent.sector, segments.extent.sector]);
+    let tokens = leed::Tokens { capacity: options.tokens, get: 3, put: 8, delete: 4 };
+    let config = |device| leed::ServerConfig { device, devices, blocks, tokens, segments, records };
+    let mut servers = Vec::new();
+    for device in 0..devices {
+        let mut server = leed::Server::new(config(device)).map_err(BuildError::of)?;
+        for block in (device..blocks).step_by(devices as usize) {
+            server.load(block, stock.keys_of(block).collect()).map_err(BuildError::of)?;
+        }
+        servers.push(server);
+    }
+    let sectors = segments.extent.sector + u64::from(segments.extent.sectors);
+    let capacity = Bytes::new((sectors * u64::from(SECTOR_BYTES)).next_multiple_of(4_096));
+    let (programs, pool) = match plan.ditto {
+        None => {
+            let client = |client| leed::Client::new(ClientId(client as u16), blocks, devices);
+            (Programs::Leed { clients: (0..plan.store.clients).map(client).collect(), servers }, None)
+        }
+        Some(_) => {
+            let pool = pool_of(plan, keys, seed);
+            (Programs::Ditto { clients: ditto_clients(plan, blocks, &pool, seed)?, servers }, Some(pool))
+        }
+    };
+    Ok(Made { programs, shelf: Shelf::Leed(Box::new(stock)), index: None, pool, capacity })
+}
+
+fn log_config(sector: u64, sectors: u32, (chunk_sectors, chunks_at_once, compact_below): (u32, u32, u32)) -> leed::LogConfig {
+    leed::LogConfig { extent: Extent { sector, sectors }, chunk_sectors, chunks_at_once, compact_below }
+}
+
+fn pool_of(plan: &Scalio, keys: &Keys, seed: Seed) -> ditto::Pool<Token> {
+    let cached = plan.store.cached_keys;
+    let chunks = plan.store.clients * CHUNKS_OF_A_CLIENT;
+    let chunk_blocks = (cached / chunks).max(1);
+    let geometry = ditto::PoolGeometry {
+        // Twice as many slots as objects, so that few buckets are full.
+        buckets: (cached * 2).div_ceil(ditto::SLOTS as u32),
+        block_bytes: DITTO_BLOCK,
+        chunk_blocks,
+        chunks: cached.div_ceil(chunk_blocks),
+    };
+    let mut pool = ditto::Pool::new(geometry);
+    if plan.store.warmed > 0.0 {
+        let draws = warm::draws(&plan.io, warmed_places(plan), seed.child("warm"));
+        warm::fill_pool(&mut pool, keys, &draws);
+    }
+    pool
+}
+
+fn ditto_clients(plan: &Scalio, blocks: u32, pool: &ditto::Pool<Token>, seed: Seed) -> Result<Vec<ditto::Client<Token>>, BuildError> {
+    let client = |client: u32| {
+        let config = ditto::ClientConfig {
+            client: ClientId(client as u16),
+            blocks,
+            devices: plan.store.devices,
+            pool: *pool.geometry(),
+            samples: plan.ditto.map_or(5, |ditto| ditto.samples),
+            sample_buckets: DITTO_SAMPLE_BUCKETS,
+            attempts_max: 8,
+            answers_after_fill: false,
+        };
+        ditto::Client::new(config, seed.stream(&format!("ditto/{client}"))).map_err(BuildError::of)
+    };
+    (0..plan.store.clients).map(client).collect()
+}

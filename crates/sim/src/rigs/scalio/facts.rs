@@ -1,0 +1,146 @@
+//! What only these designs can tell, and whether what clients saw is linearizable.
+
+use super::programs::Programs;
+use super::{ScalioRig, asks};
+use base::{Operation, Time};
+use history::{Action, History};
+use record::Summary;
+use scalio::{Client, Outcome, Token};
+use std::collections::BTreeMap;
+
+/// A GET that finds nothing has this for a value, which nobody writes: the keys of a run are all there.
+const NOTHING: u64 = u64::MAX;
+
+impl ScalioRig {
+    pub(super) fn facts(&self, out: &mut BTreeMap<String, f64>) {
+        let mut add = |name: &str, value: f64| {
+            out.insert(name.to_string(), value);
+        };
+        let counts = &self.counts;
+        let (gets, puts) = (counts.gets as f64, counts.puts as f64);
+        let operations = (gets + puts).max(1.0);
+        let commands = self.devices.iter().map(super::flash::Device::commands);
+        let (reads, writes) = commands.fold((0u64, 0u64), |sum, each| (sum.0 + each.0, sum.1 + each.1));
+        add("gets", gets);
+        add("puts", puts);
+        add("cache_hit_ratio", counts.hits as f64 / gets.max(1.0));
+        add("absorbed_ratio", counts.hits as f64 / operations);
+        add("ssd_reads_per_operation", reads as f64 / operations);
+        add("ssd_writes_per_operation", writes as f64 / operations);
+        add("ssd_writes_per_update", writes as f64 / puts.max(1.0));
+        add("ssd_ios_per_operation", (reads + writes) as f64 / operations);
+        let seconds = self.last.saturating_since(Time::ZERO).as_secs_f64().max(1e-12);
+        add("ssd_iops", (reads + writes) as f64 / seconds);
+        add("ssd_iops_of_peak_ratio", (reads + writes) as f64 / seconds / (f64::from(self.plan.store.devices) * 500_000.0));
+        add("adapter_messages_per_second", self.plant.adapter.messages() as f64 / seconds);
+        add("adapter_used_ratio", self.plant.adapter.messages() as f64 / seconds / self.plan.verbs.messages_per_second as f64);
+        add("verbs_per_operation", counts.verbs as f64 / operations);
+        add("swaps_per_operation", counts.swaps as f64 / operations);
+        add("swaps_failed", counts.swaps_failed as f64);
+        add("offloaded_reads_per_operation", counts.offloaded_reads as f64 / operations);
+        add("requests_refused", counts.refused as f64);
+        add("requests_unknown", counts.unknown as f64);
+        add("gets_unavailable", counts.unavailable as f64);
+        add("writes_lost_in_crashes", self.state.lost() as f64);
+        self.cores(seconds, operations, out);
+        self.programs_counted(out);
+    }
+
+    /// Busy shares: a percent is that of one core, as the paper counts.
+    fn cores(&self, seconds: f64, operations: f64, out: &mut BTreeMap<String, f64>) {
+        let busy = self.plant.cpu.busy();
+        let of = |names: &[&str]| names.iter().filter_map(|name| busy.get(name)).map(|span| span.as_secs_f64()).sum::<f64>();
+        let flash = of(&["submit", "complete", "memory", "batch"]);
+        let all = self.plant.cpu.busy_total().as_secs_f64();
+        let mut add = |name: &str, value: f64| {
+            out.insert(name.to_string(), value);
+        };
+        add("server_cpu_percent", 100.0 * all / seconds);
+        add("flash_cores_percent", 100.0 * flash / seconds);
+        add("network_cores_percent", 100.0 * of(&["receive", "send"]) / seconds);
+        add("target_percent", 100.0 * of(&["target"]) / seconds);
+        add("server_cpu_ns_per_operation", 1e9 * all / operations);
+        for (name, span) in busy {
+            add(&format!("server_cpu_{name}_s"), span.as_secs_f64());
+        }
+    }
+
+    fn programs_counted(&self, out: &mut BTreeMap<String, f64>) {
+        let mut add = |name: &str, value: u64| {
+            out.insert(name.to_string(), value as f64);
+        };
+        match &self.programs {
+            Programs::Scalio { clients, servers } => {
+                let sum = |of: fn(&scalio::ClientCounters) -> u64| clients.iter().map(Client::counters).map(|counters| of(&counters)).sum();
+                add("bypasses", sum(|counters| counters.bypasses));
+                add("waits", sum(|counters| counters.waits));
+                add("restarts_lost_race", sum(|counters| counters.lost_races));
+                add("restarts_evicted", sum(|counters| counters.evictions));
+                add("restarts_tie", sum(|counters| counters.ties));
+                add("restarts_torn", sum(|counters| counters.torn));
+                add("restarts_foreign", sum(|counters| counters.foreign));
+                add("reads_corrupt", sum(|counters| counters.corrupt));
+                add("fills", sum(|counters| counters.fills));
+                add("requests_repeated", sum(|counters| counters.repeats));
+                let of = |of: fn(&scalio::ServerCounters) -> u64| servers.iter().map(|server| of(&server.counters())).sum::<u64>();
+                let (updates, groups) = (of(|counters| counters.updates), of(|counters| counters.groups));
+                add("updates", updates);
+                add("groups", groups);
+                add("invalidations", of(|counters| counters.invalidations));
+                add("invalidation_retries", of(|counters| counters.invalidation_retries));
+                add("zones_reclaimed", of(|counters| counters.zones_reclaimed));
+                out.insert("updates_per_group".into(), updates as f64 / groups.max(1) as f64);
+            }
+            Programs::Leed { servers, .. } => leed_counted(servers, out),
+            Programs::Ditto { clients, servers } => {
+                leed_counted(servers, out);
+                let sum = |of: fn(&scalio::baseline::ditto::Counters) -> u64| clients.iter().map(|client| of(client.counters())).sum::<u64>() as f64;
+                out.insert("fills".into(), sum(|counters| counters.fills));
+                out.insert("evictions".into(), sum(|counters| counters.evictions));
+                out.insert("restarts_lost_race".into(), sum(|counters| counters.lost_races));
+            }
+            Programs::Bare => {}
+        }
+    }
+
+    /// Notes what an operation said, if the plan wants it known.
+    pub(super) fn remember(&mut self, ask: &asks::Ask, outcome: &Outcome<Token>, now: Time) {
+        let Some(histories) = &mut self.histories else { return };
+        let (action, value, responded) = match outcome {
+            Outcome::Value(value) => (Action::Read, value.map_or(NOTHING, |value| value.id), Some(now)),
+            Outcome::Stored => (Action::Write, ask.value, Some(now)),
+            Outcome::Unknown if ask.operation != Operation::Read => (Action::Write, ask.value, None),
+            _ => return,
+        };
+        note(histories, ask, (action, value, responded));
+    }
+
+    /// Judges what clients saw, key by key. Writes that were never answered may have happened.
+    pub fn judge(&mut self, summary: &mut Summary) {
+        let Some(histories) = &mut self.histories else { return };
+        for ask in self.asks.open().filter(|ask| ask.operation != Operation::Read) {
+            note(histories, ask, (Action::Write, ask.value, None));
+        }
+        let violations: Vec<_> = histories.values().filter_map(|history| history.check().err()).collect();
+        summary.extra.insert("keys_checked".into(), histories.len() as f64);
+        summary.extra.insert("history_violations".into(), violations.len() as f64);
+        if let Some(first) = violations.first() {
+            let count = violations.len();
+            summary.warnings.push(format!("what clients saw of {count} keys is not linearizable; the first of them: {first}"));
+        }
+    }
+}
+
+fn note(histories: &mut BTreeMap<u32, History>, ask: &asks::Ask, (action, value, responded): (Action, u64, Option<Time>)) {
+    // A value that was there at first is named after its key.
+    let history = histories.entry(ask.key).or_insert_with(|| History::new(|(_, key)| key));
+    let register = (0, u64::from(ask.key));
+    history.record(history::Operation { id: ask.id, register, action, value, invoked: ask.start, responded });
+}
+
+fn leed_counted(servers: &[scalio::baseline::leed::Server<Token>], out: &mut BTreeMap<String, f64>) {
+    let waiting = servers.iter().map(|server| server.counters().waiting_max).max().unwrap_or(0);
+    out.insert("tokens_waiting_max".into(), waiting as f64);
+    let reclaimed: u64 = servers.iter().map(|server| server.counters().reclaimed_sectors).sum();
+    out.insert("sectors_reclaimed".into(), reclaimed as f64);
+}

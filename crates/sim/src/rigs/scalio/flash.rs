@@ -1,0 +1,176 @@
+//! The devices: when their operations end, and what is then found where.
+
+use super::keys::Keys;
+use super::stock::Stock;
+use base::Time;
+use hardware::ssd::{Command, CommandKind, Done, QuickDrive};
+use scalio::{
+    Content, Corrupt, Extent, FlashAnswer, FlashOperation, Item, Page, Preload, Record, SECTOR_BYTES, Segment, SegmentPointer, Sequence, Token,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Versions of a block's segment that are kept: those that somebody may still be on the way to read. An older one is then found to have been overwritten, which is
+/// what may become of it anyway.
+const VERSIONS_KEPT: usize = 3;
+
+/// What lies on all devices when a run begins.
+pub enum Shelf {
+    /// Scalio's log.
+    Scalio(Box<Preload<Keys>>, u32),
+    /// LEED's two.
+    Leed(Box<Stock>),
+    /// Nothing that anybody looks at.
+    Bare,
+}
+
+impl Shelf {
+    fn segment(&self, block: u32, pointer: SegmentPointer) -> Option<Segment> {
+        match self {
+            Shelf::Scalio(preload, _) => (preload.pointer(block) == Some(pointer)).then(|| preload.segment(block)),
+            Shelf::Leed(stock) => (stock.pointer(block) == pointer).then(|| stock.segment(block)),
+            Shelf::Bare => None,
+        }
+    }
+
+    fn record(&self, device: u32, item: &Item) -> Option<Record<Token>> {
+        match self {
+            Shelf::Scalio(preload, blocks) if item.sequence == Sequence(0) => preload.record(item.key.place(*blocks).block, &item.key),
+            Shelf::Leed(stock) if item.sequence <= stock.last_sequence(device) => Some(stock.record(item)),
+            _ => None,
+        }
+    }
+
+    fn scan(&self, device: u32, extent: Extent) -> Vec<(u64, Content<Token>)> {
+        match self {
+            Shelf::Scalio(preload, _) => preload.scan(device, extent),
+            Shelf::Leed(stock) => stock.scan(device, extent),
+            Shelf::Bare => Vec::new(),
+        }
+    }
+}
+
+/// One device.
+pub struct Device {
+    number: u32,
+    drive: QuickDrive,
+    last: Time,
+    /// What was written in the run, by first sector.
+    pages: BTreeMap<u64, Arc<Page<Token>>>,
+    segments: BTreeMap<u32, Vec<(u64, Arc<Segment>)>>,
+    /// Rows of sectors that have been given up, or written over, since the run began.
+    gone: Vec<Extent>,
+    reads: u64,
+    writes: u64,
+}
+
+
+impl Device {
+    /// An idle device.
+    pub fn new(number: u32, drive: QuickDrive) -> Device {
+        let (pages, segments, gone) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Device { number, drive, last: Time::ZERO, pages, segments, gone, reads: 0, writes: 0 }
+    }
+
+    /// Reads and writes so far.
+    pub fn commands(&self) -> (u64, u64) {
+        (self.reads, self.writes)
+    }
+
+    /// Books an operation. A moment before that of an earlier one counts as that.
+    pub fn submit(&mut self, now: Time, kind: CommandKind, extent: Option<Extent>) -> Done {
+        self.last = self.last.max(now);
+        match kind {
+            CommandKind::Read => self.reads += 1,
+            CommandKind::Write => self.writes += 1,
+            CommandKind::Trim | CommandKind::Flush => {}
+        }
+        let extent = extent.unwrap_or(Extent { sector: 0, sectors: 1 });
+        let sector = u64::from(SECTOR_BYTES);
+        let (address, bytes) = (extent.sector * sector, base::Bytes::new(u64::from(extent.sectors) * sector));
+        self.drive.submit(self.last, Command { kind, address, bytes }).expect("programs keep to the device's capacity")
+    }
+
+    /// What the end of an operation brings.
+    pub fn finish(&mut self, operation: &FlashOperation<Token>, shelf: &Shelf) -> FlashAnswer<Token> {
+        match operation {
+            FlashOperation::ReadSegment { block, pointer } => FlashAnswer::Segment(self.segment(*block, *pointer, shelf)),
+            FlashOperation::ReadRecord { item } => FlashAnswer::Record(self.record(item, shelf)),
+            FlashOperation::Write { extent, content } => {
+                self.put(extent.sector, content.clone());
+                FlashAnswer::Done
+            }
+            FlashOperation::Flush => FlashAnswer::Done,
+            FlashOperation::Scan { extent } => FlashAnswer::Scanned(self.scan(*extent, shelf)),
+            FlashOperation::Trim { extent } => {
+                self.trim(*extent);
+                FlashAnswer::Done
+            }
+        }
+    }
+
+    /// Puts something where it was written.
+    pub fn put(&mut self, sector: u64, content: Content<Token>) {
+        match content {
+            Content::Page(page) => {
+                self.pages.insert(sector, page);
+            }
+            Content::Segment(segment) => {
+                let versions = self.segments.entry(segment.block).or_default();
+                versions.retain(|(other, _)| *other != sector);
+                if versions.len() == VERSIONS_KEPT {
+                    versions.remove(0);
+                }
+                versions.push((sector, segment));
+            }
+        }
+    }
+
+    fn segment(&self, block: u32, pointer: SegmentPointer, shelf: &Shelf) -> Result<Arc<Segment>, Corrupt> {
+        let versions = self.segments.get(&block).map_or(&[][..], Vec::as_slice);
+        let is_it = |segment: &Segment, sector: u64| sector == pointer.extent.sector && pointer.check(block, segment).is_ok();
+        if let Some((_, segment)) = versions.iter().rev().find(|(sector, segment)| is_it(segment, *sector)) {
+            return Ok(Arc::clone(segment));
+        }
+        let first = shelf.segment(block, pointer).filter(|_| !self.is_gone(pointer.extent.sector));
+        first.map(Arc::new).ok_or(Corrupt::Foreign { what: "segment" })
+    }
+
+    fn record(&self, item: &Item, shelf: &Shelf) -> Result<Record<Token>, Corrupt> {
+        let sector = item.record.sector();
+        if let Some((first, page)) = self.pages.range(..=sector).next_back()
+            && let Some((_, record)) = page.places(*first).find(|(place, _)| *place == item.record)
+        {
+            return item.check(record).map(|()| record.clone());
+        }
+        let first = shelf.record(self.number, item).filter(|_| !self.is_gone(sector));
+        first.ok_or(Corrupt::Foreign { what: "record" })
+    }
+
+    fn scan(&self, extent: Extent, shelf: &Shelf) -> Vec<(u64, Content<Token>)> {
+        let end = extent.sector + u64::from(extent.sectors);
+        let mut found = shelf.scan(self.number, extent);
+        found.retain(|(sector, _)| !self.is_gone(*sector));
+        found.extend(self.pages.range(extent.sector..end).map(|(sector, page)| (*sector, Content::Page(Arc::clone(page)))));
+        let written = self.segments.values().flatten().filter(|(sector, _)| (extent.sector..end).contains(sector));
+        found.extend(written.map(|(sector, segment)| (*sector, Content::Segment(Arc::clone(segment)))));
+        found.sort_by_key(|(sector, _)| *sector);
+        found
+    }
+
+    fn trim(&mut self, extent: Extent) {
+        let end = extent.sector + u64::from(extent.sectors);
+        let mut behind = self.pages.split_off(&extent.sector);
+        self.pages.append(&mut behind.split_off(&end));
+        for versions in self.segments.values_mut() {
+            versions.retain(|(sector, _)| !(extent.sector..end).contains(sector));
+        }
+        if !self.is_gone(extent.sector) {
+            self.gone.push(extent);
+        }
+    }
+
+    fn is_gone(&self, sector: u64) -> bool {
+        self.gone.iter().any(|extent| (extent.sector..extent.sector + u64::from(extent.sectors)).contains(&sector))
+    }
+}

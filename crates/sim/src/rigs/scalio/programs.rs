@@ -1,0 +1,425 @@
+//! The programs of each design, what they are told, and what becomes of what they decide.
+
+use super::asks::Owner;
+use super::{IoWork, Now, Parcel, ScalioEvent, ScalioRig, sizes};
+use base::{Program, Time};
+use hardware::ssd::CommandKind;
+use record::SpanKind;
+use scalio::baseline::{ditto, leed};
+use scalio::{
+    Client, ClientIn, ClientOut, FlashAnswer, FlashOperation, MemoryAnswer, Operation, Reply, Request, RequestId, Server, ServerIn,
+    ServerOut, Token,
+};
+
+/// Programs of clients, and of the box: one server for each device.
+pub enum Programs {
+    /// Scalio's.
+    Scalio { clients: Vec<Client<Token>>, servers: Vec<Server<Token>> },
+    /// LEED's.
+    Leed { clients: Vec<leed::Client<Token>>, servers: Vec<leed::Server<Token>> },
+    /// Ditto's clients, and LEED's servers.
+    Ditto { clients: Vec<ditto::Client<Token>>, servers: Vec<leed::Server<Token>> },
+    /// None.
+    Bare,
+}
+
+/// Something for a client's program.
+#[derive(Clone, Debug)]
+pub enum ToClient {
+    /// Its application wants something.
+    Issue { ticket: u64, operation: Operation<Token> },
+    /// An operation on the index is done.
+    Memory { request: RequestId, answer: MemoryAnswer<Token> },
+    /// An offloaded read is done.
+    Flash { request: RequestId, answer: FlashAnswer<Token> },
+    /// Scalio's server answers.
+    Reply(Reply<Token>),
+    /// LEED's server answers.
+    Answer(leed::Answer<Token>),
+    /// An operation on the pool is done.
+    Pool { request: RequestId, answer: ditto::PoolAnswer<Token> },
+    /// Room in the pool.
+    Chunk(Option<u64>),
+}
+
+impl ToClient {
+    pub fn memory(request: RequestId, answer: MemoryAnswer<Token>) -> ToClient {
+        ToClient::Memory { request, answer }
+    }
+    pub fn flash(request: RequestId, answer: FlashAnswer<Token>) -> ToClient {
+        ToClient::Flash { request, answer }
+    }
+    pub fn pool(request: RequestId, answer: ditto::PoolAnswer<Token>) -> ToClient {
+        ToClient::Pool { request, answer }
+    }
+    pub fn chunk(chunk: Option<u64>) -> ToClient {
+        ToClient::Chunk(chunk)
+    }
+
+    fn scalio(self) -> Option<ClientIn<Token>> {
+        Some(match self {
+            ToClient::Issue { ticket, operation } => ClientIn::Issue { ticket, operation },
+            ToClient::Memory { request, answer } => ClientIn::Memory { request, answer },
+            ToClient::Flash { request, answer } => ClientIn::Flash { request, answer },
+            ToClient::Reply(reply) => ClientIn::Reply(reply),
+            ToClient::Answer(_) | ToClient::Pool { .. } | ToClient::Chunk(_) => return None,
+        })
+    }
+
+    fn leed(self) -> Option<leed::ClientIn<Token>> {
+        Some(match self {
+            ToClient::Issue { ticket, operation } => leed::ClientIn::Issue { ticket, operation },
+            ToClient::Answer(answer) => leed::ClientIn::Answer(answer),
+            _ => return None,
+        })
+    }
+
+    fn ditto(self) -> Option<ditto::ClientIn<Token>> {
+        Some(match self {
+            ToClient::Issue { ticket, operation } => ditto::ClientIn::Issue { ticket, operation },
+            ToClient::Answer(answer) => ditto::ClientIn::Answer(answer),
+            ToClient::Pool { request, answer } => ditto::ClientIn::Pool { request, answer },
+            ToClient::Chunk(chunk) => ditto::ClientIn::Chunk(chunk),
+            ToClient::Memory { .. } | ToClient::Flash { .. } | ToClient::Reply(_) => return None,
+        })
+    }
+}
+
+/// Something for a server's program.
+#[derive(Clone, Debug)]
+pub enum ToServer {
+    /// For Scalio's.
+    Request(Request<Token>),
+    /// For LEED's.
+    Call(leed::Call<Token>),
+    /// An operation on the index is done.
+    Memory { request: RequestId, answer: MemoryAnswer<Token> },
+    /// An I/O is done.
+    Flash { request: RequestId, answer: FlashAnswer<Token> },
+}
+
+impl ToServer {
+    pub fn memory(request: RequestId, answer: MemoryAnswer<Token>) -> ToServer {
+        ToServer::Memory { request, answer }
+    }
+
+    fn scalio(self) -> Option<ServerIn<Token>> {
+        Some(match self {
+            ToServer::Request(request) => ServerIn::Request(request),
+            ToServer::Memory { request, answer } => ServerIn::Memory { request, answer },
+            ToServer::Flash { request, answer } => ServerIn::Flash { request, answer },
+            ToServer::Call(_) => return None,
+        })
+    }
+
+    fn leed(self) -> Option<leed::ServerIn<Token>> {
+        Some(match self {
+            ToServer::Call(call) => leed::ServerIn::Call(call),
+            ToServer::Flash { request, answer } => leed::ServerIn::Flash { request, answer },
+            ToServer::Request(_) | ToServer::Memory { .. } => return None,
+        })
+    }
+}
+
+/// A time that is reached once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alarm(Option<Time>);
+
+impl Alarm {
+    /// Whether an event has to be scheduled for `next`: none is due before.
+    pub fn set(&mut self, next: Option<Time>) -> Option<Time> {
+        let next = next?;
+        if self.0.is_some_and(|at| at <= next) {
+            return None;
+        }
+        self.0 = Some(next);
+        self.0
+    }
+    /// The event of `now` is there.
+    pub fn ring(&mut self, now: Time) {
+        if self.0 == Some(now) {
+            self.0 = None;
+        }
+    }
+}
+
+/// When programs want to run next.
+#[derive(Clone, Debug, Default)]
+pub struct Alarms {
+    /// Clients.
+    pub clients: Vec<Alarm>,
+    /// Servers.
+    pub servers: Vec<Alarm>,
+}
+
+/// Runs a program and returns what it decides, and when it wants to run again.
+fn run<P: Program>(program: &mut P, now: Time, input: Option<P::In>, out: &mut Vec<P::Out>) -> Option<Time> {
+    match input {
+        Some(input) => program.on(now, input, out),
+        None => program.on_wakeup(now, out),
+    }
+    program.next_wakeup()
+}
+
+impl ScalioRig {
+    /// Tells a client's program, or wakes it. What it then wants belongs to `owner`, or to the request that is about the same block.
+    pub(super) fn run_client(&mut self, client: u32, owner: Owner, input: Option<ToClient>, context: Now<'_, '_>) {
+        let Some(input) = self.unless_stopped(client, owner, input) else { return };
+        if let Some(input) = &input {
+            self.asks.came(owner);
+            self.answer_is_seen(owner, input, context.now);
+        }
+        let place = client as usize;
+        let next = match &mut self.programs {
+            Programs::Scalio { clients, .. } => {
+                let mut out = Vec::new();
+                let input = input.map(ToClient::scalio);
+                if input.as_ref().is_some_and(Option::is_none) {
+                    return;
+                }
+                let next = run(&mut clients[place], context.now, input.flatten(), &mut out);
+                out.into_iter().for_each(|action| self.obey_client(client, owner, action, context));
+                next
+            }
+            Programs::Leed { clients, .. } => {
+                let mut out = Vec::new();
+                let Some(input) = input.and_then(ToClient::leed) else { return };
+                let next = run(&mut clients[place], context.now, Some(input), &mut out);
+                out.into_iter().for_each(|action| self.obey_leed_client(client, owner, action, context));
+                next
+            }
+            Programs::Ditto { clients, .. } => {
+                let mut out = Vec::new();
+                let Some(input) = input.and_then(ToClient::ditto) else { return };
+                let next = run(&mut clients[place], context.now, Some(input), &mut out);
+                out.into_iter().for_each(|action| self.obey_ditto(client, owner, action, context));
+                next
+            }
+            Programs::Bare => return,
+        };
+        if let Some(at) = self.alarms.clients[place].set(next) {
+            context.at(at, ScalioEvent::WakeClient(client));
+        }
+    }
+
+    /// The way back, of which the box's memory had a part.
+    fn answer_is_seen(&mut self, owner: Owner, input: &ToClient, now: Time) {
+        match input {
+            ToClient::Memory { .. } | ToClient::Pool { .. } => {
+                let memory = (SpanKind::Memory, self.plant.memory_read());
+                self.asks.reach_by(now, owner, memory, SpanKind::Return);
+            }
+            _ => self.asks.reach(now, owner, SpanKind::Return),
+        }
+    }
+
+    fn obey_client(&mut self, client: u32, owner: Owner, action: ClientOut<Token>, context: Now<'_, '_>) {
+        match action {
+            ClientOut::Memory { request, block, operation } => {
+                let owner = self.owner_or(owner, client, block, context.now);
+                if request.is_some() {
+                    self.asks.expect(owner);
+                }
+                let bytes = sizes::carried(&operation);
+                if self.wire_check {
+                    sizes::check_memory(&operation);
+                }
+                let at = self.plant.to_box(context.now, client, bytes);
+                self.post(at, Parcel::Verb { owner, client, request, block, operation }, context);
+            }
+            ClientOut::Flash { request, device, operation } => {
+                self.asks.expect(owner);
+                let at = self.plant.to_box(context.now, client, sizes::COMMAND);
+                self.post(at, Parcel::Offload { owner, client, request, device, operation }, context);
+            }
+            ClientOut::Send { device, request } => {
+                let owner = self.repeated(owner, client, request.number, context.now);
+                self.owners.insert((client, request.number), owner);
+                let (request, bytes) = sizes::of_request(request, self.wire_check);
+                let at = self.plant.to_box(context.now, client, bytes);
+                let input = ToServer::Request(request);
+                self.post(at, Parcel::Message { owner, client, device, input }, context);
+            }
+            ClientOut::Done { ticket, outcome, source } => self.done(ticket as u32, &outcome, source, context),
+        }
+    }
+
+    /// Of a program that woke by itself: the request that is about this block, which has waited until now.
+    fn owner_or(&mut self, owner: Owner, client: u32, block: u32, now: Time) -> Owner {
+        if owner != Owner::NOBODY {
+            return owner;
+        }
+        let owner = self.asks.sleeper(client, block);
+        self.asks.reach(now, owner, SpanKind::Schedule);
+        owner
+    }
+
+    /// Whose request this is, when it is sent again.
+    fn repeated(&mut self, owner: Owner, client: u32, number: u64, now: Time) -> Owner {
+        if owner != Owner::NOBODY {
+            self.asks.expect(owner);
+            return owner;
+        }
+        let owner = self.owners.get(&(client, number)).copied().unwrap_or(Owner::NOBODY);
+        self.asks.reach(now, owner, SpanKind::Schedule);
+        owner
+    }
+
+    fn obey_leed_client(&mut self, client: u32, owner: Owner, action: leed::ClientOut<Token>, context: Now<'_, '_>) {
+        match action {
+            leed::ClientOut::Send { device, call } => self.send_call(client, owner, device, call, context),
+            leed::ClientOut::Done { ticket, outcome, source } => self.done(ticket as u32, &outcome, source, context),
+        }
+    }
+
+    fn obey_ditto(&mut self, client: u32, owner: Owner, action: ditto::ClientOut<Token>, context: Now<'_, '_>) {
+        match action {
+            ditto::ClientOut::Send { device, call } => self.send_call(client, owner, device, call, context),
+            ditto::ClientOut::Pool { request, operation } => {
+                let at = self.plant.to_box(context.now, client, sizes::REQUEST.max(operation.carried_bytes()));
+                self.post(at, Parcel::PoolVerb { owner, client, request, operation }, context);
+            }
+            ditto::ClientOut::AskChunk => {
+                let at = self.plant.to_box(context.now, client, sizes::COMMAND);
+                self.post(at, Parcel::AskChunk { client }, context);
+            }
+            ditto::ClientOut::Done { ticket, outcome, source } => self.done(ticket as u32, &outcome, source, context),
+        }
+    }
+
+    fn send_call(&mut self, client: u32, owner: Owner, device: u32, call: leed::Call<Token>, context: Now<'_, '_>) {
+        self.owners.insert((client, call.number), owner);
+        let (call, bytes) = sizes::of_call(call, self.wire_check);
+        let at = self.plant.to_box(context.now, client, bytes);
+        self.post(at, Parcel::Message { owner, client, device, input: ToServer::Call(call) }, context);
+    }
+
+    /// Tells a server's program, or wakes it.
+    pub(super) fn run_server(&mut self, device: u32, input: Option<(Owner, ToServer)>, context: Now<'_, '_>) {
+        if self.state.is_down {
+            return;
+        }
+        let place = device as usize;
+        let owner = input.as_ref().map_or(Owner::NOBODY, |(owner, _)| *owner);
+        let input = input.map(|(_, input)| input);
+        let next = match &mut self.programs {
+            Programs::Scalio { servers, .. } => {
+                let mut out = Vec::new();
+                let groups = servers[place].counters().groups;
+                let next = run(&mut servers[place], context.now, input.and_then(ToServer::scalio), &mut out);
+                let formed = servers[place].counters().groups - groups;
+                self.obey_server(device, formed, out, context);
+                next
+            }
+            Programs::Leed { servers, .. } | Programs::Ditto { servers, .. } => {
+                let mut out = Vec::new();
+                let Some(input) = input.and_then(ToServer::leed) else { return };
+                let next = run(&mut servers[place], context.now, Some(input), &mut out);
+                self.obey_leed_server(device, owner, out, context);
+                next
+            }
+            Programs::Bare => return,
+        };
+        if let Some(at) = self.alarms.servers[place].set(next) {
+            context.at(at, ScalioEvent::WakeServer(device));
+        }
+    }
+
+    /// A group's I/Os belong to several requests: what they take counts as waiting in the box.
+    pub(super) fn obey_server(&mut self, device: u32, groups: u64, out: Vec<ServerOut<Token>>, context: Now<'_, '_>) {
+        self.counts.groups += groups;
+        for _ in 0..groups {
+            self.plant.group(context.now, device);
+        }
+        let mut operations = Vec::new();
+        for action in out {
+            match action {
+                ServerOut::Memory { request, block, operation } => operations.push((request, block, operation)),
+                ServerOut::Flash { request, operation } => {
+                    self.submit(Owner::NOBODY, device, request, IoWork::Operation(operation), context);
+                }
+                ServerOut::Reply(reply) => self.reply(reply, context),
+            }
+        }
+        if !operations.is_empty() {
+            let (_, end) = self.plant.memory(context.now, device, operations.len() as u64);
+            self.post(end, Parcel::Local { device, operations, life: self.state.life }, context);
+        }
+    }
+
+    /// What follows an answer within one call of the program belongs to another request, and nobody says to which.
+    fn obey_leed_server(&mut self, device: u32, owner: Owner, out: Vec<leed::ServerOut<Token>>, context: Now<'_, '_>) {
+        let mut owner = owner;
+        for action in out {
+            match action {
+                leed::ServerOut::Flash { request, operation } => {
+                    self.submit(owner, device, request, IoWork::Operation(operation), context);
+                }
+                leed::ServerOut::WriteRun { request, contents, .. } => {
+                    self.submit(Owner::NOBODY, device, request, IoWork::Run(contents), context);
+                }
+                leed::ServerOut::Answer(answer) => {
+                    owner = Owner::NOBODY;
+                    self.answer(answer, context);
+                }
+            }
+        }
+    }
+
+    fn submit(&mut self, owner: Owner, device: u32, request: RequestId, work: IoWork, context: Now<'_, '_>) {
+        let (start, end) = self.plant.submit(context.now, device);
+        self.asks.reach(start, owner, SpanKind::StorageQueue);
+        self.asks.reach(end, owner, SpanKind::Stack);
+        if self.wire_check {
+            sizes::check_flash(&work);
+        }
+        let (kind, extent) = shape(&work);
+        let done = self.devices[device as usize].submit(end, kind, extent);
+        self.post(done.end, Parcel::Io { owner, device, request, work, done, life: self.state.life }, context);
+    }
+
+    pub(super) fn tell_io(&mut self, owner: Owner, device: u32, request: RequestId, answer: FlashAnswer<Token>, context: Now<'_, '_>) {
+        self.run_server(device, Some((owner, ToServer::Flash { request, answer })), context);
+    }
+
+    fn reply(&mut self, reply: Reply<Token>, context: Now<'_, '_>) {
+        let client = u32::from(reply.client.0);
+        let (reply, bytes) = sizes::of_reply(reply, self.wire_check);
+        let number = reply.number;
+        self.send_back(client, number, bytes, ToClient::Reply(reply), context);
+    }
+
+    fn answer(&mut self, answer: leed::Answer<Token>, context: Now<'_, '_>) {
+        let client = u32::from(answer.client.0);
+        let (answer, bytes) = sizes::of_answer(answer, self.wire_check);
+        let number = answer.number;
+        self.send_back(client, number, bytes, ToClient::Answer(answer), context);
+    }
+
+    fn send_back(&mut self, client: u32, number: u64, bytes: u32, input: ToClient, context: Now<'_, '_>) {
+        let owner = self.owners.remove(&(client, number)).unwrap_or(Owner::NOBODY);
+        self.asks.reach(context.now, owner, SpanKind::StorageQueue);
+        let (start, end) = self.plant.send(context.now, client);
+        self.asks.reach(start, owner, SpanKind::StorageQueue);
+        self.asks.reach(end, owner, SpanKind::Stack);
+        let at = self.plant.answer(context.now, end, bytes);
+        self.post(at, Parcel::ToClient { owner, client, input }, context);
+    }
+}
+
+/// What a drive is asked for.
+fn shape(work: &IoWork) -> (CommandKind, Option<scalio::Extent>) {
+    match work {
+        IoWork::Operation(operation) => {
+            let kind = match operation {
+                FlashOperation::ReadSegment { .. } | FlashOperation::ReadRecord { .. } | FlashOperation::Scan { .. } => CommandKind::Read,
+                FlashOperation::Write { .. } => CommandKind::Write,
+                FlashOperation::Flush => CommandKind::Flush,
+                FlashOperation::Trim { .. } => CommandKind::Trim,
+            };
+            (kind, operation.extent())
+        }
+        IoWork::Run(contents) => (CommandKind::Write, sizes::run_extent(contents)),
+    }
+}
+

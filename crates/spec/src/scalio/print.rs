@@ -1,0 +1,77 @@
+//! From a plan of the room back to the file that says all of it.
+
+use super::file::{CoresFile, DittoFile, LeedFile, ScalioFile, StoreFile, VerbsFile};
+use super::{Cores, Ditto, Leed, Options, ProtocolName, Scalio};
+use crate::blox::file::IoFile;
+use crate::blox::print::{write_io, write_places_and_times};
+use crate::design_file::DesignFile;
+use crate::file::{ExperimentFile, FaultFile};
+use crate::plan::Fault;
+use crate::print::written_run;
+use crate::quantity::Quantity;
+
+/// The file that says all of `scalio`, save title and seed.
+pub(crate) fn file_of(scalio: &Scalio) -> ExperimentFile {
+    ExperimentFile {
+        design: Some(DesignFile { name: Some(scalio.design), ..DesignFile::default() }),
+        store: Some(StoreFile::of(&scalio.store)),
+        verbs: Some(VerbsFile::of(&scalio.verbs)),
+        cores: Some(cores_of(&scalio.cores)),
+        scalio: scalio.options.as_ref().map(options_of),
+        leed: scalio.leed.map(|Leed { segments, tokens }| LeedFile { segments: Some(segments), tokens: Some(tokens) }),
+        ditto: scalio.ditto.map(|Ditto { samples }| DittoFile { samples: Some(samples) }),
+        io: Some(io_of(scalio)),
+        run: Some(written_run(scalio.io.requests, scalio.io.duration, scalio.run)),
+        fault: (!scalio.faults.is_empty()).then(|| scalio.faults.iter().map(fault_of).collect()),
+        ..ExperimentFile::default()
+    }
+}
+
+fn cores_of(cores: &Cores) -> CoresFile {
+    CoresFile {
+        count: Some(cores.count),
+        network: Some(cores.network),
+        flash: Some(cores.flash),
+        receive: Some(Quantity(cores.receive)),
+        send: Some(Quantity(cores.send)),
+        submit: Some(Quantity(cores.submit)),
+        complete: Some(Quantity(cores.complete)),
+        memory: Some(Quantity(cores.memory)),
+        batch: Some(Quantity(cores.batch)),
+        target: Some(Quantity(cores.target)),
+    }
+}
+
+fn options_of(options: &Options) -> ScalioFile {
+    ScalioFile {
+        protocol: Some(options.protocol),
+        cache: Some(options.cache),
+        batching: Some(options.batching),
+        slots: Some(options.slots),
+        batch: Some(options.batch),
+        idle_flush: Some(Quantity(options.idle_flush)),
+        leases: (options.protocol == ProtocolName::Paper).then_some(options.lease.is_some()),
+        lease: options.lease.map(Quantity),
+        retry: Some(Quantity(options.retry)),
+        timeout: Some(Quantity(options.timeout)),
+        attempts: Some(options.attempts),
+        volatile_cache: Some(options.volatile_cache),
+    }
+}
+
+/// An NVMe-oF target is asked for reads alone, of which nothing is written but where they are.
+fn io_of(scalio: &Scalio) -> IoFile {
+    let mut file = IoFile { requests_per_second: scalio.requests_per_second, ..IoFile::default() };
+    if scalio.design.is_bare_flash() {
+        write_places_and_times(&scalio.io, &mut file);
+    } else {
+        file.check_history = Some(scalio.check_history);
+        write_io(&scalio.io, &mut file);
+    }
+    file
+}
+
+fn fault_of(fault: &Fault) -> FaultFile {
+    let (kind, node, _) = fault.kind.parts();
+    FaultFile { at: Some(Quantity(fault.at)), kind: Some(kind), node: node.map(|node| node.0), ..FaultFile::default() }
+}

@@ -1,0 +1,327 @@
+//! From what is written of a key-value store to a plan: defaults that depend on the design, ranges, and combinations.
+
+use super::file::{CoresFile, DittoFile, LeedFile, ProtocolName, ScalioFile};
+use super::{Cores, Ditto, Leed, Options, Scalio, Store, Verbs};
+use crate::blox::file::{IoArrivalsName, IoFile};
+use crate::blox::resolve::addresses_of;
+use crate::design_file::DesignName;
+use crate::error::Problem;
+use crate::file::{ExperimentFile, FaultFile, FaultName};
+use crate::plan::{Fault, FaultKind};
+use crate::quantity::Plain;
+use crate::resolve::{HORIZON, Resolver};
+use base::{Bytes, NodeId, Span};
+use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
+
+/// Tables of this kind of rack.
+pub(crate) const OF_STORES: [&str; 6] = ["store", "verbs", "cores", "scalio", "leed", "ditto"];
+/// Tables of other kinds.
+const OF_OTHERS: [&str; 14] = [
+    "fabric",
+    "memory",
+    "workload",
+    "background",
+    "rack",
+    "flash",
+    "vssd",
+    "scheduler",
+    "collection",
+    "controller",
+    "membership",
+    "wear",
+    "fit",
+    "swap",
+];
+/// Keys of `[io]` that mean nothing here.
+const IO_OF_VOLUMES: [&str; 16] = [
+    "write_run",
+    "assignment",
+    "trace",
+    "trace_digest",
+    "time_scale",
+    "beyond",
+    "skip_bad",
+    "format",
+    "stripe",
+    "size",
+    "sizes",
+    "footprint",
+    "drive",
+    "job",
+    "job_digest",
+    "imitation",
+];
+/// Requests that a client keeps outstanding unless the file says otherwise: 160 clients then come to about the 512 of the paper's artifact.
+const DEPTH: u32 = 3;
+/// I/Os that a reader of an NVMe-oF target keeps outstanding: enough for all SSDs to be busy (paper, Figure 6: fio at its maximum).
+const FLASH_DEPTH: u32 = 8;
+/// Items of a bucket, and how full LEED's chains of one bucket are on average.
+const KEYS_OF_A_SEGMENT: u32 = 15 * 3 / 4;
+const FLASH_BLOCK: Bytes = Bytes::kib(4);
+/// Blocks of an SSD that readers of an NVMe-oF target ask for: 16 GiB.
+const BARE_BLOCKS: u64 = 4 << 20;
+/// A value has room in a slot.
+const VALUE_MAX: u64 = 64;
+
+impl Resolver<'_> {
+    /// All parts are read even when one is wrong, so that every mistake is reported at once.
+    pub(crate) fn scalio(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Scalio> {
+        self.foreign_tables(&OF_OTHERS, design);
+        let store = file.store.clone().unwrap_or_default().resolve();
+        self.check_store(&store, design);
+        let verbs = file.verbs.clone().unwrap_or_default().resolve();
+        self.check_verbs(&verbs);
+        let cores = self.cores(&file.cores.clone().unwrap_or_default());
+        let options = self.of_design(design, "scalio", &[DesignName::Scalio]);
+        let leed = self.of_design(design, "leed", &[DesignName::Leed, DesignName::LeedDitto]);
+        let ditto = self.of_design(design, "ditto", &[DesignName::LeedDitto]);
+        let options = options.then(|| self.scalio_options(&file.scalio.clone().unwrap_or_default()));
+        let leed = leed.then(|| leed_of(&file.leed.clone().unwrap_or_default(), &store));
+        let ditto = ditto.then(|| ditto_of(&file.ditto.clone().unwrap_or_default()));
+        let run_file = file.run.clone().unwrap_or_default();
+        let io_file = file.io.clone().unwrap_or_default();
+        let end = (run_file.requests, run_file.duration.map(Plain::plain));
+        let io = self.store_io(&io_file, &store, design, end);
+        let run = self.run(&run_file, false);
+        let faults = self.store_faults(file.fault.as_deref().unwrap_or_default(), &store, design);
+        self.problems.is_empty().then_some(Scalio {
+            design,
+            store,
+            verbs,
+            cores,
+            options,
+            leed,
+            ditto,
+            io,
+            requests_per_second: io_file.requests_per_second,
+            check_history: io_file.check_history.unwrap_or(false),
+            run,
+            faults,
+        })
+    }
+
+    /// Whether the design has a table of that name; where it has not, there must be none.
+    fn of_design(&mut self, design: DesignName, table: &'static str, designs: &[DesignName]) -> bool {
+        let has = designs.contains(&design);
+        if !has {
+            self.foreign_tables(&[table], design);
+        }
+        has
+    }
+
+    fn check_store(&mut self, store: &Store, design: DesignName) {
+        self.range("store.value", store.value.count(), 8..=VALUE_MAX);
+        if store.client_nodes > store.clients {
+            let reason = format!("{} clients cannot be on {} machines", store.clients, store.client_nodes);
+            self.conflict("store.client_nodes", reason);
+        }
+        if design.is_bare_flash() {
+            for key in ["keys", "value", "cached_keys", "warmed", "spare"] {
+                self.refuse_key(
+                    &format!("store.{key}"),
+                    &format!("`{key}` does not go with the design {}", design.word()),
+                );
+            }
+        }
+    }
+
+    fn check_verbs(&mut self, verbs: &Verbs) {
+        self.rate("verbs.rate", verbs.rate);
+        self.range("verbs.header", verbs.header.count(), 0..=4_096);
+        let spans = [
+            ("post", verbs.post),
+            ("processing", verbs.processing),
+            ("wire", verbs.wire),
+            ("memory_read", verbs.memory_read),
+            ("memory_write", verbs.memory_write),
+            ("offload_submission", verbs.offload_submission),
+            ("offload_completion", verbs.offload_completion),
+        ];
+        spans.into_iter().for_each(|(key, span)| self.at_most(&format!("verbs.{key}"), span, Span::ms(10)));
+    }
+
+    fn cores(&mut self, file: &CoresFile) -> Cores {
+        let count = file.count.unwrap_or(8);
+        let others = count.saturating_sub(1);
+        let network = file.network.unwrap_or_else(|| (others * 3 / 7).max(1));
+        let flash = file.flash.unwrap_or_else(|| others.saturating_sub(network).max(1));
+        if network + flash > others {
+            let reason =
+                format!("{network} cores for the network, {flash} for SSDs and one of control are more than {count}");
+            self.conflict("cores.count", reason);
+        }
+        let span = |written: Option<crate::quantity::Quantity<Span>>, ns| written.map_or(Span::ns(ns), Plain::plain);
+        let cores = Cores {
+            count,
+            network,
+            flash,
+            receive: span(file.receive, 600),
+            send: span(file.send, 400),
+            submit: span(file.submit, 1_500),
+            complete: span(file.complete, 1_800),
+            memory: span(file.memory, 100),
+            batch: span(file.batch, 500),
+            target: span(file.target, 1_606),
+        };
+        let spans = [
+            ("receive", cores.receive),
+            ("send", cores.send),
+            ("submit", cores.submit),
+            ("complete", cores.complete),
+            ("memory", cores.memory),
+            ("batch", cores.batch),
+            ("target", cores.target),
+        ];
+        spans.into_iter().for_each(|(key, span)| self.at_most(&format!("cores.{key}"), span, Span::secs(1)));
+        cores
+    }
+
+    fn scalio_options(&mut self, file: &ScalioFile) -> Options {
+        let protocol = file.protocol.unwrap_or(ProtocolName::Linearizable);
+        if protocol == ProtocolName::Linearizable {
+            self.refuse_key("scalio.leases", "`leases` goes only with protocol = paper: ours always has them");
+        }
+        let has_leases = file.leases.unwrap_or(true);
+        if !has_leases {
+            self.refuse_key("scalio.lease", "`lease` does not go with leases = false");
+        }
+        let span = |written: Option<crate::quantity::Quantity<Span>>, default| written.map_or(default, Plain::plain);
+        let options = Options {
+            protocol,
+            cache: file.cache.unwrap_or(true),
+            batching: file.batching.unwrap_or(true),
+            slots: file.slots.unwrap_or(8),
+            batch: file.batch.unwrap_or(8),
+            idle_flush: span(file.idle_flush, Span::ms(1)),
+            lease: has_leases.then(|| span(file.lease, Span::ms(20))),
+            retry: span(file.retry, Span::us(50)),
+            timeout: span(file.timeout, Span::ms(50)),
+            attempts: file.attempts.unwrap_or(20),
+            volatile_cache: file.volatile_cache.unwrap_or(true),
+        };
+        self.check_options(&options, file);
+        options
+    }
+
+    fn check_options(&mut self, options: &Options, file: &ScalioFile) {
+        if !options.batching && (file.batch.is_some() || file.idle_flush.is_some()) {
+            self.conflict("scalio.batching", "`batch` and `idle_flush` do not go with batching = false");
+        }
+        for (key, span) in [("retry", options.retry), ("timeout", options.timeout)] {
+            self.positive(&format!("scalio.{key}"), span >= Span::us(1), span);
+            self.at_most(&format!("scalio.{key}"), span, Span::secs(3_600));
+        }
+        self.at_most("scalio.idle_flush", options.idle_flush, Span::secs(1));
+        if let Some(lease) = options.lease {
+            self.positive("scalio.lease", lease >= Span::us(100), lease);
+            self.at_most("scalio.lease", lease, Span::secs(8));
+        }
+    }
+
+    fn store_io(
+        &mut self,
+        file: &IoFile,
+        store: &Store,
+        design: DesignName,
+        (requests, duration): (Option<u64>, Option<Span>),
+    ) -> Config {
+        for key in IO_OF_VOLUMES {
+            self.refuse_key(&format!("io.{key}"), &format!("`{key}` does not go with a key-value store"));
+        }
+        let bare = design.is_bare_flash();
+        if bare {
+            for key in ["profile", "write_share", "check_history"] {
+                self.refuse_key(
+                    &format!("io.{key}"),
+                    &format!("`{key}` does not go with the design {}", design.word()),
+                );
+            }
+        }
+        let (mix, by_profile) =
+            if bare { (Mix::with_write_share(0.0), Addresses::Uniform) } else { self.pairs_mix(file) };
+        let block = if bare { FLASH_BLOCK } else { store.value };
+        let io = Config {
+            clients: store.clients,
+            volumes: if bare { store.devices } else { 1 },
+            assignment: Assignment::All,
+            block,
+            working_set_blocks: if bare { BARE_BLOCKS } else { u64::from(store.keys) },
+            mix,
+            addresses: if file.theta.is_some() && file.addresses.is_none() {
+                addresses_of(
+                    &IoFile { addresses: Some(crate::blox::file::AddressesName::Zipfian), ..file.clone() },
+                    by_profile,
+                )
+            } else {
+                addresses_of(file, by_profile)
+            },
+            arrivals: self.store_arrivals(file, store, if bare { FLASH_DEPTH } else { DEPTH }),
+            requests,
+            duration,
+        };
+        if self.problems.is_empty() {
+            io.problems().into_iter().for_each(|problem| self.conflict("io", problem.to_string()));
+        }
+        io
+    }
+
+    /// What is asked, and which keys unless the file says otherwise. YCSB scatters popular items over its keys by hashing them; the store hashes keys itself, and the paper's hit
+    /// ratios are those of a law over its 20 million keys, not over YCSB's ten billion items.
+    fn pairs_mix(&mut self, file: &IoFile) -> (Mix, Addresses) {
+        if file.profile.as_deref() == Some("ycsb-e") {
+            self.conflict("io.profile", "ycsb-e scans, and the store has no order of keys");
+        }
+        let (mix, addresses) = self.io_mix(file);
+        match addresses {
+            Addresses::ScrambledZipfian { theta } => (mix, Addresses::Zipfian { theta }),
+            other => (mix, other),
+        }
+    }
+
+    fn store_arrivals(&mut self, file: &IoFile, store: &Store, depth: u32) -> Arrivals {
+        let is_closed = matches!(file.arrivals, None | Some(IoArrivalsName::Closed));
+        let file = IoFile { depth: file.depth.or(is_closed.then_some(depth)), ..file.clone() };
+        self.io_arrivals(&file, store.clients)
+    }
+
+    fn store_faults(&mut self, files: &[FaultFile], store: &Store, design: DesignName) -> Vec<Fault> {
+        if !files.is_empty() && design != DesignName::Scalio {
+            self.conflict("fault", format!("faults are not modelled with the design {}", design.word()));
+        }
+        let mut faults: Vec<Fault> = Vec::new();
+        for (index, file) in files.iter().enumerate() {
+            faults.extend(self.store_fault(&format!("fault.{index}"), file, store));
+        }
+        faults.sort_by_key(|fault| fault.at);
+        faults
+    }
+
+    fn store_fault(&mut self, key: &str, file: &FaultFile, store: &Store) -> Option<Fault> {
+        self.refuse_parts_of_san(key);
+        self.refuse_key(&format!("{key}.switch"), "`switch` does not go with a key-value store");
+        let Some(node) = file.node else {
+            self.report(key, Problem::missing("node", "which client, from 0; the box comes after the last"));
+            return None;
+        };
+        self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(store.clients));
+        self.at_most(&format!("{key}.at"), file.at?.0.saturating_since(base::Time::ZERO), HORIZON);
+        let kind = match file.kind? {
+            FaultName::NodeDown => FaultKind::NodeDown { node: NodeId(node) },
+            FaultName::NodeUp => FaultKind::NodeUp { node: NodeId(node) },
+            _ => {
+                self.conflict(&format!("{key}.kind"), "clients and the box stop and come back: node-down, node-up");
+                return None;
+            }
+        };
+        Some(Fault { at: file.at?.0, kind })
+    }
+}
+
+fn leed_of(file: &LeedFile, store: &Store) -> Leed {
+    let segments = (store.keys / store.devices).div_ceil(KEYS_OF_A_SEGMENT).max(1);
+    Leed { segments: file.segments.unwrap_or(segments), tokens: file.tokens.unwrap_or(1_024) }
+}
+
+fn ditto_of(file: &DittoFile) -> Ditto {
+    Ditto { samples: file.samples.unwrap_or(5) }
+}

@@ -1,0 +1,71 @@
+//! What a reader must know about a key-value store before believing its numbers.
+
+use super::{ProtocolName, Scalio};
+use crate::plan::WarmUp;
+use workload::storage::Arrivals;
+
+/// Operations whose history is remembered without asking for more memory than a laptop has: some 100 B each.
+const REMEMBERED_MAX: u64 = 50_000_000;
+
+impl Scalio {
+    /// Everything that is legal but probably not meant, with its numbers.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        self.nothing_measured(&mut out);
+        self.cache(&mut out);
+        self.protocol(&mut out);
+        self.history(&mut out);
+        out
+    }
+
+    fn nothing_measured(&self, out: &mut Vec<String>) {
+        let requests = self.io.requests.unwrap_or(u64::MAX);
+        match self.run.warm_up {
+            WarmUp::Requests(warm_up) if warm_up >= requests => {
+                out.push(format!("nothing is measured: the warm-up of {warm_up} requests is no shorter than the run"));
+            }
+            WarmUp::Time(warm_up) if self.io.duration.is_some_and(|duration| warm_up >= duration) => {
+                out.push(format!("nothing is measured: the warm-up of {warm_up} is no shorter than the run"));
+            }
+            WarmUp::Requests(_) | WarmUp::Time(_) => {}
+        }
+    }
+
+    /// A cache for all keys, and one that starts empty and cannot be full before the run ends.
+    fn cache(&self, out: &mut Vec<String>) {
+        let (cached, keys) = (self.store.cached_keys, self.store.keys);
+        if !self.has_cache() {
+            return;
+        }
+        if cached >= keys {
+            out.push(format!("the cache has room for all {keys} keys: nothing is ever evicted"));
+        }
+        let empty = (f64::from(cached) * (1.0 - self.store.warmed)) as u64;
+        if let Some(requests) = self.io.requests.filter(|requests| empty > *requests) {
+            out.push(format!("{empty} places of the cache are empty, and {requests} requests cannot fill them: hit ratios are those of a cold cache"));
+        }
+    }
+
+    fn has_cache(&self) -> bool {
+        self.ditto.is_some() || self.options.is_some_and(|options| options.cache)
+    }
+
+    fn protocol(&self, out: &mut Vec<String>) {
+        let Some(options) = self.options else { return };
+        if options.protocol == ProtocolName::Paper && options.lease.is_some() {
+            out.push("the paper's protocol with leases is not linearizable: a slow filler and its successor can both write a slot".into());
+        }
+        let Arrivals::Closed { depth, .. } = self.io.arrivals else { return };
+        let each = u64::from(self.store.clients) * u64::from(depth) / u64::from(self.store.devices);
+        if options.batching && each < u64::from(options.batch) {
+            let batch = options.batch;
+            out.push(format!("{each} requests outstanding for each SSD cannot fill a group of {batch}: every group waits {} for more", options.idle_flush));
+        }
+    }
+
+    fn history(&self, out: &mut Vec<String>) {
+        if let Some(requests) = self.io.requests.filter(|requests| self.check_history && *requests > REMEMBERED_MAX) {
+            out.push(format!("the history of {requests} operations is remembered, which takes some 100 B for each"));
+        }
+    }
+}

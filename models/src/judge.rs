@@ -1,0 +1,167 @@
+//! Linearizability of one key, judged as an execution goes.
+//!
+//! Kept is every state that a correct store could be in: its value, and the answers of operations that have taken effect and whose clients still wait.
+//! An invocation adds the states in which it takes effect, at once or after others; an answer leaves those that gave this answer. None left: not linearizable.
+//! That is exact, needs no written-once values, and two executions after which the same may follow leave equal judges, so that the checker visits them once.
+
+use crate::scenario::{ABSENT, CLIENTS_MAX, Operation, Value};
+
+/// What an operation tells its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Answer {
+    /// What a GET found.
+    Value(Value),
+    /// A PUT is done.
+    Done,
+    /// A DELETE is done; whether there was anything.
+    Deleted(bool),
+    /// Whether a compare-and-swap found what it expected.
+    Swapped(bool),
+}
+
+/// A state that a correct store could be in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Possible {
+    value: Value,
+    /// By client: the answer of an operation that has taken effect, and was not answered yet.
+    answers: [Option<Answer>; CLIENTS_MAX],
+}
+
+/// The judge of one key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Judge {
+    /// Sorted.
+    possible: Vec<Possible>,
+    pending: [Option<Operation>; CLIENTS_MAX],
+}
+
+/// What a correct store answers, and holds then.
+pub fn apply(operation: Operation, value: Value) -> (Answer, Value) {
+    match operation {
+        Operation::Get(_) | Operation::ServerGet(_) => (Answer::Value(value), value),
+        Operation::Put(_, new) => (Answer::Done, new),
+        Operation::Delete(_) => (Answer::Deleted(value != ABSENT), ABSENT),
+        Operation::CompareAndSwap { expected, new, .. } if value == expected => (Answer::Swapped(true), new),
+        Operation::CompareAndSwap { .. } => (Answer::Swapped(false), value),
+    }
+}
+
+impl Judge {
+    /// Nothing was asked yet, and the key holds `value`.
+    pub fn new(value: Value) -> Judge {
+        Judge { possible: vec![Possible { value, answers: [None; CLIENTS_MAX] }], pending: [None; CLIENTS_MAX] }
+    }
+
+    /// A client asks.
+    pub fn invoke(&mut self, client: usize, operation: Operation) {
+        self.pending[client] = Some(operation);
+        let mut fresh = self.possible.clone();
+        while let Some(state) = fresh.pop() {
+            for next in self.successors(state) {
+                if let Err(place) = self.possible.binary_search(&next) {
+                    self.possible.insert(place, next);
+                    fresh.push(next);
+                }
+            }
+        }
+    }
+
+    /// The states in which one more pending operation has taken effect.
+    fn successors(&self, state: Possible) -> Vec<Possible> {
+        let mut successors = Vec::new();
+        for (client, pending) in self.pending.iter().enumerate() {
+            let (Some(operation), None) = (*pending, state.answers[client]) else { continue };
+            let (answer, value) = apply(operation, state.value);
+            let mut next = Possible { value, ..state };
+            next.answers[client] = Some(answer);
+            successors.push(next);
+        }
+        successors
+    }
+
+    /// A client is answered. `false`: no order of the operations explains the answers.
+    #[must_use]
+    pub fn respond(&mut self, client: usize, answer: Answer) -> bool {
+        self.possible.retain(|state| state.answers[client] == Some(answer));
+        for state in &mut self.possible {
+            state.answers[client] = None;
+        }
+        self.possible.sort_unstable();
+        self.possible.dedup();
+        self.pending[client] = None;
+        !self.possible.is_empty()
+    }
+
+    /// Whether a correct store could hold `value` now.
+    pub fn allows(&self, value: Value) -> bool {
+        self.possible.iter().any(|state| state.value == value)
+    }
+
+    /// Whether the key is certainly deleted: whoever looks now must find nothing.
+    pub fn is_deleted(&self) -> bool {
+        self.possible.iter().all(|state| state.value == ABSENT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const X: u8 = 0;
+
+    #[test]
+    fn a_read_beside_a_write_may_find_either_value() {
+        for found in [1, 2] {
+            let mut judge = Judge::new(1);
+            judge.invoke(0, Operation::Put(X, 2));
+            judge.invoke(1, Operation::Get(X));
+            assert!(judge.respond(1, Answer::Value(found)));
+            assert!(judge.respond(0, Answer::Done));
+            assert!(judge.allows(2) && !judge.allows(1));
+        }
+    }
+
+    #[test]
+    fn old_after_new_is_refused_even_while_the_write_runs() {
+        let mut judge = Judge::new(1);
+        judge.invoke(0, Operation::Put(X, 2));
+        judge.invoke(1, Operation::Get(X));
+        assert!(judge.respond(1, Answer::Value(2)));
+        judge.invoke(1, Operation::Get(X));
+        assert!(!judge.respond(1, Answer::Value(1)));
+    }
+
+    #[test]
+    fn a_write_that_is_never_answered_may_take_effect_late_but_only_once() {
+        let mut judge = Judge::new(1);
+        judge.invoke(0, Operation::Put(X, 2));
+        for (found, is_right) in [(1, true), (2, true), (1, false)] {
+            judge.invoke(1, Operation::Get(X));
+            assert_eq!(judge.respond(1, Answer::Value(found)), is_right);
+        }
+    }
+
+    #[test]
+    fn of_two_swaps_from_one_value_one_fails() {
+        let swap = |new| Operation::CompareAndSwap { key: X, expected: 1, new };
+        for (first, second, is_right) in
+            [(true, false, true), (false, true, true), (true, true, false), (false, false, false)]
+        {
+            let mut judge = Judge::new(1);
+            judge.invoke(0, swap(2));
+            judge.invoke(1, swap(3));
+            let explained = judge.respond(0, Answer::Swapped(first)) && judge.respond(1, Answer::Swapped(second));
+            assert_eq!(explained, is_right, "{first} {second}");
+        }
+    }
+
+    #[test]
+    fn a_delete_says_whether_there_was_anything() {
+        let mut judge = Judge::new(1);
+        judge.invoke(0, Operation::Delete(X));
+        assert!(judge.respond(0, Answer::Deleted(true)));
+        assert!(judge.is_deleted());
+        judge.invoke(0, Operation::Delete(X));
+        assert!(!judge.respond(0, Answer::Deleted(true)));
+    }
+}

@@ -1,0 +1,22 @@
+//! Scalio's cache protocol, and every broken variant of it, for the model checker Stateright.
+//!
+//! A step is one operation on remote memory or flash, of a client or of the server, or one mishap; any order of them is explored. Reads of a block can be torn.
+//! `docs/concepts/one-sided-caches.md` tells what is found. Read `scenario` and `variant` first, then `ours` and `server`; `paper` is the paper's client,
+//! `judge` says what is linearizable, `model` ties them together, `catalog` lists what is explored.
+
+pub mod catalog;
+mod client;
+pub mod explore;
+mod judge;
+mod model;
+mod ours;
+pub mod page;
+mod paper;
+pub mod scenario;
+mod server;
+mod state;
+pub mod sweep;
+pub mod trace;
+pub mod variant;
+
+pub use state::Fault;
