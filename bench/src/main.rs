@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 struct Arguments {
     /// Only modules whose name starts with this.
     module: Option<String>,
+    /// Only figures whose key starts with this, and no memory run.
+    #[arg(long)]
+    key: Option<String>,
     /// Where the figures go.
     #[arg(long, default_value = "target/bench.json")]
     out: PathBuf,
@@ -47,10 +50,14 @@ fn main() -> anyhow::Result<()> {
     let mut figures = Figures::new();
     for (name, benchmarks) in chosen(&prefix)? {
         for group in benchmarks() {
-            figures.extend(group.measure_and_print());
+            let only = arguments.key.as_deref().unwrap_or_default();
+            figures.extend(group.only(only).map(Group::measure_and_print).unwrap_or_default());
         }
-        figures.extend(memory::of(name)?);
+        if arguments.key.is_none() {
+            figures.extend(memory::of(name)?);
+        }
     }
+    anyhow::ensure!(!figures.is_empty(), "no figure's key starts with {:?}", arguments.key.unwrap_or_default());
     write(&figures, &arguments.out)
 }
 
