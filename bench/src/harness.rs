@@ -63,6 +63,11 @@ impl Better {
 }
 
 impl Group {
+    /// Those contenders whose keys start with `key`, if there are any.
+    pub fn only(mut self, key: &str) -> Option<Group> {
+        self.contenders.retain(|contender| contender.key.starts_with(key));
+        (!self.contenders.is_empty()).then_some(self)
+    }
     /// Measures all contenders in turns, prints a table and returns the figures.
     pub fn measure_and_print(mut self) -> Figures {
         let best = self.measure();
@@ -113,6 +118,18 @@ mod tests {
             assert_eq!(Group { better, rounds: 2, contenders }.measure(), expected);
             assert_eq!(*log.borrow(), ["ours", "theirs", "ours", "theirs"]);
         }
+    }
+
+    #[test]
+    fn only_the_wanted_keys_take_part() {
+        let log = Rc::default();
+        let group = |key: &str| {
+            let contenders = vec![scripted("edm.a", &[1.0], &log), scripted("fast.a", &[2.0], &log)];
+            Group { better: Better::Lower, rounds: 1, contenders }.only(key)
+        };
+        assert_eq!(group("fast").unwrap().measure(), [2.0]);
+        assert_eq!(*log.borrow(), ["fast.a"]);
+        assert!(group("slow").is_none());
     }
 
     #[test]

@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 struct Arguments {
     /// Only modules whose name starts with this.
     module: Option<String>,
+    /// Only figures whose key starts with this, and no memory run.
+    #[arg(long)]
+    key: Option<String>,
     /// Where the figures go.
     #[arg(long, default_value = "target/bench.json")]
     out: PathBuf,
@@ -28,22 +31,30 @@ struct Arguments {
     memory_child: Option<String>,
 }
 
-/// Measures what a module can measure, and prints it.
-type Measure = fn() -> anyhow::Result<Figures>;
+/// Measures what a module can measure of the keys that start so, and prints it.
+type Measure = fn(&str) -> anyhow::Result<Figures>;
 
 /// Every module; a new one is one line here.
 const MODULES: &[(&str, Measure)] = &[
-    ("blox", || Ok(measured(blox::benchmarks()))),
-    ("edm", || Ok(measured(edm::benchmarks()))),
-    ("flash", || Ok(measured(flash::benchmarks()))),
-    ("kernel", || Ok(measured(kernel::benchmarks()))),
-    ("san", || Ok(measured(san::benchmarks()))),
-    ("scalio", || Ok(measured(scalio::benchmarks()))),
-    ("target", target::figures),
+    ("blox", |only| Ok(measured(blox::benchmarks(), only))),
+    ("edm", |only| Ok(measured(edm::benchmarks(), only))),
+    ("flash", |only| Ok(measured(flash::benchmarks(), only))),
+    ("kernel", |only| Ok(measured(kernel::benchmarks(), only))),
+    ("san", |only| Ok(measured(san::benchmarks(), only))),
+    ("scalio", |only| Ok(measured(scalio::benchmarks(), only))),
+    ("target", target_figures),
 ];
 
-fn measured(groups: Vec<Group>) -> Figures {
-    groups.into_iter().flat_map(Group::measure_and_print).collect()
+fn measured(groups: Vec<Group>, only: &str) -> Figures {
+    groups.into_iter().filter_map(|group| group.only(only)).flat_map(Group::measure_and_print).collect()
+}
+
+/// The live target is measured as a whole, so that its figures are ratios of one run.
+fn target_figures(only: &str) -> anyhow::Result<Figures> {
+    let wanted = only.is_empty() || only.starts_with("target");
+    let mut figures = if wanted { target::figures()? } else { Figures::new() };
+    figures.retain(|key, _| key.starts_with(only));
+    Ok(figures)
 }
 
 fn main() -> anyhow::Result<()> {
@@ -53,10 +64,14 @@ fn main() -> anyhow::Result<()> {
     }
     let prefix = arguments.module.unwrap_or_default();
     let mut figures = Figures::new();
+    let only = arguments.key.as_deref().unwrap_or_default();
     for (name, measure) in chosen(&prefix)? {
-        figures.extend(measure()?);
-        figures.extend(memory::of(name)?);
+        figures.extend(measure(only)?);
+        if arguments.key.is_none() {
+            figures.extend(memory::of(name)?);
+        }
     }
+    anyhow::ensure!(!figures.is_empty(), "no figure's key starts with {:?}", arguments.key.unwrap_or_default());
     write(&figures, &arguments.out)
 }
 

@@ -87,7 +87,7 @@ pub enum Asked {
 /// Codes of chunks.
 const WRITE: u64 = 2;
 const RESPONSE_END: u64 = 5;
-/// Codes of requests: from here on, the stage above two bits of what is asked.
+/// Codes of requests: from here on, four a stage, one for each that may be asked.
 const REQUEST: u64 = 8;
 
 impl Kind {
@@ -100,7 +100,7 @@ impl Kind {
             Kind::WriteEnd => 3,
             Kind::Response => 4,
             Kind::ResponseEnd => RESPONSE_END,
-            Kind::Request(stage, asked) => REQUEST | (stage as u64) << 2 | asked as u64,
+            Kind::Request(stage, asked) => REQUEST + 4 * stage as u64 + asked as u64,
         }
     }
     #[inline(always)]
@@ -112,7 +112,7 @@ impl Kind {
             3 => Kind::WriteEnd,
             4 => Kind::Response,
             RESPONSE_END => Kind::ResponseEnd,
-            _ => Kind::Request(Stage::of((code - REQUEST) >> 2), Asked::of(code & 3)),
+            _ => Kind::Request(Stage::of((code - REQUEST) / 4), Asked::of((code - REQUEST) % 4)),
         }
     }
 }
@@ -501,6 +501,17 @@ mod tests {
                     prop_assert_eq!((flight.tag(), flight.plane(), flight.node()), (Tag(*tag), *plane, TARGET));
                 }
             }
+        }
+
+        #[test]
+        fn requests_keep_their_stage(message in any_message(), plane in 0usize..2) {
+            let is_at = |flight: Flight, stage| matches!(flight.kind(), Kind::Request(at, _) if at == stage);
+            prop_assume!(matches!(message.body, Body::ReadRequest { .. } | Body::ReadModifyWrite { .. }));
+            let sent = Flight::sent(plane, SOURCE, &Wire::Memory(message), 0, Tag(1));
+            let (granted, reading) = (Flight::request(plane, &message, Tag(1)), Flight::reading(&message, Tag(1)));
+            prop_assert!(is_at(sent, Stage::Sent) && is_at(granted, Stage::Granted) && is_at(reading, Stage::Reading));
+            prop_assert_eq!((sent.message(), granted.message(), reading.message()), (message, message, message));
+            prop_assert_eq!((sent.node(), granted.node(), reading.node()), (SOURCE, TARGET, TARGET));
         }
 
         #[test]
