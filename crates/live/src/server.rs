@@ -46,6 +46,8 @@ const HOSTS: usize = 1024;
 const ROOM: usize = 256 << 10;
 /// Events of one turn.
 const EVENTS: usize = 1024;
+/// Connections that a port takes in one turn: a flood of them does not keep others waiting.
+const ACCEPTS_MAX: usize = 64;
 /// How long no connection is taken after the system ran out of something.
 const PAUSE: Span = Span::ms(100);
 
@@ -300,10 +302,10 @@ impl Server {
         });
     }
 
-    /// Takes all who wait at a port.
+    /// Takes those who wait at a port, some of them now and the rest in the next turn.
     fn accept(&mut self, port: usize) {
         let now = self.clock.now();
-        loop {
+        for _ in 0..ACCEPTS_MAX {
             match self.listeners[port].accept() {
                 Ok((stream, peer)) => self.take(now, port, stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -317,6 +319,7 @@ impl Server {
                 }
             }
         }
+        self.accept_from = Some(now);
     }
 
     fn take(&mut self, now: Time, port: usize, mut stream: TcpStream, peer: SocketAddr) {

@@ -12,14 +12,20 @@
 //! | 5 complete | tag u64, status u8, length u32, buffer | |
 //! | 6 wakeup | | next wake-up u64, or FFFFFFFFFFFFFFFFh for none |
 //! | 7 request | | tag u64, backend u32, CRC32C of what is to be done u32 |
+//! | 8 add a namespace | subsystem (length u8, name), id u32, backend u32, blocks u64, block shift u8, UUID 16 B, NGUID 16 B, EUI-64 8 B, group u32, flags u8 (read only, volatile cache) | whether it was done u8 |
+//! | 9 remove a namespace | subsystem, id u32 | as above |
+//! | 10 resize a namespace | subsystem, id u32, blocks u64 | as above |
+//! | 11 set a path | subsystem, port u16, group u32, state u8 | as above |
 //!
-//! [`Recorder`] stands around a target and writes it, [`replay`] reads it, tells a fresh target the same and compares what it decides. Changes of the
-//! configuration while hosts are connected are not recorded.
+//! [`Recorder`] stands around a target and writes it, [`replay`] reads it, tells a fresh target the same and compares what it decides. Reservations
+//! of a namespace that is added are not recorded: it begins without.
+
+mod changes;
 
 use crate::outgoing::Slices;
 use crate::target::{
-    CloseReason, ConfigError, ConnectionId, IoOperation, IoRequest, IoResult, IoStatus, IoTag, PortId, Refused, Target,
-    TargetConfig,
+    CloseReason, ConfigError, ConnectionId, IoOperation, IoRequest, IoResult, IoStatus, IoTag, Notice, PortId, Refused,
+    Target, TargetConfig,
 };
 use base::Time;
 use std::io::{self, Read, Write};
@@ -37,6 +43,10 @@ const CLOSED: u8 = 4;
 const COMPLETE: u8 = 5;
 const WAKEUP: u8 = 6;
 const REQUEST: u8 = 7;
+const ADD: u8 = 8;
+const REMOVE: u8 = 9;
+const RESIZE: u8 = 10;
+const PATH: u8 = 11;
 
 const STATUSES: [IoStatus; 8] = [
     IoStatus::Done,
@@ -136,6 +146,11 @@ impl<W: Write> Recorder<W> {
         let length = (result.buffer.len() as u32).to_le_bytes();
         self.entry(COMPLETE, now, &[&tag.bits().to_le_bytes(), &[status], &length, &result.buffer]);
         self.target.complete(now, tag, result);
+    }
+
+    /// As [`Target::next_notice`].
+    pub fn next_notice(&mut self) -> Option<Notice> {
+        self.target.next_notice()
     }
 
     /// As [`Target::next_wakeup`].
@@ -316,6 +331,7 @@ impl<R: Read> Player<R> {
                 self.compare_u64("the next wake-up", next)
             }
             REQUEST => self.request(),
+            ADD | REMOVE | RESIZE | PATH => self.change(kind),
             other => Err(self.damaged("its kind", other.into())),
         }
     }

@@ -6,8 +6,13 @@
 //! | frame a byte stream | [`pdu`]: [`pdu::Header`] the meaning, [`pdu::Framing`] writes, [`pdu::Reader`] reads bytes in any split |
 //! | move data of a command | [`transfer`]: who may send which bytes next, on both sides of reads and writes |
 //! | number commands | [`queue`]: both ends of a queue pair |
-//! | answer admin commands | [`identify`], [`log`], [`feature`], [`property`], [`ConnectData`], [`reservation`], [`range`] |
+//! | answer admin commands | [`identify`], [`log`], [`feature`], [`property`], [`ConnectData`], [`reservation`], [`range`], [`vendor`] |
 //! | count bytes on the wire | [`wire`]: segments, frames, overhead |
+//! | be a target | [`target`]: everything from a connection's first byte to what backends have to do |
+//! | be a host | [`initiator`]: from Connect to completions, safe against its target |
+//! | let hosts prove who they are | [`auth`]: secrets and messages of DH-HMAC-CHAP |
+//! | see what a target is made of | [`attack`]: hostile hosts as scripts, with verdicts |
+//! | play a session again | [`journal`]: what a target was told and decided |
 //!
 //! Nothing here allocates by a number from a peer, keeps a clock or panics on bytes from outside. Clauses are those of NVM Express Base
 //! Specification 2.0, NVM Command Set Specification 1.0 and NVMe/TCP Transport Specification 1.0 unless another is named; figure

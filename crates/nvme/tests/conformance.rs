@@ -304,6 +304,8 @@ fn the_discovery_log_names_what_the_host_may_use() {
         assert_eq!(DiscoveryHead::decode(&head).unwrap().entries, expected);
         let first = world.run(guest, 0, 0, log_page(0x70, 1024, 1024), Payload::ToHost(1024)).2;
         let entry = DiscoveryEntry::decode(&first).unwrap();
+        let wraps = world.run(guest, 0, 0, log_page(0x70, u64::MAX - 3, 4096), Payload::ToHost(4096)).0;
+        assert_eq!(wraps, Status::INVALID_FIELD.without_retry());
         assert_eq!(entry.subsystem, if number == 1 { subsystem() } else { Nqn::discovery() });
     }
     let page = world.run(0, 0, 0, identify(1), Payload::ToHost(4096)).2;

@@ -287,3 +287,56 @@ proptest! {
         prop_assert_eq!(gauges, Gauges { pool_bytes: gauges.pool_bytes, ..Gauges::default() });
     }
 }
+
+#[test]
+fn as_many_queues_as_allowed_are_connected_and_one_more_is_not() {
+    let mut world = World::new(config());
+    let admin = Raw::admin(&mut world);
+    for queue in 1..=2 {
+        Raw::queue(&mut world, &admin, queue, 15);
+    }
+    let mut third = Raw::open(&mut world);
+    third.greet(&mut world);
+    let refused = third.connect(&mut world, 3, 15, admin.controller);
+    assert_eq!(refused.status, Status::CONNECT_INVALID_PARAMETERS.without_retry());
+    assert_eq!(ConnectRefusal::decode(refused.result), ConnectRefusal { offset: 42, is_in_data: false });
+}
+
+#[test]
+fn as_many_event_requests_as_allowed_wait_and_one_more_is_refused() {
+    let mut world = World::new(config());
+    let mut admin = Raw::admin(&mut world);
+    for id in 0..5 {
+        admin.command(&mut world, Command::new(id, Body::Admin(Admin::AsynchronousEvent)), &[]);
+    }
+    assert!((0..4).all(|id| admin.completion(&mut world, id).is_none()));
+    assert_eq!(admin.completion(&mut world, 4).unwrap().status, Status::EVENT_LIMIT.without_retry());
+}
+
+#[test]
+fn an_abort_ends_a_command_that_waits_and_its_result_says_so() {
+    let mut world = World::new(config());
+    let mut admin = Raw::admin(&mut world);
+    admin.command(&mut world, Command::new(5, Body::Admin(Admin::AsynchronousEvent)), &[]);
+    admin.command(&mut world, Command::new(6, Body::Admin(Admin::Abort { queue: 0, id: 5 })), &[]);
+    assert_eq!(admin.completion(&mut world, 5).unwrap().status, Status::ABORT_REQUESTED);
+    let abort = admin.completion(&mut world, 6).unwrap();
+    assert_eq!((abort.status, abort.result), (Status::SUCCESS, 0));
+}
+
+/// In-capsule data of 4,096 bytes are announced: as many are taken, and four more end the connection before any of them is.
+#[test]
+fn a_capsule_as_long_as_announced_is_taken_and_a_longer_one_is_not() {
+    let mut world = World::new(config());
+    let admin = Raw::admin(&mut world);
+    let mut queue = Raw::queue(&mut world, &admin, 1, 15);
+    let inside = |length| Sgl::InCapsule { offset: 0, length };
+    queue.command(&mut world, io(1, Io::Write(access(0, 8)), inside(4096)), &[7; 4096]);
+    assert!(queue.completion(&mut world, 1).unwrap().status.is_success());
+    let entry = io(2, Io::Write(access(0, 8)), inside(4096)).encode();
+    let mut longer = Vec::new();
+    queue.framing.write(&Header::Command { entry, data_length: 4100 }, &[7; 4100], &mut longer);
+    assert!(queue.bytes(&mut world, &longer) <= 72);
+    queue.listen(&mut world);
+    assert!(matches!(world.target.should_close(queue.connection), Some(CloseReason::Protocol(_))));
+}

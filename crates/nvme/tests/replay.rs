@@ -6,6 +6,7 @@ use base::{Span, Time};
 use common::*;
 use nvme::initiator::{Action, HostEvent, Initiator, Payload};
 use nvme::journal::{MAGIC, Recorder, ReplayError, replay};
+use nvme::log::AnaState;
 use nvme::target::*;
 use nvme::*;
 use std::collections::BTreeMap;
@@ -41,6 +42,20 @@ impl Session {
         self.target.transmitted(connection, bytes.len());
     }
 
+    /// Namespaces and paths change while the host works.
+    fn change(&mut self, round: u32) {
+        let (now, name) = (self.now, subsystem());
+        let path = PathState { port: OTHER_PORT, group: 1, state: AnaState::NonOptimized };
+        match round {
+            100 => self.target.add_namespace(now, name, namespace(3, 32)).unwrap(),
+            101 => self.target.resize_namespace(now, name, 3, 64).unwrap(),
+            102 => self.target.set_path(now, name, path).unwrap(),
+            103 => assert_eq!(self.target.remove_namespace(now, name, 3), Ok(BackendId(3))),
+            104 => assert!(self.target.remove_namespace(now, name, 3).is_err()),
+            _ => {}
+        }
+    }
+
     /// After each command the next, writes and reads in turn.
     fn submit(&mut self) {
         while let Some(event) = self.host.next_event() {
@@ -72,6 +87,7 @@ fn record() -> Vec<u8> {
             session.carry(queue, connection);
         }
         session.submit();
+        session.change(round);
         if round % 50 == 0 {
             session.target.on_wakeup(session.now);
         }

@@ -14,7 +14,7 @@ pub(crate) struct Blocks {
 impl Blocks {
     /// First byte and bytes of a range. The target has checked ranges against namespaces; what cannot be is outside of every storage.
     pub(crate) fn bytes(self, range: BlockRange) -> (u64, u64) {
-        let at = range.start.checked_mul(1 << self.shift).unwrap_or(u64::MAX);
+        let at = range.start.saturating_mul(1 << self.shift);
         (at, u64::from(range.blocks) << self.shift)
     }
 }

@@ -18,6 +18,8 @@ use std::collections::VecDeque;
 const OWN_IDS: u16 = 0xf000;
 /// What a target may send in one PDU before the player stops listening to it.
 const DATA_MAX: u32 = 16 << 20;
+/// R2Ts that one connection may bring: far more than any script asks for.
+const READY_MAX: usize = 4096;
 /// How often CSTS is looked at.
 const POLL: Span = Span::ms(5);
 
@@ -384,7 +386,7 @@ impl Player {
     fn send_own(&mut self, link: LinkId, body: Body, data: &[u8]) {
         let place = &mut self.links[link];
         let id = place.next_id;
-        place.next_id += 1;
+        place.next_id = place.next_id.wrapping_add(1).max(OWN_IDS);
         let length = data.len() as u32;
         let descriptor = match body {
             Body::Admin(_) => Sgl::Transport { length: IDENTIFY_BYTES as u32 },
@@ -520,6 +522,9 @@ impl Player {
                     place.framing = Framing { digests: response.digests, alignment: response.alignment };
                 }
                 Header::ControllerTermination(end) => place.termination = Some(end.status),
+                Header::ReadyToTransfer(_) if place.ready.len() >= READY_MAX => {
+                    return Err(format!("more than {READY_MAX} R2Ts"));
+                }
                 Header::ReadyToTransfer(ready) => place.ready.push(ready),
                 Header::Response(completion) => {
                     if place.completion(completion.id).is_some() {

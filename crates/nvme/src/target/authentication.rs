@@ -195,17 +195,24 @@ impl Target {
 
     /// A message of the host.
     pub(super) fn on_authentication_send(&mut self, index: u32, slot: u32) {
+        let Some((host, subsystem)) = self.names_of(index) else { return };
         let Some(mut state) = self.connections[index].authentication.take() else { return };
         self.challenges += 1;
         let number = self.challenges;
-        let Some(controller) = self.controller_of(index) else { return };
-        let (host, subsystem) = (controller.host, controller.subsystem());
-        let name = subsystem.map(|at| self.subsystems[at].config.name).unwrap_or(host);
         let bytes = std::mem::take(&mut self.flights[slot].buffer);
-        let step = state.take(&bytes, (host.as_str(), name.as_str()), number);
+        let step = state.take(&bytes, (host.as_str(), subsystem.as_str()), number);
         self.flights[slot].buffer = bytes;
+        // What is not through stands again before anything else happens.
+        self.after_authentication(index, state, &step);
         self.finish(slot, Status::SUCCESS, 0);
-        self.after_authentication(index, state, step);
+        self.end_authentication(index, &step);
+    }
+
+    /// Names of host and subsystem of a connection.
+    fn names_of(&mut self, index: u32) -> Option<(Nqn, Nqn)> {
+        let controller = self.controller_of(index)?;
+        let (host, subsystem) = (controller.host, controller.subsystem()?);
+        Some((host, self.subsystems[subsystem].config.name))
     }
 
     /// The host fetches what it is told.
@@ -220,18 +227,23 @@ impl Target {
             self.connections[index].authentication = Some(state);
             return self.finish(slot, Status::INVALID_FIELD.without_retry(), 0);
         }
+        self.after_authentication(index, state, &step);
         self.reply(slot, Ok(bytes));
-        self.after_authentication(index, state, step);
+        self.end_authentication(index, &step);
     }
 
-    fn after_authentication(&mut self, index: u32, state: Box<Authentication>, step: Step) {
-        match step {
-            Step::On => self.connections[index].authentication = Some(state),
-            Step::Passed => {
-                self.connections[index].deadline = None;
-                self.refresh_idle(index);
-            }
-            Step::Ended => self.close(index, CloseReason::Authentication),
+    fn after_authentication(&mut self, index: u32, state: Box<Authentication>, step: &Step) {
+        if matches!(step, Step::Passed) {
+            self.connections[index].deadline = None;
+            self.refresh_idle(index);
+        } else {
+            self.connections[index].authentication = Some(state);
+        }
+    }
+
+    fn end_authentication(&mut self, index: u32, step: &Step) {
+        if matches!(step, Step::Ended) {
+            self.close(index, CloseReason::Authentication);
         }
     }
 }
