@@ -448,7 +448,8 @@ fn a_corrupt_record_is_never_data_and_is_counted() {
 fn a_rotten_record_costs_its_own_key_and_no_other_over_a_restart() {
     let mut store = Store::with(ServerConfig { blocks: 1, ..CONFIG }, 0);
     store.put(1, 10);
-    let first_page = *store.flash.iter().find(|(_, content)| matches!(content, Content::Page(_))).expect("a page was written").0;
+    let first_page =
+        *store.flash.iter().find(|(_, content)| matches!(content, Content::Page(_))).expect("a page was written").0;
     store.put(2, 20);
     store.flash.remove(&first_page);
     let mut out = Vec::new();

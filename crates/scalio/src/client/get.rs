@@ -10,8 +10,8 @@
 
 use super::{Client, ClientOut, Outcome, Source};
 use crate::{
-    Block, Corrupt, FlashAnswer, FlashOperation, Item, Key, MemoryAnswer, MemoryOperation, Payload, Place, Record, RecordPlace,
-    Refusal, Segment, SegmentPointer, Slot, SlotState, SlotWord, Value,
+    Block, Corrupt, FlashAnswer, FlashOperation, Item, Key, MemoryAnswer, MemoryOperation, Payload, Place, Record,
+    RecordPlace, Refusal, Segment, SegmentPointer, Slot, SlotState, SlotWord, Value,
 };
 use base::Time;
 

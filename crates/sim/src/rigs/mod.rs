@@ -1,5 +1,6 @@
 //! One file a design: programs put into hardware models. A rig decides nothing.
 
+mod alarm;
 pub mod blox;
 pub mod edm;
 pub mod packet;

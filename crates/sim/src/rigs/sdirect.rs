@@ -12,6 +12,7 @@ mod track;
 
 use super::blox::BuildError;
 use crate::drive::{Context, Ended, Rig, Ticket};
+use crate::rigs::alarm::Alarm;
 use base::{Bytes, Operation, Program, Request, Seed, Span, Time};
 use hardware::Cpu;
 use hardware::ssd::Done;
@@ -28,7 +29,7 @@ use slab::Slab;
 use spec::DesignName;
 use spec::sdirect::{ByName, Nic, SDirect, TaskName};
 use std::collections::BTreeMap;
-use track::{Alarm, Tracks};
+use track::Tracks;
 
 /// Grants and answers of a target in software, in memory: a completion entry (NVMe Base Specification 2.0, figure 91).
 const ANSWER: u32 = 16;

@@ -1,7 +1,7 @@
 //! What a reader must know about a key-value store before believing its numbers.
 
 use super::{ProtocolName, Scalio};
-use crate::plan::WarmUp;
+use crate::warnings::measured;
 use workload::storage::Arrivals;
 
 /// Operations whose history is remembered without asking for more memory than a laptop has: some 100 B each.
@@ -11,24 +11,11 @@ impl Scalio {
     /// Everything that is legal but probably not meant, with its numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
-        self.nothing_measured(&mut out);
+        measured(self.run.warm_up, self.io.requests, self.io.duration, &mut out);
         self.cache(&mut out);
         self.protocol(&mut out);
         self.history(&mut out);
         out
-    }
-
-    fn nothing_measured(&self, out: &mut Vec<String>) {
-        let requests = self.io.requests.unwrap_or(u64::MAX);
-        match self.run.warm_up {
-            WarmUp::Requests(warm_up) if warm_up >= requests => {
-                out.push(format!("nothing is measured: the warm-up of {warm_up} requests is no shorter than the run"));
-            }
-            WarmUp::Time(warm_up) if self.io.duration.is_some_and(|duration| warm_up >= duration) => {
-                out.push(format!("nothing is measured: the warm-up of {warm_up} is no shorter than the run"));
-            }
-            WarmUp::Requests(_) | WarmUp::Time(_) => {}
-        }
     }
 
     /// A cache for all keys, and one that starts empty and cannot be full before the run ends.

@@ -1,14 +1,14 @@
 //! What a reader must know about a machine with devices before believing its numbers.
 
 use super::SDirect;
-use crate::plan::WarmUp;
+use crate::warnings::measured;
 
 impl SDirect {
     /// Everything that is legal but probably not meant, with its numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
         self.overload(&mut out);
-        self.nothing_measured(&mut out);
+        measured(self.run.warm_up, self.io.requests, self.io.duration, &mut out);
         self.network(&mut out);
         out
     }
@@ -17,19 +17,6 @@ impl SDirect {
         let peak = f64::from(self.machine.commands_per_second) * f64::from(self.machine.devices);
         if let Some(rate) = self.requests_per_second.filter(|rate| *rate >= peak) {
             out.push(format!("{rate:.0} requests a second are more than the devices' controllers begin, {peak:.0}: queues grow as long as the run lasts"));
-        }
-    }
-
-    fn nothing_measured(&self, out: &mut Vec<String>) {
-        let requests = self.io.requests.unwrap_or(u64::MAX);
-        match self.run.warm_up {
-            WarmUp::Requests(warm_up) if warm_up >= requests => {
-                out.push(format!("nothing is measured: the warm-up of {warm_up} requests is no shorter than the run"));
-            }
-            WarmUp::Time(warm_up) if self.io.duration.is_some_and(|duration| warm_up >= duration) => {
-                out.push(format!("nothing is measured: the warm-up of {warm_up} is no shorter than the run"));
-            }
-            WarmUp::Requests(_) | WarmUp::Time(_) => {}
         }
     }
 

@@ -2,13 +2,14 @@
 
 use super::asks::Owner;
 use super::{IoWork, Now, Parcel, ScalioEvent, ScalioRig, sizes};
+use crate::rigs::alarm::Alarm;
 use base::{Program, Time};
 use hardware::ssd::CommandKind;
 use record::SpanKind;
 use scalio::baseline::{ditto, leed};
 use scalio::{
-    Client, ClientIn, ClientOut, FlashAnswer, FlashOperation, MemoryAnswer, Operation, Reply, Request, RequestId, Server, ServerIn,
-    ServerOut, Token,
+    Client, ClientIn, ClientOut, FlashAnswer, FlashOperation, MemoryAnswer, Operation, Reply, Request, RequestId,
+    Server, ServerIn, ServerOut, Token,
 };
 
 /// Programs of clients, and of the box: one server for each device.
@@ -118,28 +119,6 @@ impl ToServer {
             ToServer::Flash { request, answer } => leed::ServerIn::Flash { request, answer },
             ToServer::Request(_) | ToServer::Memory { .. } => return None,
         })
-    }
-}
-
-/// A time that is reached once.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Alarm(Option<Time>);
-
-impl Alarm {
-    /// Whether an event has to be scheduled for `next`: none is due before.
-    pub fn set(&mut self, next: Option<Time>) -> Option<Time> {
-        let next = next?;
-        if self.0.is_some_and(|at| at <= next) {
-            return None;
-        }
-        self.0 = Some(next);
-        self.0
-    }
-    /// The event of `now` is there.
-    pub fn ring(&mut self, now: Time) {
-        if self.0 == Some(now) {
-            self.0 = None;
-        }
     }
 }
 
@@ -378,7 +357,14 @@ impl ScalioRig {
         self.post(done.end, Parcel::Io { owner, device, request, work, done, life: self.state.life }, context);
     }
 
-    pub(super) fn tell_io(&mut self, owner: Owner, device: u32, request: RequestId, answer: FlashAnswer<Token>, context: Now<'_, '_>) {
+    pub(super) fn tell_io(
+        &mut self,
+        owner: Owner,
+        device: u32,
+        request: RequestId,
+        answer: FlashAnswer<Token>,
+        context: Now<'_, '_>,
+    ) {
         self.run_server(device, Some((owner, ToServer::Flash { request, answer })), context);
     }
 
@@ -412,7 +398,9 @@ fn shape(work: &IoWork) -> (CommandKind, Option<scalio::Extent>) {
     match work {
         IoWork::Operation(operation) => {
             let kind = match operation {
-                FlashOperation::ReadSegment { .. } | FlashOperation::ReadRecord { .. } | FlashOperation::Scan { .. } => CommandKind::Read,
+                FlashOperation::ReadSegment { .. }
+                | FlashOperation::ReadRecord { .. }
+                | FlashOperation::Scan { .. } => CommandKind::Read,
                 FlashOperation::Write { .. } => CommandKind::Write,
                 FlashOperation::Flush => CommandKind::Flush,
                 FlashOperation::Trim { .. } => CommandKind::Trim,
@@ -422,4 +410,3 @@ fn shape(work: &IoWork) -> (CommandKind, Option<scalio::Extent>) {
         IoWork::Run(contents) => (CommandKind::Write, sizes::run_extent(contents)),
     }
 }
-
