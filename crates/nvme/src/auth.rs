@@ -392,6 +392,26 @@ mod tests {
         assert_eq!((mac[0], mac[1], mac[30], mac[31]), (0x5b, 0xdc, 0x38, 0x43));
     }
 
+    /// Worked out in Python by the formulas of Base 2.0, 8.13.5: once with the key as it is, once transformed with SHA-512.
+    #[test]
+    fn responses_are_those_of_another_implementation() {
+        let question = Question {
+            hash: HashId::Sha256,
+            challenge: &[7; 32],
+            sequence: 0x0102_0304,
+            transaction: 5,
+            host: "nqn.2014-08.org.rackweave:host9",
+            subsystem: "nqn.2014-08.org.rackweave:disk",
+        };
+        let hex = |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let plain = Secret::parse(SECRET).unwrap();
+        let host = respond(&plain, Speaker::Host, &question);
+        assert_eq!(hex(host), "ca1b24a215afea846d49e190ec26427f549d7cbf64d72b4ad1d895d03fce2bd6");
+        let transformed = Secret::parse(&SECRET.replace(":00:", ":03:")).unwrap();
+        let controller = respond(&transformed, Speaker::Controller, &question);
+        assert_eq!(hex(controller), "642039c212cadaea6e2cce9f403c54bd7c4051fdcf989c715b3d769c44399d19");
+    }
+
     #[test]
     fn responses_differ_by_all_that_they_are_about() {
         let secret = Secret::parse(SECRET).unwrap();

@@ -6,7 +6,7 @@
 //! | a socket | [`Target::accept`], [`Target::receive`] while [`Target::wants_input`], [`Target::transmit`] and then [`Target::transmitted`], [`Target::should_close`], [`Target::closed`] |
 //! | backends | [`Target::next_io`] until it gives `None`, [`Target::complete`] once for each |
 //! | time | [`Target::next_wakeup`], [`Target::on_wakeup`] |
-//! | management | [`Target::add_namespace`], [`Target::remove_namespace`], [`Target::resize_namespace`], [`Target::set_path`], [`Target::reservations`] |
+//! | management | [`Target::add_namespace`], [`Target::remove_namespace`], [`Target::resize_namespace`], [`Target::set_path`], [`Target::set_hosts`], [`Target::reservations`] |
 //! | whoever watches | [`Target::next_notice`], [`Target::counters`], [`Target::gauges`] |
 //!
 //! After any of them [`Target::next_active`] names the connections that have bytes to send or have to be closed, each once, and `next_io`

@@ -326,6 +326,22 @@ fn a_host_that_is_not_listed_is_refused_by_name() {
 }
 
 #[test]
+fn a_host_that_is_taken_off_the_list_is_out_at_once_and_discovery_tells() {
+    let mut world = connected();
+    let other = world.join(initiator(2), PORT);
+    let finder = InitiatorConfig { subsystem: Nqn::discovery(), io_queues: 0, ..initiator(3) };
+    let finder = world.join(finder, PORT);
+    let now = world.now;
+    world.target.set_hosts(now, subsystem(), HostAccess::Listed([host(2), host(3)].into())).unwrap();
+    world.settle();
+    assert!(matches!(world.guests[0].events.last(), Some(HostEvent::Failed(_))));
+    assert_eq!(world.run(other, 1, 1, read(0, 1), Payload::ToHost(512)).0, Status::SUCCESS);
+    assert!(world.guests[finder].events.contains(&HostEvent::Notice(Event::DISCOVERY_CHANGED)));
+    let head = world.run(finder, 0, 0, log_page(0x70, 0, 1024), Payload::ToHost(1024)).2;
+    assert_eq!(DiscoveryHead::decode(&head).unwrap().generation, 2);
+}
+
+#[test]
 fn namespaces_that_come_go_and_grow_are_told_and_their_log_says_which() {
     let mut world = connected();
     let now = world.now;

@@ -2,8 +2,9 @@
 
 use crate::feature::Event;
 use crate::log::AnaState;
-use crate::target::config::{ConfigError, NamespaceConfig, PathState};
-use crate::target::controller::Role;
+use crate::target::config::{ConfigError, HostAccess, NamespaceConfig, PathState};
+use crate::target::controller::{Controller, Role};
+use crate::target::notice::CloseReason;
 use crate::target::reservations::Reservations;
 use crate::target::subsystem::{Namespace, Path};
 use crate::target::{BackendId, Target};
@@ -102,6 +103,21 @@ impl Target {
             self.controllers.values().filter(|known| known.role == Role::Storage(at) && known.port == path.port);
         let hosts: Vec<u16> = hosts.map(|controller| controller.id).collect();
         self.tell_all(&hosts, Event::ASYMMETRIC_ACCESS_CHANGED);
+        Ok(())
+    }
+
+    /// Which hosts may use a subsystem from now on. Controllers of hosts that no longer may end at once; discovery controllers are told.
+    pub fn set_hosts(&mut self, now: base::Time, name: Nqn, hosts: HostAccess) -> Result<(), ManageError> {
+        self.pass(now);
+        let at = self.find_subsystem(name)?;
+        let is_out = |known: &Controller| known.role == Role::Storage(at) && !hosts.allows(&known.host);
+        let out: Vec<u16> = self.controllers.values().filter(|known| is_out(known)).map(|known| known.id).collect();
+        self.subsystems[at].config.hosts = hosts;
+        out.into_iter().for_each(|id| self.end_controller(id, CloseReason::NotAllowed));
+        self.discovery_generation += 1;
+        let discovery = self.controllers.values().filter(|known| known.role == Role::Discovery);
+        let discovery: Vec<u16> = discovery.map(|known| known.id).collect();
+        self.tell_all(&discovery, Event::DISCOVERY_CHANGED);
         Ok(())
     }
 

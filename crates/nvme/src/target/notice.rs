@@ -20,6 +20,9 @@ pub enum CloseReason {
     /// The host could not prove who it is, or did not in time.
     #[error("the host did not authenticate")]
     Authentication,
+    /// Its host may no longer use the subsystem.
+    #[error("the host is no longer allowed")]
+    NotAllowed,
     /// Nothing came for too long.
     #[error("the host was silent for too long")]
     Idle,
