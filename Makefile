@@ -3,6 +3,7 @@
 CARGO ?= cargo
 SCALE ?= quick
 OUT ?= out
+SECONDS_EACH ?= 600
 
 # In CI a page test without a browser is a failure, not a skip.
 ifeq ($(CI),true)
@@ -10,7 +11,7 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper test tidy bench interop models soak clean rust
+.PHONY: help demo paper test tidy bench fuzz interop models soak clean rust
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -46,6 +47,11 @@ interop: rust ## a stock Linux host in QEMU uses our target as a disk
 
 soak: rust ## a minute of hosts that work, reset and vanish, with every block checked
 	SOAK_SECONDS=60 $(CARGO) test --package live --test soak -- --nocapture
+
+fuzz: rust ## fuzz every parser and the stateful connections, SECONDS_EACH each (needs nightly Rust and cargo-fuzz)
+	for target in reader structures target initiator journal; do \
+	  $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(SECONDS_EACH) -max_len=9000 || exit 1; \
+	done
 
 models: rust ## explore Scalio's cache protocol at the large sizes: minutes, gigabytes; a table of variants
 	$(CARGO) run --release --package models -- --size large --sweep 300
