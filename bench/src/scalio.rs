@@ -11,7 +11,8 @@ use spec::{NoFiles, Scene, parse};
 const REQUESTS: u32 = 1_000_000;
 
 fn plan(design: &str) -> Scalio {
-    let text = format!("title = \"bench\"\ndesign.name = \"{design}\"\nio.profile = \"ycsb-b\"\nrun.requests = {REQUESTS}\n");
+    let text =
+        format!("title = \"bench\"\ndesign.name = \"{design}\"\nio.profile = \"ycsb-b\"\nrun.requests = {REQUESTS}\n");
     let experiment = parse("bench", &text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
     match experiment.points(None).remove(0).plan.scene {
         Scene::Scalio(scalio) => *scalio,

@@ -138,21 +138,33 @@ fn offloaded_reads_take_nothing_of_the_box_s_cores() {
 #[test]
 fn a_target_in_software_costs_its_time_for_each_read_and_one_in_the_adapter_none() {
     let bare = |design: &str| {
-        let text = format!("title = 'bare'\ndesign.name = '{design}'\nstore = {{ devices = 7 }}\nrun = {{ requests = 60000 }}\n");
+        let text = format!(
+            "title = 'bare'\ndesign.name = '{design}'\nstore = {{ devices = 7 }}\nrun = {{ requests = 60000 }}\n"
+        );
         summary(&text)
     };
     let (software, adapter) = (bare("nvme-of"), bare("nvme-of-offload"));
     assert_eq!(extra(&adapter, "server_cpu_percent"), 0.0);
     let rate = software.load.requests_per_second;
     let expected = rate * 1.606e-6 * 100.0;
-    assert!((extra(&software, "target_percent") / expected - 1.0).abs() < 0.05, "{} {expected}", extra(&software, "target_percent"));
+    assert!(
+        (extra(&software, "target_percent") / expected - 1.0).abs() < 0.05,
+        "{} {expected}",
+        extra(&software, "target_percent")
+    );
     assert!(rate > 3.0e6 && adapter.load.requests_per_second > 3.0e6, "{rate}");
 }
 
 #[test]
 fn leed_stops_growing_with_the_fourth_ssd() {
     let rate = |devices: &str| {
-        let changes = [("store.devices", devices), ("store.clients", "160"), ("io.profile", "'ycsb-c'"), ("io.addresses", "'uniform'"), ("run.requests", "20000")];
+        let changes = [
+            ("store.devices", devices),
+            ("store.clients", "160"),
+            ("io.profile", "'ycsb-c'"),
+            ("io.addresses", "'uniform'"),
+            ("run.requests", "20000"),
+        ];
         summary(&with("leed", &changes)).load.requests_per_second
     };
     let (two, four, seven) = (rate("2"), rate("4"), rate("7"));
@@ -178,7 +190,9 @@ fn contended(protocol: &str, more: &str) -> String {
 fn sleepers() -> String {
     let sleep = |client: u32| {
         let (from, to) = (200 + 100 * client, 4_200 + 100 * client);
-        format!("[[fault]]\nkind = 'node-down'\nnode = {client}\nat = '{from}us'\n[[fault]]\nkind = 'node-up'\nnode = {client}\nat = '{to}us'\n")
+        format!(
+            "[[fault]]\nkind = 'node-down'\nnode = {client}\nat = '{from}us'\n[[fault]]\nkind = 'node-up'\nnode = {client}\nat = '{to}us'\n"
+        )
     };
     (0..20).map(sleep).collect()
 }
@@ -201,7 +215,8 @@ fn the_paper_s_protocol_loses_linearizability_when_fillers_sleep_over_their_leas
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_box_stops_and_comes_back() {
-    let stops = "[[fault]]\nkind = 'node-down'\nnode = 40\nat = '3ms'\n[[fault]]\nkind = 'node-up'\nnode = 40\nat = '4ms'\n";
+    let stops =
+        "[[fault]]\nkind = 'node-down'\nnode = 40\nat = '3ms'\n[[fault]]\nkind = 'node-up'\nnode = 40\nat = '4ms'\n";
     let summary = summary(&contended("'linearizable'", stops));
     assert_eq!(extra(&summary, "history_violations"), 0.0, "{:?}", summary.warnings);
     assert!(extra(&summary, "requests_unknown") > 0.0, "some requests were on their way");

@@ -205,7 +205,8 @@ impl<'a> Reading<'a> {
         let values = self.each(name, of, scope, used)?;
         let mut found = Vec::with_capacity(values.len());
         for (label, value) in self.label_values(name, &scope.points, &scope.rows).into_iter().zip(values) {
-            let at = label.parse::<f64>().map_err(|_| Missing::Shape { wanted: "a label that is a number", got: label })?;
+            let at =
+                label.parse::<f64>().map_err(|_| Missing::Shape { wanted: "a label that is a number", got: label })?;
             match value {
                 Value::Number(number) => found.push((at, number)),
                 other => return Err(Missing::Shape { wanted: "a number", got: other.shape() }),
@@ -411,13 +412,17 @@ mod tests {
     #[test]
     fn growth_ends_at_the_smallest_value_that_is_near_the_largest() {
         let grown = |means: [f64; 3]| {
-            let points: Vec<Summary> = ["1", "2", "10"].iter().zip(means).map(|(at, mean)| point("leed", at, mean)).collect();
+            let points: Vec<Summary> =
+                ["1", "2", "10"].iter().zip(means).map(|(at, mean)| point("leed", at, mean)).collect();
             let knee = measure("{ knee = 'trace', of = { metric = 'latency_ns.all.mean' } }").unwrap();
             Reading::new(&points, &[]).evaluate(&knee).map(|evaluated| evaluated.value)
         };
         assert_eq!(grown([50.0, 95.0, 100.0]), Ok(Value::Number(2.0)));
         assert_eq!(grown([50.0, 94.9, 100.0]), Ok(Value::Number(10.0)));
-        assert!(evaluate("{ knee = 'trace', of = { metric = 'latency_ns.all.mean', where = { design = 'edm' } } }").is_err());
+        assert!(
+            evaluate("{ knee = 'trace', of = { metric = 'latency_ns.all.mean', where = { design = 'edm' } } }")
+                .is_err()
+        );
     }
 
     #[test]

@@ -59,7 +59,15 @@ enum Parcel {
     /// An offloaded read, likewise.
     Offload { owner: Owner, client: u32, request: RequestId, device: u32, operation: FlashOperation<Token> },
     /// The same when its drive is done.
-    Offloaded { owner: Owner, client: u32, request: RequestId, device: u32, operation: FlashOperation<Token>, done: Done, life: u32 },
+    Offloaded {
+        owner: Owner,
+        client: u32,
+        request: RequestId,
+        device: u32,
+        operation: FlashOperation<Token>,
+        done: Done,
+        life: u32,
+    },
     /// A message to a server, at the box's adapter.
     Message { owner: Owner, client: u32, device: u32, input: ToServer },
     /// The same when a core has received it.
@@ -138,8 +146,12 @@ impl ScalioRig {
     fn step(&mut self, place: u32, context: Now<'_, '_>) {
         self.last = context.now;
         match self.parcels.remove(place) {
-            Parcel::Verb { owner, client, request, block, operation } => self.verb(owner, client, request, block, operation, context),
-            Parcel::PoolVerb { owner, client, request, operation } => self.pool_verb(owner, client, request, operation, context),
+            Parcel::Verb { owner, client, request, block, operation } => {
+                self.verb(owner, client, request, block, operation, context)
+            }
+            Parcel::PoolVerb { owner, client, request, operation } => {
+                self.pool_verb(owner, client, request, operation, context)
+            }
             Parcel::Offload { owner, client, request, device, operation } => {
                 self.offload(owner, client, request, device, operation, context);
             }
@@ -158,7 +170,9 @@ impl ScalioRig {
             Parcel::IoDone { owner, device, request, answer, life } if life == self.state.life => {
                 self.tell_io(owner, device, request, answer, context);
             }
-            Parcel::Local { device, operations, life } if life == self.state.life => self.local(device, operations, context),
+            Parcel::Local { device, operations, life } if life == self.state.life => {
+                self.local(device, operations, context)
+            }
             Parcel::ToClient { owner, client, input } => self.run_client(client, owner, Some(input), context),
             Parcel::Bare(read) => self.bare_step(read, context),
             Parcel::Received { .. } | Parcel::IoDone { .. } | Parcel::Local { .. } => {}
@@ -292,7 +306,13 @@ impl ScalioRig {
         self.post(at, Parcel::ToClient { owner: Owner::NOBODY, client, input: ToClient::chunk(chunk) }, context);
     }
 
-    fn io_is_done(&mut self, (owner, device, request): (Owner, u32, RequestId), work: &IoWork, done: &Done, context: Now<'_, '_>) {
+    fn io_is_done(
+        &mut self,
+        (owner, device, request): (Owner, u32, RequestId),
+        work: &IoWork,
+        done: &Done,
+        context: Now<'_, '_>,
+    ) {
         self.asks.reach_flash(context.now, owner, done);
         let place = &mut self.devices[device as usize];
         let answer = match work {
@@ -349,7 +369,10 @@ impl ScalioRig {
         self.remember(&ask, outcome, context.now);
         let is_done = matches!(
             outcome,
-            scalio::Outcome::Value(_) | scalio::Outcome::Stored | scalio::Outcome::Deleted { .. } | scalio::Outcome::Differs { .. }
+            scalio::Outcome::Value(_)
+                | scalio::Outcome::Stored
+                | scalio::Outcome::Deleted { .. }
+                | scalio::Outcome::Differs { .. }
         );
         let outcome = if is_done { Outcome::Finished } else { Outcome::Null };
         context.end(Ended { ticket: Ticket(ticket), outcome, start: ask.start, end: context.now, spans });
@@ -371,7 +394,13 @@ impl ScalioRig {
     fn bare_end(&mut self, ticket: u32, context: Now<'_, '_>) {
         let Some((ask, spans)) = self.asks.end(context.now, ticket) else { return };
         self.counts.gets += 1;
-        context.end(Ended { ticket: Ticket(ticket), outcome: Outcome::Finished, start: ask.start, end: context.now, spans });
+        context.end(Ended {
+            ticket: Ticket(ticket),
+            outcome: Outcome::Finished,
+            start: ask.start,
+            end: context.now,
+            spans,
+        });
     }
 }
 
@@ -420,4 +449,3 @@ impl Rig for ScalioRig {
         self.facts(out);
     }
 }
-

@@ -66,7 +66,20 @@ impl Asks {
         self.serial += 1;
         let AskedFor { client, key, block, operation, value, id } = ask;
         let (serial, mark, spans) = (self.serial, now, Spans::default());
-        let ask = Ask { client, key, block, operation, value, id, start: now, serial, mark, spans, is_open: true, awaited: 0 };
+        let ask = Ask {
+            client,
+            key,
+            block,
+            operation,
+            value,
+            id,
+            start: now,
+            serial,
+            mark,
+            spans,
+            is_open: true,
+            awaited: 0,
+        };
         let place = ticket.0 as usize;
         if self.asks.len() <= place {
             self.asks.resize(place + 1, Ask { is_open: false, ..ask });

@@ -14,9 +14,12 @@ use base::{Bytes, Seed, Span, Time};
 use hardware::ssd::QuickDrive;
 use hardware::ssd::presets::samsung_970_pro_quick;
 use scalio::baseline::{ditto, leed};
-use scalio::{Client, ClientConfig, ClientId, Extent, Index, MemoryOperation, Preload, Protocol, SECTOR_BYTES, Server, ServerConfig, Token};
-use spec::scalio::{Options, ProtocolName, Scalio};
+use scalio::{
+    Client, ClientConfig, ClientId, Extent, Index, MemoryOperation, Preload, Protocol, SECTOR_BYTES, Server,
+    ServerConfig, Token,
+};
 use spec::DesignName;
+use spec::scalio::{Options, ProtocolName, Scalio};
 use std::collections::BTreeMap;
 
 /// Sectors of a zone of Scalio's log: 4 MiB. Ours: many segments with their records.
@@ -26,6 +29,8 @@ const PAGE_RECORDS: u32 = 36;
 /// Zones that only compaction takes, and how many are free when it begins.
 const RESERVE_ZONES: u32 = 4;
 const COMPACT_BELOW: u32 = 8;
+/// Zones that even a small store has. Ours.
+const ZONES_MIN: u64 = 24;
 /// Groups that a server has on their way. Ours: enough that none waits for another's I/Os.
 const GROUPS: u32 = 32;
 /// Looks of one GET before it gives up. Ours: never in a run without faults.
@@ -70,7 +75,10 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool) -> Result<ScalioRig, B
         pool: made.pool,
         parcels: Slab::new(),
         asks: Asks::new(plan.store.clients),
-        alarms: Alarms { clients: vec![Alarm::default(); clients], servers: vec![Alarm::default(); plan.store.devices as usize] },
+        alarms: Alarms {
+            clients: vec![Alarm::default(); clients],
+            servers: vec![Alarm::default(); plan.store.devices as usize],
+        },
         owners: BTreeMap::new(),
         clients: vec![ClientState::default(); clients],
         state: BoxState::new(seed.stream("scalio/crash")),
@@ -101,7 +109,8 @@ fn blocks_of(plan: &Scalio) -> u32 {
 
 fn made_scalio(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Made, BuildError> {
     let options = plan.options.as_ref().ok_or_else(|| BuildError("a plan of scalio has its options".into()))?;
-    let preload = Preload::new(*keys, blocks, plan.store.devices, ZONE_SECTORS, PAGE_RECORDS).map_err(BuildError::of)?;
+    let preload =
+        Preload::new(*keys, blocks, plan.store.devices, ZONE_SECTORS, PAGE_RECORDS).map_err(BuildError::of)?;
     let slots = if options.cache { options.slots as u8 } else { 0 };
     let mut index = Index::new(blocks, slots);
     for block in 0..blocks {
@@ -122,8 +131,10 @@ fn made_scalio(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Ma
         }
         servers.push(server);
     }
-    let clients = (0..plan.store.clients).map(|client| Client::new(client_config(plan, options, blocks, client))).collect();
-    let zones = (0..plan.store.devices).map(|device| server_config(plan, blocks, device, &shelf).zones).max().unwrap_or(0);
+    let clients =
+        (0..plan.store.clients).map(|client| Client::new(client_config(plan, options, blocks, client))).collect();
+    let zones =
+        (0..plan.store.devices).map(|device| server_config(plan, blocks, device, &shelf).zones).max().unwrap_or(0);
     let capacity = Bytes::new(u64::from(zones) * u64::from(ZONE_SECTORS) * u64::from(SECTOR_BYTES));
     Ok(Made { programs: Programs::Scalio { clients, servers }, shelf, index: Some(index), pool: None, capacity })
 }
@@ -161,7 +172,7 @@ pub fn server_config(plan: &Scalio, blocks: u32, device: u32, shelf: &Shelf) -> 
         Shelf::Scalio(preload, _) => preload.sectors_needed(device).div_ceil(u64::from(ZONE_SECTORS)),
         Shelf::Leed(_) | Shelf::Bare => 0,
     };
-    let spare = (used as f64 * plan.store.spare) as u64 + u64::from(COMPACT_BELOW) + 2;
+    let spare = (used as f64 * plan.store.spare) as u64 + u64::from(COMPACT_BELOW) + ZONES_MIN;
     ServerConfig {
         device,
         devices: plan.store.devices,
@@ -213,7 +224,11 @@ fn made_rival(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Mad
     Ok(Made { programs, shelf: Shelf::Leed(Box::new(stock)), index: None, pool, capacity })
 }
 
-fn log_config(sector: u64, sectors: u32, (chunk_sectors, chunks_at_once, compact_below): (u32, u32, u32)) -> leed::LogConfig {
+fn log_config(
+    sector: u64,
+    sectors: u32,
+    (chunk_sectors, chunks_at_once, compact_below): (u32, u32, u32),
+) -> leed::LogConfig {
     leed::LogConfig { extent: Extent { sector, sectors }, chunk_sectors, chunks_at_once, compact_below }
 }
 
@@ -236,7 +251,12 @@ fn pool_of(plan: &Scalio, keys: &Keys, seed: Seed) -> ditto::Pool<Token> {
     pool
 }
 
-fn ditto_clients(plan: &Scalio, blocks: u32, pool: &ditto::Pool<Token>, seed: Seed) -> Result<Vec<ditto::Client<Token>>, BuildError> {
+fn ditto_clients(
+    plan: &Scalio,
+    blocks: u32,
+    pool: &ditto::Pool<Token>,
+    seed: Seed,
+) -> Result<Vec<ditto::Client<Token>>, BuildError> {
     let client = |client: u32| {
         let config = ditto::ClientConfig {
             client: ClientId(client as u16),

@@ -31,9 +31,15 @@ impl ScalioRig {
         add("ssd_ios_per_operation", (reads + writes) as f64 / operations);
         let seconds = self.last.saturating_since(Time::ZERO).as_secs_f64().max(1e-12);
         add("ssd_iops", (reads + writes) as f64 / seconds);
-        add("ssd_iops_of_peak_ratio", (reads + writes) as f64 / seconds / (f64::from(self.plan.store.devices) * 500_000.0));
+        add(
+            "ssd_iops_of_peak_ratio",
+            (reads + writes) as f64 / seconds / (f64::from(self.plan.store.devices) * 500_000.0),
+        );
         add("adapter_messages_per_second", self.plant.adapter.messages() as f64 / seconds);
-        add("adapter_used_ratio", self.plant.adapter.messages() as f64 / seconds / self.plan.verbs.messages_per_second as f64);
+        add(
+            "adapter_used_ratio",
+            self.plant.adapter.messages() as f64 / seconds / self.plan.verbs.messages_per_second as f64,
+        );
         add("verbs_per_operation", counts.verbs as f64 / operations);
         add("swaps_per_operation", counts.swaps as f64 / operations);
         add("swaps_failed", counts.swaps_failed as f64);
@@ -49,7 +55,8 @@ impl ScalioRig {
     /// Busy shares: a percent is that of one core, as the paper counts.
     fn cores(&self, seconds: f64, operations: f64, out: &mut BTreeMap<String, f64>) {
         let busy = self.plant.cpu.busy();
-        let of = |names: &[&str]| names.iter().filter_map(|name| busy.get(name)).map(|span| span.as_secs_f64()).sum::<f64>();
+        let of =
+            |names: &[&str]| names.iter().filter_map(|name| busy.get(name)).map(|span| span.as_secs_f64()).sum::<f64>();
         let flash = of(&["submit", "complete", "memory", "batch"]);
         let all = self.plant.cpu.busy_total().as_secs_f64();
         let mut add = |name: &str, value: f64| {
@@ -71,7 +78,9 @@ impl ScalioRig {
         };
         match &self.programs {
             Programs::Scalio { clients, servers } => {
-                let sum = |of: fn(&scalio::ClientCounters) -> u64| clients.iter().map(Client::counters).map(|counters| of(&counters)).sum();
+                let sum = |of: fn(&scalio::ClientCounters) -> u64| {
+                    clients.iter().map(Client::counters).map(|counters| of(&counters)).sum()
+                };
                 add("bypasses", sum(|counters| counters.bypasses));
                 add("waits", sum(|counters| counters.waits));
                 add("restarts_lost_race", sum(|counters| counters.lost_races));
@@ -82,7 +91,9 @@ impl ScalioRig {
                 add("reads_corrupt", sum(|counters| counters.corrupt));
                 add("fills", sum(|counters| counters.fills));
                 add("requests_repeated", sum(|counters| counters.repeats));
-                let of = |of: fn(&scalio::ServerCounters) -> u64| servers.iter().map(|server| of(&server.counters())).sum::<u64>();
+                let of = |of: fn(&scalio::ServerCounters) -> u64| {
+                    servers.iter().map(|server| of(&server.counters())).sum::<u64>()
+                };
                 let (updates, groups) = (of(|counters| counters.updates), of(|counters| counters.groups));
                 add("updates", updates);
                 add("groups", groups);
@@ -94,7 +105,9 @@ impl ScalioRig {
             Programs::Leed { servers, .. } => leed_counted(servers, out),
             Programs::Ditto { clients, servers } => {
                 leed_counted(servers, out);
-                let sum = |of: fn(&scalio::baseline::ditto::Counters) -> u64| clients.iter().map(|client| of(client.counters())).sum::<u64>() as f64;
+                let sum = |of: fn(&scalio::baseline::ditto::Counters) -> u64| {
+                    clients.iter().map(|client| of(client.counters())).sum::<u64>() as f64
+                };
                 out.insert("fills".into(), sum(|counters| counters.fills));
                 out.insert("evictions".into(), sum(|counters| counters.evictions));
                 out.insert("restarts_lost_race".into(), sum(|counters| counters.lost_races));
@@ -126,12 +139,18 @@ impl ScalioRig {
         summary.extra.insert("history_violations".into(), violations.len() as f64);
         if let Some(first) = violations.first() {
             let count = violations.len();
-            summary.warnings.push(format!("what clients saw of {count} keys is not linearizable; the first of them: {first}"));
+            summary
+                .warnings
+                .push(format!("what clients saw of {count} keys is not linearizable; the first of them: {first}"));
         }
     }
 }
 
-fn note(histories: &mut BTreeMap<u32, History>, ask: &asks::Ask, (action, value, responded): (Action, u64, Option<Time>)) {
+fn note(
+    histories: &mut BTreeMap<u32, History>,
+    ask: &asks::Ask,
+    (action, value, responded): (Action, u64, Option<Time>),
+) {
     // A value that was there at first is named after its key.
     let history = histories.entry(ask.key).or_insert_with(|| History::new(|(_, key)| key));
     let register = (0, u64::from(ask.key));

@@ -78,7 +78,12 @@ impl ScalioRig {
     }
 
     /// What a client is told, unless it has stopped: then it is told later.
-    pub(super) fn unless_stopped(&mut self, client: u32, owner: Owner, input: Option<ToClient>) -> Option<Option<ToClient>> {
+    pub(super) fn unless_stopped(
+        &mut self,
+        client: u32,
+        owner: Owner,
+        input: Option<ToClient>,
+    ) -> Option<Option<ToClient>> {
         let state = &mut self.clients[client as usize];
         if !state.is_stopped {
             return Some(input);
@@ -111,7 +116,8 @@ impl ScalioRig {
         }
         self.state.unset = vec![true; self.blocks as usize];
         let devices = self.plan.store.devices;
-        let configs: Vec<_> = (0..devices).map(|device| server_config(&self.plan, self.blocks, device, &self.shelf)).collect();
+        let configs: Vec<_> =
+            (0..devices).map(|device| server_config(&self.plan, self.blocks, device, &self.shelf)).collect();
         let mut begun: Vec<(u32, Vec<scalio::ServerOut<Token>>)> = Vec::new();
         if let Programs::Scalio { servers, .. } = &mut self.programs {
             servers.clear();

@@ -5,7 +5,8 @@ use super::stock::Stock;
 use base::Time;
 use hardware::ssd::{Command, CommandKind, Done, QuickDrive};
 use scalio::{
-    Content, Corrupt, Extent, FlashAnswer, FlashOperation, Item, Page, Preload, Record, SECTOR_BYTES, Segment, SegmentPointer, Sequence, Token,
+    Content, Corrupt, Extent, FlashAnswer, FlashOperation, Item, Page, Preload, Record, SECTOR_BYTES, Segment,
+    SegmentPointer, Sequence, Token,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +36,9 @@ impl Shelf {
 
     fn record(&self, device: u32, item: &Item) -> Option<Record<Token>> {
         match self {
-            Shelf::Scalio(preload, blocks) if item.sequence == Sequence(0) => preload.record(item.key.place(*blocks).block, &item.key),
+            Shelf::Scalio(preload, blocks) if item.sequence == Sequence(0) => {
+                preload.record(item.key.place(*blocks).block, &item.key)
+            }
             Shelf::Leed(stock) if item.sequence <= stock.last_sequence(device) => Some(stock.record(item)),
             _ => None,
         }
@@ -63,7 +66,6 @@ pub struct Device {
     reads: u64,
     writes: u64,
 }
-
 
 impl Device {
     /// An idle device.
@@ -94,7 +96,9 @@ impl Device {
     /// What the end of an operation brings.
     pub fn finish(&mut self, operation: &FlashOperation<Token>, shelf: &Shelf) -> FlashAnswer<Token> {
         match operation {
-            FlashOperation::ReadSegment { block, pointer } => FlashAnswer::Segment(self.segment(*block, *pointer, shelf)),
+            FlashOperation::ReadSegment { block, pointer } => {
+                FlashAnswer::Segment(self.segment(*block, *pointer, shelf))
+            }
             FlashOperation::ReadRecord { item } => FlashAnswer::Record(self.record(item, shelf)),
             FlashOperation::Write { extent, content } => {
                 self.put(extent.sector, content.clone());
@@ -128,7 +132,8 @@ impl Device {
 
     fn segment(&self, block: u32, pointer: SegmentPointer, shelf: &Shelf) -> Result<Arc<Segment>, Corrupt> {
         let versions = self.segments.get(&block).map_or(&[][..], Vec::as_slice);
-        let is_it = |segment: &Segment, sector: u64| sector == pointer.extent.sector && pointer.check(block, segment).is_ok();
+        let is_it =
+            |segment: &Segment, sector: u64| sector == pointer.extent.sector && pointer.check(block, segment).is_ok();
         if let Some((_, segment)) = versions.iter().rev().find(|(sector, segment)| is_it(segment, *sector)) {
             return Ok(Arc::clone(segment));
         }
@@ -151,7 +156,9 @@ impl Device {
         let end = extent.sector + u64::from(extent.sectors);
         let mut found = shelf.scan(self.number, extent);
         found.retain(|(sector, _)| !self.is_gone(*sector));
-        found.extend(self.pages.range(extent.sector..end).map(|(sector, page)| (*sector, Content::Page(Arc::clone(page)))));
+        found.extend(
+            self.pages.range(extent.sector..end).map(|(sector, page)| (*sector, Content::Page(Arc::clone(page)))),
+        );
         let written = self.segments.values().flatten().filter(|(sector, _)| (extent.sector..end).contains(sector));
         found.extend(written.map(|(sector, segment)| (*sector, Content::Segment(Arc::clone(segment)))));
         found.sort_by_key(|(sector, _)| *sector);

@@ -7,8 +7,8 @@ use hardware::ssd::CommandKind;
 use record::SpanKind;
 use scalio::baseline::{ditto, leed};
 use scalio::{
-    Client, ClientIn, ClientOut, FlashAnswer, FlashOperation, MemoryAnswer, Operation, Reply, Request, RequestId, Server, ServerIn,
-    ServerOut, Token,
+    Client, ClientIn, ClientOut, FlashAnswer, FlashOperation, MemoryAnswer, Operation, Reply, Request, RequestId,
+    Server, ServerIn, ServerOut, Token,
 };
 
 /// Programs of clients, and of the box: one server for each device.
@@ -197,7 +197,8 @@ impl ScalioRig {
             }
             Programs::Bare => return,
         };
-        if let Some(at) = self.alarms.clients[place].set(next) {
+        // Of a client that has slept over its own alarm the moment is past.
+        if let Some(at) = self.alarms.clients[place].set(next.map(|at| at.max(context.now))) {
             context.at(at, ScalioEvent::WakeClient(client));
         }
     }
@@ -320,7 +321,7 @@ impl ScalioRig {
             }
             Programs::Bare => return,
         };
-        if let Some(at) = self.alarms.servers[place].set(next) {
+        if let Some(at) = self.alarms.servers[place].set(next.map(|at| at.max(context.now))) {
             context.at(at, ScalioEvent::WakeServer(device));
         }
     }
@@ -378,7 +379,14 @@ impl ScalioRig {
         self.post(done.end, Parcel::Io { owner, device, request, work, done, life: self.state.life }, context);
     }
 
-    pub(super) fn tell_io(&mut self, owner: Owner, device: u32, request: RequestId, answer: FlashAnswer<Token>, context: Now<'_, '_>) {
+    pub(super) fn tell_io(
+        &mut self,
+        owner: Owner,
+        device: u32,
+        request: RequestId,
+        answer: FlashAnswer<Token>,
+        context: Now<'_, '_>,
+    ) {
         self.run_server(device, Some((owner, ToServer::Flash { request, answer })), context);
     }
 
@@ -412,7 +420,9 @@ fn shape(work: &IoWork) -> (CommandKind, Option<scalio::Extent>) {
     match work {
         IoWork::Operation(operation) => {
             let kind = match operation {
-                FlashOperation::ReadSegment { .. } | FlashOperation::ReadRecord { .. } | FlashOperation::Scan { .. } => CommandKind::Read,
+                FlashOperation::ReadSegment { .. }
+                | FlashOperation::ReadRecord { .. }
+                | FlashOperation::Scan { .. } => CommandKind::Read,
                 FlashOperation::Write { .. } => CommandKind::Write,
                 FlashOperation::Flush => CommandKind::Flush,
                 FlashOperation::Trim { .. } => CommandKind::Trim,
@@ -422,4 +432,3 @@ fn shape(work: &IoWork) -> (CommandKind, Option<scalio::Extent>) {
         IoWork::Run(contents) => (CommandKind::Write, sizes::run_extent(contents)),
     }
 }
-

@@ -4,8 +4,14 @@ use super::IoWork;
 use hardware::Verb;
 use scalio::baseline::ditto::{PoolGeometry, PoolRequest};
 use scalio::baseline::leed;
-use scalio::layout::{block_bytes, decode_page, decode_reply, decode_request, decode_segment, encode_content, encode_reply, encode_request};
-use scalio::{Content, Extent, FlashOperation, MemoryOperation, Operation, Reply, Request, RequestBody, SECTOR_BYTES, Token, Value};
+use scalio::layout::{
+    block_bytes, decode_page, decode_reply, decode_request, decode_segment, encode_content, encode_reply,
+    encode_request,
+};
+use scalio::{
+    Content, Extent, FlashOperation, MemoryOperation, Operation, Reply, Request, RequestBody, SECTOR_BYTES, Token,
+    Value,
+};
 
 /// An NVMe-oF command: its entry of 64 B and the address of the buffer.
 pub const COMMAND: u32 = 80;
@@ -117,7 +123,8 @@ pub fn of_answer(answer: leed::Answer<Token>, _wire_check: bool) -> (leed::Answe
 /// A payload comes out of its bytes as it went in.
 pub fn check_memory(operation: &MemoryOperation<Token>) {
     if let MemoryOperation::WritePayload { payload, .. } = operation {
-        let slot = scalio::Slot { word: scalio::SlotWord::fresh(0), last_use: base::Time::ZERO, payload: Some(*payload) };
+        let slot =
+            scalio::Slot { word: scalio::SlotWord::fresh(0), last_use: base::Time::ZERO, payload: Some(*payload) };
         let read = scalio::layout::decode_slot::<Token>(&scalio::layout::encode_slot(&slot));
         assert_eq!(read.payload.as_ref(), Some(payload), "a payload is read as it was written");
     }
@@ -129,7 +136,11 @@ pub fn check_flash(work: &IoWork) {
         let bytes = encode_content(content);
         match content {
             Content::Segment(segment) => {
-                assert_eq!(decode_segment(&bytes).as_ref(), Ok(segment.as_ref()), "a segment is read as it was written");
+                assert_eq!(
+                    decode_segment(&bytes).as_ref(),
+                    Ok(segment.as_ref()),
+                    "a segment is read as it was written"
+                );
             }
             Content::Page(page) => {
                 assert_eq!(decode_page(&bytes).as_ref(), Ok(page.as_ref()), "a page is read as it was written");

@@ -5,8 +5,8 @@
 
 use super::keys::Keys;
 use scalio::{
-    BUCKET_ITEMS, Content, Contents, Expiry, Extent, GRANULE_BYTES, Item, Key, PAGE_HEADER_BYTES, Page, Record, RecordPlace, SECTOR_BYTES,
-    Segment, SegmentPointer, Sequence, Token,
+    BUCKET_ITEMS, Content, Contents, Expiry, Extent, GRANULE_BYTES, Item, Key, PAGE_HEADER_BYTES, Page, Record,
+    RecordPlace, SECTOR_BYTES, Segment, SegmentPointer, Sequence, Token,
 };
 use std::sync::Arc;
 
@@ -49,7 +49,8 @@ impl Stock {
         }
         let [records_at, segments_at] = logs;
         let first_sector = Vec::new();
-        let mut stock = Stock { contents, blocks, devices, records_at, segments_at, keys, first_key, first_sector, first_block };
+        let mut stock =
+            Stock { contents, blocks, devices, records_at, segments_at, keys, first_key, first_sector, first_block };
         stock.first_sector = stock.segments();
         stock
     }
@@ -73,7 +74,9 @@ impl Stock {
 
     /// The keys of a block, in order.
     pub fn keys_of(&self, block: u32) -> impl Iterator<Item = (Key, Token)> {
-        self.keys_of_row(self.row(block)).iter().map(|number| (self.contents.key(*number), self.contents.value(*number)))
+        self.keys_of_row(self.row(block))
+            .iter()
+            .map(|number| (self.contents.key(*number), self.contents.value(*number)))
     }
 
     fn row(&self, block: u32) -> usize {

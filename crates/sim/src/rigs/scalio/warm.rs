@@ -62,13 +62,18 @@ fn holds(slot: &Slot<Token>, key: &Key) -> bool {
     slot.word.state() == SlotState::Valid && slot.payload.as_ref().is_some_and(|payload| payload.key == *key)
 }
 
-fn swap(slot: &Slot<Token>, at: usize, change: impl FnOnce(scalio::SlotWord) -> scalio::SlotWord) -> MemoryOperation<Token> {
+fn swap(
+    slot: &Slot<Token>,
+    at: usize,
+    change: impl FnOnce(scalio::SlotWord) -> scalio::SlotWord,
+) -> MemoryOperation<Token> {
     MemoryOperation::Swap { slot: at as u8, expected: slot.word, new: change(slot.word) }
 }
 
 /// The slot that is free, or was used longest ago.
 fn fill(slots: &[Slot<Token>], key: Key, value: Token, fingerprint: u16, now: Time) -> Vec<MemoryOperation<Token>> {
-    let by_age = slots.iter().enumerate().min_by_key(|(_, slot)| (slot.word.state() == SlotState::Valid, slot.last_use));
+    let by_age =
+        slots.iter().enumerate().min_by_key(|(_, slot)| (slot.word.state() == SlotState::Valid, slot.last_use));
     let Some((at, slot)) = by_age else { return Vec::new() };
     let word = slot.word.fill(fingerprint, Time::ZERO).validate();
     let payload = Payload { version: word.version(), key, value, expiry: Expiry(0) };
