@@ -218,7 +218,7 @@ pub fn large() -> Vec<(&'static str, Scenario)> {
 }
 
 fn recycled_values() -> Scenario {
-    let budget = Budget { overwrites: 2, moves: 1, crashes: 1, ..Budget::default() };
+    let budget = Budget { overwrites: 1, moves: 1, ..Budget::default() };
     Scenario { values_apart: true, budget, ..two_slots(&[&[Get(X)], &[Get(X), Get(X)], &[Put(X, 2), Delete(X)]]) }
 }
 

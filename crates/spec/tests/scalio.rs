@@ -185,7 +185,7 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
         (with("store.value = '65B'"), "store.value: 65 is out of range; allowed is 8..=64"),
         (with("store.value = 64"), "`64` has no unit"),
         (with("store.clients = 3"), "3 clients cannot be on 5 machines"),
-        (with("cores.network = 6"), "6 cores for the network, 1 for SSDs and one of control are more than 8"),
+        (with("cores.network = 7"), "7 cores for the network, 1 for SSDs and one of control are more than 8"),
         (with("cores = { network = 4, flash = 4 }"), "more than 8"),
         (with("leed.tokens = 9"), "`leed` does not go with the design scalio"),
         (of("leed", "scalio.slots = 4"), "`scalio` does not go with the design leed"),

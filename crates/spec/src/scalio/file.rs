@@ -40,7 +40,7 @@ defaults_table! {
         warmed: f64 = 1.0,
         /// Room of each SSD's log beyond what is there when a run begins, as a multiple of that. Ours.
         #[schemars(range(min = 0.05, max = 1_000.0))]
-        spare: f64 = 1.0,
+        spare: f64 = 4.0,
     }
 }
 

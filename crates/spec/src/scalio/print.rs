@@ -14,7 +14,7 @@ use crate::quantity::Quantity;
 pub(crate) fn file_of(scalio: &Scalio) -> ExperimentFile {
     ExperimentFile {
         design: Some(DesignFile { name: Some(scalio.design), ..DesignFile::default() }),
-        store: Some(StoreFile::of(&scalio.store)),
+        store: Some(store_of(scalio)),
         verbs: Some(VerbsFile::of(&scalio.verbs)),
         cores: Some(cores_of(&scalio.cores)),
         scalio: scalio.options.as_ref().map(options_of),
@@ -25,6 +25,15 @@ pub(crate) fn file_of(scalio: &Scalio) -> ExperimentFile {
         fault: (!scalio.faults.is_empty()).then(|| scalio.faults.iter().map(fault_of).collect()),
         ..ExperimentFile::default()
     }
+}
+
+/// Without a store nothing is said of keys.
+fn store_of(scalio: &Scalio) -> StoreFile {
+    let file = StoreFile::of(&scalio.store);
+    if scalio.design.is_bare_flash() {
+        return StoreFile { keys: None, value: None, cached_keys: None, warmed: None, spare: None, ..file };
+    }
+    file
 }
 
 fn cores_of(cores: &Cores) -> CoresFile {

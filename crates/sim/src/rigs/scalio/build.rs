@@ -30,6 +30,8 @@ const PAGE_RECORDS: u32 = 36;
 /// Zones that only compaction takes, and how many are free when it begins.
 const RESERVE_ZONES: u32 = 4;
 const COMPACT_BELOW: u32 = 8;
+/// Zones that even a small store has. Ours.
+const ZONES_MIN: u64 = 24;
 /// Groups that a server has on their way. Ours: enough that none waits for another's I/Os.
 const GROUPS: u32 = 32;
 /// Looks of one GET before it gives up. Ours: never in a run without faults.
@@ -171,7 +173,7 @@ pub fn server_config(plan: &Scalio, blocks: u32, device: u32, shelf: &Shelf) -> 
         Shelf::Scalio(preload, _) => preload.sectors_needed(device).div_ceil(u64::from(ZONE_SECTORS)),
         Shelf::Leed(_) | Shelf::Bare => 0,
     };
-    let spare = (used as f64 * plan.store.spare) as u64 + u64::from(COMPACT_BELOW) + 2;
+    let spare = (used as f64 * plan.store.spare) as u64 + u64::from(COMPACT_BELOW) + ZONES_MIN;
     ServerConfig {
         device,
         devices: plan.store.devices,

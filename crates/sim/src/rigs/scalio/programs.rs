@@ -176,7 +176,8 @@ impl ScalioRig {
             }
             Programs::Bare => return,
         };
-        if let Some(at) = self.alarms.clients[place].set(next) {
+        // Of a client that has slept over its own alarm the moment is past.
+        if let Some(at) = self.alarms.clients[place].set(next.map(|at| at.max(context.now))) {
             context.at(at, ScalioEvent::WakeClient(client));
         }
     }
@@ -299,7 +300,7 @@ impl ScalioRig {
             }
             Programs::Bare => return,
         };
-        if let Some(at) = self.alarms.servers[place].set(next) {
+        if let Some(at) = self.alarms.servers[place].set(next.map(|at| at.max(context.now))) {
             context.at(at, ScalioEvent::WakeServer(device));
         }
     }
