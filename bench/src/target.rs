@@ -279,29 +279,42 @@ fn echo(mut listener: TcpListener, stop: &AtomicBool, request: usize, answer: us
             peer = Some(stream);
         }
         let Some(stream) = &mut peer else { continue };
-        loop {
-            match stream.read(&mut room) {
-                Ok(0) => return Ok(()),
-                Ok(count) => {
-                    owed += (rest + count) / request * answer;
-                    rest = (rest + count) % request;
-                    if count < room.len() {
-                        break;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            }
-        }
-        while owed > 0 {
-            match stream.write(&answers[..owed.min(answers.len())]) {
-                Ok(sent) => owed -= sent,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            }
-        }
+        let came = rest + take_all(stream, &mut room)?;
+        owed += came / request * answer;
+        rest = came % request;
+        owed -= send(stream, &answers, owed)?;
     }
     Ok(())
+}
+
+/// Reads all that is there; how much it was.
+fn take_all(stream: &mut Socket, room: &mut [u8]) -> io::Result<usize> {
+    let mut total = 0;
+    loop {
+        match stream.read(room) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => total += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(total),
+            Err(error) => return Err(error),
+        }
+        // A read that did not fill its room has emptied the stream, as in the target.
+        if !total.is_multiple_of(room.len()) {
+            return Ok(total);
+        }
+    }
+}
+
+/// Sends `owed` bytes of answers as far as the system takes them; how many it has taken.
+fn send(stream: &mut Socket, answers: &[u8], owed: usize) -> io::Result<usize> {
+    let mut sent = 0;
+    while sent < owed {
+        match stream.write(&answers[..(owed - sent).min(answers.len())]) {
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sent)
 }
 
 /// CPU of a target with hosts that do nothing, in percent of a core.

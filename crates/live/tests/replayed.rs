@@ -50,7 +50,8 @@ fn a_live_session_played_again_under_another_clock_decides_the_same() {
     let plan = plan(&format!("[[subsystem]]\nnamespace = [{{ backend = 'file', path = '{disk}', size = '16MiB' }}]"));
     let options = ServerOptions { journal: Some(Box::new(journal.clone())), ..ServerOptions::default() };
     let mut server = Server::start(&plan, options).expect("it starts");
-    let (address, stopper, target_config) = (server.addresses()[0].to_string(), server.stopper(), server.config().clone());
+    let (address, stopper, target_config) =
+        (server.addresses()[0].to_string(), server.stopper(), server.config().clone());
     let thread = std::thread::spawn(move || server.run());
     std::thread::scope(|scope| {
         for number in 0..6 {
