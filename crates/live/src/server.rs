@@ -123,10 +123,7 @@ impl Server {
         let system = StartError::system("the event queue");
         let poll = Poll::new().map_err(&system)?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER).map_err(&system)?);
-        let listeners: Vec<TcpListener> =
-            plan.ports.iter().map(|port| listen(&port.address)).collect::<Result<_, _>>()?;
-        let addresses: Vec<SocketAddr> =
-            listeners.iter().map(TcpListener::local_addr).collect::<Result<_, _>>().map_err(&system)?;
+        let (listeners, addresses) = listen_at_all(plan)?;
         let clock = Clock::start();
         let mut state = State::open(plan.state.as_deref())?;
         let own = |_: &_| None;
@@ -135,7 +132,6 @@ impl Server {
         let mut backends = Backends::new(clock, waker.clone(), state.clone())?;
         let (config, opened) = configure(plan, &addresses, all, &mut backends)?;
         let target = Machine::new(config.clone(), options.journal);
-        let target = target.map_err(|error| StartError::Plan(error.to_string()))?;
         let mut server = Server {
             timer: Timer::new(poll.registry(), TIMER)?,
             poll,
@@ -146,7 +142,7 @@ impl Server {
             addresses,
             accept_from: None,
             config,
-            target,
+            target: target.map_err(|error| StartError::Plan(error.to_string()))?,
             backends,
             opened,
             state,
@@ -507,6 +503,13 @@ impl Server {
         self.recorder = None;
         self.backends.sync_all().map_err(RunError::in_("the last sync"))
     }
+}
+
+/// Listens at every port of the plan.
+fn listen_at_all(plan: &TargetPlan) -> Result<(Vec<TcpListener>, Vec<SocketAddr>), StartError> {
+    let listeners: Vec<TcpListener> = plan.ports.iter().map(|port| listen(&port.address)).collect::<Result<_, _>>()?;
+    let addresses = listeners.iter().map(TcpListener::local_addr).collect::<Result<_, _>>();
+    Ok((listeners, addresses.map_err(StartError::system("an address"))?))
 }
 
 /// A table's entry may be that of a later connection.
