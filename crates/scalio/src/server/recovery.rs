@@ -6,7 +6,8 @@
 
 use super::{Purpose, Server, ServerConfig, ServerOut, log};
 use crate::{
-    BlockHeader, Content, FlashAnswer, FlashOperation, Item, Key, MemoryOperation, Page, RecordPlace, Segment, SegmentPointer,
+    BlockHeader, Content, FlashAnswer, FlashOperation, Item, Key, MemoryOperation, Page, RecordPlace, Segment,
+    SegmentPointer,
 };
 use crate::{Extent, Sequence, Value, record_bytes};
 use base::Time;
