@@ -1,7 +1,7 @@
 //! The second half of a group: written, durable, published, invalidated, answered.
 
 use super::group::{Group, Member, PAGE_RECORDS_MAX, Step};
-use super::log::Kind;
+use super::log::{Kind, Rows};
 use super::{Part, Pending, Purpose, Server, ServerOut};
 use crate::{
     Block, Content, Extent, FlashOperation, MemoryAnswer, MemoryOperation, Page, Protocol, Record, RecordPlace,
@@ -26,6 +26,7 @@ impl<V: Value> Server<V> {
         members.iter_mut().for_each(|member| self.apply(now, member));
         self.groups[group].step = Step::Writes;
         self.groups[group].open = 0;
+        self.groups[group].promised = Rows::default();
         self.write_pages(group, &mut members, out);
         members.iter_mut().filter(|member| member.dirty).for_each(|member| self.write_segment(group, member, out));
         self.groups[group].members = members;

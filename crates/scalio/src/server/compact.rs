@@ -1,7 +1,7 @@
 //! Compaction: what is of use in the emptiest zone moves to the head of the log, then the zone is forgotten.
 
 use super::group::{PAGE_RECORDS_MAX, PAGE_SECTORS_MAX};
-use super::log::Purpose as Room;
+use super::log::{Purpose as Room, Rows};
 use super::{Pending, Purpose, Server, ServerOut};
 use crate::{BUCKET_ITEMS, Content, FlashAnswer, FlashOperation, Value};
 use base::Time;
@@ -40,7 +40,7 @@ impl<V: Value> Server<V> {
         }
         let mut free: Vec<u32> =
             left.iter().filter(|block| !self.locked.contains(block)).take(MOVES_MAX).copied().collect();
-        while !self.has_room_to_move(&free) {
+        while !self.has_room(self.rows_to_move(&free), Room::Compaction) && !free.is_empty() {
             free.truncate(free.len() / 2);
         }
         if !free.is_empty() {
@@ -49,12 +49,12 @@ impl<V: Value> Server<V> {
     }
 
     /// In the worst case: all records of these segments lie in the zone.
-    fn has_room_to_move(&self, blocks: &[u32]) -> bool {
+    fn rows_to_move(&self, blocks: &[u32]) -> Rows {
         let segments = blocks.iter().filter_map(|block| self.pointer(*block)).map(|pointer| pointer.extent.sectors);
         let records = segments.clone().map(|sectors| sectors * BUCKET_ITEMS).sum::<u32>();
         let pages =
             records.div_ceil(PAGE_RECORDS_MAX as u32).min(self.config.zone_sectors.div_ceil(PAGE_SECTORS_MAX - 1));
-        self.log.has_room(segments, (0..pages).map(|_| PAGE_SECTORS_MAX), Room::Compaction)
+        Rows::new(segments, pages, PAGE_SECTORS_MAX)
     }
 
     /// A zone for each quarter of a zone that updates wrote, and more when they wait for room: a full store without updates moves nothing.
@@ -80,8 +80,9 @@ impl<V: Value> Server<V> {
                 left.remove(block);
             });
         }
+        let rows = self.rows_to_move(&blocks);
         let moves = blocks.into_iter().map(|block| (block, Pending::Move { zone })).collect();
-        self.begin_group(now, moves, Room::Compaction, out);
+        self.begin_group(now, moves, rows, Room::Compaction, out);
     }
 
     /// Whether an answer that it waits for will bring compaction on. Moves that find no room wait for nobody.

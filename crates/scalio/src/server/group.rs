@@ -1,6 +1,6 @@
 //! Group commit: from updates in the ring to answers.
 
-use super::log::Purpose as Room;
+use super::log::{Purpose as Room, Rows};
 use super::{Part, Pending, Purpose, Server, ServerOut, Update};
 use crate::{
     FlashAnswer, FlashOperation, Item, Key, Record, RecordPlace, Refusal, RequestBody, RequestResult, Segment,
@@ -54,6 +54,8 @@ pub(super) struct Group<V> {
     pub step: Step,
     pub failed: bool,
     pub room: Room,
+    /// What it has yet to write, in the worst case.
+    pub promised: Rows,
 }
 
 /// What a group does.
@@ -74,37 +76,50 @@ impl<V: Value> Server<V> {
         }
         let free = self.ring.iter().find(|update| !self.locked.contains(&update.block))?;
         // Without room there is nothing to wait for but compaction.
-        self.has_room_for(self.config.group_updates as usize).then_some(free.came + self.config.group_wait)
+        self.has_room_for_updates().then_some(free.came + self.config.group_wait)
     }
 
     /// Takes what can be committed together out of the ring, if that is a full group or has waited long enough.
     pub(super) fn form_group(&mut self, now: Time, out: &mut Vec<ServerOut<V>>) -> bool {
-        if self.groups.len() >= self.config.groups_max as usize {
-            return false;
-        }
-        let free = |update: &&Update<V>| !self.locked.contains(&update.block);
         let most = self.config.group_updates as usize;
-        let count = self.ring.iter().filter(free).take(most).count();
-        let waited = self.group_due().is_some_and(|due| due <= now);
-        if count == 0 || (count < most && !waited) || !self.has_room_for(count) {
-            return false;
+        let is_due = match self.group_due() {
+            None => false,
+            Some(due) => due <= now || self.next_updates().count() == most,
+        };
+        if is_due {
+            let rows = self.rows_of_updates();
+            let taken = self.take_updates(most);
+            self.begin_group(now, taken, rows, Room::Update, out);
         }
-        let taken = self.take_updates(most);
-        self.begin_group(now, taken, Room::Update, out);
-        true
+        is_due
     }
 
-    /// Room in the worst case: each update in a segment of its own that grows, and records of the longest kind.
-    fn has_room_for(&self, updates: usize) -> bool {
-        let free = self.ring.iter().filter(|update| !self.locked.contains(&update.block)).take(updates);
-        let segments = free.map(|update| self.pointer(update.block).map_or(1, |pointer| pointer.extent.sectors + 1));
-        let pages = (0..updates.min(self.ring.len()).div_ceil(PAGE_RECORDS_MAX)).map(|_| PAGE_SECTORS_MAX);
-        self.log.has_room(segments, pages, Room::Update)
+    /// What the next group is made of.
+    fn next_updates(&self) -> impl Iterator<Item = &Update<V>> {
+        let free = self.ring.iter().filter(|update| !self.locked.contains(&update.block));
+        free.take(self.config.group_updates as usize)
+    }
+
+    /// Each update in a segment of its own that grows, and records of the longest kind.
+    fn rows_of_updates(&self) -> Rows {
+        let grown = |update: &Update<V>| self.pointer(update.block).map_or(1, |pointer| pointer.extent.sectors + 1);
+        let pages = self.next_updates().count().div_ceil(PAGE_RECORDS_MAX) as u32;
+        Rows::new(self.next_updates().map(grown), pages, PAGE_SECTORS_MAX)
+    }
+
+    fn has_room_for_updates(&self) -> bool {
+        self.has_room(self.rows_of_updates(), Room::Update)
+    }
+
+    /// Room beside what groups on their way have yet to write.
+    pub(super) fn has_room(&self, rows: Rows, purpose: Room) -> bool {
+        let promised = self.groups.iter().map(|(_, group)| group.promised).fold(Rows::default(), Rows::and);
+        self.log.has_room(rows.and(promised), purpose)
     }
 
     /// Whether updates wait for nothing but room.
     pub(super) fn lacks_room(&self) -> bool {
-        !self.ring.is_empty() && !self.has_room_for(self.config.group_updates as usize)
+        !self.ring.is_empty() && !self.has_room_for_updates()
     }
 
     fn take_updates(&mut self, most: usize) -> Vec<(u32, Pending<V>)> {
@@ -125,6 +140,7 @@ impl<V: Value> Server<V> {
         &mut self,
         now: Time,
         pending: Vec<(u32, Pending<V>)>,
+        promised: Rows,
         room: Room,
         out: &mut Vec<ServerOut<V>>,
     ) {
@@ -136,7 +152,7 @@ impl<V: Value> Server<V> {
             by_block.into_iter().map(|(block, pending)| self.member(block, pending)).collect();
         self.locked.extend(members.iter().map(|member| member.block));
         let reads: Vec<_> = members.iter().map(|member| (member.block, member.old)).collect();
-        let group = self.groups.insert(Group { members, open: 0, step: Step::Segments, failed: false, room });
+        let group = self.groups.insert(Group { members, open: 0, step: Step::Segments, failed: false, room, promised });
         for (member, (block, pointer)) in reads.into_iter().enumerate() {
             if let Some(pointer) = pointer {
                 self.groups[group].open += 1;

@@ -37,6 +37,46 @@ struct Zone {
     writing: u32,
 }
 
+/// Rows of sectors of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Row {
+    pub count: u32,
+    /// Of all together.
+    pub sectors: u32,
+    pub longest: u32,
+}
+
+impl Row {
+    fn of(rows: impl Iterator<Item = u32>) -> Row {
+        rows.fold(Row::default(), |row, sectors| row.and(Row { count: 1, sectors, longest: sectors }))
+    }
+    fn and(self, other: Row) -> Row {
+        Row {
+            count: self.count + other.count,
+            sectors: self.sectors + other.sectors,
+            longest: self.longest.max(other.longest),
+        }
+    }
+}
+
+/// Rows that are to be written, in the worst case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rows {
+    pub segments: Row,
+    pub pages: Row,
+}
+
+impl Rows {
+    /// Segments of these many sectors, and `pages` pages of `page_sectors`.
+    pub fn new(segments: impl Iterator<Item = u32>, pages: u32, page_sectors: u32) -> Rows {
+        Rows { segments: Row::of(segments), pages: Row::of((0..pages).map(|_| page_sectors)) }
+    }
+    /// Both together.
+    pub fn and(self, other: Rows) -> Rows {
+        Rows { segments: self.segments.and(other.segments), pages: self.pages.and(other.pages) }
+    }
+}
+
 /// Who wants room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -108,27 +148,22 @@ impl Log {
         self.segment_bytes.checked_div(self.segments).unwrap_or(0)
     }
 
-    /// Whether [`allocate`](Log::allocate) would find room for segments and pages of these many sectors each.
-    pub fn has_room(
-        &self,
-        segments: impl IntoIterator<Item = u32>,
-        pages: impl IntoIterator<Item = u32>,
-        purpose: Purpose,
-    ) -> bool {
-        let zones = self.zones_for(Kind::Segments, segments) + self.zones_for(Kind::Records, pages);
-        zones <= self.usable(purpose)
+    /// Whether there is room for rows of sectors, in whatever order they come.
+    pub fn has_room(&self, rows: Rows, purpose: Purpose) -> bool {
+        self.zones_for(Kind::Segments, rows.segments) + self.zones_for(Kind::Records, rows.pages)
+            <= self.usable(purpose)
     }
 
-    fn zones_for(&self, kind: Kind, rows: impl IntoIterator<Item = u32>) -> u32 {
-        let mut left = self.open[kind as usize].map_or(0, |(_, next)| self.zone_sectors - next);
-        let mut zones = 0;
-        for sectors in rows {
-            if sectors > left {
-                (zones, left) = (zones + 1, self.zone_sectors);
-            }
-            left = left.saturating_sub(sectors);
+    /// A zone ends where the next row does not fit: up to one sector less than the longest row stays empty, and as many of the longest as fit do fit.
+    fn zones_for(&self, kind: Kind, row: Row) -> u32 {
+        if row.count == 0 {
+            return 0;
         }
-        zones
+        let empty = row.longest - 1;
+        let left = self.open[kind as usize].map_or(0, |(_, next)| (self.zone_sectors - next).saturating_sub(empty));
+        let by_length = row.sectors.saturating_sub(left).div_ceil(self.zone_sectors.saturating_sub(empty).max(1));
+        let by_count = row.count.div_ceil((self.zone_sectors / row.longest).max(1));
+        by_length.min(by_count)
     }
 
     fn usable(&self, purpose: Purpose) -> u32 {
@@ -253,11 +288,23 @@ mod tests {
     #[test]
     fn updates_leave_the_reserve_to_compaction() {
         let mut log = Log::new(2, 10, 1);
-        assert!(log.has_room([10], [], Purpose::Update) && !log.has_room([10], [1], Purpose::Update));
-        assert!(log.has_room([10], [10], Purpose::Compaction) && !log.has_room([10], [10, 1], Purpose::Compaction));
+        let rows = |segments: &[u32], pages| Rows::new(segments.iter().copied(), pages, 1);
+        assert!(log.has_room(rows(&[10], 0), Purpose::Update) && !log.has_room(rows(&[10], 1), Purpose::Update));
+        assert!(
+            log.has_room(rows(&[10], 10), Purpose::Compaction) && !log.has_room(rows(&[10], 11), Purpose::Compaction)
+        );
         assert!(log.allocate(10, Kind::Segments, Purpose::Update).is_some());
         assert_eq!(log.allocate(1, Kind::Records, Purpose::Update), None);
         assert_eq!(log.allocate(1, Kind::Records, Purpose::Compaction), Some(Extent { sector: 10, sectors: 1 }));
+    }
+
+    #[test]
+    fn room_for_rows_is_room_in_any_order() {
+        let log = Log::new(4, 10, 0);
+        // Six and six do not share a zone of ten.
+        assert!(log.has_room(Rows::new([6, 4, 6, 4].into_iter(), 0, 1), Purpose::Update));
+        assert!(log.has_room(Rows::new([6; 4].into_iter(), 0, 1), Purpose::Update));
+        assert!(!log.has_room(Rows::new([6; 5].into_iter(), 0, 1), Purpose::Update));
     }
 
     #[test]

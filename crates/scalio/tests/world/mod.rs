@@ -93,7 +93,7 @@ pub fn server_config(kind: &Kind, device: u32) -> ServerConfig {
         protocol: kind.protocol,
         group_updates: kind.group_updates,
         group_wait: Span::us(3),
-        groups_max: 2,
+        groups_max: 3,
         zones: 14,
         zone_sectors: store::ZONE_SECTORS,
         reserve_zones: 4,
