@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Gets what the tests need beside Rust: the Chromium that opens the page of figures, Go for the outside checker of histories, and rustfmt and clippy.
+# Gets what the tests need beside Rust: the Chromium that opens the page of figures, Go for the outside checker of histories, tshark for sessions of the
+# live target, and rustfmt and clippy.
 set -euo pipefail
 
 has_chromium() {
@@ -35,6 +36,15 @@ if ! command -v go >/dev/null; then
     exit 1
   fi
   echo "setup-test: SKIPPED: no Go, so histories are not shown to Porcupine (as root: apt-get install golang-go)"
+fi
+
+if ! command -v tshark >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  echo "setup-test: installing tshark, which dissects a session of the live target"
+  { apt-get update --quiet --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends tshark; } || true
+fi
+
+if ! command -v tshark >/dev/null; then
+  echo "setup-test: SKIPPED: no tshark, so no session of the live target is dissected (as root: apt-get install tshark)"
 fi
 
 for component in rustfmt clippy; do
