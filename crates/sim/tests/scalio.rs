@@ -120,7 +120,12 @@ fn an_update_of_scalio_is_two_writes_alone_and_little_more_than_one_in_a_group()
     assert_eq!(extra(&alone, "ssd_writes_per_update"), 2.0);
     let grouped = summary(&with(
         "scalio",
-        &[("store.clients", "64"), ("store.keys", "40000"), ("store.cached_keys", "8000"), ("io.addresses", "'uniform'")],
+        &[
+            ("store.clients", "64"),
+            ("store.keys", "40000"),
+            ("store.cached_keys", "8000"),
+            ("io.addresses", "'uniform'"),
+        ],
     ));
     let writes = extra(&grouped, "ssd_writes_per_update");
     // A page for eight records, and a segment each.
