@@ -95,17 +95,14 @@ impl Resolver<'_> {
 
     fn plan(&mut self, file: &ExperimentFile) -> Option<Plan> {
         let design = file.design.as_ref()?.name?;
-        if design != DesignName::WearLevelling {
-            self.foreign_tables(&wear::OF_WEAR, design);
-        }
-        if !design.is_san() {
-            self.foreign_tables(&san::OF_SANS, design);
-        }
-        if !design.serves_devices() {
-            self.foreign_tables(&sdirect::OF_DEVICES, design);
-        }
-        if !design.serves_pairs() {
-            self.foreign_tables(&scalio::OF_STORES, design);
+        let kinds = [
+            (design == DesignName::WearLevelling, &wear::OF_WEAR[..]),
+            (design.is_san(), &san::OF_SANS[..]),
+            (design.serves_devices(), &sdirect::OF_DEVICES[..]),
+            (design.serves_pairs(), &scalio::OF_STORES[..]),
+        ];
+        for (_, tables) in kinds.into_iter().filter(|(is_its, _)| !is_its) {
+            self.foreign_tables(tables, design);
         }
         let (scene, warnings) = if design.serves_pairs() {
             let scalio = self.scalio(file, design)?;

@@ -131,6 +131,7 @@ fn popular_keys_follow_the_law_over_the_store_s_own_keys_unless_the_file_says_ot
     assert_eq!(addresses("io.profile = 'ycsb-a'"), Addresses::Zipfian { theta: 0.99 });
     assert_eq!(addresses("io.profile = 'ycsb-a'\nio.theta = 1.01"), Addresses::Zipfian { theta: 1.01 });
     assert_eq!(addresses("io.profile = 'ycsb-d'"), Addresses::Latest { theta: 0.99 });
+    assert_eq!(addresses("io.profile = 'ycsb-d'\nio.theta = 0.8"), Addresses::Latest { theta: 0.8 });
     let scrambled = "io.profile = 'ycsb-a'\nio.addresses = 'scrambled-zipfian'";
     assert_eq!(addresses(scrambled), Addresses::ScrambledZipfian { theta: 0.99 });
 }
@@ -178,6 +179,13 @@ fn every_key_of_the_schema_is_tried_here() {
     }
 }
 
+fn all_are_refused(cases: &[(String, &str)]) {
+    for (text, expected) in cases {
+        let said = complaint(text);
+        assert!(said.contains(expected) && said.starts_with("small.toml:"), "{text}\n{said}");
+    }
+}
+
 #[test]
 fn mistakes_are_named_with_their_place_and_what_is_allowed() {
     let cases = [
@@ -193,6 +201,13 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
         (of("nvme-of", "leed.tokens = 9"), "`leed` does not go with the design nvme-of"),
         (of("nvme-of", "store.keys = 9"), "`keys` does not go with the design nvme-of"),
         (of("nvme-of", "io.profile = 'ycsb-a'"), "`profile` does not go with the design nvme-of"),
+    ];
+    all_are_refused(&cases);
+}
+
+#[test]
+fn mistakes_of_options_and_loads_are_named_too() {
+    let cases = [
         (with("scalio.leases = false"), "`leases` goes only with protocol = paper"),
         (
             with("scalio = { protocol = 'paper', leases = false, lease = '1ms' }"),
@@ -216,10 +231,7 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
         (with("fabric = { nodes = 2, rate = '1Gbps' }"), "`fabric` does not go with the design scalio"),
         (with("store.kyes = 3"), "unknown key `kyes`, did you mean `keys`?"),
     ];
-    for (text, expected) in cases {
-        let said = complaint(&text);
-        assert!(said.contains(expected) && said.starts_with("small.toml:"), "{text}\n{said}");
-    }
+    all_are_refused(&cases);
     let other = "title = 't'\ndesign.name = 's-direct'\nrun.requests = 5\nstore.devices = 2\n";
     assert!(complaint(other).contains("`store` does not go with the design s-direct"), "{}", complaint(other));
 }

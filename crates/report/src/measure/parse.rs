@@ -107,11 +107,7 @@ impl RawTable {
             return Ok(Measure::Each { label, of, selection, reduce });
         }
         if let Some(label) = self.knee {
-            let of = boxed(self.of)?.ok_or("knee needs of = the measure that grows")?;
-            return match reduce {
-                None => Ok(Measure::Knee { label, of, selection }),
-                Some(_) => Err("knee cannot be reduced: wrap it in { of = ..., reduce = ... }".into()),
-            };
+            return knee(label, boxed(self.of)?, selection, reduce);
         }
         if let Some(of) = boxed(self.of)? {
             return Ok(Measure::Of { of, selection, reduce });
@@ -159,6 +155,19 @@ impl RawTable {
             [] => Err("a measure needs one of metric, sum, published, of, list, all".to_owned()),
             several => Err(format!("{} exclude one another in one measure", several.join(" and "))),
         }
+    }
+}
+
+fn knee(
+    label: String,
+    of: Option<Box<Measure>>,
+    selection: Selection,
+    reduce: Option<Reduce>,
+) -> Result<Measure, String> {
+    let of = of.ok_or("knee needs of = the measure that grows")?;
+    match reduce {
+        None => Ok(Measure::Knee { label, of, selection }),
+        Some(_) => Err("knee cannot be reduced: wrap it in { of = ..., reduce = ... }".into()),
     }
 }
 

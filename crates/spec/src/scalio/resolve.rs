@@ -247,14 +247,7 @@ impl Resolver<'_> {
             block,
             working_set_blocks: if bare { BARE_BLOCKS } else { u64::from(store.keys) },
             mix,
-            addresses: if file.theta.is_some() && file.addresses.is_none() {
-                addresses_of(
-                    &IoFile { addresses: Some(crate::blox::file::AddressesName::Zipfian), ..file.clone() },
-                    by_profile,
-                )
-            } else {
-                addresses_of(file, by_profile)
-            },
+            addresses: popular(file, by_profile),
             arrivals: self.store_arrivals(file, store, if bare { FLASH_DEPTH } else { DEPTH }),
             requests,
             duration,
@@ -314,6 +307,15 @@ impl Resolver<'_> {
             }
         };
         Some(Fault { at: file.at?.0, kind })
+    }
+}
+
+/// A constant without a law is that of the law over the store's keys.
+fn popular(file: &IoFile, by_profile: Addresses) -> Addresses {
+    match (file.theta.filter(|_| file.addresses.is_none()), by_profile) {
+        (Some(theta), Addresses::Latest { .. }) => Addresses::Latest { theta },
+        (Some(theta), _) => Addresses::Zipfian { theta },
+        (None, _) => addresses_of(file, by_profile),
     }
 }
 

@@ -35,7 +35,7 @@ impl ScalioRig {
         let sectors = (request.bytes.count() / u64::from(SECTOR_BYTES)) as u32;
         let extent = Extent { sector: request.address / u64::from(SECTOR_BYTES), sectors };
         let device = request.target.0 - self.plan.store.clients;
-        let at = self.plant.box_bound(context.now, client, sizes::COMMAND);
+        let at = self.plant.post(context.now, client, sizes::COMMAND);
         self.post(at, Parcel::Bare(BareRead { owner, client, device, extent, step: Step::Arrived }), context);
     }
 

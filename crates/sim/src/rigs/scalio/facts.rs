@@ -5,7 +5,8 @@ use super::{ScalioRig, asks};
 use base::{Operation, Time};
 use history::{Action, History};
 use record::Summary;
-use scalio::{Client, Outcome, Token};
+use scalio::baseline::ditto;
+use scalio::{Client, ClientCounters, Outcome, Server, ServerCounters, Token};
 use std::collections::BTreeMap;
 
 /// A GET that finds nothing has this for a value, which nobody writes: the keys of a run are all there.
@@ -73,44 +74,21 @@ impl ScalioRig {
     }
 
     fn programs_counted(&self, out: &mut BTreeMap<String, f64>) {
-        let mut add = |name: &str, value: u64| {
-            out.insert(name.to_string(), value as f64);
-        };
         match &self.programs {
             Programs::Scalio { clients, servers } => {
-                let sum = |of: fn(&scalio::ClientCounters) -> u64| {
-                    clients.iter().map(Client::counters).map(|counters| of(&counters)).sum()
-                };
-                add("bypasses", sum(|counters| counters.bypasses));
-                add("waits", sum(|counters| counters.waits));
-                add("restarts_lost_race", sum(|counters| counters.lost_races));
-                add("restarts_evicted", sum(|counters| counters.evictions));
-                add("restarts_tie", sum(|counters| counters.ties));
-                add("restarts_torn", sum(|counters| counters.torn));
-                add("restarts_foreign", sum(|counters| counters.foreign));
-                add("reads_corrupt", sum(|counters| counters.corrupt));
-                add("fills", sum(|counters| counters.fills));
-                add("requests_repeated", sum(|counters| counters.repeats));
-                let of = |of: fn(&scalio::ServerCounters) -> u64| {
-                    servers.iter().map(|server| of(&server.counters())).sum::<u64>()
-                };
-                let (updates, groups) = (of(|counters| counters.updates), of(|counters| counters.groups));
-                add("updates", updates);
-                add("groups", groups);
-                add("invalidations", of(|counters| counters.invalidations));
-                add("invalidation_retries", of(|counters| counters.invalidation_retries));
-                add("zones_reclaimed", of(|counters| counters.zones_reclaimed));
-                out.insert("updates_per_group".into(), updates as f64 / groups.max(1) as f64);
+                clients_counted(clients, out);
+                servers_counted(servers, out);
             }
             Programs::Leed { servers, .. } => leed_counted(servers, out),
             Programs::Ditto { clients, servers } => {
                 leed_counted(servers, out);
-                let sum = |of: fn(&scalio::baseline::ditto::Counters) -> u64| {
-                    clients.iter().map(|client| of(client.counters())).sum::<u64>() as f64
+                let mut add = |name: &str, of: fn(&ditto::Counters) -> u64| {
+                    let sum = clients.iter().map(|client| of(client.counters())).sum::<u64>();
+                    out.insert(name.to_string(), sum as f64);
                 };
-                out.insert("fills".into(), sum(|counters| counters.fills));
-                out.insert("evictions".into(), sum(|counters| counters.evictions));
-                out.insert("restarts_lost_race".into(), sum(|counters| counters.lost_races));
+                add("fills", |counters| counters.fills);
+                add("evictions", |counters| counters.evictions);
+                add("restarts_lost_race", |counters| counters.lost_races);
             }
             Programs::Bare => {}
         }
@@ -155,6 +133,37 @@ fn note(
     let history = histories.entry(ask.key).or_insert_with(|| History::new(|(_, key)| key));
     let register = (0, u64::from(ask.key));
     history.record(history::Operation { id: ask.id, register, action, value, invoked: ask.start, responded });
+}
+
+fn clients_counted(clients: &[Client<Token>], out: &mut BTreeMap<String, f64>) {
+    let mut add = |name: &str, of: fn(&ClientCounters) -> u64| {
+        let sum = clients.iter().map(|client| of(&client.counters())).sum::<u64>();
+        out.insert(name.to_string(), sum as f64);
+    };
+    add("bypasses", |counters| counters.bypasses);
+    add("waits", |counters| counters.waits);
+    add("restarts_lost_race", |counters| counters.lost_races);
+    add("restarts_evicted", |counters| counters.evictions);
+    add("restarts_tie", |counters| counters.ties);
+    add("restarts_torn", |counters| counters.torn);
+    add("restarts_foreign", |counters| counters.foreign);
+    add("reads_corrupt", |counters| counters.corrupt);
+    add("fills", |counters| counters.fills);
+    add("requests_repeated", |counters| counters.repeats);
+}
+
+fn servers_counted(servers: &[Server<Token>], out: &mut BTreeMap<String, f64>) {
+    let sum = |of: fn(&ServerCounters) -> u64| servers.iter().map(|server| of(&server.counters())).sum::<u64>() as f64;
+    let (updates, groups) = (sum(|counters| counters.updates), sum(|counters| counters.groups));
+    let named = [
+        ("updates", updates),
+        ("groups", groups),
+        ("updates_per_group", updates / groups.max(1.0)),
+        ("invalidations", sum(|counters| counters.invalidations)),
+        ("invalidation_retries", sum(|counters| counters.invalidation_retries)),
+        ("zones_reclaimed", sum(|counters| counters.zones_reclaimed)),
+    ];
+    out.extend(named.map(|(name, value)| (name.to_string(), value)));
 }
 
 fn leed_counted(servers: &[scalio::baseline::leed::Server<Token>], out: &mut BTreeMap<String, f64>) {

@@ -36,7 +36,7 @@ impl Plant {
     }
 
     /// A client's message; when all of it is at the box's adapter.
-    pub fn box_bound(&mut self, now: Time, client: u32, bytes: u32) -> Time {
+    pub fn post(&mut self, now: Time, client: u32, bytes: u32) -> Time {
         let node = client as usize % self.clients.len();
         self.clients[node].post(now, size(bytes))
     }

@@ -204,19 +204,19 @@ impl ScalioRig {
                 if self.wire_check {
                     sizes::check_memory(&operation);
                 }
-                let at = self.plant.box_bound(context.now, client, bytes);
+                let at = self.plant.post(context.now, client, bytes);
                 self.post(at, Parcel::Verb { owner, client, request, block, operation }, context);
             }
             ClientOut::Flash { request, device, operation } => {
                 self.asks.expect(owner);
-                let at = self.plant.box_bound(context.now, client, sizes::COMMAND);
+                let at = self.plant.post(context.now, client, sizes::COMMAND);
                 self.post(at, Parcel::Offload { owner, client, request, device, operation }, context);
             }
             ClientOut::Send { device, request } => {
                 let owner = self.repeated(owner, client, request.number, context.now);
                 self.owners.insert((client, request.number), owner);
                 let (request, bytes) = sizes::of_request(request, self.wire_check);
-                let at = self.plant.box_bound(context.now, client, bytes);
+                let at = self.plant.post(context.now, client, bytes);
                 let input = ToServer::Request(request);
                 self.post(at, Parcel::Message { owner, client, device, input }, context);
             }
@@ -256,11 +256,11 @@ impl ScalioRig {
         match action {
             ditto::ClientOut::Send { device, call } => self.send_call(client, owner, device, call, context),
             ditto::ClientOut::Pool { request, operation } => {
-                let at = self.plant.box_bound(context.now, client, sizes::REQUEST.max(operation.carried_bytes()));
+                let at = self.plant.post(context.now, client, sizes::REQUEST.max(operation.carried_bytes()));
                 self.post(at, Parcel::PoolVerb { owner, client, request, operation }, context);
             }
             ditto::ClientOut::AskChunk => {
-                let at = self.plant.box_bound(context.now, client, sizes::COMMAND);
+                let at = self.plant.post(context.now, client, sizes::COMMAND);
                 self.post(at, Parcel::AskChunk { client }, context);
             }
             ditto::ClientOut::Done { ticket, outcome, source } => self.done(ticket as u32, &outcome, source, context),
@@ -270,7 +270,7 @@ impl ScalioRig {
     fn send_call(&mut self, client: u32, owner: Owner, device: u32, call: leed::Call<Token>, context: Now<'_, '_>) {
         self.owners.insert((client, call.number), owner);
         let (call, bytes) = sizes::of_call(call, self.wire_check);
-        let at = self.plant.box_bound(context.now, client, bytes);
+        let at = self.plant.post(context.now, client, bytes);
         self.post(at, Parcel::Message { owner, client, device, input: ToServer::Call(call) }, context);
     }
 
