@@ -263,7 +263,12 @@ mod tests {
         let meanwhile = drive.submit(Time::us(400), read(8 * 16 * KIB)).unwrap();
         assert_eq!(meanwhile.total(), first.total());
         let behind = drive.submit(Time::us(410), read(8 * 16 * KIB)).unwrap();
-        assert_eq!(behind.wait, Span::us(40), "it is being read");
+        let transfer = config.link.rate.span_of(Bytes::kib(4));
+        assert_eq!(
+            behind.wait,
+            Span::us(40) + transfer,
+            "it is being read, and then goes over the link behind the other"
+        );
         assert_eq!(drive.submit(Time::us(600), read(0)).unwrap().total(), first.total());
         drive.submit(Time::us(800), write(0)).unwrap();
         assert_eq!(drive.submit(Time::us(900), read(0)).unwrap().total(), first.total());
