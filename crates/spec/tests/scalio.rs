@@ -238,7 +238,12 @@ fn mistakes_of_options_and_loads_are_named_too() {
 
 #[test]
 fn what_is_legal_and_hardly_meant_is_warned_of() {
-    let warnings = |keys: &str| plan(&with(keys)).warnings.join("\n");
+    // The file's hundred requests are few, which every plan here says too.
+    let warnings = |keys: &str| {
+        let plan = plan(&with(keys));
+        let others = plan.warnings.iter().filter(|warning| !warning.contains("p99.9 is their largest"));
+        others.cloned().collect::<Vec<_>>().join("\n")
+    };
     assert_eq!(warnings(""), "");
     assert!(warnings("run.warm_up_requests = 100").contains("nothing is measured"));
     assert!(warnings("store.cached_keys = 20000000").contains("nothing is ever evicted"));

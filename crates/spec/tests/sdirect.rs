@@ -178,7 +178,12 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
 
 #[test]
 fn what_is_legal_and_hardly_meant_is_warned_of() {
-    let warnings = |keys: &str| plan(&with(keys)).warnings.join("\n");
+    // The file's hundred requests are few, which every plan here says too.
+    let warnings = |keys: &str| {
+        let plan = plan(&with(keys));
+        let others = plan.warnings.iter().filter(|warning| !warning.contains("p99.9 is their largest"));
+        others.cloned().collect::<Vec<_>>().join("\n")
+    };
     assert_eq!(warnings(""), "");
     let open = "io.arrivals = 'poisson'\nio.requests_per_second = 460000.0";
     assert!(warnings(open).contains("more than the devices' controllers begin"), "{}", warnings(open));
