@@ -183,7 +183,7 @@ fn turn(stream: &mut TcpStream, kind: Kind, requests: &[u8], depth: usize, messa
         }
     }
     let per_second = messages as f64 / began.elapsed().as_secs_f64();
-    let per_cpu_second = messages as f64 / (server_cpu() - begun).as_secs_f64();
+    let per_cpu_second = messages as f64 / server_cpu().saturating_sub(begun).as_secs_f64();
     spans_ns.sort_unstable();
     let p50_us = spans_ns.get(spans_ns.len() / 2).map_or(f64::NAN, |ns| f64::from(*ns) / 1e3);
     Ok(Turn { per_second, per_cpu_second, p50_us })
@@ -195,7 +195,7 @@ fn server_cpu() -> Duration {
         let spent = clock_gettime(id);
         Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
     };
-    clock(ClockId::ProcessCPUTime) - clock(ClockId::ThreadCPUTime)
+    clock(ClockId::ProcessCPUTime).saturating_sub(clock(ClockId::ThreadCPUTime))
 }
 
 /// The live target in a thread.
@@ -336,7 +336,8 @@ fn idle_percent() -> anyhow::Result<f64> {
         (0..IDLE_HOSTS).map(|_| Ok(Host::connect(&target.address, config()?)?)).collect::<anyhow::Result<_>>()?;
     let before = server_cpu();
     thread::sleep(IDLE);
-    let spent = server_cpu() - before;
+    // The two clocks of `server_cpu` are not read at the same moment.
+    let spent = server_cpu().saturating_sub(before);
     drop(hosts);
     Ok(spent.as_secs_f64() / IDLE.as_secs_f64() * 100.0)
 }
