@@ -95,26 +95,9 @@ words! {
 }
 
 impl DesignName {
-    /// Whether the design brings a machine's devices to those who ask: S-Direct and its rivals.
-    pub(crate) fn serves_devices(self) -> bool {
-        matches!(self, DesignName::SDirect | DesignName::Linux | DesignName::Spdk | DesignName::TargetOffload)
-    }
-    /// Whether the design is a key-value store on a box of SSDs, or the box without a store.
-    pub(crate) fn serves_pairs(self) -> bool {
-        matches!(self, DesignName::Scalio | DesignName::Leed | DesignName::LeedDitto) || self.is_bare_flash()
-    }
     /// Whether it is the box without a store.
     pub(crate) fn is_bare_flash(self) -> bool {
         matches!(self, DesignName::NvmeOf | DesignName::NvmeOfOffload)
-    }
-    /// Whether the design serves volumes on storage servers.
-    pub(crate) fn serves_volumes(self) -> bool {
-        matches!(self, DesignName::Rackblox | DesignName::RackbloxSoftware | DesignName::Vdc)
-    }
-
-    /// Whether the design is a SAN: hosts and drives on a topology.
-    pub(crate) fn is_san(self) -> bool {
-        matches!(self, DesignName::San | DesignName::SanPlain)
     }
 }
 

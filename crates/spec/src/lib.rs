@@ -27,6 +27,7 @@ mod quantity;
 mod resolve;
 pub mod san;
 pub mod scalio;
+mod scene;
 mod schema;
 pub mod sdirect;
 mod sources;

@@ -4,7 +4,6 @@ mod background;
 mod demand;
 mod design;
 
-use crate::blox::resolve as blox;
 use crate::check::{Completeness, check};
 use crate::design_file::DesignName;
 use crate::document::Node;
@@ -12,12 +11,9 @@ use crate::error::{PlanError, Problem, Problems};
 use crate::file::{ExperimentFile, FabricFile, FaultFile, FaultName, MemoryFile, RunFile};
 use crate::plan::{Design, Fabric, Fault, FaultKind, Messages, Plan, Run, Scene, WarmUp};
 use crate::quantity::{Limit, Plain, Quantity};
-use crate::san::resolve as san;
-use crate::scalio::resolve as scalio;
-use crate::sdirect::resolve as sdirect;
+use crate::scene::SceneName;
 use crate::sources::{Files, Sources};
 use crate::warnings::warnings;
-use crate::wear::resolve as wear;
 use base::{NodeId, Rate, Span, Time};
 use hardware::DramConfig;
 
@@ -95,52 +91,45 @@ impl Resolver<'_> {
 
     fn plan(&mut self, file: &ExperimentFile) -> Option<Plan> {
         let design = file.design.as_ref()?.name?;
-        let kinds = [
-            (design == DesignName::WearLevelling, &wear::OF_WEAR[..]),
-            (design.is_san(), &san::OF_SANS[..]),
-            (design.serves_devices(), &sdirect::OF_DEVICES[..]),
-            (design.serves_pairs(), &scalio::OF_STORES[..]),
-        ];
-        for (_, tables) in kinds.into_iter().filter(|(is_its, _)| !is_its) {
-            self.foreign_tables(tables, design);
-        }
-        let (scene, warnings) = if design.serves_pairs() {
-            let scalio = self.scalio(file, design)?;
-            let warnings = scalio.warnings();
-            (Scene::Scalio(Box::new(scalio)), warnings)
-        } else if design.serves_devices() {
-            let sdirect = self.sdirect(file, design)?;
-            let warnings = sdirect.warnings();
-            (Scene::SDirect(Box::new(sdirect)), warnings)
-        } else if design == DesignName::WearLevelling {
-            let wear = self.wear(file, design)?;
-            let warnings = wear.warnings();
-            (Scene::Wear(Box::new(wear)), warnings)
-        } else if design.is_san() {
-            let san = self.san(file, design)?;
-            let warnings = san.warnings();
-            (Scene::San(Box::new(san)), warnings)
-        } else if design.serves_volumes() {
-            let blox = self.blox(file, design)?;
-            let warnings = blox.warnings();
-            (Scene::Blox(Box::new(blox)), warnings)
-        } else {
-            let messages = self.messages(file, design)?;
-            let warnings = warnings(&messages);
-            (Scene::Messages(Box::new(messages)), warnings)
+        self.refuse_what_means_nothing(design);
+        let (scene, warnings) = match design.scene() {
+            SceneName::Messages => {
+                let messages = self.messages(file, design)?;
+                let warnings = warnings(&messages);
+                (Scene::Messages(Box::new(messages)), warnings)
+            }
+            SceneName::Volumes => {
+                let blox = self.blox(file, design)?;
+                let warnings = blox.warnings();
+                (Scene::Blox(Box::new(blox)), warnings)
+            }
+            SceneName::Wear => {
+                let wear = self.wear(file)?;
+                let warnings = wear.warnings();
+                (Scene::Wear(Box::new(wear)), warnings)
+            }
+            SceneName::San => {
+                let san = self.san(file, design)?;
+                let warnings = san.warnings();
+                (Scene::San(Box::new(san)), warnings)
+            }
+            SceneName::Devices => {
+                let sdirect = self.sdirect(file, design)?;
+                let warnings = sdirect.warnings();
+                (Scene::SDirect(Box::new(sdirect)), warnings)
+            }
+            SceneName::Pairs => {
+                let scalio = self.scalio(file, design)?;
+                let warnings = scalio.warnings();
+                (Scene::Scalio(Box::new(scalio)), warnings)
+            }
         };
         Some(Plan { title: file.title.clone()?, seed: file.seed.unwrap_or(SEED), scene, warnings })
     }
 
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
     fn messages(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Messages> {
-        self.foreign_tables(&blox::OF_VOLUMES, design);
-        for (table, is_given) in [("fabric", file.fabric.is_some()), ("workload", file.workload.is_some())] {
-            if !is_given {
-                let why = format!("the design {} needs it", design.word());
-                self.report("", Problem::missing(table, &why));
-            }
-        }
+        self.need_tables(&["fabric", "workload"], design);
         let fabric = self.fabric(file.fabric.as_ref()?)?;
         let memory = self.memory(file.memory.as_ref());
         let design = self.design(file.design.as_ref()?, &fabric);

@@ -454,3 +454,28 @@ fn without_files_a_reference_is_an_error_and_nothing_else_is() {
     let text = with("load = 0.5", "load = 0.5\nsize = { cdf = \"sizes.txt\" }");
     assert!(parse("small.toml", &text, &NoFiles, &[]).is_err());
 }
+
+#[test]
+fn what_means_nothing_to_a_design_is_refused_wherever_it_stands() {
+    let cases = [
+        ("san", "fabric = { kind = 'ring', nodes = 4, hosts = 4 }\nswap = []", "`swap`"),
+        ("san", "fabric = { kind = 'ring', nodes = 4, hosts = 4 }\nfit = {}", "`fit`"),
+        ("rackblox", "lsm = {}", "`lsm`"),
+        ("rackblox", "design.stack = 'raw'", "`stack`"),
+        ("scalio", "design.stack = 'raw'", "`stack`"),
+        ("s-direct", "wire = {}", "`wire`"),
+        ("vdc", "target = {}", "`target`"),
+        ("scalio", "io.write_run = 3.0", "`write_run`"),
+        ("linux", "io.check_history = true", "`check_history`"),
+    ];
+    for (design, keys, what) in cases {
+        let said = complaints(&format!("title = 't'\ndesign.name = '{design}'\nrun.requests = 9\n{keys}\n")).join("\n");
+        assert!(said.contains(&format!("{what} does not go with the design {design}")), "{said}");
+    }
+}
+
+#[test]
+fn of_a_table_that_is_refused_the_table_alone_is_named() {
+    let said = complaints(&format!("{SMALL}[io]\nsize = '4KiB'\nprofile = 'ycsb-a'\n"));
+    assert_eq!(said, ["small.toml:11:2: io: `io` does not go with the design edm"]);
+}

@@ -217,7 +217,7 @@ fn mistakes_of_options_and_loads_are_named_too() {
         (with("scalio.lease = '9s'"), "scalio.lease: 9s is out of range"),
         (with("scalio.slots = 65"), "scalio.slots: 65 is out of range"),
         (with("io.profile = 'ycsb-e'"), "ycsb-e scans, and the store has no order of keys"),
-        (with("io.size = '4KiB'"), "`size` does not go with a key-value store"),
+        (with("io.size = '4KiB'"), "`size` does not go with the design scalio"),
         (with("io.theta = 1.0"), "addresses.theta: 1 is not above 0, up to 4 and not 1"),
         (with("io.arrivals = 'poisson'"), "needs the requests a second to offer"),
         (

@@ -160,7 +160,7 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
         (with("task.by = 'nic'"), "`by` goes only with kind = copy"),
         (with("task.targets = 2"), "`targets` goes only with kind = replicate"),
         (with("task.bytes = '5KiB'"), "task.bytes: 5KiB is out of range"),
-        (with("io.profile = 'ycsb-a'"), "`profile` does not go with a machine's devices"),
+        (with("io.profile = 'ycsb-a'"), "`profile` does not go with the design s-direct"),
         (with("io.theta = 0.8"), "`theta` goes only with addresses = zipfian, scrambled-zipfian or latest"),
         (with("io.arrivals = 'poisson'"), "needs the requests a second to offer"),
         (with("task.kind = 'add-write'\nio.write_share = 0.5"), "`write_share` goes only with task.kind = read-write"),

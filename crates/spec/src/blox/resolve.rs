@@ -41,18 +41,10 @@ const TRACE_SAYS: [&str; 11] = [
     "size",
     "sizes",
 ];
-/// Tables of other kinds of racks.
-const OF_MESSAGES: [&str; 4] = ["fabric", "memory", "workload", "background"];
-/// Keys of `[io]` that only a SAN reads.
-const OF_SAN_IO: [&str; 7] = ["size", "sizes", "footprint", "drive", "job", "job_digest", "imitation"];
-/// Tables of this kind of rack.
-pub(crate) const OF_VOLUMES: [&str; 10] =
-    ["rack", "flash", "fit", "vssd", "scheduler", "collection", "controller", "membership", "io", "swap"];
 
 impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
     pub(crate) fn blox(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Blox> {
-        self.foreign_tables(&OF_MESSAGES, design);
         let rack = self.rack(file);
         let flash = self.flash(&file.flash.clone().unwrap_or_default());
         let vssd = self.vssd(&file.vssd.clone().unwrap_or_default(), &rack, &flash);
@@ -116,15 +108,6 @@ impl Resolver<'_> {
             run.drain_limit = run.drain_limit.max(membership.patience());
         }
         run
-    }
-
-    /// Refuses tables that mean nothing to the design.
-    pub(crate) fn foreign_tables(&mut self, tables: &[&str], design: DesignName) {
-        for table in tables {
-            if self.document.at(table).is_some() {
-                self.conflict(table, format!("`{table}` does not go with the design {}", design.word()));
-            }
-        }
     }
 
     fn rack(&mut self, file: &ExperimentFile) -> Rack {
@@ -344,9 +327,6 @@ impl Resolver<'_> {
     }
 
     fn io(&mut self, file: &IoFile, rack: &Rack, vssd: &Vssd, requests: Option<u64>, duration: Option<Span>) -> Config {
-        for key in OF_SAN_IO {
-            self.refuse_key(&format!("io.{key}"), &format!("`{key}` goes only with the designs san and san-plain"));
-        }
         let (mix, by_profile) = self.io_mix(file);
         self.check_theta(file, true);
         let addresses = addresses_of(file, by_profile);

@@ -137,22 +137,6 @@ fn protocol_of(name: DesignName, file: &DesignFile, ground: &Ground) -> Option<P
         };
     }
     Some(match name {
-        DesignName::Edm
-        | DesignName::Rackblox
-        | DesignName::RackbloxSoftware
-        | DesignName::Vdc
-        | DesignName::San
-        | DesignName::SanPlain
-        | DesignName::WearLevelling
-        | DesignName::SDirect
-        | DesignName::Linux
-        | DesignName::Scalio
-        | DesignName::Leed
-        | DesignName::LeedDitto
-        | DesignName::NvmeOf
-        | DesignName::NvmeOfOffload
-        | DesignName::Spdk
-        | DesignName::TargetOffload => return None,
         DesignName::Dctcp => Protocol::Dctcp(resolved!(dctcp)),
         DesignName::Dcqcn => Protocol::Dcqcn(resolved!(dcqcn)),
         DesignName::Pfabric => Protocol::Pfabric(resolved!(pfabric)),
@@ -162,6 +146,7 @@ fn protocol_of(name: DesignName, file: &DesignFile, ground: &Ground) -> Option<P
         DesignName::RawEthernet => Protocol::RawEthernet(resolved!(raw_ethernet)),
         DesignName::Rocev2 => Protocol::Rocev2(resolved!(rocev2)),
         DesignName::HardwareTcp => Protocol::HardwareTcp(resolved!(hardware_tcp)),
+        _ => return None,
     })
 }
 
@@ -188,6 +173,30 @@ impl Design {
         match self {
             Design::Edm(_) => DesignName::Edm,
             Design::Packet(packet) => packet.protocol.name(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::SceneName;
+    use crate::schema::schema;
+
+    /// Every design that a file may name.
+    fn designs() -> Vec<DesignName> {
+        let words = schema()["$defs"]["DesignName"]["oneOf"].as_array().expect("designs are words").clone();
+        words.iter().map(|word| serde_json::from_value(word["const"].clone()).expect("a word is a design")).collect()
+    }
+
+    #[test]
+    fn a_design_is_a_rival_of_edm_or_none_and_every_rival_stands_on_a_stack() {
+        for design in designs() {
+            let ground = Ground::shown(design);
+            let is_rival = design.scene() == SceneName::Messages && design != DesignName::Edm;
+            let protocol = protocol_of(design, &DesignFile::default(), &ground);
+            assert_eq!(protocol.map(|protocol| protocol.name()), is_rival.then_some(design));
+            assert_eq!(ground.stack.host_pass() > ground.stack.transceiver, is_rival, "{design:?}");
         }
     }
 }

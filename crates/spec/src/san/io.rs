@@ -10,6 +10,7 @@ use crate::file::ExperimentFile;
 use crate::plan::{Run, WarmUp};
 use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
+use crate::scene::{SceneName, goes_with};
 use base::{Bytes, NodeId, Span};
 use topology::{Graph, VertexKind};
 use workload::fio::{
@@ -100,7 +101,8 @@ impl Resolver<'_> {
             Some(node) => node.entries().iter().map(|entry| entry.key.clone()).collect(),
             None => Vec::new(),
         };
-        for key in given.iter().filter(|key| !keys.contains(&key.as_str())) {
+        let strange = |key: &&String| !keys.contains(&key.as_str()) && goes_with(&format!("io.{key}"), SceneName::San);
+        for key in given.iter().filter(strange) {
             self.conflict(&format!("io.{key}"), format!("`{key}` does not go with `{chooser}` in a SAN"));
         }
         read(self)

@@ -23,24 +23,6 @@ use san::reserve::{Estimate, OverCommitment, ReservationConfig};
 use san::route::{DistanceConfig, RouteConfig};
 use san::target::TargetConfig;
 
-/// Tables of other kinds of racks.
-const OF_OTHERS: [&str; 11] = [
-    "memory",
-    "workload",
-    "background",
-    "rack",
-    "flash",
-    "vssd",
-    "scheduler",
-    "collection",
-    "controller",
-    "membership",
-    "wear",
-];
-/// Tables of this kind of rack alone.
-pub(crate) const OF_SANS: [&str; 8] =
-    ["drives", "host", "routing", "reservation", "scheduling", "gimbal", "prices", "check"];
-
 /// A drive's whole blocks of 4 KiB, and no more than what its translation layer has memory for.
 const CAPACITIES: std::ops::RangeInclusive<Bytes> = Bytes::kib(64 << 10)..=Bytes::kib(1 << 30);
 const BLOCK: Bytes = Bytes::kib(4);
@@ -48,7 +30,7 @@ const BLOCK: Bytes = Bytes::kib(4);
 impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
     pub(crate) fn san(&mut self, file: &ExperimentFile, design: DesignName) -> Option<San> {
-        self.check_tables(file, design);
+        self.need_tables(&["fabric"], design);
         let fabric = file.fabric.as_ref().and_then(|file| self.san_fabric(file, design));
         let drives = self.drives(&file.drives.clone().unwrap_or_default());
         let routing = self.routing(&file.routing.clone().unwrap_or_default(), design);
@@ -84,15 +66,6 @@ impl Resolver<'_> {
             faults,
             check_write_order,
         })
-    }
-
-    fn check_tables(&mut self, file: &ExperimentFile, design: DesignName) {
-        self.foreign_tables(&OF_OTHERS, design);
-        self.refuse_key("design.stack", &format!("`stack` does not go with the design {}", design.word()));
-        if file.fabric.is_none() {
-            let why = format!("the design {} needs it", design.word());
-            self.report("", Problem::missing("fabric", &why));
-        }
     }
 
     /// Both ends of sessions, and the wire between them.

@@ -13,44 +13,6 @@ use crate::resolve::{HORIZON, Resolver};
 use base::{Bytes, NodeId, Span};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
-/// Tables of this kind of rack.
-pub(crate) const OF_STORES: [&str; 6] = ["store", "verbs", "cores", "scalio", "leed", "ditto"];
-/// Tables of other kinds.
-const OF_OTHERS: [&str; 14] = [
-    "fabric",
-    "memory",
-    "workload",
-    "background",
-    "rack",
-    "flash",
-    "vssd",
-    "scheduler",
-    "collection",
-    "controller",
-    "membership",
-    "wear",
-    "fit",
-    "swap",
-];
-/// Keys of `[io]` that mean nothing here.
-const IO_OF_VOLUMES: [&str; 16] = [
-    "write_run",
-    "assignment",
-    "trace",
-    "trace_digest",
-    "time_scale",
-    "beyond",
-    "skip_bad",
-    "format",
-    "stripe",
-    "size",
-    "sizes",
-    "footprint",
-    "drive",
-    "job",
-    "job_digest",
-    "imitation",
-];
 /// Requests that a client keeps outstanding unless the file says otherwise: 160 clients then come to about the 512 of the paper's artifact.
 const DEPTH: u32 = 3;
 /// I/Os that a reader of an NVMe-oF target keeps outstanding: enough for all SSDs to be busy (paper, Figure 6: fio at its maximum).
@@ -66,7 +28,6 @@ const VALUE_MAX: u64 = 64;
 impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
     pub(crate) fn scalio(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Scalio> {
-        self.foreign_tables(&OF_OTHERS, design);
         let store = file.store.clone().unwrap_or_default().resolve();
         self.check_store(&store, design);
         let verbs = file.verbs.clone().unwrap_or_default().resolve();
@@ -225,9 +186,6 @@ impl Resolver<'_> {
         design: DesignName,
         (requests, duration): (Option<u64>, Option<Span>),
     ) -> Config {
-        for key in IO_OF_VOLUMES {
-            self.refuse_key(&format!("io.{key}"), &format!("`{key}` does not go with a key-value store"));
-        }
         let bare = design.is_bare_flash();
         if bare {
             for key in ["profile", "write_share", "check_history"] {

@@ -14,48 +14,6 @@ use hardware::ssd::presets::DriveConfig;
 use sdirect::baseline::stack::{Notice, StackConfig};
 use workload::storage::{Addresses, Assignment, Config, Mix};
 
-/// Tables of this kind of rack.
-pub(crate) const OF_DEVICES: [&str; 5] = ["machine", "nic", "software", "askers", "task"];
-/// Tables of other kinds.
-const OF_OTHERS: [&str; 15] = [
-    "fabric",
-    "memory",
-    "workload",
-    "background",
-    "rack",
-    "flash",
-    "vssd",
-    "scheduler",
-    "collection",
-    "controller",
-    "membership",
-    "wear",
-    "fault",
-    "fit",
-    "swap",
-];
-/// Keys of `[io]` that mean nothing here.
-const IO_OF_VOLUMES: [&str; 18] = [
-    "profile",
-    "write_run",
-    "assignment",
-    "trace",
-    "trace_digest",
-    "time_scale",
-    "beyond",
-    "skip_bad",
-    "check_history",
-    "format",
-    "stripe",
-    "size",
-    "sizes",
-    "footprint",
-    "drive",
-    "job",
-    "job_digest",
-    "imitation",
-];
-
 /// What a kind of software costs unless the file says otherwise.
 struct Costs {
     cores: u32,
@@ -95,7 +53,6 @@ const SPDK: Costs = Costs {
 impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
     pub(crate) fn sdirect(&mut self, file: &ExperimentFile, design: DesignName) -> Option<SDirect> {
-        self.foreign_tables(&OF_OTHERS, design);
         let machine = file.machine.clone().unwrap_or_default().resolve();
         self.check_machine(&machine);
         let askers = self.askers(&file.askers.clone().unwrap_or_default());
@@ -280,9 +237,6 @@ impl Resolver<'_> {
         task: Task,
         (requests, duration): (Option<u64>, Option<Span>),
     ) -> Config {
-        for key in IO_OF_VOLUMES {
-            self.refuse_key(&format!("io.{key}"), &format!("`{key}` does not go with a machine's devices"));
-        }
         if file.write_share.is_some() && task.kind != TaskName::ReadWrite {
             self.conflict("io.write_share", "`write_share` goes only with task.kind = read-write");
         }

@@ -2,7 +2,6 @@
 
 use super::file::{ArmName, ReplacementFile, TriggerName, WearAssignmentName, WearFile};
 use super::{DAYS_PER_YEAR, GlobalLevelling, LocalLevelling, Replacement, VSSDS_MAX, Wear, WearLoad, WornDrive};
-use crate::design_file::DesignName;
 use crate::error::Problem;
 use crate::file::ExperimentFile;
 use crate::quantity::Plain;
@@ -16,35 +15,9 @@ const YEARS: f64 = 5.0;
 const WINDOW_PERIODS: u32 = 4;
 /// RackBlox, Table 2.
 const TABLE_2: [&str; 5] = ["tpc-h", "seats", "auction-mark", "tpc-c", "twitter"];
-/// Tables of other kinds of racks, and those of runs that make requests.
-const OF_REQUESTS: [&str; 16] = [
-    "fabric",
-    "memory",
-    "workload",
-    "background",
-    "rack",
-    "flash",
-    "fit",
-    "swap",
-    "vssd",
-    "scheduler",
-    "collection",
-    "controller",
-    "membership",
-    "io",
-    "run",
-    "fault",
-];
-/// The table of wear levelling.
-pub(crate) const OF_WEAR: [&str; 1] = ["wear"];
-
 impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
-    pub(crate) fn wear(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Wear> {
-        self.foreign_tables(&OF_REQUESTS, design);
-        if self.document.at("design.stack").is_some() {
-            self.conflict("design.stack", format!("`stack` does not go with the design {}", design.word()));
-        }
+    pub(crate) fn wear(&mut self, file: &ExperimentFile) -> Option<Wear> {
         let file = file.wear.clone().unwrap_or_default();
         let local = self.local_levelling(&file);
         let window = file.rate_window_days.unwrap_or(local.period_days.saturating_mul(WINDOW_PERIODS));
