@@ -117,6 +117,11 @@ impl Target {
         if chosen.is_empty() {
             return Err(Status::INVALID_NAMESPACE);
         }
+        let keeps = |id: &u32| namespaces.get(id).is_some_and(|namespace| namespace.config.keeps_reservations);
+        let is_lasting = set.feature == FeatureId::ReservationPersistence.code() && value & 1 != 0;
+        if is_lasting && !chosen.iter().all(keeps) {
+            return Err(Status::INVALID_FIELD);
+        }
         for id in chosen {
             if set.feature == FeatureId::ReservationPersistence.code() {
                 let namespace = namespaces.get_mut(&id).expect("the id was just found");
