@@ -30,10 +30,10 @@ build() {
   [ -z "$sanitizer" ] || { flags+=" -Zsanitizer=$sanitizer"; export RUSTC_BOOTSTRAP=1; }
   # A target of its own, so that build scripts and macros are not instrumented.
   RUSTFLAGS=$flags cargo build --quiet --locked --release --manifest-path fuzz/Cargo.toml --target "$machine" \
-    --target-dir "$place/build$sanitizer" --bins
+    --target-dir "$place/build$sanitizer" $(names | sed 's/^/--bin /')
 }
 
-names() { sed -n 's/^name = "\(.*\)"/\1/p' fuzz/Cargo.toml | grep -v fuzz; }
+names() { basename --suffix .rs fuzz/fuzz_targets/*.rs; }
 
 program() { echo "$place/build$sanitizer/$machine/release/$1"; }
 
@@ -60,12 +60,18 @@ summary() {
   echo "$(sed -n 's/^stat::number_of_executed_units: //p' "$1") inputs, edges covered $first at first, $last at the end"
 }
 
-# minimise TARGET: the fewest inputs that cover what the whole corpus covers.
+# Inputs that our own encoders write. Not instrumented: it is no fuzzer.
+write_seeds() {
+  cargo run --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir "$place/check" --bin seeds -- "$place/seeds"
+}
+
+# minimise TARGET: the fewest inputs that cover what the whole corpus and the seeds cover.
 minimise() {
   local fresh="$place/merged/$1"
   rm -rf "$fresh"
-  mkdir -p "$fresh" "$place/corpus/$1" "fuzz/corpus/$1"
-  "$(program "$1")" -merge=1 -max_len="${LENGTH_MAX:-9000}" "$fresh" "fuzz/corpus/$1" "$place/corpus/$1" >"$place/$1.merge.log" 2>&1 </dev/null
+  mkdir -p "$fresh" "$place/corpus/$1" "fuzz/corpus/$1" "$place/seeds/$1"
+  "$(program "$1")" -set_cover_merge=1 -max_len="${LENGTH_MAX:-9000}" "$fresh" "fuzz/corpus/$1" "$place/corpus/$1" "$place/seeds/$1" \
+    >"$place/$1.merge.log" 2>&1 </dev/null
   rm -rf "fuzz/corpus/$1"
   mv "$fresh" "fuzz/corpus/$1"
   echo "fuzz: $1: $(find "fuzz/corpus/$1" -type f | wc -l) inputs, $(du -sk "fuzz/corpus/$1" | cut -f 1) KiB"
@@ -77,6 +83,7 @@ shift
 need_compiler
 mkdir -p "$place"
 build
+[ "$what" != minimise ] || write_seeds
 for target in ${@:-$(names)}; do
   case "$what" in
   minimise) minimise "$target" ;;

@@ -131,6 +131,22 @@ copied() {
     nvme compare "$disk" -s 100300 -c 7 -z 4096 -d /tmp/noise
 }
 
+# S-Direct's commands, as docs/reference/target.md writes them. Targets are blocks 100400 (18830h) and 100500 (18894h) of namespace 1.
+cast() {
+  printf '\1\0\0\0\0\0\0\0\060\210\1\0\0\0\0\0\1\0\0\0\0\0\0\0\224\210\1\0\0\0\0\0' >/tmp/targets
+  nvme write "$disk" -s 100200 -c 7 -z 4096 -d /tmp/noise || return
+  nvme io-passthru "$disk" -o 0x81 -n 1 --cdw10=100200 --cdw12=7 --cdw13=1 -l 32 -i /tmp/targets -w || return
+  nvme compare "$disk" -s 100400 -c 7 -z 4096 -d /tmp/noise && nvme compare "$disk" -s 100500 -c 7 -z 4096 -d /tmp/noise
+}
+
+# 5 + 7 at the start of block 100600.
+added() {
+  printf '\5\0\0\0\0\0\0\0\7' >/tmp/word
+  dd if=/tmp/word of=/tmp/words bs=4096 conv=sync 2>/dev/null
+  nvme write "$disk" -s 100600 -c 7 -z 4096 -d /tmp/words || return
+  nvme io-passthru "$disk" -o 0x84 -n 1 --cdw10=51507200 --cdw12=51507208 2>&1 | grep -i 'result: 0x0*c$'
+}
+
 reserved() {
   nvme resv-register "$disk" -n 1 --nrkey=0x1234 --rrega=0 --cptpl=3 || return
   nvme resv-acquire "$disk" -n 1 --crkey=0x1234 --rtype=1 --racqa=0 || return
@@ -215,6 +231,8 @@ if [ "$steps" = all ]; then
   step "write zeroes and compare" zeroed
   step "flush and verify" flushed_and_verified
   step "copy" copied
+  step "multicast" cast
+  step "add_write" added
   step "a read outside is refused" refused out_of_range
   step "reservation" reserved
   step "the target dies and comes back" survived_a_restart
