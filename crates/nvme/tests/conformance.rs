@@ -530,6 +530,22 @@ fn a_sum_is_the_result_of_the_command_that_asked_for_it() {
 }
 
 #[test]
+fn a_word_that_is_odd_or_outside_never_comes_to_the_engine() {
+    let mut world = connected();
+    for (word, status) in [
+        (1033, Status::INVALID_FIELD),
+        (1024 * 512, Status::LBA_OUT_OF_RANGE),
+        (0xa00_0001 << 9, Status::LBA_OUT_OF_RANGE),
+    ] {
+        for (first, second) in [(0, word), (word, 0)] {
+            let wrong = sdirect(VendorCommand::AddWrite { first, second });
+            assert_eq!(world.run(0, 1, 1, wrong, Payload::None).0, status.without_retry());
+        }
+    }
+    assert!(world.disks.log.is_empty());
+}
+
+#[test]
 fn a_multicast_that_fails_says_which_of_its_targets_do_not_hold_it() {
     let mut world = connected();
     world.answers = false;

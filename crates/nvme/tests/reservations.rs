@@ -232,7 +232,8 @@ fn where_nobody_keeps_reservations_none_is_promised_to_last() {
     let set = SetFeatures { feature, save: false, arguments: [1, 0, 0, 0, 0] };
     assert_eq!(world.run(0, 0, 1, Body::Admin(Admin::SetFeatures(set)), Payload::None).0, invalid);
     assert_eq!(world.run(0, 0, 2, Body::Admin(Admin::SetFeatures(set)), Payload::None).0, Status::SUCCESS);
+    assert!(world.disks.persisted.iter().map(|state| state.persists).eq([true]), "what lasts is written down");
     // What need not last can be had, and the refused registration has left nothing.
     assert!(run(&mut world, 0, register(KEY_A, PersistChange::Off)).is_success());
-    assert!(world.disks.persisted.is_empty());
+    assert_eq!(world.disks.persisted.len(), 1);
 }

@@ -84,9 +84,7 @@ impl Target {
             if let Some(namespace) = self.subsystems[subsystem].namespaces.get_mut(&id) {
                 namespace.is_reserving = true;
             }
-            // A state that does not persist is kept as none.
-            let state = if state.persists { state } else { Reservations::default() };
-            self.request(slot, backend, IoOperation::PersistReservations { state });
+            self.request(slot, backend, IoOperation::PersistReservations { state: state.kept() });
         } else {
             self.finish(slot, Status::SUCCESS, 0);
         }

@@ -8,6 +8,9 @@ use crate::target::reservations::Intent;
 use crate::vendor::{MultiCastTarget, TARGETS_MAX, VendorCommand};
 use crate::{Command, Status};
 
+/// Bytes of a word of add_write.
+const WORD: u64 = 8;
+
 impl EngineDevice {
     fn of(config: &NamespaceConfig) -> EngineDevice {
         EngineDevice { backend: config.backend, block_shift: config.block_shift, blocks: config.blocks }
@@ -34,10 +37,21 @@ impl Target {
                 }
                 Ok((count * MultiCastTarget::BYTES) as u32)
             }
-            VendorCommand::AddWrite { .. } => {
-                let any = Wanted { intent: Some(Intent::Write), changes: true, range: None };
-                self.admit_to(index, command.namespace, any).map(|_| 0)
+            VendorCommand::AddWrite { first, second } => {
+                [first, second].into_iter().try_for_each(|byte| self.admit_word(index, command.namespace, byte))?;
+                Ok(0)
             }
+        }
+    }
+
+    /// A word of a namespace that may be written.
+    fn admit_word(&self, index: u32, id: u32, byte: u64) -> Result<(), Status> {
+        let any = Wanted { intent: Some(Intent::Write), changes: true, range: None };
+        let config = &self.admit_to(index, id, any)?.config;
+        match byte >> config.block_shift {
+            _ if !byte.is_multiple_of(WORD) => Err(Status::INVALID_FIELD.without_retry()),
+            block if block >= config.blocks => Err(Status::LBA_OUT_OF_RANGE.without_retry()),
+            _ => Ok(()),
         }
     }
 
