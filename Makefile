@@ -11,6 +11,8 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
+STEPS ?= all
+
 .PHONY: help demo paper test tidy bench fuzz interop models soak clean rust
 
 help: ## list the commands
@@ -41,17 +43,15 @@ tidy: rust ## floors, forbidden names and sizes by layers.toml
 bench: rust ## measure in CPU time; writes target/bench.json
 	$(CARGO) run --profile fastest --package bench
 
-interop: rust ## a stock Linux host in QEMU uses our target as a disk
+interop: rust ## a stock Linux host in QEMU uses our target as a disk; STEPS=small is what CI does
 	$(CARGO) build --release --package cli
-	tests/interop/run.sh all
+	tests/interop/run.sh $(STEPS)
 
 soak: rust ## a minute of hosts that work, reset and vanish, with every block checked
 	SOAK_SECONDS=60 $(CARGO) test --package live --test soak -- --nocapture
 
-fuzz: rust ## fuzz every parser and the stateful connections, SECONDS_EACH each (needs nightly Rust and cargo-fuzz)
-	for target in reader structures target initiator journal; do \
-	  $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(SECONDS_EACH) -max_len=9000 || exit 1; \
-	done
+fuzz: rust ## fuzz every parser and the stateful connections, SECONDS_EACH each (SANITIZER=address for more, and slower)
+	tools/fuzz.sh $(SECONDS_EACH)
 
 models: rust ## explore Scalio's cache protocol at the large sizes: minutes, gigabytes; a table of variants
 	$(CARGO) run --release --package models -- --size large --sweep 300

@@ -9,7 +9,11 @@ cd "$(dirname "$0")/../.."
 steps=${1:-all}
 place=target/interop
 rackweave=${RACKWEAVE:-target/release/rackweave}
-seconds_max=${INTEROP_SECONDS:-420}
+case "$steps" in
+all) seconds_max=${INTEROP_SECONDS:-420} ;;
+small) seconds_max=${INTEROP_SECONDS:-240} ;;
+*) echo "usage: $0 [all|small]" >&2; exit 2 ;;
+esac
 
 if tests/interop/setup.sh; then :; else
   code=$?
@@ -22,11 +26,13 @@ fi
 run=$(mktemp -d "$place/run.XXXXXX")
 log=$run/console.log
 target_pid=
+guide_pid=
 guest_pid=
 
 clean_up() {
   [ -z "$guest_pid" ] || kill "$guest_pid" 2>/dev/null || true
   [ -z "$target_pid" ] || kill "$target_pid" 2>/dev/null || true
+  [ -z "$guide_pid" ] || kill "$guide_pid" 2>/dev/null || true
   wait 2>/dev/null || true
 }
 trap clean_up EXIT
@@ -60,6 +66,17 @@ start_target() {
   target_pid=$!
 }
 
+# The target as the guide starts it, with another port and place of the disk.
+start_guide() {
+  local -a line
+  read -ra line < <(sed -n 's/^    //p' docs/guide/live-target.md | grep -m 1 'rackweave target')
+  line=("${line[@]/4420/$guide_port}")
+  line=("${line[@]/disk.img/$run/disk.img}")
+  line[0]=$rackweave
+  "${line[@]}" >>"$run/guide.log" 2>&1 &
+  guide_pid=$!
+}
+
 answer() {
   case "$1" in
   restart)
@@ -78,7 +95,7 @@ start_guest() {
   kernel=$(compgen -G "$place/kernel/boot/vmlinuz-*" | head -n 1)
   : >"$log"
   qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 768 -nographic -no-reboot -monitor none -serial stdio \
-    -kernel "$kernel" -initrd "$place/initramfs" -append "console=ttyS0 quiet panic=-1 target_port=$port steps=$steps" \
+    -kernel "$kernel" -initrd "$place/initramfs" -append "console=ttyS0 quiet panic=-1 target_port=$port guide_port=$guide_port steps=$steps" \
     -netdev user,id=net -device virtio-net-pci,netdev=net,romfile= </dev/null >"$log" 2>"$run/qemu.log" &
   guest_pid=$!
 }
@@ -107,8 +124,10 @@ follow_guest() {
 }
 
 port=$(free_port)
+guide_port=$(free_port)
 configuration 64MiB >"$run/target.toml"
 start_target
+start_guide
 start_guest
 ended=yes
 follow_guest || ended=no
@@ -116,7 +135,7 @@ passed=$(grep -c 'STEP ok ' "$log" || true)
 failed=$(grep -c 'STEP FAILED ' "$log" || true)
 if [ "$ended" = no ]; then
   failed=$((failed + 1))
-  tail -n 20 "$log" "$run/qemu.log" "$run/target.log"
+  tail -n 20 "$log" "$run"/{qemu,target,guide}.log
 fi
 if [ "$failed" = 0 ]; then rm -rf "$run"; else echo "interop: logs are in $run"; fi
 echo "$passed passed, $failed failed"

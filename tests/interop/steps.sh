@@ -54,6 +54,17 @@ discovered() {
   grep -q "$subsystem" /tmp/discovery
 }
 
+# Line by line as somebody types them: the kernel shows a disk soon after `nvme connect`, and before the next line is typed.
+followed_the_guide() {
+  while read -r line; do
+    case "$line" in *"$disk"*) until_true 20 test -b "$disk" || return ;; esac
+    echo "guide: $line"
+    eval "$line" || return
+    case "$line" in *mount\ /dev*) grep -q " /mnt ext4 " /proc/mounts && echo newcomer >/mnt/file && sync || return ;; esac
+  done </guide
+  until_true 20 test ! -e "$disk"
+}
+
 is_one_of_two() { [ "$(blockdev --getsize64 "$disk")" = 67108864 ] && [ "$(blockdev --getss "$disk")" = "$1" ]; }
 
 identified() {
@@ -120,6 +131,22 @@ copied() {
     nvme compare "$disk" -s 100300 -c 7 -z 4096 -d /tmp/noise
 }
 
+# S-Direct's commands, as docs/reference/target.md writes them. Targets are blocks 100400 (18830h) and 100500 (18894h) of namespace 1.
+cast() {
+  printf '\1\0\0\0\0\0\0\0\060\210\1\0\0\0\0\0\1\0\0\0\0\0\0\0\224\210\1\0\0\0\0\0' >/tmp/targets
+  nvme write "$disk" -s 100200 -c 7 -z 4096 -d /tmp/noise || return
+  nvme io-passthru "$disk" -o 0x81 -n 1 --cdw10=100200 --cdw12=7 --cdw13=1 -l 32 -i /tmp/targets -w || return
+  nvme compare "$disk" -s 100400 -c 7 -z 4096 -d /tmp/noise && nvme compare "$disk" -s 100500 -c 7 -z 4096 -d /tmp/noise
+}
+
+# 5 + 7 at the start of block 100600.
+added() {
+  printf '\5\0\0\0\0\0\0\0\7' >/tmp/word
+  dd if=/tmp/word of=/tmp/words bs=4096 conv=sync 2>/dev/null
+  nvme write "$disk" -s 100600 -c 7 -z 4096 -d /tmp/words || return
+  nvme io-passthru "$disk" -o 0x84 -n 1 --cdw10=51507200 --cdw12=51507208 2>&1 | grep -i 'result: 0x0*c$'
+}
+
 reserved() {
   nvme resv-register "$disk" -n 1 --nrkey=0x1234 --rrega=0 --cptpl=3 || return
   nvme resv-acquire "$disk" -n 1 --crkey=0x1234 --rtype=1 --racqa=0 || return
@@ -182,6 +209,7 @@ lost_a_namespace() {
 }
 
 echo "STEP ok booted $(uname -r) after $(cut -d ' ' -f 1 /proc/uptime) s"
+step "the guide's lines" followed_the_guide || { umount /mnt 2>/dev/null; nvme disconnect-all; }
 step "discover" discovered
 step "a wrong subsystem is refused" refused_because "Invalid Data Parameter" connect_to_nothing
 step "a host that is not allowed is refused" refused_because "not allowed" connect_as_stranger
@@ -196,13 +224,15 @@ step "mkfs.ext4 and mount" made_file_system
 step "files with fsync" wrote_files
 step "umount, mount, compare" files_are_there
 umount /mnt
+step "reset" reset
+step "files after a reset" still_there
 if [ "$steps" = all ]; then
-  step "reset" reset
-  step "files after a reset" still_there
   step "trim" trimmed
   step "write zeroes and compare" zeroed
   step "flush and verify" flushed_and_verified
   step "copy" copied
+  step "multicast" cast
+  step "add_write" added
   step "a read outside is refused" refused out_of_range
   step "reservation" reserved
   step "the target dies and comes back" survived_a_restart
@@ -213,11 +243,11 @@ if [ "$steps" = all ]; then
   step "a namespace is removed" lost_a_namespace
 fi
 step "disconnect" disconnect
+step "connect with digests" connect --hdr-digest --data-digest
+step "files under digests" still_there
+step "fio with verify under digests" verified digests 16k 8 4m
+step "disconnect after digests" disconnect
 if [ "$steps" = all ]; then
-  step "connect with digests" connect --hdr-digest --data-digest
-  step "files under digests" still_there
-  step "fio with verify under digests" verified digests 16k 8 4m
-  step "disconnect after digests" disconnect
   step "connect with two queues of 16, flow control off" connect --nr-io-queues=2 --queue-size=16 --disable-sqflow
   step "fio with verify, flow control off" verified flow 4k 16 2m
   step "disconnect at the end" disconnect

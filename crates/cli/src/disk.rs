@@ -1,6 +1,7 @@
 //! `rackweave disk`: uses a disk of an NVMe/TCP target.
 
 mod bench;
+mod offload;
 
 use crate::arguments::{ConnectionArguments, DiskArguments, DiskVerb};
 use crate::describe::print_json;
@@ -34,6 +35,8 @@ pub fn disk(arguments: &DiskArguments) -> Result<(), Failure> {
         DiskVerb::Read { at, bytes, out } => read(arguments, *at, *bytes, out.as_ref()),
         DiskVerb::Write { at, from } => write(arguments, *at, from.as_ref()),
         DiskVerb::Verify { at, bytes, seed, .. } => verify(arguments, *at, *bytes, *seed),
+        DiskVerb::Cast { at, bytes, to } => offload::cast(arguments, *at, *bytes, to),
+        DiskVerb::Add { first, second } => offload::add(arguments, *first, *second),
         DiskVerb::Bench(load) => bench::bench(arguments, load),
     }
 }

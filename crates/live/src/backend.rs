@@ -34,6 +34,8 @@ use storage::Storage;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub backend: BackendId,
+    /// Who has asked.
+    pub controller: u16,
     /// Read or write, first byte and bytes; `None` for other requests.
     pub transfer: Option<(Operation, u64, u64)>,
     /// When it came.
@@ -149,8 +151,9 @@ impl Backends {
     }
 
     fn begin(&mut self, now: Time, request: IoRequest) -> Submitted {
-        let IoRequest { tag, backend: id, operation } = request;
-        let mut facts = Facts { backend: id, transfer: None, came: now, taken_up: now, done: now, drive: None };
+        let IoRequest { tag, backend: id, controller, operation } = request;
+        let mut facts =
+            Facts { backend: id, controller, transfer: None, came: now, taken_up: now, done: now, drive: None };
         let over = move |result| Submitted::Over(Completion { tag, result, facts, due: now });
         if let IoOperation::PersistReservations { state } = operation {
             let kept = self.keeper.persist(tag, state, facts);

@@ -13,6 +13,7 @@
 mod attacker;
 mod backend;
 mod clock;
+mod engine;
 mod error;
 mod host;
 mod http;

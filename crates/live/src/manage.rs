@@ -72,7 +72,7 @@ impl Managed<'_> {
         drop(state);
         let blocks = found.parts.storage.bytes() >> found.parts.block_shift;
         let backend = self.backends.add(name.clone(), found.parts).map_err(|error| error.to_string())?;
-        let config = namespace_config(plan, backend, blocks, found.uuid, found.reservations);
+        let config = namespace_config(plan, backend, blocks, found.uuid, found.reservations, found.keeps_reservations);
         self.target.add_namespace(self.now, nqn, config).map_err(|error| {
             self.backends.remove(backend);
             error.to_string()

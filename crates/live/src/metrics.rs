@@ -160,6 +160,7 @@ mod tests {
     fn facts(operation: Operation) -> Facts {
         let came = Time::us(5);
         Facts {
+            controller: 1,
             backend: BackendId(0),
             transfer: Some((operation, 0, 1)),
             came,

@@ -96,8 +96,7 @@ fn row(request: u64, facts: &Facts, end: Time) -> Option<Row> {
     Some(Row {
         request: RequestId(request),
         operation,
-        // Which connection asked is not told to backends.
-        source: NodeId(0),
+        source: NodeId(facts.controller.into()),
         target: NodeId(facts.backend.0),
         address,
         bytes: Bytes::new(bytes),
@@ -142,6 +141,7 @@ mod tests {
     fn facts(came: u64, taken_up: u64, done: u64, drive: Option<DriveTime>) -> Facts {
         Facts {
             backend: BackendId(1),
+            controller: 5,
             transfer: Some((Operation::Read, 4096, 512)),
             came: Time::ps(came),
             taken_up: Time::ps(came + taken_up),
@@ -157,7 +157,8 @@ mod tests {
             wait in 0..1u64 << 30, collection_wait in 0..1u64 << 30, service in 0..1u64 << 30,
         ) {
             let end = Time::ps(came + taken_up + done + after);
-            prop_assert!(row(0, &facts(came, taken_up, done, None), end).expect("a read").adds_up());
+            let plain = row(0, &facts(came, taken_up, done, None), end).expect("a read");
+            prop_assert!(plain.adds_up() && (plain.source, plain.target) == (NodeId(5), NodeId(1)));
             prop_assert!(row(0, &facts(came, 0, 0, None), end).expect("a read").adds_up());
             let drive = DriveTime { wait: Span::ps(wait), collection_wait: Span::ps(collection_wait), service: Span::ps(service) };
             let due = Time::ps(came + wait + collection_wait + service + after);

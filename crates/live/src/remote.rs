@@ -7,6 +7,7 @@ use nvme::identify::{
 };
 use nvme::initiator::{InitiatorConfig, Payload, Ticket};
 use nvme::log::{DiscoveryEntry, DiscoveryHead, LogId};
+use nvme::vendor::{MultiCastTarget, TARGETS_MAX, VendorCommand};
 use nvme::{Access, AccessFlags, Admin, Body, CodecError, GetLogPage, Identify, Io, Nqn};
 
 /// What is transferred, in blocks.
@@ -163,10 +164,47 @@ impl RemoteDisk {
         let ticket = self.submit_write(1, extent, data, durable)?;
         self.finish(ticket, "the write").map(drop)
     }
+    /// Writes blocks of this disk to other places, each a namespace and its first block; the target does it by itself. Tells the places that do not hold
+    /// all of it, where only some do.
+    pub fn multi_cast(&mut self, extent: Extent, places: &[(u32, u64)]) -> Result<Vec<usize>, HostError> {
+        let access = extent.access(AccessFlags::empty());
+        let targets_minus_one = places.len().saturating_sub(1).min(TARGETS_MAX - 1) as u8;
+        let command = VendorCommand::MultiCast {
+            start: access.start,
+            blocks_minus_one: access.blocks_minus_one,
+            targets_minus_one,
+        };
+        let list = places
+            .iter()
+            .take(TARGETS_MAX)
+            .flat_map(|(namespace, start)| MultiCastTarget::new(*namespace, *start).encode());
+        let body = Body::Io(Io::Vendor(command.encode()));
+        let completed = self.host.call(1, self.namespace, body, Payload::ToController(list.collect()))?;
+        match (completed.status.is_success(), completed.result) {
+            (false, failed) if failed != 0 && failed.count_ones() < places.len() as u32 => {
+                Ok((0..places.len()).filter(|place| failed >> place & 1 == 1).collect())
+            }
+            _ => expect(&completed, "the multicast").map(|()| Vec::new()),
+        }
+    }
+    /// Adds the words at two bytes of the disk over the second, and returns the sum.
+    pub fn add_write(&mut self, first: u64, second: u64) -> Result<u64, HostError> {
+        let body = Body::Io(Io::Vendor(VendorCommand::AddWrite { first, second }.encode()));
+        let completed = self.host.call(1, self.namespace, body, Payload::None)?;
+        expect(&completed, "the add_write").map(|()| completed.result)
+    }
     /// Makes what was written durable.
     pub fn flush(&mut self) -> Result<(), HostError> {
         let ticket = self.submit_flush(1)?;
         self.finish(ticket, "the flush").map(drop)
+    }
+
+    /// Makes durable what was written to any disk of the subsystem.
+    pub fn flush_all(&mut self) -> Result<(), HostError> {
+        /// The namespace of all.
+        const ALL: u32 = u32::MAX;
+        let completed = self.host.call(1, ALL, Body::Io(Io::Flush), Payload::None)?;
+        expect(&completed, "the flush").map(drop)
     }
 
     fn finish(&mut self, ticket: Ticket, what: &'static str) -> Result<Vec<u8>, HostError> {

@@ -6,6 +6,7 @@
 
 use crate::backend::{Backends, Completion, Submitted};
 use crate::clock::Clock;
+use crate::engine::EngineRole;
 use crate::error::{RunError, StartError};
 use crate::http::Http;
 use crate::listen::listen;
@@ -97,6 +98,7 @@ pub struct Server {
     config: TargetConfig,
     target: Machine,
     backends: Backends,
+    engine: EngineRole,
     opened: OpenedByName,
     state: SharedState,
     sockets: Vec<Option<Socket>>,
@@ -144,6 +146,7 @@ impl Server {
             config,
             target: target.map_err(|error| StartError::Plan(error.to_string()))?,
             backends,
+            engine: EngineRole::new().map_err(|error| StartError::Plan(error.to_string()))?,
             opened,
             state,
             sockets: Vec::new(),
@@ -399,7 +402,7 @@ impl Server {
     fn settle(&mut self, now: Time) {
         loop {
             let mut is_quiet = true;
-            while let Some(request) = self.target.next_io() {
+            while let Some(request) = self.engine.next_io(now, &mut self.target) {
                 is_quiet = false;
                 if let Submitted::Over(completion) = self.backends.submit(now, request) {
                     self.complete(now, completion);
@@ -428,7 +431,7 @@ impl Server {
             let clock = self.clock;
             recorder.observe(&completion, || clock.now());
         }
-        self.target.complete(now, completion.tag, completion.result);
+        self.engine.complete(now, &mut self.target, completion.tag, completion.result);
     }
 
     /// Sends what waits for a connection, ends it where that is due, and has it read on where it waited for that.

@@ -77,6 +77,7 @@ pub(crate) fn namespace_config(
     blocks: u64,
     uuid: [u8; 16],
     reservations: Reservations,
+    keeps_reservations: bool,
 ) -> NamespaceConfig {
     NamespaceConfig {
         id: plan.id,
@@ -89,6 +90,7 @@ pub(crate) fn namespace_config(
         group: plan.group,
         is_read_only: plan.read_only,
         has_volatile_cache: !matches!(plan.backend, Backend::Ram | Backend::Null),
+        keeps_reservations,
         reservations,
     }
 }
@@ -103,6 +105,8 @@ pub(crate) struct Found {
     pub parts: BackendParts,
     pub uuid: [u8; 16],
     pub reservations: Reservations,
+    /// Whether there is a place for those that are to survive.
+    pub keeps_reservations: bool,
 }
 
 /// Opens all namespaces. Identities are saved before any host can see them.
@@ -127,7 +131,7 @@ pub(crate) fn find(
     let parts = backend_of(plan, open)?;
     let uuid = state.uuid(&name, plan.uuid.as_deref().and_then(uuid_bytes));
     let reservations = state.reservations(&name);
-    Ok(Found { name, plan: plan.clone(), parts, uuid, reservations })
+    Ok(Found { name, plan: plan.clone(), parts, uuid, reservations, keeps_reservations: state.is_kept() })
 }
 
 pub(crate) fn name_of(subsystem: &Subsystem, namespace: &Namespace) -> NamespaceName {
@@ -143,10 +147,10 @@ pub(crate) fn configure(
 ) -> Result<(TargetConfig, OpenedByName), StartError> {
     let mut opened = OpenedByName::new();
     let mut shown: BTreeMap<String, Vec<NamespaceConfig>> = BTreeMap::new();
-    for Found { name, plan: namespace, parts, uuid, reservations } in all {
+    for Found { name, plan: namespace, parts, uuid, reservations, keeps_reservations } in all {
         let blocks = parts.storage.bytes() >> parts.block_shift;
         let backend = backends.add(name.clone(), parts)?;
-        let config = namespace_config(&namespace, backend, blocks, uuid, reservations);
+        let config = namespace_config(&namespace, backend, blocks, uuid, reservations, keeps_reservations);
         shown.entry(name.subsystem.clone()).or_default().push(config);
         opened.insert(name, Opened { plan: namespace, backend, blocks });
     }

@@ -82,7 +82,7 @@ impl State {
     }
 
     /// Whether anything outlives the process.
-    fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         self.path.is_some()
     }
 

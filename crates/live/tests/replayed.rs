@@ -34,6 +34,10 @@ fn session(address: &str, number: u64) {
         disk.write(extent, data.clone(), round % 5 == 0).expect("it is taken");
         assert_eq!(disk.read(extent).expect("it is there"), data);
     }
+    let place = number * 1000 + 999;
+    let failed = disk.multi_cast(Extent { start: number * 1000, blocks: 1 }, &[(1, place)]).expect("it is cast");
+    assert!(failed.is_empty());
+    disk.add_write(place << 9, (place << 9) + 8).expect("it is added");
     match number % 3 {
         0 => disk.disconnect().expect("in order"),
         1 => disk.host().disable(),

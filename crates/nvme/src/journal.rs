@@ -12,7 +12,7 @@
 //! | 5 complete | tag u64, status u8, length u32, buffer | |
 //! | 6 wakeup | | next wake-up u64, or FFFFFFFFFFFFFFFFh for none |
 //! | 7 request | | tag u64, backend u32, CRC32C of what is to be done u32 |
-//! | 8 add a namespace | subsystem (length u8, name), id u32, backend u32, blocks u64, block shift u8, UUID 16 B, NGUID 16 B, EUI-64 8 B, group u32, flags u8 (read only, volatile cache) | whether it was done u8 |
+//! | 8 add a namespace | subsystem (length u8, name), id u32, backend u32, blocks u64, block shift u8, UUID 16 B, NGUID 16 B, EUI-64 8 B, group u32, flags u8 (read only, volatile cache, reservations are kept) | whether it was done u8 |
 //! | 9 remove a namespace | subsystem, id u32 | as above |
 //! | 10 resize a namespace | subsystem, id u32, blocks u64 | as above |
 //! | 11 set a path | subsystem, port u16, group u32, state u8 | as above |
@@ -48,7 +48,7 @@ const REMOVE: u8 = 9;
 const RESIZE: u8 = 10;
 const PATH: u8 = 11;
 
-const STATUSES: [IoStatus; 8] = [
+const STATUSES: [IoStatus; 10] = [
     IoStatus::Done,
     IoStatus::OutOfRange,
     IoStatus::Miscompare,
@@ -57,6 +57,8 @@ const STATUSES: [IoStatus; 8] = [
     IoStatus::NoSpace,
     IoStatus::Unsupported,
     IoStatus::Unavailable,
+    IoStatus::Busy,
+    IoStatus::Invalid,
 ];
 
 /// A target whose life is written down. After a failure to write, the target goes on and the journal ends: see [`Recorder::finish`].

@@ -45,7 +45,10 @@ pub use authentication::{AuthenticationConfig, HostSecrets};
 pub use config::{
     ConfigError, HostAccess, NamespaceConfig, PathState, PortConfig, SubsystemConfig, TargetConfig, TargetLimits,
 };
-pub use io::{BlockRange, CopySource, IoOperation, IoRequest, IoResult, IoStatus, IoTag};
+pub use io::{
+    BlockRange, CopySource, EngineDevice, EngineOperation, EnginePlace, IoOperation, IoRequest, IoResult, IoStatus,
+    IoTag,
+};
 pub use manage::ManageError;
 pub use notice::{CloseReason, Counters, Gauges, Notice, Refused};
 pub use reservations::{HeldKind, REGISTRANTS_MAX, RegisteredHost, Reservations};

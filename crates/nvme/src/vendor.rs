@@ -1,5 +1,5 @@
-//! S-Direct's commands as vendor-specific I/O commands (the design: crate `sdirect`; Lu, APNet, section 2). The target carries them out with ordinary
-//! operations of its backends: MultiCast as a copy a target, add_write as read, add, compare-and-write.
+//! S-Direct's commands as vendor-specific I/O commands (the design: crate `sdirect`; Lu, APNet, section 2). The target checks what the host may do and gives
+//! them out as [`EngineOperation`](crate::target::EngineOperation)s: how they are done is the engine's.
 //!
 //! | opcode | bits 1:0 | command | dwords | data |
 //! | --- | --- | --- | --- | --- |
@@ -22,7 +22,8 @@ pub const TARGETS_MAX: usize = 32;
 /// One of S-Direct's commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VendorCommand {
-    /// Blocks of the command's namespace are written to several places, [`MultiCastTarget`]s in its data. Where one fails, the others go on.
+    /// Blocks of the command's namespace are written to several places, [`MultiCastTarget`]s in its data. Where one fails, the others go on; the completion's result
+    /// has a bit for each target on a namespace that failed, in their order.
     MultiCast {
         /// First block.
         start: u64,
@@ -32,7 +33,7 @@ pub enum VendorCommand {
         targets_minus_one: u8,
     },
     /// The 64-bit little-endian words at two bytes of the namespace are added, wrapping, and the sum is written to the second, and is the
-    /// completion's result. Atomic towards everything that is written to the block of the second.
+    /// completion's result. Atomic towards other add_writes; where a plain write was quicker, it begins anew.
     AddWrite {
         /// Byte of the first word.
         first: u64,
@@ -56,6 +57,16 @@ pub struct MultiCastTarget {
 impl MultiCastTarget {
     /// Bytes of a target.
     pub const BYTES: usize = size_of::<Self>();
+
+    /// Blocks of a namespace from `start` on.
+    pub fn new(namespace: u32, start: u64) -> Self {
+        MultiCastTarget { namespace: namespace.into(), reserved: 0.into(), start: start.into() }
+    }
+
+    /// As bytes.
+    pub fn encode(&self) -> [u8; Self::BYTES] {
+        zerocopy::transmute!(*self)
+    }
 
     /// The first `count` targets of `bytes`, in place.
     pub fn view(bytes: &[u8], count: usize) -> Result<&[MultiCastTarget], CodecError> {

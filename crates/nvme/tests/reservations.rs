@@ -213,3 +213,27 @@ fn more_registrants_than_the_table_holds_are_refused() {
     assert!(run(&mut world, 0, register(KEY_A, PersistChange::Keep)).is_success());
     assert_eq!(run(&mut world, 1, register(KEY_B, PersistChange::Keep)), Status::INTERNAL_ERROR.without_retry());
 }
+
+#[test]
+fn where_nobody_keeps_reservations_none_is_promised_to_last() {
+    let mut config = config();
+    config.subsystems[0].namespaces[0].keeps_reservations = false;
+    let mut world = World::connected(config, initiator(1));
+    let identify = |world: &mut World, namespace| {
+        let body = Identify { structure: 0, controller: 0, specific_id: 0, command_set: 0 };
+        let (status, _, page) = world.run(0, 0, namespace, Body::Admin(Admin::Identify(body)), Payload::ToHost(4096));
+        assert!(status.is_success());
+        nvme::identify::IdentifyNamespace::decode(&page).unwrap().reservations
+    };
+    assert_eq!([1, 2].map(|namespace| identify(&mut world, namespace)), [0xfe, 0xff]);
+    let invalid = Status::INVALID_FIELD.without_retry();
+    assert_eq!(run(&mut world, 0, register(KEY_A, PersistChange::On)), invalid);
+    let feature = FeatureId::ReservationPersistence.code();
+    let set = SetFeatures { feature, save: false, arguments: [1, 0, 0, 0, 0] };
+    assert_eq!(world.run(0, 0, 1, Body::Admin(Admin::SetFeatures(set)), Payload::None).0, invalid);
+    assert_eq!(world.run(0, 0, 2, Body::Admin(Admin::SetFeatures(set)), Payload::None).0, Status::SUCCESS);
+    assert!(world.disks.persisted.iter().map(|state| state.persists).eq([true]), "what lasts is written down");
+    // What need not last can be had, and the refused registration has left nothing.
+    assert!(run(&mut world, 0, register(KEY_A, PersistChange::Off)).is_success());
+    assert_eq!(world.disks.persisted.len(), 1);
+}

@@ -92,6 +92,14 @@ pub struct Geometry {
     pub block: Bytes,
 }
 
+impl Geometry {
+    /// Whether its blocks are such that pieces of `piece` bytes are whole ones.
+    pub(crate) fn fits(self, piece: u32) -> bool {
+        let block = self.block.count();
+        block.is_power_of_two() && block >= 8 && u64::from(piece).is_multiple_of(block)
+    }
+}
+
 /// Why a command is not even begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {

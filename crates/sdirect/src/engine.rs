@@ -128,6 +128,13 @@ pub enum EngineIn<P> {
     Gone(DeviceId),
     /// A device is there again, with an empty queue pair.
     Back(DeviceId),
+    /// A device is there: a new one, whose number is the next, or a known one whose capacity has changed.
+    Present {
+        /// Which device.
+        device: DeviceId,
+        /// What it is.
+        geometry: Geometry,
+    },
     /// The port to the fabric can take a packet of data again.
     PortFree,
 }
@@ -248,6 +255,19 @@ struct Device {
     reads: Ring<u32>,
 }
 
+impl Device {
+    fn new(geometry: Geometry, queue_depth: u16) -> Device {
+        Device {
+            geometry,
+            is_gone: false,
+            slots: Slots::new(queue_depth),
+            adds: VecDeque::new(),
+            writes: Ring::default(),
+            reads: Ring::default(),
+        }
+    }
+}
+
 /// A table whose rows keep their number as long as they live.
 pub(crate) type Table<T> = slab::Slab<T>;
 
@@ -281,16 +301,9 @@ impl<P: Payload> Engine<P> {
     /// When its numbers do not fit each other.
     pub fn new(config: EngineConfig) -> Result<Engine<P>, EngineError> {
         config.check()?;
-        let device = |geometry: &Geometry| Device {
-            geometry: *geometry,
-            is_gone: false,
-            slots: Slots::new(config.queue_depth),
-            adds: VecDeque::new(),
-            writes: Ring::default(),
-            reads: Ring::default(),
-        };
+        let devices = config.devices.iter().map(|geometry| Device::new(*geometry, config.queue_depth));
         Ok(Engine {
-            devices: config.devices.iter().map(device).collect(),
+            devices: devices.collect(),
             clients: BTreeMap::new(),
             pairs: BTreeMap::new(),
             fifos: Vec::new(),
@@ -463,6 +476,18 @@ impl<P: Payload> Engine<P> {
         self.drop_streams(device, out);
     }
 
+    /// Takes a new device, or the new capacity of one; what cannot be is the caller's mistake, and is not taken.
+    fn present(&mut self, device: DeviceId, geometry: Geometry) {
+        let is_next = self.devices.len() == usize::from(device.0) && geometry.fits(self.config.piece);
+        match self.devices.get_mut(device.0 as usize) {
+            Some(known) if known.geometry.block == geometry.block => known.geometry = geometry,
+            None if is_next => {
+                self.devices.push(Device::new(geometry, self.config.queue_depth));
+            }
+            _ => self.counters.strays += 1,
+        }
+    }
+
     fn back(&mut self, device: DeviceId) {
         match self.devices.get_mut(device.0 as usize) {
             Some(known) if known.is_gone => known.is_gone = false,
@@ -490,9 +515,8 @@ impl EngineConfig {
             return Err(EngineError::Zero { what });
         }
         for (device, geometry) in self.devices.iter().enumerate() {
-            let (block, piece) = (geometry.block.count(), self.piece);
-            if !block.is_power_of_two() || block < 8 || !u64::from(piece).is_multiple_of(block) {
-                return Err(EngineError::Block { device, block, piece });
+            if !geometry.fits(self.piece) {
+                return Err(EngineError::Block { device, block: geometry.block.count(), piece: self.piece });
             }
         }
         if self.fifo < u64::from(self.piece) {
@@ -515,6 +539,7 @@ impl<P: Payload> Program for Engine<P> {
             EngineIn::Completed { device, slot, is_success } => self.completed(device, slot, is_success, out),
             EngineIn::Gone(device) => self.gone(device, out),
             EngineIn::Back(device) => self.back(device),
+            EngineIn::Present { device, geometry } => self.present(device, geometry),
             EngineIn::PortFree => self.port_is_busy = false,
         }
         self.pump(now, out);

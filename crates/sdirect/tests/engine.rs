@@ -2,10 +2,10 @@
 
 mod common;
 
-use base::Seed;
+use base::{Bytes, Program, Seed, Time};
 use common::{BLOCK, BLOCKS, World, at, config, id};
 use proptest::prelude::*;
-use sdirect::{Command, DeviceId, EngineConfig, EngineError, Outcome, Refusal};
+use sdirect::{Command, DeviceId, Engine, EngineConfig, EngineError, EngineIn, EngineOut, Geometry, Outcome, Refusal};
 
 fn world(seed: u64, devices: usize) -> World {
     World::new(config(devices), Seed(seed).stream("world"))
@@ -236,4 +236,33 @@ fn numbers_that_do_not_fit_are_an_error() {
     assert_eq!(build(EngineConfig { queue_depth: 0, ..config(2) }), Some(EngineError::Zero { what: "queue_depth" }));
     let block = EngineError::Block { device: 0, block: 64, piece: 96 };
     assert_eq!(build(EngineConfig { piece: 96, ..config(2) }), Some(block));
+}
+
+#[test]
+fn a_device_that_comes_later_is_used_and_one_that_grows_to_its_new_end() {
+    let mut engine = Engine::<Vec<u8>>::new(config(0)).expect("the numbers fit");
+    let mut tell = |input| {
+        let mut out = Vec::new();
+        engine.on(Time::ZERO, input, &mut out);
+        out
+    };
+    let present = |device, blocks: u64, block: u64| EngineIn::Present {
+        device: DeviceId(device),
+        geometry: Geometry { capacity: Bytes::new(blocks * block), block: Bytes::new(block) },
+    };
+    let copy = Command::Copy { from: at(0, 0), to: at(0, 4 * BLOCK), bytes: BLOCK };
+    let ask = |number, tell: &mut dyn FnMut(EngineIn<Vec<u8>>) -> Vec<EngineOut<Vec<u8>>>| {
+        tell(EngineIn::Command { id: id(number), command: copy.clone() }).remove(0)
+    };
+    let refused = |number, refusal| EngineOut::Answer { id: id(number), outcome: Outcome::Refused(refusal) };
+    assert_eq!(ask(0, &mut tell), refused(0, Refusal::NoDevice { device: DeviceId(0) }));
+    tell(present(1, 4, BLOCK));
+    assert_eq!(ask(1, &mut tell), refused(1, Refusal::NoDevice { device: DeviceId(0) }), "numbers have no gaps");
+    tell(present(0, 4, BLOCK));
+    let range = Refusal::Range { device: DeviceId(0), address: 4 * BLOCK, bytes: BLOCK, capacity: 4 * BLOCK };
+    assert_eq!(ask(2, &mut tell), refused(2, range));
+    tell(present(0, 8, BLOCK));
+    assert!(matches!(ask(3, &mut tell), EngineOut::Submit { device: DeviceId(0), .. }));
+    tell(present(0, 8, 2 * BLOCK));
+    assert_eq!(engine.counters().strays, 2, "a gap, and a block that changes");
 }

@@ -139,8 +139,36 @@ pub enum DiskVerb {
         #[arg(long, required = true)]
         overwrite: bool,
     },
+    /// Let the target copy a part of the disk to several places by itself (MultiCast of S-Direct), and flush
+    Cast {
+        /// First byte: a multiple of a block
+        #[arg(long, value_name = "SIZE", default_value = "0B")]
+        at: Bytes,
+        /// How much; to the end of the disk when not given
+        #[arg(long, value_name = "SIZE")]
+        bytes: Option<Bytes>,
+        /// A namespace and its first byte that is written, such as 2:1MiB; may be repeated
+        #[arg(long, value_name = "N:SIZE", required = true, value_parser = place)]
+        to: Vec<(u32, Bytes)>,
+    },
+    /// Let the target add two 64-bit little-endian words of the disk (add_write of S-Direct): the sum takes the place of the second, and is printed
+    Add {
+        /// First byte of the first: a multiple of 8
+        #[arg(long, value_name = "SIZE")]
+        first: Bytes,
+        /// First byte of the second: a multiple of 8
+        #[arg(long, value_name = "SIZE")]
+        second: Bytes,
+    },
     /// Measure requests a second and latency
     Bench(BenchArguments),
+}
+
+/// A namespace and a byte of it.
+fn place(text: &str) -> Result<(u32, Bytes), String> {
+    let (namespace, at) = text.split_once(':').ok_or("a namespace and a place are needed, such as 2:1MiB")?;
+    let namespace = namespace.parse().map_err(|_| format!("{namespace} is not the number of a namespace"))?;
+    Ok((namespace, at.parse().map_err(|error| format!("{error}"))?))
 }
 
 /// Which requests are measured.

@@ -118,7 +118,7 @@ fn commands(operation: &IoOperation, shift: u8) -> Vec<Command> {
             durable(vec![one(Write, BlockRange { start: *start, blocks })], *is_durable)
         }
         IoOperation::Flush => vec![flush],
-        IoOperation::PersistReservations { .. } => Vec::new(),
+        IoOperation::PersistReservations { .. } | IoOperation::Engine(_) => Vec::new(),
     }
 }
 

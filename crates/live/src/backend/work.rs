@@ -69,8 +69,8 @@ pub(crate) fn carry_out(
         IoOperation::Copy { start, is_durable, .. } => {
             IoResult::bare(copy(storage, blocks, start, sources, is_durable))
         }
-        // The state's keeper does this.
-        IoOperation::PersistReservations { .. } => IoResult::bare(IoStatus::Unsupported),
+        // The state's keeper and S-Direct's engine do this.
+        IoOperation::PersistReservations { .. } | IoOperation::Engine(_) => IoResult::bare(IoStatus::Unsupported),
     }
 }
 

@@ -28,11 +28,16 @@ impl Running {
 
     /// Every namespace lies in `storage`, if there is one.
     pub fn start_on(text: &str, storage: Option<Arc<dyn Storage>>) -> Running {
+        Running::start_with(text, move |_| storage.clone())
+    }
+
+    /// Namespaces lie where `storage_of` says, by their numbers, or else where the plan says.
+    pub fn start_with(text: &str, storage_of: impl Fn(u32) -> Option<Arc<dyn Storage>> + Send + 'static) -> Running {
         let plan = plan(text);
         let (sender, receiver) = std::sync::mpsc::channel();
         let metrics = plan.metrics.clone();
         let thread = std::thread::spawn(move || {
-            let open = |_: &spec::target::Namespace| storage.clone();
+            let open = |namespace: &spec::target::Namespace| storage_of(namespace.id);
             let options = ServerOptions { storage: Some(&open), ..ServerOptions::default() };
             let mut server = Server::start(&plan, options).expect("it starts");
             sender.send((server.addresses()[0].to_string(), server.stopper())).expect("somebody waits");

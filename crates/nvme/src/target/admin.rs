@@ -4,6 +4,7 @@ use crate::feature::Event;
 use crate::target::Target;
 use crate::target::controller::Role;
 use crate::target::flight::Phase;
+use crate::target::io::IoOperation;
 use crate::{Admin, Status};
 
 impl Target {
@@ -67,7 +68,7 @@ impl Target {
         }
     }
 
-    /// Ends a command that has not come as far as a backend. The result says in bit 0 whether it goes on.
+    /// Ends a command that has not come as far as a backend. Bit 0 of the result is clear when it has ended (Base 2.0, 5.1).
     fn on_abort(&mut self, index: u32, slot: u32, queue: u16, id: u16) {
         let aborted = self.abort(index, queue, id);
         self.finish(slot, Status::SUCCESS, u64::from(!aborted));
@@ -80,10 +81,30 @@ impl Target {
         match self.flights[victim].phase {
             Phase::Parked | Phase::Fused => {}
             Phase::Waiting => self.leave_waiting(index, victim),
-            // Data are on their way, or a backend works: it completes by itself.
-            Phase::Receiving | Phase::Working | Phase::Free => return false,
+            Phase::Working => return self.withdraw(victim),
+            // It ends when the data that were asked for are here, and is not carried out: an abort that is not immediate (bit 0 stays set).
+            Phase::Receiving => {
+                self.fail_early(victim, Status::ABORT_REQUESTED);
+                return false;
+            }
+            Phase::Free => return false,
         }
         self.fail_early(victim, Status::ABORT_REQUESTED);
+        true
+    }
+
+    /// Ends a command that no backend has taken up. One that changes reservations has changed them, and goes on.
+    fn withdraw(&mut self, victim: u32) -> bool {
+        let (tag, flight) = (self.flights.tag(victim), &self.flights[victim]);
+        let theirs = self.requests.iter().filter(|request| request.tag == tag);
+        let is_decided =
+            theirs.clone().any(|request| matches!(request.operation, IoOperation::PersistReservations { .. }));
+        if theirs.count() != flight.pending as usize || is_decided || flight.partner.is_some() {
+            return false;
+        }
+        self.requests.retain(|request| request.tag != tag);
+        self.flights[victim].pending = 0;
+        self.finish(victim, Status::ABORT_REQUESTED, 0);
         true
     }
 

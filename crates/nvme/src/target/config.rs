@@ -168,6 +168,8 @@ pub struct NamespaceConfig {
     pub is_read_only: bool,
     /// Writes may rest in a volatile cache until they are flushed.
     pub has_volatile_cache: bool,
+    /// Whether reservations that ask for it survive a loss of power: somebody carries out [`IoOperation::PersistReservations`](super::IoOperation).
+    pub keeps_reservations: bool,
     /// Reservations that outlived the last run.
     pub reservations: Reservations,
 }

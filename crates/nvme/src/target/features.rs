@@ -1,9 +1,11 @@
 //! Features that a host reads and changes.
 
 use crate::feature::{EventMask, FeatureId, HostBehavior, QueueCounts};
-use crate::target::Target;
 use crate::target::controller::{Controller, Role};
 use crate::target::flight::Transfer;
+use crate::target::io::IoOperation;
+use crate::target::reservations::Reservations;
+use crate::target::{BackendId, Target};
 use crate::{FeatureSelect, SetFeatures, Status};
 use base::Span;
 
@@ -47,9 +49,10 @@ impl Target {
         }
         let outcome = match FeatureId::of_code(set.feature).filter(|id| self.has_feature(index, *id)) {
             Some(FeatureId::NumberOfQueues) => self.grant_queues(set.arguments[0]).ok_or(Status::INVALID_FIELD),
-            Some(FeatureId::ReservationNotifications | FeatureId::ReservationPersistence) => {
-                self.set_of_namespace(index, slot, set).map(|()| 0)
+            Some(FeatureId::ReservationPersistence) => {
+                return self.set_persistence(index, slot, set.arguments[0] & 1 != 0);
             }
+            Some(FeatureId::ReservationNotifications) => self.set_masks(index, slot, set.arguments[0]).map(|()| 0),
             Some(FeatureId::KeepAlive) => {
                 self.set_keep_alive(index, set.arguments[0]);
                 Ok(0)
@@ -108,24 +111,56 @@ impl Target {
         Ok(())
     }
 
-    fn set_of_namespace(&mut self, index: u32, slot: u32, set: SetFeatures) -> Result<(), Status> {
-        let (id, value) = (self.flights[slot].command.namespace, set.arguments[0]);
+    /// The subsystem of a controller, and which of its namespaces a feature is set for.
+    fn chosen_namespaces(&mut self, index: u32, id: u32) -> Result<(usize, Vec<u32>), Status> {
         let controller = self.controller_of(index).ok_or(Status::INTERNAL_ERROR)?;
-        let (name, subsystem) = (controller.id, controller.subsystem().ok_or(Status::INVALID_FIELD)?);
-        let namespaces = &mut self.subsystems[subsystem].namespaces;
-        let chosen: Vec<u32> = namespaces.keys().copied().filter(|known| id == ALL || *known == id).collect();
-        if chosen.is_empty() {
-            return Err(Status::INVALID_NAMESPACE);
-        }
-        for id in chosen {
-            if set.feature == FeatureId::ReservationPersistence.code() {
-                let namespace = namespaces.get_mut(&id).expect("the id was just found");
-                namespace.config.reservations.persists = value & 1 != 0;
-            } else if let Some(controller) = self.controllers.get_mut(&name) {
-                controller.reservation_masks.insert(id, value);
-            }
-        }
+        let subsystem = controller.subsystem().ok_or(Status::INVALID_FIELD)?;
+        let known = self.subsystems[subsystem].namespaces.keys().copied();
+        let chosen: Vec<u32> = known.filter(|known| id == ALL || *known == id).collect();
+        if chosen.is_empty() { Err(Status::INVALID_NAMESPACE) } else { Ok((subsystem, chosen)) }
+    }
+
+    fn set_masks(&mut self, index: u32, slot: u32, mask: u32) -> Result<(), Status> {
+        let id = self.flights[slot].command.namespace;
+        let (_, chosen) = self.chosen_namespaces(index, id)?;
+        let controller = self.controller_of(index).ok_or(Status::INTERNAL_ERROR)?;
+        controller.reservation_masks.extend(chosen.into_iter().map(|id| (id, mask)));
         Ok(())
+    }
+
+    /// Whether reservations last from now on. It is written down before the host is answered.
+    fn set_persistence(&mut self, index: u32, slot: u32, persists: bool) {
+        match self.lasting_states(index, slot, persists) {
+            Ok(states) if states.is_empty() => self.finish(slot, Status::SUCCESS, 0),
+            Ok(states) => states.into_iter().for_each(|(backend, state)| {
+                self.request(slot, backend, IoOperation::PersistReservations { state });
+            }),
+            Err(status) => self.finish(slot, status.without_retry(), 0),
+        }
+    }
+
+    /// What has to be kept of each namespace whose reservations last from now on, or no longer do.
+    fn lasting_states(
+        &mut self,
+        index: u32,
+        slot: u32,
+        persists: bool,
+    ) -> Result<Vec<(BackendId, Reservations)>, Status> {
+        let (subsystem, chosen) = self.chosen_namespaces(index, self.flights[slot].command.namespace)?;
+        let namespaces = &mut self.subsystems[subsystem].namespaces;
+        let keeps = |id: &u32| namespaces.get(id).is_some_and(|namespace| namespace.config.keeps_reservations);
+        if persists && !chosen.iter().all(keeps) {
+            return Err(Status::INVALID_FIELD);
+        }
+        let changed = namespaces.iter_mut().filter(|(id, _)| chosen.contains(id)).map(|(_, namespace)| namespace);
+        let changed = changed.filter(|namespace| namespace.config.reservations.persists != persists);
+        Ok(changed
+            .map(|namespace| {
+                let config = &mut namespace.config;
+                config.reservations.persists = persists;
+                (config.backend, config.reservations.kept())
+            })
+            .collect())
     }
 
     pub(super) fn on_get_features(&mut self, index: u32, slot: u32, feature: u8, select: FeatureSelect, argument: u32) {

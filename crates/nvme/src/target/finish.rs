@@ -26,6 +26,8 @@ impl IoStatus {
             IoStatus::NoSpace => Status::CAPACITY_EXCEEDED.without_retry(),
             IoStatus::Unsupported => Status::INVALID_OPCODE.without_retry(),
             IoStatus::Unavailable => Status::INTERNAL_PATH,
+            IoStatus::Busy => Status::INTERRUPTED,
+            IoStatus::Invalid => Status::INVALID_FIELD.without_retry(),
         }
     }
 }
@@ -36,8 +38,9 @@ impl Target {
         let flight = &mut self.flights[slot];
         flight.phase = Phase::Working;
         flight.pending += 1;
+        let controller = flight.connection.and_then(|index| self.connections[index].controller()).unwrap_or(0);
         let tag = self.flights.tag(slot);
-        self.requests.push_back(IoRequest { tag, backend, operation });
+        self.requests.push_back(IoRequest { tag, backend, controller, operation });
     }
 
     /// A backend answers. Once for each request; what is not awaited is counted and dropped.
@@ -67,16 +70,23 @@ impl Target {
             self.release(slot);
             return self.on_shutdown_done(controller);
         }
-        if let Some(adding) = flight.adding {
-            return self.on_added(slot, adding);
+        if let Some(backend) = self.flights[slot].flush_after.take().filter(|_| status.is_success()) {
+            return self.request(slot, backend, IoOperation::Flush);
         }
         match command.body {
+            Body::Io(Io::Vendor(_)) => self.finish(slot, status, self.engine_result(slot)),
             Body::Io(Io::ReservationRegister(_) | Io::ReservationAcquire(_) | Io::ReservationRelease(_)) => {
                 self.on_reserved(slot, status);
             }
             _ if command.fuse != Fuse::None => self.finish_pair(slot, status),
             _ => self.finish(slot, status, 0),
         }
+    }
+
+    /// What the engine of S-Direct has said beside its status; nothing where it was never asked.
+    fn engine_result(&self, slot: u32) -> u64 {
+        let bytes = self.flights[slot].buffer.first_chunk();
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 
     /// Both halves end; only the first tells that blocks were not as expected.

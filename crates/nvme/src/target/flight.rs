@@ -1,7 +1,7 @@
 //! Commands between their arrival and their answer.
 
+use crate::target::BackendId;
 use crate::target::io::IoTag;
-use crate::target::sdirect::Adding;
 use crate::transfer::{ReadyPlan, TargetWrite};
 use crate::{Body, Command, Fabrics, Status};
 use base::Time;
@@ -55,8 +55,8 @@ pub(super) struct Flight {
     pub(super) status: Status,
     /// The other half of a fused pair.
     pub(super) partner: Option<u32>,
-    /// Steps of an add_write.
-    pub(super) adding: Option<Adding>,
+    /// What was read is flushed there before it is given to the host.
+    pub(super) flush_after: Option<BackendId>,
     /// Whose shutdown it is, of the target's own.
     pub(super) shutdown_of: Option<u16>,
     /// When it came.
@@ -78,7 +78,7 @@ impl Flight {
             pending: 0,
             status: Status::SUCCESS,
             partner: None,
-            adding: None,
+            flush_after: None,
             shutdown_of: None,
             received: Time::ZERO,
         }
@@ -118,7 +118,7 @@ impl Flights {
         flight.use_count = flight.use_count.wrapping_add(1);
         (flight.phase, flight.transfer, flight.connection) = (Phase::Free, Transfer::None, None);
         (flight.charged, flight.pending, flight.partner, flight.shutdown_of) = (0, 0, None, None);
-        flight.adding = None;
+        flight.flush_after = None;
         self.free.push(slot);
     }
 

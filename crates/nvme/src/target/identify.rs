@@ -18,8 +18,10 @@ const SHARING: u8 = 1 << 0 | 1 << 1 | 1 << 3;
 const ATTRIBUTES: u32 = 1;
 /// ACL, less one: aborts are answered at once, so any number will do; 3 is what a widely used target says.
 const ABORTS_MINUS_ONE: u8 = 3;
-/// RESCAP: every type of reservation, persistence, and IEKEY as Base 1.3 and later mean it.
-const RESERVATIONS: u8 = 0xff;
+/// RESCAP: every type of reservation, and IEKEY as Base 1.3 and later mean it.
+const RESERVATIONS: u8 = 0xfe;
+/// RESCAP: they may survive a loss of power (PTPLS).
+const RESERVATIONS_PERSIST: u8 = 0x01;
 /// Structures of CNS 12h and 13h: controllers of a namespace, of the subsystem (Base 2.0, Figure 273).
 const CONTROLLERS_OF_NAMESPACE: u8 = 0x12;
 const CONTROLLERS: u8 = 0x13;
@@ -185,6 +187,11 @@ fn blank() -> IdentifyController {
     IdentifyController::decode(&[0; IDENTIFY_BYTES]).expect("zeros are a controller that says nothing")
 }
 
+/// What reservations of a namespace can do (RESCAP).
+fn reservations(namespace: &Namespace) -> u8 {
+    RESERVATIONS | if namespace.config.keeps_reservations { RESERVATIONS_PERSIST } else { 0 }
+}
+
 /// A namespace as CNS 00h tells it.
 fn describe(namespace: &Namespace, limits: &TargetLimits) -> IdentifyNamespace {
     let config = &namespace.config;
@@ -197,7 +204,7 @@ fn describe(namespace: &Namespace, limits: &TargetLimits) -> IdentifyNamespace {
         capacity: config.blocks,
         used: config.blocks,
         sharing: 1,
-        reservations: RESERVATIONS,
+        reservations: reservations(namespace),
         // Deallocated blocks read as zeros or as before: the backend's affair. Write Zeroes may deallocate.
         deallocation: 1 << 3,
         // A fused pair is one request of a backend, whatever its length.
@@ -242,7 +249,7 @@ fn summary(namespace: &Namespace) -> Vec<u8> {
     let summary = NamespaceSummary {
         features: 0,
         sharing: 1,
-        reservations: RESERVATIONS,
+        reservations: reservations(namespace),
         ana_group: config.group,
         attributes: u8::from(config.is_read_only),
         state: 1,

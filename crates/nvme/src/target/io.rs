@@ -29,6 +29,8 @@ pub struct IoRequest {
     pub tag: IoTag,
     /// Who has to do it.
     pub backend: BackendId,
+    /// The controller by which a host asked; 0, which no controller has, where the target asks for itself.
+    pub controller: u16,
     /// What.
     pub operation: IoOperation,
 }
@@ -49,6 +51,49 @@ pub struct CopySource {
     pub backend: BackendId,
     /// Which.
     pub range: BlockRange,
+}
+
+/// What the engine of S-Direct has to know of a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineDevice {
+    /// Who keeps its data.
+    pub backend: BackendId,
+    /// Bytes of a block as a power of two.
+    pub block_shift: u8,
+    /// How many blocks it has.
+    pub blocks: u64,
+}
+
+/// A place on a namespace, for the engine of S-Direct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnginePlace {
+    /// On which.
+    pub device: EngineDevice,
+    /// First byte.
+    pub address: u64,
+}
+
+/// A command of S-Direct. The host may do it, on namespaces that are there; whether it can be done, and how, is the engine's to decide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineOperation {
+    /// Write what stands at `from` to every other place. The result is a bit for each target, in their order, that does not hold all of it.
+    MultiCast {
+        /// What is read.
+        from: EnginePlace,
+        /// What is written: 1 to 32 places.
+        to: Vec<EnginePlace>,
+        /// How many bytes; whole blocks.
+        bytes: u64,
+    },
+    /// Write the sum of two words over the second. The result is the sum.
+    AddWrite {
+        /// Where both are.
+        device: EngineDevice,
+        /// First byte of the first.
+        first: u64,
+        /// First byte of the second.
+        second: u64,
+    },
 }
 
 /// What is to be done. Ranges were checked against the namespace's size when the command came; a namespace may shrink meanwhile, so a backend
@@ -124,6 +169,8 @@ pub enum IoOperation {
         /// All that has to be kept of the namespace.
         state: Reservations,
     },
+    /// Have the engine of S-Direct do this, with ordinary operations of the backends that it names. Answer with [`IoResult::of_engine`].
+    Engine(EngineOperation),
 }
 
 /// How it ended.
@@ -145,6 +192,10 @@ pub enum IoStatus {
     Unsupported,
     /// The backend is not there now; later may help.
     Unavailable,
+    /// There is no room for the request, or somebody else was quicker; again may help.
+    Busy,
+    /// What is asked for cannot be done, whoever does it.
+    Invalid,
 }
 
 /// What a backend answers.
@@ -152,7 +203,7 @@ pub enum IoStatus {
 pub struct IoResult {
     /// How it ended.
     pub status: IoStatus,
-    /// The buffer of the operation, filled if it was a read; empty for operations without one.
+    /// The buffer of the operation, filled if it was a read; empty for operations without one. The engine's result: 8 bytes, little endian.
     pub buffer: Vec<u8>,
 }
 
@@ -160,5 +211,10 @@ impl IoResult {
     /// Without a buffer.
     pub const fn bare(status: IoStatus) -> Self {
         IoResult { status, buffer: Vec::new() }
+    }
+
+    /// Of a command of S-Direct, with what [`EngineOperation`] calls its result.
+    pub fn of_engine(status: IoStatus, result: u64) -> Self {
+        IoResult { status, buffer: result.to_le_bytes().to_vec() }
     }
 }

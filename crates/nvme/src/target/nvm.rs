@@ -2,6 +2,7 @@
 
 use crate::log::AnaState;
 use crate::range::{CopyFormat, CopyRange, DatasetRange};
+use crate::target::config::NamespaceConfig;
 use crate::target::controller::Controller;
 use crate::target::flight::{Phase, Transfer};
 use crate::target::io::{BlockRange, CopySource, IoOperation};
@@ -37,6 +38,13 @@ impl From<Access> for BlockRange {
 /// Whether what was written has to survive a loss of power before the answer.
 fn is_durable(flags: AccessFlags) -> bool {
     flags.contains(AccessFlags::FORCE_UNIT_ACCESS)
+}
+
+/// Whether a read has to come from where no loss of power reaches it (NVM Command Set 1.0, 3.2.4, FUA): what stands in a volatile cache alone is
+/// written through before the host is answered.
+fn flushes_after(io: Io, config: &NamespaceConfig) -> Option<BackendId> {
+    let is_forced = matches!(io, Io::Read(access) if access.flags.contains(AccessFlags::FORCE_UNIT_ACCESS));
+    (is_forced && config.has_volatile_cache).then_some(config.backend)
 }
 
 /// Which blocks a command is about.
@@ -172,22 +180,28 @@ impl Target {
             };
         }
         // A namespace may have gone, shrunk or been reserved while data came.
-        let admitted = self.admit(index, &command, io).map(|namespace| namespace.config.backend);
-        let operation = match (admitted, io) {
-            (Err(status), _) => Err(status),
+        let admitted = self.admit(index, &command, io);
+        let admitted = admitted.map(|found| (found.config.backend, flushes_after(io, &found.config)));
+        match (admitted, io) {
+            (Err(status), _) => self.finish(slot, status, 0),
             (
                 Ok(_),
                 Io::ReservationRegister(_)
                 | Io::ReservationAcquire(_)
                 | Io::ReservationRelease(_)
                 | Io::ReservationReport { .. },
-            ) => return self.on_reservation(index, slot),
-            (Ok(backend), _) => {
-                self.operation(index, slot, io).map(|operation| operation.map(|operation| (backend, operation)))
+            ) => self.on_reservation(index, slot),
+            (Ok((backend, flush_after)), _) => {
+                self.flights[slot].flush_after = flush_after;
+                self.ask(index, slot, io, backend);
             }
-        };
-        match operation {
-            Ok(Some((backend, operation))) => self.request(slot, backend, operation),
+        }
+    }
+
+    /// Gives the command to its backend.
+    fn ask(&mut self, index: u32, slot: u32, io: Io, backend: BackendId) {
+        match self.operation(index, slot, io) {
+            Ok(Some(operation)) => self.request(slot, backend, operation),
             Ok(None) => self.finish(slot, Status::SUCCESS, 0),
             Err(status) => self.finish(slot, status, 0),
         }

@@ -68,6 +68,11 @@ pub(super) struct Effects {
 const CONFLICT: Status = Status::RESERVATION_CONFLICT;
 
 impl Reservations {
+    /// What has to be there after a loss of power: a state that does not persist is kept as none.
+    pub(super) fn kept(&self) -> Reservations {
+        if self.persists { self.clone() } else { Reservations::default() }
+    }
+
     /// Whether `host` may do `intent` now (Base 2.0, Figure 469).
     pub(super) fn allows(&self, host: HostId, intent: Intent) -> bool {
         use ReservationKind as Kind;

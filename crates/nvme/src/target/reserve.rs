@@ -14,6 +14,12 @@ const RESERVATION_PREEMPTED: u8 = 3;
 /// A host that registered and is gone (Base 2.0, Figure 417).
 const NO_CONTROLLER: u16 = 0xffff;
 
+/// What is asked to survive a loss of power has to be kept by somebody; else the host is told that this controller does not do it (Base 2.0, 7.3, CPTPL
+/// and RESCAP bit 0).
+fn may_persist(state: &Reservations, keeps: bool) -> Result<(), Status> {
+    if state.persists && !keeps { Err(Status::INVALID_FIELD) } else { Ok(()) }
+}
+
 impl Target {
     /// A reservation command whose data are here.
     pub(super) fn on_reservation(&mut self, index: u32, slot: u32) {
@@ -31,9 +37,10 @@ impl Target {
             self.flights[slot].phase = Phase::Waiting;
             return;
         }
+        let keeps = namespace.config.keeps_reservations;
         let before = namespace.config.reservations.clone();
         let mut state = before.clone();
-        match self.change(slot, host, &mut state) {
+        match self.change(slot, host, &mut state).and_then(|effects| may_persist(&state, keeps).map(|()| effects)) {
             Ok(effects) => self.commit(subsystem, slot, before, state, effects),
             Err(status) => self.finish(slot, status.without_retry(), 0),
         }
@@ -77,9 +84,7 @@ impl Target {
             if let Some(namespace) = self.subsystems[subsystem].namespaces.get_mut(&id) {
                 namespace.is_reserving = true;
             }
-            // A state that does not persist is kept as none.
-            let state = if state.persists { state } else { Reservations::default() };
-            self.request(slot, backend, IoOperation::PersistReservations { state });
+            self.request(slot, backend, IoOperation::PersistReservations { state: state.kept() });
         } else {
             self.finish(slot, Status::SUCCESS, 0);
         }

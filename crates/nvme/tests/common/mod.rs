@@ -60,6 +60,7 @@ pub fn namespace(id: u32, blocks: u64) -> NamespaceConfig {
         group: 1,
         is_read_only: false,
         has_volatile_cache: true,
+        keeps_reservations: true,
         reservations: Reservations::default(),
     }
 }
@@ -148,8 +149,31 @@ impl Disks {
                 self.disk(request.backend)[from..from + parts.len()].copy_from_slice(&parts);
             }
             IoOperation::PersistReservations { state } => self.persisted.push(state),
+            IoOperation::Engine(operation) => return self.of_engine(operation),
         }
         IoResult::bare(IoStatus::Done)
+    }
+
+    /// What the engine would do where nothing fails; what it refuses is its own tests' affair.
+    fn of_engine(&mut self, operation: EngineOperation) -> IoResult {
+        match operation {
+            EngineOperation::MultiCast { from, to, bytes } => {
+                let at = from.address as usize;
+                let data = self.disk(from.device.backend)[at..at + bytes as usize].to_vec();
+                for place in to {
+                    let at = place.address as usize;
+                    self.disk(place.device.backend)[at..at + data.len()].copy_from_slice(&data);
+                }
+                IoResult::of_engine(IoStatus::Done, 0)
+            }
+            EngineOperation::AddWrite { device, first, second } => {
+                let disk = self.disk(device.backend);
+                let word = |at: u64| u64::from_le_bytes(disk[at as usize..at as usize + 8].try_into().unwrap());
+                let sum = word(first).wrapping_add(word(second));
+                disk[second as usize..second as usize + 8].copy_from_slice(&sum.to_le_bytes());
+                IoResult::of_engine(IoStatus::Done, sum)
+            }
+        }
     }
 }
 
@@ -165,6 +189,8 @@ fn name(operation: &IoOperation) -> &'static str {
         IoOperation::Verify { .. } => "verify",
         IoOperation::Copy { .. } => "copy",
         IoOperation::PersistReservations { .. } => "persist",
+        IoOperation::Engine(EngineOperation::MultiCast { .. }) => "multicast",
+        IoOperation::Engine(EngineOperation::AddWrite { .. }) => "add and write",
     }
 }
 

@@ -1,0 +1,346 @@
+//! S-Direct's commands: the engine of [`sdirect`], the program that the simulator plays, over backends in place of flash drives.
+//!
+//! A namespace is a device. What the engine submits to a device's queue pair becomes one request to its backend: a read gives back all its data at once,
+//! a write is begun when all its data have been fetched. The write of an add_write is conditional: it goes through only if its block is as it was read, since the
+//! engine keeps add_writes apart from each other and not from plain writes. Where somebody was quicker, the command is given to the engine anew.
+
+use crate::machine::Machine;
+use base::{Bytes, Program, Span, Time};
+use nvme::target::{
+    BackendId, BlockRange, EngineDevice, EngineOperation, IoOperation, IoRequest, IoResult, IoStatus, IoTag,
+};
+use nvme::vendor::TARGETS_MAX;
+use sdirect::{
+    ClientId, Command, CommandId, DeviceId, DeviceOperation, Engine, EngineConfig, EngineError, EngineIn, EngineOut,
+    Extent, Geometry, Outcome, Payload, Refusal,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Bytes of one request to a backend; a multiple of every block. With [`QUEUE_DEPTH`], what a namespace's commands hold: 1 MiB. Ours.
+const PIECE: u32 = 64 << 10;
+/// Requests to a backend at once: ours.
+const QUEUE_DEPTH: u16 = 16;
+/// Bytes on their way between two namespaces: ours, so that reading goes on while pieces are written.
+const FIFO: u64 = 4 * PIECE as u64;
+/// Commands at once; more are refused, and hosts may try again. Ours.
+const COMMANDS_MAX: usize = 128;
+/// How often an add_write begins anew when its block was changed meanwhile: ours. Then the host may try again.
+const ATTEMPTS_MAX: u32 = 16;
+/// Tags of the engine's own requests: the target's slots do not come that far, being bound by connections and their queues.
+const OWN: u64 = 1 << 31;
+/// Devices that fit into such a tag.
+const DEVICES_MAX: usize = 1 << 15;
+
+/// A command that a host waits for.
+struct Running {
+    /// Of the target's request.
+    tag: IoTag,
+    controller: u16,
+    command: Command,
+    /// The first failure of a backend.
+    failure: Option<IoStatus>,
+    /// The block of an add_write's sum, as it was read.
+    block: Vec<u8>,
+    sum: u64,
+    attempts: u32,
+}
+
+/// What occupies a slot of a device.
+struct Doing {
+    id: CommandId,
+    operation: DeviceOperation,
+    address: u64,
+    bytes: u32,
+    /// What was fetched for a write.
+    data: Vec<u8>,
+}
+
+/// What comes out of the engine for others.
+enum Order {
+    Io(IoRequest),
+    Answer(IoTag, IoResult),
+}
+
+/// The engine and what it has underway.
+pub(crate) struct EngineRole {
+    engine: Engine<Vec<u8>>,
+    /// By number: the backend of a device, and what the engine was told of it.
+    devices: Vec<EngineDevice>,
+    numbers: BTreeMap<BackendId, DeviceId>,
+    running: BTreeMap<CommandId, Running>,
+    doing: BTreeMap<(DeviceId, u16), Doing>,
+    orders: VecDeque<Order>,
+    /// add_writes that begin anew.
+    again: Vec<Running>,
+    /// Commands there ever were.
+    count: u64,
+    /// Room for decisions.
+    decisions: Vec<EngineOut<Vec<u8>>>,
+}
+
+impl EngineRole {
+    /// Without devices: they come with the commands that name them.
+    ///
+    /// # Errors
+    /// When the numbers above do not fit each other.
+    pub(crate) fn new() -> Result<EngineRole, EngineError> {
+        let config = EngineConfig {
+            devices: Vec::new(),
+            queue_depth: QUEUE_DEPTH,
+            piece: PIECE,
+            fifo: FIFO,
+            // Data of clients never pass by: hosts read and write by themselves.
+            packet: PIECE,
+            patience: Span::secs(1),
+            grants_max: 1,
+            commands_max: COMMANDS_MAX,
+            targets_max: TARGETS_MAX,
+            remembered: COMMANDS_MAX,
+        };
+        Ok(EngineRole {
+            engine: Engine::new(config)?,
+            devices: Vec::new(),
+            numbers: BTreeMap::new(),
+            running: BTreeMap::new(),
+            doing: BTreeMap::new(),
+            orders: VecDeque::new(),
+            again: Vec::new(),
+            count: 0,
+            decisions: Vec::new(),
+        })
+    }
+
+    /// The next request to a backend: the target's own, or one that the engine makes of a command of S-Direct. The engine's answers go to the target.
+    pub(crate) fn next_io(&mut self, now: Time, target: &mut Machine) -> Option<IoRequest> {
+        loop {
+            match self.orders.pop_front() {
+                Some(Order::Io(request)) => return Some(request),
+                Some(Order::Answer(tag, result)) => {
+                    target.complete(now, tag, result);
+                    continue;
+                }
+                None => {}
+            }
+            match target.next_io()? {
+                IoRequest { tag, controller, operation: IoOperation::Engine(operation), .. } => {
+                    self.begin(now, tag, controller, &operation);
+                }
+                request => return Some(request),
+            }
+        }
+    }
+
+    /// A backend has answered: the engine, if it has asked, else the target.
+    pub(crate) fn complete(&mut self, now: Time, target: &mut Machine, tag: IoTag, result: IoResult) {
+        match self.asked(tag) {
+            Some((device, slot, doing)) => self.carried_out(now, device, slot, doing, result),
+            None => target.complete(now, tag, result),
+        }
+    }
+
+    fn asked(&mut self, tag: IoTag) -> Option<(DeviceId, u16, Doing)> {
+        let bits = tag.bits();
+        let (device, slot) = (DeviceId((bits >> 16) as u16 & (DEVICES_MAX as u16 - 1)), bits as u16);
+        let doing = (bits & OWN != 0).then(|| self.doing.remove(&(device, slot)))??;
+        Some((device, slot, doing))
+    }
+
+    fn begin(&mut self, now: Time, tag: IoTag, controller: u16, operation: &EngineOperation) {
+        match self.command(now, operation) {
+            Some(command) => {
+                let (block, failure) = (Vec::new(), None);
+                self.run(now, Running { tag, controller, command, failure, block, sum: 0, attempts: 0 });
+            }
+            None => self.orders.push_back(Order::Answer(tag, IoResult::of_engine(IoStatus::Unavailable, 0))),
+        }
+    }
+
+    fn run(&mut self, now: Time, running: Running) {
+        // The engine remembers numbers, so that none comes twice.
+        let id = CommandId { client: ClientId((self.count >> 32) as u16), number: self.count as u32 };
+        self.count += 1;
+        let command = running.command.clone();
+        self.running.insert(id, running);
+        self.tell(now, EngineIn::Command { id, command });
+    }
+
+    /// The command with devices in place of backends; `None` when there are more than tags can name.
+    fn command(&mut self, now: Time, operation: &EngineOperation) -> Option<Command> {
+        Some(match operation {
+            EngineOperation::MultiCast { from, to, bytes } => {
+                let from = Extent { device: self.device(now, from.device)?, address: from.address };
+                let mut places = Vec::with_capacity(to.len());
+                for place in to {
+                    places.push(Extent { device: self.device(now, place.device)?, address: place.address });
+                }
+                Command::MultiCast { from, to: places, bytes: *bytes }
+            }
+            EngineOperation::AddWrite { device, first, second } => {
+                Command::AddWrite { device: self.device(now, *device)?, first: *first, second: *second }
+            }
+        })
+    }
+
+    /// The device that stands for a backend. The engine is told of new ones and of those that have another size now.
+    fn device(&mut self, now: Time, found: EngineDevice) -> Option<DeviceId> {
+        let next = DeviceId(u16::try_from(self.devices.len()).ok()?);
+        let device = self.numbers.get(&found.backend).copied().unwrap_or(next);
+        match self.devices.get_mut(usize::from(device.0)) {
+            Some(known) if *known == found => return Some(device),
+            Some(known) => *known = found,
+            None if usize::from(next.0) == DEVICES_MAX => return None,
+            None => {
+                self.devices.push(found);
+                self.numbers.insert(found.backend, device);
+            }
+        }
+        let block = Bytes::new(1 << found.block_shift);
+        let geometry = Geometry { capacity: Bytes::new(found.blocks << found.block_shift), block };
+        self.tell(now, EngineIn::Present { device, geometry });
+        Some(device)
+    }
+
+    /// Tells the engine something, and whatever follows at once from what it decides.
+    fn tell(&mut self, now: Time, input: EngineIn<Vec<u8>>) {
+        let mut inputs = VecDeque::from([input]);
+        let mut decisions = std::mem::take(&mut self.decisions);
+        while let Some(input) = inputs.pop_front() {
+            self.engine.on(now, input, &mut decisions);
+            decisions.drain(..).for_each(|decision| self.decided(decision, &mut inputs));
+        }
+        self.decisions = decisions;
+        while let Some(running) = self.again.pop() {
+            self.run(now, running);
+        }
+    }
+
+    fn decided(&mut self, decision: EngineOut<Vec<u8>>, inputs: &mut VecDeque<EngineIn<Vec<u8>>>) {
+        match decision {
+            EngineOut::Submit { id, device, slot, operation, address, bytes } => {
+                self.doing.insert((device, slot), Doing { id, operation, address, bytes, data: Vec::new() });
+                match operation {
+                    DeviceOperation::Read => self.request(device, slot),
+                    DeviceOperation::Write => inputs.push_back(EngineIn::Fetch { device, slot, bytes }),
+                }
+            }
+            EngineOut::Supply { device, slot, data } => self.supplied(device, slot, data),
+            EngineOut::Abort { device, slot } => inputs.extend(self.aborted(device, slot)),
+            EngineOut::Answer { id, outcome } => self.ended(id, &outcome),
+            // No command of this engine has data of a client.
+            EngineOut::Send { .. } | EngineOut::Grant { .. } => {}
+        }
+    }
+
+    fn supplied(&mut self, device: DeviceId, slot: u16, data: Vec<u8>) {
+        let Some(doing) = self.doing.get_mut(&(device, slot)) else { return };
+        match doing.data.is_empty() {
+            true => doing.data = data,
+            false => doing.data.extend_from_slice(&data),
+        }
+        if doing.data.len() == doing.bytes as usize {
+            self.request(device, slot);
+        }
+    }
+
+    /// A write that will not get its data fails, unless it has them and is underway.
+    fn aborted(&mut self, device: DeviceId, slot: u16) -> Option<EngineIn<Vec<u8>>> {
+        let doing = self.doing.get(&(device, slot))?;
+        if doing.data.len() == doing.bytes as usize {
+            return None;
+        }
+        self.doing.remove(&(device, slot));
+        Some(EngineIn::Completed { device, slot, is_success: false })
+    }
+
+    /// What occupies a slot goes to the device's backend.
+    fn request(&mut self, device: DeviceId, slot: u16) {
+        let EngineDevice { backend, block_shift, .. } = self.devices[usize::from(device.0)];
+        let Some(doing) = self.doing.get_mut(&(device, slot)) else { return };
+        let Some(running) = self.running.get_mut(&doing.id) else { return };
+        let range = BlockRange { start: doing.address >> block_shift, blocks: doing.bytes >> block_shift };
+        let operation = match (doing.operation, &running.command) {
+            (DeviceOperation::Read, _) => IoOperation::Read { range, buffer: vec![0; doing.bytes as usize] },
+            (DeviceOperation::Write, Command::AddWrite { .. }) => {
+                let expected = std::mem::take(&mut running.block);
+                IoOperation::CompareAndWrite { range, expected, data: doing.data.clone(), is_durable: false }
+            }
+            (DeviceOperation::Write, _) => IoOperation::Write { range, data: doing.data.clone(), is_durable: false },
+        };
+        let tag = IoTag::of_bits(OWN | u64::from(device.0) << 16 | u64::from(slot));
+        self.orders.push_back(Order::Io(IoRequest { tag, backend, controller: running.controller, operation }));
+    }
+
+    /// A backend has done what occupies a slot.
+    fn carried_out(&mut self, now: Time, device: DeviceId, slot: u16, doing: Doing, result: IoResult) {
+        let is_success = result.status == IoStatus::Done;
+        if let Some(running) = self.running.get_mut(&doing.id) {
+            running.observe(&doing, &result);
+        }
+        if is_success && doing.operation == DeviceOperation::Read {
+            self.tell(now, EngineIn::Arrived { device, slot, data: result.buffer });
+        }
+        self.tell(now, EngineIn::Completed { device, slot, is_success });
+    }
+
+    fn ended(&mut self, id: CommandId, outcome: &Outcome) {
+        let Some(mut running) = self.running.remove(&id) else { return };
+        if running.lost_a_race() && running.attempts < ATTEMPTS_MAX {
+            (running.attempts, running.failure) = (running.attempts + 1, None);
+            return self.again.push(running);
+        }
+        self.orders.push_back(Order::Answer(running.tag, running.result(outcome)));
+    }
+}
+
+impl Running {
+    /// Notes what of a backend's answer the engine is not told.
+    fn observe(&mut self, doing: &Doing, result: &IoResult) {
+        if result.status != IoStatus::Done {
+            self.failure.get_or_insert(result.status);
+        }
+        let Command::AddWrite { second, .. } = self.command else { return };
+        let place = second.checked_sub(doing.address).filter(|place| *place < doing.bytes.into());
+        match (doing.operation, place) {
+            (DeviceOperation::Read, Some(_)) => self.block.clone_from(&result.buffer),
+            (DeviceOperation::Write, Some(place)) => self.sum = doing.data.word(place as u32),
+            _ => {}
+        }
+    }
+
+    /// Only conditional writes compare.
+    fn lost_a_race(&self) -> bool {
+        self.failure == Some(IoStatus::Miscompare)
+    }
+
+    /// What the host is told.
+    fn result(&self, outcome: &Outcome) -> IoResult {
+        let failure = |otherwise| match self.failure {
+            Some(IoStatus::Miscompare) => IoStatus::Busy,
+            failure => failure.unwrap_or(otherwise),
+        };
+        match outcome {
+            Outcome::Done => IoResult::of_engine(IoStatus::Done, self.sum),
+            Outcome::Refused(refusal) => IoResult::of_engine(refused(refusal), self.targets(|_| true)),
+            Outcome::SourceFailed => IoResult::of_engine(failure(IoStatus::ReadError), self.targets(|_| true)),
+            Outcome::TargetsFailed(failed) => {
+                let bits = self.targets(|target| failed.contains(&target.device));
+                IoResult::of_engine(failure(IoStatus::WriteError), bits)
+            }
+        }
+    }
+
+    /// A bit for each target of a MultiCast that `is_it`.
+    fn targets(&self, is_it: impl Fn(&Extent) -> bool) -> u64 {
+        let Command::MultiCast { to, .. } = &self.command else { return 0 };
+        to.iter().enumerate().filter(|(_, target)| is_it(target)).map(|(place, _)| 1 << place).sum()
+    }
+}
+
+fn refused(refusal: &Refusal) -> IoStatus {
+    match refusal {
+        Refusal::NoDevice { .. } | Refusal::Gone { .. } => IoStatus::Unavailable,
+        Refusal::Range { .. } => IoStatus::OutOfRange,
+        Refusal::Unaligned { .. } | Refusal::Overlap { .. } | Refusal::Targets { .. } => IoStatus::Invalid,
+        Refusal::Busy { .. } => IoStatus::Busy,
+    }
+}
