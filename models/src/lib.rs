@@ -7,11 +7,13 @@
 pub mod catalog;
 mod client;
 pub mod explore;
+mod fold;
 mod judge;
 mod model;
 mod ours;
 pub mod page;
 mod paper;
+mod reduced;
 pub mod scenario;
 mod server;
 mod state;

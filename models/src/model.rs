@@ -56,7 +56,8 @@ impl CacheModel {
         self.scenario.programs[client][usize::from(state.clients[client].done)]
     }
 
-    fn is_finished(&self, state: &State, client: usize) -> bool {
+    /// Whether it asks nothing more.
+    pub fn is_finished(&self, state: &State, client: usize) -> bool {
         let it = &state.clients[client];
         it.is_dead || it.phase == Phase::Unanswered || usize::from(it.done) == self.scenario.programs[client].len()
     }
@@ -67,15 +68,9 @@ impl CacheModel {
             return 0;
         }
         match self.operation(state, client) {
-            Operation::Get(_) => self.choices_of(state, client, self.first_phase()),
+            Operation::Get(_) => self.choices_in(state, self.first_phase()),
             _ => 1,
         }
-    }
-
-    fn choices_of(&self, state: &State, client: usize, phase: Phase) -> usize {
-        let mut begun = state.clone();
-        begun.clients[client].phase = phase;
-        self.choices(&begun, client)
     }
 
     fn first_phase(&self) -> Phase {

@@ -105,6 +105,14 @@ impl CacheModel {
     pub fn choices(&self, state: &State, client: usize) -> usize {
         match state.clients[client].phase {
             Phase::Idle => self.first_choices(state, client),
+            phase => self.choices_in(state, phase),
+        }
+    }
+
+    /// In how many ways a client in that phase can go on.
+    pub fn choices_in(&self, state: &State, phase: Phase) -> usize {
+        match phase {
+            Phase::Idle => 0,
             Phase::Look(view) | Phase::BypassLook { view, .. } => self.look_pieces(&view).len(),
             Phase::Wait { slot, word } | Phase::CheckWait { slot, word, .. } => {
                 let seen = state.memory.slots[slot];

@@ -50,7 +50,7 @@ pub enum Stage {
 
 impl CacheModel {
     /// The first batch that could be taken now: a free lane.
-    fn free_lane(&self, state: &State) -> Option<usize> {
+    pub fn free_lane(&self, state: &State) -> Option<usize> {
         let serves = state.server.recovering.is_none();
         state.server.lanes.iter().position(|lane| lane.is_none()).filter(|_| serves)
     }
@@ -80,9 +80,14 @@ impl CacheModel {
         batches
     }
 
+    /// Whether the server answers reads now.
+    pub fn serves_reads(&self, state: &State) -> bool {
+        Self::is_idle(state) || self.variant.has(Flaw::ServerReadsBetween) && state.server.recovering.is_none()
+    }
+
     /// Clients whose read the server could answer now.
     pub fn next_server_gets(&self, state: &State) -> Vec<usize> {
-        if !Self::is_idle(state) && (!self.variant.has(Flaw::ServerReadsBetween) || state.server.recovering.is_some()) {
+        if !self.serves_reads(state) {
             return Vec::new();
         }
         let reads = self.requests(state).into_iter();

@@ -5,6 +5,7 @@ mod memory;
 
 use crate::judge::Answer;
 use crate::model::{CacheModel, Step};
+use crate::reduced::{Folded, Reduced};
 use crate::scenario::{ABSENT, FOREIGN, Key, Operation, Value};
 use crate::server::Stage;
 use crate::state::{Fault, State};
@@ -28,6 +29,14 @@ impl Trace {
         let mut states = states.into_iter();
         let first = states.next().expect("a path has a first state");
         Trace { model, first, steps: steps.into_iter().flatten().zip(states).collect() }
+    }
+
+    /// What the checker has found in fewer states, in single steps.
+    pub(crate) fn of_reduced(model: CacheModel, reduced: &Reduced, path: Path<Folded, Step>) -> Trace {
+        let path = path.into_vec();
+        let first = path.first().expect("a path has a first state").0.state.clone();
+        let taken = path.into_iter().filter_map(|(folded, step)| Some(reduced.steps(&folded.state, step?)));
+        Trace { model, first, steps: taken.flatten().collect() }
     }
 
     /// How many steps.
