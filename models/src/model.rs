@@ -3,7 +3,7 @@
 use crate::client::{Client, PaperPhase, PaperView, Phase, Told, View};
 use crate::judge::{Answer, Judge};
 use crate::scenario::{ABSENT, FOREIGN, KEYS_MAX, Key, Operation, Scenario, Value};
-use crate::server::Server;
+use crate::server::{Order, Server};
 use crate::state::{
     Durability, Fault, Header, Item, Lease, Memory, PaperSlot, Part, Record, Slot, SlotState, State, ValueRecord,
     Version, Word,
@@ -28,8 +28,8 @@ pub struct CacheModel {
 pub enum Step {
     /// A client's next remote operation, in one of its ways.
     Client { client: usize, choice: usize },
-    /// The server takes these clients' requests (a bit each) as a batch and appends its record.
-    Take { clients: u8 },
+    /// The server takes these clients' requests as a batch and appends its record.
+    Take { order: Order },
     /// A batch goes on.
     Advance { lane: usize },
     /// The server answers a read.
@@ -149,7 +149,7 @@ impl CacheModel {
         for client in (0..state.clients.len()).filter(|client| !state.clients[*client].is_dead) {
             steps.extend((0..self.choices(state, client)).map(|choice| Step::Client { client, choice }));
         }
-        steps.extend(self.next_batches(state).into_iter().map(|clients| Step::Take { clients }));
+        steps.extend(self.next_batches(state).into_iter().map(|order| Step::Take { order }));
         let lanes = state.server.lanes.iter().enumerate().filter(|(_, lane)| lane.is_some());
         steps.extend(lanes.map(|(lane, _)| Step::Advance { lane }));
         steps.extend(self.next_server_gets(state).into_iter().map(|client| Step::ServeGet { client }));
@@ -255,7 +255,7 @@ impl CacheModel {
     fn take_step(&self, state: &mut State, step: Step) {
         match step {
             Step::Client { client, choice } => self.step(state, client, choice),
-            Step::Take { clients } => self.take(state, clients),
+            Step::Take { order } => self.take(state, order),
             Step::Advance { lane } => self.advance(state, lane),
             Step::ServeGet { client } => self.serve_get(state, client),
             Step::Recover { step } => self.recover(state, step),

@@ -10,7 +10,7 @@ use crate::client::{After, Phase, Piece};
 use crate::fold::Folding;
 use crate::model::{CacheModel, Step};
 use crate::scenario::{Operation, SLOTS_MAX};
-use crate::server::Stage;
+use crate::server::{Stage, order_of};
 use crate::state::{Durability, Header, Item, State, Word};
 use crate::variant::Flaw;
 use stateright::{Model, Property};
@@ -110,7 +110,7 @@ impl Reduced {
             return model.serves_reads(state).then_some(Step::ServeGet { client });
         }
         let is_alone = (0..state.clients.len()).all(|other| other == client || !self.writes_yet(state, other));
-        (is_alone && model.free_lane(state).is_some()).then_some(Step::Take { clients: 1 << client })
+        (is_alone && model.free_lane(state).is_some()).then_some(Step::Take { order: order_of(&[client]) })
     }
 
     fn writes_yet(&self, state: &State, client: usize) -> bool {

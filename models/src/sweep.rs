@@ -12,7 +12,7 @@ pub fn scenario(seed: Seed, number: u64) -> Scenario {
     Scenario {
         slots: 1 + draw.below(2) as usize,
         initial: [1, if is_one_in(&mut draw, 2) { 5 } else { ABSENT }],
-        cached: [[None, Some(0), Some(1)][draw.below(3) as usize], None],
+        cached: [[None, Some(0), Some(1)][draw.below(3) as usize], None, None],
         programs: (0..clients).map(|_| program(&mut draw, &mut value)).collect(),
         tearing: [Tearing::None, Tearing::None, Tearing::Slots, Tearing::Words][draw.below(4) as usize],
         payload_parts: 1 + usize::from(is_one_in(&mut draw, 3)),
