@@ -232,12 +232,18 @@ fn torn() -> Vec<Large> {
     let in_parts = |scenario| Scenario { payload_parts: 2, ..wordwise(scenario) };
     let lapse = |scenario| Scenario { budget: lapses(1), ..scenario };
     vec![
-        large_case("two slots, torn to slots, two lapses", Scenario { budget: lapses(2), ..slotwise(slots(2, &readers)) }),
+        large_case(
+            "two slots, torn to slots, two lapses",
+            Scenario { budget: lapses(2), ..slotwise(slots(2, &readers)) },
+        ),
         large_case("two slots, torn to words, a lapse", lapse(wordwise(slots(2, &readers)))),
         large_case("two slots, torn to words, payloads in parts", in_parts(slots(2, &company()))),
         large_case("one slot, torn to words, payloads in parts, a lapse", lapse(in_parts(slots(1, &readers)))),
         large_case("three slots, torn to slots", slotwise(slots(3, &company()))),
-        large_case("two slots, one fingerprint, torn to words", Scenario { fingerprints_collide: true, ..wordwise(slots(2, &readers)) }),
+        large_case(
+            "two slots, one fingerprint, torn to words",
+            Scenario { fingerprints_collide: true, ..wordwise(slots(2, &readers)) },
+        ),
     ]
 }
 
@@ -248,13 +254,31 @@ fn struck() -> Vec<Large> {
     let early: [&[Operation]; 3] = [&[Get(X)], &[Get(X), Get(X)], &[Put(X, 2), Delete(X)]];
     let space = Budget { overwrites: 2, moves: 1, ..Budget::default() };
     vec![
-        large_case("two slots, two deaths and a lapse", Scenario { budget: Budget { lapses: 1, ..deaths(2) }, ..slots(2, &company()) }),
+        large_case(
+            "two slots, two deaths and a lapse",
+            Scenario { budget: Budget { lapses: 1, ..deaths(2) }, ..slots(2, &company()) },
+        ),
         large_case("two slots, every mishap once", Scenario { budget: everything, ..slots(2, &company()) }),
-        large_case("one slot, every mishap once, torn to words", Scenario { budget: everything, tearing: Tearing::Words, ..slots(1, &company()) }),
-        large_case("one slot, two restarts, two batches", Scenario { budget: crashes(2), batches: 2, ..slots(1, &mixed) }),
-        large_case("two slots, a restart, torn to slots", Scenario { budget: crashes(1), tearing: Tearing::Slots, ..slots(2, &mixed) }),
-        large_case("two slots, values apart, recycled and moved", Scenario { values_apart: true, budget: space, ..slots(2, &early) }),
-        large_case("one slot, values apart, every mishap once", Scenario { values_apart: true, budget: everything, ..slots(1, &early) }),
+        large_case(
+            "one slot, every mishap once, torn to words",
+            Scenario { budget: everything, tearing: Tearing::Words, ..slots(1, &company()) },
+        ),
+        large_case(
+            "one slot, two restarts, two batches",
+            Scenario { budget: crashes(2), batches: 2, ..slots(1, &mixed) },
+        ),
+        large_case(
+            "two slots, a restart, torn to slots",
+            Scenario { budget: crashes(1), tearing: Tearing::Slots, ..slots(2, &mixed) },
+        ),
+        large_case(
+            "two slots, values apart, recycled and moved",
+            Scenario { values_apart: true, budget: space, ..slots(2, &early) },
+        ),
+        large_case(
+            "one slot, values apart, every mishap once",
+            Scenario { values_apart: true, budget: everything, ..slots(1, &early) },
+        ),
     ]
 }
 
@@ -265,10 +289,17 @@ fn updates() -> Vec<Large> {
         &[CompareAndSwap { key: X, expected: 1, new: 2 }, Get(X)],
         &[CompareAndSwap { key: X, expected: 1, new: 3 }, Put(Y, 6)],
     ];
-    let writers: [&[Operation]; 4] = [&[Get(X), Get(X)], &[Get(X), ServerGet(X)], &[Put(X, 2), Delete(X)], &[Put(X, 4), Get(Y)]];
+    let writers: [&[Operation]; 4] =
+        [&[Get(X), Get(X)], &[Get(X), ServerGet(X)], &[Put(X, 2), Delete(X)], &[Put(X, 4), Get(Y)]];
     vec![
         large_case("two slots, swaps, one fingerprint", Scenario { fingerprints_collide: true, ..slots(2, &swaps) }),
-        large_case("two slots, two writers, two batches, a lapse", Scenario { batches: 2, budget: lapses(1), ..slots(2, &writers) }),
-        large_case("one slot, two writers, two batches, a restart", Scenario { batches: 2, budget: crashes(1), ..slots(1, &writers) }),
+        large_case(
+            "two slots, two writers, two batches, a lapse",
+            Scenario { batches: 2, budget: lapses(1), ..slots(2, &writers) },
+        ),
+        large_case(
+            "one slot, two writers, two batches, a restart",
+            Scenario { batches: 2, budget: crashes(1), ..slots(1, &writers) },
+        ),
     ]
 }

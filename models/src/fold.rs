@@ -51,9 +51,8 @@ impl Folding {
             }) as u8
         };
         let programs = model.scenario.programs.iter();
-        let rests = programs
-            .map(|program| (0..=program.len()).map(|done| number(&program[done..])).collect())
-            .collect();
+        let rests =
+            programs.map(|program| (0..=program.len()).map(|done| number(&program[done..])).collect()).collect();
         let is_ours = model.variant.protocol == Protocol::Ours;
         let is_versioned = is_ours && !UNVERSIONED.iter().any(|flaw| model.variant.has(*flaw));
         Folding { rests, is_versioned, model }
@@ -237,7 +236,8 @@ impl Fold<'_> {
     /// What is known of clients by number: batches, and what each key may hold.
     fn of_clients(&self, order: &[usize]) -> Vec<u8> {
         let mut out = Vec::with_capacity(64);
-        let mut lanes: Vec<Vec<u8>> = self.state.server.lanes.iter().flatten().map(|it| self.batch(it, order)).collect();
+        let mut lanes: Vec<Vec<u8>> =
+            self.state.server.lanes.iter().flatten().map(|it| self.batch(it, order)).collect();
         lanes.sort();
         out.push(lanes.len() as u8);
         out.extend(lanes.concat());

@@ -98,12 +98,19 @@ impl Judge {
             Some(_) if is_over(client) => 1,
             answer => crate::fold::answer(answer),
         };
-        let mut possible: Vec<[u8; 1 + CLIENTS_MAX]> = self.possible.iter().map(|state| {
-            let mut bytes = [state.value; 1 + CLIENTS_MAX];
-            let answers = order.iter().map(|client| told(*client, state.answers[*client]));
-            bytes[1..].iter_mut().zip(answers.chain(std::iter::repeat(0))).for_each(|(byte, answer)| *byte = answer);
-            bytes
-        }).collect();
+        let mut possible: Vec<[u8; 1 + CLIENTS_MAX]> = self
+            .possible
+            .iter()
+            .map(|state| {
+                let mut bytes = [state.value; 1 + CLIENTS_MAX];
+                let answers = order.iter().map(|client| told(*client, state.answers[*client]));
+                bytes[1..]
+                    .iter_mut()
+                    .zip(answers.chain(std::iter::repeat(0)))
+                    .for_each(|(byte, answer)| *byte = answer);
+                bytes
+            })
+            .collect();
         possible.sort_unstable();
         possible.dedup();
         out.push(possible.len() as u8);

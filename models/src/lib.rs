@@ -13,6 +13,7 @@ mod model;
 mod ours;
 pub mod page;
 mod paper;
+pub mod programs;
 mod reduced;
 pub mod scenario;
 mod server;

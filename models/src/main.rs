@@ -64,4 +64,3 @@ fn selected(name: Option<&str>) -> anyhow::Result<Vec<Case>> {
         Some(name) => Ok(vec![catalog::find(name).with_context(|| format!("no case is called {name}"))?]),
     }
 }
-

@@ -11,9 +11,6 @@ use crate::state::{
 use crate::variant::{Protocol, Variant};
 use stateright::{Model, Property};
 
-/// So often may clients give way without that anything gets done in between: two clients, twice each.
-const GIVEN_WAY_MAX: u8 = 4;
-
 /// A variant in a scenario.
 #[derive(Clone, Debug)]
 pub struct CacheModel {
@@ -282,9 +279,16 @@ impl CacheModel {
         }
     }
 
+    /// So often may clients give way without that anything gets done in between: twice for each of two clients that meet in one of two slots, and as often for
+    /// any more that can meet anywhere. Who gives way for ever passes every bound; a bound that is too low would call a crowd a livelock.
+    fn given_way_max(&self) -> u8 {
+        let meetings = (self.scenario.programs.len() - 1).max(1) * (self.scenario.slots - 1).max(1);
+        4 * meetings as u8
+    }
+
     /// What is wrong with a state in which programs have nothing left to do, or clients only give way.
     fn audit(&self, state: &State) -> Option<Fault> {
-        if state.given_way >= GIVEN_WAY_MAX {
+        if state.given_way >= self.given_way_max() {
             return Some(Fault::Livelock);
         }
         let mut steps = Vec::new();

@@ -97,6 +97,7 @@ fn verdict(outcome: &Outcome) -> String {
 /// Memory of this process at its fullest, as Linux counts it; elsewhere a dash.
 fn peak_mb() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let kilobytes =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     kilobytes.map_or("-".to_owned(), |kilobytes| (kilobytes / 1024).to_string())
 }

@@ -93,8 +93,7 @@ impl CacheModel {
             return Vec::new();
         }
         let is_write = |request: &(usize, Operation)| !matches!(request.1, Operation::ServerGet(_));
-        let writers: Vec<usize> =
-            self.requests(state).into_iter().filter(is_write).map(|(client, _)| client).collect();
+        let writers: Vec<usize> = self.requests(state).into_iter().filter(is_write).map(|(client, _)| client).collect();
         let alone = writers.iter().map(|writer| order_of(&[*writer]));
         let together = orders(&writers).into_iter().filter(|_| writers.len() > 1);
         alone.chain(together.map(|order| order_of(&order))).collect()
