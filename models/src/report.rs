@@ -46,6 +46,7 @@ impl Report {
         for number in 0..scenarios {
             let outcome = explore_reduced(Variant::OURS, sweep::scenario(seed, number), Some(STATES_MAX));
             states += outcome.states;
+            eprintln!("random scenario {number}: {} states, {states} in all, {:.1} s", outcome.states, began.elapsed().as_secs_f64());
             if !outcome.is_whole {
                 self.add("ours", &format!("random scenario {number}"), began, outcome, false);
             }

@@ -40,5 +40,5 @@ fn the_paper_s_protocol_with_its_lease_is_caught() {
 #[test]
 fn the_paper_s_protocol_is_caught_by_torn_reads_alone() {
     let tally = play("the paper's protocol, torn reads", 300);
-    assert!(tally.wrong.is_some_and(|wrong| wrong.contains("not linearizable")));
+    assert!(tally.wrong.is_some_and(|wrong| wrong.contains("not linearizable") || wrong.contains("foreign bytes")));
 }
