@@ -53,8 +53,8 @@ fuzz: rust ## fuzz every parser and the stateful connections, SECONDS_EACH each 
 	  $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(SECONDS_EACH) -max_len=9000 || exit 1; \
 	done
 
-models: rust ## explore Scalio's cache protocol at the large sizes: minutes, gigabytes; a table of variants
-	$(CARGO) run --release --package models -- --size large --sweep 300
+models: rust ## explore Scalio's cache protocol at the large sizes, and its programs in random worlds: minutes; a table of variants
+	$(CARGO) run --release --package models -- --size large --sweep 300 --worlds 2000
 
 clean: ## remove everything that was built and produced
 	$(CARGO) clean

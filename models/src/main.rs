@@ -25,6 +25,9 @@ struct Arguments {
     /// Explores ours in so many random scenarios as well.
     #[arg(long, default_value_t = 0)]
     sweep: u64,
+    /// Plays so many random worlds with the programs themselves, of each sort.
+    #[arg(long, default_value_t = 0)]
+    worlds: u64,
     /// Which random scenarios.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -54,6 +57,7 @@ fn main() -> anyhow::Result<()> {
     if arguments.size == Size::Large && arguments.variant.is_none() {
         catalog::large().into_iter().for_each(|large| report.explore_large(large));
     }
+    report.play(arguments.worlds);
     report.sweep(Seed(arguments.seed), arguments.sweep);
     report.finish()
 }

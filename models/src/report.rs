@@ -5,6 +5,7 @@ use base::Seed;
 use comfy_table::{Table, presets};
 use models::catalog::{Case, Large};
 use models::explore::{Outcome, explore, explore_reduced};
+use models::programs::{self, SETTINGS, Tally};
 use models::sweep;
 use models::variant::Variant;
 use std::time::Instant;
@@ -46,7 +47,6 @@ impl Report {
         for number in 0..scenarios {
             let outcome = explore_reduced(Variant::OURS, sweep::scenario(seed, number), Some(STATES_MAX));
             states += outcome.states;
-            eprintln!("random scenario {number}: {} states, {states} in all, {:.1} s", outcome.states, began.elapsed().as_secs_f64());
             if !outcome.is_whole {
                 self.add("ours", &format!("random scenario {number}"), began, outcome, false);
             }
@@ -54,6 +54,22 @@ impl Report {
         if scenarios > 0 {
             let outcome = Outcome { states, is_whole: true, trace: None };
             self.add("ours", &format!("{scenarios} random scenarios, but for those above"), began, outcome, false);
+        }
+    }
+
+    /// The programs themselves in random worlds of each sort.
+    pub fn play(&mut self, worlds: u64) {
+        for setting in SETTINGS.iter().filter(|_| worlds > 0) {
+            let began = Instant::now();
+            let Tally { wrong, operations, crashes, hits, .. } = programs::explore(setting, 0..worlds);
+            if wrong.is_some() != setting.is_flawed {
+                self.surprises.push(format!("programs ({}): {wrong:?}", setting.name));
+            }
+            let seconds = format!("{:.1}", began.elapsed().as_secs_f64());
+            let found = if wrong.is_some() { "caught" } else { "clean" };
+            let verdict = format!("{found} after {operations} operations, {hits} hits, {crashes} crashes");
+            eprintln!("programs ({}): {seconds} s, {verdict}", setting.name);
+            self.table.add_row(["programs", setting.name, "", &seconds, &verdict]);
         }
     }
 

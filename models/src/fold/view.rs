@@ -52,7 +52,7 @@ impl Fold<'_> {
             match (hold.filter(|hold| hold.slot == slot), view.words[slot]) {
                 (Some(hold), word) => out.push(word.map_or(0, |(word, _)| 1 + u8::from(word == hold.word))),
                 (None, None) => self.unlabelled(slot, view, out),
-                (None, Some((word, is_lapsed))) => self.seen(client, slot, view, word, is_lapsed, hold.is_none(), out),
+                (None, Some(word)) => self.seen(client, slot, view, word, hold.is_none(), out),
             }
         }
     }
@@ -69,14 +69,12 @@ impl Fold<'_> {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn seen(
         &self,
         client: usize,
         slot: usize,
         view: &View,
-        word: Word,
-        is_lapsed: bool,
+        (word, is_lapsed): (Word, bool),
         locks_next: bool,
         out: &mut Vec<u8>,
     ) {
