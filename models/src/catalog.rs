@@ -64,6 +64,11 @@ fn company() -> [&'static [Operation]; 3] {
     [&[Get(X)], &[Get(X), Get(X)], &[Put(X, 2)]]
 }
 
+/// While one is on its way to its slot, two others change it four times.
+pub fn late_by_four() -> [&'static [Operation]; 3] {
+    [&[Get(X)], &[Get(X), Get(X)], &[Put(X, 2), Put(X, 3)]]
+}
+
 /// Ours with one thing done wrong, each.
 pub fn flawed() -> Vec<Case> {
     [reads(), leases(), writes(), durability()].concat()
@@ -118,6 +123,7 @@ fn leases() -> Vec<Case> {
             Fault::NotLinearizable,
             Scenario { budget: lapses(1), ..two_slots(&company()) },
         ),
+        case("H19", Flaw::VersionsWrap, Fault::NotLinearizable, one_slot(&late_by_four())),
         case(
             "H12",
             Flaw::LockThenInstall,

@@ -20,13 +20,14 @@ use flash::Places;
 use std::hash::{Hash, Hasher};
 
 /// The flaws under which a word or a payload of an old version may count again.
-const UNVERSIONED: [Flaw; 6] = [
+const UNVERSIONED: [Flaw; 7] = [
     Flaw::PlainPayload,
     Flaw::PlainWord,
     Flaw::LockThenInstall,
     Flaw::VersionsBeginAgain,
     Flaw::RecoversSlotsFirst,
     Flaw::PlainStores,
+    Flaw::VersionsWrap,
 ];
 
 /// Folds the states of one model.

@@ -39,11 +39,11 @@ fn in_random_company_the_reduced_space_has_the_verdict_of_the_whole_one() {
         Some(Flaw::PlainWord),
     ];
     let (mut found, mut states, mut reduced_states) = (0, 0, 0);
-    for number in 0..180 {
+    for number in 0..120 {
         let scenario = sweep::scenario(Seed(11), number);
         let flaw = flaws[number as usize % flaws.len()];
         let variant = Variant { flaw, ..Variant::OURS };
-        let whole = explore(variant, scenario.clone(), Some(30_000));
+        let whole = explore(variant, scenario.clone(), Some(15_000));
         if !whole.is_whole && whole.trace.is_none() {
             continue;
         }

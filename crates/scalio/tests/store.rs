@@ -22,6 +22,8 @@ struct Store {
     done: VecDeque<(Outcome<Token>, Source)>,
     reads: u32,
     writes: u32,
+    /// Time that a read of the client takes.
+    read_takes: Span,
     /// Writes fail.
     is_broken: bool,
     /// Writes of pages fail.
@@ -103,6 +105,7 @@ impl Store {
             done: VecDeque::new(),
             reads: 0,
             writes: 0,
+            read_takes: Span::ZERO,
             is_broken: false,
             loses_pages: false,
         }
@@ -186,6 +189,7 @@ impl Store {
                     self.inputs.extend(request.map(|request| Input::Client(ClientIn::Memory { request, answer })));
                 }
                 ClientOut::Flash { request, operation, .. } => {
+                    self.now += self.read_takes;
                     let answer = self.flash(operation);
                     self.inputs.push_back(Input::Client(ClientIn::Flash { request, answer }));
                 }
@@ -311,6 +315,18 @@ fn what_is_put_is_got_first_from_flash_and_then_from_the_cache() {
     assert_eq!(store.put(1, 11), Outcome::Stored);
     assert_eq!(store.get(key(1)), (Outcome::Value(Some(value(11))), Source::Flash));
     assert_eq!(store.get(key(2)).0, Outcome::Value(None));
+}
+
+#[test]
+fn a_filler_whose_lease_has_ended_answers_and_leaves_the_slot_alone() {
+    // The lease is a millisecond, up to the next 67 us; a miss reads twice.
+    for (read_takes, next) in [(Span::us(400), Source::Cache), (Span::us(600), Source::Flash)] {
+        let mut store = Store::new(1);
+        store.put(1, 10);
+        store.read_takes = read_takes;
+        assert_eq!(store.get(key(1)), (Outcome::Value(Some(value(10))), Source::Flash));
+        assert_eq!(store.get(key(1)), (Outcome::Value(Some(value(10))), next));
+    }
 }
 
 #[test]
