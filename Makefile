@@ -53,8 +53,8 @@ soak: rust ## a minute of hosts that work, reset and vanish, with every block ch
 fuzz: rust ## fuzz every parser and the stateful connections, SECONDS_EACH each (SANITIZER=address for more, and slower)
 	tools/fuzz.sh $(SECONDS_EACH)
 
-models: rust ## explore Scalio's cache protocol at the large sizes: minutes, gigabytes; a table of variants
-	$(CARGO) run --release --package models -- --size large --sweep 300
+models: rust ## explore Scalio's cache protocol at the large sizes, and its programs in random worlds: minutes; a table of variants
+	$(CARGO) run --release --package models -- --size large --sweep 300 --worlds 2000
 
 clean: ## remove everything that was built and produced
 	$(CARGO) clean

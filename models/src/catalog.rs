@@ -48,7 +48,7 @@ fn overwrites(overwrites: u8) -> Budget {
     Budget { overwrites, ..Budget::default() }
 }
 
-const X_CACHED: [Option<Key>; SLOTS_MAX] = [Some(X), None];
+const X_CACHED: [Option<Key>; SLOTS_MAX] = [Some(X), None, None];
 /// x=1 and y=5.
 const BOTH: [Value; KEYS_MAX] = [1, 5];
 
@@ -62,6 +62,11 @@ fn two_slots(programs: &[&[Operation]]) -> Scenario {
 /// One reads x, one reads it twice, one overwrites it: the smallest company in which new-then-old shows.
 fn company() -> [&'static [Operation]; 3] {
     [&[Get(X)], &[Get(X), Get(X)], &[Put(X, 2)]]
+}
+
+/// While one is on its way to its slot, two others change it four times.
+pub fn late_by_four() -> [&'static [Operation]; 3] {
+    [&[Get(X)], &[Get(X), Get(X)], &[Put(X, 2), Put(X, 3)]]
 }
 
 /// Ours with one thing done wrong, each.
@@ -118,6 +123,7 @@ fn leases() -> Vec<Case> {
             Fault::NotLinearizable,
             Scenario { budget: lapses(1), ..two_slots(&company()) },
         ),
+        case("H19", Flaw::VersionsWrap, Fault::NotLinearizable, one_slot(&late_by_four())),
         case(
             "H12",
             Flaw::LockThenInstall,
@@ -183,45 +189,123 @@ pub fn paper() -> Vec<Case> {
     ]
 }
 
-/// What `make models` explores beside the cases: ours whole, in all the company that the small sizes leave out.
-pub fn large() -> Vec<(&'static str, Scenario)> {
+/// A scenario in which ours is explored in larger company, and what it is there for.
+#[derive(Clone, Debug)]
+pub struct Large {
+    /// What is in it.
+    pub name: &'static str,
+    /// What is large in it.
+    pub scenario: Scenario,
+}
+
+/// What `make models` explores beside the cases: ours whole, in all the company that the small sizes leave out. The bounds are ours, each a step beyond what any
+/// known flaw needs: the most that one takes is three clients, four operations, two slots and two mishaps (H1b, H9c, H9e, H15c).
+pub fn large() -> Vec<Large> {
+    [crowds(), torn(), struck(), updates()].concat()
+}
+
+fn large_case(name: &'static str, scenario: Scenario) -> Large {
+    Large { name, scenario: Scenario { initial: BOTH, answers_early: true, ..scenario } }
+}
+
+fn slots(slots: usize, programs: &[&[Operation]]) -> Scenario {
+    Scenario { slots, ..one_slot(programs) }
+}
+
+/// Many fillers at once: who gives way to whom, and who waits for whom.
+fn crowds() -> Vec<Large> {
     let readers: [&[Operation]; 3] = [&[Get(X), Get(X)], &[Get(X), Get(Y)], &[Put(X, 2), Put(X, 3)]];
+    let three: [&[Operation]; 4] = [&[Get(X)], &[Get(X)], &[Get(X), Get(X)], &[Put(X, 2)]];
+    let four: [&[Operation]; 4] = [&[Get(X)], &[Get(X)], &[Get(X)], &[Get(X)]];
+    vec![
+        large_case("two slots, two lapses", Scenario { budget: lapses(2), ..slots(2, &readers) }),
+        large_case("two slots, three readers, a lapse", Scenario { budget: lapses(1), ..slots(2, &three) }),
+        large_case("three slots, three readers", slots(3, &three)),
+        large_case("three slots, a lapse", Scenario { budget: lapses(1), ..slots(3, &company()) }),
+        large_case("three slots, four readers", slots(3, &four)),
+        Large {
+            name: "two slots, three readers, answered after the filling",
+            scenario: Scenario { initial: BOTH, budget: lapses(1), ..slots(2, &three) },
+        },
+    ]
+}
+
+/// Blocks that are read piece by piece.
+fn torn() -> Vec<Large> {
+    let readers: [&[Operation]; 3] = [&[Get(X), Get(X)], &[Get(X), Get(Y)], &[Put(X, 2), Put(X, 3)]];
+    let slotwise = |scenario| Scenario { tearing: Tearing::Slots, ..scenario };
+    let wordwise = |scenario| Scenario { tearing: Tearing::Words, ..scenario };
+    let in_parts = |scenario| Scenario { payload_parts: 2, ..wordwise(scenario) };
+    let lapse = |scenario| Scenario { budget: lapses(1), ..scenario };
+    vec![
+        large_case(
+            "two slots, torn to slots, two lapses",
+            Scenario { budget: lapses(2), ..slotwise(slots(2, &readers)) },
+        ),
+        large_case("two slots, torn to words, a lapse", lapse(wordwise(slots(2, &readers)))),
+        large_case("two slots, torn to words, payloads in parts", in_parts(slots(2, &company()))),
+        large_case("one slot, torn to words, payloads in parts, a lapse", lapse(in_parts(slots(1, &readers)))),
+        large_case("three slots, torn to slots", slotwise(slots(3, &company()))),
+        large_case(
+            "two slots, one fingerprint, torn to words",
+            Scenario { fingerprints_collide: true, ..wordwise(slots(2, &readers)) },
+        ),
+    ]
+}
+
+/// Everything that can happen to a client, a server or flash.
+fn struck() -> Vec<Large> {
+    let everything = Budget { lapses: 1, deaths: 1, crashes: 1, overwrites: 1, moves: 1 };
     let mixed: [&[Operation]; 3] = [&[Get(X), Get(X)], &[Delete(X), Get(X)], &[Put(X, 2), Get(Y)]];
+    let early: [&[Operation]; 3] = [&[Get(X)], &[Get(X), Get(X)], &[Put(X, 2), Delete(X)]];
+    let space = Budget { overwrites: 2, moves: 1, ..Budget::default() };
+    vec![
+        large_case(
+            "two slots, two deaths and a lapse",
+            Scenario { budget: Budget { lapses: 1, ..deaths(2) }, ..slots(2, &company()) },
+        ),
+        large_case("two slots, every mishap once", Scenario { budget: everything, ..slots(2, &company()) }),
+        large_case(
+            "one slot, every mishap once, torn to words",
+            Scenario { budget: everything, tearing: Tearing::Words, ..slots(1, &company()) },
+        ),
+        large_case(
+            "one slot, two restarts, two batches",
+            Scenario { budget: crashes(2), batches: 2, ..slots(1, &mixed) },
+        ),
+        large_case(
+            "two slots, a restart, torn to slots",
+            Scenario { budget: crashes(1), tearing: Tearing::Slots, ..slots(2, &mixed) },
+        ),
+        large_case(
+            "two slots, values apart, recycled and moved",
+            Scenario { values_apart: true, budget: space, ..slots(2, &early) },
+        ),
+        large_case(
+            "one slot, values apart, every mishap once",
+            Scenario { values_apart: true, budget: everything, ..slots(1, &early) },
+        ),
+    ]
+}
+
+/// Writers beside writers.
+fn updates() -> Vec<Large> {
     let swaps: [&[Operation]; 3] = [
         &[Get(X), ServerGet(X)],
         &[CompareAndSwap { key: X, expected: 1, new: 2 }, Get(X)],
         &[CompareAndSwap { key: X, expected: 1, new: 3 }, Put(Y, 6)],
     ];
-    let early = |scenario| Scenario { initial: BOTH, answers_early: true, ..scenario };
-    let everything = Budget { lapses: 1, deaths: 1, crashes: 1, overwrites: 1, moves: 1 };
+    let writers: [&[Operation]; 4] =
+        [&[Get(X), Get(X)], &[Get(X), ServerGet(X)], &[Put(X, 2), Delete(X)], &[Put(X, 4), Get(Y)]];
     vec![
-        ("two slots, two lapses", early(Scenario { budget: lapses(2), ..two_slots(&readers) })),
-        (
-            "two slots, torn to slots, a lapse",
-            early(Scenario { tearing: Tearing::Slots, budget: lapses(1), ..two_slots(&company()) }),
+        large_case("two slots, swaps, one fingerprint", Scenario { fingerprints_collide: true, ..slots(2, &swaps) }),
+        large_case(
+            "two slots, two writers, two batches, a lapse",
+            Scenario { batches: 2, budget: lapses(1), ..slots(2, &writers) },
         ),
-        ("two slots, torn to words", early(Scenario { tearing: Tearing::Words, ..two_slots(&company()) })),
-        (
-            "two slots, a death and a lapse",
-            early(Scenario { budget: Budget { lapses: 1, ..deaths(1) }, ..two_slots(&company()) }),
-        ),
-        ("one slot, torn to words, payloads in parts, a lapse", early(one_slot_in_parts(&readers))),
-        ("one slot, every mishap once", early(Scenario { budget: everything, ..one_slot(&company()) })),
-        ("one slot, a restart, two batches", early(Scenario { budget: crashes(1), batches: 2, ..one_slot(&mixed) })),
-        ("two slots, swaps, one fingerprint", early(Scenario { fingerprints_collide: true, ..two_slots(&swaps) })),
-        ("two slots, values apart, recycled and moved", early(recycled_values())),
-        (
-            "two slots, answered after the filling",
-            Scenario { initial: BOTH, budget: lapses(1), ..two_slots(&company()) },
+        large_case(
+            "one slot, two writers, two batches, a restart",
+            Scenario { batches: 2, budget: crashes(1), ..slots(1, &writers) },
         ),
     ]
-}
-
-fn recycled_values() -> Scenario {
-    let budget = Budget { overwrites: 1, moves: 1, ..Budget::default() };
-    Scenario { values_apart: true, budget, ..two_slots(&[&[Get(X)], &[Get(X), Get(X)], &[Put(X, 2), Delete(X)]]) }
-}
-
-fn one_slot_in_parts(programs: &[&[Operation]]) -> Scenario {
-    Scenario { tearing: Tearing::Words, payload_parts: 2, budget: lapses(1), ..one_slot(programs) }
 }

@@ -92,6 +92,33 @@ impl Judge {
         !self.possible.is_empty()
     }
 
+    /// Writes all that matters of it, clients in this order. What one was answered that waits no more is nobody's business.
+    pub fn write(&self, order: &[usize], is_over: &dyn Fn(usize) -> bool, out: &mut Vec<u8>) {
+        let told = |client: usize, answer: Option<Answer>| match answer {
+            Some(_) if is_over(client) => 1,
+            answer => crate::fold::answer(answer),
+        };
+        let mut possible: Vec<[u8; 1 + CLIENTS_MAX]> = self
+            .possible
+            .iter()
+            .map(|state| {
+                let mut bytes = [state.value; 1 + CLIENTS_MAX];
+                let answers = order.iter().map(|client| told(*client, state.answers[*client]));
+                bytes[1..]
+                    .iter_mut()
+                    .zip(answers.chain(std::iter::repeat(0)))
+                    .for_each(|(byte, answer)| *byte = answer);
+                bytes
+            })
+            .collect();
+        possible.sort_unstable();
+        possible.dedup();
+        out.push(possible.len() as u8);
+        out.extend(possible.concat());
+        let pending = order.iter().map(|client| self.pending[*client]);
+        pending.for_each(|pending| write_operation(pending, out));
+    }
+
     /// Whether a correct store could hold `value` now.
     pub fn allows(&self, value: Value) -> bool {
         self.possible.iter().any(|state| state.value == value)
@@ -100,6 +127,16 @@ impl Judge {
     /// Whether the key is certainly deleted: whoever looks now must find nothing.
     pub fn is_deleted(&self) -> bool {
         self.possible.iter().all(|state| state.value == ABSENT)
+    }
+}
+
+fn write_operation(operation: Option<Operation>, out: &mut Vec<u8>) {
+    match operation {
+        None => out.push(0),
+        Some(Operation::Get(_) | Operation::ServerGet(_)) => out.push(1),
+        Some(Operation::Put(_, new)) => out.extend([2, new]),
+        Some(Operation::Delete(_)) => out.push(3),
+        Some(Operation::CompareAndSwap { expected, new, .. }) => out.extend([4, expected, new]),
     }
 }
 

@@ -7,11 +7,14 @@
 pub mod catalog;
 mod client;
 pub mod explore;
+mod fold;
 mod judge;
 mod model;
 mod ours;
 pub mod page;
 mod paper;
+pub mod programs;
+mod reduced;
 pub mod scenario;
 mod server;
 mod state;

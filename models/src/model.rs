@@ -3,16 +3,13 @@
 use crate::client::{Client, PaperPhase, PaperView, Phase, Told, View};
 use crate::judge::{Answer, Judge};
 use crate::scenario::{ABSENT, FOREIGN, KEYS_MAX, Key, Operation, Scenario, Value};
-use crate::server::Server;
+use crate::server::{Order, Server};
 use crate::state::{
     Durability, Fault, Header, Item, Lease, Memory, PaperSlot, Part, Record, Slot, SlotState, State, ValueRecord,
     Version, Word,
 };
 use crate::variant::{Protocol, Variant};
 use stateright::{Model, Property};
-
-/// So often may clients give way without that anything gets done in between: two clients, twice each.
-const GIVEN_WAY_MAX: u8 = 4;
 
 /// A variant in a scenario.
 #[derive(Clone, Debug)]
@@ -28,8 +25,8 @@ pub struct CacheModel {
 pub enum Step {
     /// A client's next remote operation, in one of its ways.
     Client { client: usize, choice: usize },
-    /// The server takes these clients' requests (a bit each) as a batch and appends its record.
-    Take { clients: u8 },
+    /// The server takes these clients' requests as a batch and appends its record.
+    Take { order: Order },
     /// A batch goes on.
     Advance { lane: usize },
     /// The server answers a read.
@@ -56,7 +53,8 @@ impl CacheModel {
         self.scenario.programs[client][usize::from(state.clients[client].done)]
     }
 
-    fn is_finished(&self, state: &State, client: usize) -> bool {
+    /// Whether it asks nothing more.
+    pub fn is_finished(&self, state: &State, client: usize) -> bool {
         let it = &state.clients[client];
         it.is_dead || it.phase == Phase::Unanswered || usize::from(it.done) == self.scenario.programs[client].len()
     }
@@ -67,15 +65,9 @@ impl CacheModel {
             return 0;
         }
         match self.operation(state, client) {
-            Operation::Get(_) => self.choices_of(state, client, self.first_phase()),
+            Operation::Get(_) => self.choices_in(state, self.first_phase()),
             _ => 1,
         }
-    }
-
-    fn choices_of(&self, state: &State, client: usize, phase: Phase) -> usize {
-        let mut begun = state.clone();
-        begun.clients[client].phase = phase;
-        self.choices(&begun, client)
     }
 
     fn first_phase(&self) -> Phase {
@@ -154,7 +146,7 @@ impl CacheModel {
         for client in (0..state.clients.len()).filter(|client| !state.clients[*client].is_dead) {
             steps.extend((0..self.choices(state, client)).map(|choice| Step::Client { client, choice }));
         }
-        steps.extend(self.next_batches(state).into_iter().map(|clients| Step::Take { clients }));
+        steps.extend(self.next_batches(state).into_iter().map(|order| Step::Take { order }));
         let lanes = state.server.lanes.iter().enumerate().filter(|(_, lane)| lane.is_some());
         steps.extend(lanes.map(|(lane, _)| Step::Advance { lane }));
         steps.extend(self.next_server_gets(state).into_iter().map(|client| Step::ServeGet { client }));
@@ -260,7 +252,7 @@ impl CacheModel {
     fn take_step(&self, state: &mut State, step: Step) {
         match step {
             Step::Client { client, choice } => self.step(state, client, choice),
-            Step::Take { clients } => self.take(state, clients),
+            Step::Take { order } => self.take(state, order),
             Step::Advance { lane } => self.advance(state, lane),
             Step::ServeGet { client } => self.serve_get(state, client),
             Step::Recover { step } => self.recover(state, step),
@@ -287,9 +279,16 @@ impl CacheModel {
         }
     }
 
+    /// So often may clients give way without that anything gets done in between: twice for each of two clients that meet in one of two slots, and as often for
+    /// any more that can meet anywhere. Who gives way for ever passes every bound; a bound that is too low would call a crowd a livelock.
+    fn given_way_max(&self) -> u8 {
+        let meetings = (self.scenario.programs.len() - 1).max(1) * (self.scenario.slots - 1).max(1);
+        4 * meetings as u8
+    }
+
     /// What is wrong with a state in which programs have nothing left to do, or clients only give way.
     fn audit(&self, state: &State) -> Option<Fault> {
-        if state.given_way >= GIVEN_WAY_MAX {
+        if state.given_way >= self.given_way_max() {
             return Some(Fault::Livelock);
         }
         let mut steps = Vec::new();

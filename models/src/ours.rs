@@ -7,6 +7,9 @@ use crate::scenario::{ABSENT, Key, SLOTS_MAX, Tearing, Value};
 use crate::state::{Header, Item, Part, Record, SlotState, State, Version, Word};
 use crate::variant::Flaw;
 
+/// Changes of a slot after which its versions come back, where they do (H19).
+const WRAPS_AFTER: u8 = 4;
+
 /// What a slot is to a reader of a key.
 enum Match {
     /// Nothing.
@@ -39,10 +42,12 @@ impl CacheModel {
     }
 
     fn next_version(&self, version: Version) -> Version {
-        match self.variant.has(Flaw::PlainWord) {
-            true => version,
-            false => Version { count: version.count + 1, ..version },
-        }
+        let count = match self.variant.flaw {
+            Some(Flaw::PlainWord) => version.count,
+            Some(Flaw::VersionsWrap) => (version.count + 1) % WRAPS_AFTER,
+            _ => version.count + 1,
+        };
+        Version { count, ..version }
     }
 
     /// Whether a compare-and-swap that expects the one word finds it in the other.
@@ -105,6 +110,14 @@ impl CacheModel {
     pub fn choices(&self, state: &State, client: usize) -> usize {
         match state.clients[client].phase {
             Phase::Idle => self.first_choices(state, client),
+            phase => self.choices_in(state, phase),
+        }
+    }
+
+    /// In how many ways a client in that phase can go on.
+    pub fn choices_in(&self, state: &State, phase: Phase) -> usize {
+        match phase {
+            Phase::Idle => 0,
             Phase::Look(view) | Phase::BypassLook { view, .. } => self.look_pieces(&view).len(),
             Phase::Wait { slot, word } | Phase::CheckWait { slot, word, .. } => {
                 let seen = state.memory.slots[slot];

@@ -185,7 +185,8 @@ impl CacheModel {
         let key = self.operation(state, client).key();
         let mut slots = std::array::from_fn(|slot| slot < self.scenario.slots && view.holds(slot, key));
         if self.variant.has(Flaw::FirstMatchAlone) {
-            slots[1] &= !slots[0];
+            let first = slots.iter().position(|it| *it);
+            slots = std::array::from_fn(|slot| Some(slot) == first);
         }
         self.paper_next_invalidation(state, client, slots, answer)
     }

@@ -10,9 +10,9 @@ pub const ABSENT: Value = 0;
 /// What the bytes of another block's record look like.
 pub const FOREIGN: Value = 99;
 /// Clients of a scenario, at most.
-pub const CLIENTS_MAX: usize = 3;
+pub const CLIENTS_MAX: usize = 4;
 /// Slots of the block, at most.
-pub const SLOTS_MAX: usize = 2;
+pub const SLOTS_MAX: usize = 3;
 /// Keys of the block, at most.
 pub const KEYS_MAX: usize = 2;
 
@@ -77,7 +77,7 @@ pub struct Budget {
 /// What the protocol has to get through.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// One or two.
+    /// One to three.
     pub slots: usize,
     /// What each key holds at first.
     pub initial: [Value; KEYS_MAX],

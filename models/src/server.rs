@@ -48,9 +48,30 @@ pub enum Stage {
     Acknowledge,
 }
 
+/// Clients of a batch, in the order in which their requests are carried out.
+pub type Order = [Option<u8>; CLIENTS_MAX];
+
+/// The order of these.
+pub fn order_of(clients: &[usize]) -> Order {
+    std::array::from_fn(|place| clients.get(place).map(|client| *client as u8))
+}
+
+/// All orders, the given one first.
+fn orders(clients: &[usize]) -> Vec<Vec<usize>> {
+    if clients.is_empty() {
+        return vec![Vec::new()];
+    }
+    let first = |place: usize| {
+        let mut left = clients.to_vec();
+        let head = left.remove(place);
+        orders(&left).into_iter().map(move |tail| [vec![head], tail].concat())
+    };
+    (0..clients.len()).flat_map(first).collect()
+}
+
 impl CacheModel {
     /// The first batch that could be taken now: a free lane.
-    fn free_lane(&self, state: &State) -> Option<usize> {
+    pub fn free_lane(&self, state: &State) -> Option<usize> {
         let serves = state.server.recovering.is_none();
         state.server.lanes.iter().position(|lane| lane.is_none()).filter(|_| serves)
     }
@@ -66,23 +87,26 @@ impl CacheModel {
         state.clients.iter().enumerate().filter_map(sent).collect()
     }
 
-    /// Which sets of waiting writers could be the next batch: each alone, and all.
-    pub fn next_batches(&self, state: &State) -> Vec<u8> {
+    /// Which waiting writers could be the next batch, and in which order: each alone, and all in any.
+    pub fn next_batches(&self, state: &State) -> Vec<Order> {
         if self.free_lane(state).is_none() {
             return Vec::new();
         }
         let is_write = |request: &(usize, Operation)| !matches!(request.1, Operation::ServerGet(_));
-        let alone = self.requests(state).into_iter().filter(is_write).map(|(client, _)| 1 << client);
-        let mut batches: Vec<u8> = alone.collect();
-        if batches.len() > 1 {
-            batches.push(batches.iter().sum());
-        }
-        batches
+        let writers: Vec<usize> = self.requests(state).into_iter().filter(is_write).map(|(client, _)| client).collect();
+        let alone = writers.iter().map(|writer| order_of(&[*writer]));
+        let together = orders(&writers).into_iter().filter(|_| writers.len() > 1);
+        alone.chain(together.map(|order| order_of(&order))).collect()
+    }
+
+    /// Whether the server answers reads now.
+    pub fn serves_reads(&self, state: &State) -> bool {
+        Self::is_idle(state) || self.variant.has(Flaw::ServerReadsBetween) && state.server.recovering.is_none()
     }
 
     /// Clients whose read the server could answer now.
     pub fn next_server_gets(&self, state: &State) -> Vec<usize> {
-        if !Self::is_idle(state) && (!self.variant.has(Flaw::ServerReadsBetween) || state.server.recovering.is_some()) {
+        if !self.serves_reads(state) {
             return Vec::new();
         }
         let reads = self.requests(state).into_iter();
@@ -90,7 +114,7 @@ impl CacheModel {
     }
 
     /// Takes a batch, and appends its record.
-    pub fn take(&self, state: &mut State, clients: u8) {
+    pub fn take(&self, state: &mut State, order: Order) {
         let lane = self.free_lane(state).expect("a batch is taken when there is room");
         let mut batch = Batch {
             answers: Default::default(),
@@ -99,10 +123,8 @@ impl CacheModel {
             stage: self.first_stage(),
         };
         let mut deletes_only = true;
-        for (client, operation) in self.requests(state) {
-            if clients & (1 << client) == 0 {
-                continue;
-            }
+        for client in order.into_iter().flatten().map(usize::from) {
+            let operation = self.operation(state, client);
             let key = usize::from(operation.key());
             let (answer, value) = apply(operation, state.server.values[key]);
             batch.answers[client] = Some(answer);

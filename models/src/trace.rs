@@ -5,8 +5,9 @@ mod memory;
 
 use crate::judge::Answer;
 use crate::model::{CacheModel, Step};
+use crate::reduced::{Folded, Reduced};
 use crate::scenario::{ABSENT, FOREIGN, Key, Operation, Value};
-use crate::server::Stage;
+use crate::server::{Order, Stage};
 use crate::state::{Fault, State};
 use crate::variant::Flaw;
 use stateright::Path;
@@ -28,6 +29,14 @@ impl Trace {
         let mut states = states.into_iter();
         let first = states.next().expect("a path has a first state");
         Trace { model, first, steps: steps.into_iter().flatten().zip(states).collect() }
+    }
+
+    /// What the checker has found in fewer states, in single steps.
+    pub(crate) fn of_reduced(model: CacheModel, reduced: &Reduced, path: Path<Folded, Step>) -> Trace {
+        let path = path.into_vec();
+        let first = path.first().expect("a path has a first state").0.state.clone();
+        let taken = path.into_iter().filter_map(|(folded, step)| Some(reduced.steps(&folded.state, step?)));
+        Trace { model, first, steps: taken.flatten().collect() }
     }
 
     /// How many steps.
@@ -70,7 +79,7 @@ impl Trace {
         match step {
             Step::Client { client, .. } => row[client] = client::tell(&self.model, before, after, client),
             Step::Death { client } => row[client] = "dies".to_owned(),
-            Step::Take { clients } => row[server] = self.tell_take(before, clients),
+            Step::Take { order } => row[server] = self.tell_take(before, order),
             Step::Advance { lane } => row[server] = self.tell_batch(before, lane),
             Step::ServeGet { client } => row[server] = format!("answers {} from the index", client_name(client)),
             Step::Recover { step } => row[server] = self.tell_recovery(step),
@@ -96,8 +105,8 @@ impl Trace {
         }
     }
 
-    fn tell_take(&self, before: &State, clients: u8) -> String {
-        let taken = (0..self.clients()).filter(|client| clients & (1 << client) != 0);
+    fn tell_take(&self, before: &State, order: Order) -> String {
+        let taken = order.into_iter().flatten().map(usize::from);
         let requests: Vec<String> = taken.map(|client| operation_text(self.model.operation(before, client))).collect();
         format!("appends record {}: {}", before.server.sequence + 1, requests.join(", "))
     }

@@ -59,6 +59,8 @@ pub enum Flaw {
     RecordUnchecked,
     /// H17: the processor's plain store comes between the halves of the network card's compare-and-swap.
     PlainStores,
+    /// H19: versions come back after four changes of a slot; in the layout after 2^24.
+    VersionsWrap,
     /// Invalidates first and stores the offset then.
     InvalidatesThenStores,
 }

@@ -2,7 +2,7 @@
 
 use base::Seed;
 use models::catalog::{self, Case};
-use models::explore::explore;
+use models::explore::{explore, explore_reduced};
 use models::scenario::Tearing;
 use models::variant::{Flaw, Variant};
 use models::{Fault, page, sweep};
@@ -85,6 +85,19 @@ const SHAPES: &[(&str, &[&str])] = &[
         ],
     ),
     ("H9e", &["runs out", "rereads block: offset 2", "makes slot 0 valid => x=1", "=> x=2", "=> x=1"]),
+    (
+        "H19",
+        &[
+            "locks slot 0",
+            "FILL x by A v1",
+            "free v0",
+            "FILL x by B v1",
+            "writes x=3",
+            "writes x=2",
+            "=> x=3",
+            "=> x=2",
+        ],
+    ),
     ("H10", &["stores offset 2", "dies"]),
     ("H11", &["stores offset 2", "=> x=2", "reads block => x=1"]),
     ("H12", &["locks slot 0", "waits for slot 0", "dies"]),
@@ -157,11 +170,13 @@ fn the_papers_protocol_breaks_with_its_own_options_and_holds_without() {
 #[test]
 fn ours_is_clean_wherever_a_flaw_is_shown() {
     for case in catalog::cases() {
-        let outcome = explore(Variant::OURS, case.scenario, None);
+        // The largest of them is explored to its end in fewer states, and by `make models` in all.
+        let outcome = explore(Variant::OURS, case.scenario.clone(), Some(400_000));
         if let Some(trace) = outcome.trace {
             panic!("ours breaks in the scenario of {}\n{trace}", case.name);
         }
-        assert!(outcome.is_whole && outcome.states > 20, "{}: {} states", case.name, outcome.states);
+        let is_whole = outcome.is_whole || explore_reduced(Variant::OURS, case.scenario, None).is_whole;
+        assert!(is_whole && outcome.states > 20, "{}: {} states", case.name, outcome.states);
     }
 }
 
@@ -169,7 +184,7 @@ fn ours_is_clean_wherever_a_flaw_is_shown() {
 fn ours_is_clean_in_random_company() {
     for number in 0..30 {
         let scenario = sweep::scenario(Seed(21), number);
-        let outcome = explore(Variant::OURS, scenario.clone(), Some(20_000));
+        let outcome = explore_reduced(Variant::OURS, scenario.clone(), Some(100_000));
         if let Some(trace) = outcome.trace {
             panic!("ours breaks in {scenario:?}\n{trace}");
         }
@@ -201,6 +216,14 @@ fn torn_reads_break_what_whole_reads_do_not() {
         whole.tearing = Tearing::None;
         assert!(explore(case.variant, whole, None).trace.is_none(), "{name}");
     }
+}
+
+#[test]
+fn versions_that_come_back_hurt_nobody_who_is_late_by_fewer_changes() {
+    let case = catalog::find("H19").expect("the case exists");
+    let mut fewer = case.scenario;
+    fewer.programs[2].pop();
+    assert!(explore(case.variant, fewer, None).is_whole);
 }
 
 #[test]

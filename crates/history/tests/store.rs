@@ -122,6 +122,19 @@ fn an_illegal_key_counts_more_than_an_unknown_one() {
 }
 
 #[test]
+fn writes_and_deletions_that_were_never_answered_take_few_steps_however_many_they_are() {
+    let lost =
+        (0..40).map(|id| operation(id, if id % 2 == 0 { StoreAction::Put(id) } else { StoreAction::Delete }, id, None));
+    let answered = [delete(100, 50, 51, true), delete(101, 52, 53, true), get(102, 54, 55, None)];
+    let operations: Vec<StoreOperation> = lost.chain(answered).collect();
+    assert_eq!(history(nothing_at_first, &operations).check(10_000), StoreVerdict::Linearizable);
+    // One of them was seen: that one cannot come after all.
+    let operations =
+        [&operations[..], &[get(103, 56, 57, Some(6)), delete(104, 58, 59, true), get(105, 60, 61, Some(6))]].concat();
+    assert_eq!(history(nothing_at_first, &operations).check(10_000), illegal_at(&[105]));
+}
+
+#[test]
 fn a_long_history_of_a_busy_key_takes_few_steps() {
     let story = lived(Seed(5), Life { operations: 20_000, concurrent: 6, keys: 1, lies: 0, losses: 0 });
     assert_eq!(history(nothing_at_first, &story).check(2_000_000), StoreVerdict::Linearizable);

@@ -147,7 +147,7 @@ impl<C: Contents> Preload<C> {
             expiry: Expiry::default(),
             is_fresh: false,
         });
-        Segment { block, epoch: 0, sequence: Sequence(0), items: items.collect() }
+        Segment { block, epoch: 0, sequence: Sequence(0), settled: Sequence(0), items: items.collect() }
     }
 
     /// The record of a key of a block, if it is one that was loaded.

@@ -95,6 +95,9 @@ pub struct Segment {
     pub epoch: u32,
     /// Which writing of the segment.
     pub sequence: Sequence,
+    /// When it was written, every segment of its epoch up to this sequence was whole on the device: one of them that is not any more has rotted and was not
+    /// cut off. 40 bits.
+    pub settled: Sequence,
     /// In order of key, each once.
     pub items: Vec<Item>,
 }
@@ -203,7 +206,8 @@ mod tests {
 
     #[test]
     fn a_chain_grows_by_a_bucket_after_each_15_keys() {
-        let mut segment = Segment { block: 0, epoch: 0, sequence: Sequence(0), items: Vec::new() };
+        let mut segment =
+            Segment { block: 0, epoch: 0, sequence: Sequence(0), settled: Sequence(0), items: Vec::new() };
         assert_eq!(segment.sectors(), 1);
         for number in 0..30u8 {
             segment.put(item(&[number + 1]));
@@ -215,7 +219,8 @@ mod tests {
 
     #[test]
     fn a_key_is_listed_once() {
-        let mut segment = Segment { block: 0, epoch: 0, sequence: Sequence(0), items: Vec::new() };
+        let mut segment =
+            Segment { block: 0, epoch: 0, sequence: Sequence(0), settled: Sequence(0), items: Vec::new() };
         assert_eq!(segment.put(item(b"b")), None);
         assert_eq!(segment.put(item(b"a")), None);
         assert_eq!(segment.put(item(b"b")), Some(item(b"b")));

@@ -176,6 +176,8 @@ pub struct Server<V> {
     config: ServerConfig,
     epoch: u32,
     sequence: Sequence,
+    /// Up to here no group of this epoch has failed.
+    failed_after: Option<Sequence>,
     /// Where each of its blocks' keys are listed, by `block / devices`.
     pointers: Vec<Option<SegmentPointer>>,
     log: log::Log,
@@ -200,6 +202,7 @@ impl<V: Value> Server<V> {
             config,
             epoch: 0,
             sequence: Sequence(0),
+            failed_after: None,
             pointers: vec![None; blocks as usize],
             log: log::Log::new(config.zones, config.zone_sectors, config.reserve_zones),
             ring: VecDeque::new(),

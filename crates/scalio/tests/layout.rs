@@ -48,8 +48,9 @@ fn headers() -> impl Strategy<Value = BlockHeader> {
 
 fn segments() -> impl Strategy<Value = Segment> {
     let item = (0..1u64 << 40, 0..1u64 << 40, 0..=64u16, any::<u32>(), any::<bool>());
-    (any::<u32>(), any::<u32>(), 0..1u64 << 40, btree_map(keys(), item, 0..50)).prop_map(
-        |(block, epoch, sequence, items)| {
+    let sequences = (0..1u64 << 40, 0..1u64 << 40);
+    (any::<u32>(), any::<u32>(), sequences, btree_map(keys(), item, 0..50)).prop_map(
+        |(block, epoch, (sequence, settled), items)| {
             let items = items.into_iter().map(|(key, (place, sequence, value_bytes, expiry, is_fresh))| Item {
                 key,
                 record: RecordPlace(place),
@@ -58,7 +59,8 @@ fn segments() -> impl Strategy<Value = Segment> {
                 expiry: Expiry(expiry),
                 is_fresh,
             });
-            Segment { block, epoch, sequence: Sequence(sequence), items: items.collect() }
+            let (sequence, settled) = (Sequence(sequence), Sequence(settled));
+            Segment { block, epoch, sequence, settled, items: items.collect() }
         },
     )
 }

@@ -3,8 +3,8 @@
 use base::{Program, Span, Time};
 use scalio::{
     Client, ClientConfig, ClientId, ClientIn, ClientOut, Content, Contents, Corrupt, Expiry, Extent, FlashAnswer,
-    FlashOperation, Index, Key, LimitError, MemoryAnswer, Operation, Outcome, Preload, Protocol, Refusal, Request,
-    RequestBody, SEGMENT_ITEMS_MAX, Server, ServerConfig, ServerIn, ServerOut, Source, Token, Value,
+    FlashOperation, Index, Item, Key, LimitError, MemoryAnswer, Operation, Outcome, Preload, Protocol, Refusal,
+    Request, RequestBody, SEGMENT_ITEMS_MAX, Server, ServerConfig, ServerIn, ServerOut, Source, Token, Value,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,8 +22,12 @@ struct Store {
     done: VecDeque<(Outcome<Token>, Source)>,
     reads: u32,
     writes: u32,
+    /// Time that a read of the client takes.
+    read_takes: Span,
     /// Writes fail.
     is_broken: bool,
+    /// Writes of pages fail.
+    loses_pages: bool,
 }
 
 enum Input {
@@ -101,7 +105,9 @@ impl Store {
             done: VecDeque::new(),
             reads: 0,
             writes: 0,
+            read_takes: Span::ZERO,
             is_broken: false,
+            loses_pages: false,
         }
     }
 
@@ -183,6 +189,7 @@ impl Store {
                     self.inputs.extend(request.map(|request| Input::Client(ClientIn::Memory { request, answer })));
                 }
                 ClientOut::Flash { request, operation, .. } => {
+                    self.now += self.read_takes;
                     let answer = self.flash(operation);
                     self.inputs.push_back(Input::Client(ClientIn::Flash { request, answer }));
                 }
@@ -208,31 +215,11 @@ impl Store {
     }
 
     fn flash(&mut self, operation: FlashOperation<Token>) -> FlashAnswer<Token> {
-        let foreign = Corrupt::Foreign { what: "content" };
         match operation {
-            FlashOperation::ReadSegment { block, pointer } => {
-                self.reads += 1;
-                match self.flash.get(&pointer.extent.sector) {
-                    Some(Content::Segment(segment)) => FlashAnswer::Segment(Ok(segment.clone())),
-                    _ => FlashAnswer::Segment(
-                        self.preload.as_ref().map(|preload| preload.segment(block).into()).ok_or(foreign),
-                    ),
-                }
-            }
-            FlashOperation::ReadRecord { item } => {
-                self.reads += 1;
-                let place = |(sector, content): (&u64, &Content<Token>)| match content {
-                    Content::Page(page) => {
-                        page.places(*sector).find(|(place, _)| *place == item.record).map(|(_, record)| record.clone())
-                    }
-                    Content::Segment(_) => None,
-                };
-                let written = self.flash.range(..=item.record.sector()).next_back().and_then(place);
-                let loaded = |preload: &Preload<Users>| preload.record(item.key.place(CONFIG.blocks).block, &item.key);
-                let record = written.or_else(|| self.preload.as_ref().and_then(loaded));
-                FlashAnswer::Record(record.ok_or(foreign))
-            }
+            FlashOperation::ReadSegment { block, pointer } => self.read_segment(block, pointer.extent.sector),
+            FlashOperation::ReadRecord { item } => self.read_record(&item),
             FlashOperation::Write { .. } if self.is_broken => FlashAnswer::Failed,
+            FlashOperation::Write { content: Content::Page(_), .. } if self.loses_pages => FlashAnswer::Failed,
             FlashOperation::Write { extent, content } => {
                 self.writes += 1;
                 assert_eq!(extent.sectors, content.sectors());
@@ -254,6 +241,29 @@ impl Store {
         }
     }
 
+    fn read_segment(&mut self, block: u32, sector: u64) -> FlashAnswer<Token> {
+        self.reads += 1;
+        let loaded = || self.preload.as_ref().map(|preload| preload.segment(block).into());
+        FlashAnswer::Segment(match self.flash.get(&sector) {
+            Some(Content::Segment(segment)) => Ok(segment.clone()),
+            _ => loaded().ok_or(Corrupt::Foreign { what: "content" }),
+        })
+    }
+
+    fn read_record(&mut self, item: &Item) -> FlashAnswer<Token> {
+        self.reads += 1;
+        let place = |(sector, content): (&u64, &Content<Token>)| match content {
+            Content::Page(page) => {
+                page.places(*sector).find(|(place, _)| *place == item.record).map(|(_, record)| record.clone())
+            }
+            Content::Segment(_) => None,
+        };
+        let written = self.flash.range(..=item.record.sector()).next_back().and_then(place);
+        let loaded = |preload: &Preload<Users>| preload.record(item.key.place(CONFIG.blocks).block, &item.key);
+        let record = written.or_else(|| self.preload.as_ref().and_then(loaded));
+        FlashAnswer::Record(record.ok_or(Corrupt::Foreign { what: "content" }))
+    }
+
     fn forget(&mut self, extent: Extent) {
         let end = extent.sector + u64::from(extent.sectors);
         self.flash.retain(|at, content| at + u64::from(content.sectors()) <= extent.sector || *at >= end);
@@ -261,12 +271,39 @@ impl Store {
 
     /// All memory is gone; the device is not.
     fn restart(&mut self, slots: u8) {
-        self.index = Index::new(CONFIG.blocks, slots);
+        self.restart_as(CONFIG, slots);
+    }
+
+    fn restart_as(&mut self, config: ServerConfig, slots: u8) {
+        self.index = Index::new(config.blocks, slots);
         let mut out = Vec::new();
-        self.server = Server::recover(CONFIG, &mut out);
+        self.server = Server::recover(config, &mut out);
         self.carry_server(out);
         self.carry_all();
     }
+
+    /// What is on a device, found by a server and a client that know nothing of it.
+    fn found_on(flash: BTreeMap<u64, Content<Token>>) -> Store {
+        let mut store = Store::new(0);
+        store.flash = flash;
+        store.restart(0);
+        store
+    }
+
+    /// Where the page with that value lies.
+    fn page_of(&self, id: u64) -> u64 {
+        let holds = |content: &Content<Token>| match content {
+            Content::Page(page) => page.records.iter().any(|record| record.value == value(id)),
+            Content::Segment(_) => false,
+        };
+        *self.flash.iter().find(|(_, content)| holds(content)).expect("it was written").0
+    }
+}
+
+/// Two keys in different blocks.
+fn keys_apart() -> (u32, u32) {
+    let block = |number: u32| key(number).place(CONFIG.blocks).block;
+    (0, (1..).find(|number| block(*number) != block(0)).expect("there are four blocks"))
 }
 
 #[test]
@@ -278,6 +315,18 @@ fn what_is_put_is_got_first_from_flash_and_then_from_the_cache() {
     assert_eq!(store.put(1, 11), Outcome::Stored);
     assert_eq!(store.get(key(1)), (Outcome::Value(Some(value(11))), Source::Flash));
     assert_eq!(store.get(key(2)).0, Outcome::Value(None));
+}
+
+#[test]
+fn a_filler_whose_lease_has_ended_answers_and_leaves_the_slot_alone() {
+    // The lease is a millisecond, up to the next 67 us; a miss reads twice.
+    for (read_takes, next) in [(Span::us(400), Source::Cache), (Span::us(600), Source::Flash)] {
+        let mut store = Store::new(1);
+        store.put(1, 10);
+        store.read_takes = read_takes;
+        assert_eq!(store.get(key(1)), (Outcome::Value(Some(value(10))), Source::Flash));
+        assert_eq!(store.get(key(1)), (Outcome::Value(Some(value(10))), next));
+    }
 }
 
 #[test]
@@ -452,12 +501,91 @@ fn a_rotten_record_costs_its_own_key_and_no_other_over_a_restart() {
         *store.flash.iter().find(|(_, content)| matches!(content, Content::Page(_))).expect("a page was written").0;
     store.put(2, 20);
     store.flash.remove(&first_page);
-    let mut out = Vec::new();
-    store.server = Server::recover(ServerConfig { blocks: 1, ..CONFIG }, &mut out);
-    store.carry_server(out);
-    store.carry_all();
+    store.restart_as(ServerConfig { blocks: 1, ..CONFIG }, 0);
     assert_eq!(store.found(2), Some(20));
     assert_eq!(store.get(key(1)).0, Outcome::Refused(Refusal::Corrupt));
+}
+
+#[test]
+fn a_record_that_rots_is_missed_once_a_later_update_of_any_block_speaks_for_it() {
+    let (this, other) = keys_apart();
+    for speaks in [false, true] {
+        let mut store = Store::new(0);
+        store.put(this, 10);
+        store.put(this, 11);
+        if speaks {
+            store.put(other, 20);
+        }
+        let page = store.page_of(11);
+        store.flash.remove(&page);
+        let mut store = Store::found_on(store.flash);
+        // Nobody speaks for the last group: it is taken for one that was cut off, and the value before counts.
+        let expected = if speaks { Outcome::Refused(Refusal::Corrupt) } else { Outcome::Value(Some(value(10))) };
+        assert_eq!(store.get(key(this)).0, expected);
+        assert_eq!(store.server.counters().corrupt, u64::from(speaks));
+        assert_eq!(store.found(other), speaks.then_some(20));
+        // It can be written over.
+        assert_eq!((store.put(this, 12), store.found(this)), (Outcome::Stored, Some(12)));
+    }
+}
+
+#[test]
+fn whichever_page_rots_no_older_value_comes_back_but_that_of_the_last_group() {
+    let mut store = Store::new(0);
+    let ids: Vec<u64> = (0..3).flat_map(|round| (0..6).map(move |number| 10 * round + number)).collect();
+    ids.iter().for_each(|id| assert_eq!(store.put((id % 10) as u32, *id), Outcome::Stored));
+    for rotten in &ids {
+        let mut flash = store.flash.clone();
+        flash.remove(&store.page_of(*rotten));
+        let mut found = Store::found_on(flash);
+        for number in 0..6u64 {
+            let outcome = found.get(key(number as u32)).0;
+            let expected = match *rotten {
+                25 if number == 5 => Outcome::Value(Some(value(15))),
+                rotten if rotten == 20 + number => Outcome::Refused(Refusal::Corrupt),
+                _ => Outcome::Value(Some(value(20 + number))),
+            };
+            assert_eq!(outcome, expected, "{number} without the page of {rotten}");
+        }
+    }
+}
+
+#[test]
+fn wherever_a_group_is_cut_off_the_value_before_it_counts_and_goes_on_to_count() {
+    let (this, other) = keys_apart();
+    let mut before = Store::new(0);
+    before.put(this, 10);
+    let mut after = Store::new(0);
+    after.put(this, 10);
+    after.put(this, 11);
+    let fresh: Vec<u64> = after.flash.keys().filter(|sector| !before.flash.contains_key(*sector)).copied().collect();
+    assert_eq!(fresh.len(), 2, "a page and a segment");
+    for kept in [&fresh[..0], &fresh[..1], &fresh[1..]] {
+        let mut flash = before.flash.clone();
+        flash.extend(kept.iter().map(|sector| (*sector, after.flash[sector].clone())));
+        let mut found = Store::found_on(flash);
+        assert_eq!(found.found(this), Some(10));
+        // Later epochs speak for their own segments alone, whatever their sequences.
+        found.put(other, 20);
+        assert_eq!(found.put(other, 21), Outcome::Stored);
+        assert_eq!(found.put(other, 22), Outcome::Stored);
+        let mut found = Store::found_on(found.flash);
+        assert_eq!((found.found(this), found.found(other)), (Some(10), Some(22)));
+    }
+}
+
+#[test]
+fn nobody_speaks_for_a_group_that_failed() {
+    let (this, other) = keys_apart();
+    let mut store = Store::new(0);
+    store.put(this, 10);
+    store.loses_pages = true;
+    assert_eq!(store.put(this, 11), Outcome::Unknown);
+    store.loses_pages = false;
+    store.put(other, 20);
+    store.put(other, 21);
+    let mut store = Store::found_on(store.flash);
+    assert_eq!((store.found(this), store.found(other)), (Some(10), Some(21)));
 }
 
 #[test]

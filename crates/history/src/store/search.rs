@@ -3,8 +3,10 @@
 //! Events are taken in the order of time. Kept is the set of *situations* that some order of the operations leads to: the value, and which of the operations under way
 //! have taken effect. An operation is made to take effect when it is answered at the latest, perhaps after others that are under way. So the work grows
 //! with what is under way at once, not with the length of the history. An operation that changes nothing and fits takes effect at once: later would be no better.
+//! What was never answered is under way for ever. So values that nobody found or expected count as one, and of two unanswered operations that ask for the same
+//! the first takes effect first: nobody could tell.
 
-use super::{StoreKey, StoreOperation, StoreValue, StoreVerdict};
+use super::{StoreAction, StoreAnswer, StoreKey, StoreOperation, StoreValue, StoreVerdict};
 use std::collections::BTreeSet;
 
 /// What is held, and by place the operations under way that have taken effect.
@@ -27,6 +29,7 @@ struct Search<'a> {
 pub fn check(key: StoreKey, initial: StoreValue, operations: &[StoreOperation], steps_max: u64) -> StoreVerdict {
     let mut search =
         Search { under_way: Vec::new(), situations: BTreeSet::from([(initial, 0)]), steps_left: steps_max };
+    let operations = &with_unseen_values_as_one(initial, operations);
     for event in events(operations) {
         let operation = &operations[event.operation];
         let outcome = if event.is_answer { search.answered(operation) } else { search.invoked(operation) };
@@ -39,6 +42,29 @@ pub fn check(key: StoreKey, initial: StoreValue, operations: &[StoreOperation], 
         }
     }
     StoreVerdict::Linearizable
+}
+
+/// Values that were stored, and that no answer and no swap speaks of, are one value.
+fn with_unseen_values_as_one(initial: StoreValue, operations: &[StoreOperation]) -> Vec<StoreOperation> {
+    let spoken = |operation: &StoreOperation| match (operation.action, operation.answered) {
+        (StoreAction::CompareAndSwap { expected, .. }, _) => expected,
+        (_, Some((_, StoreAnswer::Found(found)))) => found,
+        _ => None,
+    };
+    let seen: BTreeSet<u64> = operations.iter().filter_map(spoken).chain(initial).collect();
+    let Some(one) = (0..=u64::MAX).rev().find(|value| !seen.contains(value)) else { return operations.to_vec() };
+    let folded = |value: u64| if seen.contains(&value) { value } else { one };
+    let fold = |operation: &StoreOperation| {
+        let action = match operation.action {
+            StoreAction::Put(value) => StoreAction::Put(folded(value)),
+            StoreAction::CompareAndSwap { expected, new } => {
+                StoreAction::CompareAndSwap { expected, new: new.map(folded) }
+            }
+            other => other,
+        };
+        StoreOperation { action, ..*operation }
+    };
+    operations.iter().map(fold).collect()
 }
 
 /// Ordered by time, and at one instant calls before answers: operations that touch overlap.
@@ -80,8 +106,9 @@ impl<'a> Search<'a> {
     /// Lets everything take effect that fits and changes nothing.
     fn settled(&self, (held, mut done): Situation) -> Situation {
         for (place, operation) in self.open(done) {
-            // Without an answer it need not take effect, and what changes nothing helps nobody.
-            if operation.answered.is_some() && operation.applied(held) == Some(held) {
+            // Without an answer it need not take effect, and what changes nothing helps nobody. A put of what is there may change something later.
+            let is_put = matches!(operation.action, StoreAction::Put(_));
+            if operation.answered.is_some() && !is_put && operation.applied(held) == Some(held) {
                 done |= 1 << place;
             }
         }
@@ -92,6 +119,22 @@ impl<'a> Search<'a> {
     fn open(&self, done: u128) -> impl Iterator<Item = (usize, &'a StoreOperation)> {
         let places = self.under_way.iter().enumerate();
         places.filter_map(move |(place, it)| it.filter(|_| done & (1 << place) == 0).map(|it| (place, it)))
+    }
+
+    /// Whether an earlier place holds one that asks for the same, and neither was answered.
+    fn has_twin(&self, done: u128, place: usize, operation: &StoreOperation) -> bool {
+        let is_twin = |(other, it): (usize, &StoreOperation)| {
+            other < place && it.answered.is_none() && it.action == operation.action
+        };
+        operation.answered.is_none() && self.open(done).any(is_twin)
+    }
+
+    /// After an operation that is worth taking effect now.
+    fn next(&self, held: StoreValue, done: u128, place: usize, operation: &StoreOperation) -> Option<Situation> {
+        let now = operation.applied(held)?;
+        // Of what changes nothing, puts with an answer are left.
+        let is_of_use = now != held || operation.answered.is_some();
+        (is_of_use && !self.has_twin(done, place, operation)).then(|| self.settled((now, done | 1 << place)))
     }
 
     /// Keeps what explains the answer: every situation in which the operation has taken effect, now at the latest.
@@ -107,10 +150,8 @@ impl<'a> Search<'a> {
                 continue;
             }
             self.steps_left = self.steps_left.checked_sub(1).ok_or(GivenUp)?;
-            let next = self.open(done).filter_map(|(place, it)| Some((it.applied(held)?, done | 1 << place)));
-            // What is left to take effect and fits changes something, or was never answered.
             let next: Vec<Situation> =
-                next.filter(|(now, _)| *now != held).map(|situation| self.settled(situation)).collect();
+                self.open(done).filter_map(|(place, it)| self.next(held, done, place, it)).collect();
             stack.extend(next.into_iter().filter(|situation| seen.insert(*situation)));
         }
         self.under_way[place] = None;

@@ -323,6 +323,10 @@ impl<V: Value> Client<V> {
         out: &mut Vec<ClientOut<V>>,
     ) {
         self.counters.misses += 1;
+        // Late is late: a payload that is written long after its lease could meet its version again, which comes back after 2^24 changes of the slot.
+        let (held, late) =
+            if held.is_some_and(|held| held.word.lease_ended(now)) { (None, held) } else { (held, None) };
+        self.release(get, late, out);
         if let Some(Held { slot, word }) = held {
             self.counters.fills += 1;
             let payload =

@@ -33,8 +33,8 @@ pub struct BucketBytes {
     pub chain: u8,
     /// Items in this bucket.
     pub items: u8,
-    /// 0.
-    pub reserved: [u8; 5],
+    /// Segments of this epoch up to this sequence are whole on the device.
+    pub settled: [u8; 5],
 }
 
 /// One key.
@@ -130,7 +130,7 @@ fn encode_segment(segment: &Segment) -> Vec<u8> {
             index,
             chain,
             items: items(index).count() as u8,
-            reserved: [0; 5],
+            settled: std::array::from_fn(|byte| (segment.settled.0 >> (8 * byte)) as u8),
         };
         bytes.extend_from_slice(header.as_bytes());
         items(index).for_each(|item| bytes.extend_from_slice(encode_item(item).as_bytes()));
@@ -203,6 +203,7 @@ pub fn decode_segment(bytes: &[u8]) -> Result<Segment, Corrupt> {
         block: first.block.get(),
         epoch: first.epoch.get(),
         sequence: sequence(first.sequence.get())?,
+        settled: Sequence(first.settled.iter().rev().fold(0, |high, byte| high << 8 | u64::from(*byte))),
         items: Vec::new(),
     };
     for index in 0..chain {

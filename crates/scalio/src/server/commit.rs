@@ -5,7 +5,7 @@ use super::log::{Kind, Rows};
 use super::{Part, Pending, Purpose, Server, ServerOut};
 use crate::{
     Block, Content, Extent, FlashOperation, MemoryAnswer, MemoryOperation, Page, Protocol, Record, RecordPlace,
-    Refusal, RequestResult, Segment, SegmentPointer, SlotWord, Value, record_bytes,
+    Refusal, RequestResult, Segment, SegmentPointer, Sequence, SlotWord, Value, record_bytes,
 };
 use base::Time;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ impl<V: Value> Member<V> {
 impl<V: Value> Server<V> {
     pub(super) fn write(&mut self, now: Time, group: usize, out: &mut Vec<ServerOut<V>>) {
         let mut members = std::mem::take(&mut self.groups[group].members);
+        self.groups[group].before = self.sequence;
         members.iter_mut().for_each(|member| self.apply(now, member));
         self.groups[group].step = Step::Writes;
         self.groups[group].open = 0;
@@ -55,13 +56,20 @@ impl<V: Value> Server<V> {
     fn write_segment(&mut self, group: usize, member: &mut Member<V>, out: &mut Vec<ServerOut<V>>) {
         let (sequence, epoch) = (self.next_sequence(), self.epoch);
         let segment = member.segment.take().expect("a member without a segment is not dirty");
-        let segment = Segment { sequence, epoch, ..segment };
+        let segment = Segment { sequence, epoch, settled: self.settled(), ..segment };
         let extent = self.room(group, segment.sectors(), Kind::Segments);
         self.log.count_segment(extent, true);
         member.new = Some(SegmentPointer::new(extent, sequence));
         let segment = Arc::new(segment);
         member.written = Some(segment.clone());
         self.write_content(group, extent, Content::Segment(segment), out);
+    }
+
+    /// All segments of this epoch up to this sequence are whole on the device. What a failed group has left there never counts.
+    fn settled(&self) -> Sequence {
+        let is_written = |group: &Group<V>| matches!(group.step, Step::Writes | Step::Flush);
+        let writing = self.groups.iter().filter(|(_, group)| is_written(group)).map(|(_, group)| group.before);
+        writing.chain(self.failed_after).min().unwrap_or(self.sequence)
     }
 
     fn room(&mut self, group: usize, sectors: u32, kind: Kind) -> Extent {
@@ -92,7 +100,10 @@ impl<V: Value> Server<V> {
     pub(super) fn publish(&mut self, now: Time, group: usize, out: &mut Vec<ServerOut<V>>) {
         self.groups[group].step = Step::Publish;
         self.groups[group].open = 0;
-        if !self.groups[group].failed {
+        if self.groups[group].failed {
+            let before = self.groups[group].before;
+            self.failed_after = Some(self.failed_after.map_or(before, |first| first.min(before)));
+        } else {
             for member in 0..self.groups[group].members.len() {
                 self.publish_member(group, member, out);
             }

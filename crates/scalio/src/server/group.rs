@@ -4,7 +4,7 @@ use super::log::{Purpose as Room, Rows};
 use super::{Part, Pending, Purpose, Server, ServerOut, Update};
 use crate::{
     FlashAnswer, FlashOperation, Item, Key, Record, RecordPlace, Refusal, RequestBody, RequestResult, Segment,
-    SegmentPointer, Value,
+    SegmentPointer, Sequence, Value,
 };
 use base::Time;
 use std::collections::BTreeMap;
@@ -53,6 +53,8 @@ pub(super) struct Group<V> {
     pub open: u32,
     pub step: Step,
     pub failed: bool,
+    /// The last sequence before those that it writes.
+    pub before: Sequence,
     pub room: Room,
     /// What it has yet to write, in the worst case.
     pub promised: Rows,
@@ -152,7 +154,8 @@ impl<V: Value> Server<V> {
             by_block.into_iter().map(|(block, pending)| self.member(block, pending)).collect();
         self.locked.extend(members.iter().map(|member| member.block));
         let reads: Vec<_> = members.iter().map(|member| (member.block, member.old)).collect();
-        let group = self.groups.insert(Group { members, open: 0, step: Step::Segments, failed: false, room, promised });
+        let (step, before) = (Step::Segments, Sequence::default());
+        let group = self.groups.insert(Group { members, open: 0, step, failed: false, before, room, promised });
         for (member, (block, pointer)) in reads.into_iter().enumerate() {
             if let Some(pointer) = pointer {
                 self.groups[group].open += 1;
@@ -167,7 +170,8 @@ impl<V: Value> Server<V> {
 
     fn member(&self, block: u32, pending: Vec<Pending<V>>) -> Member<V> {
         let old = self.pointer(block);
-        let empty = || Segment { block, epoch: self.epoch, sequence: Default::default(), items: Vec::new() };
+        let (epoch, none) = (self.epoch, Sequence::default());
+        let empty = || Segment { block, epoch, sequence: none, settled: none, items: Vec::new() };
         Member {
             block,
             pending,

@@ -1,8 +1,10 @@
 //! After a restart: the log is read, the newest whole segment of each block is its segment, and the index begins anew in a later epoch.
 //!
 //! A segment counts only if all records that were written together with it are whole: of a group that was cut off, some writes may be there and others
-//! not. What had been answered is all there, since it was durable before it was published. An older record that is not whole is rotten: its key stays
-//! listed, and reading it says so. Nothing is answered before the new epoch is on the device.
+//! not. What had been answered was all there, since it was durable before it was published. So a later segment of the same epoch says up to which sequence
+//! all was whole: what is not whole below has rotted since. It counts all the same: its key stays listed, and reading it says so. The last groups of an
+//! epoch have no later segment that speaks for them: of these alone, one that has rotted is taken for one that was cut off. (A segment that has rotted
+//! itself is not missed: the one before it counts.) Nothing is answered before the new epoch is on the device.
 
 use super::{Purpose, Server, ServerConfig, ServerOut, log};
 use crate::{
@@ -26,6 +28,8 @@ pub(super) struct Recovery<V> {
     /// Records by place.
     records: BTreeMap<RecordPlace, (Key, Sequence)>,
     epoch: u32,
+    /// By epoch: its segments up to this sequence were whole once.
+    settled: BTreeMap<u32, Sequence>,
     values: PhantomData<V>,
 }
 
@@ -48,8 +52,15 @@ impl<V: Value> Server<V> {
             server.ask_memory(Purpose::Recovery, block, MemoryOperation::Close, out);
         }
         let open = server.pointers.len() as u32;
-        let (segments, records) = (BTreeMap::new(), BTreeMap::new());
-        server.recovery = Some(Recovery { open, step: Step::Close, segments, records, epoch: 0, values: PhantomData });
+        server.recovery = Some(Recovery {
+            open,
+            step: Step::Close,
+            segments: BTreeMap::new(),
+            records: BTreeMap::new(),
+            epoch: 0,
+            settled: BTreeMap::new(),
+            values: PhantomData,
+        });
         if open == 0 {
             server.scan(out);
         }
@@ -110,6 +121,8 @@ impl<V: Value> Server<V> {
             Content::Segment(segment) => {
                 self.sequence = self.sequence.max(segment.sequence);
                 let epoch = segment.epoch;
+                let settled = recovery.settled.entry(epoch).or_default();
+                *settled = segment.settled.max(*settled);
                 recovery.segments.entry(segment.block).or_default().push((segment.sequence, sector, segment));
                 epoch
             }
@@ -129,18 +142,26 @@ impl<V: Value> Server<V> {
         for (block, mut segments) in std::mem::take(&mut recovery.segments) {
             segments.sort_by_key(|(sequence, sector, _)| std::cmp::Reverse((*sequence, *sector)));
             let is_there = |item: &Item| recovery.records.get(&item.record) == Some(&(item.key, item.sequence));
-            let whole = |segment: &Segment| segment.items.iter().all(|item| !item.is_fresh || is_there(item));
-            if let Some((sequence, sector, segment)) = segments.into_iter().find(|(_, _, segment)| whole(segment)) {
-                let extent = Extent { sector, sectors: segment.sectors() };
-                self.install_segment(block, SegmentPointer::new(extent, sequence));
-                let records = segment.items.iter();
-                records.for_each(|item| {
-                    self.log.count_records(item.record.sector(), record_bytes(item.value_bytes.into()), 1, true)
-                });
+            let lacks =
+                |segment: &Segment| segment.items.iter().filter(|item| item.is_fresh && !is_there(item)).count();
+            let was_whole = |segment: &Segment| recovery.settled.get(&segment.epoch) >= Some(&segment.sequence);
+            let newest = segments.iter().find(|(_, _, segment)| lacks(segment) == 0 || was_whole(segment));
+            if let Some((sequence, sector, segment)) = newest {
+                self.counters.corrupt += lacks(segment) as u64;
+                self.install_found(block, *sequence, *sector, segment);
             }
         }
         recovery.records = BTreeMap::new();
         self.log.reclaim_empty();
+    }
+
+    fn install_found(&mut self, block: u32, sequence: Sequence, sector: u64, segment: &Segment) {
+        self.install_segment(block, SegmentPointer::new(Extent { sector, sectors: segment.sectors() }, sequence));
+        for item in &segment.items {
+            // Where nothing could be read there may be records all the same.
+            self.log.found_used(self.log.zone_of(item.record.sector()));
+            self.log.count_records(item.record.sector(), record_bytes(item.value_bytes.into()), 1, true);
+        }
     }
 
     fn install_segment(&mut self, block: u32, pointer: SegmentPointer) {

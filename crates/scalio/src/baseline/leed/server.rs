@@ -222,7 +222,7 @@ impl<V: Value> Server<V> {
         }
         items.sort_by_key(|item| item.key);
         let sequence = self.next_sequence();
-        let listed = Segment { block, epoch: 0, sequence, items };
+        let listed = Segment { block, epoch: 0, sequence, settled: crate::Sequence(0), items };
         check_length(&listed)?;
         let extent = load_into(&mut self.segments, listed.sectors(), BUCKETS_MAX)?;
         self.index.set(segment, Some(SegmentPointer::new(extent, sequence)));

@@ -123,7 +123,8 @@ impl Stock {
             is_fresh: false,
         };
         let items = (0u32..).zip(self.keys_of_row(row)).map(item).collect();
-        Segment { block, epoch: 0, sequence: self.segment_sequence(block, row), items }
+        let (epoch, settled) = (0, Sequence(0));
+        Segment { block, epoch, sequence: self.segment_sequence(block, row), settled, items }
     }
 
     /// The record that an item of such a segment names.

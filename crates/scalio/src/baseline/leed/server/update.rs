@@ -112,7 +112,13 @@ impl<V: Value> Server<V> {
             }
             None => {
                 let block = self.block_of(segment);
-                let empty = Segment { block, epoch: 0, sequence: crate::Sequence(0), items: Vec::new() };
+                let empty = Segment {
+                    block,
+                    epoch: 0,
+                    sequence: crate::Sequence(0),
+                    settled: crate::Sequence(0),
+                    items: Vec::new(),
+                };
                 self.on_listed(Time::ZERO, work, Arc::new(empty), out);
             }
         }

@@ -1,6 +1,6 @@
 //! A device that writes and reads sector by sector, and may lose what it was not told to keep.
 
-use super::Input;
+use super::world::Input;
 use base::Stream;
 use scalio::layout::{decode_record, decode_segment, encode_content, scan};
 use scalio::{

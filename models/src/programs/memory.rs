@@ -164,7 +164,7 @@ impl Memory {
     }
 
     /// Memory that did not survive: whatever it holds until it is made anew, it does not look like slots.
-    pub fn scramble(&mut self, device: u32, devices: u32, _: &mut Stream) {
+    pub fn scramble(&mut self, device: u32, devices: u32) {
         let blocks = (self.bytes.len() / block_bytes(self.slots)) as u32;
         for block in (device..blocks).step_by(devices as usize) {
             let start = self.place(block, 0);

@@ -1,54 +1,22 @@
 //! A store whose every step is taken by chance: words of a block are read one by one while others write them, sectors are written one by one, messages are
 //! lost, doubled and overtaken, clients sleep and die, servers crash and recover.
 
-pub mod judge;
-mod memory;
-mod store;
-
+use super::device::{self, Device};
+use super::ledger::{Ledger, Open, Wanted};
+use super::memory::{self, Job, Memory};
+use super::{Faults, Kind};
 use base::{Program, Seed, Span, Stream, Time};
-use judge::{Action, Event};
-use memory::{Job, Memory};
 use scalio::layout::{decode_reply, decode_request, encode_reply, encode_request};
 use scalio::{
-    Client, ClientConfig, ClientId, ClientIn, ClientOut, Key, Operation, Outcome, Protocol, Reply, Request,
-    RequestBody, Server, ServerConfig, ServerIn, ServerOut, Token,
+    Client, ClientConfig, ClientId, ClientIn, ClientOut, Key, Operation, Outcome, Reply, Request, RequestBody, Server,
+    ServerConfig, ServerIn, ServerOut, Token,
 };
 use std::collections::{BTreeMap, VecDeque};
-use store::Device;
 
-/// What kind of world.
-#[derive(Clone, Copy, Debug)]
-pub struct Kind {
-    pub protocol: Protocol,
-    pub blocks: u32,
-    pub slots: u8,
-    pub devices: u32,
-    pub clients: u16,
-    pub keys: u8,
-    /// Operations of all clients together.
-    pub operations: u32,
-    pub volatile_cache: bool,
-    pub group_updates: u32,
-    pub faults: Faults,
-}
-
-/// Chances in 1000, of each step unless said.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Faults {
-    /// Of each message.
-    pub lose: u64,
-    /// Of each message.
-    pub double: u64,
-    /// A client sleeps through several leases.
-    pub sleep: u64,
-    pub death: u64,
-    pub crash: u64,
-}
-
-/// A client with what it has open: ticket to what it wants and when it began.
+/// A client, with what it has open by ticket.
 struct Seat {
     client: Client<Token>,
-    open: BTreeMap<u64, (Key, Action, u64)>,
+    open: BTreeMap<u64, Open>,
     sleeps_until: Time,
     alive: bool,
 }
@@ -66,8 +34,9 @@ pub enum Input {
     Server(ServerIn<Token>),
 }
 
+/// All clients and servers, and what is between them.
 pub struct World {
-    pub kind: Kind,
+    kind: Kind,
     random: Stream,
     now: Time,
     step: u64,
@@ -78,14 +47,13 @@ pub struct World {
     parcels: Vec<Parcel>,
     /// Operations on memory, of clients and then of servers, each in its order.
     jobs: Vec<VecDeque<Job>>,
-    pub history: BTreeMap<Key, Vec<Event>>,
+    pub ledger: Ledger,
     next_ticket: u64,
     issued: u32,
     pub crashes: u32,
-    pub violated: Option<String>,
 }
 
-pub fn server_config(kind: &Kind, device: u32) -> ServerConfig {
+fn server_config(kind: &Kind, device: u32) -> ServerConfig {
     ServerConfig {
         device,
         devices: kind.devices,
@@ -95,7 +63,7 @@ pub fn server_config(kind: &Kind, device: u32) -> ServerConfig {
         group_wait: Span::us(3),
         groups_max: 3,
         zones: 14,
-        zone_sectors: store::ZONE_SECTORS,
+        zone_sectors: device::ZONE_SECTORS,
         reserve_zones: 4,
         compact_below: 11,
         volatile_cache: kind.volatile_cache,
@@ -135,11 +103,10 @@ impl World {
             servers: (0..kind.devices).map(|device| Server::new(server_config(&kind, device))).collect(),
             parcels: Vec::new(),
             jobs: (0..usize::from(kind.clients) + kind.devices as usize).map(|_| VecDeque::new()).collect(),
-            history: BTreeMap::new(),
+            ledger: Ledger::default(),
             next_ticket: 0,
             issued: 0,
             crashes: 0,
-            violated: None,
             kind,
         }
     }
@@ -154,14 +121,14 @@ impl World {
         }
         self.kind.faults = Faults::default();
         for key in 0..self.kind.keys {
-            self.last_reads(key_of(key));
+            self.last_reads(key);
         }
         self.check_space();
     }
 
-    fn last_reads(&mut self, key: Key) {
+    fn last_reads(&mut self, key: u8) {
         let reader = self.seats.iter().position(|seat| seat.alive).expect("one client never dies");
-        self.issue(reader, key, Action::Get { found: None });
+        self.issue(reader, key, Wanted::Get);
         while self.is_busy() {
             self.take_step();
         }
@@ -217,9 +184,8 @@ impl World {
         }
         let keep = self.random.below(self.jobs[seat].len() as u64 + 1) as usize;
         self.jobs[seat].truncate(keep);
-        for (key, action, start) in std::mem::take(&mut self.seats[seat].open).into_values() {
-            self.note(key, action, start, false);
-        }
+        let open = std::mem::take(&mut self.seats[seat].open);
+        open.into_values().for_each(|open| self.ledger.unknown(open));
     }
 
     /// The server is gone with all that it had asked for; of what its device had not made durable any part may be. Memory may survive.
@@ -230,7 +196,7 @@ impl World {
         self.parcels.retain(|parcel| !matches!(parcel, Parcel::Answer { place: at, .. } if *at == place));
         self.devices[device].crash(&mut self.random);
         if self.random.below(2) == 0 {
-            self.memory.scramble(device as u32, self.kind.devices, &mut self.random);
+            self.memory.scramble(device as u32, self.kind.devices);
         }
         let mut out = Vec::new();
         self.servers[device] = Server::recover(server_config(&self.kind, device as u32), &mut out);
@@ -243,41 +209,35 @@ impl World {
             return;
         }
         self.issued += 1;
-        let key = key_of(self.random.below(self.kind.keys.into()) as u8);
+        let key = self.random.below(self.kind.keys.into()) as u8;
         let new = Token { id: self.next_ticket + 1, bytes: 8 + self.random.below(57) as u32 };
-        let action = match self.random.below(10) {
-            0..=4 => Action::Get { found: None },
-            5..=7 => Action::Put { value: new },
-            8 => Action::Delete { found: false },
-            _ => Action::CompareAndSwap { expected: self.guess(key), new, swapped: false, found: None },
-        };
-        self.issue(seat, key, action);
-    }
-
-    /// A value that was written at some time, so that some compare-and-swaps swap.
-    fn guess(&mut self, key: Key) -> Option<Token> {
-        let written = |event: &Event| match event.action {
-            Action::Put { value } => Some(value),
-            _ => None,
-        };
-        let values: Vec<Token> = self.history.get(&key).into_iter().flatten().filter_map(written).collect();
-        let recent = values.len().saturating_sub(2);
-        let at = recent as u64 + self.random.below(3);
-        values.get(at as usize).copied()
-    }
-
-    fn issue(&mut self, seat: usize, key: Key, action: Action) {
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
-        let operation = match action {
-            Action::Get { .. } => Operation::Get { key },
-            Action::Put { value } => Operation::Update(RequestBody::Put { key, value, time_to_live: None }),
-            Action::Delete { .. } => Operation::Update(RequestBody::Delete { key }),
-            Action::CompareAndSwap { expected, new, .. } => {
-                Operation::Update(RequestBody::CompareAndSwap { key, expected, new })
+        let wanted = match self.random.below(10) {
+            0..=4 => Wanted::Get,
+            5..=7 => Wanted::Put { value: new },
+            8 => Wanted::Delete,
+            _ => {
+                // A value that was written lately, so that some compare-and-swaps swap; or none.
+                let back = self.random.below(3) as usize;
+                Wanted::CompareAndSwap { expected: self.ledger.recently_put(key, back), new }
             }
         };
-        self.seats[seat].open.insert(ticket, (key, action, self.step));
+        self.issue(seat, key, wanted);
+    }
+
+    fn issue(&mut self, seat: usize, key: u8, wanted: Wanted) {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let name = key_of(key);
+        let operation = match wanted {
+            Wanted::Get => Operation::Get { key: name },
+            Wanted::Put { value } => Operation::Update(RequestBody::Put { key: name, value, time_to_live: None }),
+            Wanted::Delete => Operation::Update(RequestBody::Delete { key: name }),
+            Wanted::CompareAndSwap { expected, new } => {
+                Operation::Update(RequestBody::CompareAndSwap { key: name, expected, new })
+            }
+        };
+        self.ledger.asked(wanted);
+        self.seats[seat].open.insert(ticket, Open { client: seat, key, wanted, start: self.step });
         self.give_client(seat, ClientIn::Issue { ticket, operation });
     }
 
@@ -416,35 +376,10 @@ impl World {
     }
 
     fn done(&mut self, seat: usize, ticket: u64, outcome: Outcome<Token>) {
-        let Some((key, action, start)) = self.seats[seat].open.remove(&ticket) else {
-            self.violated = Some(format!("ticket {ticket} ended twice"));
-            return;
-        };
-        let (action, is_known) = match (action, outcome) {
-            (Action::Get { .. }, Outcome::Value(found)) => (Action::Get { found }, true),
-            (action @ Action::Put { .. }, Outcome::Stored) => (action, true),
-            (Action::Delete { .. }, Outcome::Deleted { found }) => (Action::Delete { found }, true),
-            (Action::CompareAndSwap { expected, new, .. }, Outcome::Stored) => {
-                (Action::CompareAndSwap { expected, new, swapped: true, found: expected }, true)
-            }
-            (Action::CompareAndSwap { expected, new, .. }, Outcome::Differs { found }) => {
-                (Action::CompareAndSwap { expected, new, swapped: false, found }, true)
-            }
-            (action, Outcome::Unknown) => (action, false),
-            (Action::Get { .. }, Outcome::Unavailable) => return,
-            (action, outcome) => {
-                self.violated = Some(format!("{action:?} ended as {outcome:?}"));
-                return;
-            }
-        };
-        self.note(key, action, start, is_known);
-    }
-
-    fn note(&mut self, key: Key, action: Action, start: u64, is_known: bool) {
-        if matches!(action, Action::Get { .. }) && !is_known {
-            return;
+        match self.seats[seat].open.remove(&ticket) {
+            Some(open) => self.ledger.answered(open, outcome, self.step),
+            None => self.ledger.complain(format!("ticket {ticket} ended twice")),
         }
-        self.history.entry(key).or_default().push(Event { action, start, end: is_known.then_some(self.step) });
     }
 
     /// The server counts as live just what its segments list, whatever was compacted meanwhile.
@@ -458,7 +393,7 @@ impl World {
                 .filter_map(|block| server.pointer(block));
             let listed: u64 = pointers.map(|pointer| self.devices[device].live_of(pointer)).sum();
             if listed != server.live_bytes() {
-                self.violated = Some(format!("{listed} bytes are listed and {} counted", server.live_bytes()));
+                self.ledger.complain(format!("{listed} bytes are listed and {} counted", server.live_bytes()));
             }
         }
     }
