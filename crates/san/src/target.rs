@@ -303,7 +303,7 @@ impl Target {
             Reception::Over(outcome) => {
                 self.counters.duplicates += 1;
                 let credit = self.credit(place);
-                answer::respond(&self.format, port, packet, 0, outcome, credit, out);
+                answer::respond(&self.format, port, packet, outcome, credit, out);
             }
         }
     }
@@ -382,7 +382,7 @@ impl Target {
     fn miss(&mut self, job: JobId, place: usize, out: &mut Vec<TargetOut>) {
         let credit = self.credit(place);
         let Some(flight) = self.flights.get_mut(job) else { return };
-        answer::respond(&self.format, flight.port, &flight.packet, 0, Outcome::Incomplete, credit, out);
+        answer::respond(&self.format, flight.port, &flight.packet, Outcome::Incomplete, credit, out);
     }
 
     /// A command has all that it needs.
@@ -444,7 +444,7 @@ impl Target {
     fn refuse(&mut self, place: usize, port: Port, packet: &Packet, outcome: Outcome, out: &mut Vec<TargetOut>) {
         self.sessions[place].refuse(packet, outcome);
         let credit = self.credit(place);
-        answer::respond(&self.format, port, packet, 0, outcome, credit, out);
+        answer::respond(&self.format, port, packet, outcome, credit, out);
     }
 
     fn credit(&self, place: usize) -> u32 {

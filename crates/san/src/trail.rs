@@ -95,9 +95,13 @@ impl Trail {
     /// For the target: the header of an answer to the packet that brought this one (the command of a read, the last data of a write), given
     /// out `drive_latency_ns` after that packet came.
     pub fn turned_at_target(mut self, drive_latency_ns: u32) -> Trail {
+        self.turn_at_target(drive_latency_ns);
+        self
+    }
+    /// [`turned_at_target`](Self::turned_at_target) where it lies.
+    pub(crate) fn turn_at_target(&mut self, drive_latency_ns: u32) {
         self.position = self.length;
         self.drive_latency_ns = drive_latency_ns;
-        self
     }
     /// For the host: the header of data that follows a ready-to-transfer with this header.
     pub fn turned_at_host(self) -> Trail {

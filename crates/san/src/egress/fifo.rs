@@ -1,17 +1,16 @@
 //! First in, first out.
 
-use crate::packet::Packet;
 use std::collections::VecDeque;
 
-/// One queue.
+/// One queue of places.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fifo(VecDeque<Packet>);
+pub(super) struct Fifo(VecDeque<u32>);
 
 impl Fifo {
-    pub(super) fn push(&mut self, packet: &Packet) {
-        self.0.push_back(*packet);
+    pub(super) fn push(&mut self, place: u32) {
+        self.0.push_back(place);
     }
-    pub(super) fn pop(&mut self) -> Option<Packet> {
+    pub(super) fn pop(&mut self) -> Option<u32> {
         self.0.pop_front()
     }
 }

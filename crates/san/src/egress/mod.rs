@@ -6,6 +6,7 @@
 
 mod fifo;
 mod rank;
+mod room;
 mod storage_driven;
 
 pub use rank::{RankConfig, Traffic};
@@ -13,6 +14,7 @@ pub use rank::{RankConfig, Traffic};
 use crate::packet::Packet;
 use base::Bytes;
 use fifo::Fifo;
+use room::WaitingRoom;
 use storage_driven::StorageDriven;
 
 /// Which queue serves whom.
@@ -51,6 +53,7 @@ pub struct EgressQueue {
     used: u64,
     highest: u64,
     queues: Queues,
+    waiting: WaitingRoom,
 }
 
 #[derive(Clone, Debug)]
@@ -66,7 +69,7 @@ impl EgressQueue {
             SchedulingConfig::Fifo => Queues::Fifo(Fifo::default()),
             SchedulingConfig::StorageDriven(config) => Queues::StorageDriven(StorageDriven::new(config)),
         };
-        EgressQueue { room: room.count(), used: 0, highest: 0, queues }
+        EgressQueue { room: room.count(), used: 0, highest: 0, queues, waiting: WaitingRoom::default() }
     }
 
     /// Bytes of frames that wait.
@@ -98,19 +101,21 @@ impl EgressQueue {
         }
         self.used = used;
         self.highest = self.highest.max(used);
+        let place = self.waiting.enter(packet);
         match &mut self.queues {
-            Queues::Fifo(queue) => queue.push(packet),
-            Queues::StorageDriven(queues) => queues.push(packet),
+            Queues::Fifo(queue) => queue.push(place),
+            Queues::StorageDriven(queues) => queues.push(packet, place),
         }
         true
     }
 
-    /// Takes the packet that leaves next.
-    pub fn pop(&mut self) -> Option<Packet> {
-        let packet = match &mut self.queues {
+    /// Takes the packet that leaves next. It is to be read where it lies.
+    pub fn pop(&mut self) -> Option<&Packet> {
+        let place = match &mut self.queues {
             Queues::Fifo(queue) => queue.pop(),
             Queues::StorageDriven(queues) => queues.pop(),
         }?;
+        let packet = self.waiting.leave(place);
         self.used -= u64::from(packet.frame);
         Some(packet)
     }

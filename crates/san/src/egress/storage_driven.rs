@@ -15,11 +15,18 @@ pub(super) struct StorageDriven {
     rank: RankConfig,
     mapping: SpPifo,
     turns: Option<WeightedRoundRobin>,
-    queues: Box<[VecDeque<Packet>]>,
+    queues: Box<[VecDeque<Entry>]>,
     /// Bit `i`: ranked queue `i` (queue `i + 1`) has something.
     waiting: u32,
     /// By rank: where its packets wait, and how many.
     ranks: Box<[Waiting]>,
+}
+
+/// A packet that waits: its place, and the rank that it is counted under.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    place: u32,
+    rank: Option<u8>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,19 +56,19 @@ impl StorageDriven {
         }
     }
 
-    pub(super) fn push(&mut self, packet: &Packet) {
-        let queue = match Traffic::of(packet, &self.rank) {
-            Traffic::WriteCompletion => 0,
-            Traffic::Ranked(rank) => self.place(rank) + 1,
-            Traffic::Stray => self.queues.len() - 1,
+    pub(super) fn push(&mut self, packet: &Packet, place: u32) {
+        let (queue, rank) = match Traffic::of(packet, &self.rank) {
+            Traffic::WriteCompletion => (0, None),
+            Traffic::Ranked(rank) => (self.place(rank) + 1, Some(rank)),
+            Traffic::Stray => (self.queues.len() - 1, None),
         };
-        self.queues[queue].push_back(*packet);
+        self.queues[queue].push_back(Entry { place, rank });
         self.waiting |= 1 << queue >> 1;
     }
 
-    pub(super) fn pop(&mut self) -> Option<Packet> {
-        if let Some(packet) = take_first(&mut self.queues[0]) {
-            return Some(packet);
+    pub(super) fn pop(&mut self) -> Option<u32> {
+        if let Some(first) = self.queues[0].pop_front() {
+            return Some(first.place);
         }
         let ranked = match &mut self.turns {
             Some(turns) => turns.next(self.waiting)?,
@@ -69,15 +76,15 @@ impl StorageDriven {
             None => self.waiting.trailing_zeros() as usize,
         };
         let queue = &mut self.queues[ranked + 1];
-        let packet = take_first(queue)?;
+        let Entry { place, rank } = queue.pop_front()?;
         if queue.is_empty() {
             self.waiting &= !(1 << ranked);
         }
-        if let Traffic::Ranked(rank) = Traffic::of(&packet, &self.rank) {
+        if let Some(rank) = rank {
             let rank = self.known(rank);
             self.ranks[rank].count -= 1;
         }
-        Some(packet)
+        Some(place)
     }
 
     pub(super) fn pass(&mut self, packet: &Packet) {
@@ -101,13 +108,4 @@ impl StorageDriven {
     fn known(&self, rank: u8) -> usize {
         usize::from(rank).min(self.ranks.len() - 1)
     }
-}
-
-/// Takes the first packet. A queue that is empty then begins anew at the start of its memory, which is the part that is in the cache.
-fn take_first(queue: &mut VecDeque<Packet>) -> Option<Packet> {
-    let packet = queue.pop_front();
-    if queue.is_empty() {
-        queue.clear();
-    }
-    packet
 }

@@ -33,7 +33,7 @@ fn stray(number: u32) -> Packet {
 }
 
 fn leave(queue: &mut EgressQueue) -> Vec<u32> {
-    std::iter::from_fn(|| queue.pop()).map(|packet| packet.payload).collect()
+    std::iter::from_fn(|| queue.pop().map(|packet| packet.payload)).collect()
 }
 
 fn order(config: &SchedulingConfig, packets: &[Packet]) -> Vec<u32> {
@@ -115,10 +115,10 @@ proptest! {
                 pushed += 1;
             }
             if pops {
-                left.extend(queue.pop());
+                left.extend(queue.pop().copied());
             }
         }
-        left.extend(std::iter::from_fn(|| queue.pop()));
+        left.extend(std::iter::from_fn(|| queue.pop().copied()));
         prop_assert_eq!(left.len() as u32, pushed);
         let traffic = |packet: &Packet| Traffic::of(packet, &ranks());
         for first in &left {

@@ -121,19 +121,26 @@ impl Hop {
         }
     }
 
-    /// As [`HopIn::PortFree`].
-    pub fn port_free(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) {
+    /// As the first half of [`HopIn::PortFree`], without moving the packet: what is to be sent now by that port, to be read where it lies.
+    /// [`port_freed`](Self::port_freed) follows.
+    pub fn next_to_send(&mut self, now: Time, port: Port) -> Option<&Packet> {
         if !self.has_port(port) {
             debug_assert!(false, "the rig names ports that the hop has");
-            return;
+            return None;
         }
-        self.ports[port.index()].woken(now);
-        if let Some(packet) = self.ports[port.index()].next_to_send(now) {
-            self.counts.sent += 1;
-            out.push(HopOut::Send { port, packet });
+        let egress = &mut self.ports[port.index()];
+        egress.woken(now);
+        let packet = egress.next_to_send(now)?;
+        self.counts.sent += 1;
+        Some(packet)
+    }
+
+    /// As the second half of [`HopIn::PortFree`]: what may go behind that packet.
+    pub fn port_freed(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) {
+        if self.has_port(port) {
+            self.release_held(now, port, out);
+            self.ask_to_wake(port, out);
         }
-        self.release_held(now, port, out);
-        self.ask_to_wake(port, out);
     }
 
     /// A packet will come in by a port shortly: what is booked for it can be on its way from memory meanwhile. Nothing else comes of it.
@@ -459,7 +466,10 @@ impl Program for Hop {
                     out.push(HopOut::Send { port, packet });
                 }
             }
-            HopIn::PortFree(port) => self.port_free(now, port, out),
+            HopIn::PortFree(port) => {
+                out.extend(self.next_to_send(now, port).map(|packet| HopOut::Send { port, packet: *packet }));
+                self.port_freed(now, port, out);
+            }
             HopIn::Advertisement { port, advertisement } => {
                 self.router.distances_mut().on_advertisement(now, port, &advertisement);
                 self.forget_lost();

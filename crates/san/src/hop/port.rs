@@ -2,7 +2,7 @@
 
 use crate::egress::{EgressQueue, SchedulingConfig};
 use crate::packet::{Packet, PacketKind};
-use crate::reserve::{Bookings, ClassId, Held, Policer, Release, Released, ReservationConfig};
+use crate::reserve::{Bookings, ClassId, Held, Ledger, Policer, Release, Released, ReservationConfig};
 use base::{Bytes, Operation, Rate, Serialization, Time};
 
 /// A port's egress. A packet passes the policer (answers of reads that keep to their way), then the queues, then the wire.
@@ -115,8 +115,8 @@ impl EgressPort {
         Some((packet, entry))
     }
 
-    /// Takes the packet that is to leave now.
-    pub(super) fn next_to_send(&mut self, now: Time) -> Option<Packet> {
+    /// Takes the packet that is to leave now. It is to be read where it lies.
+    pub(super) fn next_to_send(&mut self, now: Time) -> Option<&Packet> {
         if self.busy_until > now {
             return None;
         }
@@ -147,7 +147,7 @@ impl EgressPort {
     /// Takes everything that waits and forgets all bookings: the link has gone.
     pub(super) fn fail(&mut self, waiting: &mut Vec<Packet>) {
         while let Some(packet) = self.queue.pop() {
-            waiting.push(packet);
+            waiting.push(*packet);
         }
         if let Some(booked) = &mut self.booked {
             booked.policer.drain(|packet| waiting.push(packet));
@@ -163,7 +163,6 @@ impl Booked {
     #[inline]
     pub(super) fn foresee(&self, class: ClassId) {
         self.bookings.foresee(class);
-        self.policer.foresee(class);
     }
 
     /// Books for a read; from now on its session's bucket fills faster.
@@ -171,15 +170,15 @@ impl Booked {
         let class = config.class_of(packet.tag.session);
         let is_booked = self.bookings.book(config, now, class, packet.bytes);
         if is_booked {
-            self.policer.refill(now, class, self.bookings.fill_rate(config, class));
+            self.refill(config, now, class);
         }
         is_booked
     }
 
     fn offer(&mut self, config: &ReservationConfig, now: Time, packet: &Packet, room: Bytes) -> Held {
         let class = config.class_of(packet.tag.session);
-        let fill = self.bookings.fill_rate(config, class);
-        let held = self.policer.offer(config, now, class, packet, fill, room);
+        let bucket = self.bookings.bucket(config, now, class);
+        let held = self.policer.offer(now, class, bucket, packet, room);
         if held == Held::No && ends_io(config, packet) {
             self.complete(config, now, class, packet);
         }
@@ -187,7 +186,7 @@ impl Booked {
     }
 
     fn release(&mut self, config: &ReservationConfig, now: Time, room: Bytes) -> Released {
-        let released = self.policer.release(now, room, |class| self.bookings.fill_rate(config, class));
+        let released = self.policer.release(now, room, &mut Ledger { bookings: &mut self.bookings, config });
         if let Released::Packet(packet) = &released
             && ends_io(config, packet)
         {
@@ -201,7 +200,13 @@ impl Booked {
         let Some(hop) = packet.trail.ahead() else { return };
         let booked_at = super::moment(now, hop.time_ns);
         self.bookings.release(config, now, Release { class, bytes: packet.bytes, booked_at });
-        self.policer.refill(now, class, self.bookings.fill_rate(config, class));
+        self.refill(config, now, class);
+    }
+
+    /// The bucket of a class fills at what it has booked by now.
+    fn refill(&mut self, config: &ReservationConfig, now: Time, class: ClassId) {
+        let bucket = self.bookings.bucket(config, now, class);
+        self.policer.refill(now, class, bucket);
     }
 }
 

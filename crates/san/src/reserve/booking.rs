@@ -1,8 +1,9 @@
 //! What is booked on one port, by class of sessions.
 
-use super::{ClassId, ReservationConfig};
+use super::class::{Classes, Sum};
+use super::{Buckets, ClassId, ReservationConfig};
 use base::{Rate, Span, Time};
-use prefetch_index::prefetch_index;
+use transport::TokenBucket;
 
 /// The bookings of a port.
 #[derive(Clone, Debug)]
@@ -13,20 +14,21 @@ pub struct Bookings {
     /// The span that `now` was last in: its number, and when it began.
     epoch: u64,
     since: Time,
-    /// Empty until the first booking: most ports of a network never see a request come in.
-    classes: Vec<Class>,
+    classes: Classes,
 }
 
-/// Bookings of one class, made in the span of even and of odd number.
-#[derive(Clone, Copy, Debug, Default)]
-struct Class {
-    spans: [Sum; 2],
+/// [`Bookings`] with what they follow, as [`Buckets`].
+pub(crate) struct Ledger<'a> {
+    /// What is booked.
+    pub bookings: &'a mut Bookings,
+    /// By which parameters.
+    pub config: &'a ReservationConfig,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    estimated_bps: u64,
-    booked_bps: u64,
+impl Buckets for Ledger<'_> {
+    fn bucket(&mut self, now: Time, class: ClassId) -> &mut TokenBucket {
+        self.bookings.bucket(self.config, now, class)
+    }
 }
 
 /// Which booking a response gives back.
@@ -44,7 +46,7 @@ impl Bookings {
     /// Nothing booked on a port of `rate`.
     pub fn new(config: &ReservationConfig, rate: Rate) -> Bookings {
         let limit_bps = (u128::from(rate.as_bps()) * u128::from(config.limit) / 1024) as u64;
-        Bookings { limit_bps, booked_bps: 0, epoch: 0, since: Time::ZERO, classes: Vec::new() }
+        Bookings { limit_bps, booked_bps: 0, epoch: 0, since: Time::ZERO, classes: Classes::default() }
     }
 
     /// What was booked in all when this was last booked on or given back to.
@@ -69,10 +71,7 @@ impl Bookings {
         if booked > free {
             return false;
         }
-        if self.classes.is_empty() {
-            self.classes = vec![Class::default(); config.classes as usize];
-        }
-        let sum = &mut self.classes[class.index()].spans[self.epoch as usize & 1];
+        let sum = &mut self.classes.meet(config, class).spans[self.epoch as usize & 1];
         sum.estimated_bps += estimated;
         sum.booked_bps += booked;
         self.booked_bps += booked;
@@ -83,33 +82,34 @@ impl Bookings {
     /// made in the same span each gives back its share.
     pub fn release(&mut self, config: &ReservationConfig, now: Time, release: Release) {
         self.lapse(config, now);
-        let Some(epoch) = self.live_epoch(config, release.booked_at).filter(|_| !self.classes.is_empty()) else {
-            return;
-        };
+        let Some(epoch) = self.live_epoch(config, release.booked_at) else { return };
+        let Some(class) = self.classes.get_mut(release.class) else { return };
         let estimated = config.estimate_bps(release.bytes).min(self.limit_bps);
-        let sum = &mut self.classes[release.class.index()].spans[epoch as usize & 1];
-        self.booked_bps -= sum.give_back(estimated);
+        self.booked_bps -= class.spans[epoch as usize & 1].give_back(estimated);
     }
 
     /// Something will be booked for a class or given back by it soon.
     #[inline]
     pub(crate) fn foresee(&self, class: ClassId) {
-        prefetch_index(&self.classes, class.index());
+        self.classes.foresee(class);
     }
 
     /// What the bucket of a class fills at; zero when it has booked nothing.
     pub fn fill_rate(&self, config: &ReservationConfig, class: ClassId) -> Rate {
-        let Some(Class { spans: [even, odd] }) = self.classes.get(class.index()) else { return Rate::bps(0) };
-        Rate::bps(if config.fills_at_booked {
-            even.booked_bps + odd.booked_bps
-        } else {
-            even.estimated_bps + odd.estimated_bps
-        })
+        self.classes.get(class).map_or(Rate::bps(0), |class| class.fill_rate(config))
     }
 
-    /// Forgets everything: the port has failed (paper, 4.6).
+    /// The bucket of a class, which fills at [`fill_rate`](Self::fill_rate) from `now` on.
+    #[inline]
+    pub fn bucket(&mut self, config: &ReservationConfig, now: Time, class: ClassId) -> &mut TokenBucket {
+        let class = self.classes.meet(config, class);
+        class.bucket.set_rate(now, class.fill_rate(config));
+        &mut class.bucket
+    }
+
+    /// Forgets every booking: the port has failed (paper, 4.6).
     pub fn revoke(&mut self) {
-        self.classes.clear();
+        self.classes.iter_mut().for_each(|class| class.spans = [Sum::default(); 2]);
         self.booked_bps = 0;
     }
 
@@ -131,7 +131,7 @@ impl Bookings {
         self.since = Time::ZERO + config.lapse * epoch;
         let gone: &[usize] = if epoch == self.epoch + 1 { &[epoch as usize & 1] } else { &[0, 1] };
         self.epoch = epoch;
-        for class in &mut self.classes {
+        for class in self.classes.iter_mut() {
             for span in gone {
                 self.booked_bps -= std::mem::take(&mut class.spans[*span]).booked_bps;
             }

@@ -9,10 +9,12 @@
 //! or took another way, lapses. So memory does not grow with I/Os in flight and nothing leaks.
 
 mod booking;
+mod class;
 mod policer;
 
+pub(crate) use booking::Ledger;
 pub use booking::{Bookings, Release};
-pub use policer::{Held, Policer, Released};
+pub use policer::{Buckets, Held, Policer, Released};
 
 use crate::id::SessionId;
 use base::{Bytes, Rate, Span};

@@ -1,28 +1,34 @@
 //! Holds the answers of a session back that would exceed what it has booked, and nobody else's.
 
-use super::{ClassId, ReservationConfig};
+use super::ClassId;
 use crate::packet::Packet;
-use base::{Bytes, Rate, Time};
-use prefetch_index::prefetch_index;
+use base::{Bytes, Time};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use transport::TokenBucket;
 
-/// The policer of one port's egress. Each class has a bucket and a queue of its own, so that a class that waits holds no other up.
-#[derive(Clone, Debug)]
+/// The policer of one port's egress. Each class has a bucket, which its [`Buckets`] keep, and a queue of its own, so that a class that waits holds no
+/// other up.
+#[derive(Clone, Debug, Default)]
 pub struct Policer {
-    /// Empty until the first packet comes.
-    classes: Vec<Class>,
-    /// When the head of a class may leave. Entries that no longer agree with [`Class::due`] are stale.
-    due: BinaryHeap<Reverse<(Time, u32)>>,
+    /// By class, those of which anything has ever waited: few, and none where the bookings are as the estimates say.
+    queues: BTreeMap<ClassId, Queue>,
+    /// When the head of a class may leave. Entries that no longer agree with [`Queue::due`] are stale.
+    due: BinaryHeap<Reverse<(Time, ClassId)>>,
     held: usize,
 }
 
+/// The buckets of a port.
+pub trait Buckets {
+    /// The bucket of a class, filling from `now` on at what the class has booked.
+    fn bucket(&mut self, now: Time, class: ClassId) -> &mut TokenBucket;
+}
+
+/// What waits of a class.
 #[derive(Clone, Debug)]
-struct Class {
-    bucket: TokenBucket,
-    waiting: VecDeque<Packet>,
-    /// When the first that waits may leave; [`Time::MAX`] when none waits.
+struct Queue {
+    packets: VecDeque<Packet>,
+    /// When the first may leave; [`Time::MAX`] when none waits.
     due: Time,
 }
 
@@ -50,7 +56,7 @@ pub enum Released {
 impl Policer {
     /// Nothing waits.
     pub fn new() -> Policer {
-        Policer { classes: Vec::new(), due: BinaryHeap::new(), held: 0 }
+        Policer::default()
     }
 
     /// Packets that wait.
@@ -63,70 +69,60 @@ impl Policer {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes a packet to hold it, or lets it go on. It goes on when nothing of its session waits, there is `room` where it goes, and the bucket has its bytes or
-    /// its session has booked nothing (`fill` is zero).
-    pub fn offer(
-        &mut self,
-        config: &ReservationConfig,
-        now: Time,
-        class: ClassId,
-        packet: &Packet,
-        fill: Rate,
-        room: Bytes,
-    ) -> Held {
-        let index = class.index();
-        if self.classes.is_empty() {
-            self.classes = vec![Class::new(config.burst); config.classes as usize];
-        }
-        let class = &mut self.classes[index];
-        class.bucket.set_rate(now, fill);
+    /// Takes a packet to hold it, or lets it go on. It goes on when nothing of its session waits, there is `room` where it goes, and the bucket of its class has
+    /// its bytes or its class has booked nothing (the bucket does not fill).
+    #[inline]
+    pub fn offer(&mut self, now: Time, class: ClassId, bucket: &mut TokenBucket, packet: &Packet, room: Bytes) -> Held {
         let has_room = u64::from(packet.frame) <= room.count();
-        if class.waiting.is_empty() && has_room && class.may_pass(now, packet) {
+        if has_room && !self.holds(class) && may_pass(bucket, now, packet) {
             return Held::No;
         }
-        class.waiting.push_back(*packet);
-        self.held += 1;
-        self.plan(now, index);
+        self.hold(now, class, bucket, packet);
         Held::Yes
     }
 
-    /// A packet of a class will come soon.
-    #[inline]
-    pub(crate) fn foresee(&self, class: ClassId) {
-        prefetch_index(&self.classes, class.index());
+    /// Whether something of a class waits.
+    fn holds(&self, class: ClassId) -> bool {
+        self.held > 0 && self.queues.get(&class).is_some_and(|queue| !queue.packets.is_empty())
+    }
+
+    #[cold]
+    fn hold(&mut self, now: Time, class: ClassId, bucket: &mut TokenBucket, packet: &Packet) {
+        let queue = self.queues.entry(class).or_insert_with(Queue::new);
+        queue.packets.push_back(*packet);
+        self.held += 1;
+        self.due.extend(queue.plan(now, class, bucket));
     }
 
     /// The rate of a class's bucket has changed; what waits is looked at anew.
-    pub fn refill(&mut self, now: Time, class: ClassId, fill: Rate) {
-        let index = class.index();
-        let Some(class) = self.classes.get_mut(index) else { return };
-        class.bucket.set_rate(now, fill);
-        if !class.waiting.is_empty() {
-            self.plan(now, index);
+    #[inline]
+    pub fn refill(&mut self, now: Time, class: ClassId, bucket: &mut TokenBucket) {
+        if self.held == 0 {
+            return;
+        }
+        if let Some(queue) = self.queues.get_mut(&class).filter(|queue| !queue.packets.is_empty()) {
+            self.due.extend(queue.plan(now, class, bucket));
         }
     }
 
-    /// Takes one packet of at most `room` that may go on at `now`, the longest due first. `fill` tells what a class has booked: bookings lapse while packets
-    /// wait, and then nothing holds those any more.
-    pub fn release(&mut self, now: Time, room: Bytes, fill: impl Fn(ClassId) -> Rate) -> Released {
-        while let Some(Reverse((at, index))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
-            let class = &mut self.classes[index as usize];
-            let first = class.waiting.front().copied().filter(|_| class.due == at);
+    /// Takes one packet of at most `room` that may go on at `now`, the longest due first. Buckets are asked anew: bookings lapse while packets wait, and then
+    /// nothing holds those any more.
+    pub fn release(&mut self, now: Time, room: Bytes, buckets: &mut impl Buckets) -> Released {
+        while let Some(Reverse((at, class))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
+            let queue = self.queues.get_mut(&class).expect("a class that is due has waited");
+            let first = queue.packets.front().filter(|_| queue.due == at);
             if first.is_some_and(|first| u64::from(first.frame) > room.count()) {
                 return Released::Blocked;
             }
             self.due.pop();
             let Some(first) = first else { continue };
-            class.due = Time::MAX;
-            class.bucket.set_rate(now, fill(ClassId(index)));
-            let passes = class.may_pass(now, &first);
-            if passes {
-                class.waiting.pop_front();
+            let bucket = buckets.bucket(now, class);
+            let passed = if may_pass(bucket, now, first) { queue.packets.pop_front() } else { None };
+            queue.due = Time::MAX;
+            self.due.extend(queue.plan(now, class, bucket));
+            if let Some(packet) = passed {
                 self.held -= 1;
-            }
-            self.plan(now, index as usize);
-            if passes {
-                return Released::Packet(first);
+                return Released::Packet(packet);
             }
         }
         Released::Nothing
@@ -134,42 +130,34 @@ impl Policer {
 
     /// Takes everything that waits, in the order of classes: the port has failed.
     pub fn drain(&mut self, mut take: impl FnMut(Packet)) {
-        for class in &mut self.classes {
-            class.due = Time::MAX;
-            class.waiting.drain(..).for_each(&mut take);
+        for queue in self.queues.values_mut() {
+            queue.due = Time::MAX;
+            queue.packets.drain(..).for_each(&mut take);
         }
         self.due.clear();
         self.held = 0;
     }
+}
 
-    /// Notes when the first packet that waits in a class may leave.
-    fn plan(&mut self, now: Time, index: usize) {
-        let class = &mut self.classes[index];
-        let Some(first) = class.waiting.front() else {
-            class.due = Time::MAX;
-            return;
+impl Queue {
+    fn new() -> Queue {
+        Queue { packets: VecDeque::new(), due: Time::MAX }
+    }
+
+    /// Notes when the first packet may leave; what is to be added to the dues of the policer, if that has changed.
+    fn plan(&mut self, now: Time, class: ClassId, bucket: &mut TokenBucket) -> Option<Reverse<(Time, ClassId)>> {
+        let Some(first) = self.packets.front() else {
+            self.due = Time::MAX;
+            return None;
         };
-        let due = class.bucket.ready_at(now, Bytes::new(u64::from(first.frame))).unwrap_or(now);
-        if due != class.due {
-            class.due = due;
-            self.due.push(Reverse((due, index as u32)));
-        }
+        let due = bucket.ready_at(now, Bytes::new(u64::from(first.frame))).unwrap_or(now);
+        let has_changed = due != self.due;
+        self.due = due;
+        has_changed.then_some(Reverse((due, class)))
     }
 }
 
-impl Default for Policer {
-    fn default() -> Policer {
-        Policer::new()
-    }
-}
-
-impl Class {
-    fn new(burst: Bytes) -> Class {
-        Class { bucket: TokenBucket::new(burst), waiting: VecDeque::new(), due: Time::MAX }
-    }
-
-    /// Takes the packet's tokens, if they are there or nothing was booked.
-    fn may_pass(&mut self, now: Time, packet: &Packet) -> bool {
-        !self.bucket.fills() || self.bucket.take(now, Bytes::new(u64::from(packet.frame)))
-    }
+/// Takes the packet's tokens, if they are there or nothing was booked.
+fn may_pass(bucket: &mut TokenBucket, now: Time, packet: &Packet) -> bool {
+    !bucket.fills() || bucket.take(now, Bytes::new(u64::from(packet.frame)))
 }

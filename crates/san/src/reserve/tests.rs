@@ -4,6 +4,7 @@ use super::*;
 use crate::testing::{read_data, reservation};
 use base::Time;
 use proptest::prelude::*;
+use transport::TokenBucket;
 
 const KIB_4: u32 = 4 << 10;
 /// More than any packet here.
@@ -12,6 +13,31 @@ const KIB_128: u32 = 128 << 10;
 
 fn gbps(rate: Rate) -> f64 {
     rate.as_bps() as f64 / 1e9
+}
+
+/// Buckets that all fill at the same rate, whatever is booked.
+struct Equal {
+    fill: Rate,
+    buckets: Vec<TokenBucket>,
+}
+
+impl Equal {
+    fn new(fill: Rate) -> Equal {
+        Equal { fill, buckets: vec![TokenBucket::new(reservation().burst); 4] }
+    }
+
+    fn offer(&mut self, policer: &mut Policer, now: Time, packet: &crate::Packet) -> Held {
+        let class = ClassId(packet.tag.session.0);
+        policer.offer(now, class, self.bucket(now, class), packet, ROOM)
+    }
+}
+
+impl Buckets for Equal {
+    fn bucket(&mut self, now: Time, class: ClassId) -> &mut TokenBucket {
+        let bucket = &mut self.buckets[class.index()];
+        bucket.set_rate(now, self.fill);
+        bucket
+    }
 }
 
 fn release(session: u32, bytes: u32, booked_at: Time) -> Release {
@@ -91,49 +117,37 @@ fn a_failure_revokes_all_and_late_responses_change_nothing() {
 
 #[test]
 fn who_has_booked_too_little_waits_and_nobody_else() {
-    let config = reservation();
-    let mut policer = Policer::new();
-    let fill = Rate::gbps(1);
+    let (mut policer, mut buckets) = (Policer::new(), Equal::new(Rate::gbps(1)));
     let packet = read_data(1, 9_000);
-    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(1), &packet, fill, ROOM), Held::No, "the burst");
-    assert_eq!(policer.offer(&config, Time::ZERO, ClassId(1), &packet, fill, ROOM), Held::Yes);
-    assert_eq!(
-        policer.offer(&config, Time::ZERO, ClassId(1), &read_data(1, 100), fill, ROOM),
-        Held::Yes,
-        "nobody overtakes its session"
-    );
-    assert_eq!(
-        policer.offer(&config, Time::ZERO, ClassId(2), &read_data(2, 9_000), fill, ROOM),
-        Held::No,
-        "another session"
-    );
-    assert_eq!(
-        policer.offer(&config, Time::ZERO, ClassId(3), &read_data(3, 9_000), Rate::bps(0), ROOM),
-        Held::No,
-        "nothing booked: no control"
-    );
+    assert_eq!(buckets.offer(&mut policer, Time::ZERO, &packet), Held::No, "the burst");
+    assert_eq!(buckets.offer(&mut policer, Time::ZERO, &packet), Held::Yes);
+    assert_eq!(buckets.offer(&mut policer, Time::ZERO, &read_data(1, 100)), Held::Yes, "nobody overtakes its session");
+    assert_eq!(buckets.offer(&mut policer, Time::ZERO, &read_data(2, 9_000)), Held::No, "another session");
+    let mut unbooked = Equal::new(Rate::bps(0));
+    assert_eq!(unbooked.offer(&mut policer, Time::ZERO, &read_data(3, 9_000)), Held::No, "nothing booked: no control");
     let due = policer.next_due().expect("one waits");
     let expected = Rate::gbps(1).span_of(Bytes::new(9_000));
     assert!(due.saturating_since(Time::ZERO + expected) < base::Span::ns(1) && due >= Time::ZERO + expected);
-    assert_eq!(policer.release(due - base::Span::ns(1), ROOM, |_| fill), Released::Nothing);
-    assert_eq!(policer.release(due, ROOM, |_| fill), Released::Packet(packet));
-    assert_eq!((policer.release(due, ROOM, |_| fill), policer.held()), (Released::Nothing, 1));
+    assert_eq!(policer.release(due - base::Span::ns(1), ROOM, &mut buckets), Released::Nothing);
+    assert_eq!(policer.release(due, ROOM, &mut buckets), Released::Packet(packet));
+    assert_eq!((policer.release(due, ROOM, &mut buckets), policer.held()), (Released::Nothing, 1));
 }
 
 #[test]
 fn what_waits_leaves_at_once_when_its_booking_has_lapsed_and_sooner_when_more_is_booked() {
-    let config = reservation();
-    let mut policer = Policer::new();
+    let (mut policer, mut buckets) = (Policer::new(), Equal::new(Rate::gbps(1)));
     for _ in 0..3 {
-        policer.offer(&config, Time::ZERO, ClassId(1), &read_data(1, 9_000), Rate::gbps(1), ROOM);
+        buckets.offer(&mut policer, Time::ZERO, &read_data(1, 9_000));
     }
-    policer.refill(Time::ZERO, ClassId(1), Rate::gbps(9));
+    buckets.fill = Rate::gbps(9);
+    policer.refill(Time::ZERO, ClassId(1), buckets.bucket(Time::ZERO, ClassId(1)));
     let due = policer.next_due().expect("two wait");
     assert!(due <= Time::us(8) + base::Span::ns(1));
-    assert!(matches!(policer.release(due, ROOM, |_| Rate::gbps(9)), Released::Packet(_)));
-    policer.refill(due, ClassId(1), Rate::bps(0));
-    assert!(matches!(policer.release(due, ROOM, |_| Rate::bps(0)), Released::Packet(_)));
-    assert_eq!((policer.held(), policer.release(Time::secs(1), ROOM, |_| Rate::bps(0))), (0, Released::Nothing));
+    assert!(matches!(policer.release(due, ROOM, &mut buckets), Released::Packet(_)));
+    buckets.fill = Rate::bps(0);
+    policer.refill(due, ClassId(1), buckets.bucket(due, ClassId(1)));
+    assert!(matches!(policer.release(due, ROOM, &mut buckets), Released::Packet(_)));
+    assert_eq!((policer.held(), policer.release(Time::secs(1), ROOM, &mut buckets)), (0, Released::Nothing));
 }
 
 proptest! {
@@ -166,26 +180,25 @@ proptest! {
     fn a_session_gets_what_it_booked_in_order_and_loses_nothing(
         frames in prop::collection::vec((0u32..3, 64u32..9_000, 0u64..3_000), 1..100),
     ) {
-        let config = reservation();
-        let mut policer = Policer::new();
         let fill = Rate::gbps(4);
+        let (mut policer, mut buckets) = (Policer::new(), Equal::new(fill));
         let (mut now, mut left) = (Time::ZERO, vec![Vec::new(); 3]);
         let mut passed = |at: Time, packet: &crate::Packet| left[packet.tag.session.index()].push((at, packet.payload, packet.frame));
         for (number, (session, frame, gap_ns)) in frames.iter().enumerate() {
             let arrival = now + base::Span::ns(*gap_ns);
             while let Some(due) = policer.next_due().filter(|due| *due <= arrival) {
-                while let Released::Packet(packet) = policer.release(due, ROOM, |_| fill) {
+                while let Released::Packet(packet) = policer.release(due, ROOM, &mut buckets) {
                     passed(due, &packet);
                 }
             }
             now = arrival;
             let packet = crate::Packet { payload: number as u32, ..read_data(*session, *frame) };
-            if policer.offer(&config, now, ClassId(*session), &packet, fill, ROOM) == Held::No {
+            if buckets.offer(&mut policer, now, &packet) == Held::No {
                 passed(now, &packet);
             }
         }
         while let Some(due) = policer.next_due() {
-            while let Released::Packet(packet) = policer.release(due, ROOM, |_| fill) {
+            while let Released::Packet(packet) = policer.release(due, ROOM, &mut buckets) {
                 passed(due, &packet);
             }
         }

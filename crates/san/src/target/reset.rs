@@ -50,7 +50,7 @@ impl Target {
             self.flights.iter().any(|(_, flight)| flight.session == place && is_dead(flight.attempt(), attempt));
         if !remains {
             let credit = self.credit(place);
-            answer::respond(&self.format, *port, packet, 0, Outcome::Success, credit, out);
+            answer::respond(&self.format, *port, packet, Outcome::Success, credit, out);
             self.sessions[place].resets[usize::from(lane)] = None;
         }
     }

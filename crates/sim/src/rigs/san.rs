@@ -4,6 +4,7 @@
 mod aftermath;
 mod build;
 mod bytes;
+mod carrier;
 mod config;
 mod drives;
 mod ends;
@@ -22,11 +23,10 @@ use crate::drive::{Context, Rig, Ticket};
 use crate::slab::Slab;
 use aftermath::Aftermath;
 use base::{Bytes, Operation, Request, RequestId, Span, Time};
-use bytes::WireCheck;
+use carrier::Carrier;
 use drives::Drives;
 use ends::{Contents, DriveWork, Violations};
 use facts::Ways;
-use flights::Flights;
 use history::WriteOrder;
 use kernel::Soon;
 use record::Outcome;
@@ -38,7 +38,6 @@ use sizes::Sizes;
 use std::collections::{BTreeMap, BTreeSet};
 use topology::{Channel, DistanceTable, LinkId, VertexId};
 use track::Tracks;
-use wires::Wires;
 
 pub use config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
 pub(crate) use facts::price;
@@ -73,8 +72,6 @@ enum Place {
 /// What the rig counts beside its programs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    hops: u64,
-    lost_on_wire: u64,
     dropped: u64,
     /// Bytes on the wire into and out of targets.
     target_in: u64,
@@ -92,17 +89,13 @@ pub struct SanRig {
     hosts: Vec<Host>,
     targets: Vec<Target>,
     hops: Vec<Hop>,
-    /// By vertex: whether it runs.
-    is_running: Vec<bool>,
-    wires: Wires,
+    carrier: Carrier,
     drives: Drives,
-    flights: Flights,
     told: Slab<(VertexId, san::Port, Advertisement, Channel)>,
     working: Slab<DriveWork>,
     tracks: Tracks,
     /// By vertex: when its program is to be woken next.
     wakes: Vec<Time>,
-    wire_check: Option<WireCheck>,
     write_order: Option<WriteOrder>,
     contents: Contents,
     /// What reads have found that are on their way back.
@@ -171,11 +164,11 @@ impl Rig for SanRig {
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {
-        self.wires.busy(out);
+        self.carrier.wires.busy(out);
     }
 
     fn dropped_packets(&self) -> u64 {
-        self.counts.dropped + self.counts.lost_on_wire
+        self.counts.dropped + self.carrier.lost
     }
 
     fn extra(&self, out: &mut BTreeMap<String, f64>) {
@@ -212,7 +205,7 @@ impl SanRig {
     #[inline]
     fn wake_at(&mut self, vertex: VertexId, next: Option<Time>, context: Now<'_, '_>) {
         let Some(at) = next.filter(|at| *at < self.wakes[vertex.index()]) else { return };
-        if self.is_running[vertex.index()] {
+        if self.carrier.is_running[vertex.index()] {
             self.wakes[vertex.index()] = at.max(context.now);
             context.at(at.max(context.now), SanEvent::Wake(vertex));
         }

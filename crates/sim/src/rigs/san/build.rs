@@ -2,6 +2,7 @@
 
 use super::aftermath::Aftermath;
 use super::bytes::WireCheck;
+use super::carrier::Carrier;
 use super::config::{SanBuildError, SanRigConfig};
 use super::drives::Drives;
 use super::ends::Violations;
@@ -126,19 +127,23 @@ impl SanRig {
             hosts: config.host_programs(&vertices)?,
             targets: config.target_programs(&vertices)?,
             hops: vertices.hops.iter().map(hop).collect(),
-            wires: Wires::new(&config.graph, &config.passing, &config.ends),
+            carrier: Carrier {
+                wires: Wires::new(&config.graph, &config.passing, &config.ends),
+                flights: Flights::new(),
+                is_running: vec![true; places.len()],
+                check: config.wire_check.then(|| WireCheck::new(format)),
+                crossings: 0,
+                lost: 0,
+            },
             drives: Drives::new(&config.drive, config.drive_count())?,
-            is_running: vec![true; places.len()],
             wakes: vec![Time::MAX; places.len()],
             places,
             host_vertices: vertices.hosts,
             target_vertices: vertices.targets,
             hop_vertices: vertices.hops,
-            flights: Flights::new(),
             told: Slab::new(),
             working: Slab::new(),
             tracks: Tracks::new(config.host.wire.success_flag),
-            wire_check: config.wire_check.then(|| WireCheck::new(format)),
             write_order: config.checks_write_order.then(WriteOrder::new),
             aftermath: Aftermath::new(config.faults.iter().map(|fault| fault.at).min()),
             shortest: config.graph.distance_table().expect("the number of vertices was checked"),

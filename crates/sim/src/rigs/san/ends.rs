@@ -1,11 +1,12 @@
 //! Hosts, targets and drives.
 
+use super::track::Part;
 use super::{Now, Place, SanEvent, SanRig, outcome_of};
 use crate::drive::{Ended, Ticket};
 use base::{Bytes, Operation, Program, Request, RequestId, Time};
 use hardware::ssd::Done;
 use history::{BlockId, OrderViolation, WriteEnd};
-use record::{Outcome, SpanKind};
+use record::Outcome;
 use san::host::{HostIn, HostIo, HostOut};
 use san::route::Advertisement;
 use san::target::{JobId, TargetIn, TargetOut};
@@ -61,8 +62,8 @@ impl SanRig {
 
     /// A packet has come, which is read where it lies.
     pub(super) fn host_receives(&mut self, host: VertexId, place: u32, port: Port, flight: u32, context: Now<'_, '_>) {
-        self.hosts[place as usize].receive(context.now, port, &self.flights[flight].packet, &mut self.host_out);
-        self.flights.discard(flight);
+        self.hosts[place as usize].receive(context.now, port, &self.carrier.flights[flight].packet, &mut self.host_out);
+        self.carrier.flights.discard(flight);
         self.host_did(host, place, context);
     }
 
@@ -94,7 +95,7 @@ impl SanRig {
                     if packet.kind == PacketKind::Command {
                         self.tracks.sent(context.now, packet);
                     }
-                    self.send(host, *port, packet, context);
+                    self.carrier.send(host, *port, packet, context);
                 }
                 HostOut::Done(done) => self.end(done.request, outcome_of(done.outcome), context),
             }
@@ -133,11 +134,11 @@ impl SanRig {
         flight: u32,
         context: Now<'_, '_>,
     ) {
-        let packet = &self.flights[flight].packet;
+        let packet = &self.carrier.flights[flight].packet;
         self.counts.at_target(packet, true);
         self.ways.count(packet, &self.shortest);
         self.targets[place as usize].receive(context.now, port, packet, &mut self.target_out);
-        self.flights.discard(flight);
+        self.carrier.flights.discard(flight);
         self.target_did(target, place, context);
     }
 
@@ -159,15 +160,15 @@ impl SanRig {
             match *action {
                 TargetOut::Send { port, ref packet } => {
                     if let Some(track) = self.tracks.of(packet) {
-                        track.reach(context.now, SpanKind::StorageQueue);
+                        track.reach(context.now, Part::StorageQueue);
                     }
                     self.counts.at_target(packet, false);
-                    self.send(target, port, packet, context);
+                    self.carrier.send(target, port, packet, context);
                 }
                 TargetOut::Submit { drive, job, operation, address, bytes, request } => {
                     let done = self.drives.submit(context.now, drive.index(), operation, address, bytes);
                     if let Some(track) = self.tracks.get(request) {
-                        track.reach(context.now, SpanKind::StorageQueue);
+                        track.reach(context.now, Part::StorageQueue);
                     }
                     let is_lost = !self.drives.is_up(drive.index());
                     let work = DriveWork { target, job, drive, request, operation, address, bytes, done, is_lost };
@@ -189,8 +190,7 @@ impl SanRig {
         }
         if let Some(track) = self.tracks.get(work.request) {
             let Done { wait, collection_wait, service, .. } = work.done;
-            let parts =
-                [(SpanKind::FlashWait, wait), (SpanKind::CollectionWait, collection_wait), (SpanKind::Flash, service)];
+            let parts = [(Part::FlashWait, wait), (Part::CollectionWait, collection_wait), (Part::Flash, service)];
             track.reach_by(context.now, parts);
         }
         self.store(&work);
@@ -201,7 +201,7 @@ impl SanRig {
     pub(super) fn set_drive(&mut self, drive: DriveId, is_up: bool, context: Now<'_, '_>) {
         self.drives.set_up(drive.index(), is_up);
         let target = self.target_vertices[drive.index() / self.config.drives_per_target as usize];
-        if self.is_running[target.index()] {
+        if self.carrier.is_running[target.index()] {
             self.drive_changes(target, drive, is_up, context);
         }
     }

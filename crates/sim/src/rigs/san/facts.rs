@@ -89,7 +89,7 @@ impl SanRig {
 
     fn facts_of_links(&self, out: &mut BTreeMap<String, f64>) {
         let mut busy = Vec::new();
-        self.wires.busy(&mut busy);
+        self.carrier.wires.busy(&mut busy);
         let span = self.latest.as_ps().max(1) as f64;
         let is_cable = |index: &usize| self.config.graph.links()[index / 2].medium == Medium::Cable;
         let is_between_hops = |index: &usize| {
@@ -108,9 +108,9 @@ impl SanRig {
         let ways = self.ways.shortest + self.ways.longer;
         out.insert("ways_shortest_fraction".into(), share(self.ways.shortest, ways));
         out.insert("way_mean_hops".into(), share(self.ways.hops, ways));
-        out.insert("packets_lost_on_wires".into(), self.counts.lost_on_wire as f64);
-        out.insert("link_crossings".into(), self.counts.hops as f64);
-        out.insert("in_flight_packets_max".into(), self.flights.highest() as f64);
+        out.insert("packets_lost_on_wires".into(), self.carrier.lost as f64);
+        out.insert("link_crossings".into(), self.carrier.crossings as f64);
+        out.insert("in_flight_packets_max".into(), self.carrier.flights.highest() as f64);
         out.insert("target_in_bytes".into(), self.counts.target_in as f64);
         out.insert("target_out_bytes".into(), self.counts.target_out as f64);
     }
@@ -138,7 +138,7 @@ impl SanRig {
     /// The most of something that any port has had.
     fn highest(&self, of_port: fn(&Hop, Port) -> Bytes) -> u64 {
         let of = |(vertex, hop): (&VertexId, &Hop)| {
-            (0..self.wires.ports(*vertex)).map(|port| of_port(hop, Port(port)).count()).max()
+            (0..self.carrier.wires.ports(*vertex)).map(|port| of_port(hop, Port(port)).count()).max()
         };
         self.hop_vertices.iter().zip(&self.hops).filter_map(of).max().unwrap_or(0)
     }

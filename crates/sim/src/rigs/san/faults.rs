@@ -1,6 +1,7 @@
 //! Distances that hops tell each other, and what breaks.
 
 use super::config::{Fault, FaultKind};
+use super::wires::Fate;
 use super::{Now, Place, SanEvent, SanRig, facts, prime};
 use san::Port;
 use san::hop::{Hop, HopIn};
@@ -21,19 +22,19 @@ impl SanRig {
 
     /// Distances go to a neighbour beside the packets: they are too small to matter on the wire.
     pub(super) fn tell(&mut self, vertex: VertexId, port: Port, advertisement: Advertisement, context: Now<'_, '_>) {
-        let channel = self.wires.channel(vertex, port);
-        if self.is_priming || !self.wires.is_up(channel) {
+        let channel = self.carrier.wires.channel(vertex, port);
+        if self.is_priming || !self.carrier.wires.is_up(channel) {
             return;
         }
-        let (to, to_port) = self.wires.end(channel);
-        let at = context.now + self.wires.lone(channel, 0);
+        let (to, to_port) = self.carrier.wires.end(channel);
+        let at = context.now + self.carrier.wires.lone(channel, 0);
         let told = self.told.insert((to, to_port, advertisement, channel));
         context.at(at, SanEvent::Told(told));
     }
 
     pub(super) fn hear(&mut self, told: u32, context: Now<'_, '_>) {
         let (vertex, port, advertisement, channel) = self.told.remove(told);
-        if self.wires.is_up(channel) && self.is_running[vertex.index()] {
+        if self.carrier.wires.is_up(channel) && self.carrier.is_running[vertex.index()] {
             self.hears(vertex, port, advertisement, context);
         }
     }
@@ -61,19 +62,19 @@ impl SanRig {
             true => self.cut_links.remove(&link),
             false => self.cut_links.insert(link),
         };
-        let runs = self.config.graph.link(link).ends.iter().all(|end| self.is_running[end.vertex.index()]);
+        let runs = self.config.graph.link(link).ends.iter().all(|end| self.carrier.is_running[end.vertex.index()]);
         self.change_link(link.forward(), is_up && runs, context);
     }
 
     fn change_link(&mut self, channel: Channel, is_up: bool, context: Now<'_, '_>) {
-        if self.wires.is_up(channel) == is_up {
+        if self.carrier.wires.is_up(channel) == is_up {
             return;
         }
-        self.wires.set_up(channel, is_up);
+        self.carrier.wires.set_up(channel, is_up);
         if !is_up {
-            self.flights.iter_mut().filter(|flight| flight.leaving.channel.link() == channel.link()).for_each(
+            self.carrier.flights.iter_mut().filter(|flight| flight.leaving.channel.link() == channel.link()).for_each(
                 |flight| {
-                    flight.leaving.is_lost = true;
+                    flight.leaving.fate = Fate::Lost;
                 },
             );
         }
@@ -84,8 +85,8 @@ impl SanRig {
 
     /// The end of a channel notices. What has changed again meanwhile is noticed by the later event.
     pub(super) fn notice(&mut self, channel: Channel, is_up: bool, context: Now<'_, '_>) {
-        let (vertex, port) = self.wires.end(channel);
-        if self.wires.is_up(channel) != is_up || !self.is_running[vertex.index()] {
+        let (vertex, port) = self.carrier.wires.end(channel);
+        if self.carrier.wires.is_up(channel) != is_up || !self.carrier.is_running[vertex.index()] {
             return;
         }
         match self.places[vertex.index()] {
@@ -101,10 +102,10 @@ impl SanRig {
 
     /// Stops or starts an adapter, a switch or a target, with all its links. A hop comes back knowing nothing but its neighbours.
     fn set_vertex(&mut self, vertex: VertexId, is_up: bool, context: Now<'_, '_>) {
-        if self.is_running[vertex.index()] == is_up {
+        if self.carrier.is_running[vertex.index()] == is_up {
             return;
         }
-        self.is_running[vertex.index()] = is_up;
+        self.carrier.is_running[vertex.index()] = is_up;
         if let Place::Target(target) = self.places[vertex.index()] {
             self.set_target(target, is_up, context);
         }
@@ -113,10 +114,10 @@ impl SanRig {
             self.hops[place as usize] = Hop::new(self.config.hop(vertex, self.response_frame));
             self.down_ports_of(vertex, context);
         }
-        for port in 0..self.wires.ports(vertex) {
-            let channel = self.wires.channel(vertex, Port(port));
-            let (far, _) = self.wires.end(channel);
-            let is_whole = self.is_running[far.index()] && !self.cut_links.contains(&channel.link());
+        for port in 0..self.carrier.wires.ports(vertex) {
+            let channel = self.carrier.wires.channel(vertex, Port(port));
+            let (far, _) = self.carrier.wires.end(channel);
+            let is_whole = self.carrier.is_running[far.index()] && !self.cut_links.contains(&channel.link());
             self.change_link(channel, is_up && is_whole, context);
         }
         self.wakes[vertex.index()] = base::Time::MAX;
@@ -125,8 +126,8 @@ impl SanRig {
 
     /// A hop that starts takes its links for up; those that are not are told at once, and those that come up are told when they do.
     fn down_ports_of(&mut self, vertex: VertexId, context: Now<'_, '_>) {
-        for port in (0..self.wires.ports(vertex)).map(Port) {
-            if !self.wires.is_up(self.wires.channel(vertex, port)) {
+        for port in (0..self.carrier.wires.ports(vertex)).map(Port) {
+            if !self.carrier.wires.is_up(self.carrier.wires.channel(vertex, port)) {
                 self.tell_hop(vertex, HopIn::LinkDown(port), context);
             }
         }

@@ -1,14 +1,15 @@
 //! Packets on their legs, by place. Packets are large: each is written once, where it then lies until it has gone.
 
-use super::wires::Leaving;
+use super::wires::{Fate, Leaving};
+use prefetch_index::prefetch_index;
 use san::Packet;
 use std::ops::{Index, IndexMut};
+use std::slice;
 
 /// A packet on a leg. In this order, and from the start of a cache line on: nearly all of a packet that is used is in the first two.
 #[repr(C, align(64))]
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
-    is_used: bool,
     /// How.
     pub leaving: Leaving,
     /// What travels.
@@ -31,30 +32,38 @@ impl Flights {
     /// A packet begins; returns its place.
     pub fn insert(&mut self, packet: &Packet, leaving: Leaving) -> u32 {
         let Some(place) = self.free.pop() else {
-            self.places.push(Flight { is_used: true, leaving, packet: *packet });
+            self.places.push(Flight { leaving, packet: *packet });
             return self.places.len() as u32 - 1;
         };
         let flight = &mut self.places[place as usize];
-        (flight.is_used, flight.leaving) = (true, leaving);
+        flight.leaving = leaving;
         flight.packet.become_copy_of(packet);
         place
     }
 
     /// A packet has arrived for good, or is lost.
     pub fn discard(&mut self, place: u32) {
-        self[place].is_used = false;
+        self[place].leaving.fate = Fate::Gone;
         self.free.push(place);
     }
 
     /// All that are on legs, in the order of their places.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flight> {
-        self.places.iter_mut().filter(|flight| flight.is_used)
+        self.places.iter_mut().filter(|flight| flight.is_there())
     }
 
     /// What is in a place, if anything is on its leg there.
     #[inline]
     pub fn get(&self, place: u32) -> Option<&Flight> {
-        self.places.get(place as usize).filter(|flight| flight.is_used)
+        self.places.get(place as usize).filter(|flight| flight.is_there())
+    }
+
+    /// A packet will arrive soon: the two lines of it that are used.
+    #[inline]
+    pub fn foresee(&self, place: u32) {
+        let Some(flight) = self.places.get(place as usize) else { return };
+        prefetch_index(slice::from_ref(&flight.leaving), 0);
+        prefetch_index(slice::from_ref(&flight.packet.trail), 0);
     }
 
     /// The most that ever were at a time.
@@ -63,11 +72,17 @@ impl Flights {
     }
 }
 
+impl Flight {
+    fn is_there(&self) -> bool {
+        self.leaving.fate != Fate::Gone
+    }
+}
+
 impl Index<u32> for Flights {
     type Output = Flight;
     fn index(&self, place: u32) -> &Flight {
         let flight = &self.places[place as usize];
-        assert!(flight.is_used, "a packet was asked for after its end");
+        assert!(flight.is_there(), "a packet was asked for after its end");
         flight
     }
 }
@@ -75,7 +90,7 @@ impl Index<u32> for Flights {
 impl IndexMut<u32> for Flights {
     fn index_mut(&mut self, place: u32) -> &mut Flight {
         let flight = &mut self.places[place as usize];
-        assert!(flight.is_used, "a packet was asked for after its end");
+        assert!(flight.is_there(), "a packet was asked for after its end");
         flight
     }
 }

@@ -9,6 +9,10 @@ impl SanRig {
     #[inline]
     pub(super) fn fetch(&self, soon: Soon, event: SanEvent) -> Option<Ticket> {
         match (event, soon) {
+            (SanEvent::Arrive(flight), Soon::Later) => {
+                self.carrier.flights.foresee(flight);
+                None
+            }
             (SanEvent::Arrive(flight), Soon::Shortly) => self.foresee_arrival(flight),
             (SanEvent::DriveDone(work), Soon::Later) => {
                 self.working.foresee(work);
@@ -17,6 +21,7 @@ impl SanRig {
             (SanEvent::DriveDone(work), Soon::Shortly) => {
                 let work = self.working.get(work)?;
                 self.tracks.foresee(work.request);
+                self.tracks.foresee_end(work.request);
                 if let Place::Target(target) = self.places[work.target.index()] {
                     self.targets[target as usize].foresee_job(work.job);
                 }
@@ -29,14 +34,18 @@ impl SanRig {
     /// A packet will be at the end of its link: what is known of its request, and what its next vertex keeps for it.
     #[inline]
     fn foresee_arrival(&self, flight: u32) -> Option<Ticket> {
-        let flight = self.flights.get(flight)?;
+        let flight = self.carrier.flights.get(flight)?;
         let packet = &flight.packet;
         self.tracks.foresee(packet.request);
-        let (vertex, port) = self.wires.end(flight.leaving.channel);
+        let (vertex, port) = self.carrier.wires.end(flight.leaving.channel);
         match self.places[vertex.index()] {
             Place::Hop(hop) => self.hops[hop as usize].foresee(port, packet),
-            Place::Target(target) => self.targets[target as usize].foresee(packet),
+            Place::Target(target) => {
+                self.tracks.foresee_end(packet.request);
+                self.targets[target as usize].foresee(packet);
+            }
             Place::Host(host) => {
+                self.tracks.foresee_end(packet.request);
                 self.hosts[host as usize].foresee(packet);
                 return self.tracks.ticket(packet.request);
             }

@@ -11,7 +11,38 @@ use record::{SpanKind, Spans};
 use san::{Outcome, Packet, PacketKind, Tag};
 use std::slice;
 
-/// One request in flight. In this order, and from the start of a cache line on: what every packet needs is in the first three.
+/// What the time of a request may go into here. In the order in which a track keeps them: first what every link takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Serialization,
+    Propagation,
+    Forwarding,
+    NicQueue,
+    Stack,
+    SwitchQueue,
+    Schedule,
+    StorageQueue,
+    FlashWait,
+    CollectionWait,
+    Flash,
+}
+
+/// By [`Part`]: how records call it.
+const KINDS: [SpanKind; 11] = [
+    SpanKind::Serialization,
+    SpanKind::Propagation,
+    SpanKind::Forwarding,
+    SpanKind::NicQueue,
+    SpanKind::Stack,
+    SpanKind::SwitchQueue,
+    SpanKind::Schedule,
+    SpanKind::StorageQueue,
+    SpanKind::FlashWait,
+    SpanKind::CollectionWait,
+    SpanKind::Flash,
+];
+
+/// One request in flight. In this order, and from the start of a cache line on: what every link touches is in the first.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Track {
@@ -21,11 +52,12 @@ pub(super) struct Track {
     /// The attempt that was sent last.
     tag: Option<Tag>,
     sends: u32,
-    spans: Spans,
-    /// As it was asked.
-    pub request: Request,
+    /// By [`Part`].
+    parts: [Span; KINDS.len()],
     /// When it was asked.
     pub asked_at: Time,
+    /// As it was asked.
+    pub request: Request,
     /// When its host first sent it.
     pub start: Option<Time>,
 }
@@ -56,9 +88,9 @@ impl Tracks {
         let place = ticket.0 as usize;
         self.made = self.made.wrapping_add(1);
         let name = RequestId((u64::from(self.made) << TICKET_BITS) | u64::from(ticket.0));
-        let spans = Spans::default();
+        let parts = [Span::ZERO; KINDS.len()];
         let track =
-            Track { request: *request, asked_at: now, name, start: None, tag: None, sends: 0, mark: now, spans };
+            Track { request: *request, asked_at: now, name, start: None, tag: None, sends: 0, mark: now, parts };
         if self.tracks.len() <= place {
             self.tracks.resize(place + 1, Track { name: NOBODY, ..track });
         }
@@ -71,12 +103,17 @@ impl Tracks {
         self.tracks.get_mut((name.0 as u32) as usize).filter(|track| track.name == name)
     }
 
-    /// Something about a request will happen soon: what is known of it can be on its way from memory meanwhile.
+    /// A packet of a request will be at the end of a link soon: what that moves can be on its way from memory meanwhile.
     #[inline]
     pub fn foresee(&self, name: RequestId) {
+        prefetch_index(&self.tracks, (name.0 as u32) as usize);
+    }
+
+    /// The same where the request's time at an end of its way is told, or its own end.
+    #[inline]
+    pub fn foresee_end(&self, name: RequestId) {
         let Some(track) = self.tracks.get((name.0 as u32) as usize) else { return };
-        prefetch_index(slice::from_ref(&track.name), 0);
-        prefetch_index(slice::from_ref(&track.spans), 0);
+        prefetch_index(&track.parts, Part::Stack as usize);
         prefetch_index(slice::from_ref(&track.request), 0);
     }
 
@@ -112,16 +149,18 @@ impl Tracks {
         track.start = track.start.or(Some(now));
         track.tag = Some(packet.tag);
         track.sends += 1;
-        track.reach(now, SpanKind::Schedule);
+        track.reach(now, Part::Schedule);
     }
 
     /// A request has ended at `end`, of which the last `stack` was its host's software.
     pub fn close(&mut self, now: Time, name: RequestId, stack: Span) -> Option<(Ticket, Time, Spans)> {
         let track = self.get(name)?;
         // What nobody has claimed was waiting for what did not come.
-        track.reach(now, SpanKind::Schedule);
-        track.spans.add(SpanKind::Stack, stack);
-        let closed = (Ticket(name.0 as u32), track.start.unwrap_or(now), track.spans);
+        track.reach(now, Part::Schedule);
+        track.parts[Part::Stack as usize] += stack;
+        let mut spans = Spans::default();
+        KINDS.iter().zip(&track.parts).for_each(|(kind, span)| spans.add(*kind, *span));
+        let closed = (Ticket(name.0 as u32), track.start.unwrap_or(now), spans);
         track.name = NOBODY;
         Some(closed)
     }
@@ -133,22 +172,26 @@ impl Track {
         self.sends > 1
     }
 
-    /// Everything up to now, since the mark, was `kind`.
-    pub fn reach(&mut self, now: Time, kind: SpanKind) {
-        self.spans.add(kind, now.saturating_since(self.mark));
+    /// Everything up to now, since the mark, was `part`.
+    pub fn reach(&mut self, now: Time, part: Part) {
+        self.parts[part as usize] += now.saturating_since(self.mark);
         self.mark = self.mark.max(now);
     }
 
     /// Everything up to now, since the mark, was these parts, if they fit; else another packet of the request has been accounted for meanwhile, and
     /// what is left was waiting.
     #[inline(always)]
-    pub fn reach_by<const PARTS: usize>(&mut self, now: Time, parts: [(SpanKind, Span); PARTS]) {
+    pub fn reach_by<const PARTS: usize>(&mut self, now: Time, parts: [(Part, Span); PARTS]) {
         let total: Span = parts.iter().map(|(_, span)| *span).sum();
-        if now.saturating_since(self.mark) == total {
-            self.spans.add_all(parts, total);
-            self.mark = now;
-        } else {
-            self.reach(now, SpanKind::Schedule);
+        if now.saturating_since(self.mark) != total {
+            return self.reach(now, Part::Schedule);
+        }
+        self.mark = now;
+        for (part, span) in parts {
+            // What a link between hops does not take lies in another cache line.
+            if span > Span::ZERO {
+                self.parts[part as usize] += span;
+            }
         }
     }
 }

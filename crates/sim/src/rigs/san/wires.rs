@@ -1,9 +1,9 @@
 //! Links: when a frame is at the other end, and where its time went.
 
 use super::flights::Flight;
+use super::track::Part;
 use base::{Bytes, Length, Serialization, Span, Time};
 use hardware::Link;
-use record::SpanKind;
 use san::{Packet, PacketKind, Port};
 use spec::san::{EndTimes, Passing};
 use topology::{Channel, Graph, Medium, VertexId, VertexKind};
@@ -37,8 +37,19 @@ pub(super) struct Leaving {
     pub ready_at: Time,
     /// When its first bit went.
     start: Time,
+    /// What has become of it.
+    pub fate: Fate,
+}
+
+/// What becomes of a packet on a leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It will arrive.
+    Arrives,
     /// The link was cut while it was on it.
-    pub is_lost: bool,
+    Lost,
+    /// It is not on a leg any more.
+    Gone,
 }
 
 /// All links of a graph.
@@ -92,13 +103,13 @@ impl Wires {
         let leg = &mut self.legs[channel.index()];
         let serialization = leg.serialization.of(Bytes::new(u64::from(packet.frame)));
         let (start, end) = leg.link.occupy(now + leg.send_stack, serialization);
-        let leaving = Leaving { channel, ready_at: now, start, is_lost: false };
+        let leaving = Leaving { channel, ready_at: now, start, fate: Fate::Arrives };
         (end + leg.propagation + leg.forwarding + leg.stack, leaving)
     }
 
     /// Where the time of a flight went, up to its arrival, which is `now`: these parts sum to it exactly.
     #[inline]
-    pub fn parts(&mut self, now: Time, flight: &Flight) -> [(SpanKind, Span); 5] {
+    pub fn parts(&mut self, now: Time, flight: &Flight) -> [(Part, Span); 5] {
         let Leaving { channel, ready_at, start, .. } = flight.leaving;
         let leg = &mut self.legs[channel.index()];
         let waited = start - (ready_at + leg.send_stack);
@@ -111,11 +122,11 @@ impl Wires {
         };
         let bits = (now - start) - (leg.propagation + leg.forwarding + leg.stack);
         [
-            (SpanKind::Stack, leg.send_stack + leg.stack),
-            (SpanKind::NicQueue, waited - own),
-            (SpanKind::Serialization, bits + own),
-            (SpanKind::Propagation, leg.propagation),
-            (SpanKind::Forwarding, leg.forwarding),
+            (Part::Serialization, bits + own),
+            (Part::Propagation, leg.propagation),
+            (Part::Forwarding, leg.forwarding),
+            (Part::NicQueue, waited - own),
+            (Part::Stack, leg.send_stack + leg.stack),
         ]
     }
 
