@@ -1,15 +1,16 @@
 //! The peak memory of some work, which a child of this program does alone.
 
 use crate::harness::Figures;
-use crate::{edm, flash, scalio};
+use crate::{edm, flash, scalio, target};
 use anyhow::Context;
 use std::process::Command;
 
 /// A module, the key of its peak in MB, and the work.
-const RUNS: [(&str, &str, fn()); 3] = [
+const RUNS: [(&str, &str, fn()); 4] = [
     ("edm", "edm.peak_mb_10m_messages", edm::memory_child),
     ("flash", "flash.mb_per_512gb", flash::memory_child),
     ("scalio", "scalio.peak_mb", scalio::memory_child),
+    ("target", "target.memory_mb", target::memory_child),
 ];
 
 /// The figures of a module's memory run, if it has one: its peak, and whatever its child has printed as `key value`.

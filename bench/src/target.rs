@@ -37,6 +37,14 @@ const ROUNDS: usize = 5;
 const MESSAGES: [(usize, usize); 3] = [(1, 20_000), (32, 200_000), (128, 200_000)];
 /// How long nothing happens when idling is measured.
 const IDLE: Duration = Duration::from_secs(3);
+/// What the client reads at a time.
+const ROOM: usize = 256 << 10;
+/// Messages of a turn over a file.
+const FILE_MESSAGES: usize = 50_000;
+/// Hosts of the memory run, each with a connection of 128 requests, the room of one, and its messages of either kind.
+const BUSY_HOSTS: usize = 64;
+const HOST_ROOM: usize = 16 << 10;
+const BUSY_MESSAGES: usize = 2_000;
 /// Hosts that are connected meanwhile, each with two connections.
 const IDLE_HOSTS: usize = 32;
 
@@ -101,6 +109,7 @@ pub fn figures() -> anyhow::Result<Figures> {
         }
     }
     figures.insert("target.idle_cpu".into(), idle_percent()?);
+    figures.insert("target.uring_ratio.qd32".into(), uring_ratio()?);
     figures.iter().for_each(|(key, value)| println!("{key:<44} {value:>12.2}"));
     Ok(figures)
 }
@@ -109,19 +118,57 @@ pub fn figures() -> anyhow::Result<Figures> {
 fn compare(backend: &str, kind: Kind, depth: usize, messages: usize) -> anyhow::Result<(Turn, Turn)> {
     let target = Target::start(backend)?;
     let echo = Echo::start(kind)?;
-    let requests = requests(kind);
     let (_host, mut ours) = target.connect()?;
     let mut theirs = TcpStream::connect(&echo.address)?;
     theirs.set_nodelay(true)?;
+    best_of([&mut ours, &mut theirs], kind, depth, messages)
+}
+
+/// The best turns of two connections, in turns.
+fn best_of(streams: [&mut TcpStream; 2], kind: Kind, depth: usize, messages: usize) -> anyhow::Result<(Turn, Turn)> {
+    let requests = requests(kind);
+    let mut room = vec![0; ROOM];
     let mut best: [Option<Turn>; 2] = [None; 2];
+    let [mut first, mut second] = streams;
     for _ in 0..ROUNDS {
-        for (best, stream) in best.iter_mut().zip([&mut ours, &mut theirs]) {
-            let turn = turn(stream, kind, &requests, depth, messages)?;
+        for (best, stream) in best.iter_mut().zip([&mut first, &mut second]) {
+            let turn = turn(stream, kind, &requests, &mut room, depth, messages)?;
             *best = Some(best.map_or(turn, |best| better(best, turn)));
         }
     }
-    let [ours, theirs] = best;
-    Ok((ours.context("there was a turn")?, theirs.context("there was a turn")?))
+    let [first, second] = best;
+    Ok((first.context("there was a turn")?, second.context("there was a turn")?))
+}
+
+/// Random reads of a file in the page cache: messages a second by io_uring, in those by threads.
+fn uring_ratio() -> anyhow::Result<f64> {
+    let path = |name: &str| format!("target/bench-{name}-{}.disk", std::process::id());
+    let start = |io: &str| Target::start(&format!("file', path = '{}', io = '{io}", path(io)));
+    let (ring, threads) = (start("uring")?, start("threads")?);
+    let ((_first, mut by_ring), (_second, mut by_threads)) = (ring.connect()?, threads.connect()?);
+    let measured = best_of([&mut by_ring, &mut by_threads], Kind::Read, 32, FILE_MESSAGES);
+    for io in ["uring", "threads"] {
+        std::fs::remove_file(path(io))?;
+    }
+    let (by_ring, by_threads) = measured?;
+    Ok(by_ring.per_second / by_threads.per_second)
+}
+
+/// Busy hosts at full depth: what this process then takes at its peak, hosts included, is above what the target takes.
+pub fn memory_child() {
+    let target = Target::start("null").expect("it starts");
+    let prepared = Kind::ALL.map(|kind| (kind, requests(kind)));
+    thread::scope(|scope| {
+        for _ in 0..BUSY_HOSTS {
+            scope.spawn(|| {
+                let (_host, mut stream) = target.connect().expect("it is let in");
+                let mut room = vec![0; HOST_ROOM];
+                for (kind, requests) in &prepared {
+                    turn(&mut stream, *kind, requests, &mut room, 128, BUSY_MESSAGES).expect("it is answered");
+                }
+            });
+        }
+    });
 }
 
 fn better(left: Turn, right: Turn) -> Turn {
@@ -156,10 +203,16 @@ fn requests(kind: Kind) -> Vec<u8> {
 }
 
 /// Keeps `depth` requests underway until `messages` were answered.
-fn turn(stream: &mut TcpStream, kind: Kind, requests: &[u8], depth: usize, messages: usize) -> anyhow::Result<Turn> {
+fn turn(
+    stream: &mut TcpStream,
+    kind: Kind,
+    requests: &[u8],
+    room: &mut [u8],
+    depth: usize,
+    messages: usize,
+) -> anyhow::Result<Turn> {
     let (request, answer) = (kind.request_bytes(), kind.answer_bytes());
-    let mut room = vec![0; 256 << 10];
-    let mut spans_ns: Vec<u32> = Vec::with_capacity(messages);
+    let mut spans_ns: Vec<u32> = Vec::with_capacity(if depth == 1 { messages } else { 0 });
     let (mut sent, mut answered, mut rest) = (0, 0, 0);
     let (begun, began) = (server_cpu(), Instant::now());
     let mut due = depth.min(messages);
@@ -171,7 +224,7 @@ fn turn(stream: &mut TcpStream, kind: Kind, requests: &[u8], depth: usize, messa
             stream.write_all(&requests[place * request..(place + now) * request])?;
             (sent, due) = (sent + now, due - now);
         }
-        let count = stream.read(&mut room)?;
+        let count = stream.read(room)?;
         ensure!(count > 0, "the server has ended the connection");
         rest += count;
         let done = rest / answer;

@@ -3,20 +3,23 @@
 //! | kind | carried out | answered |
 //! | --- | --- | --- |
 //! | `ram`, `null` | in the loop | at once |
-//! | `file` | by threads of its own | when a thread is done, after the sync where one was asked for |
+//! | `file` | by io_uring, or by threads of its own | when that is done, after the sync where one was asked for |
 //! | `flash` | in the loop, or by threads where data lie in a file | when the emulated drive is done, and not before the data are |
 //!
 //! A copy between two backends goes to threads whenever one of them has threads.
 
+mod at_once;
 mod disk;
 mod flash;
 mod pool;
+mod ring;
 pub mod storage;
 mod work;
 
 use crate::clock::Clock;
 use crate::error::StartError;
 use crate::state::{Keeper, NamespaceName, SharedState};
+pub(crate) use at_once::Quick;
 use base::{Operation, Time};
 use disk::{Disk, Sources};
 pub(crate) use flash::{Drive, DriveTime};
@@ -24,6 +27,8 @@ use hardware::ssd::DriveError;
 use nvme::target::{BackendId, IoOperation, IoRequest, IoResult, IoStatus, IoTag};
 pub(crate) use pool::Done;
 use pool::{Job, Pool};
+use ring::Ring;
+use spec::target::IoName;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
@@ -70,6 +75,8 @@ pub(crate) enum Submitted {
 pub(crate) struct BackendParts {
     pub storage: Arc<dyn Storage>,
     pub block_shift: u8,
+    /// How a file is read and written.
+    pub io: IoName,
     /// Threads to carry requests out; none for the loop itself.
     pub threads: u32,
     pub drive: Option<Drive>,
@@ -77,8 +84,23 @@ pub(crate) struct BackendParts {
 
 struct Backend {
     disk: Arc<Disk>,
+    /// Reads, writes and flushes by io_uring.
+    ring: Option<Ring>,
     pool: Option<Pool>,
     drive: Option<Drive>,
+}
+
+impl Backend {
+    /// Gives `job` to the ring or to `pool`.
+    fn submit(ring: Option<&Ring>, pool: &Pool, job: Job) {
+        let left = match ring.filter(|_| Ring::takes(&job.operation)) {
+            Some(ring) => ring.submit(job),
+            None => Some(job),
+        };
+        if let Some(job) = left {
+            pool.submit(job);
+        }
+    }
 }
 
 /// All of them.
@@ -91,6 +113,8 @@ pub(crate) struct Backends {
     held: BinaryHeap<Reverse<Held>>,
     holds: u64,
     fetched: Vec<Completion>,
+    /// Some storage gains from knowing what comes.
+    has_memory: bool,
     /// Requests that are not over.
     open: usize,
     next: u32,
@@ -102,7 +126,8 @@ impl Backends {
         let done = Arc::new(Done::new(waker));
         let keeper = Keeper::start(state, done.clone()).map_err(StartError::system("threads"))?;
         let (held, fetched) = (BinaryHeap::new(), Vec::new());
-        Ok(Backends { clock, all: BTreeMap::new(), done, keeper, held, holds: 0, fetched, open: 0, next: 0 })
+        let all = BTreeMap::new();
+        Ok(Backends { clock, all, done, keeper, held, holds: 0, fetched, has_memory: false, open: 0, next: 0 })
     }
 
     /// Takes the one of namespace `name`.
@@ -118,9 +143,31 @@ impl Backends {
             }
         };
         let disk = Arc::new(Disk::new(parts.storage, parts.block_shift));
+        let ring = self.ring(id, &disk, parts.io)?;
+        self.has_memory |= disk.storage.gains_from_expecting();
         self.keeper.name(id, name);
-        self.all.insert(id, Backend { disk, pool, drive: parts.drive });
+        self.all.insert(id, Backend { disk, ring, pool, drive: parts.drive });
         Ok(id)
+    }
+
+    /// A ring for a file, where it is wanted and the kernel has it.
+    fn ring(&self, id: BackendId, disk: &Arc<Disk>, io: IoName) -> Result<Option<Ring>, StartError> {
+        let Some(file) = disk.storage.file().filter(|_| io != IoName::Threads) else { return Ok(None) };
+        let path = file.path().display();
+        match Ring::start(&format!("backend-{}", id.0), disk.clone(), self.clock, &self.done) {
+            Ok(ring) => {
+                tracing::info!(%path, "read and written by io_uring");
+                Ok(Some(ring))
+            }
+            Err(error) if io == IoName::Auto => {
+                tracing::info!(%path, reason = %error, "read and written by threads: the kernel has no io_uring for it");
+                Ok(None)
+            }
+            Err(error) => Err(StartError::file(
+                file.path(),
+                format!("io_uring is not to be had ({error}); `io = \"threads\"` works"),
+            )),
+        }
     }
 
     /// Ends one. What is underway is finished and answered by a thread that nobody waits for.
@@ -169,12 +216,19 @@ impl Backends {
                 return over(refused(operation, IoStatus::OutOfRange));
             }
         };
-        if let Some((disk, pool)) = self.runs_on(id, &operation) {
-            pool.submit(Job { tag, disk: disk.clone(), operation, sources, facts, due });
+        if let Some((backend, pool)) = self.runs_on(id, &operation) {
+            let job = Job { tag, disk: backend.disk.clone(), operation, sources, facts, due };
+            Backend::submit(backend.ring.as_ref(), pool, job);
             return Submitted::Later;
         }
         let result = self.all[&id].disk.carry_out_alone(operation, &sources);
         self.over_or_held(Completion { tag, result, facts, due }, now)
+    }
+
+    /// The disk of a backend whose requests are carried out in the loop and answered at once.
+    fn quick_disk(&self, id: BackendId) -> Option<&Disk> {
+        let backend = self.all.get(&id)?;
+        (backend.pool.is_none() && backend.drive.is_none()).then_some(&*backend.disk)
     }
 
     /// When an emulated drive would be done; `now` where there is none.
@@ -236,7 +290,7 @@ impl Backends {
     }
 
     /// The threads that carry it out, if any do.
-    fn runs_on(&self, id: BackendId, operation: &IoOperation) -> Option<(&Arc<Disk>, &Pool)> {
+    fn runs_on(&self, id: BackendId, operation: &IoOperation) -> Option<(&Backend, &Pool)> {
         let own = &self.all[&id];
         let pool = own.pool.as_ref().or_else(|| match operation {
             IoOperation::Copy { sources, .. } => {
@@ -244,7 +298,7 @@ impl Backends {
             }
             _ => None,
         })?;
-        Some((&own.disk, pool))
+        Some((own, pool))
     }
 }
 

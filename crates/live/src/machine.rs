@@ -3,8 +3,8 @@
 use base::Time;
 use nvme::journal::Recorder;
 use nvme::target::{
-    CloseReason, ConfigError, ConnectionId, IoRequest, IoResult, IoTag, Notice, PortId, Refused, Slices, Target,
-    TargetConfig,
+    AtOnce, CloseReason, ConfigError, ConnectionId, IoRequest, IoResult, IoTag, Notice, PortId, Refused, Slices,
+    Target, TargetConfig,
 };
 use std::io::Write;
 
@@ -54,8 +54,18 @@ impl Machine {
     pub(crate) fn accept(&mut self, now: Time, port: PortId) -> Result<ConnectionId, Refused> {
         of_both!(self, machine => machine.accept(now, port))
     }
-    pub(crate) fn receive(&mut self, now: Time, connection: ConnectionId, bytes: &[u8]) -> usize {
-        of_both!(self, machine => machine.receive(now, connection, bytes))
+    /// As [`Target::receive_at_once`]: returns early when answers have gathered. With a journal nothing is carried out at once: it holds every request.
+    pub(crate) fn receive_at_once(
+        &mut self,
+        now: Time,
+        connection: ConnectionId,
+        bytes: &[u8],
+        backends: &mut dyn AtOnce,
+    ) -> usize {
+        match self {
+            Machine::Alone(target) => target.receive_at_once(now, connection, bytes, backends),
+            Machine::Recorded(recorder) => recorder.receive(now, connection, bytes),
+        }
     }
     pub(crate) fn wants_input(&self, connection: ConnectionId) -> bool {
         self.target().wants_input(connection)

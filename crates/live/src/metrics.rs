@@ -65,6 +65,14 @@ impl Metrics {
         }
     }
 
+    /// A request that was answered in the turn in which it came.
+    pub(crate) fn observe_at_once(&mut self, operation: Operation) {
+        match operation {
+            Operation::Read => self.reads.add(Span::ZERO),
+            _ => self.writes.add(Span::ZERO),
+        }
+    }
+
     /// Everything as text.
     pub(crate) fn text<'a>(
         &self,

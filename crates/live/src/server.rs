@@ -4,7 +4,7 @@
 //! One place waits ([`Server::run`]), one serves what has happened ([`Server::turn`]), and after each connection's turn all that it has
 //! caused is carried out before the next (`settle`). The thread sleeps when nothing happens.
 
-use crate::backend::{Backends, Completion, Submitted};
+use crate::backend::{Backends, Completion, Quick, Submitted};
 use crate::clock::Clock;
 use crate::engine::EngineRole;
 use crate::error::{RunError, StartError};
@@ -369,7 +369,6 @@ impl Server {
         for _ in 0..self.listed.len() {
             if let Some(id) = self.listed.pop_front() {
                 self.pull(now, id);
-                self.settle(now);
             }
         }
         self.finish_over(now);
@@ -387,14 +386,37 @@ impl Server {
         self.log_notices();
     }
 
-    /// Brings one connection's input to the target.
+    /// Reads one connection's input, once, and brings it to the target.
     fn pull(&mut self, now: Time, id: ConnectionId) {
         let Some(Some(socket)) = self.sockets.get_mut(id.index()).filter(|socket| has_id(socket, id)) else { return };
         socket.is_listed = false;
-        match socket.pull(now, &mut self.target, &mut self.room) {
-            Moved::Settled => {}
-            Moved::More => self.list(id),
-            Moved::Ended => self.lose(now, id),
+        if !self.target.wants_input(id) {
+            return;
+        }
+        let mut room = std::mem::take(&mut self.room);
+        match socket.read(&mut room) {
+            Ok(count) => self.feed(now, id, &room[..count]),
+            Err(Moved::Settled) => {}
+            Err(Moved::More) => self.list(id),
+            Err(Moved::Ended) => self.lose(now, id),
+        }
+        self.room = room;
+    }
+
+    /// Brings the target what it takes of `bytes`. Whenever enough answers have gathered they are sent, so that the host works while we do.
+    fn feed(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() && self.target.wants_input(id) {
+            let backends = self.recorder.is_none().then_some(&self.backends);
+            let mut quick = Quick { backends, metrics: &mut self.metrics };
+            let taken = self.target.receive_at_once(now, id, rest, &mut quick);
+            rest = &rest[taken..];
+            self.settle(now);
+        }
+        let Some(Some(socket)) = self.sockets.get_mut(id.index()).filter(|socket| has_id(socket, id)) else { return };
+        socket.keep(rest);
+        if socket.has_input() && self.target.wants_input(id) {
+            self.list(id);
         }
     }
 
@@ -462,7 +484,7 @@ impl Server {
     fn close(&mut self, now: Time, id: ConnectionId) {
         if let Some(mut socket) = self.sockets.get_mut(id.index()).and_then(Option::take) {
             let _ = self.poll.registry().deregister(socket.stream());
-            socket.end(&mut self.room);
+            socket.end();
         }
         self.target.closed(now, id);
     }

@@ -12,7 +12,7 @@ use nvme::target::{
     TargetLimits,
 };
 use nvme::{Nqn, Text};
-use spec::target::{AccessName, Backend, Limits, Namespace, Path, Port, Subsystem, TargetPlan, uuid_bytes};
+use spec::target::{AccessName, Backend, IoName, Limits, Namespace, Path, Port, Subsystem, TargetPlan, uuid_bytes};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub type OpenStorage<'a> = &'a dyn Fn(&Namespace) -> Option<Arc<dyn Storage>>;
 /// Opens what a namespace of the plan needs.
 pub(crate) fn backend_of(plan: &Namespace, open: OpenStorage<'_>) -> Result<BackendParts, StartError> {
     let block_shift = plan.block.count().trailing_zeros() as u8;
-    let parts = |storage, threads, drive| BackendParts { storage, block_shift, threads, drive };
+    let parts = |storage, threads, drive| BackendParts { storage, block_shift, io: IoName::Threads, threads, drive };
     if let Some(storage) = open(plan) {
         return Ok(parts(storage, 1, None));
     }
@@ -58,7 +58,9 @@ pub(crate) fn backend_of(plan: &Namespace, open: OpenStorage<'_>) -> Result<Back
     Ok(match &plan.backend {
         Backend::Ram => parts(in_memory()?, 0, None),
         Backend::Null => parts(Arc::new(Nothing::new(size.unwrap_or(0))), 0, None),
-        Backend::File { path, direct, threads } => parts(in_file(path, *direct)?, *threads, None),
+        Backend::File { path, direct, io, threads } => {
+            BackendParts { io: *io, ..parts(in_file(path, *direct)?, *threads, None) }
+        }
         Backend::Flash { drive, seed, path } => {
             let (storage, threads) = match path {
                 Some(path) => (in_file(path, false)?, 4),

@@ -6,8 +6,9 @@ use nvme::target::ConnectionId;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 
-/// Slices that one call sends at most: a third of what the system takes, and more than a burst of small answers needs.
-const SLICES_MAX: usize = 256;
+/// Slices that one call sends at most: a third of what the system takes, and more than a full queue of 128 reads leaves, one slice for its header
+/// and one for its data.
+const SLICES_MAX: usize = 320;
 
 /// What came of reading or writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,32 +54,33 @@ impl Socket {
         self.may_read || !self.left.is_empty()
     }
 
-    /// Brings the target what it takes of what is there: one read at most, so that every connection has its turn. `room` is shared by all.
-    pub(crate) fn pull(&mut self, now: base::Time, target: &mut Machine, room: &mut [u8]) -> Moved {
-        if !target.wants_input(self.id) {
-            return Moved::Settled;
-        }
+    /// Bytes for the target, at the front of `room`: those that it left, or what one read gives, so that every connection has its turn.
+    pub(crate) fn read(&mut self, room: &mut [u8]) -> Result<usize, Moved> {
         if !self.left.is_empty() {
-            let taken = target.receive(now, self.id, &self.left);
-            self.left.drain(..taken);
-            return if self.left.is_empty() && self.may_read { Moved::More } else { Moved::Settled };
+            let count = self.left.len();
+            room[..count].copy_from_slice(&self.left);
+            self.left.clear();
+            return Ok(count);
         }
         match self.stream.read(room) {
-            Ok(0) => Moved::Ended,
+            Ok(0) => Err(Moved::Ended),
             Ok(count) => {
-                let taken = target.receive(now, self.id, &room[..count]);
-                self.left.extend_from_slice(&room[taken..count]);
                 // A stream that gave less than there was room for is empty (epoll(7)).
                 self.may_read = count == room.len();
-                if self.may_read { Moved::More } else { Moved::Settled }
+                Ok(count)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.may_read = false;
-                Moved::Settled
+                Err(Moved::Settled)
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Moved::More,
-            Err(_) => Moved::Ended,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(Moved::More),
+            Err(_) => Err(Moved::Ended),
         }
+    }
+
+    /// Keeps what the target has not taken of what was read; no more than the room that it was read into.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) {
+        self.left.extend_from_slice(bytes);
     }
 
     /// Sends what the target has for it, as far as the system takes it.
@@ -108,12 +110,13 @@ impl Socket {
     }
 
     /// Ends it from this side: what was sent last can still be read. Unread bytes would make the system send a reset, which overtakes it.
-    pub(crate) fn end(mut self, room: &mut [u8]) {
+    pub(crate) fn end(mut self) {
         /// Reads of what a peer has sent too much; more than that is its own loss.
-        const READS_MAX: usize = 16;
+        const READS_MAX: usize = 256;
+        let mut room = [0; 16 << 10];
         let _ = self.stream.shutdown(Shutdown::Write);
         for _ in 0..READS_MAX {
-            if !matches!(self.stream.read(room), Ok(count) if count > 0) {
+            if !matches!(self.stream.read(&mut room), Ok(count) if count > 0) {
                 break;
             }
         }

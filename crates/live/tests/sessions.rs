@@ -8,10 +8,11 @@ use nvme::pdu::Digests;
 use nvme::{Access, AccessFlags, Body, DatasetManagement, DatasetUse, Io};
 use support::{Running, config, free_address, http, metric, pattern};
 
-const BACKENDS: [&str; 3] = [
+const BACKENDS: [&str; 4] = [
     "[[subsystem]]\nnamespace = [{ size = '16MiB' }]",
     "[[subsystem]]\nnamespace = [{ backend = 'flash', drive = 'optane', size = '16MiB', block = '4KiB' }]",
     "[[subsystem]]\nnamespace = [{ backend = 'file', path = 'PATH', size = '16MiB' }]",
+    "[[subsystem]]\nnamespace = [{ backend = 'file', path = 'PATH', size = '16MiB', io = 'threads' }]",
 ];
 
 /// Every backend that keeps data.

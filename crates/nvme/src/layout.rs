@@ -20,9 +20,11 @@ macro_rules! integer_fields {
     ($($kind:ty)*) => {$(
         impl Field for $kind {
             const BYTES: usize = size_of::<$kind>();
+            #[inline]
             fn get(bytes: &[u8], name: &'static str) -> Result<Self, CodecError> {
                 crate::error::leading(name, bytes).map(|bytes| <$kind>::from_le_bytes(*bytes))
             }
+            #[inline]
             fn put(&self, bytes: &mut [u8]) {
                 bytes.copy_from_slice(&self.to_le_bytes());
             }
@@ -33,6 +35,7 @@ integer_fields!(u8 u16 u32 u64 u128);
 
 impl<F: Field + Copy + Default, const N: usize> Field for [F; N] {
     const BYTES: usize = N * F::BYTES;
+    #[inline]
     fn get(bytes: &[u8], name: &'static str) -> Result<Self, CodecError> {
         let mut all = [F::default(); N];
         for (one, bytes) in all.iter_mut().zip(bytes.chunks_exact(F::BYTES)) {
@@ -40,6 +43,7 @@ impl<F: Field + Copy + Default, const N: usize> Field for [F; N] {
         }
         Ok(all)
     }
+    #[inline]
     fn put(&self, bytes: &mut [u8]) {
         for (one, bytes) in self.iter().zip(bytes.chunks_exact_mut(F::BYTES)) {
             one.put(bytes);
@@ -95,9 +99,11 @@ macro_rules! layout {
 
         impl $crate::layout::Field for $name {
             const BYTES: usize = $size;
+            #[inline]
             fn get(bytes: &[u8], _name: &'static str) -> Result<Self, $crate::CodecError> {
                 Self::decode(bytes)
             }
+            #[inline]
             fn put(&self, bytes: &mut [u8]) {
                 bytes.copy_from_slice(&self.encode());
             }
@@ -148,9 +154,11 @@ macro_rules! codes {
 
         impl $crate::layout::Field for $name {
             const BYTES: usize = size_of::<$kind>();
+            #[inline]
             fn get(bytes: &[u8], name: &'static str) -> Result<Self, $crate::CodecError> {
                 Self::checked(<$kind as $crate::layout::Field>::get(bytes, name)?, name)
             }
+            #[inline]
             fn put(&self, bytes: &mut [u8]) {
                 $crate::layout::Field::put(&self.code(), bytes);
             }
@@ -174,9 +182,11 @@ macro_rules! flags {
 
         impl $crate::layout::Field for $name {
             const BYTES: usize = size_of::<$kind>();
+            #[inline]
             fn get(bytes: &[u8], name: &'static str) -> Result<Self, $crate::CodecError> {
                 <$kind as $crate::layout::Field>::get(bytes, name).map(Self::from_bits_retain)
             }
+            #[inline]
             fn put(&self, bytes: &mut [u8]) {
                 $crate::layout::Field::put(&self.bits(), bytes);
             }

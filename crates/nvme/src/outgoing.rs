@@ -2,10 +2,17 @@
 
 use crate::pdu::{Framing, Header, PduKind};
 use crate::pool::Pool;
+use crate::target::{IoStatus, WAITING_MAX};
 use std::collections::VecDeque;
 
-/// Sent bytes that are kept in front before the rest is moved down.
+/// Sent bytes that are kept in front, or as many as wait if these are more, before the rest is moved down.
 const SLACK: usize = 16 << 10;
+
+/// Room that a connection keeps while nothing waits: for as much as reads that are carried out at once add at most, and what is around their data.
+const CAPACITY_MAX: usize = WAITING_MAX + (32 << 10);
+
+/// More than the header before and the digest and the response behind the data of a read.
+const HEADERS_MAX: usize = 256;
 
 /// A piece of the stream.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +31,8 @@ pub(crate) struct Outgoing {
     start: usize,
     segments: VecDeque<Segment>,
     payloads: VecDeque<Vec<u8>>,
-    /// Bytes of headers and responses that wait.
-    control: usize,
+    /// Bytes of headers, responses and small data that wait.
+    waiting: usize,
 }
 
 impl Outgoing {
@@ -34,9 +41,9 @@ impl Outgoing {
         self.segments.is_empty()
     }
 
-    /// Bytes that wait, data apart: what a host makes us keep by sending and not reading.
-    pub(crate) fn control_bytes(&self) -> usize {
-        self.control
+    /// Bytes that wait, payloads apart: what a host makes us keep by sending and not reading.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.waiting
     }
 
     /// A PDU without data.
@@ -50,11 +57,49 @@ impl Outgoing {
             return;
         }
         self.bytes.extend_from_slice(bytes);
-        self.control += bytes.len();
-        match self.segments.back_mut() {
-            Some(Segment::Bytes(count)) => *count += bytes.len(),
-            _ => self.segments.push_back(Segment::Bytes(bytes.len())),
+        self.count_bytes(bytes.len());
+    }
+
+    /// Room for `more` bytes. Grows by doubling, and not beyond what is kept: each of many connections has its own.
+    fn make_room(&mut self, more: usize) {
+        let (length, capacity) = (self.bytes.len(), self.bytes.capacity());
+        let grown = (capacity * 2).clamp(SLACK, CAPACITY_MAX);
+        if capacity - length < more && grown >= length + more {
+            self.bytes.reserve_exact(grown - length);
         }
+    }
+
+    /// So many were put behind `bytes`.
+    fn count_bytes(&mut self, added: usize) {
+        self.waiting += added;
+        match self.segments.back_mut() {
+            Some(Segment::Bytes(count)) => *count += added,
+            _ => self.segments.push_back(Segment::Bytes(added)),
+        }
+    }
+
+    /// A PDU whose data `fill` appends. Nothing of it stays unless the status is [`IoStatus::Done`].
+    pub(crate) fn push_filled(
+        &mut self,
+        framing: Framing,
+        header: &Header,
+        fill: impl FnOnce(&mut Vec<u8>) -> Option<IoStatus>,
+    ) -> Option<IoStatus> {
+        let begin = self.bytes.len();
+        self.make_room(header.data_length() as usize + HEADERS_MAX);
+        self.bytes.extend_from_slice(&framing.header(header));
+        let data = self.bytes.len();
+        let status = fill(&mut self.bytes);
+        if status != Some(IoStatus::Done) {
+            self.bytes.truncate(begin);
+            return status;
+        }
+        // Whatever a backend does, the stream stays one.
+        self.bytes.resize(data + header.data_length() as usize, 0);
+        let trailer = framing.trailer(header.kind(), &self.bytes[data..]);
+        self.bytes.extend(trailer.into_iter().flatten());
+        self.count_bytes(self.bytes.len() - begin);
+        status
     }
 
     /// PDUs with the data of one command, in order; every header says how long its piece is, together they are `payload`.
@@ -92,7 +137,7 @@ impl Outgoing {
                 Segment::Bytes(length) => {
                     *length -= sent;
                     self.start += sent;
-                    self.control -= sent;
+                    self.waiting -= sent;
                 }
                 Segment::Payload { from, .. } => *from += sent,
             }
@@ -113,7 +158,7 @@ impl Outgoing {
         }
         self.segments.clear();
         self.bytes.clear();
-        (self.start, self.control) = (0, 0);
+        (self.start, self.waiting) = (0, 0);
         freed
     }
 
@@ -128,7 +173,8 @@ impl Outgoing {
         if self.start == self.bytes.len() {
             self.bytes.clear();
             self.start = 0;
-        } else if self.start > SLACK {
+            self.bytes.shrink_to(CAPACITY_MAX);
+        } else if self.start > SLACK && self.start > self.bytes.len() / 2 {
             self.bytes.drain(..self.start);
             self.start = 0;
         }
@@ -216,7 +262,7 @@ mod tests {
             }
             prop_assert_eq!(sent, expected);
             prop_assert_eq!(freed, lengths.iter().map(|length| u64::from(*length)).sum::<u64>());
-            prop_assert_eq!((outgoing.control_bytes(), outgoing.bytes.len()), (0, 0));
+            prop_assert_eq!((outgoing.waiting_bytes(), outgoing.bytes.len()), (0, 0));
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! | kind of call | calls |
 //! | --- | --- |
-//! | a socket | [`Target::accept`], [`Target::receive`] while [`Target::wants_input`], [`Target::transmit`] and then [`Target::transmitted`], [`Target::should_close`], [`Target::closed`] |
+//! | a socket | [`Target::accept`], [`Target::receive`] or [`Target::receive_at_once`] while [`Target::wants_input`], [`Target::transmit`] and then [`Target::transmitted`], [`Target::should_close`], [`Target::closed`] |
 //! | backends | [`Target::next_io`] until it gives `None`, [`Target::complete`] once for each |
 //! | time | [`Target::next_wakeup`], [`Target::on_wakeup`] |
 //! | management | [`Target::add_namespace`], [`Target::remove_namespace`], [`Target::resize_namespace`], [`Target::set_path`], [`Target::set_hosts`], [`Target::reservations`] |
@@ -17,6 +17,7 @@
 
 mod admin;
 mod answers;
+mod at_once;
 mod authentication;
 mod commands;
 mod config;
@@ -41,6 +42,8 @@ mod subsystem;
 mod timers;
 
 pub use crate::outgoing::Slices;
+pub use at_once::AtOnce;
+pub(crate) use at_once::WAITING_MAX;
 pub use authentication::{AuthenticationConfig, HostSecrets};
 pub use config::{
     ConfigError, HostAccess, NamespaceConfig, PathState, PortConfig, SubsystemConfig, TargetConfig, TargetLimits,
@@ -165,18 +168,7 @@ impl Target {
     /// Bytes of a connection, in any split. Returns how many were taken: less than all when too much waits to be sent to the host
     /// or the connection ends; bring the rest again when [`Self::wants_input`] says so. Bytes of a connection that is gone are taken.
     pub fn receive(&mut self, now: Time, connection: ConnectionId, bytes: &[u8]) -> usize {
-        self.pass(now);
-        let Some(index) = self.connections.find(connection) else { return bytes.len() };
-        let mut input = bytes;
-        while self.connections[index].takes_input(&self.limits) {
-            match self.connections[index].reader.next(&mut input) {
-                Ok(Some(event)) => self.on_event(index, event),
-                Ok(None) => break,
-                Err(error) => self.terminate(index, error),
-            }
-        }
-        self.refresh_idle(index);
-        bytes.len() - input.len()
+        self.take_in(now, connection, bytes, usize::MAX, &mut at_once::Never)
     }
 
     /// Whether bytes of the host would be taken: read its socket only then.

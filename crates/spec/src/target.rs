@@ -10,7 +10,7 @@ mod resolve;
 use crate::document::Node;
 use crate::error::{PlanErrors, Problems};
 use base::{Bytes, Span};
-pub use file::{AccessName, BackendName, LogFormatName, LogLevelName};
+pub use file::{AccessName, BackendName, IoName, LogFormatName, LogLevelName};
 use serde_json::Value as Json;
 
 /// Everything that the live target is told.
@@ -106,7 +106,9 @@ pub enum Backend {
         path: String,
         /// Around the page cache.
         direct: bool,
-        /// Threads that read and write it.
+        /// How it is read and written.
+        io: IoName,
+        /// Threads that read and write it, or do what is rare.
         threads: u32,
     },
     /// The time of an emulated flash drive over data in memory, or in a file.

@@ -36,7 +36,7 @@ impl Done {
 }
 
 /// A panic of a worker is reported where it happened; what it held is still a list.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

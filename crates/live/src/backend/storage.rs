@@ -15,6 +15,18 @@ pub trait Storage: Send + Sync {
     fn bytes(&self) -> u64;
     /// Fills `buffer` from `at` on.
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()>;
+    /// Appends `bytes` from `at` on to `out`, or nothing if it fails.
+    fn append(&self, at: u64, bytes: usize, out: &mut Vec<u8>) -> io::Result<()> {
+        let begin = out.len();
+        out.resize(begin + bytes, 0);
+        self.read(at, &mut out[begin..]).inspect_err(|_| out.truncate(begin))
+    }
+    /// Whether [`Self::expect`] does anything.
+    fn gains_from_expecting(&self) -> bool {
+        false
+    }
+    /// `bytes` from `at` on will be read or written soon, if they are there at all.
+    fn expect(&self, _at: u64, _bytes: usize) {}
     /// Puts `data` at `at`. It survives a loss of power only after a later [`Self::sync`].
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()>;
     /// Makes a range zeros; `gives_back` allows to free its room.
@@ -23,6 +35,11 @@ pub trait Storage: Send + Sync {
     fn give_back(&self, at: u64, bytes: u64) -> io::Result<()>;
     /// Returns when everything written before would survive a loss of power.
     fn sync(&self) -> io::Result<()>;
+    /// The file beneath, for who asks the system for more than one thing at a time.
+    #[doc(hidden)]
+    fn file(&self) -> Option<&DiskFile> {
+        None
+    }
     /// Has `bytes` from now on.
     fn resize(&self, bytes: u64) -> io::Result<()>;
 }
@@ -35,6 +52,9 @@ fn outside() -> io::Error {
 fn end_of(at: u64, bytes: u64, limit: u64) -> io::Result<u64> {
     at.checked_add(bytes).filter(|end| *end <= limit).ok_or_else(outside)
 }
+
+/// Bytes that a processor fetches at a time, on all that we know.
+const CACHE_LINE: usize = 64;
 
 /// Memory of this process. Pages that were never written take no room.
 pub struct Memory {
@@ -67,6 +87,18 @@ impl Storage for Memory {
     }
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.with(at, buffer.len(), |there| buffer.copy_from_slice(there))
+    }
+    fn append(&self, at: u64, bytes: usize, out: &mut Vec<u8>) -> io::Result<()> {
+        self.with(at, bytes, |there| out.extend_from_slice(there))
+    }
+    fn gains_from_expecting(&self) -> bool {
+        true
+    }
+    /// Asks for the cache lines: what comes from memory is waited for while the request before is carried out.
+    fn expect(&self, at: u64, bytes: usize) {
+        let _ = self.with(at, bytes, |there| {
+            (0..bytes).step_by(CACHE_LINE).for_each(|line| prefetch_index::prefetch_index(&*there, line));
+        });
     }
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
         self.with(at, data.len(), |there| there.copy_from_slice(data))
@@ -113,6 +145,11 @@ impl Storage for Nothing {
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.check(at, buffer.len() as u64)?;
         buffer.fill(0);
+        Ok(())
+    }
+    fn append(&self, at: u64, bytes: usize, out: &mut Vec<u8>) -> io::Result<()> {
+        self.check(at, bytes as u64)?;
+        out.resize(out.len() + bytes, 0);
         Ok(())
     }
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
@@ -198,6 +235,37 @@ impl DiskFile {
         })
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Another descriptor of the same file, under the same lock.
+    pub(crate) fn another(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Whether transfers have to be aligned.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
+    /// Whether `bytes` at `at` may be read, or written.
+    pub(crate) fn check_access(&self, at: u64, bytes: u64, is_read: bool) -> io::Result<()> {
+        if !is_read {
+            self.check_whole()?;
+        }
+        self.check(at, bytes)
+    }
+
+    /// A sync has come to this. After one that failed nothing more is promised.
+    pub(crate) fn note_sync(&self, result: io::Result<()>) -> io::Result<()> {
+        result.inspect_err(|error| {
+            self.is_broken.store(true, Ordering::Release);
+            tracing::error!(path = %self.path.display(), %error, "sync failed: no more writes are taken until a restart");
+        })
+    }
+
     fn check(&self, at: u64, bytes: u64) -> io::Result<()> {
         end_of(at, bytes, self.bytes()).map(drop)
     }
@@ -238,7 +306,7 @@ pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
 }
 
 /// Room for `bytes` whose address is a multiple of [`ALIGNMENT`]: the room, and where in it to begin.
-fn aligned(bytes: usize) -> (Vec<u8>, usize) {
+pub(super) fn aligned(bytes: usize) -> (Vec<u8>, usize) {
     let room = vec![0u8; bytes + ALIGNMENT];
     let start = room.as_ptr().align_offset(ALIGNMENT);
     (room, start)
@@ -289,10 +357,10 @@ impl Storage for DiskFile {
     }
     fn sync(&self) -> io::Result<()> {
         self.check_whole()?;
-        self.file.sync_data().inspect_err(|error| {
-            self.is_broken.store(true, Ordering::Release);
-            tracing::error!(path = %self.path.display(), %error, "sync failed: no more writes are taken until a restart");
-        })
+        self.note_sync(self.file.sync_data())
+    }
+    fn file(&self) -> Option<&DiskFile> {
+        Some(self)
     }
     fn resize(&self, bytes: u64) -> io::Result<()> {
         if self.is_regular && bytes > self.file.metadata()?.len() {

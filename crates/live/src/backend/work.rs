@@ -74,7 +74,7 @@ pub(crate) fn carry_out(
     }
 }
 
-fn durable(storage: &dyn Storage, is_durable: bool) -> io::Result<()> {
+pub(super) fn durable(storage: &dyn Storage, is_durable: bool) -> io::Result<()> {
     if is_durable { storage.sync() } else { Ok(()) }
 }
 
@@ -122,11 +122,11 @@ fn copy(storage: &dyn Storage, blocks: Blocks, start: u64, sources: &[Source<'_>
     of_write(storage.write(at, &data).and_then(|()| durable(storage, is_durable)))
 }
 
-fn of_read(result: io::Result<()>) -> IoStatus {
+pub(super) fn of_read(result: io::Result<()>) -> IoStatus {
     status(result, IoStatus::ReadError)
 }
 
-fn of_write(result: io::Result<()>) -> IoStatus {
+pub(super) fn of_write(result: io::Result<()>) -> IoStatus {
     status(result, IoStatus::WriteError)
 }
 

@@ -3,13 +3,14 @@
 use crate::pdu::PduError;
 use crate::queue::QueueError;
 use crate::target::Target;
+use crate::target::at_once::AtOnce;
 use crate::target::connection::{Fused, Incoming, Stage};
 use crate::target::flight::{Phase, Transfer};
 use crate::{Admin, Body, Command, Fabrics, Fuse, Io, QueueKind, Sgl, Sqe, Status};
 
 impl Target {
     /// A capsule's header came; `data_length` bytes of data follow.
-    pub(super) fn on_command(&mut self, index: u32, entry: &Sqe, data_length: u32) {
+    pub(super) fn on_command(&mut self, index: u32, entry: &Sqe, data_length: u32, backends: &mut dyn AtOnce) {
         self.counters.commands += 1;
         let kind = QueueKind::of(self.connections[index].queue_id());
         let decoded = Command::decode(entry, kind);
@@ -27,6 +28,7 @@ impl Target {
             self.check(index, &command, data_length)
         });
         match checked {
+            Ok(transfer) if self.read_at_once(index, slot, transfer, backends) => {}
             Ok(transfer) => self.begin(index, slot, transfer, data_length),
             Err(status) => self.finish(slot, status, 0),
         }

@@ -137,7 +137,7 @@ impl Connection {
 
     /// Whether bytes of the host are taken.
     pub(super) fn takes_input(&self, limits: &TargetLimits) -> bool {
-        !self.is_closing() && self.out.control_bytes() < limits.backlog_bytes_max
+        !self.is_closing() && self.out.waiting_bytes() < limits.backlog_bytes_max
     }
 }
 

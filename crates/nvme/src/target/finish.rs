@@ -16,7 +16,7 @@ const NO_PARAMETER: u16 = u16::MAX;
 
 impl IoStatus {
     /// What the host is told.
-    fn status(self) -> Status {
+    pub(super) fn status(self) -> Status {
         match self {
             IoStatus::Done => Status::SUCCESS,
             IoStatus::OutOfRange => Status::LBA_OUT_OF_RANGE.without_retry(),
@@ -123,11 +123,17 @@ impl Target {
     }
 
     fn answer(&mut self, index: u32, slot: u32, status: Status, result: u64) {
-        let flight = &mut self.flights[slot];
-        let id = flight.command.id;
-        let is_read = matches!(flight.transfer, Transfer::Out(_)) && status.is_success();
-        if is_read && self.send_data(index, slot, result) {
+        let is_read = matches!(self.flights[slot].transfer, Transfer::Out(_)) && status.is_success();
+        let was_flagged = is_read && self.send_data(index, slot, result);
+        self.respond(index, slot, status, result, was_flagged);
+    }
+
+    /// Completes the command; `was_flagged`: the last of its data has said so already.
+    pub(super) fn respond(&mut self, index: u32, slot: u32, status: Status, result: u64, was_flagged: bool) {
+        let id = self.flights[slot].command.id;
+        if was_flagged {
             self.connections[index].queue.complete_by_flag(id).expect("a command is answered once");
+            self.has_more(index);
         } else {
             let completed = self.connections[index].queue.complete(id, status, result);
             let (_, completion) = completed.expect("a command is answered once");
@@ -147,9 +153,7 @@ impl Target {
         let mut read = TargetRead::new(flight.command.id, payload.len() as u32, most, may_flag);
         let pieces = std::iter::from_fn(|| read.next_data()).map(Header::ControllerData);
         place.out.push_data(place.framing, pieces, payload);
-        let needs_response = read.needs_response();
-        self.has_more(index);
-        !needs_response
+        !read.needs_response()
     }
 
     /// Frees the place and whatever it holds; those that wait for the budget may go on.
@@ -164,7 +168,7 @@ impl Target {
         }
     }
 
-    fn count(&mut self, index: u32, slot: u32, status: Status) {
+    pub(super) fn count(&mut self, index: u32, slot: u32, status: Status) {
         let flight = &self.flights[slot];
         let (command, transfer) = (flight.command, flight.transfer);
         if !status.is_success() {

@@ -3,27 +3,30 @@
 use crate::Status;
 use crate::pdu::{Event, Framing, Header, HostData, InitializeRequest, InitializeResponse, PduError, ReadyToTransfer};
 use crate::target::Target;
+use crate::target::at_once::AtOnce;
 use crate::target::connection::{Fused, Incoming, Stage};
 use crate::target::flight::{Phase, Transfer};
 use crate::target::notice::{CloseReason, Notice};
 use crate::transfer::ReadyPlan;
 
 impl Target {
-    pub(super) fn on_event(&mut self, index: u32, event: Event<'_>) {
+    pub(super) fn on_event(&mut self, index: u32, event: Event<'_>, backends: &mut dyn AtOnce) {
         match event {
             Event::Header(Header::InitializeRequest(request)) => self.on_initialize(index, request),
             Event::Header(Header::HostTermination(end)) => {
                 self.close(index, CloseReason::HostTerminated(end.status));
                 self.drop_output(index);
             }
-            Event::Header(Header::Command { entry, data_length }) => self.on_command(index, &entry, data_length),
+            Event::Header(Header::Command { entry, data_length }) => {
+                self.on_command(index, &entry, data_length, backends);
+            }
             Event::Header(Header::HostData(data)) => {
                 if let Err(error) = self.on_host_data(index, &data) {
                     self.terminate(index, error);
                 }
             }
             Event::Header(_) => unreachable!("a controller's reader gives what hosts send"),
-            Event::Data { offset, bytes } => self.on_data(index, offset as usize, bytes),
+            Event::Data { offset, bytes } => self.on_data(index, offset as usize, bytes, backends),
             Event::End { is_sound } => self.on_end(index, is_sound),
         }
     }
@@ -66,9 +69,11 @@ impl Target {
         Ok(())
     }
 
-    fn on_data(&mut self, index: u32, offset: usize, bytes: &[u8]) {
-        let (slot, start) = match self.connections[index].incoming {
+    fn on_data(&mut self, index: u32, offset: usize, bytes: &[u8], backends: &mut dyn AtOnce) {
+        let incoming = self.connections[index].incoming;
+        let (slot, start) = match incoming {
             Incoming::Discard => return,
+            Incoming::Capsule { slot } if offset == 0 && self.write_at_once(index, slot, bytes, backends) => return,
             Incoming::Capsule { slot } => (slot, offset),
             Incoming::Data { slot, offset: from } => (slot, from as usize + offset),
         };

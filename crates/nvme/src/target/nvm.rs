@@ -36,7 +36,7 @@ impl From<Access> for BlockRange {
 }
 
 /// Whether what was written has to survive a loss of power before the answer.
-fn is_durable(flags: AccessFlags) -> bool {
+pub(super) fn is_durable(flags: AccessFlags) -> bool {
     flags.contains(AccessFlags::FORCE_UNIT_ACCESS)
 }
 
@@ -98,7 +98,7 @@ impl Target {
     }
 
     /// The namespace of a command that may be carried out now.
-    fn admit(&self, index: u32, command: &Command, io: Io) -> Result<&Namespace, Status> {
+    pub(super) fn admit(&self, index: u32, command: &Command, io: Io) -> Result<&Namespace, Status> {
         let range = access_of(io).map(|access| (access.start, u64::from(access.blocks())));
         self.admit_to(index, command.namespace, Wanted { intent: intent_of(io), changes: is_write(io), range })
     }
@@ -247,7 +247,7 @@ impl Target {
         }
     }
 
-    fn namespace_at(&self, index: u32, id: u32) -> Result<&Namespace, Status> {
+    pub(super) fn namespace_at(&self, index: u32, id: u32) -> Result<&Namespace, Status> {
         let (_, subsystem) = self.storage(index)?;
         self.subsystems[subsystem].namespaces.get(&id).ok_or(Status::INVALID_NAMESPACE.without_retry())
     }

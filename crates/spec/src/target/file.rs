@@ -46,6 +46,18 @@ words! {
 }
 
 words! {
+    /// How a file is read and written.
+    IoName {
+        /// By io_uring where the kernel has it, by threads elsewhere.
+        Auto,
+        /// By io_uring: the target does not start where the kernel refuses it.
+        Uring,
+        /// By threads.
+        Threads,
+    }
+}
+
+words! {
     /// How a group of namespaces is reached by a port (asymmetric namespace access).
     AccessName {
         /// In the best way.
@@ -145,7 +157,10 @@ written! {
         /// With `file`: read and write around the page cache.
         #[schemars(extend("default" = false))]
         direct: bool,
-        /// With `file`: threads that read and write it.
+        /// With `file`: how it is read and written.
+        #[schemars(extend("default" = "auto"))]
+        io: IoName,
+        /// With `file`: threads that read and write it, and beside io_uring those for what is rare (zeros, copies, verification).
         #[schemars(range(min = 1, max = 64), extend("default" = 4))]
         threads: u32,
         /// With `flash`: the drive, a preset of docs/reference/flash.md.

@@ -47,10 +47,11 @@ fn namespace(plan: &Namespace) -> NamespaceFile {
     match plan.backend.clone() {
         Backend::Ram => NamespaceFile { backend: Some(BackendName::Ram), ..common },
         Backend::Null => NamespaceFile { backend: Some(BackendName::Null), ..common },
-        Backend::File { path, direct, threads } => NamespaceFile {
+        Backend::File { path, direct, io, threads } => NamespaceFile {
             backend: Some(BackendName::File),
             path: Some(path),
             direct: Some(direct),
+            io: Some(io),
             threads: Some(threads),
             ..common
         },

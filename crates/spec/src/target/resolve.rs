@@ -1,6 +1,6 @@
 //! From what is written of a live target to its plan: defaults, ranges that depend on other values, and combinations.
 
-use super::file::{BackendName, NamespaceFile, PathFile, PortFile, RecordsFile, SubsystemFile, TargetFile};
+use super::file::{BackendName, IoName, NamespaceFile, PathFile, PortFile, RecordsFile, SubsystemFile, TargetFile};
 use super::{Backend, LogFormatName, LogLevelName, Namespace, Path, Port, Records, Subsystem, TargetPlan};
 use crate::check::{Completeness, check};
 use crate::document::Node;
@@ -229,6 +229,7 @@ impl Resolver<'_> {
                 Backend::File {
                     path: file.path.clone().unwrap_or_default(),
                     direct: file.direct.unwrap_or(false),
+                    io: file.io.unwrap_or(IoName::Auto),
                     threads: file.threads.unwrap_or(4),
                 }
             }
@@ -248,9 +249,10 @@ impl Resolver<'_> {
     /// A key that means nothing to the backend is a mistake.
     fn foreign_keys(&mut self, key: &str, file: &NamespaceFile, backend: BackendName) {
         use BackendName::{File, Flash};
-        let given: [(&str, bool, &[BackendName]); 5] = [
+        let given: [(&str, bool, &[BackendName]); 6] = [
             ("path", file.path.is_some(), &[File, Flash]),
             ("direct", file.direct.is_some(), &[File]),
+            ("io", file.io.is_some(), &[File]),
             ("threads", file.threads.is_some(), &[File]),
             ("drive", file.drive.is_some(), &[Flash]),
             ("seed", file.seed.is_some(), &[Flash]),

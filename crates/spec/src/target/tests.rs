@@ -67,6 +67,8 @@ fn values_that_do_not_go_together_are_refused() {
     let namespace = |keys: &str| format!("[[subsystem]]\nnamespace = [{{ {keys} }}]");
     for (text, reason) in [
         (namespace("path = 'x'"), "`path` goes only with backend = file or flash, not with ram"),
+        (namespace("io = 'uring'"), "`io` goes only with backend = file, not with ram"),
+        (namespace("backend = 'file', path = 'x', io = 'magic'"), "uring"),
         (namespace("backend = 'file'"), "`path` is missing"),
         (namespace("size = '1000B'"), "one or more whole blocks of 512B"),
         (namespace("block = '768B'"), "a power of two from 512B to 64KiB"),

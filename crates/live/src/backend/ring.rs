@@ -1,0 +1,512 @@
+//! A thread that reads and writes a file by io_uring: many requests underway, and no switch of threads for each of them.
+//!
+//! Reads, writes and flushes go by the ring. What is rare (zeros, copies, verification, comparisons) goes to the pool of threads beside it. A
+//! compare-and-write must see nothing change between its two halves: it is carried out here, when nothing else is underway.
+
+use super::pool::{Done, Job, lock};
+use super::storage::{DiskFile, aligned};
+use super::work::{of_read, of_write};
+use super::{Completion, Facts};
+use crate::backend::disk::Disk;
+use crate::clock::Clock;
+use base::Time;
+use compio_buf::{BufResult, IntoInner, IoBuf, Slice};
+use compio_driver::op::{ReadAt, Sync, WriteAt};
+use compio_driver::{DriverType, Key, OpCode, Proactor, PushEntry, SharedFd};
+use nvme::target::{IoOperation, IoResult, IoStatus, IoTag};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+use std::task::Waker;
+use std::thread::{self, JoinHandle};
+
+/// Requests that the kernel holds at a time; more wait in order. As many as a queue of most hosts.
+const UNDERWAY_MAX: usize = 128;
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    is_closed: bool,
+}
+
+/// Hands jobs to the thread. What waits when it is dropped is done first.
+pub(crate) struct Ring {
+    queue: Arc<Mutex<Queue>>,
+    waker: Waker,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Ring {
+    /// Starts a thread for the file of `disk`, or says why the kernel has no ring for it.
+    pub(crate) fn start(name: &str, disk: Arc<Disk>, clock: Clock, done: &Arc<Done>) -> io::Result<Ring> {
+        let queue = Arc::new(Mutex::new(Queue::default()));
+        let (theirs, done) = (queue.clone(), done.clone());
+        let (sender, receiver) = sync_channel(1);
+        let work = move || match Loop::new(theirs, disk, clock, done) {
+            Ok(mut ring) => {
+                // Whoever waits for it is there until it has come.
+                let _ = sender.send(Ok(ring.proactor.waker()));
+                ring.run();
+            }
+            Err(error) => drop(sender.send(Err(error))),
+        };
+        let thread = Some(thread::Builder::new().name(format!("{name}-ring")).spawn(work)?);
+        let waker = receiver.recv().map_err(|_| io::Error::other("the ring's thread has ended"))??;
+        Ok(Ring { queue, waker, thread })
+    }
+
+    /// Whether the ring does it; the rest is for threads.
+    pub(crate) fn takes(operation: &IoOperation) -> bool {
+        use IoOperation::{CompareAndWrite, Flush, Read, Write};
+        matches!(operation, Read { .. } | Write { .. } | Flush | CompareAndWrite { .. })
+    }
+
+    /// Takes a job; gives it back when the ring has failed.
+    pub(crate) fn submit(&self, job: Job) -> Option<Job> {
+        let mut queue = lock(&self.queue);
+        if queue.is_closed {
+            return Some(job);
+        }
+        queue.jobs.push_back(job);
+        let was_empty = queue.jobs.len() == 1;
+        drop(queue);
+        // The thread takes all that waits: it has been woken for those before.
+        if was_empty {
+            self.waker.wake_by_ref();
+        }
+        None
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        lock(&self.queue).is_closed = true;
+        self.waker.wake_by_ref();
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has said so itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+type Fd = SharedFd<File>;
+type Room = Slice<Vec<u8>>;
+
+/// What the kernel does for a request now.
+enum Step {
+    Read(Key<ReadAt<Room, Fd>>),
+    Write(Key<WriteAt<Room, Fd>>),
+    Sync(Key<Sync<Fd>>),
+}
+
+/// A request that the kernel works on.
+struct Underway {
+    tag: IoTag,
+    facts: Facts,
+    due: Time,
+    /// First byte.
+    at: u64,
+    /// Bytes.
+    length: usize,
+    /// To be synced after the write.
+    is_durable: bool,
+    /// The buffer that goes back, while the kernel does not have it itself.
+    buffer: Vec<u8>,
+    step: Step,
+}
+
+/// A request without what the kernel does for it.
+struct Held {
+    tag: IoTag,
+    facts: Facts,
+    due: Time,
+    at: u64,
+    length: usize,
+    is_durable: bool,
+    buffer: Vec<u8>,
+}
+
+impl Held {
+    fn with(self, step: Step) -> Underway {
+        let Held { tag, facts, due, at, length, is_durable, buffer } = self;
+        Underway { tag, facts, due, at, length, is_durable, buffer, step }
+    }
+}
+
+impl Underway {
+    fn split(self) -> (Held, Step) {
+        let Underway { tag, facts, due, at, length, is_durable, buffer, step } = self;
+        (Held { tag, facts, due, at, length, is_durable, buffer }, step)
+    }
+}
+
+/// What comes of a step.
+enum Next {
+    /// The kernel is not done with it.
+    Same(Underway),
+    /// The request is over.
+    Over,
+}
+
+struct Loop {
+    proactor: Proactor,
+    queue: Arc<Mutex<Queue>>,
+    disk: Arc<Disk>,
+    fd: Fd,
+    clock: Clock,
+    done: Arc<Done>,
+    underway: Vec<Underway>,
+}
+
+impl Loop {
+    fn new(queue: Arc<Mutex<Queue>>, disk: Arc<Disk>, clock: Clock, done: Arc<Done>) -> io::Result<Loop> {
+        let proactor = Proactor::builder().capacity(UNDERWAY_MAX as u32).driver_type(DriverType::IoUring).build()?;
+        let file = disk.storage.file().ok_or(io::ErrorKind::Unsupported)?.another()?;
+        Ok(Loop { proactor, queue, disk, fd: SharedFd::new(file), clock, done, underway: Vec::new() })
+    }
+
+    /// Until it is closed and nothing is left.
+    fn run(&mut self) {
+        loop {
+            let is_closed = self.begin_waiting();
+            if self.underway.is_empty() && is_closed {
+                return;
+            }
+            if let Err(error) = self.proactor.poll(None)
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                return self.give_up(&error);
+            }
+            self.collect();
+        }
+    }
+
+    /// The kernel has taken the ring away: what is underway fails, and threads do the rest.
+    fn give_up(&mut self, error: &io::Error) {
+        tracing::error!(%error, "io_uring has failed: from now on threads read and write the file");
+        for underway in std::mem::take(&mut self.underway) {
+            let (Held { tag, facts, due, .. }, _) = underway.split();
+            self.finish(tag, facts, due, IoResult::bare(IoStatus::Unavailable));
+        }
+        let jobs = {
+            let mut queue = lock(&self.queue);
+            queue.is_closed = true;
+            std::mem::take(&mut queue.jobs)
+        };
+        for job in jobs {
+            let result = job.disk.carry_out(job.operation, &job.sources);
+            self.finish(job.tag, job.facts, job.due, result);
+        }
+    }
+
+    /// Begins what waits, as far as there is room; whether nothing more will come.
+    fn begin_waiting(&mut self) -> bool {
+        while self.underway.len() < UNDERWAY_MAX {
+            let mut queue = lock(&self.queue);
+            let is_closed = queue.is_closed;
+            let Some(job) = queue.jobs.front() else { return is_closed };
+            if matches!(job.operation, IoOperation::CompareAndWrite { .. }) && !self.underway.is_empty() {
+                return false;
+            }
+            let Some(job) = queue.jobs.pop_front() else { return is_closed };
+            drop(queue);
+            self.begin(job);
+        }
+        false
+    }
+
+    fn file(&self) -> Option<&DiskFile> {
+        self.disk.storage.file()
+    }
+
+    fn begin(&mut self, job: Job) {
+        let Job { tag, operation, sources, mut facts, due, disk } = job;
+        facts.taken_up = self.clock.now();
+        let bytes = |range| disk.blocks.bytes(range);
+        let (at, length, buffer, is_durable, is_read) = match operation {
+            IoOperation::Read { range, buffer } => (bytes(range).0, buffer.len(), buffer, false, true),
+            IoOperation::Write { range, data, is_durable } => (bytes(range).0, data.len(), data, is_durable, false),
+            IoOperation::Flush => (0, 0, Vec::new(), true, false),
+            other => {
+                let result = disk.carry_out(other, &sources);
+                return self.finish(tag, facts, due, result);
+            }
+        };
+        let held = Held { tag, facts, due, at, length, is_durable, buffer };
+        let unsupported = || Err(io::ErrorKind::Unsupported.into());
+        let checked = self.file().map_or_else(unsupported, |file| file.check_access(at, length as u64, is_read));
+        match checked {
+            Err(error) => self.fail(held, error, is_read),
+            Ok(()) if length == 0 => self.sync(held),
+            Ok(()) if is_read => self.read(held),
+            Ok(()) => self.write(held),
+        }
+    }
+
+    fn is_direct(&self) -> bool {
+        self.file().is_some_and(DiskFile::is_direct)
+    }
+
+    fn read(&mut self, mut held: Held) {
+        let room = match self.is_direct() {
+            true => aligned_room(held.length),
+            false => std::mem::take(&mut held.buffer).slice(..held.length),
+        };
+        match self.proactor.push(ReadAt::new(self.fd.clone(), held.at, room)) {
+            PushEntry::Pending(key) => self.underway.push(held.with(Step::Read(key))),
+            PushEntry::Ready(result) => self.after_read(held, result),
+        }
+    }
+
+    fn write(&mut self, mut held: Held) {
+        let room = match self.is_direct() {
+            true => {
+                let (mut room, start) = aligned(held.length);
+                room[start..start + held.length].copy_from_slice(&held.buffer);
+                room.slice(start..start + held.length)
+            }
+            false => std::mem::take(&mut held.buffer).slice(..held.length),
+        };
+        match self.proactor.push(WriteAt::new(self.fd.clone(), held.at, room)) {
+            PushEntry::Pending(key) => self.underway.push(held.with(Step::Write(key))),
+            PushEntry::Ready(result) => self.after_write(held, result),
+        }
+    }
+
+    /// As fdatasync(2): after the writes that were answered, which the kernel has finished.
+    fn sync(&mut self, held: Held) {
+        match self.proactor.push(Sync::new(self.fd.clone(), true)) {
+            PushEntry::Pending(key) => self.underway.push(held.with(Step::Sync(key))),
+            PushEntry::Ready(BufResult(result, _)) => self.after_sync(held, result.map(drop)),
+        }
+    }
+
+    /// Goes on with everything that the kernel is done with.
+    fn collect(&mut self) {
+        let mut left = std::mem::take(&mut self.underway);
+        for underway in left.drain(..) {
+            if let Next::Same(underway) = self.advance(underway) {
+                self.underway.push(underway);
+            }
+        }
+    }
+
+    fn advance(&mut self, underway: Underway) -> Next {
+        let (held, step) = underway.split();
+        match step {
+            Step::Read(key) => match popped(&mut self.proactor, key) {
+                Ok(result) => self.after_read(held, result),
+                Err(key) => return Next::Same(held.with(Step::Read(key))),
+            },
+            Step::Write(key) => match popped(&mut self.proactor, key) {
+                Ok(result) => self.after_write(held, result),
+                Err(key) => return Next::Same(held.with(Step::Write(key))),
+            },
+            Step::Sync(key) => match popped(&mut self.proactor, key) {
+                Ok(BufResult(result, _)) => self.after_sync(held, result.map(drop)),
+                Err(key) => return Next::Same(held.with(Step::Sync(key))),
+            },
+        }
+        Next::Over
+    }
+
+    fn after_read(&mut self, mut held: Held, BufResult(result, operation): BufResult<usize, ReadAt<Room, Fd>>) {
+        let room = operation.into_inner();
+        match self.is_direct() {
+            true => held.buffer.copy_from_slice(&room[..held.length]),
+            false => held.buffer = room.into_inner(),
+        }
+        let is_whole = matches!(result, Ok(count) if count == held.length);
+        // A part, or an error that may pass: once more, by the plain way, which tells what is the matter.
+        let read = if is_whole { Ok(()) } else { self.disk.storage.read(held.at, &mut held.buffer) };
+        let Held { tag, facts, due, buffer, .. } = held;
+        self.finish(tag, facts, due, IoResult { status: of_read(read), buffer });
+    }
+
+    fn after_write(&mut self, mut held: Held, BufResult(result, operation): BufResult<usize, WriteAt<Room, Fd>>) {
+        if !self.is_direct() {
+            held.buffer = operation.into_inner().into_inner();
+        }
+        let is_whole = matches!(result, Ok(count) if count == held.length);
+        let written = if is_whole { Ok(()) } else { self.disk.storage.write(held.at, &held.buffer) };
+        match written {
+            Err(error) => self.fail(held, error, false),
+            Ok(()) if held.is_durable => self.sync(held),
+            Ok(()) => self.succeed(held),
+        }
+    }
+
+    /// A sync that failed is never tried again: the system may have dropped what it could not write.
+    fn after_sync(&mut self, held: Held, result: io::Result<()>) {
+        let noted = match self.file() {
+            Some(file) => file.note_sync(result),
+            None => result,
+        };
+        match noted {
+            Ok(()) => self.succeed(held),
+            Err(error) => self.fail(held, error, false),
+        }
+    }
+
+    fn succeed(&mut self, held: Held) {
+        let Held { tag, facts, due, buffer, .. } = held;
+        self.finish(tag, facts, due, IoResult { status: IoStatus::Done, buffer });
+    }
+
+    fn fail(&mut self, held: Held, error: io::Error, is_read: bool) {
+        let Held { tag, facts, due, buffer, .. } = held;
+        let status = if is_read { of_read(Err(error)) } else { of_write(Err(error)) };
+        self.finish(tag, facts, due, IoResult { status, buffer });
+    }
+
+    fn finish(&mut self, tag: IoTag, mut facts: Facts, due: Time, result: IoResult) {
+        facts.done = self.clock.now();
+        self.done.add(Completion { tag, result, facts, due });
+    }
+}
+
+/// The result of an operation, or its key while there is none.
+fn popped<T: OpCode + 'static>(proactor: &mut Proactor, key: Key<T>) -> Result<BufResult<usize, T>, Key<T>> {
+    match proactor.pop(key) {
+        PushEntry::Ready(result) => Ok(result),
+        PushEntry::Pending(key) => Err(key),
+    }
+}
+
+/// Room for a direct read.
+fn aligned_room(length: usize) -> Room {
+    let (room, start) = aligned(length);
+    room.slice(start..start + length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mio::Poll;
+    use nvme::target::{BackendId, BlockRange};
+    use std::path::Path;
+    use std::time::Duration;
+
+    /// A ring over a file, and what it has done. `None`, with a line that says so, where the kernel has none.
+    struct Bench {
+        ring: Option<Ring>,
+        done: Arc<Done>,
+        disk: Arc<Disk>,
+        _poll: Poll,
+    }
+
+    fn bench(folder: &Path, direct: bool) -> Option<Bench> {
+        let file = DiskFile::open(&folder.join("disk"), Some(1 << 20), direct, false).expect("it is made");
+        let poll = Poll::new().expect("there is one");
+        let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).expect("there is one"));
+        let done = Arc::new(Done::new(waker));
+        let disk = Arc::new(Disk::new(Arc::new(file), 12));
+        match Ring::start("test", disk.clone(), Clock::start(), &done) {
+            Ok(ring) => Some(Bench { ring: Some(ring), done, disk, _poll: poll }),
+            Err(error) => {
+                println!("skipped: the kernel has no io_uring for us ({error})");
+                None
+            }
+        }
+    }
+
+    impl Bench {
+        fn submit(&self, number: u64, operation: IoOperation) {
+            let (backend, now) = (BackendId(0), Time::ZERO);
+            let facts = Facts { backend, transfer: None, came: now, taken_up: now, done: now, drive: None };
+            let (tag, disk) = (IoTag::of_bits(number), self.disk.clone());
+            let job = Job { tag, disk, operation, sources: Vec::new(), facts, due: now };
+            assert!(self.ring.as_ref().expect("it runs").submit(job).is_none(), "the ring takes it");
+        }
+
+        /// The next `count` that are over, by their numbers.
+        fn wait(&self, count: usize) -> Vec<(u64, IoResult)> {
+            let mut over = Vec::new();
+            while over.len() < count {
+                self.done.take(&mut over);
+                thread::sleep(Duration::from_millis(1));
+            }
+            let mut over: Vec<_> = over.into_iter().map(|over| (over.tag.bits(), over.result)).collect();
+            over.sort_by_key(|(number, _)| *number);
+            over
+        }
+    }
+
+    fn block(start: u64) -> BlockRange {
+        BlockRange { start, blocks: 1 }
+    }
+
+    fn write(start: u64, fill: u8, is_durable: bool) -> IoOperation {
+        IoOperation::Write { range: block(start), data: vec![fill; 4096], is_durable }
+    }
+
+    #[test]
+    fn more_requests_than_the_ring_holds_are_all_answered_once_with_their_own_data() {
+        for direct in [false, true] {
+            let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+            let Some(bench) = bench(folder.path(), direct) else { return };
+            for number in 0..256 {
+                bench.submit(number, write(number, number as u8 | 1, number % 5 == 0));
+            }
+            let over = bench.wait(256);
+            assert!(over.iter().all(|(_, result)| result.status == IoStatus::Done && result.buffer.len() == 4096));
+            bench.submit(256, IoOperation::Flush);
+            for number in 0..256 {
+                bench.submit(number, IoOperation::Read { range: block(number), buffer: vec![0; 4096] });
+            }
+            for (number, result) in bench.wait(257).into_iter().take(256) {
+                assert_eq!(result.buffer, vec![number as u8 | 1; 4096], "block {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_waits_when_the_ring_ends_is_done_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let Some(mut bench) = bench(folder.path(), false) else { return };
+        (0..200).for_each(|number| bench.submit(number, write(number, 9, number == 199)));
+        bench.ring = None;
+        let mut over = Vec::new();
+        bench.done.take(&mut over);
+        assert_eq!(over.len(), 200);
+        let mut back = [0; 4096];
+        bench.disk.storage.read(199 << 12, &mut back).expect("it is inside");
+        assert_eq!(back, [9; 4096]);
+    }
+
+    #[test]
+    fn a_compare_and_write_sees_all_that_was_asked_for_before_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let Some(bench) = bench(folder.path(), false) else { return };
+        let both = |expected: u8, fill: u8| IoOperation::CompareAndWrite {
+            range: block(3),
+            expected: vec![expected; 4096],
+            data: vec![fill; 4096],
+            is_durable: false,
+        };
+        bench.submit(0, write(3, 1, false));
+        bench.submit(1, both(1, 2));
+        bench.submit(2, both(1, 3));
+        bench.submit(3, both(2, 4));
+        let over: Vec<_> = bench.wait(4).into_iter().map(|(_, result)| result.status).collect();
+        assert_eq!(over, [IoStatus::Done, IoStatus::Done, IoStatus::Miscompare, IoStatus::Done]);
+    }
+
+    #[test]
+    fn outside_of_the_file_and_after_a_failed_sync_nothing_is_promised() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let Some(bench) = bench(folder.path(), false) else { return };
+        bench.submit(0, write(256, 1, false));
+        bench.submit(1, IoOperation::Read { range: block(u64::MAX >> 12), buffer: vec![0; 4096] });
+        assert!(bench.wait(2).iter().all(|(_, result)| result.status == IoStatus::OutOfRange));
+        let file = bench.disk.storage.file().expect("it lies in a file");
+        file.note_sync(Err(io::ErrorKind::StorageFull.into())).expect_err("it is noted");
+        bench.submit(2, write(0, 1, false));
+        bench.submit(3, IoOperation::Flush);
+        bench.submit(4, IoOperation::Read { range: block(0), buffer: vec![7; 4096] });
+        let over: Vec<_> = bench.wait(3).into_iter().map(|(_, result)| result.status).collect();
+        assert_eq!(over, [IoStatus::WriteError, IoStatus::WriteError, IoStatus::Done]);
+    }
+}
