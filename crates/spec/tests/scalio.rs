@@ -267,7 +267,8 @@ fn what_is_legal_and_hardly_meant_is_warned_of() {
     assert_eq!(warnings("store.cached_keys = 19999999"), "");
     assert!(warnings("store.warmed = 0.0").contains("those of a cold cache"));
     assert!(warnings("scalio.protocol = 'paper'").contains("is not linearizable"));
-    assert_eq!(warnings("scalio = { protocol = 'paper', leases = false }"), "");
+    assert!(warnings("scalio = { protocol = 'paper', leases = false }").contains("half of one value"));
+    assert_eq!(warnings("scalio = { protocol = 'paper', leases = false, torn_reads = false }"), "");
     assert!(warnings("store = { clients = 10, client_nodes = 1 }").contains("cannot fill a group of 8"));
     assert_eq!(warnings("store = { clients = 19, client_nodes = 1 }"), "");
 }
