@@ -1,13 +1,13 @@
 //! Operations of clients on the index: from the call, by whatever carries them, to the box's memory and back.
 
 use super::asks::Owner;
-use super::looks::{Look, Window};
+use super::looks::{Found, Look, State, Window};
 use super::programs::ToClient;
 use super::{Now, Parcel, ScalioRig, faults, sizes};
 use base::{Span, Time};
 use record::SpanKind;
 use scalio::layout::{decode_block, decode_block_unchecked};
-use scalio::{Index, MemoryAnswer, MemoryOperation, RequestId, Token};
+use scalio::{Block, Index, MemoryAnswer, MemoryOperation, RequestId, Token};
 use spec::scalio::ProtocolName;
 
 /// What a slot of the paper's protocol says whose bytes are of two values: a name that nobody writes.
@@ -113,15 +113,15 @@ impl ScalioRig {
             }
             return answer;
         };
-        let block = match self.plan.options.map(|options| options.protocol) {
-            Some(ProtocolName::Paper) => decode_block_unchecked(&seen.bytes, &OF_TWO_VALUES),
-            _ => decode_block(&seen.bytes),
+        let is_paper = self.plan.options.is_some_and(|options| options.protocol == ProtocolName::Paper);
+        let block = match seen.found {
+            Found::Whole(State { header, slots }) => header.map(|header| Block { header, slots }),
+            Found::Mixed(bytes) if is_paper => decode_block_unchecked(&bytes, &OF_TWO_VALUES),
+            Found::Mixed(bytes) => decode_block(&bytes),
         };
         match (block, seen.header, seen.word) {
             (Some(block), _, None) => MemoryAnswer::Block(block),
-            (Some(block), Some(header), Some(word)) => {
-                MemoryAnswer::Checked { block: scalio::Block { header, ..block }, word }
-            }
+            (Some(block), Some(header), Some(word)) => MemoryAnswer::Checked { block: Block { header, ..block }, word },
             _ => MemoryAnswer::Unreachable,
         }
     }

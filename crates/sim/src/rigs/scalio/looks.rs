@@ -7,7 +7,7 @@
 //! When a slot was last used is a hint, written at every hit: what is read of it is always the newest.
 
 use base::{Span, Stream, Time};
-use scalio::layout::{SLOT_BYTES, block_bytes, encode_block, offset};
+use scalio::layout::{block_bytes, encode_block, offset};
 use scalio::{BlockHeader, Index, Slot, SlotWord, Token};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,11 +30,24 @@ impl State {
         State { header: index.header(block), slots: index.slots(block).to_vec() }
     }
 
-    /// As it lies in memory, but for the times of the last use, which are those of `newest`.
-    fn bytes(&self, newest: &State) -> Vec<u8> {
-        let slots = self.slots.iter().zip(&newest.slots).map(|(slot, last)| Slot { last_use: last.last_use, ..*slot });
-        encode_block(self.header.as_ref(), slots)
+    /// The same with the times of the last use of `newest`.
+    fn used_like(&self, newest: &State) -> State {
+        let slots = self.slots.iter().zip(&newest.slots);
+        let slots = slots.map(|(slot, last)| Slot { last_use: last.last_use, ..*slot }).collect();
+        State { header: self.header, slots }
     }
+
+    /// As it lies in memory.
+    fn bytes(&self) -> Vec<u8> {
+        encode_block(self.header.as_ref(), self.slots.iter().copied())
+    }
+}
+
+/// Where each line ends of a block that begins wherever it does, counted from its beginning.
+fn lines_of(block: u32, slots: usize) -> Vec<usize> {
+    let length = block_bytes(slots as u8);
+    let first = LINE - (offset::block(block, slots as u8) % LINE as u64) as usize;
+    (first..length).step_by(LINE).chain([length]).collect()
 }
 
 /// From when to when something is read.
@@ -69,10 +82,18 @@ pub struct Look {
     pub word: Option<Window>,
 }
 
+/// A block as a read has found it.
+pub enum Found {
+    /// As it was at one moment.
+    Whole(State),
+    /// Its bytes, of several moments.
+    Mixed(Vec<u8>),
+}
+
 /// What a read has found.
 pub struct Seen {
-    /// The block's bytes.
-    pub bytes: Vec<u8>,
+    /// The block.
+    pub found: Found,
     /// The header that was read after them.
     pub header: Option<BlockHeader>,
     /// The word that was read after that.
@@ -126,14 +147,11 @@ impl Looks {
             return None;
         }
         let newest = Arc::new(State::of(index, look.block));
-        let states = before.iter().map(|(_, state)| state).chain([&newest]);
-        let states: Vec<Vec<u8>> = states.map(|state| state.bytes(&newest)).collect();
-        let bytes = self.mixed(look, &before, &states);
+        let found = self.found(look, &before, &newest);
         let header = look.header.map(|window| self.at(window, &before, &newest).header);
         let word = look.word.zip(look.slot);
         let word = word.map(|(window, slot)| self.at(window, &before, &newest).slots[usize::from(slot)].word);
-        self.torn += u64::from(!states.contains(&bytes));
-        Some(Seen { bytes, header: header.unwrap_or(newest.header), word })
+        Some(Seen { found, header: header.unwrap_or(newest.header), word })
     }
 
     /// One reader less; the changes since it began.
@@ -155,18 +173,20 @@ impl Looks {
     }
 
     /// Line by line, each from the state of its moment.
-    fn mixed(&mut self, look: &Look, before: &[(Time, Arc<State>)], states: &[Vec<u8>]) -> Vec<u8> {
-        let length = states[0].len();
-        let slots = (length - block_bytes(0)) / SLOT_BYTES;
-        let first = LINE - (offset::block(look.block, slots as u8) % LINE as u64) as usize;
-        let mut bytes = Vec::with_capacity(length);
-        let mut end = first.min(length);
-        while bytes.len() < length {
-            let state = &states[self.state_at(look.lines, before)];
-            bytes.extend_from_slice(&state[bytes.len()..end]);
-            end = (end + LINE).min(length);
+    fn found(&mut self, look: &Look, before: &[(Time, Arc<State>)], newest: &Arc<State>) -> Found {
+        let ends = lines_of(look.block, newest.slots.len());
+        let moments: Vec<usize> = ends.iter().map(|_| self.state_at(look.lines, before)).collect();
+        if moments.iter().all(|moment| *moment == moments[0]) {
+            return Found::Whole(before.get(moments[0]).map_or(newest, |(_, state)| state).used_like(newest));
         }
-        bytes
+        let states = before.iter().map(|(_, state)| state).chain([newest]);
+        let states: Vec<Vec<u8>> = states.map(|state| state.used_like(newest).bytes()).collect();
+        let mut bytes = Vec::with_capacity(states[0].len());
+        for (end, moment) in ends.into_iter().zip(moments) {
+            bytes.extend_from_slice(&states[moment][bytes.len()..end]);
+        }
+        self.torn += u64::from(!states.contains(&bytes));
+        Found::Mixed(bytes)
     }
 
     /// Which state a moment of the window finds: that before the first change after it.
@@ -208,7 +228,10 @@ mod tests {
     }
 
     fn block_of(seen: &Seen) -> Block<Token> {
-        decode_block(&seen.bytes).expect("a header and slots")
+        match &seen.found {
+            Found::Whole(State { header, slots }) => Block { header: header.expect("a header"), slots: slots.clone() },
+            Found::Mixed(bytes) => decode_block(bytes).expect("a header and slots"),
+        }
     }
 
     #[test]
