@@ -151,6 +151,10 @@ pub struct RunArguments {
     /// Encode and decode every message on its way; changes no record
     #[arg(long)]
     pub wire: bool,
+    /// Of a key-value store, keep what clients asked and saw, too: `seed-N/history.jsonl`, a line an operation, as `tools/porcupine` reads it. Every key's history is judged,
+    /// whatever the file says
+    #[arg(long)]
+    pub history: bool,
     /// Rows in a part of the records: the most that is lost when the program is killed
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = rows_per_part)]
     pub rows_per_part: usize,

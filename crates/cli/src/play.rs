@@ -6,6 +6,7 @@
 //! POINT/seed-1/summary.json              of one seed
 //! POINT/seed-1/latency.read.hdr          HdrHistogram log of one operation, or of `all`
 //! POINT/seed-1/records/part-00000.parquet
+//! POINT/seed-1/history.jsonl             what clients of a key-value store asked and saw, if it was to be kept
 //! ```
 
 use crate::VERSION;
@@ -30,6 +31,8 @@ pub struct Playing {
     pub rows_per_part: Option<usize>,
     /// Whether messages are encoded and decoded.
     pub wire: bool,
+    /// Whether the history of a key-value store is kept.
+    pub history: bool,
 }
 
 /// A point to be played.
@@ -111,7 +114,8 @@ fn play_seed(
     let folder = folder.join(format!("seed-{seed}"));
     let mut records = Records::new(&folder, playing, &plan)?;
     let labels = task.point.labels.clone();
-    let options = RunOptions { version: VERSION.into(), labels, wire_check: playing.wire };
+    let (wire_check, keep_history) = (playing.wire, playing.history);
+    let options = RunOptions { version: VERSION.into(), labels, wire_check, keep_history };
     let outcomes = sim::run(&plan, &options, &mut records, &mut meter.watch(&task.name, &plan)).map_err(failed)?;
     records.finish()?;
     write_outcomes(&folder, &outcomes)?;
@@ -125,6 +129,11 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 fn write_outcomes(folder: &Path, outcomes: &Outcomes) -> Result<(), Failure> {
     for (operation, histogram) in &outcomes.histograms {
         write(&folder.join(format!("latency.{operation}.hdr")), histogram)?;
+    }
+    if let Some(history) = &outcomes.history {
+        let mut lines = Vec::new();
+        history.write_json_lines(&mut lines).map_err(failed)?;
+        write(&folder.join("history.jsonl"), lines)?;
     }
     write(&folder.join("summary.json"), summary_json(&outcomes.summary))
 }

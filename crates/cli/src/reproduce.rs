@@ -95,7 +95,7 @@ impl Campaign {
         let tasks: Vec<(&str, Task)> = self.chosen.iter().flat_map(tasks).collect();
         let (names, tasks): (Vec<&str>, Vec<Task>) = tasks.into_iter().unzip();
         let rows = (!arguments.no_records).then_some(ParquetWriter::<FileParts>::ROWS_PER_PART);
-        let playing = Playing { rows_per_part: rows, wire: false };
+        let playing = Playing { rows_per_part: rows, wire: false, history: false };
         let summaries = play_all(&tasks, arguments.jobs, &playing, &play::meter(&tasks), &|_, _| Ok(()))?;
         let mut points = Points::new();
         for (name, summary) in names.into_iter().zip(summaries) {

@@ -1,23 +1,28 @@
 //! `rackweave run`: one point.
 
 use crate::arguments::RunArguments;
-use crate::failure::{Failure, print};
+use crate::failure::{Failure, bad_input, print};
 use crate::interrupt;
 use crate::load;
 use crate::output::{self, Marker};
 use crate::play::{self, Playing, Task};
 use record::{Statistics, Summary};
+use spec::{DesignName, Plan};
 use std::time::Instant;
 
 /// Plays the only point of the file and says what came of it.
 pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let point = load::only_point(&arguments.source)?;
+    if arguments.history && !has_history(&point.plan) {
+        return Err(bad_input("--history: the design keeps no keys and values; scalio, leed and leed-ditto do"));
+    }
     let root = output::place(arguments.output.out.as_ref(), &load::stem(&arguments.source.file));
     output::create(&root, arguments.output.force, &Marker::new("run"))?;
     interrupt::listen()?;
     let seeds = arguments.seeds.chosen();
     let task = Task::new(point.plan.title.clone(), root.clone(), point, seeds.as_deref());
-    let playing = Playing { rows_per_part: Some(arguments.rows_per_part), wire: arguments.wire };
+    let playing =
+        Playing { rows_per_part: Some(arguments.rows_per_part), wire: arguments.wire, history: arguments.history };
     let (meter, began) = (play::meter([&task]), Instant::now());
     let played = play::play(&task, &root, &playing, &meter);
     meter.finish();
@@ -26,6 +31,11 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
         print(&format!("{}results    {}\n", facts(&summary), root.display()))?;
     }
     interrupt::outcome(&root)
+}
+
+/// Whether keys are read and written in the plan.
+fn has_history(plan: &Plan) -> bool {
+    matches!(plan.design(), DesignName::Scalio | DesignName::Leed | DesignName::LeedDitto)
 }
 
 /// The summary in a few lines.

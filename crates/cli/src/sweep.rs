@@ -42,7 +42,7 @@ pub fn sweep(arguments: &SweepArguments) -> Result<(), Failure> {
 
 fn playing(arguments: &SweepArguments) -> Playing {
     let rows = (!arguments.no_records).then_some(ParquetWriter::<live::FileParts>::ROWS_PER_PART);
-    Playing { rows_per_part: rows, wire: arguments.wire }
+    Playing { rows_per_part: rows, wire: arguments.wire, history: false }
 }
 
 fn tasks(arguments: &SweepArguments, root: &Path) -> Result<Vec<Task>, Failure> {

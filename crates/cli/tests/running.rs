@@ -34,6 +34,23 @@ fn a_run_leaves_its_plan_its_records_and_its_summaries() {
 }
 
 #[test]
+fn the_history_of_a_store_is_kept_on_demand_and_nothing_else_has_one() {
+    let store = "title = 'pairs'\ndesign.name = 'scalio'\nio.profile = 'ycsb-a'\nrun.requests = 200\n\
+                 store = { devices = 1, clients = 4, client_nodes = 1, keys = 100, cached_keys = 16 }\n";
+    let home = Home::new().with("pairs.toml", store).with("a.toml", SMALL);
+    home.run("run pairs.toml --out without");
+    home.run("run pairs.toml --history --out with");
+    let history = home.text("with/seed-1/history.jsonl");
+    let is_first = |line: &&str| line.ends_with(r#""start":0,"end":0}"#);
+    let (first, rest): (Vec<&str>, Vec<&str>) = history.lines().partition(is_first);
+    assert_eq!((rest.len(), first.len() as f64), (200, home.summary("with/summary.json").extra["keys_checked"]));
+    assert_eq!(home.summary("with/summary.json").extra["history_violations"], 0.0);
+    assert!(home.rows("with/seed-1/records") == home.rows("without/seed-1/records"));
+    assert!(!home.entries("without/seed-1").contains(&"history.jsonl".to_string()));
+    home.say("run a.toml --history --out refused").refused(2, &["--history", "leed-ditto"]);
+}
+
+#[test]
 fn progress_is_lines_of_json_where_there_is_no_terminal() {
     let home = Home::new().with("a.toml", SMALL);
     let said = home.say("run a.toml --out out");

@@ -12,7 +12,7 @@ mod update;
 
 use crate::{
     ClientId, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Refusal, Reply, Request, RequestId,
-    Value,
+    RequestResult, Value,
 };
 use base::Span;
 use std::collections::BTreeMap;
@@ -90,6 +90,17 @@ pub enum Outcome<V> {
     Unknown,
     /// A GET gave up: memory or flash could not be reached, or others were always in the way.
     Unavailable,
+}
+
+impl<V> From<RequestResult<V>> for Outcome<V> {
+    fn from(result: RequestResult<V>) -> Outcome<V> {
+        match result {
+            RequestResult::Stored => Outcome::Stored,
+            RequestResult::Deleted { found } => Outcome::Deleted { found },
+            RequestResult::Differs { found } => Outcome::Differs { found },
+            RequestResult::Refused(refusal) => Outcome::Refused(refusal),
+        }
+    }
 }
 
 /// Where the answer to a GET came from.

@@ -23,6 +23,10 @@ impl<V: Value> Index<V> {
         }
     }
 
+    /// How many blocks there are.
+    pub fn blocks(&self) -> u32 {
+        self.headers.len() as u32
+    }
     /// What stands in front of a block; `None` while its server recovers.
     pub fn header(&self, block: u32) -> Option<BlockHeader> {
         self.headers[block as usize]

@@ -18,7 +18,9 @@ pub use flash::{
     BucketBytes, ItemBytes, PageBytes, RecordBytes, decode_page, decode_record, decode_segment, encode_content, scan,
 };
 pub use memory::{
-    HeaderBytes, SLOT_BYTES, SlotBytes, block_bytes, decode_block, decode_header, decode_slot, encode_header,
-    encode_payload, encode_slot, offset,
+    HeaderBytes, SLOT_BYTES, SlotBytes, block_bytes, decode_block, decode_block_unchecked, decode_header, decode_slot,
+    encode_block, encode_header, encode_payload, encode_slot, offset,
 };
-pub use message::{MessageError, decode_reply, decode_request, encode_reply, encode_request};
+pub use message::{
+    MessageError, decode_reply, decode_request, encode_reply, encode_request, reply_bytes, request_bytes,
+};

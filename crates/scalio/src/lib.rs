@@ -32,7 +32,7 @@ pub use index::Index;
 pub use key::{FINGERPRINT_BITS, KEY_BYTES_MAX, Key, Place};
 pub use message::{ClientId, Reply, Request, RequestBody, RequestResult};
 pub use ports::{Content, FlashAnswer, FlashOperation, MemoryAnswer, MemoryOperation, RequestId};
-pub use preload::{Contents, Preload, PreloadError};
+pub use preload::{Contents, Dealt, Preload, PreloadError};
 pub use segment::{
     BUCKET_ITEMS, BUCKETS_MAX, Extent, GRANULE_BYTES, Item, PAGE_HEADER_BYTES, POINTER_SEQUENCE_BITS, Page,
     RECORD_HEADER_BYTES, Record, RecordPlace, SECTOR_BYTES, SECTORS_MAX, SEGMENT_ITEMS_MAX, Segment, SegmentPointer,

@@ -26,10 +26,7 @@ pub trait Contents {
 pub struct Preload<C> {
     contents: C,
     devices: u32,
-    /// Numbers of keys, by block and within it by key.
-    numbers: Vec<u32>,
-    /// Where each block's begin in `numbers`, and an end.
-    starts: Vec<u32>,
+    dealt: Dealt,
     /// The first sector of each block's segment on its device.
     segments: Vec<u64>,
     /// The first sector of each block's pages.
@@ -67,13 +64,12 @@ impl<C: Contents> Preload<C> {
         zone_sectors: u32,
         page_records: u32,
     ) -> Result<Preload<C>, PreloadError> {
-        let (numbers, starts) = by_block(&contents, blocks);
+        let dealt = Dealt::new(&contents, blocks);
         let needed = vec![0; devices as usize];
         let mut preload = Preload {
             contents,
             devices,
-            numbers,
-            starts,
+            dealt,
             segments: Vec::new(),
             pages: Vec::new(),
             needed,
@@ -204,8 +200,7 @@ impl<C: Contents> Preload<C> {
     }
 
     fn numbers_of(&self, block: u32) -> &[u32] {
-        let block = block as usize;
-        &self.numbers[self.starts[block] as usize..self.starts[block + 1] as usize]
+        self.dealt.numbers_of(block)
     }
 
     fn segment_sectors(&self, block: u32) -> u32 {
@@ -224,23 +219,40 @@ impl<C: Contents> Preload<C> {
     }
 }
 
-/// Numbers of keys sorted by block and key, and where each block's begin.
-fn by_block(contents: &impl Contents, blocks: u32) -> (Vec<u32>, Vec<u32>) {
-    let block_of = |number: u32| contents.key(number).place(blocks).block as usize;
-    let mut starts = vec![0u32; blocks as usize + 1];
-    (0..contents.keys()).for_each(|number| starts[block_of(number) + 1] += 1);
-    for block in 0..blocks as usize {
-        starts[block + 1] += starts[block];
+/// Keys dealt to their blocks.
+#[derive(Clone, Debug)]
+pub struct Dealt {
+    /// Numbers of keys, by block and within it by key.
+    numbers: Vec<u32>,
+    /// Where each block's begin in `numbers`, and an end.
+    starts: Vec<u32>,
+}
+
+impl Dealt {
+    /// All keys of `contents` in `blocks` blocks.
+    pub fn new(contents: &impl Contents, blocks: u32) -> Dealt {
+        let block_of = |number: u32| contents.key(number).place(blocks).block as usize;
+        let mut starts = vec![0u32; blocks as usize + 1];
+        (0..contents.keys()).for_each(|number| starts[block_of(number) + 1] += 1);
+        for block in 0..blocks as usize {
+            starts[block + 1] += starts[block];
+        }
+        let mut next = starts.clone();
+        let mut numbers = vec![0u32; contents.keys() as usize];
+        for number in 0..contents.keys() {
+            let at = &mut next[block_of(number)];
+            numbers[*at as usize] = number;
+            *at += 1;
+        }
+        for block in 0..blocks as usize {
+            numbers[starts[block] as usize..starts[block + 1] as usize].sort_by_key(|number| contents.key(*number));
+        }
+        Dealt { numbers, starts }
     }
-    let mut next = starts.clone();
-    let mut numbers = vec![0u32; contents.keys() as usize];
-    for number in 0..contents.keys() {
-        let at = &mut next[block_of(number)];
-        numbers[*at as usize] = number;
-        *at += 1;
+
+    /// Numbers of a block's keys, in the order of the keys.
+    pub fn numbers_of(&self, block: u32) -> &[u32] {
+        let block = block as usize;
+        &self.numbers[self.starts[block] as usize..self.starts[block + 1] as usize]
     }
-    for block in 0..blocks as usize {
-        numbers[starts[block] as usize..starts[block + 1] as usize].sort_by_key(|number| contents.key(*number));
-    }
-    (numbers, starts)
 }

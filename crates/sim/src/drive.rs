@@ -5,6 +5,7 @@
 
 use base::{Bytes, Operation, Request, Span, Time};
 use hardware::{Dram, DramConfig};
+use history::StoreHistory;
 use kernel::{EventQueue, Foresight, Soon};
 use prefetch_index::prefetch_index;
 use record::{Outcome, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans, Summarizer, Summary};
@@ -215,6 +216,8 @@ pub struct Outcomes {
     pub summary: Summary,
     /// The latency histograms, as [`Summarizer::histograms`] gives them.
     pub histograms: BTreeMap<String, Vec<u8>>,
+    /// What clients of a key-value store asked and saw, if it was to be kept.
+    pub history: Option<StoreHistory>,
 }
 
 /// Plays `source` on `rig` until every request has ended, the drain limit has passed, or the observer stops it. Every request
@@ -516,6 +519,7 @@ impl<R: Rig> Drive<'_, R> {
         if !self.measuring {
             self.end_warm_up(self.stopped_at);
         }
-        Outcomes { summary: self.summarizer.finish(&facts), histograms: self.summarizer.histograms() }
+        let histograms = self.summarizer.histograms();
+        Outcomes { summary: self.summarizer.finish(&facts), histograms, history: None }
     }
 }

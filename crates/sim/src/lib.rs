@@ -1,6 +1,7 @@
 //! The simulator: clock, driver and rigs.
 
 pub mod drive;
+mod nested;
 pub mod rigs;
 mod run;
 mod slab;

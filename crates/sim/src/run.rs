@@ -34,6 +34,8 @@ pub struct RunOptions {
     pub labels: BTreeMap<String, String>,
     /// Whether every message is encoded and decoded on its way.
     pub wire_check: bool,
+    /// Whether the history of a key-value store is kept, and judged whatever the plan says.
+    pub keep_history: bool,
 }
 
 /// Why a run did not come to its end.
@@ -153,7 +155,8 @@ impl Play<'_> {
 
     fn scalio(self, scalio: &Scalio) -> Result<Outcomes, RunError> {
         let seed = Seed(self.plan.seed);
-        let mut rig = rigs::scalio::build(scalio, seed, self.options.wire_check)?;
+        let options = self.options;
+        let mut rig = rigs::scalio::build(scalio, seed, options.wire_check, options.keep_history)?;
         let mut source = workload::storage::Generator::new(&scalio.io, seed);
         let limits = Limits {
             warm_up: warm_up(scalio.run),
@@ -163,6 +166,7 @@ impl Play<'_> {
         };
         let mut outcomes = self.drive(&mut rig, &mut source, &limits)?;
         rig.judge(&mut outcomes.summary);
+        outcomes.history = rig.take_history();
         Ok(outcomes)
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn play(wear: &Wear, identity: RunIdentity, observer: &mut dyn Observ
         observer.progress(&progress) == Flow::Continue
     };
     let report = model.run_while(goes_on);
-    Ok(Outcomes { summary: summary(wear, identity, &report), histograms: BTreeMap::new() })
+    Ok(Outcomes { summary: summary(wear, identity, &report), histograms: BTreeMap::new(), history: None })
 }
 
 fn config(wear: &Wear, seed: Seed) -> WearConfig {

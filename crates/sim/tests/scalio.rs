@@ -90,7 +90,7 @@ fn a_lone_hit_takes_one_read_of_its_block() {
     let plan = plan(&text);
     let Scene::Scalio(scalio) = &plan.scene else { panic!("{:?}", plan.scene) };
     let bytes = scalio::layout::block_bytes(8) as u64;
-    let alone = scalio.verbs.adapter().unloaded(Verb::Read, Bytes::new(16), Bytes::new(bytes));
+    let alone = scalio.verbs.adapter.unloaded(Verb::Read, Bytes::new(16), Bytes::new(bytes));
     let (_, rows) = play(&text, false);
     let shortest = rows.iter().map(|row| row.end - row.intended).min();
     assert_eq!(shortest, Some(alone));
@@ -247,4 +247,99 @@ fn a_get_of_what_is_filled_by_another_waits_and_says_so() {
     assert!(extra(&summary, "waits") > 0.0);
     let schedule = summary.span_mean_ns["read"][SpanKind::Schedule.name()];
     assert!(schedule > 0.0 && schedule < Span::ms(1).as_ns_f64(), "{schedule}");
+}
+
+/// The same contention as above, and blocks that hold so few keys that everybody reads what others write.
+fn hot(protocol: &str, torn_reads: &str) -> Summary {
+    let text = contended(protocol, "").replace("requests = 12000", "requests = 30000");
+    let mut table: toml::Table = toml::from_str(&text).expect("it is TOML");
+    let scalio = table["scalio"].as_table_mut().expect("a table");
+    scalio.insert("torn_reads".into(), (torn_reads == "true").into());
+    scalio.insert("lease".into(), "1s".into());
+    summary(&toml::to_string(&table).expect("it is TOML"))
+}
+
+#[test]
+fn torn_reads_are_survived_and_counted() {
+    let summary = hot("'linearizable'", "true");
+    assert!(extra(&summary, "torn_reads") > 0.0);
+    assert_eq!(extra(&summary, "history_violations"), 0.0, "{:?}", summary.warnings);
+    assert_eq!(extra(&hot("'linearizable'", "false"), "torn_reads"), 0.0);
+}
+
+#[test]
+fn the_paper_s_protocol_believes_torn_reads_where_nobody_sleeps() {
+    let torn = hot("'paper'", "true");
+    assert!(extra(&torn, "torn_reads") > 0.0);
+    let whole = hot("'paper'", "false");
+    assert!(
+        extra(&torn, "history_violations") > extra(&whole, "history_violations"),
+        "{} and {}",
+        extra(&torn, "history_violations"),
+        extra(&whole, "history_violations")
+    );
+}
+
+/// SMALL over EDM, with other keys.
+fn over_edm(changes: &[(&str, &str)]) -> String {
+    with("scalio", &[&[("carrier.name", "'edm'")], changes].concat())
+}
+
+#[test]
+fn over_edm_every_request_ends_and_blocks_of_66_bits_change_nothing() {
+    let (summary, rows) = play(&over_edm(&[]), false);
+    assert_eq!((summary.counts.finished, rows.len()), (6_000, 6_000));
+    for row in &rows {
+        assert_eq!(row.spans.total(), row.end - row.intended, "{row:?}");
+    }
+    assert!(rows == play(&over_edm(&[]), true).1);
+    assert!(extra(&summary, "swaps_per_operation") > 0.0);
+    assert_eq!(extra(&summary, "unexpected_messages") + extra(&summary, "protocol_violations"), 0.0);
+}
+
+#[test]
+fn a_lone_hit_over_edm_takes_one_read_of_its_block_by_edm_s_own_formula() {
+    let changes = [("store.clients", "1"), ("store.client_nodes", "1"), ("io.depth", "1"), ("io.profile", "'ycsb-c'")];
+    let text = over_edm(&changes);
+    let plan = plan(&text);
+    let Scene::Scalio(scalio) = &plan.scene else { panic!("{:?}", plan.scene) };
+    let carrier = scalio.carrier.expect("the plan has a carrier");
+    let bytes = Bytes::new(scalio::layout::block_bytes(8) as u64);
+    let place = edm::Place { nodes: 2, rate: carrier.rate };
+    let network = edm::cost::unloaded(
+        &carrier.edm(),
+        &place,
+        carrier.transceiver,
+        carrier.propagation,
+        base::Operation::Read,
+        bytes,
+    );
+    let memory = carrier.memory_latency + carrier.memory_bandwidth.span_of(bytes);
+    let (_, rows) = play(&text, false);
+    let shortest = rows.iter().map(|row| row.end - row.intended).min();
+    assert_eq!(shortest, Some(network + memory + carrier.post + carrier.seen));
+}
+
+#[test]
+fn over_edm_histories_are_linearizable_whoever_sleeps_and_whatever_stops() {
+    let stops =
+        "[[fault]]\nkind = 'node-down'\nnode = 40\nat = '3ms'\n[[fault]]\nkind = 'node-up'\nnode = 40\nat = '4ms'\n";
+    for more in [String::new(), sleepers(), stops.into()] {
+        let text = format!("{}\n[carrier]\nname = 'edm'\n", contended("'linearizable'", &more));
+        let summary = summary(&text);
+        assert_eq!(extra(&summary, "history_violations"), 0.0, "{:?}", summary.warnings);
+        assert!(summary.counts.finished > 8_000, "{:?}", summary.counts);
+    }
+}
+
+#[test]
+fn a_kept_history_is_judged_and_holds_every_operation_that_says_something() {
+    let options = RunOptions { keep_history: true, ..RunOptions::default() };
+    for (text, is_right) in [(contended("'linearizable'", ""), true), (contended("'paper'", &sleepers()), false)] {
+        let outcomes = run(&plan(&text), &options, &mut Vec::new(), &mut Unobserved).expect("it runs");
+        let history = outcomes.history.expect("it was to be kept");
+        assert!(history.operations() as u64 >= outcomes.summary.counts.finished);
+        assert_eq!(extra(&outcomes.summary, "history_violations") == 0.0, is_right);
+        assert_eq!(history.check(1 << 20) == history::StoreVerdict::Linearizable, is_right);
+    }
 }

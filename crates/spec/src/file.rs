@@ -13,7 +13,7 @@ use crate::san::file::{
     CheckFile, GimbalFile, HostFile, ReservationFile, RoutingFile, SchedulingFile, TargetFile, WireFile,
 };
 use crate::san::lsm::LsmFile;
-use crate::scalio::file::{CoresFile, DittoFile, LeedFile, ScalioFile, StoreFile, VerbsFile};
+use crate::scalio::file::{CarrierFile, CoresFile, DittoFile, LeedFile, ScalioFile, StoreFile, VerbsFile};
 use crate::sdirect::file::{AskersFile, MachineFile, NicFile, SoftwareFile, TaskFile};
 use crate::wear::file::WearFile;
 use base::{Bytes, Length, Operation, Rate, Span, Time};
@@ -137,6 +137,8 @@ written! {
         store: StoreFile,
         /// Pairs: adapters and the network between.
         verbs: VerbsFile,
+        /// Pairs: what carries operations on the box's memory, with the design scalio.
+        carrier: CarrierFile,
         /// Pairs: the box's cores.
         cores: CoresFile,
         /// Pairs: Scalio's own, with the design scalio.

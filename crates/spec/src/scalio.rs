@@ -5,10 +5,12 @@ mod print;
 pub(crate) mod resolve;
 mod warnings;
 
+use crate::design_file::EdmFile;
+use crate::ground::Ground;
 use crate::plan::{Fault, Run};
 use base::{Bytes, Rate, Span};
-pub use file::ProtocolName;
-use hardware::{RdmaConfig, TargetOffloadConfig};
+pub use file::{CarrierName, ProtocolName};
+use hardware::{DramConfig, RdmaConfig, TargetOffloadConfig};
 pub(crate) use print::file_of;
 
 /// A box of SSDs, those who ask, and the store on it; or the SSDs alone, behind an NVMe-oF target.
@@ -20,6 +22,8 @@ pub struct Scalio {
     pub store: Store,
     /// Adapters and the network between.
     pub verbs: Verbs,
+    /// Of the design scalio: what carries operations on memory.
+    pub carrier: Option<Carrier>,
     /// The box's cores.
     pub cores: Cores,
     /// Of the design scalio.
@@ -64,30 +68,43 @@ pub struct Store {
 /// Adapters and the network between.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verbs {
-    /// Line rate of every adapter.
+    /// Every adapter.
+    pub adapter: RdmaConfig,
+    /// The target in the box's adapter.
+    pub offload: TargetOffloadConfig,
+}
+
+/// What carries a client's operations on the box's memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Carrier {
+    /// Verbs, and then all that follows means nothing, or EDM.
+    pub name: CarrierName,
+    /// Line rate of every link.
     pub rate: Rate,
-    /// Messages that an adapter begins a second.
-    pub messages_per_second: u64,
-    /// Swaps of a word that an adapter carries out a second.
-    pub swaps_per_second: u64,
-    /// From a thread's call until the adapter has the work request.
+    /// Of one hop.
+    pub propagation: Span,
+    /// PMA, PMD and transceiver, one crossing.
+    pub transceiver: Span,
+    /// From a thread's call until EDM's logic has the request.
     pub post: Span,
-    /// One pass of a message through an adapter.
-    pub processing: Span,
-    /// One way between adapters.
-    pub wire: Span,
-    /// From an adapter's request for memory to the data.
-    pub memory_read: Span,
-    /// From the adapter into memory, until a thread that polls sees it.
-    pub memory_write: Span,
-    /// What a message has on the wire beside its data.
-    pub header: Bytes,
-    /// NVMe-oF commands that the adapter of the box carries out a second by itself.
-    pub offload_commands_per_second: u64,
-    /// From such a command's arrival to the SSD's queue.
-    pub offload_submission: Span,
-    /// From the SSD's completion to the answer on its way.
-    pub offload_completion: Span,
+    /// From EDM's logic until a thread sees the answer.
+    pub seen: Span,
+    /// From a request at the box's memory controller to the first byte.
+    pub memory_latency: Span,
+    /// What that memory delivers.
+    pub memory_bandwidth: Rate,
+}
+
+impl Carrier {
+    /// EDM as its paper has it.
+    pub fn edm(&self) -> edm::Config {
+        crate::plan::Edm::from(EdmFile::defaults(&Ground::shown(crate::DesignName::Edm))).config
+    }
+
+    /// The memory of the box behind EDM.
+    pub fn memory(&self) -> DramConfig {
+        DramConfig { latency: self.memory_latency, bandwidth: Some(self.memory_bandwidth) }
+    }
 }
 
 /// The box's cores: how many do what, and what each thing costs.
@@ -138,6 +155,8 @@ pub struct Options {
     pub timeout: Span,
     /// How often a request is sent at most.
     pub attempts: u32,
+    /// Whether a block that is read while it is written may come back in parts of before and after.
+    pub torn_reads: bool,
     /// Whether SSDs may lose what they acknowledged: servers flush before they publish.
     pub volatile_cache: bool,
 }
@@ -156,30 +175,4 @@ pub struct Leed {
 pub struct Ditto {
     /// Keys that an eviction chooses from.
     pub samples: u32,
-}
-
-impl Verbs {
-    /// An adapter's.
-    pub fn adapter(&self) -> RdmaConfig {
-        RdmaConfig {
-            rate: self.rate,
-            messages_per_second: self.messages_per_second,
-            swaps_per_second: self.swaps_per_second,
-            post: self.post,
-            processing: self.processing,
-            wire: self.wire,
-            memory_read: self.memory_read,
-            memory_write: self.memory_write,
-            header: self.header,
-        }
-    }
-
-    /// The target in the box's adapter.
-    pub fn offload(&self) -> TargetOffloadConfig {
-        TargetOffloadConfig {
-            commands_per_second: self.offload_commands_per_second,
-            submission: self.offload_submission,
-            completion: self.offload_completion,
-        }
-    }
 }

@@ -23,7 +23,7 @@ pub(crate) enum SceneName {
 }
 
 /// Tables and keys that do not go with every scene, and those that they go with. The rest of a table goes where the table goes.
-const GOES_WITH: [(&str, &[SceneName]); 65] = [
+const GOES_WITH: [(&str, &[SceneName]); 66] = [
     ("fabric", &[Messages, San]),
     ("memory", &[Messages]),
     ("workload", &[Messages]),
@@ -57,6 +57,7 @@ const GOES_WITH: [(&str, &[SceneName]); 65] = [
     ("task", &[Devices]),
     ("store", &[Pairs]),
     ("verbs", &[Pairs]),
+    ("carrier", &[Pairs]),
     ("cores", &[Pairs]),
     ("scalio", &[Pairs]),
     ("leed", &[Pairs]),

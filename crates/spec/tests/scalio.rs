@@ -37,6 +37,15 @@ header = "60B"
 offload_commands_per_second = 4000000
 offload_submission = "2us"
 offload_completion = "3us"
+[carrier]
+name = "edm"
+rate = "25Gbps"
+propagation = "11ns"
+transceiver = "20ns"
+post = "60ns"
+seen = "70ns"
+memory_latency = "90ns"
+memory_bandwidth = "100Gbps"
 [cores]
 count = 12
 network = 4
@@ -60,6 +69,7 @@ lease = "5ms"
 retry = "10us"
 timeout = "30ms"
 attempts = 7
+torn_reads = false
 volatile_cache = false
 [io]
 profile = "ycsb-a"
@@ -169,9 +179,13 @@ fn every_key_reaches_the_plan_and_the_printed_plan_is_the_same() {
 #[test]
 fn every_key_of_the_schema_is_tried_here() {
     let (root, asked) = (schema(), toml::from_str::<toml::Table>(EVERY_KEY).expect("it is TOML"));
-    for (table, name) in
-        [("store", "StoreFile"), ("verbs", "VerbsFile"), ("cores", "CoresFile"), ("scalio", "ScalioFile")]
-    {
+    for (table, name) in [
+        ("store", "StoreFile"),
+        ("verbs", "VerbsFile"),
+        ("carrier", "CarrierFile"),
+        ("cores", "CoresFile"),
+        ("scalio", "ScalioFile"),
+    ] {
         let properties = root["$defs"][name]["properties"].as_object().expect("a table");
         let written = asked[table].as_table().expect("a table");
         let missing: Vec<&String> = properties.keys().filter(|key| !written.contains_key(key.as_str())).collect();
@@ -196,6 +210,9 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
         (with("cores.network = 7"), "7 cores for the network, 1 for SSDs and one of control are more than 8"),
         (with("cores = { network = 4, flash = 4 }"), "more than 8"),
         (with("leed.tokens = 9"), "`leed` does not go with the design scalio"),
+        (of("leed", "carrier.name = 'edm'"), "`carrier` does not go with the design leed"),
+        (with("carrier.post = '1ns'"), "`post` goes only with name = edm"),
+        (with("carrier = { name = 'edm', seen = '2ms' }"), "carrier.seen: 2ms is out of range"),
         (of("leed", "scalio.slots = 4"), "`scalio` does not go with the design leed"),
         (of("leed", "ditto.samples = 4"), "`ditto` does not go with the design leed"),
         (of("nvme-of", "leed.tokens = 9"), "`leed` does not go with the design nvme-of"),
@@ -250,7 +267,8 @@ fn what_is_legal_and_hardly_meant_is_warned_of() {
     assert_eq!(warnings("store.cached_keys = 19999999"), "");
     assert!(warnings("store.warmed = 0.0").contains("those of a cold cache"));
     assert!(warnings("scalio.protocol = 'paper'").contains("is not linearizable"));
-    assert_eq!(warnings("scalio = { protocol = 'paper', leases = false }"), "");
+    assert!(warnings("scalio = { protocol = 'paper', leases = false }").contains("half of one value"));
+    assert_eq!(warnings("scalio = { protocol = 'paper', leases = false, torn_reads = false }"), "");
     assert!(warnings("store = { clients = 10, client_nodes = 1 }").contains("cannot fill a group of 8"));
     assert_eq!(warnings("store = { clients = 19, client_nodes = 1 }"), "");
 }

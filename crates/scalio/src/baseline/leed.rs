@@ -34,10 +34,10 @@ mod tokens;
 
 pub(in crate::baseline) use client::key_of;
 pub use client::{Client, ClientIn, ClientOut};
-pub use codec::{decode_answer, decode_call, encode_answer, encode_call};
+pub use codec::{answer_bytes, call_bytes, decode_answer, decode_call, encode_answer, encode_call};
 pub use server::{Server, ServerCounters};
 
-use crate::{ClientId, Content, Extent, FlashAnswer, FlashOperation, Operation, Refusal, RequestId};
+use crate::{ClientId, Content, Extent, FlashAnswer, FlashOperation, Operation, RequestId, RequestResult};
 
 /// What a client asks of a server.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,20 +66,8 @@ pub struct Answer<V> {
 pub enum CallResult<V> {
     /// A GET: what is there.
     Value(Option<V>),
-    /// It is stored.
-    Stored,
-    /// It is forgotten.
-    Deleted {
-        /// Whether there was something.
-        found: bool,
-    },
-    /// A compare-and-swap found something else.
-    Differs {
-        /// What.
-        found: Option<V>,
-    },
-    /// It was not done.
-    Refused(Refusal),
+    /// An update, or a GET that was refused.
+    Update(RequestResult<V>),
 }
 
 /// Tokens of a device and what each operation takes of them (LEED, 3.5; its source).

@@ -60,10 +60,7 @@ impl<V: Value> Client<V> {
 /// failed to write may be on it all the same, and come to light at the next restart.
 fn outcome<V>(result: RequestResult<V>) -> Outcome<V> {
     match result {
-        RequestResult::Stored => Outcome::Stored,
-        RequestResult::Deleted { found } => Outcome::Deleted { found },
-        RequestResult::Differs { found } => Outcome::Differs { found },
         RequestResult::Refused(Refusal::WrongEpoch { .. } | Refusal::Recovering | Refusal::Device) => Outcome::Unknown,
-        RequestResult::Refused(refusal) => Outcome::Refused(refusal),
+        told => told.into(),
     }
 }

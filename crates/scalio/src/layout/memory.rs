@@ -148,9 +148,30 @@ fn payload<V: Value>(view: &SlotBytes) -> Option<Payload<V>> {
     if view.sum() != view.checksum.get() {
         return None;
     }
+    unchecked_payload(view, None)
+}
+
+/// What the bytes of a payload say, whoever wrote which of them; `no_value` stands for a value's that are none.
+fn unchecked_payload<V: Value>(view: &SlotBytes, no_value: Option<V>) -> Option<Payload<V>> {
     let key = Key::new(view.key.get(..usize::from(view.key_bytes))?).ok()?;
-    let value = V::decode(view.value.get(..usize::from(view.value_bytes.get()))?)?;
+    let value = view.value.get(..usize::from(view.value_bytes.get())).and_then(V::decode).or(no_value)?;
     Some(Payload { version: Version(view.version.get()), key, value, expiry: Expiry(view.expiry.get()) })
+}
+
+/// A block as bytes; without a header its server has not made the memory its own.
+pub fn encode_block<V: Value>(header: Option<&BlockHeader>, slots: impl Iterator<Item = Slot<V>>) -> Vec<u8> {
+    let mut bytes = header.map_or_else(|| vec![0; HEADER_BYTES], |header| encode_header(header).as_bytes().to_vec());
+    slots.for_each(|slot| bytes.extend_from_slice(encode_slot(&slot).as_bytes()));
+    bytes
+}
+
+/// [`decode_block`] for the paper's protocol, whose payloads have no checksum: what lies there is believed. `no_value` stands for bytes that are none.
+pub fn decode_block_unchecked<V: Value>(bytes: &[u8], no_value: &V) -> Option<Block<V>> {
+    let (header, rest) = HeaderBytes::ref_from_prefix(bytes).ok()?;
+    let slots = <[SlotBytes]>::ref_from_bytes(rest).ok()?;
+    let slot =
+        |view: &SlotBytes| Slot { payload: unchecked_payload(view, Some(no_value.clone())), ..decode_slot(view) };
+    Some(Block { header: decode_header(header)?, slots: slots.iter().map(slot).collect() })
 }
 
 /// What a block's bytes say; `None` where they are no header and whole slots: for a client, such a block is unreachable.

@@ -93,6 +93,19 @@ pub fn encode_request<V: Value>(request: &Request<V>) -> Vec<u8> {
     seal(&header, &body)
 }
 
+/// The length of a request as bytes.
+pub fn request_bytes<V: Value>(body: &RequestBody<V>) -> usize {
+    let key = 1 + body.key().as_bytes().len();
+    let rest = match body {
+        RequestBody::Put { value, time_to_live, .. } => {
+            time_to_live.map_or(0, |_| size_of::<u64>()) + value_bytes(Some(value))
+        }
+        RequestBody::Delete { .. } => 0,
+        RequestBody::CompareAndSwap { expected, new, .. } => value_bytes(expected.as_ref()) + value_bytes(Some(new)),
+    };
+    HEADER_BYTES + key + rest
+}
+
 /// A request from bytes.
 ///
 /// # Errors
@@ -132,6 +145,20 @@ pub fn encode_reply<V: Value>(reply: &Reply<V>) -> Vec<u8> {
         RequestResult::Refused(refusal) => refusal_fields(refusal, &mut body),
     };
     seal(&Header { kind, client: reply.client, number: reply.number, first, epoch: reply.epoch, second }, &body)
+}
+
+/// The length of a reply as bytes.
+pub fn reply_bytes<V: Value>(result: &RequestResult<V>) -> usize {
+    let rest = match result {
+        RequestResult::Differs { found } => value_bytes(found.as_ref()),
+        RequestResult::Refused(Refusal::Full { .. }) => size_of::<u64>(),
+        RequestResult::Stored | RequestResult::Deleted { .. } | RequestResult::Refused(_) => 0,
+    };
+    HEADER_BYTES + rest
+}
+
+fn value_bytes<V: Value>(value: Option<&V>) -> usize {
+    1 + value.map_or(0, |value| 1 + value.bytes() as usize)
 }
 
 fn refusal_fields(refusal: &Refusal, body: &mut Vec<u8>) -> (u8, u64, u32) {

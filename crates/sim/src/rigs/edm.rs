@@ -11,6 +11,7 @@ mod converged;
 mod encoder;
 mod flight;
 mod foresee;
+mod inside;
 mod ports;
 mod track;
 
@@ -171,6 +172,8 @@ pub struct EdmRig {
     longest_request_wait: Span,
     /// Words that answers carried, by ticket, for those who run programs on this memory.
     answers: Option<BTreeMap<u32, u64>>,
+    /// Tickets of reads and read-modify-writes that have reached their memory, likewise.
+    reached: Option<Vec<u32>>,
     host_out: Vec<HostOut>,
     switch_out: Vec<SwitchOut>,
     encoder: Encoder,
@@ -209,40 +212,12 @@ impl EdmRig {
             longest_data_wait: Span::ZERO,
             longest_request_wait: Span::ZERO,
             answers: None,
+            reached: None,
             host_out: Vec::new(),
             switch_out: Vec::new(),
             encoder: Encoder::new(config.wire_check),
             config,
         }
-    }
-
-    /// Keeps the words of answers from now on; [`take_answer`](EdmRig::take_answer) gives them out.
-    pub fn keep_answers(&mut self) {
-        self.answers = Some(BTreeMap::new());
-    }
-    /// The word of the answer to the request with this ticket, if it has one and they are kept.
-    pub fn take_answer(&mut self, ticket: Ticket) -> Option<u64> {
-        self.answers.as_mut()?.remove(&ticket.0)
-    }
-    /// A node's host program.
-    pub fn host(&self, node: NodeId) -> &Host {
-        &self.nodes[node.index()].host
-    }
-    /// A node's host program, to fill its memory before a run.
-    pub fn host_mut(&mut self, node: NodeId) -> &mut Host {
-        &mut self.nodes[node.index()].host
-    }
-    /// The longest that granted data ever waited for a downlink.
-    pub fn longest_data_wait(&self) -> Span {
-        self.longest_data_wait
-    }
-    /// The switch of a plane.
-    pub fn switch(&self, plane: usize) -> &Switch {
-        &self.planes[plane].switch
-    }
-    /// Messages that came in when nobody waited for them.
-    pub fn unexpected(&self) -> u64 {
-        self.unexpected
     }
 
     /// Hands a request with its exact access to its source; [`Rig::issue`] for those who choose addresses and operations.
@@ -576,8 +551,11 @@ impl EdmRig {
         match flight.kind() {
             Kind::Grant => self.tell_host(node, HostIn::Granted(flight.grant()), context),
             Kind::Request(Stage::Granted, _) if self.memory_takes_time() => self.asked(flight, context),
-            Kind::Request(..) => {
+            Kind::Request(stage, _) => {
                 let (message, tag) = (flight.message(), flight.tag());
+                if stage == Stage::Granted {
+                    self.note_reached(tag);
+                }
                 self.tell_host(node, HostIn::Serve { message, tag }, context);
             }
             _ => self.take(flight, context),
@@ -588,6 +566,7 @@ impl EdmRig {
     #[inline(never)]
     fn asked(&mut self, flight: Flight, context: Ctx) {
         let (node, message) = (flight.node(), flight.message());
+        self.note_reached(flight.tag());
         self.tell_host(node, HostIn::Begin { message }, context);
         let bytes = match message.body {
             Body::ReadRequest { bytes, .. } => Bytes::new(u64::from(bytes)),
@@ -596,6 +575,12 @@ impl EdmRig {
         let read = self.nodes[node.index()].memory.submit(context.now, bytes);
         self.tracks.memory_read(flight.tag(), read - context.now);
         self.land(Flight::reading(&message, flight.tag()), read + self.delays.make_response, context);
+    }
+
+    fn note_reached(&mut self, tag: Tag) {
+        if let Some(reached) = &mut self.reached {
+            reached.push(self.tracks[tag.0 as usize].ticket);
+        }
     }
 
     fn take(&mut self, chunk: Flight, context: Ctx) {

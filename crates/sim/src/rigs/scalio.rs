@@ -1,16 +1,19 @@
 //! Scalio and its rivals: programs of crate `scalio` on a box of SSDs, its adapter, cores and memory, and on clients elsewhere.
 //!
-//! What a client asks of memory takes two events: it comes to the box's adapter, where it takes effect, and its answer is seen. An offloaded read has one more, at
-//! the drive's end. What a server does is charged to cores: receiving and sending to those of the network, I/Os and operations on the index to the device's. Nothing is
+//! What a client asks of memory takes two events: it comes to the box's adapter, where it takes effect, and its answer is seen; or EDM's messages carry it (`fabric`). What a
+//! read of a block finds is settled when it is seen, since others may have written meanwhile (`looks`). An offloaded read has one event more, at the drive's end. What a server does is charged to cores: receiving and sending to those of the network, I/Os and operations on the index to the device's. Nothing is
 //! decided here.
 
 mod asks;
 mod bare;
 mod build;
+mod errands;
+mod fabric;
 mod facts;
 mod faults;
 mod flash;
 mod keys;
+mod looks;
 mod plant;
 mod programs;
 mod sizes;
@@ -23,18 +26,20 @@ use crate::drive::{Context, Ended, Rig, Ticket};
 use crate::slab::Slab;
 use asks::{AskedFor, Asks, Owner};
 use base::{Bytes, Operation, Request, Span, Time};
+use errands::{Errand, Touched};
+use fabric::Fabric;
 use faults::{BoxState, ClientState};
 use flash::{Device, Shelf};
-use hardware::Verb;
 use hardware::ssd::{CommandKind, Done};
-use history::History;
+use history::{History, StoreHistory};
 use keys::Keys;
+use looks::Looks;
 use plant::Plant;
 use programs::{Alarms, Programs, ToClient, ToServer};
 use record::{Outcome, SpanKind};
 use scalio::baseline::ditto::{Pool, PoolRequest};
 
-use scalio::{Contents, FlashAnswer, FlashOperation, Index, MemoryAnswer, MemoryOperation, RequestId, Token};
+use scalio::{Contents, FlashAnswer, FlashOperation, Index, MemoryOperation, RequestId, Token};
 use std::collections::BTreeMap;
 
 /// An event of the rig.
@@ -48,12 +53,18 @@ pub enum ScalioEvent {
     WakeServer(u32),
     /// Something stops or comes back.
     Fault(u32),
+    /// EDM's network has something to do.
+    Fabric,
 }
 
 /// Something on its way.
 enum Parcel {
     /// An operation on the index, at the box's adapter.
-    Verb { owner: Owner, client: u32, request: Option<RequestId>, block: u32, operation: MemoryOperation<Token> },
+    Verb(Errand),
+    /// The same at the logic of EDM, at its client.
+    Submission(Errand),
+    /// Its answer, at its client.
+    Answer { owner: Owner, client: u32, request: RequestId, touched: Touched },
     /// An operation on Ditto's pool, likewise.
     PoolVerb { owner: Owner, client: u32, request: Option<RequestId>, operation: PoolRequest<Token> },
     /// An offloaded read, likewise.
@@ -120,6 +131,10 @@ pub struct ScalioRig {
     devices: Vec<Device>,
     shelf: Shelf,
     index: Option<Index<Token>>,
+    /// Reads on their way, where these can be torn.
+    looks: Option<Looks>,
+    /// EDM, where it carries operations on the index.
+    fabric: Option<Box<Fabric>>,
     pool: Option<Pool<Token>>,
     parcels: Slab<Parcel>,
     asks: Asks,
@@ -129,6 +144,8 @@ pub struct ScalioRig {
     clients: Vec<ClientState>,
     state: BoxState,
     histories: Option<BTreeMap<u32, History>>,
+    /// All operations, for those who judge elsewhere.
+    kept: Option<StoreHistory>,
     counts: Counts,
     last: Time,
     /// Whether every message is encoded and decoded.
@@ -146,8 +163,11 @@ impl ScalioRig {
     fn step(&mut self, place: u32, context: Now<'_, '_>) {
         self.last = context.now;
         match self.parcels.remove(place) {
-            Parcel::Verb { owner, client, request, block, operation } => {
-                self.verb(owner, client, request, block, operation, context)
+            Parcel::Verb(errand) => self.verb(errand, context),
+            Parcel::Submission(errand) => self.submit_errand(errand, context),
+            Parcel::Answer { owner, client, request, touched } => {
+                let answer = self.settled(touched);
+                self.run_client(client, owner, Some(ToClient::memory(request, answer)), context);
             }
             Parcel::PoolVerb { owner, client, request, operation } => {
                 self.pool_verb(owner, client, request, operation, context)
@@ -177,52 +197,6 @@ impl ScalioRig {
             Parcel::Bare(read) => self.bare_step(read, context),
             Parcel::Received { .. } | Parcel::IoDone { .. } | Parcel::Local { .. } => {}
         }
-    }
-
-    /// An operation on the index has come: it takes effect now.
-    fn verb(
-        &mut self,
-        owner: Owner,
-        client: u32,
-        request: Option<RequestId>,
-        block: u32,
-        operation: MemoryOperation<Token>,
-        context: Now<'_, '_>,
-    ) {
-        self.counts.verbs += 1;
-        self.asks.reach(context.now, owner, SpanKind::Network);
-        let (verb, bytes) = sizes::of_verb(&operation, self.slots());
-        let answer = self.memory(block, operation);
-        let Some(at) = self.answered(verb, bytes, &answer, context.now) else { return };
-        if let Some(request) = request {
-            let input = ToClient::memory(request, answer);
-            self.post(at, Parcel::ToClient { owner, client, input }, context);
-        }
-    }
-
-    /// When the client sees the answer. Of a box that is down, when its adapter gives up.
-    fn answered(&mut self, verb: Verb, bytes: u32, answer: &MemoryAnswer<Token>, now: Time) -> Option<Time> {
-        match answer {
-            MemoryAnswer::Unreachable => Some(now + faults::GIVE_UP),
-            _ => Some(self.plant.serve(now, verb, bytes)),
-        }
-    }
-
-    fn memory(&mut self, block: u32, operation: MemoryOperation<Token>) -> MemoryAnswer<Token> {
-        let Some(index) = &mut self.index else { return MemoryAnswer::Unreachable };
-        if self.state.is_unreachable(block, &operation) {
-            return MemoryAnswer::Unreachable;
-        }
-        let expected = match &operation {
-            MemoryOperation::Swap { expected, .. } => Some(*expected),
-            _ => None,
-        };
-        let answer = index.carry_out(block, operation);
-        if let (Some(expected), MemoryAnswer::Found(found)) = (expected, &answer) {
-            self.counts.swaps += 1;
-            self.counts.swaps_failed += u64::from(*found != expected);
-        }
-        answer
     }
 
     fn pool_verb(
@@ -330,7 +304,7 @@ impl ScalioRig {
 
     fn local(&mut self, device: u32, operations: Vec<(RequestId, u32, MemoryOperation<Token>)>, context: Now<'_, '_>) {
         for (request, block, operation) in operations {
-            let answer = self.memory(block, operation);
+            let answer = self.memory(context.now, block, operation);
             self.run_server(device, Some((Owner::NOBODY, ToServer::memory(request, answer))), context);
         }
     }
@@ -379,7 +353,7 @@ impl ScalioRig {
     }
 
     fn count(&mut self, ask: &asks::Ask, outcome: &scalio::Outcome<Token>, source: scalio::Source) {
-        let is_get = ask.operation == Operation::Read;
+        let is_get = ask.asked.operation == Operation::Read;
         self.counts.gets += u64::from(is_get);
         self.counts.puts += u64::from(!is_get);
         self.counts.hits += u64::from(is_get && source == scalio::Source::Cache);
@@ -429,6 +403,7 @@ impl Rig for ScalioRig {
                 self.run_server(device, None, context);
             }
             ScalioEvent::Fault(place) => self.fault(place, context),
+            ScalioEvent::Fabric => self.fabric_is_due(context),
         }
     }
 
@@ -439,6 +414,9 @@ impl Rig for ScalioRig {
 
     fn link_busy(&self, out: &mut Vec<Span>) {
         self.plant.busy(out);
+        if let Some(fabric) = &self.fabric {
+            fabric.busy(out);
+        }
     }
 
     fn dropped_packets(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! From a plan of the room back to the file that says all of it.
 
-use super::file::{CoresFile, DittoFile, LeedFile, ScalioFile, StoreFile, VerbsFile};
-use super::{Cores, Ditto, Leed, Options, ProtocolName, Scalio};
+use super::file::{CarrierFile, CarrierName, CoresFile, DittoFile, LeedFile, ScalioFile, StoreFile, VerbsFile};
+use super::{Carrier, Cores, Ditto, Leed, Options, ProtocolName, Scalio};
 use crate::blox::file::IoFile;
 use crate::blox::print::{write_io, write_places_and_times};
 use crate::design_file::DesignFile;
@@ -16,6 +16,7 @@ pub(crate) fn file_of(scalio: &Scalio) -> ExperimentFile {
         design: Some(DesignFile { name: Some(scalio.design), ..DesignFile::default() }),
         store: Some(store_of(scalio)),
         verbs: Some(VerbsFile::of(&scalio.verbs)),
+        carrier: scalio.carrier.as_ref().map(carrier_of),
         cores: Some(cores_of(&scalio.cores)),
         scalio: scalio.options.as_ref().map(options_of),
         leed: scalio.leed.map(|Leed { segments, tokens }| LeedFile { segments: Some(segments), tokens: Some(tokens) }),
@@ -34,6 +35,14 @@ fn store_of(scalio: &Scalio) -> StoreFile {
         return StoreFile { keys: None, value: None, cached_keys: None, warmed: None, spare: None, ..file };
     }
     file
+}
+
+/// Of verbs nothing is said here.
+fn carrier_of(carrier: &Carrier) -> CarrierFile {
+    match carrier.name {
+        CarrierName::Rdma => CarrierFile { name: Some(CarrierName::Rdma), ..CarrierFile::default() },
+        CarrierName::Edm => CarrierFile::of(carrier),
+    }
 }
 
 fn cores_of(cores: &Cores) -> CoresFile {
@@ -64,6 +73,7 @@ fn options_of(options: &Options) -> ScalioFile {
         retry: Some(Quantity(options.retry)),
         timeout: Some(Quantity(options.timeout)),
         attempts: Some(options.attempts),
+        torn_reads: Some(options.torn_reads),
         volatile_cache: Some(options.volatile_cache),
     }
 }

@@ -1,7 +1,7 @@
 //! From what is written of a key-value store to a plan: defaults that depend on the design, ranges, and combinations.
 
-use super::file::{CoresFile, DittoFile, LeedFile, ProtocolName, ScalioFile};
-use super::{Cores, Ditto, Leed, Options, Scalio, Store, Verbs};
+use super::file::{CarrierFile, CarrierName, CoresFile, DittoFile, LeedFile, ProtocolName, ScalioFile};
+use super::{Carrier, Cores, Ditto, Leed, Options, Scalio, Store, Verbs};
 use crate::blox::file::{IoArrivalsName, IoFile};
 use crate::blox::resolve::addresses_of;
 use crate::design_file::DesignName;
@@ -32,6 +32,8 @@ impl Resolver<'_> {
         self.check_store(&store, design);
         let verbs = file.verbs.clone().unwrap_or_default().resolve();
         self.check_verbs(&verbs);
+        let carrier = self.of_design(design, "carrier", &[DesignName::Scalio]);
+        let carrier = carrier.then(|| self.carrier(&file.carrier.clone().unwrap_or_default()));
         let cores = self.cores(&file.cores.clone().unwrap_or_default());
         let options = self.of_design(design, "scalio", &[DesignName::Scalio]);
         let leed = self.of_design(design, "leed", &[DesignName::Leed, DesignName::LeedDitto]);
@@ -49,6 +51,7 @@ impl Resolver<'_> {
             design,
             store,
             verbs,
+            carrier,
             cores,
             options,
             leed,
@@ -87,18 +90,40 @@ impl Resolver<'_> {
     }
 
     fn check_verbs(&mut self, verbs: &Verbs) {
-        self.rate("verbs.rate", verbs.rate);
-        self.range("verbs.header", verbs.header.count(), 0..=4_096);
+        let Verbs { adapter, offload } = verbs;
+        self.rate("verbs.rate", adapter.rate);
+        self.range("verbs.header", adapter.header.count(), 0..=4_096);
         let spans = [
-            ("post", verbs.post),
-            ("processing", verbs.processing),
-            ("wire", verbs.wire),
-            ("memory_read", verbs.memory_read),
-            ("memory_write", verbs.memory_write),
-            ("offload_submission", verbs.offload_submission),
-            ("offload_completion", verbs.offload_completion),
+            ("post", adapter.post),
+            ("processing", adapter.processing),
+            ("wire", adapter.wire),
+            ("memory_read", adapter.memory_read),
+            ("memory_write", adapter.memory_write),
+            ("offload_submission", offload.submission),
+            ("offload_completion", offload.completion),
         ];
         spans.into_iter().for_each(|(key, span)| self.at_most(&format!("verbs.{key}"), span, Span::ms(10)));
+    }
+
+    fn carrier(&mut self, file: &CarrierFile) -> Carrier {
+        let carrier = file.resolve();
+        if carrier.name == CarrierName::Rdma {
+            let keys = ["rate", "propagation", "transceiver", "post", "seen", "memory_latency", "memory_bandwidth"];
+            for key in keys {
+                self.refuse_key(&format!("carrier.{key}"), &format!("`{key}` goes only with name = edm"));
+            }
+        }
+        self.rate("carrier.rate", carrier.rate);
+        self.rate("carrier.memory_bandwidth", carrier.memory_bandwidth);
+        let spans = [
+            ("propagation", carrier.propagation),
+            ("transceiver", carrier.transceiver),
+            ("post", carrier.post),
+            ("seen", carrier.seen),
+            ("memory_latency", carrier.memory_latency),
+        ];
+        spans.into_iter().for_each(|(key, span)| self.at_most(&format!("carrier.{key}"), span, Span::ms(1)));
+        carrier
     }
 
     fn cores(&mut self, file: &CoresFile) -> Cores {
@@ -158,6 +183,7 @@ impl Resolver<'_> {
             retry: span(file.retry, Span::us(50)),
             timeout: span(file.timeout, Span::ms(50)),
             attempts: file.attempts.unwrap_or(20),
+            torn_reads: file.torn_reads.unwrap_or(true),
             volatile_cache: file.volatile_cache.unwrap_or(true),
         };
         self.check_options(&options, file);

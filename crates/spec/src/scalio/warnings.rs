@@ -42,6 +42,9 @@ impl Scalio {
         if options.protocol == ProtocolName::Paper && options.lease.is_some() {
             out.push("the paper's protocol with leases is not linearizable: a slow filler and its successor can both write a slot".into());
         }
+        if options.protocol == ProtocolName::Paper && options.torn_reads {
+            out.push("the paper's protocol is not linearizable where a block can be read while it is written: nothing tells half of one value from half of another".into());
+        }
         let Arrivals::Closed { depth, .. } = self.io.arrivals else { return };
         let each = u64::from(self.store.clients) * u64::from(depth) / u64::from(self.store.devices);
         if options.batching && each < u64::from(options.batch) {

@@ -2,7 +2,7 @@
 
 use super::leed::{Answer, Call, CallResult};
 use super::*;
-use crate::{Key, LimitError, RequestBody};
+use crate::{Key, LimitError, RequestBody, RequestResult};
 use base::{Program, Seed, Span, Stream, Time};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -122,10 +122,10 @@ impl Rack {
             Operation::Get { key } => CallResult::Value(self.store.get(&key).cloned()),
             Operation::Update(RequestBody::Put { key, value, .. }) => {
                 self.store.insert(key, value);
-                CallResult::Stored
+                CallResult::Update(RequestResult::Stored)
             }
             Operation::Update(RequestBody::Delete { key }) => {
-                CallResult::Deleted { found: self.store.remove(&key).is_some() }
+                CallResult::Update(RequestResult::Deleted { found: self.store.remove(&key).is_some() })
             }
             other => panic!("{other:?} is not tested here"),
         };

@@ -112,10 +112,7 @@ fn check_operation<V: Value>(operation: &Operation<V>) -> Result<(), LimitError>
 fn outcome_of<V>(result: CallResult<V>) -> Outcome<V> {
     match result {
         CallResult::Value(value) => Outcome::Value(value),
-        CallResult::Stored => Outcome::Stored,
-        CallResult::Deleted { found } => Outcome::Deleted { found },
-        CallResult::Differs { found } => Outcome::Differs { found },
-        CallResult::Refused(refusal) => Outcome::Refused(refusal),
+        CallResult::Update(result) => result.into(),
     }
 }
 

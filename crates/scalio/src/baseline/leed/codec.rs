@@ -7,7 +7,9 @@
 //! | 1 | a GET of the key of the deletion that follows | the value that the difference that follows has found |
 
 use super::{Answer, Call, CallResult};
-use crate::layout::{MessageError, decode_reply, decode_request, encode_reply, encode_request};
+use crate::layout::{
+    MessageError, decode_reply, decode_request, encode_reply, encode_request, reply_bytes, request_bytes,
+};
 use crate::{Operation, Reply, Request, RequestBody, RequestResult, Value};
 
 /// A call as bytes.
@@ -18,6 +20,14 @@ pub fn encode_call<V: Value>(call: &Call<V>) -> Vec<u8> {
     };
     let request = Request { client: call.client, number: call.number, settled: 0, epoch: 0, body };
     prefixed(first, encode_request(&request))
+}
+
+/// The length of a call as bytes.
+pub fn call_bytes<V: Value>(call: &Call<V>) -> usize {
+    1 + match &call.operation {
+        Operation::Get { key } => request_bytes(&RequestBody::<V>::Delete { key: *key }),
+        Operation::Update(body) => request_bytes(body),
+    }
 }
 
 /// A call from bytes.
@@ -39,12 +49,17 @@ pub fn decode_call<V: Value>(bytes: &[u8]) -> Result<Call<V>, MessageError> {
 pub fn encode_answer<V: Value>(answer: &Answer<V>) -> Vec<u8> {
     let (first, result) = match answer.result.clone() {
         CallResult::Value(found) => (1, RequestResult::Differs { found }),
-        CallResult::Stored => (0, RequestResult::Stored),
-        CallResult::Deleted { found } => (0, RequestResult::Deleted { found }),
-        CallResult::Differs { found } => (0, RequestResult::Differs { found }),
-        CallResult::Refused(refusal) => (0, RequestResult::Refused(refusal)),
+        CallResult::Update(result) => (0, result),
     };
     prefixed(first, encode_reply(&Reply { client: answer.client, number: answer.number, epoch: 0, result }))
+}
+
+/// The length of an answer as bytes.
+pub fn answer_bytes<V: Value>(answer: &Answer<V>) -> usize {
+    1 + match &answer.result {
+        CallResult::Value(found) => reply_bytes(&RequestResult::Differs { found: found.clone() }),
+        CallResult::Update(result) => reply_bytes(result),
+    }
 }
 
 /// An answer from bytes.
@@ -55,11 +70,8 @@ pub fn decode_answer<V: Value>(bytes: &[u8]) -> Result<Answer<V>, MessageError> 
     let (first, rest) = split(bytes)?;
     let reply = decode_reply(rest)?;
     let result = match (first, reply.result) {
+        (0, result) => CallResult::Update(result),
         (1, RequestResult::Differs { found }) => CallResult::Value(found),
-        (0, RequestResult::Stored) => CallResult::Stored,
-        (0, RequestResult::Deleted { found }) => CallResult::Deleted { found },
-        (0, RequestResult::Differs { found }) => CallResult::Differs { found },
-        (0, RequestResult::Refused(refusal)) => CallResult::Refused(refusal),
         (first, _) => return Err(unknown(first)),
     };
     Ok(Answer { client: reply.client, number: reply.number, result })
@@ -101,6 +113,7 @@ mod tests {
         for operation in calls() {
             let call = Call { client: ClientId(7), number: 1 << 40, operation };
             let bytes = encode_call(&call);
+            assert_eq!(call_bytes(&call), bytes.len());
             assert_eq!(decode_call(&bytes), Ok(call.clone()));
             for at in 0..bytes.len() {
                 let mut changed = bytes.clone();
@@ -117,14 +130,15 @@ mod tests {
         let results = [
             CallResult::Value(found()),
             CallResult::Value(None),
-            CallResult::Stored,
-            CallResult::Deleted { found: true },
-            CallResult::Differs { found: found() },
-            CallResult::Refused(Refusal::Full { live: 1 << 40, capacity: 1 << 41 }),
+            CallResult::Update(RequestResult::Stored),
+            CallResult::Update(RequestResult::Deleted { found: true }),
+            CallResult::Update(RequestResult::Differs { found: found() }),
+            CallResult::Update(RequestResult::Refused(Refusal::Full { live: 1 << 40, capacity: 1 << 41 })),
         ];
         for result in results {
             let answer = Answer { client: ClientId(7), number: 3, result };
             let bytes = encode_answer(&answer);
+            assert_eq!(answer_bytes(&answer), bytes.len());
             assert_eq!(decode_answer(&bytes), Ok(answer));
             assert!(decode_answer::<Vec<u8>>(&bytes[..bytes.len() - 1]).is_err());
         }

@@ -11,8 +11,8 @@ use super::tokens::TokenQueue;
 use super::{Answer, Call, CallResult, LogConfig, ServerConfig, ServerConfigError, ServerIn, ServerOut};
 use crate::{
     BUCKETS_MAX, Content, Expiry, Extent, FlashAnswer, FlashOperation, Item, Key, Operation, PAGE_HEADER_BYTES, Page,
-    Record, Refusal, RequestBody, RequestId, SECTOR_BYTES, Segment, SegmentPointer, Sequence, VALUE_BYTES_MAX, Value,
-    record_bytes,
+    Record, Refusal, RequestBody, RequestId, RequestResult, SECTOR_BYTES, Segment, SegmentPointer, Sequence,
+    VALUE_BYTES_MAX, Value, record_bytes,
 };
 use base::{Program, Time};
 use compact::{RecordJob, SegmentJob};
@@ -373,7 +373,7 @@ impl<V: Value> Server<V> {
             return self.get_segment(work, out);
         }
         self.counters.corrupt += u64::from(refusal == Refusal::Corrupt);
-        self.answer(work, CallResult::Refused(refusal), out);
+        self.answer(work, CallResult::Update(RequestResult::Refused(refusal)), out);
     }
 
     fn answer(&mut self, work: usize, result: CallResult<V>, out: &mut Vec<ServerOut<V>>) {

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    BUCKETS_MAX, ClientId, Corrupt, Item, Key, LimitError, Outcome, Page, RequestBody, SEGMENT_ITEMS_MAX, Segment,
-    SegmentPointer, Source,
+    BUCKETS_MAX, ClientId, Corrupt, Item, Key, LimitError, Outcome, Page, Refusal, RequestBody, RequestResult,
+    SEGMENT_ITEMS_MAX, Segment, SegmentPointer, Source,
 };
 use base::{Program, Seed, Span, Stream, Time};
 use proptest::prelude::*;
@@ -202,17 +202,27 @@ fn crowded() -> ServerConfig {
 fn each_operation_costs_the_reads_and_writes_of_the_table() {
     let mut rack = Rack::new(roomy());
     assert_eq!(rack.cost(get("a")), (0, 0, NOTHING));
-    assert_eq!(rack.cost(put("a", "1")), (0, 2, CallResult::Stored), "there is no segment to read yet");
-    assert_eq!(rack.cost(put("a", "2")), (1, 2, CallResult::Stored));
-    assert_eq!(rack.cost(put("b", "3")), (1, 2, CallResult::Stored));
+    assert_eq!(
+        rack.cost(put("a", "1")),
+        (0, 2, CallResult::Update(RequestResult::Stored)),
+        "there is no segment to read yet"
+    );
+    assert_eq!(rack.cost(put("a", "2")), (1, 2, CallResult::Update(RequestResult::Stored)));
+    assert_eq!(rack.cost(put("b", "3")), (1, 2, CallResult::Update(RequestResult::Stored)));
     assert_eq!(rack.cost(get("a")), (2, 0, value("2")));
     assert_eq!(rack.cost(get("c")), (1, 0, NOTHING));
-    assert_eq!(rack.cost(swap("a", Some("2"), "4")), (2, 2, CallResult::Stored));
-    assert_eq!(rack.cost(swap("a", Some("2"), "5")), (2, 0, CallResult::Differs { found: Some("4".into()) }));
-    assert_eq!(rack.cost(swap("c", Some("2"), "5")), (1, 0, CallResult::Differs { found: None }));
-    assert_eq!(rack.cost(delete("a")), (1, 1, CallResult::Deleted { found: true }));
-    assert_eq!(rack.cost(delete("a")), (1, 0, CallResult::Deleted { found: false }));
-    assert_eq!(rack.cost(swap("a", None, "6")), (1, 2, CallResult::Stored));
+    assert_eq!(rack.cost(swap("a", Some("2"), "4")), (2, 2, CallResult::Update(RequestResult::Stored)));
+    assert_eq!(
+        rack.cost(swap("a", Some("2"), "5")),
+        (2, 0, CallResult::Update(RequestResult::Differs { found: Some("4".into()) }))
+    );
+    assert_eq!(
+        rack.cost(swap("c", Some("2"), "5")),
+        (1, 0, CallResult::Update(RequestResult::Differs { found: None }))
+    );
+    assert_eq!(rack.cost(delete("a")), (1, 1, CallResult::Update(RequestResult::Deleted { found: true })));
+    assert_eq!(rack.cost(delete("a")), (1, 0, CallResult::Update(RequestResult::Deleted { found: false })));
+    assert_eq!(rack.cost(swap("a", None, "6")), (1, 2, CallResult::Update(RequestResult::Stored)));
 }
 
 #[test]
@@ -231,7 +241,7 @@ fn a_put_writes_its_record_while_it_reads_its_segment_and_is_answered_when_both_
     rack.end(1);
     assert_eq!(rack.answers.last().map(|answer| &answer.result), Some(&value("old")));
     rack.end(0);
-    assert_eq!(rack.answers.last().map(|answer| &answer.result), Some(&CallResult::Stored));
+    assert_eq!(rack.answers.last().map(|answer| &answer.result), Some(&CallResult::Update(RequestResult::Stored)));
     assert_eq!(rack.ask(get("a")), value("new"));
 }
 
@@ -270,7 +280,7 @@ fn a_long_run_of_puts_never_fills_the_logs() {
     let mut rack = Rack::new(tight());
     for round in 0..400 {
         for name in ["a", "b", "c", "d", "e", "f"] {
-            assert_eq!(rack.ask(put(name, &format!("{name}{round}"))), CallResult::Stored);
+            assert_eq!(rack.ask(put(name, &format!("{name}{round}"))), CallResult::Update(RequestResult::Stored));
         }
     }
     for name in ["a", "b", "c", "d", "e", "f"] {
@@ -310,14 +320,14 @@ fn a_full_device_refuses_a_put_by_name_and_takes_one_again_when_something_was_de
     // 60 sectors, without 24 for compaction and 8 for what may be skipped.
     let room = 28;
     for number in 0..room {
-        assert_eq!(rack.ask(put(&number.to_string(), "x")), CallResult::Stored, "{number}");
+        assert_eq!(rack.ask(put(&number.to_string(), "x")), CallResult::Update(RequestResult::Stored), "{number}");
     }
-    let full = CallResult::Refused(Refusal::Full { live: room * 512, capacity: room * 512 });
+    let full = CallResult::Update(RequestResult::Refused(Refusal::Full { live: room * 512, capacity: room * 512 }));
     assert_eq!(rack.ask(put("more", "x")), full);
     assert_eq!(rack.ask(swap("more", None, "x")), full);
     assert_eq!(rack.ask(get("more")), NOTHING);
-    assert_eq!(rack.ask(delete("0")), CallResult::Deleted { found: true });
-    assert_eq!(rack.ask(put("more", "y")), CallResult::Stored);
+    assert_eq!(rack.ask(delete("0")), CallResult::Update(RequestResult::Deleted { found: true }));
+    assert_eq!(rack.ask(put("more", "y")), CallResult::Update(RequestResult::Stored));
     assert_eq!(rack.ask(get("more")), value("y"));
     for number in 1..room {
         assert_eq!(rack.ask(get(&number.to_string())), value("x"), "{number}");
@@ -331,9 +341,9 @@ fn a_segment_lists_so_many_keys_and_no_more() {
         rack.call(put(&number.to_string(), "x"));
         rack.settle();
     }
-    let refused = CallResult::Refused(Refusal::SegmentFull { most: SEGMENT_ITEMS_MAX });
+    let refused = CallResult::Update(RequestResult::Refused(Refusal::SegmentFull { most: SEGMENT_ITEMS_MAX }));
     assert_eq!(rack.ask(put("one more", "x")), refused);
-    assert_eq!(rack.ask(put("0", "y")), CallResult::Stored);
+    assert_eq!(rack.ask(put("0", "y")), CallResult::Update(RequestResult::Stored));
     assert_eq!(rack.ask(get("0")), value("y"));
     assert_eq!(rack.server.live_bytes(), (u64::from(BUCKETS_MAX) * 512, u64::from(SEGMENT_ITEMS_MAX) * 512));
 }
@@ -346,10 +356,13 @@ fn what_has_lived_its_time_is_not_there() {
     assert_eq!(rack.ask(get("a")), value("1"), "stored at 1 us, it lives into the third second");
     rack.now = Time::secs(3);
     assert_eq!(rack.ask(get("a")), NOTHING);
-    assert_eq!(rack.ask(delete("a")), CallResult::Deleted { found: false });
+    assert_eq!(rack.ask(delete("a")), CallResult::Update(RequestResult::Deleted { found: false }));
     let got = Span::secs(5);
     rack.now = Time::ps(u64::MAX);
-    assert_eq!(rack.ask(put_for("a", "1", got)), CallResult::Refused(LimitError::TimeToLive { got }.into()));
+    assert_eq!(
+        rack.ask(put_for("a", "1", got)),
+        CallResult::Update(RequestResult::Refused(LimitError::TimeToLive { got }.into()))
+    );
 }
 
 #[test]
@@ -358,10 +371,10 @@ fn corrupt_things_are_refused_and_counted_and_never_answered_as_data() {
     rack.ask(put("a", "1"));
     let is_page = |content: &Content<_>| matches!(content, Content::Page(_));
     rack.device.contents.retain(|_, (_, content)| !is_page(content));
-    let refused = CallResult::Refused(Refusal::Corrupt);
+    let refused = CallResult::Update(RequestResult::Refused(Refusal::Corrupt));
     assert_eq!(rack.ask(get("a")), refused);
     assert_eq!(rack.ask(swap("a", Some("1"), "2")), refused);
-    assert_eq!(rack.ask(put("a", "2")), CallResult::Stored);
+    assert_eq!(rack.ask(put("a", "2")), CallResult::Update(RequestResult::Stored));
     assert_eq!(rack.ask(get("a")), value("2"));
     rack.device.contents.retain(|_, (_, content)| is_page(content));
     assert_eq!(rack.ask(get("a")), refused);
@@ -377,7 +390,7 @@ fn a_device_that_fails_ends_every_call_and_changes_nothing() {
     let before = rack.server.live_bytes();
     rack.device.is_broken = true;
     for operation in [get("a"), put("a", "2"), delete("a"), swap("a", None, "2")] {
-        assert_eq!(rack.ask(operation), CallResult::Refused(Refusal::Device));
+        assert_eq!(rack.ask(operation), CallResult::Update(RequestResult::Refused(Refusal::Device)));
     }
     rack.device.is_broken = false;
     assert_eq!((rack.ask(get("a")), rack.server.live_bytes()), (value("1"), before));
@@ -394,7 +407,10 @@ fn a_device_that_fails_under_compaction_refuses_who_waits_for_room() {
         }
     }
     assert_eq!(rack.answers.len(), 60);
-    assert_eq!(rack.answers.last().map(|answer| &answer.result), Some(&CallResult::Refused(Refusal::Device)));
+    assert_eq!(
+        rack.answers.last().map(|answer| &answer.result),
+        Some(&CallResult::Update(RequestResult::Refused(Refusal::Device)))
+    );
 }
 
 #[test]
@@ -412,7 +428,7 @@ fn what_was_loaded_is_there() {
     }
     for number in 0..20 {
         assert_eq!(rack.cost(get(&format!("key {number}"))), (2, 0, value(&number.to_string())));
-        assert_eq!(rack.ask(put(&format!("key {number}"), "new")), CallResult::Stored);
+        assert_eq!(rack.ask(put(&format!("key {number}"), "new")), CallResult::Update(RequestResult::Stored));
     }
     assert_eq!(rack.ask(get("key 7")), value("new"));
 }
@@ -535,23 +551,29 @@ impl Play {
                     "{value:?} in {history:?} since {begun}"
                 );
             }
-            (Operation::Update(RequestBody::Put { value, .. }), CallResult::Stored) => {
+            (Operation::Update(RequestBody::Put { value, .. }), CallResult::Update(RequestResult::Stored)) => {
                 history.push((step, Some(value.clone())));
             }
-            (Operation::Update(RequestBody::Delete { .. }), CallResult::Deleted { found }) => {
+            (Operation::Update(RequestBody::Delete { .. }), CallResult::Update(RequestResult::Deleted { found })) => {
                 assert_eq!(*found, held.is_some());
                 history.push((step, None));
             }
-            (Operation::Update(RequestBody::CompareAndSwap { expected, new, .. }), CallResult::Stored) => {
+            (
+                Operation::Update(RequestBody::CompareAndSwap { expected, new, .. }),
+                CallResult::Update(RequestResult::Stored),
+            ) => {
                 assert_eq!(*expected, held);
                 history.push((step, Some(new.clone())));
             }
-            (Operation::Update(RequestBody::CompareAndSwap { .. }), CallResult::Differs { found }) => {
+            (
+                Operation::Update(RequestBody::CompareAndSwap { .. }),
+                CallResult::Update(RequestResult::Differs { found }),
+            ) => {
                 assert_eq!(*found, held);
             }
-            (_, CallResult::Refused(Refusal::Device)) => assert!(self.rack.device.is_broken),
+            (_, CallResult::Update(RequestResult::Refused(Refusal::Device))) => assert!(self.rack.device.is_broken),
             // Old and new records are both of use for a while.
-            (Operation::Update(_), CallResult::Refused(Refusal::Full { .. })) => {}
+            (Operation::Update(_), CallResult::Update(RequestResult::Refused(Refusal::Full { .. }))) => {}
             other => panic!("{other:?}"),
         }
     }

@@ -24,18 +24,8 @@ impl Owner {
 /// One request.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
-    /// The client that asks.
-    pub client: u32,
-    /// The key's number.
-    pub key: u32,
-    /// The key's block.
-    pub block: u32,
-    /// What is asked.
-    pub operation: Operation,
-    /// What is written.
-    pub value: u64,
-    /// The request's number.
-    pub id: u64,
+    /// What it is about.
+    pub asked: AskedFor,
     /// When it began.
     pub start: Time,
     serial: u32,
@@ -62,30 +52,16 @@ impl Asks {
     }
 
     /// A request begins.
-    pub fn begin(&mut self, now: Time, ticket: Ticket, ask: AskedFor) -> Owner {
+    pub fn begin(&mut self, now: Time, ticket: Ticket, asked: AskedFor) -> Owner {
         self.serial += 1;
-        let AskedFor { client, key, block, operation, value, id } = ask;
         let (serial, mark, spans) = (self.serial, now, Spans::default());
-        let ask = Ask {
-            client,
-            key,
-            block,
-            operation,
-            value,
-            id,
-            start: now,
-            serial,
-            mark,
-            spans,
-            is_open: true,
-            awaited: 0,
-        };
+        let ask = Ask { asked, start: now, serial, mark, spans, is_open: true, awaited: 0 };
         let place = ticket.0 as usize;
         if self.asks.len() <= place {
             self.asks.resize(place + 1, Ask { is_open: false, ..ask });
         }
         self.asks[place] = ask;
-        self.by_client[client as usize].push(ticket.0);
+        self.by_client[asked.client as usize].push(ticket.0);
         Owner { ticket: ticket.0, serial }
     }
 
@@ -101,7 +77,7 @@ impl Asks {
     /// A client's oldest open request for a key of a block that no answer is on the way to: it has slept.
     pub fn sleeper(&self, client: u32, block: u32) -> Owner {
         let tickets = &self.by_client[client as usize];
-        let has_slept = |ask: &Ask| ask.block == block && ask.awaited == 0;
+        let has_slept = |ask: &Ask| ask.asked.block == block && ask.awaited == 0;
         let found = tickets.iter().find(|ticket| has_slept(&self.asks[**ticket as usize]));
         found.map_or(Owner::NOBODY, |ticket| self.owner(*ticket))
     }
@@ -149,7 +125,7 @@ impl Asks {
         ask.is_open = false;
         give_back(&mut ask.spans, ask.mark.saturating_since(now));
         let ended = (*ask, ask.spans);
-        self.by_client[ended.0.client as usize].retain(|other| *other != ticket);
+        self.by_client[ended.0.asked.client as usize].retain(|other| *other != ticket);
         Some(ended)
     }
 

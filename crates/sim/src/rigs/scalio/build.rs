@@ -1,9 +1,11 @@
 //! From a plan to programs, models and what they begin with.
 
 use super::asks::Asks;
+use super::fabric::Fabric;
 use super::faults::{BoxState, ClientState};
 use super::flash::{Device, Shelf};
 use super::keys::Keys;
+use super::looks::Looks;
 use super::plant::Plant;
 use super::programs::{Alarms, Programs};
 use super::stock::Stock;
@@ -14,6 +16,7 @@ use crate::slab::Slab;
 use base::{Bytes, Seed, Span, Time};
 use hardware::ssd::QuickDrive;
 use hardware::ssd::presets::samsung_970_pro_quick;
+use history::StoreHistory;
 use scalio::baseline::{ditto, leed};
 use scalio::{
     Client, ClientConfig, ClientId, Extent, Index, MemoryOperation, Preload, Protocol, SECTOR_BYTES, Server,
@@ -47,11 +50,11 @@ const CHUNKS_OF_A_CLIENT: u32 = 4;
 /// Room of a drive without a store.
 const BARE_CAPACITY: Bytes = Bytes::kib(16 << 20);
 
-/// The rack of a plan. With `wire_check` every message is encoded and decoded.
+/// The rack of a plan. With `wire_check` every message is encoded and decoded, with `keep_history` every operation kept.
 ///
 /// # Errors
 /// When a part refuses its numbers.
-pub fn build(plan: &Scalio, seed: Seed, wire_check: bool) -> Result<ScalioRig, BuildError> {
+pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) -> Result<ScalioRig, BuildError> {
     let keys = Keys { count: plan.store.keys, value_bytes: plan.store.value.count() as u32 };
     let blocks = blocks_of(plan);
     let made = match plan.design {
@@ -60,6 +63,7 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool) -> Result<ScalioRig, B
         _ => Made { programs: Programs::Bare, shelf: Shelf::Bare, index: None, pool: None, capacity: BARE_CAPACITY },
     };
     let clients = plan.store.clients as usize;
+    let torn_reads = plan.options.is_some_and(|options| options.torn_reads);
     let drive = |device| {
         let drive = QuickDrive::new(samsung_970_pro_quick(made.capacity)).map_err(BuildError::of)?;
         Ok(Device::new(device, drive))
@@ -72,6 +76,8 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool) -> Result<ScalioRig, B
         plant: Plant::new(plan),
         devices: (0..plan.store.devices).map(drive).collect::<Result<_, BuildError>>()?,
         shelf: made.shelf,
+        looks: torn_reads.then(|| Looks::new(seed.stream("scalio/lines"))),
+        fabric: Fabric::of(plan, made.index.as_ref(), wire_check).map(Box::new),
         index: made.index,
         pool: made.pool,
         parcels: Slab::new(),
@@ -83,7 +89,9 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool) -> Result<ScalioRig, B
         owners: BTreeMap::new(),
         clients: vec![ClientState::default(); clients],
         state: BoxState::new(seed.stream("scalio/crash")),
-        histories: plan.check_history.then(BTreeMap::new),
+        histories: (plan.check_history || keep_history).then(BTreeMap::new),
+        // Values that were there at first are named after their keys.
+        kept: keep_history.then(|| StoreHistory::new(Some)),
         counts: Counts::default(),
         last: Time::ZERO,
         wire_check,

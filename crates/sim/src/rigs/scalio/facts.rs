@@ -1,9 +1,10 @@
 //! What only these designs can tell, and whether what clients saw is linearizable.
 
+use super::looks::Looks;
 use super::programs::Programs;
 use super::{ScalioRig, asks};
 use base::{Operation, Time};
-use history::{Action, History};
+use history::{Action, History, StoreAction, StoreAnswer, StoreHistory, StoreOperation};
 use record::Summary;
 use scalio::baseline::ditto;
 use scalio::{Client, ClientCounters, Outcome, Server, ServerCounters, Token};
@@ -39,10 +40,11 @@ impl ScalioRig {
         add("adapter_messages_per_second", self.plant.adapter.messages() as f64 / seconds);
         add(
             "adapter_used_ratio",
-            self.plant.adapter.messages() as f64 / seconds / self.plan.verbs.messages_per_second as f64,
+            self.plant.adapter.messages() as f64 / seconds / self.plan.verbs.adapter.messages_per_second as f64,
         );
         add("verbs_per_operation", counts.verbs as f64 / operations);
         add("swaps_per_operation", counts.swaps as f64 / operations);
+        add("torn_reads", self.looks.as_ref().map_or(0, Looks::torn) as f64);
         add("swaps_failed", counts.swaps_failed as f64);
         add("offloaded_reads_per_operation", counts.offloaded_reads as f64 / operations);
         add("requests_refused", counts.refused as f64);
@@ -51,6 +53,9 @@ impl ScalioRig {
         add("writes_lost_in_crashes", self.state.lost() as f64);
         self.cores(seconds, operations, out);
         self.programs_counted(out);
+        if let Some(fabric) = &self.fabric {
+            fabric.facts(out);
+        }
     }
 
     /// Busy shares: a percent is that of one core, as the paper counts.
@@ -94,24 +99,40 @@ impl ScalioRig {
         }
     }
 
-    /// Notes what an operation said, if the plan wants it known.
+    /// Notes what an operation said, if somebody wants it known.
     pub(super) fn remember(&mut self, ask: &asks::Ask, outcome: &Outcome<Token>, now: Time) {
-        let Some(histories) = &mut self.histories else { return };
-        let (action, value, responded) = match outcome {
-            Outcome::Value(value) => (Action::Read, value.map_or(NOTHING, |value| value.id), Some(now)),
-            Outcome::Stored => (Action::Write, ask.value, Some(now)),
-            Outcome::Unknown if ask.operation != Operation::Read => (Action::Write, ask.value, None),
+        let said = match outcome {
+            Outcome::Value(value) => {
+                let value = value.map(|value| value.id);
+                Said { action: StoreAction::Get, answered: Some((now, StoreAnswer::Found(value))) }
+            }
+            Outcome::Stored => Said { answered: Some((now, StoreAnswer::Stored)), ..Said::put(ask) },
+            Outcome::Unknown if ask.asked.operation != Operation::Read => Said::put(ask),
             _ => return,
         };
-        note(histories, ask, (action, value, responded));
+        self.note(ask, said);
+    }
+
+    fn note(&mut self, ask: &asks::Ask, said: Said) {
+        if let Some(histories) = &mut self.histories {
+            // A value that was there at first is named after its key.
+            let history = histories.entry(ask.asked.key).or_insert_with(|| History::new(|(_, key)| key));
+            history.record(said.on_register(ask));
+        }
+        if let Some(kept) = &mut self.kept {
+            let Said { action, answered } = said;
+            let (id, client, key) = (ask.asked.id, ask.asked.client.into(), ask.asked.key.into());
+            kept.record(StoreOperation { id, client, key, action, invoked: ask.start, answered });
+        }
     }
 
     /// Judges what clients saw, key by key. Writes that were never answered may have happened.
     pub fn judge(&mut self, summary: &mut Summary) {
-        let Some(histories) = &mut self.histories else { return };
-        for ask in self.asks.open().filter(|ask| ask.operation != Operation::Read) {
-            note(histories, ask, (Action::Write, ask.value, None));
+        let open: Vec<asks::Ask> = self.asks.open().copied().collect();
+        for ask in open.iter().filter(|ask| ask.asked.operation != Operation::Read) {
+            self.note(ask, Said::put(ask));
         }
+        let Some(histories) = &self.histories else { return };
         let violations: Vec<_> = histories.values().filter_map(|history| history.check().err()).collect();
         summary.extra.insert("keys_checked".into(), histories.len() as f64);
         summary.extra.insert("history_violations".into(), violations.len() as f64);
@@ -122,17 +143,36 @@ impl ScalioRig {
                 .push(format!("what clients saw of {count} keys is not linearizable; the first of them: {first}"));
         }
     }
+
+    /// What clients asked and saw, if it was kept.
+    pub fn take_history(&mut self) -> Option<StoreHistory> {
+        self.kept.take()
+    }
 }
 
-fn note(
-    histories: &mut BTreeMap<u32, History>,
-    ask: &asks::Ask,
-    (action, value, responded): (Action, u64, Option<Time>),
-) {
-    // A value that was there at first is named after its key.
-    let history = histories.entry(ask.key).or_insert_with(|| History::new(|(_, key)| key));
-    let register = (0, u64::from(ask.key));
-    history.record(history::Operation { id: ask.id, register, action, value, invoked: ask.start, responded });
+/// What an operation did, and what it was told and when.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    action: StoreAction,
+    answered: Option<(Time, StoreAnswer)>,
+}
+
+impl Said {
+    /// A PUT that was not answered.
+    fn put(ask: &asks::Ask) -> Said {
+        Said { action: StoreAction::Put(ask.asked.value), answered: None }
+    }
+
+    /// The same for the judge of registers.
+    fn on_register(&self, ask: &asks::Ask) -> history::Operation {
+        let (action, value) = match self.answered {
+            Some((_, StoreAnswer::Found(value))) => (Action::Read, value.unwrap_or(NOTHING)),
+            _ => (Action::Write, ask.asked.value),
+        };
+        let (id, register) = (ask.asked.id, (0, u64::from(ask.asked.key)));
+        let responded = self.answered.map(|(at, _)| at);
+        history::Operation { id, register, action, value, invoked: ask.start, responded }
+    }
 }
 
 fn clients_counted(clients: &[Client<Token>], out: &mut BTreeMap<String, f64>) {

@@ -23,13 +23,13 @@ pub type Worked = (Time, Time);
 impl Plant {
     /// The plan's.
     pub fn new(plan: &Scalio) -> Plant {
-        let adapter = RdmaAdapter::new(plan.verbs.adapter());
+        let adapter = RdmaAdapter::new(plan.verbs.adapter);
         Plant {
             verbs: plan.verbs,
             cores: plan.cores,
             clients: vec![adapter.clone(); plan.store.client_nodes as usize],
             adapter,
-            offload: TargetOffload::new(plan.verbs.offload()),
+            offload: TargetOffload::new(plan.verbs.offload),
             cpu: Cpu::new(plan.cores.count),
             next_core: 0,
         }
@@ -46,6 +46,14 @@ impl Plant {
         self.adapter.serve(now, verb, size(bytes)) + self.seen()
     }
 
+    /// Reads that have come together and are carried out one after the other, each when the memory has answered the one before; when their client sees the last answer.
+    pub fn serve_in_order(&mut self, now: Time, reads: &[u32]) -> Time {
+        let adapter = &mut self.adapter;
+        let last = reads.iter().map(|bytes| adapter.serve(now, Verb::Read, size(*bytes))).max();
+        let waits = self.memory_read() * (reads.len() as u64).saturating_sub(1);
+        last.unwrap_or(now) + waits + self.seen()
+    }
+
     /// What the adapter sends of itself; when its client sees it.
     pub fn forward(&mut self, now: Time, bytes: u32) -> Time {
         self.adapter.forward(now, size(bytes)) + self.seen()
@@ -59,12 +67,12 @@ impl Plant {
 
     /// From the adapter of a client's machine to the client.
     fn seen(&self) -> Span {
-        self.verbs.processing + self.verbs.memory_write
+        self.verbs.adapter.processing + self.verbs.adapter.memory_write
     }
 
     /// How long an adapter waits for its host's memory.
     pub fn memory_read(&self) -> Span {
-        self.verbs.memory_read
+        self.verbs.adapter.memory_read
     }
 
     /// The core of the network that serves a client receives its request.

@@ -1,6 +1,7 @@
 //! The programs of each design, what they are told, and what becomes of what they decide.
 
 use super::asks::Owner;
+use super::errands::Errand;
 use super::{IoWork, Now, Parcel, ScalioEvent, ScalioRig, sizes};
 use crate::rigs::alarm::Alarm;
 use base::{Program, Time};
@@ -186,7 +187,7 @@ impl ScalioRig {
     fn answer_is_seen(&mut self, owner: Owner, input: &ToClient, now: Time) {
         match input {
             ToClient::Memory { .. } | ToClient::Pool { .. } => {
-                let memory = (SpanKind::Memory, self.plant.memory_read());
+                let memory = (SpanKind::Memory, self.memory_takes(input));
                 self.asks.reach_by(now, owner, memory, SpanKind::Return);
             }
             _ => self.asks.reach(now, owner, SpanKind::Return),
@@ -200,12 +201,10 @@ impl ScalioRig {
                 if request.is_some() {
                     self.asks.expect(owner);
                 }
-                let bytes = sizes::carried(&operation);
                 if self.wire_check {
                     sizes::check_memory(&operation);
                 }
-                let at = self.plant.post(context.now, client, bytes);
-                self.post(at, Parcel::Verb { owner, client, request, block, operation }, context);
+                self.begin_errand(Errand { owner, client, request, block, operation }, context);
             }
             ClientOut::Flash { request, device, operation } => {
                 self.asks.expect(owner);

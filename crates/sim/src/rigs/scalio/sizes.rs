@@ -5,47 +5,58 @@ use hardware::Verb;
 use scalio::baseline::ditto::{PoolGeometry, PoolRequest};
 use scalio::baseline::leed;
 use scalio::layout::{
-    block_bytes, decode_page, decode_reply, decode_request, decode_segment, encode_content, encode_reply,
-    encode_request,
+    MessageError, block_bytes, decode_block, decode_page, decode_reply, decode_request, decode_segment, encode_block,
+    encode_content, encode_reply, encode_request, reply_bytes, request_bytes,
 };
 use scalio::{
-    Content, Extent, FlashOperation, MemoryOperation, Operation, Reply, Request, RequestBody, SECTOR_BYTES, Token,
-    Value,
+    Content, Extent, FlashOperation, MemoryAnswer, MemoryOperation, Reply, Request, SECTOR_BYTES, Token, Value,
 };
+use std::fmt::Debug;
 
 /// An NVMe-oF command: its entry of 64 B and the address of the buffer.
 pub const COMMAND: u32 = 80;
 /// What a verb without data carries: address, key and length, and no more than that.
 pub const REQUEST: u32 = 16;
-/// Header of a call and of its answer, ours as in Scalio's messages.
-const HEADER: u32 = 32;
-/// An answer without data.
-pub const REPLY: u32 = HEADER;
+/// What gives out a chunk of Ditto's pool: as long as a message of Scalio without key and value.
+pub const REPLY: u32 = 32;
 /// A compare-and-swap carries two words besides its address.
 const SWAP: u32 = 32;
-const WORD: u32 = 8;
+/// A word.
+pub const WORD: u32 = 8;
+/// What stands in front of a block.
+pub const BLOCK_HEADER: u32 = block_bytes(0) as u32;
 
-/// What a client's operation on the index carries to the box.
-pub fn carried(operation: &MemoryOperation<Token>) -> u32 {
+/// Messages of a client's operation on the index, and what each carries to the box. A check is three reads.
+pub fn carried(operation: &MemoryOperation<Token>) -> (u32, u32) {
     match operation {
-        MemoryOperation::ReadBlock => REQUEST,
-        MemoryOperation::Swap { .. } => SWAP,
-        MemoryOperation::WritePayload { payload, .. } => REQUEST + payload_bytes(payload.value.bytes()),
-        _ => REQUEST + WORD,
+        MemoryOperation::ReadBlock => (1, REQUEST),
+        MemoryOperation::Check { .. } => (3, REQUEST),
+        MemoryOperation::Swap { .. } => (1, SWAP),
+        MemoryOperation::WritePayload { payload, .. } => (1, REQUEST + payload_bytes(payload.value.bytes())),
+        MemoryOperation::Touch { .. }
+        | MemoryOperation::StoreFlags { .. }
+        | MemoryOperation::Publish { .. }
+        | MemoryOperation::Close
+        | MemoryOperation::Reset { .. } => (1, REQUEST + WORD),
     }
 }
 
 /// Version, time, length and checksum, key, value.
-fn payload_bytes(value: u32) -> u32 {
+pub fn payload_bytes(value: u32) -> u32 {
     16 + scalio::KEY_BYTES_MAX as u32 + value
 }
 
-/// Which verb it is, and what comes back.
+/// Which verb it is, and what comes back; of a check, what comes back of its first.
 pub fn of_verb(operation: &MemoryOperation<Token>, slots: u8) -> (Verb, u32) {
     match operation {
-        MemoryOperation::ReadBlock => (Verb::Read, block_bytes(slots) as u32),
+        MemoryOperation::ReadBlock | MemoryOperation::Check { .. } => (Verb::Read, block_bytes(slots) as u32),
         MemoryOperation::Swap { .. } => (Verb::Swap, WORD),
-        _ => (Verb::Write, 0),
+        MemoryOperation::WritePayload { .. }
+        | MemoryOperation::Touch { .. }
+        | MemoryOperation::StoreFlags { .. }
+        | MemoryOperation::Publish { .. }
+        | MemoryOperation::Close
+        | MemoryOperation::Reset { .. } => (Verb::Write, 0),
     }
 }
 
@@ -66,58 +77,52 @@ pub fn of_read(operation: &FlashOperation<Token>) -> u32 {
 
 /// A request and its bytes.
 pub fn of_request(request: Request<Token>, wire_check: bool) -> (Request<Token>, u32) {
-    if !wire_check {
-        let bytes = HEADER + body_bytes(&request.body);
-        return (request, bytes);
-    }
-    let bytes = encode_request(&request);
-    let read = decode_request(&bytes).expect("a request is read as it was written");
-    assert_eq!(read, request, "a request is read as it was written");
-    let told = HEADER + body_bytes(&request.body);
-    assert_eq!(bytes.len() as u32, told, "a request has the bytes that it is sent with");
-    (read, told)
-}
-
-/// A key with its length, a time to live, values with whether they are there and their length.
-fn body_bytes(body: &RequestBody<Token>) -> u32 {
-    let key = 1 + body.key().as_bytes().len() as u32;
-    let value = |value: Option<&Token>| value.map_or(1, |value| 2 + value.bytes());
-    match body {
-        RequestBody::Put { value: stored, time_to_live, .. } => {
-            key + if time_to_live.is_some() { 8 } else { 0 } + value(Some(stored))
-        }
-        RequestBody::Delete { .. } => key,
-        RequestBody::CompareAndSwap { expected, new, .. } => key + value(expected.as_ref()) + value(Some(new)),
-    }
+    let told = request_bytes(&request.body);
+    carried_as_told(request, told, wire_check, encode_request, decode_request)
 }
 
 /// A reply and its bytes.
 pub fn of_reply(reply: Reply<Token>, wire_check: bool) -> (Reply<Token>, u32) {
-    if !wire_check {
-        return (reply, REPLY);
-    }
-    let bytes = encode_reply(&reply);
-    let read = decode_reply(&bytes).expect("a reply is read as it was written");
-    assert_eq!(read, reply, "a reply is read as it was written");
-    (read, REPLY)
+    let told = reply_bytes(&reply.result);
+    carried_as_told(reply, told, wire_check, encode_reply, decode_reply)
 }
 
 /// A call of LEED and its bytes.
-pub fn of_call(call: leed::Call<Token>, _wire_check: bool) -> (leed::Call<Token>, u32) {
-    let bytes = match &call.operation {
-        Operation::Get { key } => HEADER + 1 + key.as_bytes().len() as u32,
-        Operation::Update(body) => HEADER + body_bytes(body),
-    };
-    (call, bytes)
+pub fn of_call(call: leed::Call<Token>, wire_check: bool) -> (leed::Call<Token>, u32) {
+    let told = leed::call_bytes(&call);
+    carried_as_told(call, told, wire_check, leed::encode_call, leed::decode_call)
 }
 
 /// An answer of LEED and its bytes.
-pub fn of_answer(answer: leed::Answer<Token>, _wire_check: bool) -> (leed::Answer<Token>, u32) {
-    let bytes = match &answer.result {
-        leed::CallResult::Value(Some(value)) => REPLY + 2 + value.bytes(),
-        _ => REPLY,
-    };
-    (answer, bytes)
+pub fn of_answer(answer: leed::Answer<Token>, wire_check: bool) -> (leed::Answer<Token>, u32) {
+    let told = leed::answer_bytes(&answer);
+    carried_as_told(answer, told, wire_check, leed::encode_answer, leed::decode_answer)
+}
+
+/// A message and its bytes; in a checked run what comes out of its bytes, which are as many as told.
+fn carried_as_told<M: PartialEq + Debug>(
+    message: M,
+    told: usize,
+    wire_check: bool,
+    encode: fn(&M) -> Vec<u8>,
+    decode: fn(&[u8]) -> Result<M, MessageError>,
+) -> (M, u32) {
+    if !wire_check {
+        return (message, told as u32);
+    }
+    let bytes = encode(&message);
+    assert_eq!(bytes.len(), told, "a message has the bytes that it is sent with");
+    let read = decode(&bytes).expect("a message is read as it was written");
+    assert_eq!(read, message, "a message is read as it was written");
+    (read, told as u32)
+}
+
+/// A block comes out of its bytes as it went in.
+pub fn check_block(answer: &MemoryAnswer<Token>) {
+    if let MemoryAnswer::Block(block) | MemoryAnswer::Checked { block, .. } = answer {
+        let read = decode_block(&encode_block(Some(&block.header), block.slots.iter().copied()));
+        assert_eq!(read.as_ref(), Some(block), "a block is read as it was written");
+    }
 }
 
 /// A payload comes out of its bytes as it went in.

@@ -5,7 +5,7 @@
 
 use super::keys::Keys;
 use scalio::{
-    BUCKET_ITEMS, Content, Contents, Expiry, Extent, GRANULE_BYTES, Item, Key, PAGE_HEADER_BYTES, Page, Record,
+    BUCKET_ITEMS, Content, Contents, Dealt, Expiry, Extent, GRANULE_BYTES, Item, Key, PAGE_HEADER_BYTES, Page, Record,
     RecordPlace, SECTOR_BYTES, Segment, SegmentPointer, Sequence, Token,
 };
 use std::sync::Arc;
@@ -14,106 +14,62 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Stock {
     contents: Keys,
+    dealt: Dealt,
     blocks: u32,
     devices: u32,
     /// Where the logs of records and of segments begin.
     records_at: u64,
     segments_at: u64,
-    /// Keys by device, then block, then number.
-    keys: Vec<u32>,
-    /// For each block by device and number the place of its first key; one more at the end.
-    first_key: Vec<u32>,
-    /// Likewise the first sector of its segment, counted from the log's first.
+    /// For each block how many keys its device has before it; then, for each device, how many it has.
+    before: Vec<u32>,
+    /// For each block the first sector of its segment, counted from the log's first.
     first_sector: Vec<u32>,
-    /// For each device its first block, in the order of the two above; one more at the end.
-    first_block: Vec<u32>,
 }
 
 impl Stock {
     /// All keys of `contents`, dealt to their blocks. `logs` are the first sectors of the logs of records and of segments.
     pub fn new(contents: Keys, blocks: u32, devices: u32, logs: [u64; 2]) -> Stock {
-        let first_block = first_blocks(blocks, devices);
-        let row = |block: u32| (first_block[(block % devices) as usize] + block / devices) as usize;
-        let block_of: Vec<u32> = (0..contents.keys()).map(|number| contents.key(number).place(blocks).block).collect();
-        let mut first_key = vec![0u32; blocks as usize + 1];
-        block_of.iter().for_each(|block| first_key[row(*block) + 1] += 1);
-        for at in 1..first_key.len() {
-            first_key[at] += first_key[at - 1];
-        }
-        let mut next = first_key.clone();
-        let mut keys = vec![0u32; block_of.len()];
-        for (number, block) in (0u32..).zip(&block_of) {
-            let place = &mut next[row(*block)];
-            keys[*place as usize] = number;
-            *place += 1;
-        }
+        let dealt = Dealt::new(&contents, blocks);
+        let keys = |block: u32| dealt.numbers_of(block).len();
+        let before = summed(blocks, devices, |block| keys(block) as u32);
+        // A block without keys has a segment, too: so a server loads it.
+        let first_sector = summed(blocks, devices, |block| sectors_of(keys(block)));
         let [records_at, segments_at] = logs;
-        let first_sector = Vec::new();
-        let mut stock =
-            Stock { contents, blocks, devices, records_at, segments_at, keys, first_key, first_sector, first_block };
-        stock.first_sector = stock.segments();
-        stock
-    }
-
-    /// Sectors of all segments in front of each one, device by device. A block without keys has a segment, too: so a server loads it.
-    fn segments(&self) -> Vec<u32> {
-        let mut first = vec![0u32; self.blocks as usize + 1];
-        for device in 0..self.devices as usize {
-            let mut next = 0;
-            for row in self.first_block[device]..self.first_block[device + 1] {
-                first[row as usize] = next;
-                next += sectors_of(self.keys_of_row(row as usize).len());
-            }
-        }
-        first
-    }
-
-    fn keys_of_row(&self, row: usize) -> &[u32] {
-        &self.keys[self.first_key[row] as usize..self.first_key[row + 1] as usize]
+        Stock { contents, dealt, blocks, devices, records_at, segments_at, before, first_sector }
     }
 
     /// The keys of a block, in order.
     pub fn keys_of(&self, block: u32) -> impl Iterator<Item = (Key, Token)> {
-        self.keys_of_row(self.row(block))
-            .iter()
-            .map(|number| (self.contents.key(*number), self.contents.value(*number)))
-    }
-
-    fn row(&self, block: u32) -> usize {
-        (self.first_block[(block % self.devices) as usize] + block / self.devices) as usize
-    }
-
-    /// Keys of a device in front of a row.
-    fn before(&self, row: usize, device: u32) -> u32 {
-        self.first_key[row] - self.first_key[self.first_block[device as usize] as usize]
+        let numbers = self.dealt.numbers_of(block).iter();
+        numbers.map(|number| (self.contents.key(*number), self.contents.value(*number)))
     }
 
     /// Where the segment of a block lies.
     pub fn pointer(&self, block: u32) -> SegmentPointer {
-        let row = self.row(block);
-        let sector = self.segments_at + u64::from(self.first_sector[row]);
-        let extent = Extent { sector, sectors: sectors_of(self.keys_of_row(row).len()) };
-        SegmentPointer::new(extent, self.segment_sequence(block, row))
+        let sector = self.segments_at + u64::from(self.first_sector[block as usize]);
+        let extent = Extent { sector, sectors: sectors_of(self.dealt.numbers_of(block).len()) };
+        SegmentPointer::new(extent, self.segment_sequence(block))
     }
 
-    /// Sequences of a device before the first record of a row.
-    fn sequences_before(&self, row: usize, device: u32) -> u64 {
-        u64::from(self.before(row, device)) + row as u64 - u64::from(self.first_block[device as usize])
+    /// Sequences of a block's device before its first record: one for each key and each segment before.
+    fn sequences_before(&self, block: u32) -> u64 {
+        u64::from(self.before[block as usize]) + u64::from(block / self.devices)
     }
 
-    fn segment_sequence(&self, block: u32, row: usize) -> Sequence {
-        Sequence(self.sequences_before(row, block % self.devices) + self.keys_of_row(row).len() as u64 + 1)
+    fn segment_sequence(&self, block: u32) -> Sequence {
+        Sequence(self.sequences_before(block) + self.dealt.numbers_of(block).len() as u64 + 1)
     }
 
-    /// The highest sequence of a device.
+    /// The highest sequence of a device: as if one more block began.
     pub fn last_sequence(&self, device: u32) -> Sequence {
-        Sequence(self.sequences_before(self.first_block[device as usize + 1] as usize, device))
+        let end = self.blocks + device;
+        let blocks = (self.blocks + self.devices - 1 - device) / self.devices;
+        Sequence(u64::from(self.before[end as usize]) + u64::from(blocks))
     }
 
     /// The segment of a block, as it was when the run began.
     pub fn segment(&self, block: u32) -> Segment {
-        let (row, device) = (self.row(block), block % self.devices);
-        let (before, sequence) = (self.before(row, device), self.sequences_before(row, device));
+        let (before, sequence) = (self.before[block as usize], self.sequences_before(block));
         let item = |(at, number): (u32, &u32)| Item {
             key: self.contents.key(*number),
             record: self.place(before + at),
@@ -122,9 +78,9 @@ impl Stock {
             expiry: Expiry(0),
             is_fresh: false,
         };
-        let items = (0u32..).zip(self.keys_of_row(row)).map(item).collect();
+        let items = (0u32..).zip(self.dealt.numbers_of(block)).map(item).collect();
         let (epoch, settled) = (0, Sequence(0));
-        Segment { block, epoch, sequence: self.segment_sequence(block, row), settled, items }
+        Segment { block, epoch, sequence: self.segment_sequence(block), settled, items }
     }
 
     /// The record that an item of such a segment names.
@@ -148,8 +104,8 @@ impl Stock {
             if inside(sector) {
                 found.push((sector, Content::Segment(Arc::new(self.segment(block)))));
             }
-            let first = self.records_at + u64::from(self.before(self.row(block), device));
-            let keys = self.keys_of_row(self.row(block)).len() as u64;
+            let first = self.records_at + u64::from(self.before[block as usize]);
+            let keys = self.dealt.numbers_of(block).len() as u64;
             if first < extent.sector + u64::from(extent.sectors) && first + keys > extent.sector {
                 let items = self.segment(block).items;
                 let wanted = items.iter().filter(|item| inside(item.record.sector()));
@@ -169,12 +125,15 @@ fn sectors_of(keys: usize) -> u32 {
     (keys as u32).div_ceil(BUCKET_ITEMS).max(1)
 }
 
-/// For each device how many blocks those before it have.
-fn first_blocks(blocks: u32, devices: u32) -> Vec<u32> {
-    let of_device = |device: u32| blocks / devices + u32::from(device < blocks % devices);
-    let mut first = vec![0];
-    for device in 0..devices {
-        first.push(first[device as usize] + of_device(device));
+/// For each block what those of its device before it have together; then the same for each device as a whole.
+fn summed(blocks: u32, devices: u32, of: impl Fn(u32) -> u32) -> Vec<u32> {
+    let mut sums = vec![0u32; devices as usize];
+    let mut before: Vec<u32> = Vec::with_capacity((blocks + devices) as usize);
+    for block in 0..blocks {
+        let sum = &mut sums[(block % devices) as usize];
+        before.push(*sum);
+        *sum += of(block);
     }
-    first
+    before.extend(sums);
+    before
 }

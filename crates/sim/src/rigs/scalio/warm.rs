@@ -111,12 +111,9 @@ fn put(pool: &mut Pool<Token>, keys: &Keys, number: u32, address: u64, accessed:
     let Some(free) = bucket.iter().position(|slot| slot.word.is_empty()) else { return false };
     let slot = SlotId(first + free as u64);
     let object = Object { key, value };
-    // The part of a key's hash that Ditto keeps in a slot.
-    let fingerprint = (key.place(1).fingerprint & 0xff) as u8;
-    let new = ObjectWord::new(fingerprint, object.bytes(), address);
+    let new = ObjectWord::new(ObjectWord::fingerprint_of(&key), object.bytes(), address);
     pool.execute(PoolRequest::Swap { slot, expected: ObjectWord::EMPTY, new });
     pool.execute(PoolRequest::Describe { slot, metadata: Metadata { inserted: accessed, accessed, frequency: 1 } });
     pool.execute(PoolRequest::WriteObject { address, object });
-
     true
 }

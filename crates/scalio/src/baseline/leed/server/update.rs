@@ -7,7 +7,7 @@ use super::{Holder, Operated, Server, check_length, item_of, record_in, segment_
 use crate::baseline::leed::{CallResult, ServerOut};
 use crate::{
     BUCKETS_MAX, Content, Expiry, FlashAnswer, FlashOperation, Item, Key, LimitError, Operation, Page, Record, Refusal,
-    RequestBody, Segment, SegmentPointer, Value, check_value,
+    RequestBody, RequestResult, Segment, SegmentPointer, Value, check_value,
 };
 use base::{Span, Time};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ struct NewSegment {
 impl<V: Value> Server<V> {
     pub(super) fn start_update(&mut self, now: Time, work: usize, out: &mut Vec<ServerOut<V>>) {
         match self.claim_record(now, work) {
-            Err(refusal) => self.answer(work, CallResult::Refused(refusal), out),
+            Err(refusal) => self.answer(work, CallResult::Update(RequestResult::Refused(refusal)), out),
             Ok(record) => {
                 let waits = record.is_some();
                 self.works[work].update =
@@ -162,7 +162,7 @@ impl<V: Value> Server<V> {
         let mut segment = listed.clone();
         match segment.remove(&key) {
             Some(item) => self.claim_segment(work, segment, Some(item), is_found, out),
-            None => self.end_update(work, CallResult::Deleted { found: false }, out),
+            None => self.end_update(work, CallResult::Update(RequestResult::Deleted { found: false }), out),
         }
     }
 
@@ -190,7 +190,7 @@ impl<V: Value> Server<V> {
             return;
         };
         if *expected != found {
-            return self.end_update(work, CallResult::Differs { found }, out);
+            return self.end_update(work, CallResult::Update(RequestResult::Differs { found }), out);
         }
         let (listed, _) = self.update(work).listed.take().expect("the segment was read");
         self.write_record(work, out);
@@ -241,14 +241,14 @@ impl<V: Value> Server<V> {
     /// Gives up a change that has not been told to write its segment.
     pub(super) fn refuse(&mut self, work: usize, refusal: Refusal, out: &mut Vec<ServerOut<V>>) {
         self.counters.corrupt += u64::from(refusal == Refusal::Corrupt);
-        self.end_update(work, CallResult::Refused(refusal), out);
+        self.end_update(work, CallResult::Update(RequestResult::Refused(refusal)), out);
     }
 
     /// Gives up a change that has no room for its record, and so has not asked for its lock.
     pub(super) fn refuse_unlocked(&mut self, work: usize, refusal: Refusal, out: &mut Vec<ServerOut<V>>) {
         let update = self.works[work].update.take().expect("a change on its way");
         self.abandon(update.record, update.segment);
-        self.answer(work, CallResult::Refused(refusal), out);
+        self.answer(work, CallResult::Update(RequestResult::Refused(refusal)), out);
     }
 
     fn end_update(&mut self, work: usize, result: CallResult<V>, out: &mut Vec<ServerOut<V>>) {
@@ -265,7 +265,7 @@ impl<V: Value> Server<V> {
         }
         let update = self.works[work].update.take().expect("a change on its way");
         let segment = self.works[work].segment;
-        let failed = update.has_failed.then_some(CallResult::Refused(Refusal::Device));
+        let failed = update.has_failed.then_some(CallResult::Update(RequestResult::Refused(Refusal::Device)));
         let result = match failed.or(update.result) {
             Some(result) => {
                 self.abandon(update.record, update.segment);
@@ -286,8 +286,10 @@ impl<V: Value> Server<V> {
             self.records.live -= u64::from(item.record.extent(item.value_bytes.into()).sectors);
         }
         match &self.works[work].call.operation {
-            Operation::Update(RequestBody::Delete { .. }) => CallResult::Deleted { found: new.is_found },
-            _ => CallResult::Stored,
+            Operation::Update(RequestBody::Delete { .. }) => {
+                CallResult::Update(RequestResult::Deleted { found: new.is_found })
+            }
+            _ => CallResult::Update(RequestResult::Stored),
         }
     }
 

@@ -1,0 +1,201 @@
+//! Operations of clients on the index: from the call, by whatever carries them, to the box's memory and back.
+
+use super::asks::Owner;
+use super::looks::{Found, Look, State, Window};
+use super::programs::ToClient;
+use super::{Now, Parcel, ScalioRig, faults, sizes};
+use base::{Span, Time};
+use record::SpanKind;
+use scalio::layout::{decode_block, decode_block_unchecked};
+use scalio::{Block, Index, MemoryAnswer, MemoryOperation, RequestId, Token};
+use spec::scalio::ProtocolName;
+
+/// What a slot of the paper's protocol says whose bytes are of two values: a name that nobody writes.
+const OF_TWO_VALUES: Token = Token { id: u64::MAX - 1, bytes: 8 };
+
+/// A client's operation on the index.
+#[derive(Clone, Debug)]
+pub struct Errand {
+    /// The request that it belongs to.
+    pub owner: Owner,
+    /// Who asks.
+    pub client: u32,
+    /// For the answer, if one is wanted.
+    pub request: Option<RequestId>,
+    /// On which block.
+    pub block: u32,
+    /// What.
+    pub operation: MemoryOperation<Token>,
+}
+
+/// What came of an operation that has reached memory.
+#[derive(Clone, Debug)]
+pub enum Touched {
+    /// It was carried out.
+    Answer(MemoryAnswer<Token>),
+    /// A block is being read: what is found shows when the answer is seen.
+    Look {
+        /// The read.
+        look: Look,
+        /// The box's life that it is of.
+        life: u32,
+    },
+}
+
+impl ScalioRig {
+    /// A client asks.
+    pub(super) fn begin_errand(&mut self, errand: Errand, context: Now<'_, '_>) {
+        if let Some(fabric) = &self.fabric {
+            let at = context.now + fabric.post_takes();
+            return self.post(at, Parcel::Submission(errand), context);
+        }
+        let (messages, bytes) = sizes::carried(&errand.operation);
+        let at = (0..messages).map(|_| self.plant.post(context.now, errand.client, bytes)).max();
+        let at = at.expect("an operation has a message");
+        self.post(at, Parcel::Verb(errand), context);
+    }
+
+    /// An operation has come to the box's adapter: it takes effect now, or its reads begin.
+    pub(super) fn verb(&mut self, errand: Errand, context: Now<'_, '_>) {
+        let Errand { owner, client, request, .. } = errand;
+        let now = context.now;
+        self.asks.reach(now, owner, SpanKind::Network);
+        let (verb, bytes) = sizes::of_verb(&errand.operation, self.slots());
+        self.counts.verbs += u64::from(sizes::carried(&errand.operation).0);
+        let mut touched = self.touch(now, &errand, self.plant.memory_read());
+        if let Touched::Look { look, .. } = &mut touched {
+            read_in_order(look, self.plant.memory_read());
+        }
+        let at = match (&touched, &errand.operation) {
+            (Touched::Answer(MemoryAnswer::Unreachable), _) => now + faults::GIVE_UP,
+            (_, MemoryOperation::Check { .. }) => {
+                self.plant.serve_in_order(now, &[bytes, sizes::BLOCK_HEADER, sizes::WORD])
+            }
+            _ => self.plant.serve(now, verb, bytes),
+        };
+        if let Some(request) = request {
+            self.post(at, Parcel::Answer { owner, client, request, touched }, context);
+        }
+    }
+
+    /// An operation reaches memory. Reads take `span` from now on; of a check only the first is begun.
+    pub(super) fn touch(&mut self, now: Time, errand: &Errand, span: Span) -> Touched {
+        let (block, operation) = (errand.block, &errand.operation);
+        let slot = match operation {
+            MemoryOperation::ReadBlock => None,
+            MemoryOperation::Check { slot } => Some(*slot),
+            _ => return Touched::Answer(self.memory(now, block, operation.clone())),
+        };
+        let is_reachable = !self.state.is_unreachable(block, operation) && self.index.is_some();
+        let Some(looks) = self.looks.as_mut().filter(|_| is_reachable && errand.request.is_some()) else {
+            return Touched::Answer(self.memory(now, block, operation.clone()));
+        };
+        looks.open(now, block);
+        let look = Look { block, slot, lines: Window::after(now, None, span), header: None, word: None };
+        Touched::Look { look, life: self.state.life }
+    }
+
+    /// What an operation has found, now that its client sees it.
+    pub(super) fn settled(&mut self, touched: Touched) -> MemoryAnswer<Token> {
+        let (look, life) = match touched {
+            Touched::Answer(answer) => return answer,
+            Touched::Look { look, life } => (look, life),
+        };
+        let (Some(looks), Some(index)) = (&mut self.looks, &mut self.index) else { return MemoryAnswer::Unreachable };
+        let seen = looks.close(&look, index);
+        if life != self.state.life {
+            return MemoryAnswer::Unreachable;
+        }
+        let Some(seen) = seen else {
+            let answer = read_now(index, &look);
+            if self.wire_check {
+                sizes::check_block(&answer);
+            }
+            return answer;
+        };
+        let is_paper = self.plan.options.is_some_and(|options| options.protocol == ProtocolName::Paper);
+        let block = match seen.found {
+            Found::Whole(State { header, slots }) => header.map(|header| Block { header, slots }),
+            Found::Mixed(bytes) if is_paper => decode_block_unchecked(&bytes, &OF_TWO_VALUES),
+            Found::Mixed(bytes) => decode_block(&bytes),
+        };
+        match (block, seen.header, seen.word) {
+            (Some(block), _, None) => MemoryAnswer::Block(block),
+            (Some(block), Some(header), Some(word)) => MemoryAnswer::Checked { block: Block { header, ..block }, word },
+            _ => MemoryAnswer::Unreachable,
+        }
+    }
+
+    /// Carries an operation out.
+    pub(super) fn memory(&mut self, now: Time, block: u32, operation: MemoryOperation<Token>) -> MemoryAnswer<Token> {
+        let Some(index) = &mut self.index else { return MemoryAnswer::Unreachable };
+        if self.state.is_unreachable(block, &operation) {
+            return MemoryAnswer::Unreachable;
+        }
+        let change = change_of(index, block, &operation);
+        if let (Some(looks), Some(_)) = (&mut self.looks, change) {
+            looks.changes(now, block, index);
+        }
+        if matches!(operation, MemoryOperation::Swap { .. }) {
+            self.counts.swaps += 1;
+            self.counts.swaps_failed += u64::from(change.is_none());
+        }
+        let answer = index.carry_out(block, operation);
+        match (&mut self.fabric, change) {
+            (Some(fabric), Some(Change::Word(slot))) => fabric.mirror(index, block, slot..slot + 1),
+            (Some(fabric), Some(Change::All)) => fabric.mirror(index, block, 0..u8::MAX),
+            _ => {}
+        }
+        answer
+    }
+
+    /// How much of an answer's way is the memory's.
+    pub(super) fn memory_takes(&self, input: &ToClient) -> Span {
+        if let Some(fabric) = &self.fabric {
+            return fabric.memory_takes();
+        }
+        let reads = if let ToClient::Memory { answer: MemoryAnswer::Checked { .. }, .. } = input { 3 } else { 1 };
+        self.plant.memory_read() * reads
+    }
+}
+
+/// What an operation changes of a block, as far as others who read it could tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// The word of this slot.
+    Word(u8),
+    /// A payload, or the header.
+    Other,
+    /// Everything.
+    All,
+}
+
+/// When a slot was last used does not count.
+fn change_of(index: &Index<Token>, block: u32, operation: &MemoryOperation<Token>) -> Option<Change> {
+    match operation {
+        MemoryOperation::Swap { slot, expected, .. } => {
+            let found = index.slots(block).get(usize::from(*slot)).map(|slot| slot.word);
+            (found == Some(*expected)).then_some(Change::Word(*slot))
+        }
+        MemoryOperation::StoreFlags { slot, .. } => Some(Change::Word(*slot)),
+        MemoryOperation::WritePayload { .. } | MemoryOperation::Publish { .. } | MemoryOperation::Close => {
+            Some(Change::Other)
+        }
+        MemoryOperation::Reset { .. } => Some(Change::All),
+        MemoryOperation::ReadBlock | MemoryOperation::Check { .. } | MemoryOperation::Touch { .. } => None,
+    }
+}
+
+/// Of a check: the header, then the word, each when the memory has answered the read before.
+fn read_in_order(look: &mut Look, span: Span) {
+    if look.slot.is_some() {
+        let header = Window::after(look.lines.until, None, span);
+        (look.header, look.word) = (Some(header), Some(Window::after(header.until, None, span)));
+    }
+}
+
+/// A block that nobody has changed since its read began.
+fn read_now(index: &mut Index<Token>, look: &Look) -> MemoryAnswer<Token> {
+    let operation = look.slot.map_or(MemoryOperation::ReadBlock, |slot| MemoryOperation::Check { slot });
+    index.carry_out(look.block, operation)
+}

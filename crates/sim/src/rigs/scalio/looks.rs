@@ -1,0 +1,287 @@
+//! Reads of blocks from afar while others change them.
+//!
+//! An adapter reads a block line by line, each at some moment of the time that it takes, in no order that anybody promises. So a read that others write into
+//! brings back some lines from before and some from after. What a block held before each change is kept for as long as somebody who began before is reading; the moments of
+//! the lines are drawn only then, since otherwise they do not matter. Words of 8 B lie within a line and are whole.
+//!
+//! When a slot was last used is a hint, written at every hit: what is read of it is always the newest.
+
+use base::{Span, Stream, Time};
+use scalio::layout::{block_bytes, encode_block, offset};
+use scalio::{BlockHeader, Index, Slot, SlotWord, Token};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What memory and adapter move at once.
+const LINE: usize = 64;
+
+/// A block at one moment: its header, if it has one, and its slots.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// What stands in front; `None`: closed.
+    pub header: Option<BlockHeader>,
+    /// Its slots.
+    pub slots: Vec<Slot<Token>>,
+}
+
+impl State {
+    /// Of a block now.
+    pub fn of(index: &Index<Token>, block: u32) -> State {
+        State { header: index.header(block), slots: index.slots(block).to_vec() }
+    }
+
+    /// The same with the times of the last use of `newest`.
+    fn used_like(&self, newest: &State) -> State {
+        let slots = self.slots.iter().zip(&newest.slots);
+        let slots = slots.map(|(slot, last)| Slot { last_use: last.last_use, ..*slot }).collect();
+        State { header: self.header, slots }
+    }
+
+    /// As it lies in memory.
+    fn bytes(&self) -> Vec<u8> {
+        encode_block(self.header.as_ref(), self.slots.iter().copied())
+    }
+}
+
+/// Where each line ends of a block that begins wherever it does, counted from its beginning.
+fn lines_of(block: u32, slots: usize) -> Vec<usize> {
+    let length = block_bytes(slots as u8);
+    let first = LINE - (offset::block(block, slots as u8) % LINE as u64) as usize;
+    (first..length).step_by(LINE).chain([length]).collect()
+}
+
+/// From when to when something is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// The first moment.
+    pub from: Time,
+    /// The last.
+    pub until: Time,
+}
+
+impl Window {
+    /// A window that begins now, or as soon as another has ended.
+    pub fn after(now: Time, before: Option<Window>, span: Span) -> Window {
+        let from = before.map_or(now, |before| before.until.max(now));
+        Window { from, until: from + span }
+    }
+}
+
+/// A read on its way: of a block, or of a block, then its header, then the word of a slot.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// The block.
+    pub block: u32,
+    /// The slot whose word is read at last.
+    pub slot: Option<u8>,
+    /// When the block is read.
+    pub lines: Window,
+    /// When its header is read again.
+    pub header: Option<Window>,
+    /// When the word is read.
+    pub word: Option<Window>,
+}
+
+/// A block as a read has found it.
+pub enum Found {
+    /// As it was at one moment.
+    Whole(State),
+    /// Its bytes, of several moments.
+    Mixed(Vec<u8>),
+}
+
+/// What a read has found.
+pub struct Seen {
+    /// The block.
+    pub found: Found,
+    /// The header that was read after them.
+    pub header: Option<BlockHeader>,
+    /// The word that was read after that.
+    pub word: Option<SlotWord>,
+}
+
+/// A block that somebody reads.
+#[derive(Default)]
+struct Watched {
+    /// When those who read it began.
+    begun: Vec<Time>,
+    /// What it held before changes, and when these were, in order.
+    before: Vec<(Time, Arc<State>)>,
+}
+
+/// All reads on their way.
+pub struct Looks {
+    stream: Stream,
+    watched: BTreeMap<u32, Watched>,
+    torn: u64,
+}
+
+impl Looks {
+    /// None. The stream draws the moments of lines.
+    pub fn new(stream: Stream) -> Looks {
+        Looks { stream, watched: BTreeMap::new(), torn: 0 }
+    }
+
+    /// Reads whose block has never been as they saw it.
+    pub fn torn(&self) -> u64 {
+        self.torn
+    }
+
+    /// Somebody begins to read a block.
+    pub fn open(&mut self, now: Time, block: u32) {
+        self.watched.entry(block).or_default().begun.push(now);
+    }
+
+    /// A block is about to change. What it holds until now is remembered for those who read it.
+    pub fn changes(&mut self, now: Time, block: u32, index: &Index<Token>) {
+        if let Some(watched) = self.watched.get_mut(&block) {
+            watched.before.push((now, Arc::new(State::of(index, block))));
+        }
+    }
+
+    /// A read has ended: what it has found, if others changed the block after it had begun; else it is as it is now.
+    pub fn close(&mut self, look: &Look, index: &Index<Token>) -> Option<Seen> {
+        let begun = look.lines.from;
+        let before = self.forget(look.block, begun);
+        if before.is_empty() {
+            return None;
+        }
+        let newest = Arc::new(State::of(index, look.block));
+        let found = self.found(look, &before, &newest);
+        let header = look.header.map(|window| self.at(window, &before, &newest).header);
+        let word = look.word.zip(look.slot);
+        let word = word.map(|(window, slot)| self.at(window, &before, &newest).slots[usize::from(slot)].word);
+        Some(Seen { found, header: header.unwrap_or(newest.header), word })
+    }
+
+    /// One reader less; the changes since it began.
+    fn forget(&mut self, block: u32, begun: Time) -> Vec<(Time, Arc<State>)> {
+        let Some(watched) = self.watched.get_mut(&block) else { return Vec::new() };
+        let since = watched.before.partition_point(|(at, _)| *at <= begun);
+        let before = watched.before[since..].to_vec();
+        if let Some(place) = watched.begun.iter().position(|at| *at == begun) {
+            watched.begun.swap_remove(place);
+        }
+        match watched.begun.iter().min() {
+            None => drop(self.watched.remove(&block)),
+            Some(first) => {
+                let old = watched.before.partition_point(|(at, _)| at <= first);
+                watched.before.drain(..old);
+            }
+        }
+        before
+    }
+
+    /// Line by line, each from the state of its moment.
+    fn found(&mut self, look: &Look, before: &[(Time, Arc<State>)], newest: &Arc<State>) -> Found {
+        let ends = lines_of(look.block, newest.slots.len());
+        let moments: Vec<usize> = ends.iter().map(|_| self.state_at(look.lines, before)).collect();
+        if moments.iter().all(|moment| *moment == moments[0]) {
+            return Found::Whole(before.get(moments[0]).map_or(newest, |(_, state)| state).used_like(newest));
+        }
+        let states = before.iter().map(|(_, state)| state).chain([newest]);
+        let states: Vec<Vec<u8>> = states.map(|state| state.used_like(newest).bytes()).collect();
+        let mut bytes = Vec::with_capacity(states[0].len());
+        for (end, moment) in ends.into_iter().zip(moments) {
+            bytes.extend_from_slice(&states[moment][bytes.len()..end]);
+        }
+        self.torn += u64::from(!states.contains(&bytes));
+        Found::Mixed(bytes)
+    }
+
+    /// Which state a moment of the window finds: that before the first change after it.
+    fn state_at(&mut self, window: Window, before: &[(Time, Arc<State>)]) -> usize {
+        let span = window.until.saturating_since(window.from).as_ps();
+        let moment = window.from + Span::ps(self.stream.below(span + 1));
+        before.partition_point(|(at, _)| *at <= moment)
+    }
+
+    fn at(&mut self, window: Window, before: &[(Time, Arc<State>)], newest: &Arc<State>) -> Arc<State> {
+        let state = self.state_at(window, before);
+        Arc::clone(before.get(state).map_or(newest, |(_, state)| state))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Seed;
+    use scalio::layout::decode_block;
+    use scalio::{Block, Expiry, Key, MemoryOperation, Payload, Version};
+
+    fn payload(version: u32) -> MemoryOperation<Token> {
+        let value = Token { id: u64::from(version), bytes: 64 };
+        let key = Key::new(b"key").expect("short");
+        let payload = Payload { version: Version(version), key, value, expiry: Expiry(0) };
+        MemoryOperation::WritePayload { slot: 1, payload }
+    }
+
+    /// What a read of 100 ns from 1 us on finds when the payload changes at `changed`.
+    fn read(looks: &mut Looks, changed: Time) -> (Option<Seen>, Index<Token>) {
+        let mut index: Index<Token> = Index::new(4, 2);
+        index.carry_out(3, payload(1));
+        let lines = Window { from: Time::us(1), until: Time::us(1) + Span::ns(100) };
+        looks.open(lines.from, 3);
+        looks.changes(changed, 3, &index);
+        index.carry_out(3, payload(2));
+        (looks.close(&Look { block: 3, slot: None, lines, header: None, word: None }, &index), index)
+    }
+
+    fn block_of(seen: &Seen) -> Block<Token> {
+        match &seen.found {
+            Found::Whole(State { header, slots }) => Block { header: header.expect("a header"), slots: slots.clone() },
+            Found::Mixed(bytes) => decode_block(bytes).expect("a header and slots"),
+        }
+    }
+
+    #[test]
+    fn a_change_before_or_after_a_read_does_not_tear_it() {
+        let mut looks = Looks::new(Seed(1).stream("looks"));
+        for _ in 0..50 {
+            let (seen, _) = read(&mut looks, Time::us(1) + Span::ns(101));
+            let seen = seen.expect("it changed before the read was closed");
+            let value = block_of(&seen).slots[1].payload.map(|payload| payload.value.id);
+            assert_eq!(value, Some(1));
+        }
+        assert!(read(&mut looks, Time::us(1)).0.is_none(), "a change before the read is all of what it finds");
+        assert_eq!(looks.torn(), 0);
+        assert!(looks.watched.is_empty());
+    }
+
+    #[test]
+    fn a_change_within_a_read_is_found_whole_or_in_part_or_not_and_its_checksum_tells() {
+        let mut looks = Looks::new(Seed(1).stream("looks"));
+        let mut found = [0u32; 3];
+        for _ in 0..200 {
+            let (seen, _) = read(&mut looks, Time::us(1) + Span::ns(50));
+            let seen = seen.expect("it changed meanwhile");
+            let payload = block_of(&seen).slots[1].payload;
+            // It lies in two lines: one from before and one from after agree with no checksum.
+            found[payload.map_or(0, |payload| payload.value.id as usize)] += 1;
+        }
+        assert!(found.iter().all(|count| *count > 10), "{found:?}");
+        assert_eq!(looks.torn(), u64::from(found[0]));
+    }
+
+    #[test]
+    fn readers_of_one_block_keep_what_those_before_them_need_and_no_more() {
+        let mut looks = Looks::new(Seed(1).stream("looks"));
+        let mut index: Index<Token> = Index::new(1, 2);
+        let look = |from: u64| {
+            let lines = Window { from: Time::us(from), until: Time::us(from) + Span::ns(100) };
+            Look { block: 0, slot: None, lines, header: None, word: None }
+        };
+        for version in 1..5 {
+            looks.open(Time::us(u64::from(version)), 0);
+            looks.changes(Time::us(u64::from(version)) + Span::ns(500), 0, &index);
+            index.carry_out(0, payload(version));
+        }
+        for version in 1..5 {
+            assert_eq!(looks.watched[&0].before.len() as u64, 5 - version);
+            let seen = looks.close(&look(version), &index).expect("it has changed since");
+            let expected = (version > 1).then_some(version - 1);
+            assert_eq!(block_of(&seen).slots[1].payload.map(|payload| payload.value.id), expected);
+        }
+        assert!(looks.watched.is_empty());
+    }
+}
