@@ -17,8 +17,18 @@ fn guarded() -> World {
     let secrets = HostSecrets { host: secret.clone(), controller: Some(secret) };
     let hosts = BTreeMap::from([(host(9), secrets)]);
     let mut config = config();
-    config.subsystems[0].authentication = Some(AuthenticationConfig { entropy: [3; 32], hosts });
+    config.subsystems[0].authentication = Some(taking(hosts));
     World::new(config)
+}
+
+fn taking(hosts: BTreeMap<Nqn, HostSecrets>) -> AuthenticationConfig {
+    AuthenticationConfig {
+        entropy: Entropy::new([3; 32]),
+        hosts,
+        hashes: HashId::ALL.to_vec(),
+        groups: GroupId::ALL.to_vec(),
+        exponent_cost_per_second: 20,
+    }
 }
 
 fn connected(world: &mut World) -> Raw {
@@ -50,7 +60,7 @@ fn hear(raw: &mut Raw, world: &mut World, id: u16) -> Option<Message> {
 
 fn negotiate() -> Message {
     let hashes = vec![HashId::Sha384, HashId::Sha256];
-    Message::Negotiate { transaction: 5, wants_channel: false, hashes, takes_null_group: true }
+    Message::Negotiate { transaction: 5, wants_channel: false, hashes, groups: vec![GroupId::Null] }
 }
 
 fn question(challenge: &[u8], sequence: u32) -> (Vec<u8>, u32) {
@@ -73,7 +83,7 @@ fn answer(speaker: Speaker, (challenge, sequence): &(Vec<u8>, u32)) -> Vec<u8> {
 fn challenged(raw: &mut Raw, world: &mut World) -> (Vec<u8>, u32) {
     assert!(say(raw, world, 10, &negotiate()).is_success());
     match hear(raw, world, 11) {
-        Some(Message::Challenge { transaction: 5, hash: HashId::Sha384, sequence, challenge }) => {
+        Some(Message::Challenge { transaction: 5, hash: HashId::Sha384, sequence, challenge, .. }) => {
             question(&challenge, sequence)
         }
         other => panic!("{other:?}"),
@@ -94,7 +104,8 @@ fn a_host_that_knows_the_secret_is_let_in_and_not_before() {
     let mut world = guarded();
     let mut raw = connected(&mut world);
     let asked = challenged(&mut raw, &mut world);
-    let reply = Message::Reply { transaction: 5, response: answer(Speaker::Host, &asked), challenge: None };
+    let reply =
+        Message::Reply { transaction: 5, response: answer(Speaker::Host, &asked), challenge: None, public: Vec::new() };
     assert!(say(&mut raw, &mut world, 12, &reply).is_success());
     let end = hear(&mut raw, &mut world, 13);
     assert_eq!(end, Some(Message::Success1 { transaction: 5, hash: HashId::Sha384, response: None }));
@@ -119,7 +130,7 @@ fn a_host_that_asks_is_told_who_we_are() {
     let asked = challenged(&mut raw, &mut world);
     let ours = question(&[0x77; 48], 9);
     let response = answer(Speaker::Host, &asked);
-    let reply = Message::Reply { transaction: 5, response, challenge: Some(ours.clone()) };
+    let reply = Message::Reply { transaction: 5, response, challenge: Some(ours.clone()), public: Vec::new() };
     assert!(say(&mut raw, &mut world, 12, &reply).is_success());
     let Some(Message::Success1 { response, .. }) = hear(&mut raw, &mut world, 13) else { panic!("no success") };
     assert_eq!(response, Some(answer(Speaker::Controller, &ours)));
@@ -135,8 +146,8 @@ fn a_wrong_response_a_reflected_challenge_and_a_strange_message_are_told_and_end
         let asked = challenged(&mut raw, &mut world);
         let response = answer(Speaker::Host, &asked);
         let said = match case {
-            0 => Message::Reply { transaction: 5, response: vec![0; 48], challenge: None },
-            1 => Message::Reply { transaction: 5, response, challenge: Some(asked) },
+            0 => Message::Reply { transaction: 5, response: vec![0; 48], challenge: None, public: Vec::new() },
+            1 => Message::Reply { transaction: 5, response, challenge: Some(asked), public: Vec::new() },
             _ => Message::Success2 { transaction: 5 },
         };
         assert!(say(&mut raw, &mut world, 12, &said).is_success());
