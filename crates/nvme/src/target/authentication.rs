@@ -23,8 +23,8 @@ pub struct AuthenticationConfig {
     pub hashes: Vec<HashId>,
     /// Groups of Diffie and Hellman that are taken; the first that the host offers is used.
     pub groups: Vec<GroupId>,
-    /// What exponentiations may cost a second, in [such of 2,048 bits](GroupId::cost): strangers can ask for them. A host that asks for more than
-    /// that is told to come again.
+    /// What exponentiations may cost a second, in [such of 2,048 bits](GroupId::cost), of authentications that come to nothing: strangers can ask for
+    /// them. What is beyond that is told to come again.
     pub exponent_cost_per_second: u32,
 }
 
@@ -102,8 +102,7 @@ pub(super) struct Exertion {
 impl Exertion {
     /// Whether there is time for so much at a rate of so much a second; takes it then. A second's worth may be used at once.
     fn take(&mut self, now: Time, cost: u64, per_second: u32) -> bool {
-        let second = Span::secs(1);
-        let span = Span::ps((second.as_ps() / u64::from(per_second.max(1))).saturating_mul(cost));
+        let (second, span) = (Span::secs(1), span_of(cost, per_second));
         let from = self.rested.max(now);
         let is_free = cost == 0 || from.saturating_since(now) < second;
         if is_free {
@@ -111,6 +110,21 @@ impl Exertion {
         }
         is_free
     }
+
+    /// It was worth it.
+    fn give_back(&mut self, cost: u64, per_second: u32) {
+        let rested = self.rested.as_ps().saturating_sub(span_of(cost, per_second).as_ps());
+        self.rested = Time::ps(rested);
+    }
+}
+
+fn span_of(cost: u64, per_second: u32) -> Span {
+    Span::ps((Span::secs(1).as_ps() / u64::from(per_second.max(1))).saturating_mul(cost))
+}
+
+/// One for the public value, one for what both share.
+fn exchange_cost(group: GroupId) -> u64 {
+    2 * group.cost()
 }
 
 impl Authentication {
@@ -172,8 +186,7 @@ impl Authentication {
         let Some(group) = config.groups.iter().find(|group| groups.contains(group)) else {
             return self.fail(FailureReason::GroupNotUsable);
         };
-        // One for the public value, one for what both share.
-        if !exertion.take(now, 2 * group.cost(), config.exponent_cost_per_second) {
+        if !exertion.take(now, exchange_cost(*group), config.exponent_cost_per_second) {
             return Step::Busy;
         }
         (self.hash, self.group, self.stage, self.number) = (*hash, *group, Stage::Challenge, number);
@@ -341,11 +354,20 @@ impl Target {
         let has_passed = matches!(step, Step::Passed);
         if has_passed {
             (state.is_proven, state.stage) = (true, Stage::Negotiate);
+            self.give_back(index, state.group);
         }
         self.connections[index].authentication = Some(state);
         if has_passed {
             self.connections[index].deadline = None;
             self.refresh_idle(index);
+        }
+    }
+
+    fn give_back(&mut self, index: u32, group: GroupId) {
+        let Some(at) = self.controller_of(index).and_then(|controller| controller.subsystem()) else { return };
+        let place = &mut self.subsystems[at];
+        if let Some(config) = &place.config.authentication {
+            place.exertion.give_back(exchange_cost(group), config.exponent_cost_per_second);
         }
     }
 
@@ -389,5 +411,7 @@ mod tests {
         assert!(exertion.take(start + Span::ms(100), 2, 20) && !exertion.take(start + Span::ms(100), 2, 20));
         let later = start + Span::secs(60);
         assert_eq!((0..100).filter(|_| exertion.take(later, 2, 20)).count(), 10, "what was not used is not saved");
+        exertion.give_back(2, 20);
+        assert!(exertion.take(later, 2, 20) && !exertion.take(later, 2, 20));
     }
 }
