@@ -41,6 +41,7 @@ pub mod reservation;
 mod sgl;
 mod status;
 pub mod target;
+pub mod tls;
 pub mod transfer;
 pub mod vendor;
 pub mod wire;
