@@ -3,8 +3,8 @@
 use base::Time;
 use nvme::journal::Recorder;
 use nvme::target::{
-    CloseReason, ConfigError, ConnectionId, IoRequest, IoResult, IoTag, Notice, PortId, Refused, Slices, Target,
-    TargetConfig,
+    Channel, CloseReason, ConfigError, ConnectionId, IoRequest, IoResult, IoTag, Notice, PortId, Refused, Slices,
+    Target, TargetConfig,
 };
 use std::io::Write;
 
@@ -53,6 +53,9 @@ impl Machine {
 
     pub(crate) fn accept(&mut self, now: Time, port: PortId) -> Result<ConnectionId, Refused> {
         of_both!(self, machine => machine.accept(now, port))
+    }
+    pub(crate) fn secured(&mut self, now: Time, connection: ConnectionId, channel: Channel) {
+        of_both!(self, machine => machine.secured(now, connection, channel))
     }
     pub(crate) fn receive(&mut self, now: Time, connection: ConnectionId, bytes: &[u8]) -> usize {
         of_both!(self, machine => machine.receive(now, connection, bytes))

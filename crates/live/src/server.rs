@@ -13,15 +13,17 @@ use crate::machine::{JournalSink, Machine};
 use crate::manage::Managed;
 use crate::metrics::{Metrics, Size};
 use crate::records::Recorder;
+use crate::secrets::Secrets;
 use crate::setup::{END_WAIT, OpenStorage, OpenedByName, configure, open_all};
 use crate::socket::{Moved, Socket};
 use crate::state::{SharedState, State};
+use crate::stream::Security;
 use crate::timer::Timer;
 use base::{Span, Time};
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
-use nvme::target::{ConnectionId, Notice, PortId, TargetConfig};
+use nvme::target::{CloseReason, ConnectionId, Notice, PortId, TargetConfig};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use spec::target::TargetPlan;
@@ -98,6 +100,7 @@ pub struct Server {
     target: Machine,
     backends: Backends,
     opened: OpenedByName,
+    security: Security,
     state: SharedState,
     sockets: Vec<Option<Socket>>,
     /// Connections that may have more input.
@@ -130,7 +133,9 @@ impl Server {
         let all = open_all(plan, &mut state, options.storage.unwrap_or(&own))?;
         let state = Arc::new(Mutex::new(state));
         let mut backends = Backends::new(clock, waker.clone(), state.clone())?;
-        let (config, opened) = configure(plan, &addresses, all, &mut backends)?;
+        let secrets = Secrets::open(plan)?;
+        let (config, opened) = configure(plan, &addresses, all, &mut backends, &secrets)?;
+        let security = Security::open(plan, &secrets)?;
         let target = Machine::new(config.clone(), options.journal);
         let mut server = Server {
             timer: Timer::new(poll.registry(), TIMER)?,
@@ -145,6 +150,7 @@ impl Server {
             target: target.map_err(|error| StartError::Plan(error.to_string()))?,
             backends,
             opened,
+            security,
             state,
             sockets: Vec::new(),
             listed: VecDeque::new(),
@@ -269,8 +275,13 @@ impl Server {
         match reload() {
             Ok(plan) => {
                 let now = self.clock.now();
+                let secrets = match Secrets::open(&plan) {
+                    Ok(secrets) => secrets,
+                    Err(error) => return tracing::error!(%error, "nothing was changed"),
+                };
                 let Server { backends, opened, state, .. } = self;
-                Managed { now, target, backends, opened, state }.apply(&self.plan, &plan);
+                Managed { now, target, backends, opened, state }.apply(&self.plan, &plan, &secrets);
+                self.security.change(&plan, &secrets);
                 self.plan = plan;
             }
             Err(error) => tracing::error!(error, "nothing was changed"),
@@ -332,6 +343,13 @@ impl Server {
             return self.target.closed(now, id);
         }
         tracing::debug!(%peer, connection = id.bits(), port = number.0, "connection taken");
+        let stream = match self.security.stream(number, peer, stream) {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::warn!(%peer, error, "connection lost");
+                return self.target.closed(now, id);
+            }
+        };
         if self.sockets.len() <= id.index() {
             self.sockets.resize_with(id.index() + 1, || None);
         }
@@ -439,7 +457,12 @@ impl Server {
         }
         if let Some(reason) = self.target.should_close(id) {
             let peer = socket.peer;
-            tracing::debug!(%peer, connection = id.bits(), %reason, "connection ended");
+            match reason {
+                CloseReason::Protocol(_) | CloseReason::Handshake | CloseReason::Authentication => {
+                    tracing::warn!(%peer, connection = id.bits(), %reason, "connection ended");
+                }
+                _ => tracing::debug!(%peer, connection = id.bits(), %reason, "connection ended"),
+            }
             self.close(self.clock.now(), id);
         } else if socket.has_input() && self.target.wants_input(id) {
             self.list(id);
@@ -468,7 +491,7 @@ impl Server {
         while let Some(notice) = self.target.next_notice() {
             match &notice {
                 Notice::Connected { .. } | Notice::ControllerGone { .. } => tracing::info!("{notice}"),
-                Notice::NotAllowed { .. } => tracing::warn!("{notice}"),
+                Notice::NotAllowed { .. } | Notice::NotAuthenticated { .. } => tracing::warn!("{notice}"),
                 Notice::Closing { connection, .. } => tracing::debug!(connection = connection.bits(), "{notice}"),
                 _ => tracing::debug!("{notice}"),
             }

@@ -1,10 +1,11 @@
 //! One connection of a host: its socket, what the system has said of it, and bytes that the target has not taken yet.
 
 use crate::machine::Machine;
+use crate::stream::Stream;
 use mio::net::TcpStream;
 use nvme::target::ConnectionId;
 use std::io::{self, IoSlice, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::SocketAddr;
 
 /// Slices that one call sends at most: a third of what the system takes, and more than a burst of small answers needs.
 const SLICES_MAX: usize = 256;
@@ -24,7 +25,7 @@ pub(crate) enum Moved {
 pub(crate) struct Socket {
     pub id: ConnectionId,
     pub peer: SocketAddr,
-    stream: TcpStream,
+    stream: Stream,
     /// Read, but not taken by the target.
     left: Vec<u8>,
     may_read: bool,
@@ -34,12 +35,12 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    pub(crate) fn new(id: ConnectionId, peer: SocketAddr, stream: TcpStream) -> Socket {
+    pub(crate) fn new(id: ConnectionId, peer: SocketAddr, stream: Stream) -> Socket {
         Socket { id, peer, stream, left: Vec::new(), may_read: false, may_write: true, is_listed: false }
     }
 
     pub(crate) fn stream(&mut self) -> &mut TcpStream {
-        &mut self.stream
+        self.stream.socket()
     }
 
     /// The system says that there is something to read, or room to write.
@@ -66,6 +67,9 @@ impl Socket {
         match self.stream.read(room) {
             Ok(0) => Moved::Ended,
             Ok(count) => {
+                if let Some(channel) = self.stream.take_channel() {
+                    target.secured(now, self.id, channel);
+                }
                 let taken = target.receive(now, self.id, &room[..count]);
                 self.left.extend_from_slice(&room[taken..count]);
                 // A stream that gave less than there was room for is empty (epoll(7)).
@@ -111,7 +115,7 @@ impl Socket {
     pub(crate) fn end(mut self, room: &mut [u8]) {
         /// Reads of what a peer has sent too much; more than that is its own loss.
         const READS_MAX: usize = 16;
-        let _ = self.stream.shutdown(Shutdown::Write);
+        self.stream.end();
         for _ in 0..READS_MAX {
             if !matches!(self.stream.read(room), Ok(count) if count > 0) {
                 break;
