@@ -23,6 +23,7 @@ use base::{Span, Time};
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
+use nvme::pdu::PduError;
 use nvme::target::{CloseReason, ConnectionId, Notice, PortId, TargetConfig};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
@@ -459,7 +460,7 @@ impl Server {
             let peer = socket.peer;
             match reason {
                 CloseReason::Protocol(_) | CloseReason::Handshake | CloseReason::Authentication => {
-                    tracing::warn!(%peer, connection = id.bits(), %reason, "connection ended");
+                    tracing::warn!(%peer, connection = id.bits(), %reason, "connection ended{}", hint(&reason));
                 }
                 _ => tracing::debug!(%peer, connection = id.bits(), %reason, "connection ended"),
             }
@@ -525,6 +526,16 @@ impl Server {
         self.sockets.clear();
         self.recorder = None;
         self.backends.sync_all().map_err(RunError::in_("the last sync"))
+    }
+}
+
+/// What may be behind the end of a connection.
+fn hint(reason: &CloseReason) -> &'static str {
+    /// The first byte of a TLS handshake (RFC 8446, 5.1).
+    const HANDSHAKE: u64 = 22;
+    match reason {
+        CloseReason::Protocol(PduError::Field { at: 0, got: HANDSHAKE, .. }) => " (TLS at a port without?)",
+        _ => "",
     }
 }
 

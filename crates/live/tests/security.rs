@@ -94,3 +94,201 @@ fn a_file_without_a_secret_is_told_with_its_path_and_not_shown() {
     assert!(start_error(&text).contains("the checksum of the secret is wrong"));
     assert!(live::secret_in(Path::new("/dev/null"), Secret::parse).is_err());
 }
+
+#[cfg(feature = "tls")]
+mod tls {
+    use super::*;
+    use nvme::log::{SubsystemKind, TransportSecurity};
+    use nvme::tls::{IdentityVersion, TlsKey};
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::process::{Command, Stdio};
+    use std::sync::{Arc, Mutex, OnceLock};
+    use std::time::Duration;
+
+    const KEY: &str = "NVMeTLSkey-1:01:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:";
+    /// A key of bytes 01h to 20h, its CRC-32 behind it.
+    const WRONG: &str = "NVMeTLSkey-1:01:AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAl7OaH:";
+    const NAMED: &str = "nqn.2026-11.io.rackweave:disk";
+
+    /// What the process has logged.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("nobody panics").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn log() -> &'static Log {
+        static LOG: OnceLock<Log> = OnceLock::new();
+        LOG.get_or_init(|| {
+            let log = Log::default();
+            let writer = log.clone();
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).init();
+            log
+        })
+    }
+
+    /// Waits for the line that says this.
+    fn is_logged(words: &str) {
+        for _ in 0..1000 {
+            if String::from_utf8_lossy(&log().0.lock().expect("nobody panics")).contains(words) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("{words} is not in\n{}", String::from_utf8_lossy(&log().0.lock().expect("nobody panics")));
+    }
+
+    fn secured(more: &str) -> Running {
+        log();
+        let port = "[[port]]\naddress = '127.0.0.1:0'\ntls = 'required'\n";
+        Running::start(&(port.to_owned() + &with_host(&format!("tls_key = '{KEY}'\n{more}"))))
+    }
+
+    fn by_key(key: &str) -> Proof {
+        Proof { credentials: None, tls: Some(TlsKey::parse(key).expect("a key")) }
+    }
+
+    /// What a peer gets that sends `bytes`, until the target closes.
+    fn answer_to(target: &Running, bytes: &[u8]) -> Vec<u8> {
+        let mut stream = TcpStream::connect(&target.address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+        stream.write_all(bytes).expect("it reads");
+        let mut answer = Vec::new();
+        // A reset says the same as an end.
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    }
+
+    #[test]
+    fn a_host_with_the_key_reads_and_writes_and_one_with_another_does_not() {
+        let target = secured("");
+        uses(enter(&target, config("one"), &by_key(KEY)).expect("it has the key"));
+        let refused = refusal(&target, &by_key(WRONG));
+        assert!(refused.starts_with("the TLS handshake failed"), "{refused}");
+        is_logged("TLS handshake failed");
+        is_logged("unknown identity `NVMe1R01 nqn.2026-11.io.rackweave:one");
+        let strange = enter(&target, config("tls-stranger"), &by_key(KEY)).err().expect("nobody knows it").to_string();
+        assert!(strange.starts_with("the TLS handshake failed"), "{strange}");
+        is_logged("unknown identity `NVMe1R01 nqn.2026-11.io.rackweave:tls-stranger");
+        target.stop();
+    }
+
+    #[test]
+    fn secret_and_key_are_both_asked_for_where_both_are_there() {
+        let target = secured(&format!("dhchap_secret = '{SECRET}'"));
+        let both = Proof { tls: by_key(KEY).tls, ..by_secret(SECRET, None) };
+        uses(enter(&target, config("one"), &both).expect("it has both"));
+        assert!(refusal(&target, &by_key(KEY)).contains("the target asks for a secret"));
+        target.stop();
+    }
+
+    #[test]
+    fn discovery_goes_over_tls_and_tells_of_it() {
+        let target = secured("");
+        let entries = live::discover(&target.address, config("one"), &by_key(KEY)).expect("it has the key");
+        let disk = entries.iter().find(|entry| entry.kind == SubsystemKind::Nvm).expect("it may use it");
+        assert_eq!((disk.tcp_security(), disk.requirements & 3), (Some(TransportSecurity::Tls13), 1));
+        target.stop();
+    }
+
+    #[test]
+    fn a_host_without_tls_is_refused_by_a_port_that_wants_it_and_the_other_way_round() {
+        let target = secured("");
+        let request = [&[0u8, 0, 128, 0, 128, 0, 0, 0][..], &[0; 120]].concat();
+        answer_to(&target, &request);
+        is_logged("no pre-shared key was offered: wrong version number");
+        let refused = refusal(&target, &Proof::default());
+        assert!(refused.contains("the connection was lost") || refused.contains("broke the protocol"), "{refused}");
+        target.stop();
+
+        let plain = Running::start(&with_host(""));
+        let refused = refusal(&plain, &by_key(KEY));
+        assert!(refused.starts_with("the TLS handshake failed"), "{refused}");
+        is_logged("connection ended (TLS at a port without?)");
+        plain.stop();
+    }
+
+    #[test]
+    fn a_handshake_that_stalls_ends_in_time_and_a_flood_of_them_leaves_hosts_alone() {
+        log();
+        let port = "[[port]]\naddress = '127.0.0.1:0'\ntls = 'required'\n";
+        let limits = "[limits]\nconnections = 100\nhandshake = '2s'\n";
+        let target = Running::start(&(port.to_owned() + &with_host(&format!("tls_key = '{KEY}'")) + limits));
+        let mut disk = enter(&target, config("one"), &by_key(KEY)).expect("it has the key");
+        // The beginning of a record of 256 bytes that never comes.
+        let stalled: Vec<TcpStream> = (0..60)
+            .map(|_| {
+                let mut stream = TcpStream::connect(&target.address).expect("it listens");
+                stream.write_all(&[0x16, 0x03, 0x01, 0x01, 0x00, 0x01]).expect("it reads");
+                stream
+            })
+            .collect();
+        let data = pattern(9, 1, 4096);
+        disk.write(Extent { start: 0, blocks: 8 }, data.clone(), true).expect("it is taken meanwhile");
+        for mut stream in stalled {
+            stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+            let mut rest = Vec::new();
+            let ended = stream.read_to_end(&mut rest);
+            assert!(
+                !matches!(&ended, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock),
+                "it was not closed"
+            );
+        }
+        is_logged("no Connect came in time");
+        assert!(disk.read(Extent { start: 0, blocks: 8 }).expect("it is there") == data);
+        disk.disconnect().expect("it ends in order");
+        target.stop();
+    }
+
+    /// `openssl s_client` with these arguments, given `input`; what it prints, and whether there is such a program.
+    fn client(target: &Running, arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
+        let mut command = Command::new("openssl");
+        command.args(["s_client", "-quiet", "-connect", &target.address]).args(arguments);
+        let mut child = match command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn() {
+            Ok(child) => child,
+            Err(_) => {
+                println!("SKIPPED: there is no program openssl");
+                return None;
+            }
+        };
+        let mut pipe = child.stdin.take().expect("it was asked for");
+        let _ = pipe.write_all(input);
+        let mut output = child.stdout.take().expect("it was asked for");
+        let mut answer = vec![0; 128];
+        let got = output.read_exact(&mut answer).map(|()| answer).unwrap_or_default();
+        let _ = child.kill();
+        let _ = child.wait();
+        Some(got)
+    }
+
+    /// A program that is not ours secures a connection by the same key, and NVMe/TCP's first PDU is answered through it.
+    #[test]
+    fn another_implementation_of_tls_is_answered_if_it_has_the_key() {
+        let target = secured("");
+        let request = [&[0u8, 0, 128, 0, 128, 0, 0, 0][..], &[0; 120]].concat();
+        let name = |text: &str| nvme::Nqn::new(text).expect("a name");
+        for version in IdentityVersion::ALL {
+            let key = TlsKey::parse(KEY).expect("a key");
+            let psk = key.pre_shared(*version, name(HOST), name(NAMED)).expect("the names are short");
+            let hex: String = psk.key.iter().map(|byte| format!("{byte:02x}")).collect();
+            let wrong = hex.replace(&hex[..2], "00");
+            let ask =
+                |key: &str, more: &str| client(&target, &["-psk", key, "-psk_identity", &psk.identity, more], &request);
+            let Some(answer) = ask(&hex, "-tls1_3") else { return };
+            assert_eq!(answer[..4], [1, 0, 128, 0], "{version:?}: an ICResp");
+            assert_eq!(ask(&wrong, "-tls1_3"), Some(Vec::new()), "another key under the same name");
+            is_logged("the same on both sides?");
+            assert_eq!(ask(&hex, "-tls1_2"), Some(Vec::new()), "an older version");
+            is_logged("unsupported protocol");
+        }
+        target.stop();
+    }
+}
