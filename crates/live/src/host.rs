@@ -376,7 +376,7 @@ impl Host {
             match queue.stream.read(&mut self.room) {
                 Ok(0) => return self.lose(number),
                 Ok(count) => {
-                    queue.may_read = count == self.room.len();
+                    queue.may_read = count == self.room.len() || queue.stream.has_ended();
                     self.initiator.receive(self.clock.now(), number, &self.room[..count]);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => queue.may_read = false,

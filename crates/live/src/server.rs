@@ -270,8 +270,9 @@ impl Server {
     }
 
     fn reload(&mut self) {
-        let (Some(reload), Some(target)) = (&mut self.reload, self.target.managed()) else {
-            return tracing::warn!("there is no file to read anew");
+        let Some(reload) = &mut self.reload else { return tracing::warn!("there is no file to read anew") };
+        let Some(target) = self.target.managed() else {
+            return tracing::warn!("nothing was changed: with a journal everything stays as it began");
         };
         match reload() {
             Ok(plan) => {

@@ -73,7 +73,7 @@ impl Socket {
                 let taken = target.receive(now, self.id, &room[..count]);
                 self.left.extend_from_slice(&room[taken..count]);
                 // A stream that gave less than there was room for is empty (epoll(7)).
-                self.may_read = count == room.len();
+                self.may_read = count == room.len() || self.stream.has_ended();
                 if self.may_read { Moved::More } else { Moved::Settled }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -33,6 +33,11 @@ impl Stream {
         }
     }
 
+    /// Whether reading has something to say though nothing more comes from the socket.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self, Stream::Secured(session) if session.has_ended())
+    }
+
     /// Whether bytes can be sent: a handshake that is due goes on by this. An error says why there will be none.
     pub(crate) fn is_ready(&mut self) -> Result<bool, String> {
         match self {

@@ -124,6 +124,8 @@ pub(crate) struct Session {
     stage: Stage,
     channel: Option<Channel>,
     failure: Option<String>,
+    /// Reading will say that it is over.
+    has_ended: bool,
     /// Small slices on their way into one record.
     gathered: Vec<u8>,
 }
@@ -136,7 +138,8 @@ impl Session {
             Side::Target { .. } => ssl.set_accept_state(),
         }
         let stream = SslStream::new(ssl, socket)?;
-        Ok(Session { stream, side, stage: Stage::Shaking, channel: None, failure: None, gathered: Vec::new() })
+        let (stage, gathered) = (Stage::Shaking, Vec::new());
+        Ok(Session { stream, side, stage, channel: None, failure: None, has_ended: false, gathered })
     }
 
     /// A host's connection, still to be secured by `psk`.
@@ -171,6 +174,11 @@ impl Session {
     /// Whom the peer has shown itself to be, once.
     pub(crate) fn take_channel(&mut self) -> Option<Channel> {
         self.channel.take()
+    }
+
+    /// Whether the next read says that it is over, though nothing more comes from the socket.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     /// Why the handshake has failed, if it has.
@@ -234,7 +242,10 @@ impl Session {
             match self.stream.ssl_read(&mut room[filled..]) {
                 Ok(count) => filled += count,
                 // What has failed or ended says so again when there is nothing before it.
-                Err(_) if filled > 0 => break,
+                Err(error) if filled > 0 => {
+                    self.has_ended = !is_waiting(&error);
+                    break;
+                }
                 Err(error) => return over(error),
             }
         }

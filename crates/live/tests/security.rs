@@ -2,10 +2,13 @@
 
 mod support;
 
-use live::{Extent, Host, HostError, Proof, RemoteDisk, Server, ServerOptions, StartError};
+use live::{Extent, Host, HostError, Proof, RemoteDisk, RunError, Server, ServerOptions, StartError, Stopper};
 use nvme::auth::{GroupId, HashId, Secret};
 use nvme::initiator::{Credentials, InitiatorConfig};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
 use support::*;
 
 const HOST: &str = "nqn.2026-11.io.rackweave:one";
@@ -95,6 +98,60 @@ fn a_file_without_a_secret_is_told_with_its_path_and_not_shown() {
     assert!(live::secret_in(Path::new("/dev/null"), Secret::parse).is_err());
 }
 
+/// A target that reads its plan anew at SIGHUP: the only one of this process.
+fn reloadable(text: &Arc<Mutex<String>>) -> (String, Stopper, JoinHandle<Result<(), RunError>>) {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let text = text.clone();
+    let thread = std::thread::spawn(move || {
+        let first = plan(&text.lock().expect("nobody panics"));
+        let reload: live::Reload = Box::new(move || Ok(plan(&text.lock().expect("nobody panics"))));
+        let options = ServerOptions { signals: true, reload: Some(reload), ..ServerOptions::default() };
+        let mut server = Server::start(&first, options).expect("it starts");
+        sender.send((server.addresses()[0].to_string(), server.stopper())).expect("somebody waits");
+        server.run()
+    });
+    let (address, stopper) = receiver.recv().expect("it starts");
+    (address, stopper, thread)
+}
+
+fn hang_up() {
+    let sent = std::process::Command::new("kill").args(["-HUP", &std::process::id().to_string()]).status();
+    assert!(sent.expect("there is such a program").success());
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..1000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{what} never came");
+}
+
+#[test]
+fn a_reload_changes_secrets_for_who_comes_and_ends_who_is_no_longer_allowed() {
+    let text = Arc::new(Mutex::new(with_host(&format!("dhchap_secret = '{SECRET}'"))));
+    let (address, stopper, thread) = reloadable(&text);
+    let enter = |secret: &str| Host::connect_with(&address, config("one"), &by_secret(secret, None));
+    let mut disk = RemoteDisk::open(enter(SECRET).expect("it has the secret"), 1).expect("it is there");
+    assert!(enter(OTHER).is_err());
+
+    *text.lock().expect("nobody panics") = with_host(&format!("dhchap_secret = '{OTHER}'"));
+    hang_up();
+    until("the other secret", || enter(OTHER).is_ok());
+    assert!(enter(SECRET).is_err());
+    disk.read(Extent { start: 0, blocks: 1 }).expect("who is in stays in");
+
+    *text.lock().expect("nobody panics") =
+        with_host(&format!("dhchap_secret = '{OTHER}'")).replace(HOST, "nqn.2026-11.io.rackweave:two");
+    hang_up();
+    until("the end of the host", || disk.read(Extent { start: 0, blocks: 1 }).is_err());
+    assert!(enter(OTHER).is_err());
+    stopper.stop();
+    thread.join().expect("it does not panic").expect("it ends in order");
+}
+
 #[cfg(feature = "tls")]
 mod tls {
     use super::*;
@@ -103,8 +160,7 @@ mod tls {
     use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::process::{Command, Stdio};
-    use std::sync::{Arc, Mutex, OnceLock};
-    use std::time::Duration;
+    use std::sync::OnceLock;
 
     const KEY: &str = "NVMeTLSkey-1:01:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:";
     /// A key of bytes 01h to 20h, its CRC-32 behind it.

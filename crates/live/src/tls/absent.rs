@@ -46,6 +46,9 @@ impl Session {
     pub(crate) fn take_channel(&mut self) -> Option<Channel> {
         match *self {}
     }
+    pub(crate) fn has_ended(&self) -> bool {
+        match *self {}
+    }
     pub(crate) fn failure(&self) -> Option<&str> {
         match *self {}
     }
