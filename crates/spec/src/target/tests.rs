@@ -129,10 +129,7 @@ fn a_wrong_secret_is_told_with_its_key_and_reason_and_not_shown() {
         ("tls_key", long.into(), "keys with SHA-384 (48 bytes) are not spoken"),
     ] {
         let told = complaint(&with_host(&format!("{key} = '{secret}'")));
-        assert!(
-            told.contains(&format!("target.toml:3:")) && told.contains(&format!("host.0.{key}: {reason}")),
-            "{told}"
-        );
+        assert!(told.contains("target.toml:3:") && told.contains(&format!("host.0.{key}: {reason}")), "{told}");
         assert!(!told.contains(&secret), "{told}");
     }
 }
