@@ -28,7 +28,7 @@ paper: rust ## all of EDM and RackBlox at the papers' sizes, in out/paper (many 
 	target/release/rackweave reproduce edm blox --scale paper --out $(OUT)/paper --force
 	@echo "The figures: $(abspath $(OUT)/paper/index.html)"
 
-test: rust ## every check and every test
+test: openssl rust ## every check and every test
 	tools/setup-test.sh
 	$(CARGO) fmt --all --check
 	$(CARGO) xtask tidy
@@ -62,3 +62,6 @@ clean: ## remove everything that was built and produced
 
 rust:
 	@tools/check-rust.sh
+
+openssl:
+	@tools/setup-openssl.sh

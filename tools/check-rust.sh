@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Says what to do when Rust is missing or older than the workspace asks for.
+# Says what to do when Rust is missing or older than the workspace asks for, or OpenSSL's headers are missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,5 +14,11 @@ found=$(rustc --version | cut -d ' ' -f 2)
 oldest=$(printf '%s\n%s\n' "$wanted" "$found" | sort --version-sort | head -n 1)
 if [ "$oldest" != "$wanted" ]; then
   echo "Rackweave needs Rust $wanted or newer, and this is $found: run 'rustup update stable'." >&2
+  exit 1
+fi
+
+# TLS of the live target is OpenSSL's.
+if ! command -v pkg-config >/dev/null || ! pkg-config --exists openssl; then
+  echo "Rackweave needs OpenSSL's headers and pkg-config (Debian: apt-get install libssl-dev pkg-config), or no TLS: cargo build --package cli --no-default-features." >&2
   exit 1
 fi

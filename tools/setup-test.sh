@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Gets what the tests need beside Rust: the Chromium that opens the page of figures, Go for the outside checker of histories, tshark for sessions of the
+# Gets what the tests need beside Rust: OpenSSL, the Chromium that opens the page of figures, Go for the outside checker of histories, tshark for sessions of the
 # live target, and rustfmt and clippy.
 set -euo pipefail
+
+"$(dirname "$0")/setup-openssl.sh"
 
 has_chromium() {
   command -v chromium || command -v chromium-browser || command -v google-chrome

@@ -37,6 +37,21 @@ clean_up() {
 }
 trap clean_up EXIT
 
+# A host that has to prove itself by a secret.
+guarded_configuration() {
+  cat <<END
+
+[[host]]
+nqn = "nqn.2026-11.io.rackweave:guarded-host"
+dhchap_secret = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:"
+
+[[subsystem]]
+nqn = "nqn.2026-11.io.rackweave:guarded"
+hosts = ["nqn.2026-11.io.rackweave:guarded-host"]
+namespace = [{ size = "16MiB" }]
+END
+}
+
 # configuration SIZE [SECOND-SIZE]
 configuration() {
   cat <<END
@@ -56,6 +71,7 @@ path = "$PWD/$run/disk"
 size = "$1"
 END
   [ -z "${2:-}" ] || printf '\n[[subsystem.namespace]]\nid = 2\nbackend = "ram"\nsize = "%s"\n' "$2"
+  guarded_configuration
 }
 
 # A port that nobody listens at. The kernel picks it; the target takes it right after.

@@ -208,6 +208,39 @@ lost_a_namespace() {
   until_true 30 test ! -e /dev/nvme0n2
 }
 
+# DH-HMAC-CHAP, where the kernel has it (CONFIG_NVME_AUTH): Debian 12's is built without, and then such a host must be refused.
+guarded=nqn.2026-11.io.rackweave:guarded
+guarded_secret=DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:
+other_secret=DHHC-1:00:AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAl7OaH:
+
+connect_guarded() {
+  nvme connect -t tcp -a "$address" -s "$target_port" -n "$guarded" -q nqn.2026-11.io.rackweave:guarded-host \
+    -I 5d2f1c1e-7a0b-4a53-9f0e-0242ac120003 "$@"
+}
+
+has_authentication() { grep -q nvme_auth_negotiate /proc/kallsyms; }
+
+guarded_disk() {
+  for controller in /sys/class/nvme/nvme*; do
+    [ "$(cat "$controller/subsysnqn")" = "$guarded" ] && basename "$controller"
+  done
+}
+
+proved_itself() {
+  connect_guarded --dhchap-secret="$guarded_secret" && until_true 20 test -b "/dev/$(guarded_disk)n1" &&
+    dd if="/dev/$(guarded_disk)n1" of=/dev/null bs=64k count=4 iflag=direct && nvme disconnect -n "$guarded"
+}
+
+authentication_steps() {
+  step "a host without its secret is refused" refused connect_guarded
+  if has_authentication; then
+    step "a host with another secret is refused" refused connect_guarded --dhchap-secret="$other_secret"
+    step "a host with its secret connects and reads" proved_itself
+  else
+    echo "    DH-HMAC-CHAP was not tried: this kernel is built without CONFIG_NVME_AUTH"
+  fi
+}
+
 echo "STEP ok booted $(uname -r) after $(cut -d ' ' -f 1 /proc/uptime) s"
 step "the guide's lines" followed_the_guide || { umount /mnt 2>/dev/null; nvme disconnect-all; }
 step "discover" discovered
@@ -251,5 +284,6 @@ if [ "$steps" = all ]; then
   step "connect with two queues of 16, flow control off" connect --nr-io-queues=2 --queue-size=16 --disable-sqflow
   step "fio with verify, flow control off" verified flow 4k 16 2m
   step "disconnect at the end" disconnect
+  authentication_steps
 fi
 echo "STEP end"

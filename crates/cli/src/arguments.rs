@@ -3,8 +3,8 @@
 mod live;
 
 pub use live::{
-    AttackArguments, BenchArguments, BenchLoad, ConnectionArguments, DiskArguments, DiskVerb, TargetArguments,
-    TargetFlags,
+    AttackArguments, BenchArguments, BenchLoad, ConnectionArguments, DiskArguments, DiskVerb, ProofArguments,
+    TargetArguments, TargetFlags,
 };
 
 use crate::seeds::{SEED_MAX, Seeds};

@@ -1,6 +1,6 @@
 //! `rackweave attack`: known faults of targets, tried on one.
 
-use crate::arguments::{AttackArguments, ConnectionArguments};
+use crate::arguments::{AttackArguments, ConnectionArguments, ProofArguments};
 use crate::describe::print_json;
 use crate::disk::config;
 use crate::failure::{Failure, bad_input, print};
@@ -81,6 +81,7 @@ fn victim(arguments: &AttackArguments) -> Result<Victim, Failure> {
         header_digest: false,
         data_digest: false,
         timeout: arguments.patience.max(5),
+        proof: ProofArguments::default(),
     };
     let config = config(&arguments.address, &connection)?;
     let host = Host::connect(&arguments.address, config).map_err(failed)?;

@@ -10,7 +10,7 @@ use spec::Point;
 /// Prints plans with their hashes and warnings. What is printed is an experiment file again, when it is one point.
 pub fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     if let Some(plan) = target::plan_of_file(&arguments.source.file)? {
-        return print(&plan.to_toml());
+        return print(&plan.without_secrets().to_toml());
     }
     let points = load::points(&arguments.source)?;
     let count = points.len();

@@ -3,15 +3,17 @@
 mod bench;
 mod offload;
 
-use crate::arguments::{ConnectionArguments, DiskArguments, DiskVerb};
+use crate::arguments::{ConnectionArguments, DiskArguments, DiskVerb, ProofArguments};
 use crate::describe::print_json;
 use crate::failure::{Failure, bad_input, failed_at, print};
 use base::{Bytes, Seed, Span};
-use live::{Extent, Host, HostError, RemoteDisk, discover};
+use live::{Extent, Host, HostError, Proof, RemoteDisk, discover, secret_in};
+use nvme::auth::{GroupId, HashId, Secret};
 use nvme::identify::NamespaceName;
-use nvme::initiator::InitiatorConfig;
+use nvme::initiator::{Credentials, InitiatorConfig};
 use nvme::log::SubsystemKind;
 use nvme::pdu::Digests;
+use nvme::tls::TlsKey;
 use nvme::{HostId, Nqn};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -74,13 +76,44 @@ pub fn config(address: &str, connection: &ConnectionArguments) -> Result<Initiat
     let config = host_config(connection)?;
     let subsystem = match &connection.nqn {
         Some(name) => Nqn::new(name).map_err(|error| bad_input(format!("--nqn {name}: {error}")))?,
-        None => the_only_subsystem(address, config)?,
+        None => the_only_subsystem(address, config, &proof(&connection.proof)?)?,
     };
     Ok(InitiatorConfig { subsystem, ..config })
 }
 
-fn the_only_subsystem(address: &str, config: InitiatorConfig) -> Result<Nqn, Failure> {
-    let entries = discover(address, config).map_err(failed)?;
+/// What this host proves itself by.
+fn proof(arguments: &ProofArguments) -> Result<Proof, Failure> {
+    let host = secret("--dhchap-secret", &arguments.dhchap_secret, arguments.dhchap_secret_file.as_ref())?;
+    let controller =
+        secret("--dhchap-ctrl-secret", &arguments.dhchap_ctrl_secret, arguments.dhchap_ctrl_secret_file.as_ref())?;
+    let credentials = match (host, controller) {
+        (None, None) => None,
+        (None, Some(_)) => return Err(bad_input("--dhchap-ctrl-secret: goes only with --dhchap-secret")),
+        (Some(host), controller) => {
+            let entropy = live::entropy().map_err(|error| Failure::Failed(format!("random numbers: {error}")))?;
+            let (hashes, groups) = (HashId::ALL.to_vec(), GroupId::ALL.to_vec());
+            Some(Credentials { host, controller, entropy, hashes, groups })
+        }
+    };
+    let tls = arguments.tls_key_file.as_ref().map(|file| secret_in(file, TlsKey::parse)).transpose();
+    Ok(Proof { credentials, tls: tls.map_err(bad_input)? })
+}
+
+fn secret(option: &str, text: &Option<String>, file: Option<&PathBuf>) -> Result<Option<Secret>, Failure> {
+    match (text, file) {
+        (Some(text), _) => Secret::parse(text).map(Some).map_err(|error| bad_input(format!("{option}: {error}"))),
+        (None, Some(file)) => secret_in(file, Secret::parse).map(Some).map_err(bad_input),
+        (None, None) => Ok(None),
+    }
+}
+
+/// A host that has connected.
+fn connected(address: &str, config: InitiatorConfig, connection: &ConnectionArguments) -> Result<Host, Failure> {
+    Host::connect_with(address, config, &proof(&connection.proof)?).map_err(failed)
+}
+
+fn the_only_subsystem(address: &str, config: InitiatorConfig, proof: &Proof) -> Result<Nqn, Failure> {
+    let entries = discover(address, config, proof).map_err(failed)?;
     let mut names: Vec<Nqn> =
         entries.iter().filter(|entry| entry.kind == SubsystemKind::Nvm).map(|entry| entry.subsystem).collect();
     names.sort();
@@ -97,7 +130,7 @@ fn the_only_subsystem(address: &str, config: InitiatorConfig) -> Result<Nqn, Fai
 
 fn open(arguments: &DiskArguments) -> Result<RemoteDisk, Failure> {
     let config = config(&arguments.address, &arguments.connection)?;
-    let host = Host::connect(&arguments.address, config).map_err(failed)?;
+    let host = connected(&arguments.address, config, &arguments.connection)?;
     RemoteDisk::open(host, arguments.connection.namespace).map_err(failed)
 }
 
@@ -122,13 +155,13 @@ struct ShownDisk {
 
 fn identify(arguments: &DiskArguments, json: bool) -> Result<(), Failure> {
     let config = config(&arguments.address, &arguments.connection)?;
-    let mut host = Host::connect(&arguments.address, config).map_err(failed)?;
+    let mut host = connected(&arguments.address, config, &arguments.connection)?;
     let ids = live::namespaces(&mut host).map_err(failed)?;
     host.disconnect().map_err(failed)?;
     let mut shown = None;
     let mut namespaces = Vec::new();
     for id in ids {
-        let host = Host::connect(&arguments.address, config).map_err(failed)?;
+        let host = connected(&arguments.address, config, &arguments.connection)?;
         let disk = RemoteDisk::open(host, id).map_err(failed)?;
         namespaces.push(shown_disk(id, &disk));
         shown = disk.controller().map(|controller| shown_controller(&config, controller, &disk));

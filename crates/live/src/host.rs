@@ -2,11 +2,16 @@
 
 use crate::clock::Clock;
 use crate::listen::resolve;
-use base::Time;
+use crate::stream::Stream;
+use crate::tls::Session;
+use base::{Span, Time};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
-use nvme::initiator::{Action, HostEvent, Initiator, InitiatorConfig, InitiatorError, Payload, SubmitError, Ticket};
+use nvme::initiator::{
+    Action, Credentials, HostEvent, Initiator, InitiatorConfig, InitiatorError, Payload, SubmitError, Ticket,
+};
 use nvme::property::PropertyId;
+use nvme::tls::{IdentityVersion, PreSharedKey, TlsHash, TlsKey};
 use nvme::{Body, Fabrics, Status};
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, Read, Write};
@@ -52,6 +57,9 @@ pub enum HostError {
         /// Why.
         error: nvme::CodecError,
     },
+    /// A connection cannot be secured.
+    #[error("the TLS handshake failed: {0}")]
+    Tls(String),
     /// The system refuses something.
     #[error("{what}: {reason}")]
     System {
@@ -74,14 +82,35 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> HostError {
     move |reason| HostError::System { what, reason }
 }
 
+/// The key for the names of a host and its subsystem.
+fn pre_shared(key: &TlsKey, config: &InitiatorConfig) -> Result<PreSharedKey, HostError> {
+    let psk = key.pre_shared(IdentityVersion::Digest, config.host, config.subsystem);
+    // OpenSSL 3.0 sends identities of 256 bytes at most.
+    let fits = psk.filter(|psk| psk.identity.len() <= 256 && key.hash() == TlsHash::Sha256);
+    fits.ok_or_else(|| {
+        HostError::Tls("the names of host and subsystem are too long, or the key is not of SHA-256".into())
+    })
+}
+
 /// The connection of one queue.
 struct Queue {
-    stream: TcpStream,
+    stream: Stream,
     is_open: bool,
+    /// When it has to be, where it has to be secured before.
+    open_by: Option<Time>,
     may_read: bool,
     may_write: bool,
     /// Ends when nothing waits to be sent.
     is_closing: bool,
+}
+
+/// What a host proves itself by, and secures its connections with.
+#[derive(Clone, Debug, Default)]
+pub struct Proof {
+    /// By secrets, where the target asks.
+    pub credentials: Option<Credentials>,
+    /// By TLS.
+    pub tls: Option<TlsKey>,
 }
 
 /// A completed command.
@@ -104,24 +133,38 @@ pub struct Host {
     events: Events,
     clock: Clock,
     initiator: Initiator,
+    /// What connections are secured by.
+    psk: Option<PreSharedKey>,
     queues: BTreeMap<u16, Queue>,
     room: Vec<u8>,
     io_queues: u16,
+    timeout: Span,
 }
 
 impl Host {
     /// Connects to `address`, `ADDRESS:PORT`, and returns when all queues are there.
     pub fn connect(address: &str, config: InitiatorConfig) -> Result<Host, HostError> {
+        Host::connect_with(address, config, &Proof::default())
+    }
+
+    /// As [`Self::connect`], by a host that can prove who it is.
+    pub fn connect_with(address: &str, config: InitiatorConfig, proof: &Proof) -> Result<Host, HostError> {
+        let initiator = Initiator::new(config);
         let refused = |reason| HostError::Connect { address: address.into(), reason };
         let mut host = Host {
             address: resolve(address).map_err(refused)?,
             poll: Poll::new().map_err(system("the event queue"))?,
             events: Events::with_capacity(64),
             clock: Clock::start(),
-            initiator: Initiator::new(config),
+            initiator: match proof.credentials.clone() {
+                Some(credentials) => initiator.with_credentials(credentials),
+                None => initiator,
+            },
+            psk: proof.tls.as_ref().map(|key| pre_shared(key, &config)).transpose()?,
             queues: BTreeMap::new(),
             room: vec![0; ROOM],
             io_queues: 0,
+            timeout: config.timeout,
         };
         loop {
             if let HostEvent::Ready { io_queues } = host.next_event()? {
@@ -206,8 +249,9 @@ impl Host {
     /// Takes the connection of a queue away, blocking again, for whoever writes its bytes himself. The association goes on without it.
     pub fn detach(&mut self, queue: u16) -> Option<io::Result<std::net::TcpStream>> {
         let mut taken = self.queues.remove(&queue)?;
-        let _ = self.poll.registry().deregister(&mut taken.stream);
-        let stream = std::net::TcpStream::from(taken.stream);
+        let _ = self.poll.registry().deregister(taken.stream.socket());
+        let Stream::Plain(stream) = taken.stream else { return None };
+        let stream = std::net::TcpStream::from(stream);
         Some(stream.set_nonblocking(false).map(|()| stream))
     }
 
@@ -257,7 +301,12 @@ impl Host {
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registered = self.poll.registry().register(&mut stream, Token(queue.into()), interest);
         registered.map_err(system("the event queue"))?;
-        let state = Queue { stream, is_open: false, may_read: false, may_write: false, is_closing: false };
+        let stream = match self.psk.clone() {
+            None => Stream::Plain(stream),
+            Some(psk) => Stream::Secured(Box::new(Session::connect(psk, stream).map_err(HostError::Tls)?)),
+        };
+        let open_by = self.psk.as_ref().and_then(|_| self.clock.now().checked_add(self.timeout));
+        let state = Queue { stream, is_open: false, open_by, may_read: false, may_write: false, is_closing: false };
         self.queues.insert(queue, state);
         Ok(())
     }
@@ -265,7 +314,8 @@ impl Host {
     /// Sleeps until something has happened, and takes in what has come.
     fn wait(&mut self, most: Option<Duration>) -> Result<(), HostError> {
         let now = self.clock.now();
-        let due = self.initiator.next_wakeup().map(|at| Clock::wait(now, at));
+        let opening = self.queues.values().filter_map(|queue| queue.open_by).min();
+        let due = [self.initiator.next_wakeup(), opening].into_iter().flatten().min().map(|at| Clock::wait(now, at));
         let timeout = [due, most].into_iter().flatten().min();
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => {
@@ -288,6 +338,9 @@ impl Host {
             self.on_ready(queue, to_read, to_write)?;
         }
         let now = self.clock.now();
+        if self.queues.values().any(|queue| queue.open_by.is_some_and(|by| by <= now)) {
+            return Err(HostError::Tls("no answer in time (is it a port with TLS?)".into()));
+        }
         if self.initiator.next_wakeup().is_some_and(|at| at <= now) {
             self.initiator.on_wakeup(now);
         }
@@ -299,16 +352,19 @@ impl Host {
         queue.may_read |= to_read;
         queue.may_write |= to_write;
         if !queue.is_open {
-            let failed = queue.stream.take_error().ok().flatten();
+            let failed = queue.stream.socket().take_error().ok().flatten();
             if let Some(reason) = failed {
                 return Err(HostError::Connect { address: self.address.to_string(), reason });
             }
-            if queue.stream.peer_addr().is_err() {
+            if queue.stream.socket().peer_addr().is_err() {
                 return Ok(());
             }
-            queue.is_open = true;
             // Commands are small and whole (see the server).
-            queue.stream.set_nodelay(true).map_err(system("a socket"))?;
+            queue.stream.socket().set_nodelay(true).map_err(system("a socket"))?;
+            if !queue.stream.is_ready().map_err(HostError::Tls)? {
+                return Ok(());
+            }
+            (queue.is_open, queue.open_by) = (true, None);
             self.initiator.opened(self.clock.now(), number);
         }
         self.receive(number);
@@ -320,7 +376,7 @@ impl Host {
             match queue.stream.read(&mut self.room) {
                 Ok(0) => return self.lose(number),
                 Ok(count) => {
-                    queue.may_read = count == self.room.len();
+                    queue.may_read = count == self.room.len() || queue.stream.has_ended();
                     self.initiator.receive(self.clock.now(), number, &self.room[..count]);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => queue.may_read = false,

@@ -8,6 +8,7 @@
 //! | serve disks | [`Server`], [`ServerOptions`], [`Stopper`] |
 //! | keep data | [`storage`]: memory, nothing, files |
 //! | use disks of others | [`RemoteDisk`], [`Host`], [`discover`] |
+//! | secure both | [`Proof`], [`entropy`], [`secret_in`]; TLS is there with the feature `tls` |
 //! | write records | [`FileParts`] |
 
 mod attacker;
@@ -24,19 +25,24 @@ mod metrics;
 mod parts;
 mod records;
 mod remote;
+mod secrets;
 mod server;
 mod setup;
 mod socket;
 mod state;
+mod stream;
 mod timer;
+#[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
+mod tls;
 
 pub use attacker::play;
 pub use backend::storage;
 pub use clock::Clock;
 pub use error::{RunError, StartError};
-pub use host::{Completed, Host, HostError};
+pub use host::{Completed, Host, HostError, Proof};
 pub use machine::JournalSink;
 pub use parts::FileParts;
 pub use remote::{Extent, RemoteDisk, discover, namespaces};
+pub use secrets::{entropy, secret_in};
 pub use server::{Reload, Server, ServerOptions, Stopper};
 pub use setup::OpenStorage;

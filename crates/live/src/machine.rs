@@ -3,7 +3,7 @@
 use base::Time;
 use nvme::journal::Recorder;
 use nvme::target::{
-    AtOnce, CloseReason, ConfigError, ConnectionId, IoRequest, IoResult, IoTag, Notice, PortId, Refused, Slices,
+    AtOnce, Channel, CloseReason, ConfigError, ConnectionId, IoRequest, IoResult, IoTag, Notice, PortId, Refused, Slices,
     Target, TargetConfig,
 };
 use std::io::Write;
@@ -66,6 +66,9 @@ impl Machine {
             Machine::Alone(target) => target.receive_at_once(now, connection, bytes, backends),
             Machine::Recorded(recorder) => recorder.receive(now, connection, bytes),
         }
+    }
+    pub(crate) fn secured(&mut self, now: Time, connection: ConnectionId, channel: Channel) {
+        of_both!(self, machine => machine.secured(now, connection, channel))
     }
     pub(crate) fn wants_input(&self, connection: ConnectionId) -> bool {
         self.target().wants_input(connection)

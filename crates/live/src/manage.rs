@@ -1,13 +1,14 @@
 //! Changes of a running target: what a new plan has that the old one has not.
 
 use crate::backend::Backends;
-use crate::setup::{Opened, OpenedByName, find, name_of, namespace_config, path_state};
+use crate::secrets::Secrets;
+use crate::setup::{Opened, OpenedByName, find, host_access, name_of, namespace_config, path_state};
 use crate::state::{NamespaceName, SharedState, locked};
 use base::Time;
 use nvme::Nqn;
 use nvme::log::AnaState;
 use nvme::target::{PathState, Target};
-use spec::target::{Namespace, Subsystem, TargetPlan};
+use spec::target::{Dhchap, Namespace, Subsystem, TargetPlan};
 
 /// The parts of a server that change.
 pub(crate) struct Managed<'a> {
@@ -20,16 +21,46 @@ pub(crate) struct Managed<'a> {
 
 impl Managed<'_> {
     /// Makes of `old` what `new` says, as far as that goes while hosts are connected, and logs what it does. What has failed stays as it was.
-    pub(crate) fn apply(&mut self, old: &TargetPlan, new: &TargetPlan) {
+    pub(crate) fn apply(&mut self, old: &TargetPlan, new: &TargetPlan, secrets: &Secrets) {
         for subsystem in &new.subsystems {
             match old.subsystems.iter().find(|known| known.nqn == subsystem.nqn) {
-                Some(known) => self.change_subsystem(known, subsystem),
+                Some(known) => {
+                    self.change_access(known, subsystem, &new.dhchap, secrets);
+                    self.change_subsystem(known, subsystem);
+                }
                 None => tracing::warn!(subsystem = subsystem.nqn, "a new subsystem needs a restart"),
             }
         }
         if fixed(old) != fixed(new) {
-            tracing::warn!("ports, limits, hosts, logs, records and the state's folder change with a restart only");
+            tracing::warn!("ports, limits, logs, records and the state's folder change with a restart only");
         }
+    }
+
+    /// Who may use it, and by which secrets: for whoever connects from now on. Who is no longer allowed is out.
+    fn change_access(&mut self, old: &Subsystem, new: &Subsystem, how: &Dhchap, secrets: &Secrets) {
+        let changed = self.try_change_access(old, new, how, secrets);
+        if let Err(error) = changed {
+            tracing::error!(subsystem = new.nqn, error, "hosts not changed");
+        }
+    }
+
+    fn try_change_access(
+        &mut self,
+        old: &Subsystem,
+        new: &Subsystem,
+        how: &Dhchap,
+        secrets: &Secrets,
+    ) -> Result<(), String> {
+        let nqn = Nqn::new(&new.nqn).map_err(|error| error.to_string())?;
+        // What hosts have to prove comes first, so that nobody who is let in by its name alone slips in between.
+        let authentication = secrets.authentication(how, new).map_err(|error| error.to_string())?;
+        self.target.set_authentication(self.now, nqn, authentication).map_err(|error| error.to_string())?;
+        if old.hosts != new.hosts {
+            let hosts = host_access(new).map_err(|error| error.to_string())?;
+            self.target.set_hosts(self.now, nqn, hosts).map_err(|error| error.to_string())?;
+            tracing::info!(subsystem = new.nqn, "hosts changed");
+        }
+        Ok(())
     }
 
     fn change_subsystem(&mut self, old: &Subsystem, new: &Subsystem) {
@@ -145,8 +176,11 @@ fn fixed(plan: &TargetPlan) -> TargetPlan {
     let mut plan = plan.clone();
     for subsystem in &mut plan.subsystems {
         subsystem.namespaces.clear();
+        subsystem.hosts = None;
         subsystem.paths.clear();
     }
+    plan.hosts.clear();
+    plan.dhchap = TargetPlan::standard().dhchap;
     plan.subsystems.sort_by(|left, right| left.nqn.cmp(&right.nqn));
     plan
 }

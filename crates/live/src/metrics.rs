@@ -117,6 +117,7 @@ fn write_counters(text: &mut String, counters: &Counters, rows_dropped: u64, tur
         ("protocol_errors_total", "Connections that broke the protocol.", counters.protocol_errors),
         ("commands_total", "Commands that came.", counters.commands),
         ("commands_failed_total", "Commands that failed.", counters.commands_failed),
+        ("authentications_failed_total", "Authentications that came to nothing.", counters.authentications_failed),
         ("reads_total", "Reads answered with data.", counters.reads),
         ("writes_total", "Writes answered with success.", counters.writes),
         ("read_bytes_total", "Bytes that reads returned.", counters.read_bytes),

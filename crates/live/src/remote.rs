@@ -1,6 +1,6 @@
 //! A disk of a target, as a host sees it, and what a discovery controller tells.
 
-use crate::host::{Completed, Host, HostError};
+use crate::host::{Completed, Host, HostError, Proof};
 use nvme::identify::{
     ActiveNamespaces, IDENTIFY_BYTES, IdentifyController, IdentifyId, IdentifyNamespace, NamespaceDescriptors,
     NamespaceName,
@@ -62,11 +62,14 @@ pub fn namespaces(host: &mut Host) -> Result<Vec<u32>, HostError> {
 }
 
 /// What a target's discovery controller at `address` tells. `config` is a host's; its subsystem and queues are not used.
-pub fn discover(address: &str, config: InitiatorConfig) -> Result<Vec<DiscoveryEntry>, HostError> {
+pub fn discover(address: &str, config: InitiatorConfig, proof: &Proof) -> Result<Vec<DiscoveryEntry>, HostError> {
     /// More than a sane fabric has; a hostile one may claim any number.
     const ENTRIES_MAX: u64 = 1024;
     const ENTRY_BYTES: u64 = 1024;
-    let mut host = Host::connect(address, InitiatorConfig { subsystem: Nqn::discovery(), io_queues: 0, ..config })?;
+    // Discovery controllers tell names and ask for no secret.
+    let proof = Proof { credentials: None, tls: proof.tls.clone() };
+    let config = InitiatorConfig { subsystem: Nqn::discovery(), io_queues: 0, ..config };
+    let mut host = Host::connect_with(address, config, &proof)?;
     let page = |host: &mut Host, offset| log_page(host, LogId::Discovery, offset, ENTRY_BYTES as u32);
     let unreadable = unreadable("the discovery log");
     let head = DiscoveryHead::decode(&page(&mut host, 0)?).map_err(&unreadable)?;

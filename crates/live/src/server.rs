@@ -14,15 +14,18 @@ use crate::machine::{JournalSink, Machine};
 use crate::manage::Managed;
 use crate::metrics::{Metrics, Size};
 use crate::records::Recorder;
+use crate::secrets::Secrets;
 use crate::setup::{END_WAIT, OpenStorage, OpenedByName, configure, open_all};
 use crate::socket::{Moved, Socket};
 use crate::state::{SharedState, State};
+use crate::stream::Security;
 use crate::timer::Timer;
 use base::{Span, Time};
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
-use nvme::target::{ConnectionId, Notice, PortId, TargetConfig};
+use nvme::pdu::PduError;
+use nvme::target::{CloseReason, ConnectionId, Notice, PortId, TargetConfig};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use spec::target::TargetPlan;
@@ -100,6 +103,7 @@ pub struct Server {
     backends: Backends,
     engine: EngineRole,
     opened: OpenedByName,
+    security: Security,
     state: SharedState,
     sockets: Vec<Option<Socket>>,
     /// Connections that may have more input.
@@ -132,7 +136,9 @@ impl Server {
         let all = open_all(plan, &mut state, options.storage.unwrap_or(&own))?;
         let state = Arc::new(Mutex::new(state));
         let mut backends = Backends::new(clock, waker.clone(), state.clone())?;
-        let (config, opened) = configure(plan, &addresses, all, &mut backends)?;
+        let secrets = Secrets::open(plan)?;
+        let (config, opened) = configure(plan, &addresses, all, &mut backends, &secrets)?;
+        let security = Security::open(plan, &secrets)?;
         let target = Machine::new(config.clone(), options.journal);
         let mut server = Server {
             timer: Timer::new(poll.registry(), TIMER)?,
@@ -148,6 +154,7 @@ impl Server {
             backends,
             engine: EngineRole::new().map_err(|error| StartError::Plan(error.to_string()))?,
             opened,
+            security,
             state,
             sockets: Vec::new(),
             listed: VecDeque::new(),
@@ -266,14 +273,20 @@ impl Server {
     }
 
     fn reload(&mut self) {
-        let (Some(reload), Some(target)) = (&mut self.reload, self.target.managed()) else {
-            return tracing::warn!("there is no file to read anew");
+        let Some(reload) = &mut self.reload else { return tracing::warn!("there is no file to read anew") };
+        let Some(target) = self.target.managed() else {
+            return tracing::warn!("nothing was changed: with a journal everything stays as it began");
         };
         match reload() {
             Ok(plan) => {
                 let now = self.clock.now();
+                let secrets = match Secrets::open(&plan) {
+                    Ok(secrets) => secrets,
+                    Err(error) => return tracing::error!(%error, "nothing was changed"),
+                };
                 let Server { backends, opened, state, .. } = self;
-                Managed { now, target, backends, opened, state }.apply(&self.plan, &plan);
+                Managed { now, target, backends, opened, state }.apply(&self.plan, &plan, &secrets);
+                self.security.change(&plan, &secrets);
                 self.plan = plan;
             }
             Err(error) => tracing::error!(error, "nothing was changed"),
@@ -335,6 +348,13 @@ impl Server {
             return self.target.closed(now, id);
         }
         tracing::debug!(%peer, connection = id.bits(), port = number.0, "connection taken");
+        let stream = match self.security.stream(number, peer, stream) {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::warn!(%peer, error, "connection lost");
+                return self.target.closed(now, id);
+            }
+        };
         if self.sockets.len() <= id.index() {
             self.sockets.resize_with(id.index() + 1, || None);
         }
@@ -395,7 +415,12 @@ impl Server {
         }
         let mut room = std::mem::take(&mut self.room);
         match socket.read(&mut room) {
-            Ok(count) => self.feed(now, id, &room[..count]),
+            Ok(count) => {
+                if let Some(channel) = socket.take_channel() {
+                    self.target.secured(now, id, channel);
+                }
+                self.feed(now, id, &room[..count]);
+            }
             Err(Moved::Settled) => {}
             Err(Moved::More) => self.list(id),
             Err(Moved::Ended) => self.lose(now, id),
@@ -464,7 +489,12 @@ impl Server {
         }
         if let Some(reason) = self.target.should_close(id) {
             let peer = socket.peer;
-            tracing::debug!(%peer, connection = id.bits(), %reason, "connection ended");
+            match reason {
+                CloseReason::Protocol(_) | CloseReason::Handshake | CloseReason::Authentication => {
+                    tracing::warn!(%peer, connection = id.bits(), %reason, "connection ended{}", hint(&reason));
+                }
+                _ => tracing::debug!(%peer, connection = id.bits(), %reason, "connection ended"),
+            }
             self.close(self.clock.now(), id);
         } else if socket.has_input() && self.target.wants_input(id) {
             self.list(id);
@@ -493,7 +523,7 @@ impl Server {
         while let Some(notice) = self.target.next_notice() {
             match &notice {
                 Notice::Connected { .. } | Notice::ControllerGone { .. } => tracing::info!("{notice}"),
-                Notice::NotAllowed { .. } => tracing::warn!("{notice}"),
+                Notice::NotAllowed { .. } | Notice::NotAuthenticated { .. } => tracing::warn!("{notice}"),
                 Notice::Closing { connection, .. } => tracing::debug!(connection = connection.bits(), "{notice}"),
                 _ => tracing::debug!("{notice}"),
             }
@@ -527,6 +557,16 @@ impl Server {
         self.sockets.clear();
         self.recorder = None;
         self.backends.sync_all().map_err(RunError::in_("the last sync"))
+    }
+}
+
+/// What may be behind the end of a connection.
+fn hint(reason: &CloseReason) -> &'static str {
+    /// The first byte of a TLS handshake (RFC 8446, 5.1).
+    const HANDSHAKE: u64 = 22;
+    match reason {
+        CloseReason::Protocol(PduError::Field { at: 0, got: HANDSHAKE, .. }) => " (TLS at a port without?)",
+        _ => "",
     }
 }
 

@@ -4,6 +4,7 @@ use crate::backend::storage::{DiskFile, Memory, Nothing, Storage};
 use crate::backend::{BackendParts, Backends, Drive};
 use crate::error::StartError;
 use crate::listen::resolve;
+use crate::secrets::Secrets;
 use crate::state::{NamespaceName, State};
 use base::{Bytes, Span};
 use nvme::log::{AddressFamily, AnaState, TransportSecurity};
@@ -12,7 +13,7 @@ use nvme::target::{
     TargetLimits,
 };
 use nvme::{Nqn, Text};
-use spec::target::{AccessName, Backend, IoName, Limits, Namespace, Path, Port, Subsystem, TargetPlan, uuid_bytes};
+use spec::target::{AccessName, Backend, IoName, Limits, Namespace, Path, Port, Subsystem, TargetPlan, TlsName, uuid_bytes};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -146,6 +147,7 @@ pub(crate) fn configure(
     addresses: &[SocketAddr],
     all: Vec<Found>,
     backends: &mut Backends,
+    secrets: &Secrets,
 ) -> Result<(TargetConfig, OpenedByName), StartError> {
     let mut opened = OpenedByName::new();
     let mut shown: BTreeMap<String, Vec<NamespaceConfig>> = BTreeMap::new();
@@ -163,8 +165,12 @@ pub(crate) fn configure(
         subsystems: plan
             .subsystems
             .iter()
-            .map(|subsystem| subsystem_config(subsystem, shown.remove(&subsystem.nqn).unwrap_or_default()))
-            .collect::<Result<_, _>>()?,
+            .map(|subsystem| {
+                let authentication = secrets.authentication(&plan.dhchap, subsystem)?;
+                let namespaces = shown.remove(&subsystem.nqn).unwrap_or_default();
+                Ok(SubsystemConfig { authentication, ..subsystem_config(subsystem, namespaces)? })
+            })
+            .collect::<Result<_, StartError>>()?,
     };
     Ok((config, opened))
 }
@@ -206,30 +212,34 @@ fn port_config(plan: &Port, bound: SocketAddr, number: u16) -> Result<PortConfig
         family: if shown.is_ipv6() { AddressFamily::Ipv6 } else { AddressFamily::Ipv4 },
         address: Text::new(&shown.ip().to_string()).map_err(text)?,
         service: Text::new(&shown.port().to_string()).map_err(text)?,
-        security: TransportSecurity::None,
+        security: match plan.tls {
+            TlsName::Off => TransportSecurity::None,
+            TlsName::Required => TransportSecurity::Tls13,
+        },
     })
 }
 
 fn subsystem_config(plan: &Subsystem, namespaces: Vec<NamespaceConfig>) -> Result<SubsystemConfig, StartError> {
     let text = |error: nvme::CodecError| StartError::Plan(format!("{}: {error}", plan.nqn));
-    let hosts = match &plan.hosts {
-        None => HostAccess::Any,
-        Some(names) => {
-            HostAccess::Listed(names.iter().map(|name| Nqn::new(name)).collect::<Result<_, _>>().map_err(text)?)
-        }
-    };
     Ok(SubsystemConfig {
         name: Nqn::new(&plan.nqn).map_err(text)?,
         serial: Text::new(&plan.serial).map_err(text)?,
         model: Text::new(&plan.model).map_err(text)?,
         firmware: Text::new(env!("CARGO_PKG_VERSION")).map_err(text)?,
-        hosts,
+        hosts: host_access(plan)?,
         authentication: None,
         ports: plan.ports.iter().map(|port| PortId(*port)).collect(),
         namespace_max: NAMESPACES,
         namespaces,
         paths: plan.paths.iter().map(path_state).collect(),
     })
+}
+
+/// Who may use a subsystem.
+pub(crate) fn host_access(plan: &Subsystem) -> Result<HostAccess, StartError> {
+    let Some(names) = &plan.hosts else { return Ok(HostAccess::Any) };
+    let names: Result<_, nvme::CodecError> = names.iter().map(|name| Nqn::new(name)).collect();
+    Ok(HostAccess::Listed(names.map_err(|error| StartError::Plan(format!("{}: {error}", plan.nqn)))?))
 }
 
 pub(crate) fn path_state(path: &Path) -> PathState {

@@ -1,10 +1,11 @@
 //! One connection of a host: its socket, what the system has said of it, and bytes that the target has not taken yet.
 
 use crate::machine::Machine;
+use crate::stream::Stream;
 use mio::net::TcpStream;
-use nvme::target::ConnectionId;
+use nvme::target::{Channel, ConnectionId};
 use std::io::{self, IoSlice, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::SocketAddr;
 
 /// Slices that one call sends at most: a third of what the system takes, and more than a full queue of 128 reads leaves, one slice for its header
 /// and one for its data.
@@ -25,7 +26,7 @@ pub(crate) enum Moved {
 pub(crate) struct Socket {
     pub id: ConnectionId,
     pub peer: SocketAddr,
-    stream: TcpStream,
+    stream: Stream,
     /// Read, but not taken by the target.
     left: Vec<u8>,
     may_read: bool,
@@ -35,12 +36,12 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    pub(crate) fn new(id: ConnectionId, peer: SocketAddr, stream: TcpStream) -> Socket {
+    pub(crate) fn new(id: ConnectionId, peer: SocketAddr, stream: Stream) -> Socket {
         Socket { id, peer, stream, left: Vec::new(), may_read: false, may_write: true, is_listed: false }
     }
 
     pub(crate) fn stream(&mut self) -> &mut TcpStream {
-        &mut self.stream
+        self.stream.socket()
     }
 
     /// The system says that there is something to read, or room to write.
@@ -66,7 +67,7 @@ impl Socket {
             Ok(0) => Err(Moved::Ended),
             Ok(count) => {
                 // A stream that gave less than there was room for is empty (epoll(7)).
-                self.may_read = count == room.len();
+                self.may_read = count == room.len() || self.stream.has_ended();
                 Ok(count)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -76,6 +77,11 @@ impl Socket {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(Moved::More),
             Err(_) => Err(Moved::Ended),
         }
+    }
+
+    /// Whom a handshake has shown the peer to be, once after it and before the first bytes are brought to the target.
+    pub(crate) fn take_channel(&mut self) -> Option<Channel> {
+        self.stream.take_channel()
     }
 
     /// Keeps what the target has not taken of what was read; no more than the room that it was read into.
@@ -114,7 +120,7 @@ impl Socket {
         /// Reads of what a peer has sent too much; more than that is its own loss.
         const READS_MAX: usize = 256;
         let mut room = [0; 16 << 10];
-        let _ = self.stream.shutdown(Shutdown::Write);
+        self.stream.end();
         for _ in 0..READS_MAX {
             if !matches!(self.stream.read(&mut room), Ok(count) if count > 0) {
                 break;

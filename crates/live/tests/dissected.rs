@@ -131,7 +131,7 @@ fn tshark_reads_a_session_and_finds_nothing_malformed() {
     for (header, data) in [(false, false), (true, true)] {
         let record = Record::default();
         let address = relay(target.address.clone(), record.clone());
-        live::discover(&address, config("one")).expect("it answers");
+        live::discover(&address, config("one"), &live::Proof::default()).expect("it answers");
         session(&address, InitiatorConfig { digests: Digests { header, data }, ..config("one") });
         let path = folder.path().join(format!("session-{header}.pcap"));
         let mut file = File::create(&path).expect("a file");

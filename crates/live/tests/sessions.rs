@@ -133,7 +133,7 @@ fn discovery_tells_a_host_of_what_it_may_use() {
         "[[subsystem]]\nnqn = 'nqn.2026-11.io.rackweave:disk'\n[[subsystem]]\nnqn = 'nqn.2026-11.io.rackweave:other'\nhosts = ['nqn.2026-11.io.rackweave:two']\n",
     );
     let names = |host: &str| -> Vec<String> {
-        let entries = live::discover(&target.address, config(host)).expect("it answers");
+        let entries = live::discover(&target.address, config(host), &live::Proof::default()).expect("it answers");
         entries
             .iter()
             .filter(|entry| entry.kind == nvme::log::SubsystemKind::Nvm)

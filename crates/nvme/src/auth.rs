@@ -1,24 +1,27 @@
 //! In-band authentication by DH-HMAC-CHAP (NVM Express Base 2.0, 8.13): secrets, messages and responses, without state.
 //!
-//! Of the groups of Diffie and Hellman only the null group is spoken: a secret proves who is who, and the session is not encrypted by it. Secure the
-//! connection itself by TLS. As hosts of Linux have it (`drivers/nvme/common/auth.c`), since the specification leaves some of it open.
+//! A secret proves who is who, and the session is not encrypted by it: secure the connection itself by TLS. An exchange of Diffie and Hellman
+//! ([`GroupId`]) keeps those who listen from trying secrets against what they heard. As hosts of Linux have it (`drivers/nvme/common/auth.c`), since
+//! the specification leaves some of it open.
+
+mod group;
+
+pub use group::{GroupId, PRIVATE_MAX};
 
 use crate::layout::codes;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
-use sha2::{Sha256, Sha384, Sha512};
+use sha2::{Digest, Sha256, Sha384, Sha512};
 
 /// SECP of NVMe (Base 2.0, 6.1).
 pub const PROTOCOL: u8 = 0xe9;
 /// SPSP0 and SPSP1.
 pub const SPECIFIC: u16 = 0x0101;
-/// Longest message that is taken: those without Diffie and Hellman are far shorter.
+/// Longest message that is taken: a reply with a public value of 8,192 bits has 1,168 bytes.
 pub const MESSAGE_MAX: u32 = 4096;
 /// AuthID of DH-HMAC-CHAP in Negotiate.
 const CHAP: u8 = 1;
-/// The null group.
-const NULL_GROUP: u8 = 0;
 /// Where hashes and groups of an offer of 64 bytes stand, and how many of each there may be.
 const OFFER_BYTES: usize = 64;
 const HASHES_AT: usize = 4;
@@ -34,6 +37,20 @@ codes! {
         Sha384 = 2,
         /// 64 bytes.
         Sha512 = 3,
+    }
+}
+
+impl std::fmt::Display for FailureReason {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            FailureReason::Failed => "the response is wrong: the secrets differ, or one side has none",
+            FailureReason::NotUsable => "DH-HMAC-CHAP is not among what is offered",
+            FailureReason::Concatenation => "secure channel concatenation is not spoken",
+            FailureReason::HashNotUsable => "no hash function in common",
+            FailureReason::GroupNotUsable => "no Diffie-Hellman group in common",
+            FailureReason::IncorrectPayload => "a message that cannot be read",
+            FailureReason::IncorrectMessage => "a message that may not come now",
+        })
     }
 }
 
@@ -73,6 +90,23 @@ impl HashId {
             HashId::Sha256 => 32,
             HashId::Sha384 => 48,
             HashId::Sha512 => 64,
+        }
+    }
+
+    /// The name by which nvme-cli and files know it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            HashId::Sha256 => "sha256",
+            HashId::Sha384 => "sha384",
+            HashId::Sha512 => "sha512",
+        }
+    }
+
+    fn digest(self, bytes: &[u8]) -> Vec<u8> {
+        match self {
+            HashId::Sha256 => Sha256::digest(bytes).to_vec(),
+            HashId::Sha384 => Sha384::digest(bytes).to_vec(),
+            HashId::Sha512 => Sha512::digest(bytes).to_vec(),
         }
     }
 
@@ -151,12 +185,36 @@ impl Secret {
     }
 }
 
+/// Random bytes that no peer knows and that are others in every run, from the system: challenges and private values are derived from them, so that
+/// nothing below the host needs a source of randomness.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Entropy([u8; 32]);
+
+impl std::fmt::Debug for Entropy {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Entropy(..)")
+    }
+}
+
+impl Entropy {
+    /// Of bytes that have to be as hard to guess as a key.
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Entropy(bytes)
+    }
+
+    /// Bytes that look random to whoever does not know these; others for another `label` and `number`.
+    pub fn derive(&self, label: &[u8], number: u64) -> [u8; PRIVATE_MAX] {
+        let bytes = HashId::Sha512.hmac(&self.0, &[label, &number.to_le_bytes()]);
+        bytes.try_into().expect("SHA-512 has 64 bytes")
+    }
+}
+
 /// What a response answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The hash that was agreed on.
     pub hash: HashId,
-    /// The challenge.
+    /// The challenge, [augmented](augment) where a group of Diffie and Hellman is used.
     pub challenge: &'a [u8],
     /// Its number.
     pub sequence: u32,
@@ -182,6 +240,11 @@ pub fn respond(secret: &Secret, speaker: Speaker, question: &Question<'_>) -> Ve
     question.hash.hmac(&key, &parts)
 }
 
+/// The challenge that is answered where both sides have come to a `shared` value: keyed by its hash (Base 2.0, 8.13.5.4).
+pub fn augment(hash: HashId, shared: &[u8], challenge: &[u8]) -> Vec<u8> {
+    hash.hmac(&hash.digest(shared), &[challenge])
+}
+
 /// Whether two responses are the same, in a time that does not tell where they differ.
 pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
@@ -198,8 +261,8 @@ pub enum Message {
         wants_channel: bool,
         /// Hash functions that it knows, in its order; unknown ones are left out.
         hashes: Vec<HashId>,
-        /// Whether it takes the null group.
-        takes_null_group: bool,
+        /// Groups that it takes, in its order; unknown ones are left out.
+        groups: Vec<GroupId>,
     },
     /// The controller asks.
     Challenge {
@@ -207,10 +270,14 @@ pub enum Message {
         transaction: u16,
         /// The hash to use.
         hash: HashId,
+        /// The group to use.
+        group: GroupId,
         /// The number of the challenge.
         sequence: u32,
         /// As many random bytes as the hash has.
         challenge: Vec<u8>,
+        /// The controller's public value: as many bytes as the group has.
+        public: Vec<u8>,
     },
     /// The host answers, and may ask in turn.
     Reply {
@@ -220,6 +287,8 @@ pub enum Message {
         response: Vec<u8>,
         /// Its challenge for the controller and its number, if it asks.
         challenge: Option<(Vec<u8>, u32)>,
+        /// Its public value; empty with the null group.
+        public: Vec<u8>,
     },
     /// The controller is satisfied, and answers if it was asked.
     Success1 {
@@ -268,28 +337,23 @@ impl Message {
     /// As bytes.
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Message::Negotiate { transaction, wants_channel, hashes, takes_null_group } => {
-                let mut bytes = start(NEGOTIATE, *transaction, 8 + OFFER_BYTES);
-                (bytes[6], bytes[7], bytes[8]) = (u8::from(*wants_channel), 1, CHAP);
-                let count = hashes.len().min(IDS_MAX);
-                (bytes[10], bytes[11]) = (count as u8, 1);
-                hashes[..count].iter().enumerate().for_each(|(at, hash)| bytes[8 + HASHES_AT + at] = hash.code());
-                // Group 1 is the one of 2,048 bits: what a host offers that does not take the null group.
-                bytes[8 + GROUPS_AT] = if *takes_null_group { NULL_GROUP } else { 1 };
-                bytes
+            Message::Negotiate { transaction, wants_channel, hashes, groups } => {
+                encode_negotiate(*transaction, *wants_channel, hashes, groups)
             }
-            Message::Challenge { transaction, hash, sequence, challenge } => {
+            Message::Challenge { transaction, hash, group, sequence, challenge, public } => {
                 let mut bytes = start(CHALLENGE, *transaction, 16);
-                (bytes[6], bytes[8], bytes[9]) = (hash.bytes() as u8, hash.code(), NULL_GROUP);
+                (bytes[6], bytes[8], bytes[9]) = (hash.bytes() as u8, hash.code(), group.code());
+                bytes[10..12].copy_from_slice(&(public.len() as u16).to_le_bytes());
                 bytes[12..16].copy_from_slice(&sequence.to_le_bytes());
-                [bytes, challenge.clone()].concat()
+                [&bytes[..], challenge, public].concat()
             }
-            Message::Reply { transaction, response, challenge } => {
+            Message::Reply { transaction, response, challenge, public } => {
                 let mut bytes = start(REPLY, *transaction, 16);
                 (bytes[6], bytes[8]) = (response.len() as u8, u8::from(challenge.is_some()));
+                bytes[10..12].copy_from_slice(&(public.len() as u16).to_le_bytes());
                 let (own, sequence) = challenge.clone().unwrap_or((vec![0; response.len()], 0));
                 bytes[12..16].copy_from_slice(&sequence.to_le_bytes());
-                [bytes, response.clone(), own].concat()
+                [&bytes[..], response, &own, public].concat()
             }
             Message::Success1 { transaction, hash, response } => {
                 let mut bytes = start(SUCCESS_1, *transaction, 16);
@@ -326,6 +390,16 @@ impl Message {
     }
 }
 
+fn encode_negotiate(transaction: u16, wants_channel: bool, hashes: &[HashId], groups: &[GroupId]) -> Vec<u8> {
+    let mut bytes = start(NEGOTIATE, transaction, 8 + OFFER_BYTES);
+    (bytes[6], bytes[7], bytes[8]) = (u8::from(wants_channel), 1, CHAP);
+    let (hashes, groups) = (&hashes[..hashes.len().min(IDS_MAX)], &groups[..groups.len().min(IDS_MAX)]);
+    (bytes[10], bytes[11]) = (hashes.len() as u8, groups.len() as u8);
+    hashes.iter().enumerate().for_each(|(at, hash)| bytes[8 + HASHES_AT + at] = hash.code());
+    groups.iter().enumerate().for_each(|(at, group)| bytes[8 + GROUPS_AT + at] = group.code());
+    bytes
+}
+
 fn decode_negotiate(transaction: u16, bytes: &[u8]) -> Result<Message, FailureReason> {
     let [_, _, _, _, _, _, channel, count, offers @ ..] = bytes else { return Err(FailureReason::IncorrectPayload) };
     let offers = offers.chunks_exact(OFFER_BYTES).take(usize::from(*count));
@@ -334,20 +408,28 @@ fn decode_negotiate(transaction: u16, bytes: &[u8]) -> Result<Message, FailureRe
     if hashes > IDS_MAX || groups > IDS_MAX {
         return Err(FailureReason::IncorrectPayload);
     }
-    let known = offer[HASHES_AT..HASHES_AT + hashes].iter().filter_map(|code| HashId::of_code(*code));
-    let takes_null_group = offer[GROUPS_AT..GROUPS_AT + groups].contains(&NULL_GROUP);
-    Ok(Message::Negotiate { transaction, wants_channel: *channel != 0, hashes: known.collect(), takes_null_group })
+    let hashes = offer[HASHES_AT..HASHES_AT + hashes].iter().filter_map(|code| HashId::of_code(*code)).collect();
+    let groups = offer[GROUPS_AT..GROUPS_AT + groups].iter().filter_map(|code| GroupId::of_code(*code)).collect();
+    Ok(Message::Negotiate { transaction, wants_channel: *channel != 0, hashes, groups })
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map(|bytes| u32::from_le_bytes(*bytes))
 }
 
+/// The public value that begins at byte `at`; bytes 11:10 say how long it is.
+fn public_value(bytes: &[u8], at: usize) -> Option<Vec<u8>> {
+    let length = bytes.get(10..12)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))?;
+    Some(bytes.get(at..at + usize::from(length))?.to_vec())
+}
+
 fn decode_challenge(transaction: u16, bytes: &[u8]) -> Option<Message> {
     let hash = HashId::of_code(*bytes.get(8)?)?;
+    let group = GroupId::of_code(*bytes.get(9)?)?;
     let length = usize::from(bytes[6]);
     let challenge = bytes.get(16..16 + length).filter(|_| length == hash.bytes())?.to_vec();
-    Some(Message::Challenge { transaction, hash, sequence: number(bytes, 12)?, challenge })
+    let public = public_value(bytes, 16 + length).filter(|public| public.len() == group.bytes())?;
+    Some(Message::Challenge { transaction, hash, group, sequence: number(bytes, 12)?, challenge, public })
 }
 
 fn decode_reply(transaction: u16, bytes: &[u8]) -> Option<Message> {
@@ -356,7 +438,8 @@ fn decode_reply(transaction: u16, bytes: &[u8]) -> Option<Message> {
     let own = bytes.get(16 + length..16 + 2 * length)?.to_vec();
     let asks = bytes[8] & 1 != 0;
     let sequence = number(bytes, 12)?;
-    Some(Message::Reply { transaction, response, challenge: asks.then_some((own, sequence)) })
+    let public = public_value(bytes, 16 + 2 * length)?;
+    Some(Message::Reply { transaction, response, challenge: asks.then_some((own, sequence)), public })
 }
 
 fn decode_success(transaction: u16, bytes: &[u8]) -> Option<Message> {
@@ -438,29 +521,47 @@ mod tests {
         }
     }
 
+    /// As Linux makes it: keyed by the hash of the shared value. The figure is that of another implementation of HMAC and SHA-256.
+    #[test]
+    fn a_challenge_is_augmented_by_what_both_sides_share() {
+        let hex = |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let augmented = augment(HashId::Sha256, &[5; 256], &[7; 32]);
+        assert_eq!(hex(augmented), "34ad47a29d2f9fb7cc65e66165b3347141a679a22df87aac4bbcf64a956e933e");
+    }
+
     fn messages() -> impl Strategy<Value = Message> {
         let hash = prop::sample::select(HashId::ALL.to_vec());
         let bytes = |hash: HashId| prop::collection::vec(any::<u8>(), hash.bytes());
         let reason = prop::sample::select(FailureReason::ALL.to_vec());
+        let group = prop::sample::select(GroupId::ALL.to_vec());
         prop_oneof![
-            (any::<(u16, bool, bool)>(), prop::collection::vec(hash.clone(), 0..4)).prop_map(
-                |((transaction, channel, null), hashes)| {
-                    Message::Negotiate { transaction, wants_channel: channel, hashes, takes_null_group: null }
-                }
-            ),
-            (any::<(u16, u32)>(), hash.clone().prop_flat_map(move |hash| (Just(hash), bytes(hash)))).prop_map(
-                |((transaction, sequence), (hash, challenge))| Message::Challenge {
+            (
+                any::<(u16, bool)>(),
+                prop::collection::vec(hash.clone(), 0..4),
+                prop::collection::vec(group.clone(), 0..6)
+            )
+                .prop_map(|((transaction, wants_channel), hashes, groups)| Message::Negotiate {
+                    transaction,
+                    wants_channel,
+                    hashes,
+                    groups
+                }),
+            (any::<(u16, u32, u8)>(), hash.clone().prop_flat_map(move |hash| (Just(hash), bytes(hash))), group.clone())
+                .prop_map(|((transaction, sequence, fill), (hash, challenge), group)| Message::Challenge {
                     transaction,
                     hash,
+                    group,
                     sequence,
-                    challenge
-                }
-            ),
-            (any::<(u16, u32, bool)>(), hash.clone().prop_flat_map(move |hash| (bytes(hash), bytes(hash)))).prop_map(
-                |((transaction, sequence, asks), (response, own))| {
-                    Message::Reply { transaction, response, challenge: asks.then_some((own, sequence)) }
-                }
-            ),
+                    challenge,
+                    public: vec![fill; group.bytes()]
+                }),
+            (any::<(u16, u32, bool)>(), hash.clone().prop_flat_map(move |hash| (bytes(hash), bytes(hash))), group)
+                .prop_map(|((transaction, sequence, asks), (response, own), group)| Message::Reply {
+                    transaction,
+                    response,
+                    challenge: asks.then_some((own, sequence)),
+                    public: vec![7; group.bytes()]
+                }),
             (any::<(u16, bool)>(), hash.prop_flat_map(move |hash| (Just(hash), bytes(hash)))).prop_map(
                 |((transaction, answers), (hash, response))| {
                     Message::Success1 { transaction, hash, response: answers.then_some(response) }

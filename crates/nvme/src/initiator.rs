@@ -10,19 +10,24 @@
 //! The controller is not trusted: whatever breaks the protocol ends the association with [`HostEvent::Failed`], and every command that was
 //! submitted is told as completed, once.
 
+mod authentication;
 mod link;
 mod setup;
 
+pub use authentication::Credentials;
+
+use crate::auth::FailureReason;
 use crate::feature::Event;
 use crate::identify::IdentifyController;
 use crate::outgoing::Slices;
 use crate::pdu::{Digests, PduError};
 use crate::queue::QueueError;
 use crate::{Body, CodecError, Command, HostId, Nqn, Status};
+use authentication::Proving;
 use base::{Span, Time};
 use link::{Done, Link};
 use setup::Step;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What a host asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +155,12 @@ pub enum InitiatorError {
         /// How.
         status: Status,
     },
+    /// One side is not satisfied by what the other has proved.
+    #[error("authentication failed: {0}")]
+    NotAuthenticated(FailureReason),
+    /// An authentication cannot be carried out.
+    #[error("authentication failed: {0}")]
+    Authentication(&'static str),
     /// What the controller says of itself cannot be used.
     #[error("the controller cannot be used: {0}")]
     Unusable(&'static str),
@@ -217,6 +228,9 @@ enum State {
 #[derive(Debug)]
 pub struct Initiator {
     config: InitiatorConfig,
+    credentials: Option<Box<Credentials>>,
+    /// Queues whose authentication is under way.
+    proving: BTreeMap<u16, Proving>,
     state: State,
     links: Vec<Link>,
     actions: VecDeque<Action>,
@@ -233,6 +247,8 @@ impl Initiator {
     /// A host without connections; the first action opens the admin queue.
     pub fn new(config: InitiatorConfig) -> Self {
         Initiator {
+            credentials: None,
+            proving: BTreeMap::new(),
             state: State::Connecting,
             links: vec![Link::new(0, u32::from(config.admin_entries.max(2)), &config)],
             actions: VecDeque::from([Action::Open(0)]),

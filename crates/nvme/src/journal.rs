@@ -16,9 +16,10 @@
 //! | 9 remove a namespace | subsystem, id u32 | as above |
 //! | 10 resize a namespace | subsystem, id u32, blocks u64 | as above |
 //! | 11 set a path | subsystem, port u16, group u32, state u8 | as above |
+//! | 12 a connection is secured | connection u64, host (length u8, name), subsystem | |
 //!
-//! [`Recorder`] stands around a target and writes it, [`replay`] reads it, tells a fresh target the same and compares what it decides. Reservations
-//! of a namespace that is added are not recorded: it begins without.
+//! [`Recorder`] stands around a target and writes it, [`replay`] reads it, tells a fresh target the same and compares what it decides. Secrets are no part of it:
+//! they are in the configuration that a replay is given, as is the entropy of challenges. Reservations of a namespace that is added are not recorded: it begins without.
 
 mod changes;
 
@@ -47,6 +48,7 @@ const ADD: u8 = 8;
 const REMOVE: u8 = 9;
 const RESIZE: u8 = 10;
 const PATH: u8 = 11;
+const SECURED: u8 = 12;
 
 const STATUSES: [IoStatus; 10] = [
     IoStatus::Done,
@@ -333,6 +335,7 @@ impl<R: Read> Player<R> {
                 self.compare_u64("the next wake-up", next)
             }
             REQUEST => self.request(),
+            SECURED => self.secured(),
             ADD | REMOVE | RESIZE | PATH => self.change(kind),
             other => Err(self.damaged("its kind", other.into())),
         }

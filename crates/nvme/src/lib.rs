@@ -11,6 +11,7 @@
 //! | be a target | [`target`]: everything from a connection's first byte to what backends have to do |
 //! | be a host | [`initiator`]: from Connect to completions, safe against its target |
 //! | let hosts prove who they are | [`auth`]: secrets and messages of DH-HMAC-CHAP |
+//! | secure a connection | [`tls`]: pre-shared keys for TLS 1.3, from the form in which they are carried to identity and key |
 //! | see what a target is made of | [`attack`]: hostile hosts as scripts, with verdicts |
 //! | play a session again | [`journal`]: what a target was told and decided |
 //!
@@ -41,6 +42,7 @@ pub mod reservation;
 mod sgl;
 mod status;
 pub mod target;
+pub mod tls;
 pub mod transfer;
 pub mod vendor;
 pub mod wire;

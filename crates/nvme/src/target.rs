@@ -3,10 +3,10 @@
 //!
 //! | kind of call | calls |
 //! | --- | --- |
-//! | a socket | [`Target::accept`], [`Target::receive`] or [`Target::receive_at_once`] while [`Target::wants_input`], [`Target::transmit`] and then [`Target::transmitted`], [`Target::should_close`], [`Target::closed`] |
+//! | a socket | [`Target::accept`], [`Target::secured`], [`Target::receive`] or [`Target::receive_at_once`] while [`Target::wants_input`], [`Target::transmit`] and then [`Target::transmitted`], [`Target::should_close`], [`Target::closed`] |
 //! | backends | [`Target::next_io`] until it gives `None`, [`Target::complete`] once for each |
 //! | time | [`Target::next_wakeup`], [`Target::on_wakeup`] |
-//! | management | [`Target::add_namespace`], [`Target::remove_namespace`], [`Target::resize_namespace`], [`Target::set_path`], [`Target::set_hosts`], [`Target::reservations`] |
+//! | management | [`Target::add_namespace`], [`Target::remove_namespace`], [`Target::resize_namespace`], [`Target::set_path`], [`Target::set_hosts`], [`Target::set_authentication`], [`Target::reservations`] |
 //! | whoever watches | [`Target::next_notice`], [`Target::counters`], [`Target::gauges`] |
 //!
 //! After any of them [`Target::next_active`] names the connections that have bytes to send or have to be closed, each once, and `next_io`
@@ -53,9 +53,10 @@ pub use io::{
     IoTag,
 };
 pub use manage::ManageError;
-pub use notice::{CloseReason, Counters, Gauges, Notice, Refused};
+pub use notice::{AuthenticationFault, CloseReason, Counters, Gauges, Notice, Refused};
 pub use reservations::{HeldKind, REGISTRANTS_MAX, RegisteredHost, Reservations};
 
+use crate::Nqn;
 use crate::pool::Pool;
 use base::Time;
 use connection::{Connections, Stage};
@@ -94,6 +95,15 @@ impl ConnectionId {
     pub const fn of_bits(bits: u64) -> Self {
         ConnectionId { index: bits as u32, use_count: (bits >> 32) as u32 }
     }
+}
+
+/// Whom the peer of a secured connection has proved to be: what its pre-shared key stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Channel {
+    /// The host.
+    pub host: Nqn,
+    /// What it may connect to.
+    pub subsystem: Nqn,
 }
 
 /// All subsystems, namespaces, controllers and connections of a process.
@@ -163,6 +173,15 @@ impl Target {
         let index = self.connections.open(port, &self.limits);
         self.set_deadline(index, self.limits.handshake);
         Ok(self.connections[index].id)
+    }
+
+    /// The connection is secured from now on (TLS), by the key that `channel` names: before any byte of it is [received](Self::receive). On a port whose
+    /// [security](PortConfig::security) is not `None` nobody is let in without.
+    pub fn secured(&mut self, now: Time, connection: ConnectionId, channel: Channel) {
+        self.pass(now);
+        if let Some(index) = self.connections.find(connection) {
+            self.connections[index].channel = Some(channel);
+        }
     }
 
     /// Bytes of a connection, in any split. Returns how many were taken: less than all when too much waits to be sent to the host

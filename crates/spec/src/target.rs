@@ -10,7 +10,7 @@ mod resolve;
 use crate::document::Node;
 use crate::error::{PlanErrors, Problems};
 use base::{Bytes, Span};
-pub use file::{AccessName, BackendName, IoName, LogFormatName, LogLevelName};
+pub use file::{AccessName, BackendName, GroupName, HashName, IoName, LogFormatName, LogLevelName, TlsName};
 use serde_json::Value as Json;
 
 /// Everything that the live target is told.
@@ -27,6 +27,10 @@ pub struct TargetPlan {
     pub log_format: LogFormatName,
     /// Where hosts come in; never empty. The first is number 1.
     pub ports: Vec<Port>,
+    /// What hosts prove themselves by.
+    pub hosts: Vec<HostKeys>,
+    /// How they prove themselves by secrets.
+    pub dhchap: Dhchap,
     /// What hosts find; never empty.
     pub subsystems: Vec<Subsystem>,
     /// What peers may use.
@@ -42,6 +46,50 @@ pub struct Port {
     pub address: String,
     /// What the discovery log says instead of `address`, `ADDRESS:PORT`: where a host reaches a target that listens everywhere.
     pub advertised: Option<String>,
+    /// Whether connections have to be secured.
+    pub tls: TlsName,
+}
+
+/// A secret, or where it is. Its text never shows in messages.
+#[derive(Clone, PartialEq, Eq)]
+pub enum SecretSource {
+    /// In the file of the target itself.
+    Text(String),
+    /// In a file of its own.
+    File(String),
+}
+
+impl std::fmt::Debug for SecretSource {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SecretSource::Text(_) => formatter.write_str("Text(..)"),
+            SecretSource::File(path) => write!(formatter, "File({path:?})"),
+        }
+    }
+}
+
+/// What a host proves itself by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostKeys {
+    /// Its NVMe qualified name.
+    pub nqn: String,
+    /// Its secret of DH-HMAC-CHAP, without which it is not let in.
+    pub dhchap: Option<SecretSource>,
+    /// The target's, for hosts that ask.
+    pub dhchap_controller: Option<SecretSource>,
+    /// Its key of TLS.
+    pub tls: Option<SecretSource>,
+}
+
+/// How hosts prove themselves by secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dhchap {
+    /// Hash functions that are taken; never empty.
+    pub hashes: Vec<HashName>,
+    /// Groups of Diffie and Hellman that are taken, the preferred first; never empty.
+    pub groups: Vec<GroupName>,
+    /// What exponentiations for strangers may cost a second, in such of 2,048 bits.
+    pub stranger_cost: u32,
 }
 
 /// A subsystem: the disks that a host sees after one Connect.
@@ -199,7 +247,20 @@ impl TargetPlan {
     pub fn standard() -> TargetPlan {
         parse("", "").expect("an empty file is a target")
     }
-    /// The file that says all of the plan.
+    /// The same without the texts of secrets, to show to people.
+    pub fn without_secrets(&self) -> TargetPlan {
+        let hide = |source: &mut Option<SecretSource>| {
+            if let Some(SecretSource::Text(text)) = source {
+                *text = "(not shown)".into();
+            }
+        };
+        let mut plan = self.clone();
+        for host in &mut plan.hosts {
+            [&mut host.dhchap, &mut host.dhchap_controller, &mut host.tls].into_iter().for_each(hide);
+        }
+        plan
+    }
+    /// The file that says all of the plan, secrets that stand in it too.
     pub fn to_toml(&self) -> String {
         print::to_toml(self)
     }

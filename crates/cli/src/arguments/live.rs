@@ -92,6 +92,29 @@ pub struct ConnectionArguments {
     /// Seconds that an answer may take
     #[arg(long, value_name = "S", global = true, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,
+    /// What this host proves itself by.
+    #[command(flatten)]
+    pub proof: ProofArguments,
+}
+
+/// What a host proves itself by.
+#[derive(Debug, Default, Args)]
+pub struct ProofArguments {
+    /// The file of this host's secret (DH-HMAC-CHAP), as `nvme gen-dhchap-key` prints it
+    #[arg(long, value_name = "FILE", global = true)]
+    pub dhchap_secret_file: Option<PathBuf>,
+    /// The secret itself. Other users of this machine can see it: prefer the file
+    #[arg(long, value_name = "SECRET", global = true, conflicts_with = "dhchap_secret_file")]
+    pub dhchap_secret: Option<String>,
+    /// The file of the target's secret: with it a target that does not prove itself is refused
+    #[arg(long, value_name = "FILE", global = true)]
+    pub dhchap_ctrl_secret_file: Option<PathBuf>,
+    /// The secret itself, as above
+    #[arg(long, value_name = "SECRET", global = true, conflicts_with = "dhchap_ctrl_secret_file")]
+    pub dhchap_ctrl_secret: Option<String>,
+    /// Secure connections by TLS 1.3 with the key in this file, as `nvme gen-tls-key` prints it
+    #[arg(long, value_name = "FILE", global = true, visible_alias = "tls-psk")]
+    pub tls_key_file: Option<PathBuf>,
 }
 
 /// What to do with a disk.

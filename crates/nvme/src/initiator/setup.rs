@@ -17,8 +17,13 @@ const POLL: Span = Span::ms(10);
 /// What is done one after the other. On the admin queue, but for Connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Of any queue.
+    /// Of any queue, as what follows of authentication.
     Connect,
+    Negotiated,
+    Challenged,
+    Replied,
+    Succeeded,
+    Confirmed,
     Capabilities,
     Enable,
     AwaitReady,
@@ -85,6 +90,11 @@ impl Initiator {
         self.config.io_entries.min(most).max(2)
     }
 
+    /// Sends what a step of a queue needs.
+    pub(super) fn send_step(&mut self, queue: u16, body: Body, payload: Payload, step: Step) {
+        self.send(queue, body, payload, Purpose::Step(step));
+    }
+
     fn send(&mut self, queue: u16, body: Body, payload: Payload, purpose: Purpose) {
         let deadline = if purpose == Purpose::EventRequest { None } else { self.now.checked_add(self.config.timeout) };
         let Some(link) = self.links.get_mut(usize::from(queue)) else { return };
@@ -96,7 +106,9 @@ impl Initiator {
     /// Sends what a step needs.
     pub(super) fn take_step(&mut self, step: Step) {
         let (body, payload) = match step {
-            Step::Connect => return,
+            Step::Connect | Step::Negotiated | Step::Challenged | Step::Replied | Step::Succeeded | Step::Confirmed => {
+                return;
+            }
             Step::Capabilities => (Body::Fabrics(get(PropertyId::Capabilities)), Payload::None),
             Step::Enable => (Body::Fabrics(set_configuration(Shutdown::None)), Payload::None),
             Step::AwaitReady | Step::AwaitShutDown => (Body::Fabrics(get(PropertyId::Status)), Payload::None),
@@ -136,11 +148,20 @@ impl Initiator {
 
     fn after(&mut self, queue: u16, step: Step, result: u64, data: &[u8]) -> Result<(), InitiatorError> {
         match step {
-            Step::Connect if queue == 0 => {
-                self.setup.controller_id = ConnectReply::decode(result).controller;
-                self.take_step(Step::Capabilities);
+            Step::Connect => {
+                let reply = ConnectReply::decode(result);
+                if queue == 0 {
+                    self.setup.controller_id = reply.controller;
+                }
+                if self.begin_authentication(queue, reply.authentication)? {
+                    self.after_connect(queue);
+                }
             }
-            Step::Connect => self.on_queue_connected(),
+            Step::Negotiated | Step::Challenged | Step::Replied | Step::Succeeded | Step::Confirmed => {
+                if self.go_on_authenticating(queue, step, data)? {
+                    self.after_connect(queue);
+                }
+            }
             Step::Capabilities => {
                 let capabilities = Capabilities::decode(result)?;
                 let span = Span::ms(u64::from(capabilities.ready_timeout_500_ms.max(1)) * 500);
@@ -157,6 +178,15 @@ impl Initiator {
             Step::AwaitShutDown => self.on_shutdown(ControllerStatus::decode(result as u32)?),
         }
         Ok(())
+    }
+
+    /// A queue is connected, and its host is known.
+    fn after_connect(&mut self, queue: u16) {
+        if queue == 0 {
+            self.take_step(Step::Capabilities);
+        } else {
+            self.on_queue_connected();
+        }
     }
 
     fn on_status(&mut self, status: ControllerStatus) -> Result<(), InitiatorError> {
@@ -274,6 +304,7 @@ fn check(controller: &IdentifyController, id: u16, needs_keep_alive: bool) -> Re
 fn name(step: Step) -> &'static str {
     match step {
         Step::Connect => "Connect",
+        Step::Negotiated | Step::Challenged | Step::Replied | Step::Succeeded | Step::Confirmed => "authentication",
         Step::Capabilities => "reading CAP",
         Step::Enable => "setting CC.EN",
         Step::AwaitReady | Step::AwaitShutDown => "reading CSTS",

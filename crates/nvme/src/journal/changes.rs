@@ -1,9 +1,9 @@
 //! Changes of the configuration while hosts are connected.
 
-use super::{ADD, PATH, Player, REMOVE, RESIZE, Recorder, ReplayError};
+use super::{ADD, PATH, Player, REMOVE, RESIZE, Recorder, ReplayError, SECURED};
 use crate::Nqn;
 use crate::log::AnaState;
-use crate::target::{BackendId, ManageError, NamespaceConfig, PathState, PortId, Reservations};
+use crate::target::{BackendId, Channel, ConnectionId, ManageError, NamespaceConfig, PathState, PortId, Reservations};
 use base::Time;
 use std::io::{Read, Write};
 
@@ -69,7 +69,22 @@ impl<W: Write> Recorder<W> {
     }
 }
 
+impl<W: Write> Recorder<W> {
+    /// As [`Target::secured`](crate::target::Target::secured).
+    pub fn secured(&mut self, now: Time, connection: ConnectionId, channel: Channel) {
+        let names = [named(channel.host), named(channel.subsystem)].concat();
+        self.entry(SECURED, now, &[&connection.bits().to_le_bytes(), &names]);
+        self.target.secured(now, connection, channel);
+    }
+}
+
 impl<R: Read> Player<R> {
+    pub(super) fn secured(&mut self) -> Result<(), ReplayError> {
+        let (connection, host, subsystem) = (ConnectionId::of_bits(self.u64()?), self.name()?, self.name()?);
+        self.target.secured(self.now, connection, Channel { host, subsystem });
+        Ok(())
+    }
+
     /// A change, and whether it was done.
     pub(super) fn change(&mut self, kind: u8) -> Result<(), ReplayError> {
         let (now, name) = (self.now, self.name()?);

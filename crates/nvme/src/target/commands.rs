@@ -70,7 +70,7 @@ impl Target {
         }
         let transfer = match command.body {
             Body::Fabrics(fabrics) => self.fabrics_transfer(index, fabrics)?,
-            _ if self.connections[index].authentication.is_some() => {
+            _ if self.connections[index].has_to_prove() => {
                 return Err(Status::AUTHENTICATION_REQUIRED.without_retry());
             }
             Body::Admin(admin) => self.admin_transfer(admin)?,
@@ -237,9 +237,7 @@ impl Target {
             Fabrics::AuthenticationSend { .. } | Fabrics::AuthenticationReceive { .. } => {
                 self.authentication_transfer(index, fabrics)
             }
-            _ if self.connections[index].authentication.is_some() => {
-                Err(Status::AUTHENTICATION_REQUIRED.without_retry())
-            }
+            _ if self.connections[index].has_to_prove() => Err(Status::AUTHENTICATION_REQUIRED.without_retry()),
             Fabrics::PropertySet { .. } | Fabrics::PropertyGet { .. } | Fabrics::Disconnect => Ok(Transfer::None),
         }
     }

@@ -5,7 +5,7 @@ use crate::pdu::{Framing, Limits, Reader, Receiver};
 use crate::queue::{QueueShape, TargetQueue};
 use crate::target::authentication::Authentication;
 use crate::target::notice::CloseReason;
-use crate::target::{ConnectionId, PortId, TargetLimits};
+use crate::target::{Channel, ConnectionId, PortId, TargetLimits};
 use crate::transfer::Tags;
 use base::Time;
 use std::collections::VecDeque;
@@ -59,6 +59,8 @@ pub(super) struct Connection {
     pub(super) id: ConnectionId,
     pub(super) port: PortId,
     pub(super) stage: Stage,
+    /// Whose it is, where it is secured.
+    pub(super) channel: Option<Channel>,
     pub(super) reader: Reader,
     /// How what is sent is framed.
     pub(super) framing: Framing,
@@ -67,7 +69,7 @@ pub(super) struct Connection {
     pub(super) incoming: Incoming,
     /// Commands of the queue by their id. Before Connect a queue of two, so that there is one way to count commands.
     pub(super) queue: TargetQueue<u32>,
-    /// What the host has yet to prove.
+    /// How the host proves itself, if it has to.
     pub(super) authentication: Option<Box<Authentication>>,
     /// Commands that are carried out at a time.
     pub(super) commands_max: u32,
@@ -96,6 +98,7 @@ impl Connection {
             id,
             port,
             stage: Stage::Initialize,
+            channel: None,
             reader: Reader::new(Receiver::Controller, read),
             framing: Framing::INITIAL,
             ready_open_max: 1,
@@ -129,6 +132,11 @@ impl Connection {
             Stage::Queue { controller, .. } => Some(controller),
             _ => None,
         }
+    }
+
+    /// Whether the host has yet to prove who it is.
+    pub(super) fn has_to_prove(&self) -> bool {
+        self.authentication.as_ref().is_some_and(|state| !state.is_proven())
     }
 
     pub(super) fn is_closing(&self) -> bool {

@@ -1,8 +1,10 @@
 //! Connect, and what else all queues of a fabric understand.
 
+use crate::log::TransportSecurity;
 use crate::pdu::Limits;
 use crate::queue::{QueueShape, TargetQueue};
 use crate::target::Target;
+use crate::target::config::PortConfig;
 use crate::target::connection::{ADMIN_IN_CAPSULE, Stage};
 use crate::target::controller::{Controller, Guest, Role};
 use crate::target::notice::{CloseReason, Notice};
@@ -54,7 +56,8 @@ impl Target {
 
     fn on_connect(&mut self, index: u32, slot: u32, connect: Connect) {
         let data = ConnectData::decode(&self.flights[slot].buffer).map_err(refused_field);
-        let connected = data.and_then(|data| match connect.queue {
+        let connected = data.and_then(|data| self.check_channel(index, &data).map(|()| data));
+        let connected = connected.and_then(|data| match connect.queue {
             0 => self.connect_admin(index, &connect, &data),
             _ => self.connect_io(index, &connect, &data),
         });
@@ -67,6 +70,23 @@ impl Target {
             }
             Err(refusal) => self.finish(slot, refusal.status, refusal.result),
         }
+    }
+
+    /// Who opened a secured connection has proved one host's name for one subsystem, and may use no other on it. A port that has to be secured takes
+    /// nobody who has not.
+    fn check_channel(&mut self, index: u32, data: &ConnectData) -> Result<(), Refusal> {
+        let place = &self.connections[index];
+        let is_plain = |port: &PortConfig| port.id == place.port && port.security == TransportSecurity::None;
+        let is_right = match place.channel {
+            Some(channel) => (channel.host, channel.subsystem) == (data.host, data.subsystem),
+            None => self.ports.iter().any(is_plain),
+        };
+        if is_right {
+            return Ok(());
+        }
+        let status = Status::CONNECT_INVALID_HOST.without_retry();
+        self.notice(Notice::NotAllowed { host: data.host, subsystem: data.subsystem, status });
+        Err(bare(status))
     }
 
     /// A host asks for a controller.

@@ -3,7 +3,7 @@
 use crate::feature::Event;
 use crate::log::{
     AnaGroup, AnaLog, ChangedNamespaces, CommandEffect, CommandEffects, DiscoveryEntry, DiscoveryHead, ErrorEntry,
-    FirmwareSlots, Health, LogId, ReservationNotice, SubsystemKind, TransportKind, window,
+    FirmwareSlots, Health, LogId, ReservationNotice, SubsystemKind, TransportKind, TransportSecurity, window,
 };
 use crate::target::Target;
 use crate::target::config::PortConfig;
@@ -15,8 +15,10 @@ use crate::{GetLogPage, Nqn, Status};
 const TEMPERATURE_KELVIN: u16 = 313;
 /// Entries of the admin queue that a discovery entry promises (Linux asks for 32).
 const ADMIN_QUEUE: u16 = 32;
-/// TREQ: secure channel not required, flow control may be off.
-const REQUIREMENTS: u8 = 0b110;
+/// TREQ: bits 1:0 say whether a secure channel is required or not, bit 2 that flow control may be off.
+const CHANNEL: u8 = 0b001;
+const NO_CHANNEL: u8 = 0b010;
+const FLOW_CONTROL_OPTIONAL: u8 = 0b100;
 /// LSP bit 0 of the ANA log: groups without their namespaces (Base 2.0, Figure 218).
 const GROUPS_ONLY: u8 = 1;
 
@@ -144,11 +146,12 @@ impl Target {
 }
 
 fn entry(port: &PortConfig, subsystem: Nqn, kind: SubsystemKind) -> DiscoveryEntry {
+    let channel = if port.security == TransportSecurity::None { NO_CHANNEL } else { CHANNEL };
     DiscoveryEntry {
         transport: TransportKind::Tcp,
         family: port.family,
         kind,
-        requirements: REQUIREMENTS,
+        requirements: FLOW_CONTROL_OPTIONAL | channel,
         port: port.id.0,
         controller: crate::ConnectData::DYNAMIC,
         admin_queue_size: ADMIN_QUEUE,

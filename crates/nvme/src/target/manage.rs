@@ -2,6 +2,7 @@
 
 use crate::feature::Event;
 use crate::log::AnaState;
+use crate::target::authentication::AuthenticationConfig;
 use crate::target::config::{ConfigError, HostAccess, NamespaceConfig, PathState};
 use crate::target::controller::{Controller, Role};
 use crate::target::notice::CloseReason;
@@ -119,6 +120,31 @@ impl Target {
         let discovery: Vec<u16> = discovery.map(|known| known.id).collect();
         self.tell_all(&discovery, Event::DISCOVERY_CHANGED);
         Ok(())
+    }
+
+    /// Who has to prove itself from now on, and by what. Hosts that are connected stay as they are until they authenticate anew; one that has been let in
+    /// without and would now have to prove itself loses its controllers.
+    pub fn set_authentication(
+        &mut self,
+        now: base::Time,
+        name: Nqn,
+        authentication: Option<AuthenticationConfig>,
+    ) -> Result<(), ManageError> {
+        self.pass(now);
+        let at = self.find_subsystem(name)?;
+        let has_secret = |host: &Nqn| authentication.as_ref().is_some_and(|config| config.hosts.contains_key(host));
+        let is_out = |known: &&Controller| {
+            known.role == Role::Storage(at) && has_secret(&known.host) && !self.has_authentication(known)
+        };
+        let out: Vec<u16> = self.controllers.values().filter(is_out).map(|known| known.id).collect();
+        self.subsystems[at].config.authentication = authentication;
+        out.into_iter().for_each(|id| self.end_controller(id, CloseReason::NotAllowed));
+        Ok(())
+    }
+
+    fn has_authentication(&self, controller: &Controller) -> bool {
+        let admin = controller.queues.first().copied().flatten();
+        admin.is_some_and(|index| self.connections[index].authentication.is_some())
     }
 
     /// How a port reaches a group.

@@ -1,5 +1,6 @@
 //! What a target tells whoever runs it: why connections end, who came and went, how much was done.
 
+use crate::auth::FailureReason;
 use crate::pdu::{FatalStatus, PduError};
 use crate::target::{ConnectionId, PortId};
 use crate::{HostId, Nqn, Status};
@@ -41,6 +42,21 @@ pub enum CloseReason {
     /// The host disconnected the queue.
     #[error("the host disconnected the queue")]
     Disconnected,
+}
+
+/// Why an authentication came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthenticationFault {
+    /// This side was not satisfied, and told the host.
+    #[error("{0}")]
+    Refused(FailureReason),
+    /// The host ended it.
+    #[error("the host ended it: {0}")]
+    HostEnded(FailureReason),
+    /// The host took too long.
+    #[error("nothing came in time")]
+    Late,
 }
 
 /// Why a connection was not taken.
@@ -98,6 +114,18 @@ pub enum Notice {
         /// What it was told.
         status: Status,
     },
+    /// A host did not prove who it is.
+    #[error("host {host} did not authenticate to {subsystem}: {why}")]
+    NotAuthenticated {
+        /// By which connection.
+        connection: ConnectionId,
+        /// The name that it came under.
+        host: Nqn,
+        /// What it asked for.
+        subsystem: Nqn,
+        /// Why.
+        why: AuthenticationFault,
+    },
     /// A controller is gone.
     #[error("controller {controller} of host {host} is gone: {reason}")]
     ControllerGone {
@@ -141,6 +169,8 @@ pub struct Counters {
     pub written_bytes: u64,
     /// Data digests that were wrong.
     pub data_digest_errors: u64,
+    /// Authentications that came to nothing.
+    pub authentications_failed: u64,
     /// Keep-alive timeouts.
     pub keep_alive_expirations: u64,
     /// Results that backends gave of requests that were not theirs.

@@ -2,6 +2,7 @@
 
 use crate::log::AnaState;
 use crate::target::PortId;
+use crate::target::authentication::Exertion;
 use crate::target::config::{NamespaceConfig, SubsystemConfig};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,6 +15,8 @@ pub(super) struct Subsystem {
     pub(super) paths: BTreeMap<(PortId, u32), Path>,
     /// Counts changes of paths.
     pub(super) path_changes: u64,
+    /// What authentications have cost lately.
+    pub(super) exertion: Exertion,
 }
 
 /// How a group is reached by a port.
@@ -48,6 +51,7 @@ impl Subsystem {
             namespaces: namespaces.map(|namespace| (namespace.id, Namespace::new(namespace))).collect(),
             paths: paths.map(|path| ((path.port, path.group), Path { state: path.state, changes: 0 })).collect(),
             path_changes: 0,
+            exertion: Exertion::default(),
         }
     }
 

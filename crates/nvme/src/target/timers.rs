@@ -38,10 +38,13 @@ impl Target {
         for index in silent {
             let place = &self.connections[index];
             let reason = match place.stage {
-                Stage::Queue { .. } if place.authentication.is_some() => CloseReason::Authentication,
+                Stage::Queue { .. } if place.has_to_prove() => CloseReason::Authentication,
                 Stage::Queue { .. } => CloseReason::Idle,
                 _ => CloseReason::Handshake,
             };
+            if reason == CloseReason::Authentication {
+                self.on_authentication_late(index);
+            }
             self.close(index, reason);
         }
     }
@@ -78,7 +81,7 @@ impl Target {
     pub(super) fn refresh_idle(&mut self, index: u32) {
         let Some(idle) = self.limits.idle else { return };
         let place = &self.connections[index];
-        let Some(controller) = place.controller().filter(|_| place.authentication.is_none()) else { return };
+        let Some(controller) = place.controller().filter(|_| !place.has_to_prove()) else { return };
         let has_keep_alive =
             self.controllers.get(&controller).is_some_and(|controller| controller.keep_alive > Span::ZERO);
         if has_keep_alive {

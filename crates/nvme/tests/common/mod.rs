@@ -258,7 +258,10 @@ impl World {
 
     /// A host connects; its place in `guests`.
     pub fn join(&mut self, initiator: InitiatorConfig, port: PortId) -> usize {
-        let initiator = Initiator::new(initiator);
+        self.join_as(Initiator::new(initiator), port)
+    }
+
+    pub fn join_as(&mut self, initiator: Initiator, port: PortId) -> usize {
         self.guests.push(Guest { initiator, port, queues: BTreeMap::new(), events: Vec::new() });
         self.settle();
         self.guests.len() - 1

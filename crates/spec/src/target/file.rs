@@ -58,6 +58,46 @@ words! {
 }
 
 words! {
+    /// Whether connections are secured.
+    TlsName {
+        /// Not.
+        Off,
+        /// By TLS 1.3 with a pre-shared key; others are refused.
+        Required,
+    }
+}
+
+words! {
+    /// Hash functions of DH-HMAC-CHAP.
+    HashName {
+        /// SHA-256.
+        Sha256,
+        /// SHA-384.
+        Sha384,
+        /// SHA-512.
+        Sha512,
+    }
+}
+
+words! {
+    /// Groups of Diffie and Hellman (RFC 7919).
+    GroupName {
+        /// None: responses depend on challenge and secret alone.
+        Null,
+        /// 2,048 bits.
+        Ffdhe2048,
+        /// 3,072 bits.
+        Ffdhe3072,
+        /// 4,096 bits.
+        Ffdhe4096,
+        /// 6,144 bits.
+        Ffdhe6144,
+        /// 8,192 bits.
+        Ffdhe8192,
+    }
+}
+
+words! {
     /// How a group of namespaces is reached by a port (asymmetric namespace access).
     AccessName {
         /// In the best way.
@@ -92,6 +132,11 @@ written! {
         /// Where hosts come in. The first is number 1. One at 127.0.0.1:4420 when not given.
         #[schemars(length(min = 1, max = 64))]
         port: Vec<PortFile>,
+        /// What hosts prove themselves by. A host that is not here needs no proof.
+        #[schemars(length(max = 4096))]
+        host: Vec<HostFile>,
+        /// How hosts prove themselves by secrets.
+        dhchap: DhchapFile,
         /// What hosts find. One with a RAM disk of 1 GiB when not given.
         #[schemars(length(min = 1, max = 256))]
         subsystem: Vec<SubsystemFile>,
@@ -110,6 +155,49 @@ written! {
         address: String,
         /// What the discovery log says instead, for a target that listens at 0.0.0.0 or behind a translation of addresses.
         advertised: String,
+        /// Whether connections have to be secured by TLS 1.3, with the `tls_key` of the host.
+        #[schemars(extend("default" = "off"))]
+        tls: TlsName,
+    }
+}
+
+written! {
+    /// What a host proves itself by. Secrets stand here or in files of their own, of which the first line counts, so that this file may be read by all.
+    #[schemars(extend("required" = ["nqn"]))]
+    HostFile {
+        /// The host's NVMe qualified name. `hosts` of a subsystem has to name it too.
+        nqn: String,
+        /// Its secret of DH-HMAC-CHAP as `nvme gen-dhchap-key` prints it. With one it is let in by that alone.
+        dhchap_secret: String,
+        /// The file that holds `dhchap_secret`.
+        #[schemars(length(min = 1))]
+        dhchap_secret_file: String,
+        /// The secret by which the target proves itself to this host, if the host asks.
+        dhchap_controller_secret: String,
+        /// The file that holds `dhchap_controller_secret`.
+        #[schemars(length(min = 1))]
+        dhchap_controller_secret_file: String,
+        /// Its key of TLS as `nvme gen-tls-key` prints it, with SHA-256.
+        tls_key: String,
+        /// The file that holds `tls_key`.
+        #[schemars(length(min = 1))]
+        tls_key_file: String,
+    }
+}
+
+written! {
+    /// How hosts prove themselves by secrets (DH-HMAC-CHAP).
+    DhchapFile {
+        /// Hash functions that are taken. All when not given.
+        #[schemars(length(min = 1))]
+        hashes: Vec<HashName>,
+        /// Groups of Diffie and Hellman that are taken; the first that a host offers is used. All, the cheapest first, when not given.
+        #[schemars(length(min = 1))]
+        groups: Vec<GroupName>,
+        /// What exponentiations may cost a second of authentications that come to nothing, in exponentiations of 2,048 bits: 3,072 bits cost 3, 4,096
+        /// bits 6, 6,144 bits 14, 8,192 bits 28.
+        #[schemars(range(min = 1, max = 100_000), extend("default" = 100))]
+        stranger_cost: u32,
     }
 }
 
@@ -125,7 +213,7 @@ written! {
         /// Model, at most 40 printable characters.
         #[schemars(length(min = 1), extend("default" = "Rackweave"))]
         model: String,
-        /// NVMe qualified names of the hosts that may use it. All hosts when not given: without TLS a name is no proof.
+        /// NVMe qualified names of the hosts that may use it. All hosts when not given. A name is no proof: give the host a secret or a key, see `host`.
         hosts: Vec<String>,
         /// Numbers of the ports by which it is reached. All when not given.
         #[schemars(length(min = 1))]

@@ -1,23 +1,56 @@
 //! From the plan of a live target back to the file that says all of it.
 
-use super::file::{BackendName, LimitsFile, NamespaceFile, PathFile, PortFile, RecordsFile, SubsystemFile, TargetFile};
-use super::{Backend, Namespace, Records, Subsystem, TargetPlan};
+use super::file::{
+    BackendName, DhchapFile, HostFile, LimitsFile, NamespaceFile, PathFile, PortFile, RecordsFile, SubsystemFile,
+    TargetFile,
+};
+use super::{Backend, HostKeys, Namespace, Records, SecretSource, Subsystem, TargetPlan};
 use crate::quantity::Quantity;
 
 pub(super) fn to_toml(plan: &TargetPlan) -> String {
-    let port =
-        |port: &super::Port| PortFile { address: Some(port.address.clone()), advertised: port.advertised.clone() };
+    let port = |port: &super::Port| PortFile {
+        address: Some(port.address.clone()),
+        advertised: port.advertised.clone(),
+        tls: Some(port.tls),
+    };
+    let dhchap = DhchapFile {
+        hashes: Some(plan.dhchap.hashes.clone()),
+        groups: Some(plan.dhchap.groups.clone()),
+        stranger_cost: Some(plan.dhchap.stranger_cost),
+    };
     let file = TargetFile {
         state: plan.state.clone(),
         metrics: plan.metrics.clone(),
         log: Some(plan.log),
         log_format: Some(plan.log_format),
         port: Some(plan.ports.iter().map(port).collect()),
+        host: (!plan.hosts.is_empty()).then(|| plan.hosts.iter().map(host).collect()),
+        dhchap: Some(dhchap),
         subsystem: Some(plan.subsystems.iter().map(subsystem).collect()),
         limits: Some(LimitsFile::of(&plan.limits)),
         records: plan.records.as_ref().map(records),
     };
     toml::to_string_pretty(&file).expect("a file of texts, numbers and tables is TOML")
+}
+
+fn host(plan: &HostKeys) -> HostFile {
+    let split = |source: &Option<SecretSource>| match source.clone() {
+        None => (None, None),
+        Some(SecretSource::Text(text)) => (Some(text), None),
+        Some(SecretSource::File(path)) => (None, Some(path)),
+    };
+    let (dhchap_secret, dhchap_secret_file) = split(&plan.dhchap);
+    let (dhchap_controller_secret, dhchap_controller_secret_file) = split(&plan.dhchap_controller);
+    let (tls_key, tls_key_file) = split(&plan.tls);
+    HostFile {
+        nqn: Some(plan.nqn.clone()),
+        dhchap_secret,
+        dhchap_secret_file,
+        dhchap_controller_secret,
+        dhchap_controller_secret_file,
+        tls_key,
+        tls_key_file,
+    }
 }
 
 fn subsystem(plan: &Subsystem) -> SubsystemFile {

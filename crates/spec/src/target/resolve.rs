@@ -1,6 +1,8 @@
 //! From what is written of a live target to its plan: defaults, ranges that depend on other values, and combinations.
 
-use super::file::{BackendName, IoName, NamespaceFile, PathFile, PortFile, RecordsFile, SubsystemFile, TargetFile};
+mod hosts;
+
+use super::file::{BackendName, IoName, NamespaceFile, PathFile, PortFile, RecordsFile, SubsystemFile, TargetFile, TlsName};
 use super::{Backend, LogFormatName, LogLevelName, Namespace, Path, Port, Records, Subsystem, TargetPlan};
 use crate::check::{Completeness, check};
 use crate::document::Node;
@@ -60,12 +62,16 @@ impl Resolver<'_> {
         if let Some(metrics) = &file.metrics {
             self.address("metrics", metrics);
         }
+        let subsystems = self.subsystems(file, ports.len() as u16);
+        let hosts = hosts::hosts(self, file, &ports, &subsystems);
         TargetPlan {
+            hosts,
+            dhchap: hosts::dhchap(file.dhchap.as_ref()),
             state: file.state.clone(),
             metrics: file.metrics.clone(),
             log: file.log.unwrap_or(LogLevelName::Info),
             log_format: file.log_format.unwrap_or(LogFormatName::Text),
-            subsystems: self.subsystems(file, ports.len() as u16),
+            subsystems,
             ports,
             limits: self.limits(file),
             records: file.records.as_ref().map(records),
@@ -78,7 +84,7 @@ impl Resolver<'_> {
         if let Some(advertised) = &file.advertised {
             self.address(&format!("port.{index}.advertised"), advertised);
         }
-        Port { address, advertised: file.advertised.clone() }
+        Port { address, advertised: file.advertised.clone(), tls: file.tls.unwrap_or(TlsName::Off) }
     }
 
     /// Whether the address itself means anything is for the live host to say.

@@ -8,7 +8,7 @@ fn complaint(text: &str) -> String {
 #[test]
 fn an_empty_file_is_one_ram_disk_at_the_local_address() {
     let plan = TargetPlan::standard();
-    assert_eq!(plan.ports, [Port { address: "127.0.0.1:4420".into(), advertised: None }]);
+    assert_eq!(plan.ports, [Port { address: "127.0.0.1:4420".into(), advertised: None, tls: TlsName::Off }]);
     let [subsystem] = plan.subsystems.as_slice() else { panic!("{plan:?}") };
     let [disk] = subsystem.namespaces.as_slice() else { panic!("{plan:?}") };
     assert_eq!((disk.id, &disk.backend, disk.size), (1, &Backend::Ram, Some(Bytes::new(1 << 30))));
@@ -21,7 +21,10 @@ fn what_is_printed_says_all_of_the_plan() {
         state = "state"
         metrics = "127.0.0.1:9420"
         log = "debug"
-        port = [{ address = "127.0.0.1:4420" }, { address = "[::1]:4421", advertised = "10.0.0.1:4421" }]
+        port = [{ address = "127.0.0.1:4420" }, { address = "[::1]:4421", advertised = "10.0.0.1:4421", tls = "required" }]
+        dhchap = { hashes = ["sha384"], groups = ["ffdhe4096", "null"], stranger_cost = 7 }
+        host = [{ nqn = "nqn.2026-11.io.rackweave:host", dhchap_secret_file = "secret", tls_key_file = "key",
+            dhchap_controller_secret = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:" }]
         limits = { connections = 9, idle = "1min", transfer = "128KiB" }
         records = { folder = "rows", sample = 7, tail = "3ms" }
         [[subsystem]]
@@ -108,4 +111,52 @@ proptest! {
     fn no_text_makes_the_reader_fall_over(text in "[ -~\n]{0,200}") {
         let _ = parse("any", &text);
     }
+}
+
+const HOST: &str = "nqn.2026-11.io.rackweave:host";
+const SECRET: &str = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
+const TLS_KEY: &str = "NVMeTLSkey-1:01:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:";
+
+fn with_host(keys: &str) -> String {
+    format!("[[host]]\nnqn = '{HOST}'\n{keys}\n[[subsystem]]\nhosts = ['{HOST}']\n")
+}
+
+#[test]
+fn a_wrong_secret_is_told_with_its_key_and_reason_and_not_shown() {
+    let long = "NVMeTLSkey-1:02:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwP/w0S89ELi3W2LxIcLXVsDn8kXZQ==:";
+    for (key, secret, reason) in [
+        ("dhchap_secret", SECRET.replace("AAEC", "AAED"), "the checksum of the secret is wrong"),
+        ("dhchap_secret", "hunter2".into(), "a secret has the form DHHC-1:hh:base64:"),
+        ("tls_key", TLS_KEY.replace("VRLb", "VRLc"), "the checksum of the TLS key is wrong"),
+        ("tls_key", long.into(), "keys with SHA-384 (48 bytes) are not spoken"),
+    ] {
+        let told = complaint(&with_host(&format!("{key} = '{secret}'")));
+        assert!(told.contains("target.toml:3:") && told.contains(&format!("host.0.{key}: {reason}")), "{told}");
+        assert!(!told.contains(&secret), "{told}");
+    }
+}
+
+#[test]
+fn keys_of_hosts_that_do_not_go_together_are_refused() {
+    for (text, reason) in [
+        (with_host(&format!("dhchap_secret = '{SECRET}'\ndhchap_secret_file = 'x'")), "say the same: give one"),
+        (with_host("dhchap_controller_secret_file = 'x'"), "`dhchap_secret` is missing"),
+        (format!("[[host]]\nnqn = '{HOST}'\ndhchap_secret = '{SECRET}'\n"), "among its `hosts`"),
+        (format!("{}[[host]]\nnqn = '{HOST}'\n", with_host("")), "stands here already"),
+        ("[[port]]\ntls = 'required'\n".into(), "no `host` has a `tls_key`"),
+        (with_host("") + "[dhchap]\ngroups = []\n", "groups"),
+    ] {
+        let told = complaint(&text);
+        assert!(told.contains(reason), "{reason}: {told}");
+    }
+}
+
+#[test]
+fn what_is_shown_to_people_has_no_secrets() {
+    let keys = format!("dhchap_secret = '{SECRET}'\ntls_key = '{TLS_KEY}'\ndhchap_controller_secret_file = 'there'");
+    let plan = parse("one", &with_host(&keys)).expect("it is right");
+    for shown in [plan.without_secrets().to_toml(), format!("{plan:?}")] {
+        assert!(!shown.contains(SECRET) && !shown.contains(TLS_KEY) && shown.contains("there"), "{shown}");
+    }
+    assert!(plan.to_toml().contains(SECRET));
 }

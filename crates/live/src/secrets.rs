@@ -1,0 +1,169 @@
+//! Secrets of hosts: read from where the plan says they are, and given to whoever asks for them. They are never logged.
+
+use crate::error::StartError;
+use nvme::Nqn;
+use nvme::auth::{Entropy, GroupId, HashId, Secret};
+use nvme::target::{AuthenticationConfig, HostSecrets};
+use nvme::tls::{TlsHash, TlsKey};
+use spec::target::{Dhchap, GroupName, HashName, HostKeys, SecretSource, Subsystem, TargetPlan};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Longest file of a secret: one line of some hundred letters is meant.
+const FILE_MAX: u64 = 64 << 10;
+/// Read permission of everybody.
+const FOR_ALL: u32 = 0o004;
+
+/// Bytes that nobody can guess, from the system.
+///
+/// # Errors
+/// When the system has none.
+pub fn entropy() -> io::Result<Entropy> {
+    let mut bytes = [0; 32];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;
+    }
+    Ok(Entropy::new(bytes))
+}
+
+/// The secret that a file holds: its first line.
+///
+/// # Errors
+/// When it cannot be read or holds none. The reason does not show what it holds.
+pub fn secret_in<T, E: std::fmt::Display>(path: &Path, parse: impl Fn(&str) -> Result<T, E>) -> Result<T, StartError> {
+    let wrong = |reason: String| StartError::file(path, reason);
+    let facts = fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
+    if facts.len() > FILE_MAX {
+        return Err(wrong("it is too long for a secret".into()));
+    }
+    if facts.permissions().mode() & FOR_ALL != 0 {
+        tracing::warn!(path = %path.display(), "everybody on this machine can read this secret");
+    }
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    parse(text.lines().next().unwrap_or_default()).map_err(|error| wrong(error.to_string()))
+}
+
+/// All that hosts prove themselves by.
+#[derive(Debug, Default)]
+pub(crate) struct Secrets {
+    chap: BTreeMap<Nqn, HostSecrets>,
+    tls: BTreeMap<Nqn, TlsKey>,
+}
+
+impl Secrets {
+    /// Reads those of the plan.
+    pub(crate) fn open(plan: &TargetPlan) -> Result<Secrets, StartError> {
+        let mut secrets = Secrets::default();
+        for host in &plan.hosts {
+            secrets.add(host)?;
+        }
+        for subsystem in &plan.subsystems {
+            warn_of_strangers(&secrets, subsystem);
+        }
+        Ok(secrets)
+    }
+
+    fn add(&mut self, host: &HostKeys) -> Result<(), StartError> {
+        let name = Nqn::new(&host.nqn).map_err(|error| StartError::Plan(format!("{}: {error}", host.nqn)))?;
+        let secret = |source: &Option<SecretSource>, key: &str| {
+            source.as_ref().map(|source| read(source, &host.nqn, key, Secret::parse)).transpose()
+        };
+        let controller = secret(&host.dhchap_controller, "dhchap_controller_secret")?;
+        if let Some(own) = secret(&host.dhchap, "dhchap_secret")? {
+            self.chap.insert(name, HostSecrets { host: own, controller });
+        }
+        if let Some(source) = &host.tls {
+            let key = read(source, &host.nqn, "tls_key", TlsKey::parse)?;
+            if key.hash() != TlsHash::Sha256 {
+                let reason = format!("host {}: tls_key: keys with SHA-384 are not spoken", host.nqn);
+                return Err(StartError::Plan(reason));
+            }
+            self.tls.insert(name, key);
+        }
+        Ok(())
+    }
+
+    /// Who of a subsystem's hosts has to prove itself; `None` when nobody has to.
+    pub(crate) fn authentication(
+        &self,
+        how: &Dhchap,
+        subsystem: &Subsystem,
+    ) -> Result<Option<AuthenticationConfig>, StartError> {
+        let named = subsystem.hosts.iter().flatten().filter_map(|name| Nqn::new(name).ok());
+        let hosts: BTreeMap<Nqn, HostSecrets> =
+            named.filter_map(|name| Some((name, self.chap.get(&name)?.clone()))).collect();
+        if hosts.is_empty() {
+            return Ok(None);
+        }
+        let entropy = entropy().map_err(StartError::system("random numbers"))?;
+        let hashes = how.hashes.iter().map(|name| hash(*name)).collect();
+        let groups = how.groups.iter().map(|name| group(*name)).collect();
+        let exponent_cost_per_second = how.stranger_cost;
+        Ok(Some(AuthenticationConfig { entropy, hosts, hashes, groups, exponent_cost_per_second }))
+    }
+
+    /// Keys of TLS, each with the subsystems that its host may use.
+    pub(crate) fn tls_keys(&self, plan: &TargetPlan) -> BTreeMap<Nqn, (TlsKey, Vec<Nqn>)> {
+        let allowed = |host: &Nqn| {
+            let allows = |subsystem: &&Subsystem| {
+                subsystem.hosts.as_ref().is_none_or(|all| all.iter().any(|name| name == host.as_str()))
+            };
+            let names = plan.subsystems.iter().filter(allows).filter_map(|subsystem| Nqn::new(&subsystem.nqn).ok());
+            names.chain([Nqn::discovery()]).collect()
+        };
+        self.tls.iter().map(|(host, key)| (*host, (key.clone(), allowed(host)))).collect()
+    }
+}
+
+fn read<T, E: std::fmt::Display>(
+    source: &SecretSource,
+    host: &str,
+    key: &str,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<T, StartError> {
+    match source {
+        SecretSource::Text(text) => {
+            parse(text).map_err(|error| StartError::Plan(format!("host {host}: {key}: {error}")))
+        }
+        SecretSource::File(path) => secret_in(path.as_ref(), parse).map_err(|error| match error {
+            StartError::File { path, reason } => {
+                StartError::File { path, reason: format!("{key} of host {host}: {reason}") }
+            }
+            other => other,
+        }),
+    }
+}
+
+/// A name without a secret is no proof, wherever others have one.
+fn warn_of_strangers(secrets: &Secrets, subsystem: &Subsystem) {
+    let has_secret = |name: &&String| Nqn::new(name).is_ok_and(|name| secrets.chap.contains_key(&name));
+    let Some(hosts) = &subsystem.hosts else { return };
+    let without: Vec<&str> = hosts.iter().filter(|name| !has_secret(name)).map(String::as_str).collect();
+    if !without.is_empty() && without.len() < hosts.len() {
+        let hosts = without.join(", ");
+        tracing::warn!(subsystem = subsystem.nqn, hosts, "these hosts are let in by their name, without a secret");
+    }
+}
+
+fn hash(name: HashName) -> HashId {
+    match name {
+        HashName::Sha256 => HashId::Sha256,
+        HashName::Sha384 => HashId::Sha384,
+        HashName::Sha512 => HashId::Sha512,
+    }
+}
+
+fn group(name: GroupName) -> GroupId {
+    match name {
+        GroupName::Null => GroupId::Null,
+        GroupName::Ffdhe2048 => GroupId::Ffdhe2048,
+        GroupName::Ffdhe3072 => GroupId::Ffdhe3072,
+        GroupName::Ffdhe4096 => GroupId::Ffdhe4096,
+        GroupName::Ffdhe6144 => GroupId::Ffdhe6144,
+        GroupName::Ffdhe8192 => GroupId::Ffdhe8192,
+    }
+}

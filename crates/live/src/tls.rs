@@ -1,0 +1,351 @@
+//! TLS 1.3 with pre-shared keys by OpenSSL, over a socket that does not block. Which key is meant and what it is comes from [`nvme::tls`].
+//!
+//! OpenSSL's callback for external keys takes SHA-256 alone, so the cipher is TLS_AES_128_GCM_SHA256. A key is used with an ephemeral
+//! exchange (psk_dhe_ke): who learns it later cannot read what was said before. Sessions are not resumed: a key that was taken away lets nobody in.
+
+use mio::net::TcpStream;
+use nvme::Nqn;
+use nvme::target::{Channel, PortId};
+use nvme::tls::{Identity, PreSharedKey, TlsKey};
+use openssl::error::ErrorStack;
+use openssl::ex_data::Index;
+use openssl::ssl::{
+    Error, ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslOptions, SslRef, SslSessionCacheMode,
+    SslStream, SslVerifyMode, SslVersion,
+};
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+
+const CIPHER: &str = "TLS_AES_128_GCM_SHA256";
+/// Plaintext of a record (RFC 8446, 5.1): what one call writes.
+const RECORD_BYTES: usize = 16 << 10;
+/// Letters of a stranger's identity that a log shows.
+const SHOWN_MAX: usize = 128;
+
+/// Keys of hosts, each with what it may connect to.
+type HostKeys = BTreeMap<Nqn, (TlsKey, Vec<Nqn>)>;
+
+/// Keys of hosts, of which others can take the place at any time.
+pub(crate) struct Keys(RwLock<HostKeys>);
+
+impl Keys {
+    pub(crate) fn new(keys: HostKeys) -> Keys {
+        Keys(RwLock::new(keys))
+    }
+
+    pub(crate) fn change(&self, keys: HostKeys) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = keys;
+    }
+
+    /// Whose identity it is, and the key that goes with it.
+    fn find(&self, identity: &str) -> Option<(Channel, Vec<u8>)> {
+        let Identity { version, host, subsystem, .. } = Identity::parse(identity)?;
+        let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let (key, allowed) = keys.get(&host)?;
+        let psk = key.pre_shared(version, host, subsystem).filter(|_| allowed.contains(&subsystem))?;
+        (psk.identity == identity).then_some((Channel { host, subsystem }, psk.key))
+    }
+}
+
+/// What a peer has offered.
+struct Offer {
+    identity: String,
+    channel: Option<Channel>,
+}
+
+/// Takes connections of a port that is secured.
+pub(crate) struct Acceptor {
+    context: SslContext,
+    offers: Index<Ssl, Offer>,
+    port: PortId,
+}
+
+impl Acceptor {
+    pub(crate) fn new(port: PortId, keys: Arc<Keys>) -> Result<Acceptor, String> {
+        Acceptor::try_new(port, keys).map_err(|error| error.to_string())
+    }
+
+    fn try_new(port: PortId, keys: Arc<Keys>) -> Result<Acceptor, ErrorStack> {
+        let offers = Ssl::new_ex_index()?;
+        let mut builder = builder(SslMethod::tls_server())?;
+        builder.set_num_tickets(0)?;
+        builder.set_psk_server_callback(move |ssl: &mut SslRef, identity: Option<&[u8]>, room: &mut [u8]| {
+            let identity = String::from_utf8_lossy(identity.unwrap_or_default());
+            let found = keys.find(&identity).filter(|(_, key)| key.len() <= room.len());
+            let channel = found.as_ref().map(|(channel, _)| *channel);
+            let identity = identity.escape_debug().take(SHOWN_MAX).collect();
+            ssl.set_ex_data(offers, Offer { identity, channel });
+            Ok(found.map_or(0, |(_, key)| {
+                room[..key.len()].copy_from_slice(&key);
+                key.len()
+            }))
+        });
+        Ok(Acceptor { context: builder.build(), offers, port })
+    }
+
+    /// A connection that has still to be secured: reading goes on with that.
+    pub(crate) fn accept(&self, peer: SocketAddr, socket: TcpStream) -> Result<Session, String> {
+        let side = Side::Target { peer, port: self.port, offers: self.offers };
+        Session::new(&self.context, side, socket).map_err(|error| error.to_string())
+    }
+}
+
+/// What both sides have in common.
+fn builder(method: SslMethod) -> Result<SslContextBuilder, ErrorStack> {
+    let mut builder = SslContextBuilder::new(method)?;
+    builder.set_min_proto_version(Some(SslVersion::TLS1_3))?;
+    builder.set_ciphersuites(CIPHER)?;
+    builder.set_options(SslOptions::NO_TICKET);
+    builder.set_session_cache_mode(SslSessionCacheMode::OFF);
+    // What is sent lies elsewhere when it is tried again, and idle connections hold no buffers.
+    builder.set_mode(SslMode::ENABLE_PARTIAL_WRITE | SslMode::ACCEPT_MOVING_WRITE_BUFFER | SslMode::RELEASE_BUFFERS);
+    Ok(builder)
+}
+
+/// Who this end is.
+enum Side {
+    Host,
+    Target { peer: SocketAddr, port: PortId, offers: Index<Ssl, Offer> },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Shaking,
+    Open,
+    Failed,
+}
+
+/// A connection under TLS.
+pub(crate) struct Session {
+    stream: SslStream<TcpStream>,
+    side: Side,
+    stage: Stage,
+    channel: Option<Channel>,
+    failure: Option<String>,
+    /// Reading will say that it is over.
+    has_ended: bool,
+    /// Small slices on their way into one record.
+    gathered: Vec<u8>,
+}
+
+impl Session {
+    fn new(context: &SslContext, side: Side, socket: TcpStream) -> Result<Session, ErrorStack> {
+        let mut ssl = Ssl::new(context)?;
+        match side {
+            Side::Host => ssl.set_connect_state(),
+            Side::Target { .. } => ssl.set_accept_state(),
+        }
+        let stream = SslStream::new(ssl, socket)?;
+        let (stage, gathered) = (Stage::Shaking, Vec::new());
+        Ok(Session { stream, side, stage, channel: None, failure: None, has_ended: false, gathered })
+    }
+
+    /// A host's connection, still to be secured by `psk`.
+    pub(crate) fn connect(psk: PreSharedKey, socket: TcpStream) -> Result<Session, String> {
+        let context = || -> Result<SslContext, ErrorStack> {
+            let mut builder = builder(SslMethod::tls_client())?;
+            // No certificate is trusted: a target that has not the key cannot show one instead.
+            builder.set_verify(SslVerifyMode::PEER);
+            builder.set_psk_client_callback(
+                move |_: &mut SslRef, _: Option<&[u8]>, identity: &mut [u8], key: &mut [u8]| {
+                    let text = psk.identity.as_bytes();
+                    // The identity ends with a zero.
+                    if text.len() >= identity.len() || psk.key.len() > key.len() {
+                        return Ok(0);
+                    }
+                    identity[..text.len()].copy_from_slice(text);
+                    identity[text.len()] = 0;
+                    key[..psk.key.len()].copy_from_slice(&psk.key);
+                    Ok(psk.key.len())
+                },
+            );
+            Ok(builder.build())
+        };
+        let session = context().and_then(|context| Session::new(&context, Side::Host, socket));
+        session.map_err(|error| error.to_string())
+    }
+
+    pub(crate) fn socket(&mut self) -> &mut TcpStream {
+        self.stream.get_mut()
+    }
+
+    /// Whom the peer has shown itself to be, once.
+    pub(crate) fn take_channel(&mut self) -> Option<Channel> {
+        self.channel.take()
+    }
+
+    /// Whether the next read says that it is over, though nothing more comes from the socket.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Why the handshake has failed, if it has.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Goes on with the handshake; true when it is done.
+    pub(crate) fn shake(&mut self) -> io::Result<bool> {
+        match self.stage {
+            Stage::Open => return Ok(true),
+            Stage::Failed => return Err(io::ErrorKind::ConnectionAborted.into()),
+            Stage::Shaking => {}
+        }
+        match self.stream.do_handshake() {
+            Ok(()) => self.on_shaken(),
+            Err(error) if is_waiting(&error) => Ok(false),
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    /// Only a key opens it: neither a certificate nor a session of before.
+    fn on_shaken(&mut self) -> io::Result<bool> {
+        let channel = match &self.side {
+            Side::Host => None,
+            Side::Target { offers, .. } => match self.stream.ssl().ex_data(*offers) {
+                Some(Offer { channel: Some(channel), .. }) => Some(*channel),
+                _ => return self.refuse("no pre-shared key was used".into()),
+            },
+        };
+        if !self.stream.ssl().session_reused() {
+            return self.refuse("no pre-shared key was used".into());
+        }
+        (self.stage, self.channel) = (Stage::Open, channel);
+        Ok(true)
+    }
+
+    fn fail(&mut self, error: &Error) -> io::Result<bool> {
+        let reason = match &self.side {
+            Side::Host => format!("{} (is it the right key, and a port with TLS?)", said(error)),
+            Side::Target { offers, .. } => fault(error, self.stream.ssl().ex_data(*offers)),
+        };
+        self.refuse(reason)
+    }
+
+    fn refuse(&mut self, reason: String) -> io::Result<bool> {
+        if let Side::Target { peer, port, .. } = &self.side {
+            tracing::warn!(%peer, port = port.0, reason, "TLS handshake failed");
+        }
+        (self.stage, self.failure) = (Stage::Failed, Some(reason));
+        Err(io::ErrorKind::ConnectionAborted.into())
+    }
+
+    /// Fills `room` as far as there is something, so that less than all means that nothing is left.
+    pub(crate) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        if !self.shake()? {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let mut filled = 0;
+        while filled < room.len() {
+            match self.stream.ssl_read(&mut room[filled..]) {
+                Ok(count) => filled += count,
+                // What has failed or ended says so again when there is nothing before it.
+                Err(error) if filled > 0 => {
+                    self.has_ended = !is_waiting(&error);
+                    break;
+                }
+                Err(error) => return over(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Sends slices as whole records as far as the socket takes them. What it did not take has to come again first.
+    pub(crate) fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        if self.stage != Stage::Open {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let mut pieces = slices.iter().map(|slice| &slice[..]);
+        let (mut rest, mut sent): (&[u8], usize) = (&[], 0);
+        loop {
+            if rest.is_empty() {
+                match pieces.next() {
+                    Some(piece) => rest = piece,
+                    None => return Ok(sent),
+                }
+            }
+            let (written, taken) = if rest.len() >= RECORD_BYTES {
+                let record = &rest[..RECORD_BYTES];
+                (self.stream.ssl_write(record), record.len())
+            } else {
+                self.gathered.clear();
+                gather(&mut self.gathered, &mut rest, &mut pieces);
+                (self.stream.ssl_write(&self.gathered), 0)
+            };
+            match written {
+                Ok(count) => {
+                    sent += count;
+                    rest = &rest[taken.min(count)..];
+                    if taken == 0 && count < self.gathered.len() {
+                        return Ok(sent);
+                    }
+                }
+                Err(_) if sent > 0 => return Ok(sent),
+                Err(error) => return over(error),
+            }
+        }
+    }
+
+    /// Tells the peer that nothing more comes.
+    pub(crate) fn end(&mut self) {
+        if self.stage == Stage::Open {
+            let _ = self.stream.shutdown();
+        }
+    }
+}
+
+/// Moves what is next into one record.
+fn gather<'a>(record: &mut Vec<u8>, rest: &mut &'a [u8], pieces: &mut impl Iterator<Item = &'a [u8]>) {
+    loop {
+        let now = rest.len().min(RECORD_BYTES - record.len());
+        record.extend_from_slice(&rest[..now]);
+        *rest = &rest[now..];
+        if !rest.is_empty() || record.len() == RECORD_BYTES {
+            return;
+        }
+        match pieces.next() {
+            Some(piece) => *rest = piece,
+            None => return,
+        }
+    }
+}
+
+fn is_waiting(error: &Error) -> bool {
+    matches!(error.code(), ErrorCode::WANT_READ | ErrorCode::WANT_WRITE)
+}
+
+/// What the end of reading or writing means to whoever knows sockets.
+fn over(error: Error) -> io::Result<usize> {
+    if is_waiting(&error) {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    if error.code() == ErrorCode::ZERO_RETURN {
+        return Ok(0);
+    }
+    // Without a farewell: cut off by whoever is in between, or by a peer that has died.
+    Err(error.into_io_error().unwrap_or_else(io::Error::other))
+}
+
+/// OpenSSL's words.
+fn said(error: &Error) -> String {
+    if let Some(error) = error.io_error() {
+        return error.to_string();
+    }
+    let reason = error.ssl_error().and_then(|stack| stack.errors().first()).and_then(|error| error.reason());
+    reason.map_or_else(|| "the peer ended the connection".into(), str::to_owned)
+}
+
+/// Why a host is not let in.
+fn fault(error: &Error, offer: Option<&Offer>) -> String {
+    let said = said(error);
+    match offer {
+        Some(Offer { identity, channel: None }) => format!("unknown identity `{identity}`: {said}"),
+        Some(Offer { identity, channel: Some(_) }) => {
+            format!("{said}: is the key of `{identity}` the same on both sides?")
+        }
+        None if error.ssl_error().is_some() => format!("no pre-shared key was offered: {said}"),
+        None => said,
+    }
+}

@@ -1,0 +1,350 @@
+//! Who may come in: hosts that prove themselves by secrets, and by keys of TLS; everyone else is refused with a line that says why.
+
+mod support;
+
+use live::{Extent, Host, HostError, Proof, RemoteDisk, RunError, Server, ServerOptions, StartError, Stopper};
+use nvme::auth::{GroupId, HashId, Secret};
+use nvme::initiator::{Credentials, InitiatorConfig};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use support::*;
+
+const HOST: &str = "nqn.2026-11.io.rackweave:one";
+const SECRET: &str = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
+const OTHER: &str = "DHHC-1:00:AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAl7OaH:";
+
+fn credentials(host: &str, controller: Option<&str>) -> Credentials {
+    Credentials {
+        host: Secret::parse(host).expect("a secret"),
+        controller: controller.map(|text| Secret::parse(text).expect("a secret")),
+        entropy: live::entropy().expect("the system has some"),
+        hashes: HashId::ALL.to_vec(),
+        groups: GroupId::ALL.to_vec(),
+    }
+}
+
+fn by_secret(host: &str, controller: Option<&str>) -> Proof {
+    Proof { credentials: Some(credentials(host, controller)), tls: None }
+}
+
+fn enter(target: &Running, config: InitiatorConfig, proof: &Proof) -> Result<RemoteDisk, HostError> {
+    RemoteDisk::open(Host::connect_with(&target.address, config, proof)?, 1)
+}
+
+/// Why a host does not get in.
+fn refusal(target: &Running, proof: &Proof) -> String {
+    enter(target, config("one"), proof).err().expect("it may not").to_string()
+}
+
+fn uses(mut disk: RemoteDisk) {
+    let (extent, data) = (Extent { start: 3, blocks: 600 }, pattern(3, 1, 600 * 512));
+    disk.write(extent, data.clone(), true).expect("it is taken");
+    assert!(disk.read(extent).expect("it is there") == data);
+    disk.disconnect().expect("it ends in order");
+}
+
+fn with_host(keys: &str) -> String {
+    format!("[[host]]\nnqn = '{HOST}'\n{keys}\n[[subsystem]]\nhosts = ['{HOST}']\nnamespace = [{{ size = '4MiB' }}]\n")
+}
+
+fn start_error(text: &str) -> String {
+    match Server::start(&plan(text), ServerOptions::default()) {
+        Err(error @ (StartError::File { .. } | StartError::Plan(_))) => error.to_string(),
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it starts"),
+    }
+}
+
+#[test]
+fn a_host_with_a_secret_is_let_in_by_it_alone() {
+    let target = Running::start(&with_host(&format!("dhchap_secret = '{SECRET}'")));
+    uses(enter(&target, config("one"), &by_secret(SECRET, None)).expect("it has the secret"));
+    let refused = refusal(&target, &by_secret(OTHER, None));
+    assert!(refused.contains("authentication failed: the response is wrong"), "{refused}");
+    let refused = refusal(&target, &Proof::default());
+    assert!(refused.contains("the target asks for a secret"), "{refused}");
+    let refused = refusal(&target, &by_secret(SECRET, Some(SECRET)));
+    assert!(refused.contains("authentication failed"), "the target has no secret of its own: {refused}");
+    target.stop();
+}
+
+#[test]
+fn both_sides_prove_themselves_over_an_exchange_of_diffie_and_hellman() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("secret");
+    std::fs::write(&file, format!("{SECRET}\n")).expect("it is written");
+    let keys = format!("dhchap_secret_file = '{}'\ndhchap_controller_secret = '{OTHER}'", file.display());
+    let text = with_host(&keys) + "[dhchap]\nhashes = ['sha384']\ngroups = ['ffdhe3072']\n";
+    let target = Running::start(&text);
+    uses(enter(&target, config("one"), &by_secret(SECRET, Some(OTHER))).expect("both are who they say"));
+    let refused = refusal(&target, &by_secret(SECRET, Some(SECRET)));
+    assert!(refused.contains("the target has not the secret"), "{refused}");
+    target.stop();
+}
+
+#[test]
+fn a_file_without_a_secret_is_told_with_its_path_and_not_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("secret");
+    let text = with_host(&format!("dhchap_secret_file = '{}'", file.display()));
+    assert!(start_error(&text).contains("secret: dhchap_secret of host nqn.2026-11.io.rackweave:one: No such file"));
+    std::fs::write(&file, "hunter2\n").expect("it is written");
+    let told = start_error(&text);
+    assert!(told.contains("a secret has the form DHHC-1") && !told.contains("hunter2"), "{told}");
+    std::fs::write(&file, SECRET.replace("AAEC", "AAED")).expect("it is written");
+    assert!(start_error(&text).contains("the checksum of the secret is wrong"));
+    assert!(live::secret_in(Path::new("/dev/null"), Secret::parse).is_err());
+}
+
+/// A target that reads its plan anew at SIGHUP: the only one of this process.
+fn reloadable(text: &Arc<Mutex<String>>) -> (String, Stopper, JoinHandle<Result<(), RunError>>) {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let text = text.clone();
+    let thread = std::thread::spawn(move || {
+        let first = plan(&text.lock().expect("nobody panics"));
+        let reload: live::Reload = Box::new(move || Ok(plan(&text.lock().expect("nobody panics"))));
+        let options = ServerOptions { signals: true, reload: Some(reload), ..ServerOptions::default() };
+        let mut server = Server::start(&first, options).expect("it starts");
+        sender.send((server.addresses()[0].to_string(), server.stopper())).expect("somebody waits");
+        server.run()
+    });
+    let (address, stopper) = receiver.recv().expect("it starts");
+    (address, stopper, thread)
+}
+
+fn hang_up() {
+    let sent = std::process::Command::new("kill").args(["-HUP", &std::process::id().to_string()]).status();
+    assert!(sent.expect("there is such a program").success());
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..1000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{what} never came");
+}
+
+#[test]
+fn a_reload_changes_secrets_for_who_comes_and_ends_who_is_no_longer_allowed() {
+    let text = Arc::new(Mutex::new(with_host(&format!("dhchap_secret = '{SECRET}'"))));
+    let (address, stopper, thread) = reloadable(&text);
+    let enter = |secret: &str| Host::connect_with(&address, config("one"), &by_secret(secret, None));
+    let mut disk = RemoteDisk::open(enter(SECRET).expect("it has the secret"), 1).expect("it is there");
+    assert!(enter(OTHER).is_err());
+
+    *text.lock().expect("nobody panics") = with_host(&format!("dhchap_secret = '{OTHER}'"));
+    hang_up();
+    until("the other secret", || enter(OTHER).is_ok());
+    assert!(enter(SECRET).is_err());
+    disk.read(Extent { start: 0, blocks: 1 }).expect("who is in stays in");
+
+    *text.lock().expect("nobody panics") =
+        with_host(&format!("dhchap_secret = '{OTHER}'")).replace(HOST, "nqn.2026-11.io.rackweave:two");
+    hang_up();
+    until("the end of the host", || disk.read(Extent { start: 0, blocks: 1 }).is_err());
+    assert!(enter(OTHER).is_err());
+    stopper.stop();
+    thread.join().expect("it does not panic").expect("it ends in order");
+}
+
+#[cfg(feature = "tls")]
+mod tls {
+    use super::*;
+    use nvme::log::{SubsystemKind, TransportSecurity};
+    use nvme::tls::{IdentityVersion, TlsKey};
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::process::{Command, Stdio};
+    use std::sync::OnceLock;
+
+    const KEY: &str = "NVMeTLSkey-1:01:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:";
+    /// A key of bytes 01h to 20h, its CRC-32 behind it.
+    const WRONG: &str = "NVMeTLSkey-1:01:AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAl7OaH:";
+    const NAMED: &str = "nqn.2026-11.io.rackweave:disk";
+
+    /// What the process has logged.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("nobody panics").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn log() -> &'static Log {
+        static LOG: OnceLock<Log> = OnceLock::new();
+        LOG.get_or_init(|| {
+            let log = Log::default();
+            let writer = log.clone();
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).init();
+            log
+        })
+    }
+
+    /// Waits for the line that says this.
+    fn is_logged(words: &str) {
+        for _ in 0..1000 {
+            if String::from_utf8_lossy(&log().0.lock().expect("nobody panics")).contains(words) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("{words} is not in\n{}", String::from_utf8_lossy(&log().0.lock().expect("nobody panics")));
+    }
+
+    fn secured(more: &str) -> Running {
+        log();
+        let port = "[[port]]\naddress = '127.0.0.1:0'\ntls = 'required'\n";
+        Running::start(&(port.to_owned() + &with_host(&format!("tls_key = '{KEY}'\n{more}"))))
+    }
+
+    fn by_key(key: &str) -> Proof {
+        Proof { credentials: None, tls: Some(TlsKey::parse(key).expect("a key")) }
+    }
+
+    /// What a peer gets that sends `bytes`, until the target closes.
+    fn answer_to(target: &Running, bytes: &[u8]) -> Vec<u8> {
+        let mut stream = TcpStream::connect(&target.address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+        stream.write_all(bytes).expect("it reads");
+        let mut answer = Vec::new();
+        // A reset says the same as an end.
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    }
+
+    #[test]
+    fn a_host_with_the_key_reads_and_writes_and_one_with_another_does_not() {
+        let target = secured("");
+        uses(enter(&target, config("one"), &by_key(KEY)).expect("it has the key"));
+        let refused = refusal(&target, &by_key(WRONG));
+        assert!(refused.starts_with("the TLS handshake failed"), "{refused}");
+        is_logged("TLS handshake failed");
+        is_logged("unknown identity `NVMe1R01 nqn.2026-11.io.rackweave:one");
+        let strange = enter(&target, config("tls-stranger"), &by_key(KEY)).err().expect("nobody knows it").to_string();
+        assert!(strange.starts_with("the TLS handshake failed"), "{strange}");
+        is_logged("unknown identity `NVMe1R01 nqn.2026-11.io.rackweave:tls-stranger");
+        target.stop();
+    }
+
+    #[test]
+    fn secret_and_key_are_both_asked_for_where_both_are_there() {
+        let target = secured(&format!("dhchap_secret = '{SECRET}'"));
+        let both = Proof { tls: by_key(KEY).tls, ..by_secret(SECRET, None) };
+        uses(enter(&target, config("one"), &both).expect("it has both"));
+        assert!(refusal(&target, &by_key(KEY)).contains("the target asks for a secret"));
+        target.stop();
+    }
+
+    #[test]
+    fn discovery_goes_over_tls_and_tells_of_it() {
+        let target = secured("");
+        let entries = live::discover(&target.address, config("one"), &by_key(KEY)).expect("it has the key");
+        let disk = entries.iter().find(|entry| entry.kind == SubsystemKind::Nvm).expect("it may use it");
+        assert_eq!((disk.tcp_security(), disk.requirements & 3), (Some(TransportSecurity::Tls13), 1));
+        target.stop();
+    }
+
+    #[test]
+    fn a_host_without_tls_is_refused_by_a_port_that_wants_it_and_the_other_way_round() {
+        let target = secured("");
+        let request = [&[0u8, 0, 128, 0, 128, 0, 0, 0][..], &[0; 120]].concat();
+        answer_to(&target, &request);
+        is_logged("no pre-shared key was offered: wrong version number");
+        let refused = refusal(&target, &Proof::default());
+        assert!(refused.contains("the connection was lost") || refused.contains("broke the protocol"), "{refused}");
+        target.stop();
+
+        let plain = Running::start(&with_host(""));
+        let refused = refusal(&plain, &by_key(KEY));
+        assert!(refused.starts_with("the TLS handshake failed"), "{refused}");
+        is_logged("connection ended (TLS at a port without?)");
+        plain.stop();
+    }
+
+    #[test]
+    fn a_handshake_that_stalls_ends_in_time_and_a_flood_of_them_leaves_hosts_alone() {
+        log();
+        let port = "[[port]]\naddress = '127.0.0.1:0'\ntls = 'required'\n";
+        let limits = "[limits]\nconnections = 100\nhandshake = '2s'\n";
+        let target = Running::start(&(port.to_owned() + &with_host(&format!("tls_key = '{KEY}'")) + limits));
+        let mut disk = enter(&target, config("one"), &by_key(KEY)).expect("it has the key");
+        // The beginning of a record of 256 bytes that never comes.
+        let stalled: Vec<TcpStream> = (0..60)
+            .map(|_| {
+                let mut stream = TcpStream::connect(&target.address).expect("it listens");
+                stream.write_all(&[0x16, 0x03, 0x01, 0x01, 0x00, 0x01]).expect("it reads");
+                stream
+            })
+            .collect();
+        let data = pattern(9, 1, 4096);
+        disk.write(Extent { start: 0, blocks: 8 }, data.clone(), true).expect("it is taken meanwhile");
+        for mut stream in stalled {
+            stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+            let mut rest = Vec::new();
+            let ended = stream.read_to_end(&mut rest);
+            assert!(
+                !matches!(&ended, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock),
+                "it was not closed"
+            );
+        }
+        is_logged("no Connect came in time");
+        assert!(disk.read(Extent { start: 0, blocks: 8 }).expect("it is there") == data);
+        disk.disconnect().expect("it ends in order");
+        target.stop();
+    }
+
+    /// `openssl s_client` with these arguments, given `input`; what it prints, and whether there is such a program.
+    fn client(target: &Running, arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
+        let mut command = Command::new("openssl");
+        command.args(["s_client", "-quiet", "-connect", &target.address]).args(arguments);
+        let mut child = match command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn() {
+            Ok(child) => child,
+            Err(_) => {
+                println!("SKIPPED: there is no program openssl");
+                return None;
+            }
+        };
+        let mut pipe = child.stdin.take().expect("it was asked for");
+        let _ = pipe.write_all(input);
+        let mut output = child.stdout.take().expect("it was asked for");
+        let mut answer = vec![0; 128];
+        let got = output.read_exact(&mut answer).map(|()| answer).unwrap_or_default();
+        let _ = child.kill();
+        let _ = child.wait();
+        Some(got)
+    }
+
+    /// A program that is not ours secures a connection by the same key, and NVMe/TCP's first PDU is answered through it.
+    #[test]
+    fn another_implementation_of_tls_is_answered_if_it_has_the_key() {
+        let target = secured("");
+        let request = [&[0u8, 0, 128, 0, 128, 0, 0, 0][..], &[0; 120]].concat();
+        let name = |text: &str| nvme::Nqn::new(text).expect("a name");
+        for version in IdentityVersion::ALL {
+            let key = TlsKey::parse(KEY).expect("a key");
+            let psk = key.pre_shared(*version, name(HOST), name(NAMED)).expect("the names are short");
+            let hex: String = psk.key.iter().map(|byte| format!("{byte:02x}")).collect();
+            let wrong = hex.replace(&hex[..2], "00");
+            let ask =
+                |key: &str, more: &str| client(&target, &["-psk", key, "-psk_identity", &psk.identity, more], &request);
+            let Some(answer) = ask(&hex, "-tls1_3") else { return };
+            assert_eq!(answer[..4], [1, 0, 128, 0], "{version:?}: an ICResp");
+            assert_eq!(ask(&wrong, "-tls1_3"), Some(Vec::new()), "another key under the same name");
+            is_logged("the same on both sides?");
+            assert_eq!(ask(&hex, "-tls1_2"), Some(Vec::new()), "an older version");
+            is_logged("unsupported protocol");
+        }
+        target.stop();
+    }
+}

@@ -1,0 +1,326 @@
+//! Pre-shared keys of NVMe/TCP over TLS 1.3 (TCP Transport 1.1, 3.6.1): from the key that an administrator carries from machine to machine to the identity
+//! and the key that both sides give their TLS library. Pure: the handshake itself is the host's.
+
+use crate::Nqn;
+use crate::layout::codes;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hkdf::Hkdf;
+use hmac::{Hmac, Mac};
+use sha2::{Sha256, Sha384};
+
+codes! {
+    /// The hash function of a key and of the cipher that goes with it.
+    pub enum TlsHash: u8 {
+        /// TLS_AES_128_GCM_SHA256; keys of 32 bytes.
+        Sha256 = 1,
+        /// TLS_AES_256_GCM_SHA384; keys of 48 bytes.
+        Sha384 = 2,
+    }
+}
+
+codes! {
+    /// How identities are made.
+    pub enum IdentityVersion: u8 {
+        /// Of the names alone (TP8011).
+        Names = 0,
+        /// With a digest of the key, so that keys can change without a doubt which one is meant (TP8018).
+        Digest = 1,
+    }
+}
+
+/// Why a text is no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsKeyError {
+    /// Not of the form.
+    #[error("a TLS key has the form NVMeTLSkey-1:hh:base64:, with hh 00 to 02")]
+    Form,
+    /// Not base64.
+    #[error("the TLS key is not base64")]
+    Base64,
+    /// Not a length that keys of this kind have.
+    #[error("the TLS key has {got} bytes, allowed are {allowed}")]
+    Length {
+        /// Its bytes.
+        got: usize,
+        /// Those that it may have.
+        allowed: &'static str,
+    },
+    /// Its checksum is not its own.
+    #[error("the checksum of the TLS key is wrong: a letter of it was changed")]
+    Checksum,
+}
+
+/// A configured key, in the form that `nvme gen-tls-key` prints.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TlsKey {
+    key: Vec<u8>,
+    /// By which it becomes the retained key; `None` where it is that already.
+    transform: Option<TlsHash>,
+}
+
+impl std::fmt::Debug for TlsKey {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("TlsKey(..)")
+    }
+}
+
+/// What both sides tell their TLS libraries.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PreSharedKey {
+    /// Which key is meant.
+    pub identity: String,
+    /// The key: as many bytes as the hash has.
+    pub key: Vec<u8>,
+}
+
+impl std::fmt::Debug for PreSharedKey {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "PreSharedKey({}, ..)", self.identity)
+    }
+}
+
+impl TlsHash {
+    /// Bytes of a hash, and of keys.
+    pub const fn bytes(self) -> usize {
+        match self {
+            TlsHash::Sha256 => 32,
+            TlsHash::Sha384 => 48,
+        }
+    }
+
+    /// HKDF-Extract without salt, then HKDF-Expand-Label (RFC 5869, RFC 8446, 7.1); `None` when the context is longer than a label may say.
+    fn derive(self, key: &[u8], label: &str, context: &[u8]) -> Option<Vec<u8>> {
+        let label = format!("tls13 {label}");
+        let (label_length, context_length) = (u8::try_from(label.len()).ok()?, u8::try_from(context.len()).ok()?);
+        let length = (self.bytes() as u16).to_be_bytes();
+        let information = [&length[..], &[label_length], label.as_bytes(), &[context_length], context].concat();
+        let mut out = vec![0; self.bytes()];
+        match self {
+            TlsHash::Sha256 => Hkdf::<Sha256>::new(None, key).expand(&information, &mut out),
+            TlsHash::Sha384 => Hkdf::<Sha384>::new(None, key).expand(&information, &mut out),
+        }
+        .ok()?;
+        Some(out)
+    }
+
+    fn hmac(self, key: &[u8], message: &[u8]) -> Vec<u8> {
+        fn run<M: Mac + hmac::digest::KeyInit>(key: &[u8], message: &[u8]) -> Vec<u8> {
+            let mut mac = <M as Mac>::new_from_slice(key).expect("HMAC takes keys of any length");
+            mac.update(message);
+            mac.finalize().into_bytes().to_vec()
+        }
+        match self {
+            TlsHash::Sha256 => run::<Hmac<Sha256>>(key, message),
+            TlsHash::Sha384 => run::<Hmac<Sha384>>(key, message),
+        }
+    }
+}
+
+impl TlsKey {
+    /// Reads `NVMeTLSkey-1:hh:base64:`: the key and its CRC-32; with hh other than 00 it is transformed for the host that it is of.
+    pub fn parse(text: &str) -> Result<Self, TlsKeyError> {
+        let parts: Vec<&str> = text.trim().split(':').collect();
+        let ["NVMeTLSkey-1", hash, encoded, ""] = parts[..] else { return Err(TlsKeyError::Form) };
+        let code = hash.parse::<u8>().ok().filter(|code| hash.len() == 2 && *code <= 2).ok_or(TlsKeyError::Form)?;
+        let bytes = STANDARD.decode(encoded).map_err(|_| TlsKeyError::Base64)?;
+        let transform = TlsHash::of_code(code);
+        let allowed = match transform {
+            None => "32 and 48",
+            Some(TlsHash::Sha256) => "32",
+            Some(TlsHash::Sha384) => "48",
+        };
+        let (key, checksum) = bytes.split_last_chunk::<4>().ok_or(TlsKeyError::Length { got: 0, allowed })?;
+        let is_right = transform.map_or(matches!(key.len(), 32 | 48), |hash| key.len() == hash.bytes());
+        if !is_right {
+            return Err(TlsKeyError::Length { got: key.len(), allowed });
+        }
+        if crc32fast::hash(key) != u32::from_le_bytes(*checksum) {
+            return Err(TlsKeyError::Checksum);
+        }
+        Ok(TlsKey { key: key.to_vec(), transform })
+    }
+
+    /// The hash function that goes with it.
+    pub fn hash(&self) -> TlsHash {
+        if self.key.len() == TlsHash::Sha256.bytes() { TlsHash::Sha256 } else { TlsHash::Sha384 }
+    }
+
+    /// The key as the host of this name keeps it (3.6.1.2).
+    fn retained(&self, host: Nqn) -> Vec<u8> {
+        let derived = self.transform.and_then(|hash| hash.derive(&self.key, "HostNQN", host.as_str().as_bytes()));
+        derived.unwrap_or_else(|| self.key.clone())
+    }
+
+    /// Identity and key by which `host` connects to `subsystem` (3.6.1.3); `None` where the names are too long for this version.
+    pub fn pre_shared(&self, version: IdentityVersion, host: Nqn, subsystem: Nqn) -> Option<PreSharedKey> {
+        let (retained, hash) = (self.retained(host), self.hash());
+        let names = format!("NVMe{}R{:02} {host} {subsystem}", version.code(), hash.code());
+        let (identity, context) = match version {
+            IdentityVersion::Names => (names.clone(), names),
+            IdentityVersion::Digest => {
+                let message = format!("{host} {subsystem} NVMe-over-Fabrics");
+                let digest = STANDARD.encode(hash.hmac(&retained, message.as_bytes()));
+                (format!("{names} {digest}"), format!("{:02} {digest}", hash.code()))
+            }
+        };
+        let key = hash.derive(&retained, "nvme-tls-psk", context.as_bytes())?;
+        Some(PreSharedKey { identity, key })
+    }
+}
+
+/// Who an identity says that it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// How it was made.
+    pub version: IdentityVersion,
+    /// The hash function of its key.
+    pub hash: TlsHash,
+    /// The host.
+    pub host: Nqn,
+    /// The subsystem.
+    pub subsystem: Nqn,
+}
+
+impl Identity {
+    /// Reads one of a retained key; `None` for anything else, such as those of keys that DH-HMAC-CHAP makes.
+    pub fn parse(text: &str) -> Option<Identity> {
+        let (kind, names) = text.split_once(' ')?;
+        let version = match kind.get(..6)? {
+            "NVMe0R" => IdentityVersion::Names,
+            "NVMe1R" => IdentityVersion::Digest,
+            _ => return None,
+        };
+        let hash = match &kind[6..] {
+            "01" => TlsHash::Sha256,
+            "02" => TlsHash::Sha384,
+            _ => return None,
+        };
+        let mut names = names.splitn(3, ' ');
+        let (host, subsystem) = (Nqn::new(names.next()?).ok()?, Nqn::new(names.next()?).ok()?);
+        let has_digest = names.next().is_some_and(|digest| !digest.is_empty());
+        (has_digest == (version == IdentityVersion::Digest)).then_some(Identity { version, hash, host, subsystem })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Of libnvme's own test (test/psk.c).
+    const KEY_256: &str = "NVMeTLSkey-1:01:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:";
+    const KEY_384: &str = "NVMeTLSkey-1:02:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwP/w0S89ELi3W2LxIcLXVsDn8kXZQ==:";
+
+    fn name(text: &str) -> Nqn {
+        Nqn::new(text).unwrap()
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn identities_are_those_of_libnvme() {
+        let (host, subsystem) = (name("nqn.psk-test-host"), name("nqn.psk-test-subsys"));
+        for (key, digest) in [
+            (KEY_256, "NVMe1R01 nqn.psk-test-host nqn.psk-test-subsys iSbjiStwJ/1TrTvDlt2fjFmzvsytOJelidNnA+X5lEU="),
+            (
+                KEY_384,
+                "NVMe1R02 nqn.psk-test-host nqn.psk-test-subsys QhW2+Rp6RzHlNtCslyRxMnwJ11tKKhz8JCAQpQ+XUD8f9td1VeH5h53yz2wKJG1a",
+            ),
+        ] {
+            let psk = TlsKey::parse(key).unwrap().pre_shared(IdentityVersion::Digest, host, subsystem).unwrap();
+            assert_eq!(psk.identity, digest);
+        }
+    }
+
+    /// The keys of Linux's own test (drivers/nvme/common/tests/auth_kunit.c), which are retained as they are.
+    #[test]
+    fn keys_are_those_of_linux() {
+        let (host, subsystem) = (name("hostnqn"), name("subsysnqn"));
+        for (key, digest, expected) in [
+            (
+                "1733c59fa7f48fcf37f5f26fc4ff0268ad4f78e030f4f3b0bfd1d47e7bb1447a",
+                "OldoKuTfKddMuyCznAZojkWD7P4D9/AtzDzLimtOxqI=",
+                "3c17da628474a04d2247c4cab47968c915388193f7c071bd9489cc3666cd7cc8",
+            ),
+            (
+                "f14b2dd3234c459694d3bc63f8968bd6b37c2c6de849e22e118749001ce4bbe8640b9e3a748cb11ce4b1d71d359cce39",
+                "cffMWk8TSS7HOQebjgYEIkrPrjWPV4JE5cdPB8WhEvY4JBW5YynKyv66XscN4A9n",
+                "277475323353\
+                 7b3fa50eb7d16a8e43457d85f4906c005b2236616c5d80939d0898fff15bb8b77119d2be0aac423e7590",
+            ),
+        ] {
+            let key = (0..key.len() / 2).map(|at| u8::from_str_radix(&key[2 * at..2 * at + 2], 16).unwrap()).collect();
+            let key = TlsKey { key, transform: None };
+            let psk = key.pre_shared(IdentityVersion::Digest, host, subsystem).unwrap();
+            assert!(psk.identity.ends_with(digest), "{psk:?}");
+            assert_eq!(hex(&psk.key), expected);
+        }
+    }
+
+    #[test]
+    fn a_key_is_read_and_a_changed_letter_is_noticed() {
+        assert_eq!(TlsKey::parse(KEY_256).unwrap().hash(), TlsHash::Sha256);
+        assert_eq!(TlsKey::parse(KEY_384).unwrap().hash(), TlsHash::Sha384);
+        assert_eq!(TlsKey::parse(&KEY_256.replace("VRLb", "VRLc")), Err(TlsKeyError::Checksum));
+        assert_eq!(TlsKey::parse(&KEY_256.replace("-1:01", "-2:01")), Err(TlsKeyError::Form));
+        assert_eq!(TlsKey::parse(&KEY_256.replace(":01:", ":03:")), Err(TlsKeyError::Form));
+        assert_eq!(TlsKey::parse("NVMeTLSkey-1:01:****:"), Err(TlsKeyError::Base64));
+        let wrong = TlsKey::parse(&KEY_256.replace(":01:", ":02:"));
+        assert_eq!(wrong, Err(TlsKeyError::Length { got: 32, allowed: "48" }));
+        assert_eq!(TlsKey::parse(&KEY_384.replace(":02:", ":00:")).unwrap().hash(), TlsHash::Sha384);
+        assert_eq!(format!("{:?}", TlsKey::parse(KEY_256)), "Ok(TlsKey(..))");
+    }
+
+    #[test]
+    fn keys_differ_by_host_subsystem_version_and_transformation() {
+        let key = TlsKey::parse(KEY_256).unwrap();
+        let (host, subsystem) = (name("nqn.a"), name("nqn.b"));
+        let psk = |key: &TlsKey, version, host, subsystem| key.pre_shared(version, host, subsystem).unwrap().key;
+        let all = [
+            psk(&key, IdentityVersion::Names, host, subsystem),
+            psk(&key, IdentityVersion::Digest, host, subsystem),
+            psk(&key, IdentityVersion::Digest, subsystem, host),
+            psk(&key, IdentityVersion::Digest, host, host),
+            psk(&TlsKey::parse(&KEY_256.replace(":01:", ":00:")).unwrap(), IdentityVersion::Digest, host, subsystem),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert!(one.len() == 32 && !all[..at].contains(one));
+        }
+    }
+
+    #[test]
+    fn names_too_long_for_a_label_have_no_key_of_the_first_version() {
+        let key = TlsKey::parse(KEY_256).unwrap();
+        // "NVMe0R01 ", the names and a space: 255 bytes fit.
+        let pair = |bytes: usize| (name(&format!("nqn.{}", "h".repeat(120))), name(&"s".repeat(bytes - 9 - 124 - 1)));
+        let (host, subsystem) = pair(255);
+        assert!(key.pre_shared(IdentityVersion::Names, host, subsystem).is_some());
+        let (host, subsystem) = pair(256);
+        assert_eq!(key.pre_shared(IdentityVersion::Names, host, subsystem), None);
+        assert!(key.pre_shared(IdentityVersion::Digest, host, subsystem).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn identities_come_back(version in 0usize..2, key in 0usize..2) {
+            let key = TlsKey::parse([KEY_256, KEY_384][key]).unwrap();
+            let (host, subsystem) = (name("nqn.2014-08.org.nvmexpress:uuid:h"), name("nqn.2026-11.io.rackweave:disk"));
+            let version = IdentityVersion::ALL[version];
+            let psk = key.pre_shared(version, host, subsystem).unwrap();
+            prop_assert_eq!(Identity::parse(&psk.identity), Some(Identity { version, hash: key.hash(), host, subsystem }));
+        }
+
+        #[test]
+        fn any_text_is_an_identity_or_none(text in "(NVMe[0-2][RG]0[0-3])? ?[ -~é]{0,60}") {
+            if let Some(identity) = Identity::parse(&text) {
+                let names = format!(" {} {}", identity.host, identity.subsystem);
+                prop_assert!(text.contains(&names));
+            }
+            let _ = TlsKey::parse(&text);
+        }
+    }
+}
