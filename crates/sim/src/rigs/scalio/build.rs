@@ -10,7 +10,6 @@ use super::plant::Plant;
 use super::programs::{Alarms, Programs};
 use super::stock::Stock;
 use super::{Counts, ScalioRig, warm};
-use crate::rigs::alarm::Alarm;
 use crate::rigs::blox::BuildError;
 use crate::slab::Slab;
 use base::{Bytes, Seed, Span, Time};
@@ -82,10 +81,7 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) ->
         pool: made.pool,
         parcels: Slab::new(),
         asks: Asks::new(plan.store.clients),
-        alarms: Alarms {
-            clients: vec![Alarm::default(); clients],
-            servers: vec![Alarm::default(); plan.store.devices as usize],
-        },
+        alarms: Alarms::of(clients, plan.store.devices as usize),
         owners: BTreeMap::new(),
         clients: vec![ClientState::default(); clients],
         state: BoxState::new(seed.stream("scalio/crash")),

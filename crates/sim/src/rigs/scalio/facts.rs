@@ -37,6 +37,24 @@ impl ScalioRig {
             "ssd_iops_of_peak_ratio",
             (reads + writes) as f64 / seconds / (f64::from(self.plan.store.devices) * 500_000.0),
         );
+        add("requests_refused", counts.refused as f64);
+        add("requests_unknown", counts.unknown as f64);
+        add("gets_unavailable", counts.unavailable as f64);
+        add("writes_lost_in_crashes", self.state.lost() as f64);
+        self.remote(seconds, operations, out);
+        self.cores(seconds, operations, out);
+        self.programs_counted(out);
+        if let Some(fabric) = &self.fabric {
+            fabric.facts(out);
+        }
+    }
+
+    /// What clients asked of memory and flash themselves.
+    fn remote(&self, seconds: f64, operations: f64, out: &mut BTreeMap<String, f64>) {
+        let counts = &self.counts;
+        let mut add = |name: &str, value: f64| {
+            out.insert(name.to_string(), value);
+        };
         add("adapter_messages_per_second", self.plant.adapter.messages() as f64 / seconds);
         add(
             "adapter_used_ratio",
@@ -47,15 +65,6 @@ impl ScalioRig {
         add("torn_reads", self.looks.as_ref().map_or(0, Looks::torn) as f64);
         add("swaps_failed", counts.swaps_failed as f64);
         add("offloaded_reads_per_operation", counts.offloaded_reads as f64 / operations);
-        add("requests_refused", counts.refused as f64);
-        add("requests_unknown", counts.unknown as f64);
-        add("gets_unavailable", counts.unavailable as f64);
-        add("writes_lost_in_crashes", self.state.lost() as f64);
-        self.cores(seconds, operations, out);
-        self.programs_counted(out);
-        if let Some(fabric) = &self.fabric {
-            fabric.facts(out);
-        }
     }
 
     /// Busy shares: a percent is that of one core, as the paper counts.

@@ -132,6 +132,13 @@ pub struct Alarms {
     pub servers: Vec<Alarm>,
 }
 
+impl Alarms {
+    /// Of so many programs, which want nothing yet.
+    pub fn of(clients: usize, servers: usize) -> Alarms {
+        Alarms { clients: vec![Alarm::default(); clients], servers: vec![Alarm::default(); servers] }
+    }
+}
+
 /// Runs a program and returns what it decides, and when it wants to run again.
 fn run<P: Program>(program: &mut P, now: Time, input: Option<P::In>, out: &mut Vec<P::Out>) -> Option<Time> {
     match input {
