@@ -107,6 +107,8 @@ pub struct Gimbal {
     tenants: Vec<Tenant>,
     /// Tenants with waiting I/Os and room in a slot, in the order of their turns.
     turns: VecDeque<u32>,
+    /// While a tenant may have at least so many slots, all in `turns` have room: who has a turn loses its room only when slots become fewer.
+    roomy_from: u32,
     /// Tenants with I/Os that wait or are at the drive.
     active: u32,
     wakeup: Option<Time>,
@@ -121,6 +123,7 @@ impl Gimbal {
             cost: WriteCost::new(&config),
             tenants: (0..tenants).map(|_| Tenant::new(&config)).collect(),
             turns: VecDeque::with_capacity(tenants),
+            roomy_from: 0,
             active: 0,
             wakeup: None,
             config,
@@ -137,8 +140,7 @@ impl Gimbal {
         self.active += u32::from(state.is_idle());
         state.waiting.push_back(Waiting(io));
         if !state.has_turn && state.has_room(slot_limit) {
-            state.has_turn = true;
-            self.turns.push_back(tenant);
+            self.give_turn(tenant, slot_limit);
         }
         Ok(())
     }
@@ -159,8 +161,11 @@ impl Gimbal {
                 self.lose_turn(place, tenant);
                 continue;
             }
-            // Nothing can be started any more; who has lost its room is looked for all the same.
+            // Nothing can be started any more; whoever may have lost its room is looked for all the same.
             if held.iter().all(Option::is_some) {
+                if slot_limit >= self.roomy_from {
+                    break;
+                }
                 place += 1;
                 continue;
             }
@@ -176,6 +181,7 @@ impl Gimbal {
                 return Some(self.start(place, tenant, io, slot_limit));
             }
         }
+        self.roomy_from = self.roomy_from.min(slot_limit);
         self.wakeup = held_until(&self.rate, self.cost, now, held);
         None
     }
@@ -272,6 +278,8 @@ impl Gimbal {
         if state.waiting.is_empty() || !state.has_room(slot_limit) {
             state.has_turn = false;
             self.turns.remove(place);
+        } else {
+            self.roomy_from = self.roomy_from.max(slot_limit);
         }
         Started { io, tenant, slot }
     }
@@ -283,9 +291,15 @@ impl Gimbal {
         let slot_limit = self.slot_limit_with(started.tenant);
         let state = &mut self.tenants[started.tenant as usize];
         if !state.has_turn && !state.waiting.is_empty() && state.has_room(slot_limit) {
-            state.has_turn = true;
-            self.turns.push_back(started.tenant);
+            self.give_turn(started.tenant, slot_limit);
         }
+    }
+
+    /// A tenant with an I/O that waits, and room, stands behind the others.
+    fn give_turn(&mut self, tenant: u32, slot_limit: u32) {
+        self.tenants[tenant as usize].has_turn = true;
+        self.turns.push_back(tenant);
+        self.roomy_from = self.roomy_from.max(slot_limit);
     }
 
     /// Takes the turn of a tenant that must not open another slot, because others have become active since. It has slots that are open and full,

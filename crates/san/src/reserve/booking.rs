@@ -146,6 +146,8 @@ impl Sum {
         let booked = match self.estimated_bps {
             0 => 0,
             all if all == estimated => self.booked_bps,
+            // Nothing of it was over-committed, which is usual.
+            all if all == self.booked_bps => estimated,
             all => share_rounded_up(self.booked_bps, estimated, all),
         };
         self.estimated_bps -= estimated;

@@ -93,3 +93,22 @@ impl Class {
 }
 
 const _: () = assert!(size_of::<Class>() == 64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::reservation;
+
+    #[test]
+    fn a_class_takes_room_when_it_comes_by_and_is_found_again_whoever_came_between() {
+        let (config, mut classes) = (reservation(), Classes::default());
+        assert!(classes.get(ClassId(2)).is_none() && classes.get_mut(ClassId(0)).is_none());
+        for class in [2, 0, 2, 1] {
+            classes.meet(&config, ClassId(class)).spans[0].booked_bps += u64::from(class) + 1;
+        }
+        let booked = [0, 1, 2].map(|class| classes.get(ClassId(class)).map(|class| class.spans[0].booked_bps));
+        assert_eq!(booked, [Some(1), Some(2), Some(6)]);
+        assert_eq!(classes.iter_mut().count(), 3);
+        assert!(classes.get(ClassId(3)).is_none());
+    }
+}

@@ -30,6 +30,8 @@ pub struct DelayTables {
     ports: usize,
     weight: i64,
     stale_after: Span,
+    /// The span in which something was learnt last: its number, and when it began.
+    latest: (u32, Time),
     /// By port, then level.
     by_level: Vec<Learnt>,
     /// By destination, then port.
@@ -44,14 +46,25 @@ impl DelayTables {
             ports,
             weight: i64::from(ewma_weight),
             stale_after,
+            latest: (0, Time::ZERO),
             by_level: vec![Learnt::default(); ports * LEVELS],
             by_destination: vec![Learnt::default(); vertices * ports],
         }
     }
 
-    /// The number of the span that `now` is in: [`estimate`](Self::estimate) takes it, so that one choice divides once.
+    /// The number of the span that `now` is in, as [`estimate`](Self::estimate) takes it. Divides only where the span is another than that in which
+    /// something was learnt last.
+    #[inline]
     pub fn epoch(&self, now: Time) -> u32 {
-        (now.as_ps() / self.stale_after.as_ps()) as u32
+        let (latest, since) = self.latest;
+        if now >= since && now - since < self.stale_after { latest } else { self.number_of(now) as u32 }
+    }
+    fn number_of(&self, now: Time) -> u64 {
+        now.as_ps() / self.stale_after.as_ps()
+    }
+    fn remember_span(&mut self, now: Time) {
+        let number = self.number_of(now);
+        self.latest = (number as u32, Time::ZERO + self.stale_after * number);
     }
 
     /// The delay to `destination` by `port` in nanoseconds, 0 where none is known.
@@ -68,6 +81,9 @@ impl DelayTables {
     /// Takes in what one answer says; what does not exist is passed over.
     pub fn learn(&mut self, now: Time, port: Port, destination: VertexId, level: u32, delay_ns: u32) {
         let epoch = self.epoch(now);
+        if epoch != self.latest.0 {
+            self.remember_span(now);
+        }
         let weight = self.weight;
         let level = (level as usize).min(LEVELS - 1);
         if port.index() >= self.ports {
@@ -165,6 +181,17 @@ mod tests {
         assert_eq!(at(&tables, Time::secs(1)), 0);
         tables.learn(Time::ms(3), Port(0), TARGET, 0, 500);
         assert_eq!(at(&tables, Time::ms(3)), 500);
+    }
+
+    #[test]
+    fn spans_are_counted_the_same_wherever_something_was_learnt_last() {
+        let mut tables = tables(1024);
+        let times = [0, 999, 1_000, 4_500, 4_999, 5_000, 3_000].map(Time::us);
+        let numbers = [0, 0, 1, 4, 4, 5, 3];
+        for learnt_at in times {
+            tables.learn(learnt_at, Port(0), TARGET, 0, 500);
+            assert_eq!(times.map(|now| tables.epoch(now)), numbers, "{learnt_at:?}");
+        }
     }
 
     #[test]

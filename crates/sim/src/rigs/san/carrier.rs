@@ -13,7 +13,7 @@ pub(super) struct Carrier {
     pub flights: Flights,
     /// By vertex: whether it runs.
     pub is_running: Vec<bool>,
-    /// Where packets are to be checked as bytes.
+    /// Where packets are to be checked as bytes: one that cannot be written so has no business on a link.
     pub check: Option<WireCheck>,
     /// Packets that were put on a link.
     pub crossings: u64,
@@ -24,7 +24,9 @@ pub(super) struct Carrier {
 impl Carrier {
     /// Puts a packet on the link of a port.
     pub fn send(&mut self, vertex: VertexId, port: Port, packet: &Packet, context: Now<'_, '_>) {
-        check(&mut self.check, packet);
+        if let Some(check) = &mut self.check {
+            check.check(packet);
+        }
         let Some(channel) = self.link(vertex, port) else { return self.lost += 1 };
         self.crossings += 1;
         let (at, leaving) = self.wires.send(context.now, channel, packet);
@@ -34,8 +36,11 @@ impl Carrier {
 
     /// As [`send`](Self::send), for a packet that lies in its place already: nothing of it is copied. It has arrived just now, so that its track
     /// has nothing to add.
+    #[inline]
     pub fn send_on(&mut self, vertex: VertexId, port: Port, place: u32, context: Now<'_, '_>) {
-        check(&mut self.check, &self.flights[place].packet);
+        if let Some(check) = &mut self.check {
+            check.check(&self.flights[place].packet);
+        }
         let Some(channel) = self.link(vertex, port) else { return self.lose(place) };
         self.crossings += 1;
         let flight = &mut self.flights[place];
@@ -51,15 +56,9 @@ impl Carrier {
     }
 
     /// The channel of a port, if frames pass there.
+    #[inline]
     fn link(&self, vertex: VertexId, port: Port) -> Option<Channel> {
         let channel = self.wires.channel(vertex, port);
         (self.wires.is_up(channel) && self.is_running[vertex.index()]).then_some(channel)
-    }
-}
-
-/// A packet that cannot be written as bytes has no business here.
-fn check(check: &mut Option<WireCheck>, packet: &Packet) {
-    if let Some(check) = check {
-        check.check(packet);
     }
 }
