@@ -4,6 +4,9 @@ CARGO ?= cargo
 SCALE ?= quick
 OUT ?= out
 SECONDS_EACH ?= 600
+STEPS ?= all
+# TLS of the live target needs OpenSSL's headers: without them everything else is built.
+TLS := $(shell pkg-config --exists openssl 2>/dev/null || echo --no-default-features)
 
 # In CI a page test without a browser is a failure, not a skip.
 ifeq ($(CI),true)
@@ -11,20 +14,18 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
-STEPS ?= all
-
-.PHONY: help demo paper test tidy bench fuzz interop models soak clean rust
+.PHONY: help demo paper test tidy bench fuzz interop models soak clean rust openssl
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 demo: rust ## reproduce EDM and RackBlox's headline at quick scale: a table, and one offline page in out/demo
-	$(CARGO) build --release --package cli
+	$(CARGO) build --release --package cli $(TLS)
 	target/release/rackweave reproduce edm blox/fig9 blox/fig13 blox/fig22 --scale $(SCALE) --out $(OUT)/demo --force
 	@echo "The figures: $(abspath $(OUT)/demo/index.html)"
 
 paper: rust ## all of EDM and RackBlox at the papers' sizes, in out/paper (many hours)
-	$(CARGO) build --release --package cli
+	$(CARGO) build --release --package cli $(TLS)
 	target/release/rackweave reproduce edm blox --scale paper --out $(OUT)/paper --force
 	@echo "The figures: $(abspath $(OUT)/paper/index.html)"
 
@@ -44,11 +45,11 @@ bench: rust ## measure in CPU time; writes target/bench.json
 	$(CARGO) run --profile fastest --package bench
 
 interop: rust ## a stock Linux host in QEMU uses our target as a disk; STEPS=small is what CI does
-	$(CARGO) build --release --package cli
+	$(CARGO) build --release --package cli $(TLS)
 	tests/interop/run.sh $(STEPS)
 
 soak: rust ## a minute of hosts that work, reset and vanish, with every block checked
-	SOAK_SECONDS=60 $(CARGO) test --package live --test soak -- --nocapture
+	SOAK_SECONDS=60 $(CARGO) test --package live $(TLS) --test soak -- --nocapture
 
 fuzz: rust ## fuzz every parser and the stateful connections, SECONDS_EACH each (SANITIZER=address for more, and slower)
 	tools/fuzz.sh $(SECONDS_EACH)
