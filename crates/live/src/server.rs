@@ -132,14 +132,11 @@ impl Server {
         let (listeners, addresses) = listen_at_all(plan)?;
         let clock = Clock::start();
         let mut state = State::open(plan.state.as_deref())?;
-        let own = |_: &_| None;
-        let all = open_all(plan, &mut state, options.storage.unwrap_or(&own))?;
+        let all = open_all(plan, &mut state, options.storage.unwrap_or(&|_| None))?;
         let state = Arc::new(Mutex::new(state));
         let mut backends = Backends::new(clock, waker.clone(), state.clone())?;
         let secrets = Secrets::open(plan)?;
         let (config, opened) = configure(plan, &addresses, all, &mut backends, &secrets)?;
-        let security = Security::open(plan, &secrets)?;
-        let target = Machine::new(config.clone(), options.journal);
         let mut server = Server {
             timer: Timer::new(poll.registry(), TIMER)?,
             poll,
@@ -149,12 +146,13 @@ impl Server {
             listeners,
             addresses,
             accept_from: None,
+            target: Machine::new(config.clone(), options.journal)
+                .map_err(|error| StartError::Plan(error.to_string()))?,
             config,
-            target: target.map_err(|error| StartError::Plan(error.to_string()))?,
             backends,
             engine: EngineRole::new().map_err(|error| StartError::Plan(error.to_string()))?,
             opened,
-            security,
+            security: Security::open(plan, &secrets)?,
             state,
             sockets: Vec::new(),
             listed: VecDeque::new(),
@@ -167,8 +165,7 @@ impl Server {
             room: vec![0; ROOM],
             over: Vec::new(),
         };
-        server.register(options.signals)?;
-        Ok(server)
+        server.register(options.signals).map(|()| server)
     }
 
     fn register(&mut self, signals: bool) -> Result<(), StartError> {

@@ -532,7 +532,6 @@ mod tests {
     fn messages() -> impl Strategy<Value = Message> {
         let hash = prop::sample::select(HashId::ALL.to_vec());
         let bytes = |hash: HashId| prop::collection::vec(any::<u8>(), hash.bytes());
-        let reason = prop::sample::select(FailureReason::ALL.to_vec());
         let group = prop::sample::select(GroupId::ALL.to_vec());
         prop_oneof![
             (
@@ -567,6 +566,13 @@ mod tests {
                     Message::Success1 { transaction, hash, response: answers.then_some(response) }
                 }
             ),
+            ends(),
+        ]
+    }
+
+    fn ends() -> impl Strategy<Value = Message> {
+        let reason = prop::sample::select(FailureReason::ALL.to_vec());
+        prop_oneof![
             any::<u16>().prop_map(|transaction| Message::Success2 { transaction }),
             (any::<(u16, bool)>(), reason).prop_map(|((transaction, is_from_controller), reason)| {
                 Message::Failure { transaction, is_from_controller, reason }

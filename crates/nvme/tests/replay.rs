@@ -24,7 +24,10 @@ struct Session {
 impl Session {
     fn open(&mut self) {
         while let Some(Action::Open(queue)) = self.host.next_action() {
-            self.queues.insert(queue, self.target.accept(self.now, PORT).unwrap());
+            let connection = self.target.accept(self.now, PORT).unwrap();
+            // As if TLS had shown who it is.
+            self.target.secured(self.now, connection, Channel { host: host(1), subsystem: subsystem() });
+            self.queues.insert(queue, connection);
             self.host.opened(self.now, queue);
         }
     }
