@@ -93,7 +93,7 @@ struct Backend {
 impl Backend {
     /// Gives `job` to the ring or to `pool`.
     fn submit(ring: Option<&Ring>, pool: &Pool, job: Job) {
-        let left = match ring.filter(|_| Ring::takes(&job.operation)) {
+        let left = match ring.filter(|ring| ring.takes(&job.operation)) {
             Some(ring) => ring.submit(job),
             None => Some(job),
         };
@@ -154,9 +154,11 @@ impl Backends {
     fn ring(&self, id: BackendId, disk: &Arc<Disk>, io: IoName) -> Result<Option<Ring>, StartError> {
         let Some(file) = disk.storage.file().filter(|_| io != IoName::Threads) else { return Ok(None) };
         let path = file.path().display();
-        match Ring::start(&format!("backend-{}", id.0), disk.clone(), self.clock, &self.done) {
+        let writes = io == IoName::Uring;
+        match Ring::start(&format!("backend-{}", id.0), disk.clone(), writes, self.clock, &self.done) {
             Ok(ring) => {
-                tracing::info!(%path, "read and written by io_uring");
+                let written_by = if writes { "io_uring" } else { "threads" };
+                tracing::info!(%path, written_by, "read by io_uring");
                 Ok(Some(ring))
             }
             Err(error) if io == IoName::Auto => {

@@ -1,6 +1,7 @@
 //! A thread that reads and writes a file by io_uring: many requests underway, and no switch of threads for each of them.
 //!
-//! Reads, writes and flushes go by the ring. What is rare (zeros, copies, verification, comparisons) goes to the pool of threads beside it. A
+//! Reads go by the ring, and where that is asked for writes and flushes. Not by themselves: the kernel hands writes of files on to threads of its own,
+//! and those were slower than ours (a third to a half at a depth of 32 on ext4, Linux 6.18). What is rare (zeros, copies, verification, comparisons) goes to the pool of threads beside it. A
 //! compare-and-write must see nothing change between its two halves: it is carried out here, when nothing else is underway.
 
 use super::pool::{Done, Job, lock};
@@ -34,13 +35,14 @@ struct Queue {
 /// Hands jobs to the thread. What waits when it is dropped is done first.
 pub(crate) struct Ring {
     queue: Arc<Mutex<Queue>>,
+    writes: bool,
     waker: Waker,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Ring {
-    /// Starts a thread for the file of `disk`, or says why the kernel has no ring for it.
-    pub(crate) fn start(name: &str, disk: Arc<Disk>, clock: Clock, done: &Arc<Done>) -> io::Result<Ring> {
+    /// Starts a thread for the file of `disk`, or says why the kernel has no ring for it. `writes`: also what changes the file goes by the ring.
+    pub(crate) fn start(name: &str, disk: Arc<Disk>, writes: bool, clock: Clock, done: &Arc<Done>) -> io::Result<Ring> {
         let queue = Arc::new(Mutex::new(Queue::default()));
         let (theirs, done) = (queue.clone(), done.clone());
         let (sender, receiver) = sync_channel(1);
@@ -54,13 +56,17 @@ impl Ring {
         };
         let thread = Some(thread::Builder::new().name(format!("{name}-ring")).spawn(work)?);
         let waker = receiver.recv().map_err(|_| io::Error::other("the ring's thread has ended"))??;
-        Ok(Ring { queue, waker, thread })
+        Ok(Ring { queue, writes, waker, thread })
     }
 
     /// Whether the ring does it; the rest is for threads.
-    pub(crate) fn takes(operation: &IoOperation) -> bool {
+    pub(crate) fn takes(&self, operation: &IoOperation) -> bool {
         use IoOperation::{CompareAndWrite, Flush, Read, Write};
-        matches!(operation, Read { .. } | Write { .. } | Flush | CompareAndWrite { .. })
+        match operation {
+            Read { .. } | CompareAndWrite { .. } => true,
+            Write { .. } | Flush => self.writes,
+            _ => false,
+        }
     }
 
     /// Takes a job; gives it back when the ring has failed.
@@ -403,7 +409,7 @@ mod tests {
         let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).expect("there is one"));
         let done = Arc::new(Done::new(waker));
         let disk = Arc::new(Disk::new(Arc::new(file), 12));
-        match Ring::start("test", disk.clone(), Clock::start(), &done) {
+        match Ring::start("test", disk.clone(), true, Clock::start(), &done) {
             Ok(ring) => Some(Bench { ring: Some(ring), done, disk, _poll: poll }),
             Err(error) => {
                 println!("skipped: the kernel has no io_uring for us ({error})");

@@ -48,11 +48,11 @@ words! {
 words! {
     /// How a file is read and written.
     IoName {
-        /// By io_uring where the kernel has it, by threads elsewhere.
+        /// Read by io_uring where the kernel has it and written by threads, which is the quickest; all by threads elsewhere.
         Auto,
-        /// By io_uring: the target does not start where the kernel refuses it.
+        /// Read and written by io_uring: the target does not start where the kernel refuses it.
         Uring,
-        /// By threads.
+        /// Read and written by threads.
         Threads,
     }
 }
