@@ -23,7 +23,7 @@ impl Quick<'_> {
         self.asked.is_multiple_of(self.refuses_every)
     }
     fn carry_out(&mut self, backend: BackendId, operation: IoOperation) -> (IoStatus, Vec<u8>) {
-        let result = self.disks.carry_out(IoRequest { tag: IoTag::of_bits(0), backend, operation });
+        let result = self.disks.carry_out(IoRequest { tag: IoTag::of_bits(0), backend, controller: 0, operation });
         (result.status, result.buffer)
     }
 }
