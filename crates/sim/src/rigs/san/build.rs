@@ -7,7 +7,6 @@ use super::config::{SanBuildError, SanRigConfig};
 use super::drives::Drives;
 use super::ends::Violations;
 use super::facts::Ways;
-use super::flights::Flights;
 use super::sizes::Sizes;
 use super::track::Tracks;
 use super::wires::Wires;
@@ -127,14 +126,11 @@ impl SanRig {
             hosts: config.host_programs(&vertices)?,
             targets: config.target_programs(&vertices)?,
             hops: vertices.hops.iter().map(hop).collect(),
-            carrier: Carrier {
-                wires: Wires::new(&config.graph, &config.passing, &config.ends),
-                flights: Flights::new(),
-                is_running: vec![true; places.len()],
-                check: config.wire_check.then(|| WireCheck::new(format)),
-                crossings: 0,
-                lost: 0,
-            },
+            carrier: Carrier::new(
+                Wires::new(&config.graph, &config.passing, &config.ends),
+                places.len(),
+                config.wire_check.then(|| WireCheck::new(format)),
+            ),
             drives: Drives::new(&config.drive, config.drive_count())?,
             wakes: vec![Time::MAX; places.len()],
             places,

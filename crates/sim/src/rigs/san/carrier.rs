@@ -22,6 +22,11 @@ pub(super) struct Carrier {
 }
 
 impl Carrier {
+    /// Nothing on any link yet, and all of so many vertices running.
+    pub fn new(wires: Wires, vertices: usize, check: Option<WireCheck>) -> Carrier {
+        Carrier { wires, flights: Flights::new(), is_running: vec![true; vertices], check, crossings: 0, lost: 0 }
+    }
+
     /// Puts a packet on the link of a port.
     pub fn send(&mut self, vertex: VertexId, port: Port, packet: &Packet, context: Now<'_, '_>) {
         if let Some(check) = &mut self.check {

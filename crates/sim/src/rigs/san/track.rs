@@ -113,7 +113,7 @@ impl Tracks {
     #[inline]
     pub fn foresee_end(&self, name: RequestId) {
         let Some(track) = self.tracks.get((name.0 as u32) as usize) else { return };
-        prefetch_index(track.parts, Part::Stack as usize);
+        prefetch_index(track.parts.as_slice(), Part::Stack as usize);
         prefetch_index(slice::from_ref(&track.request), 0);
     }
 
