@@ -14,18 +14,19 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper test tidy bench fuzz interop models soak clean rust openssl
+.PHONY: help build demo paper test tidy bench fuzz interop models soak clean rust openssl
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-demo: rust ## reproduce EDM and RackBlox's headline at quick scale: a table, and one offline page in out/demo
+build: rust ## the program: target/release/rackweave
 	$(CARGO) build --release --package cli $(TLS)
+
+demo: build ## reproduce EDM and RackBlox's headline at quick scale: a table, and one offline page in out/demo
 	target/release/rackweave reproduce edm blox/fig9 blox/fig13 blox/fig22 --scale $(SCALE) --out $(OUT)/demo --force
 	@echo "The figures: $(abspath $(OUT)/demo/index.html)"
 
-paper: rust ## all of EDM and RackBlox at the papers' sizes, in out/paper (many hours)
-	$(CARGO) build --release --package cli $(TLS)
+paper: build ## all of EDM and RackBlox at the papers' sizes, in out/paper (many hours)
 	target/release/rackweave reproduce edm blox --scale paper --out $(OUT)/paper --force
 	@echo "The figures: $(abspath $(OUT)/paper/index.html)"
 
@@ -44,8 +45,7 @@ tidy: rust ## floors, forbidden names and sizes by layers.toml
 bench: rust ## measure in CPU time; writes target/bench.json
 	$(CARGO) run --profile fastest --package bench
 
-interop: rust ## a stock Linux host in QEMU uses our target as a disk; STEPS=small is what CI does
-	$(CARGO) build --release --package cli $(TLS)
+interop: build ## a stock Linux host in QEMU uses our target as a disk; STEPS=small is what CI does
 	tests/interop/run.sh $(STEPS)
 
 soak: rust ## a minute of hosts that work, reset and vanish, with every block checked
