@@ -3,8 +3,8 @@
 use base::Time;
 use nvme::journal::Recorder;
 use nvme::target::{
-    AtOnce, Channel, CloseReason, ConfigError, ConnectionId, IoRequest, IoResult, IoTag, Notice, PortId, Refused, Slices,
-    Target, TargetConfig,
+    AtOnce, Channel, CloseReason, ConfigError, ConnectionId, IoRequest, IoResult, IoTag, Notice, PortId, Refused,
+    Slices, Target, TargetConfig,
 };
 use std::io::Write;
 

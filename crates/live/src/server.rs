@@ -126,9 +126,7 @@ impl Server {
     /// # Errors
     /// When something of the plan cannot be opened: nothing is served then.
     pub fn start(plan: &TargetPlan, options: ServerOptions<'_>) -> Result<Server, StartError> {
-        let system = StartError::system("the event queue");
-        let poll = Poll::new().map_err(&system)?;
-        let waker = Arc::new(Waker::new(poll.registry(), WAKER).map_err(&system)?);
+        let (poll, waker) = event_queue().map_err(StartError::system("the event queue"))?;
         let (listeners, addresses) = listen_at_all(plan)?;
         let clock = Clock::start();
         let mut state = State::open(plan.state.as_deref())?;
@@ -565,6 +563,13 @@ fn hint(reason: &CloseReason) -> &'static str {
         CloseReason::Protocol(PduError::Field { at: 0, got: HANDSHAKE, .. }) => " (TLS at a port without?)",
         _ => "",
     }
+}
+
+/// What the loop sleeps on, and what wakes it from other threads.
+fn event_queue() -> io::Result<(Poll, Arc<Waker>)> {
+    let poll = Poll::new()?;
+    let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+    Ok((poll, waker))
 }
 
 /// Listens at every port of the plan.

@@ -13,7 +13,9 @@ use nvme::target::{
     TargetLimits,
 };
 use nvme::{Nqn, Text};
-use spec::target::{AccessName, Backend, IoName, Limits, Namespace, Path, Port, Subsystem, TargetPlan, TlsName, uuid_bytes};
+use spec::target::{
+    AccessName, Backend, IoName, Limits, Namespace, Path, Port, Subsystem, TargetPlan, TlsName, uuid_bytes,
+};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;

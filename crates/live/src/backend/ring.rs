@@ -421,7 +421,8 @@ mod tests {
     impl Bench {
         fn submit(&self, number: u64, operation: IoOperation) {
             let (backend, now) = (BackendId(0), Time::ZERO);
-            let facts = Facts { backend, controller: 0, transfer: None, came: now, taken_up: now, done: now, drive: None };
+            let facts =
+                Facts { backend, controller: 0, transfer: None, came: now, taken_up: now, done: now, drive: None };
             let (tag, disk) = (IoTag::of_bits(number), self.disk.clone());
             let job = Job { tag, disk, operation, sources: Vec::new(), facts, due: now };
             assert!(self.ring.as_ref().expect("it runs").submit(job).is_none(), "the ring takes it");

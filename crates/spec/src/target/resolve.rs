@@ -2,7 +2,9 @@
 
 mod hosts;
 
-use super::file::{BackendName, IoName, NamespaceFile, PathFile, PortFile, RecordsFile, SubsystemFile, TargetFile, TlsName};
+use super::file::{
+    BackendName, IoName, NamespaceFile, PathFile, PortFile, RecordsFile, SubsystemFile, TargetFile, TlsName,
+};
 use super::{Backend, LogFormatName, LogLevelName, Namespace, Path, Port, Records, Subsystem, TargetPlan};
 use crate::check::{Completeness, check};
 use crate::document::Node;

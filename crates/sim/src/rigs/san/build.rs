@@ -96,6 +96,15 @@ impl SanRigConfig {
         (0..).zip(&vertices.targets).map(|(place, _)| self.target_program(place, vertices.hosts.len() as u32)).collect()
     }
 
+    fn hop_programs(&self, vertices: &Vertices, response_frame: u32) -> Vec<Hop> {
+        vertices.hops.iter().map(|vertex| Hop::new(self.hop(*vertex, response_frame))).collect()
+    }
+
+    fn carrier(&self, places: usize, format: WireFormat) -> Carrier {
+        let wires = Wires::new(&self.graph, &self.passing, &self.ends);
+        Carrier::new(wires, places, self.wire_check.then(|| WireCheck::new(format)))
+    }
+
     fn check(&self) -> Result<(), SanBuildError> {
         let hosts = self.graph.of_kind(VertexKind::Host).count() as u64;
         for (what, got, max) in [
@@ -120,17 +129,12 @@ impl SanRig {
         let vertices = Vertices::of(&config.graph);
         let format = WireFormat::new(&config.host.wire)?;
         let response_frame = format.frame(PacketKind::Response, 0, 0);
-        let hop = |vertex: &VertexId| Hop::new(config.hop(*vertex, response_frame));
         let places = vertices.places();
         Ok(SanRig {
             hosts: config.host_programs(&vertices)?,
             targets: config.target_programs(&vertices)?,
-            hops: vertices.hops.iter().map(hop).collect(),
-            carrier: Carrier::new(
-                Wires::new(&config.graph, &config.passing, &config.ends),
-                places.len(),
-                config.wire_check.then(|| WireCheck::new(format)),
-            ),
+            hops: config.hop_programs(&vertices, response_frame),
+            carrier: config.carrier(places.len(), format),
             drives: Drives::new(&config.drive, config.drive_count())?,
             wakes: vec![Time::MAX; places.len()],
             places,
