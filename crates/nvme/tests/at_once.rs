@@ -119,7 +119,7 @@ fn a_burst_is_answered_whole_however_often_answers_are_sent_in_between() {
     let (mut at, mut answered) = (0, Vec::new());
     while at < burst.len() {
         at += at_once(&mut world, &raw, &burst[at..], u32::MAX);
-        answered.append(&mut raw.listen(&mut world));
+        answered.append(raw.listen(&mut world));
     }
     let completed = |pdu: &Pdu| match pdu.header {
         Header::Response(completion) => Some((completion.id, completion.status)),
