@@ -360,6 +360,9 @@ impl Server {
         let Some(Some(socket)) = self.sockets.get_mut(index) else { return };
         let to_read = event.is_readable() || event.is_read_closed() || event.is_error();
         socket.is_ready(to_read, event.is_writable());
+        if event.is_read_closed() {
+            socket.half_closed();
+        }
         let id = socket.id;
         if to_read {
             self.list(id);

@@ -31,13 +31,16 @@ pub(crate) struct Socket {
     left: Vec<u8>,
     may_read: bool,
     may_write: bool,
+    /// The peer sends nothing more: reading goes on until it says so, since the system tells it only once.
+    is_half_closed: bool,
     /// It is in the loop's list of those that may have more.
     pub is_listed: bool,
 }
 
 impl Socket {
     pub(crate) fn new(id: ConnectionId, peer: SocketAddr, stream: Stream) -> Socket {
-        Socket { id, peer, stream, left: Vec::new(), may_read: false, may_write: true, is_listed: false }
+        let left = Vec::new();
+        Socket { id, peer, stream, left, may_read: false, may_write: true, is_half_closed: false, is_listed: false }
     }
 
     pub(crate) fn stream(&mut self) -> &mut TcpStream {
@@ -48,6 +51,11 @@ impl Socket {
     pub(crate) fn is_ready(&mut self, to_read: bool, to_write: bool) {
         self.may_read |= to_read;
         self.may_write |= to_write;
+    }
+
+    /// The system says that the peer has closed its side.
+    pub(crate) fn half_closed(&mut self) {
+        self.is_half_closed = true;
     }
 
     /// Whether there may be something for the target.
@@ -66,8 +74,8 @@ impl Socket {
         match self.stream.read(room) {
             Ok(0) => Err(Moved::Ended),
             Ok(count) => {
-                // A stream that gave less than there was room for is empty (epoll(7)).
-                self.may_read = count == room.len() || self.stream.has_ended();
+                // A stream that gave less than there was room for is empty (epoll(7)), but for its end.
+                self.may_read = count == room.len() || self.is_half_closed || self.stream.has_ended();
                 Ok(count)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

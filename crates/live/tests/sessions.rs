@@ -6,6 +6,7 @@ use live::{Extent, HostError};
 use nvme::initiator::{HostEvent, InitiatorConfig, Payload};
 use nvme::pdu::Digests;
 use nvme::{Access, AccessFlags, Body, DatasetManagement, DatasetUse, Io};
+use std::io::{Read, Write};
 use support::{Running, config, free_address, http, metric, pattern};
 
 const BACKENDS: [&str; 4] = [
@@ -201,6 +202,20 @@ fn connections_that_say_nothing_cost_nothing() {
     // The question itself takes some turns; a loop that spins would take many thousands.
     assert!(turns < 50, "{turns} turns while nothing happened");
     drop(silent);
+    target.stop();
+}
+
+#[test]
+fn an_end_that_comes_with_the_last_bytes_is_noticed() {
+    let target = Running::start(&format!("limits = {{ handshake = '1h', idle = '1h' }}\n{}", BACKENDS[0]));
+    let mut peer = std::net::TcpStream::connect(&target.address).expect("it listens");
+    // Corked: the system hears of the bytes and of the end at once, and tells of both in one event.
+    rustix::net::sockopt::set_tcp_cork(&peer, true).expect("it is TCP");
+    peer.write_all(&[0; 64]).expect("there is room");
+    peer.shutdown(std::net::Shutdown::Write).expect("it is open");
+    peer.set_read_timeout(Some(std::time::Duration::from_secs(60))).expect("it is longer than nothing");
+    let closed = peer.read_to_end(&mut Vec::new());
+    assert!(closed.is_ok(), "the target has let go of it: {closed:?}");
     target.stop();
 }
 
