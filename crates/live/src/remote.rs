@@ -82,16 +82,7 @@ pub fn discover(address: &str, config: InitiatorConfig, proof: &Proof) -> Result
 }
 
 fn log_page(host: &mut Host, log: LogId, offset: u64, bytes: u32) -> Result<Vec<u8>, HostError> {
-    let body = GetLogPage {
-        log: log.code(),
-        specific: 0,
-        retain_event: false,
-        dwords_minus_one: bytes / 4 - 1,
-        specific_id: 0,
-        offset,
-        is_index: false,
-        command_set: 0,
-    };
+    let body = GetLogPage::part(log.code(), offset, bytes / 4 - 1);
     let completed = host.call(0, 0, Body::Admin(Admin::GetLogPage(body)), Payload::ToHost(bytes))?;
     expect(&completed, "reading a log")?;
     Ok(completed.data)

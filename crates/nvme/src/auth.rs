@@ -8,9 +8,8 @@ mod group;
 
 pub use group::{GroupId, PRIVATE_MAX};
 
+use crate::interchange::{Interchange, Malformed};
 use crate::layout::codes;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
@@ -146,6 +145,15 @@ pub enum SecretError {
     Checksum,
 }
 
+impl From<Malformed> for SecretError {
+    fn from(malformed: Malformed) -> SecretError {
+        match malformed {
+            Malformed::Form => SecretError::Form,
+            Malformed::Base64 => SecretError::Base64,
+        }
+    }
+}
+
 /// A key of a host or a controller, in the form that `nvme gen-dhchap-key` prints (Base 2.0, 8.13.5.8).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
@@ -162,18 +170,14 @@ impl std::fmt::Debug for Secret {
 impl Secret {
     /// Reads `DHHC-1:hh:base64:`: the key and its CRC-32, transformed with the hash `hh` (00 for as it is) before use.
     pub fn parse(text: &str) -> Result<Self, SecretError> {
-        let parts: Vec<&str> = text.trim().split(':').collect();
-        let ["DHHC-1", hash, encoded, ""] = parts[..] else { return Err(SecretError::Form) };
-        let code = hash.parse::<u8>().ok().filter(|code| hash.len() == 2 && *code <= 3).ok_or(SecretError::Form)?;
-        let bytes = STANDARD.decode(encoded).map_err(|_| SecretError::Base64)?;
-        let (key, checksum) = bytes.split_last_chunk::<4>().ok_or(SecretError::Length { got: 0 })?;
+        let Interchange { code, key, is_intact } = Interchange::parse(text, "DHHC-1", 3)?;
         if !matches!(key.len(), 32 | 48 | 64) {
             return Err(SecretError::Length { got: key.len() });
         }
-        if crc32fast::hash(key) != u32::from_le_bytes(*checksum) {
+        if !is_intact {
             return Err(SecretError::Checksum);
         }
-        Ok(Secret { key: key.to_vec(), hash: HashId::of_code(code) })
+        Ok(Secret { key, hash: HashId::of_code(code) })
     }
 
     /// The key as it is used for the holder of this name.

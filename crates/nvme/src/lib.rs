@@ -28,6 +28,7 @@ mod error;
 pub mod feature;
 pub mod identify;
 pub mod initiator;
+mod interchange;
 pub mod journal;
 mod layout;
 pub mod log;

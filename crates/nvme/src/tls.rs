@@ -2,11 +2,12 @@
 //! and the key that both sides give their TLS library. Pure: the handshake itself is the host's.
 
 use crate::Nqn;
+use crate::auth::HashId;
+use crate::interchange::{Interchange, Malformed};
 use crate::layout::codes;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hkdf::Hkdf;
-use hmac::{Hmac, Mac};
 use sha2::{Sha256, Sha384};
 
 codes! {
@@ -50,6 +51,15 @@ pub enum TlsKeyError {
     /// Its checksum is not its own.
     #[error("the checksum of the TLS key is wrong: a letter of it was changed")]
     Checksum,
+}
+
+impl From<Malformed> for TlsKeyError {
+    fn from(malformed: Malformed) -> TlsKeyError {
+        match malformed {
+            Malformed::Form => TlsKeyError::Form,
+            Malformed::Base64 => TlsKeyError::Base64,
+        }
+    }
 }
 
 /// A configured key, in the form that `nvme gen-tls-key` prints.
@@ -105,15 +115,10 @@ impl TlsHash {
         Some(out)
     }
 
-    fn hmac(self, key: &[u8], message: &[u8]) -> Vec<u8> {
-        fn run<M: Mac + hmac::digest::KeyInit>(key: &[u8], message: &[u8]) -> Vec<u8> {
-            let mut mac = <M as Mac>::new_from_slice(key).expect("HMAC takes keys of any length");
-            mac.update(message);
-            mac.finalize().into_bytes().to_vec()
-        }
+    fn id(self) -> HashId {
         match self {
-            TlsHash::Sha256 => run::<Hmac<Sha256>>(key, message),
-            TlsHash::Sha384 => run::<Hmac<Sha384>>(key, message),
+            TlsHash::Sha256 => HashId::Sha256,
+            TlsHash::Sha384 => HashId::Sha384,
         }
     }
 }
@@ -121,25 +126,21 @@ impl TlsHash {
 impl TlsKey {
     /// Reads `NVMeTLSkey-1:hh:base64:`: the key and its CRC-32; with hh other than 00 it is transformed for the host that it is of.
     pub fn parse(text: &str) -> Result<Self, TlsKeyError> {
-        let parts: Vec<&str> = text.trim().split(':').collect();
-        let ["NVMeTLSkey-1", hash, encoded, ""] = parts[..] else { return Err(TlsKeyError::Form) };
-        let code = hash.parse::<u8>().ok().filter(|code| hash.len() == 2 && *code <= 2).ok_or(TlsKeyError::Form)?;
-        let bytes = STANDARD.decode(encoded).map_err(|_| TlsKeyError::Base64)?;
+        let Interchange { code, key, is_intact } = Interchange::parse(text, "NVMeTLSkey-1", 2)?;
         let transform = TlsHash::of_code(code);
         let allowed = match transform {
             None => "32 and 48",
             Some(TlsHash::Sha256) => "32",
             Some(TlsHash::Sha384) => "48",
         };
-        let (key, checksum) = bytes.split_last_chunk::<4>().ok_or(TlsKeyError::Length { got: 0, allowed })?;
         let is_right = transform.map_or(matches!(key.len(), 32 | 48), |hash| key.len() == hash.bytes());
         if !is_right {
             return Err(TlsKeyError::Length { got: key.len(), allowed });
         }
-        if crc32fast::hash(key) != u32::from_le_bytes(*checksum) {
+        if !is_intact {
             return Err(TlsKeyError::Checksum);
         }
-        Ok(TlsKey { key: key.to_vec(), transform })
+        Ok(TlsKey { key, transform })
     }
 
     /// The hash function that goes with it.
@@ -161,7 +162,7 @@ impl TlsKey {
             IdentityVersion::Names => (names.clone(), names),
             IdentityVersion::Digest => {
                 let message = format!("{host} {subsystem} NVMe-over-Fabrics");
-                let digest = STANDARD.encode(hash.hmac(&retained, message.as_bytes()));
+                let digest = STANDARD.encode(hash.id().hmac(&retained, &[message.as_bytes()]));
                 (format!("{names} {digest}"), format!("{:02} {digest}", hash.code()))
             }
         };

@@ -35,16 +35,7 @@ fn identify(structure: u8) -> Body {
 }
 
 fn log_page(log: u8, offset: u64, bytes: u32) -> Body {
-    Body::Admin(Admin::GetLogPage(GetLogPage {
-        log,
-        specific: 0,
-        retain_event: false,
-        dwords_minus_one: bytes / 4 - 1,
-        specific_id: 0,
-        offset,
-        is_index: false,
-        command_set: 0,
-    }))
+    Body::Admin(Admin::GetLogPage(GetLogPage::part(log, offset, bytes / 4 - 1)))
 }
 
 fn set_feature(feature: FeatureId, value: u32) -> Body {

@@ -111,16 +111,7 @@ fn a_released_reservation_frees_the_namespace_and_registrants_are_told() {
 }
 
 fn notice(world: &mut World, guest: usize) -> ReservationNotice {
-    let asked = GetLogPage {
-        log: 0x80,
-        specific: 0,
-        retain_event: false,
-        dwords_minus_one: 15,
-        specific_id: 0,
-        offset: 0,
-        is_index: false,
-        command_set: 0,
-    };
+    let asked = GetLogPage::part(0x80, 0, 15);
     let page = world.run(guest, 0, 0, Body::Admin(Admin::GetLogPage(asked)), Payload::ToHost(64)).2;
     ReservationNotice::decode(&page).unwrap()
 }

@@ -107,8 +107,8 @@ enum Step {
     Sync(Key<Sync<Fd>>),
 }
 
-/// A request that the kernel works on.
-struct Underway {
+/// A request.
+struct Held {
     tag: IoTag,
     facts: Facts,
     due: Time,
@@ -120,40 +120,12 @@ struct Underway {
     is_durable: bool,
     /// The buffer that goes back, while the kernel does not have it itself.
     buffer: Vec<u8>,
+}
+
+/// A request, and what the kernel does for it now.
+struct Underway {
+    held: Held,
     step: Step,
-}
-
-/// A request without what the kernel does for it.
-struct Held {
-    tag: IoTag,
-    facts: Facts,
-    due: Time,
-    at: u64,
-    length: usize,
-    is_durable: bool,
-    buffer: Vec<u8>,
-}
-
-impl Held {
-    fn with(self, step: Step) -> Underway {
-        let Held { tag, facts, due, at, length, is_durable, buffer } = self;
-        Underway { tag, facts, due, at, length, is_durable, buffer, step }
-    }
-}
-
-impl Underway {
-    fn split(self) -> (Held, Step) {
-        let Underway { tag, facts, due, at, length, is_durable, buffer, step } = self;
-        (Held { tag, facts, due, at, length, is_durable, buffer }, step)
-    }
-}
-
-/// What comes of a step.
-enum Next {
-    /// The kernel is not done with it.
-    Same(Underway),
-    /// The request is over.
-    Over,
 }
 
 struct Loop {
@@ -193,7 +165,7 @@ impl Loop {
     fn give_up(&mut self, error: &io::Error) {
         tracing::error!(%error, "io_uring has failed: from now on threads read and write the file");
         for underway in std::mem::take(&mut self.underway) {
-            let (Held { tag, facts, due, .. }, _) = underway.split();
+            let Held { tag, facts, due, .. } = underway.held;
             self.finish(tag, facts, due, IoResult::bare(IoStatus::Unavailable));
         }
         let jobs = {
@@ -261,7 +233,7 @@ impl Loop {
             false => std::mem::take(&mut held.buffer).slice(..held.length),
         };
         match self.proactor.push(ReadAt::new(self.fd.clone(), held.at, room)) {
-            PushEntry::Pending(key) => self.underway.push(held.with(Step::Read(key))),
+            PushEntry::Pending(key) => self.underway.push(Underway { held, step: Step::Read(key) }),
             PushEntry::Ready(result) => self.after_read(held, result),
         }
     }
@@ -276,7 +248,7 @@ impl Loop {
             false => std::mem::take(&mut held.buffer).slice(..held.length),
         };
         match self.proactor.push(WriteAt::new(self.fd.clone(), held.at, room)) {
-            PushEntry::Pending(key) => self.underway.push(held.with(Step::Write(key))),
+            PushEntry::Pending(key) => self.underway.push(Underway { held, step: Step::Write(key) }),
             PushEntry::Ready(result) => self.after_write(held, result),
         }
     }
@@ -284,7 +256,7 @@ impl Loop {
     /// As fdatasync(2): after the writes that were answered, which the kernel has finished.
     fn sync(&mut self, held: Held) {
         match self.proactor.push(Sync::new(self.fd.clone(), true)) {
-            PushEntry::Pending(key) => self.underway.push(held.with(Step::Sync(key))),
+            PushEntry::Pending(key) => self.underway.push(Underway { held, step: Step::Sync(key) }),
             PushEntry::Ready(BufResult(result, _)) => self.after_sync(held, result.map(drop)),
         }
     }
@@ -293,29 +265,28 @@ impl Loop {
     fn collect(&mut self) {
         let mut left = std::mem::take(&mut self.underway);
         for underway in left.drain(..) {
-            if let Next::Same(underway) = self.advance(underway) {
-                self.underway.push(underway);
-            }
+            let underway = self.advance(underway);
+            self.underway.extend(underway);
         }
     }
 
-    fn advance(&mut self, underway: Underway) -> Next {
-        let (held, step) = underway.split();
+    /// Goes on with a request, unless the kernel is not done with it: then gives it back.
+    fn advance(&mut self, Underway { held, step }: Underway) -> Option<Underway> {
         match step {
             Step::Read(key) => match popped(&mut self.proactor, key) {
                 Ok(result) => self.after_read(held, result),
-                Err(key) => return Next::Same(held.with(Step::Read(key))),
+                Err(key) => return Some(Underway { held, step: Step::Read(key) }),
             },
             Step::Write(key) => match popped(&mut self.proactor, key) {
                 Ok(result) => self.after_write(held, result),
-                Err(key) => return Next::Same(held.with(Step::Write(key))),
+                Err(key) => return Some(Underway { held, step: Step::Write(key) }),
             },
             Step::Sync(key) => match popped(&mut self.proactor, key) {
                 Ok(BufResult(result, _)) => self.after_sync(held, result.map(drop)),
-                Err(key) => return Next::Same(held.with(Step::Sync(key))),
+                Err(key) => return Some(Underway { held, step: Step::Sync(key) }),
             },
         }
-        Next::Over
+        None
     }
 
     fn after_read(&mut self, mut held: Held, BufResult(result, operation): BufResult<usize, ReadAt<Room, Fd>>) {

@@ -79,6 +79,20 @@ pub struct GetLogPage {
 }
 
 impl GetLogPage {
+    /// Dwords of a log from a byte on, for which nothing else has to be said.
+    pub const fn part(log: u8, offset: u64, dwords_minus_one: u32) -> Self {
+        GetLogPage {
+            log,
+            specific: 0,
+            retain_event: false,
+            dwords_minus_one,
+            specific_id: 0,
+            offset,
+            is_index: false,
+            command_set: 0,
+        }
+    }
+
     /// Bytes to return, at most 16 GiB: bound before memory is taken.
     pub fn bytes(&self) -> u64 {
         (u64::from(self.dwords_minus_one) + 1) * 4

@@ -101,16 +101,7 @@ fn stolen(victim: &Victim) -> Vec<Step> {
 }
 
 fn get_log(log: u8, offset: u64, dwords_minus_one: u32, descriptor: u32) -> Sqe {
-    let asked = GetLogPage {
-        log,
-        specific: 0,
-        retain_event: false,
-        dwords_minus_one,
-        specific_id: 0,
-        offset,
-        is_index: false,
-        command_set: 0,
-    };
+    let asked = GetLogPage::part(log, offset, dwords_minus_one);
     let data = Sgl::Transport { length: descriptor };
     Command { data, ..Command::new(ID, Body::Admin(Admin::GetLogPage(asked))) }.encode()
 }
