@@ -75,7 +75,7 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) ->
         plant: Plant::new(plan),
         devices: (0..plan.store.devices).map(drive).collect::<Result<_, BuildError>>()?,
         shelf: made.shelf,
-        looks: torn_reads.then(|| Looks::new(seed.stream("scalio/lines"))),
+        looks: torn_reads.then(|| Looks::new(seed.stream("scalio/lines"), blocks)),
         fabric: Fabric::of(plan, made.index.as_ref(), wire_check).map(Box::new),
         index: made.index,
         pool: made.pool,

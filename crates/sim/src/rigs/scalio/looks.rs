@@ -6,10 +6,12 @@
 //!
 //! When a slot was last used is a hint, written at every hit: what is read of it is always the newest.
 
+use crate::slab::Slab;
 use base::{Span, Stream, Time};
 use scalio::layout::{block_bytes, encode_block, offset};
 use scalio::{BlockHeader, Index, Slot, SlotWord, Token};
 use std::collections::BTreeMap;
+use std::iter::successors;
 use std::sync::Arc;
 
 /// What memory and adapter move at once.
@@ -100,26 +102,37 @@ pub struct Seen {
     pub word: Option<SlotWord>,
 }
 
-/// A block that somebody reads.
-#[derive(Default)]
-struct Watched {
-    /// When those who read it began.
-    begun: Vec<Time>,
-    /// What it held before changes, and when these were, in order.
-    before: Vec<(Time, Arc<State>)>,
+/// What a block held before changes, and when these were, in order.
+type Before = Vec<(Time, Arc<State>)>;
+
+/// Somebody who reads a block.
+#[derive(Clone, Copy, Debug)]
+struct Reader {
+    /// When he began.
+    begun: Time,
+    /// Who began before and still reads the same block; [`NOBODY`] if none does.
+    earlier: u32,
 }
 
-/// All reads on their way.
+/// The end of a chain of readers.
+const NOBODY: u32 = u32::MAX;
+
+/// All reads on their way. One that nobody disturbs costs a link in a chain and nothing more.
 pub struct Looks {
     stream: Stream,
-    watched: BTreeMap<u32, Watched>,
+    /// Who began last to read each block, in `readers`.
+    latest: Vec<u32>,
+    readers: Slab<Reader>,
+    /// Blocks that were changed while somebody who still reads them did.
+    changed: BTreeMap<u32, Before>,
     torn: u64,
 }
 
 impl Looks {
-    /// None. The stream draws the moments of lines.
-    pub fn new(stream: Stream) -> Looks {
-        Looks { stream, watched: BTreeMap::new(), torn: 0 }
+    /// None, in a store of so many blocks. The stream draws the moments of lines.
+    pub fn new(stream: Stream, blocks: u32) -> Looks {
+        let latest = vec![NOBODY; blocks as usize];
+        Looks { stream, latest, readers: Slab::new(), changed: BTreeMap::new(), torn: 0 }
     }
 
     /// Reads whose block has never been as they saw it.
@@ -129,20 +142,22 @@ impl Looks {
 
     /// Somebody begins to read a block.
     pub fn open(&mut self, now: Time, block: u32) {
-        self.watched.entry(block).or_default().begun.push(now);
+        let latest = &mut self.latest[block as usize];
+        *latest = self.readers.insert(Reader { begun: now, earlier: *latest });
     }
 
     /// A block is about to change. What it holds until now is remembered for those who read it.
     pub fn changes(&mut self, now: Time, block: u32, index: &Index<Token>) {
-        if let Some(watched) = self.watched.get_mut(&block) {
-            watched.before.push((now, Arc::new(State::of(index, block))));
+        if self.latest[block as usize] != NOBODY {
+            let state = Arc::new(State::of(index, block));
+            self.changed.entry(block).or_default().push((now, state));
         }
     }
 
     /// A read has ended: what it has found, if others changed the block after it had begun; else it is as it is now.
     pub fn close(&mut self, look: &Look, index: &Index<Token>) -> Option<Seen> {
-        let begun = look.lines.from;
-        let before = self.forget(look.block, begun);
+        self.leave(look.block, look.lines.from);
+        let before = self.since(look.block, look.lines.from);
         if before.is_empty() {
             return None;
         }
@@ -154,22 +169,31 @@ impl Looks {
         Some(Seen { found, header: header.unwrap_or(newest.header), word })
     }
 
-    /// One reader less; the changes since it began.
-    fn forget(&mut self, block: u32, begun: Time) -> Vec<(Time, Arc<State>)> {
-        let Some(watched) = self.watched.get_mut(&block) else { return Vec::new() };
-        let since = watched.before.partition_point(|(at, _)| *at <= begun);
-        let before = watched.before[since..].to_vec();
-        if let Some(place) = watched.begun.iter().position(|at| *at == begun) {
-            watched.begun.swap_remove(place);
+    /// One reader less: whoever began at that moment.
+    fn leave(&mut self, block: u32, begun: Time) {
+        let (mut later, mut at) = (NOBODY, self.latest[block as usize]);
+        while at != NOBODY && self.readers[at].begun != begun {
+            (later, at) = (at, self.readers[at].earlier);
         }
-        match watched.begun.iter().min() {
-            None => drop(self.watched.remove(&block)),
-            Some(first) => {
-                let old = watched.before.partition_point(|(at, _)| at <= first);
-                watched.before.drain(..old);
-            }
+        if at == NOBODY {
+            return;
         }
-        before
+        let earlier = self.readers.remove(at).earlier;
+        match later {
+            NOBODY => self.latest[block as usize] = earlier,
+            later => self.readers[later].earlier = earlier,
+        }
+    }
+
+    /// The changes of a block after a moment. Those that nobody needs any more are forgotten.
+    fn since(&mut self, block: u32, begun: Time) -> Before {
+        let Some(before) = self.changed.get_mut(&block) else { return Before::new() };
+        let since = before[before.partition_point(|(at, _)| *at <= begun)..].to_vec();
+        match first_begun(&self.readers, self.latest[block as usize]) {
+            None => drop(self.changed.remove(&block)),
+            Some(first) => drop(before.drain(..before.partition_point(|(at, _)| *at <= first))),
+        }
+        since
     }
 
     /// Line by line, each from the state of its moment.
@@ -202,6 +226,13 @@ impl Looks {
     }
 }
 
+/// When the first of those began who still read a block, if there are any.
+fn first_begun(readers: &Slab<Reader>, latest: u32) -> Option<Time> {
+    let known = |place: u32| (place != NOBODY).then_some(place);
+    let chain = successors(known(latest), |place| known(readers[*place].earlier));
+    chain.map(|place| readers[place].begun).min()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,6 +245,11 @@ mod tests {
         let key = Key::new(b"key").expect("short");
         let payload = Payload { version: Version(version), key, value, expiry: Expiry(0) };
         MemoryOperation::WritePayload { slot: 1, payload }
+    }
+
+    /// Nobody reads, and nothing is remembered.
+    fn is_forgotten(looks: &Looks) -> bool {
+        looks.readers.len() == 0 && looks.changed.is_empty() && looks.latest.iter().all(|latest| *latest == NOBODY)
     }
 
     /// What a read of 100 ns from 1 us on finds when the payload changes at `changed`.
@@ -236,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_change_before_or_after_a_read_does_not_tear_it() {
-        let mut looks = Looks::new(Seed(1).stream("looks"));
+        let mut looks = Looks::new(Seed(1).stream("looks"), 4);
         for _ in 0..50 {
             let (seen, _) = read(&mut looks, Time::us(1) + Span::ns(101));
             let seen = seen.expect("it changed before the read was closed");
@@ -245,12 +281,12 @@ mod tests {
         }
         assert!(read(&mut looks, Time::us(1)).0.is_none(), "a change before the read is all of what it finds");
         assert_eq!(looks.torn(), 0);
-        assert!(looks.watched.is_empty());
+        assert!(is_forgotten(&looks));
     }
 
     #[test]
     fn a_change_within_a_read_is_found_whole_or_in_part_or_not_and_its_checksum_tells() {
-        let mut looks = Looks::new(Seed(1).stream("looks"));
+        let mut looks = Looks::new(Seed(1).stream("looks"), 4);
         let mut found = [0u32; 3];
         for _ in 0..200 {
             let (seen, _) = read(&mut looks, Time::us(1) + Span::ns(50));
@@ -265,7 +301,7 @@ mod tests {
 
     #[test]
     fn readers_of_one_block_keep_what_those_before_them_need_and_no_more() {
-        let mut looks = Looks::new(Seed(1).stream("looks"));
+        let mut looks = Looks::new(Seed(1).stream("looks"), 4);
         let mut index: Index<Token> = Index::new(1, 2);
         let look = |from: u64| {
             let lines = Window { from: Time::us(from), until: Time::us(from) + Span::ns(100) };
@@ -277,11 +313,11 @@ mod tests {
             index.carry_out(0, payload(version));
         }
         for version in 1..5 {
-            assert_eq!(looks.watched[&0].before.len() as u64, 5 - version);
+            assert_eq!(looks.changed[&0].len() as u64, 5 - version);
             let seen = looks.close(&look(version), &index).expect("it has changed since");
             let expected = (version > 1).then_some(version - 1);
             assert_eq!(block_of(&seen).slots[1].payload.map(|payload| payload.value.id), expected);
         }
-        assert!(looks.watched.is_empty());
+        assert!(is_forgotten(&looks));
     }
 }
