@@ -1,6 +1,7 @@
 //! The first layer of the index as a host without bytes keeps it: what memory does with one operation.
 
 use crate::{Block, BlockHeader, MemoryAnswer, MemoryOperation, Slot, Value};
+use prefetch_index::prefetch_index;
 
 /// All blocks of a store, each operation on them atomic.
 #[derive(Clone, Debug)]
@@ -75,6 +76,14 @@ impl<V: Value> Index<V> {
                 MemoryAnswer::Done
             }),
         }
+    }
+
+    /// A block will be read or changed soon: it can be on its way from memory meanwhile.
+    #[inline]
+    pub fn foresee(&self, block: u32) {
+        let first = block as usize * self.slots_per_block;
+        prefetch_index(&self.headers, block as usize);
+        (first..first + self.slots_per_block).for_each(|slot| prefetch_index(&self.slots, slot));
     }
 
     fn block(&self, block: u32) -> Option<Block<V>> {

@@ -3,6 +3,7 @@
 use crate::LimitError;
 use base::mix;
 use std::fmt;
+use std::num::NonZeroU8;
 
 /// Bytes of the longest key: the paper's (6.1), and what an item of a segment has room for.
 pub const KEY_BYTES_MAX: usize = 16;
@@ -13,7 +14,8 @@ pub const FINGERPRINT_BITS: u32 = 12;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     bytes: [u8; KEY_BYTES_MAX],
-    length: u8,
+    /// Never none, so that a slot with or without a key is as long as a cache line.
+    length: NonZeroU8,
 }
 
 /// Where a key belongs.
@@ -28,17 +30,18 @@ pub struct Place {
 impl Key {
     /// Fails on no bytes and on more than [`KEY_BYTES_MAX`].
     pub fn new(bytes: &[u8]) -> Result<Key, LimitError> {
-        if bytes.is_empty() || bytes.len() > KEY_BYTES_MAX {
+        let length = u8::try_from(bytes.len()).ok().and_then(NonZeroU8::new);
+        let Some(length) = length.filter(|_| bytes.len() <= KEY_BYTES_MAX) else {
             return Err(LimitError::Key { got: bytes.len() });
-        }
-        let mut key = Key { bytes: [0; KEY_BYTES_MAX], length: bytes.len() as u8 };
+        };
+        let mut key = Key { bytes: [0; KEY_BYTES_MAX], length };
         key.bytes[..bytes.len()].copy_from_slice(bytes);
         Ok(key)
     }
 
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
+        &self.bytes[..usize::from(self.length.get())]
     }
 
     /// Sixteen bytes of which the unused ones are 0: the form in slots, items and records.
@@ -57,7 +60,7 @@ impl Key {
     fn hash(&self) -> u64 {
         let (low, high) = self.bytes.split_at(8);
         let word = |half: &[u8]| half.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        mix(word(low) ^ mix(word(high).wrapping_add(u64::from(self.length))))
+        mix(word(low) ^ mix(word(high).wrapping_add(u64::from(self.length.get()))))
     }
 }
 

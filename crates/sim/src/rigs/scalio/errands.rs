@@ -86,11 +86,13 @@ impl ScalioRig {
             MemoryOperation::Check { slot } => Some(*slot),
             _ => return Touched::Answer(self.memory(now, block, operation.clone())),
         };
-        let is_reachable = !self.state.is_unreachable(block, operation) && self.index.is_some();
-        let Some(looks) = self.looks.as_mut().filter(|_| is_reachable && errand.request.is_some()) else {
+        let is_awaited = !self.state.is_unreachable(block, operation) && errand.request.is_some();
+        let (Some(looks), Some(index), true) = (&mut self.looks, &self.index, is_awaited) else {
             return Touched::Answer(self.memory(now, block, operation.clone()));
         };
         looks.open(now, block);
+        // It is looked at when the read is closed.
+        index.foresee(block);
         let look = Look { block, slot, lines: Window::after(now, None, span), header: None, word: None };
         Touched::Look { look, life: self.state.life }
     }
