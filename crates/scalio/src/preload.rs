@@ -133,6 +133,13 @@ impl<C: Contents> Preload<C> {
 
     /// The segment of a block.
     pub fn segment(&self, block: u32) -> Segment {
+        let mut segment = Segment::empty(block);
+        self.fill(block, &mut segment);
+        segment
+    }
+
+    /// Makes another segment that of a block.
+    pub fn fill(&self, block: u32, segment: &mut Segment) {
         let first = self.pages[block as usize];
         let places = (0u32..).map(|at| self.place(first, at));
         let items = self.numbers_of(block).iter().zip(places).map(|(number, record)| Item {
@@ -143,7 +150,10 @@ impl<C: Contents> Preload<C> {
             expiry: Expiry::default(),
             is_fresh: false,
         });
-        Segment { block, epoch: 0, sequence: Sequence(0), settled: Sequence(0), items: items.collect() }
+        let mut room = std::mem::take(&mut segment.items);
+        room.clear();
+        room.extend(items);
+        *segment = Segment { items: room, ..Segment::empty(block) };
     }
 
     /// The record of a key of a block, if it is one that was loaded.

@@ -103,6 +103,10 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// One that lists nothing and that nobody has written yet.
+    pub const fn empty(block: u32) -> Segment {
+        Segment { block, epoch: 0, sequence: Sequence(0), settled: Sequence(0), items: Vec::new() }
+    }
     /// Sectors that it takes; one even where it lists nothing, since it says that all keys are gone.
     pub fn sectors(&self) -> u32 {
         (self.items.len() as u32).div_ceil(BUCKET_ITEMS).max(1)

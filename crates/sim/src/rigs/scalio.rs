@@ -39,7 +39,7 @@ use programs::{Alarms, Programs, ToClient, ToServer};
 use record::{Outcome, SpanKind};
 use scalio::baseline::ditto::{Pool, PoolRequest};
 
-use scalio::{Contents, FlashAnswer, FlashOperation, Index, MemoryOperation, RequestId, Token};
+use scalio::{ClientOut, Contents, FlashAnswer, FlashOperation, Index, MemoryOperation, RequestId, Token};
 use std::collections::BTreeMap;
 
 /// An event of the rig.
@@ -127,6 +127,8 @@ pub struct ScalioRig {
     keys: Keys,
     blocks: u32,
     programs: Programs,
+    /// What a client of Scalio has just decided; empty in between, and kept so that this allocates nothing.
+    decided: Vec<ClientOut<Token>>,
     plant: Plant,
     devices: Vec<Device>,
     shelf: Shelf,

@@ -65,13 +65,14 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) ->
     let torn_reads = plan.options.is_some_and(|options| options.torn_reads);
     let drive = |device| {
         let drive = QuickDrive::new(samsung_970_pro_quick(made.capacity)).map_err(BuildError::of)?;
-        Ok(Device::new(device, drive))
+        Ok(Device::new(device, plan.store.devices, blocks, drive))
     };
     Ok(ScalioRig {
         plan: plan.clone(),
         keys,
         blocks,
         programs: made.programs,
+        decided: Vec::new(),
         plant: Plant::new(plan),
         devices: (0..plan.store.devices).map(drive).collect::<Result<_, BuildError>>()?,
         shelf: made.shelf,

@@ -26,10 +26,12 @@ pub enum Shelf {
 }
 
 impl Shelf {
-    fn segment(&self, block: u32, pointer: SegmentPointer) -> Option<Segment> {
+    fn segment(&self, block: u32, pointer: SegmentPointer, lent: &mut Lent) -> Option<Arc<Segment>> {
         match self {
-            Shelf::Scalio(preload, _) => (preload.pointer(block) == Some(pointer)).then(|| preload.segment(block)),
-            Shelf::Leed(stock) => (stock.pointer(block) == pointer).then(|| stock.segment(block)),
+            Shelf::Scalio(preload, _) => {
+                (preload.pointer(block) == Some(pointer)).then(|| lent.one(|segment| preload.fill(block, segment)))
+            }
+            Shelf::Leed(stock) => (stock.pointer(block) == pointer).then(|| Arc::new(stock.segment(block))),
             Shelf::Bare => None,
         }
     }
@@ -53,14 +55,47 @@ impl Shelf {
     }
 }
 
+/// Segments that are given to readers for a while. Those that nobody holds any more are filled again, so that reading one takes no memory.
+#[derive(Default)]
+struct Lent {
+    segments: Vec<Arc<Segment>>,
+    next: usize,
+}
+
+/// Ours: more than readers of one device have in their hands at once.
+const LENT_MAX: usize = 16;
+
+impl Lent {
+    /// The next one, after `fill`.
+    fn one(&mut self, fill: impl FnOnce(&mut Segment)) -> Arc<Segment> {
+        if self.segments.len() < LENT_MAX {
+            self.next = self.segments.len();
+            self.segments.push(Arc::new(Segment::empty(0)));
+        }
+        let place = &mut self.segments[self.next];
+        self.next = (self.next + 1) % LENT_MAX;
+        if Arc::get_mut(place).is_none() {
+            *place = Arc::new(Segment::empty(0));
+        }
+        fill(Arc::get_mut(place).expect("nobody else holds it"));
+        Arc::clone(place)
+    }
+}
+
+/// Versions of a segment, the latest last, and the sector at which each lies.
+type Versions = Vec<(u64, Arc<Segment>)>;
+
 /// One device.
 pub struct Device {
     number: u32,
+    devices: u32,
     drive: QuickDrive,
     last: Time,
-    /// What was written in the run, by first sector.
-    pages: BTreeMap<u64, Arc<Page<Token>>>,
-    segments: BTreeMap<u32, Vec<(u64, Arc<Segment>)>>,
+    /// What was written in the run, by first sector, and how many sectors each takes.
+    pages: BTreeMap<u64, (u32, Arc<Page<Token>>)>,
+    /// Of each of its blocks, by `block / devices`, what was written in the run.
+    segments: Vec<Versions>,
+    lent: Lent,
     /// Rows of sectors that have been given up, or written over, since the run began.
     gone: Vec<Extent>,
     reads: u64,
@@ -68,10 +103,11 @@ pub struct Device {
 }
 
 impl Device {
-    /// An idle device.
-    pub fn new(number: u32, drive: QuickDrive) -> Device {
-        let (pages, segments, gone) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Device { number, drive, last: Time::ZERO, pages, segments, gone, reads: 0, writes: 0 }
+    /// An idle device, one of so many that share so many blocks.
+    pub fn new(number: u32, devices: u32, blocks: u32, drive: QuickDrive) -> Device {
+        let segments = vec![Versions::new(); blocks.div_ceil(devices) as usize];
+        let (pages, lent, gone) = (BTreeMap::new(), Lent::default(), Vec::new());
+        Device { number, devices, drive, last: Time::ZERO, pages, segments, lent, gone, reads: 0, writes: 0 }
     }
 
     /// Reads and writes so far.
@@ -117,10 +153,10 @@ impl Device {
     pub fn put(&mut self, sector: u64, content: Content<Token>) {
         match content {
             Content::Page(page) => {
-                self.pages.insert(sector, page);
+                self.pages.insert(sector, (page.sectors(), page));
             }
             Content::Segment(segment) => {
-                let versions = self.segments.entry(segment.block).or_default();
+                let versions = &mut self.segments[(segment.block / self.devices) as usize];
                 versions.retain(|(other, _)| *other != sector);
                 if versions.len() == VERSIONS_KEPT {
                     versions.remove(0);
@@ -130,20 +166,22 @@ impl Device {
         }
     }
 
-    fn segment(&self, block: u32, pointer: SegmentPointer, shelf: &Shelf) -> Result<Arc<Segment>, Corrupt> {
-        let versions = self.segments.get(&block).map_or(&[][..], Vec::as_slice);
+    fn segment(&mut self, block: u32, pointer: SegmentPointer, shelf: &Shelf) -> Result<Arc<Segment>, Corrupt> {
+        let versions = &self.segments[(block / self.devices) as usize];
         let is_it =
             |segment: &Segment, sector: u64| sector == pointer.extent.sector && pointer.check(block, segment).is_ok();
         if let Some((_, segment)) = versions.iter().rev().find(|(sector, segment)| is_it(segment, *sector)) {
             return Ok(Arc::clone(segment));
         }
-        let first = shelf.segment(block, pointer).filter(|_| !self.is_gone(pointer.extent.sector));
-        first.map(Arc::new).ok_or(Corrupt::Foreign { what: "segment" })
+        let is_there = !self.is_gone(pointer.extent.sector);
+        let first = is_there.then(|| shelf.segment(block, pointer, &mut self.lent)).flatten();
+        first.ok_or(Corrupt::Foreign { what: "segment" })
     }
 
     fn record(&self, item: &Item, shelf: &Shelf) -> Result<Record<Token>, Corrupt> {
         let sector = item.record.sector();
-        if let Some((first, page)) = self.pages.range(..=sector).next_back()
+        if let Some((first, (sectors, page))) = self.pages.range(..=sector).next_back()
+            && sector < first + u64::from(*sectors)
             && let Some((_, record)) = page.places(*first).find(|(place, _)| *place == item.record)
         {
             return item.check(record).map(|()| record.clone());
@@ -157,9 +195,9 @@ impl Device {
         let mut found = shelf.scan(self.number, extent);
         found.retain(|(sector, _)| !self.is_gone(*sector));
         found.extend(
-            self.pages.range(extent.sector..end).map(|(sector, page)| (*sector, Content::Page(Arc::clone(page)))),
+            self.pages.range(extent.sector..end).map(|(sector, (_, page))| (*sector, Content::Page(Arc::clone(page)))),
         );
-        let written = self.segments.values().flatten().filter(|(sector, _)| (extent.sector..end).contains(sector));
+        let written = self.segments.iter().flatten().filter(|(sector, _)| (extent.sector..end).contains(sector));
         found.extend(written.map(|(sector, segment)| (*sector, Content::Segment(Arc::clone(segment)))));
         found.sort_by_key(|(sector, _)| *sector);
         found
@@ -169,7 +207,7 @@ impl Device {
         let end = extent.sector + u64::from(extent.sectors);
         let mut behind = self.pages.split_off(&extent.sector);
         self.pages.append(&mut behind.split_off(&end));
-        for versions in self.segments.values_mut() {
+        for versions in &mut self.segments {
             versions.retain(|(sector, _)| !(extent.sector..end).contains(sector));
         }
         if !self.is_gone(extent.sector) {

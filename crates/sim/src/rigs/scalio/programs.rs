@@ -159,13 +159,14 @@ impl ScalioRig {
         let place = client as usize;
         let next = match &mut self.programs {
             Programs::Scalio { clients, .. } => {
-                let mut out = Vec::new();
                 let input = input.map(ToClient::scalio);
                 if input.as_ref().is_some_and(Option::is_none) {
                     return;
                 }
+                let mut out = std::mem::take(&mut self.decided);
                 let next = run(&mut clients[place], context.now, input.flatten(), &mut out);
-                out.into_iter().for_each(|action| self.obey_client(client, owner, action, context));
+                out.drain(..).for_each(|action| self.obey_client(client, owner, action, context));
+                self.decided = out;
                 next
             }
             Programs::Leed { clients, .. } => {
