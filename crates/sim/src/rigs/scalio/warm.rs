@@ -13,6 +13,9 @@ use workload::storage::{Addresses, Config, Generator};
 /// Requests drawn for each place of a cache.
 const DRAWS: u64 = 5;
 
+/// Requests between the fetching of a block from memory and the look at it. Measured.
+const AHEAD: usize = 8;
+
 /// One request: a key's number, and whether it is changed.
 type Draw = (u32, bool);
 
@@ -43,6 +46,9 @@ pub fn draws(io: &Config, places: u64, seed: Seed) -> Vec<Draw> {
 /// Fills Scalio's blocks, each by itself the least recently used first, as clients do.
 pub fn fill_index(index: &mut Index<Token>, blocks: u32, keys: &Keys, draws: &[Draw]) {
     for (moment, (number, is_change)) in (0u64..).zip(draws) {
+        if let Some((number, _)) = draws.get(moment as usize + AHEAD) {
+            index.foresee(keys.key(*number).place(blocks).block);
+        }
         let key = keys.key(*number);
         let place = key.place(blocks);
         let slots = index.slots(place.block);
