@@ -47,7 +47,7 @@ pub fn benchmarks() -> Vec<Group> {
         let plan = plan(design);
         Contender { key: key.to_owned(), run: Box::new(move || f64::from(REQUESTS) / play(&plan)) }
     });
-    vec![Group { better: Better::Higher, rounds: 1, contenders: contenders.into() }]
+    vec![Group { better: Better::Higher, rounds: 3, contenders: contenders.into() }]
 }
 
 /// The same, for its memory.
