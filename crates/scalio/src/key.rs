@@ -2,6 +2,7 @@
 
 use crate::LimitError;
 use base::mix;
+use std::cmp::Ordering;
 use std::fmt;
 use std::num::NonZeroU8;
 
@@ -11,7 +12,7 @@ pub const KEY_BYTES_MAX: usize = 16;
 pub const FINGERPRINT_BITS: u32 = 12;
 
 /// A key of 1 to 16 bytes, any bytes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     bytes: [u8; KEY_BYTES_MAX],
     /// Never none, so that a slot with or without a key is as long as a cache line.
@@ -64,6 +65,20 @@ impl Key {
     }
 }
 
+/// Byte by byte, a shorter one before those that begin with it.
+impl Ord for Key {
+    fn cmp(&self, other: &Key) -> Ordering {
+        let number = |key: &Key| u128::from_be_bytes(key.bytes);
+        number(self).cmp(&number(other)).then(self.length.cmp(&other.length))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Key) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.as_bytes().escape_ascii())
@@ -86,6 +101,13 @@ mod tests {
         let [short, long] = [Key::new(b"a"), Key::new(b"a\0")];
         assert_ne!(short, long);
         assert_ne!(short.map(|key| key.place(1 << 30)), long.map(|key| key.place(1 << 30)));
+    }
+
+    #[test]
+    fn keys_are_in_the_order_of_their_bytes() {
+        let keys = [&b"a"[..], b"a\0", b"a\0b", b"aa", b"b", b"b\xff", &[0xff; 16]].map(Key::new);
+        let keys = keys.map(|key| key.expect("short"));
+        assert!(keys.is_sorted_by(|first, second| first < second && first.as_bytes() < second.as_bytes()));
     }
 
     #[test]

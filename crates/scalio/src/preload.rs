@@ -15,6 +15,8 @@ pub trait Contents {
     fn keys(&self) -> u32;
     /// The key of a number below [`keys`](Contents::keys). No two are the same.
     fn key(&self, number: u32) -> Key;
+    /// The number of a key, if it is one of them.
+    fn number_of(&self, key: &Key) -> Option<u32>;
     /// What is under it at first; all values are [`value_bytes`](Contents::value_bytes) long.
     fn value(&self, number: u32) -> Self::Value;
     /// The length of every value.
@@ -140,32 +142,38 @@ impl<C: Contents> Preload<C> {
 
     /// Makes another segment that of a block.
     pub fn fill(&self, block: u32, segment: &mut Segment) {
-        let first = self.pages[block as usize];
-        let places = (0u32..).map(|at| self.place(first, at));
-        let items = self.numbers_of(block).iter().zip(places).map(|(number, record)| Item {
+        let mut items = std::mem::take(&mut segment.items);
+        items.clear();
+        let item = |(number, record)| self.item(number, record);
+        let pages = self.numbers_of(block).chunks(self.page_records as usize);
+        pages.zip(self.rows(block)).for_each(|(numbers, places)| items.extend(numbers.iter().zip(places).map(item)));
+        *segment = Segment { items, ..Segment::empty(block) };
+    }
+
+    fn item(&self, number: &u32, record: RecordPlace) -> Item {
+        Item {
             key: self.contents.key(*number),
             record,
             sequence: Sequence(0),
             value_bytes: self.contents.value_bytes() as u16,
             expiry: Expiry::default(),
             is_fresh: false,
-        });
-        let mut room = std::mem::take(&mut segment.items);
-        room.clear();
-        room.extend(items);
-        *segment = Segment { items: room, ..Segment::empty(block) };
+        }
     }
 
-    /// The record of a key of a block, if it is one that was loaded.
-    pub fn record(&self, block: u32, key: &Key) -> Option<Record<C::Value>> {
-        let numbers = self.numbers_of(block);
-        let at = numbers.binary_search_by(|number| self.contents.key(*number).cmp(key)).ok()?;
-        Some(Record {
-            key: *key,
-            sequence: Sequence(0),
-            expiry: Expiry::default(),
-            value: self.contents.value(numbers[at]),
-        })
+    /// Where the records of each of a block's pages begin.
+    fn rows(&self, block: u32) -> impl Iterator<Item = impl Iterator<Item = RecordPlace>> {
+        let granules = |bytes: u32| u64::from(bytes / crate::GRANULE_BYTES);
+        let page = u64::from(self.page_sectors()) * granules(SECTOR_BYTES);
+        let first = self.pages[block as usize] * granules(SECTOR_BYTES) + granules(PAGE_HEADER_BYTES);
+        let step = granules(record_bytes(self.contents.value_bytes()));
+        (0..).map(move |row| (0..).map(move |at| RecordPlace(first + row * page + at * step)))
+    }
+
+    /// The record of a key, if it is one that was loaded.
+    pub fn record(&self, key: &Key) -> Option<Record<C::Value>> {
+        let value = self.contents.value(self.contents.number_of(key)?);
+        Some(Record { key: *key, sequence: Sequence(0), expiry: Expiry::default(), value })
     }
 
     /// All that begins within a row of sectors of a device, in order: segments and pages.
@@ -195,14 +203,6 @@ impl<C: Contents> Preload<C> {
             Record { key, sequence: Sequence(0), expiry: Expiry::default(), value }
         };
         Page { epoch: 0, records: numbers.iter().map(record).collect() }
-    }
-
-    fn place(&self, first: u64, at: u32) -> RecordPlace {
-        let (page, within) = (at / self.page_records, at % self.page_records);
-        let sector = first + u64::from(page) * u64::from(self.page_sectors());
-        let bytes = sector * u64::from(SECTOR_BYTES)
-            + u64::from(PAGE_HEADER_BYTES + within * record_bytes(self.contents.value_bytes()));
-        RecordPlace(bytes / u64::from(crate::GRANULE_BYTES))
     }
 
     fn page_sectors(&self) -> u32 {

@@ -45,6 +45,10 @@ impl Contents for Users {
     fn key(&self, number: u32) -> Key {
         key(number)
     }
+    fn number_of(&self, key: &Key) -> Option<u32> {
+        let digits = str::from_utf8(key.as_bytes().strip_prefix(b"user")?).ok()?;
+        digits.parse().ok().filter(|number| *number < self.0)
+    }
     fn value(&self, number: u32) -> Token {
         value(number.into())
     }
@@ -259,7 +263,7 @@ impl Store {
             Content::Segment(_) => None,
         };
         let written = self.flash.range(..=item.record.sector()).next_back().and_then(place);
-        let loaded = |preload: &Preload<Users>| preload.record(item.key.place(CONFIG.blocks).block, &item.key);
+        let loaded = |preload: &Preload<Users>| preload.record(&item.key);
         let record = written.or_else(|| self.preload.as_ref().and_then(loaded));
         FlashAnswer::Record(record.ok_or(Corrupt::Foreign { what: "content" }))
     }

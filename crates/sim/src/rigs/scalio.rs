@@ -340,7 +340,7 @@ impl ScalioRig {
 
     /// A request has ended for its client.
     fn done(&mut self, ticket: u32, outcome: &scalio::Outcome<Token>, source: scalio::Source, context: Now<'_, '_>) {
-        let Some((ask, spans)) = self.asks.end(context.now, ticket) else { return };
+        let Some(ask) = self.asks.end(context.now, ticket) else { return };
         self.count(&ask, outcome, source);
         self.remember(&ask, outcome, context.now);
         let is_done = matches!(
@@ -351,7 +351,7 @@ impl ScalioRig {
                 | scalio::Outcome::Differs { .. }
         );
         let outcome = if is_done { Outcome::Finished } else { Outcome::Null };
-        context.end(Ended { ticket: Ticket(ticket), outcome, start: ask.start, end: context.now, spans });
+        context.end(Ended { ticket: Ticket(ticket), outcome, start: ask.start, end: context.now, spans: ask.spans });
     }
 
     fn count(&mut self, ask: &asks::Ask, outcome: &scalio::Outcome<Token>, source: scalio::Source) {
@@ -368,14 +368,14 @@ impl ScalioRig {
     }
 
     fn bare_end(&mut self, ticket: u32, context: Now<'_, '_>) {
-        let Some((ask, spans)) = self.asks.end(context.now, ticket) else { return };
+        let Some(ask) = self.asks.end(context.now, ticket) else { return };
         self.counts.gets += 1;
         context.end(Ended {
             ticket: Ticket(ticket),
             outcome: Outcome::Finished,
             start: ask.start,
             end: context.now,
-            spans,
+            spans: ask.spans,
         });
     }
 }

@@ -30,7 +30,8 @@ pub struct Ask {
     pub start: Time,
     serial: u32,
     mark: Time,
-    spans: Spans,
+    /// Where its time went so far.
+    pub spans: Spans,
     is_open: bool,
     /// Answers that are on their way to it.
     awaited: u32,
@@ -117,15 +118,15 @@ impl Asks {
         self.reach_by(now, owner, (SpanKind::Flash, done.service), SpanKind::FlashWait);
     }
 
-    /// A request ends: what it was, and its spans, what nobody has claimed as waiting in the box.
-    pub fn end(&mut self, now: Time, ticket: u32) -> Option<(Ask, Spans)> {
+    /// A request ends: what it was, in its spans what nobody has claimed as waiting in the box.
+    pub fn end(&mut self, now: Time, ticket: u32) -> Option<Ask> {
         let owner = self.owner(ticket);
         self.reach(now, owner, SpanKind::StorageQueue);
         let ask = self.get(owner)?;
         ask.is_open = false;
         give_back(&mut ask.spans, ask.mark.saturating_since(now));
-        let ended = (*ask, ask.spans);
-        self.by_client[ended.0.asked.client as usize].retain(|other| *other != ticket);
+        let ended = *ask;
+        self.by_client[ended.asked.client as usize].retain(|other| *other != ticket);
         Some(ended)
     }
 

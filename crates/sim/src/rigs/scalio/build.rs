@@ -128,11 +128,11 @@ fn made_scalio(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Ma
         let draws = warm::draws(&plan.io, warmed_places(plan), seed.child("warm"));
         warm::fill_index(&mut index, blocks, keys, &draws);
     }
-    let shelf = Shelf::Scalio(Box::new(preload), blocks);
+    let shelf = Shelf::Scalio(Box::new(preload));
     let mut servers = Vec::new();
     for device in 0..plan.store.devices {
         let mut server = Server::new(server_config(plan, blocks, device, &shelf));
-        if let Shelf::Scalio(preload, _) = &shelf {
+        if let Shelf::Scalio(preload) = &shelf {
             preload.install(device, &mut server);
         }
         servers.push(server);
@@ -175,7 +175,7 @@ fn client_config(plan: &Scalio, options: &Options, blocks: u32, client: u32) -> 
 pub fn server_config(plan: &Scalio, blocks: u32, device: u32, shelf: &Shelf) -> ServerConfig {
     let options = plan.options.expect("a plan of scalio has its options");
     let used = match shelf {
-        Shelf::Scalio(preload, _) => preload.sectors_needed(device).div_ceil(u64::from(ZONE_SECTORS)),
+        Shelf::Scalio(preload) => preload.sectors_needed(device).div_ceil(u64::from(ZONE_SECTORS)),
         Shelf::Leed(_) | Shelf::Bare => 0,
     };
     let spare = (used as f64 * plan.store.spare) as u64 + u64::from(COMPACT_BELOW) + ZONES_MIN;

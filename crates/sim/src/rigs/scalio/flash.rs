@@ -18,7 +18,7 @@ const VERSIONS_KEPT: usize = 3;
 /// What lies on all devices when a run begins.
 pub enum Shelf {
     /// Scalio's log.
-    Scalio(Box<Preload<Keys>>, u32),
+    Scalio(Box<Preload<Keys>>),
     /// LEED's two.
     Leed(Box<Stock>),
     /// Nothing that anybody looks at.
@@ -28,7 +28,7 @@ pub enum Shelf {
 impl Shelf {
     fn segment(&self, block: u32, pointer: SegmentPointer, lent: &mut Lent) -> Option<Arc<Segment>> {
         match self {
-            Shelf::Scalio(preload, _) => {
+            Shelf::Scalio(preload) => {
                 (preload.pointer(block) == Some(pointer)).then(|| lent.one(|segment| preload.fill(block, segment)))
             }
             Shelf::Leed(stock) => (stock.pointer(block) == pointer).then(|| Arc::new(stock.segment(block))),
@@ -38,9 +38,7 @@ impl Shelf {
 
     fn record(&self, device: u32, item: &Item) -> Option<Record<Token>> {
         match self {
-            Shelf::Scalio(preload, blocks) if item.sequence == Sequence(0) => {
-                preload.record(item.key.place(*blocks).block, &item.key)
-            }
+            Shelf::Scalio(preload) if item.sequence == Sequence(0) => preload.record(&item.key),
             Shelf::Leed(stock) if item.sequence <= stock.last_sequence(device) => Some(stock.record(item)),
             _ => None,
         }
@@ -48,7 +46,7 @@ impl Shelf {
 
     fn scan(&self, device: u32, extent: Extent) -> Vec<(u64, Content<Token>)> {
         match self {
-            Shelf::Scalio(preload, _) => preload.scan(device, extent),
+            Shelf::Scalio(preload) => preload.scan(device, extent),
             Shelf::Leed(stock) => stock.scan(device, extent),
             Shelf::Bare => Vec::new(),
         }

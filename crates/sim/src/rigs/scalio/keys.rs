@@ -29,6 +29,9 @@ impl Contents for Keys {
         bytes[..4].copy_from_slice(&number.to_be_bytes());
         Key::new(&bytes).expect("16 bytes are a key")
     }
+    fn number_of(&self, key: &Key) -> Option<u32> {
+        Some(self.number(key)).filter(|number| *number < self.count && self.key(*number) == *key)
+    }
     /// The key's number: writes of a run have higher names.
     fn value(&self, number: u32) -> Token {
         Token { id: u64::from(number), bytes: self.value_bytes }
