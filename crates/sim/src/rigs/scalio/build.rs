@@ -62,7 +62,6 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) ->
         _ => Made { programs: Programs::Bare, shelf: Shelf::Bare, index: None, pool: None, capacity: BARE_CAPACITY },
     };
     let clients = plan.store.clients as usize;
-    let torn_reads = plan.options.is_some_and(|options| options.torn_reads);
     let drive = |device| {
         let drive = QuickDrive::new(samsung_970_pro_quick(made.capacity)).map_err(BuildError::of)?;
         Ok(Device::new(device, plan.store.devices, blocks, drive))
@@ -76,7 +75,7 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) ->
         plant: Plant::new(plan),
         devices: (0..plan.store.devices).map(drive).collect::<Result<_, BuildError>>()?,
         shelf: made.shelf,
-        looks: torn_reads.then(|| Looks::new(seed.stream("scalio/lines"), blocks)),
+        looks: looks_of(plan, seed, blocks),
         fabric: Fabric::of(plan, made.index.as_ref(), wire_check).map(Box::new),
         index: made.index,
         pool: made.pool,
@@ -93,6 +92,12 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) ->
         last: Time::ZERO,
         wire_check,
     })
+}
+
+/// Where reads can be torn: nobody reads yet.
+fn looks_of(plan: &Scalio, seed: Seed, blocks: u32) -> Option<Looks> {
+    let torn_reads = plan.options.is_some_and(|options| options.torn_reads);
+    torn_reads.then(|| Looks::new(seed.stream("scalio/lines"), blocks))
 }
 
 /// What differs between designs.
