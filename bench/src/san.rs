@@ -116,7 +116,7 @@ fn commands() -> Group {
         };
         Contender { key: key.to_owned(), run: Box::new(run) }
     });
-    Group { better: Better::Higher, rounds: 3, contenders: contenders.into() }
+    Group { better: Better::Higher, rounds: 5, contenders: contenders.into() }
 }
 
 /// The hops of two tori, and a whole network.

@@ -91,7 +91,7 @@ impl<E: Copy> Ready<E> {
     pub(crate) fn fill(&mut self, slab: &mut Slab<E>, chain: Chain, slot_start: u64) -> usize {
         self.drop_taken();
         self.last_slot = self.batch.len();
-        slab.drain(chain, slot_start, |due| self.batch.push(due));
+        slab.drain(chain, slot_start, &mut self.batch);
         match &mut self.batch[self.last_slot..] {
             [_] => 1,
             [newer, older] => {

@@ -96,7 +96,7 @@ impl Wheel {
         while let Some(slot) = self.next_occupied(from) {
             let start = all.len();
             let chain = self.take(slot);
-            slab.drain(chain, self.geometry.start(slot), |due| all.push(due));
+            slab.drain(chain, self.geometry.start(slot), all);
             all[start..].reverse();
             from = slot;
         }

@@ -94,6 +94,7 @@ impl EgressQueue {
     }
 
     /// Appends a packet; `false` and no change when it does not fit.
+    #[inline(never)]
     pub fn push(&mut self, packet: &Packet) -> bool {
         let used = self.used + u64::from(packet.frame);
         if used > self.room {
@@ -121,6 +122,7 @@ impl EgressQueue {
     }
 
     /// A packet goes through without waiting, because nothing does: bounds of queues adapt as if it had.
+    #[inline]
     pub fn pass(&mut self, packet: &Packet) {
         if let Queues::StorageDriven(queues) = &mut self.queues {
             queues.pass(packet);

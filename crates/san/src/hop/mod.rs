@@ -114,6 +114,12 @@ impl Hop {
             debug_assert!(false, "the rig names ports that the hop has");
             return None;
         }
+        let egress = self.egress_of(now, port, packet, out)?;
+        self.enqueue(now, egress, packet, out)
+    }
+
+    /// The port in whose queue a packet belongs, as it has become; `None` when it has ended.
+    fn egress_of(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         if packet.kind.is_outward() {
             self.on_outward(now, port, packet, out)
         } else {
@@ -224,14 +230,10 @@ impl Hop {
         packet.payload = 0;
         let header = if self.route.has_header { packet.trail.hops().len() as u32 * Trail::HOP_BYTES } else { 0 };
         packet.frame = self.response_frame + header;
-        if self.router.distances().is_up(port) {
-            self.enqueue(now, port, packet, out)
-        } else {
-            self.stray(now, port, packet, out)
-        }
+        if self.router.distances().is_up(port) { Some(port) } else { self.stray(now, port, packet, out) }
     }
 
-    /// Writes this hop into the trail and queues the packet.
+    /// Writes this hop into the trail.
     fn depart(
         &mut self,
         now: Time,
@@ -246,7 +248,7 @@ impl Hop {
         }
         let is_marked = self.is_marked(egress);
         if self.write_hop(now, ingress, packet, is_marked) {
-            self.enqueue(now, egress, packet, out)
+            Some(egress)
         } else {
             self.discard(packet, DropReason::TrailFull, out)
         }
@@ -296,7 +298,7 @@ impl Hop {
         }
         let is_marked = self.route.marks_answers && self.is_marked(egress);
         packet.trail.pass_back(port, is_marked);
-        self.enqueue(now, egress, packet, out)
+        Some(egress)
     }
 
     /// Algorithm 1, `PATH_ADAPT`, and the credit of 4.5. Only what comes from the target says anything about the way to it.
@@ -331,7 +333,7 @@ impl Hop {
             Some(egress) => {
                 let is_marked = self.route.marks_answers && self.is_marked(egress);
                 if self.write_hop(now, port, packet, is_marked) {
-                    self.enqueue(now, egress, packet, out)
+                    Some(egress)
                 } else {
                     self.discard(packet, DropReason::TrailFull, out)
                 }
@@ -351,6 +353,8 @@ impl Hop {
         }
     }
 
+    /// Puts a packet where it waits for a port, or lets it through: then that port.
+    #[inline]
     fn enqueue(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         let egress = &mut self.ports[port.index()];
         match egress.enter(self.reservation.as_ref(), now, packet) {
@@ -405,7 +409,8 @@ impl Hop {
         let mut stranded = std::mem::take(&mut self.stranded);
         self.ports[port.index()].fail(&mut stranded);
         for packet in &mut stranded {
-            if let Some(port) = self.send_another_way(now, packet, out) {
+            let egress = self.another_way(now, packet, out);
+            if let Some(port) = egress.and_then(|port| self.enqueue(now, port, packet, out)) {
                 out.push(HopOut::Send { port, packet: *packet });
             }
         }
@@ -415,7 +420,7 @@ impl Hop {
     }
 
     /// A packet that waited at a port which has failed: as if it had just come in.
-    fn send_another_way(&mut self, now: Time, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
+    fn another_way(&mut self, now: Time, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         let trail = &packet.trail;
         if packet.kind.is_outward() || trail.has_left() {
             let position = trail.position().saturating_sub(1);

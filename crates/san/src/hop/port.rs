@@ -76,6 +76,7 @@ impl EgressPort {
     }
 
     /// Takes a packet in.
+    #[inline]
     pub(super) fn enter(&mut self, config: Option<&ReservationConfig>, now: Time, packet: &Packet) -> Entry {
         if Bytes::new(u64::from(packet.frame)) > self.queue.room() {
             return Entry::Refused;
@@ -95,6 +96,7 @@ impl EgressPort {
     }
 
     /// Past the policer.
+    #[inline]
     fn enqueue(&mut self, now: Time, packet: &Packet) -> Entry {
         if self.busy_until <= now && self.queue.is_empty() {
             self.queue.pass(packet);

@@ -72,10 +72,16 @@ impl SanRig {
         self.hop_did(vertex, context);
     }
 
+    /// Usually nothing: a packet that goes on at once is not among what comes out.
+    #[inline]
     fn hop_did(&mut self, vertex: VertexId, context: Now<'_, '_>) {
-        if self.hop_out.is_empty() {
-            return;
+        if !self.hop_out.is_empty() {
+            self.do_all_for_hop(vertex, context);
         }
+    }
+
+    #[inline(never)]
+    fn do_all_for_hop(&mut self, vertex: VertexId, context: Now<'_, '_>) {
         let mut out = std::mem::take(&mut self.hop_out);
         for action in &mut out {
             self.do_for_hop(vertex, action, context);
