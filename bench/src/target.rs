@@ -2,8 +2,9 @@
 //!
 //! Both are one thread over epoll on the loopback, asked by the same client in a thread of its own, which knows how long every answer is and sends a
 //! request for each answer. `echo_ratio` compares messages a second and `echo_p50_ratio` medians of latency, both by the wall clock, in turns, the
-//! best turn of each: they mean something on a machine with two cores to spare. `echo_cpu_ratio` compares messages a second of the server's own CPU
-//! time, the kernel's work for it included: it is steadier and stricter, since the client's share, which both have, is left out.
+//! best turn of each: they mean something on a machine with two cores to spare, of which the client has one and the servers have the other.
+//! `echo_cpu_ratio` compares messages a second of the server's own CPU time, the kernel's work for it included: it is stricter, since the client's
+//! share, which both have, is left out, and what the target looks for work before it sleeps (`busy_poll`, here as it is without being told) counts as work.
 
 use crate::harness::Figures;
 use anyhow::{Context, ensure};
@@ -14,6 +15,7 @@ use mio::{Events, Interest, Poll, Token};
 use nvme::initiator::InitiatorConfig;
 use nvme::pdu::{Digests, Framing, Header};
 use nvme::{Access, AccessFlags, Body, Command, HostId, Io, Nqn, Sgl};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -32,9 +34,9 @@ const PREPARED: u16 = 4096;
 const COMMAND: usize = 72;
 const HEADER: usize = 24;
 /// Turns of each contender.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 12;
 /// Messages of a turn.
-const MESSAGES: [(usize, usize); 3] = [(1, 20_000), (32, 200_000), (128, 200_000)];
+const MESSAGES: [(usize, usize); 3] = [(1, 20_000), (32, 100_000), (128, 100_000)];
 /// How long nothing happens when idling is measured.
 const IDLE: Duration = Duration::from_secs(3);
 /// What the client reads at a time.
@@ -116,12 +118,50 @@ pub fn figures() -> anyhow::Result<Figures> {
 
 /// The best turns of both, in turns.
 fn compare(backend: &str, kind: Kind, depth: usize, messages: usize) -> anyhow::Result<(Turn, Turn)> {
+    let everywhere = sched_getaffinity(None)?;
+    stay_on(Side::Server)?;
     let target = Target::start(backend)?;
     let echo = Echo::start(kind)?;
+    sched_setaffinity(None, &everywhere)?;
+    stay_on(Side::Client)?;
+    let measured = compare_here(&target, &echo, kind, depth, messages);
+    sched_setaffinity(None, &everywhere)?;
+    measured
+}
+
+/// The same, where client and servers have their processors.
+fn compare_here(
+    target: &Target,
+    echo: &Echo,
+    kind: Kind,
+    depth: usize,
+    messages: usize,
+) -> anyhow::Result<(Turn, Turn)> {
     let (_host, mut ours) = target.connect()?;
     let mut theirs = TcpStream::connect(&echo.address)?;
     theirs.set_nodelay(true)?;
     best_of([&mut ours, &mut theirs], kind, depth, messages)
+}
+
+/// Who has a processor to itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Client,
+    Server,
+}
+
+/// Keeps this thread, and those that it starts, on one processor, where there is one for each side: where the system puts two threads that wake each other,
+/// on one or on two, would say more than what either of them does.
+fn stay_on(side: Side) -> anyhow::Result<()> {
+    let allowed = sched_getaffinity(None)?;
+    let mut processors = (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor));
+    let (first, last) = (processors.next(), processors.next_back());
+    if let (Some(first), Some(last)) = (first, last) {
+        let mut only = CpuSet::new();
+        only.set(if side == Side::Client { first } else { last });
+        sched_setaffinity(None, &only)?;
+    }
+    Ok(())
 }
 
 /// The best turns of two connections, in turns.

@@ -23,6 +23,7 @@ mod machine;
 mod manage;
 mod metrics;
 mod parts;
+mod patience;
 mod records;
 mod remote;
 mod secrets;

@@ -13,6 +13,7 @@ use crate::listen::listen;
 use crate::machine::{JournalSink, Machine};
 use crate::manage::Managed;
 use crate::metrics::{Metrics, Size};
+use crate::patience::Patience;
 use crate::records::Recorder;
 use crate::secrets::Secrets;
 use crate::setup::{END_WAIT, OpenStorage, OpenedByName, configure, open_all};
@@ -108,6 +109,7 @@ pub struct Server {
     sockets: Vec<Option<Socket>>,
     /// Connections that may have more input.
     listed: VecDeque<ConnectionId>,
+    patience: Patience,
     timer: Timer,
     /// What the timer is set to.
     alarm: Option<Time>,
@@ -136,6 +138,7 @@ impl Server {
         let secrets = Secrets::open(plan)?;
         let (config, opened) = configure(plan, &addresses, all, &mut backends, &secrets)?;
         let mut server = Server {
+            patience: Patience::new(plan.busy_poll),
             timer: Timer::new(poll.registry(), TIMER)?,
             poll,
             clock,
@@ -216,9 +219,35 @@ impl Server {
         self.end(&mut events)
     }
 
-    /// Sleeps until something happens or is due.
+    /// Looks for work for a while, then sleeps until something happens or is due.
     fn wait(&mut self, events: &mut Events) -> Result<(), RunError> {
         let timeout = self.timeout()?;
+        if timeout == Some(Duration::ZERO) {
+            return self.sleep(events, timeout);
+        }
+        let began = self.clock.now();
+        if !self.look(events, began + self.patience.look())? {
+            // What comes by this timeout may be late by a look; timers that may not are events.
+            let looked = Clock::wait(began, self.clock.now());
+            self.sleep(events, timeout.map(|timeout| timeout.saturating_sub(looked)))?;
+            self.patience.slept(self.clock.now().saturating_since(began));
+        }
+        Ok(())
+    }
+
+    /// Looks until something has happened or `until`; whether it has. Between looks whoever else wants this processor has it.
+    fn look(&mut self, events: &mut Events, until: Time) -> Result<bool, RunError> {
+        while self.clock.now() < until {
+            self.sleep(events, Some(Duration::ZERO))?;
+            if !events.is_empty() {
+                return Ok(true);
+            }
+            std::thread::yield_now();
+        }
+        Ok(false)
+    }
+
+    fn sleep(&mut self, events: &mut Events, timeout: Option<Duration>) -> Result<(), RunError> {
         match self.poll.poll(events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(RunError::in_("waiting for events")(error)),
             _ => Ok(()),

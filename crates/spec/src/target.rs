@@ -25,6 +25,8 @@ pub struct TargetPlan {
     pub log: LogLevelName,
     /// How they are written.
     pub log_format: LogFormatName,
+    /// How long the target looks for work before it sleeps, at most, where sleeps have been short.
+    pub busy_poll: Span,
     /// Where hosts come in; never empty. The first is number 1.
     pub ports: Vec<Port>,
     /// What hosts prove themselves by.

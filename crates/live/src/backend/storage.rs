@@ -1,6 +1,7 @@
 //! Where the bytes of a namespace lie: memory, nothing, a file or block device.
 
 use crate::error::StartError;
+use memmap2::{Advice, MmapMut};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -58,35 +59,66 @@ const CACHE_LINE: usize = 64;
 
 /// Memory of this process. Pages that were never written take no room.
 pub struct Memory {
-    bytes: Mutex<Vec<u8>>,
+    pieces: Mutex<Vec<Piece>>,
+}
+
+/// Memory that came at one time, of which so many bytes are still used.
+struct Piece {
+    memory: MmapMut,
+    length: usize,
+}
+
+impl Piece {
+    /// Zeros that come from the system as they are touched, in large pages where it has them: random accesses would otherwise wait for addresses to
+    /// be translated.
+    fn new(length: usize) -> io::Result<Piece> {
+        let memory = MmapMut::map_anon(length)?;
+        // Without large pages it works as well.
+        let _ = memory.advise(Advice::HugePage);
+        Ok(Piece { memory, length })
+    }
+}
+
+fn length_of(pieces: &[Piece]) -> u64 {
+    pieces.iter().map(|piece| piece.length as u64).sum()
 }
 
 impl Memory {
     /// All zeros.
     pub fn new(bytes: u64) -> io::Result<Memory> {
-        let length = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let mut memory = Vec::<u8>::new();
-        memory.try_reserve_exact(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        drop(memory);
-        // Zeroed memory of this size comes from the system page by page as it is touched.
-        Ok(Memory { bytes: Mutex::new(vec![0; length]) })
+        let memory = Memory { pieces: Mutex::default() };
+        memory.resize(bytes).map(|()| memory)
     }
-    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Piece>> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    fn with<T>(&self, at: u64, bytes: usize, work: impl FnOnce(&mut [u8]) -> T) -> io::Result<T> {
-        let mut memory = self.lock();
-        let end = end_of(at, bytes as u64, memory.len() as u64)?;
-        Ok(work(&mut memory[at as usize..end as usize]))
+    /// Does `work` on what lies there, in order: on one part, or on several where the memory has grown.
+    fn with(&self, at: u64, bytes: usize, mut work: impl FnMut(&mut [u8])) -> io::Result<()> {
+        let mut pieces = self.lock();
+        let end = end_of(at, bytes as u64, length_of(&pieces))?;
+        let mut start = 0;
+        for piece in pieces.iter_mut() {
+            let part = at.max(start)..end.min(start + piece.length as u64);
+            if part.start < part.end {
+                work(&mut piece.memory[(part.start - start) as usize..(part.end - start) as usize]);
+            }
+            start += piece.length as u64;
+        }
+        Ok(())
     }
 }
 
 impl Storage for Memory {
     fn bytes(&self) -> u64 {
-        self.lock().len() as u64
+        length_of(&self.lock())
     }
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.with(at, buffer.len(), |there| buffer.copy_from_slice(there))
+        let mut rest = &mut *buffer;
+        self.with(at, rest.len(), |there| {
+            let (part, others) = std::mem::take(&mut rest).split_at_mut(there.len());
+            part.copy_from_slice(there);
+            rest = others;
+        })
     }
     fn append(&self, at: u64, bytes: usize, out: &mut Vec<u8>) -> io::Result<()> {
         self.with(at, bytes, |there| out.extend_from_slice(there))
@@ -97,11 +129,16 @@ impl Storage for Memory {
     /// Asks for the cache lines: what comes from memory is waited for while the request before is carried out.
     fn expect(&self, at: u64, bytes: usize) {
         let _ = self.with(at, bytes, |there| {
-            (0..bytes).step_by(CACHE_LINE).for_each(|line| prefetch_index::prefetch_index(&*there, line));
+            (0..there.len()).step_by(CACHE_LINE).for_each(|line| prefetch_index::prefetch_index(&*there, line));
         });
     }
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
-        self.with(at, data.len(), |there| there.copy_from_slice(data))
+        let mut rest = data;
+        self.with(at, data.len(), |there| {
+            let (part, others) = rest.split_at(there.len());
+            there.copy_from_slice(part);
+            rest = others;
+        })
     }
     fn zero(&self, at: u64, bytes: u64, _: bool) -> io::Result<()> {
         let length = usize::try_from(bytes).map_err(|_| outside())?;
@@ -113,12 +150,20 @@ impl Storage for Memory {
     fn sync(&self) -> io::Result<()> {
         Ok(())
     }
+    /// Growing adds a piece: nothing is moved, and pages that nobody has touched stay so. What was cut off is never seen again.
     fn resize(&self, bytes: u64) -> io::Result<()> {
-        let length = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let mut memory = self.lock();
-        let missing = length.saturating_sub(memory.len());
-        memory.try_reserve_exact(missing).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        memory.resize(length, 0);
+        let mut pieces = self.lock();
+        if let Some(missing) = bytes.checked_sub(length_of(&pieces)).filter(|missing| *missing > 0) {
+            let missing = usize::try_from(missing).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            pieces.push(Piece::new(missing)?);
+            return Ok(());
+        }
+        let mut left = bytes;
+        for piece in pieces.iter_mut() {
+            piece.length = (piece.length as u64).min(left) as usize;
+            left -= piece.length as u64;
+        }
+        pieces.retain(|piece| piece.length > 0);
         Ok(())
     }
 }
@@ -428,6 +473,27 @@ mod tests {
             storage.resize(2 << 20).expect("it grows");
             storage.write(last + 4096, &[1; 4096]).expect("it is inside now");
         }
+    }
+
+    #[test]
+    fn memory_that_has_grown_is_one_range_and_what_was_cut_off_does_not_come_back() {
+        let memory = Memory::new(10).expect("there is room");
+        memory.write(0, &[1; 10]).expect("it is inside");
+        memory.resize(6).expect("it shrinks");
+        assert!(memory.read(6, &mut [0]).is_err(), "it is cut off");
+        memory.resize(16).expect("it grows");
+        memory.resize(20).expect("it grows");
+        let mut back = [9; 20];
+        memory.read(0, &mut back).expect("it is inside");
+        assert_eq!(back, [[1; 6].as_slice(), &[0; 14]].concat()[..]);
+        let data: Vec<u8> = (10..26).collect();
+        memory.write(3, &data).expect("it is over all three pieces");
+        let mut appended = vec![7];
+        memory.append(2, 18, &mut appended).expect("it is inside");
+        assert_eq!(appended, [&[7, 1], data.as_slice(), &[0]].concat());
+        assert_eq!((memory.bytes(), memory.zero(15, 6, false).is_err()), (20, true));
+        memory.resize(0).expect("it may be empty");
+        assert_eq!(memory.bytes(), 0);
     }
 
     #[test]

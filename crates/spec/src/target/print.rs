@@ -23,6 +23,7 @@ pub(super) fn to_toml(plan: &TargetPlan) -> String {
         metrics: plan.metrics.clone(),
         log: Some(plan.log),
         log_format: Some(plan.log_format),
+        busy_poll: Some(Quantity(plan.busy_poll)),
         port: Some(plan.ports.iter().map(port).collect()),
         host: (!plan.hosts.is_empty()).then(|| plan.hosts.iter().map(host).collect()),
         dhchap: Some(dhchap),

@@ -20,6 +20,9 @@ const NQN: &str = "nqn.2026-11.io.rackweave:disk";
 const ADDRESS: &str = "127.0.0.1:4420";
 const SIZE: Bytes = Bytes::new(1 << 30);
 const BLOCK: Bytes = Bytes::new(512);
+const BUSY_POLL: Span = Span::us(50);
+/// Longer looks are a mistake: a sleep costs less by far.
+const BUSY_POLL_MAX: Span = Span::ms(1);
 const DRIVE: &str = "tlc-gen4";
 
 /// Turns a document into a plan.
@@ -73,11 +76,18 @@ impl Resolver<'_> {
             metrics: file.metrics.clone(),
             log: file.log.unwrap_or(LogLevelName::Info),
             log_format: file.log_format.unwrap_or(LogFormatName::Text),
+            busy_poll: self.busy_poll(file),
             subsystems,
             ports,
             limits: self.limits(file),
             records: file.records.as_ref().map(records),
         }
+    }
+
+    fn busy_poll(&mut self, file: &TargetFile) -> Span {
+        let span = file.busy_poll.map_or(BUSY_POLL, |span| span.0);
+        self.expect("busy_poll", span <= BUSY_POLL_MAX, span, "at most 1ms");
+        span
     }
 
     fn port(&mut self, index: usize, file: &PortFile) -> Port {

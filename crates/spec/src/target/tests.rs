@@ -21,6 +21,7 @@ fn what_is_printed_says_all_of_the_plan() {
         state = "state"
         metrics = "127.0.0.1:9420"
         log = "debug"
+        busy_poll = "7us"
         port = [{ address = "127.0.0.1:4420" }, { address = "[::1]:4421", advertised = "10.0.0.1:4421", tls = "required" }]
         dhchap = { hashes = ["sha384"], groups = ["ffdhe4096", "null"], stranger_cost = 7 }
         host = [{ nqn = "nqn.2026-11.io.rackweave:host", dhchap_secret_file = "secret", tls_key_file = "key",
@@ -70,6 +71,7 @@ fn values_that_do_not_go_together_are_refused() {
     let namespace = |keys: &str| format!("[[subsystem]]\nnamespace = [{{ {keys} }}]");
     for (text, reason) in [
         (namespace("path = 'x'"), "`path` goes only with backend = file or flash, not with ram"),
+        ("busy_poll = '1001us'".into(), "at most 1ms"),
         (namespace("io = 'uring'"), "`io` goes only with backend = file, not with ram"),
         (namespace("backend = 'file', path = 'x', io = 'magic'"), "uring"),
         (namespace("backend = 'file'"), "`path` is missing"),
