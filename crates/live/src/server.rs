@@ -222,7 +222,8 @@ impl Server {
     /// Looks for work for a while, then sleeps until something happens or is due.
     fn wait(&mut self, events: &mut Events) -> Result<(), RunError> {
         let timeout = self.timeout()?;
-        if timeout == Some(Duration::ZERO) {
+        // What backends work on needs the processor itself.
+        if timeout == Some(Duration::ZERO) || self.backends.open() > 0 {
             return self.sleep(events, timeout);
         }
         let began = self.clock.now();

@@ -129,7 +129,7 @@ written! {
         /// How they are written.
         #[schemars(extend("default" = "text"))]
         log_format: LogFormatName,
-        /// How long to look for work before sleeping, at most 1ms, where sleeps have been about as short: being woken costs more than a request, in virtual
+        /// How long to look for work before sleeping, at most 1ms, where sleeps have been about as short and no backend works: being woken costs more than a request, in virtual
         /// machines above all. The processor is busy meanwhile, and others may have it. "0us": never.
         #[schemars(extend("default" = "50us"))]
         busy_poll: Quantity<Span>,
