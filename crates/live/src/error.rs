@@ -69,6 +69,11 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// What the plan asks for cannot be.
+    pub(crate) fn plan(reason: impl std::fmt::Display) -> StartError {
+        StartError::Plan(reason.to_string())
+    }
+
     pub(crate) fn system(what: &'static str) -> impl Fn(io::Error) -> StartError {
         move |reason| StartError::System { what, reason }
     }

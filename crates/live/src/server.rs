@@ -147,11 +147,10 @@ impl Server {
             listeners,
             addresses,
             accept_from: None,
-            target: Machine::new(config.clone(), options.journal)
-                .map_err(|error| StartError::Plan(error.to_string()))?,
+            target: Machine::new(config.clone(), options.journal).map_err(StartError::plan)?,
             config,
             backends,
-            engine: EngineRole::new().map_err(|error| StartError::Plan(error.to_string()))?,
+            engine: EngineRole::new().map_err(StartError::plan)?,
             opened,
             security: Security::open(plan, &secrets)?,
             state,
