@@ -311,6 +311,7 @@ impl Server {
                 let Server { backends, opened, state, .. } = self;
                 Managed { now, target, backends, opened, state }.apply(&self.plan, &plan, &secrets);
                 self.security.change(&plan, &secrets);
+                self.patience = Patience::new(plan.busy_poll);
                 self.plan = plan;
             }
             Err(error) => tracing::error!(error, "nothing was changed"),

@@ -208,12 +208,11 @@ fn port_config(plan: &Port, bound: SocketAddr, number: u16) -> Result<PortConfig
         Some(text) => resolve(text).map_err(|reason| StartError::Address { text: text.clone(), reason })?,
         None => bound,
     };
-    let text = |error: nvme::CodecError| StartError::Plan(error.to_string());
     Ok(PortConfig {
         id: PortId(number),
         family: if shown.is_ipv6() { AddressFamily::Ipv6 } else { AddressFamily::Ipv4 },
-        address: Text::new(&shown.ip().to_string()).map_err(text)?,
-        service: Text::new(&shown.port().to_string()).map_err(text)?,
+        address: Text::new(&shown.ip().to_string()).map_err(StartError::plan)?,
+        service: Text::new(&shown.port().to_string()).map_err(StartError::plan)?,
         security: match plan.tls {
             TlsName::Off => TransportSecurity::None,
             TlsName::Required => TransportSecurity::Tls13,

@@ -92,15 +92,16 @@ impl Memory {
     fn lock(&self) -> MutexGuard<'_, Vec<Piece>> {
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Does `work` on what lies there, in order: on one part, or on several where the memory has grown.
-    fn with(&self, at: u64, bytes: usize, mut work: impl FnMut(&mut [u8])) -> io::Result<()> {
+    /// Does `work` on what lies there, in order: on all of it, or on several parts where the memory has grown. Where a part begins is counted from `at`.
+    fn with(&self, at: u64, bytes: usize, mut work: impl FnMut(usize, &mut [u8])) -> io::Result<()> {
         let mut pieces = self.lock();
         let end = end_of(at, bytes as u64, length_of(&pieces))?;
         let mut start = 0;
         for piece in pieces.iter_mut() {
             let part = at.max(start)..end.min(start + piece.length as u64);
             if part.start < part.end {
-                work(&mut piece.memory[(part.start - start) as usize..(part.end - start) as usize]);
+                let there = &mut piece.memory[(part.start - start) as usize..(part.end - start) as usize];
+                work((part.start - at) as usize, there);
             }
             start += piece.length as u64;
         }
@@ -113,36 +114,26 @@ impl Storage for Memory {
         length_of(&self.lock())
     }
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let mut rest = &mut *buffer;
-        self.with(at, rest.len(), |there| {
-            let (part, others) = std::mem::take(&mut rest).split_at_mut(there.len());
-            part.copy_from_slice(there);
-            rest = others;
-        })
+        self.with(at, buffer.len(), |from, there| buffer[from..from + there.len()].copy_from_slice(there))
     }
     fn append(&self, at: u64, bytes: usize, out: &mut Vec<u8>) -> io::Result<()> {
-        self.with(at, bytes, |there| out.extend_from_slice(there))
+        self.with(at, bytes, |_, there| out.extend_from_slice(there))
     }
     fn gains_from_expecting(&self) -> bool {
         true
     }
     /// Asks for the cache lines: what comes from memory is waited for while the request before is carried out.
     fn expect(&self, at: u64, bytes: usize) {
-        let _ = self.with(at, bytes, |there| {
+        let _ = self.with(at, bytes, |_, there| {
             (0..there.len()).step_by(CACHE_LINE).for_each(|line| prefetch_index::prefetch_index(&*there, line));
         });
     }
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
-        let mut rest = data;
-        self.with(at, data.len(), |there| {
-            let (part, others) = rest.split_at(there.len());
-            there.copy_from_slice(part);
-            rest = others;
-        })
+        self.with(at, data.len(), |from, there| there.copy_from_slice(&data[from..from + there.len()]))
     }
     fn zero(&self, at: u64, bytes: u64, _: bool) -> io::Result<()> {
         let length = usize::try_from(bytes).map_err(|_| outside())?;
-        self.with(at, length, |there| there.fill(0))
+        self.with(at, length, |_, there| there.fill(0))
     }
     fn give_back(&self, at: u64, bytes: u64) -> io::Result<()> {
         self.zero(at, bytes, true)

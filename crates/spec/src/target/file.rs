@@ -129,8 +129,8 @@ written! {
         /// How they are written.
         #[schemars(extend("default" = "text"))]
         log_format: LogFormatName,
-        /// How long to look for work before sleeping, at most 1ms, where sleeps have been about as short and no backend works: being woken costs more than a request, in virtual
-        /// machines above all. The processor is busy meanwhile, and others may have it. "0us": never.
+        /// How long to look for work before sleeping, at most 1ms, where sleeps have been about as short and no backend works: being woken costs more
+        /// than a request, in virtual machines above all. The processor is busy meanwhile, and others may have it. "0us": never.
         #[schemars(extend("default" = "50us"))]
         busy_poll: Quantity<Span>,
         /// Where hosts come in. The first is number 1. One at 127.0.0.1:4420 when not given.
