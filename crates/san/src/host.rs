@@ -273,24 +273,41 @@ impl Host {
     }
 
     fn submit(&mut self, now: Time, place: u32, io: HostIo, out: &mut Vec<HostOut>) {
-        let session = &mut self.sessions[place as usize];
-        if session.waiting.len() >= self.config.waiting_max {
+        let waiting = self.sessions[place as usize].waiting.len();
+        if waiting >= self.config.waiting_max {
             return out.push(HostOut::Done(refused(place, io)));
         }
         let io = self.ios.open(place, io, &self.format);
-        session.waiting.push_back(io);
-        self.counters.waiting_highest = self.counters.waiting_highest.max(session.waiting.len());
-        self.pump(now, place, out);
+        self.counters.waiting_highest = self.counters.waiting_highest.max(waiting + 1);
+        if waiting == 0 {
+            self.send_or_keep(now, place, io, out);
+        } else {
+            self.sessions[place as usize].waiting.push_back(io);
+            self.pump(now, place, out);
+        }
+    }
+
+    /// Sends the only I/O of a session that is not out, or lets it wait.
+    fn send_or_keep(&mut self, now: Time, place: u32, io: IoPlace, out: &mut Vec<HostOut>) {
+        match self.leave_to_send(now, place, io) {
+            Some(lane) => self.send_new(now, io, lane, out),
+            None => self.sessions[place as usize].waiting.push_back(io),
+        }
+    }
+
+    /// The lane for a new command, if credit, queue pairs and uplinks allow one.
+    fn leave_to_send(&mut self, now: Time, place: u32, io: IoPlace) -> Option<u8> {
+        let session = &self.sessions[place as usize];
+        if self.config.credits && session.outstanding >= session.credit.max(1) {
+            return None;
+        }
+        self.choose_lane(now, place, io)
     }
 
     /// Sends what credit, queue pairs and uplinks allow.
     fn pump(&mut self, now: Time, place: u32, out: &mut Vec<HostOut>) {
         while let Some(&io) = self.sessions[place as usize].waiting.front() {
-            let session = &self.sessions[place as usize];
-            if self.config.credits && session.outstanding >= session.credit.max(1) {
-                return;
-            }
-            let Some(lane) = self.choose_lane(now, place, io) else { return };
+            let Some(lane) = self.leave_to_send(now, place, io) else { return };
             self.sessions[place as usize].waiting.pop_front();
             self.send_new(now, io, lane, out);
         }

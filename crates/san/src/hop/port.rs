@@ -198,6 +198,7 @@ impl Booked {
     }
 
     /// Gives back what an I/O had booked, once what ends it is past the policer.
+    #[inline(never)]
     fn complete(&mut self, config: &ReservationConfig, now: Time, class: ClassId, packet: &Packet) {
         let Some(hop) = packet.trail.ahead() else { return };
         let booked_at = super::moment(now, hop.time_ns);

@@ -64,7 +64,7 @@ impl Host {
         (io.heard, io.last_out) = (now, now);
         let Some((_, end)) = io.on_ready() else { return };
         let bytes = io.io.bytes;
-        let trail = packet.trail.turned_at_host();
+        let trail = packet.copied().trail.turned_at_host();
         let port = Port(u16::from(Attempt::of_bits(packet.tag.attempt).lane));
         while let Some(pdu) = io.next_data() {
             let mut offset = pdu.offset;

@@ -1,7 +1,7 @@
 //! Links: when a frame is at the other end, and where its time went.
 
 use super::flights::Flight;
-use super::track::Part;
+use super::track::LegParts;
 use base::{Bytes, Length, Serialization, Span, Time};
 use hardware::Link;
 use san::{Packet, PacketKind, Port};
@@ -152,9 +152,9 @@ impl Wires {
         (end + times.behind(), leaving)
     }
 
-    /// Where the time of a flight went, up to its arrival, which is `now`: these parts sum to it exactly.
+    /// Where the time of a flight went, up to its arrival, which is `now`: these parts sum to the time since it was ready exactly.
     #[inline]
-    pub fn parts(&mut self, now: Time, flight: &Flight) -> [(Part, Span); 5] {
+    pub fn parts(&mut self, now: Time, flight: &Flight) -> LegParts {
         let Leaving { channel, ready_at, start, .. } = flight.leaving;
         let times = &self.times[self.ends[channel.index()].times as usize];
         let waited = start - (ready_at + times.send_stack);
@@ -167,13 +167,13 @@ impl Wires {
             _ => Span::ZERO,
         };
         let bits = (now - start) - times.behind();
-        [
-            (Part::Serialization, bits + own),
-            (Part::Propagation, times.propagation),
-            (Part::Forwarding, times.forwarding),
-            (Part::NicQueue, waited - own),
-            (Part::Stack, times.send_stack + times.stack),
-        ]
+        LegParts {
+            serialization: bits + own,
+            propagation: times.propagation,
+            forwarding: times.forwarding,
+            nic_queue: waited - own,
+            stack: times.send_stack + times.stack,
+        }
     }
 
     /// How long each direction of each link was busy.
