@@ -29,7 +29,7 @@ use crate::trail::Trail;
 use crate::wire::{WireConfig, WireFormat};
 use base::{Operation, Program, RequestId, Span, Time};
 use io::{Io, IoPlace, Ios, Stage};
-use lane::Session;
+use lane::{Lanes, Session};
 use nvme::queue::QueueError;
 use nvme::wire::MtuError;
 use recover::Timers;
@@ -215,6 +215,7 @@ pub struct Host {
     /// By port: whether its link is there.
     ports_up: Vec<bool>,
     sessions: Vec<Session>,
+    lanes: Lanes,
     /// Place of the session with a drive.
     by_drive: Vec<u32>,
     ios: Ios,
@@ -235,12 +236,12 @@ impl Host {
         if ports == 0 || ports > LANES_MAX {
             return Err(HostError::Uplinks { got: ports });
         }
-        let session = |session: &HostSession| Session::new(*session, &config, ports);
         Ok(Host {
             format: WireFormat::new(&config.wire)?,
             uplinks,
             ports_up: vec![true; ports],
-            sessions: config.sessions.iter().map(session).collect::<Result<_, _>>()?,
+            sessions: config.sessions.iter().map(|session| Session::new(*session, &config)).collect(),
+            lanes: Lanes::new(config.sessions.len(), ports, &config)?,
             by_drive: by_drive(&config.sessions),
             ios: Ios::default(),
             timers: Timers::default(),
@@ -325,9 +326,10 @@ impl Host {
                 router.choose(now, session.target, tag, &mut Trail::default()).map(Port::index)
             }
         };
-        let can = |lane: usize| self.ports_up[lane] && session.lanes[lane].queue.has_room();
-        let is_fine = |lane: usize| can(lane) && session.lanes[lane].suspect_until <= now;
-        let lanes = 0..session.lanes.len();
+        let states = self.lanes.of(place);
+        let can = |lane: usize| self.ports_up[lane] && states[lane].queue.has_room();
+        let is_fine = |lane: usize| can(lane) && states[lane].suspect_until <= now;
+        let lanes = 0..states.len();
         let lane = chosen.filter(|lane| is_fine(*lane)).or_else(|| lanes.clone().find(|lane| is_fine(*lane)));
         lane.or_else(|| lanes.clone().find(|lane| can(*lane))).map(|lane| lane as u8)
     }
@@ -336,7 +338,7 @@ impl Host {
     fn send_new(&mut self, now: Time, place: IoPlace, lane: u8, out: &mut Vec<HostOut>) {
         let Some(io) = self.ios.get_mut(place) else { return };
         let session = &mut self.sessions[io.session as usize];
-        let state = &mut session.lanes[usize::from(lane)];
+        let state = &mut self.lanes[(io.session, usize::from(lane))];
         let command = state.queue.submit(place).map_err(|(_, full)| full);
         let command = command.expect("a lane is chosen only where its queue pair has room");
         session.outstanding += 1;
@@ -381,10 +383,9 @@ impl Host {
 
     /// The command of an I/O is over: its identifier is free.
     fn release(&mut self, session: u32, tag: Tag) {
-        let session = &mut self.sessions[session as usize];
-        let lane = Attempt::of_bits(tag.attempt).lane;
-        if session.lanes[usize::from(lane)].queue.complete_by_flag(tag.command).is_ok() {
-            session.outstanding -= 1;
+        let lane = usize::from(Attempt::of_bits(tag.attempt).lane);
+        if self.lanes[(session, lane)].queue.complete_by_flag(tag.command).is_ok() {
+            self.sessions[session as usize].outstanding -= 1;
         }
     }
 }

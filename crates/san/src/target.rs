@@ -240,14 +240,28 @@ impl Target {
     #[inline]
     pub fn foresee(&self, packet: &Packet) {
         if let Some(place) = self.session_place(packet.tag.session) {
-            self.sessions[place].foresee(packet);
+            self.foresee_session(&self.sessions[place], packet);
         }
     }
 
-    /// The same of a job that will be done shortly.
+    /// As [`foresee`](Self::foresee) of a job that will be done shortly.
     #[inline]
     pub fn foresee_job(&self, job: JobId) {
         self.flights.foresee(job);
+    }
+
+    /// The job is done next: what its answer changes.
+    #[inline]
+    pub fn foresee_answer(&self, job: JobId) {
+        if let Some(flight) = self.flights.get(job) {
+            self.foresee_session(&self.sessions[flight.session()], &flight.packet);
+        }
+    }
+
+    #[inline]
+    fn foresee_session(&self, session: &Session, packet: &Packet) {
+        session.foresee(packet);
+        self.drives[session.drive].foresee(session.tenant);
     }
 
     fn session_place(&self, id: SessionId) -> Option<usize> {
@@ -319,7 +333,7 @@ impl Target {
         (flight.packet, flight.port) = (*packet, port);
         if flight.stage == Stage::AwaitingData {
             flight.restart();
-            let place = flight.session;
+            let place = flight.session();
             self.ask(job, place, out);
         }
     }
@@ -389,8 +403,8 @@ impl Target {
     fn enqueue(&mut self, now: Time, job: JobId, out: &mut Vec<TargetOut>) {
         let Some(flight) = self.flights.get_mut(job) else { return };
         (flight.stage, flight.ready_at) = (Stage::Waiting, now);
-        let drive = self.sessions[flight.session].drive;
-        let (tenant, io) = (self.sessions[flight.session].tenant, flight.io(job));
+        let drive = self.sessions[flight.session()].drive;
+        let (tenant, io) = (self.sessions[flight.session()].tenant, flight.io(job));
         if self.drives[drive].submit(tenant, io) {
             self.pump(now, drive, out);
         } else {
@@ -419,7 +433,7 @@ impl Target {
 
     fn on_done(&mut self, now: Time, job: JobId, out: &mut Vec<TargetOut>) {
         let Some(flight) = self.flights.get_mut(job).filter(|flight| flight.stage == Stage::AtDrive) else { return };
-        let (drive, latency) = (self.sessions[flight.session].drive, now.saturating_since(flight.submitted));
+        let (drive, latency) = (self.sessions[flight.session()].drive, now.saturating_since(flight.submitted));
         if let Some(started) = flight.started.take() {
             self.drives[drive].complete(now, started, latency);
         }
@@ -430,7 +444,7 @@ impl Target {
     /// A flight is over: answered, unless nobody waits for it, and forgotten.
     fn finish(&mut self, now: Time, job: JobId, outcome: Outcome, out: &mut Vec<TargetOut>) {
         let Some(flight) = self.flights.get(job) else { return };
-        let (place, attempt) = (flight.session, flight.attempt());
+        let (place, attempt) = (flight.session(), flight.attempt());
         if !flight.is_orphan {
             self.sessions[place].end(&flight.packet, job, outcome);
             answer::all(&self.format, now, flight, outcome, self.credit(place), out);
@@ -457,7 +471,8 @@ impl Target {
         self.drives[drive].fail();
         let jobs: Vec<JobId> = self.flights.iter().map(|(job, _)| job).collect();
         for job in jobs {
-            let is_here = self.flights.get_mut(job).is_some_and(|flight| self.sessions[flight.session].drive == drive);
+            let is_here =
+                self.flights.get_mut(job).is_some_and(|flight| self.sessions[flight.session()].drive == drive);
             if is_here {
                 self.counters.failed += 1;
                 self.finish(now, job, Outcome::DriveFailed, out);
@@ -490,7 +505,7 @@ impl Target {
     /// Takes a flight that waits for its turn out of the drive's queue.
     fn withdraw(&mut self, job: JobId) {
         let Some(flight) = self.flights.get_mut(job).filter(|flight| flight.stage == Stage::Waiting) else { return };
-        let Session { drive, tenant, .. } = self.sessions[flight.session];
+        let Session { drive, tenant, .. } = self.sessions[flight.session()];
         self.drives[drive].withdraw(tenant, job.place());
     }
 }
