@@ -47,7 +47,7 @@ impl Classes {
     #[inline]
     fn home(&self, class: ClassId) -> usize {
         // The upper bits of the product are those that all bits of the number reach.
-        (u64::from(class.0.wrapping_mul(SPREAD)) * self.names.len() as u64 >> u32::BITS) as usize
+        ((u64::from(class.0.wrapping_mul(SPREAD)) * self.names.len() as u64) >> u32::BITS) as usize
     }
 
     /// The place of a class: `Err` is where it would lie. There is room.
