@@ -20,7 +20,6 @@ pub use monitor::{Condition, LatencyMonitor};
 pub use rate::{IoKind, RateController};
 
 use base::{Bytes, Rate, Span, Time};
-use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
 use tenant::{Tenant, Waiting};
 
@@ -156,7 +155,7 @@ impl Gimbal {
     /// Something of a tenant's will come or go shortly: what is kept for it can be on its way from memory meanwhile. Nothing else comes of it.
     #[inline]
     pub fn foresee(&self, tenant: u32) {
-        prefetch_index(&self.tenants, tenant as usize);
+        Tenant::foresee(&self.tenants, tenant);
     }
 
     /// The next I/O for the drive; `None` when none waits, or what waits lacks tokens or slots.

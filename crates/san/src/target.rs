@@ -181,8 +181,8 @@ pub struct Target {
     format: WireFormat,
     flights: Flights,
     sessions: Vec<Session>,
-    /// Place of a session in `sessions`, by its number less `first_session`.
-    places: Vec<u32>,
+    /// By the number of a session less `first_session`.
+    seats: Vec<Seat>,
     first_session: u32,
     drives: Vec<Drive>,
     command_life_max: Option<Span>,
@@ -190,6 +190,17 @@ pub struct Target {
     /// When commands are to have begun, in the order of their arrival.
     deadlines: VecDeque<(Time, JobId)>,
     counters: TargetCounters,
+}
+
+/// Where things of a session lie, in a table that is small enough to be at hand.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    /// Place in the target's sessions, or [`NO_SESSION`].
+    place: u32,
+    /// Place of its drive.
+    drive: u32,
+    /// Its number there.
+    tenant: u32,
 }
 
 impl Target {
@@ -210,7 +221,7 @@ impl Target {
         Ok(Target {
             format: WireFormat::new(&config.wire)?,
             flights: Flights::new(config.flights_max, config.wire.ready_max.max(1)),
-            places: places_of(config, first_session),
+            seats: seats_of(config, first_session, &sessions),
             first_session,
             sessions,
             drives: drives.map(|(id, tenants)| Drive::new(*id, &config.admission, tenants)).collect(),
@@ -236,11 +247,12 @@ impl Target {
         self.drives.get(drive).and_then(Drive::gimbal)
     }
 
-    /// A packet will come shortly: what its session remembers can be on its way from memory meanwhile. Nothing else comes of it.
+    /// A packet will come shortly: what is kept for its session can be on its way from memory meanwhile. Nothing else comes of it.
     #[inline]
     pub fn foresee(&self, packet: &Packet) {
-        if let Some(place) = self.session_place(packet.tag.session) {
-            self.foresee_session(&self.sessions[place], packet);
+        if let Some(seat) = self.seat(packet.tag.session) {
+            self.drives[seat.drive as usize].foresee(seat.tenant);
+            self.sessions[seat.place as usize].foresee(packet);
         }
     }
 
@@ -265,8 +277,13 @@ impl Target {
     }
 
     fn session_place(&self, id: SessionId) -> Option<usize> {
-        let place = *self.places.get(id.0.checked_sub(self.first_session)? as usize)?;
-        (place != NO_SESSION).then_some(place as usize)
+        self.seat(id).map(|seat| seat.place as usize)
+    }
+
+    #[inline]
+    fn seat(&self, id: SessionId) -> Option<&Seat> {
+        let seat = self.seats.get(id.0.checked_sub(self.first_session)? as usize)?;
+        (seat.place != NO_SESSION).then_some(seat)
     }
 
     /// As [`TargetIn::Packet`], without moving the packet.
@@ -525,13 +542,15 @@ fn sessions_of(config: &TargetConfig) -> Result<(Vec<Session>, Vec<u32>), Target
     Ok((sessions, tenants))
 }
 
-fn places_of(config: &TargetConfig, first: u32) -> Vec<u32> {
+fn seats_of(config: &TargetConfig, first: u32, sessions: &[Session]) -> Vec<Seat> {
     let last = config.sessions.iter().map(|session| session.id.0).max();
-    let mut places = vec![NO_SESSION; last.map_or(0, |last| (last - first) as usize + 1)];
-    for (place, session) in config.sessions.iter().enumerate() {
-        places[(session.id.0 - first) as usize] = place as u32;
+    let nobody = Seat { place: NO_SESSION, drive: 0, tenant: 0 };
+    let mut seats = vec![nobody; last.map_or(0, |last| (last - first) as usize + 1)];
+    for (place, (session, state)) in config.sessions.iter().zip(sessions).enumerate() {
+        let seat = Seat { place: place as u32, drive: state.drive as u32, tenant: state.tenant };
+        seats[(session.id.0 - first) as usize] = seat;
     }
-    places
+    seats
 }
 
 impl Program for Target {

@@ -26,15 +26,14 @@ impl SpPifo {
     /// (push-up). Where even queue 0 has a higher bound it takes the packet all the same, and all bounds fall by what it was too high
     /// (push-down).
     pub fn place(&mut self, rank: u32) -> usize {
-        // Bounds never fall, so that those which are not too high are the first ones.
-        match self.bounds.partition_point(|bound| *bound <= rank) {
-            0 => {
+        match self.bounds.iter().rposition(|bound| *bound <= rank) {
+            Some(queue) => {
+                self.bounds[queue] = rank;
+                queue
+            }
+            None => {
                 self.push_down(self.bounds[0] - rank);
                 0
-            }
-            fitting => {
-                self.bounds[fitting - 1] = rank;
-                fitting - 1
             }
         }
     }

@@ -8,7 +8,7 @@ use san::DriveId;
 
 impl SanRig {
     /// An event is due soon; returns the request that it may end.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fetch(&self, soon: Soon, event: SanEvent) -> Option<Ticket> {
         match (event, soon) {
             (SanEvent::Arrive(flight), Soon::Later) => {
