@@ -352,7 +352,7 @@ impl<E: Copy> EventQueue<E> {
         self.far.advance(&mut self.slab, &mut self.wheel, block + 1);
         self.wheel.next_occupied(geometry.first_slot(block))
     }
-    #[inline]
+    #[inline(always)]
     fn reach(&mut self, slot: u64) {
         let chain = self.wheel.take(slot);
         let times = self.ready.fill(&mut self.slab, chain, self.wheel.geometry().start(slot));

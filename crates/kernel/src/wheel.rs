@@ -67,8 +67,12 @@ impl Wheel {
     pub(crate) fn push<E: Copy>(&mut self, slab: &mut Slab<E>, at: u64, event: E) {
         let place = self.place(self.geometry.slot(at));
         let chain = &mut self.chains[place];
-        *chain = slab.store(at, event, *chain);
-        self.occupied.insert(place);
+        let before = *chain;
+        *chain = slab.store(at, event, before);
+        // A chain that takes one more into its newest bundle is known to hold something.
+        if before.is_full() {
+            self.occupied.insert(place);
+        }
     }
     /// The first slot that holds something, at or after `cursor`, no event being in a slot before it.
     #[inline]

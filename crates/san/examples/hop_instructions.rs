@@ -7,7 +7,7 @@
 
 use base::{Bytes, Operation, Program, Rate, RequestId, Span, Time};
 use san::egress::{RankConfig, SchedulingConfig, Service, StorageDrivenConfig};
-use san::hop::{Hop, HopConfig};
+use san::hop::{Hop, HopConfig, Passed};
 use san::reserve::{Estimate, OverCommitment, ReservationConfig};
 use san::route::{DistanceConfig, Horizon, Policy, RouteConfig, converge, neighbours, peer};
 use san::{DriveId, HopIn, HopOut, Outcome, Packet, PacketKind, Port, SessionId, Tag, Trail};
@@ -130,8 +130,10 @@ impl Bench {
     /// Takes one packet in; where it went, if it left at once.
     fn take(&mut self, port: Port, mut packet: Packet) -> Option<(Port, Packet)> {
         self.out.clear();
-        let sent_by = self.hop.pass(self.now, port, &mut packet, &mut self.out);
-        sent_by.map(|port| (port, packet))
+        match self.hop.pass(self.now, port, &mut packet, &mut self.out) {
+            Passed::On(port) => Some((port, packet)),
+            Passed::Waits(..) | Passed::Over => None,
+        }
     }
 
     fn answer(&mut self, port: Port, request: &Packet, kind: PacketKind, frame: u32) -> Option<(Port, Packet)> {

@@ -106,12 +106,19 @@ pub struct Gimbal {
     cost: WriteCost,
     tenants: Vec<Tenant>,
     /// Tenants with waiting I/Os and room in a slot, in the order of their turns.
-    turns: VecDeque<u32>,
+    turns: VecDeque<Turn>,
     /// While a tenant may have at least so many slots, all in `turns` have room: who has a turn loses its room only when slots become fewer.
     roomy_from: u32,
     /// Tenants with I/Os that wait or are at the drive.
     active: u32,
     wakeup: Option<Time>,
+}
+
+/// A tenant that stands in the order of turns, with its first I/O: many stand there when the drive is loaded, and all may be looked at to find one that may start.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    tenant: u32,
+    io: GimbalIo,
 }
 
 impl Gimbal {
@@ -145,6 +152,12 @@ impl Gimbal {
         Ok(())
     }
 
+    /// Something of a tenant's will come or go shortly: what is kept for it can be on its way from memory meanwhile. Nothing else comes of it.
+    #[inline]
+    pub fn foresee(&self, tenant: u32) {
+        Tenant::foresee(&self.tenants, tenant);
+    }
+
     /// The next I/O for the drive; `None` when none waits, or what waits lacks tokens or slots.
     pub fn next(&mut self, now: Time) -> Option<Started> {
         if self.turns.is_empty() {
@@ -156,8 +169,8 @@ impl Gimbal {
         let mut place = 0;
         // Whoever has a turn has an I/O, and is active.
         let slot_limit = self.slot_limit(self.active);
-        while let Some(&tenant) = self.turns.get(place) {
-            if !self.tenants[tenant as usize].has_room(slot_limit) {
+        while let Some(&Turn { tenant, io }) = self.turns.get(place) {
+            if slot_limit < self.roomy_from && !self.tenants[tenant as usize].has_room(slot_limit) {
                 self.lose_turn(place, tenant);
                 continue;
             }
@@ -169,7 +182,6 @@ impl Gimbal {
                 place += 1;
                 continue;
             }
-            let Waiting(io) = *self.tenants[tenant as usize].waiting.front().expect("who has a turn has an I/O");
             let kind = io.kind as usize;
             if held[kind].is_some() || !self.rate.allows(io.kind, io.bytes) {
                 held[kind].get_or_insert(io.bytes);
@@ -217,7 +229,9 @@ impl Gimbal {
             state.deficit = 0;
             state.has_turn = false;
             self.active -= u32::from(state.is_idle());
-            self.turns.retain(|other| *other != tenant);
+            self.turns.retain(|turn| turn.tenant != tenant);
+        } else if let (0, Some(Waiting(first))) = (place, state.waiting.front()) {
+            self.turns.iter_mut().filter(|turn| turn.tenant == tenant).for_each(|turn| turn.io = *first);
         }
         true
     }
@@ -275,11 +289,15 @@ impl Gimbal {
             // An empty queue saves nothing up (deficit round robin: Shreedhar and Varghese, SIGCOMM 1995).
             state.deficit = 0;
         }
-        if state.waiting.is_empty() || !state.has_room(slot_limit) {
-            state.has_turn = false;
-            self.turns.remove(place);
-        } else {
-            self.roomy_from = self.roomy_from.max(slot_limit);
+        match state.waiting.front() {
+            Some(Waiting(next)) if state.has_room(slot_limit) => {
+                self.turns[place].io = *next;
+                self.roomy_from = self.roomy_from.max(slot_limit);
+            }
+            _ => {
+                state.has_turn = false;
+                self.turns.remove(place);
+            }
         }
         Started { io, tenant, slot }
     }
@@ -297,8 +315,10 @@ impl Gimbal {
 
     /// A tenant with an I/O that waits, and room, stands behind the others.
     fn give_turn(&mut self, tenant: u32, slot_limit: u32) {
-        self.tenants[tenant as usize].has_turn = true;
-        self.turns.push_back(tenant);
+        let state = &mut self.tenants[tenant as usize];
+        let Some(Waiting(io)) = state.waiting.front() else { return };
+        state.has_turn = true;
+        self.turns.push_back(Turn { tenant, io: *io });
         self.roomy_from = self.roomy_from.max(slot_limit);
     }
 
@@ -310,8 +330,8 @@ impl Gimbal {
     }
 
     fn move_to_back(&mut self, place: usize) {
-        if let Some(tenant) = self.turns.remove(place) {
-            self.turns.push_back(tenant);
+        if let Some(turn) = self.turns.remove(place) {
+            self.turns.push_back(turn);
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::trail::Trail;
 use crate::wire::{WireConfig, WireFormat};
 use base::{Operation, Program, RequestId, Span, Time};
 use io::{Io, IoPlace, Ios, Stage};
-use lane::Session;
+use lane::{Lanes, Session};
 use nvme::queue::QueueError;
 use nvme::wire::MtuError;
 use recover::Timers;
@@ -215,6 +215,7 @@ pub struct Host {
     /// By port: whether its link is there.
     ports_up: Vec<bool>,
     sessions: Vec<Session>,
+    lanes: Lanes,
     /// Place of the session with a drive.
     by_drive: Vec<u32>,
     ios: Ios,
@@ -235,12 +236,12 @@ impl Host {
         if ports == 0 || ports > LANES_MAX {
             return Err(HostError::Uplinks { got: ports });
         }
-        let session = |session: &HostSession| Session::new(*session, &config, ports);
         Ok(Host {
             format: WireFormat::new(&config.wire)?,
             uplinks,
             ports_up: vec![true; ports],
-            sessions: config.sessions.iter().map(session).collect::<Result<_, _>>()?,
+            sessions: config.sessions.iter().map(|session| Session::new(*session, &config)).collect(),
+            lanes: Lanes::new(config.sessions.len(), ports, &config)?,
             by_drive: by_drive(&config.sessions),
             ios: Ios::default(),
             timers: Timers::default(),
@@ -273,24 +274,41 @@ impl Host {
     }
 
     fn submit(&mut self, now: Time, place: u32, io: HostIo, out: &mut Vec<HostOut>) {
-        let session = &mut self.sessions[place as usize];
-        if session.waiting.len() >= self.config.waiting_max {
+        let waiting = self.sessions[place as usize].waiting.len();
+        if waiting >= self.config.waiting_max {
             return out.push(HostOut::Done(refused(place, io)));
         }
         let io = self.ios.open(place, io, &self.format);
-        session.waiting.push_back(io);
-        self.counters.waiting_highest = self.counters.waiting_highest.max(session.waiting.len());
-        self.pump(now, place, out);
+        self.counters.waiting_highest = self.counters.waiting_highest.max(waiting + 1);
+        if waiting == 0 {
+            self.send_or_keep(now, place, io, out);
+        } else {
+            self.sessions[place as usize].waiting.push_back(io);
+            self.pump(now, place, out);
+        }
+    }
+
+    /// Sends the only I/O of a session that is not out, or lets it wait.
+    fn send_or_keep(&mut self, now: Time, place: u32, io: IoPlace, out: &mut Vec<HostOut>) {
+        match self.leave_to_send(now, place, io) {
+            Some(lane) => self.send_new(now, io, lane, out),
+            None => self.sessions[place as usize].waiting.push_back(io),
+        }
+    }
+
+    /// The lane for a new command, if credit, queue pairs and uplinks allow one.
+    fn leave_to_send(&mut self, now: Time, place: u32, io: IoPlace) -> Option<u8> {
+        let session = &self.sessions[place as usize];
+        if self.config.credits && session.outstanding >= session.credit.max(1) {
+            return None;
+        }
+        self.choose_lane(now, place, io)
     }
 
     /// Sends what credit, queue pairs and uplinks allow.
     fn pump(&mut self, now: Time, place: u32, out: &mut Vec<HostOut>) {
         while let Some(&io) = self.sessions[place as usize].waiting.front() {
-            let session = &self.sessions[place as usize];
-            if self.config.credits && session.outstanding >= session.credit.max(1) {
-                return;
-            }
-            let Some(lane) = self.choose_lane(now, place, io) else { return };
+            let Some(lane) = self.leave_to_send(now, place, io) else { return };
             self.sessions[place as usize].waiting.pop_front();
             self.send_new(now, io, lane, out);
         }
@@ -308,9 +326,10 @@ impl Host {
                 router.choose(now, session.target, tag, &mut Trail::default()).map(Port::index)
             }
         };
-        let can = |lane: usize| self.ports_up[lane] && session.lanes[lane].queue.has_room();
-        let is_fine = |lane: usize| can(lane) && session.lanes[lane].suspect_until <= now;
-        let lanes = 0..session.lanes.len();
+        let states = self.lanes.of(place);
+        let can = |lane: usize| self.ports_up[lane] && states[lane].queue.has_room();
+        let is_fine = |lane: usize| can(lane) && states[lane].suspect_until <= now;
+        let lanes = 0..states.len();
         let lane = chosen.filter(|lane| is_fine(*lane)).or_else(|| lanes.clone().find(|lane| is_fine(*lane)));
         lane.or_else(|| lanes.clone().find(|lane| can(*lane))).map(|lane| lane as u8)
     }
@@ -319,7 +338,7 @@ impl Host {
     fn send_new(&mut self, now: Time, place: IoPlace, lane: u8, out: &mut Vec<HostOut>) {
         let Some(io) = self.ios.get_mut(place) else { return };
         let session = &mut self.sessions[io.session as usize];
-        let state = &mut session.lanes[usize::from(lane)];
+        let state = &mut self.lanes[(io.session, usize::from(lane))];
         let command = state.queue.submit(place).map_err(|(_, full)| full);
         let command = command.expect("a lane is chosen only where its queue pair has room");
         session.outstanding += 1;
@@ -364,10 +383,9 @@ impl Host {
 
     /// The command of an I/O is over: its identifier is free.
     fn release(&mut self, session: u32, tag: Tag) {
-        let session = &mut self.sessions[session as usize];
-        let lane = Attempt::of_bits(tag.attempt).lane;
-        if session.lanes[usize::from(lane)].queue.complete_by_flag(tag.command).is_ok() {
-            session.outstanding -= 1;
+        let lane = usize::from(Attempt::of_bits(tag.attempt).lane);
+        if self.lanes[(session, lane)].queue.complete_by_flag(tag.command).is_ok() {
+            self.sessions[session as usize].outstanding -= 1;
         }
     }
 }

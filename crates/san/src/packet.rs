@@ -88,6 +88,14 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// A copy, without what nobody looks at: it lies in lines of memory that nobody else needs.
+    #[inline]
+    pub(crate) fn copied(&self) -> Packet {
+        let mut copy = Packet { trail: Trail::default(), ..*self };
+        copy.trail.become_copy_of(&self.trail);
+        copy
+    }
+
     /// As `*self = *other`, without what nobody looks at: of most packets that is more than half.
     #[inline]
     pub fn become_copy_of(&mut self, other: &Packet) {

@@ -181,8 +181,8 @@ pub struct Target {
     format: WireFormat,
     flights: Flights,
     sessions: Vec<Session>,
-    /// Place of a session in `sessions`, by its number less `first_session`.
-    places: Vec<u32>,
+    /// By the number of a session less `first_session`.
+    seats: Vec<Seat>,
     first_session: u32,
     drives: Vec<Drive>,
     command_life_max: Option<Span>,
@@ -190,6 +190,17 @@ pub struct Target {
     /// When commands are to have begun, in the order of their arrival.
     deadlines: VecDeque<(Time, JobId)>,
     counters: TargetCounters,
+}
+
+/// Where things of a session lie, in a table that is small enough to be at hand.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    /// Place in the target's sessions, or [`NO_SESSION`].
+    place: u32,
+    /// Place of its drive.
+    drive: u32,
+    /// Its number there.
+    tenant: u32,
 }
 
 impl Target {
@@ -210,7 +221,7 @@ impl Target {
         Ok(Target {
             format: WireFormat::new(&config.wire)?,
             flights: Flights::new(config.flights_max, config.wire.ready_max.max(1)),
-            places: places_of(config, first_session),
+            seats: seats_of(config, first_session, &sessions),
             first_session,
             sessions,
             drives: drives.map(|(id, tenants)| Drive::new(*id, &config.admission, tenants)).collect(),
@@ -236,23 +247,43 @@ impl Target {
         self.drives.get(drive).and_then(Drive::gimbal)
     }
 
-    /// A packet will come shortly: what its session remembers can be on its way from memory meanwhile. Nothing else comes of it.
+    /// A packet will come shortly: what is kept for its session can be on its way from memory meanwhile. Nothing else comes of it.
     #[inline]
     pub fn foresee(&self, packet: &Packet) {
-        if let Some(place) = self.session_place(packet.tag.session) {
-            self.sessions[place].foresee(packet);
+        if let Some(seat) = self.seat(packet.tag.session) {
+            self.drives[seat.drive as usize].foresee(seat.tenant);
+            self.sessions[seat.place as usize].foresee(packet);
         }
     }
 
-    /// The same of a job that will be done shortly.
+    /// As [`foresee`](Self::foresee) of a job that will be done shortly.
     #[inline]
     pub fn foresee_job(&self, job: JobId) {
         self.flights.foresee(job);
     }
 
+    /// The job is done next: what its answer changes.
+    #[inline]
+    pub fn foresee_answer(&self, job: JobId) {
+        if let Some(flight) = self.flights.get(job) {
+            self.foresee_session(&self.sessions[flight.session()], &flight.packet);
+        }
+    }
+
+    #[inline]
+    fn foresee_session(&self, session: &Session, packet: &Packet) {
+        session.foresee(packet);
+        self.drives[session.drive].foresee(session.tenant);
+    }
+
     fn session_place(&self, id: SessionId) -> Option<usize> {
-        let place = *self.places.get(id.0.checked_sub(self.first_session)? as usize)?;
-        (place != NO_SESSION).then_some(place as usize)
+        self.seat(id).map(|seat| seat.place as usize)
+    }
+
+    #[inline]
+    fn seat(&self, id: SessionId) -> Option<&Seat> {
+        let seat = self.seats.get(id.0.checked_sub(self.first_session)? as usize)?;
+        (seat.place != NO_SESSION).then_some(seat)
     }
 
     /// As [`TargetIn::Packet`], without moving the packet.
@@ -319,7 +350,7 @@ impl Target {
         (flight.packet, flight.port) = (*packet, port);
         if flight.stage == Stage::AwaitingData {
             flight.restart();
-            let place = flight.session;
+            let place = flight.session();
             self.ask(job, place, out);
         }
     }
@@ -389,8 +420,8 @@ impl Target {
     fn enqueue(&mut self, now: Time, job: JobId, out: &mut Vec<TargetOut>) {
         let Some(flight) = self.flights.get_mut(job) else { return };
         (flight.stage, flight.ready_at) = (Stage::Waiting, now);
-        let drive = self.sessions[flight.session].drive;
-        let (tenant, io) = (self.sessions[flight.session].tenant, flight.io(job));
+        let drive = self.sessions[flight.session()].drive;
+        let (tenant, io) = (self.sessions[flight.session()].tenant, flight.io(job));
         if self.drives[drive].submit(tenant, io) {
             self.pump(now, drive, out);
         } else {
@@ -419,7 +450,7 @@ impl Target {
 
     fn on_done(&mut self, now: Time, job: JobId, out: &mut Vec<TargetOut>) {
         let Some(flight) = self.flights.get_mut(job).filter(|flight| flight.stage == Stage::AtDrive) else { return };
-        let (drive, latency) = (self.sessions[flight.session].drive, now.saturating_since(flight.submitted));
+        let (drive, latency) = (self.sessions[flight.session()].drive, now.saturating_since(flight.submitted));
         if let Some(started) = flight.started.take() {
             self.drives[drive].complete(now, started, latency);
         }
@@ -430,7 +461,7 @@ impl Target {
     /// A flight is over: answered, unless nobody waits for it, and forgotten.
     fn finish(&mut self, now: Time, job: JobId, outcome: Outcome, out: &mut Vec<TargetOut>) {
         let Some(flight) = self.flights.get(job) else { return };
-        let (place, attempt) = (flight.session, flight.attempt());
+        let (place, attempt) = (flight.session(), flight.attempt());
         if !flight.is_orphan {
             self.sessions[place].end(&flight.packet, job, outcome);
             answer::all(&self.format, now, flight, outcome, self.credit(place), out);
@@ -457,7 +488,8 @@ impl Target {
         self.drives[drive].fail();
         let jobs: Vec<JobId> = self.flights.iter().map(|(job, _)| job).collect();
         for job in jobs {
-            let is_here = self.flights.get_mut(job).is_some_and(|flight| self.sessions[flight.session].drive == drive);
+            let is_here =
+                self.flights.get_mut(job).is_some_and(|flight| self.sessions[flight.session()].drive == drive);
             if is_here {
                 self.counters.failed += 1;
                 self.finish(now, job, Outcome::DriveFailed, out);
@@ -490,7 +522,7 @@ impl Target {
     /// Takes a flight that waits for its turn out of the drive's queue.
     fn withdraw(&mut self, job: JobId) {
         let Some(flight) = self.flights.get_mut(job).filter(|flight| flight.stage == Stage::Waiting) else { return };
-        let Session { drive, tenant, .. } = self.sessions[flight.session];
+        let Session { drive, tenant, .. } = self.sessions[flight.session()];
         self.drives[drive].withdraw(tenant, job.place());
     }
 }
@@ -510,13 +542,15 @@ fn sessions_of(config: &TargetConfig) -> Result<(Vec<Session>, Vec<u32>), Target
     Ok((sessions, tenants))
 }
 
-fn places_of(config: &TargetConfig, first: u32) -> Vec<u32> {
+fn seats_of(config: &TargetConfig, first: u32, sessions: &[Session]) -> Vec<Seat> {
     let last = config.sessions.iter().map(|session| session.id.0).max();
-    let mut places = vec![NO_SESSION; last.map_or(0, |last| (last - first) as usize + 1)];
-    for (place, session) in config.sessions.iter().enumerate() {
-        places[(session.id.0 - first) as usize] = place as u32;
+    let nobody = Seat { place: NO_SESSION, drive: 0, tenant: 0 };
+    let mut seats = vec![nobody; last.map_or(0, |last| (last - first) as usize + 1)];
+    for (place, (session, state)) in config.sessions.iter().zip(sessions).enumerate() {
+        let seat = Seat { place: place as u32, drive: state.drive as u32, tenant: state.tenant };
+        seats[(session.id.0 - first) as usize] = seat;
     }
-    places
+    seats
 }
 
 impl Program for Target {

@@ -85,6 +85,9 @@ pub trait Rig {
     /// The same for a request that will be issued soon.
     #[inline]
     fn foresee_request(&self, _request: &Request) {}
+    /// The same while the request waits for its time.
+    #[inline]
+    fn foresee_issue(&self, _soon: Soon, _request: &Request) {}
     /// The end-to-end time of such a request alone in this network.
     fn unloaded(&self, operation: Operation, bytes: Bytes) -> Span;
     /// How long each direction of each link was busy so far: the driver takes differences for utilisation.
@@ -266,15 +269,23 @@ pub fn drive<R: Rig>(
 struct Foreseeing<'a, R> {
     rig: &'a R,
     in_flight: &'a [InFlight],
+    arrivals: &'a [Option<Arrival>],
 }
 
 impl<R: Rig> Foresight<Event<R::Event>> for Foreseeing<'_, R> {
     #[inline(always)]
     fn foresee(&self, soon: Soon, event: &Event<R::Event>) {
-        if let Event::Rig(event) = event
-            && let Some(ticket) = self.rig.foresee(soon, *event)
-        {
-            prefetch_index(self.in_flight, ticket.0 as usize);
+        match event {
+            Event::Rig(event) => {
+                if let Some(ticket) = self.rig.foresee(soon, *event) {
+                    prefetch_index(self.in_flight, ticket.0 as usize);
+                }
+            }
+            Event::Arrival(slot) => {
+                if let Some(Some(arrival)) = self.arrivals.get(*slot as usize) {
+                    self.rig.foresee_issue(soon, &arrival.request);
+                }
+            }
         }
     }
 }
@@ -319,7 +330,8 @@ impl<R: Rig> Drive<'_, R> {
         if !R::FORESEES {
             return self.queue.pop();
         }
-        self.queue.pop_foreseeing(&Foreseeing { rig: &*self.rig, in_flight: &self.in_flight })
+        let foreseeing = Foreseeing { rig: &*self.rig, in_flight: &self.in_flight, arrivals: &self.arrivals };
+        self.queue.pop_foreseeing(&foreseeing)
     }
 
     fn live(&self) -> u64 {

@@ -20,11 +20,13 @@ impl WeightedRoundRobin {
     /// Which queue sends the next packet; bit `i` of `waiting` says whether queue `i` has one. A queue that has none when its turn comes
     /// loses the rest of it.
     pub fn next(&mut self, waiting: u32) -> Option<usize> {
-        if waiting & self.all() == 0 {
+        let waiting = waiting & self.all();
+        if waiting == 0 {
             return None;
         }
-        while self.left == 0 || (waiting >> self.at) & 1 == 0 {
-            self.at = if self.at + 1 == self.weights.len() { 0 } else { self.at + 1 };
+        if self.left == 0 || (waiting >> self.at) & 1 == 0 {
+            let behind = waiting & (u32::MAX << self.at << 1);
+            self.at = if behind == 0 { waiting } else { behind }.trailing_zeros() as usize;
             self.left = self.weights[self.at];
         }
         self.left -= 1;

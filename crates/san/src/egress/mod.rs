@@ -46,13 +46,14 @@ pub enum Service {
     WeightedRoundRobin(Vec<u32>),
 }
 
-/// What waits at a port.
+/// What waits at a port. In this order in memory: a packet that nothing holds up is judged by what comes first.
+#[repr(C)]
 #[derive(Clone, Debug)]
 pub struct EgressQueue {
-    room: u64,
     used: u64,
-    highest: u64,
+    room: u64,
     queues: Queues,
+    highest: u64,
     waiting: WaitingRoom,
 }
 

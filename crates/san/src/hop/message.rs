@@ -66,6 +66,17 @@ pub enum HopOut {
     },
 }
 
+/// What has become of a packet that was handed to [`Hop::pass`](super::Hop::pass). It may have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passed {
+    /// It is to be sent now, by this port: as [`HopOut::Send`].
+    On(Port),
+    /// The hop keeps it, and is to be called about that port then: as [`HopOut::Wake`].
+    Waits(Port, Time),
+    /// The hop keeps it and has asked already to be called; or it has ended, as the actions say.
+    Over,
+}
+
 /// Why a packet ended at a hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {

@@ -13,7 +13,7 @@ mod message;
 mod port;
 
 pub use config::{HopConfig, HopCounts};
-pub use message::{DropReason, HopIn, HopOut};
+pub use message::{DropReason, HopIn, HopOut, Passed};
 
 use crate::egress::{RankConfig, SchedulingConfig};
 use crate::id::{DriveId, Port};
@@ -107,15 +107,17 @@ impl Hop {
         self.credits.get(drive.index()).copied().flatten().map(|known| known.credit)
     }
 
-    /// As [`HopIn::Packet`], without moving the packet: where it is to be sent now, as it has become. `None` when it waits or has ended, or
-    /// something went another way; then `out` says what.
-    pub fn pass(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
+    /// As [`HopIn::Packet`], without moving the packet.
+    #[inline(always)]
+    pub fn pass(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Passed {
         if !self.has_port(port) {
             debug_assert!(false, "the rig names ports that the hop has");
-            return None;
+            return Passed::Over;
         }
-        let egress = self.egress_of(now, port, packet, out)?;
-        self.enqueue(now, egress, packet, out)
+        match self.egress_of(now, port, packet, out) {
+            Some(egress) => self.enqueue(now, egress, packet, out),
+            None => Passed::Over,
+        }
     }
 
     /// The port in whose queue a packet belongs, as it has become; `None` when it has ended.
@@ -141,12 +143,13 @@ impl Hop {
         Some(packet)
     }
 
-    /// As the second half of [`HopIn::PortFree`]: what may go behind that packet.
-    pub fn port_freed(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) {
-        if self.has_port(port) {
-            self.release_held(now, port, out);
-            self.ask_to_wake(port, out);
+    /// As the second half of [`HopIn::PortFree`]: what may go behind that packet, and when to call for this port again, if nobody was told so yet.
+    pub fn port_freed(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) -> Option<Time> {
+        if !self.has_port(port) {
+            return None;
         }
+        self.release_held(now, port, out);
+        self.ports[port.index()].wake()
     }
 
     /// A packet will come in by a port shortly: what is booked for it can be on its way from memory meanwhile. Nothing else comes of it.
@@ -179,6 +182,7 @@ impl Hop {
     }
 
     /// Chooses a port for a command, or for data whose way has gone. `books` is false for a command that has booked here already.
+    #[inline(never)]
     fn choose_way_out(
         &mut self,
         now: Time,
@@ -273,6 +277,7 @@ impl Hop {
     }
 
     /// The way back: along the trail, unless it has gone, or answers are routed by themselves.
+    #[inline(always)]
     fn on_answer(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         let known = if self.route.is_symmetric && !packet.trail.has_left() { packet.trail.behind() } else { None };
         match known.copied().filter(|hop| u32::from(hop.vertex) == self.here.0) {
@@ -317,6 +322,7 @@ impl Hop {
     }
 
     /// An answer that does not know its way back is routed like a request.
+    #[inline(never)]
     fn stray(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         if !packet.trail.has_left() {
             let forgotten = packet.trail.leave(if self.route.is_symmetric { Way::Detour } else { Way::Free });
@@ -353,31 +359,35 @@ impl Hop {
         }
     }
 
-    /// Puts a packet where it waits for a port, or lets it through: then that port.
-    #[inline]
-    fn enqueue(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HopOut>) -> Option<Port> {
+    /// Puts a packet where it waits for a port, or lets it through.
+    #[inline(always)]
+    fn enqueue(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HopOut>) -> Passed {
         let egress = &mut self.ports[port.index()];
         match egress.enter(self.reservation.as_ref(), now, packet) {
             Entry::Wire => {
                 self.counts.sent += 1;
-                Some(port)
+                return Passed::On(port);
             }
-            Entry::Queue => self.ask_to_wake(port, out),
-            Entry::Policer => {
-                self.counts.held += 1;
-                self.ask_to_wake(port, out)
+            Entry::Queue => {}
+            Entry::Policer => self.counts.held += 1,
+            Entry::Refused => {
+                self.discard(packet, DropReason::BufferFull, out);
+                return Passed::Over;
             }
-            Entry::Refused => self.discard(packet, DropReason::BufferFull, out),
+        }
+        egress.wake().map_or(Passed::Over, |at| Passed::Waits(port, at))
+    }
+
+    /// Puts a packet where it waits for a port, or sends it.
+    fn send(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HopOut>) {
+        match self.enqueue(now, port, packet, out) {
+            Passed::On(port) => out.push(HopOut::Send { port, packet: *packet }),
+            Passed::Waits(port, at) => out.push(HopOut::Wake { port, at }),
+            Passed::Over => {}
         }
     }
 
-    fn ask_to_wake(&mut self, port: Port, out: &mut Vec<HopOut>) -> Option<Port> {
-        if let Some(at) = self.ports[port.index()].wake() {
-            out.push(HopOut::Wake { port, at });
-        }
-        None
-    }
-
+    #[cold]
     fn discard(&mut self, packet: &Packet, reason: DropReason, out: &mut Vec<HopOut>) -> Option<Port> {
         *match reason {
             DropReason::BufferFull => &mut self.counts.dropped_full,
@@ -410,8 +420,8 @@ impl Hop {
         self.ports[port.index()].fail(&mut stranded);
         for packet in &mut stranded {
             let egress = self.another_way(now, packet, out);
-            if let Some(port) = egress.and_then(|port| self.enqueue(now, port, packet, out)) {
-                out.push(HopOut::Send { port, packet: *packet });
+            if let Some(port) = egress {
+                self.send(now, port, packet, out);
             }
         }
         stranded.clear();
@@ -467,13 +477,16 @@ impl Program for Hop {
     fn on(&mut self, now: Time, input: HopIn, out: &mut Vec<HopOut>) {
         match input {
             HopIn::Packet { port, mut packet } => {
-                if let Some(port) = self.pass(now, port, &mut packet, out) {
-                    out.push(HopOut::Send { port, packet });
+                if !self.has_port(port) {
+                    debug_assert!(false, "the rig names ports that the hop has");
+                } else if let Some(egress) = self.egress_of(now, port, &mut packet, out) {
+                    self.send(now, egress, &packet, out);
                 }
             }
             HopIn::PortFree(port) => {
                 out.extend(self.next_to_send(now, port).map(|packet| HopOut::Send { port, packet: *packet }));
-                self.port_freed(now, port, out);
+                let wake = self.port_freed(now, port, out);
+                out.extend(wake.map(|at| HopOut::Wake { port, at }));
             }
             HopIn::Advertisement { port, advertisement } => {
                 self.router.distances_mut().on_advertisement(now, port, &advertisement);

@@ -30,33 +30,35 @@ pub(super) enum Stage {
     Held,
 }
 
+/// In this order in memory: what a read's data touch, what its end does, and what only writes do, each in a cache line (see [`Place`]).
+#[repr(C)]
 #[derive(Clone, Debug)]
 pub(super) struct Io {
     pub(super) io: HostIo,
+    pub(super) tag: Tag,
     /// Place of the session.
     pub(super) session: u32,
     pub(super) stage: Stage,
-    pub(super) tag: Tag,
+    /// Sends of this command that were not answered.
+    pub(super) losses: u8,
     /// Which send of the command the data of a read answer that have come: the present one, unless an earlier one was answered late.
     answered: u16,
-    pub(super) first_sent: Option<Time>,
+    read: HostRead,
+    /// When something last came for it.
+    pub(super) heard: Time,
     /// When the present send began.
     pub(super) sent: Time,
     /// When the last packet of it left.
     pub(super) last_out: Time,
-    /// When something last came for it.
-    pub(super) heard: Time,
+    pub(super) first_sent: Option<Time>,
     pub(super) sends: u32,
-    /// Sends of this command that were not answered.
-    pub(super) losses: u8,
     /// Refusals, for the back-off.
     pub(super) refusals: u32,
-    read: HostRead,
-    write: HostWrite,
     asked: u32,
     ready_max: u32,
     data_max: u32,
     success_flag: bool,
+    write: HostWrite,
 }
 
 impl Io {
@@ -98,7 +100,10 @@ impl Io {
         self.asked = 0;
         self.answered = self.tag.attempt;
         self.read = HostRead::new(self.tag.command, self.io.bytes, true);
-        self.write.restart(self.tag.command, self.io.bytes);
+        // Nothing is ever asked of a read.
+        if self.io.operation != Operation::Read {
+            self.write.restart(self.tag.command, self.io.bytes);
+        }
     }
 
     /// Whether a packet is of the answer that is waited for. Data of a read count whichever send they answer, if nothing has come of another answer.
@@ -119,6 +124,9 @@ impl Io {
 
     /// The target asks for the next data: where they begin and end; `None` when it asks for what it may not.
     pub(super) fn on_ready(&mut self) -> Option<(u32, u32)> {
+        if self.io.operation == Operation::Read {
+            return None;
+        }
         let (offset, length) = (self.asked, (self.io.bytes - self.asked).min(self.ready_max));
         let ready = ReadyToTransfer { command: self.tag.command, tag: self.tag.command, offset, length };
         self.write.on_ready(&ready).ok()?;
@@ -155,6 +163,7 @@ pub(super) struct Ios {
     free: Vec<u32>,
 }
 
+#[repr(C, align(64))]
 #[derive(Clone, Debug)]
 struct Place {
     uses: u32,
@@ -193,9 +202,8 @@ impl Ios {
     #[inline]
     pub(super) fn foresee(&self, place: IoPlace) {
         let Some(Place { io, .. }) = self.places.get(place.place as usize) else { return };
-        prefetch_index(slice::from_ref(io), 0);
         prefetch_index(slice::from_ref(&io.tag), 0);
-        prefetch_index(slice::from_ref(&io.read), 0);
+        prefetch_index(slice::from_ref(&io.sends), 0);
     }
 
     /// An I/O is over: nobody finds it at this place again.

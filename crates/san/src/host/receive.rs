@@ -1,16 +1,26 @@
 //! Packets that come to a host.
 
 use super::{Attempt, Host, HostOut, IoPlace, Outcome, Packet, PacketKind, Uplinks};
-use crate::id::Port;
+use crate::id::{DriveId, Port};
 use base::{Operation, Time};
+use prefetch_index::prefetch_index;
 
 impl Host {
-    /// A packet will come shortly: its I/O can be on its way from memory meanwhile. Nothing else comes of it.
+    /// Something will be asked of the session with a drive shortly: what is kept for it can be on its way from memory meanwhile. Nothing else comes of it.
+    #[inline]
+    pub fn foresee_session(&self, drive: DriveId) {
+        if let Some(place) = self.by_drive.get(drive.index()) {
+            prefetch_index(&self.sessions, *place as usize);
+            self.lanes.foresee(*place, 0);
+        }
+    }
+
+    /// The same of a packet that will come, and of its I/O.
     #[inline]
     pub fn foresee(&self, packet: &Packet) {
-        let session = self.by_drive.get(packet.drive.index()).and_then(|place| self.sessions.get(*place as usize));
-        let lane = Attempt::of_bits(packet.tag.attempt).lane;
-        let lane = session.and_then(|session| session.lanes.get(usize::from(lane)));
+        let Some(place) = self.by_drive.get(packet.drive.index()) else { return };
+        prefetch_index(&self.sessions, *place as usize);
+        let lane = self.lanes.get(*place, Attempt::of_bits(packet.tag.attempt).lane);
         if let Some(io) = lane.and_then(|lane| lane.queue.get(packet.tag.command).ok()) {
             self.ios.foresee(*io);
         }
@@ -46,7 +56,7 @@ impl Host {
     /// come, data of a read count whichever send they answer.
     fn find(&mut self, place: u32, packet: &Packet) -> Option<IoPlace> {
         let attempt = Attempt::of_bits(packet.tag.attempt);
-        let lane = self.sessions[place as usize].lanes.get_mut(usize::from(attempt.lane))?;
+        let lane = self.lanes.get_mut(place, attempt.lane)?;
         if lane.generation != attempt.generation {
             return None;
         }
@@ -64,7 +74,7 @@ impl Host {
         (io.heard, io.last_out) = (now, now);
         let Some((_, end)) = io.on_ready() else { return };
         let bytes = io.io.bytes;
-        let trail = packet.trail.turned_at_host();
+        let trail = packet.copied().trail.turned_at_host();
         let port = Port(u16::from(Attempt::of_bits(packet.tag.attempt).lane));
         while let Some(pdu) = io.next_data() {
             let mut offset = pdu.offset;

@@ -137,7 +137,7 @@ impl Host {
         io.losses += 1;
         if io.losses >= self.config.sends_max.max(1) {
             let (session, lane) = (io.session, Attempt::of_bits(io.tag.attempt).lane);
-            self.sessions[session as usize].lanes[usize::from(lane)].suspect_until = now + self.config.suspect_for;
+            self.lanes[(session, usize::from(lane))].suspect_until = now + self.config.suspect_for;
             self.fail_lane(now, session, lane, out);
         } else if backs_off {
             self.back_off(now, place);
@@ -211,13 +211,12 @@ impl Host {
 
     /// The association of a lane has failed: the next one follows, and its I/Os become new commands when that is allowed.
     fn fail_lane(&mut self, now: Time, place: u32, lane: u8, out: &mut Vec<HostOut>) {
-        let session = &mut self.sessions[place as usize];
-        let state = &mut session.lanes[usize::from(lane)];
+        let state = &mut self.lanes[(place, usize::from(lane))];
         let mut ios: Vec<IoPlace> = state.queue.abandon().into_iter().map(|(_, io)| io).collect();
         if ios.is_empty() {
             return;
         }
-        session.outstanding -= ios.len() as u32;
+        self.sessions[place as usize].outstanding -= ios.len() as u32;
         let dead = state.generation;
         state.generation = dead.wrapping_add(1);
         self.counters.path_failures += 1;
@@ -260,11 +259,11 @@ impl Host {
 
     /// Asks for the end of every association of the lane up to `dead`. A reset that is under way for earlier ones is replaced: the new one covers them.
     fn begin_reset(&mut self, now: Time, place: u32, lane: u8, dead: u8, writes: Vec<IoPlace>, out: &mut Vec<HostOut>) {
-        let state = &mut self.sessions[place as usize].lanes[usize::from(lane)];
+        let state = &mut self.lanes[(place, usize::from(lane))];
         let mut held = state.reset.take().map_or(Vec::new(), |reset| reset.held);
         held.extend(writes);
         state.resets = state.resets.wrapping_add(1);
-        state.reset = Some(Reset { generation: dead, command: state.resets, send: 0, held });
+        state.reset = Some(Box::new(Reset { generation: dead, command: state.resets, send: 0, held }));
         self.send_reset(now, place, lane, out);
     }
 
@@ -272,10 +271,10 @@ impl Host {
     fn send_reset(&mut self, now: Time, place: u32, lane: u8, out: &mut Vec<HostOut>) {
         let own = usize::from(lane);
         let others = (0..self.ports_up.len()).filter(|port| *port != own && self.ports_up[*port]);
-        let port = others.min_by_key(|port| self.sessions[place as usize].lanes[*port].suspect_until);
+        let port = others.min_by_key(|port| self.lanes[(place, *port)].suspect_until);
         let Some(port) = port.or(self.ports_up[own].then_some(own)) else { return };
-        let session = &mut self.sessions[place as usize];
-        let Some(reset) = &mut session.lanes[own].reset else { return };
+        let session = &self.sessions[place as usize];
+        let Some(reset) = &mut self.lanes[(place, own)].reset else { return };
         let attempt = Attempt { lane, generation: reset.generation, send: reset.send };
         reset.send = attempt.again().send;
         let command = reset.command;
@@ -301,7 +300,7 @@ impl Host {
     }
 
     fn repeat_reset(&mut self, now: Time, place: u32, lane: u8, command: u16, out: &mut Vec<HostOut>) {
-        let reset = &self.sessions[place as usize].lanes[usize::from(lane)].reset;
+        let reset = &self.lanes[(place, usize::from(lane))].reset;
         if reset.as_ref().is_some_and(|reset| reset.command == command) {
             self.counters.timeouts += 1;
             self.send_reset(now, place, lane, out);
@@ -311,14 +310,14 @@ impl Host {
     /// A reset was answered; only success by the target confirms it.
     pub(super) fn on_reset_answer(&mut self, now: Time, place: u32, packet: &Packet, out: &mut Vec<HostOut>) {
         let lane = Attempt::of_bits(packet.tag.attempt).lane;
-        let state = self.sessions[place as usize].lanes.get_mut(usize::from(lane));
+        let state = self.lanes.get_mut(place, lane);
         let reset = state.and_then(|state| state.reset.take_if(|reset| reset.command == packet.tag.command));
         match reset {
             Some(reset) if packet.status == Outcome::Success => {
                 reset.held.into_iter().for_each(|io| self.requeue(now, io, out));
             }
             // Its timer will send it again.
-            Some(reset) => self.sessions[place as usize].lanes[usize::from(lane)].reset = Some(reset),
+            Some(reset) => self.lanes[(place, usize::from(lane))].reset = Some(reset),
             None => self.counters.stale += 1,
         }
     }

@@ -1,5 +1,6 @@
 //! What one port keeps for each class of sessions: one cache line, taken when the class first books there. Of a large network's sessions most never pass
-//! a port, and a table of all of them would miss the cache, and the processor's table of pages, at every packet.
+//! a port, and a table of all of them would miss the cache, and the processor's table of pages, at every packet. So they lie where their numbers lead to,
+//! which is known without looking anything up.
 
 use super::{ClassId, ReservationConfig};
 use base::Rate;
@@ -23,59 +24,102 @@ pub(super) struct Sum {
     pub booked_bps: u64,
 }
 
-/// The classes of a port.
+/// The classes of a port: a table with open addressing (Knuth, The Art of Computer Programming 3, 6.4, algorithm L), at most half full. What is counted over all
+/// of them are sums, so that the order in the table shows nowhere.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Classes {
-    /// By class: its place in `known`, or [`NOWHERE`]. Empty until the first class comes: most ports of a network never see a request come in.
-    places: Vec<u32>,
-    /// In the order in which they came.
-    known: Vec<Class>,
+    /// By place: whose it is, or [`NOBODY`]. A power of two of them, or none until the first class comes: most ports of a network never see a request come in.
+    names: Vec<u32>,
+    /// By place.
+    classes: Vec<Class>,
+    count: usize,
 }
 
-/// The place of a class that has not come by.
-const NOWHERE: u32 = u32::MAX;
+/// No class is called so: there are at most as many, counted from 0.
+const NOBODY: u32 = u32::MAX;
+/// Places that a port takes for its first class.
+const PLACES_FIRST: usize = 32;
+/// 2^32 divided by the golden ratio: neighbouring numbers lie far from each other (Knuth, 6.4).
+const SPREAD: u32 = 0x9e37_79b1;
 
 impl Classes {
+    /// Where a class lies unless others were there before; of an empty table anything.
+    #[inline]
+    fn home(&self, class: ClassId) -> usize {
+        // The upper bits of the product are those that all bits of the number reach.
+        ((u64::from(class.0.wrapping_mul(SPREAD)) * self.names.len() as u64) >> u32::BITS) as usize
+    }
+
+    /// The place of a class: `Err` is where it would lie. There is room.
+    #[inline]
+    fn find(&self, class: ClassId) -> Result<usize, usize> {
+        let mask = self.names.len() - 1;
+        let mut place = self.home(class);
+        loop {
+            match self.names[place] {
+                name if name == class.0 => return Ok(place),
+                NOBODY => return Err(place),
+                _ => place = (place + 1) & mask,
+            }
+        }
+    }
+
+    fn known(&self, class: ClassId) -> Option<usize> {
+        if self.names.is_empty() { None } else { self.find(class).ok() }
+    }
+
     /// A class, if it has come by.
     pub fn get(&self, class: ClassId) -> Option<&Class> {
-        self.known.get(*self.places.get(class.index())? as usize)
+        Some(&self.classes[self.known(class)?])
     }
 
     /// A class, if it has come by.
     pub fn get_mut(&mut self, class: ClassId) -> Option<&mut Class> {
-        self.known.get_mut(*self.places.get(class.index())? as usize)
+        let place = self.known(class)?;
+        Some(&mut self.classes[place])
     }
 
     /// A class, which comes by now if it has not yet.
     #[inline]
     pub fn meet(&mut self, config: &ReservationConfig, class: ClassId) -> &mut Class {
-        let place = self.places.get(class.index()).copied().unwrap_or(NOWHERE);
-        let place = if place == NOWHERE { self.add(config, class) } else { place };
-        &mut self.known[place as usize]
+        let place = self.known(class).unwrap_or_else(|| self.add(config, class));
+        &mut self.classes[place]
     }
 
     #[cold]
-    fn add(&mut self, config: &ReservationConfig, class: ClassId) -> u32 {
-        if self.places.is_empty() {
-            self.places = vec![NOWHERE; config.classes as usize];
+    fn add(&mut self, config: &ReservationConfig, class: ClassId) -> usize {
+        if self.count * 2 >= self.names.len() {
+            self.grow(config);
         }
-        let place = self.known.len() as u32;
-        self.places[class.index()] = place;
-        self.known.push(Class { spans: [Sum::default(); 2], bucket: TokenBucket::new(config.burst) });
+        let (Ok(place) | Err(place)) = self.find(class);
+        self.names[place] = class.0;
+        self.count += 1;
         place
     }
 
-    /// All that have come by.
+    /// Takes twice the room; each class goes where its number now leads to.
+    fn grow(&mut self, config: &ReservationConfig) {
+        let places = (self.names.len() * 2).max(PLACES_FIRST);
+        let unused = Class { spans: [Sum::default(); 2], bucket: TokenBucket::new(config.burst) };
+        let names = std::mem::replace(&mut self.names, vec![NOBODY; places]);
+        let classes = std::mem::replace(&mut self.classes, vec![unused; places]);
+        for (name, class) in names.into_iter().zip(classes).filter(|(name, _)| *name != NOBODY) {
+            let (Ok(place) | Err(place)) = self.find(ClassId(name));
+            (self.names[place], self.classes[place]) = (name, class);
+        }
+    }
+
+    /// All that have come by, in no order that means anything.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Class> {
-        self.known.iter_mut()
+        self.names.iter().zip(&mut self.classes).filter(|(name, _)| **name != NOBODY).map(|(_, class)| class)
     }
 
     /// A class will come by soon: what is kept for it can be on its way from memory meanwhile.
     #[inline]
     pub fn foresee(&self, class: ClassId) {
-        if let Some(place) = self.places.get(class.index()) {
-            prefetch_index(&self.known, *place as usize);
-        }
+        let place = self.home(class);
+        prefetch_index(&self.names, place);
+        prefetch_index(&self.classes, place);
     }
 }
 
@@ -98,6 +142,8 @@ const _: () = assert!(size_of::<Class>() == 64);
 mod tests {
     use super::*;
     use crate::testing::reservation;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn a_class_takes_room_when_it_comes_by_and_is_found_again_whoever_came_between() {
@@ -110,5 +156,21 @@ mod tests {
         assert_eq!(booked, [Some(1), Some(2), Some(6)]);
         assert_eq!(classes.iter_mut().count(), 3);
         assert!(classes.get(ClassId(3)).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn each_of_many_classes_keeps_what_is_its_own(came in prop::collection::vec(0u32..2_000, 0..400)) {
+            let (config, mut classes, mut sums) = (reservation(), Classes::default(), BTreeMap::new());
+            for class in came {
+                classes.meet(&config, ClassId(class)).spans[0].booked_bps += u64::from(class) + 1;
+                *sums.entry(class).or_insert(0) += u64::from(class) + 1;
+            }
+            for class in 0..2_000 {
+                let booked = classes.get_mut(ClassId(class)).map(|class| class.spans[0].booked_bps);
+                prop_assert_eq!(booked, sums.get(&class).copied());
+            }
+            prop_assert_eq!(classes.iter_mut().map(|class| class.spans[0].booked_bps).sum::<u64>(), sums.values().sum::<u64>());
+        }
     }
 }

@@ -83,10 +83,12 @@ impl Answer {
         out: &mut Vec<TargetOut>,
     ) {
         let frame = format.frame_with(kind, payload, offset, &request.trail);
-        out.push(TargetOut::Send { port: self.port, packet: *request });
+        let (credit, status) = (self.credit, self.status);
+        out.push(TargetOut::Send {
+            port: self.port,
+            packet: Packet { kind, payload, frame, credit, status, ..request.copied() },
+        });
         let Some(TargetOut::Send { packet, .. }) = out.last_mut() else { return };
         packet.trail.turn_at_target(self.drive_latency_ns);
-        (packet.kind, packet.payload, packet.frame) = (kind, payload, frame);
-        (packet.credit, packet.status) = (self.credit, self.status);
     }
 }

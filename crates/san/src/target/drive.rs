@@ -51,6 +51,14 @@ impl Drive {
         }
     }
 
+    /// Something of a tenant's will come or go shortly.
+    #[inline]
+    pub(super) fn foresee(&self, tenant: u32) {
+        if let Queue::Gimbal { switch, .. } = &self.queue {
+            switch.foresee(tenant);
+        }
+    }
+
     /// Whether there was room.
     pub(super) fn submit(&mut self, tenant: u32, io: GimbalIo) -> bool {
         match &mut self.queue {

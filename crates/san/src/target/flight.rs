@@ -4,7 +4,7 @@ use crate::gimbal::{GimbalIo, IoKind, Started};
 use crate::id::Port;
 use crate::packet::{Outcome, Packet};
 use crate::session::{Attempt, LANES_MAX, is_earlier_command, is_earlier_generation};
-use base::Time;
+use base::{Operation, Time};
 use nvme::pdu::HostData;
 use nvme::transfer::{ReadyPlan, TargetWrite};
 use prefetch_index::prefetch_index;
@@ -39,14 +39,17 @@ pub(super) enum Stage {
     AtDrive,
 }
 
+/// In this order in memory: what every step touches is in the first cache line (see [`Place`]), the packet in the two behind it, and what only writes
+/// with data of their own need comes last.
+#[repr(C)]
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
-    /// The newest packet that the answer is to.
-    pub(super) packet: Packet,
     pub(super) port: Port,
-    /// Place of its session.
-    pub(super) session: usize,
     pub(super) stage: Stage,
+    /// Nobody waits for its answer: its association was reset.
+    pub(super) is_orphan: bool,
+    /// Place of its session.
+    session: u32,
     /// When its command came.
     pub(super) arrived: Time,
     /// When its last data came; of reads when the command did.
@@ -54,12 +57,12 @@ pub(super) struct Flight {
     /// When it went to the drive.
     pub(super) submitted: Time,
     pub(super) started: Option<Started>,
+    /// The newest packet that the answer is to.
+    pub(super) packet: Packet,
     pub(super) write: TargetWrite,
     received: u32,
     /// A packet of its data is missing: the rest is of no use, the host will send all again.
     is_broken: bool,
-    /// Nobody waits for its answer: its association was reset.
-    pub(super) is_orphan: bool,
 }
 
 impl Flight {
@@ -68,7 +71,7 @@ impl Flight {
             write: TargetWrite::new(packet.tag.command, packet.bytes, plan),
             packet: *packet,
             port,
-            session,
+            session: session as u32,
             stage: Stage::AwaitingData,
             arrived: now,
             ready_at: now,
@@ -83,8 +86,11 @@ impl Flight {
     /// As a new one, where an earlier one was: the memory of its transfer is kept.
     fn begin(&mut self, now: Time, session: usize, port: Port, packet: &Packet) {
         self.packet.become_copy_of(packet);
-        self.restart();
-        (self.port, self.session, self.stage) = (port, session, Stage::AwaitingData);
+        // Nothing is ever asked for a read.
+        if packet.operation != Operation::Read {
+            self.restart();
+        }
+        (self.port, self.session, self.stage) = (port, session as u32, Stage::AwaitingData);
         (self.arrived, self.ready_at, self.submitted) = (now, now, now);
         (self.started, self.is_orphan) = (None, false);
     }
@@ -109,6 +115,11 @@ impl Flight {
             self.packet.trail.become_copy_of(&packet.trail);
         }
         taken == Some(true)
+    }
+
+    /// Place of its session.
+    pub(super) fn session(&self) -> usize {
+        self.session as usize
     }
 
     /// Bytes of data that came so far.
@@ -136,6 +147,7 @@ pub(super) struct Flights {
     plan: ReadyPlan,
 }
 
+#[repr(C, align(64))]
 #[derive(Clone, Debug)]
 struct Place {
     uses: u32,
@@ -189,13 +201,13 @@ impl Flights {
         place.is(job).then_some(&mut place.flight)
     }
 
-    /// Three lines of it: the packet with its trail, and the rest.
+    /// Three lines of it: the packet with its trail, and what is before that.
     #[inline]
     pub(super) fn foresee(&self, job: JobId) {
         let Some(Place { flight, .. }) = self.places.get(job.place() as usize) else { return };
+        prefetch_index(slice::from_ref(&flight.arrived), 0);
         prefetch_index(slice::from_ref(&flight.packet), 0);
-        prefetch_index(slice::from_ref(&flight.packet.trail), 0);
-        prefetch_index(slice::from_ref(&flight.submitted), 0);
+        prefetch_index(flight.packet.trail.hops.as_slice(), 0);
     }
 
     pub(super) fn at_mut(&mut self, number: u32) -> Option<(JobId, &mut Flight)> {
@@ -253,6 +265,8 @@ pub(super) enum Reception {
     Late,
 }
 
+/// One cache line: there are many, and each packet asks another one.
+#[repr(align(64))]
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     /// Place of its drive.
@@ -263,18 +277,27 @@ pub(super) struct Session {
     slot_bits: u32,
     /// Lane by lane.
     slots: Vec<Slot>,
-    /// By lane: the first association that was not reset.
-    live_from: [Option<u8>; LANES_MAX],
-    /// By lane: the reset that waits for the last command of the dead associations, and the port that it came by.
-    pub(super) resets: [Option<(Port, Box<Packet>)>; LANES_MAX],
+    /// What resets have left; `None` where none ever came, which is usual.
+    resets: Option<Box<Resets>>,
 }
+
+/// The resets of a session, by lane.
+#[derive(Clone, Debug, Default)]
+struct Resets {
+    /// The first association that was not reset.
+    live_from: [Option<u8>; LANES_MAX],
+    /// The reset that waits for the last command of the dead associations, and the port that it came by.
+    waiting: [Option<(Port, Packet)>; LANES_MAX],
+}
+
+const _: () = assert!(size_of::<Session>() == 64);
 
 impl Session {
     pub(super) fn new(drive: usize, tenant: u32, lanes: u8, queue_entries: u16) -> Self {
         // As nvme::queue::HostQueue numbers its slots: one entry less than the queue has, in the low bits of an identifier.
         let slot_bits = (queue_entries - 2).checked_ilog2().map_or(0, |bits| bits + 1);
         let slots = vec![Slot::Unused; usize::from(lanes) << slot_bits];
-        Session { drive, tenant, lanes, slot_bits, slots, live_from: [None; LANES_MAX], resets: Default::default() }
+        Session { drive, tenant, lanes, slot_bits, slots, resets: None }
     }
 
     pub(super) fn has_lane(&self, attempt: Attempt) -> bool {
@@ -282,16 +305,30 @@ impl Session {
     }
 
     pub(super) fn is_reset(&self, attempt: Attempt) -> bool {
-        let live_from = self.live_from[usize::from(attempt.lane)];
+        let live_from = self.resets.as_ref().and_then(|resets| resets.live_from[usize::from(attempt.lane)]);
         live_from.is_some_and(|live| is_earlier_generation(attempt.generation, live))
     }
 
-    /// Everything up to this association of its lane is dead from now on.
-    pub(super) fn reset(&mut self, attempt: Attempt) {
+    /// Everything up to this association of its lane is dead from now on. The reset that says so, which came by `port`, is to be answered.
+    pub(super) fn reset(&mut self, attempt: Attempt, port: Port, packet: &Packet) {
         let next = attempt.generation.wrapping_add(1);
-        let live_from = &mut self.live_from[usize::from(attempt.lane)];
+        let resets = self.resets.get_or_insert_default();
+        let live_from = &mut resets.live_from[usize::from(attempt.lane)];
         if live_from.is_none_or(|live| is_earlier_generation(live, next)) {
             *live_from = Some(next);
+        }
+        resets.waiting[usize::from(attempt.lane)] = Some((port, *packet));
+    }
+
+    /// The reset of a lane that was not answered yet, and the port that it came by.
+    pub(super) fn waiting_reset(&self, lane: u8) -> Option<&(Port, Packet)> {
+        self.resets.as_ref()?.waiting[usize::from(lane)].as_ref()
+    }
+
+    /// It was answered.
+    pub(super) fn reset_is_answered(&mut self, lane: u8) {
+        if let Some(resets) = &mut self.resets {
+            resets.waiting[usize::from(lane)] = None;
         }
     }
 

@@ -11,20 +11,21 @@ impl Target {
     /// die, those at the drive are waited for. Coming again changes nothing but the way of the answer.
     pub(super) fn on_reset(&mut self, place: usize, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         let attempt = Attempt::of_bits(packet.tag.attempt);
-        self.sessions[place].reset(attempt);
+        self.sessions[place].reset(attempt, port, packet);
         for job in self.waiting_of(place, attempt) {
             self.withdraw(job);
             self.counters.aborted += 1;
             self.flights.close(job);
         }
-        self.sessions[place].resets[usize::from(attempt.lane)] = Some((port, Box::new(*packet)));
         self.answer_reset(place, attempt.lane, out);
     }
 
     /// The flights of dead associations that are not at the drive. Those that are lose their answer.
     fn waiting_of(&mut self, place: usize, attempt: Attempt) -> Vec<JobId> {
-        let dead =
-            self.flights.iter_mut().filter(|(_, flight)| flight.session == place && is_dead(flight.attempt(), attempt));
+        let dead = self
+            .flights
+            .iter_mut()
+            .filter(|(_, flight)| flight.session() == place && is_dead(flight.attempt(), attempt));
         let mut waiting = Vec::new();
         for (job, flight) in dead {
             flight.is_orphan = true;
@@ -38,20 +39,20 @@ impl Target {
     /// A flight is gone: perhaps it was the last that a reset waited for.
     pub(super) fn after_flight(&mut self, place: usize, attempt: Attempt, out: &mut Vec<TargetOut>) {
         let lane = attempt.lane;
-        if self.sessions[place].resets[usize::from(lane)].is_some() {
+        if self.sessions[place].waiting_reset(lane).is_some() {
             self.answer_reset(place, lane, out);
         }
     }
 
     fn answer_reset(&mut self, place: usize, lane: u8, out: &mut Vec<TargetOut>) {
-        let Some((port, packet)) = &self.sessions[place].resets[usize::from(lane)] else { return };
+        let Some((port, packet)) = self.sessions[place].waiting_reset(lane) else { return };
         let attempt = Attempt::of_bits(packet.tag.attempt);
         let remains =
-            self.flights.iter().any(|(_, flight)| flight.session == place && is_dead(flight.attempt(), attempt));
+            self.flights.iter().any(|(_, flight)| flight.session() == place && is_dead(flight.attempt(), attempt));
         if !remains {
             let credit = self.credit(place);
             answer::respond(&self.format, *port, packet, Outcome::Success, credit, out);
-            self.sessions[place].resets[usize::from(lane)] = None;
+            self.sessions[place].reset_is_answered(lane);
         }
     }
 }

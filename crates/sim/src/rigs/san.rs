@@ -158,6 +158,13 @@ impl Rig for SanRig {
         self.fetch(soon, event)
     }
 
+    #[inline]
+    fn foresee_issue(&self, soon: Soon, request: &Request) {
+        if soon == Soon::Shortly {
+            self.fetch_session(request);
+        }
+    }
+
     /// Not known: requests of one size take ways of different lengths.
     fn unloaded(&self, _: Operation, _: Bytes) -> Span {
         Span::ZERO

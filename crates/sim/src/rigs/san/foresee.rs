@@ -2,11 +2,13 @@
 
 use super::{Place, SanEvent, SanRig};
 use crate::drive::Ticket;
+use base::Request;
 use kernel::Soon;
+use san::DriveId;
 
 impl SanRig {
     /// An event is due soon; returns the request that it may end.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fetch(&self, soon: Soon, event: SanEvent) -> Option<Ticket> {
         match (event, soon) {
             (SanEvent::Arrive(flight), Soon::Later) => {
@@ -27,7 +29,23 @@ impl SanRig {
                 }
                 None
             }
+            (SanEvent::DriveDone(work), Soon::Next) => {
+                let work = self.working.get(work)?;
+                if let Place::Target(target) = self.places[work.target.index()] {
+                    self.targets[target as usize].foresee_answer(work.job);
+                }
+                None
+            }
             _ => None,
+        }
+    }
+
+    /// A request will be made soon: its session.
+    #[inline]
+    pub(super) fn fetch_session(&self, request: &Request) {
+        let drive = request.target.index().checked_sub(self.host_vertices.len());
+        if let (Some(host), Some(drive)) = (self.hosts.get(request.source.index()), drive) {
+            host.foresee_session(DriveId(drive as u32));
         }
     }
 

@@ -6,7 +6,7 @@ use super::wires::Fate;
 use super::{Now, Place, SanEvent, SanRig};
 use base::Program;
 use san::Port;
-use san::hop::{HopIn, HopOut};
+use san::hop::{HopIn, HopOut, Passed};
 use san::route::Advertisement;
 use topology::VertexId;
 
@@ -19,7 +19,8 @@ impl SanRig {
             return self.carrier.lose(place);
         }
         if let Some(track) = self.tracks.of(&flight.packet) {
-            track.reach_by(context.now, wires.parts(context.now, flight));
+            let ready_at = flight.leaving.ready_at;
+            track.reach_by_leg(context.now, ready_at, || wires.parts(context.now, flight));
         }
         let (vertex, port) = wires.end(flight.leaving.channel);
         match self.places[vertex.index()] {
@@ -32,13 +33,14 @@ impl SanRig {
     /// A hop has a packet, which stays where it is when it goes on at once.
     fn pass_hop(&mut self, vertex: VertexId, hop: u32, port: Port, place: u32, context: Now<'_, '_>) {
         let packet = &mut self.carrier.flights[place].packet;
-        let goes_on = self.hops[hop as usize].pass(context.now, port, packet, &mut self.hop_out);
-        if goes_on.is_none() {
-            self.carrier.flights.discard(place);
-        }
+        let passed = self.hops[hop as usize].pass(context.now, port, packet, &mut self.hop_out);
         self.hop_did(vertex, context);
-        if let Some(port) = goes_on {
-            self.carrier.send_on(vertex, port, place, context);
+        if let Passed::On(port) = passed {
+            return self.carrier.send_on(vertex, port, place, context);
+        }
+        self.carrier.flights.discard(place);
+        if let Passed::Waits(port, at) = passed {
+            context.at(at.max(context.now), SanEvent::PortFree(vertex, port));
         }
     }
 
@@ -62,14 +64,18 @@ impl SanRig {
         if !self.carrier.is_running[vertex.index()] {
             return;
         }
-        if let Some(packet) = self.hops[place as usize].next_to_send(context.now, port) {
+        let hop = &mut self.hops[place as usize];
+        if let Some(packet) = hop.next_to_send(context.now, port) {
             if let Some(track) = self.tracks.of(packet) {
                 track.reach(context.now, Part::SwitchQueue);
             }
             self.carrier.send(vertex, port, packet, context);
         }
-        self.hops[place as usize].port_freed(context.now, port, &mut self.hop_out);
+        let wake = hop.port_freed(context.now, port, &mut self.hop_out);
         self.hop_did(vertex, context);
+        if let Some(at) = wake {
+            context.at(at.max(context.now), SanEvent::PortFree(vertex, port));
+        }
     }
 
     /// Usually nothing: a packet that goes on at once is not among what comes out.

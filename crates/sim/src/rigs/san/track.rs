@@ -27,6 +27,16 @@ pub(super) enum Part {
     Flash,
 }
 
+/// Where the time of a leg went.
+pub(super) struct LegParts {
+    pub serialization: Span,
+    pub propagation: Span,
+    pub forwarding: Span,
+    pub nic_queue: Span,
+    /// Software of both ends.
+    pub stack: Span,
+}
+
 /// By [`Part`]: how records call it.
 const KINDS: [SpanKind; 11] = [
     SpanKind::Serialization,
@@ -180,18 +190,30 @@ impl Track {
 
     /// Everything up to now, since the mark, was these parts, if they fit; else another packet of the request has been accounted for meanwhile, and
     /// what is left was waiting.
-    #[inline(always)]
     pub fn reach_by<const PARTS: usize>(&mut self, now: Time, parts: [(Part, Span); PARTS]) {
         let total: Span = parts.iter().map(|(_, span)| *span).sum();
         if now.saturating_since(self.mark) != total {
             return self.reach(now, Part::Schedule);
         }
         self.mark = now;
-        for (part, span) in parts {
-            // What a link between hops does not take lies in another cache line.
-            if span > Span::ZERO {
-                self.parts[part as usize] += span;
-            }
+        parts.into_iter().for_each(|(part, span)| self.parts[part as usize] += span);
+    }
+
+    /// The same of a leg, which took everything since `since`.
+    #[inline(always)]
+    pub fn reach_by_leg(&mut self, now: Time, since: Time, parts: impl FnOnce() -> LegParts) {
+        if self.mark != since {
+            return self.reach(now, Part::Schedule);
+        }
+        self.mark = now;
+        let LegParts { serialization, propagation, forwarding, nic_queue, stack } = parts();
+        self.parts[Part::Serialization as usize] += serialization;
+        self.parts[Part::Propagation as usize] += propagation;
+        self.parts[Part::Forwarding as usize] += forwarding;
+        self.parts[Part::NicQueue as usize] += nic_queue;
+        // What a link between hops does not take lies in another cache line.
+        if stack > Span::ZERO {
+            self.parts[Part::Stack as usize] += stack;
         }
     }
 }

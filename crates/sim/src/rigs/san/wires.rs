@@ -1,7 +1,7 @@
 //! Links: when a frame is at the other end, and where its time went.
 
 use super::flights::Flight;
-use super::track::Part;
+use super::track::LegParts;
 use base::{Bytes, Length, Serialization, Span, Time};
 use hardware::Link;
 use san::{Packet, PacketKind, Port};
@@ -11,11 +11,30 @@ use topology::{Channel, Graph, Medium, VertexId, VertexKind};
 /// Light in glass: 5 ns a metre, a refractive index of 1.5.
 const PS_PER_MILLIMETRE: u64 = 5;
 
-/// One direction of a link.
+/// One direction of a link, as who sends needs it: a cache line.
+#[repr(align(64))]
 #[derive(Clone, Copy, Debug)]
 struct Leg {
     link: Link,
     serialization: Serialization,
+    /// Which of the times are its own.
+    times: u32,
+    is_up: bool,
+}
+
+const _: () = assert!(size_of::<Leg>() == 64);
+
+/// Where a leg ends, and which times are its own: all that who receives needs. Apart, so that those of all legs lie close together.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    to: VertexId,
+    to_port: Port,
+    times: u32,
+}
+
+/// What a frame takes on a leg beside its bits. Most legs of a network have these in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Times {
     propagation: Span,
     /// Adapters, switches and boards that end the leg, or begin it, before the part there has the frame.
     forwarding: Span,
@@ -23,9 +42,13 @@ struct Leg {
     stack: Span,
     /// Software of the end that sends; zero where a hop does.
     send_stack: Span,
-    to: VertexId,
-    to_port: Port,
-    is_up: bool,
+}
+
+impl Times {
+    /// From the last bit leaving until the other end has the frame.
+    fn behind(&self) -> Span {
+        self.propagation + self.forwarding + self.stack
+    }
 }
 
 /// When and where a packet went onto a leg.
@@ -56,6 +79,9 @@ pub(super) enum Fate {
 #[derive(Clone, Debug)]
 pub(super) struct Wires {
     legs: Vec<Leg>,
+    ends: Vec<End>,
+    /// All that differ.
+    times: Vec<Times>,
     /// The channels of vertex `v` by port: `channels[offsets[v]..offsets[v + 1]]`.
     offsets: Vec<u32>,
     channels: Vec<Channel>,
@@ -70,8 +96,26 @@ impl Wires {
             channels.extend(graph.hops(vertex).iter().map(|hop| hop.channel));
             offsets.push(channels.len() as u32);
         }
-        let legs = (0..graph.channel_count() as u32).map(|channel| leg(graph, passing, ends, Channel(channel)));
-        Wires { legs: legs.collect(), offsets, channels }
+        let mut wires = Wires { legs: Vec::new(), ends: Vec::new(), times: Vec::new(), offsets, channels };
+        for channel in (0..graph.channel_count() as u32).map(Channel) {
+            wires.add(graph, channel, times(graph, passing, ends, channel));
+        }
+        wires
+    }
+
+    /// The next leg.
+    fn add(&mut self, graph: &Graph, channel: Channel, times: Times) {
+        let known = self.times.iter().position(|known| *known == times);
+        let place = known.unwrap_or_else(|| {
+            self.times.push(times);
+            self.times.len() - 1
+        });
+        let (rate, times) = (graph.link(channel.link()).rate, place as u32);
+        self.legs.push(Leg { link: Link::new(rate), serialization: Serialization::new(rate), times, is_up: true });
+        let to = graph.target(channel);
+        let to_port = graph.hops(to).iter().position(|hop| hop.channel == channel.reverse());
+        let to_port = to_port.expect("a channel of a whole graph has its reverse among the hops of its end");
+        self.ends.push(End { to, to_port: Port(to_port as u16), times });
     }
 
     /// The channel out of a port.
@@ -84,8 +128,8 @@ impl Wires {
     }
     /// Where a channel ends, and at which port there.
     pub fn end(&self, channel: Channel) -> (VertexId, Port) {
-        let leg = &self.legs[channel.index()];
-        (leg.to, leg.to_port)
+        let end = &self.ends[channel.index()];
+        (end.to, end.to_port)
     }
     /// Whether frames pass.
     pub fn is_up(&self, channel: Channel) -> bool {
@@ -101,33 +145,35 @@ impl Wires {
     #[inline]
     pub fn send(&mut self, now: Time, channel: Channel, packet: &Packet) -> (Time, Leaving) {
         let leg = &mut self.legs[channel.index()];
+        let times = &self.times[leg.times as usize];
         let serialization = leg.serialization.of(Bytes::new(u64::from(packet.frame)));
-        let (start, end) = leg.link.occupy(now + leg.send_stack, serialization);
+        let (start, end) = leg.link.occupy(now + times.send_stack, serialization);
         let leaving = Leaving { channel, ready_at: now, start, fate: Fate::Arrives };
-        (end + leg.propagation + leg.forwarding + leg.stack, leaving)
+        (end + times.behind(), leaving)
     }
 
-    /// Where the time of a flight went, up to its arrival, which is `now`: these parts sum to it exactly.
+    /// Where the time of a flight went, up to its arrival, which is `now`: these parts sum to the time since it was ready exactly.
     #[inline]
-    pub fn parts(&mut self, now: Time, flight: &Flight) -> [(Part, Span); 5] {
+    pub fn parts(&mut self, now: Time, flight: &Flight) -> LegParts {
         let Leaving { channel, ready_at, start, .. } = flight.leaving;
-        let leg = &mut self.legs[channel.index()];
-        let waited = start - (ready_at + leg.send_stack);
+        let times = &self.times[self.ends[channel.index()].times as usize];
+        let waited = start - (ready_at + times.send_stack);
         // Bits before it on that link that are its own I/O's.
         let own = match flight.packet.kind {
             PacketKind::Response if flight.packet.operation == base::Operation::Read => {
-                waited.min(leg.serialization.of(Bytes::new(u64::from(flight.packet.bytes))))
+                let serialization = &mut self.legs[channel.index()].serialization;
+                waited.min(serialization.of(Bytes::new(u64::from(flight.packet.bytes))))
             }
             _ => Span::ZERO,
         };
-        let bits = (now - start) - (leg.propagation + leg.forwarding + leg.stack);
-        [
-            (Part::Serialization, bits + own),
-            (Part::Propagation, leg.propagation),
-            (Part::Forwarding, leg.forwarding),
-            (Part::NicQueue, waited - own),
-            (Part::Stack, leg.send_stack + leg.stack),
-        ]
+        let bits = (now - start) - times.behind();
+        LegParts {
+            serialization: bits + own,
+            propagation: times.propagation,
+            forwarding: times.forwarding,
+            nic_queue: waited - own,
+            stack: times.send_stack + times.stack,
+        }
     }
 
     /// How long each direction of each link was busy.
@@ -139,23 +185,21 @@ impl Wires {
     pub fn lone(&self, channel: Channel, frame: u32) -> Span {
         let leg = &self.legs[channel.index()];
         let mut serialization = leg.serialization;
-        serialization.of(Bytes::new(u64::from(frame))) + leg.propagation + leg.forwarding
+        let Times { propagation, forwarding, .. } = self.times[leg.times as usize];
+        serialization.of(Bytes::new(u64::from(frame))) + propagation + forwarding
     }
 }
 
-fn leg(graph: &Graph, passing: &Passing, ends: &EndTimes, channel: Channel) -> Leg {
+fn times(graph: &Graph, passing: &Passing, ends: &EndTimes, channel: Channel) -> Times {
     let (link, from, to) = (graph.link(channel.link()), graph.source(channel), graph.target(channel));
     let kind = |vertex| graph.vertex(vertex).kind;
-    let to_port = graph.hops(to).iter().position(|hop| hop.channel == channel.reverse());
     let board = if link.medium == Medium::Board { passing.board_latency } else { Span::ZERO };
     let pass = match kind(to) {
         VertexKind::Adapter => passing.adapter_latency,
         VertexKind::Switch => passing.switch_latency,
         VertexKind::Host | VertexKind::Target => Span::ZERO,
     };
-    Leg {
-        link: Link::new(link.rate),
-        serialization: Serialization::new(link.rate),
+    Times {
         propagation: propagation(link.length),
         forwarding: pass + board,
         stack: if kind(to) == VertexKind::Target { ends.target_receive } else { Span::ZERO },
@@ -164,9 +208,6 @@ fn leg(graph: &Graph, passing: &Passing, ends: &EndTimes, channel: Channel) -> L
             VertexKind::Target => ends.target_send,
             VertexKind::Adapter | VertexKind::Switch => Span::ZERO,
         },
-        to,
-        to_port: Port(to_port.expect("a channel of a whole graph has its reverse among the hops of its end") as u16),
-        is_up: true,
     }
 }
 
