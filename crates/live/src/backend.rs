@@ -113,8 +113,6 @@ pub(crate) struct Backends {
     held: BinaryHeap<Reverse<Held>>,
     holds: u64,
     fetched: Vec<Completion>,
-    /// Some storage gains from knowing what comes.
-    has_memory: bool,
     /// Requests that are not over.
     open: usize,
     next: u32,
@@ -127,7 +125,7 @@ impl Backends {
         let keeper = Keeper::start(state, done.clone()).map_err(StartError::system("threads"))?;
         let (held, fetched) = (BinaryHeap::new(), Vec::new());
         let all = BTreeMap::new();
-        Ok(Backends { clock, all, done, keeper, held, holds: 0, fetched, has_memory: false, open: 0, next: 0 })
+        Ok(Backends { clock, all, done, keeper, held, holds: 0, fetched, open: 0, next: 0 })
     }
 
     /// Takes the one of namespace `name`.
@@ -144,7 +142,6 @@ impl Backends {
         };
         let disk = Arc::new(Disk::new(parts.storage, parts.block_shift));
         let ring = self.ring(id, &disk, parts.io)?;
-        self.has_memory |= disk.storage.gains_from_expecting();
         self.keeper.name(id, name);
         self.all.insert(id, Backend { disk, ring, pool, drive: parts.drive });
         Ok(id)

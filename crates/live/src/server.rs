@@ -460,9 +460,14 @@ impl Server {
     fn feed(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() && self.target.wants_input(id) {
+            let found = self.sockets.get_mut(id.index());
+            let Some(Some(socket)) = found.filter(|socket| has_id(socket, id)) else { return };
             let backends = self.recorder.is_none().then_some(&self.backends);
-            let mut quick = Quick { backends, metrics: &mut self.metrics };
+            let mut quick = Quick { backends, metrics: &mut self.metrics, socket, moved: Moved::Settled };
             let taken = self.target.receive_at_once(now, id, rest, &mut quick);
+            if quick.moved == Moved::Ended {
+                return self.lose(now, id);
+            }
             rest = &rest[taken..];
             self.settle(now);
         }

@@ -100,27 +100,46 @@ impl Socket {
     /// Sends what the target has for it, as far as the system takes it.
     pub(crate) fn push(&mut self, target: &mut Machine) -> Moved {
         while self.may_write {
-            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            let (mut count, mut bytes) = (0, 0);
-            for (place, slice) in slices.iter_mut().zip(target.transmit(self.id)) {
-                *place = IoSlice::new(slice);
-                (count, bytes) = (count + 1, bytes + slice.len());
-            }
-            if count == 0 {
+            if target.transmit(self.id).next().is_none() {
                 return Moved::Settled;
             }
-            match self.stream.write_vectored(&slices[..count]) {
-                Ok(0) => return Moved::Ended,
-                Ok(sent) => {
-                    target.transmitted(self.id, sent);
-                    self.may_write = sent == bytes;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.may_write = false,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Moved::Ended,
+            match self.send(target.transmit(self.id)) {
+                Ok(sent) => target.transmitted(self.id, sent),
+                Err(moved) => return moved,
             }
         }
         Moved::Settled
+    }
+
+    /// Sends what the system takes of `waiting` by one call; how many bytes that was.
+    pub(crate) fn send<'a>(&mut self, waiting: impl Iterator<Item = &'a [u8]>) -> Result<usize, Moved> {
+        if !self.may_write {
+            return Ok(0);
+        }
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let (mut count, mut bytes) = (0, 0);
+        for (place, slice) in slices.iter_mut().zip(waiting) {
+            *place = IoSlice::new(slice);
+            (count, bytes) = (count + 1, bytes + slice.len());
+        }
+        match self.stream.write_vectored(&slices[..count]) {
+            Ok(0) if bytes > 0 => Err(Moved::Ended),
+            Ok(sent) => {
+                self.may_write = sent == bytes;
+                Ok(sent)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.may_write = false;
+                Ok(0)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            Err(_) => Err(Moved::Ended),
+        }
+    }
+
+    /// Whether bytes go to the system as they are.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.stream.is_plain()
     }
 
     /// Ends it from this side: what was sent last can still be read. Unread bytes would make the system send a reset, which overtakes it.

@@ -6,7 +6,6 @@ mod io;
 
 pub use admin::{Admin, FeatureSelect, GetLogPage, Identify, SetFeatures};
 pub use fabrics::{Connect, ConnectAttributes, ConnectRefusal, ConnectReply, Fabrics, PropertySize};
-pub(crate) use io::moved_blocks;
 pub use io::{
     Access, AccessFlags, Copy, DatasetManagement, DatasetUse, Io, ReservationAcquire, ReservationRegister,
     ReservationRelease, Vendor,

@@ -15,7 +15,7 @@ mod reader;
 
 pub use assembler::{Assembler, Pdu};
 pub use fault::{FatalStatus, PduError};
-pub use framing::{Digests, Framing, HeaderBytes};
+pub use framing::{Digests, Framing};
 pub use header::{
     ControllerData, Header, HostData, InitializeRequest, InitializeResponse, PduKind, ReadyToTransfer, Termination,
 };

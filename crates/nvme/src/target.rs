@@ -41,7 +41,7 @@ mod sdirect;
 mod subsystem;
 mod timers;
 
-pub use crate::outgoing::Slices;
+pub use crate::outgoing::{Piece, Pieces, Slices};
 pub use at_once::AtOnce;
 pub(crate) use at_once::WAITING_MAX;
 pub use authentication::{AuthenticationConfig, HostSecrets};
@@ -70,7 +70,7 @@ use subsystem::Subsystem;
 pub struct PortId(pub u16);
 
 /// Who keeps the data of namespaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BackendId(pub u32);
 
 /// One connection; never the name of another, later one.
@@ -211,7 +211,7 @@ impl Target {
 
     /// So many bytes of [`Self::transmit`] have left.
     pub fn transmitted(&mut self, connection: ConnectionId, bytes: usize) {
-        let Some(index) = self.connections.find(connection) else { return };
+        let Some(index) = self.connections.find(connection).filter(|_| bytes > 0) else { return };
         let place = &mut self.connections[index];
         let freed = place.out.advance(bytes, &mut self.pool);
         place.charged -= freed;

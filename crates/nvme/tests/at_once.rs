@@ -5,16 +5,25 @@ mod common;
 use common::raw::Raw;
 use common::*;
 use nvme::pdu::{Framing, Header, Pdu};
-use nvme::target::{AtOnce, BackendId, BlockRange, IoOperation, IoRequest, IoStatus, IoTag};
+use nvme::target::{
+    AtOnce, BackendId, BlockRange, CloseReason, ConnectionId, IoOperation, IoRequest, IoStatus, IoTag, Piece, Pieces,
+    TargetConfig, TargetLimits,
+};
 use nvme::*;
 use proptest::prelude::*;
 
-/// Disks that answer at once, but for one in `refuses_every`.
+/// Disks that answer at once, but for one in `refuses_every`, and lend what is read; a socket that takes `takes` bytes a call.
 struct Quick<'a> {
     disks: &'a mut Disks,
     refuses_every: u32,
     asked: u32,
-    expected: Vec<BlockRange>,
+    takes: usize,
+    /// What the socket took.
+    sent: Vec<u8>,
+    /// Bytes that were sent from where they lay.
+    lent: usize,
+    /// What it lends: it cannot refuse to read that.
+    loans: Vec<BlockRange>,
 }
 
 impl Quick<'_> {
@@ -30,7 +39,7 @@ impl Quick<'_> {
 
 impl AtOnce for Quick<'_> {
     fn read(&mut self, backend: BackendId, range: BlockRange, out: &mut Vec<u8>) -> Option<IoStatus> {
-        if self.refuses() {
+        if !self.loans.contains(&range) && self.refuses() {
             return None;
         }
         let buffer = vec![0; range.blocks as usize * BLOCK];
@@ -44,11 +53,27 @@ impl AtOnce for Quick<'_> {
         }
         Some(self.carry_out(backend, IoOperation::Write { range, data: data.to_vec(), is_durable }).0)
     }
-    fn wants_to_expect(&self) -> bool {
-        true
+    fn lends(&mut self, _: ConnectionId, _: BackendId, range: BlockRange) -> bool {
+        let lends = !self.refuses();
+        self.loans.extend(lends.then_some(range));
+        lends
     }
-    fn expect(&mut self, _: BackendId, range: BlockRange) {
-        self.expected.push(range);
+    fn send(&mut self, _: ConnectionId, lender: BackendId, pieces: Pieces<'_>) -> usize {
+        let begin = self.sent.len();
+        for piece in pieces {
+            let room = begin + self.takes - self.sent.len();
+            match piece {
+                Piece::Bytes(bytes) => self.sent.extend(&bytes[..bytes.len().min(room)]),
+                Piece::Lent { range, from, to } => {
+                    let buffer = vec![0; range.blocks as usize * BLOCK];
+                    let (_, data) = self.carry_out(lender, IoOperation::Read { range, buffer });
+                    let to = to.min(from + room);
+                    self.sent.extend(&data[from..to]);
+                    self.lent += to - from;
+                }
+            }
+        }
+        self.sent.len() - begin
     }
 }
 
@@ -75,39 +100,83 @@ fn sent(world: &mut World, raw: &Raw) -> Vec<u8> {
     bytes
 }
 
-fn at_once(world: &mut World, raw: &Raw, bytes: &[u8], refuses_every: u32) -> usize {
-    let mut quick = Quick { disks: &mut world.disks, refuses_every, asked: 0, expected: Vec::new() };
-    world.target.receive_at_once(world.now, raw.connection, bytes, &mut quick)
+fn quick(disks: &mut Disks, refuses_every: u32, takes: usize) -> Quick<'_> {
+    Quick { disks, refuses_every, asked: 0, takes, sent: Vec::new(), lent: 0, loans: Vec::new() }
+}
+
+/// How many bytes the target took, and what it sent meanwhile.
+fn at_once(world: &mut World, raw: &Raw, bytes: &[u8], refuses_every: u32, takes: usize) -> (usize, Vec<u8>) {
+    let mut quick = quick(&mut world.disks, refuses_every, takes);
+    let taken = world.target.receive_at_once(world.now, raw.connection, bytes, &mut quick);
+    (taken, quick.sent)
 }
 
 fn ready() -> (World, Raw) {
-    let mut world = World::new(config());
+    ready_with(limits())
+}
+
+fn ready_with(limits: TargetLimits) -> (World, Raw) {
+    let mut world = World::new(TargetConfig { limits, ..config() });
     let admin = Raw::admin(&mut world);
     let raw = Raw::queue(&mut world, &admin, 1, 15);
     (world, raw)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn the_short_way_and_the_long_way_send_the_same_bytes_and_leave_the_same_blocks(
         commands in prop::collection::vec((0u64..1030, 1u16..9, any::<bool>(), any::<u8>()), 1..40),
-        cut in 1usize..5000,
+        cut in 1usize..9000,
         refuses_every in 2u32..50,
+        takes in 0usize..9000,
     ) {
         let ((mut long, long_raw), (mut short, short_raw)) = (ready(), ready());
         for (id, (start, blocks, is_write, fill)) in commands.into_iter().enumerate() {
             let bytes = pdu(id as u16, start, blocks, is_write, fill);
             prop_assert_eq!(long.target.receive(long.now, long_raw.connection, &bytes), bytes.len());
+            let mut answers = Vec::new();
             for piece in bytes.chunks(cut) {
-                prop_assert_eq!(at_once(&mut short, &short_raw, piece, refuses_every), piece.len());
+                let (taken, mut early) = at_once(&mut short, &short_raw, piece, refuses_every, takes);
+                prop_assert_eq!(taken, piece.len());
+                answers.append(&mut early);
             }
-            prop_assert_eq!(sent(&mut long, &long_raw), sent(&mut short, &short_raw));
+            answers.extend(sent(&mut short, &short_raw));
+            prop_assert_eq!(sent(&mut long, &long_raw), answers);
         }
         prop_assert_eq!(long.disks.content, short.disks.content);
         prop_assert_eq!(long.target.counters(), short.target.counters());
         prop_assert_eq!(short.target.gauges().commands, 0);
+    }
+
+    /// What is lent is what was there when the command was carried out, whatever was written behind it before it was sent.
+    #[test]
+    fn reads_and_writes_that_come_together_are_answered_as_if_each_were_sent_before_the_next(
+        commands in prop::collection::vec((0u64..12, 4u16..9, any::<bool>(), any::<u8>()), 1..8),
+        takes in 0usize..9000,
+    ) {
+        // With less, some would take the long way, where reads and writes overtake each other.
+        let limits = TargetLimits { backlog_bytes_max: 1 << 20, ..limits() };
+        let ((mut one, one_raw), (mut all, all_raw)) = (ready_with(limits), ready_with(limits));
+        let pdus: Vec<_> = commands
+            .into_iter()
+            .enumerate()
+            .map(|(id, (start, blocks, is_write, fill))| pdu(id as u16, start, blocks, is_write, fill))
+            .collect();
+        let mut expected = Vec::new();
+        for bytes in &pdus {
+            one.target.receive(one.now, one_raw.connection, bytes);
+            expected.extend(sent(&mut one, &one_raw));
+        }
+        let (burst, mut answers, mut at) = (pdus.concat(), Vec::new(), 0);
+        while at < burst.len() {
+            let (taken, mut early) = at_once(&mut all, &all_raw, &burst[at..], u32::MAX, takes);
+            at += taken;
+            answers.append(&mut early);
+            answers.extend(sent(&mut all, &all_raw));
+        }
+        prop_assert_eq!((expected, one.disks.content), (answers, all.disks.content));
     }
 }
 
@@ -118,7 +187,7 @@ fn a_burst_is_answered_whole_however_often_answers_are_sent_in_between() {
     let burst: Vec<u8> = (0..15).flat_map(|id| pdu(id, u64::from(id) * 8, 8, id % 2 == 0, id as u8)).collect();
     let (mut at, mut answered) = (0, Vec::new());
     while at < burst.len() {
-        at += at_once(&mut world, &raw, &burst[at..], u32::MAX);
+        at += at_once(&mut world, &raw, &burst[at..], u32::MAX, 0).0;
         answered.append(raw.listen(&mut world));
     }
     let completed = |pdu: &Pdu| match pdu.header {
@@ -133,10 +202,35 @@ fn a_burst_is_answered_whole_however_often_answers_are_sent_in_between() {
 }
 
 #[test]
-fn a_backend_is_told_of_the_next_command_before_it_comes() {
+fn reads_of_two_kilobytes_are_lent_and_shorter_ones_copied() {
     let (mut world, raw) = ready();
-    let both = [pdu(1, 8, 2, true, 7), pdu(2, 100, 3, false, 0)].concat();
-    let mut quick = Quick { disks: &mut world.disks, refuses_every: u32::MAX, asked: 0, expected: Vec::new() };
-    world.target.receive_at_once(world.now, raw.connection, &both, &mut quick);
-    assert_eq!(quick.expected, [BlockRange { start: 100, blocks: 3 }]);
+    for (blocks, lent) in [(3, 0), (4, 2048), (8, 4096)] {
+        let mut quick = quick(&mut world.disks, u32::MAX, usize::MAX >> 1);
+        world.target.receive_at_once(world.now, raw.connection, &pdu(blocks, 0, blocks, false, 0), &mut quick);
+        assert_eq!(quick.lent, lent, "{blocks} blocks");
+        sent(&mut world, &raw);
+    }
+}
+
+/// Lends, and then has nothing.
+struct Fickle;
+
+impl AtOnce for Fickle {
+    fn read(&mut self, _: BackendId, _: BlockRange, _: &mut Vec<u8>) -> Option<IoStatus> {
+        Some(IoStatus::ReadError)
+    }
+    fn write(&mut self, _: BackendId, _: BlockRange, _: &[u8], _: bool) -> Option<IoStatus> {
+        None
+    }
+    fn lends(&mut self, _: ConnectionId, _: BackendId, _: BlockRange) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_loan_that_can_neither_be_sent_nor_read_ends_the_connection_and_not_the_stream_in_the_middle() {
+    let (mut world, raw) = ready();
+    world.target.receive_at_once(world.now, raw.connection, &pdu(1, 0, 8, false, 0), &mut Fickle);
+    assert_eq!(world.target.transmit(raw.connection).count(), 0, "nothing that is half true is sent");
+    assert_eq!(world.target.should_close(raw.connection), Some(CloseReason::Backend));
 }

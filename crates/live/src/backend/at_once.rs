@@ -4,13 +4,18 @@ use super::Backends;
 use super::disk::Disk;
 use super::work::{durable, of_read, of_write};
 use crate::metrics::Metrics;
+use crate::socket::{Moved, Socket};
 use base::Operation;
-use nvme::target::{AtOnce, BackendId, BlockRange, IoStatus};
+use nvme::target::{AtOnce, BackendId, BlockRange, ConnectionId, IoStatus, Piece, Pieces};
 
 /// The backends that the loop itself carries requests out on; `None` while every request has to be seen by others (records).
 pub(crate) struct Quick<'a> {
     pub backends: Option<&'a Backends>,
     pub metrics: &'a mut Metrics,
+    /// The connection whose bytes are read.
+    pub socket: &'a mut Socket,
+    /// What sending to it has come to.
+    pub moved: Moved,
 }
 
 impl Quick<'_> {
@@ -36,14 +41,37 @@ impl AtOnce for Quick<'_> {
         Some(status)
     }
 
-    fn wants_to_expect(&self) -> bool {
-        self.backends.is_some_and(|backends| backends.has_memory)
+    /// TLS takes a record or two at a time and copies them anyway.
+    fn lends(&mut self, connection: ConnectionId, backend: BackendId, range: BlockRange) -> bool {
+        let is_lent = connection == self.socket.id
+            && self.socket.is_plain()
+            && self.disk(backend).is_some_and(|disk| {
+                let (at, bytes) = disk.blocks.bytes(range);
+                disk.storage.lends(at, bytes as usize)
+            });
+        if is_lent {
+            self.metrics.observe_at_once(Operation::Read);
+        }
+        is_lent
     }
 
-    fn expect(&mut self, backend: BackendId, range: BlockRange) {
-        if let Some(disk) = self.disk(backend) {
-            let (at, bytes) = disk.blocks.bytes(range);
-            disk.storage.expect(at, bytes as usize);
+    fn send(&mut self, _: ConnectionId, lender: BackendId, pieces: Pieces<'_>) -> usize {
+        let Some(disk) = self.backends.and_then(|backends| backends.quick_disk(lender)) else { return 0 };
+        let Some(lent) = disk.storage.lend() else { return 0 };
+        // What cannot be lent ends what is sent: the target then reads it, which says why.
+        let slices = pieces.map_while(|piece| match piece {
+            Piece::Bytes(bytes) => Some(bytes),
+            Piece::Lent { range, from, to } => {
+                let (at, bytes) = disk.blocks.bytes(range);
+                lent.bytes(at, bytes as usize)?.get(from..to)
+            }
+        });
+        match self.socket.send(slices) {
+            Ok(sent) => sent,
+            Err(moved) => {
+                self.moved = moved;
+                0
+            }
         }
     }
 }

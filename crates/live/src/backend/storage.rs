@@ -22,12 +22,14 @@ pub trait Storage: Send + Sync {
         out.resize(begin + bytes, 0);
         self.read(at, &mut out[begin..]).inspect_err(|_| out.truncate(begin))
     }
-    /// Whether [`Self::expect`] does anything.
-    fn gains_from_expecting(&self) -> bool {
+    /// Its bytes, to be sent from where they lie; `None` where they are not in memory. Nobody changes them meanwhile.
+    fn lend(&self) -> Option<Lender<'_>> {
+        None
+    }
+    /// Whether [`Lender::bytes`] has this range.
+    fn lends(&self, _at: u64, _bytes: usize) -> bool {
         false
     }
-    /// `bytes` from `at` on will be read or written soon, if they are there at all.
-    fn expect(&self, _at: u64, _bytes: usize) {}
     /// Puts `data` at `at`. It survives a loss of power only after a later [`Self::sync`].
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()>;
     /// Makes a range zeros; `gives_back` allows to free its room.
@@ -45,6 +47,30 @@ pub trait Storage: Send + Sync {
     fn resize(&self, bytes: u64) -> io::Result<()>;
 }
 
+/// Bytes that are lent.
+pub enum Lender<'a> {
+    /// Of a RAM disk.
+    Memory(LentMemory<'a>),
+    /// Zeros at every address.
+    Zeros,
+}
+
+impl Lender<'_> {
+    /// `bytes` from `at` on; `None` where they do not lie in one piece, or there are none.
+    pub fn bytes(&self, at: u64, bytes: usize) -> Option<&[u8]> {
+        match self {
+            Lender::Memory(LentMemory(pieces)) => bytes_of(pieces, at, bytes),
+            Lender::Zeros => ZEROS.get(..bytes),
+        }
+    }
+}
+
+/// All bytes of a RAM disk, which nobody changes meanwhile.
+pub struct LentMemory<'a>(MutexGuard<'a, Vec<Piece>>);
+
+/// What an empty disk lends: as much as is lent at a time.
+static ZEROS: [u8; 16 << 10] = [0; 16 << 10];
+
 fn outside() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "outside of the storage")
 }
@@ -53,9 +79,6 @@ fn outside() -> io::Error {
 fn end_of(at: u64, bytes: u64, limit: u64) -> io::Result<u64> {
     at.checked_add(bytes).filter(|end| *end <= limit).ok_or_else(outside)
 }
-
-/// Bytes that a processor fetches at a time, on all that we know.
-const CACHE_LINE: usize = 64;
 
 /// Memory of this process. Pages that were never written take no room.
 pub struct Memory {
@@ -81,6 +104,19 @@ impl Piece {
 
 fn length_of(pieces: &[Piece]) -> u64 {
     pieces.iter().map(|piece| piece.length as u64).sum()
+}
+
+/// A range that lies in one piece.
+fn bytes_of(pieces: &[Piece], at: u64, bytes: usize) -> Option<&[u8]> {
+    let mut start = 0;
+    for piece in pieces {
+        if let Some(from) = at.checked_sub(start).filter(|from| *from < piece.length as u64) {
+            let from = from as usize;
+            return piece.memory[..piece.length].get(from..from.checked_add(bytes)?);
+        }
+        start += piece.length as u64;
+    }
+    None
 }
 
 impl Memory {
@@ -119,14 +155,11 @@ impl Storage for Memory {
     fn append(&self, at: u64, bytes: usize, out: &mut Vec<u8>) -> io::Result<()> {
         self.with(at, bytes, |_, there| out.extend_from_slice(there))
     }
-    fn gains_from_expecting(&self) -> bool {
-        true
+    fn lend(&self) -> Option<Lender<'_>> {
+        Some(Lender::Memory(LentMemory(self.lock())))
     }
-    /// Asks for the cache lines: what comes from memory is waited for while the request before is carried out.
-    fn expect(&self, at: u64, bytes: usize) {
-        let _ = self.with(at, bytes, |_, there| {
-            (0..there.len()).step_by(CACHE_LINE).for_each(|line| prefetch_index::prefetch_index(&*there, line));
-        });
+    fn lends(&self, at: u64, bytes: usize) -> bool {
+        bytes_of(&self.lock(), at, bytes).is_some()
     }
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
         self.with(at, data.len(), |from, there| there.copy_from_slice(&data[from..from + there.len()]))
@@ -187,6 +220,12 @@ impl Storage for Nothing {
         self.check(at, bytes as u64)?;
         out.resize(out.len() + bytes, 0);
         Ok(())
+    }
+    fn lend(&self) -> Option<Lender<'_>> {
+        Some(Lender::Zeros)
+    }
+    fn lends(&self, at: u64, bytes: usize) -> bool {
+        bytes <= ZEROS.len() && self.check(at, bytes as u64).is_ok()
     }
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
         self.check(at, data.len() as u64)
@@ -485,6 +524,27 @@ mod tests {
         assert_eq!((memory.bytes(), memory.zero(15, 6, false).is_err()), (20, true));
         memory.resize(0).expect("it may be empty");
         assert_eq!(memory.bytes(), 0);
+    }
+
+    #[test]
+    fn memory_lends_what_lies_in_one_piece_and_an_empty_disk_zeros() {
+        let memory = Memory::new(8).expect("there is room");
+        memory.resize(20).expect("it grows");
+        memory.write(0, &(0..20).collect::<Vec<u8>>()).expect("it is inside");
+        let lendable = [(0, 8), (7, 1), (8, 12), (19, 1)];
+        let refused = [(7, 2), (0, 9), (19, 2), (20, 1), (u64::MAX, 1), (0, usize::MAX)];
+        for (at, bytes) in lendable {
+            assert!(memory.lends(at, bytes), "{bytes} at {at}");
+            let lent = memory.lend().expect("it is memory");
+            assert!(lent.bytes(at, bytes).is_some_and(|there| there.len() == bytes && u64::from(there[0]) == at));
+        }
+        for (at, bytes) in refused {
+            assert!(!memory.lends(at, bytes) && memory.lend().is_some_and(|lent| lent.bytes(at, bytes).is_none()));
+        }
+        let nothing = Nothing::new(1 << 20);
+        assert!(nothing.lends((1 << 20) - 16384, 16384) && !nothing.lends((1 << 20) - 4096, 4097));
+        assert!(!nothing.lends(0, 16385), "more than it has zeros");
+        assert!(nothing.lend().is_some_and(|lent| lent.bytes(5, 4096) == Some(&[0; 4096])));
     }
 
     #[test]

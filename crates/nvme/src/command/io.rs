@@ -199,11 +199,6 @@ pub(super) fn decode(entry: &Sqe) -> Result<Io, CommandError> {
     })
 }
 
-/// The blocks of an entry that reads or writes some, if it can be read at all.
-pub(crate) fn moved_blocks(entry: &Sqe) -> Option<Access> {
-    matches!(entry.opcode, READ | WRITE).then(|| decode_access(entry))
-}
-
 fn decode_access(entry: &Sqe) -> Access {
     Access {
         start: wide(entry.dword(0), entry.dword(1)),

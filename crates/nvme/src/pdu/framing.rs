@@ -31,23 +31,6 @@ pub struct Framing {
     pub alignment: u8,
 }
 
-/// Most bytes before data: 72 + 4 of a capsule's header and digest, aligned to 72 (any multiple of four may be asked for).
-const OFFSET_MAX: usize = 144;
-
-/// A header as bytes, with its digest and the padding before data.
-#[derive(Clone, Copy, Debug)]
-pub struct HeaderBytes {
-    bytes: [u8; OFFSET_MAX],
-    length: usize,
-}
-
-impl std::ops::Deref for HeaderBytes {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-}
-
 impl Framing {
     /// Before anything is agreed on.
     pub const INITIAL: Framing = Framing { digests: Digests { header: false, data: false }, alignment: 0 };
@@ -81,27 +64,27 @@ impl Framing {
         self.data_offset(kind, data) as u64 + data as u64 + digest
     }
 
-    /// The header as bytes, up to where data begin.
+    /// Appends the header, up to where data begin.
     ///
     /// # Panics
     /// When the PDU would be longer than 4 GiB: senders split data long before.
-    pub fn header(&self, header: &Header) -> HeaderBytes {
+    pub fn append_header(&self, header: &Header, out: &mut Vec<u8>) {
         let (kind, data) = (header.kind(), header.data_length());
         let length = u32::try_from(self.pdu_bytes(header)).expect("a PDU is shorter than 4 GiB");
         let digests = Digests { header: self.has_header_digest(kind), data: self.has_data_digest(kind, data) };
-        let mut bytes = [0; OFFSET_MAX];
-        let header_bytes = kind.header_bytes();
+        let (begin, header_bytes) = (out.len(), kind.header_bytes());
         let offset = self.data_offset(kind, data);
+        out.resize(begin + offset as usize, 0);
+        let bytes = &mut out[begin..];
         (bytes[0], bytes[1], bytes[2]) = (kind.code(), header.flags() | digests.bits(), header_bytes as u8);
         // PDO is reserved, zero, in PDUs that carry none and in terminations, whose data stand straight behind (3.6.2.4).
         bytes[3] = if data > 0 && kind.has_digests() { offset as u8 } else { 0 };
         length.put(&mut bytes[4..8]);
-        header.write_specific(&mut bytes);
+        header.write_specific(bytes);
         if digests.header {
             let digest = crc32c::crc32c(&bytes[..header_bytes]);
             digest.put(&mut bytes[header_bytes..header_bytes + DIGEST_BYTES]);
         }
-        HeaderBytes { bytes, length: offset as usize }
     }
 
     /// What follows `data` of a PDU of this type: their digest, or nothing.
@@ -116,7 +99,7 @@ impl Framing {
     /// When `data` are not as long as the header says.
     pub fn write(&self, header: &Header, data: &[u8], bytes: &mut Vec<u8>) {
         assert_eq!(data.len(), header.data_length() as usize, "data are as long as their header says");
-        bytes.extend_from_slice(&self.header(header));
+        self.append_header(header, bytes);
         bytes.extend_from_slice(data);
         bytes.extend(self.trailer(header.kind(), data).into_iter().flatten());
     }

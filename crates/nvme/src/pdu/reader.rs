@@ -1,6 +1,7 @@
 //! Bytes of a connection in any split, read as PDUs. Takes no memory: a header is gathered in place, data are handed on as slices of the
 //! input.
 
+use crate::Sqe;
 use crate::layout::Field;
 use crate::pdu::{
     COMMON_BYTES, DIGEST_BYTES, Framing, HEADER_BYTES_MAX, Header, PduError, PduKind, TERMINATION_DATA_MAX,
@@ -120,6 +121,32 @@ impl Reader {
     /// The bytes of the last header as far as they were read, for a termination.
     pub fn last_header(&self) -> &[u8] {
         &self.gathered[..self.header_bytes]
+    }
+
+    /// A command capsule that lies whole at the front of `input`, on a connection without digests: its entry and its data, taken at once instead
+    /// of as the events that [`Self::next`] has for it. `None`, and nothing taken, wherever that has to look closer.
+    pub fn next_capsule<'a>(&mut self, input: &mut &'a [u8]) -> Option<(&'a Sqe, &'a [u8])> {
+        const HEADER: usize = PduKind::Command.header_bytes();
+        let is_between = matches!((self.stage, self.phase), (Stage::Common, Phase::Open)) && self.filled == 0;
+        if !is_between || self.receiver == Receiver::Host || self.framing != Framing::INITIAL {
+            return None;
+        }
+        let header = input.first_chunk::<HEADER>()?;
+        let [code, flags, header_length, offset, ..] = *header;
+        let length = u32::get(&header[4..8], "PLEN").ok()?;
+        let carried = length.checked_sub(HEADER as u32)?;
+        // Anything else is padded, or wrong.
+        let is_plain = [code, flags, header_length] == [PduKind::Command.code(), 0, HEADER as u8];
+        let has_data = usize::from(offset) == HEADER && carried <= self.limits.in_capsule_max;
+        if !is_plain || (carried > 0 && !has_data) {
+            return None;
+        }
+        let (capsule, rest) = input.split_at_checked(length as usize)?;
+        let (header, data) = capsule.split_at(HEADER);
+        let entry = Sqe::view(&header[COMMON_BYTES..]).ok()?;
+        self.gathered[..HEADER].copy_from_slice(header);
+        (self.header_bytes, *input) = (HEADER, rest);
+        Some((entry, data))
     }
 
     /// What comes next; takes what it read from the front of `input`. `None` when more input is needed.

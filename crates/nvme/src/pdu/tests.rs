@@ -116,7 +116,7 @@ fn digests_of_header_and_data_make_a_pdu_eight_bytes_longer_and_alignment_pads_i
     assert_eq!(DIGESTS.pdu_bytes(&host_data(4096)), 24 + 4 + 4096 + 4);
     let aligned = Framing { alignment: 31, ..DIGESTS };
     assert_eq!(aligned.pdu_bytes(&host_data(4096)), 128 + 4096 + 4);
-    let most = (0..32).map(|alignment| Framing { alignment, ..DIGESTS }.header(&command(4)).len()).max();
+    let most = (0..32).map(|alignment| Framing { alignment, ..DIGESTS }.data_offset(PduKind::Command, 4)).max();
     assert_eq!(most, Some(144), "an alignment of 72 is the worst");
     assert_eq!(aligned.pdu_bytes(&command(0)), 76, "without data no padding and no digest of data");
     assert_eq!(aligned.pdu_bytes(&request()), 128, "none on initialization");
@@ -146,6 +146,19 @@ fn framings() -> impl Strategy<Value = Framing> {
     (0u8..4, 0u8..32).prop_map(|(bits, alignment)| Framing { digests: Digests::of_bits(bits), alignment })
 }
 
+/// It would never be taken at once if the reader looked too closely.
+#[test]
+fn a_plain_capsule_is_taken_at_once() {
+    let mut reader = Reader::new(Receiver::Controller, LIMITS);
+    let bytes = [bytes_of(Framing::INITIAL, &command(0)), bytes_of(Framing::INITIAL, &command(8192))].concat();
+    assert_eq!(reader.next_capsule(&mut &bytes[..]), None, "initialization comes first");
+    reader.open(Framing::INITIAL);
+    let mut input = &bytes[..];
+    for length in [0, 8192] {
+        assert_eq!(reader.next_capsule(&mut input).expect("it is whole").1.len(), length);
+    }
+}
+
 proptest! {
     #[test]
     fn a_pdu_comes_back_whole_wherever_it_is_split(header in headers(), framing in framings(), filler in any::<u8>()) {
@@ -162,6 +175,35 @@ proptest! {
             prop_assert_eq!(&pdu, &Pdu { header, data: data.clone(), is_sound: true });
             prop_assert!(first.is_empty() && assembler.next(&mut &[][..]).unwrap().is_none());
         }
+    }
+
+    /// Whatever is wrong with a capsule, and however much of it has come.
+    #[test]
+    fn a_capsule_taken_at_once_is_what_its_events_say(
+        length in 0u32..40, framing in prop_oneof![Just(Framing::INITIAL), framings()], in_capsule_max in 0u32..64,
+        damage in prop::option::of((0usize..8, any::<u8>())), missing in prop_oneof![Just(0usize), 0usize..80], behind in 0usize..8,
+    ) {
+        let mut bytes = bytes_of(framing, &command(length));
+        if let Some((place, value)) = damage {
+            bytes[place] = value;
+        }
+        bytes.truncate(bytes.len().saturating_sub(missing));
+        bytes.extend(vec![4; behind]);
+        let mut reader = Reader::new(Receiver::Controller, Limits { in_capsule_max, ..LIMITS });
+        reader.open(framing);
+        let (mut other, mut input, mut rest) = (reader.clone(), &bytes[..], &bytes[..]);
+        let Some((entry, data)) = reader.next_capsule(&mut input) else {
+            prop_assert_eq!(input.len(), bytes.len());
+            return Ok(prop_assert_eq!(reader.next(&mut input), other.next(&mut rest)));
+        };
+        let header = Header::Command { entry: *entry, data_length: data.len() as u32 };
+        prop_assert_eq!(other.next(&mut rest), Ok(Some(Event::Header(header))));
+        if !data.is_empty() {
+            prop_assert_eq!(other.next(&mut rest), Ok(Some(Event::Data { offset: 0, bytes: data })));
+        }
+        prop_assert_eq!(other.next(&mut rest), Ok(Some(Event::End { is_sound: true })));
+        prop_assert_eq!((input, reader.last_header()), (rest, other.last_header()));
+        prop_assert_eq!(reader.next(&mut input), other.next(&mut rest));
     }
 
     #[test]
@@ -331,7 +373,8 @@ fn a_wrong_data_digest_is_told_at_the_end_and_the_connection_goes_on() {
 fn digest_flags_have_to_be_as_agreed() {
     for (framing, flags) in [(DIGESTS, 0x06), (DIGESTS, 0x05), (Framing::INITIAL, 0x05), (Framing::INITIAL, 0x06)] {
         let header = host_data(8);
-        let mut bytes = framing.header(&header).to_vec();
+        let mut bytes = Vec::new();
+        framing.append_header(&header, &mut bytes);
         bytes[1] = flags;
         if framing.digests.header {
             let digest = crc32c::crc32c(&bytes[..24]).to_le_bytes();

@@ -1,25 +1,29 @@
 //! Reads and writes that a backend carries out while bytes are being received: their data have no buffer of their own and are copied once,
-//! between the socket's room and the medium.
+//! between the socket's room and the medium, or not at all: a backend in memory lends what is read, and it is sent from where it lies.
+//!
+//! Loans end with the call that made them, and before a write touches them: what the socket has not taken by then is copied.
 //!
 //! Whoever calls [`Target::receive`] gets every request by [`Target::next_io`]; each command is answered the same.
 
-use crate::command::moved_blocks;
-use crate::pdu::{Digests, Event, Header};
-use crate::target::connection::Incoming;
+use crate::pdu::{Event, Header};
+use crate::target::connection::{Connection, Incoming};
 use crate::target::flight::{Phase, Transfer};
 use crate::target::nvm::is_durable;
-use crate::target::{BackendId, BlockRange, ConnectionId, IoStatus, Target};
+use crate::target::{BackendId, BlockRange, CloseReason, ConnectionId, IoStatus, Pieces, Target};
 use crate::transfer::TargetRead;
-use crate::{Body, Fuse, Io, Sqe, Status};
+use crate::{Body, Fuse, Io, Status};
 use base::Time;
 
 /// Bytes of a read or write that is carried out at once: more keeps other connections waiting.
 const BYTES_MAX: u32 = 16 << 10;
-/// Answers that gather before the caller may send them: they stay in the cache, and the host has something to do while we go on. At 64 KiB a call
-/// to send cost more than that saved.
-const GATHERED_MAX: usize = 256 << 10;
-/// Answers that wait on a connection, beyond which reads get a buffer within the connection's budget: the host does not keep up.
+/// Copied answers that gather before the caller may send them: they stay in the cache. At 64 KiB a call to send cost more than that saved.
+const COPIED_MAX: usize = 256 << 10;
+/// Lent answers that gather: more than a queue of 128 reads of 4 KiB asks for. A host that gets them in one go sleeps less often in between.
+const LENT_MAX: usize = 640 << 10;
+/// Copied answers that wait on a connection, beyond which reads get a buffer within the connection's budget: the host does not keep up.
 pub(crate) const WAITING_MAX: usize = 288 << 10;
+/// Less is copied: it costs less than another slice to send.
+const LENT_MIN: u32 = 2 << 10;
 
 /// Carries reads and writes out in the caller's thread.
 pub trait AtOnce {
@@ -27,10 +31,15 @@ pub trait AtOnce {
     fn read(&mut self, backend: BackendId, range: BlockRange, out: &mut Vec<u8>) -> Option<IoStatus>;
     /// Writes `data`; `is_durable` as in [`IoOperation::Write`](crate::target::IoOperation::Write). `None` as above.
     fn write(&mut self, backend: BackendId, range: BlockRange, data: &[u8], is_durable: bool) -> Option<IoStatus>;
-    /// Whether [`Self::expect`] does anything.
-    fn wants_to_expect(&self) -> bool;
-    /// A host says that it will ask for these blocks next. Nothing has been checked: good to warm caches, and for nothing else.
-    fn expect(&mut self, backend: BackendId, range: BlockRange);
+    /// Whether the bytes of `range` can be sent to `connection` from where they lie: as far as [`Self::send`] takes them, before anything
+    /// but [`Self::write`] may change them. That is a read, and done.
+    fn lends(&mut self, _connection: ConnectionId, _backend: BackendId, _range: BlockRange) -> bool {
+        false
+    }
+    /// Sends what the connection takes of `pieces`, whose [lent](crate::target::Piece::Lent) ones are of `lender`. How many bytes it took.
+    fn send(&mut self, _connection: ConnectionId, _lender: BackendId, _pieces: Pieces<'_>) -> usize {
+        0
+    }
 }
 
 /// Nothing is carried out at once.
@@ -43,10 +52,13 @@ impl AtOnce for Never {
     fn write(&mut self, _: BackendId, _: BlockRange, _: &[u8], _: bool) -> Option<IoStatus> {
         None
     }
-    fn wants_to_expect(&self) -> bool {
-        false
+}
+
+impl Connection {
+    /// Whether a read of `length` bytes may be sent from where `backend` keeps them.
+    fn may_borrow(&self, backend: BackendId, length: u32) -> bool {
+        length >= LENT_MIN && !self.framing.digests.data && self.out.may_borrow_from(backend)
     }
-    fn expect(&mut self, _: BackendId, _: BlockRange) {}
 }
 
 impl Target {
@@ -59,59 +71,84 @@ impl Target {
         bytes: &[u8],
         backends: &mut dyn AtOnce,
     ) -> usize {
-        self.take_in(now, connection, bytes, GATHERED_MAX, backends)
+        self.take_in(now, connection, bytes, COPIED_MAX, backends)
     }
 
-    /// Takes `bytes` until `gathered_max` more bytes of answers wait, to the end of a PDU.
+    /// Takes `bytes` until `copied_max` more bytes of copied answers wait, or [`LENT_MAX`] of lent ones, to the end of a PDU.
     pub(super) fn take_in(
         &mut self,
         now: Time,
         connection: ConnectionId,
         bytes: &[u8],
-        gathered_max: usize,
+        copied_max: usize,
         backends: &mut dyn AtOnce,
     ) -> usize {
         self.pass(now);
         let Some(index) = self.connections.find(connection) else { return bytes.len() };
         let mut input = bytes;
-        let announces = backends.wants_to_expect();
-        let enough = self.connections[index].out.waiting_bytes().saturating_add(gathered_max);
+        let enough = self.connections[index].out.copied_bytes().saturating_add(copied_max);
         while self.connections[index].takes_input(&self.limits) {
-            match self.connections[index].reader.next(&mut input) {
-                Ok(Some(Event::End { is_sound })) => {
-                    self.on_event(index, Event::End { is_sound }, backends);
-                    if self.connections[index].out.waiting_bytes() >= enough {
-                        break;
-                    }
-                }
-                Ok(Some(event)) => {
-                    if announces {
-                        self.announce(index, input, backends);
-                    }
-                    self.on_event(index, event, backends);
-                }
-                Ok(None) => break,
-                Err(error) => self.terminate(index, error),
+            let out = &self.connections[index].out;
+            if out.copied_bytes() >= enough || out.lent_bytes() >= LENT_MAX {
+                break;
+            }
+            if !self.take_pdu(index, &mut input, backends) {
+                break;
             }
         }
         self.refresh_idle(index);
+        self.send_lent(index, backends);
         bytes.len() - input.len()
     }
 
-    /// Says what the next command in `rest` is about, if that begins with one.
-    fn announce(&self, index: u32, rest: &[u8], backends: &mut dyn AtOnce) {
-        /// PDU-Type of a command capsule, and where its entry begins (NVMe/TCP Transport 1.0, 3.6.2.6).
-        const COMMAND: u8 = 4;
-        const ENTRY: usize = 8;
-        if rest.first() != Some(&COMMAND) || self.connections[index].framing.digests != Digests::default() {
-            return;
+    /// Takes what comes next: a command that is whole, or the next event. False when nothing more can be told from `input`.
+    fn take_pdu(&mut self, index: u32, input: &mut &[u8], backends: &mut dyn AtOnce) -> bool {
+        if let Some((entry, data)) = self.connections[index].reader.next_capsule(input) {
+            self.on_command(index, entry, data.len() as u32, backends);
+            if !data.is_empty() && !self.connections[index].is_closing() {
+                self.on_data(index, 0, data, backends);
+            }
+            if !self.connections[index].is_closing() {
+                self.on_end(index, true);
+            }
+            return true;
         }
-        let Some(entry) = rest.get(ENTRY..).and_then(|rest| Sqe::view(rest).ok()) else { return };
-        let Some(access) = moved_blocks(entry) else { return };
-        if let Ok(namespace) = self.namespace_at(index, entry.namespace.get())
-            && u64::from(access.blocks()) << namespace.config.block_shift <= u64::from(BYTES_MAX)
-        {
-            backends.expect(namespace.config.backend, access.into());
+        loop {
+            match self.connections[index].reader.next(input) {
+                Ok(Some(event @ Event::End { .. })) => {
+                    self.on_event(index, event, backends);
+                    return true;
+                }
+                Ok(Some(event)) => self.on_event(index, event, backends),
+                Ok(None) => return false,
+                Err(error) => {
+                    self.terminate(index, error);
+                    return false;
+                }
+            }
+            if !self.connections[index].takes_input(&self.limits) {
+                return false;
+            }
+        }
+    }
+
+    /// Sends what is lent, with what waits before and between, and copies the rest of it.
+    fn send_lent(&mut self, index: u32, backends: &mut dyn AtOnce) {
+        let place = &self.connections[index];
+        let Some(lender) = place.out.lender() else { return };
+        let id = place.id;
+        let sent = backends.send(id, lender, place.out.pieces());
+        self.transmitted(id, sent);
+        self.end_loans(index, backends);
+    }
+
+    /// Copies what is lent.
+    fn end_loans(&mut self, index: u32, backends: &mut dyn AtOnce) {
+        let out = &mut self.connections[index].out;
+        let Some(lender) = out.lender() else { return };
+        if !out.end_loans(|range, bytes| backends.read(lender, range, bytes)) {
+            self.close(index, CloseReason::Backend);
+            self.drop_output(index);
         }
     }
 
@@ -130,9 +167,7 @@ impl Target {
         };
         let most = self.limits.controller_data_max;
         let place = &self.connections[index];
-        let room = WAITING_MAX.min(self.limits.backlog_bytes_max / 2);
-        let fits = place.out.waiting_bytes() + length as usize <= room;
-        if !fits || !place.parked.is_empty() || length > BYTES_MAX.min(most) {
+        if !place.parked.is_empty() || length > BYTES_MAX.min(most) {
             return false;
         }
         // That it may be read has just been found out.
@@ -141,9 +176,17 @@ impl Target {
         let place = &mut self.connections[index];
         let mut read = TargetRead::new(command.id, length, most, place.may_flag_success);
         let Some(data) = read.next_data() else { return false };
-        let fill = |out: &mut Vec<u8>| backends.read(backend, access.into(), out);
-        let Some(status) = place.out.push_filled(place.framing, &Header::ControllerData(data), fill) else {
+        let (header, range) = (Header::ControllerData(data), access.into());
+        let room = WAITING_MAX.min(self.limits.backlog_bytes_max / 2).saturating_sub(place.out.copied_bytes());
+        let status = if room > 0 && place.may_borrow(backend, length) && backends.lends(place.id, backend, range) {
+            place.out.push_lent(place.framing, &header, backend, range);
+            IoStatus::Done
+        } else if length as usize > room {
             return false;
+        } else {
+            let fill = |out: &mut Vec<u8>| backends.read(backend, range, out);
+            let Some(status) = place.out.push_filled(place.framing, &header, fill) else { return false };
+            status
         };
         self.flights[slot].transfer = transfer;
         if status == IoStatus::Done {
@@ -169,7 +212,11 @@ impl Target {
             return false;
         }
         let Ok(namespace) = self.admit(index, &command, io) else { return false };
-        let written = backends.write(namespace.config.backend, access.into(), data, is_durable(access.flags));
+        let (backend, range) = (namespace.config.backend, access.into());
+        if self.connections[index].out.borrows(backend, range) {
+            self.end_loans(index, backends);
+        }
+        let written = backends.write(backend, range, data, is_durable(access.flags));
         let Some(status) = written else { return false };
         self.connections[index].incoming = Incoming::Discard;
         self.finish(slot, status.status(), 0);

@@ -44,6 +44,14 @@ pub struct BlockRange {
     pub blocks: u32,
 }
 
+impl BlockRange {
+    /// Whether a block is in both.
+    pub fn overlaps(self, other: BlockRange) -> bool {
+        let end = |range: BlockRange| range.start.saturating_add(range.blocks.into());
+        self.start < end(other) && other.start < end(self)
+    }
+}
+
 /// Blocks to copy from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopySource {

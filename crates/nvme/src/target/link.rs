@@ -69,7 +69,7 @@ impl Target {
         Ok(())
     }
 
-    fn on_data(&mut self, index: u32, offset: usize, bytes: &[u8], backends: &mut dyn AtOnce) {
+    pub(super) fn on_data(&mut self, index: u32, offset: usize, bytes: &[u8], backends: &mut dyn AtOnce) {
         let incoming = self.connections[index].incoming;
         let (slot, start) = match incoming {
             Incoming::Discard => return,
@@ -83,7 +83,7 @@ impl Target {
         }
     }
 
-    fn on_end(&mut self, index: u32, is_sound: bool) {
+    pub(super) fn on_end(&mut self, index: u32, is_sound: bool) {
         let incoming = std::mem::replace(&mut self.connections[index].incoming, Incoming::Discard);
         let (Incoming::Capsule { slot } | Incoming::Data { slot, .. }) = incoming else { return };
         if !is_sound {

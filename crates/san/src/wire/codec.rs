@@ -69,7 +69,7 @@ pub enum WireError {
 
 /// Appends the headers of `packet`, whose data begin at `offset` of its I/O. Data themselves are not written: nobody has them.
 pub fn encode(format: &WireFormat, packet: &Packet, offset: u32, bytes: &mut Vec<u8>) -> Result<(), WireError> {
-    bytes.extend_from_slice(&format.config.framing.header(&header_of(format, packet, offset)?));
+    format.config.framing.append_header(&header_of(format, packet, offset)?, bytes);
     let is_last = matches!(packet.kind, PacketKind::WriteData { last: true } | PacketKind::ReadData { last: true });
     let is_rmw = packet.operation == Operation::ReadModifyWrite;
     let flags = (u8::from(is_last) * LAST) | (u8::from(is_rmw) * READ_MODIFY_WRITE);
@@ -219,7 +219,8 @@ fn pass_initialization(reader: &mut Reader, framing: Framing, is_outward: bool) 
         let host_data_max = nvme::pdu::HOST_DATA_MAX_MIN;
         Header::InitializeResponse(InitializeResponse { alignment, digests, host_data_max })
     };
-    let bytes = Framing::INITIAL.header(&first);
+    let mut bytes = Vec::new();
+    Framing::INITIAL.append_header(&first, &mut bytes);
     let mut input = &bytes[..];
     while reader.next(&mut input)?.is_some() {}
     reader.open(framing);
