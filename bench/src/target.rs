@@ -285,9 +285,13 @@ fn turn(
     }
     let per_second = messages as f64 / began.elapsed().as_secs_f64();
     let per_cpu_second = messages as f64 / server_cpu().saturating_sub(begun).as_secs_f64();
+    Ok(Turn { per_second, per_cpu_second, p50_us: median_us(spans_ns) })
+}
+
+/// Not a number when there are none.
+fn median_us(mut spans_ns: Vec<u32>) -> f64 {
     spans_ns.sort_unstable();
-    let p50_us = spans_ns.get(spans_ns.len() / 2).map_or(f64::NAN, |ns| f64::from(*ns) / 1e3);
-    Ok(Turn { per_second, per_cpu_second, p50_us })
+    spans_ns.get(spans_ns.len() / 2).map_or(f64::NAN, |ns| f64::from(*ns) / 1e3)
 }
 
 /// CPU time of this process but for the thread that asks: the only other one that is awake is the server's.

@@ -5,7 +5,7 @@
 //!
 //! Whoever calls [`Target::receive`] gets every request by [`Target::next_io`]; each command is answered the same.
 
-use crate::pdu::{Event, Header};
+use crate::pdu::{ControllerData, Event, Header};
 use crate::target::connection::{Connection, Incoming};
 use crate::target::flight::{Phase, Transfer};
 use crate::target::nvm::is_durable;
@@ -58,6 +58,25 @@ impl Connection {
     /// Whether a read of `length` bytes may be sent from where `backend` keeps them.
     fn may_borrow(&self, backend: BackendId, length: u32) -> bool {
         length >= LENT_MIN && !self.framing.digests.data && self.out.may_borrow_from(backend)
+    }
+
+    /// Puts the data of a read behind what waits, lent or copied. `None`: they have to come another way.
+    fn push_read(
+        &mut self,
+        backend: BackendId,
+        range: BlockRange,
+        data: ControllerData,
+        waiting_max: usize,
+        backends: &mut dyn AtOnce,
+    ) -> Option<IoStatus> {
+        let header = Header::ControllerData(data);
+        let room = waiting_max.saturating_sub(self.out.copied_bytes());
+        if room > 0 && self.may_borrow(backend, data.length) && backends.lends(self.id, backend, range) {
+            self.out.push_lent(self.framing, &header, backend, range);
+            return Some(IoStatus::Done);
+        }
+        let fill = |out: &mut Vec<u8>| backends.read(backend, range, out);
+        if data.length as usize > room { None } else { self.out.push_filled(self.framing, &header, fill) }
     }
 }
 
@@ -173,21 +192,11 @@ impl Target {
         // That it may be read has just been found out.
         let Ok(namespace) = self.namespace_at(index, command.namespace) else { return false };
         let backend = namespace.config.backend;
+        let waiting_max = WAITING_MAX.min(self.limits.backlog_bytes_max / 2);
         let place = &mut self.connections[index];
         let mut read = TargetRead::new(command.id, length, most, place.may_flag_success);
         let Some(data) = read.next_data() else { return false };
-        let (header, range) = (Header::ControllerData(data), access.into());
-        let room = WAITING_MAX.min(self.limits.backlog_bytes_max / 2).saturating_sub(place.out.copied_bytes());
-        let status = if room > 0 && place.may_borrow(backend, length) && backends.lends(place.id, backend, range) {
-            place.out.push_lent(place.framing, &header, backend, range);
-            IoStatus::Done
-        } else if length as usize > room {
-            return false;
-        } else {
-            let fill = |out: &mut Vec<u8>| backends.read(backend, range, out);
-            let Some(status) = place.out.push_filled(place.framing, &header, fill) else { return false };
-            status
-        };
+        let Some(status) = place.push_read(backend, access.into(), data, waiting_max, backends) else { return false };
         self.flights[slot].transfer = transfer;
         if status == IoStatus::Done {
             self.count(index, slot, Status::SUCCESS);
