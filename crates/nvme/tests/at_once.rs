@@ -22,8 +22,9 @@ struct Quick<'a> {
     sent: Vec<u8>,
     /// Bytes that were sent from where they lay.
     lent: usize,
-    /// What it lends: it cannot refuse to read that.
-    loans: Vec<BlockRange>,
+    /// Reads and loans that it was asked for, and loans that it took back.
+    reads: u32,
+    taken_back: u32,
 }
 
 impl Quick<'_> {
@@ -39,9 +40,10 @@ impl Quick<'_> {
 
 impl AtOnce for Quick<'_> {
     fn read(&mut self, backend: BackendId, range: BlockRange, out: &mut Vec<u8>) -> Option<IoStatus> {
-        if !self.loans.contains(&range) && self.refuses() {
+        if self.refuses() {
             return None;
         }
+        self.reads += 1;
         let buffer = vec![0; range.blocks as usize * BLOCK];
         let (status, buffer) = self.carry_out(backend, IoOperation::Read { range, buffer });
         out.extend(buffer);
@@ -53,10 +55,17 @@ impl AtOnce for Quick<'_> {
         }
         Some(self.carry_out(backend, IoOperation::Write { range, data: data.to_vec(), is_durable }).0)
     }
-    fn lends(&mut self, _: ConnectionId, _: BackendId, range: BlockRange) -> bool {
+    fn lends(&mut self, _: ConnectionId, _: BackendId, _: BlockRange) -> bool {
         let lends = !self.refuses();
-        self.loans.extend(lends.then_some(range));
+        self.reads += u32::from(lends);
         lends
+    }
+    fn take_back(&mut self, backend: BackendId, range: BlockRange, out: &mut Vec<u8>) -> Option<IoStatus> {
+        self.taken_back += 1;
+        let buffer = vec![0; range.blocks as usize * BLOCK];
+        let (status, buffer) = self.carry_out(backend, IoOperation::Read { range, buffer });
+        out.extend(buffer);
+        Some(status)
     }
     fn send(&mut self, _: ConnectionId, lender: BackendId, pieces: Pieces<'_>) -> usize {
         let begin = self.sent.len();
@@ -101,7 +110,7 @@ fn sent(world: &mut World, raw: &Raw) -> Vec<u8> {
 }
 
 fn quick(disks: &mut Disks, refuses_every: u32, takes: usize) -> Quick<'_> {
-    Quick { disks, refuses_every, asked: 0, takes, sent: Vec::new(), lent: 0, loans: Vec::new() }
+    Quick { disks, refuses_every, asked: 0, takes, sent: Vec::new(), lent: 0, reads: 0, taken_back: 0 }
 }
 
 /// How many bytes the target took, and what it sent meanwhile.
@@ -209,6 +218,19 @@ fn reads_of_two_kilobytes_are_lent_and_shorter_ones_copied() {
         world.target.receive_at_once(world.now, raw.connection, &pdu(blocks, 0, blocks, false, 0), &mut quick);
         assert_eq!(quick.lent, lent, "{blocks} blocks");
         sent(&mut world, &raw);
+    }
+}
+
+#[test]
+fn a_loan_that_the_socket_does_not_take_is_copied_and_is_no_second_read() {
+    let (mut world, raw) = ready();
+    // The header of the first, its data, the answer, the header of the second and a byte of its data.
+    for (takes, taken_back) in [(0, 2), (24 + 4096 + 24 + 24 + 1, 1), (2 * (24 + 4096 + 24), 0)] {
+        let both = [pdu(1, 0, 8, false, 0), pdu(2, 8, 8, false, 0)].concat();
+        let mut quick = quick(&mut world.disks, u32::MAX, takes);
+        world.target.receive_at_once(world.now, raw.connection, &both, &mut quick);
+        assert_eq!((quick.reads, quick.taken_back, quick.sent.len()), (2, taken_back, takes));
+        assert_eq!(takes + sent(&mut world, &raw).len(), 2 * (24 + 4096 + 24));
     }
 }
 

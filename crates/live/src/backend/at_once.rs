@@ -22,13 +22,17 @@ impl Quick<'_> {
     fn disk(&self, id: BackendId) -> Option<&Disk> {
         self.backends.and_then(|backends| backends.quick_disk(id))
     }
+
+    fn append(&self, backend: BackendId, range: BlockRange, out: &mut Vec<u8>) -> Option<IoStatus> {
+        let disk = self.disk(backend)?;
+        let (at, bytes) = disk.blocks.bytes(range);
+        Some(of_read(disk.storage.append(at, bytes as usize, out)))
+    }
 }
 
 impl AtOnce for Quick<'_> {
     fn read(&mut self, backend: BackendId, range: BlockRange, out: &mut Vec<u8>) -> Option<IoStatus> {
-        let disk = self.disk(backend)?;
-        let (at, bytes) = disk.blocks.bytes(range);
-        let status = of_read(disk.storage.append(at, bytes as usize, out));
+        let status = self.append(backend, range, out)?;
         self.metrics.observe_at_once(Operation::Read);
         Some(status)
     }
@@ -53,6 +57,10 @@ impl AtOnce for Quick<'_> {
             self.metrics.observe_at_once(Operation::Read);
         }
         is_lent
+    }
+
+    fn take_back(&mut self, backend: BackendId, range: BlockRange, out: &mut Vec<u8>) -> Option<IoStatus> {
+        self.append(backend, range, out)
     }
 
     fn send(&mut self, _: ConnectionId, lender: BackendId, pieces: Pieces<'_>) -> usize {

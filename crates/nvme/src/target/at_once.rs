@@ -36,6 +36,10 @@ pub trait AtOnce {
     fn lends(&mut self, _connection: ConnectionId, _backend: BackendId, _range: BlockRange) -> bool {
         false
     }
+    /// Appends bytes that were lent and not sent: no other read, and it cannot be refused.
+    fn take_back(&mut self, backend: BackendId, range: BlockRange, out: &mut Vec<u8>) -> Option<IoStatus> {
+        self.read(backend, range, out)
+    }
     /// Sends what the connection takes of `pieces`, whose [lent](crate::target::Piece::Lent) ones are of `lender`. How many bytes it took.
     fn send(&mut self, _connection: ConnectionId, _lender: BackendId, _pieces: Pieces<'_>) -> usize {
         0
@@ -165,7 +169,7 @@ impl Target {
     fn end_loans(&mut self, index: u32, backends: &mut dyn AtOnce) {
         let out = &mut self.connections[index].out;
         let Some(lender) = out.lender() else { return };
-        if !out.end_loans(|range, bytes| backends.read(lender, range, bytes)) {
+        if !out.end_loans(|range, bytes| backends.take_back(lender, range, bytes)) {
             self.close(index, CloseReason::Backend);
             self.drop_output(index);
         }
