@@ -41,7 +41,7 @@ const MESSAGES: [(usize, usize); 3] = [(1, 20_000), (32, 100_000), (128, 100_000
 const IDLE: Duration = Duration::from_secs(3);
 /// What the client reads at a time.
 const ROOM: usize = 256 << 10;
-/// How far the client's room moves with each read, and after how many bytes it is where it was. What the kernel copies by, `rep movsb`, is twenty times
+/// How far the client's room moves with each read, and after how many bytes it is where it was. What the kernel copies by, `rep movsb`, is sixteen times
 /// slower on AMD's Zen 3 and 4 where it writes 1 to 15 bytes behind what it reads, modulo a page (measured here: 3.4 GB/s instead of 56): a room that
 /// stays where it is meets that with every read or with none, by chance, and the whole comparison hangs on it.
 const ROOM_STEP: usize = 64;

@@ -436,7 +436,7 @@ impl Server {
 
     /// Reads one connection's input, once, and brings it to the target.
     fn pull(&mut self, now: Time, id: ConnectionId) {
-        let Some(Some(socket)) = self.sockets.get_mut(id.index()).filter(|socket| has_id(socket, id)) else { return };
+        let Some(socket) = socket_of(&mut self.sockets, id) else { return };
         socket.is_listed = false;
         if !self.target.wants_input(id) {
             return;
@@ -460,8 +460,7 @@ impl Server {
     fn feed(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() && self.target.wants_input(id) {
-            let found = self.sockets.get_mut(id.index());
-            let Some(Some(socket)) = found.filter(|socket| has_id(socket, id)) else { return };
+            let Some(socket) = socket_of(&mut self.sockets, id) else { return };
             let backends = self.recorder.is_none().then_some(&self.backends);
             let mut quick = Quick { backends, metrics: &mut self.metrics, socket, moved: Moved::Settled };
             let taken = self.target.receive_at_once(now, id, rest, &mut quick);
@@ -471,7 +470,7 @@ impl Server {
             rest = &rest[taken..];
             self.settle(now);
         }
-        let Some(Some(socket)) = self.sockets.get_mut(id.index()).filter(|socket| has_id(socket, id)) else { return };
+        let Some(socket) = socket_of(&mut self.sockets, id) else { return };
         socket.keep(rest);
         if socket.has_input() && self.target.wants_input(id) {
             self.list(id);
@@ -516,7 +515,7 @@ impl Server {
 
     /// Sends what waits for a connection, ends it where that is due, and has it read on where it waited for that.
     fn serve(&mut self, id: ConnectionId) {
-        let Some(Some(socket)) = self.sockets.get_mut(id.index()).filter(|socket| has_id(socket, id)) else { return };
+        let Some(socket) = socket_of(&mut self.sockets, id) else { return };
         if socket.push(&mut self.target) == Moved::Ended {
             return self.lose(self.clock.now(), id);
         }
@@ -618,6 +617,7 @@ fn listen_at_all(plan: &TargetPlan) -> Result<(Vec<TcpListener>, Vec<SocketAddr>
 }
 
 /// A table's entry may be that of a later connection.
-fn has_id(socket: &Option<Socket>, id: ConnectionId) -> bool {
-    socket.as_ref().is_some_and(|socket| socket.id == id)
+/// The socket of a connection; `None` when it is gone, whoever has its place now.
+fn socket_of(sockets: &mut [Option<Socket>], id: ConnectionId) -> Option<&mut Socket> {
+    sockets.get_mut(id.index())?.as_mut().filter(|socket| socket.id == id)
 }

@@ -129,9 +129,6 @@ impl Outgoing {
 
     /// Copies all that is lent: `read` appends the bytes of a range. False when it fails, which leaves nothing that can be sent.
     pub(crate) fn end_loans(&mut self, mut read: impl FnMut(BlockRange, &mut Vec<u8>) -> Option<IoStatus>) -> bool {
-        if self.lent == 0 {
-            return true;
-        }
         let room = Vec::with_capacity(self.waiting);
         let old = std::mem::replace(&mut self.bytes, room);
         let mut old = &old[self.start..];

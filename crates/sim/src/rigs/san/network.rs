@@ -4,11 +4,17 @@ use super::carrier::Carrier;
 use super::track::Part;
 use super::wires::Fate;
 use super::{Now, Place, SanEvent, SanRig};
-use base::Program;
+use base::{Program, Time};
 use san::Port;
 use san::hop::{HopIn, HopOut, Passed};
 use san::route::Advertisement;
 use topology::VertexId;
+
+/// A hop is called about a port then.
+#[inline]
+fn wake_at(vertex: VertexId, port: Port, at: Time, context: Now<'_, '_>) {
+    context.at(at.max(context.now), SanEvent::PortFree(vertex, port));
+}
 
 impl SanRig {
     /// A packet is at the end of its link.
@@ -40,7 +46,7 @@ impl SanRig {
         }
         self.carrier.flights.discard(place);
         if let Passed::Waits(port, at) = passed {
-            context.at(at.max(context.now), SanEvent::PortFree(vertex, port));
+            wake_at(vertex, port, at, context);
         }
     }
 
@@ -74,7 +80,7 @@ impl SanRig {
         let wake = hop.port_freed(context.now, port, &mut self.hop_out);
         self.hop_did(vertex, context);
         if let Some(at) = wake {
-            context.at(at.max(context.now), SanEvent::PortFree(vertex, port));
+            wake_at(vertex, port, at, context);
         }
     }
 
@@ -104,7 +110,7 @@ impl SanRig {
                 }
                 self.carrier.send(vertex, *port, packet, context);
             }
-            HopOut::Wake { port, at } => context.at((*at).max(context.now), SanEvent::PortFree(vertex, *port)),
+            HopOut::Wake { port, at } => wake_at(vertex, *port, *at, context),
             HopOut::Advertise { port, advertisement: Advertisement { distances } } => {
                 let advertisement = Advertisement { distances: std::mem::take(distances) };
                 self.tell(vertex, *port, advertisement, context);
