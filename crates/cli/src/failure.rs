@@ -13,17 +13,22 @@ pub enum Failure {
     /// Something went wrong on the way; what was finished before is there.
     #[error("{0}")]
     Failed(String),
+    /// A run ended before it had offered what was asked; what was measured until then is there.
+    #[error("partial: {0}")]
+    Partial(String),
     /// The user stopped it; what was finished until then is there.
     #[error("interrupted: what was finished is in {0}")]
     Interrupted(String),
 }
 
 impl Failure {
-    /// 2 for bad input (as for a wrong option), 130 for an interrupt (as a shell does), 1 otherwise.
+    /// 2 for bad input (as for a wrong option), 3 for a partial run, 130 for an interrupt (as a shell
+    /// does), 1 otherwise.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Failed(_) => 1,
             Failure::BadInput(_) => 2,
+            Failure::Partial(_) => 3,
             Failure::Interrupted(_) => 130,
         }
     }

@@ -26,11 +26,18 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let (meter, began) = (play::meter([&task]), Instant::now());
     let played = play::play(&task, &root, &playing, &meter);
     meter.finish();
-    if let Some(summary) = played? {
-        meter.point_done(&task.name, &summary, began.elapsed());
-        print(&format!("{}results    {}\n", facts(&summary), root.display()))?;
+    let summary = played?;
+    if let Some(summary) = &summary {
+        meter.point_done(&task.name, summary, began.elapsed());
+        print(&format!("{}results    {}\n", facts(summary), root.display()))?;
     }
-    interrupt::outcome(&root)
+    interrupt::outcome(&root)?;
+    match summary {
+        Some(summary) if summary.partial => {
+            Err(Failure::Partial(format!("the run ended early; its warnings in {} say why", root.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether keys are read and written in the plan.

@@ -37,7 +37,11 @@ pub fn sweep(arguments: &SweepArguments) -> Result<(), Failure> {
     table.write()?;
     let partial = played?.iter().flatten().filter(|summary| summary.partial).count();
     print(&table.facts(tasks.len() - left.len(), partial))?;
-    interrupt::outcome(&root)
+    interrupt::outcome(&root)?;
+    match partial {
+        0 => Ok(()),
+        _ => Err(Failure::Partial(format!("{partial} points ended early; their warnings say why"))),
+    }
 }
 
 fn playing(arguments: &SweepArguments) -> Playing {

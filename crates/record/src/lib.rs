@@ -6,6 +6,7 @@
 //!   [`Summary::over_seeds`] puts runs together.
 //! * [`columns`] documents every column and every field with its unit.
 
+mod backlog;
 mod checksum;
 mod column;
 mod describe;
@@ -20,6 +21,7 @@ mod warn;
 mod window;
 mod write;
 
+pub use backlog::Backlog;
 pub use checksum::CHECKSUM_KEY;
 pub use describe::{Column, columns};
 pub use read::{Part, ReadError, read_part, read_parts};

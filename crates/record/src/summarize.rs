@@ -45,10 +45,14 @@ pub struct RunFacts {
     pub events: u64,
     /// The load that the plan asked for, as a fraction of the busiest link; none in a closed loop or a trace.
     pub planned_load: Option<f64>,
+    /// By how many requests the backlog of an open loop grew an arrival: [`Backlog::growth`](crate::Backlog::growth).
+    pub backlog_growth: Option<f64>,
     /// What only this design can tell, by name with its unit at the end.
     pub extra: BTreeMap<String, f64>,
     /// Whether the run was cut short (Ctrl-C, full disk).
     pub partial: bool,
+    /// Whether a closed loop waited for requests that did not end: not all of the load was offered.
+    pub stalled: bool,
 }
 
 /// Takes every row of a run, in any order, and says at the end what they come to.
@@ -135,9 +139,9 @@ impl Summarizer {
             span_mean_ns: each(&tallies, Tally::count, Tally::span_mean_ns),
             extra: facts.extra.clone(),
             warnings: Vec::new(),
-            partial: facts.partial,
+            partial: facts.partial || facts.stalled,
         };
-        summary.warnings = warnings(&summary, self.window.length_ps(facts.window_end));
+        summary.warnings = warnings(&summary, facts, self.window.length_ps(facts.window_end));
         summary
     }
 

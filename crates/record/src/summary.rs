@@ -130,7 +130,7 @@ described! {
         pub extra: BTreeMap<String, f64> ["in the name"],
         /// What a reader must know before believing the numbers (saturation, unfinished requests...).
         pub warnings: Vec<String> ["none"],
-        /// Whether the run was cut short (Ctrl-C, full disk).
+        /// Whether the run was cut short (Ctrl-C, full disk), or stalled before all of its load was offered.
         pub partial: bool ["none"],
     }
 }

@@ -1,22 +1,33 @@
 //! What a reader must know before believing a summary, with numbers.
 
-use crate::summarize::ALL_OPERATIONS;
+use crate::summarize::{ALL_OPERATIONS, RunFacts};
 use crate::summary::{Counts, Load, Summary};
 
-/// Achieved load may fall behind the offered load by this share before it is called saturation: requests in flight at the
-/// end of the window have not finished, which in a short run is some percent.
-const SATURATION: f64 = 0.05;
+/// The share of its load that an open loop may leave behind before it is called saturation: beside a
+/// load that can just be carried, the backlog of a finite run still rises a little.
+const SATURATION: f64 = 0.02;
 /// With fewer requests, no request lies above p99.9.
 const ENOUGH_FOR_P999: u64 = 1000;
 
 /// The warnings that a run's counts and loads give rise to. `window_ps` is the length of the window of loads.
-pub(crate) fn warnings(summary: &Summary, window_ps: u64) -> Vec<String> {
+pub(crate) fn warnings(summary: &Summary, facts: &RunFacts, window_ps: u64) -> Vec<String> {
     let mut warnings = Vec::new();
-    warn_of_missing(&summary.counts, summary.partial, &mut warnings);
-    warn_of_saturation(&summary.load, window_ps, &mut warnings);
+    warn_of_stall(&summary.counts, facts, &mut warnings);
+    warn_of_missing(&summary.counts, facts.partial, &mut warnings);
+    warn_of_saturation(&summary.load, facts, window_ps, &mut warnings);
     warn_of_few(summary, &mut warnings);
     warn_of_unknown_unloaded(summary, &mut warnings);
     warnings
+}
+
+/// A load that was not offered whole.
+fn warn_of_stall(counts: &Counts, facts: &RunFacts, warnings: &mut Vec<String>) {
+    if facts.stalled {
+        warnings.push(format!(
+            "the run stalled at {}: the closed loop waits for {} requests that do not end, and offered only {}",
+            facts.stopped_at, counts.in_flight_at_end, counts.offered
+        ));
+    }
 }
 
 /// Requests that are in no latency statistic.
@@ -37,16 +48,16 @@ fn warn_of_missing(counts: &Counts, partial: bool, warnings: &mut Vec<String>) {
     }
 }
 
-fn warn_of_saturation(load: &Load, window_ps: u64, warnings: &mut Vec<String>) {
+fn warn_of_saturation(load: &Load, facts: &RunFacts, window_ps: u64, warnings: &mut Vec<String>) {
     let Load { offered_gbps: offered, achieved_gbps: achieved, .. } = *load;
     if window_ps == 0 {
         warnings
             .push("all requests were intended at one time, or before the warm-up ended: loads are given as 0".into());
-    } else if achieved < offered * (1.0 - SATURATION) {
-        let behind = 100.0 * (1.0 - achieved / offered);
+    } else if let Some(growth) = facts.backlog_growth.filter(|growth| *growth > SATURATION) {
         warnings.push(format!(
-            "saturation: the achieved load of {achieved:.3} Gb/s is {behind:.1} % below the offered {offered:.3} Gb/s; \
-             latency then grows with the length of the run"
+            "saturation: {:.1} % of the load stays behind ({offered:.3} Gb/s offered, {achieved:.3} Gb/s achieved); \
+             latency then grows with the length of the run",
+            100.0 * growth
         ));
     }
 }

@@ -144,19 +144,17 @@ impl Prices {
         (slope != 0.0 && factor >= 0.0).then_some(factor)
     }
 
-    /// The parts of a graph. Each link stands for `trunk` cables, of as many ports at either end. A switch with more ports than one that can be bought
+    /// The parts of a graph, whole ones for each of its nodes and switches. Each link stands for `trunk` cables, of as many ports at either end. A switch with more ports than one that can be bought
     /// counts as several, which is the paper's reading of a ToR with 80 ports (cables between them are left out). Clients' own adapters are left out as in
     /// the paper; the ports and cables that clients take on the SAN's side are not.
     pub fn of_bill(&self, bill: &Bill, trunk: u32) -> Cost {
         let trunk = u64::from(trunk);
-        let ports = |kind| bill.ports_used.get(&kind).copied().unwrap_or(0) * trunk;
-        let (switches, adapters) = (bill.count(VertexKind::Switch), bill.count(VertexKind::Adapter));
-        let mut cost = if switches > 0 {
-            let bought = ports(VertexKind::Switch).div_ceil(u64::from(self.switch_ports)).max(switches);
-            self.cost_of_switched(ports(VertexKind::Target).div_ceil(u64::from(self.switched_adapter_ports)), bought)
+        let parts = |kind, ports: u32| bill.parts(kind, u64::from(ports), trunk);
+        let mut cost = if bill.count(VertexKind::Switch) > 0 {
+            let adapters = parts(VertexKind::Target, self.switched_adapter_ports);
+            self.cost_of_switched(adapters, parts(VertexKind::Switch, self.switch_ports))
         } else {
-            let bought = ports(VertexKind::Adapter).div_ceil(u64::from(self.switchless_adapter_ports)).max(adapters);
-            self.cost_of_switchless(bought)
+            self.cost_of_switchless(parts(VertexKind::Adapter, self.switchless_adapter_ports))
         };
         cost.cables = bill.cable_count() * trunk;
         let metres = bill.cable_length().as_mm() as f64 / 1e3 * trunk as f64;
@@ -278,6 +276,24 @@ mod tests {
         let graph = config(Kind::Torus { dimensions: vec![5, 4] }, torus, 1).build().unwrap();
         let cost = TABLE_1.of_bill(&graph.bill(), 1);
         assert_eq!((cost.adapters, cost.switches, cost.total_usd()), (20, 0, 52_000.0));
+    }
+
+    /// Nodes of three dimensions have six cables to each other and four to their storage.
+    #[test]
+    fn nodes_share_no_adapter_and_leaves_no_switch() {
+        let storage = |targets| Endpoints { hosts: 0, targets, placement: Placement::Spread };
+        let adapters = |kind, targets, cables| {
+            let graph = config(kind, storage(targets), cables).build().unwrap();
+            TABLE_1.of_bill(&graph.bill(), 1).adapters
+        };
+        // 2 ports of 4 in each of 8 adapters: 4 would do if nodes shared them.
+        assert_eq!(adapters(Kind::Ring { nodes: 8 }, 8, 1), 8);
+        // 6 ports: 64 nodes with 2 adapters of 4 ports each, where 384 ports fill 96.
+        assert_eq!(adapters(Kind::Torus { dimensions: vec![4, 4, 4] }, 64, 1), 128);
+        let leaves = Kind::LeafSpine { leaves: 2, spines: 1, endpoints_per_leaf: 40 };
+        let graph = config(leaves, storage(80), 1).build().unwrap();
+        // 40 ports and an uplink on each leaf: 2 switches of 32 each; the spine is one.
+        assert_eq!(TABLE_1.of_bill(&graph.bill(), 1).switches, 5);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use hardware::{Dram, DramConfig};
 use history::StoreHistory;
 use kernel::{EventQueue, Foresight, Soon};
 use prefetch_index::prefetch_index;
-use record::{Outcome, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans, Summarizer, Summary};
+use record::{Backlog, Outcome, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans, Summarizer, Summary};
 use std::collections::BTreeMap;
 use workload::{Arrival, Source};
 
@@ -161,6 +161,21 @@ impl Observer for Unobserved {
 /// Events between two calls of the observer: about a millisecond of CPU time.
 const EVENTS_BETWEEN_REPORTS: u64 = 1 << 14;
 
+/// A closed loop in which nothing ends for so long has stalled. No queue, collection, timeout or
+/// fault of any model takes longer; a longer `drain_limit` takes its place.
+const STALLED_AFTER: Span = Span::secs(10);
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// Everything has ended, or what has not was waited for as long as the drain limit says.
+    Complete,
+    /// The observer stopped it.
+    Stopped,
+    /// A closed loop waits for requests that do not end.
+    Stalled,
+}
+
 /// A request that the design has. One cache line: thousands are in flight, and each is looked at once.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
@@ -185,6 +200,8 @@ struct Drive<'a, R: Rig> {
     free_arrivals: Vec<u32>,
     ended: Vec<Ended>,
     summarizer: Summarizer,
+    /// What measured arrivals of an open loop find underway.
+    backlog: Option<Backlog>,
     /// Whether the warm-up is over.
     measuring: bool,
     progress: Progress,
@@ -248,6 +265,7 @@ pub fn drive<R: Rig>(
             WarmUp::Time(span) => Summarizer::new(identity, Time::ZERO + span),
             WarmUp::Requests(_) => Summarizer::warming_up(identity),
         },
+        backlog: None,
         measuring: false,
         progress: Progress::default(),
         pending_arrivals: 0,
@@ -260,9 +278,9 @@ pub fn drive<R: Rig>(
         own_memory: Vec::new(),
     };
     drive.begin();
-    let partial = drive.run(observer)?;
+    let ending = drive.run(observer)?;
     drive.give_up_the_rest()?;
-    Ok(drive.finish(partial))
+    Ok(drive.finish(ending))
 }
 
 /// Has what an event will need fetched from memory.
@@ -294,19 +312,22 @@ impl<R: Rig> Drive<'_, R> {
     fn begin(&mut self) {
         let mut first = Vec::new();
         self.source.start(&mut first);
+        self.backlog = (!self.source.awaits_an_end(Time::ZERO)).then(Backlog::default);
         for arrival in first {
             self.expect(arrival);
         }
         self.with_rig(Time::ZERO, |rig, context| rig.start(context));
     }
 
-    /// Executes events; whether the observer stopped it.
-    fn run(&mut self, observer: &mut dyn Observer) -> Result<bool, SinkError> {
+    /// Executes events until the run ends.
+    fn run(&mut self, observer: &mut dyn Observer) -> Result<Ending, SinkError> {
         while self.pending_arrivals > 0 || self.live() > 0 {
-            let Some((now, event)) = self.next_event() else { return Ok(false) };
-            if self.pending_arrivals == 0 && now.saturating_since(self.last_arrival) > self.limits.drain {
-                self.stopped_at = self.stopped_at.max(self.last_arrival + self.limits.drain);
-                return Ok(false);
+            let Some((now, event)) = self.next_event() else { return Ok(self.ending_without_events()) };
+            if self.pending_arrivals == 0
+                && now.saturating_since(self.last_arrival) > self.limits.drain
+                && let Some(ending) = self.ending_by_time(now)
+            {
+                return Ok(ending);
             }
             self.progress.events += 1;
             self.progress.now = now;
@@ -319,10 +340,30 @@ impl<R: Rig> Drive<'_, R> {
                 && observer.progress(&self.progress) == Flow::Stop
             {
                 self.stopped_at = self.stopped_at.max(now);
-                return Ok(true);
+                return Ok(Ending::Stopped);
             }
         }
-        Ok(false)
+        Ok(Ending::Complete)
+    }
+
+    /// Nothing can happen any more, and requests are open: a loop that waits for them has stalled.
+    fn ending_without_events(&self) -> Ending {
+        if self.source.awaits_an_end(self.progress.now) { Ending::Stalled } else { Ending::Complete }
+    }
+
+    /// The drain limit has passed since the last arrival. That ends a run whose load is exhausted; a
+    /// closed loop that waits for its slots goes on until it counts as stalled.
+    fn ending_by_time(&mut self, now: Time) -> Option<Ending> {
+        let (limit, ending) = if self.source.awaits_an_end(now) {
+            (self.limits.drain.max(STALLED_AFTER), Ending::Stalled)
+        } else {
+            (self.limits.drain, Ending::Complete)
+        };
+        if now.saturating_since(self.last_arrival) <= limit {
+            return None;
+        }
+        self.stopped_at = self.stopped_at.max(self.last_arrival + limit);
+        Some(ending)
     }
 
     #[inline(always)]
@@ -366,6 +407,10 @@ impl<R: Rig> Drive<'_, R> {
         }
         if let Some(next) = self.source.after_arrival(&arrival) {
             self.expect(next);
+        }
+        let underway = self.live();
+        if let Some(backlog) = self.backlog.as_mut().filter(|_| self.measuring) {
+            backlog.add(underway);
         }
         self.progress.offered += 1;
         let ticket = self.ticket(InFlight { request: arrival.request, intended: now });
@@ -510,7 +555,7 @@ impl<R: Rig> Drive<'_, R> {
         used.unwrap_or(Span::ZERO).ratio(window).min(1.0)
     }
 
-    fn finish(mut self, partial: bool) -> Outcomes {
+    fn finish(mut self, ending: Ending) -> Outcomes {
         let mut extra = BTreeMap::new();
         self.rig.extra(&mut extra);
         self.source.extra(&mut extra);
@@ -524,8 +569,10 @@ impl<R: Rig> Drive<'_, R> {
             busiest_link: self.busiest_link(),
             events: self.progress.events,
             planned_load: self.limits.planned_load,
+            backlog_growth: self.backlog.as_ref().and_then(Backlog::growth),
             extra,
-            partial,
+            partial: ending == Ending::Stopped,
+            stalled: ending == Ending::Stalled,
         };
         // A run that stopped in its warm-up has measured nothing.
         if !self.measuring {

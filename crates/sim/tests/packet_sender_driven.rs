@@ -47,6 +47,7 @@ fn dcqcn_config() -> Dcqcn {
         pause_above: Bytes::kib(64),
         resume_below: Bytes::kib(60),
         gain: 1.0 / 256.0,
+        rate_min_bps: 100_000_000,
         notification_interval: Span::us(50),
         alpha_timer: Span::us(55),
         increase_timer: Span::us(55),

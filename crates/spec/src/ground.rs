@@ -37,6 +37,11 @@ impl Ground {
     pub(crate) fn bandwidth_delay(&self) -> Bytes {
         FRAME_WIRE * u64::from(self.frames_in_flight())
     }
+    /// The longest that a packet waits for others on its way and its acknowledgement's: `queue` in
+    /// the switch, and at each host a frame that is being sent.
+    pub(crate) fn full_queue(&self, queue: Bytes) -> Span {
+        self.rate.span_of(queue + FRAME_WIRE * 2)
+    }
     /// Full frames that fill a round trip, rounded up.
     pub(crate) fn frames_in_flight(&self) -> u32 {
         let in_flight = self.rate.bytes_in(self.round_trip()).count().div_ceil(FRAME_WIRE.count());

@@ -1,6 +1,7 @@
 //! What a reader must know about a plan before believing its numbers.
 
 use crate::cost::{arbiter_cost, largest_packet, unloaded};
+use crate::ground::Ground;
 use crate::load::asking_nodes;
 use crate::plan::{Background, Design, Messages, Protocol, WarmUp};
 use base::{Bytes, NodeId, Operation, Span};
@@ -23,6 +24,7 @@ pub(crate) fn warnings(plan: &Messages) -> Vec<String> {
     length(plan, &expected, &mut out);
     drain(plan, &mut out);
     buffers(plan, &mut out);
+    retransmissions(plan, &mut out);
     idle_nodes(plan, &mut out);
     out
 }
@@ -200,6 +202,21 @@ fn buffers(plan: &Messages, out: &mut Vec<String>) {
     let largest = largest_packet(&packet.protocol);
     if queue < largest {
         out.push(format!("{key} of {queue} has no room for a full packet of {largest} on the wire"));
+    }
+}
+
+/// A timeout that a packet can reach by waiting in the queue.
+fn retransmissions(plan: &Messages, out: &mut Vec<String>) {
+    let Design::Packet(packet) = &plan.design else { return };
+    let Protocol::Pfabric(config) = &packet.protocol else { return };
+    let ground = Ground { rate: plan.fabric.rate, propagation: plan.fabric.propagation, stack: packet.stack };
+    let longest = ground.round_trip() + ground.full_queue(config.queue);
+    if config.timeout < longest {
+        out.push(format!(
+            "design.pfabric.timeout of {} is shorter than a round trip through a full queue, {longest}: \
+             packets that only wait are sent again",
+            config.timeout
+        ));
     }
 }
 

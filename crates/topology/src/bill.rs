@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Counts of everything in a graph, missing parts included: what failed was bought too.
 ///
-/// In a switched network an endpoint's own adapters are not vertices: a cost model gets their number from `ports_used` and the ports of
+/// In a switched network an endpoint's own adapters are not vertices: a cost model gets their number from `by_ports_used` and the ports of
 /// an adapter (paper, 5.2: Table 1 has 80 such ports on 40 adapters).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bill {
@@ -14,8 +14,9 @@ pub struct Bill {
     pub vertices: BTreeMap<VertexKind, u64>,
     /// Ports of each kind of vertex that occurs, used or not.
     pub ports: BTreeMap<VertexKind, u64>,
-    /// Ports with a cable in them.
-    pub ports_used: BTreeMap<VertexKind, u64>,
+    /// Vertices of each kind by how many of their ports have a cable in them. Nodes cannot share a
+    /// part, so a cost model rounds up for each.
+    pub by_ports_used: BTreeMap<(VertexKind, u64), u64>,
     /// Cables by length and rate; boards are not among them.
     pub cables: BTreeMap<(Length, Rate), u64>,
 }
@@ -24,6 +25,21 @@ impl Bill {
     /// How many vertices of a kind there are.
     pub fn count(&self, kind: VertexKind) -> u64 {
         self.vertices.get(&kind).copied().unwrap_or(0)
+    }
+
+    /// Ports of a kind of vertex that have a cable in them.
+    pub fn ports_used(&self, kind: VertexKind) -> u64 {
+        self.used(kind).map(|(ports, count)| ports * count).sum()
+    }
+
+    /// How many parts of `ports` ports, at least one, the vertices of a kind need, each its own. A link stands for
+    /// `trunk` cables.
+    pub fn parts(&self, kind: VertexKind, ports: u64, trunk: u64) -> u64 {
+        self.used(kind).map(|(used, count)| (used * trunk).div_ceil(ports).max(1) * count).sum()
+    }
+
+    fn used(&self, kind: VertexKind) -> impl Iterator<Item = (u64, u64)> {
+        self.by_ports_used.range((kind, 0)..=(kind, u64::MAX)).map(|((_, ports), count)| (*ports, *count))
     }
 
     /// How many cables there are.
@@ -46,12 +62,16 @@ impl Graph {
             *bill.vertices.entry(vertex.kind).or_default() += 1;
             *bill.ports.entry(vertex.kind).or_default() += u64::from(vertex.ports);
         }
+        let mut used = vec![0u64; self.vertices.len()];
         let links = (0..self.links.len() as u32).map(|link| self.link(LinkId(link)));
         for link in links.filter(|link| link.medium == Medium::Cable) {
             *bill.cables.entry((link.length, link.rate)).or_default() += 1;
             for end in link.ends {
-                *bill.ports_used.entry(self.vertex(end.vertex).kind).or_default() += 1;
+                used[end.vertex.0 as usize] += 1;
             }
+        }
+        for (vertex, ports) in self.vertices.iter().zip(used) {
+            *bill.by_ports_used.entry((vertex.kind, ports)).or_default() += 1;
         }
         bill
     }

@@ -185,7 +185,7 @@ fn a_bill_counts_what_table_1_counts() {
     let mut config = with_endpoints(Kind::RedundantSwitches { switches: 2 }, 20, 0);
     (config.ports.endpoint, config.ports.switch, config.cabling.endpoint_cables) = (4, 64, 2);
     let bill = built(&config).bill();
-    assert_eq!((bill.ports_used[&VertexKind::Target], bill.ports_used[&VertexKind::Switch]), (80, 80));
+    assert_eq!((bill.ports_used(VertexKind::Target), bill.ports_used(VertexKind::Switch)), (80, 80));
     assert_eq!(bill.ports[&VertexKind::Switch], 128);
     let bill = built(&torus(&[3, 3, 3])).bill();
     assert_eq!(bill.count(VertexKind::Adapter), 27);

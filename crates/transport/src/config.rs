@@ -37,6 +37,8 @@ pub struct Dcqcn {
     pub resume_below: Bytes,
     /// Gain g of alpha.
     pub gain: f64,
+    /// A cut never goes below this rate, in bits a second.
+    pub rate_min_bps: u64,
     /// Least time between two congestion notifications of a flow.
     pub notification_interval: Span,
     /// Alpha decays when no notification came for this long.

@@ -51,7 +51,9 @@ struct QueuePair {
     /// Its number.
     sequence: u32,
     rate: RateControl,
-    next_send: Time,
+    /// When the last packet left, and how many bytes it was on the wire: the rate says how long it
+    /// keeps the next one back.
+    last: (Time, u32),
 }
 
 /// The receiving half.
@@ -68,7 +70,7 @@ pub fn host(config: &Dcqcn, node: NodeId, nodes: u32, rate: Rate) -> Host {
     Host {
         node,
         config: *config,
-        pairs: (0..nodes).map(|_| QueuePair::new(rate)).collect(),
+        pairs: (0..nodes).map(|_| QueuePair::new(rate, config)).collect(),
         arrivals: vec![Arrivals::default(); nodes as usize],
         control: VecDeque::new(),
         ring: ReadyRing::new(nodes),
@@ -122,14 +124,18 @@ fn form(message: &Message, offset: u64, payload: u32) -> (PacketKind, u64, u32) 
 }
 
 impl QueuePair {
-    fn new(rate: Rate) -> QueuePair {
+    fn new(rate: Rate, config: &Dcqcn) -> QueuePair {
         QueuePair {
             messages: VecDeque::new(),
             offset: 0,
             sequence: 0,
-            rate: RateControl::new(rate),
-            next_send: Time::ZERO,
+            rate: RateControl::new(rate, config),
+            last: (Time::ZERO, 0),
         }
+    }
+    /// When the present rate lets the next packet go.
+    fn next_send(&self) -> Time {
+        self.last.0 + self.rate.spacing(u64::from(self.last.1))
     }
     /// The next packet, of at most `mtu` payload; there must be a message.
     fn next_packet(&mut self, node: NodeId, mtu: u64) -> Packet {
@@ -176,7 +182,7 @@ impl Host {
 
     /// Lets a queue pair with something to send take its turn, now or when its rate allows.
     fn list(&mut self, now: Time, peer: NodeId) {
-        let next_send = self.pairs[peer.index()].next_send;
+        let next_send = self.pairs[peer.index()].next_send();
         if next_send <= now {
             self.ring.add(peer);
         } else {
@@ -212,21 +218,27 @@ impl Host {
     }
 
     fn on_notification(&mut self, now: Time, peer: NodeId) {
-        self.pairs[peer.index()].rate.cut(self.config.gain);
+        self.pairs[peer.index()].rate.cut(now, &self.config);
         self.timers.set(2 * peer.0, now + self.config.alpha_timer);
         self.timers.set(2 * peer.0 + 1, now + self.config.increase_timer);
     }
 
     /// A timer of a queue pair that is below line rate is due.
     fn on_timer(&mut self, now: Time, key: u32) {
-        let rate = &mut self.pairs[(key / 2) as usize].rate;
+        let pair = &mut self.pairs[(key / 2) as usize];
+        let rate = &mut pair.rate;
         let again = if key.is_multiple_of(2) {
             rate.decay(self.config.gain);
             self.config.alpha_timer
         } else {
-            rate.timer_increase(&self.config);
+            rate.timer_increase(now, &self.config);
             self.config.increase_timer
         };
+        // A higher rate lets a packet that is already waiting go sooner.
+        if self.paced.deadline(key / 2).is_some() {
+            self.paced.set(key / 2, pair.next_send().max(now));
+        }
+        let rate = &pair.rate;
         if rate.is_limited() {
             self.timers.set(key, now + again);
         } else {
@@ -243,14 +255,14 @@ impl Host {
     fn send_to(&mut self, now: Time, peer: NodeId) -> Packet {
         let pair = &mut self.pairs[peer.index()];
         let packet = pair.next_packet(self.node, self.config.mtu.count());
-        if let Some(spacing) = pair.rate.sent(u64::from(packet.wire), &self.config) {
-            pair.next_send = now + spacing;
-        }
+        pair.rate.sent(now, u64::from(packet.wire), &self.config);
+        pair.last = (now, packet.wire);
+        let next_send = pair.next_send();
         let more = !pair.messages.is_empty();
-        let stays = more && pair.next_send <= now;
+        let stays = more && next_send <= now;
         self.ring.turn(if stays { Ready::Again } else { Ready::Done });
         if more && !stays {
-            self.paced.set(peer.0, self.pairs[peer.index()].next_send);
+            self.paced.set(peer.0, next_send);
         }
         packet
     }

@@ -81,12 +81,10 @@ impl Host {
         });
     }
 
-    fn on_acknowledgement(&mut self, now: Time, packet: &Packet, out: &mut Vec<HostOut>) {
+    fn on_acknowledgement(&mut self, now: Time, packet: &Packet) {
         let peer = packet.source;
         let sender = &mut self.senders[peer.index()];
-        if let Some(message) = sender.acknowledge(now, packet.offset, packet.marked) {
-            out.push(HostOut::Retransmit { message });
-        }
+        sender.acknowledge(now, packet.offset, packet.marked);
         match sender.deadline() {
             Some(deadline) => self.timers.set(peer.0, deadline),
             None => self.timers.cancel(peer.0),
@@ -113,7 +111,7 @@ impl Program for Host {
             }
             HostIn::Receive(packet) if packet.kind == PacketKind::Data => self.on_data(&packet, out),
             HostIn::Receive(packet) if packet.kind == PacketKind::Acknowledgement => {
-                self.on_acknowledgement(now, &packet, out);
+                self.on_acknowledgement(now, &packet);
             }
             HostIn::Receive(_) | HostIn::Announced(_) => {}
         }
@@ -123,11 +121,9 @@ impl Program for Host {
         self.timers.next()
     }
 
-    fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {
+    fn on_wakeup(&mut self, now: Time, _out: &mut Vec<HostOut>) {
         while let Some(peer) = self.timers.pop_due(now) {
-            if let Some(message) = self.senders[peer as usize].time_out() {
-                out.push(HostOut::Retransmit { message });
-            }
+            self.senders[peer as usize].time_out();
             self.list_if_able(NodeId(peer));
         }
     }
@@ -158,6 +154,7 @@ impl crate::Host for Host {
                 offset: segment.offset,
                 payload: segment.payload,
                 value: segment.message_end,
+                again: segment.again,
                 ..Packet::new(PacketKind::Data, self.node, peer, tcp_wire(segment.payload))
             });
         }

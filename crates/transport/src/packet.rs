@@ -69,6 +69,8 @@ pub struct Packet {
     pub priority: u64,
     /// Congestion experienced (set by a switch), or echoed (in an acknowledgement).
     pub marked: bool,
+    /// The sender has sent these bytes before: for statistics.
+    pub again: bool,
     /// A number whose meaning depends on `kind` and design (bytes of the whole message, credits, slots, pause state...).
     pub value: u64,
     /// The rig's own number of this packet in flight: a program makes it 0 and hands on what it received.
@@ -89,6 +91,7 @@ impl Packet {
             wire,
             priority: 0,
             marked: false,
+            again: false,
             value: 0,
             tag: 0,
         }
@@ -117,11 +120,6 @@ pub enum HostOut {
     /// Every byte of this message, which was sent to this host, has arrived. Exactly once a message, and only out of
     /// the [`HostIn::Receive`] of a packet that was sent after the message was submitted.
     Deliver {
-        /// The message's number.
-        message: u32,
-    },
-    /// A packet was judged lost and is sent again: for statistics.
-    Retransmit {
         /// The message's number.
         message: u32,
     },

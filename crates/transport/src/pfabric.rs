@@ -163,15 +163,16 @@ impl Host {
         if self.timers.deadline(slot).is_none() {
             self.timers.set(slot, now + self.config.timeout);
         }
-        let (kind, offset, payload) = match send {
-            Send::Data { offset, payload } => (PacketKind::Data, offset, payload),
-            Send::Probe => (PacketKind::Request, 0, 0),
+        let (kind, offset, payload, again) = match send {
+            Send::Data { offset, payload, again } => (PacketKind::Data, offset, payload, again),
+            Send::Probe => (PacketKind::Request, 0, 0, false),
         };
         Packet {
             message: flow.message.id,
             sequence: flow.sequence,
             offset,
             payload,
+            again,
             priority: flow.remaining(),
             value: flow.message.bytes.count(),
             ..Packet::new(kind, self.node, flow.message.target, pfabric_wire(payload))
@@ -199,11 +200,10 @@ impl Program for Host {
         self.timers.next()
     }
 
-    fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {
+    fn on_wakeup(&mut self, now: Time, _out: &mut Vec<HostOut>) {
         while let Some(slot) = self.timers.pop_due(now) {
             let flow = &mut self.flows[slot as usize];
             flow.time_out(self.config.probe_after);
-            out.push(HostOut::Retransmit { message: flow.message.id });
             self.list(slot);
         }
     }

@@ -32,6 +32,11 @@ pub trait Source {
     /// What follows the end of `finished` at `now`: a closed loop's next arrival at its node, or, in any loop, the second half of an
     /// action of two requests (storage reads a block and then writes it). `None` if nothing does, or when exhausted.
     fn after_end(&mut self, now: Time, finished: &Request) -> Option<Arrival>;
+    /// Whether the end of a request at `now` could still bring another one: a closed loop that is
+    /// not at its limits. An open loop and a trace wait for nothing.
+    fn awaits_an_end(&self, _now: Time) -> bool {
+        false
+    }
     /// What only this load can tell of a run, by name with its unit at the end; nothing unless it says otherwise.
     fn extra(&self, _out: &mut BTreeMap<String, f64>) {}
 }
@@ -131,6 +136,10 @@ impl Source for Generator {
         let Schedule::Closed { think, .. } = &self.schedule else { return None };
         let at = now.checked_add(*think)?;
         self.make(at, finished.source)
+    }
+
+    fn awaits_an_end(&self, now: Time) -> bool {
+        matches!(self.schedule, Schedule::Closed { .. }) && self.limits.is_open(now)
     }
 }
 

@@ -19,11 +19,16 @@ impl Limits {
 
     /// The number of a request that starts at `at`, or `None` when it is one too many or too late.
     pub(crate) fn admit(&mut self, at: Time) -> Option<RequestId> {
-        if self.made == self.requests || at >= self.end {
+        if !self.is_open(at) {
             return None;
         }
         self.made += 1;
         Some(RequestId(self.made - 1))
+    }
+
+    /// Whether a request that starts at `at` would be admitted.
+    pub(crate) fn is_open(&self, at: Time) -> bool {
+        self.made < self.requests && at < self.end
     }
 
     /// How many were admitted.

@@ -175,22 +175,34 @@ fn a_thousand_requests_are_enough_for_p999_and_one_less_is_not() {
 }
 
 #[test]
-fn saturation_is_told_from_five_percent_on() {
-    // Of 1,000 requests, `late` finish after the end of arrivals.
-    let warnings = |late: usize| {
-        let mut rows: Vec<Row> = (0..1_000).map(|i| read(i, Time::ZERO, Span::ns(1), Span::ns(1))).collect();
-        rows[..late]
-            .iter_mut()
-            .enumerate()
-            .for_each(|(i, row)| *row = read(i as u64, Time::ZERO, Span::us(9), Span::ns(1)));
-        summary(&rows, Time::us(1)).warnings
+fn saturation_is_told_of_a_backlog_that_grows_by_more_than_two_percent_of_the_load() {
+    // Half of the requests finish after the end of arrivals, as in a short closed loop.
+    let mut rows: Vec<Row> = (0..1_000).map(|i| read(i, Time::ZERO, Span::ns(1), Span::ns(1))).collect();
+    for (i, row) in rows[..500].iter_mut().enumerate() {
+        *row = read(i as u64, Time::ZERO, Span::us(9), Span::ns(1));
+    }
+    let warnings = |backlog_growth| {
+        let facts = RunFacts { backlog_growth, ..facts(&rows, Time::us(1)) };
+        summarizer(&rows, Time::ZERO).finish(&facts).warnings
     };
-    assert_eq!(warnings(50), [""; 0]);
+    assert_eq!(warnings(None), [""; 0]);
+    assert_eq!(warnings(Some(0.02)), [""; 0]);
     assert_eq!(
-        warnings(51),
-        ["saturation: the achieved load of 485.888 Gb/s is 5.1 % below the offered 512.000 Gb/s; \
+        warnings(Some(0.021)),
+        ["saturation: 2.1 % of the load stays behind (512.000 Gb/s offered, 256.000 Gb/s achieved); \
           latency then grows with the length of the run"]
     );
+}
+
+#[test]
+fn a_load_that_was_not_offered_whole_is_partial_and_says_why() {
+    let mut rows = steady(4_000);
+    rows[10].outcome = Outcome::Unfinished;
+    let facts = RunFacts { stalled: true, ..facts(&rows, Time::us(4)) };
+    let summary = summarizer(&rows, Time::ZERO).finish(&facts);
+    assert!(summary.partial);
+    let stalled = "the closed loop waits for 1 requests that do not end, and offered only 4000";
+    assert!(summary.warnings[0].ends_with(stalled), "{:?}", summary.warnings);
 }
 
 #[test]

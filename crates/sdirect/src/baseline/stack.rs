@@ -47,7 +47,8 @@ pub struct StackConfig {
     pub completion: Span,
     /// Commands that are submitted together; 1 is at once.
     pub batch: u32,
-    /// A batch waits no longer than this for more.
+    /// A batch waits no longer than this for more, and not at all when its core has nothing else
+    /// underway: no completion could then bring another command.
     pub batch_time: Span,
     /// How completions are noticed.
     pub notice: Notice,
@@ -164,6 +165,8 @@ impl Work {
 /// One core's part of the stack.
 #[derive(Clone, Debug)]
 struct Core {
+    /// Commands that were issued and have not finished.
+    underway: usize,
     /// Slots of its queue pairs, by device, with the ticket.
     slots: Vec<Slots<u32>>,
     /// Ready for a doorbell.
@@ -194,6 +197,7 @@ impl Stack {
     /// A stack with nothing to do.
     pub fn new(config: StackConfig) -> Stack {
         let core = || Core {
+            underway: 0,
             slots: (0..config.devices).map(|_| Slots::new(config.queue_depth)).collect(),
             batch: VecDeque::new(),
             batch_at: None,
@@ -228,18 +232,23 @@ impl Stack {
                         span: context_switch,
                     });
                 }
-                Notice::Poll { .. } => out.push(StackOut::Finish { ticket }),
+                Notice::Poll { .. } => self.finish(number, ticket, out),
             },
-            Work::ContextSwitch { ticket } => out.push(StackOut::Finish { ticket }),
+            Work::ContextSwitch { ticket } => self.finish(number, ticket, out),
         }
     }
 
-    /// A command joins its core's batch, which goes when it is full.
+    fn finish(&mut self, number: u32, ticket: u32, out: &mut Vec<StackOut>) {
+        self.core(number).underway -= 1;
+        out.push(StackOut::Finish { ticket });
+    }
+
+    /// A command joins its core's batch, which goes when it is full, or holds all that is underway.
     fn gather(&mut self, now: Time, number: u32, command: StackCommand, out: &mut Vec<StackOut>) {
         let StackConfig { batch, batch_time, .. } = self.config;
         let core = self.core(number);
         core.batch.push_back(command);
-        if core.batch.len() >= batch as usize {
+        if core.batch.len() >= (batch as usize).min(core.underway) {
             return self.ring(number, out);
         }
         core.batch_at.get_or_insert(now + batch_time);
@@ -324,6 +333,7 @@ impl Program for Stack {
     fn on(&mut self, now: Time, input: StackIn, out: &mut Vec<StackOut>) {
         match input {
             StackIn::Issue { core, command } => {
+                self.core(core).underway += 1;
                 out.push(StackOut::Run { core, work: Work::Submission(command), span: self.config.submission });
             }
             StackIn::Ran { core, work } => self.ran(now, core, work, out),
@@ -454,8 +464,19 @@ mod tests {
         // Four times 2 us down, one doorbell, then 0.2 us to look and 1 us up for each.
         let first = Time::us(8) + Span::ns(100) + Span::us(80) + Span::ns(200) + Span::us(1);
         assert_eq!((full.finished[0], full.doorbells.clone()), ((0, first), vec![4]));
+        // The second comes while the first is in the device, and waits 50 us for two more.
+        let late = Host::run(POLLED, &[Time::ZERO, Time::us(10)]);
+        assert_eq!(late.finished[1], (1, Time::us(10 + 2 + 50 + 80 + 1) + Span::ns(300)));
+    }
+
+    /// Nothing else is underway that could end and bring another command: 2 us down, a doorbell, the
+    /// device, a look, 1 us up.
+    #[test]
+    fn a_batch_that_holds_all_that_is_underway_goes_at_once() {
         let alone = Host::run(POLLED, &[Time::ZERO]);
-        assert_eq!(alone.finished, [(0, Time::us(2 + 50 + 80 + 1) + Span::ns(300))]);
+        assert_eq!(alone.finished, [(0, Time::us(2 + 80 + 1) + Span::ns(300))]);
+        let pair = Host::run(POLLED, &[Time::ZERO; 2]);
+        assert_eq!((pair.doorbells, pair.finished[0].1), (vec![2], Time::us(4 + 80 + 1) + Span::ns(300)));
     }
 
     #[test]

@@ -207,7 +207,7 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
     pub fn is_at_rest(&self) -> bool {
         self.flights.len() == 0 && self.transfers.len() == 0
     }
-    /// Packets that hosts judged lost and sent again so far.
+    /// Data packets that hosts have sent more than once so far.
     pub fn retransmitted_packets(&self) -> u64 {
         self.retransmitted
     }

@@ -18,6 +18,8 @@ pub(super) struct Segment {
     pub payload: u32,
     /// Stream offset of the end of its message.
     pub message_end: u64,
+    /// Whether it was sent before.
+    pub again: bool,
 }
 
 /// A connection's stream, window and timers. All offsets count bytes of the stream.
@@ -122,8 +124,8 @@ impl Sender {
         self.note_sent(now, &segment);
         Some(segment)
     }
-    /// Takes an acknowledgement of everything before `offset`; names the message of a segment that it shows lost.
-    pub(super) fn acknowledge(&mut self, now: Time, offset: u64, marked: bool) -> Option<u32> {
+    /// Takes an acknowledgement of everything before `offset`.
+    pub(super) fn acknowledge(&mut self, now: Time, offset: u64, marked: bool) {
         let lost = if offset > self.unacknowledged {
             self.advance(now, offset, marked)
         } else {
@@ -132,20 +134,19 @@ impl Sender {
         if marked {
             self.congestion.cut(self.unacknowledged, self.next);
         }
-        lost.then(|| self.retransmit_first())
+        self.resend |= lost;
     }
     /// The timer has fired: everything not acknowledged counts as lost (RFC 5681, 3.1; RFC 6298, 5.4 to 5.6).
-    pub(super) fn time_out(&mut self) -> Option<u32> {
+    pub(super) fn time_out(&mut self) {
         self.round_trip.deadline = None;
         if self.unacknowledged == self.sent {
-            return None;
+            return;
         }
         self.congestion.collapse(self.in_flight());
         self.loss = Loss::default();
         self.next = self.unacknowledged;
         self.resend = false;
         self.round_trip.back_off();
-        Some(self.segment_at(self.unacknowledged).message)
     }
 
     fn in_flight(&self) -> u64 {
@@ -155,7 +156,8 @@ impl Sender {
     fn segment_at(&self, offset: u64) -> Segment {
         let index = self.messages.partition_point(|message| message.0 <= offset);
         let (message_end, message) = self.messages[index];
-        Segment { message, offset, payload: self.mss.min(message_end - offset) as u32, message_end }
+        let payload = self.mss.min(message_end - offset) as u32;
+        Segment { message, offset, payload, message_end, again: offset < self.sent }
     }
     /// What the window lets go next: one segment always, so that a small window cannot stall the stream.
     fn new_segment(&self) -> Option<Segment> {
@@ -168,19 +170,15 @@ impl Sender {
     }
     fn note_sent(&mut self, now: Time, segment: &Segment) {
         let end = segment.offset + u64::from(segment.payload);
-        if segment.offset >= self.sent {
-            self.round_trip.timed.get_or_insert((end, now));
-        } else {
+        if segment.again {
             self.round_trip.timed = None;
+        } else {
+            self.round_trip.timed.get_or_insert((end, now));
         }
         self.sent = self.sent.max(end);
         if self.round_trip.deadline.is_none() {
             self.round_trip.restart(now);
         }
-    }
-    fn retransmit_first(&mut self) -> u32 {
-        self.resend = true;
-        self.segment_at(self.unacknowledged).message
     }
 
     /// Something new was acknowledged; `true` if the segment behind it is lost.

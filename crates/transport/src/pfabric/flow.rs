@@ -14,6 +14,8 @@ pub(super) enum Send {
         offset: u64,
         /// Bytes.
         payload: u32,
+        /// Whether they were sent before.
+        again: bool,
     },
     /// A bare header that asks for an acknowledgement.
     Probe,
@@ -45,6 +47,9 @@ pub(super) struct Flow {
     acknowledged_bytes: u64,
     /// Everything not acknowledged from here on may be sent.
     cursor: u64,
+    /// The end of what was ever sent.
+    sent: u64,
+    /// Packets below the cursor that were sent since the last timeout and not acknowledged.
     in_flight: u32,
     window: u32,
     timeouts: u32,
@@ -70,6 +75,7 @@ impl Default for Flow {
             acknowledged: Ranges::new(),
             acknowledged_bytes: 0,
             cursor: 0,
+            sent: 0,
             in_flight: 0,
             window: 0,
             timeouts: 0,
@@ -107,11 +113,16 @@ impl Flow {
         }
         let offset = self.next_offset();
         let payload = mss.min(self.message.bytes.count() - offset) as u32;
+        let again = offset < self.sent;
         self.cursor = offset + u64::from(payload);
+        self.sent = self.sent.max(self.cursor);
         self.in_flight += 1;
-        Send::Data { offset, payload }
+        Send::Data { offset, payload, again }
     }
     /// `bytes` from `offset` on have arrived; 0 bytes answer a probe.
+    ///
+    /// An acknowledgement from the cursor on answers a packet of before the last timeout, which
+    /// `in_flight` no longer counts.
     pub(super) fn acknowledge(&mut self, offset: u64, bytes: u64, window_max: u32) {
         let end = offset.saturating_add(bytes).min(self.message.bytes.count());
         let new = self.acknowledged.insert(offset, end);
@@ -119,15 +130,16 @@ impl Flow {
         self.timeouts = 0;
         if let Mode::Probing { .. } = self.mode {
             self.mode = Mode::Sending;
-            self.window = 1;
         } else if new > 0 {
             self.window = (self.window + 1).min(window_max);
-            self.in_flight = self.in_flight.saturating_sub(1);
+            self.in_flight -= u32::from(offset < self.cursor);
         }
     }
-    /// Nothing was heard for a timeout: all that is under way is lost.
+    /// Nothing was heard for a timeout: all that is under way counts as lost, and the flow starts
+    /// over with a window of one packet, as TCP does (paper, 4.2).
     pub(super) fn time_out(&mut self, probe_after: u32) {
         self.timeouts += 1;
+        self.window = 1;
         self.in_flight = 0;
         self.cursor = 0;
         if self.timeouts >= probe_after {
@@ -192,15 +204,31 @@ mod tests {
     #[test]
     fn a_timeout_sends_only_what_is_not_acknowledged() {
         let mut flow = flow(30);
-        assert_eq!(flow.next_send(10), Send::Data { offset: 0, payload: 10 });
-        assert_eq!(flow.next_send(10), Send::Data { offset: 10, payload: 10 });
+        assert_eq!(flow.next_send(10), Send::Data { offset: 0, payload: 10, again: false });
+        assert_eq!(flow.next_send(10), Send::Data { offset: 10, payload: 10, again: false });
         assert!(!flow.can_send());
         flow.acknowledge(10, 10, 2);
         assert_eq!(flow.remaining(), 20);
         flow.time_out(5);
-        assert_eq!(flow.next_send(10), Send::Data { offset: 0, payload: 10 });
-        assert_eq!(flow.next_send(10), Send::Data { offset: 20, payload: 10 });
-        assert!(!flow.can_send());
+        assert_eq!(flow.next_send(10), Send::Data { offset: 0, payload: 10, again: true });
+        assert!(!flow.can_send(), "a window of one after a timeout");
+        flow.acknowledge(0, 10, 2);
+        assert_eq!(flow.next_send(10), Send::Data { offset: 20, payload: 10, again: false });
+        assert_eq!(flow.in_flight(), 1);
+    }
+
+    #[test]
+    fn an_acknowledgement_of_before_the_timeout_leaves_resent_packets_in_flight() {
+        let mut flow = flow(30);
+        flow.next_send(10);
+        flow.next_send(10);
+        flow.time_out(5);
+        assert_eq!(flow.next_send(10), Send::Data { offset: 0, payload: 10, again: true });
+        flow.acknowledge(10, 10, 2);
+        assert_eq!(flow.in_flight(), 1, "the packet at 0 is still out");
+        flow.acknowledge(0, 10, 2);
+        assert_eq!(flow.in_flight(), 0);
+        assert!(flow.can_send());
     }
 
     #[test]
@@ -213,7 +241,7 @@ mod tests {
         assert_eq!(flow.next_send(10), Send::Probe);
         assert!(!flow.can_send());
         flow.acknowledge(0, 0, 2);
-        assert_eq!(flow.next_send(10), Send::Data { offset: 0, payload: 10 });
+        assert_eq!(flow.next_send(10), Send::Data { offset: 0, payload: 10, again: true });
         assert!(!flow.can_send());
     }
 }

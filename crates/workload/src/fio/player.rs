@@ -219,6 +219,10 @@ impl Source for Player {
         }
         self.pop()
     }
+
+    fn awaits_an_end(&self, now: Time) -> bool {
+        self.limits.is_open(now) && self.running.iter().any(|job| !job.is_done && now < job.deadline)
+    }
 }
 
 impl Running {

@@ -99,6 +99,10 @@ impl Source for Lsm {
         self.pop()
     }
 
+    fn awaits_an_end(&self, now: Time) -> bool {
+        self.limits.is_open(now) && !self.in_flight.is_empty()
+    }
+
     fn extra(&self, out: &mut BTreeMap<String, f64>) {
         self.operations.extra(out);
     }

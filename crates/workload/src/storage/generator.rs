@@ -109,6 +109,10 @@ impl Source for Generator {
         let at = now.checked_add(*think)?;
         self.make(at, finished.source.0)
     }
+
+    fn awaits_an_end(&self, now: Time) -> bool {
+        matches!(self.schedule, Schedule::Closed { .. }) && self.limits.is_open(now)
+    }
 }
 
 impl Schedule {

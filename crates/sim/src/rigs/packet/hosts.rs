@@ -39,7 +39,6 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
                     let flight = flight.expect("a host delivered a message without having received a packet");
                     self.delivered(message, flight, events);
                 }
-                HostOut::Retransmit { .. } => self.retransmitted += 1,
                 HostOut::Announce(message) => self.announced.push(message),
             }
         }
@@ -90,6 +89,7 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
             switch_out: now,
         });
         self.check_wire(&packet);
+        self.retransmitted += u64::from(packet.again);
         let place = &mut self.places[node.index()];
         place.link.occupy(now, serialization);
         place.sent += u64::from(packet.wire);

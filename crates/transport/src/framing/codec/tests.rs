@@ -21,10 +21,10 @@ fn packet(framing: Framing) -> impl Strategy<Value = Packet> {
         Framing::Fastpass => &[PacketKind::Data, PacketKind::Request, PacketKind::Grant],
         Framing::Flit => &[PacketKind::Data, PacketKind::CreditReturn],
     };
-    let numbers = (any::<u32>(), any::<u32>(), any::<u64>(), any::<u64>(), any::<u32>(), any::<bool>());
+    let numbers = (any::<u32>(), any::<u32>(), any::<u64>(), any::<u64>(), any::<u32>(), any::<[bool; 2]>());
     let places = (any::<u32>(), any::<u32>(), prop_oneof![Just(0), any::<u64>().prop_map(|offset| offset >> 1)]);
     (0..kinds.len(), 1u32..1500, numbers, places).prop_map(move |(kind, size, numbers, places)| {
-        let (message, sequence, priority, value, tag, marked) = numbers;
+        let (message, sequence, priority, value, tag, [marked, again]) = numbers;
         let kind = kinds[kind];
         let payload = match (framing, kind) {
             (_, PacketKind::Data) => size,
@@ -38,7 +38,7 @@ fn packet(framing: Framing) -> impl Strategy<Value = Packet> {
         let wire = wire_of(framing, &bare, size);
         let (source, target) = (NodeId(places.0), NodeId(places.1));
         let marked = marked && kind != PacketKind::Pause && framing != Framing::Raw;
-        Packet { kind, message, sequence, source, target, offset, payload, wire, priority, marked, value, tag }
+        Packet { kind, message, sequence, source, target, offset, payload, wire, priority, marked, again, value, tag }
     })
 }
 

@@ -1,0 +1,68 @@
+//! Is the model right: when a paced queue pair of DCQCN may send.
+
+use base::{Bytes, NodeId, Program, Rate, Span, Time};
+use transport::config::Dcqcn;
+use transport::{Host, HostIn, Message, Packet, PacketKind, dcqcn};
+
+fn config(rate_min_bps: u64) -> Dcqcn {
+    Dcqcn {
+        mtu: Bytes::new(1024),
+        mark_from: Bytes::kib(5),
+        mark_all: Bytes::kib(200),
+        mark_probability: 0.01,
+        pause_above: Bytes::kib(64),
+        resume_below: Bytes::kib(60),
+        gain: 1.0 / 256.0,
+        rate_min_bps,
+        notification_interval: Span::us(50),
+        alpha_timer: Span::us(55),
+        increase_timer: Span::us(55),
+        increase_bytes: Bytes::new(10_000_000),
+        fast_recovery_rounds: 5,
+        additive_bps: 40_000_000,
+        hyper_bps: 400_000_000,
+    }
+}
+
+/// A host that was notified of congestion so often at time zero, with a long message to send.
+fn congested(config: &Dcqcn, notifications: u32) -> dcqcn::Host {
+    let mut host = dcqcn::host(config, NodeId(0), 2, Rate::gbps(100));
+    let notification = Packet::new(PacketKind::CongestionNotification, NodeId(1), NodeId(0), 84);
+    for _ in 0..notifications {
+        host.on(Time::ZERO, HostIn::Receive(notification), &mut Vec::new());
+    }
+    let (source, target, bytes) = (NodeId(0), NodeId(1), Bytes::new(1 << 20));
+    let message = Message { id: 0, source, target, bytes, is_answer: false, expects_answer: false };
+    host.on(Time::ZERO, HostIn::Submit(message), &mut Vec::new());
+    host
+}
+
+/// When the next packet leaves: at `from`, or at one of the host's wake-ups after it.
+fn next_packet(host: &mut dcqcn::Host, from: Time) -> Time {
+    let mut now = from;
+    loop {
+        if host.poll_transmit(now).is_some() {
+            return now;
+        }
+        now = host.next_wakeup().expect("a packet waits");
+        host.on_wakeup(now, &mut Vec::new());
+    }
+}
+
+#[test]
+fn twenty_notifications_leave_the_least_rate() {
+    let mut host = congested(&config(100_000_000), 20);
+    assert_eq!(host.rate_bps(NodeId(1)), 1e8);
+    assert_eq!(next_packet(&mut host, Time::ZERO), Time::ZERO);
+}
+
+/// At 95 kb/s, what twenty notifications leave without a least rate, a packet would keep the next
+/// one back for 92 ms; the increase timer doubles the rate long before.
+#[test]
+fn a_packet_that_waits_goes_when_the_rate_has_risen_enough() {
+    let mut host = congested(&config(1), 20);
+    assert!(host.rate_bps(NodeId(1)) < 1e5);
+    assert_eq!(next_packet(&mut host, Time::ZERO), Time::ZERO);
+    let second = next_packet(&mut host, Time::ZERO);
+    assert!(second < Time::us(2_000), "{second}");
+}

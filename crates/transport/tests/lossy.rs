@@ -1,0 +1,248 @@
+//! Does the protocol hold: every message ends, whatever the network loses or delays.
+//!
+//! Hosts that repair losses speak through a network that drops and delays packets at random. The
+//! world stops when no packet is under way, no timer is set and no host has something to send: a
+//! message that is open then would stay open for ever.
+
+use base::{Bytes, NodeId, Program, Seed, Span, Stream, Time};
+use proptest::prelude::*;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use transport::config::{Dctcp, Pfabric};
+use transport::{Host, HostIn, HostOut, Message, Packet, PacketKind, dctcp, pfabric};
+
+const NODES: u32 = 4;
+/// One way through the network, without jitter.
+const DELAY: Span = Span::us(1);
+/// 100 Gb/s.
+const BYTE: Span = Span::ps(80);
+/// Far beyond what any of these loads needs.
+const EVENTS_MAX: u64 = 20_000_000;
+
+#[derive(Clone, Copy, Debug)]
+struct Network {
+    loss: f64,
+    jitter: Span,
+    seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Submit(usize),
+    Arrive(usize),
+    /// The host's link is free, or a timer of its is due.
+    Turn(u32),
+}
+
+struct World<H> {
+    hosts: Vec<H>,
+    free_at: Vec<Time>,
+    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    pushed: u64,
+    packets: Vec<Option<Packet>>,
+    messages: Vec<Message>,
+    delivered: Vec<bool>,
+    network: Network,
+    random: Stream,
+    dropped: u64,
+    resent: u64,
+}
+
+impl<H: Host> World<H> {
+    fn new(hosts: Vec<H>, network: Network) -> World<H> {
+        World {
+            free_at: vec![Time::ZERO; hosts.len()],
+            hosts,
+            events: BinaryHeap::new(),
+            pushed: 0,
+            packets: Vec::new(),
+            messages: Vec::new(),
+            delivered: Vec::new(),
+            network,
+            random: Seed(network.seed).stream("network"),
+            dropped: 0,
+            resent: 0,
+        }
+    }
+
+    fn push(&mut self, at: Time, event: Event) {
+        self.pushed += 1;
+        self.events.push(Reverse((at, self.pushed, event)));
+    }
+
+    fn submit(&mut self, at: Time, source: u32, target: u32, bytes: u64) {
+        let id = self.messages.len() as u32;
+        let (source, target, bytes) = (NodeId(source), NodeId(target), Bytes::new(bytes));
+        self.messages.push(Message { id, source, target, bytes, is_answer: false, expects_answer: false });
+        self.delivered.push(false);
+        self.push(at, Event::Submit(id as usize));
+    }
+
+    /// Plays until nothing can happen any more. Returns the messages that did not end.
+    fn run(&mut self) -> Vec<u32> {
+        let mut out = Vec::new();
+        for _ in 0..EVENTS_MAX {
+            let Some(Reverse((now, _, event))) = self.events.pop() else {
+                let open = (0..).zip(&self.delivered).filter(|(_, delivered)| !**delivered);
+                return open.map(|(id, _)| id).collect();
+            };
+            let node = self.play(now, event, &mut out);
+            for decision in out.drain(..) {
+                if let HostOut::Deliver { message } = decision {
+                    let delivered = std::mem::replace(&mut self.delivered[message as usize], true);
+                    assert!(!delivered, "message {message} was delivered twice");
+                }
+            }
+            self.pump(now, node);
+        }
+        panic!("{EVENTS_MAX} events and no end");
+    }
+
+    fn play(&mut self, now: Time, event: Event, out: &mut Vec<HostOut>) -> NodeId {
+        let (node, input) = match event {
+            Event::Submit(message) => {
+                let message = self.messages[message];
+                (message.source, HostIn::Submit(message))
+            }
+            Event::Arrive(slot) => {
+                let packet = self.packets[slot].take().expect("a packet arrives once");
+                (packet.target, HostIn::Receive(packet))
+            }
+            Event::Turn(node) => {
+                self.hosts[node as usize].on_wakeup(now, out);
+                return NodeId(node);
+            }
+        };
+        self.hosts[node.index()].on(now, input, out);
+        node
+    }
+
+    /// Sends one packet if the link is free, and returns to the host when it may have more to do.
+    fn pump(&mut self, now: Time, node: NodeId) {
+        let host = &mut self.hosts[node.index()];
+        if self.free_at[node.index()] <= now
+            && let Some(packet) = host.poll_transmit(now)
+        {
+            self.send(now, packet);
+        }
+        let host = &self.hosts[node.index()];
+        let free_at = self.free_at[node.index()];
+        let wake = host.next_wakeup();
+        if host.may_transmit() && free_at > now {
+            self.push(free_at, Event::Turn(node.0));
+        } else if let Some(at) = wake {
+            self.push(at.max(now), Event::Turn(node.0));
+        }
+    }
+
+    fn send(&mut self, now: Time, packet: Packet) {
+        let sent = now + BYTE * u64::from(packet.wire);
+        self.free_at[packet.source.index()] = sent;
+        self.resent += u64::from(packet.again);
+        if self.random.unit() < self.network.loss {
+            self.dropped += 1;
+            return;
+        }
+        let jitter = Span::ps(self.random.below(self.network.jitter.as_ps() + 1));
+        let slot = self.packets.len();
+        self.packets.push(Some(packet));
+        self.push(sent + DELAY + jitter, Event::Arrive(slot));
+    }
+}
+
+fn pfabrics(config: &Pfabric) -> Vec<pfabric::Host> {
+    (0..NODES).map(|node| pfabric::host(config, NodeId(node), NODES)).collect()
+}
+
+fn dctcps(config: &Dctcp) -> Vec<dctcp::Host> {
+    (0..NODES).map(|node| dctcp::host(config, NodeId(node), NODES)).collect()
+}
+
+fn pfabric_config(window: u32) -> Pfabric {
+    Pfabric { mss: Bytes::new(1_452), queue: Bytes::new(36_000), window, timeout: Span::us(8), probe_after: 5 }
+}
+
+fn dctcp_config() -> Dctcp {
+    Dctcp {
+        mss: Bytes::new(1_460),
+        mark_above: Bytes::new(65 * 1_538),
+        queue: Bytes::new(700_000),
+        gain: 1.0 / 16.0,
+        initial_window: 10,
+        timeout_min: Span::us(20),
+    }
+}
+
+/// A start in nanoseconds, a source, a step to the target, and a size from a byte to 140 packets.
+fn load() -> impl Strategy<Value = Vec<(u64, u32, u32, u64)>> {
+    let bytes = prop_oneof![1u64..3_000, 1u64..200_000];
+    proptest::collection::vec((0u64..50_000, 0..NODES, 1..NODES, bytes), 1..20)
+}
+
+fn network() -> impl Strategy<Value = Network> {
+    let loss = prop_oneof![Just(0.0), Just(0.15), 0.0..0.4];
+    let jitter = prop_oneof![Just(0), Just(12_000), 0u64..40_000];
+    (loss, jitter, any::<u64>()).prop_map(|(loss, jitter, seed)| Network { loss, jitter: Span::ns(jitter), seed })
+}
+
+fn play<H: Host>(hosts: Vec<H>, network: Network, load: &[(u64, u32, u32, u64)]) -> (World<H>, Vec<u32>) {
+    let mut world = World::new(hosts, network);
+    for (at, source, step, bytes) in load {
+        world.submit(Time::ns(*at), *source, (source + step) % NODES, *bytes);
+    }
+    let open = world.run();
+    (world, open)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn every_message_of_pfabric_ends(network in network(), load in load(), window in 1u32..40) {
+        let (_, open) = play(pfabrics(&pfabric_config(window)), network, &load);
+        prop_assert_eq!(open, Vec::<u32>::new());
+    }
+
+    #[test]
+    fn every_message_of_dctcp_ends(network in network(), load in load()) {
+        let (_, open) = play(dctcps(&dctcp_config()), network, &load);
+        prop_assert_eq!(open, Vec::<u32>::new());
+    }
+}
+
+/// One packet in seven is lost, and late acknowledgements come after the timeouts that they would
+/// have prevented.
+#[test]
+fn large_messages_of_pfabric_end_with_losses_and_jitter() {
+    for seed in 0..30 {
+        let network = Network { loss: 0.15, jitter: Span::us(12), seed };
+        let load: Vec<_> = (0..NODES).map(|node| (0, node, 1, 500_000)).collect();
+        let (world, open) = play(pfabrics(&pfabric_config(33)), network, &load);
+        assert_eq!(open, Vec::<u32>::new(), "seed {seed}");
+        assert!(world.dropped > 0 && world.resent >= world.dropped / 4);
+    }
+}
+
+/// Without loss and jitter nothing is sent twice, and the count of packets is exact.
+#[test]
+fn packets_sent_again_are_counted_one_by_one() {
+    let quiet = Network { loss: 0.0, jitter: Span::ZERO, seed: 1 };
+    let (world, _) = play(pfabrics(&pfabric_config(33)), quiet, &[(0, 0, 1, 100_000)]);
+    assert_eq!(world.resent, 0);
+    let mut host = pfabric::host(&pfabric_config(4), NodeId(0), NODES);
+    let message = Message {
+        id: 0,
+        source: NodeId(0),
+        target: NodeId(1),
+        bytes: Bytes::new(4 * 1_452),
+        is_answer: false,
+        expects_answer: false,
+    };
+    host.on(Time::ZERO, HostIn::Submit(message), &mut Vec::new());
+    let first: Vec<Packet> = std::iter::from_fn(|| host.poll_transmit(Time::ZERO)).collect();
+    assert!(first.len() == 4 && first.iter().all(|packet| packet.kind == PacketKind::Data && !packet.again));
+    host.on_wakeup(Time::us(9), &mut Vec::new());
+    let second: Vec<Packet> = std::iter::from_fn(|| host.poll_transmit(Time::us(9))).collect();
+    assert_eq!(second.len(), 1, "a window of one after a timeout");
+    assert!(second[0].again && second[0].offset == 0);
+}
