@@ -35,8 +35,12 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
     output::create(&root, arguments.output.force, &Marker::new("reproduce"))?;
     interrupt::listen()?;
     let points = campaign.play(arguments, &root)?;
-    campaign.report(&points, &root)?;
-    interrupt::outcome(&root)
+    let is_partial = campaign.report(&points, &root)?;
+    interrupt::outcome(&root)?;
+    if is_partial {
+        return Err(Failure::Partial(format!("points ended early; their warnings in {} say why", root.display())));
+    }
+    Ok(())
 }
 
 /// What was asked for, read and checked.
@@ -104,17 +108,20 @@ impl Campaign {
         Ok(points)
     }
 
-    fn report(&self, points: &Points, root: &Path) -> Result<(), Failure> {
+    /// Writes what came of the points. Returns whether some of it is missing.
+    fn report(&self, points: &Points, root: &Path) -> Result<bool, Failure> {
         let Judgement { results, problems } = judge_by(&self.claims(), &self.measured, points)?;
         write_json(&root.join("points.json"), points)?;
         write(&root.join("claims.json"), claims_json(&results))?;
-        write_json(&root.join("results.json"), &self.results(&results, points)?)?;
+        let shipped = self.results(&results, points)?;
+        write_json(&root.join("results.json"), &shipped)?;
         let about = self.about(&results);
         write(&root.join("index.html"), page(&self.page(results, points)))?;
         for problem in problems {
             eprintln!("warning: {problem}");
         }
-        print(&format!("{}\nreport     {}\n", table(&about), root.join("index.html").display()))
+        print(&format!("{}\nreport     {}\n", table(&about), root.join("index.html").display()))?;
+        Ok(shipped.partial)
     }
 
     /// Those of the experiments that were run.
