@@ -10,7 +10,9 @@ mod resolve;
 use crate::document::Node;
 use crate::error::{PlanErrors, Problems};
 use base::{Bytes, Span};
-pub use file::{AccessName, BackendName, GroupName, HashName, IoName, LogFormatName, LogLevelName, TlsName};
+pub use file::{
+    AccessName, BackendName, GroupName, HashName, IoName, LogFormatName, LogLevelName, TlsDerivationName, TlsName,
+};
 use serde_json::Value as Json;
 
 /// Everything that the live target is told.
@@ -81,6 +83,8 @@ pub struct HostKeys {
     pub dhchap_controller: Option<SecretSource>,
     /// Its key of TLS.
     pub tls: Option<SecretSource>,
+    /// How it derives others from that.
+    pub tls_derivation: TlsDerivationName,
 }
 
 /// How hosts prove themselves by secrets.

@@ -68,6 +68,18 @@ words! {
 }
 
 words! {
+    /// How keys of TLS are derived from the configured one.
+    TlsDerivationName {
+        /// As the host's identity shows; as the specification says where it does not show it.
+        Any,
+        /// As the specification says (TCP Transport 1.1, 3.6.1).
+        Specification,
+        /// As libnvme before 1.16 does, that of Debian 13 among them.
+        Libnvme,
+    }
+}
+
+words! {
     /// Hash functions of DH-HMAC-CHAP.
     HashName {
         /// SHA-256.
@@ -186,6 +198,9 @@ written! {
         /// The file that holds `tls_key`.
         #[schemars(length(min = 1))]
         tls_key_file: String,
+        /// How the host derives what it uses from `tls_key`. Where its identity does not show it (version 0, or a key of 00) it has to be said.
+        #[schemars(extend("default" = "any"))]
+        tls_derivation: TlsDerivationName,
     }
 }
 

@@ -51,6 +51,7 @@ fn host(plan: &HostKeys) -> HostFile {
         dhchap_controller_secret_file,
         tls_key,
         tls_key_file,
+        tls_derivation: plan.tls.is_some().then_some(plan.tls_derivation),
     }
 }
 

@@ -25,6 +25,7 @@ fn what_is_printed_says_all_of_the_plan() {
         port = [{ address = "127.0.0.1:4420" }, { address = "[::1]:4421", advertised = "10.0.0.1:4421", tls = "required" }]
         dhchap = { hashes = ["sha384"], groups = ["ffdhe4096", "null"], stranger_cost = 7 }
         host = [{ nqn = "nqn.2026-11.io.rackweave:host", dhchap_secret_file = "secret", tls_key_file = "key",
+            tls_derivation = "libnvme",
             dhchap_controller_secret = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:" }]
         limits = { connections = 9, idle = "1min", transfer = "128KiB" }
         records = { folder = "rows", sample = 7, tail = "3ms" }
