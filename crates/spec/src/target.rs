@@ -29,6 +29,8 @@ pub struct TargetPlan {
     pub log_format: LogFormatName,
     /// How long the target looks for work before it sleeps, at most, where sleeps have been short.
     pub busy_poll: Span,
+    /// Refuse what is against the specification, even where hosts in use do it.
+    pub strict: bool,
     /// Where hosts come in; never empty. The first is number 1.
     pub ports: Vec<Port>,
     /// What hosts prove themselves by.
@@ -141,6 +143,8 @@ pub struct Namespace {
     pub block: Bytes,
     /// Its UUID as text, if it is not to be made.
     pub uuid: Option<String>,
+    /// Whether all of its memory is taken at the start.
+    pub prefault: bool,
     /// Its group of asymmetric access.
     pub group: u32,
     /// Whether writes are refused.
@@ -183,6 +187,8 @@ pub struct Limits {
     pub connections: u32,
     /// Controllers (associations of hosts) at a time.
     pub controllers: u16,
+    /// Controllers of one host at a time.
+    pub controllers_per_host: u16,
     /// I/O queues of a controller.
     pub io_queues: u16,
     /// Entries of an I/O queue.

@@ -145,6 +145,10 @@ written! {
         /// than a request, in virtual machines above all. The processor is busy meanwhile, and others may have it. "0us": never.
         #[schemars(extend("default" = "50us"))]
         busy_poll: Quantity<Span>,
+        /// Refuse what is against the specification though hosts in use do it, for work on conformance: an empty HOSTNQN, CC.CSS = 6, identifiers of
+        /// outstanding event requests, a HOSTID that differs between queues. Else it is let pass, and logged.
+        #[schemars(extend("default" = false))]
+        strict: bool,
         /// Where hosts come in. The first is number 1. One at 127.0.0.1:4420 when not given.
         #[schemars(length(min = 1, max = 64))]
         port: Vec<PortFile>,
@@ -281,6 +285,9 @@ written! {
         /// Its group of asymmetric access.
         #[schemars(range(min = 1, max = 1_024), extend("default" = 1))]
         group: u32,
+        /// With `ram`, and with `flash` without a `path`: take all of the memory at the start, so that no first write waits for it.
+        #[schemars(extend("default" = false))]
+        prefault: bool,
         /// Refuse writes.
         #[schemars(extend("default" = false))]
         read_only: bool,
@@ -311,6 +318,9 @@ defaults_table! {
         /// Controllers (associations of hosts) at a time.
         #[schemars(range(min = 1, max = 65_000))]
         controllers: u16 = 256,
+        /// Controllers of one host, by its NQN, at a time.
+        #[schemars(range(min = 1, max = 65_000))]
+        controllers_per_host: u16 = 64,
         /// I/O queues of a controller.
         #[schemars(range(min = 1, max = 1_024))]
         io_queues: u16 = 64,
