@@ -5,6 +5,7 @@ SCALE ?= quick
 OUT ?= out
 SECONDS_EACH ?= 600
 STEPS ?= all
+PROFILE ?= release
 # TLS of the live target needs OpenSSL's headers: without them everything else is built.
 TLS := $(shell pkg-config --exists openssl 2>/dev/null || echo --no-default-features)
 
@@ -42,8 +43,8 @@ test: openssl rust ## every check and every test
 tidy: rust ## floors, forbidden names and sizes by layers.toml
 	$(CARGO) xtask tidy
 
-bench: rust ## measure in CPU time; writes target/bench.json
-	$(CARGO) run --profile fastest --package bench
+bench: rust ## measure what `make build` builds, in CPU time; writes target/bench.json (PROFILE=fastest for long sweeps)
+	$(CARGO) run --profile $(PROFILE) --package bench
 
 interop: build ## a stock Linux host in QEMU uses our target as a disk; STEPS=small is what CI does
 	tests/interop/run.sh $(STEPS)

@@ -81,8 +81,9 @@ fn a_terminated_target_ends_in_order() {
 
 #[test]
 fn every_known_attack_is_refused_and_leaves_a_target_that_serves() {
-    let home = Home::new();
-    let target = Target::start(&home, "--listen 127.0.0.1:0 --size 16MiB");
+    let file = "strict = true\nport = [{ address = '127.0.0.1:0' }]\n[[subsystem]]\nnamespace = [{ size = '16MiB' }]\n";
+    let home = Home::new().with("strict.toml", file);
+    let target = Target::start(&home, "--config strict.toml");
     let said = home.say(&format!("attack {}", target.address));
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
     assert!(said.out.lines().count() > 20, "{}", said.out);

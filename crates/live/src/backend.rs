@@ -14,6 +14,7 @@ mod flash;
 mod pool;
 mod ring;
 pub mod storage;
+mod watched;
 mod work;
 
 use crate::clock::Clock;
@@ -34,6 +35,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 use std::sync::Arc;
 use storage::Storage;
+use watched::Watched;
 
 /// What is known of a request beside its result: for records and metrics.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +142,12 @@ impl Backends {
                 Some(pool.map_err(StartError::system("threads"))?)
             }
         };
-        let disk = Arc::new(Disk::new(parts.storage, parts.block_shift));
+        // What is in memory does not fail, and is asked too often to be watched.
+        let storage = match parts.threads {
+            0 => parts.storage,
+            _ => Arc::new(Watched::new(parts.storage, &name, self.clock)),
+        };
+        let disk = Arc::new(Disk::new(storage, parts.block_shift));
         let ring = self.ring(id, &disk, parts.io)?;
         self.keeper.name(id, name);
         self.all.insert(id, Backend { disk, ring, pool, drive: parts.drive });
@@ -228,6 +235,11 @@ impl Backends {
     fn quick_disk(&self, id: BackendId) -> Option<&Disk> {
         let backend = self.all.get(&id)?;
         (backend.pool.is_none() && backend.drive.is_none()).then_some(&*backend.disk)
+    }
+
+    /// The disk of a backend whose requests are answered as soon as they are done.
+    fn prompt_disk(&self, id: BackendId) -> Option<&Disk> {
+        self.all.get(&id).filter(|backend| backend.drive.is_none()).map(|backend| &*backend.disk)
     }
 
     /// When an emulated drive would be done; `now` where there is none.

@@ -32,6 +32,7 @@ mod setup;
 mod socket;
 mod state;
 mod stream;
+mod throttle;
 mod timer;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
 mod tls;

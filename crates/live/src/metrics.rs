@@ -122,6 +122,7 @@ fn write_counters(text: &mut String, counters: &Counters, rows_dropped: u64, tur
         ("writes_total", "Writes answered with success.", counters.writes),
         ("read_bytes_total", "Bytes that reads returned.", counters.read_bytes),
         ("written_bytes_total", "Bytes that writes brought.", counters.written_bytes),
+        ("media_errors_total", "Reads and writes that a backend's medium has failed.", counters.media_errors),
         ("data_digest_errors_total", "Data digests that were wrong.", counters.data_digest_errors),
         ("keep_alive_expirations_total", "Hosts that were silent for too long.", counters.keep_alive_expirations),
         ("record_rows_dropped_total", "Rows of records that could not be written in time.", rows_dropped),

@@ -4,8 +4,8 @@ use crate::error::StartError;
 use nvme::Nqn;
 use nvme::auth::{Entropy, GroupId, HashId, Secret};
 use nvme::target::{AuthenticationConfig, HostSecrets};
-use nvme::tls::{TlsHash, TlsKey};
-use spec::target::{Dhchap, GroupName, HashName, HostKeys, SecretSource, Subsystem, TargetPlan};
+use nvme::tls::{Derivation, TlsHash, TlsKey};
+use spec::target::{Dhchap, GroupName, HashName, HostKeys, SecretSource, Subsystem, TargetPlan, TlsDerivationName};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -51,8 +51,21 @@ pub fn secret_in<T, E: std::fmt::Display>(path: &Path, parse: impl Fn(&str) -> R
 #[derive(Debug, Default)]
 pub(crate) struct Secrets {
     chap: BTreeMap<Nqn, HostSecrets>,
-    tls: BTreeMap<Nqn, TlsKey>,
+    tls: BTreeMap<Nqn, (TlsKey, &'static [Derivation])>,
 }
+
+/// A host's key of TLS and what it is good for.
+#[derive(Clone)]
+pub(crate) struct TlsAccess {
+    pub key: TlsKey,
+    /// How others may be derived from it; the first of them where an identity fits several.
+    pub derivations: &'static [Derivation],
+    /// What its host may connect to.
+    pub subsystems: Vec<Nqn>,
+}
+
+/// Keys of TLS by their hosts.
+pub(crate) type TlsKeys = BTreeMap<Nqn, TlsAccess>;
 
 impl Secrets {
     /// Reads those of the plan.
@@ -82,7 +95,7 @@ impl Secrets {
                 let reason = format!("host {}: tls_key: keys with SHA-384 are not spoken", host.nqn);
                 return Err(StartError::Plan(reason));
             }
-            self.tls.insert(name, key);
+            self.tls.insert(name, (key, derivations(host.tls_derivation)));
         }
         Ok(())
     }
@@ -107,7 +120,7 @@ impl Secrets {
     }
 
     /// Keys of TLS, each with the subsystems that its host may use.
-    pub(crate) fn tls_keys(&self, plan: &TargetPlan) -> BTreeMap<Nqn, (TlsKey, Vec<Nqn>)> {
+    pub(crate) fn tls_keys(&self, plan: &TargetPlan) -> TlsKeys {
         let allowed = |host: &Nqn| {
             let allows = |subsystem: &&Subsystem| {
                 subsystem.hosts.as_ref().is_none_or(|all| all.iter().any(|name| name == host.as_str()))
@@ -115,7 +128,18 @@ impl Secrets {
             let names = plan.subsystems.iter().filter(allows).filter_map(|subsystem| Nqn::new(&subsystem.nqn).ok());
             names.chain([Nqn::discovery()]).collect()
         };
-        self.tls.iter().map(|(host, key)| (*host, (key.clone(), allowed(host)))).collect()
+        let access = |(host, (key, derivations)): (&Nqn, &(TlsKey, &'static [Derivation]))| {
+            (*host, TlsAccess { key: key.clone(), derivations, subsystems: allowed(host) })
+        };
+        self.tls.iter().map(access).collect()
+    }
+}
+
+fn derivations(name: TlsDerivationName) -> &'static [Derivation] {
+    match name {
+        TlsDerivationName::Any => Derivation::ALL,
+        TlsDerivationName::Specification => &[Derivation::Specification],
+        TlsDerivationName::Libnvme => &[Derivation::Libnvme],
     }
 }
 

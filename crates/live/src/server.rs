@@ -20,6 +20,7 @@ use crate::setup::{END_WAIT, OpenStorage, OpenedByName, configure, open_all};
 use crate::socket::{Moved, Socket};
 use crate::state::{SharedState, State};
 use crate::stream::Security;
+use crate::throttle::Throttle;
 use crate::timer::Timer;
 use base::{Span, Time};
 use mio::event::Event;
@@ -117,6 +118,7 @@ pub struct Server {
     reload: Option<Reload>,
     http: Option<Http>,
     metrics: Metrics,
+    floods: [Throttle; Flood::ALL.len()],
     recorder: Option<Recorder>,
     room: Vec<u8>,
     over: Vec<Completion>,
@@ -161,6 +163,7 @@ impl Server {
             reload: options.reload,
             http: None,
             metrics: Metrics::default(),
+            floods: Default::default(),
             recorder: plan.records.as_ref().map(|records| Recorder::start(records, plan)).transpose()?,
             room: vec![0; ROOM],
             over: Vec::new(),
@@ -259,7 +262,8 @@ impl Server {
             return Ok(Some(Duration::ZERO));
         }
         let http = self.http.as_ref().and_then(Http::next_wakeup);
-        let coarse = [self.target.next_wakeup(), http, self.accept_from].into_iter().flatten().min();
+        let told = self.floods.iter().filter_map(Throttle::next_due).min();
+        let coarse = [self.target.next_wakeup(), http, self.accept_from, told].into_iter().flatten().min();
         let fine = self.backends.next_due();
         if coarse.is_none() && fine.is_none() {
             return Ok(None);
@@ -363,7 +367,12 @@ impl Server {
         let number = PortId(port as u16 + 1);
         let id = match self.target.accept(now, number) {
             Ok(id) => id,
-            Err(refused) => return tracing::warn!(%peer, %refused, "connection refused"),
+            Err(refused) => {
+                if let Some(left_out) = self.floods[Flood::Refused as usize].admit(now) {
+                    tracing::warn!(%peer, %refused, left_out, "connection refused");
+                }
+                return;
+            }
         };
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registered = self.poll.registry().register(&mut stream, Token(HOSTS + id.index()), interest);
@@ -431,7 +440,7 @@ impl Server {
             (0..self.listeners.len()).for_each(|port| self.accept(port));
         }
         self.settle(now);
-        self.log_notices();
+        self.log_notices(now);
     }
 
     /// Reads one connection's input, once, and brings it to the target.
@@ -522,7 +531,13 @@ impl Server {
         if let Some(reason) = self.target.should_close(id) {
             let peer = socket.peer;
             match reason {
-                CloseReason::Protocol(_) | CloseReason::Handshake | CloseReason::Authentication => {
+                CloseReason::Handshake => {
+                    let now = self.clock.now();
+                    if let Some(left_out) = self.floods[Flood::Silent as usize].admit(now) {
+                        tracing::warn!(%peer, connection = id.bits(), %reason, left_out, "connection ended");
+                    }
+                }
+                CloseReason::Protocol(_) | CloseReason::Authentication => {
                     tracing::warn!(%peer, connection = id.bits(), %reason, "connection ended{}", hint(&reason));
                 }
                 _ => tracing::debug!(%peer, connection = id.bits(), %reason, "connection ended"),
@@ -551,13 +566,28 @@ impl Server {
         self.target.closed(now, id);
     }
 
-    fn log_notices(&mut self) {
+    fn log_notices(&mut self, now: Time) {
         while let Some(notice) = self.target.next_notice() {
             match &notice {
+                Notice::Crowded { .. } => {
+                    if let Some(left_out) = self.floods[Flood::Crowded as usize].admit(now) {
+                        tracing::warn!(left_out, "{notice}");
+                    }
+                }
+                Notice::Tolerated { connection, .. } => {
+                    if let Some(left_out) = self.floods[Flood::Tolerated as usize].admit(now) {
+                        tracing::info!(connection = connection.bits(), left_out, "{notice}");
+                    }
+                }
                 Notice::Connected { .. } | Notice::ControllerGone { .. } => tracing::info!("{notice}"),
                 Notice::NotAllowed { .. } | Notice::NotAuthenticated { .. } => tracing::warn!("{notice}"),
                 Notice::Closing { connection, .. } => tracing::debug!(connection = connection.bits(), "{notice}"),
                 _ => tracing::debug!("{notice}"),
+            }
+        }
+        for (flood, what) in self.floods.iter_mut().zip(Flood::ALL) {
+            if let Some(left_out) = flood.take_due(now) {
+                tracing::warn!(left_out, "{what}");
             }
         }
     }
@@ -590,6 +620,25 @@ impl Server {
         self.recorder = None;
         self.backends.sync_all().map_err(RunError::in_("the last sync"))
     }
+}
+
+/// What peers may do so often that the log would be full of it.
+#[derive(Clone, Copy)]
+enum Flood {
+    Refused,
+    Silent,
+    Crowded,
+    Tolerated,
+}
+
+impl Flood {
+    /// What the log says of those that it left out, in the order of the kinds.
+    const ALL: [&str; 4] = [
+        "more connections refused",
+        "more connections ended: no Connect came in time",
+        "more Connects of hosts with as many controllers as a host may have",
+        "more departures from the specification tolerated",
+    ];
 }
 
 /// What may be behind the end of a connection.

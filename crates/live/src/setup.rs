@@ -52,7 +52,7 @@ pub(crate) fn backend_of(plan: &Namespace, open: OpenStorage<'_>) -> Result<Back
     }
     let size = plan.size.map(Bytes::count);
     let in_memory = || -> Result<Arc<dyn Storage>, StartError> {
-        let memory = Memory::new(size.unwrap_or(0));
+        let memory = if plan.prefault { Memory::prefaulted } else { Memory::new }(size.unwrap_or(0));
         Ok(Arc::new(memory.map_err(StartError::system("memory for a namespace"))?))
     };
     let in_file = |path: &str, direct| -> Result<Arc<dyn Storage>, StartError> {
@@ -163,6 +163,7 @@ pub(crate) fn configure(
     let numbered = plan.ports.iter().zip(addresses).zip(1..);
     let config = TargetConfig {
         limits: limits(&plan.limits),
+        is_strict: plan.strict,
         ports: numbered.map(|((port, bound), number)| port_config(port, *bound, number)).collect::<Result<_, _>>()?,
         subsystems: plan
             .subsystems
@@ -181,6 +182,7 @@ fn limits(plan: &Limits) -> TargetLimits {
     TargetLimits {
         connections_max: plan.connections,
         controllers_max: plan.controllers,
+        controllers_per_host_max: plan.controllers_per_host,
         io_queues_max: plan.io_queues,
         queue_entries_max: u16::try_from(plan.queue_entries).unwrap_or(u16::MAX),
         // The plan's transfer is a power of two of at least 4 KiB.

@@ -1,19 +1,18 @@
 //! TLS 1.3 with pre-shared keys by OpenSSL, over a socket that does not block. Which key is meant and what it is comes from [`nvme::tls`].
 //!
-//! OpenSSL's callback for external keys takes SHA-256 alone, so the cipher is TLS_AES_128_GCM_SHA256. A key is used with an ephemeral
-//! exchange (psk_dhe_ke): who learns it later cannot read what was said before. Sessions are not resumed: a key that was taken away lets nobody in.
+//! OpenSSL has two callbacks for external keys. The crate binds the one of TLS 1.2, which fixes SHA-256,
+//! so the cipher is TLS_AES_128_GCM_SHA256. A key is used with an ephemeral exchange (psk_dhe_ke): who learns it later cannot read what was said before. Sessions are not resumed: a key that was taken away lets nobody in.
 
+use crate::secrets::TlsKeys;
 use mio::net::TcpStream;
-use nvme::Nqn;
 use nvme::target::{Channel, PortId};
-use nvme::tls::{Identity, PreSharedKey, TlsKey};
+use nvme::tls::{Identity, IdentityVersion, PreSharedKey};
 use openssl::error::ErrorStack;
 use openssl::ex_data::Index;
 use openssl::ssl::{
     Error, ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslOptions, SslRef, SslSessionCacheMode,
     SslStream, SslVerifyMode, SslVersion,
 };
-use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -24,35 +23,56 @@ const RECORD_BYTES: usize = 16 << 10;
 /// Letters of a stranger's identity that a log shows.
 const SHOWN_MAX: usize = 128;
 
-/// Keys of hosts, each with what it may connect to.
-type HostKeys = BTreeMap<Nqn, (TlsKey, Vec<Nqn>)>;
+/// Why an identity is none that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Stranger {
+    #[error("it is not of the form `NVMe1R01 HOST SUBSYSTEM DIGEST` or `NVMe0R01 HOST SUBSYSTEM`")]
+    Form,
+    #[error("there is no `tls_key` of this host")]
+    Host,
+    #[error("the host may not use this subsystem, or there is none of this name")]
+    Subsystem,
+    #[error("it is of a key of another length")]
+    Hash,
+    #[error("its digest is of another key, or of one that was derived otherwise (see `tls_derivation`)")]
+    Digest,
+}
 
 /// Keys of hosts, of which others can take the place at any time.
-pub(crate) struct Keys(RwLock<HostKeys>);
+pub(crate) struct Keys(RwLock<TlsKeys>);
 
 impl Keys {
-    pub(crate) fn new(keys: HostKeys) -> Keys {
+    pub(crate) fn new(keys: TlsKeys) -> Keys {
         Keys(RwLock::new(keys))
     }
 
-    pub(crate) fn change(&self, keys: HostKeys) {
+    pub(crate) fn change(&self, keys: TlsKeys) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = keys;
     }
 
     /// Whose identity it is, and the key that goes with it.
-    fn find(&self, identity: &str) -> Option<(Channel, Vec<u8>)> {
-        let Identity { version, host, subsystem, .. } = Identity::parse(identity)?;
+    fn find(&self, identity: &str) -> Result<(Channel, Vec<u8>), Stranger> {
+        let Identity { version, hash, host, subsystem } = Identity::parse(identity).ok_or(Stranger::Form)?;
         let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let (key, allowed) = keys.get(&host)?;
-        let psk = key.pre_shared(version, host, subsystem).filter(|_| allowed.contains(&subsystem))?;
-        (psk.identity == identity).then_some((Channel { host, subsystem }, psk.key))
+        let access = keys.get(&host).ok_or(Stranger::Host)?;
+        if !access.subsystems.contains(&subsystem) {
+            return Err(Stranger::Subsystem);
+        }
+        if access.key.hash() != hash {
+            return Err(Stranger::Hash);
+        }
+        let mut derived =
+            access.derivations.iter().filter_map(|how| access.key.pre_shared(*how, version, host, subsystem));
+        let is_meant = |psk: &PreSharedKey| psk.identity == identity;
+        let unlike = if version == IdentityVersion::Digest { Stranger::Digest } else { Stranger::Form };
+        derived.find(is_meant).map(|psk| (Channel { host, subsystem }, psk.key)).ok_or(unlike)
     }
 }
 
 /// What a peer has offered.
 struct Offer {
     identity: String,
-    channel: Option<Channel>,
+    channel: Result<Channel, Stranger>,
 }
 
 /// Takes connections of a port that is secured.
@@ -73,14 +93,14 @@ impl Acceptor {
         builder.set_num_tickets(0)?;
         builder.set_psk_server_callback(move |ssl: &mut SslRef, identity: Option<&[u8]>, room: &mut [u8]| {
             let identity = String::from_utf8_lossy(identity.unwrap_or_default());
-            let found = keys.find(&identity).filter(|(_, key)| key.len() <= room.len());
-            let channel = found.as_ref().map(|(channel, _)| *channel);
+            let found = keys.find(&identity);
+            let channel = found.as_ref().map(|(channel, _)| *channel).map_err(|stranger| *stranger);
             let identity = identity.escape_debug().take(SHOWN_MAX).collect();
             ssl.set_ex_data(offers, Offer { identity, channel });
-            Ok(found.map_or(0, |(_, key)| {
-                room[..key.len()].copy_from_slice(&key);
-                key.len()
-            }))
+            let key = found.map(|(_, key)| key).unwrap_or_default();
+            let Some(place) = room.get_mut(..key.len()) else { return Ok(0) };
+            place.copy_from_slice(&key);
+            Ok(key.len())
         });
         Ok(Acceptor { context: builder.build(), offers, port })
     }
@@ -205,7 +225,7 @@ impl Session {
         let channel = match &self.side {
             Side::Host => None,
             Side::Target { offers, .. } => match self.stream.ssl().ex_data(*offers) {
-                Some(Offer { channel: Some(channel), .. }) => Some(*channel),
+                Some(Offer { channel: Ok(channel), .. }) => Some(*channel),
                 _ => return self.refuse("no pre-shared key was used".into()),
             },
         };
@@ -337,13 +357,18 @@ fn said(error: &Error) -> String {
     reason.map_or_else(|| "the peer ended the connection".into(), str::to_owned)
 }
 
-/// Why a host is not let in.
+/// Why a host is not let in. Where its identity is unknown OpenSSL goes on to certificates and complains of those, which are never meant.
 fn fault(error: &Error, offer: Option<&Offer>) -> String {
+    /// What OpenSSL says of a client that has none of our ciphers.
+    const NO_CIPHER: &str = "no shared cipher";
     let said = said(error);
     match offer {
-        Some(Offer { identity, channel: None }) => format!("unknown identity `{identity}`: {said}"),
-        Some(Offer { identity, channel: Some(_) }) => {
-            format!("{said}: is the key of `{identity}` the same on both sides?")
+        Some(Offer { identity, channel: Err(stranger) }) => format!("unknown identity `{identity}`: {stranger}"),
+        Some(Offer { identity, channel: Ok(_) }) => format!(
+            "{said}: the key of `{identity}` is another on the other side, or was derived otherwise (see `tls_derivation`)"
+        ),
+        None if said == NO_CIPHER => {
+            format!("{said}: only {CIPHER} is spoken, with keys of 32 bytes; has the host a key of 48?")
         }
         None if error.ssl_error().is_some() => format!("no pre-shared key was offered: {said}"),
         None => said,

@@ -156,7 +156,7 @@ fn a_reload_changes_secrets_for_who_comes_and_ends_who_is_no_longer_allowed() {
 mod tls {
     use super::*;
     use nvme::log::{SubsystemKind, TransportSecurity};
-    use nvme::tls::{IdentityVersion, TlsKey};
+    use nvme::tls::{Derivation, IdentityVersion, TlsKey};
     use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::process::{Command, Stdio};
@@ -231,9 +231,11 @@ mod tls {
         assert!(refused.starts_with("the TLS handshake failed"), "{refused}");
         is_logged("TLS handshake failed");
         is_logged("unknown identity `NVMe1R01 nqn.2026-11.io.rackweave:one");
+        is_logged("its digest is of another key");
         let strange = enter(&target, config("tls-stranger"), &by_key(KEY)).err().expect("nobody knows it").to_string();
         assert!(strange.starts_with("the TLS handshake failed"), "{strange}");
         is_logged("unknown identity `NVMe1R01 nqn.2026-11.io.rackweave:tls-stranger");
+        is_logged("there is no `tls_key` of this host");
         target.stop();
     }
 
@@ -325,26 +327,66 @@ mod tls {
         Some(got)
     }
 
+    /// The first PDU of NVMe/TCP.
+    fn request() -> Vec<u8> {
+        [&[0u8, 0, 128, 0, 128, 0, 0, 0][..], &[0; 120]].concat()
+    }
+
+    /// What a host's TLS library is given by `key`.
+    fn psk(key: &str, how: Derivation, version: IdentityVersion) -> (String, String) {
+        let name = |text: &str| nvme::Nqn::new(text).expect("a name");
+        let key = TlsKey::parse(key).expect("a key");
+        let psk = key.pre_shared(how, version, name(HOST), name(NAMED)).expect("the names are short");
+        (psk.identity, psk.key.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
     /// A program that is not ours secures a connection by the same key, and NVMe/TCP's first PDU is answered through it.
     #[test]
     fn another_implementation_of_tls_is_answered_if_it_has_the_key() {
         let target = secured("");
-        let request = [&[0u8, 0, 128, 0, 128, 0, 0, 0][..], &[0; 120]].concat();
-        let name = |text: &str| nvme::Nqn::new(text).expect("a name");
         for version in IdentityVersion::ALL {
-            let key = TlsKey::parse(KEY).expect("a key");
-            let psk = key.pre_shared(*version, name(HOST), name(NAMED)).expect("the names are short");
-            let hex: String = psk.key.iter().map(|byte| format!("{byte:02x}")).collect();
+            let (identity, hex) = psk(KEY, Derivation::Specification, *version);
             let wrong = hex.replace(&hex[..2], "00");
             let ask =
-                |key: &str, more: &str| client(&target, &["-psk", key, "-psk_identity", &psk.identity, more], &request);
+                |key: &str, more: &str| client(&target, &["-psk", key, "-psk_identity", &identity, more], &request());
             let Some(answer) = ask(&hex, "-tls1_3") else { return };
             assert_eq!(answer[..4], [1, 0, 128, 0], "{version:?}: an ICResp");
             assert_eq!(ask(&wrong, "-tls1_3"), Some(Vec::new()), "another key under the same name");
-            is_logged("the same on both sides?");
+            is_logged("is another on the other side");
             assert_eq!(ask(&hex, "-tls1_2"), Some(Vec::new()), "an older version");
             is_logged("unsupported protocol");
         }
+        target.stop();
+    }
+
+    /// libnvme 1.13 derives keys its own way. An identity with a digest of a bound key shows it; else `tls_derivation` says it.
+    #[test]
+    fn a_host_with_an_old_libnvme_is_let_in_by_its_identity_or_by_the_key_that_says_so() {
+        let told = secured("tls_derivation = 'libnvme'");
+        let untold = secured("");
+        for version in IdentityVersion::ALL {
+            let (identity, hex) = psk(KEY, Derivation::Libnvme, *version);
+            let arguments = ["-psk", &hex, "-psk_identity", &identity, "-tls1_3"];
+            let is_let_in = |target| client(target, &arguments, &request()).map(|answer| !answer.is_empty());
+            let Some(is_in) = is_let_in(&told) else { return };
+            assert!(is_in, "{version:?}");
+            assert_eq!(is_let_in(&untold), Some(*version == IdentityVersion::Digest), "{version:?}");
+        }
+        is_logged("or was derived otherwise (see `tls_derivation`)");
+        for target in [told, untold] {
+            target.stop();
+        }
+    }
+
+    #[test]
+    fn a_host_with_the_other_cipher_alone_is_told_which_keys_are_spoken() {
+        let target = secured("");
+        let (identity, hex) = psk(KEY, Derivation::Specification, IdentityVersion::Digest);
+        let other = ["-ciphersuites", "TLS_AES_256_GCM_SHA384", "-tls1_3"];
+        let arguments = [&["-psk", &hex, "-psk_identity", &identity], &other[..]].concat();
+        let Some(answer) = client(&target, &arguments, &request()) else { return };
+        assert!(answer.is_empty(), "{answer:?}");
+        is_logged("no shared cipher: only TLS_AES_128_GCM_SHA256 is spoken, with keys of 32 bytes");
         target.stop();
     }
 }

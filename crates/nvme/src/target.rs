@@ -53,7 +53,7 @@ pub use io::{
     IoTag,
 };
 pub use manage::ManageError;
-pub use notice::{AuthenticationFault, CloseReason, Counters, Gauges, Notice, Refused};
+pub use notice::{AuthenticationFault, CloseReason, Counters, Gauges, Notice, Refused, Tolerated};
 pub use reservations::{HeldKind, REGISTRANTS_MAX, RegisteredHost, Reservations};
 
 use crate::Nqn;
@@ -112,6 +112,7 @@ pub struct Target {
     limits: TargetLimits,
     ports: Vec<PortConfig>,
     subsystems: Vec<Subsystem>,
+    is_strict: bool,
     /// Counts changes of what the discovery log says.
     discovery_generation: u64,
     connections: Connections,
@@ -140,6 +141,7 @@ impl Target {
         Ok(Target {
             pool: Pool::new(config.limits.pool_bytes_max),
             limits: config.limits,
+            is_strict: config.is_strict,
             ports: config.ports,
             subsystems: config.subsystems.into_iter().map(Subsystem::new).collect(),
             discovery_generation: 1,
@@ -282,6 +284,17 @@ impl Target {
             data_bytes: self.connections.iter().map(|(_, connection)| connection.charged).sum(),
             pool_bytes: self.pool.held(),
         }
+    }
+
+    /// Whether something against the specification may pass; tells of it once a connection.
+    fn tolerates(&mut self, index: u32, what: Tolerated) -> bool {
+        let place = &mut self.connections[index];
+        let (connection, is_new) = (place.id, place.tolerated & what.bit() == 0);
+        if !self.is_strict && is_new {
+            place.tolerated |= what.bit();
+            self.notice(Notice::Tolerated { connection, what });
+        }
+        !self.is_strict
     }
 
     /// Time never goes back.

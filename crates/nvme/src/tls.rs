@@ -30,6 +30,34 @@ codes! {
     }
 }
 
+/// How the keys of TLS are derived from a configured one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Derivation {
+    /// As TCP Transport 1.1, 3.6.1 says.
+    Specification,
+    /// As libnvme before 1.16 does, that of Debian 13 among them: the length is little-endian, and neither label nor context has its own length
+    /// before it (libnvme, src/nvme/linux.c; its later versions call it compatible).
+    Libnvme,
+}
+
+impl Derivation {
+    /// Both; the first is tried first.
+    pub const ALL: &'static [Derivation] = &[Derivation::Specification, Derivation::Libnvme];
+
+    /// What HKDF-Expand is given for a label and its context; `None` when one is longer than its length can say.
+    fn information(self, bytes: u16, label: &str, context: &[u8]) -> Option<Vec<u8>> {
+        let label = format!("tls13 {label}");
+        let lengths = (u8::try_from(label.len()).ok()?, u8::try_from(context.len()).ok()?);
+        let label = label.as_bytes();
+        Some(match self {
+            Derivation::Specification => {
+                [&bytes.to_be_bytes()[..], &[lengths.0], label, &[lengths.1], context].concat()
+            }
+            Derivation::Libnvme => [&bytes.to_le_bytes()[..], label, context].concat(),
+        })
+    }
+}
+
 /// Why a text is no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -101,11 +129,8 @@ impl TlsHash {
     }
 
     /// HKDF-Extract without salt, then HKDF-Expand-Label (RFC 5869, RFC 8446, 7.1); `None` when the context is longer than a label may say.
-    fn derive(self, key: &[u8], label: &str, context: &[u8]) -> Option<Vec<u8>> {
-        let label = format!("tls13 {label}");
-        let (label_length, context_length) = (u8::try_from(label.len()).ok()?, u8::try_from(context.len()).ok()?);
-        let length = (self.bytes() as u16).to_be_bytes();
-        let information = [&length[..], &[label_length], label.as_bytes(), &[context_length], context].concat();
+    fn derive(self, how: Derivation, key: &[u8], label: &str, context: &[u8]) -> Option<Vec<u8>> {
+        let information = how.information(self.bytes() as u16, label, context)?;
         let mut out = vec![0; self.bytes()];
         match self {
             TlsHash::Sha256 => Hkdf::<Sha256>::new(None, key).expand(&information, &mut out),
@@ -149,14 +174,20 @@ impl TlsKey {
     }
 
     /// The key as the host of this name keeps it (3.6.1.2).
-    fn retained(&self, host: Nqn) -> Vec<u8> {
-        let derived = self.transform.and_then(|hash| hash.derive(&self.key, "HostNQN", host.as_str().as_bytes()));
+    fn retained(&self, how: Derivation, host: Nqn) -> Vec<u8> {
+        let derived = self.transform.and_then(|hash| hash.derive(how, &self.key, "HostNQN", host.as_str().as_bytes()));
         derived.unwrap_or_else(|| self.key.clone())
     }
 
     /// Identity and key by which `host` connects to `subsystem` (3.6.1.3); `None` where the names are too long for this version.
-    pub fn pre_shared(&self, version: IdentityVersion, host: Nqn, subsystem: Nqn) -> Option<PreSharedKey> {
-        let (retained, hash) = (self.retained(host), self.hash());
+    pub fn pre_shared(
+        &self,
+        how: Derivation,
+        version: IdentityVersion,
+        host: Nqn,
+        subsystem: Nqn,
+    ) -> Option<PreSharedKey> {
+        let (retained, hash) = (self.retained(how, host), self.hash());
         let names = format!("NVMe{}R{:02} {host} {subsystem}", version.code(), hash.code());
         let (identity, context) = match version {
             IdentityVersion::Names => (names.clone(), names),
@@ -166,7 +197,7 @@ impl TlsKey {
                 (format!("{names} {digest}"), format!("{:02} {digest}", hash.code()))
             }
         };
-        let key = hash.derive(&retained, "nvme-tls-psk", context.as_bytes())?;
+        let key = hash.derive(how, &retained, "nvme-tls-psk", context.as_bytes())?;
         Some(PreSharedKey { identity, key })
     }
 }
@@ -232,7 +263,10 @@ mod tests {
                 "NVMe1R02 nqn.psk-test-host nqn.psk-test-subsys QhW2+Rp6RzHlNtCslyRxMnwJ11tKKhz8JCAQpQ+XUD8f9td1VeH5h53yz2wKJG1a",
             ),
         ] {
-            let psk = TlsKey::parse(key).unwrap().pre_shared(IdentityVersion::Digest, host, subsystem).unwrap();
+            let psk = TlsKey::parse(key)
+                .unwrap()
+                .pre_shared(Derivation::Specification, IdentityVersion::Digest, host, subsystem)
+                .unwrap();
             assert_eq!(psk.identity, digest);
         }
     }
@@ -256,8 +290,46 @@ mod tests {
         ] {
             let key = (0..key.len() / 2).map(|at| u8::from_str_radix(&key[2 * at..2 * at + 2], 16).unwrap()).collect();
             let key = TlsKey { key, transform: None };
-            let psk = key.pre_shared(IdentityVersion::Digest, host, subsystem).unwrap();
+            let psk = key.pre_shared(Derivation::Specification, IdentityVersion::Digest, host, subsystem).unwrap();
             assert!(psk.identity.ends_with(digest), "{psk:?}");
+            assert_eq!(hex(&psk.key), expected);
+        }
+    }
+
+    /// Made by libnvme 1.13-2 of Debian 13 (nvme_insert_tls_key_versioned) of the key whose bytes are 0, 1, 2 and so on.
+    #[test]
+    fn keys_of_old_libnvme_are_those_that_it_makes() {
+        let (host, subsystem) = (name("hostnqn"), name("subsysnqn"));
+        let (short, long) = (Some(TlsHash::Sha256), Some(TlsHash::Sha384));
+        for (bytes, transform, version, digest, expected) in [
+            (32, None, IdentityVersion::Names, "", "aa033caffa37d35c629bf4aed99973d02587e73d32079d1b22c074f147984f0d"),
+            (
+                32,
+                None,
+                IdentityVersion::Digest,
+                " c2BuBPDGW9ooQjE5OdqA0zPV0H6k8IVsNBVR+IW2tOg=",
+                "a451b8ce6a36fecf5bfb6d6840170dff1da26b8380d7f9fae4cc90bb3cddaf44",
+            ),
+            (32, short, IdentityVersion::Names, "", "dc092d5dba2ace07aeb9757dc2f0eca9d73b17bd98ee74545d5fc19ad92e44f0"),
+            (
+                32,
+                short,
+                IdentityVersion::Digest,
+                " i88rT3y/dRTS7HNKIYtK1eaSedt1jWiH2WPJa6CxICU=",
+                "f9115e0dc12f144d94d01396a8fb34bde7ece550ad50e85bebb721263419e41e",
+            ),
+            (
+                48,
+                long,
+                IdentityVersion::Digest,
+                " Pwio8/hcmY6SDxsLI2JCM0dXDaUfFA/QQhotYdIKiZAACuSNDw5My7Ns4tL3k6MK",
+                "8de91faaa1bc01e62ba16b75ae94f543f6bcc57b52bb3de5\
+                 9d83b9a7914b93188557b9e7416ff1af40dc638534e01268",
+            ),
+        ] {
+            let key = TlsKey { key: (0..bytes).collect(), transform };
+            let psk = key.pre_shared(Derivation::Libnvme, version, host, subsystem).unwrap();
+            assert!(psk.identity.ends_with(&format!("hostnqn subsysnqn{digest}")), "{psk:?}");
             assert_eq!(hex(&psk.key), expected);
         }
     }
@@ -280,7 +352,9 @@ mod tests {
     fn keys_differ_by_host_subsystem_version_and_transformation() {
         let key = TlsKey::parse(KEY_256).unwrap();
         let (host, subsystem) = (name("nqn.a"), name("nqn.b"));
-        let psk = |key: &TlsKey, version, host, subsystem| key.pre_shared(version, host, subsystem).unwrap().key;
+        let psk = |key: &TlsKey, version, host, subsystem| {
+            key.pre_shared(Derivation::Specification, version, host, subsystem).unwrap().key
+        };
         let all = [
             psk(&key, IdentityVersion::Names, host, subsystem),
             psk(&key, IdentityVersion::Digest, host, subsystem),
@@ -299,10 +373,10 @@ mod tests {
         // "NVMe0R01 ", the names and a space: 255 bytes fit.
         let pair = |bytes: usize| (name(&format!("nqn.{}", "h".repeat(120))), name(&"s".repeat(bytes - 9 - 124 - 1)));
         let (host, subsystem) = pair(255);
-        assert!(key.pre_shared(IdentityVersion::Names, host, subsystem).is_some());
+        assert!(key.pre_shared(Derivation::Specification, IdentityVersion::Names, host, subsystem).is_some());
         let (host, subsystem) = pair(256);
-        assert_eq!(key.pre_shared(IdentityVersion::Names, host, subsystem), None);
-        assert!(key.pre_shared(IdentityVersion::Digest, host, subsystem).is_some());
+        assert_eq!(key.pre_shared(Derivation::Specification, IdentityVersion::Names, host, subsystem), None);
+        assert!(key.pre_shared(Derivation::Specification, IdentityVersion::Digest, host, subsystem).is_some());
     }
 
     proptest! {
@@ -311,7 +385,7 @@ mod tests {
             let key = TlsKey::parse([KEY_256, KEY_384][key]).unwrap();
             let (host, subsystem) = (name("nqn.2014-08.org.nvmexpress:uuid:h"), name("nqn.2026-11.io.rackweave:disk"));
             let version = IdentityVersion::ALL[version];
-            let psk = key.pre_shared(version, host, subsystem).unwrap();
+            let psk = key.pre_shared(Derivation::Specification, version, host, subsystem).unwrap();
             prop_assert_eq!(Identity::parse(&psk.identity), Some(Identity { version, hash: key.hash(), host, subsystem }));
         }
 

@@ -6,7 +6,7 @@ use base::{Span, Time};
 use common::*;
 use nvme::attack::{Action, Attack, Call, Expectation, LINKS, Player, Step, Verdict, Victim, scripts};
 use nvme::pdu::{Digests, Framing, Header, InitializeResponse};
-use nvme::target::{ConnectionId, Target};
+use nvme::target::{ConnectionId, Target, TargetConfig};
 use nvme::{Cqe, HostId, Sqe, Status};
 
 fn victim() -> Victim {
@@ -70,7 +70,10 @@ impl Stage {
 /// Plays a script over connections in memory that move `portion` bytes at a time.
 fn play(attack: &Attack, portion: usize) -> Verdict {
     let now = Time::secs(1);
-    let (target, player) = (Target::new(config()).unwrap(), Player::new(now, attack, victim(), Span::secs(2)));
+    let (target, player) = (
+        Target::new(TargetConfig { is_strict: true, ..config() }).unwrap(),
+        Player::new(now, attack, victim(), Span::secs(2)),
+    );
     let mut stage = Stage { now, target, disks: Disks::default(), links: [None; LINKS], player };
     while stage.player.verdict().is_none() {
         let acted = stage.act();

@@ -101,6 +101,30 @@ fn is_let_in(raw: &mut Raw, world: &mut World) -> bool {
     status.is_success()
 }
 
+/// The keep-alive timeout is a second, and each message of the host takes longer.
+#[test]
+fn a_slow_authentication_is_not_ended_by_the_keep_alive_timer() {
+    let mut world = guarded();
+    let mut raw = Raw::open(&mut world);
+    raw.greet(&mut world);
+    let data = ConnectData { host_id: HostId([9; 16]), controller: 0xffff, subsystem: subsystem(), host: host(9) };
+    assert!(raw.connect_as(&mut world, (0, 31, 1000), &data.encode()).status.is_success());
+    let wait = |world: &mut World| {
+        world.now += Span::ms(1500);
+        world.target.on_wakeup(world.now);
+        assert_eq!(world.target.gauges().controllers, 1);
+    };
+    wait(&mut world);
+    let asked = challenged(&mut raw, &mut world);
+    wait(&mut world);
+    let response = answer(Speaker::Host, &asked);
+    let reply = Message::Reply { transaction: 5, response, challenge: None, public: Vec::new() };
+    assert!(say(&mut raw, &mut world, 12, &reply).is_success());
+    wait(&mut world);
+    assert!(matches!(hear(&mut raw, &mut world, 13), Some(Message::Success1 { .. })));
+    assert!(is_let_in(&mut raw, &mut world));
+}
+
 #[test]
 fn a_host_that_knows_the_secret_is_let_in_and_not_before() {
     let mut world = guarded();

@@ -400,6 +400,28 @@ fn a_shutdown_flushes_before_it_is_complete() {
     assert_eq!(world.target.gauges(), Gauges { pool_bytes: world.target.gauges().pool_bytes, ..Gauges::default() });
 }
 
+/// What the medium fails is counted in the health log, and stands in the error log with its block.
+#[test]
+fn a_failing_medium_shows_in_the_health_and_error_logs() {
+    let mut world = connected();
+    world.answers = false;
+    for (body, status) in [(read(5, 1), IoStatus::ReadError), (read(9, 1), IoStatus::Busy)] {
+        world.submit(0, 1, 1, body, Payload::ToHost(512));
+        world.settle();
+        let request = world.held.pop().expect("the backend is asked");
+        world.target.complete(world.now, request.tag, IoResult::bare(status));
+        world.settle();
+    }
+    let health = world.run(0, 0, u32::MAX, log_page(2, 0, 512), Payload::ToHost(512)).2;
+    let health = Health::decode(&health).unwrap();
+    assert_eq!((health.media_errors, health.error_entries), (1, 2));
+    let errors = world.run(0, 0, u32::MAX, log_page(1, 0, 128), Payload::ToHost(128)).2;
+    let errors: Vec<ErrorEntry> = errors.chunks(64).map(|entry| ErrorEntry::decode(entry).unwrap()).collect();
+    let status = Status::UNRECOVERED_READ.without_retry().bits() << 1;
+    assert_eq!((errors[1].count, errors[1].block, errors[1].status_bits), (1, 5, status));
+    assert_eq!((errors[0].count, errors[0].block), (2, 9));
+}
+
 #[test]
 fn a_keep_alive_that_stays_away_ends_the_association_while_reads_are_stalled() {
     let mut world = connected();

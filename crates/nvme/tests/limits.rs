@@ -43,6 +43,27 @@ fn as_many_controllers_as_allowed_are_given_and_one_more_is_told_to_come_again()
 }
 
 #[test]
+fn one_host_has_its_share_of_the_controllers_and_others_come_in_beside_it() {
+    let shared = TargetLimits { controllers_per_host_max: 2, ..limits() };
+    let mut world = World::new(TargetConfig { limits: shared, ..config() });
+    let greedy: Vec<Raw> = (0..2).map(|_| Raw::admin(&mut world)).collect();
+    let mut third = Raw::open(&mut world);
+    third.greet(&mut world);
+    assert_eq!(third.connect(&mut world, 0, 31, 0xffff).status, Status::CONNECT_BUSY);
+    let told = std::iter::from_fn(|| world.target.next_notice());
+    let told = told.filter(|notice| matches!(notice, Notice::Crowded { most: 2, .. }));
+    assert_eq!(told.count(), 1);
+    let other = ConnectData { host_id: HostId([8; 16]), controller: 0xffff, subsystem: subsystem(), host: host(8) };
+    let mut other_raw = Raw::open(&mut world);
+    other_raw.greet(&mut world);
+    assert!(other_raw.connect_as(&mut world, (0, 31, 0), &other.encode()).status.is_success());
+    world.target.closed(world.now, greedy[0].connection);
+    let mut again = Raw::open(&mut world);
+    again.greet(&mut world);
+    assert!(again.connect(&mut world, 0, 31, 0xffff).status.is_success());
+}
+
+#[test]
 fn a_connection_that_does_not_connect_in_time_is_closed_after_each_step_that_it_may_take() {
     let mut world = World::new(config());
     let silent = Raw::open(&mut world);

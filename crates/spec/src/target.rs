@@ -10,7 +10,9 @@ mod resolve;
 use crate::document::Node;
 use crate::error::{PlanErrors, Problems};
 use base::{Bytes, Span};
-pub use file::{AccessName, BackendName, GroupName, HashName, IoName, LogFormatName, LogLevelName, TlsName};
+pub use file::{
+    AccessName, BackendName, GroupName, HashName, IoName, LogFormatName, LogLevelName, TlsDerivationName, TlsName,
+};
 use serde_json::Value as Json;
 
 /// Everything that the live target is told.
@@ -27,6 +29,8 @@ pub struct TargetPlan {
     pub log_format: LogFormatName,
     /// How long the target looks for work before it sleeps, at most, where sleeps have been short.
     pub busy_poll: Span,
+    /// Refuse what is against the specification, even where hosts in use do it.
+    pub strict: bool,
     /// Where hosts come in; never empty. The first is number 1.
     pub ports: Vec<Port>,
     /// What hosts prove themselves by.
@@ -81,6 +85,8 @@ pub struct HostKeys {
     pub dhchap_controller: Option<SecretSource>,
     /// Its key of TLS.
     pub tls: Option<SecretSource>,
+    /// How it derives others from that.
+    pub tls_derivation: TlsDerivationName,
 }
 
 /// How hosts prove themselves by secrets.
@@ -137,6 +143,8 @@ pub struct Namespace {
     pub block: Bytes,
     /// Its UUID as text, if it is not to be made.
     pub uuid: Option<String>,
+    /// Whether all of its memory is taken at the start.
+    pub prefault: bool,
     /// Its group of asymmetric access.
     pub group: u32,
     /// Whether writes are refused.
@@ -179,6 +187,8 @@ pub struct Limits {
     pub connections: u32,
     /// Controllers (associations of hosts) at a time.
     pub controllers: u16,
+    /// Controllers of one host at a time.
+    pub controllers_per_host: u16,
     /// I/O queues of a controller.
     pub io_queues: u16,
     /// Entries of an I/O queue.

@@ -3,11 +3,12 @@
 use crate::error::StartError;
 use memmap2::{Advice, MmapMut};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use rustix::io::{ReadWriteFlags, preadv2};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, IoSliceMut, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes at addresses. Ranges outside are errors of the kind `UnexpectedEof`. May be used by several threads at a time.
@@ -28,6 +29,10 @@ pub trait Storage: Send + Sync {
     }
     /// Whether [`Lender::bytes`] has this range.
     fn lends(&self, _at: u64, _bytes: usize) -> bool {
+        false
+    }
+    /// As [`Self::append`] where that needs no waiting: false, with nothing appended, where it would, or fails.
+    fn append_at_once(&self, _at: u64, _bytes: usize, _out: &mut Vec<u8>) -> bool {
         false
     }
     /// Puts `data` at `at`. It survives a loss of power only after a later [`Self::sync`].
@@ -83,6 +88,8 @@ fn end_of(at: u64, bytes: u64, limit: u64) -> io::Result<u64> {
 /// Memory of this process. Pages that were never written take no room.
 pub struct Memory {
     pieces: Mutex<Vec<Piece>>,
+    /// All of it is taken from the system when it is made.
+    prefaults: bool,
 }
 
 /// Memory that came at one time, of which so many bytes are still used.
@@ -94,10 +101,13 @@ struct Piece {
 impl Piece {
     /// Zeros that come from the system as they are touched, in large pages where it has them: random accesses would otherwise wait for addresses to
     /// be translated.
-    fn new(length: usize) -> io::Result<Piece> {
+    fn new(length: usize, prefaults: bool) -> io::Result<Piece> {
         let memory = MmapMut::map_anon(length)?;
         // Without large pages it works as well.
         let _ = memory.advise(Advice::HugePage);
+        if prefaults {
+            memory.advise(Advice::PopulateWrite)?;
+        }
         Ok(Piece { memory, length })
     }
 }
@@ -122,7 +132,14 @@ fn bytes_of(pieces: &[Piece], at: u64, bytes: usize) -> Option<&[u8]> {
 impl Memory {
     /// All zeros.
     pub fn new(bytes: u64) -> io::Result<Memory> {
-        let memory = Memory { pieces: Mutex::default() };
+        Memory::sized(bytes, false)
+    }
+    /// As [`Self::new`], and the system gives all of it at once, so that no first write waits for that.
+    pub fn prefaulted(bytes: u64) -> io::Result<Memory> {
+        Memory::sized(bytes, true)
+    }
+    fn sized(bytes: u64, prefaults: bool) -> io::Result<Memory> {
+        let memory = Memory { pieces: Mutex::default(), prefaults };
         memory.resize(bytes).map(|()| memory)
     }
     fn lock(&self) -> MutexGuard<'_, Vec<Piece>> {
@@ -179,7 +196,7 @@ impl Storage for Memory {
         let mut pieces = self.lock();
         if let Some(missing) = bytes.checked_sub(length_of(&pieces)).filter(|missing| *missing > 0) {
             let missing = usize::try_from(missing).map_err(|_| io::ErrorKind::OutOfMemory)?;
-            pieces.push(Piece::new(missing)?);
+            pieces.push(Piece::new(missing, self.prefaults)?);
             return Ok(());
         }
         let mut left = bytes;
@@ -254,6 +271,34 @@ pub struct DiskFile {
     is_direct: bool,
     /// A sync has failed: the system may have dropped what it could not write, so nothing after it can be promised.
     is_broken: AtomicBool,
+    luck: Luck,
+}
+
+/// Whether it pays to look for data in the page cache: not where they have not been there for a while.
+#[derive(Default)]
+struct Luck(AtomicU32);
+
+impl Luck {
+    /// Misses in a row after which one read of [`Self::REST`] looks.
+    const PATIENCE: u32 = 16;
+    const REST: u32 = 64;
+
+    fn holds(&self) -> bool {
+        let misses = self.0.load(Ordering::Relaxed);
+        let holds = misses < Self::PATIENCE || misses.is_multiple_of(Self::REST);
+        if !holds {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        holds
+    }
+
+    fn note(&self, was_there: bool) {
+        if was_there {
+            self.0.store(0, Ordering::Relaxed);
+        } else {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What direct transfers are aligned to in memory and, on every drive of today, in the file.
@@ -294,6 +339,7 @@ impl DiskFile {
             is_regular: kind.is_file(),
             is_direct: direct,
             is_broken: AtomicBool::new(false),
+            luck: Luck::default(),
         };
         storage.try_direct()?;
         Ok(storage)
@@ -401,6 +447,22 @@ impl Storage for DiskFile {
         self.file.read_exact_at(place, at)?;
         buffer.copy_from_slice(place);
         Ok(())
+    }
+    /// What lies in the page cache. No thread has to be woken for it, which would cost several times what copying does.
+    fn append_at_once(&self, at: u64, bytes: usize, out: &mut Vec<u8>) -> bool {
+        if self.is_direct || self.check(at, bytes as u64).is_err() || !self.luck.holds() {
+            return false;
+        }
+        let begin = out.len();
+        out.resize(begin + bytes, 0);
+        let mut room = [IoSliceMut::new(&mut out[begin..])];
+        let got = preadv2(&self.file, &mut room, at, ReadWriteFlags::NOWAIT);
+        let was_there = got == Ok(bytes);
+        self.luck.note(was_there);
+        if !was_there {
+            out.truncate(begin);
+        }
+        was_there
     }
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
         self.check_whole()?;
@@ -562,5 +624,66 @@ mod tests {
         let mut back = [0; 4];
         again.read(0, &mut back).expect("it is inside");
         assert_eq!((&back, again.bytes()), (b"kept", 8192));
+    }
+
+    /// Memory that this process holds, MiB.
+    fn resident_mib() -> usize {
+        let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is told");
+        line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") >> 10
+    }
+
+    #[test]
+    fn a_disk_with_prefault_holds_its_memory_from_the_start() {
+        let before = resident_mib();
+        let lazy = Memory::new(256 << 20).expect("there is room");
+        assert!(resident_mib() < before + 128, "what nobody has touched takes no room");
+        let ready = Memory::prefaulted(256 << 20).expect("there is room");
+        assert!(resident_mib() >= before + 240, "all of it is there");
+        drop(lazy);
+        let mut back = [1; 512];
+        ready.read((256 << 20) - 512, &mut back).expect("it is inside");
+        assert_eq!(back, [0; 512]);
+    }
+
+    #[test]
+    fn what_lies_in_the_page_cache_is_read_without_waiting_and_nothing_else_is() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+        let disk = DiskFile::open(&folder.path().join("disk"), Some(1 << 20), false, false).expect("it is made");
+        disk.write(4096, &[7; 8192]).expect("it is inside");
+        let mut tried = [0; 512];
+        let mut room = [IoSliceMut::new(&mut tried)];
+        if preadv2(&disk.file, &mut room, 4096, ReadWriteFlags::NOWAIT).is_err() {
+            return println!("SKIPPED: this file system does not read without waiting");
+        }
+        let mut out = vec![1, 2];
+        assert!(disk.append_at_once(8192, 4096, &mut out));
+        assert_eq!((&out[..2], &out[2..]), (&[1, 2][..], &[7; 4096][..]));
+        out.truncate(2);
+        assert!(!disk.append_at_once((1 << 20) - 512, 4096, &mut out), "a part of it is outside");
+        assert!(!disk.append_at_once(u64::MAX, 4096, &mut out));
+        assert_eq!(out, [1, 2]);
+        let direct = DiskFile::open(&folder.path().join("direct"), Some(1 << 20), true, false).expect("it is made");
+        assert!(!direct.append_at_once(0, 4096, &mut out));
+    }
+
+    #[test]
+    fn data_that_are_never_in_the_cache_are_looked_for_rarely_and_often_again_once_they_are() {
+        let luck = Luck::default();
+        let looks = |times: usize, is_there: bool| {
+            (0..times)
+                .filter(|_| {
+                    let holds = luck.holds();
+                    if holds {
+                        luck.note(is_there);
+                    }
+                    holds
+                })
+                .count()
+        };
+        assert_eq!(looks(16, false), 16);
+        assert_eq!(looks(640, false), 10);
+        assert!(looks(65, true) >= 1);
+        assert_eq!(looks(100, true), 100);
     }
 }

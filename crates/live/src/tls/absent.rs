@@ -1,10 +1,9 @@
 //! TLS where the program was built without it: nothing that needs it can be made.
 
+use crate::secrets::TlsKeys;
 use mio::net::TcpStream;
-use nvme::Nqn;
 use nvme::target::{Channel, PortId};
-use nvme::tls::{PreSharedKey, TlsKey};
-use std::collections::BTreeMap;
+use nvme::tls::PreSharedKey;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,10 +14,10 @@ const ABSENT: &str = "this program was built without TLS (the feature `tls`)";
 pub(crate) struct Keys;
 
 impl Keys {
-    pub(crate) fn new(_: BTreeMap<Nqn, (TlsKey, Vec<Nqn>)>) -> Keys {
+    pub(crate) fn new(_: TlsKeys) -> Keys {
         Keys
     }
-    pub(crate) fn change(&self, _: BTreeMap<Nqn, (TlsKey, Vec<Nqn>)>) {}
+    pub(crate) fn change(&self, _: TlsKeys) {}
 }
 
 /// There is none.

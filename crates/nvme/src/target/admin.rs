@@ -15,7 +15,8 @@ impl Target {
         }
         let is_discovery = controller.role == Role::Discovery;
         match admin {
-            Admin::KeepAlive => self.on_keep_alive(index, slot),
+            // That a command came has restarted the timer.
+            Admin::KeepAlive => self.finish(slot, Status::SUCCESS, 0),
             Admin::Identify(identify) => {
                 let page = self.identify(index, self.flights[slot].command.namespace, identify);
                 self.reply(slot, page);
@@ -29,14 +30,6 @@ impl Target {
             Admin::Abort { .. } if is_discovery => self.finish(slot, Status::INVALID_OPCODE.without_retry(), 0),
             Admin::Abort { queue, id } => self.on_abort(index, slot, queue, id),
         }
-    }
-
-    fn on_keep_alive(&mut self, index: u32, slot: u32) {
-        let now = self.now;
-        if let Some(controller) = self.controller_of(index) {
-            controller.keep_alive(now);
-        }
-        self.finish(slot, Status::SUCCESS, 0);
     }
 
     fn on_event_request(&mut self, index: u32, slot: u32) {

@@ -108,7 +108,7 @@ impl Target {
     ) -> usize {
         self.pass(now);
         let Some(index) = self.connections.find(connection) else { return bytes.len() };
-        let mut input = bytes;
+        let (mut input, commands) = (bytes, self.counters.commands);
         let enough = self.connections[index].out.copied_bytes().saturating_add(copied_max);
         while self.connections[index].takes_input(&self.limits) {
             let out = &self.connections[index].out;
@@ -118,6 +118,9 @@ impl Target {
             if !self.take_pdu(index, &mut input, backends) {
                 break;
             }
+        }
+        if self.counters.commands > commands {
+            self.keep_alive_of(index);
         }
         self.refresh_idle(index);
         self.send_lent(index, backends);

@@ -2,10 +2,10 @@
 
 use crate::pdu::PduError;
 use crate::queue::QueueError;
-use crate::target::Target;
 use crate::target::at_once::AtOnce;
 use crate::target::connection::{Fused, Incoming, Stage};
 use crate::target::flight::{Phase, Transfer};
+use crate::target::{Target, Tolerated};
 use crate::{Admin, Body, Command, Fabrics, Fuse, Io, QueueKind, Sgl, Sqe, Status};
 
 impl Target {
@@ -36,8 +36,11 @@ impl Target {
 
     /// The queue takes the entry. False when it could not: the answer, or the end of the connection, is on its way.
     fn enter_queue(&mut self, index: u32, slot: u32, id: u16) -> bool {
+        let Err(error) = self.connections[index].queue.receive(id, slot) else { return true };
+        if matches!(error, QueueError::InUse { .. }) && self.replace_event_request(index, slot, id) {
+            return true;
+        }
         let place = &mut self.connections[index];
-        let Err(error) = place.queue.receive(id, slot) else { return true };
         let refusal = place.queue.refuse(id, Status::COMMAND_ID_CONFLICT.without_retry(), 0);
         self.flights.close(slot);
         match error {
@@ -52,6 +55,25 @@ impl Target {
             }
         }
         false
+    }
+
+    /// A host that ends gives its event requests up without a word and uses their identifiers again (SPDK's does). Nothing
+    /// is answered to a request that nobody waits for. Whether `id` was of one.
+    fn replace_event_request(&mut self, index: u32, slot: u32, id: u16) -> bool {
+        let Some(holder) = self.connections[index].queue.get_mut(id).copied() else { return false };
+        let flight = &self.flights[holder];
+        let is_event = flight.phase == Phase::Waiting && flight.command.body == Body::Admin(Admin::AsynchronousEvent);
+        if !is_event || !self.tolerates(index, Tolerated::EventIdentifier) {
+            return false;
+        }
+        if let Some(controller) = self.controller_of(index) {
+            controller.event_requests.retain(|waiting| *waiting != holder);
+        }
+        if let Some(place) = self.connections[index].queue.get_mut(id) {
+            *place = slot;
+        }
+        self.release(holder);
+        true
     }
 
     /// A host whose queue is deeper than ours is told to come again with what is too much.

@@ -19,6 +19,8 @@ pub struct TargetConfig {
     pub ports: Vec<PortConfig>,
     /// What they find.
     pub subsystems: Vec<SubsystemConfig>,
+    /// Refuse whatever is against the specification, even what [other targets let pass](super::Tolerated).
+    pub is_strict: bool,
 }
 
 /// What peers may use. All of it is bound before memory is taken.
@@ -28,6 +30,8 @@ pub struct TargetLimits {
     pub connections_max: u32,
     /// Controllers (hosts' associations) at a time.
     pub controllers_max: u16,
+    /// Controllers of one host, by its name, at a time.
+    pub controllers_per_host_max: u16,
     /// I/O queues of a controller.
     pub io_queues_max: u16,
     /// Entries of an I/O queue (CAP.MQES + 1, MAXCMD): 2 and up. A host that asks for more has no more commands carried out at a time.
@@ -243,6 +247,7 @@ impl TargetLimits {
     fn check(&self) -> Result<(), ConfigError> {
         between("connections", self.connections_max.into(), 1, 1 << 20)?;
         between("controllers", self.controllers_max.into(), 1, 0xffef)?;
+        between("controllers of a host", self.controllers_per_host_max.into(), 1, 0xffef)?;
         between("I/O queues", self.io_queues_max.into(), 1, 0xfffe)?;
         between("queue entries", self.queue_entries_max.into(), 2, u64::from(u16::MAX))?;
         between("transfer shift", self.transfer_shift.into(), 1, 15)?;

@@ -80,6 +80,8 @@ pub(super) struct Connection {
     pub(super) parked: VecDeque<u32>,
     /// What the last command was to the next.
     pub(super) fused: Fused,
+    /// What was tolerated so far, a bit each.
+    pub(super) tolerated: u8,
     /// Bytes of data that commands and answers hold.
     pub(super) charged: u64,
     pub(super) out: Outgoing,
@@ -110,6 +112,7 @@ impl Connection {
             tags: Tags::new(0),
             parked: VecDeque::new(),
             fused: Fused::None,
+            tolerated: 0,
             charged: 0,
             out: Outgoing::default(),
             deadline: None,

@@ -12,6 +12,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub(super) const VERSION: Version = Version { major: 2, minor: 0, tertiary: 0 };
 /// Notices of reservations that wait for a host; of more only the last are kept.
 const NOTICES_MAX: usize = 64;
+/// How long a controller with a keep-alive timeout may be silent at least while it is not enabled: the timer
+/// is not active then (Base 2.0, 3.9), and nothing else would end it.
+const UNENABLED: Span = Span::secs(10);
 /// CAP.TO: 15 s, generous for a controller that is ready at once.
 const READY_TIMEOUT_500_MS: u8 = 30;
 
@@ -67,6 +70,8 @@ pub(super) struct Controller {
     pub(super) errors: VecDeque<ErrorEntry>,
     pub(super) error_count: u64,
     pub(super) errors_max: usize,
+    /// How long it may be silent at least while it is not enabled.
+    unenabled: Span,
 }
 
 /// Features that are kept and mean nothing more here.
@@ -115,6 +120,7 @@ impl Controller {
             errors: VecDeque::new(),
             error_count: 0,
             errors_max: usize::from(limits.errors_max),
+            unenabled: UNENABLED.max(limits.handshake),
         }
     }
 
@@ -144,9 +150,10 @@ impl Controller {
         self.status.ready && self.status.shutdown == ShutdownState::None
     }
 
-    /// The keep-alive timer starts anew.
+    /// The keep-alive timer starts anew: a command came, or the controller is enabled.
     pub(super) fn keep_alive(&mut self, now: Time) {
-        self.keep_alive_deadline = if self.keep_alive == Span::ZERO { None } else { now.checked_add(self.keep_alive) };
+        let span = if self.is_ready() { self.keep_alive } else { self.keep_alive.max(self.unenabled) };
+        self.keep_alive_deadline = if self.keep_alive == Span::ZERO { None } else { now.checked_add(span) };
     }
 
     /// Something failed.

@@ -3,11 +3,11 @@
 use crate::log::TransportSecurity;
 use crate::pdu::Limits;
 use crate::queue::{QueueShape, TargetQueue};
-use crate::target::Target;
 use crate::target::config::PortConfig;
 use crate::target::connection::{ADMIN_IN_CAPSULE, Stage};
 use crate::target::controller::{Controller, Guest, Role};
 use crate::target::notice::{CloseReason, Notice};
+use crate::target::{Target, Tolerated};
 use crate::transfer::Tags;
 use crate::{CodecError, Connect, ConnectAttributes, ConnectData, ConnectRefusal, ConnectReply, Fabrics, Nqn, Status};
 use base::Span;
@@ -21,6 +21,9 @@ const ASK_IN_BAND: u16 = 1 << 1;
 const CONTROLLER_MAX: u16 = 0xffef;
 /// Admin commands at a time that every host may have beside its event requests: Linux asks for a queue of 32.
 const ADMIN_COMMANDS: u32 = 32;
+
+/// What a host is called that gives no name.
+const NAMELESS: &str = "nqn.2026-11.io.rackweave:host-without-a-name";
 
 /// Why Connect is refused.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +58,7 @@ impl Target {
     }
 
     fn on_connect(&mut self, index: u32, slot: u32, connect: Connect) {
-        let data = ConnectData::decode(&self.flights[slot].buffer).map_err(refused_field);
-        let connected = data.and_then(|data| self.check_channel(index, &data).map(|()| data));
+        let connected = self.connect_data(index, slot).and_then(|data| self.check_channel(index, &data).map(|()| data));
         let connected = connected.and_then(|data| match connect.queue {
             0 => self.connect_admin(index, &connect, &data),
             _ => self.connect_io(index, &connect, &data),
@@ -70,6 +72,24 @@ impl Target {
             }
             Err(refusal) => self.finish(slot, refusal.status, refusal.result),
         }
+    }
+
+    /// Connect's data. A host without a name gets one that says so, with which it comes in where all hosts may.
+    fn connect_data(&mut self, index: u32, slot: u32) -> Result<ConnectData, Refusal> {
+        let buffer = &mut self.flights[slot].buffer;
+        let place = buffer.get_mut(usize::from(ConnectData::OFFSET_HOST)..ConnectData::BYTES);
+        let is_nameless = place.is_some_and(|name| {
+            let is_empty = name[0] == 0;
+            if is_empty {
+                name[..NAMELESS.len()].copy_from_slice(NAMELESS.as_bytes());
+                name[NAMELESS.len()..].fill(0);
+            }
+            is_empty
+        });
+        if is_nameless && !self.tolerates(index, Tolerated::NoName) {
+            return Err(invalid(ConnectData::OFFSET_HOST, true));
+        }
+        ConnectData::decode(&self.flights[slot].buffer).map_err(refused_field)
     }
 
     /// Who opened a secured connection has proved one host's name for one subsystem, and may use no other on it. A port that has to be secured takes
@@ -101,6 +121,7 @@ impl Target {
         if data.controller != ConnectData::DYNAMIC {
             return Err(invalid(ConnectData::OFFSET_CONTROLLER, true));
         }
+        self.check_crowd(data)?;
         let id = self.free_controller_id().ok_or(bare(Status::CONNECT_BUSY))?;
         let mut controller = Controller::new(id, guest, index, &self.limits);
         controller.keep_alive = self.keep_alive_span(connect.keep_alive_ms);
@@ -112,6 +133,17 @@ impl Target {
         let (host, subsystem) = (data.host, data.subsystem);
         self.notice(Notice::Connected { connection, host, host_id, subsystem, controller: id });
         Ok(id)
+    }
+
+    /// No host locks the others out.
+    fn check_crowd(&mut self, data: &ConnectData) -> Result<(), Refusal> {
+        let most = self.limits.controllers_per_host_max;
+        let owned = self.controllers.values().filter(|known| known.host == data.host).count();
+        if owned < usize::from(most) {
+            return Ok(());
+        }
+        self.notice(Notice::Crowded { host: data.host, subsystem: data.subsystem, most });
+        Err(bare(Status::CONNECT_BUSY))
     }
 
     /// Who asks, if it may.
@@ -148,18 +180,27 @@ impl Target {
         Span::ms(u64::from(milliseconds).div_ceil(step) * step)
     }
 
+    /// That an I/O queue is of the host whose controller it names.
+    fn check_host(&mut self, index: u32, data: &ConnectData) -> Result<(), Refusal> {
+        let controller = self.controllers.get(&data.controller);
+        let controller = controller.ok_or(invalid(ConnectData::OFFSET_CONTROLLER, true))?;
+        let (is_host, is_id) = (controller.host == data.host, controller.host_id == data.host_id);
+        if is_host && (is_id || self.tolerates(index, Tolerated::OtherHostId)) {
+            return Ok(());
+        }
+        Err(bare(Status::CONNECT_INVALID_HOST.without_retry()))
+    }
+
     /// A host asks for an I/O queue of its controller.
     fn connect_io(&mut self, index: u32, connect: &Connect, data: &ConnectData) -> Result<u16, Refusal> {
         let port = self.connections[index].port;
+        self.check_host(index, data)?;
         let (limits, subsystems) = (&self.limits, &self.subsystems);
         let controller = self.controllers.get_mut(&data.controller);
         let controller = controller.ok_or(invalid(ConnectData::OFFSET_CONTROLLER, true))?;
         let subsystem = controller.subsystem().map(|at| subsystems[at].config.name);
         if subsystem != Some(data.subsystem) {
             return Err(invalid(ConnectData::OFFSET_SUBSYSTEM, true));
-        }
-        if controller.host != data.host || controller.host_id != data.host_id {
-            return Err(bare(Status::CONNECT_INVALID_HOST.without_retry()));
         }
         if controller.port != port {
             return Err(invalid(ConnectData::OFFSET_CONTROLLER, true));

@@ -173,6 +173,8 @@ impl Target {
         let (command, transfer) = (flight.command, flight.transfer);
         if !status.is_success() {
             self.counters.commands_failed += 1;
+            let is_media = [IoStatus::ReadError, IoStatus::WriteError].iter().any(|known| known.status() == status);
+            self.counters.media_errors += u64::from(is_media);
             return self.log_error(index, slot, status);
         }
         match (command.body, transfer) {

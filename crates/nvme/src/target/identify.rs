@@ -14,8 +14,8 @@ use crate::{Identify, Nqn, Sqe, Status, Text};
 
 /// Bits of CMIC: several ports, several controllers, asymmetric access.
 const SHARING: u8 = 1 << 0 | 1 << 1 | 1 << 3;
-/// CTRATT: host identifiers of 128 bits.
-const ATTRIBUTES: u32 = 1;
+/// CTRATT: host identifiers of 128 bits, and keep-alive by any command (TBKAS).
+const ATTRIBUTES: u32 = 1 << 0 | 1 << 6;
 /// ACL, less one: aborts are answered at once, so any number will do; 3 is what a widely used target says.
 const ABORTS_MINUS_ONE: u8 = 3;
 /// RESCAP: every type of reservation, and IEKEY as Base 1.3 and later mean it.
@@ -98,10 +98,12 @@ impl Target {
     }
 
     fn identify_namespace(&self, subsystem: &Subsystem, id: u32) -> Result<Vec<u8>, Status> {
-        if id == 0 || (id > subsystem.config.namespace_max && id != u32::MAX) {
+        // What is common to all (FFFFFFFFh) is told by controllers with namespace management alone (Base 2.0, 5.17.2.1);
+        // SPDK and Linux refuse it too.
+        if id == 0 || id > subsystem.config.namespace_max {
             return Err(NOT_A_NAMESPACE);
         }
-        // What is common to all (FFFFFFFFh) and what is not active are zeros (Base 2.0, 5.17.2.1).
+        // What is not active is zeros.
         let page = subsystem.namespaces.get(&id).map(|known| describe(known, &self.limits).encode().to_vec());
         Ok(page.unwrap_or(vec![0; IDENTIFY_BYTES]))
     }

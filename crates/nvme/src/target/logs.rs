@@ -51,7 +51,7 @@ impl Target {
         Ok(match known {
             LogId::Supported => supported(controller.role),
             LogId::Errors => self.error_log(controller),
-            LogId::Health => self.health().encode().to_vec(),
+            LogId::Health => self.health(controller).encode().to_vec(),
             LogId::Firmware => self.firmware(controller),
             LogId::ChangedNamespaces => {
                 ChangedNamespaces(controller.changed_namespaces.iter().copied().collect()).encode().to_vec()
@@ -93,7 +93,7 @@ impl Target {
         log
     }
 
-    fn health(&self) -> Health {
+    fn health(&self, controller: &Controller) -> Health {
         let counters = self.counters;
         // Units of 512,000 bytes, rounded up (Base 2.0, Figure 207).
         let units = |bytes: u64| u128::from(bytes.div_ceil(512_000));
@@ -108,6 +108,8 @@ impl Target {
             written_512_000: units(counters.written_bytes),
             reads: counters.reads.into(),
             writes: counters.writes.into(),
+            media_errors: counters.media_errors.into(),
+            error_entries: controller.error_count.into(),
             power_cycles: 1,
             power_on_hours: up.into(),
             ..blank

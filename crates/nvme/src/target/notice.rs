@@ -77,6 +77,31 @@ pub enum Refused {
     Port(PortId),
 }
 
+/// What hosts in use do against the specification, and what other targets let pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Tolerated {
+    /// CC.CSS is 6, though CAP.CSS does not offer it (Base 2.0, Figure 46). It means the NVM command set here.
+    #[error("CC.CSS = 6, which CAP does not offer")]
+    CommandSets,
+    /// Connect leaves HOSTNQN empty (Base 2.0, 6.3).
+    #[error("Connect without a HOSTNQN")]
+    NoName,
+    /// A command has the identifier of an event request that is outstanding. The host has given the request up.
+    #[error("the identifier of an outstanding event request is used again")]
+    EventIdentifier,
+    /// The HOSTID of an I/O queue is not that of the admin queue (Base 2.0, 6.3).
+    #[error("the HOSTID of an I/O queue is not that of its admin queue")]
+    OtherHostId,
+}
+
+impl Tolerated {
+    /// A bit of its own, for sets.
+    pub(super) const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
 /// Something that whoever runs the target may want to know. In the words of a log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -116,6 +141,24 @@ pub enum Notice {
         subsystem: Nqn,
         /// What it was told.
         status: Status,
+    },
+    /// A host has as many controllers as it may have.
+    #[error("host {host} may not connect to {subsystem}: it has {most} controllers, the limit of a host")]
+    Crowded {
+        /// The host.
+        host: Nqn,
+        /// What it asked for.
+        subsystem: Nqn,
+        /// How many it may have.
+        most: u16,
+    },
+    /// A host was let do what is against the specification. Once of each kind on a connection.
+    #[error("tolerated: {what}")]
+    Tolerated {
+        /// On which connection.
+        connection: ConnectionId,
+        /// What.
+        what: Tolerated,
     },
     /// A host did not prove who it is.
     #[error("host {host} did not authenticate to {subsystem}: {why}")]
@@ -170,6 +213,8 @@ pub struct Counters {
     pub read_bytes: u64,
     /// Bytes that writes brought.
     pub written_bytes: u64,
+    /// Reads and writes that the medium failed.
+    pub media_errors: u64,
     /// Data digests that were wrong.
     pub data_digest_errors: u64,
     /// Authentications that came to nothing.

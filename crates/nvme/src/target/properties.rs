@@ -6,9 +6,13 @@ use crate::target::controller::{Controller, VERSION};
 use crate::target::flight::Phase;
 use crate::target::io::IoOperation;
 use crate::target::notice::CloseReason;
-use crate::target::{BackendId, Target};
+use crate::target::{BackendId, Target, Tolerated};
 use crate::{Body, Command, Io, PropertySize, Status};
 
+/// CC.CSS: all I/O command sets that the controller has, which is NVM alone.
+const ALL_COMMAND_SETS: u8 = 6;
+/// CAP.MPSMAX.
+const PAGE_MAX: u8 = 4;
 const INVALID: Status = Status::INVALID_FIELD.without_retry();
 /// What Base 2.0, 4.1 and 4.2 fix: entries of 64 and 16 bytes, as powers of two.
 const ENTRY_SHIFTS: (u8, u8) = (6, 4);
@@ -49,17 +53,31 @@ impl Target {
         }
     }
 
+    /// Whether a controller can be enabled so.
+    fn fits(&mut self, index: u32, wanted: &Configuration) -> bool {
+        let has_set = match wanted.command_set {
+            0 => true,
+            ALL_COMMAND_SETS => self.tolerates(index, Tolerated::CommandSets),
+            _ => false,
+        };
+        has_set
+            && (wanted.sqe_size, wanted.cqe_size) == ENTRY_SHIFTS
+            && wanted.page <= PAGE_MAX
+            && wanted.arbitration == 0
+    }
+
     fn configure(&mut self, index: u32, wanted: Configuration) {
+        let (fits, now) = (wanted.enable && self.fits(index, &wanted), self.now);
         let Some(controller) = self.controller_of(index) else { return };
         let id = controller.id;
         let before = std::mem::replace(&mut controller.configuration, wanted);
         match (before.enable, wanted.enable) {
             (false, true) => {
-                let sizes = (wanted.sqe_size, wanted.cqe_size);
-                let fits =
-                    sizes == ENTRY_SHIFTS && wanted.command_set == 0 && wanted.page <= 4 && wanted.arbitration == 0;
                 (controller.status.ready, controller.status.fatal) = (fits, !fits);
                 controller.status.shutdown = ShutdownState::None;
+                controller.keep_alive(now);
+                let deadline = controller.keep_alive_deadline;
+                self.wake_by(deadline);
             }
             (true, false) => self.reset(id),
             _ => {}

@@ -77,6 +77,16 @@ impl Target {
         self.wake_by(deadline);
     }
 
+    /// A command came: with traffic-based keep alive it says as much as Keep Alive (Base 2.0, 3.9). One on an I/O queue whose host
+    /// has to prove itself yet says nothing of the controller's own.
+    pub(super) fn keep_alive_of(&mut self, index: u32) {
+        let (now, place) = (self.now, &self.connections[index]);
+        let speaks = !place.has_to_prove() || place.queue_id() == 0;
+        if let Some(controller) = self.controller_of(index).filter(|_| speaks) {
+            controller.keep_alive(now);
+        }
+    }
+
     /// Something came from the host. Only a queue of a controller without keep-alive may not be silent for ever.
     pub(super) fn refresh_idle(&mut self, index: u32) {
         let Some(idle) = self.limits.idle else { return };

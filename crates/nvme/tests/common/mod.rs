@@ -27,6 +27,7 @@ pub fn limits() -> TargetLimits {
     TargetLimits {
         connections_max: 8,
         controllers_max: 4,
+        controllers_per_host_max: 4,
         io_queues_max: 2,
         queue_entries_max: 16,
         transfer_shift: 3,
@@ -91,6 +92,7 @@ pub fn config() -> TargetConfig {
             namespaces: vec![namespace(1, 1024), namespace(2, 64)],
             paths: Vec::new(),
         }],
+        is_strict: false,
     }
 }
 

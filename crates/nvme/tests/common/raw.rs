@@ -2,7 +2,7 @@
 
 use super::*;
 use nvme::pdu::{Assembler, Framing, Header, InitializeRequest, Limits, Pdu, Receiver};
-use nvme::property::{Configuration, PropertyId, Shutdown};
+use nvme::property::{Configuration, ControllerStatus, PropertyId, Shutdown};
 use nvme::{Command, Connect, ConnectAttributes, ConnectData, ConnectReply, Cqe, Fabrics, Sgl};
 
 /// One connection of such a host.
@@ -70,12 +70,17 @@ impl Raw {
 
     /// Connect as host 9; its completion.
     pub fn connect(&mut self, world: &mut World, queue: u16, size_minus_one: u16, controller: u16) -> Cqe {
-        let attributes = ConnectAttributes::empty();
-        let connect = Connect { queue, size_minus_one, attributes, keep_alive_ms: 0 };
         let data = ConnectData { host_id: HostId([9; 16]), controller, subsystem: subsystem(), host: host(9) };
+        self.connect_as(world, (queue, size_minus_one, 0), &data.encode())
+    }
+
+    /// Connect of a queue with so many entries and this keep-alive timeout, with any data; its completion.
+    pub fn connect_as(&mut self, world: &mut World, (queue, size_minus_one, ms): (u16, u16, u32), data: &[u8]) -> Cqe {
+        let attributes = ConnectAttributes::empty();
+        let connect = Connect { queue, size_minus_one, attributes, keep_alive_ms: ms };
         let descriptor = Sgl::InCapsule { offset: 0, length: 1024 };
         let command = Command { data: descriptor, ..Command::new(0xf001, Body::Fabrics(Fabrics::Connect(connect))) };
-        self.command(world, command, &data.encode());
+        self.command(world, command, data);
         let completion = self.completion(world, 0xf001).unwrap();
         self.controller = ConnectReply::decode(completion.result).controller;
         completion
@@ -86,15 +91,28 @@ impl Raw {
         let mut raw = Raw::open(world);
         raw.greet(world);
         assert!(raw.connect(world, 0, 31, 0xffff).status.is_success());
+        raw.enable(world, 0);
+        raw
+    }
+
+    /// Sets CC.EN with this CC.CSS.
+    pub fn enable(&mut self, world: &mut World, command_set: u8) {
         let shutdown = Shutdown::None;
         let (sqe_size, cqe_size) = (6, 4);
-        let on = Configuration { enable: true, command_set: 0, page: 0, arbitration: 0, shutdown, sqe_size, cqe_size };
+        let on = Configuration { enable: true, command_set, page: 0, arbitration: 0, shutdown, sqe_size, cqe_size };
         let property = PropertyId::Configuration;
         let (offset, size, value) = (property.code(), property.size(), on.encode().into());
         let set = Body::Fabrics(Fabrics::PropertySet { offset, size, value });
-        raw.command(world, Command::new(0xf002, set), &[]);
-        assert!(raw.completion(world, 0xf002).unwrap().status.is_success());
-        raw
+        self.command(world, Command::new(0xf002, set), &[]);
+        assert!(self.completion(world, 0xf002).unwrap().status.is_success());
+    }
+
+    /// CSTS.
+    pub fn status(&mut self, world: &mut World) -> ControllerStatus {
+        let get = Fabrics::PropertyGet { offset: PropertyId::Status.code(), size: PropertyId::Status.size() };
+        self.pdus.clear();
+        self.command(world, Command::new(0xf003, Body::Fabrics(get)), &[]);
+        ControllerStatus::decode(self.completion(world, 0xf003).unwrap().result as u32).unwrap()
     }
 
     /// An I/O queue of a ready controller.

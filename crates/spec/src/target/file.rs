@@ -68,6 +68,18 @@ words! {
 }
 
 words! {
+    /// How keys of TLS are derived from the configured one.
+    TlsDerivationName {
+        /// As the host's identity shows; as the specification says where it does not show it.
+        Any,
+        /// As the specification says (TCP Transport 1.1, 3.6.1).
+        Specification,
+        /// As libnvme before 1.16 does, that of Debian 13 among them.
+        Libnvme,
+    }
+}
+
+words! {
     /// Hash functions of DH-HMAC-CHAP.
     HashName {
         /// SHA-256.
@@ -133,6 +145,10 @@ written! {
         /// than a request, in virtual machines above all. The processor is busy meanwhile, and others may have it. "0us": never.
         #[schemars(extend("default" = "50us"))]
         busy_poll: Quantity<Span>,
+        /// Refuse what is against the specification though hosts in use do it, for work on conformance: an empty HOSTNQN, CC.CSS = 6, identifiers of
+        /// outstanding event requests, a HOSTID that differs between queues. Else it is let pass, and logged.
+        #[schemars(extend("default" = false))]
+        strict: bool,
         /// Where hosts come in. The first is number 1. One at 127.0.0.1:4420 when not given.
         #[schemars(length(min = 1, max = 64))]
         port: Vec<PortFile>,
@@ -186,6 +202,9 @@ written! {
         /// The file that holds `tls_key`.
         #[schemars(length(min = 1))]
         tls_key_file: String,
+        /// How the host derives what it uses from `tls_key`. Where its identity does not show it (version 0, or a key of 00) it has to be said.
+        #[schemars(extend("default" = "any"))]
+        tls_derivation: TlsDerivationName,
     }
 }
 
@@ -266,6 +285,9 @@ written! {
         /// Its group of asymmetric access.
         #[schemars(range(min = 1, max = 1_024), extend("default" = 1))]
         group: u32,
+        /// With `ram`, and with `flash` without a `path`: take all of the memory at the start, so that no first write waits for it.
+        #[schemars(extend("default" = false))]
+        prefault: bool,
         /// Refuse writes.
         #[schemars(extend("default" = false))]
         read_only: bool,
@@ -296,6 +318,9 @@ defaults_table! {
         /// Controllers (associations of hosts) at a time.
         #[schemars(range(min = 1, max = 65_000))]
         controllers: u16 = 256,
+        /// Controllers of one host, by its NQN, at a time.
+        #[schemars(range(min = 1, max = 65_000))]
+        controllers_per_host: u16 = 64,
         /// I/O queues of a controller.
         #[schemars(range(min = 1, max = 1_024))]
         io_queues: u16 = 64,

@@ -24,6 +24,7 @@ pub(super) fn to_toml(plan: &TargetPlan) -> String {
         log: Some(plan.log),
         log_format: Some(plan.log_format),
         busy_poll: Some(Quantity(plan.busy_poll)),
+        strict: Some(plan.strict),
         port: Some(plan.ports.iter().map(port).collect()),
         host: (!plan.hosts.is_empty()).then(|| plan.hosts.iter().map(host).collect()),
         dhchap: Some(dhchap),
@@ -51,6 +52,7 @@ fn host(plan: &HostKeys) -> HostFile {
         dhchap_controller_secret_file,
         tls_key,
         tls_key_file,
+        tls_derivation: plan.tls.is_some().then_some(plan.tls_derivation),
     }
 }
 
@@ -78,8 +80,9 @@ fn namespace(plan: &Namespace) -> NamespaceFile {
         read_only: Some(plan.read_only),
         ..NamespaceFile::default()
     };
+    let prefault = plan.prefault.then_some(true);
     match plan.backend.clone() {
-        Backend::Ram => NamespaceFile { backend: Some(BackendName::Ram), ..common },
+        Backend::Ram => NamespaceFile { backend: Some(BackendName::Ram), prefault, ..common },
         Backend::Null => NamespaceFile { backend: Some(BackendName::Null), ..common },
         Backend::File { path, direct, io, threads } => NamespaceFile {
             backend: Some(BackendName::File),
@@ -89,9 +92,14 @@ fn namespace(plan: &Namespace) -> NamespaceFile {
             threads: Some(threads),
             ..common
         },
-        Backend::Flash { drive, seed, path } => {
-            NamespaceFile { backend: Some(BackendName::Flash), drive: Some(drive), seed: Some(seed), path, ..common }
-        }
+        Backend::Flash { drive, seed, path } => NamespaceFile {
+            backend: Some(BackendName::Flash),
+            drive: Some(drive),
+            seed: Some(seed),
+            path,
+            prefault,
+            ..common
+        },
     }
 }
 

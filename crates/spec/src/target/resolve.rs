@@ -77,6 +77,7 @@ impl Resolver<'_> {
             log: file.log.unwrap_or(LogLevelName::Info),
             log_format: file.log_format.unwrap_or(LogFormatName::Text),
             busy_poll: self.busy_poll(file),
+            strict: file.strict.unwrap_or(false),
             subsystems,
             ports,
             limits: self.limits(file),
@@ -229,6 +230,7 @@ impl Resolver<'_> {
             size,
             block,
             uuid: file.uuid.clone(),
+            prefault: file.prefault.unwrap_or(false),
             group: file.group.unwrap_or(1),
             read_only: file.read_only.unwrap_or(false),
         }
@@ -261,19 +263,24 @@ impl Resolver<'_> {
             let allowed = PRESETS.iter().map(|preset| preset.name.to_owned()).collect();
             self.report(&format!("{key}.drive"), Problem::not_allowed(&drive, allowed));
         }
+        if file.prefault.is_some() && file.path.is_some() {
+            let reason = "`prefault` is about memory, and the data lie in the file at `path`".into();
+            self.report(&format!("{key}.prefault"), Problem::Conflict(reason));
+        }
         Backend::Flash { drive, seed: file.seed.unwrap_or(1), path: file.path.clone() }
     }
 
     /// A key that means nothing to the backend is a mistake.
     fn foreign_keys(&mut self, key: &str, file: &NamespaceFile, backend: BackendName) {
-        use BackendName::{File, Flash};
-        let given: [(&str, bool, &[BackendName]); 6] = [
+        use BackendName::{File, Flash, Ram};
+        let given: [(&str, bool, &[BackendName]); 7] = [
             ("path", file.path.is_some(), &[File, Flash]),
             ("direct", file.direct.is_some(), &[File]),
             ("io", file.io.is_some(), &[File]),
             ("threads", file.threads.is_some(), &[File]),
             ("drive", file.drive.is_some(), &[Flash]),
             ("seed", file.seed.is_some(), &[Flash]),
+            ("prefault", file.prefault.is_some(), &[Ram, Flash]),
         ];
         for (name, _, backends) in given.iter().filter(|(_, given, backends)| *given && !backends.contains(&backend)) {
             let words: Vec<String> = backends.iter().map(|backend| backend.word()).collect();

@@ -22,9 +22,11 @@ fn what_is_printed_says_all_of_the_plan() {
         metrics = "127.0.0.1:9420"
         log = "debug"
         busy_poll = "7us"
+        strict = true
         port = [{ address = "127.0.0.1:4420" }, { address = "[::1]:4421", advertised = "10.0.0.1:4421", tls = "required" }]
         dhchap = { hashes = ["sha384"], groups = ["ffdhe4096", "null"], stranger_cost = 7 }
         host = [{ nqn = "nqn.2026-11.io.rackweave:host", dhchap_secret_file = "secret", tls_key_file = "key",
+            tls_derivation = "libnvme",
             dhchap_controller_secret = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:" }]
         limits = { connections = 9, idle = "1min", transfer = "128KiB" }
         records = { folder = "rows", sample = 7, tail = "3ms" }
@@ -39,6 +41,7 @@ fn what_is_printed_says_all_of_the_plan() {
         id = 9
         backend = "flash"
         drive = "optane"
+        prefault = true
         size = "64MiB"
         block = "4KiB"
         uuid = "5d2f1c1e-7a0b-4a53-9f0e-0242ac120002"
@@ -72,6 +75,11 @@ fn values_that_do_not_go_together_are_refused() {
     for (text, reason) in [
         (namespace("path = 'x'"), "`path` goes only with backend = file or flash, not with ram"),
         ("busy_poll = '1001us'".into(), "at most 1ms"),
+        (
+            namespace("backend = 'null', prefault = true"),
+            "`prefault` goes only with backend = ram or flash, not with null",
+        ),
+        (namespace("backend = 'flash', path = 'x', prefault = true"), "the data lie in the file at `path`"),
         (namespace("io = 'uring'"), "`io` goes only with backend = file, not with ram"),
         (namespace("backend = 'file', path = 'x', io = 'magic'"), "uring"),
         (namespace("backend = 'file'"), "`path` is missing"),

@@ -1,7 +1,7 @@
 //! What hosts prove themselves by. Secrets that stand in the file are read here, so that a mistake is told with its line; what is wrong is said, the
 //! secret is not.
 
-use super::super::file::{DhchapFile, GroupName, HashName, HostFile, TargetFile, TlsName};
+use super::super::file::{DhchapFile, GroupName, HashName, HostFile, TargetFile, TlsDerivationName, TlsName};
 use super::super::{Dhchap, HostKeys, Port, SecretSource, Subsystem};
 use super::Resolver;
 use crate::error::Problem;
@@ -71,7 +71,11 @@ fn host(resolver: &mut Resolver<'_>, key: &str, file: &HostFile) -> HostKeys {
         resolver.report(key, Problem::missing("dhchap_secret", reason));
     }
     let tls = source(resolver, key, "tls_key", (&file.tls_key, &file.tls_key_file), tls_key);
-    HostKeys { nqn, dhchap, dhchap_controller, tls }
+    if tls.is_none() && file.tls_derivation.is_some() {
+        resolver.report(key, Problem::missing("tls_key", "`tls_derivation` says how others are derived from it"));
+    }
+    let tls_derivation = file.tls_derivation.unwrap_or(TlsDerivationName::Any);
+    HostKeys { nqn, dhchap, dhchap_controller, tls, tls_derivation }
 }
 
 /// What is wrong with a key of TLS, if anything.
