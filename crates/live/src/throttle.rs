@@ -1,4 +1,5 @@
-//! Lines of the log that many peers, or a failing disk, would fill it with: one a second of a kind, and how many were left out.
+//! Lines of the log that many peers, or a failing disk, would fill it with: one a second of a kind, and
+//! how many were left out.
 
 use base::{Span, Time};
 

@@ -1,7 +1,9 @@
 //! TLS 1.3 with pre-shared keys by OpenSSL, over a socket that does not block. Which key is meant and what it is comes from [`nvme::tls`].
 //!
 //! OpenSSL has two callbacks for external keys. The crate binds the one of TLS 1.2, which fixes SHA-256,
-//! so the cipher is TLS_AES_128_GCM_SHA256. A key is used with an ephemeral exchange (psk_dhe_ke): who learns it later cannot read what was said before. Sessions are not resumed: a key that was taken away lets nobody in.
+//! so the cipher is TLS_AES_128_GCM_SHA256. A key is used with an ephemeral exchange (psk_dhe_ke): who
+//! learns it later cannot read what was said before. Sessions are not resumed: a key that was taken
+//! away lets nobody in.
 
 use crate::secrets::TlsKeys;
 use mio::net::TcpStream;
@@ -357,7 +359,8 @@ fn said(error: &Error) -> String {
     reason.map_or_else(|| "the peer ended the connection".into(), str::to_owned)
 }
 
-/// Why a host is not let in. Where its identity is unknown OpenSSL goes on to certificates and complains of those, which are never meant.
+/// Why a host is not let in. Where its identity is unknown OpenSSL goes on to certificates and complains
+/// of those, which are never meant.
 fn fault(error: &Error, offer: Option<&Offer>) -> String {
     /// What OpenSSL says of a client that has none of our ciphers.
     const NO_CIPHER: &str = "no shared cipher";
@@ -365,7 +368,8 @@ fn fault(error: &Error, offer: Option<&Offer>) -> String {
     match offer {
         Some(Offer { identity, channel: Err(stranger) }) => format!("unknown identity `{identity}`: {stranger}"),
         Some(Offer { identity, channel: Ok(_) }) => format!(
-            "{said}: the key of `{identity}` is another on the other side, or was derived otherwise (see `tls_derivation`)"
+            "{said}: the key of `{identity}` is another on the other side, \
+             or was derived otherwise (see `tls_derivation`)"
         ),
         None if said == NO_CIPHER => {
             format!("{said}: only {CIPHER} is spoken, with keys of 32 bytes; has the host a key of 48?")

@@ -359,7 +359,8 @@ mod tls {
         target.stop();
     }
 
-    /// libnvme 1.13 derives keys its own way. An identity with a digest of a bound key shows it; else `tls_derivation` says it.
+    /// libnvme 1.13 derives keys its own way. An identity with a digest of a bound key shows it; else
+    /// `tls_derivation` says it.
     #[test]
     fn a_host_with_an_old_libnvme_is_let_in_by_its_identity_or_by_the_key_that_says_so() {
         let told = secured("tls_derivation = 'libnvme'");

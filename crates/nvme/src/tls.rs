@@ -35,8 +35,8 @@ codes! {
 pub enum Derivation {
     /// As TCP Transport 1.1, 3.6.1 says.
     Specification,
-    /// As libnvme before 1.16 does, that of Debian 13 among them: the length is little-endian, and neither label nor context has its own length
-    /// before it (libnvme, src/nvme/linux.c; its later versions call it compatible).
+    /// As libnvme before 1.16 does, that of Debian 13 among them: the length is little-endian, and neither
+    /// label nor context has its own length before it (src/nvme/linux.c; later versions call it compatible).
     Libnvme,
 }
 
@@ -296,7 +296,8 @@ mod tests {
         }
     }
 
-    /// Made by libnvme 1.13-2 of Debian 13 (nvme_insert_tls_key_versioned) of the key whose bytes are 0, 1, 2 and so on.
+    /// Made by libnvme 1.13-2 of Debian 13 (nvme_insert_tls_key_versioned) of the key whose bytes are 0, 1, 2
+    /// and so on.
     #[test]
     fn keys_of_old_libnvme_are_those_that_it_makes() {
         let (host, subsystem) = (name("hostnqn"), name("subsysnqn"));

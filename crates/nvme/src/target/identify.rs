@@ -98,8 +98,8 @@ impl Target {
     }
 
     fn identify_namespace(&self, subsystem: &Subsystem, id: u32) -> Result<Vec<u8>, Status> {
-        // What is common to all (FFFFFFFFh) is told by controllers with namespace management alone (Base 2.0, 5.17.2.1);
-        // SPDK and Linux refuse it too.
+        // What is common to all (FFFFFFFFh) is told by controllers with namespace management alone
+        // (Base 2.0, 5.17.2.1); SPDK and Linux refuse it too.
         if id == 0 || id > subsystem.config.namespace_max {
             return Err(NOT_A_NAMESPACE);
         }

@@ -145,8 +145,9 @@ written! {
         /// than a request, in virtual machines above all. The processor is busy meanwhile, and others may have it. "0us": never.
         #[schemars(extend("default" = "50us"))]
         busy_poll: Quantity<Span>,
-        /// Refuse what is against the specification though hosts in use do it, for work on conformance: an empty HOSTNQN, CC.CSS = 6, identifiers of
-        /// outstanding event requests, a HOSTID that differs between queues. Else it is let pass, and logged.
+        /// Refuse what is against the specification though hosts in use do it, for work on conformance:
+        /// an empty HOSTNQN, CC.CSS = 6, identifiers of outstanding event requests, a HOSTID that differs
+        /// between queues. Else it is let pass, and logged.
         #[schemars(extend("default" = false))]
         strict: bool,
         /// Where hosts come in. The first is number 1. One at 127.0.0.1:4420 when not given.
@@ -202,7 +203,8 @@ written! {
         /// The file that holds `tls_key`.
         #[schemars(length(min = 1))]
         tls_key_file: String,
-        /// How the host derives what it uses from `tls_key`. Where its identity does not show it (version 0, or a key of 00) it has to be said.
+        /// How the host derives what it uses from `tls_key`. Where its identity does not show it (version 0,
+        /// or a key of 00) it has to be said.
         #[schemars(extend("default" = "any"))]
         tls_derivation: TlsDerivationName,
     }
@@ -285,7 +287,8 @@ written! {
         /// Its group of asymmetric access.
         #[schemars(range(min = 1, max = 1_024), extend("default" = 1))]
         group: u32,
-        /// With `ram`, and with `flash` without a `path`: take all of the memory at the start, so that no first write waits for it.
+        /// With `ram`, and with `flash` without a `path`: take all of the memory at the start, so that no
+        /// first write waits for it.
         #[schemars(extend("default" = false))]
         prefault: bool,
         /// Refuse writes.
