@@ -68,14 +68,20 @@ pub fn discover(address: &str, config: InitiatorConfig, proof: &Proof) -> Result
     const ENTRY_BYTES: u64 = 1024;
     // Discovery controllers tell names and ask for no secret.
     let proof = Proof { credentials: None, tls: proof.tls.clone() };
-    let config = InitiatorConfig { subsystem: Nqn::discovery(), io_queues: 0, ..config };
+    // Without a keep-alive timeout the connection is no persistent one, and without that there are no events (Base 2.0, 3.1.2.3).
+    let unasked = InitiatorConfig { io_queues: 0, keep_alive_ms: 0, event_requests: 0, ..config };
+    let config = InitiatorConfig { subsystem: Nqn::discovery(), ..unasked };
     let mut host = Host::connect_with(address, config, &proof)?;
     let page = |host: &mut Host, offset| log_page(host, LogId::Discovery, offset, ENTRY_BYTES as u32);
     let unreadable = unreadable("the discovery log");
     let head = DiscoveryHead::decode(&page(&mut host, 0)?).map_err(&unreadable)?;
     let mut entries = Vec::new();
     for index in 1..=head.entries.min(ENTRIES_MAX) {
-        entries.push(DiscoveryEntry::decode(&page(&mut host, index * ENTRY_BYTES)?).map_err(&unreadable)?);
+        // An entry of a transport or a kind that is not known here is of no use, and harms no other.
+        match DiscoveryEntry::decode(&page(&mut host, index * ENTRY_BYTES)?) {
+            Ok(entry) => entries.push(entry),
+            Err(error) => tracing::info!(index, %error, "an entry of the discovery log is passed over"),
+        }
     }
     host.disconnect()?;
     Ok(entries)
@@ -95,8 +101,16 @@ impl RemoteDisk {
         let unreadable = unreadable("the namespace");
         let found = IdentifyNamespace::decode(&page).map_err(&unreadable)?;
         let block_shift = found.format_in_use().map_err(&unreadable)?.block_shift;
-        let page = identify(&mut host, namespace, IdentifyId::NamespaceDescriptors)?;
-        let names = NamespaceDescriptors::decode(&page).map_err(&unreadable)?;
+        let names = match identify(&mut host, namespace, IdentifyId::NamespaceDescriptors) {
+            Ok(page) => NamespaceDescriptors::decode(&page).map_err(&unreadable),
+            Err(error @ HostError::Command { .. }) => Err(error),
+            Err(error) => return Err(error),
+        };
+        // A disk without a name that can be read is a disk all the same.
+        let names = names.unwrap_or_else(|error| {
+            tracing::info!(namespace, %error, "the namespace has no names that can be read");
+            Vec::new()
+        });
         Ok(RemoteDisk { host, namespace, blocks: found.size, block_shift, names })
     }
 
