@@ -1,6 +1,7 @@
 //! A disk of a target, as a host sees it, and what a discovery controller tells.
 
 use crate::host::{Completed, Host, HostError, Proof};
+use nvme::attack::Capacity;
 use nvme::identify::{
     ActiveNamespaces, IDENTIFY_BYTES, IdentifyController, IdentifyId, IdentifyNamespace, NamespaceDescriptors,
     NamespaceName,
@@ -117,6 +118,12 @@ impl RemoteDisk {
     /// The controller's description of itself.
     pub fn controller(&self) -> Option<&IdentifyController> {
         self.host.initiator().controller()
+    }
+    /// What it says that it takes.
+    pub fn capacity(&self) -> Option<Capacity> {
+        let initiator = self.host.initiator();
+        let page_min = initiator.capabilities().map_or(0, |known| known.page_min);
+        initiator.controller().map(|controller| Capacity::of(controller, page_min))
     }
     /// Its unique names.
     pub fn names(&self) -> &[NamespaceName] {
