@@ -30,8 +30,14 @@ const TRANSFER_BYTES: u32 = 1 << 20;
 /// Keep-alive timeout: as a Linux host asks for.
 const KEEP_ALIVE_MS: u32 = 5_000;
 
+/// What a target does otherwise than most goes to the standard error.
+pub fn log_to_standard_error() {
+    tracing_subscriber::fmt().without_time().with_target(false).with_writer(io::stderr).with_ansi(false).init();
+}
+
 /// Does what was asked.
 pub fn disk(arguments: &DiskArguments) -> Result<(), Failure> {
+    log_to_standard_error();
     match arguments.verb.as_ref().unwrap_or(&DiskVerb::Identify { json: false }) {
         DiskVerb::Identify { json } => identify(arguments, *json),
         DiskVerb::Read { at, bytes, out } => read(arguments, *at, *bytes, out.as_ref()),

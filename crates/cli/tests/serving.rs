@@ -87,7 +87,49 @@ fn every_known_attack_is_refused_and_leaves_a_target_that_serves() {
     let said = home.say(&format!("attack {}", target.address));
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
     assert!(said.out.lines().count() > 20, "{}", said.out);
+    assert!(said.out.lines().all(|line| line.ends_with(" sound") || line.contains(" allowed: ")), "{}", said.out);
     home.run(&format!("disk {} verify --overwrite --bytes 1MiB", target.address));
+}
+
+#[test]
+fn attacks_are_listed_and_explained_without_a_target() {
+    let home = Home::new();
+    let listed = home.run("attack --list");
+    let names: Vec<&str> = listed.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert!(names.len() > 100 && names.contains(&"data-twice"), "{listed}");
+    assert_eq!(home.run("attack --list --only data-twice").lines().count(), 2);
+    let explained = home.run("attack --explain data-twice");
+    for part in
+        ["finished TTAG", "NVMe/TCP Transport 1.0, 3.3.2", "stems from: CVE-2023-6536", "H2CData for the last R2T"]
+    {
+        assert!(explained.contains(part), "{part}: {explained}");
+    }
+    home.say("attack --explain nothing").refused(2, &["no attack is called nothing"]);
+    home.say("attack").refused(2, &["ADDRESS:PORT"]);
+}
+
+#[test]
+fn attacks_are_reported_and_compared_with_what_is_expected() {
+    let table = "log-offset-beyond = { verdict = 'fault', why = 'an example' }\n";
+    let home =
+        Home::new().with("wrong.toml", table).with("right.toml", "").with("typo.toml", &table.replace("fault", "falt"));
+    let target = Target::start(&home, "--listen 127.0.0.1:0 --size 16MiB");
+    let attack = format!("attack {} --only log-", target.address);
+    home.run(&format!("{attack} --expect right.toml --report report.json"));
+    let report = fs::read_to_string(home.path("report.json")).expect("it was written");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("it is JSON");
+    let first = &report[0];
+    assert_eq!((&first["name"], &first["class"]), (&"log-offset-that-wraps".into(), &"sound".into()));
+    assert!(first["source"].as_str().is_some_and(|source| source.contains("5.16")), "{first}");
+    home.run(&format!("{attack} --report report.xml"));
+    let report = fs::read_to_string(home.path("report.xml")).expect("it was written");
+    assert!(
+        report.contains("<testcase name=\"log-offset-that-wraps\"") && report.contains("failures=\"0\""),
+        "{report}"
+    );
+    home.say(&format!("{attack} --expect wrong.toml")).refused(1, &["log-offset-beyond: expected fault, got sound"]);
+    home.say(&format!("{attack} --expect typo.toml"))
+        .refused(2, &["typo.toml: log-offset-beyond: its verdict is none of"]);
 }
 
 #[test]

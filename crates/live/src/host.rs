@@ -8,7 +8,7 @@ use base::{Span, Time};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use nvme::initiator::{
-    Action, Credentials, HostEvent, Initiator, InitiatorConfig, InitiatorError, Payload, SubmitError, Ticket,
+    Action, Credentials, HostEvent, Initiator, InitiatorConfig, InitiatorError, Payload, SubmitError, Ticket, Tolerance,
 };
 use nvme::property::PropertyId;
 use nvme::tls::{Derivation, IdentityVersion, PreSharedKey, TlsHash, TlsKey};
@@ -221,10 +221,15 @@ impl Host {
             self.send_all()?;
             match self.initiator.next_event() {
                 Some(HostEvent::Failed(error)) => return Err(error.into()),
+                Some(HostEvent::Tolerated(what)) => self.log(what),
                 Some(event) => return Ok(event),
                 None => self.wait(None)?,
             }
         }
+    }
+
+    fn log(&self, what: Tolerance) {
+        tracing::info!(target = %self.address, %what, "the controller does something otherwise than most; it is used all the same");
     }
 
     /// What has happened, if anything has within `wait`.
@@ -234,6 +239,7 @@ impl Host {
             self.send_all()?;
             match self.initiator.next_event() {
                 Some(HostEvent::Failed(error)) => return Err(error.into()),
+                Some(HostEvent::Tolerated(what)) => self.log(what),
                 Some(event) => return Ok(Some(event)),
                 None => {
                     let left = until.saturating_duration_since(std::time::Instant::now());

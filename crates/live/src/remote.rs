@@ -1,6 +1,7 @@
 //! A disk of a target, as a host sees it, and what a discovery controller tells.
 
 use crate::host::{Completed, Host, HostError, Proof};
+use nvme::attack::Capacity;
 use nvme::identify::{
     ActiveNamespaces, IDENTIFY_BYTES, IdentifyController, IdentifyId, IdentifyNamespace, NamespaceDescriptors,
     NamespaceName,
@@ -68,14 +69,20 @@ pub fn discover(address: &str, config: InitiatorConfig, proof: &Proof) -> Result
     const ENTRY_BYTES: u64 = 1024;
     // Discovery controllers tell names and ask for no secret.
     let proof = Proof { credentials: None, tls: proof.tls.clone() };
-    let config = InitiatorConfig { subsystem: Nqn::discovery(), io_queues: 0, ..config };
+    // Without a keep-alive timeout the connection is no persistent one, and without that there are no events (Base 2.0, 3.1.2.3).
+    let unasked = InitiatorConfig { io_queues: 0, keep_alive_ms: 0, event_requests: 0, ..config };
+    let config = InitiatorConfig { subsystem: Nqn::discovery(), ..unasked };
     let mut host = Host::connect_with(address, config, &proof)?;
     let page = |host: &mut Host, offset| log_page(host, LogId::Discovery, offset, ENTRY_BYTES as u32);
     let unreadable = unreadable("the discovery log");
     let head = DiscoveryHead::decode(&page(&mut host, 0)?).map_err(&unreadable)?;
     let mut entries = Vec::new();
     for index in 1..=head.entries.min(ENTRIES_MAX) {
-        entries.push(DiscoveryEntry::decode(&page(&mut host, index * ENTRY_BYTES)?).map_err(&unreadable)?);
+        // An entry of a transport or a kind that is not known here is of no use, and harms no other.
+        match DiscoveryEntry::decode(&page(&mut host, index * ENTRY_BYTES)?) {
+            Ok(entry) => entries.push(entry),
+            Err(error) => tracing::info!(index, %error, "an entry of the discovery log is passed over"),
+        }
     }
     host.disconnect()?;
     Ok(entries)
@@ -95,14 +102,28 @@ impl RemoteDisk {
         let unreadable = unreadable("the namespace");
         let found = IdentifyNamespace::decode(&page).map_err(&unreadable)?;
         let block_shift = found.format_in_use().map_err(&unreadable)?.block_shift;
-        let page = identify(&mut host, namespace, IdentifyId::NamespaceDescriptors)?;
-        let names = NamespaceDescriptors::decode(&page).map_err(&unreadable)?;
+        let names = match identify(&mut host, namespace, IdentifyId::NamespaceDescriptors) {
+            Ok(page) => NamespaceDescriptors::decode(&page).map_err(&unreadable),
+            Err(error @ HostError::Command { .. }) => Err(error),
+            Err(error) => return Err(error),
+        };
+        // A disk without a name that can be read is a disk all the same.
+        let names = names.unwrap_or_else(|error| {
+            tracing::info!(namespace, %error, "the namespace has no names that can be read");
+            Vec::new()
+        });
         Ok(RemoteDisk { host, namespace, blocks: found.size, block_shift, names })
     }
 
     /// The controller's description of itself.
     pub fn controller(&self) -> Option<&IdentifyController> {
         self.host.initiator().controller()
+    }
+    /// What it says that it takes.
+    pub fn capacity(&self) -> Option<Capacity> {
+        let initiator = self.host.initiator();
+        let page_min = initiator.capabilities().map_or(0, |known| known.page_min);
+        initiator.controller().map(|controller| Capacity::of(controller, page_min))
     }
     /// Its unique names.
     pub fn names(&self) -> &[NamespaceName] {

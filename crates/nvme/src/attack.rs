@@ -4,17 +4,25 @@
 //! The faults are those that were found in targets in use (CVE numbers stand with the scripts) and those that the specification names. Every
 //! script ends with an ordinary host on a new connection: a target that does not serve it any more has died.
 //!
+//! What a specification leaves open is no fault: an attack has its [`Leeway`], and one that a target gives no chance to try is not applicable.
+//!
 //! [`scripts`] lists them; [`Player`] plays one: open and close what [`Player::next_action`] says, carry bytes between
 //! [`Player::transmit`] and [`Player::receive`], until [`Player::verdict`].
 
 mod player;
+mod rules;
 mod scripts;
+mod verdict;
 
 pub use player::{Action, Player};
+pub use rules::Rule;
 pub use scripts::scripts;
+pub use verdict::{Leeway, Verdict, VerdictClass, VerdictKind};
 
+use crate::identify::IdentifyController;
 use crate::pdu::{Digests, FatalStatus};
 use crate::{HostId, Nqn, Sqe};
+use base::Span;
 
 /// What an attacker has to know of its victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +37,53 @@ pub struct Victim {
     pub namespace: u32,
     /// Bytes of its blocks.
     pub block_bytes: u32,
+    /// What its controller takes.
+    pub capacity: Capacity,
+}
+
+/// What a controller takes, as it says itself: scripts keep within it where they are to be ordinary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// Data in a capsule of an I/O queue, bytes (IOCCSZ).
+    pub in_capsule_bytes: u32,
+    /// Longest transfer, bytes; `None` for any (MDTS).
+    pub transfer_bytes_max: Option<u32>,
+    /// Asynchronous event requests at a time (AERL).
+    pub events_max: u16,
+    /// Highest namespace (NN).
+    pub namespaces: u32,
+}
+
+impl Capacity {
+    /// What `controller` says; its smallest page is 4 KiB times two to the `page_min`.
+    pub fn of(controller: &IdentifyController, page_min: u8) -> Self {
+        let shift = 12 + u32::from(page_min) + u32::from(controller.transfer_max);
+        Capacity {
+            in_capsule_bytes: u32::try_from(controller.in_capsule_bytes()).unwrap_or(u32::MAX),
+            transfer_bytes_max: (controller.transfer_max > 0 && shift < 32).then(|| 1 << shift),
+            events_max: u16::from(controller.events_minus_one) + 1,
+            namespaces: controller.namespaces,
+        }
+    }
+}
+
+impl Victim {
+    /// Blocks that scripts use.
+    pub const BLOCKS_MIN: u32 = 256;
+
+    /// Blocks of a write that does not fit into a capsule, so that every target asks for its data; `None` where a namespace or MDTS leaves no
+    /// such write.
+    fn asked_blocks(&self) -> Option<u32> {
+        let blocks = (self.capacity.in_capsule_bytes / self.block_bytes + 1).max(8);
+        let fits = self.capacity.transfer_bytes_max.is_none_or(|most| blocks.saturating_mul(self.block_bytes) <= most);
+        (fits && blocks <= Self::BLOCKS_MIN).then_some(blocks)
+    }
+}
+
+/// How long a target may take for an answer before it hangs, where a lone command took `round_trip`: fifty times as long, and 3 s at least, for a
+/// target does more for some commands than for others; a minute at most.
+pub fn patience(round_trip: Span) -> Span {
+    (round_trip * 50).clamp(Span::secs(3), Span::secs(60))
 }
 
 /// A connection of a script: a small number.
@@ -48,8 +103,8 @@ pub enum Step {
     Call(LinkId, Call),
     /// As above, and waits for its failure or the end of the connection.
     RefusedCall(LinkId, Call),
-    /// From now on this host identifier is used.
-    Disguise(HostId),
+    /// From now on this host is used.
+    Disguise(Nqn, HostId),
     /// Sends bytes as they are.
     Send(LinkId, Vec<u8>),
     /// Sends bytes one at a time.
@@ -60,6 +115,10 @@ pub enum Step {
     Damaged(LinkId, Box<Sqe>, Vec<u8>, Damage),
     /// Waits for an R2T of this command.
     AwaitReady(LinkId, u16),
+    /// As above, where it is the attack itself that the R2T has to come.
+    MustReady(LinkId, u16),
+    /// Brings the data of this command where an R2T asks for them, and goes on where an answer comes at once: both are ordinary.
+    ServeIfAsked(LinkId, u16),
     /// Sends H2CData for the last R2T, changed.
     Data(LinkId, DataChange),
     /// Waits for what a sound target does.
@@ -142,43 +201,77 @@ pub struct Attack {
     pub name: &'static str,
     /// What is wrong in it, and where targets fell.
     pub about: &'static str,
+    /// What a specification demands of the target.
+    pub rule: &'static Rule,
+    /// What a target may do instead.
+    pub leeway: Vec<Leeway>,
+    /// Why it cannot be tried on this victim.
+    pub barred: Option<&'static str>,
     /// What happens.
     pub steps: Vec<Step>,
 }
 
-/// What became of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The target did what a sound target does.
-    Refused,
-    /// The target took what it must not take.
-    Accepted(String),
-    /// The target refused what is legal.
-    RefusedWrongly(String),
-    /// The target did nothing in time.
-    Hung(String),
-    /// The target does not serve an ordinary host any more.
-    Died(String),
-    /// An ordinary step before the attack did not succeed: nothing is known.
-    NotPlayed(String),
-}
+impl Attack {
+    /// The published faults that it stems from, as their numbers; empty where it stems from the rule alone.
+    pub fn origins(&self) -> Vec<&'static str> {
+        let words = self.about.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'));
+        words.filter(|word| word.starts_with("CVE-")).collect()
+    }
 
-impl Verdict {
-    /// Whether the target is sound in this.
-    pub fn is_sound(&self) -> bool {
-        *self == Verdict::Refused
+    /// What the host sends, a line a step.
+    pub fn sends(&self) -> Vec<String> {
+        self.steps.iter().map(Step::to_string).collect()
+    }
+
+    fn allows(mut self, kind: VerdictKind, why: &'static str) -> Self {
+        self.leeway.push(Leeway { kind, why });
+        self
+    }
+
+    fn under(mut self, rule: &'static Rule) -> Self {
+        self.rule = rule;
+        self
+    }
+
+    fn barred_unless(mut self, holds: bool, why: &'static str) -> Self {
+        self.barred = self.barred.or((!holds).then_some(why));
+        self
     }
 }
 
-impl std::fmt::Display for Verdict {
+impl std::fmt::Display for Step {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Verdict::Refused => formatter.write_str("refused properly"),
-            Verdict::Accepted(what) => write!(formatter, "accepted wrongly: {what}"),
-            Verdict::RefusedWrongly(what) => write!(formatter, "refused wrongly: {what}"),
-            Verdict::Hung(what) => write!(formatter, "hung: {what}"),
-            Verdict::Died(what) => write!(formatter, "died: {what}"),
-            Verdict::NotPlayed(what) => write!(formatter, "not played: {what}"),
+            Step::Open(link) => write!(formatter, "{link}: opens a connection"),
+            Step::Hello(link, digests) => write!(formatter, "{link}: ICReq, {digests:?}; ICResp has to come"),
+            Step::Call(link, call) => write!(formatter, "{link}: {call:?}; success has to come"),
+            Step::RefusedCall(link, call) => write!(formatter, "{link}: {call:?}; a refusal has to come"),
+            Step::Disguise(host, _) => write!(formatter, "from now on as {host}"),
+            Step::Send(link, bytes) => write!(formatter, "{link}: {} bytes: {}", bytes.len(), beginning(bytes)),
+            Step::Trickle(link, bytes) => write!(formatter, "{link}: {} bytes, one at a time", bytes.len()),
+            Step::Entry(link, entry, data) => {
+                let (opcode, id, inside) = (entry.opcode, entry.id.get(), data.len());
+                write!(formatter, "{link}: command {id:#06x}, opcode {opcode:02x}h, {inside} bytes in the capsule")
+            }
+            Step::Damaged(link, entry, _, damage) => {
+                write!(formatter, "{link}: command {:#06x} with a wrong digest: {damage:?}", entry.id.get())
+            }
+            Step::AwaitReady(link, id) | Step::MustReady(link, id) => {
+                write!(formatter, "{link}: the R2T of command {id:#06x} has to come")
+            }
+            Step::ServeIfAsked(link, id) => write!(formatter, "{link}: data of command {id:#06x}, if an R2T comes"),
+            Step::Data(link, change) if *change == DataChange::default() => {
+                write!(formatter, "{link}: H2CData for the last R2T")
+            }
+            Step::Data(link, change) => write!(formatter, "{link}: H2CData for the last R2T, changed: {change:?}"),
+            Step::Expect(link, expectation) => write!(formatter, "{link}: a sound target: {expectation:?}"),
+            Step::Drop(link) => write!(formatter, "{link}: is closed without a word"),
         }
     }
+}
+
+/// The first bytes in hexadecimal digits.
+fn beginning(bytes: &[u8]) -> String {
+    let digits: Vec<String> = bytes.iter().take(24).map(|byte| format!("{byte:02x}")).collect();
+    digits.join(" ") + if bytes.len() > 24 { " ..." } else { "" }
 }

@@ -13,21 +13,24 @@
 mod authentication;
 mod link;
 mod setup;
+mod tolerance;
 
 pub use authentication::Credentials;
+pub use tolerance::Tolerance;
 
 use crate::auth::FailureReason;
 use crate::feature::Event;
 use crate::identify::IdentifyController;
 use crate::outgoing::Slices;
 use crate::pdu::{Digests, PduError};
+use crate::property::Capabilities;
 use crate::queue::QueueError;
 use crate::{Body, CodecError, Command, HostId, Nqn, Status};
 use authentication::Proving;
 use base::{Span, Time};
 use link::{Done, Link};
 use setup::Step;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a host asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +41,8 @@ pub struct InitiatorConfig {
     pub host_id: HostId,
     /// The subsystem, or [`Nqn::discovery`].
     pub subsystem: Nqn,
-    /// Digests that are asked for. A controller that does without them is refused.
+    /// Digests that are asked for. A controller that does without them may (NVMe/TCP Transport 1.0, 3.6.2.3), and is refused: who asks
+    /// for a digest wants it.
     pub digests: Digests,
     /// Data of the controller are wanted at multiples of so many dwords, less one; at most 31.
     pub alignment: u8,
@@ -54,7 +58,7 @@ pub struct InitiatorConfig {
     pub io_entries: u16,
     /// Event requests that are kept open; fewer where the controller takes fewer.
     pub event_requests: u16,
-    /// Keep-alive timeout, ms; 0 for none.
+    /// Keep-alive timeout, ms; 0 for none. A controller that has no keep-alive is sent none.
     pub keep_alive_ms: u32,
     /// Longest transfer that [`Initiator::submit`] takes, bytes; less where the controller takes less.
     pub transfer_bytes_max: u32,
@@ -107,6 +111,8 @@ pub enum HostEvent {
     },
     /// The controller tells of a change.
     Notice(Event),
+    /// The controller does something otherwise than most, and is used all the same. Told once for each kind.
+    Tolerated(Tolerance),
     /// The controller was shut down in order.
     ShutDown,
     /// The association is over. All commands were told as completed before.
@@ -241,6 +247,9 @@ pub struct Initiator {
     next_keep_alive: Option<Time>,
     /// When the controller's state is looked at again.
     poll: Option<(Time, Step)>,
+    /// When a shutdown has to be over.
+    shut_down_by: Option<Time>,
+    tolerated: BTreeSet<Tolerance>,
 }
 
 impl Initiator {
@@ -258,6 +267,8 @@ impl Initiator {
             now: Time::ZERO,
             next_keep_alive: None,
             poll: None,
+            shut_down_by: None,
+            tolerated: BTreeSet::new(),
             config,
         }
     }
@@ -288,7 +299,8 @@ impl Initiator {
         let mut done = Vec::new();
         let Some(link) = self.links.get_mut(usize::from(queue)).filter(|_| self.state != State::Over) else { return };
         let outcome = link.receive(bytes, &self.config, &mut done);
-        let is_initialized = link.take_initialized();
+        let (is_initialized, tolerated) = (link.take_initialized(), link.take_tolerated());
+        tolerated.into_iter().for_each(|what| self.tolerate(what));
         done.into_iter().for_each(|done| self.on_done(queue, done));
         match outcome {
             Err(error) => self.fail(error),
@@ -312,8 +324,12 @@ impl Initiator {
     /// A queue's connection is gone, or could not be opened.
     pub fn closed(&mut self, now: Time, queue: u16) {
         self.now = self.now.max(now);
-        if usize::from(queue) < self.links.len() {
-            self.fail(InitiatorError::Closed { queue });
+        match self.state {
+            // SPDK closes the connections of I/O queues as soon as CC.SHN is set, and others all of them.
+            State::ShuttingDown if queue == 0 => self.become_shut_down(),
+            State::ShuttingDown => {}
+            _ if usize::from(queue) < self.links.len() => self.fail(InitiatorError::Closed { queue }),
+            _ => {}
         }
     }
 
@@ -370,6 +386,11 @@ impl Initiator {
         self.setup.controller.as_deref()
     }
 
+    /// Its properties, once they were read.
+    pub fn capabilities(&self) -> Option<&Capabilities> {
+        self.setup.capabilities.as_ref()
+    }
+
     /// When to call [`Self::on_wakeup`] at the latest.
     pub fn next_wakeup(&self) -> Option<Time> {
         if self.state == State::Over {
@@ -405,6 +426,7 @@ impl Initiator {
         self.now = self.now.max(now);
         if self.state == State::Ready {
             self.state = State::ShuttingDown;
+            self.shut_down_by = self.now.checked_add(self.config.timeout);
             self.take_step(Step::ShutDown);
         }
     }
@@ -428,6 +450,12 @@ impl Initiator {
             self.events.push_back(HostEvent::Notice(event));
         }
         self.request_event();
+    }
+
+    fn tolerate(&mut self, what: Tolerance) {
+        if self.tolerated.insert(what) {
+            self.events.push_back(HostEvent::Tolerated(what));
+        }
     }
 
     /// The association is over: every command is told, connections are closed.

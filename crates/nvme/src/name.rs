@@ -4,7 +4,7 @@ use crate::CodecError;
 use crate::layout::Field;
 
 /// ASCII text of at most `N` bytes, padded with spaces on the wire (NVM Express Base 2.0, 1.4.2). Zero bytes at the end are read as padding
-/// too, since some hosts and targets write them.
+/// too, since some hosts and targets write them, and what is not printable as a question mark.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Text<const N: usize>([u8; N]);
 
@@ -15,13 +15,20 @@ impl<const N: usize> Text<N> {
             CodecError::Field { field: "text length", got: text.len() as u64, allowed: "the width of its field" };
         let mut bytes = [b' '; N];
         bytes.get_mut(..text.len()).ok_or(room)?.copy_from_slice(text.as_bytes());
-        Self::get(&bytes, "text")
+        match bytes.iter().find(|byte| !is_printable(**byte)) {
+            Some(byte) => Err(CodecError::Field { field: "text", got: u64::from(*byte), allowed: "printable ASCII" }),
+            None => Ok(Text(bytes)),
+        }
     }
 
     /// Without its padding.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("only ASCII is stored").trim_end_matches(' ')
     }
+}
+
+fn is_printable(byte: u8) -> bool {
+    (b' '..=b'~').contains(&byte)
 }
 
 impl<const N: usize> std::fmt::Debug for Text<N> {
@@ -37,10 +44,9 @@ impl<const N: usize> Field for Text<N> {
         for byte in text.iter_mut().rev().take_while(|byte| **byte == 0) {
             *byte = b' ';
         }
-        match text.iter().find(|byte| !(b' '..=b'~').contains(byte)) {
-            Some(byte) => Err(CodecError::Field { field, got: u64::from(*byte), allowed: "printable ASCII" }),
-            None => Ok(Text(text)),
-        }
+        // A text is only shown: one odd byte must not make a controller unusable.
+        text.iter_mut().filter(|byte| !is_printable(**byte)).for_each(|byte| *byte = b'?');
+        Ok(Text(text))
     }
     fn put(&self, bytes: &mut [u8]) {
         bytes.copy_from_slice(&self.0);

@@ -75,26 +75,6 @@ pub enum QueueError {
         /// The id.
         id: u16,
     },
-    /// A completion of another queue.
-    #[error("a completion of queue {got} on queue {expected}")]
-    Queue {
-        /// The queue that it names.
-        got: u16,
-        /// The queue that it came by.
-        expected: u16,
-    },
-    /// SQHD is not between the head that is known and the tail.
-    #[error("submission queue head {got}, possible are {head} to {tail} of {size}")]
-    Head {
-        /// What came.
-        got: u16,
-        /// The last that was known.
-        head: u32,
-        /// Where the next command goes.
-        tail: u32,
-        /// Entries.
-        size: u32,
-    },
     /// Success as a flag alone on a queue with flow control, where the host needs SQHD.
     #[error("success without a completion on queue {id}, which has flow control")]
     FlowControl {

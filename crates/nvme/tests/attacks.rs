@@ -4,13 +4,23 @@ mod common;
 
 use base::{Span, Time};
 use common::*;
-use nvme::attack::{Action, Attack, Call, Expectation, LINKS, Player, Step, Verdict, Victim, scripts};
+use nvme::attack::{
+    Action, Attack, Call, Capacity, Expectation, LINKS, Leeway, Player, Rule, Step, Verdict, VerdictClass, VerdictKind,
+    Victim, patience, scripts,
+};
 use nvme::pdu::{Digests, Framing, Header, InitializeResponse};
 use nvme::target::{ConnectionId, Target, TargetConfig};
 use nvme::{Cqe, HostId, Sqe, Status};
 
 fn victim() -> Victim {
-    Victim { subsystem: subsystem(), host: host(9), host_id: HostId([9; 16]), namespace: 1, block_bytes: 512 }
+    let limits = limits();
+    let capacity = Capacity {
+        in_capsule_bytes: limits.in_capsule_bytes,
+        transfer_bytes_max: Some(4096 << limits.transfer_shift),
+        events_max: limits.events_max,
+        namespaces: 1024,
+    };
+    Victim { subsystem: subsystem(), host: host(9), host_id: HostId([9; 16]), namespace: 1, block_bytes: 512, capacity }
 }
 
 /// A target, and a script that is played against it.
@@ -86,6 +96,9 @@ fn play(attack: &Attack, portion: usize) -> Verdict {
     stage.player.verdict().unwrap().clone()
 }
 
+/// What a target that is not strict takes, because hosts in use send it.
+const TOLERATED: [&str; 2] = ["connect-without-a-name", "queue-of-another-host-id"];
+
 #[test]
 fn our_target_refuses_every_attack_and_goes_on_serving() {
     let all = scripts(&victim());
@@ -94,7 +107,10 @@ fn our_target_refuses_every_attack_and_goes_on_serving() {
         let failed: Vec<String> = all
             .iter()
             .map(|attack| (attack, play(attack, portion)))
-            .filter(|(_, verdict)| !verdict.is_sound())
+            .filter(|(attack, verdict)| {
+                let may = TOLERATED.contains(&attack.name) && verdict.class() == VerdictClass::Allowed;
+                verdict.class() != VerdictClass::Sound && !may
+            })
             .map(|(attack, verdict)| format!("{}: {verdict}", attack.name))
             .collect();
         assert!(failed.is_empty(), "{failed:#?}");
@@ -118,7 +134,13 @@ fn legal(expectation: Expectation) -> Attack {
     steps.extend(calls);
     steps.push(Step::Entry(0, Box::new(entry), Vec::new()));
     steps.push(Step::Expect(0, expectation));
-    Attack { name: "legal", about: "a keep-alive", steps }
+    attack("legal", steps)
+}
+
+const RULE: &Rule = &Rule { source: "nowhere", text: "nothing" };
+
+fn attack(name: &'static str, steps: Vec<Step>) -> Attack {
+    Attack { name, about: "", rule: RULE, leeway: Vec::new(), barred: None, steps }
 }
 
 /// What the suite says of targets that are not sound: here ours, of which the wrong thing is expected.
@@ -126,7 +148,7 @@ fn legal(expectation: Expectation) -> Attack {
 fn a_target_that_takes_what_it_must_not_or_waits_or_refuses_is_told_apart() {
     assert_eq!(play(&legal(Expectation::Succeeds(7)), 100), Verdict::Refused);
     assert!(matches!(play(&legal(Expectation::Refuses(7)), 100), Verdict::Accepted(_)));
-    assert!(matches!(play(&legal(Expectation::Terminates(&[])), 100), Verdict::Hung(_)));
+    assert!(matches!(play(&legal(Expectation::Terminates(&[])), 100), Verdict::Accepted(_)));
     assert!(matches!(play(&legal(Expectation::Answers(8)), 100), Verdict::Hung(_)));
     let mut ending = legal(Expectation::Answers(7));
     ending.steps.insert(4, Step::Send(0, vec![0xff; 8]));
@@ -136,13 +158,12 @@ fn a_target_that_takes_what_it_must_not_or_waits_or_refuses_is_told_apart() {
 #[test]
 fn a_target_that_answers_twice_or_is_gone_at_the_end_is_told_apart() {
     let now = Time::secs(1);
-    let silent = Attack { name: "nothing", about: "", steps: Vec::new() };
+    let silent = attack("nothing", Vec::new());
     let mut player = Player::new(now, &silent, victim(), Span::secs(2));
     assert_eq!(player.next_action(), Some(Action::Open(LINKS - 1)));
     player.closed(now, LINKS - 1);
     assert!(matches!(player.verdict(), Some(Verdict::Died(_))));
-    let waits =
-        Attack { name: "waits", about: "", steps: vec![Step::Open(0), Step::Expect(0, Expectation::Answers(7))] };
+    let waits = attack("waits", vec![Step::Open(0), Step::Expect(0, Expectation::Answers(7))]);
     let mut player = Player::new(now, &waits, victim(), Span::secs(2));
     player.opened(now, 0);
     let response = Header::Response(Cqe { result: 0, sq_head: 0, sq_id: 0, id: 9, status: Status::SUCCESS });
@@ -153,5 +174,85 @@ fn a_target_that_answers_twice_or_is_gone_at_the_end_is_told_apart() {
     player.receive(now, 0, &said);
     assert_eq!(player.verdict(), None);
     player.receive(now, 0, &said[128..]);
-    assert_eq!(player.verdict(), Some(&Verdict::Accepted("command 0x9 was completed twice".into())));
+    // The ordinary host has still to come; where it fails the target has died, and the report says of what.
+    assert_eq!(player.verdict(), None);
+    player.closed(now, LINKS - 1);
+    let before = "no connection; before that: accepted wrongly: command 0x9 was completed twice";
+    assert_eq!(player.verdict(), Some(&Verdict::Died(before.into())));
+}
+
+#[test]
+fn what_a_specification_allows_is_no_fault() {
+    let leeway = |kind| vec![Leeway { kind, why: "it may" }];
+    for (kind, expectation) in [
+        (VerdictKind::Accepted, Expectation::Refuses(7)),
+        (VerdictKind::Hung, Expectation::Answers(8)),
+        (VerdictKind::Accepted, Expectation::Terminates(&[])),
+    ] {
+        let strict = legal(expectation);
+        assert_eq!(play(&strict, 100).class(), VerdictClass::Fault, "{expectation:?}");
+        let lenient = Attack { leeway: leeway(kind), ..strict };
+        let verdict = play(&lenient, 100);
+        assert!(matches!(&verdict, Verdict::Allowed(why) if why.starts_with("it may (")), "{verdict}");
+    }
+    let barred = Attack { barred: Some("no room"), ..legal(Expectation::Refuses(7)) };
+    assert_eq!(play(&barred, 100), Verdict::NotApplicable("no room".into()));
+}
+
+/// Linux's nvmet asks by R2T only for what does not fit into a capsule, and SPDK's capsules are of 4 KiB: ordinary writes of scripts are larger.
+#[test]
+fn writes_that_have_to_be_asked_for_do_not_fit_into_a_capsule() {
+    for in_capsule_bytes in [0, 4096, 8192, 16 << 10, 64 << 10] {
+        let capacity = Capacity { in_capsule_bytes, transfer_bytes_max: None, ..victim().capacity };
+        let asked: Vec<Attack> = scripts(&Victim { capacity, ..victim() });
+        let asked: Vec<&Attack> = asked
+            .iter()
+            .filter(|attack| attack.steps.iter().any(|step| matches!(step, Step::AwaitReady(..))))
+            .collect();
+        assert!(asked.len() > 15);
+        for attack in asked {
+            assert_eq!(attack.barred, None, "{}", attack.name);
+            let length = attack.steps.iter().find_map(|step| match step {
+                Step::Entry(1, entry, _) => Some(u32::from_le_bytes(entry.data[8..12].try_into().unwrap())),
+                _ => None,
+            });
+            assert!(length > Some(in_capsule_bytes), "{}: {length:?} bytes", attack.name);
+        }
+    }
+    let small = Capacity { in_capsule_bytes: 8192, transfer_bytes_max: Some(8192), ..victim().capacity };
+    let barred = scripts(&Victim { capacity: small, ..victim() });
+    let barred = barred.iter().find(|attack| attack.name == "data-twice").unwrap();
+    assert!(barred.barred.is_some(), "no write is longer than a capsule");
+}
+
+#[test]
+fn a_slow_target_has_fifty_times_its_round_trip() {
+    assert_eq!(patience(Span::us(80)), Span::secs(3));
+    assert_eq!(patience(Span::ms(200)), Span::secs(10));
+    assert_eq!(patience(Span::secs(9)), Span::secs(60));
+}
+
+#[test]
+fn every_attack_says_what_it_sends_and_what_is_demanded() {
+    for attack in scripts(&victim()) {
+        assert!(attack.rule.source.starts_with("NV"), "{}", attack.name);
+        assert!(attack.rule.text.len() > 40 && !attack.sends().is_empty(), "{}", attack.name);
+        assert_eq!(attack.about.contains("CVE-"), !attack.origins().is_empty(), "{}", attack.name);
+    }
+}
+
+#[test]
+fn a_target_without_digests_is_not_blamed_for_them() {
+    let now = Time::secs(1);
+    let digests = Digests { header: true, data: true };
+    let mut player =
+        Player::new(now, &attack("digests", vec![Step::Open(0), Step::Hello(0, digests)]), victim(), Span::secs(2));
+    player.opened(now, 0);
+    let initialize = InitializeResponse { alignment: 0, digests: Digests::default(), host_data_max: 4096 };
+    let mut said = Vec::new();
+    Framing::INITIAL.write(&Header::InitializeResponse(initialize), &[], &mut said);
+    player.receive(now, 0, &said);
+    // The ordinary host at the end.
+    player.closed(now, LINKS - 1);
+    assert!(matches!(player.verdict(), Some(Verdict::Died(what)) if what.contains("not applicable")));
 }

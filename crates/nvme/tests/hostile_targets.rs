@@ -148,22 +148,6 @@ fn a_completion_of_nothing_or_twice_ends_it() {
 }
 
 #[test]
-fn success_as_a_flag_on_a_queue_with_flow_control_ends_it() {
-    let (world, ticket, command) = reading();
-    let header = ControllerData { command, offset: 0, length: 1024, is_last: true, is_success: true };
-    let said = bytes(&Header::ControllerData(header), &[0; 1024]);
-    assert_eq!(fatal(world, ticket, &said), FatalStatus::InvalidField);
-}
-
-#[test]
-fn a_queue_head_that_cannot_be_ends_it() {
-    let (world, ticket, id) = reading();
-    let status = Status::INTERNAL_ERROR;
-    let said = bytes(&Header::Response(Cqe { result: 0, sq_head: 9, sq_id: 1, id, status }), &[]);
-    assert!(matches!(ends(world, ticket, &said), InitiatorError::Queue { error: QueueError::Head { got: 9, .. }, .. }));
-}
-
-#[test]
 fn a_damaged_read_fails_its_command_and_the_queue_goes_on() {
     let digests = Digests { header: true, data: true };
     let (mut world, ticket, id) =

@@ -237,8 +237,8 @@ pub enum BenchLoad {
 #[derive(Debug, Args)]
 pub struct AttackArguments {
     /// Where the target is: one of yours, which may lose what it holds
-    #[arg(value_name = "ADDRESS:PORT")]
-    pub address: String,
+    #[arg(value_name = "ADDRESS:PORT", required_unless_present_any = ["list", "explain"])]
+    pub address: Option<String>,
     /// The subsystem. The only one that the target's discovery tells of when not given
     #[arg(long, value_name = "NQN")]
     pub nqn: Option<String>,
@@ -251,12 +251,21 @@ pub struct AttackArguments {
     /// Only attacks whose name contains this
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// Seconds after which a target that says nothing hangs
-    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
-    pub patience: u64,
+    /// Seconds after which a target that says nothing hangs. Fifty times what a lone command takes, and 3 at least, when not given
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub patience: Option<u64>,
     /// Show the attacks and do nothing
     #[arg(long)]
     pub list: bool,
+    /// Show what an attack sends, what a specification demands, and which published fault it stems from; do nothing
+    #[arg(long, value_name = "NAME", conflicts_with = "list")]
+    pub explain: Option<String>,
+    /// Write a report to this file: JSON, or JUnit XML where the name ends in `.xml`
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Compare with the verdicts that this file (TOML) expects, and fail where they differ instead of at a fault
+    #[arg(long, value_name = "FILE")]
+    pub expect: Option<PathBuf>,
     /// Print a list of objects for programs
     #[arg(long)]
     pub json: bool,

@@ -1,6 +1,6 @@
 //! Plays a script against a target.
 
-use crate::attack::{Attack, Call, Damage, DataChange, Expectation, LINKS, LinkId, Step, Verdict, Victim};
+use crate::attack::{Attack, Call, Damage, DataChange, Expectation, LINKS, Leeway, LinkId, Step, Verdict, Victim};
 use crate::identify::{IDENTIFY_BYTES, IdentifyId};
 use crate::pdu::{
     DIGEST_BYTES, Digests, Event, FatalStatus, Framing, Header, HostData, InitializeRequest, Limits, PduKind, Reader,
@@ -38,10 +38,14 @@ struct Link {
     is_open: bool,
     is_closed: bool,
     is_initialized: bool,
+    /// Initialization was an ordinary one.
+    is_greeted: bool,
     termination: Option<FatalStatus>,
     reader: Reader,
     framing: Framing,
     digests: Digests,
+    /// Data that one H2CData may carry, bytes.
+    host_data_max: u32,
     out: VecDeque<u8>,
     /// Bytes that go one at a time.
     trickles: bool,
@@ -57,10 +61,12 @@ impl Link {
             is_open: false,
             is_closed: false,
             is_initialized: false,
+            is_greeted: false,
             termination: None,
             reader: Reader::new(Receiver::Host, Limits { in_capsule_max: 0, data_max: DATA_MAX }),
             framing: Framing::INITIAL,
             digests: Digests::default(),
+            host_data_max: 4096,
             out: VecDeque::new(),
             trickles: false,
             completions: Vec::new(),
@@ -76,6 +82,18 @@ impl Link {
 
     fn completion(&self, id: u16) -> Option<&Cqe> {
         self.completions.iter().find(|completion| completion.id == id)
+    }
+
+    /// H2CData whose claim and digest may be wrong.
+    fn send_changed(&mut self, data: HostData, change: DataChange) {
+        let mut bytes = Vec::new();
+        self.framing.write(&Header::HostData(data), &vec![0x5a; data.length as usize], &mut bytes);
+        let claimed = data.length.wrapping_add(change.claimed);
+        bytes[16..20].copy_from_slice(&claimed.to_le_bytes());
+        if change.is_damaged {
+            *bytes.last_mut().expect("a PDU has bytes") ^= 0x80;
+        }
+        self.out.extend(bytes);
     }
 
     fn send(&mut self, header: &Header, data: &[u8]) {
@@ -118,6 +136,11 @@ pub struct Player {
     now: Time,
     patience: Span,
     deadline: Option<Time>,
+    leeway: Vec<Leeway>,
+    /// Completions that the link of the current step had when the step began.
+    answered: usize,
+    /// What became of the attack itself, while the ordinary host is still to come.
+    found: Option<Verdict>,
     verdict: Option<Verdict>,
 }
 
@@ -137,7 +160,10 @@ impl Player {
             now,
             patience,
             deadline: None,
-            verdict: None,
+            leeway: attack.leeway.clone(),
+            answered: 0,
+            found: None,
+            verdict: attack.barred.map(|why| Verdict::NotApplicable(why.into())),
         };
         player.renew_deadline();
         player.advance();
@@ -184,7 +210,11 @@ impl Player {
     /// Bytes came on a connection.
     pub fn receive(&mut self, now: Time, link: LinkId, bytes: &[u8]) {
         self.now = self.now.max(now);
-        if let Err(why) = self.read(link, bytes) {
+        // What comes by the attack's connections after its end is not listened to.
+        let is_listened_to = self.found.is_none() || link == LINKS - 1;
+        if let Err(why) = self.read(link, bytes)
+            && is_listened_to
+        {
             self.end(Verdict::Accepted(why));
         }
         self.advance();
@@ -204,15 +234,49 @@ impl Player {
         self.now = self.now.max(now);
         self.advance();
         if self.deadline.is_some_and(|deadline| deadline <= self.now) {
-            let step = self.steps.front().or(self.epilogue.front());
-            let what = step.map_or(String::new(), describe);
-            let is_alive = !self.steps.is_empty();
-            self.end(if is_alive { Verdict::Hung(what) } else { Verdict::Died(what) });
+            let step = self.steps.front().or(self.epilogue.front()).cloned();
+            let verdict = step.map_or(Verdict::Hung(String::new()), |step| self.too_late(&step));
+            self.end(verdict);
+            self.advance();
         }
     }
 
+    /// The attack has come to something, or the ordinary host behind it has failed. The latter is the worse.
     fn end(&mut self, verdict: Verdict) {
-        self.verdict.get_or_insert(verdict);
+        if !self.steps.is_empty() {
+            self.steps.clear();
+            self.found = Some(verdict.within(&self.leeway));
+            self.progress = Progress::New;
+            return self.renew_deadline();
+        }
+        let before = self.found.as_ref().map_or(String::new(), |found| format!("; before that: {found}"));
+        self.verdict.get_or_insert_with(|| match verdict {
+            Verdict::NotPlayed(what) | Verdict::Hung(what) => Verdict::Died(what + &before),
+            other => other,
+        });
+    }
+
+    /// What a step comes to whose answer has not come in time.
+    fn too_late(&self, step: &Step) -> Verdict {
+        let Step::Expect(link, Expectation::Terminates(_)) = step else {
+            let what = describe(step);
+            // What is ordinary has to succeed before anything is known.
+            let is_ordinary = matches!(step, Step::Open(_) | Step::Hello(..) | Step::Call(..) | Step::AwaitReady(..));
+            return if is_ordinary { Verdict::NotPlayed(what) } else { Verdict::Hung(what) };
+        };
+        let place = &self.links[*link];
+        let told = place.completions.get(self.answered..).unwrap_or_default();
+        match told.iter().find(|told| told.status.is_success()).or(told.first()) {
+            Some(told) if told.status.is_success() => {
+                Verdict::Accepted(format!("command {:#x} succeeded where the connection has to end", told.id))
+            }
+            Some(told) => Verdict::RefusedWrongly(format!(
+                "command {:#x} failed ({}) where the connection has to end",
+                told.id, told.status
+            )),
+            None if place.is_initialized && !place.is_greeted => Verdict::Accepted("it answered with ICResp".into()),
+            None => Verdict::Hung(describe(step)),
+        }
     }
 
     fn renew_deadline(&mut self) {
@@ -222,22 +286,18 @@ impl Player {
     /// Takes steps as long as they can be taken.
     fn advance(&mut self) {
         while self.verdict.is_none() {
-            let is_attack = !self.steps.is_empty();
             let Some(step) = self.steps.front().or(self.epilogue.front()).cloned() else {
-                return self.end(Verdict::Refused);
+                self.verdict = Some(self.found.take().unwrap_or(Verdict::Refused));
+                return;
             };
             match self.take(&step) {
                 Outcome::Done => {
-                    if is_attack {
-                        self.steps.pop_front()
-                    } else {
-                        self.epilogue.pop_front()
-                    };
+                    let rest = if self.steps.is_empty() { &mut self.epilogue } else { &mut self.steps };
+                    rest.pop_front();
                     self.progress = Progress::New;
                     self.renew_deadline();
                 }
                 Outcome::Wait => return,
-                Outcome::End(Verdict::NotPlayed(what)) if !is_attack => self.end(Verdict::Died(what)),
                 Outcome::End(verdict) => self.end(verdict),
             }
         }
@@ -249,8 +309,8 @@ impl Player {
             Step::Hello(link, digests) => self.hello(*link, *digests),
             Step::Call(link, call) => self.call(*link, *call),
             Step::RefusedCall(link, call) => self.refused_call(*link, *call),
-            Step::Disguise(host_id) => {
-                self.victim.host_id = *host_id;
+            Step::Disguise(host, host_id) => {
+                (self.victim.host, self.victim.host_id) = (*host, *host_id);
                 Outcome::Done
             }
             Step::Send(link, bytes) => {
@@ -264,9 +324,14 @@ impl Player {
                 Outcome::Done
             }
             Step::Damaged(link, entry, data, damage) => self.send_damaged(*link, entry, data, *damage),
-            Step::AwaitReady(link, id) => self.await_ready(*link, *id),
+            Step::AwaitReady(link, id) => self.await_ready(*link, *id, Verdict::NotPlayed),
+            Step::MustReady(link, id) => self.await_ready(*link, *id, Verdict::RefusedWrongly),
+            Step::ServeIfAsked(link, id) => self.serve_if_asked(*link, *id),
             Step::Data(link, change) => self.send_data(*link, *change),
-            Step::Expect(link, expectation) => self.expect(*link, *expectation),
+            Step::Expect(link, expectation) => {
+                self.begin_to_expect(*link);
+                self.expect(*link, *expectation)
+            }
             Step::Drop(link) => {
                 // The target may have been quicker.
                 if !std::mem::replace(&mut self.links[*link].is_closed, true) {
@@ -293,11 +358,14 @@ impl Player {
         let place = &mut self.links[link];
         if self.progress == Progress::New {
             self.progress = Progress::Waiting;
-            place.digests = digests;
+            (place.is_greeted, place.digests) = (true, digests);
             let request = InitializeRequest { alignment: 0, digests, ready_max_minus_one: 0 };
             place.send(&Header::InitializeRequest(request), &[]);
         }
         match place {
+            place if place.is_initialized && place.framing.digests != digests => {
+                Outcome::End(Verdict::NotApplicable("the target does without the digests".into()))
+            }
             place if place.is_initialized => Outcome::Done,
             place if place.is_over() => Outcome::End(Verdict::NotPlayed("an ordinary ICReq was refused".into())),
             _ => Outcome::Wait,
@@ -420,12 +488,23 @@ impl Player {
         Outcome::Done
     }
 
-    fn await_ready(&mut self, link: LinkId, id: u16) -> Outcome {
+    fn await_ready(&mut self, link: LinkId, id: u16, without: fn(String) -> Verdict) -> Outcome {
         let place = &self.links[link];
         if place.ready.iter().any(|ready| ready.command == id) {
             Outcome::Done
         } else if place.is_over() || place.completion(id).is_some() {
-            Outcome::End(Verdict::NotPlayed("an ordinary write was not asked for its data".into()))
+            Outcome::End(without("an ordinary write was not asked for its data".into()))
+        } else {
+            Outcome::Wait
+        }
+    }
+
+    fn serve_if_asked(&mut self, link: LinkId, id: u16) -> Outcome {
+        let place = &self.links[link];
+        if place.completion(id).is_some() || place.is_over() {
+            Outcome::Done
+        } else if place.ready.iter().any(|ready| ready.command == id) {
+            self.send_data(link, DataChange::default())
         } else {
             Outcome::Wait
         }
@@ -436,22 +515,25 @@ impl Player {
         let unasked = ReadyToTransfer { command: 0, tag: 0, offset: 0, length: 512 };
         let ready = place.ready.last().copied().unwrap_or(unasked);
         let length = change.length.unwrap_or(ready.length);
-        let ends = length == ready.length;
-        let data = HostData {
-            command: ready.command.wrapping_add(change.command),
-            tag: ready.tag.wrapping_add(change.tag),
-            offset: ready.offset.wrapping_add(change.offset),
-            length,
-            is_last: ends != change.flips_last,
-        };
-        let mut bytes = Vec::new();
-        place.framing.write(&Header::HostData(data), &vec![0x5a; length as usize], &mut bytes);
-        let claimed = length.wrapping_add(change.claimed);
-        bytes[16..20].copy_from_slice(&claimed.to_le_bytes());
-        if change.is_damaged {
-            *bytes.last_mut().expect("a PDU has bytes") ^= 0x80;
+        // Ordinary data keep to MAXH2CDATA; data that are changed in length are one PDU, wrong as they are.
+        let piece_max = if change.length.is_some() { length } else { place.host_data_max.min(length) };
+        let mut sent = 0;
+        while sent < length || length == 0 {
+            let piece = piece_max.min(length - sent);
+            let ends = sent + piece == ready.length;
+            let data = HostData {
+                command: ready.command.wrapping_add(change.command),
+                tag: ready.tag.wrapping_add(change.tag),
+                offset: ready.offset.wrapping_add(change.offset).wrapping_add(sent),
+                length: piece,
+                is_last: ends != (change.flips_last && sent + piece == length),
+            };
+            place.send_changed(data, change);
+            sent += piece;
+            if length == 0 {
+                break;
+            }
         }
-        place.out.extend(bytes);
         Outcome::Done
     }
 
@@ -495,6 +577,13 @@ impl Player {
         }
     }
 
+    /// Notes which completions came before what is expected.
+    fn begin_to_expect(&mut self, link: LinkId) {
+        if self.progress == Progress::New {
+            (self.progress, self.answered) = (Progress::Waiting, self.links[link].completions.len());
+        }
+    }
+
     fn expect_end(&self, link: LinkId, allowed: &[FatalStatus]) -> Outcome {
         let place = &self.links[link];
         match place.termination {
@@ -520,6 +609,7 @@ impl Player {
                     place.is_initialized = true;
                     place.reader.open(Framing { digests: response.digests, alignment: 0 });
                     place.framing = Framing { digests: response.digests, alignment: response.alignment };
+                    place.host_data_max = response.host_data_max / 4 * 4;
                 }
                 Header::ControllerTermination(end) => place.termination = Some(end.status),
                 Header::ReadyToTransfer(_) if place.ready.len() >= READY_MAX => {
@@ -553,7 +643,8 @@ fn describe(step: &Step) -> String {
         Step::Open(_) => "no connection".into(),
         Step::Hello(..) => "no ICResp".into(),
         Step::Call(_, call) => format!("no answer to {call:?}"),
-        Step::AwaitReady(..) => "no R2T".into(),
+        Step::AwaitReady(..) | Step::MustReady(..) => "no R2T".into(),
+        Step::ServeIfAsked(..) => "neither an answer nor an R2T".into(),
         Step::Expect(_, expectation) => format!("waited for: {expectation:?}"),
         Step::Trickle(..) => "it reads nothing".into(),
         _ => "nothing".into(),

@@ -4,7 +4,7 @@ mod data;
 mod framing;
 mod logic;
 
-use crate::attack::{Attack, Call, LinkId, Step, Victim};
+use crate::attack::{Attack, Call, LinkId, Rule, Step, Victim, rules};
 use crate::pdu::{Digests, Framing, Header, InitializeRequest};
 use crate::{Access, AccessFlags, Body, Command, Io, Sgl, Sqe};
 
@@ -20,7 +20,13 @@ const PLAIN: Digests = Digests { header: false, data: false };
 const BOTH: Digests = Digests { header: true, data: true };
 
 fn attack(name: &'static str, about: &'static str, steps: impl IntoIterator<Item = Vec<Step>>) -> Attack {
-    Attack { name, about, steps: steps.into_iter().flatten().collect() }
+    let steps = steps.into_iter().flatten().collect();
+    Attack { name, about, rule: rules::STREAM, leeway: Vec::new(), barred: None, steps }
+}
+
+/// All of them stem from one rule.
+fn under(rule: &'static Rule, all: Vec<Attack>) -> Vec<Attack> {
+    all.into_iter().map(|attack| attack.under(rule)).collect()
 }
 
 /// A connection whose parameters are agreed on.
@@ -75,9 +81,19 @@ fn read(victim: &Victim, id: u16, start: u64, blocks: u32, data: Sgl) -> Sqe {
     Command { namespace: victim.namespace, data, ..Command::new(id, body) }.encode()
 }
 
-/// A write of eight blocks that is asked for its data.
+/// A write that is asked for its data: too large for a capsule. Where the victim leaves no such write the script is barred, see [`asked`].
 fn open_write(victim: &Victim, id: u16) -> Vec<Step> {
-    let length = 8 * victim.block_bytes;
-    let entry = write(victim, id, 0, 8, Sgl::Transport { length });
+    let length = asked_bytes(victim);
+    let entry = write(victim, id, 0, length / victim.block_bytes, Sgl::Transport { length });
     vec![Step::Entry(1, Box::new(entry), Vec::new()), Step::AwaitReady(1, id)]
+}
+
+/// Bytes of that write.
+fn asked_bytes(victim: &Victim) -> u32 {
+    victim.asked_blocks().unwrap_or(8) * victim.block_bytes
+}
+
+/// A script that needs a write which is asked for its data.
+fn asked(victim: &Victim, attack: Attack) -> Attack {
+    attack.barred_unless(victim.asked_blocks().is_some(), "every write that its MDTS allows fits into a capsule")
 }

@@ -19,10 +19,6 @@ impl Field for LbaFormat {
     fn get(bytes: &[u8], name: &'static str) -> Result<Self, CodecError> {
         let word = u32::get(bytes, name)?;
         let (block_shift, performance) = ((word >> 16) as u8, (word >> 24 & 3) as u8);
-        // NVM Command Set 1.0, Figure 98: smaller than 512 B is not allowed. The upper bound is ours: shifts stay inside 32 bits.
-        if !matches!(block_shift, 0 | 9..=31) {
-            return Err(CodecError::Field { field: "LBADS", got: u64::from(block_shift), allowed: "0 or 9 to 31" });
-        }
         Ok(LbaFormat { metadata_bytes: word as u16, block_shift, performance })
     }
     fn put(&self, bytes: &mut [u8]) {
@@ -97,7 +93,13 @@ impl IdentifyNamespace {
             CodecError::Field { field: "FLBAS", got: u64::from(self.format), allowed: "a format of the list" };
         let there = index <= self.formats_minus_one;
         let format = self.formats.get(usize::from(index)).filter(|_| there).ok_or(refused)?;
-        if format.block_shift == 0 { Err(refused) } else { Ok(*format) }
+        // NVM Command Set 1.0, Figure 98: smaller than 512 B is not allowed. The upper bound is ours: shifts stay inside 32 bits. What formats that
+        // are not in use say is no concern of a host's.
+        match format.block_shift {
+            9..=31 => Ok(*format),
+            0 => Err(refused),
+            got => Err(CodecError::Field { field: "LBADS", got: u64::from(got), allowed: "9 to 31" }),
+        }
     }
 }
 

@@ -91,10 +91,16 @@ fn the_format_in_use_has_to_be_there() {
 }
 
 #[test]
-fn blocks_of_256_bytes_or_4_gib_are_refused() {
-    for (shift, is_good) in [(0, true), (8, false), (9, true), (31, true), (32, false)] {
-        assert_eq!(LbaFormat::get(&[0, 0, shift, 0], "format").is_ok(), is_good);
+fn blocks_of_256_bytes_or_4_gib_are_refused_where_they_are_in_use() {
+    for (shift, is_good) in [(0, false), (8, false), (9, true), (31, true), (32, false)] {
+        let mut found = namespace();
+        found.formats[0] = LbaFormat::get(&[0, 0, shift, 0], "format").unwrap();
+        assert_eq!(found.format_in_use().is_ok(), is_good, "{shift}");
     }
+    // What lies behind the list may be anything.
+    let mut odd = namespace();
+    odd.formats[40].block_shift = 3;
+    assert!(IdentifyNamespace::decode(&odd.encode()).is_ok_and(|read| read.format_in_use().is_ok()));
 }
 
 /// Base 2.0, Figure 277, worked out by hand.

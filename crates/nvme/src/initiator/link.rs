@@ -1,16 +1,17 @@
 //! One queue of the host: its connection, its commands, the data that they move.
 
-use crate::initiator::{InitiatorConfig, InitiatorError, Payload, Purpose};
+use crate::initiator::{InitiatorConfig, InitiatorError, Payload, Purpose, Tolerance};
 use crate::outgoing::{Outgoing, Slices};
 use crate::pdu::{
-    ControllerData, Digests, Event, Framing, Header, InitializeRequest, InitializeResponse, Limits, PduError, PduKind,
-    Reader, ReadyToTransfer, Receiver,
+    ControllerData, Digests, Event, Framing, HOST_DATA_MAX_MIN, Header, InitializeRequest, InitializeResponse, Limits,
+    PduError, PduKind, Reader, ReadyToTransfer, Receiver,
 };
 use crate::pool::Pool;
 use crate::queue::{HostQueue, QueueError, QueueShape};
 use crate::transfer::{Carriage, HostRead, HostWrite};
-use crate::{Command, Cqe, Sgl, Sqe, Status};
+use crate::{Body, Command, Cqe, Sgl, Sqe, Status};
 use base::Time;
+use std::collections::BTreeSet;
 
 /// In-capsule data of fabrics and admin commands (NVMe/TCP Transport 1.0, 3.4).
 const ADMIN_IN_CAPSULE: u32 = 8192;
@@ -75,6 +76,7 @@ pub(super) struct Link {
     pool: Pool,
     incoming: Option<Incoming>,
     initialize_deadline: Option<Time>,
+    tolerated: BTreeSet<Tolerance>,
 }
 
 impl Link {
@@ -97,7 +99,13 @@ impl Link {
             pool: Pool::new(0),
             incoming: None,
             initialize_deadline: None,
+            tolerated: BTreeSet::new(),
         }
+    }
+
+    /// What was tolerated since the last call.
+    pub(super) fn take_tolerated(&mut self) -> BTreeSet<Tolerance> {
+        std::mem::take(&mut self.tolerated)
     }
 
     pub(super) fn queue_id(&self) -> u16 {
@@ -160,11 +168,14 @@ impl Link {
         deadline: Option<Time>,
     ) -> Result<(), QueueError> {
         let written = if let Payload::ToController(data) = &payload { data.len() as u32 } else { 0 };
-        let carriage = Carriage::of_write(written, self.in_capsule_max);
+        // Data of fabrics commands go in the capsule on every queue, Connect's always (NVMe/TCP Transport 1.0, 3.4).
+        let is_fabrics = matches!(command.body, Body::Fabrics(_));
+        let in_capsule_max = if is_fabrics { ADMIN_IN_CAPSULE } else { self.in_capsule_max };
+        let carriage = Carriage::of_write(written, in_capsule_max);
         let separate = if carriage == Carriage::Separate { written } else { 0 };
         let pending = Pending {
             purpose,
-            read: HostRead::new(0, 0, false),
+            read: HostRead::new(0, 0),
             write: HostWrite::new(0, 0, 0, 1),
             data: Vec::new(),
             is_damaged: false,
@@ -185,7 +196,7 @@ impl Link {
                 (carriage.sgl(written), 0)
             }
         };
-        pending.read = HostRead::new(id, length, !self.flow_control);
+        pending.read = HostRead::new(id, length);
         let entry = Command { id, data, ..command }.encode();
         self.put(entry, id, written - separate)
     }
@@ -258,6 +269,10 @@ impl Link {
 
     fn on_initialize(&mut self, response: &InitializeResponse, config: &InitiatorConfig) -> Result<(), InitiatorError> {
         let Digests { header, data } = config.digests;
+        let does_without = (header && !response.digests.header) || (data && !response.digests.data);
+        if does_without {
+            return Err(InitiatorError::Unusable("it does without a digest that was asked for"));
+        }
         if response.digests != config.digests {
             let got = u64::from(response.digests.header) | u64::from(response.digests.data) << 1;
             let supported = match (header, data) {
@@ -271,7 +286,10 @@ impl Link {
         }
         self.reader.open(Framing { digests: config.digests, alignment: config.alignment.min(31) });
         self.framing = Framing { digests: config.digests, alignment: response.alignment };
-        self.host_data_max = response.host_data_max;
+        if response.host_data_max < HOST_DATA_MAX_MIN || !response.host_data_max.is_multiple_of(4) {
+            self.tolerated.insert(Tolerance::OddDataMax);
+        }
+        self.host_data_max = response.host_data_max / 4 * 4;
         (self.stage, self.initialize_deadline) = (Stage::Initialized, None);
         Ok(())
     }
@@ -287,6 +305,9 @@ impl Link {
             return Err(InitiatorError::Protocol { queue, error: PduError::Sequence { kind, allowed } });
         }
         let pending = self.queue.complete(completion).map_err(error)?;
+        if self.queue.had_odd_head() {
+            self.tolerated.insert(Tolerance::OddHead);
+        }
         done.push(finished(pending, status, completion.result));
         Ok(())
     }
@@ -294,6 +315,12 @@ impl Link {
     fn on_controller_data(&mut self, data: &ControllerData) -> Result<(), PduError> {
         let pending = self.queue.get_mut(data.command).map_err(|_| unknown_command(data.command))?;
         let is_over = pending.read.on_data(data)?;
+        if is_over && self.flow_control {
+            self.tolerated.insert(Tolerance::FlagWithFlowControl);
+        }
+        if pending.read.lacks_last() {
+            self.tolerated.insert(Tolerance::LastMissing);
+        }
         self.incoming = Some(Incoming { command: data.command, offset: data.offset, is_over });
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::feature::{EventMask, FeatureId, QueueCounts};
 use crate::identify::{ControllerKind, IDENTIFY_BYTES, IdentifyController, IdentifyId, SglSupport};
 use crate::initiator::link::Link;
-use crate::initiator::{Action, HostEvent, Initiator, InitiatorError, Payload, Purpose, State};
+use crate::initiator::{Action, HostEvent, Initiator, InitiatorError, Payload, Purpose, State, Tolerance};
 use crate::property::{Capabilities, Configuration, ControllerStatus, PropertyId, Shutdown, ShutdownState};
 use crate::{
     Admin, Body, Command, Connect, ConnectAttributes, ConnectData, ConnectReply, Fabrics, Identify, Nqn, SetFeatures,
@@ -49,9 +49,17 @@ pub(super) struct Found {
     pub(super) ready_by: Option<Time>,
 }
 
-fn configuration(shutdown: Shutdown) -> u64 {
-    let all =
-        Configuration { enable: true, command_set: 0, page: 0, arbitration: 0, shutdown, sqe_size: 6, cqe_size: 4 };
+/// CC of a controller that can what `capabilities` say: the NVM command set where it has it, its smallest page.
+fn configuration(capabilities: Option<Capabilities>, shutdown: Shutdown) -> u64 {
+    let (sets, page) = capabilities.map_or((1, 0), |known| (known.command_sets, known.page_min));
+    // CAP.CSS: bit 0 NVM, bit 6 several, bit 7 none but admin; CC.CSS names them 0, 6 and 7.
+    let command_set = match sets {
+        sets if sets & 1 != 0 => 0,
+        sets if sets & 1 << 6 != 0 => 6,
+        sets if sets & 1 << 7 != 0 => 7,
+        _ => 0,
+    };
+    let all = Configuration { enable: true, command_set, page, arbitration: 0, shutdown, sqe_size: 6, cqe_size: 4 };
     all.encode().into()
 }
 
@@ -59,9 +67,9 @@ fn get(property: PropertyId) -> Fabrics {
     Fabrics::PropertyGet { offset: property.code(), size: property.size() }
 }
 
-fn set_configuration(shutdown: Shutdown) -> Fabrics {
+fn set_configuration(value: u64) -> Fabrics {
     let property = PropertyId::Configuration;
-    Fabrics::PropertySet { offset: property.code(), size: property.size(), value: configuration(shutdown) }
+    Fabrics::PropertySet { offset: property.code(), size: property.size(), value }
 }
 
 fn set_feature(feature: FeatureId, value: u32) -> Body {
@@ -87,7 +95,10 @@ impl Initiator {
 
     fn io_entries(&self) -> u16 {
         let most = self.setup.capabilities.map_or(u16::MAX, |known| known.queue_size_max_minus_one.saturating_add(1));
-        self.config.io_entries.min(most).max(2)
+        // MAXCMD 0 says nothing.
+        let taken = self.setup.controller.as_ref().map_or(0, |known| known.commands_max);
+        let taken = if taken == 0 { u16::MAX } else { taken };
+        self.config.io_entries.min(most).min(taken).max(2)
     }
 
     /// Sends what a step of a queue needs.
@@ -110,7 +121,7 @@ impl Initiator {
                 return;
             }
             Step::Capabilities => (Body::Fabrics(get(PropertyId::Capabilities)), Payload::None),
-            Step::Enable => (Body::Fabrics(set_configuration(Shutdown::None)), Payload::None),
+            Step::Enable => (Body::Fabrics(self.configured(Shutdown::None)), Payload::None),
             Step::AwaitReady | Step::AwaitShutDown => (Body::Fabrics(get(PropertyId::Status)), Payload::None),
             Step::Identify => {
                 let structure = IdentifyId::Controller.code();
@@ -123,9 +134,13 @@ impl Initiator {
                 (set_feature(FeatureId::NumberOfQueues, counts.encode()), Payload::None)
             }
             Step::Events => (set_feature(FeatureId::AsynchronousEvents, self.event_mask().bits()), Payload::None),
-            Step::ShutDown => (Body::Fabrics(set_configuration(Shutdown::Normal)), Payload::None),
+            Step::ShutDown => (Body::Fabrics(self.configured(Shutdown::Normal)), Payload::None),
         };
         self.send(0, body, payload, Purpose::Step(step));
+    }
+
+    fn configured(&self, shutdown: Shutdown) -> Fabrics {
+        set_configuration(configuration(self.setup.capabilities, shutdown))
     }
 
     /// Every event that the controller can tell.
@@ -138,8 +153,17 @@ impl Initiator {
         if self.state == State::Over {
             return;
         }
-        if !status.is_success() {
-            return self.fail(InitiatorError::Refused { what: name(step), status });
+        match step {
+            _ if status.is_success() => {}
+            Step::Events => {
+                self.tolerate(Tolerance::NoEventMask);
+                return self.after_events();
+            }
+            Step::ShutDown => {
+                self.tolerate(Tolerance::NoShutdown);
+                return self.become_shut_down();
+            }
+            _ => return self.fail(InitiatorError::Refused { what: name(step), status }),
         }
         if let Err(error) = self.after(queue, step, result, data) {
             self.fail(error);
@@ -205,7 +229,8 @@ impl Initiator {
 
     fn on_identified(&mut self, data: &[u8]) -> Result<(), InitiatorError> {
         let controller = IdentifyController::decode(data)?;
-        check(&controller, self.setup.controller_id, self.config.keep_alive_ms > 0)?;
+        let odd = self.odd(&controller)?;
+        odd.into_iter().for_each(|what| self.tolerate(what));
         // MDTS counts in the smallest page, 4 KiB times a power of two; what passes 4 GiB is no limit.
         let page = self.setup.capabilities.map_or(0, |known| known.page_min);
         let shift = 12 + u32::from(page) + u32::from(controller.transfer_max);
@@ -213,16 +238,44 @@ impl Initiator {
         self.setup.transfer_bytes_max = has_limit.then(|| 1 << shift);
         self.setup.controller = Some(Box::new(controller));
         self.start_keep_alive();
-        let is_discovery = self.config.subsystem == Nqn::discovery();
-        self.take_step(if is_discovery || self.config.io_queues == 0 { Step::Events } else { Step::QueueCount });
+        if is_discovery(&self.config.subsystem, &controller) || self.config.io_queues == 0 {
+            self.choose_events();
+        } else {
+            self.take_step(Step::QueueCount);
+        }
         Ok(())
+    }
+
+    /// Events are chosen where any are asked for.
+    fn choose_events(&mut self) {
+        if self.config.event_requests > 0 { self.take_step(Step::Events) } else { self.after_events() }
+    }
+
+    /// What of a controller is otherwise than Linux, the strictest of hosts, insists on; an error where it cannot be used so.
+    fn odd(&self, controller: &IdentifyController) -> Result<Vec<Tolerance>, InitiatorError> {
+        let is_discovery = is_discovery(&self.config.subsystem, controller);
+        let is_other = controller.controller != self.setup.controller_id;
+        // I/O queues go to the controller that Connect named: one that calls itself otherwise may be another's.
+        if is_other && !is_discovery && controller.controller != 0 {
+            return Err(InitiatorError::Unusable("its CNTLID is not the one of Connect"));
+        }
+        let has_sgls = controller.sgls.intersects(SglSupport::ANY_ALIGNMENT | SglSupport::DWORD_ALIGNMENT);
+        let small = controller.command_capsule_16 < 4 || controller.response_capsule_16 < 1;
+        let found = [
+            (is_other, Tolerance::OtherControllerId),
+            (self.config.keep_alive_ms > 0 && controller.keep_alive_100_ms == 0, Tolerance::NoKeepAlive),
+            (!has_sgls, Tolerance::NoSgls),
+            // Reserved of discovery controllers.
+            (!is_discovery && (small || controller.in_capsule_offset_16 != 0), Tolerance::NoCapsuleData),
+        ];
+        Ok(found.into_iter().filter(|(holds, _)| *holds).map(|(_, what)| what).collect())
     }
 
     fn on_queue_count(&mut self, granted: u32) {
         let granted = QueueCounts::decode(granted);
         let least = granted.submission_minus_one.min(granted.completion_minus_one).saturating_add(1);
         self.setup.io_queues = self.config.io_queues.min(least);
-        self.take_step(Step::Events);
+        self.choose_events();
     }
 
     /// Event requests are put, I/O queues are opened.
@@ -231,7 +284,8 @@ impl Initiator {
         for _ in 0..self.config.event_requests.min(taken) {
             self.request_event();
         }
-        let in_capsule = self.setup.controller.as_ref().map_or(0, |known| known.in_capsule_bytes());
+        let in_capsule = self.setup.controller.as_ref().filter(|_| !self.tolerated.contains(&Tolerance::NoCapsuleData));
+        let in_capsule = in_capsule.map_or(0, |known| known.in_capsule_bytes());
         let entries = u32::from(self.io_entries());
         for queue in 1..=self.setup.io_queues {
             let mut link = Link::new(queue, entries, &self.config);
@@ -262,7 +316,7 @@ impl Initiator {
 
     /// Half of the timeout, so that one that is late does not end the association.
     fn start_keep_alive(&mut self) {
-        if self.config.keep_alive_ms > 0 {
+        if self.config.keep_alive_ms > 0 && !self.tolerated.contains(&Tolerance::NoKeepAlive) {
             self.next_keep_alive = self.now.checked_add(Span::ms(u64::from(self.config.keep_alive_ms).div_ceil(2)));
         }
     }
@@ -272,33 +326,25 @@ impl Initiator {
         self.send(0, Body::Admin(Admin::KeepAlive), Payload::None, Purpose::KeepAlive);
     }
 
+    pub(super) fn become_shut_down(&mut self) {
+        self.end();
+        self.events.push_back(HostEvent::ShutDown);
+    }
+
     fn on_shutdown(&mut self, status: ControllerStatus) {
         if status.shutdown == ShutdownState::Complete {
-            self.end();
-            self.events.push_back(HostEvent::ShutDown);
+            self.become_shut_down();
+        } else if self.shut_down_by.is_some_and(|by| by <= self.now) {
+            self.fail(InitiatorError::Unusable("its shutdown does not end"));
         } else {
             self.poll = self.now.checked_add(POLL).map(|time| (time, Step::AwaitShutDown));
         }
     }
 }
 
-/// What Linux insists on (design notes, "rules that hosts hold a target to").
-fn check(controller: &IdentifyController, id: u16, needs_keep_alive: bool) -> Result<(), InitiatorError> {
-    let is_discovery = controller.kind == ControllerKind::Discovery;
-    let problem = if controller.controller != id {
-        "its CNTLID is not the one of Connect"
-    } else if needs_keep_alive && controller.keep_alive_100_ms == 0 {
-        "it has no keep-alive"
-    } else if !controller.sgls.intersects(SglSupport::ANY_ALIGNMENT | SglSupport::DWORD_ALIGNMENT) {
-        "it takes no SGLs"
-    } else if !is_discovery && controller.in_capsule_offset_16 != 0 {
-        "its in-capsule data have an offset"
-    } else if !is_discovery && (controller.command_capsule_16 < 4 || controller.response_capsule_16 < 1) {
-        "its capsules are too small for an entry"
-    } else {
-        return Ok(());
-    };
-    Err(InitiatorError::Unusable(problem))
+/// By its name, or as it calls itself under another.
+fn is_discovery(subsystem: &Nqn, controller: &IdentifyController) -> bool {
+    *subsystem == Nqn::discovery() || controller.kind == ControllerKind::Discovery
 }
 
 fn name(step: Step) -> &'static str {

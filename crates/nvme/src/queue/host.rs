@@ -11,13 +11,18 @@ pub struct HostQueue<T> {
     free: Vec<u16>,
     /// Low bits of an id that are its slot; the others change with every use of the slot.
     slot_bits: u32,
-    head: u32,
-    tail: u32,
+    /// Commands that were sent, and those of them that the controller is known to have taken, since the connection.
+    sent: u64,
+    taken: u64,
+    /// A head that could not be came: it was passed over.
+    had_odd_head: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Slot<T> {
     id: u16,
+    /// Commands that were sent before it.
+    place: u64,
     command: Option<T>,
 }
 
@@ -26,9 +31,10 @@ impl<T> HostQueue<T> {
     pub fn new(shape: QueueShape) -> Self {
         // One entry stays free, or full would look like empty (3.3.1.5); without flow control the bound is the same (NVMe over Fabrics).
         let count = shape.size() - 1;
-        let slots = (0..count).map(|slot| Slot { id: slot as u16, command: None }).collect();
+        let slots = (0..count).map(|slot| Slot { id: slot as u16, place: 0, command: None }).collect();
         let slot_bits = (count - 1).checked_ilog2().map_or(0, |bits| bits + 1);
-        HostQueue { shape, slots, free: (0..count as u16).rev().collect(), slot_bits, head: 0, tail: 0 }
+        let free = (0..count as u16).rev().collect();
+        HostQueue { shape, slots, free, slot_bits, sent: 0, taken: 0, had_odd_head: false }
     }
 
     /// How many commands are outstanding.
@@ -38,7 +44,7 @@ impl<T> HostQueue<T> {
 
     /// Whether a command may be sent now.
     pub fn has_room(&self) -> bool {
-        !self.free.is_empty() && (!self.shape.flow_control || self.shape.after(self.tail) != self.head)
+        self.room() > 0
     }
 
     /// How many commands may be sent now.
@@ -48,7 +54,7 @@ impl<T> HostQueue<T> {
             return free;
         }
         // One entry stays free, or full would look like empty.
-        free.min(self.shape.size() - 1 - self.shape.distance(self.head, self.tail))
+        free.min(self.shape.size() - 1 - self.waiting())
     }
 
     /// What is kept for outstanding commands, in no order that means anything but always the same.
@@ -64,8 +70,8 @@ impl<T> HostQueue<T> {
         }
         let Some(index) = self.free.pop() else { return Err((command, full)) };
         let slot = &mut self.slots[usize::from(index)];
-        slot.command = Some(command);
-        self.tail = self.shape.after(self.tail);
+        (slot.command, slot.place) = (Some(command), self.sent);
+        self.sent += 1;
         Ok(slot.id)
     }
 
@@ -81,41 +87,51 @@ impl<T> HostQueue<T> {
         self.slots[index].command.as_mut().ok_or(QueueError::Unknown { id })
     }
 
-    /// A completion came: its command is over. Fails, and changes nothing, when it is of another queue, of a command that is not outstanding, or
-    /// has a head that cannot be. Such a controller is not to be trusted: drop the connection.
+    /// A completion came: its command is over. Fails, and changes nothing, when the command is not outstanding: such a controller is not to be
+    /// trusted, drop the connection.
+    ///
+    /// SQID is reserved on fabrics and not read (NVMe over Fabrics 1.1, 2.2). A head that cannot be is passed over: what has completed was taken,
+    /// and that is all that the host needs to know.
     pub fn complete(&mut self, completion: &Cqe) -> Result<T, QueueError> {
-        if completion.sq_id != self.shape.id {
-            return Err(QueueError::Queue { got: completion.sq_id, expected: self.shape.id });
-        }
-        self.get_mut(completion.id)?;
+        self.get(completion.id)?;
         if self.shape.flow_control {
-            self.advance(completion.sq_head)?;
+            self.advance(completion.sq_head);
         }
         self.release(completion.id)
     }
 
-    /// C2HData said success: its command is over. Only without flow control.
+    /// C2HData said success: its command is over.
     pub fn complete_by_flag(&mut self, id: u16) -> Result<T, QueueError> {
-        if self.shape.flow_control { Err(QueueError::FlowControl { id: self.shape.id }) } else { self.release(id) }
+        self.release(id)
+    }
+
+    /// Whether a completion has brought a head that cannot be.
+    pub fn had_odd_head(&self) -> bool {
+        self.had_odd_head
     }
 
     /// The connection is gone: every outstanding command, once, in no order that means anything but always the same.
     pub fn abandon(&mut self) -> Vec<(u16, T)> {
         let ids: Vec<u16> = self.slots.iter().filter(|slot| slot.command.is_some()).map(|slot| slot.id).collect();
-        (self.head, self.tail) = (0, 0);
-        ids.into_iter().filter_map(|id| self.release(id).ok().map(|command| (id, command))).collect()
+        let all = ids.into_iter().filter_map(|id| self.release(id).ok().map(|command| (id, command))).collect();
+        (self.sent, self.taken) = (0, 0);
+        all
+    }
+
+    /// Commands of which the controller is not known to have taken them: fewer than the queue has entries.
+    fn waiting(&self) -> u32 {
+        (self.sent - self.taken) as u32
     }
 
     /// The controller has taken entries up to `head`.
-    fn advance(&mut self, head: u16) -> Result<(), QueueError> {
-        let wrong = QueueError::Head { got: head, head: self.head, tail: self.tail, size: self.shape.size() };
-        let to = u32::from(head);
-        let sent = self.shape.distance(self.head, self.tail);
-        if to >= self.shape.size() || self.shape.distance(self.head, to) > sent {
-            return Err(wrong);
+    fn advance(&mut self, head: u16) {
+        let size = self.shape.size();
+        let taken = self.shape.distance((self.taken % u64::from(size)) as u32, u32::from(head) % size);
+        if u32::from(head) < size && taken <= self.waiting() {
+            self.taken += u64::from(taken);
+        } else {
+            self.had_odd_head = true;
         }
-        self.head = to;
-        Ok(())
     }
 
     fn index(&self, id: u16) -> Result<usize, QueueError> {
@@ -128,6 +144,7 @@ impl<T> HostQueue<T> {
         let slot = &mut self.slots[index];
         let command = slot.command.take().ok_or(QueueError::Unknown { id })?;
         slot.id = slot.id.wrapping_add((1u32 << self.slot_bits) as u16);
+        self.taken = self.taken.max(slot.place + 1);
         self.free.push(index as u16);
         Ok(command)
     }

@@ -69,7 +69,8 @@ impl<T> TargetQueue<T> {
     /// The completion of a command that was taken from the queue and not kept.
     pub fn refuse(&self, id: u16, status: Status, result: u64) -> Cqe {
         let sq_head = if self.shape.flow_control { self.head as u16 } else { 0 };
-        Cqe { result, sq_head, sq_id: self.shape.id, id, status }
+        // SQID is reserved on fabrics (NVMe over Fabrics 1.1, 2.2).
+        Cqe { result, sq_head, sq_id: 0, id, status }
     }
 
     /// The connection is gone: every outstanding command, once, by id.

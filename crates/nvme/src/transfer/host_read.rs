@@ -10,8 +10,6 @@ pub struct HostRead {
     command: u16,
     length: u32,
     received: u32,
-    /// Whether success may come as a flag: flow control of the submission queue is off.
-    may_flag: bool,
     state: State,
 }
 
@@ -26,9 +24,9 @@ enum State {
 }
 
 impl HostRead {
-    /// `length` bytes of command `command`, 0 for a command without data. `no_flow_control` as asked in Connect.
-    pub fn new(command: u16, length: u32, no_flow_control: bool) -> Self {
-        HostRead { command, length, received: 0, may_flag: no_flow_control, state: State::Receiving }
+    /// `length` bytes of command `command`, 0 for a command without data.
+    pub fn new(command: u16, length: u32) -> Self {
+        HostRead { command, length, received: 0, state: State::Receiving }
     }
 
     /// Data come, in order. Returns whether the command is over by them, with success.
@@ -51,16 +49,15 @@ impl HostRead {
         Ok(data.is_success)
     }
 
-    /// SUCCESS only without flow control and on the last; the last may come early (the command failed), but not with success, and has to come
-    /// with the last byte.
+    /// SUCCESS only with the last byte; the last may come early (the command failed), but not with success. With flow control SUCCESS should not
+    /// come, and the last byte should have LAST: neither is a danger to data, and targets in use do so.
     fn check_flags(&self, data: &ControllerData) -> Result<(), PduError> {
         let is_whole = self.received == self.length;
-        let success_is_right = !data.is_success || (self.may_flag && data.is_last && is_whole);
-        if success_is_right && (data.is_last || !is_whole) {
+        if !data.is_success || (data.is_last && is_whole) {
             return Ok(());
         }
         let got = u64::from(data.is_last) << 2 | u64::from(data.is_success) << 3;
-        let allowed = "LAST with the last byte, SUCCESS only with it and without flow control";
+        let allowed = "SUCCESS only with LAST and the last byte";
         Err(PduError::Field { field: "FLAGS", at: 1, got, allowed })
     }
 
@@ -75,6 +72,11 @@ impl HostRead {
         }
         self.state = State::Over;
         Ok(())
+    }
+
+    /// Whether every byte came, and none of them was the last.
+    pub fn lacks_last(&self) -> bool {
+        self.state == State::Receiving && self.length > 0 && self.received == self.length
     }
 
     /// Bytes that came.

@@ -54,7 +54,7 @@ proptest! {
     #[test]
     fn a_read_arrives_whole_and_once_and_ends_once(length in 0u32..5_000, piece in 1u32..1_500, may_flag in any::<bool>()) {
         let mut target = TargetRead::new(7, length, piece, may_flag);
-        let mut host = HostRead::new(7, length, may_flag);
+        let mut host = HostRead::new(7, length);
         let (mut next, mut ends) = (0, 0);
         while let Some(data) = target.next_data() {
             prop_assert_eq!(data.offset, next);
@@ -172,28 +172,33 @@ fn a_controller_that_asks_wrongly_ends_the_connection_with_the_right_status() {
 
 #[test]
 fn a_controller_that_sends_wrongly_ends_the_connection_with_the_right_status() {
-    let host = HostRead::new(7, 100, true);
+    let host = HostRead::new(7, 100);
     let on = |data: &ControllerData| status(host.clone().on_data(data));
     assert_eq!(on(&ControllerData { command: 8, ..back(0, 100, true, false) }), (FatalStatus::InvalidField, 8));
     assert_eq!(on(&back(4, 10, false, false)), (FatalStatus::OutOfRange, 0), "a gap");
     assert_eq!(on(&back(0, 101, true, false)), (FatalStatus::OutOfRange, 0), "too much");
     assert_eq!(on(&back(0, 0, false, false)), (FatalStatus::OutOfRange, 0), "nothing");
-    assert_eq!(on(&back(0, 100, false, false)), (FatalStatus::InvalidField, 1), "the whole without LAST");
     assert_eq!(on(&back(0, 50, true, true)), (FatalStatus::InvalidField, 1), "success with bytes missing");
     assert_eq!(on(&back(0, 50, false, true)), (FatalStatus::InvalidField, 1), "success without LAST");
-    let mut none = HostRead::new(7, 0, true);
+    let mut none = HostRead::new(7, 0);
     assert_eq!(status(none.on_data(&back(0, 4, true, true))), (FatalStatus::OutOfRange, 0), "a command without data");
-    let mut controlled = HostRead::new(7, 100, false);
-    let flagged = controlled.on_data(&back(0, 100, true, true));
-    assert_eq!(status(flagged), (FatalStatus::InvalidField, 1), "success by flag although flow control is on");
+    let mut unended = HostRead::new(7, 100);
+    assert_eq!(unended.on_data(&back(0, 100, false, false)), Ok(false), "the whole without LAST");
+    assert!(unended.lacks_last());
+    assert_eq!(
+        status(unended.on_data(&back(100, 4, true, false))),
+        (FatalStatus::OutOfRange, 0),
+        "more than the whole"
+    );
+    assert_eq!(unended.on_response(Status::SUCCESS), Ok(()));
 }
 
 #[test]
 fn a_read_ends_by_flag_or_by_response_and_not_by_both() {
-    let mut host = HostRead::new(7, 100, true);
+    let mut host = HostRead::new(7, 100);
     assert_eq!(host.on_data(&back(0, 100, true, true)), Ok(true));
     assert_eq!(status(host.on_response(Status::SUCCESS)), (FatalStatus::Sequence, 0));
-    let mut host = HostRead::new(7, 100, true);
+    let mut host = HostRead::new(7, 100);
     assert_eq!(host.on_data(&back(0, 50, true, false)), Ok(false), "the last comes early: the read failed");
     assert_eq!(status(host.on_data(&back(50, 50, true, false))), (FatalStatus::Sequence, 0));
     assert_eq!(status(host.on_response(Status::SUCCESS)), (FatalStatus::Sequence, 0), "bytes are missing");

@@ -76,7 +76,7 @@ impl Io {
             sends: 0,
             losses: 0,
             refusals: 0,
-            read: HostRead::new(0, io.bytes, true),
+            read: HostRead::new(0, io.bytes),
             write: HostWrite::new(0, 0, 0, format.config().host_data_max),
             asked: 0,
             ready_max: format.config().ready_max,
@@ -99,7 +99,7 @@ impl Io {
         self.sends += 1;
         self.asked = 0;
         self.answered = self.tag.attempt;
-        self.read = HostRead::new(self.tag.command, self.io.bytes, true);
+        self.read = HostRead::new(self.tag.command, self.io.bytes);
         // Nothing is ever asked of a read.
         if self.io.operation != Operation::Read {
             self.write.restart(self.tag.command, self.io.bytes);

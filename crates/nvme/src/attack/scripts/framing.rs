@@ -1,7 +1,8 @@
 //! PDUs that are wrong in themselves, or come when they may not.
 
-use super::{BOTH, PLAIN, admin, attack, capsule, greeted, initialize, patched, pdu, queues};
-use crate::attack::{Attack, Damage, Expectation, Step};
+use super::{BOTH, PLAIN, admin, attack, capsule, greeted, initialize, patched, pdu, queues, under};
+use crate::attack::VerdictKind::{Accepted, Hung};
+use crate::attack::{Attack, Damage, Expectation, Step, rules};
 use crate::identify::IDENTIFY_BYTES;
 use crate::pdu::{FatalStatus, HEADER_BYTES_MAX, Header, HostData, Termination};
 use crate::{Admin, Body, Command, Identify, Sgl, Sqe};
@@ -12,10 +13,10 @@ const FIELD_OR_SEQUENCE: &[FatalStatus] = &[FatalStatus::InvalidField, FatalStat
 const ANY: &[FatalStatus] = &[];
 
 pub(super) fn scripts() -> Vec<Attack> {
-    let mut all = initialization();
+    let mut all = under(rules::INITIALIZATION, initialization());
     all.extend(types());
-    all.extend(lengths());
-    all.extend(digests());
+    all.extend(under(rules::HEADER, lengths()));
+    all.extend(under(rules::HEADER_DIGEST, digests()));
     all.extend(splits());
     all
 }
@@ -30,6 +31,9 @@ fn data_from_host() -> Vec<u8> {
     let data = HostData { command: 1, tag: 0, offset: 0, length: 512, is_last: true };
     pdu(&Header::HostData(data), &[0; 512])
 }
+
+/// NVM Express Base 2.0, 1.5 (reserved): what a receiver may do with bits that mean nothing.
+const RESERVED: &str = "a receiver need not check reserved bits (Base 2.0, 1.5)";
 
 /// Opens a connection, sends bytes, waits for its end.
 fn opening(name: &'static str, about: &'static str, bytes: Vec<u8>, allowed: &'static [FatalStatus]) -> Attack {
@@ -58,7 +62,8 @@ fn initialization() -> Vec<Attack> {
         at_work("initialization-again", "ICReq on a queue at work (CVE-2026-89969)", initialize(0), FIELD_OR_SEQUENCE),
         opening("initialization-of-a-later-version", "PFV 1", patched(initialize(0), 8, &[1, 0]), UNSUPPORTED),
         opening("alignment-beyond-its-field", "HPDA 255", patched(initialize(0), 10, &[255]), FIELD),
-        opening("digests-that-do-not-exist", "DGST FFh", patched(initialize(0), 11, &[255]), UNSUPPORTED),
+        opening("digests-that-do-not-exist", "DGST FFh", patched(initialize(0), 11, &[255]), UNSUPPORTED)
+            .allows(Accepted, RESERVED),
         opening("initialization-of-no-length", "PLEN 0 in ICReq", patched(initialize(0), 4, &[0; 4]), FIELD),
         opening("initialization-of-4-gib", "PLEN FFFFFFFFh in ICReq", patched(initialize(0), 4, &[255; 4]), FIELD),
         opening("initialization-with-a-short-header", "HLEN 8 in ICReq", patched(initialize(0), 2, &[8]), FIELD),
@@ -74,17 +79,20 @@ fn types() -> Vec<Attack> {
     let termination = pdu(&Header::HostTermination(end), &[]);
     let behind = [termination.clone(), capsule(identify(1), &[])].concat();
     vec![
-        at_work("response-from-the-host", "CapsuleResp to the controller", with_type(5), FIELD_OR_SEQUENCE),
-        at_work("controller-data-from-the-host", "C2HData to the controller", with_type(7), FIELD_OR_SEQUENCE),
-        at_work("r2t-from-the-host", "R2T to the controller", with_type(9), FIELD_OR_SEQUENCE),
-        at_work("reserved-type", "PDU type 08h", with_type(8), FIELD_OR_SEQUENCE),
-        at_work("termination-and-more", "a command behind H2CTermReq", behind, ANY),
-        at_work("termination-of-no-kind", "FES 0", patched(termination, 8, &[0, 0]), ANY),
+        at_work("response-from-the-host", "CapsuleResp to the controller", with_type(5), FIELD_OR_SEQUENCE)
+            .under(rules::SEQUENCE),
+        at_work("controller-data-from-the-host", "C2HData to the controller", with_type(7), FIELD_OR_SEQUENCE)
+            .under(rules::SEQUENCE),
+        at_work("r2t-from-the-host", "R2T to the controller", with_type(9), FIELD_OR_SEQUENCE).under(rules::SEQUENCE),
+        at_work("reserved-type", "PDU type 08h", with_type(8), FIELD_OR_SEQUENCE).under(rules::SEQUENCE),
+        at_work("termination-and-more", "a command behind H2CTermReq", behind, ANY).under(rules::TERMINATION),
+        at_work("termination-of-no-kind", "FES 0", patched(termination, 8, &[0, 0]), ANY).under(rules::TERMINATION),
         attack(
             "data-before-connect",
             "H2CData before Connect (CVE-2023-6536)",
             [greeted(0, PLAIN), vec![Step::Send(0, data_from_host()), Step::Expect(0, Expectation::Terminates(ANY))]],
-        ),
+        )
+        .under(rules::TRANSFER),
     ]
 }
 
@@ -93,21 +101,23 @@ fn lengths() -> Vec<Attack> {
     let with = |at: usize, patch: &[u8]| patched(good(), at, patch);
     let about = "HLEN, PDO and PLEN that do not fit each other";
     let data_with = |at: usize, patch: &[u8]| patched(data_from_host(), at, patch);
+    const MORE: &str = "PLEN announces bytes that have not come yet";
     vec![
         at_work("header-length-0", about, with(2, &[0]), FIELD),
         at_work("header-length-71", about, with(2, &[71]), FIELD),
         at_work("header-length-255", about, with(2, &[255]), FIELD),
         at_work("length-0", about, with(4, &[0; 4]), FIELD),
         at_work("length-below-the-header", about, with(4, &[71, 0, 0, 0]), FIELD),
-        at_work("length-of-4-gib", about, with(4, &[255; 4]), FIELD),
-        at_work("length-one-byte-too-long", about, with(4, &[73, 0, 0, 0]), FIELD),
+        at_work("length-of-4-gib", about, with(4, &[255; 4]), FIELD).allows(Hung, MORE),
+        at_work("length-one-byte-too-long", about, with(4, &[73, 0, 0, 0]), FIELD).allows(Hung, MORE),
         at_work("data-offset-0", about, data_with(3, &[0]), ANY),
         at_work("data-offset-inside-the-header", about, data_with(3, &[8]), FIELD),
         at_work("data-offset-beyond-the-pdu", about, data_with(3, &[252]), ANY),
         at_work("data-offset-unaligned", about, data_with(3, &[25]), FIELD),
         at_work("data-length-unlike-the-pdu", "DATAL that PLEN does not carry", data_with(16, &[0, 1, 0, 0]), ANY),
         at_work("data-length-0", "H2CData without data", patched(pdu(&empty_data(), &[]), 3, &[24]), ANY),
-        at_work("capsule-of-16-mib", "in-capsule data far beyond IOCCSZ", with(4, &[0, 0, 0, 1]), ANY),
+        at_work("capsule-of-16-mib", "in-capsule data far beyond IOCCSZ", with(4, &[0, 0, 0, 1]), ANY)
+            .allows(Hung, MORE),
     ]
 }
 
@@ -121,8 +131,11 @@ fn digests() -> Vec<Attack> {
         Step::Damaged(0, entry.clone(), Vec::new(), Damage::Header),
         Step::Expect(0, Expectation::Terminates(&[FatalStatus::HeaderDigest])),
     ];
-    // Header digests agreed on, and a capsule that says it has none.
-    let without = vec![Step::Send(0, capsule(*entry, &[])), Step::Expect(0, Expectation::Terminates(ANY))];
+    // Header digests agreed on, and capsules that say they have none: two, so that a target which reads on for a digest finds bytes.
+    let without = vec![
+        Step::Send(0, [capsule(*entry, &[]), capsule(identify(2), &[])].concat()),
+        Step::Expect(0, Expectation::Terminates(ANY)),
+    ];
     vec![
         attack("header-digest-wrong", "a header digest that does not fit", [admin(0, BOTH), wrong]),
         attack("header-digest-missing", "no digest where one was agreed on", [admin(0, BOTH), without]),
@@ -149,6 +162,7 @@ fn splits() -> Vec<Attack> {
             "half-a-pdu",
             "a connection that is lost inside a capsule",
             [queues(PLAIN), vec![Step::Send(1, half), Step::Drop(1), Step::Drop(0)]],
-        ),
+        )
+        .under(rules::LOSS),
     ]
 }
