@@ -6,8 +6,9 @@ OUT ?= out
 SECONDS_EACH ?= 600
 STEPS ?= all
 PROFILE ?= release
-# TLS of the live target needs OpenSSL's headers: without them everything else is built.
-TLS := $(shell pkg-config --exists openssl 2>/dev/null || echo --no-default-features)
+# TLS of the live target needs OpenSSL's headers: without them everything else is built and tested.
+# Evaluated where it is used, since `make test` installs them where it can.
+TLS = $(shell pkg-config --exists openssl 2>/dev/null || echo --no-default-features)
 
 # In CI a page test without a browser is a failure, not a skip.
 ifeq ($(CI),true)
@@ -15,10 +16,10 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo paper test tidy bench fuzz interop models soak clean rust openssl
+.PHONY: help build demo paper test tidy bench fuzz interop models soak clean rust openssl without-tls
 
 help: ## list the commands
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
 build: rust ## the program: target/release/rackweave
 	$(CARGO) build --release --package cli $(TLS)
@@ -35,10 +36,13 @@ test: openssl rust ## every check and every test
 	tools/setup-test.sh
 	$(CARGO) fmt --all --check
 	$(CARGO) xtask tidy
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	tools/test-go.sh
-	$(CARGO) test --workspace
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+	$(CARGO) clippy --workspace --all-targets $(TLS) -- -D warnings
+	TLS="$(TLS)" tools/test-go.sh
+	$(CARGO) test --workspace $(TLS)
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(TLS)
+
+without-tls: rust ## the live target and its commands, built and tested as without OpenSSL
+	$(CARGO) test --workspace --no-default-features --test serving --test documents --test security --test sessions
 
 tidy: rust ## floors, forbidden names and sizes by layers.toml
 	$(CARGO) xtask tidy
@@ -46,7 +50,7 @@ tidy: rust ## floors, forbidden names and sizes by layers.toml
 bench: rust ## measure what `make build` builds, in CPU time; writes target/bench.json (PROFILE=fastest for long sweeps)
 	$(CARGO) run --profile $(PROFILE) --package bench
 
-interop: build ## a stock Linux host in QEMU uses our target as a disk; STEPS=small is what CI does
+interop: build ## two stock Linux hosts in QEMU use our target as a disk; STEPS=small is what CI does
 	tests/interop/run.sh $(STEPS)
 
 soak: rust ## a minute of hosts that work, reset and vanish, with every block checked

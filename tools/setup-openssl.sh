@@ -10,6 +10,9 @@ if ! has_openssl && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 fi
 
 if ! has_openssl; then
-  echo "setup-openssl: OpenSSL's headers are needed to build with TLS; install the packages 'libssl-dev' and 'pkg-config'" >&2
-  exit 1
+  if [ "${CI:-}" = true ]; then
+    echo "setup-openssl: TLS is required here; install the packages 'libssl-dev' and 'pkg-config'" >&2
+    exit 1
+  fi
+  echo "setup-openssl: SKIPPED: no OpenSSL headers, so TLS is neither built nor tested (as root: apt-get install libssl-dev pkg-config)"
 fi

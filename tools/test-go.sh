@@ -25,7 +25,7 @@ cd ../..
 
 # Plays an experiment and has both judge its history: `judged NAME EXPECTED`, where 0 is linearizable and 1 is not.
 judged() {
-  "${CARGO:-cargo}" run --quiet --package cli -- run "tools/porcupine/histories/$1.toml" --history --out "$results/$1" >/dev/null 2>&1 ||
+  "${CARGO:-cargo}" run --quiet --package cli ${TLS:-} -- run "tools/porcupine/histories/$1.toml" --history --out "$results/$1" >/dev/null 2>&1 ||
     { echo "test-go: rackweave did not play $1" >&2; exit 1; }
   local violations ours=0 theirs=0
   violations=$(sed -n 's/.*"history_violations": \([0-9]*\).*/\1/p' "$results/$1/seed-1/summary.json")

@@ -13,7 +13,7 @@ ip link set eth0 up
 ip address add 10.0.2.15/24 dev eth0
 for word in $(cat /proc/cmdline); do
   case "$word" in
-  target_port=* | guide_port=* | steps=*) export "${word?}" ;;
+  *_port=* | steps=*) export "${word?}" ;;
   esac
 done
 sh /steps.sh

@@ -1,19 +1,40 @@
 #!/usr/bin/env bash
-# Makes a small Linux host to boot in QEMU: Debian's kernel and its NVMe/TCP modules, busybox, nvme-cli, fio, mkfs.ext4.
+# Makes a small Linux host to boot in QEMU: `setup.sh own|new`.
 #
-# Everything lies under target/interop and is made again only when it is missing. Prints nothing when all is there.
+# `own` has this machine's Debian kernel and nvme-cli. `new` has those of a later Debian suite, with the
+# kernel's DH-HMAC-CHAP and TLS, tlshd and keyctl. Its packages come from the mirror that this machine's
+# apt is configured with, by lists and a cache of its own: the machine's sources stay as they are.
 #
-# Exit code 3: QEMU cannot be installed here, whoever tries: not a Debian of an amd64 machine, not root, or its archive has no such package. In CI, which is
-# root on Debian, everything else that goes wrong (no network, a package that breaks) is a failure, exit code 1, and not a skip.
+# Everything lies under target/interop and is made again only when it is missing. Prints nothing when
+# all is there.
+#
+# Exit code 3: QEMU cannot be installed here, whoever tries: not a Debian of an amd64 machine, not root,
+# or its archive has no such package. In CI, which is root on Debian, everything else that goes wrong
+# (no network, a package that breaks) is a failure, exit code 1, and not a skip.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 export PATH=$PATH:/usr/sbin:/sbin
-place=target/interop
-programs=(nvme fio mke2fs)
-# The last is left to whoever follows the guide.
-modules=(virtio_pci virtio_net ext4 crc32c_generic crc32c-intel nvme-tcp)
+guest=${1:?usage: setup.sh own|new}
+case "$guest" in
+own)
+  place=target/interop
+  programs=(nvme fio mke2fs)
+  # The last is left to whoever follows the guide.
+  modules=(virtio_pci virtio_net ext4 crc32c_generic crc32c-intel nvme-tcp)
+  ;;
+new)
+  suite=${INTEROP_SUITE:-trixie}
+  place=target/interop/$suite
+  programs=(nvme tlshd keyctl fio)
+  # TLS: the records' cipher, and the module that a socket asks for by name.
+  modules=(virtio_net crc32c_generic crc32c-intel aesni-intel gcm ccm tls nvme-tcp)
+  ;;
+*) echo "usage: $0 own|new" >&2; exit 2 ;;
+esac
+host_programs=(nvme fio mke2fs)
 packages=(qemu-system-x86 busybox-static nvme-cli fio e2fsprogs kmod xz-utils)
+suite_packages=(nvme-cli ktls-utils keyutils fio)
 
 have() { command -v "$1" >/dev/null; }
 
@@ -23,7 +44,7 @@ have_all() {
 
 missing_programs() {
   local program
-  for program in "${programs[@]}"; do have "$program" || echo "$program"; done
+  for program in "${host_programs[@]}"; do have "$program" || echo "$program"; done
 }
 
 # cannot WHY: nothing that anybody does here would help.
@@ -63,16 +84,60 @@ install_packages() {
 fetch_kernel() {
   local package
   have apt-get || cannot "no kernel in $place/kernel, and no apt-get to fetch one"
-  update_lists
-  package=$(apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends:/ { print $2; exit }')
-  [ -n "$package" ] || cannot "this machine's archives have no package linux-image-amd64"
+  case "$guest" in own) update_lists ;; new) update_suite ;; esac
+  package=$(suite_apt cache depends linux-image-amd64 2>/dev/null | awk '/Depends:/ { print $2; exit }')
+  [ -n "$package" ] || cannot "${suite:-this machine}'s archives have no package linux-image-amd64"
   echo "interop: fetching $package"
   rm -rf "$place/packages" "$place/kernel"
   mkdir -p "$place/packages"
-  (cd "$place/packages" && apt-get download --quiet --quiet "$package" >../download.log 2>&1) ||
+  (cd "$place/packages" && suite_apt get download --quiet --quiet "$package" >../download.log 2>&1) ||
     failed "apt-get download $package: $(tail -n 1 "$place/download.log")"
   dpkg-deb --extract "$place"/packages/linux-image-*.deb "$place/kernel"
   rm -rf "$place/packages"
+}
+
+# suite_apt get|cache ARGUMENTS...: apt of the guest's suite.
+suite_apt() {
+  local -a options=()
+  local command=apt-$1
+  shift
+  if [ "$guest" = new ]; then
+    options=(-o "Dir::Etc::SourceList=$apt/sources.list" -o Dir::Etc::SourceParts=- -o Dir::Etc::Preferences=-
+      -o Dir::Etc::PreferencesParts=- -o "Dir::State=$apt/state" -o "Dir::State::status=$apt/status"
+      -o "Dir::Cache=$apt/cache" -o Acquire::Languages=none -o APT::Sandbox::User=root)
+  fi
+  "$command" "${options[@]}" "$@"
+}
+
+# The mirror that this machine gets Debian from.
+mirror() {
+  apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' 'Component: main' 'Created-By: Packages' |
+    head -n 1
+}
+
+# The suite's own lists, as if nothing were installed.
+update_suite() {
+  [ -n "$(mirror)" ] || update_lists
+  [ -n "$(mirror)" ] || cannot "apt knows no mirror of Debian's main archive here"
+  mkdir -p "$apt"/{state/lists/partial,cache/archives/partial}
+  : >"$apt/status"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(mirror) $suite main" >"$apt/sources.list"
+  suite_apt get update --quiet --quiet >"$place/update.log" 2>&1 ||
+    failed "apt-get update of $suite: $(tail -n 1 "$place/update.log")"
+}
+
+# The suite's programs with all that they depend on, unpacked and not installed.
+fetch_programs() {
+  local package
+  update_suite
+  echo "interop: fetching ${suite_packages[*]} of $suite"
+  suite_apt get install --quiet --quiet --yes --no-install-recommends --download-only "${suite_packages[@]}" \
+    >"$place/install.log" 2>&1 || failed "packages of $suite: $(tail -n 1 "$place/install.log")"
+  rm -rf "$place/unpacked" "$place/unpacked.part"
+  mkdir -p "$place/unpacked.part"
+  for package in "$apt"/cache/archives/*.deb; do dpkg-deb --extract "$package" "$place/unpacked.part"; done
+  mv "$place/unpacked.part" "$place/unpacked"
+  rm -rf "$apt"
 }
 
 # Copies a module and those that it needs to where modprobe finds them.
@@ -98,13 +163,25 @@ unpacked() {
 
 # A program with the libraries that it is linked with, under the paths where it looks for them.
 add_program() {
-  local file
-  file=$(command -v "$1")
+  local file library
+  file=$([ -z "$from" ] || PATH=$from/usr/sbin:$from/usr/bin; command -v "$1")
   cp "$file" "$root/usr/bin/$1"
-  ldd "$file" | grep -o '/[^ ]*' | while read -r library; do
-    mkdir -p "$root$(dirname "$library")"
-    cp --dereference --no-clobber "$library" "$root$library"
+  libraries_of "$file" | grep -o '/[^ ]*' | while read -r library; do
+    mkdir -p "$root$(dirname "${library#"$from"}")"
+    cp --dereference --no-clobber "$library" "$root${library#"$from"}"
   done
+}
+
+# The suite's programs are asked by the suite's own loader.
+libraries_of() {
+  local -r loader=$from/usr/lib64/ld-linux-x86-64.so.2
+  if [ -z "$from" ]; then
+    ldd "$1"
+  else
+    # librados names its own folder by an absolute path, which would lead out of the suite.
+    "$loader" --library-path "$from/usr/lib/x86_64-linux-gnu:$from/usr/lib/x86_64-linux-gnu/ceph" --list "$1"
+    mkdir -p "$root/lib64" && cp --no-clobber "$loader" "$root/lib64/"
+  fi
 }
 
 # What the guide tells a newcomer to type on the Linux host, and how to undo it: a line a command.
@@ -125,22 +202,30 @@ make_initramfs() {
   cp "$(command -v busybox)" "$root/bin/busybox"
   ln -s busybox "$root/bin/sh"
   cp tests/interop/init.sh "$root/init"
-  cp tests/interop/steps.sh "$root/steps.sh"
+  cp "tests/interop/$guest/steps.sh" "$root/steps.sh"
+  cp tests/interop/common.sh "$root/common.sh"
   chmod +x "$root/init"
   : >"$place/module-names"
   for module in "${modules[@]}"; do add_module "$module"; done
   printf '%s\n' "${modules[@]}" >"$root/modules"
   depmod --basedir "$root" "$version" 2>"$place/depmod.log"
   for program in "${programs[@]}"; do add_program "$program"; done
-  ln -s mke2fs "$root/usr/bin/mkfs.ext4"
-  write_guide
+  if [ "$guest" = own ]; then
+    ln -s mke2fs "$root/usr/bin/mkfs.ext4"
+    write_guide
+  fi
   (cd "$root" && find . | busybox cpio -o -H newc 2>/dev/null) >"$place/initramfs.part"
   mv "$place/initramfs.part" "$place/initramfs"
 }
 
 mkdir -p "$place"
+apt=$PWD/$place/apt
+# Where the guest's programs come from: this machine, or what was unpacked.
+from=
+[ "$guest" = own ] || from=$PWD/$place/unpacked
 have_all || install_packages
 compgen -G "$place/kernel/boot/vmlinuz-*" >/dev/null || fetch_kernel
-for source in tests/interop/{setup,init,steps}.sh docs/guide/live-target.md; do
+[ -z "$from" ] || [ -d "$from" ] || fetch_programs
+for source in tests/interop/{setup,init,common,$guest/steps}.sh docs/guide/live-target.md; do
   [ "$place/initramfs" -nt "$source" ] || { make_initramfs; break; }
 done

@@ -56,6 +56,7 @@ pub(crate) struct Secrets {
 
 /// A host's key of TLS and what it is good for.
 #[derive(Clone)]
+#[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "read by TLS alone"))]
 pub(crate) struct TlsAccess {
     pub key: TlsKey,
     /// How others may be derived from it; the first of them where an identity fits several.

@@ -1,8 +1,7 @@
 # What a stock Linux host does with the target. Each step prints one line, "STEP ok NAME" or "STEP FAILED NAME".
 #
 # The target is at 10.0.2.2:$target_port: QEMU's name for 127.0.0.1 of the machine around it. "ASK NAME" asks that machine for
-# something (see run.sh); it answers through the target alone.
-address=10.0.2.2
+# something (see own/around.sh); it answers through the target alone.
 subsystem=nqn.2026-11.io.rackweave:interop
 host=nqn.2014-08.org.nvmexpress:uuid:5d2f1c1e-7a0b-4a53-9f0e-0242ac120002
 host_id=5d2f1c1e-7a0b-4a53-9f0e-0242ac120002
@@ -11,35 +10,7 @@ disk=/dev/nvme0n1
 echo "$host" >/etc/nvme/hostnqn
 echo "$host_id" >/etc/nvme/hostid
 
-# step NAME COMMAND...: runs it, keeps what it says, and shows that where it fails.
-step() {
-  name=$1
-  shift
-  if "$@" >/tmp/output 2>&1; then
-    echo "STEP ok $name"
-  else
-    echo "STEP FAILED $name (exit code $?)"
-    sed 's/^/    /' /tmp/output | tail -n 20
-    dmesg | grep -i nvme | tail -n 8 | sed 's/^/    kernel: /'
-    return 1
-  fi
-}
-
-give_up() {
-  echo "STEP end"
-  exit
-}
-
-# until_true SECONDS COMMAND...
-until_true() {
-  left=$1
-  shift
-  while ! "$@" >/dev/null 2>&1; do
-    left=$((left - 1))
-    [ "$left" -gt 0 ] || return 1
-    sleep 1
-  done
-}
+. /common.sh
 
 connect() {
   nvme connect -t tcp -a "$address" -s "$target_port" -n "$subsystem" -q "$host" -I "$host_id" "$@" || return
@@ -80,12 +51,6 @@ logs() {
 }
 
 features() { nvme get-feature /dev/nvme0 -f 7 && nvme get-feature /dev/nvme0 -f 0x0b && nvme get-feature /dev/nvme0 -f 0x0f; }
-
-# verified NAME BLOCK-SIZE DEPTH SIZE
-verified() {
-  fio --name="$1" --filename="$disk" --direct=1 --ioengine=libaio --rw=randwrite --bs="$2" --iodepth="$3" --size="$4" \
-    --verify=crc32c --verify_fatal=1 --do_verify=1 --end_fsync=1
-}
 
 # The first 40 MiB; what lies behind is for raw reads and writes (block 100000 is at 49 MiB).
 made_file_system() { /usr/bin/mke2fs -t ext4 -q -F "$disk" 40M && mount -t ext4 "$disk" /mnt; }
@@ -160,15 +125,6 @@ released() {
   nvme resv-register "$disk" -n 1 --crkey=0x1234 --rrega=1
 }
 
-refused() { ! "$@"; }
-
-# The kernel must have been told why.
-refused_because() {
-  reason=$1
-  shift
-  ! "$@" && dmesg | tail -n 5 | grep "$reason"
-}
-
 connect_as_stranger() {
   nvme connect -t tcp -a "$address" -s "$target_port" -n "$subsystem" -q nqn.2026-11.io.rackweave:stranger
 }
@@ -184,7 +140,7 @@ survived_a_restart() {
   known_uuid=$(cat /sys/block/nvme0n1/uuid)
   dd if=/dev/urandom of=/tmp/noise bs=64k count=16 2>/dev/null
   dd if=/tmp/noise of="$disk" bs=64k seek=896 oflag=direct conv=fsync 2>/dev/null || return
-  echo "ASK restart" >/dev/console
+  ask restart
   sleep 3
   until_true 60 grep -q live /sys/class/nvme/nvme0/state || return
   dd if="$disk" of=/tmp/back bs=64k skip=896 count=16 iflag=direct 2>/dev/null || return
@@ -194,51 +150,24 @@ survived_a_restart() {
 has_size() { [ "$(blockdev --getsize64 "$disk")" = "$1" ]; }
 
 grew() {
-  echo "ASK grow" >/dev/console
+  ask grow
   until_true 30 has_size 134217728
 }
 
 gained_a_namespace() {
-  echo "ASK add" >/dev/console
+  ask add
   until_true 30 test -b /dev/nvme0n2 && dd if=/dev/nvme0n2 of=/dev/null bs=64k count=4 iflag=direct
 }
 
 lost_a_namespace() {
-  echo "ASK remove" >/dev/console
+  ask remove
   until_true 30 test ! -e /dev/nvme0n2
 }
 
-# DH-HMAC-CHAP, where the kernel has it (CONFIG_NVME_AUTH): Debian 12's is built without, and then such a host must be refused.
-guarded=nqn.2026-11.io.rackweave:guarded
-guarded_secret=DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:
-other_secret=DHHC-1:00:AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAl7OaH:
-
+# Debian 12's kernel is built without DH-HMAC-CHAP: such a host must be refused. What has it is in secure.sh.
 connect_guarded() {
-  nvme connect -t tcp -a "$address" -s "$target_port" -n "$guarded" -q nqn.2026-11.io.rackweave:guarded-host \
-    -I 5d2f1c1e-7a0b-4a53-9f0e-0242ac120003 "$@"
-}
-
-has_authentication() { grep -q nvme_auth_negotiate /proc/kallsyms; }
-
-guarded_disk() {
-  for controller in /sys/class/nvme/nvme*; do
-    [ "$(cat "$controller/subsysnqn")" = "$guarded" ] && basename "$controller"
-  done
-}
-
-proved_itself() {
-  connect_guarded --dhchap-secret="$guarded_secret" && until_true 20 test -b "/dev/$(guarded_disk)n1" &&
-    dd if="/dev/$(guarded_disk)n1" of=/dev/null bs=64k count=4 iflag=direct && nvme disconnect -n "$guarded"
-}
-
-authentication_steps() {
-  step "a host without its secret is refused" refused connect_guarded
-  if has_authentication; then
-    step "a host with another secret is refused" refused connect_guarded --dhchap-secret="$other_secret"
-    step "a host with its secret connects and reads" proved_itself
-  else
-    echo "    DH-HMAC-CHAP was not tried: this kernel is built without CONFIG_NVME_AUTH"
-  fi
+  nvme connect -t tcp -a "$address" -s "$target_port" -n nqn.2026-11.io.rackweave:guarded \
+    -q nqn.2026-11.io.rackweave:guarded-host -I 5d2f1c1e-7a0b-4a53-9f0e-0242ac120003
 }
 
 echo "STEP ok booted $(uname -r) after $(cut -d ' ' -f 1 /proc/uptime) s"
@@ -284,6 +213,6 @@ if [ "$steps" = all ]; then
   step "connect with two queues of 16, flow control off" connect --nr-io-queues=2 --queue-size=16 --disable-sqflow
   step "fio with verify, flow control off" verified flow 4k 16 2m
   step "disconnect at the end" disconnect
-  authentication_steps
+  step "a host without its secret is refused" refused connect_guarded
 fi
 echo "STEP end"

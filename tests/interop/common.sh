@@ -1,0 +1,57 @@
+# What the steps of all guests share.
+#
+# The target is at 10.0.2.2: QEMU's name for 127.0.0.1 of the machine around it.
+address=10.0.2.2
+
+# step NAME COMMAND...: runs it, keeps what it says, and shows that where it fails.
+step() {
+  name=$1
+  shift
+  if "$@" >/tmp/output 2>&1; then
+    echo "STEP ok $name"
+  else
+    echo "STEP FAILED $name (exit code $?)"
+    sed 's/^/    /' /tmp/output | tail -n 20
+    dmesg | grep -i nvme | tail -n 8 | sed 's/^/    kernel: /'
+    return 1
+  fi
+}
+
+give_up() {
+  echo "STEP end"
+  exit
+}
+
+# until_true SECONDS COMMAND...
+until_true() {
+  left=$1
+  shift
+  while ! "$@" >/dev/null 2>&1; do
+    left=$((left - 1))
+    [ "$left" -gt 0 ] || return 1
+    sleep 1
+  done
+}
+
+# ask NAME...: asks the machine around this one for something (see guest.sh), and returns when it is done.
+ask() {
+  echo "ASK $*" >/dev/console
+  read -r _ </dev/console
+}
+
+# verified NAME BLOCK-SIZE DEPTH SIZE [OPTION...], of $disk
+verified() {
+  job=$1 block=$2 depth=$3 size=$4
+  shift 4
+  fio --name="$job" --filename="$disk" --direct=1 --ioengine=libaio --rw=randwrite --bs="$block" --iodepth="$depth" \
+    --size="$size" --verify=crc32c --verify_fatal=1 --do_verify=1 --end_fsync=1 "$@"
+}
+
+refused() { ! "$@"; }
+
+# The kernel must have been told why.
+refused_because() {
+  reason=$1
+  shift
+  ! "$@" && dmesg | tail -n 5 | grep "$reason"
+}
