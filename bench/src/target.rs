@@ -24,6 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// What the target is called.
+const NQN: &str = "nqn.2026-11.io.rackweave:disk";
 /// Bytes of a request's data.
 const BYTES: usize = 4096;
 /// Blocks of such a request, of 512 B.
@@ -312,7 +314,7 @@ struct Target {
 impl Target {
     fn start(backend: &str) -> anyhow::Result<Target> {
         let text = format!(
-            "port = [{{ address = '127.0.0.1:0' }}]\n[[subsystem]]\nnamespace = [{{ backend = '{backend}', size = '64MiB' }}]"
+            "port = [{{ address = '127.0.0.1:0' }}]\n[[subsystem]]\nnqn = '{NQN}'\nnamespace = [{{ backend = '{backend}', size = '64MiB' }}]"
         );
         let plan = spec::target::parse("bench", &text)?;
         let mut server = Server::start(&plan, ServerOptions::default())?;
@@ -339,7 +341,7 @@ fn config() -> anyhow::Result<InitiatorConfig> {
     Ok(InitiatorConfig {
         host: Nqn::new("nqn.2026-11.io.rackweave:bench")?,
         host_id: HostId([1; 16]),
-        subsystem: Nqn::new("nqn.2026-11.io.rackweave:disk")?,
+        subsystem: Nqn::new(NQN)?,
         digests: Digests { header: false, data: false },
         alignment: 0,
         ready_max_minus_one: 0,

@@ -3,7 +3,8 @@
 use crate::arguments::{TargetArguments, TargetFlags};
 use crate::failure::{Failure, bad_input, print};
 use live::{Server, ServerOptions, StartError};
-use spec::target::{LogFormatName, LogLevelName, Subsystem, TargetPlan, is_target_file, parse};
+use nvme::target::PortConfig;
+use spec::target::{LogFormatName, LogLevelName, TargetPlan, TlsName, is_target_file, parse};
 use std::fs;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -16,12 +17,16 @@ pub fn target(arguments: &TargetArguments) -> Result<(), Failure> {
         None => plan_of_flags(&arguments.flags)?,
     };
     log_as(&plan);
+    if arguments.check {
+        Server::check(&plan).map_err(refused)?;
+        return print("it can be served\n");
+    }
     let reload = arguments.config.clone().map(|file| Box::new(move || plan_in(&file)) as live::Reload);
     let options = ServerOptions { signals: true, reload, ..ServerOptions::default() };
     let mut server = Server::start(&plan, options).map_err(refused)?;
     let addresses: Vec<(String, u16)> =
         server.addresses().iter().map(|address| (address.ip().to_string(), address.port())).collect();
-    print(&greeting(&plan, &addresses))?;
+    print(&greeting(server.plan(), &server.config().ports, &addresses))?;
     server.run().map_err(|error| Failure::Failed(error.to_string()))
 }
 
@@ -103,18 +108,26 @@ fn refused(error: StartError) -> Failure {
     }
 }
 
-/// What is served, and how a Linux host comes by it.
-fn greeting(plan: &TargetPlan, addresses: &[(String, u16)]) -> String {
+/// What is served, and how a Linux host comes by it: by the address that hosts are told, which need
+/// not be the one where we listen.
+fn greeting(plan: &TargetPlan, told: &[PortConfig], addresses: &[(String, u16)]) -> String {
     let mut text = String::new();
-    for Subsystem { nqn, namespaces, hosts, .. } in &plan.subsystems {
-        let who = hosts.as_ref().map_or("any host".into(), |hosts| format!("{} hosts by name", hosts.len()));
-        text += &format!("{nqn}: {} disks for {who}\n", namespaces.len());
+    for subsystem in &plan.subsystems {
+        let who = subsystem.hosts.as_ref().map_or("any host".into(), |hosts| format!("{} hosts by name", hosts.len()));
+        text += &format!("{}: {} disks for {who}\n", subsystem.name(), subsystem.namespaces.len());
     }
     for (host, port) in addresses {
         text += &format!("listening at {host}, port {port}\n");
     }
-    if let (Some(first), Some((host, port))) = (plan.subsystems.first(), addresses.first()) {
-        text += &format!("on a Linux host, as root: nvme connect -t tcp -a {host} -s {port} -n {}\n", first.nqn);
+    for subsystem in &plan.subsystems {
+        let Some(number) = subsystem.ports.first().map(|number| usize::from(*number) - 1) else { continue };
+        let (host, service) = (told[number].address.as_str(), told[number].service.as_str());
+        let is_anywhere = ["0.0.0.0", "::"].contains(&host);
+        let host = if is_anywhere { "ADDRESS" } else { host };
+        let tls = if plan.ports[number].tls == TlsName::Required { " --tls" } else { "" };
+        text += "on a Linux host, as root: ";
+        text += &format!("nvme connect -t tcp -a {host} -s {service} -n {}{tls}", subsystem.name());
+        text += if is_anywhere { " (ADDRESS is one of this machine's)\n" } else { "\n" };
     }
     text
 }

@@ -3,49 +3,8 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
 use support::Home;
-
-/// A running target that is killed when the test is over.
-struct Target {
-    child: Child,
-    address: String,
-}
-
-impl Target {
-    /// Starts `rackweave target` with these options, and waits until it says where it listens.
-    fn start(home: &Home, options: &str) -> Target {
-        let mut command = home.command(&format!("target {options}"));
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
-        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        let said = lines.map_while(Result::ok).find_map(|line| {
-            let (host, port) = line.strip_prefix("listening at ")?.split_once(", port ")?;
-            Some(format!("{host}:{port}"))
-        });
-        Target { child, address: said.expect("it listens") }
-    }
-
-    /// SIGKILL: nothing in the process hears of it.
-    fn kill(mut self) {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it runs");
-    }
-
-    /// Resident memory, bytes (proc(5)).
-    fn resident(&self) -> u64 {
-        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux says so");
-        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use support::target::Target;
 
 #[test]
 fn a_killed_target_comes_back_with_the_same_disk_and_what_was_flushed() {
@@ -180,4 +139,31 @@ fn check_prints_a_file_of_a_target_with_every_default() {
 fn the_shipped_example_is_right() {
     let home = Home::new().with("target.toml", include_str!("../../../examples/target.toml"));
     home.run("check target.toml");
+}
+
+/// The unit's check finds a secret that the service could not read, and its secrets are where
+/// systemd puts them.
+#[test]
+fn the_shipped_unit_checks_all_that_it_starts_with() {
+    let unit = include_str!("../../../examples/systemd/rackweave-target.service");
+    let line = |key: &str| unit.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_else(|| panic!("{key}"));
+    let check = line("ExecStartPre=/usr/local/bin/rackweave ").replace("/etc/rackweave/", "");
+    let (name, _) = line("#LoadCredential=").split_once(':').expect("a name and a path");
+    let credential = format!("/run/credentials/rackweave-target.service/{name}");
+    assert!(unit.contains(&format!("\"{credential}\"")));
+    assert!(
+        include_str!("../../../docs/guide/live-target.md").contains(&format!("dhchap_secret_file = \"{credential}\""))
+    );
+    let host = "nqn.2026-11.org.example:host";
+    let text = |secret: &str| {
+        format!(
+            "port = [{{ address = '127.0.0.1:0' }}]\n[[host]]\nnqn = '{host}'\ndhchap_secret_file = '{secret}'\n[[subsystem]]\nhosts = ['{host}']\n"
+        )
+    };
+    let home = Home::new().with("target.toml", &text(&credential));
+    home.say(&check).refused(2, &[&credential, "No such file"]);
+    let home = home
+        .with("secret", "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:")
+        .with("target.toml", &text("secret"));
+    home.run(&check);
 }

@@ -130,26 +130,29 @@ impl Backends {
         Ok(Backends { clock, all, done, keeper, held, holds: 0, fetched, open: 0, next: 0 })
     }
 
-    /// Takes the one of namespace `name`.
-    pub(crate) fn add(&mut self, name: NamespaceName, parts: BackendParts) -> Result<BackendId, StartError> {
+    /// The reservations of one are those of namespace `name`.
+    pub(crate) fn name(&mut self, id: BackendId, name: NamespaceName) {
+        self.keeper.name(id, name);
+    }
+
+    /// Takes another one; by `name` its failures are logged where there is no file.
+    pub(crate) fn add(&mut self, name: &NamespaceName, parts: BackendParts) -> Result<BackendId, StartError> {
         let id = BackendId(self.next);
         self.next += 1;
         let pool = match parts.threads {
             0 => None,
             threads => {
-                let name = format!("backend-{}", id.0);
-                let pool = Pool::start(&name, threads, self.clock, &self.done);
+                let pool = Pool::start(&format!("backend-{}", id.0), threads, self.clock, &self.done);
                 Some(pool.map_err(StartError::system("threads"))?)
             }
         };
         // What is in memory does not fail, and is asked too often to be watched.
         let storage = match parts.threads {
             0 => parts.storage,
-            _ => Arc::new(Watched::new(parts.storage, &name, self.clock)),
+            _ => Arc::new(Watched::new(parts.storage, name, self.clock)),
         };
         let disk = Arc::new(Disk::new(storage, parts.block_shift));
         let ring = self.ring(id, &disk, parts.io)?;
-        self.keeper.name(id, name);
         self.all.insert(id, Backend { disk, ring, pool, drive: parts.drive });
         Ok(id)
     }
@@ -180,14 +183,6 @@ impl Backends {
     pub(crate) fn remove(&mut self, id: BackendId) {
         if let Some(backend) = self.all.remove(&id) {
             std::thread::spawn(move || drop(backend));
-        }
-    }
-
-    /// How many bytes a backend has from now on.
-    pub(crate) fn resize(&self, id: BackendId, bytes: u64) -> io::Result<()> {
-        match self.all.get(&id) {
-            Some(backend) => backend.disk.storage.resize(bytes),
-            None => Err(io::ErrorKind::NotFound.into()),
         }
     }
 

@@ -14,10 +14,13 @@
 mod attacker;
 mod backend;
 mod clock;
+mod doors;
+mod drafts;
 mod engine;
 mod error;
 mod host;
 mod http;
+mod identity;
 mod listen;
 mod machine;
 mod manage;

@@ -1,6 +1,7 @@
 //! A row a request in the simulator's columns: some of all, and every slow one.
 
 use crate::backend::{Completion, Facts};
+use crate::drafts::MadeFolder;
 use crate::error::StartError;
 use crate::parts::FileParts;
 use base::{Bytes, NodeId, RequestId, Span, Time};
@@ -28,14 +29,22 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Records into the folder of `records`, which must not hold records yet.
-    pub(crate) fn start(records: &Records, plan: &TargetPlan) -> Result<Recorder, StartError> {
+    /// That records could go to the folder of `records`, which is left as it is.
+    pub(crate) fn check(records: &Records) -> Result<(), StartError> {
         let folder = PathBuf::from(&records.folder);
         let fail = |error| StartError::file(&folder, error);
-        fs::create_dir_all(&folder).map_err(fail)?;
-        if fs::read_dir(&folder).map_err(fail)?.next().is_some() {
-            return Err(StartError::file(&folder, "it is not empty, and records of two runs do not mix"));
-        }
+        let made = MadeFolder::make(&folder).map_err(fail)?;
+        let is_empty = fs::read_dir(&folder).map_err(fail)?.next().is_none();
+        drop(made);
+        let reason = "it is not empty, and records of two runs do not mix";
+        if is_empty { Ok(()) } else { Err(StartError::file(&folder, reason)) }
+    }
+
+    /// Records into the folder of `records`, which must not hold records yet.
+    pub(crate) fn start(records: &Records, plan: &TargetPlan) -> Result<Recorder, StartError> {
+        Recorder::check(records)?;
+        let folder = PathBuf::from(&records.folder);
+        fs::create_dir_all(&folder).map_err(|error| StartError::file(&folder, error))?;
         let plan_hash = format!("{:x}", Sha256::digest(plan.to_toml().as_bytes()));
         let provenance = Provenance { version: env!("CARGO_PKG_VERSION").into(), plan_hash };
         let (sender, receiver) = sync_channel(ROWS_MAX);

@@ -3,7 +3,7 @@
 use crate::error::StartError;
 use nvme::Nqn;
 use nvme::auth::{Entropy, GroupId, HashId, Secret};
-use nvme::target::{AuthenticationConfig, HostSecrets};
+use nvme::target::{AuthenticationConfig, Channel, HostSecrets};
 use nvme::tls::{Derivation, TlsHash, TlsKey};
 use spec::target::{Dhchap, GroupName, HashName, HostKeys, SecretSource, Subsystem, TargetPlan, TlsDerivationName};
 use std::collections::BTreeMap;
@@ -22,12 +22,17 @@ const FOR_ALL: u32 = 0o004;
 /// # Errors
 /// When the system has none.
 pub fn entropy() -> io::Result<Entropy> {
-    let mut bytes = [0; 32];
+    random().map(Entropy::new)
+}
+
+/// Bytes that nobody can guess.
+pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
     let mut filled = 0;
     while filled < bytes.len() {
         filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;
     }
-    Ok(Entropy::new(bytes))
+    Ok(bytes)
 }
 
 /// The secret that a file holds: its first line.
@@ -120,13 +125,18 @@ impl Secrets {
         Ok(Some(AuthenticationConfig { entropy, hosts, hashes, groups, exponent_cost_per_second }))
     }
 
+    /// Whether a connection that is secured may be so still.
+    pub(crate) fn knows(&self, plan: &TargetPlan, channel: &Channel) -> bool {
+        self.tls_keys(plan).get(&channel.host).is_some_and(|access| access.subsystems.contains(&channel.subsystem))
+    }
+
     /// Keys of TLS, each with the subsystems that its host may use.
     pub(crate) fn tls_keys(&self, plan: &TargetPlan) -> TlsKeys {
         let allowed = |host: &Nqn| {
             let allows = |subsystem: &&Subsystem| {
                 subsystem.hosts.as_ref().is_none_or(|all| all.iter().any(|name| name == host.as_str()))
             };
-            let names = plan.subsystems.iter().filter(allows).filter_map(|subsystem| Nqn::new(&subsystem.nqn).ok());
+            let names = plan.subsystems.iter().filter(allows).filter_map(|subsystem| Nqn::new(subsystem.name()).ok());
             names.chain([Nqn::discovery()]).collect()
         };
         let access = |(host, (key, derivations)): (&Nqn, &(TlsKey, &'static [Derivation]))| {
@@ -170,7 +180,7 @@ fn warn_of_strangers(secrets: &Secrets, subsystem: &Subsystem) {
     let without: Vec<&str> = hosts.iter().filter(|name| !has_secret(name)).map(String::as_str).collect();
     if !without.is_empty() && without.len() < hosts.len() {
         let hosts = without.join(", ");
-        tracing::warn!(subsystem = subsystem.nqn, hosts, "these hosts are let in by their name, without a secret");
+        tracing::warn!(subsystem = subsystem.name(), hosts, "these hosts are let in by their name, without a secret");
     }
 }
 

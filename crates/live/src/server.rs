@@ -6,17 +6,17 @@
 
 use crate::backend::{Backends, Completion, Quick, Submitted};
 use crate::clock::Clock;
+use crate::doors::Doors;
 use crate::engine::EngineRole;
 use crate::error::{RunError, StartError};
 use crate::http::Http;
 use crate::listen::listen;
 use crate::machine::{JournalSink, Machine};
-use crate::manage::Managed;
 use crate::metrics::{Metrics, Size};
 use crate::patience::Patience;
 use crate::records::Recorder;
-use crate::secrets::Secrets;
-use crate::setup::{END_WAIT, OpenStorage, OpenedByName, configure, open_all};
+use crate::secrets::{Secrets, random};
+use crate::setup::{END_WAIT, OpenStorage, OpenedByName, Preparation, Prepared};
 use crate::socket::{Moved, Socket};
 use crate::state::{SharedState, State};
 use crate::stream::Security;
@@ -42,10 +42,11 @@ const WAKER: Token = Token(0);
 const TIMER: Token = Token(1);
 const SIGNALS: Token = Token(2);
 const METRICS: Token = Token(3);
-/// Listeners of ports; a plan has 64 at most.
-const PORTS: std::ops::Range<usize> = 16..80;
+/// Listeners of ports; a plan has 64 at most, and two plans meet when one takes the place of the
+/// other.
+const PORTS: std::ops::Range<usize> = 16..144;
 /// Connections to the metrics.
-const METRICS_CONNECTIONS: std::ops::Range<usize> = 80..112;
+const METRICS_CONNECTIONS: std::ops::Range<usize> = 144..176;
 /// Connections of hosts, by their index.
 const HOSTS: usize = 1024;
 /// Room for one read of one connection: enough for a burst of 4 KiB writes at a depth of 64.
@@ -92,25 +93,24 @@ impl Stopper {
 
 /// A running target.
 pub struct Server {
-    poll: Poll,
+    pub(crate) poll: Poll,
     clock: Clock,
     stopper: Stopper,
-    plan: TargetPlan,
-    listeners: Vec<TcpListener>,
-    addresses: Vec<SocketAddr>,
+    pub(crate) plan: TargetPlan,
+    pub(crate) doors: Doors,
     /// No connections are taken before.
     accept_from: Option<Time>,
     config: TargetConfig,
-    target: Machine,
-    backends: Backends,
+    pub(crate) target: Machine,
+    pub(crate) backends: Backends,
     engine: EngineRole,
-    opened: OpenedByName,
-    security: Security,
-    state: SharedState,
+    pub(crate) opened: OpenedByName,
+    pub(crate) security: Security,
+    pub(crate) state: SharedState,
     sockets: Vec<Option<Socket>>,
     /// Connections that may have more input.
     listed: VecDeque<ConnectionId>,
-    patience: Patience,
+    pub(crate) patience: Patience,
     timer: Timer,
     /// What the timer is set to.
     alarm: Option<Time>,
@@ -128,33 +128,56 @@ impl Server {
     /// Opens everything that `plan` names and listens; hosts that connect are served by [`Self::run`].
     ///
     /// # Errors
-    /// When something of the plan cannot be opened: nothing is served then.
+    /// When something of the plan cannot be opened: nothing is served then, and no file was made or
+    /// has grown.
     pub fn start(plan: &TargetPlan, options: ServerOptions<'_>) -> Result<Server, StartError> {
+        Server::open(plan, options, true)
+    }
+
+    /// Whether [`Self::start`] would succeed now. Nothing is left of the attempt.
+    ///
+    /// # Errors
+    /// Those of [`Self::start`].
+    pub fn check(plan: &TargetPlan) -> Result<(), StartError> {
+        Server::open(plan, ServerOptions::default(), false).map(drop)
+    }
+
+    fn open(plan: &TargetPlan, options: ServerOptions<'_>, stays: bool) -> Result<Server, StartError> {
         let (poll, waker) = event_queue().map_err(StartError::system("the event queue"))?;
-        let (listeners, addresses) = listen_at_all(plan)?;
+        let mut doors = Doors::new(PORTS);
+        let next = doors.prepare(plan, poll.registry())?;
+        let ports = doors.numbers(&next);
+        doors.change(next);
         let clock = Clock::start();
-        let mut state = State::open(plan.state.as_deref())?;
-        let all = open_all(plan, &mut state, options.storage.unwrap_or(&|_| None))?;
-        let state = Arc::new(Mutex::new(state));
+        let state = Arc::new(Mutex::new(State::open(plan.state.as_deref())?));
         let mut backends = Backends::new(clock, waker.clone(), state.clone())?;
         let secrets = Secrets::open(plan)?;
-        let (config, opened) = configure(plan, &addresses, all, &mut backends, &secrets)?;
+        let mut security = Security::new();
+        let acceptors = security.prepare(plan, &ports)?;
+        let (nothing, storage) = (OpenedByName::new(), options.storage.unwrap_or(&|_| None));
+        let mut preparation = Preparation::new(&mut backends, &state, &nothing, storage, &secrets);
+        let Prepared { plan, config, opened } = preparation.prepare(plan, None, &ports)?;
+        let mut target = Machine::new(config.clone(), options.journal).map_err(StartError::plan)?;
+        number_controllers(&mut target, &plan)?;
+        plan.records.as_ref().map_or(Ok(()), Recorder::check)?;
+        let metrics_listener = plan.metrics.as_deref().map(listen).transpose()?;
+        preparation.end(stays).map_err(StartError::system("identities cannot be saved"))?;
+        security.change(acceptors, &plan, &secrets);
+        let records = plan.records.as_ref().filter(|_| stays);
         let mut server = Server {
             patience: Patience::new(plan.busy_poll),
             timer: Timer::new(poll.registry(), TIMER)?,
             poll,
             clock,
             stopper: Stopper { asked: Arc::default(), waker },
-            plan: plan.clone(),
-            listeners,
-            addresses,
+            doors,
             accept_from: None,
-            target: Machine::new(config.clone(), options.journal).map_err(StartError::plan)?,
+            target,
             config,
             backends,
             engine: EngineRole::new().map_err(StartError::plan)?,
             opened,
-            security: Security::open(plan, &secrets)?,
+            security,
             state,
             sockets: Vec::new(),
             listed: VecDeque::new(),
@@ -164,21 +187,18 @@ impl Server {
             http: None,
             metrics: Metrics::default(),
             floods: Default::default(),
-            recorder: plan.records.as_ref().map(|records| Recorder::start(records, plan)).transpose()?,
+            recorder: records.map(|records| Recorder::start(records, &plan)).transpose()?,
             room: vec![0; ROOM],
             over: Vec::new(),
+            plan,
         };
-        server.register(options.signals).map(|()| server)
+        server.register(metrics_listener, options.signals).map(|()| server)
     }
 
-    fn register(&mut self, signals: bool) -> Result<(), StartError> {
+    fn register(&mut self, metrics: Option<TcpListener>, signals: bool) -> Result<(), StartError> {
         let system = StartError::system("the event queue");
         let registry = self.poll.registry();
-        for (listener, token) in self.listeners.iter_mut().zip(PORTS) {
-            registry.register(listener, Token(token), Interest::READABLE).map_err(&system)?;
-        }
-        if let Some(address) = &self.plan.metrics {
-            let mut listener = listen(address)?;
+        if let Some(mut listener) = metrics {
             registry.register(&mut listener, METRICS, Interest::READABLE).map_err(&system)?;
             self.http = Some(Http::new(listener, METRICS_CONNECTIONS));
         }
@@ -191,8 +211,13 @@ impl Server {
     }
 
     /// Where it listens, in the order of the plan's ports.
-    pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.doors.addresses()
+    }
+
+    /// The plan with all names that it left to be made.
+    pub fn plan(&self) -> &TargetPlan {
+        &self.plan
     }
 
     /// What the target was made of, namespaces at the start included.
@@ -282,7 +307,9 @@ impl Server {
             TIMER => self.alarm = None,
             SIGNALS => self.on_signals(),
             METRICS => self.accept_metrics(),
-            Token(token) if PORTS.contains(&token) => self.accept(token - PORTS.start),
+            Token(token) if PORTS.contains(&token) => {
+                self.doors.of_token(token).into_iter().for_each(|door| self.accept(door));
+            }
             token if METRICS_CONNECTIONS.contains(&token.0) => self.serve_metrics(token),
             Token(token) => self.on_socket(token.wrapping_sub(HOSTS), event),
         }
@@ -302,23 +329,10 @@ impl Server {
 
     fn reload(&mut self) {
         let Some(reload) = &mut self.reload else { return tracing::warn!("there is no file to read anew") };
-        let Some(target) = self.target.managed() else {
-            return tracing::warn!("nothing was changed: with a journal everything stays as it began");
-        };
-        match reload() {
-            Ok(plan) => {
-                let now = self.clock.now();
-                let secrets = match Secrets::open(&plan) {
-                    Ok(secrets) => secrets,
-                    Err(error) => return tracing::error!(%error, "nothing was changed"),
-                };
-                let Server { backends, opened, state, .. } = self;
-                Managed { now, target, backends, opened, state }.apply(&self.plan, &plan, &secrets);
-                self.security.change(&plan, &secrets);
-                self.patience = Patience::new(plan.busy_poll);
-                self.plan = plan;
-            }
-            Err(error) => tracing::error!(error, "nothing was changed"),
+        let plan = reload();
+        let changed = plan.and_then(|plan| self.change(self.clock.now(), &plan).map_err(|error| error.to_string()));
+        if let Err(error) = changed {
+            tracing::error!(error, "nothing was changed");
         }
     }
 
@@ -344,11 +358,12 @@ impl Server {
     }
 
     /// Takes those who wait at a port, some of them now and the rest in the next turn.
-    fn accept(&mut self, port: usize) {
+    fn accept(&mut self, door: usize) {
         let now = self.clock.now();
+        let number = self.doors.all[door].id;
         for _ in 0..ACCEPTS_MAX {
-            match self.listeners[port].accept() {
-                Ok((stream, peer)) => self.take(now, port, stream, peer),
+            match self.doors.all[door].listener.accept() {
+                Ok((stream, peer)) => self.take(now, number, stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {
                 }
@@ -363,8 +378,7 @@ impl Server {
         self.accept_from = Some(now);
     }
 
-    fn take(&mut self, now: Time, port: usize, mut stream: TcpStream, peer: SocketAddr) {
-        let number = PortId(port as u16 + 1);
+    fn take(&mut self, now: Time, number: PortId, mut stream: TcpStream, peer: SocketAddr) {
         let id = match self.target.accept(now, number) {
             Ok(id) => id,
             Err(refused) => {
@@ -437,7 +451,7 @@ impl Server {
         }
         if self.accept_from.is_some_and(|at| at <= now) {
             self.accept_from = None;
-            (0..self.listeners.len()).for_each(|port| self.accept(port));
+            (0..self.doors.all.len()).for_each(|door| self.accept(door));
         }
         self.settle(now);
         self.log_notices(now);
@@ -594,7 +608,7 @@ impl Server {
 
     /// Takes nothing new, finishes what backends do, sends the answers, syncs.
     fn end(&mut self, events: &mut Events) -> Result<(), RunError> {
-        self.listeners.clear();
+        self.doors.all.clear();
         self.http = None;
         let until = self.clock.now() + END_WAIT;
         while self.backends.open() > 0 && self.clock.now() < until {
@@ -658,14 +672,17 @@ fn event_queue() -> io::Result<(Poll, Arc<Waker>)> {
     Ok((poll, waker))
 }
 
-/// Listens at every port of the plan.
-fn listen_at_all(plan: &TargetPlan) -> Result<(Vec<TcpListener>, Vec<SocketAddr>), StartError> {
-    let listeners: Vec<TcpListener> = plan.ports.iter().map(|port| listen(&port.address)).collect::<Result<_, _>>()?;
-    let addresses = listeners.iter().map(TcpListener::local_addr).collect::<Result<_, _>>();
-    Ok((listeners, addresses.map_err(StartError::system("an address"))?))
+/// Another target may serve a shared file under the same name: that both begin to count at one
+/// place is as good as impossible.
+fn number_controllers(target: &mut Machine, plan: &TargetPlan) -> Result<(), StartError> {
+    let is_shared = plan.subsystems.iter().flat_map(|subsystem| &subsystem.namespaces).any(|disk| disk.shared);
+    if let Some(target) = target.managed().filter(|_| is_shared) {
+        let last = random().map_err(StartError::system("random numbers"))?;
+        target.number_controllers_after(u16::from_be_bytes(last));
+    }
+    Ok(())
 }
 
-/// A table's entry may be that of a later connection.
 /// The socket of a connection; `None` when it is gone, whoever has its place now.
 fn socket_of(sockets: &mut [Option<Socket>], id: ConnectionId) -> Option<&mut Socket> {
     sockets.get_mut(id.index())?.as_mut().filter(|socket| socket.id == id)

@@ -1,11 +1,13 @@
 //! From a plan to a target and its backends.
 
-use crate::backend::storage::{DiskFile, Memory, Nothing, Storage};
+use crate::backend::storage::{DiskFile, Hold, Memory, Nothing, Storage};
 use crate::backend::{BackendParts, Backends, Drive};
+use crate::drafts::Draft;
 use crate::error::StartError;
+use crate::identity::{Image, Uuid, identity_of, name_with, new_uuid, serial_with, uuid_text};
 use crate::listen::resolve;
 use crate::secrets::Secrets;
-use crate::state::{NamespaceName, State};
+use crate::state::{NamespaceName, SharedState, locked};
 use base::{Bytes, Span};
 use nvme::log::{AddressFamily, AnaState, TransportSecurity};
 use nvme::target::{
@@ -17,6 +19,7 @@ use spec::target::{
     AccessName, Backend, IoName, Limits, Namespace, Path, Port, Subsystem, TargetPlan, TlsName, uuid_bytes,
 };
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -38,59 +41,47 @@ pub(crate) struct Opened {
     pub plan: Namespace,
     pub backend: BackendId,
     pub blocks: u64,
+    uuid: Uuid,
+    storage: Arc<dyn Storage>,
+    image: Option<Image>,
+}
+
+impl Opened {
+    /// Gives back what hosts no longer see. A file keeps its length.
+    pub(crate) fn shrink(&self) -> io::Result<()> {
+        let bytes = self.blocks << block_shift(&self.plan);
+        if self.plan.size.is_some() && bytes < self.storage.bytes() { self.storage.resize(bytes) } else { Ok(()) }
+    }
 }
 
 /// How a storage is made in place of the plan's own: for tests that lose power.
 pub type OpenStorage<'a> = &'a dyn Fn(&Namespace) -> Option<Arc<dyn Storage>>;
 
-/// Opens what a namespace of the plan needs.
-pub(crate) fn backend_of(plan: &Namespace, open: OpenStorage<'_>) -> Result<BackendParts, StartError> {
-    let block_shift = plan.block.count().trailing_zeros() as u8;
-    let parts = |storage, threads, drive| BackendParts { storage, block_shift, io: IoName::Threads, threads, drive };
-    if let Some(storage) = open(plan) {
-        return Ok(parts(storage, 1, None));
+/// Every namespace with its backend, by name.
+pub(crate) type OpenedByName = BTreeMap<NamespaceName, Opened>;
+
+pub(crate) fn name_of(subsystem: &Subsystem, namespace: &Namespace) -> NamespaceName {
+    NamespaceName { subsystem: subsystem.name().to_owned(), namespace: namespace.id }
+}
+
+/// A file that serves a namespace, if the plan names one.
+fn path_of(plan: &Namespace) -> Option<&str> {
+    match &plan.backend {
+        Backend::File { path, .. } | Backend::Flash { path: Some(path), .. } => Some(path),
+        Backend::Ram | Backend::Null | Backend::Flash { path: None, .. } => None,
     }
-    let size = plan.size.map(Bytes::count);
-    let in_memory = || -> Result<Arc<dyn Storage>, StartError> {
-        let memory = if plan.prefault { Memory::prefaulted } else { Memory::new }(size.unwrap_or(0));
-        Ok(Arc::new(memory.map_err(StartError::system("memory for a namespace"))?))
-    };
-    let in_file = |path: &str, direct| -> Result<Arc<dyn Storage>, StartError> {
-        Ok(Arc::new(DiskFile::open(path.as_ref(), size, direct, plan.read_only)?))
-    };
-    Ok(match &plan.backend {
-        Backend::Ram => parts(in_memory()?, 0, None),
-        Backend::Null => parts(Arc::new(Nothing::new(size.unwrap_or(0))), 0, None),
-        Backend::File { path, direct, io, threads } => {
-            BackendParts { io: *io, ..parts(in_file(path, *direct)?, *threads, None) }
-        }
-        Backend::Flash { drive, seed, path } => {
-            let (storage, threads) = match path {
-                Some(path) => (in_file(path, false)?, 4),
-                None => (in_memory()?, 0),
-            };
-            let drive = Drive::of_preset(drive, *seed, Bytes::new(storage.bytes()))?;
-            parts(storage, threads, Some(drive))
-        }
-    })
 }
 
 /// What hosts are shown of a namespace.
-pub(crate) fn namespace_config(
-    plan: &Namespace,
-    backend: BackendId,
-    blocks: u64,
-    uuid: [u8; 16],
-    reservations: Reservations,
-    keeps_reservations: bool,
-) -> NamespaceConfig {
+fn namespace_config(opened: &Opened, reservations: Reservations, keeps_reservations: bool) -> NamespaceConfig {
+    let Opened { plan, backend, blocks, uuid, .. } = opened;
     NamespaceConfig {
         id: plan.id,
-        backend,
-        blocks,
-        block_shift: plan.block.count().trailing_zeros() as u8,
-        uuid,
-        nguid: [0; 16],
+        backend: *backend,
+        blocks: *blocks,
+        block_shift: block_shift(plan),
+        uuid: *uuid,
+        nguid: *uuid,
         eui64: [0; 8],
         group: plan.group,
         is_read_only: plan.read_only,
@@ -100,82 +91,319 @@ pub(crate) fn namespace_config(
     }
 }
 
-/// Every namespace with its backend, by name.
-pub(crate) type OpenedByName = BTreeMap<NamespaceName, Opened>;
-
-/// A namespace of the plan, opened, before it has a backend.
-pub(crate) struct Found {
-    pub name: NamespaceName,
-    pub plan: Namespace,
-    pub parts: BackendParts,
-    pub uuid: [u8; 16],
-    pub reservations: Reservations,
-    /// Whether there is a place for those that are to survive.
-    pub keeps_reservations: bool,
+fn block_shift(plan: &Namespace) -> u8 {
+    plan.block.count().trailing_zeros() as u8
 }
 
-/// Opens all namespaces. Identities are saved before any host can see them.
-pub(crate) fn open_all(plan: &TargetPlan, state: &mut State, open: OpenStorage<'_>) -> Result<Vec<Found>, StartError> {
-    let mut all = Vec::new();
-    for subsystem in &plan.subsystems {
-        for namespace in &subsystem.namespaces {
-            all.push(find(name_of(subsystem, namespace), namespace, state, open)?);
+/// A storage that has grown, and what it had.
+struct Grown {
+    storage: Arc<dyn Storage>,
+    bytes: u64,
+    /// Of the file beneath.
+    length: Option<u64>,
+}
+
+/// All that a plan needs, opened and not yet used. Dropping it takes everything back;
+/// [`Self::keep`] makes it stay.
+pub(crate) struct Preparation<'a> {
+    pub backends: &'a mut Backends,
+    pub state: &'a SharedState,
+    /// What is served now.
+    pub before: &'a OpenedByName,
+    pub open: OpenStorage<'a>,
+    pub secrets: &'a Secrets,
+    drafts: Vec<Draft>,
+    added: Vec<BackendId>,
+    new: Vec<Arc<dyn Storage>>,
+    grown: Vec<Grown>,
+    /// Files whose lock lets others in, or does no more, and whether it did before.
+    reshared: Vec<(Arc<dyn Storage>, bool)>,
+}
+
+/// A plan in which everything has its name, and what came of it.
+pub(crate) struct Prepared {
+    pub plan: TargetPlan,
+    pub config: TargetConfig,
+    pub opened: OpenedByName,
+}
+
+impl<'a> Preparation<'a> {
+    pub(crate) fn new(
+        backends: &'a mut Backends,
+        state: &'a SharedState,
+        before: &'a OpenedByName,
+        open: OpenStorage<'a>,
+        secrets: &'a Secrets,
+    ) -> Preparation<'a> {
+        let (drafts, added, new) = (Vec::new(), Vec::new(), Vec::new());
+        let (grown, reshared) = (Vec::new(), Vec::new());
+        Preparation { backends, state, before, open, secrets, drafts, added, new, grown, reshared }
+    }
+
+    /// Opens everything that `plan` names and is not open yet. `old` is the plan of what is served
+    /// now, and `ports` are those of `plan`, in order.
+    pub(crate) fn prepare(
+        &mut self,
+        plan: &TargetPlan,
+        old: Option<&TargetPlan>,
+        ports: &[(PortId, SocketAddr)],
+    ) -> Result<Prepared, StartError> {
+        let mut plan = plan.clone();
+        plan.subsystems.iter_mut().for_each(|subsystem| known_names(subsystem, old));
+        let mut all = Vec::new();
+        for subsystem in &plan.subsystems {
+            let namespaces = subsystem.namespaces.iter();
+            let opened = namespaces.map(|namespace| self.opened(name_of(subsystem, namespace), namespace));
+            all.push(opened.collect::<Result<Vec<Opened>, _>>()?);
+        }
+        for (subsystem, opened) in plan.subsystems.iter_mut().zip(&all) {
+            self.give_names(subsystem, opened.first())?;
+        }
+        let named = plan.subsystems.iter().zip(all);
+        let named = named.flat_map(|(subsystem, all)| {
+            all.into_iter().map(|opened| (name_of(subsystem, &opened.plan), opened)).collect::<Vec<_>>()
+        });
+        let opened: OpenedByName = named.collect();
+        check_identities(&opened)?;
+        for (name, opened) in opened.iter().filter(|(_, opened)| self.added.contains(&opened.backend)) {
+            self.backends.name(opened.backend, name.clone());
+        }
+        let config = self.configure(&plan, ports, &opened)?;
+        let state = locked(self.state).draft();
+        self.drafts.extend(state.map_err(StartError::system("identities cannot be saved"))?);
+        Ok(Prepared { plan, config, opened })
+    }
+
+    /// Everything stays, or all is taken back.
+    pub(crate) fn end(self, stays: bool) -> io::Result<()> {
+        if stays { self.keep() } else { Ok(()) }
+    }
+
+    /// Everything stays.
+    pub(crate) fn keep(mut self) -> io::Result<()> {
+        locked(self.state).keep();
+        self.new.drain(..).filter_map(|storage| storage.file().map(DiskFile::keep)).for_each(drop);
+        self.added.clear();
+        self.grown.clear();
+        self.reshared.clear();
+        self.drafts.drain(..).try_for_each(Draft::keep)
+    }
+
+    /// A namespace as it is already, or opened now.
+    fn opened(&mut self, name: NamespaceName, plan: &Namespace) -> Result<Opened, StartError> {
+        let known = self.before.get(&name);
+        if let Some(known) = known.filter(|known| is_same_disk(&known.plan, plan)) {
+            return self.resized(known, plan);
+        }
+        let (parts, image) = self.parts(plan, known)?;
+        let uuid = match (plan.uuid.as_deref().and_then(uuid_bytes), &image) {
+            (Some(uuid), _) => uuid,
+            (None, Some(image)) => identity_of(image, &mut locked(self.state), &mut self.drafts)?,
+            (None, None) => new_uuid()?,
+        };
+        let storage = parts.storage.clone();
+        let blocks = storage.bytes() >> parts.block_shift;
+        if blocks == 0 {
+            let path = path_of(plan).unwrap_or_default();
+            let reason = format!("it has {} bytes, and a block has {}", storage.bytes(), plan.block.count());
+            return Err(StartError::file(path, reason));
+        }
+        let backend = self.backends.add(&name, parts)?;
+        self.added.push(backend);
+        Ok(Opened { plan: plan.clone(), backend, blocks, uuid, storage, image })
+    }
+
+    /// One that stays, in the size of `plan`. It grows now, before hosts see it, and shrinks when
+    /// they have seen it.
+    fn resized(&mut self, known: &Opened, plan: &Namespace) -> Result<Opened, StartError> {
+        let before = known.storage.bytes();
+        let length = known.storage.file().map(DiskFile::length).transpose();
+        let length = length.map_err(StartError::system("the length of a file"))?;
+        let bytes = plan.size.map_or(length.unwrap_or(before), Bytes::count);
+        if bytes != before && matches!(plan.backend, Backend::Flash { .. }) {
+            let reason = "an emulated drive keeps its size; take it out, reload, and put it in again";
+            return Err(StartError::Plan(format!("namespace {}: {reason}", plan.id)));
+        }
+        if bytes > before {
+            self.grown.push(Grown { storage: known.storage.clone(), bytes: before, length });
+            known.storage.resize(bytes).map_err(|error| {
+                StartError::Plan(format!("namespace {} cannot have {bytes} bytes: {error}", plan.id))
+            })?;
+        }
+        if let Some(file) = known.storage.file().filter(|_| plan.shared != known.plan.shared) {
+            file.share(plan.shared)?;
+            self.reshared.push((known.storage.clone(), known.plan.shared));
+        }
+        let uuid = plan.uuid.as_deref().and_then(uuid_bytes).unwrap_or(known.uuid);
+        let (storage, image) = (known.storage.clone(), known.image.clone());
+        let blocks = bytes >> block_shift(plan);
+        Ok(Opened { plan: plan.clone(), backend: known.backend, blocks, uuid, storage, image })
+    }
+
+    /// Opens what a namespace needs, and says which file it is.
+    fn parts(&mut self, plan: &Namespace, known: Option<&Opened>) -> Result<(BackendParts, Option<Image>), StartError> {
+        let block_shift = block_shift(plan);
+        let parts =
+            |storage, threads, drive| BackendParts { storage, block_shift, io: IoName::Threads, threads, drive };
+        if let Some(storage) = (self.open)(plan) {
+            return Ok((parts(storage, 1, None), None));
+        }
+        let size = plan.size.map(Bytes::count);
+        let Some(path) = path_of(plan) else {
+            let bytes = size.unwrap_or(0);
+            if matches!(plan.backend, Backend::Null) {
+                return Ok((parts(Arc::new(Nothing::new(bytes)), 0, None), None));
+            }
+            let memory = if plan.prefault { Memory::prefaulted } else { Memory::new }(bytes);
+            let memory = memory.map_err(StartError::system("memory for a namespace"))?;
+            let drive = drive_of(plan, bytes)?;
+            return Ok((parts(Arc::new(memory), 0, drive), None));
+        };
+        let direct = matches!(plan.backend, Backend::File { direct: true, .. });
+        let file = Arc::new(DiskFile::try_open(path.as_ref(), size, direct, plan.read_only, self.hold(plan, known))?);
+        self.new.push(file.clone());
+        let image = Image::of(&file).map_err(|error| StartError::file(path, error))?;
+        let drive = drive_of(plan, file.bytes())?;
+        let (io, threads) = match plan.backend {
+            Backend::File { io, threads, .. } => (io, threads),
+            _ => (IoName::Threads, 4),
+        };
+        Ok((BackendParts { io, ..parts(file, threads, drive) }, Some(image)))
+    }
+
+    /// By which lock a namespace's file is held. Another one of this target that has it and does
+    /// not share it refuses it later, by name.
+    fn hold(&self, plan: &Namespace, known: Option<&Opened>) -> Hold {
+        let path = path_of(plan).and_then(|path| std::fs::canonicalize(path).ok());
+        let is_it = |opened: &&Opened| opened.image.as_ref().is_some_and(|image| Some(&image.path) == path.as_ref());
+        let old = known.into_iter().chain(self.before.values()).find(is_it);
+        let new = || {
+            let files = self.new.iter().filter_map(|storage| storage.file());
+            files.filter(|_| path.is_some()).find(|file| std::fs::canonicalize(file.path()).ok() == path)
+        };
+        match old.and_then(|opened| opened.storage.file()).or_else(new) {
+            Some(file) => Hold::As(file.lock()),
+            None if plan.shared => Hold::Shared,
+            None => Hold::Alone,
         }
     }
-    state.save().map_err(StartError::system("identities cannot be saved"))?;
-    Ok(all)
-}
 
-/// Opens one namespace.
-pub(crate) fn find(
-    name: NamespaceName,
-    plan: &Namespace,
-    state: &mut State,
-    open: OpenStorage<'_>,
-) -> Result<Found, StartError> {
-    let parts = backend_of(plan, open)?;
-    let uuid = state.uuid(&name, plan.uuid.as_deref().and_then(uuid_bytes));
-    let reservations = state.reservations(&name);
-    Ok(Found { name, plan: plan.clone(), parts, uuid, reservations, keeps_reservations: state.is_kept() })
-}
-
-pub(crate) fn name_of(subsystem: &Subsystem, namespace: &Namespace) -> NamespaceName {
-    NamespaceName { subsystem: subsystem.nqn.clone(), namespace: namespace.id }
-}
-
-/// The target's configuration with all backends added to `backends`.
-pub(crate) fn configure(
-    plan: &TargetPlan,
-    addresses: &[SocketAddr],
-    all: Vec<Found>,
-    backends: &mut Backends,
-    secrets: &Secrets,
-) -> Result<(TargetConfig, OpenedByName), StartError> {
-    let mut opened = OpenedByName::new();
-    let mut shown: BTreeMap<String, Vec<NamespaceConfig>> = BTreeMap::new();
-    for Found { name, plan: namespace, parts, uuid, reservations, keeps_reservations } in all {
-        let blocks = parts.storage.bytes() >> parts.block_shift;
-        let backend = backends.add(name.clone(), parts)?;
-        let config = namespace_config(&namespace, backend, blocks, uuid, reservations, keeps_reservations);
-        shown.entry(name.subsystem.clone()).or_default().push(config);
-        opened.insert(name, Opened { plan: namespace, backend, blocks });
+    /// Names that the plan leaves to us: the target's own where it is kept, else those that go with
+    /// the first disk.
+    fn give_names(&self, subsystem: &mut Subsystem, first: Option<&Opened>) -> Result<(), StartError> {
+        let (uuid, of) = match (locked(self.state).instance(), first) {
+            (Some(uuid), _) => (uuid, subsystem.nqn.clone().unwrap_or_default()),
+            (None, Some(opened)) => (opened.uuid, String::new()),
+            (None, None) => (new_uuid()?, String::new()),
+        };
+        subsystem.nqn.get_or_insert_with(|| name_with(&uuid));
+        subsystem.serial.get_or_insert_with(|| serial_with(&uuid, &of));
+        Ok(())
     }
-    let numbered = plan.ports.iter().zip(addresses).zip(1..);
-    let config = TargetConfig {
-        limits: limits(&plan.limits),
-        is_strict: plan.strict,
-        ports: numbered.map(|((port, bound), number)| port_config(port, *bound, number)).collect::<Result<_, _>>()?,
-        subsystems: plan
-            .subsystems
-            .iter()
-            .map(|subsystem| {
-                let authentication = secrets.authentication(&plan.dhchap, subsystem)?;
-                let namespaces = shown.remove(&subsystem.nqn).unwrap_or_default();
-                Ok(SubsystemConfig { authentication, ..subsystem_config(subsystem, namespaces)? })
-            })
-            .collect::<Result<_, StartError>>()?,
+
+    fn configure(
+        &self,
+        plan: &TargetPlan,
+        ports: &[(PortId, SocketAddr)],
+        opened: &OpenedByName,
+    ) -> Result<TargetConfig, StartError> {
+        let state = locked(self.state);
+        let subsystem = |plan_of_it: &Subsystem| {
+            let namespaces = plan_of_it.namespaces.iter().filter_map(|namespace| {
+                let name = name_of(plan_of_it, namespace);
+                Some(namespace_config(opened.get(&name)?, state.reservations(&name), state.is_kept()))
+            });
+            let config = subsystem_config(plan_of_it, namespaces.collect(), ports)?;
+            let authentication = self.secrets.authentication(&plan.dhchap, plan_of_it)?;
+            Ok(SubsystemConfig { authentication, ..config })
+        };
+        Ok(TargetConfig {
+            limits: limits(&plan.limits),
+            is_strict: plan.strict,
+            ports: plan
+                .ports
+                .iter()
+                .zip(ports)
+                .map(|(plan, port)| port_config(plan, *port))
+                .collect::<Result<_, _>>()?,
+            subsystems: plan.subsystems.iter().map(subsystem).collect::<Result<_, StartError>>()?,
+        })
+    }
+}
+
+impl Drop for Preparation<'_> {
+    fn drop(&mut self) {
+        for Grown { storage, bytes, length } in self.grown.drain(..).rev() {
+            let cut = || storage.file().zip(length).map_or(Ok(()), |(file, length)| file.shorten(length));
+            if let Err(error) = storage.resize(bytes).and_then(|()| cut()) {
+                tracing::error!(%error, "a disk that has grown for nothing stays so");
+            }
+        }
+        for (storage, was_shared) in self.reshared.drain(..) {
+            let _ = storage.file().map(|file| file.share(was_shared));
+        }
+        self.new.drain(..).filter_map(|storage| storage.file().map(DiskFile::undo)).for_each(drop);
+        self.added.drain(..).for_each(|backend| self.backends.remove(backend));
+    }
+}
+
+/// Names that what is served now has been given: they stay.
+fn known_names(subsystem: &mut Subsystem, old: Option<&TargetPlan>) {
+    let Some(old) = old else { return };
+    if subsystem.nqn.is_none() {
+        // Only a subsystem that is alone may have none.
+        subsystem.nqn = old.subsystems.first().and_then(|known| known.nqn.clone());
+    }
+    let known = old.subsystems.iter().find(|known| known.nqn == subsystem.nqn);
+    if let (None, Some(known)) = (&subsystem.serial, known) {
+        subsystem.serial = known.serial.clone();
+    }
+}
+
+/// Whether the backend of `old` does for `new`: they differ in what can change under a host's eyes.
+fn is_same_disk(old: &Namespace, new: &Namespace) -> bool {
+    let needs_another_file = old.read_only != new.read_only && path_of(new).is_some();
+    let changeable = Namespace {
+        size: new.size,
+        group: new.group,
+        uuid: new.uuid.clone(),
+        read_only: new.read_only,
+        shared: new.shared,
+        prefault: new.prefault,
+        ..old.clone()
     };
-    Ok((config, opened))
+    changeable == *new && !needs_another_file
+}
+
+/// One file under two namespaces is two names for the same data, and one identity under two is the
+/// same mistake seen from a host.
+fn check_identities(opened: &OpenedByName) -> Result<(), StartError> {
+    let pairs =
+        opened.iter().enumerate().flat_map(|(at, left)| opened.iter().skip(at + 1).map(move |right| (left, right)));
+    for ((left_name, left), (right_name, right)) in pairs {
+        let place = |opened: &Opened| opened.image.as_ref().map(|image| image.place);
+        let is_one_file = place(left).is_some() && place(left) == place(right);
+        let both = || {
+            let text = |name: &NamespaceName| format!("namespace {} of {}", name.namespace, name.subsystem);
+            format!("{} and {}", text(left_name), text(right_name))
+        };
+        if is_one_file && !(left.plan.shared && right.plan.shared) {
+            let reason = format!("{} both serve it; `shared = true` on both says that it is meant", both());
+            return Err(StartError::file(path_of(&left.plan).unwrap_or_default(), reason));
+        }
+        if left.uuid == right.uuid && !is_one_file {
+            let uuid = uuid_text(&left.uuid);
+            tracing::warn!(uuid, "{} have one identity: a host that sees both takes them for one disk", both());
+        }
+    }
+    Ok(())
+}
+
+fn drive_of(plan: &Namespace, bytes: u64) -> Result<Option<Drive>, StartError> {
+    match &plan.backend {
+        Backend::Flash { drive, seed, .. } => Drive::of_preset(drive, *seed, Bytes::new(bytes)).map(Some),
+        _ => Ok(None),
+    }
 }
 
 fn limits(plan: &Limits) -> TargetLimits {
@@ -205,13 +433,13 @@ fn limits(plan: &Limits) -> TargetLimits {
     }
 }
 
-fn port_config(plan: &Port, bound: SocketAddr, number: u16) -> Result<PortConfig, StartError> {
+fn port_config(plan: &Port, (id, bound): (PortId, SocketAddr)) -> Result<PortConfig, StartError> {
     let shown = match &plan.advertised {
         Some(text) => resolve(text).map_err(|reason| StartError::Address { text: text.clone(), reason })?,
         None => bound,
     };
     Ok(PortConfig {
-        id: PortId(number),
+        id,
         family: if shown.is_ipv6() { AddressFamily::Ipv6 } else { AddressFamily::Ipv4 },
         address: Text::new(&shown.ip().to_string()).map_err(StartError::plan)?,
         service: Text::new(&shown.port().to_string()).map_err(StartError::plan)?,
@@ -222,30 +450,36 @@ fn port_config(plan: &Port, bound: SocketAddr, number: u16) -> Result<PortConfig
     })
 }
 
-fn subsystem_config(plan: &Subsystem, namespaces: Vec<NamespaceConfig>) -> Result<SubsystemConfig, StartError> {
-    let text = |error: nvme::CodecError| StartError::Plan(format!("{}: {error}", plan.nqn));
+fn subsystem_config(
+    plan: &Subsystem,
+    namespaces: Vec<NamespaceConfig>,
+    ports: &[(PortId, SocketAddr)],
+) -> Result<SubsystemConfig, StartError> {
+    let text = |error: nvme::CodecError| StartError::Plan(format!("{}: {error}", plan.name()));
+    // The plan counts its ports from 1 and names no others.
+    let port = |number: u16| ports[usize::from(number) - 1].0;
     Ok(SubsystemConfig {
-        name: Nqn::new(&plan.nqn).map_err(text)?,
-        serial: Text::new(&plan.serial).map_err(text)?,
+        name: Nqn::new(plan.name()).map_err(text)?,
+        serial: Text::new(plan.serial.as_deref().unwrap_or_default()).map_err(text)?,
         model: Text::new(&plan.model).map_err(text)?,
         firmware: Text::new(env!("CARGO_PKG_VERSION")).map_err(text)?,
         hosts: host_access(plan)?,
         authentication: None,
-        ports: plan.ports.iter().map(|port| PortId(*port)).collect(),
+        ports: plan.ports.iter().map(|number| port(*number)).collect(),
         namespace_max: NAMESPACES,
         namespaces,
-        paths: plan.paths.iter().map(path_state).collect(),
+        paths: plan.paths.iter().map(|path| PathState { port: port(path.port), ..path_state(path) }).collect(),
     })
 }
 
 /// Who may use a subsystem.
-pub(crate) fn host_access(plan: &Subsystem) -> Result<HostAccess, StartError> {
+fn host_access(plan: &Subsystem) -> Result<HostAccess, StartError> {
     let Some(names) = &plan.hosts else { return Ok(HostAccess::Any) };
     let names: Result<_, nvme::CodecError> = names.iter().map(|name| Nqn::new(name)).collect();
-    Ok(HostAccess::Listed(names.map_err(|error| StartError::Plan(format!("{}: {error}", plan.nqn)))?))
+    Ok(HostAccess::Listed(names.map_err(|error| StartError::Plan(format!("{}: {error}", plan.name())))?))
 }
 
-pub(crate) fn path_state(path: &Path) -> PathState {
+fn path_state(path: &Path) -> PathState {
     let state = match path.access {
         AccessName::Optimized => AnaState::Optimized,
         AccessName::NonOptimized => AnaState::NonOptimized,

@@ -1,20 +1,22 @@
-//! What outlives a restart: the identities of namespaces and their reservations, in one small file.
+//! What outlives a restart: identities of files and of the target itself, and reservations, in one
+//! small file.
 //!
 //! The file is replaced as a whole: written beside, synced, renamed, and the folder synced, so that after a crash at any time it is the
-//! old one or the new one. A file that cannot be read is an error and stays where it is.
+//! old one or the new one. A file that cannot be read is an error and stays where it is. One target
+//! at a time has it.
 
 mod form;
 mod keeper;
 
-use crate::backend::storage::sync_folder_of;
+use crate::drafts::{Draft, MadeFolder};
 use crate::error::StartError;
+use crate::identity::{Image, Uuid, new_uuid, uuid_text};
 use form::StateForm;
 pub(crate) use keeper::{Keeper, SharedState, locked};
 use nvme::target::Reservations;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Which namespace of which subsystem.
@@ -24,12 +26,24 @@ pub(crate) struct NamespaceName {
     pub namespace: u32,
 }
 
-/// What is kept of a namespace.
+/// The identity of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Kept {
-    uuid: [u8; 16],
+struct Known {
+    uuid: Uuid,
+    path: PathBuf,
+    /// Its number, and when it was made: by these it is found again where it has moved.
+    inode: u64,
+    created: Option<u64>,
+}
+
+/// All that is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Content {
+    /// The target's own.
+    instance: Uuid,
+    files: Vec<Known>,
     /// Those that survive a loss of power.
-    reservations: Option<Reservations>,
+    reservations: BTreeMap<NamespaceName, Reservations>,
 }
 
 /// Everything that is kept, and where.
@@ -37,47 +51,71 @@ struct Kept {
 pub(crate) struct State {
     /// The file; without one nothing outlives the process.
     path: Option<PathBuf>,
-    /// Makes identities of this machine differ from those of others.
-    machine: String,
-    namespaces: BTreeMap<NamespaceName, Kept>,
+    content: Content,
+    /// Held as long as this process uses the folder.
+    _lock: Option<File>,
+    made: MadeFolder,
 }
 
-/// Identifies a machine: made once at its installation (machine-id(5)).
-const MACHINE_ID: &str = "/etc/machine-id";
-
 impl State {
-    /// What is kept in `folder`, which is made when it is not there.
+    /// What is kept in `folder`, which is made when it is not there. It stays when something is
+    /// [kept](Self::keep).
     pub(crate) fn open(folder: Option<&str>) -> Result<State, StartError> {
-        let machine = fs::read_to_string(MACHINE_ID).unwrap_or_default().trim().to_owned();
-        let Some(folder) = folder else { return Ok(State { path: None, machine, namespaces: BTreeMap::new() }) };
-        let path = Path::new(folder).join("state.json");
-        let fail = |reason: String| StartError::State { path: path.clone(), reason };
-        fs::create_dir_all(folder).map_err(|error| StartError::file(folder, error))?;
-        let namespaces = match fs::read_to_string(&path) {
-            Ok(text) => StateForm::parse(&text).map_err(fail)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
-            Err(error) => return Err(fail(error.to_string())),
+        let instance = new_uuid()?;
+        let Some(folder) = folder.map(Path::new) else {
+            let content = Content { instance, ..Content::default() };
+            return Ok(State { path: None, content, _lock: None, made: MadeFolder::default() });
         };
-        Ok(State { path: Some(path), machine, namespaces })
+        let fail = |error| StartError::file(folder, error);
+        let made = MadeFolder::make(folder).map_err(fail)?;
+        let lock = File::open(folder).map_err(fail)?;
+        lock.try_lock().map_err(|_| StartError::file(folder, "another target keeps its state there"))?;
+        let path = folder.join("state.json");
+        let wrong = |reason: String| StartError::State { path: path.clone(), reason };
+        let content = match fs::read_to_string(&path) {
+            Ok(text) => StateForm::parse(&text).map_err(wrong)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Content { instance, ..Content::default() },
+            Err(error) => return Err(wrong(error.to_string())),
+        };
+        Ok(State { path: Some(path), content, _lock: Some(lock), made })
     }
 
-    /// The UUID of a namespace: the given one, the kept one, or one that is made from its name and this machine's.
-    pub(crate) fn uuid(&mut self, name: &NamespaceName, given: Option<[u8; 16]>) -> [u8; 16] {
-        let uuid = given.or_else(|| Some(self.namespaces.get(name)?.uuid)).unwrap_or_else(|| self.made(name));
-        let new = Kept { uuid, reservations: None };
-        self.namespaces.entry(name.clone()).or_insert(new).uuid = uuid;
-        uuid
+    /// The target's own identity; `None` where none is kept.
+    pub(crate) fn instance(&self) -> Option<Uuid> {
+        self.path.as_ref().map(|_| self.content.instance)
+    }
+
+    /// The identity of a file: the kept one, found by where it is or by what it is, or a new one.
+    pub(crate) fn identity(&mut self, image: &Image) -> Result<Uuid, StartError> {
+        let has_moved_here = |known: &Known| {
+            let is_it = (known.inode, known.created) == (image.place.1, image.created) && image.created.is_some();
+            is_it && !image.is_elsewhere(&known.path)
+        };
+        let files = &mut self.content.files;
+        let found = files.iter().position(|known| known.path == image.path);
+        let uuid = match found.or_else(|| files.iter().position(has_moved_here)) {
+            Some(at) => files.remove(at).uuid,
+            None => {
+                let uuid = new_uuid()?;
+                tracing::info!(path = %image.path.display(), uuid = uuid_text(&uuid), "a new identity was made");
+                uuid
+            }
+        };
+        let (path, inode) = (image.path.clone(), image.place.1);
+        files.push(Known { uuid, path, inode, created: image.created });
+        Ok(uuid)
     }
 
     /// The reservations that have survived.
     pub(crate) fn reservations(&self, name: &NamespaceName) -> Reservations {
-        self.namespaces.get(name).and_then(|kept| kept.reservations.clone()).unwrap_or_default()
+        self.content.reservations.get(name).cloned().unwrap_or_default()
     }
 
     /// Replaces the reservations of a namespace; only those that are to survive are kept.
     fn set_reservations(&mut self, name: &NamespaceName, reservations: Reservations) {
-        if let Some(kept) = self.namespaces.get_mut(name) {
-            kept.reservations = Some(reservations).filter(|reservations| reservations.persists);
+        self.content.reservations.remove(name);
+        if reservations.persists {
+            self.content.reservations.insert(name.clone(), reservations);
         }
     }
 
@@ -86,38 +124,37 @@ impl State {
         self.path.is_some()
     }
 
-    /// Returns when all would survive a loss of power.
-    pub(crate) fn save(&self) -> io::Result<()> {
-        let Some(path) = &self.path else { return Ok(()) };
-        let beside = path.with_extension("json.new");
-        let mut file = File::create(&beside)?;
-        file.write_all(StateForm::text(&self.namespaces).as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&beside, path)?;
-        sync_folder_of(path)
+    /// All of it, written beside the file.
+    pub(crate) fn draft(&self) -> io::Result<Option<Draft>> {
+        self.path.as_ref().map(|path| Draft::write(path, &StateForm::text(&self.content))).transpose()
     }
 
-    /// A UUID of version 8 (RFC 9562, 5.8) from a hash of names: the same after every start, and another on another machine.
-    fn made(&self, name: &NamespaceName) -> [u8; 16] {
-        let text = format!("{}\n{}\n{}", self.machine, name.subsystem, name.namespace);
-        let digest = Sha256::digest(text.as_bytes());
-        let mut uuid = [0; 16];
-        uuid.copy_from_slice(&digest[..16]);
-        uuid[6] = uuid[6] & 0x0f | 0x80;
-        uuid[8] = uuid[8] & 0x3f | 0x80;
-        uuid
+    /// The folder stays.
+    pub(crate) fn keep(&mut self) {
+        std::mem::take(&mut self.made).keep();
+    }
+
+    /// Returns when all would survive a loss of power.
+    pub(crate) fn save(&self) -> io::Result<()> {
+        self.draft()?.map_or(Ok(()), Draft::keep)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::storage::DiskFile;
     use nvme::HostId;
     use nvme::reservation::ReservationKind;
     use nvme::target::{HeldKind, RegisteredHost};
 
     fn name(namespace: u32) -> NamespaceName {
         NamespaceName { subsystem: "nqn.2026-11.io.rackweave:disk".into(), namespace }
+    }
+
+    fn image(folder: &Path, name: &str) -> Image {
+        let file = DiskFile::open(&folder.join(name), Some(4096), false, false).expect("it is made");
+        Image::of(&file).expect("it is there")
     }
 
     fn held(persists: bool) -> Reservations {
@@ -134,34 +171,54 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("deep/state").display().to_string();
         let mut state = State::open(Some(&place)).expect("it is made");
-        let uuids = [1, 2].map(|namespace| state.uuid(&name(namespace), None));
+        let images = ["one", "two"].map(|name| image(folder.path(), name));
+        let uuids = images.each_ref().map(|image| state.identity(image).expect("there is randomness"));
         assert_ne!(uuids[0], uuids[1]);
-        state.uuid(&name(3), Some([9; 16]));
         state.set_reservations(&name(1), held(true));
         state.set_reservations(&name(2), held(false));
+        state.keep();
         state.save().expect("there is a disk");
+        let instance = state.instance();
+        assert!(State::open(Some(&place)).expect_err("it is taken").to_string().contains("another target"));
+        drop(state);
         let mut again = State::open(Some(&place)).expect("it was written");
-        assert_eq!([1, 2].map(|namespace| again.uuid(&name(namespace), None)), uuids);
-        assert_eq!(again.uuid(&name(3), None), [9; 16]);
+        assert_eq!(images.each_ref().map(|image| again.identity(image).expect("it is known")), uuids);
+        assert_eq!(again.instance(), instance);
         assert_eq!(again.reservations(&name(1)), held(true));
         assert_eq!(again.reservations(&name(2)), Reservations::default());
     }
 
     #[test]
-    fn without_a_folder_identities_are_the_same_at_every_start() {
-        let uuid = || State::open(None).expect("nothing is opened").uuid(&name(1), None);
-        assert_eq!(uuid(), uuid());
-        assert_eq!((uuid()[6] >> 4, uuid()[8] >> 6), (8, 2));
+    fn an_identity_follows_a_file_that_is_renamed_or_restored_and_not_its_copy() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("state").display().to_string();
+        let mut state = State::open(Some(&place)).expect("it is made");
+        let uuid = state.identity(&image(folder.path(), "old")).expect("there is randomness");
+        fs::copy(folder.path().join("old"), folder.path().join("copy")).expect("a disk");
+        assert_ne!(state.identity(&image(folder.path(), "copy")).expect("it is new"), uuid);
+        fs::rename(folder.path().join("old"), folder.path().join("new")).expect("a disk");
+        assert_eq!(state.identity(&image(folder.path(), "new")).expect("it is known"), uuid);
+        fs::copy(folder.path().join("copy"), folder.path().join("beside")).expect("a disk");
+        fs::rename(folder.path().join("beside"), folder.path().join("new")).expect("a disk");
+        assert_eq!(state.identity(&image(folder.path(), "new")).expect("it is restored"), uuid);
+    }
+
+    #[test]
+    fn a_folder_that_nobody_keeps_anything_in_does_not_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("deep/state");
+        drop(State::open(place.to_str()).expect("it is made"));
+        assert!(!folder.path().join("deep").exists());
     }
 
     #[test]
     fn a_damaged_file_is_an_error_and_stays() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("state.json");
-        let good =
-            StateForm::text(&BTreeMap::from([(name(1), Kept { uuid: [1; 16], reservations: Some(held(true)) })]));
+        let reservations = BTreeMap::from([(name(1), held(true))]);
+        let good = StateForm::text(&Content { reservations, ..Content::default() });
         for text in
-            ["", "{", "{\"version\":2,\"namespaces\":[]}", &good.replace("0303", "03"), &good.replace(": 2", ": 9")]
+            ["", "{", "{\"version\":3,\"namespaces\":[]}", &good.replace("0303", "03"), &good.replace(": 2", ": 9")]
         {
             fs::write(&path, text).expect("a disk");
             let error = State::open(folder.path().to_str()).expect_err("it is damaged").to_string();

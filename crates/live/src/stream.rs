@@ -5,7 +5,8 @@ use crate::secrets::Secrets;
 use crate::tls::{Acceptor, Keys, Session};
 use mio::net::TcpStream;
 use nvme::target::{Channel, PortId};
-use spec::target::{TargetPlan, TlsName};
+use spec::target::{Port, TargetPlan, TlsName};
+use std::collections::BTreeMap;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
@@ -92,35 +93,39 @@ impl Write for Stream {
 /// Which ports are secured, and by what.
 pub(crate) struct Security {
     keys: Arc<Keys>,
-    /// By port; `None` where it is not secured.
-    acceptors: Vec<Option<Acceptor>>,
+    acceptors: Acceptors,
 }
 
+/// Those of ports that are secured.
+type Acceptors = BTreeMap<PortId, Acceptor>;
+
 impl Security {
-    pub(crate) fn open(plan: &TargetPlan, secrets: &Secrets) -> Result<Security, StartError> {
-        let keys = Arc::new(Keys::new(secrets.tls_keys(plan)));
-        let acceptor = |(number, tls): (u16, TlsName)| match tls {
-            TlsName::Off => Ok(None),
-            TlsName::Required => {
-                let acceptor = Acceptor::new(PortId(number), keys.clone());
-                acceptor.map(Some).map_err(|error| StartError::Plan(format!("port {number}: tls: {error}")))
-            }
-        };
-        let ports = (1..).zip(plan.ports.iter().map(|port| port.tls));
-        let acceptors = ports.map(acceptor).collect::<Result<_, _>>()?;
-        Ok(Security { keys, acceptors })
+    /// No port yet.
+    pub(crate) fn new() -> Security {
+        Security { keys: Arc::new(Keys::new(BTreeMap::new())), acceptors: BTreeMap::new() }
     }
 
-    /// Other keys, for whoever connects from now on.
-    pub(crate) fn change(&self, plan: &TargetPlan, secrets: &Secrets) {
+    /// What the ports of `plan` need; `ports` are their numbers in the target.
+    pub(crate) fn prepare(&self, plan: &TargetPlan, ports: &[(PortId, SocketAddr)]) -> Result<Acceptors, StartError> {
+        let secured = plan.ports.iter().zip(ports).filter(|(port, _)| port.tls == TlsName::Required);
+        let acceptor = |(port, (id, _)): (&Port, &(PortId, SocketAddr))| {
+            let acceptor = Acceptor::new(*id, self.keys.clone()).map(|acceptor| (*id, acceptor));
+            acceptor.map_err(|error| StartError::Plan(format!("port {}: tls: {error}", port.address)))
+        };
+        secured.map(acceptor).collect()
+    }
+
+    /// Other ports and keys, for whoever connects from now on.
+    pub(crate) fn change(&mut self, acceptors: Acceptors, plan: &TargetPlan, secrets: &Secrets) {
+        self.acceptors = acceptors;
         self.keys.change(secrets.tls_keys(plan));
     }
 
     /// What a port makes of a new connection.
     pub(crate) fn stream(&self, port: PortId, peer: SocketAddr, socket: TcpStream) -> Result<Stream, String> {
-        match self.acceptors.get(usize::from(port.0) - 1) {
-            Some(Some(acceptor)) => Ok(Stream::Secured(Box::new(acceptor.accept(peer, socket)?))),
-            _ => Ok(Stream::Plain(socket)),
+        match self.acceptors.get(&port) {
+            Some(acceptor) => Ok(Stream::Secured(Box::new(acceptor.accept(peer, socket)?))),
+            None => Ok(Stream::Plain(socket)),
         }
     }
 }

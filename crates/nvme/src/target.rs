@@ -6,7 +6,7 @@
 //! | a socket | [`Target::accept`], [`Target::secured`], [`Target::receive`] or [`Target::receive_at_once`] while [`Target::wants_input`], [`Target::transmit`] and then [`Target::transmitted`], [`Target::should_close`], [`Target::closed`] |
 //! | backends | [`Target::next_io`] until it gives `None`, [`Target::complete`] once for each |
 //! | time | [`Target::next_wakeup`], [`Target::on_wakeup`] |
-//! | management | [`Target::add_namespace`], [`Target::remove_namespace`], [`Target::resize_namespace`], [`Target::set_path`], [`Target::set_hosts`], [`Target::set_authentication`], [`Target::reservations`] |
+//! | management | [`Target::reconfigure`], [`Target::end_channels`]; one by one [`Target::add_namespace`], [`Target::remove_namespace`], [`Target::resize_namespace`], [`Target::set_path`], [`Target::set_authentication`]; [`Target::reservations`] |
 //! | whoever watches | [`Target::next_notice`], [`Target::counters`], [`Target::gauges`] |
 //!
 //! After any of them [`Target::next_active`] names the connections that have bytes to send or have to be closed, each once, and `next_io`
@@ -35,6 +35,7 @@ mod manage;
 mod notice;
 mod nvm;
 mod properties;
+mod reconfigure;
 mod reservations;
 mod reserve;
 mod sdirect;
@@ -54,6 +55,7 @@ pub use io::{
 };
 pub use manage::ManageError;
 pub use notice::{AuthenticationFault, CloseReason, Counters, Gauges, Notice, Refused, Tolerated};
+pub use reconfigure::{Change, Fate};
 pub use reservations::{HeldKind, REGISTRANTS_MAX, RegisteredHost, Reservations};
 
 use crate::Nqn;
@@ -61,6 +63,7 @@ use crate::pool::Pool;
 use base::Time;
 use connection::{Connections, Stage};
 use controller::Controller;
+use fabrics::CONTROLLER_MAX;
 use flight::Flights;
 use std::collections::{BTreeMap, VecDeque};
 use subsystem::Subsystem;
@@ -158,6 +161,12 @@ impl Target {
             started: None,
             wakeup: None,
         })
+    }
+
+    /// Numbers controllers from `last + 1` on, and not from 1: two targets that serve one subsystem
+    /// must not give the same number.
+    pub fn number_controllers_after(&mut self, last: u16) {
+        self.last_controller = last.min(CONTROLLER_MAX);
     }
 
     /// A host has opened a connection by `port`.

@@ -323,7 +323,10 @@ fn a_host_that_is_taken_off_the_list_is_out_at_once_and_discovery_tells() {
     let finder = InitiatorConfig { subsystem: Nqn::discovery(), io_queues: 0, ..initiator(3) };
     let finder = world.join(finder, PORT);
     let now = world.now;
-    world.target.set_hosts(now, subsystem(), HostAccess::Listed([host(2), host(3)].into())).unwrap();
+    let mut fewer = config();
+    fewer.subsystems[0].hosts = HostAccess::Listed([host(2), host(3)].into());
+    let changes = world.target.reconfigure(now, fewer).unwrap();
+    assert_eq!(changes, [Change::Access { subsystem: subsystem(), what: "hosts" }]);
     world.settle();
     assert!(matches!(world.guests[0].events.last(), Some(HostEvent::Failed(_))));
     assert_eq!(world.run(other, 1, 1, read(0, 1), Payload::ToHost(512)).0, Status::SUCCESS);

@@ -18,8 +18,8 @@ use serde_json::Value as Json;
 /// Everything that the live target is told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetPlan {
-    /// The folder of what has to outlive a restart: identities and reservations. Without one, identities are made from names and reservations are
-    /// lost.
+    /// The folder of what has to outlive a restart: identities and reservations. Without one,
+    /// identities lie beside files, and reservations are lost.
     pub state: Option<String>,
     /// Where metrics and health are served over HTTP, `ADDRESS:PORT`.
     pub metrics: Option<String>,
@@ -103,10 +103,10 @@ pub struct Dhchap {
 /// A subsystem: the disks that a host sees after one Connect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subsystem {
-    /// NVMe qualified name.
-    pub nqn: String,
-    /// Serial number.
-    pub serial: String,
+    /// NVMe qualified name; `None` to have the live host make one.
+    pub nqn: Option<String>,
+    /// Serial number; `None` to have the live host make one.
+    pub serial: Option<String>,
     /// Model.
     pub model: String,
     /// Names of the hosts that may use it; `None` for all.
@@ -149,6 +149,8 @@ pub struct Namespace {
     pub group: u32,
     /// Whether writes are refused.
     pub read_only: bool,
+    /// Whether others may serve its file too.
+    pub shared: bool,
 }
 
 /// What holds the data of a namespace.
@@ -252,6 +254,13 @@ pub fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
 /// The JSON Schema (draft 2020-12) of the file: every key with its description, allowed values, unit and default.
 pub fn schema() -> Json {
     crate::schema::schema_of::<file::TargetFile>()
+}
+
+impl Subsystem {
+    /// Its name; empty until the live host has made one.
+    pub fn name(&self) -> &str {
+        self.nqn.as_deref().unwrap_or_default()
+    }
 }
 
 impl TargetPlan {

@@ -10,6 +10,9 @@ pub struct TargetArguments {
     /// What to serve (TOML; `rackweave schema target` explains every key). SIGHUP reads it anew
     #[arg(long, value_name = "FILE", conflicts_with = "TargetFlags")]
     pub config: Option<PathBuf>,
+    /// Open everything as if to serve it, say whether that would do, and leave no trace
+    #[arg(long)]
+    pub check: bool,
     /// What to serve, without a file.
     #[command(flatten)]
     pub flags: TargetFlags,

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub mod target;
+
 use record::{Row, Summary, read_part};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! Where the bytes of a namespace lie: memory, nothing, a file or block device.
 
+use crate::drafts::PRIVATE;
 use crate::error::StartError;
 use memmap2::{Advice, MmapMut};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
@@ -9,7 +10,7 @@ use std::io::{self, IoSliceMut, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes at addresses. Ranges outside are errors of the kind `UnexpectedEof`. May be used by several threads at a time.
 pub trait Storage: Send + Sync {
@@ -262,7 +263,7 @@ impl Storage for Nothing {
     }
 }
 
-/// A regular file or a block device, held alone.
+/// A regular file or a block device, held alone or with others that say so too.
 pub struct DiskFile {
     path: PathBuf,
     file: File,
@@ -272,6 +273,27 @@ pub struct DiskFile {
     /// A sync has failed: the system may have dropped what it could not write, so nothing after it can be promised.
     is_broken: AtomicBool,
     luck: Luck,
+    /// An open file under the lock, which ends with the last copy of it.
+    lock: Arc<File>,
+    undo: Mutex<Undo>,
+}
+
+/// What takes back the opening of a file.
+#[derive(Debug)]
+enum Undo {
+    Nothing,
+    /// It was made.
+    Remove,
+    /// It had so many bytes.
+    Shorten(u64),
+}
+
+/// How a file is held against others.
+pub(crate) enum Hold {
+    Alone,
+    Shared,
+    /// By a lock that this process has already.
+    As(Arc<File>),
 }
 
 /// Whether it pays to look for data in the page cache: not where they have not been there for a while.
@@ -307,6 +329,18 @@ const ALIGNMENT: usize = 4096;
 impl DiskFile {
     /// Opens `path`, and makes it when it is not there. A regular file that is shorter than `size` grows; without `size` it is used as it is.
     pub fn open(path: &Path, size: Option<u64>, direct: bool, read_only: bool) -> Result<DiskFile, StartError> {
+        DiskFile::try_open(path, size, direct, read_only, Hold::Alone).inspect(DiskFile::keep)
+    }
+
+    /// As [`Self::open`]; but until [`Self::keep`], dropping it takes back that the file was made
+    /// or has grown.
+    pub(crate) fn try_open(
+        path: &Path,
+        size: Option<u64>,
+        direct: bool,
+        read_only: bool,
+        hold: Hold,
+    ) -> Result<DiskFile, StartError> {
         let fail = |reason: io::Error| StartError::file(path, reason);
         let is_new = !path.exists();
         if is_new && size.is_none() {
@@ -314,35 +348,119 @@ impl DiskFile {
         }
         let flags = if direct { OFlags::DIRECT.bits() as i32 } else { 0 };
         let mut options = OpenOptions::new();
-        options.read(true).write(!read_only).create(is_new && !read_only).custom_flags(flags);
-        let mut file = options.open(path).map_err(|error| explained(path, error, direct))?;
+        options.read(true).write(!read_only).create(is_new && !read_only).mode(PRIVATE).custom_flags(flags);
+        let file = options.open(path).map_err(|error| {
+            // It may have been made before it turned out that it cannot be read directly.
+            let _ = is_new.then(|| std::fs::remove_file(path));
+            explained(path, error, direct)
+        })?;
         let kind = file.metadata().map_err(fail)?.file_type();
-        if !kind.is_file() && !kind.is_block_device() {
-            return Err(StartError::file(path, "neither a regular file nor a block device"));
-        }
-        file.try_lock().map_err(|_| StartError::file(path, "another process has it open as a disk"))?;
-        let length = file.seek(SeekFrom::End(0)).map_err(fail)?;
-        let wanted = size.unwrap_or(length);
-        if wanted > length && !kind.is_file() {
-            return Err(StartError::file(path, format!("the device has {length} bytes, and {wanted} are wanted")));
-        }
-        if wanted > length {
-            file.set_len(wanted).and_then(|()| file.sync_all()).map_err(fail)?;
-        }
-        if is_new {
-            sync_folder_of(path).map_err(fail)?;
-        }
         let storage = DiskFile {
             path: path.into(),
+            lock: Arc::new(file.try_clone().map_err(fail)?),
             file,
-            bytes: AtomicU64::new(wanted),
+            bytes: AtomicU64::new(0),
             is_regular: kind.is_file(),
             is_direct: direct,
             is_broken: AtomicBool::new(false),
             luck: Luck::default(),
+            undo: Mutex::new(if is_new { Undo::Remove } else { Undo::Nothing }),
         };
+        if !kind.is_file() && !kind.is_block_device() {
+            return Err(StartError::file(path, "neither a regular file nor a block device"));
+        }
+        let storage = storage.locked(hold)?;
+        storage.settle_size(size, read_only)?;
+        if is_new {
+            sync_folder_of(path).map_err(fail)?;
+        }
         storage.try_direct()?;
         Ok(storage)
+    }
+
+    fn locked(mut self, hold: Hold) -> Result<DiskFile, StartError> {
+        let (is_locked, hint) = match hold {
+            Hold::Alone => (self.lock.try_lock().is_ok(), ""),
+            Hold::Shared => (self.lock.try_lock_shared().is_ok(), ", and does not share it"),
+            Hold::As(lock) => {
+                self.lock = lock;
+                (true, "")
+            }
+        };
+        let reason =
+            || format!("another process has it open as a disk{hint}; `shared = true` on both says it is meant");
+        if is_locked { Ok(self) } else { Err(StartError::file(&self.path, reason())) }
+    }
+
+    /// Finds out how long it is, and has it grow to `size`.
+    fn settle_size(&self, size: Option<u64>, read_only: bool) -> Result<(), StartError> {
+        let fail = |reason: String| Err(StartError::file(&self.path, reason));
+        let length = (&self.file).seek(SeekFrom::End(0)).map_err(|error| StartError::file(&self.path, error))?;
+        let wanted = size.unwrap_or(length);
+        if wanted == 0 {
+            return fail("it is empty: give a `size`, such as 1GiB, to have it grow to that".into());
+        }
+        if wanted > length && !self.is_regular {
+            return fail(format!("the device has {length} bytes, and {wanted} are wanted"));
+        }
+        if wanted > length && read_only {
+            return fail(format!("it has {length} bytes, {wanted} are wanted, and a read-only disk does not grow"));
+        }
+        if wanted > length {
+            let mut undo = self.undo.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(*undo, Undo::Nothing) {
+                *undo = Undo::Shorten(length);
+            }
+            if let Err(error) = self.file.set_len(wanted).and_then(|()| self.file.sync_all()) {
+                return fail(format!("it cannot have {wanted} bytes: {error}"));
+            }
+        }
+        self.bytes.store(wanted, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What was made or has grown stays.
+    pub(crate) fn keep(&self) {
+        *self.undo.lock().unwrap_or_else(PoisonError::into_inner) = Undo::Nothing;
+    }
+
+    /// Takes back that it was made or has grown when it was opened.
+    pub(crate) fn undo(&self) {
+        let mut undo = self.undo.lock().unwrap_or_else(PoisonError::into_inner);
+        let undone = match std::mem::replace(&mut *undo, Undo::Nothing) {
+            Undo::Nothing => Ok(()),
+            Undo::Remove => std::fs::remove_file(&self.path),
+            Undo::Shorten(length) => self.file.set_len(length),
+        };
+        if let Err(error) = undone {
+            tracing::warn!(path = %self.path.display(), %error, "it could not be made as it was");
+        }
+    }
+
+    /// Bytes that the file itself has.
+    pub(crate) fn length(&self) -> io::Result<u64> {
+        (&self.file).seek(SeekFrom::End(0))
+    }
+
+    /// Cuts a regular file off where it ended before it grew.
+    pub(crate) fn shorten(&self, length: u64) -> io::Result<()> {
+        if self.is_regular { self.file.set_len(length) } else { Ok(()) }
+    }
+
+    /// The lock, for another who opens the same file in this process.
+    pub(crate) fn lock(&self) -> Arc<File> {
+        self.lock.clone()
+    }
+
+    /// Holds it alone, or lets others in, from now on.
+    pub(crate) fn share(&self, is_shared: bool) -> Result<(), StartError> {
+        let changed = if is_shared { self.lock.try_lock_shared() } else { self.lock.try_lock() };
+        changed.map_err(|_| StartError::file(&self.path, "another process serves it too, so that it stays shared"))
+    }
+
+    /// What the system knows of it.
+    pub(crate) fn metadata(&self) -> io::Result<std::fs::Metadata> {
+        self.file.metadata()
     }
 
     /// Direct transfers need blocks that the medium takes: found out now, not by the first host.
@@ -431,6 +549,12 @@ pub(super) fn aligned(bytes: usize) -> (Vec<u8>, usize) {
     let room = vec![0u8; bytes + ALIGNMENT];
     let start = room.as_ptr().align_offset(ALIGNMENT);
     (room, start)
+}
+
+impl Drop for DiskFile {
+    fn drop(&mut self) {
+        self.undo();
+    }
 }
 
 impl Storage for DiskFile {

@@ -1,21 +1,39 @@
 //! How state is written: JSON, all fields by name.
 
-use super::{Kept, NamespaceName};
+use super::{Content, Known, NamespaceName};
+use crate::identity::{Uuid, new_uuid};
 use nvme::HostId;
 use nvme::reservation::ReservationKind;
 use nvme::target::{HeldKind, REGISTRANTS_MAX, RegisteredHost, Reservations};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-/// The only version so far.
-const VERSION: u32 = 1;
+/// The version that is written. Version 1 kept an identity by the name of a namespace, which said
+/// nothing of its data: only its reservations are read.
+const VERSION: u32 = 2;
 
 /// The file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StateForm {
     version: u32,
+    /// The target's own identity. 32 hexadecimal digits, as all of them.
+    #[serde(default)]
+    instance: Option<String>,
+    #[serde(default)]
+    files: Vec<FileForm>,
     namespaces: Vec<NamespaceForm>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileForm {
+    path: PathBuf,
+    uuid: String,
+    inode: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    created: Option<u64>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,7 +41,9 @@ pub(super) struct StateForm {
 struct NamespaceForm {
     subsystem: String,
     namespace: u32,
-    uuid: String,
+    #[serde(default, skip_serializing)]
+    #[allow(dead_code, reason = "version 1 has it")]
+    uuid: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reservations: Option<ReservationsForm>,
 }
@@ -48,30 +68,49 @@ struct HostForm {
 
 impl StateForm {
     /// The text of everything.
-    pub(super) fn text(namespaces: &BTreeMap<NamespaceName, Kept>) -> String {
-        let namespaces = namespaces.iter().map(|(name, kept)| NamespaceForm {
+    pub(super) fn text(content: &Content) -> String {
+        let namespaces = content.reservations.iter().map(|(name, kept)| NamespaceForm {
             subsystem: name.subsystem.clone(),
             namespace: name.namespace,
-            uuid: hexadecimal(&kept.uuid),
-            reservations: kept.reservations.as_ref().map(written),
+            uuid: None,
+            reservations: Some(written(kept)),
         });
-        let form = StateForm { version: VERSION, namespaces: namespaces.collect() };
+        let file = |known: &Known| FileForm {
+            path: known.path.clone(),
+            uuid: hexadecimal(&known.uuid),
+            inode: known.inode,
+            created: known.created,
+        };
+        let form = StateForm {
+            version: VERSION,
+            instance: Some(hexadecimal(&content.instance)),
+            files: content.files.iter().map(file).collect(),
+            namespaces: namespaces.collect(),
+        };
         serde_json::to_string_pretty(&form).expect("texts and numbers are JSON") + "\n"
     }
 
     /// What a text says, or why it says nothing.
-    pub(super) fn parse(text: &str) -> Result<BTreeMap<NamespaceName, Kept>, String> {
+    pub(super) fn parse(text: &str) -> Result<Content, String> {
         let form: StateForm = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        if form.version != VERSION {
+        if !(1..=VERSION).contains(&form.version) {
             return Err(format!("it has version {}, and this program reads {VERSION}", form.version));
         }
-        let mut namespaces = BTreeMap::new();
-        for NamespaceForm { subsystem, namespace, uuid, reservations } in form.namespaces {
-            let uuid = bytes(&uuid)?;
-            let reservations = reservations.map(meant).transpose()?;
-            namespaces.insert(NamespaceName { subsystem, namespace }, Kept { uuid, reservations });
+        let instance = match form.instance {
+            Some(text) => bytes(&text)?,
+            None => new_uuid().map_err(|error| error.to_string())?,
+        };
+        let file = |form: FileForm| -> Result<Known, String> {
+            Ok(Known { uuid: bytes(&form.uuid)?, path: form.path, inode: form.inode, created: form.created })
+        };
+        let files = form.files.into_iter().map(file).collect::<Result<_, _>>()?;
+        let mut reservations = BTreeMap::new();
+        for NamespaceForm { subsystem, namespace, reservations: kept, .. } in form.namespaces {
+            if let Some(kept) = kept {
+                reservations.insert(NamespaceName { subsystem, namespace }, meant(kept)?);
+            }
         }
-        Ok(namespaces)
+        Ok(Content { instance, files, reservations })
     }
 }
 
@@ -104,11 +143,11 @@ fn meant(form: ReservationsForm) -> Result<Reservations, String> {
     })
 }
 
-fn hexadecimal(bytes: &[u8; 16]) -> String {
+fn hexadecimal(bytes: &Uuid) -> String {
     format!("{:032x}", u128::from_be_bytes(*bytes))
 }
 
-fn bytes(text: &str) -> Result<[u8; 16], String> {
+fn bytes(text: &str) -> Result<Uuid, String> {
     let number = u128::from_str_radix(text, 16).ok().filter(|_| text.len() == 32);
     number.map(u128::to_be_bytes).ok_or_else(|| format!("`{text}` is not 32 hexadecimal digits"))
 }

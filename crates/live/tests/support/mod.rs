@@ -82,10 +82,12 @@ impl Drop for Running {
     }
 }
 
-/// The plan of `text`, at a free port unless it says where.
+/// The plan of `text`, at a free port unless it says where. A subsystem without a name is [`NQN`].
 pub fn plan(text: &str) -> TargetPlan {
     let port = if text.contains("[[port]]") { "" } else { "port = [{ address = '127.0.0.1:0' }]\n" };
-    parse("test", &format!("{port}{text}")).expect("the plan is right")
+    let mut plan = parse("test", &format!("{port}{text}")).expect("the plan is right");
+    plan.subsystems[0].nqn.get_or_insert_with(|| NQN.into());
+    plan
 }
 
 /// A host by its name.

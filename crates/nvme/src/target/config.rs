@@ -276,9 +276,12 @@ impl SubsystemConfig {
                 return Err(ConfigError::Missing { what: "port", name: port.0.to_string() });
             }
         }
-        let mut ids = BTreeSet::new();
+        let (mut ids, mut uuids) = (BTreeSet::new(), BTreeSet::new());
         for namespace in &self.namespaces {
             once(&mut ids, namespace.id, "namespace", namespace.id)?;
+            // Hosts take namespaces of one name for one (Base 2.0, 4.5.1).
+            let uuid = u128::from_be_bytes(namespace.uuid);
+            once(&mut uuids, uuid, "the UUID", format_args!("{uuid:032x} of namespace {}", namespace.id))?;
             namespace.check(self.namespace_max)?;
         }
         Ok(())

@@ -61,6 +61,9 @@ pub(super) struct Controller {
     pub(super) events: [EventState; EVENTS.len()],
     /// Namespaces that changed since the log was read.
     pub(super) changed_namespaces: BTreeSet<u32>,
+    /// Those of them that are other ones now. Hosts are told twice: Linux removes such a namespace
+    /// at the first scan and would add it at the next.
+    pub(super) replaced_namespaces: BTreeSet<u32>,
     pub(super) reservation_notices: VecDeque<ReservationNotice>,
     pub(super) reservation_notice_count: u64,
     /// Changes of reservations that are not told, by namespace.
@@ -112,6 +115,7 @@ impl Controller {
             event_mask: EventMask::empty(),
             events: Default::default(),
             changed_namespaces: BTreeSet::new(),
+            replaced_namespaces: BTreeSet::new(),
             reservation_notices: VecDeque::new(),
             reservation_notice_count: 0,
             reservation_masks: BTreeMap::new(),

@@ -18,7 +18,7 @@ const OFFSET_SIZE: u16 = 44;
 /// Bit 1 of what Connect's answer says of authentication: in-band, now (ATR).
 const ASK_IN_BAND: u16 = 1 << 1;
 /// Highest controller id that a subsystem may give (Base 2.0, 3.1.1).
-const CONTROLLER_MAX: u16 = 0xffef;
+pub(super) const CONTROLLER_MAX: u16 = 0xffef;
 /// Admin commands at a time that every host may have beside its event requests: Linux asks for a queue of 32.
 const ADMIN_COMMANDS: u32 = 32;
 

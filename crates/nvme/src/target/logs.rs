@@ -68,7 +68,7 @@ impl Target {
         let Some(controller) = self.controller_of(index) else { return };
         let event = match LogId::of_code(log) {
             Some(LogId::ChangedNamespaces) => {
-                controller.changed_namespaces.clear();
+                controller.changed_namespaces = std::mem::take(&mut controller.replaced_namespaces);
                 Event::NAMESPACE_CHANGED
             }
             Some(LogId::AsymmetricAccess) => Event::ASYMMETRIC_ACCESS_CHANGED,
@@ -80,7 +80,12 @@ impl Target {
             _ => return,
         };
         controller.rearm(event);
-        if event == Event::RESERVATION && !controller.reservation_notices.is_empty() {
+        let has_more = match event {
+            Event::RESERVATION => !controller.reservation_notices.is_empty(),
+            Event::NAMESPACE_CHANGED => !controller.changed_namespaces.is_empty(),
+            _ => false,
+        };
+        if has_more {
             controller.raise(event);
         }
         let id = controller.id;

@@ -3,7 +3,7 @@
 use crate::feature::Event;
 use crate::log::AnaState;
 use crate::target::authentication::AuthenticationConfig;
-use crate::target::config::{ConfigError, HostAccess, NamespaceConfig, PathState};
+use crate::target::config::{ConfigError, NamespaceConfig, PathState};
 use crate::target::controller::{Controller, Role};
 use crate::target::notice::CloseReason;
 use crate::target::reservations::Reservations;
@@ -55,15 +55,18 @@ impl Target {
     pub fn add_namespace(&mut self, now: base::Time, name: Nqn, config: NamespaceConfig) -> Result<(), ManageError> {
         self.pass(now);
         let at = self.find_subsystem(name)?;
-        let subsystem = &mut self.subsystems[at];
-        config.check(subsystem.config.namespace_max)?;
+        config.check(self.subsystems[at].config.namespace_max)?;
         let id = config.id;
-        if subsystem.namespaces.contains_key(&id) {
+        if self.subsystems[at].namespaces.contains_key(&id) {
             return Err(ManageError::Exists { subsystem: name.into(), id });
         }
-        subsystem.namespaces.insert(id, Namespace::new(config));
+        self.put_namespace(at, config);
         self.tell_namespace(at, id);
         Ok(())
+    }
+
+    pub(super) fn put_namespace(&mut self, at: usize, config: NamespaceConfig) {
+        self.subsystems[at].namespaces.insert(config.id, Namespace::new(config));
     }
 
     /// Takes a namespace away; hosts are told. Commands that its backend has not begun fail, those that it works on end as they end: its backend
@@ -71,13 +74,16 @@ impl Target {
     pub fn remove_namespace(&mut self, now: base::Time, name: Nqn, id: u32) -> Result<BackendId, ManageError> {
         self.pass(now);
         let (at, _) = self.find_namespace(name, id)?;
-        let gone = self.subsystems[at].namespaces.remove(&id);
-        let gone = gone.ok_or(ManageError::Namespace { subsystem: name.into(), id })?;
+        self.drop_namespace(at, id).ok_or(ManageError::Namespace { subsystem: name.into(), id })
+    }
+
+    pub(super) fn drop_namespace(&mut self, at: usize, id: u32) -> Option<BackendId> {
+        let gone = self.subsystems[at].namespaces.remove(&id)?;
         for slot in gone.waiting {
             self.finish(slot, Status::INVALID_NAMESPACE.without_retry(), 0);
         }
         self.tell_namespace(at, id);
-        Ok(gone.config.backend)
+        Some(gone.config.backend)
     }
 
     /// Another size; hosts are told. A backend has to have grown before, and may shrink only after.
@@ -96,30 +102,33 @@ impl Target {
     pub fn set_path(&mut self, now: base::Time, name: Nqn, path: PathState) -> Result<(), ManageError> {
         self.pass(now);
         let at = self.find_subsystem(name)?;
+        self.put_path(at, path);
+        Ok(())
+    }
+
+    pub(super) fn put_path(&mut self, at: usize, path: PathState) {
         let subsystem = &mut self.subsystems[at];
         subsystem.path_changes += 1;
         let changes = subsystem.path_changes;
         subsystem.paths.insert((path.port, path.group), Path { state: path.state, changes });
-        let hosts =
-            self.controllers.values().filter(|known| known.role == Role::Storage(at) && known.port == path.port);
-        let hosts: Vec<u16> = hosts.map(|controller| controller.id).collect();
+        let hosts = self.controllers_where(|known| known.role == Role::Storage(at) && known.port == path.port);
         self.tell_all(&hosts, Event::ASYMMETRIC_ACCESS_CHANGED);
-        Ok(())
     }
 
-    /// Which hosts may use a subsystem from now on. Controllers of hosts that no longer may end at once; discovery controllers are told.
-    pub fn set_hosts(&mut self, now: base::Time, name: Nqn, hosts: HostAccess) -> Result<(), ManageError> {
-        self.pass(now);
-        let at = self.find_subsystem(name)?;
-        let is_out = |known: &Controller| known.role == Role::Storage(at) && !hosts.allows(&known.host);
-        let out: Vec<u16> = self.controllers.values().filter(|known| is_out(known)).map(|known| known.id).collect();
-        self.subsystems[at].config.hosts = hosts;
-        out.into_iter().for_each(|id| self.end_controller(id, CloseReason::NotAllowed));
+    /// What the discovery log says has changed.
+    pub(super) fn tell_discovery(&mut self) {
         self.discovery_generation += 1;
-        let discovery = self.controllers.values().filter(|known| known.role == Role::Discovery);
-        let discovery: Vec<u16> = discovery.map(|known| known.id).collect();
+        let discovery = self.controllers_where(|known| known.role == Role::Discovery);
         self.tell_all(&discovery, Event::DISCOVERY_CHANGED);
-        Ok(())
+    }
+
+    pub(super) fn controllers_where(&self, is_it: impl Fn(&Controller) -> bool) -> Vec<u16> {
+        self.controllers.values().filter(|known| is_it(known)).map(|known| known.id).collect()
+    }
+
+    pub(super) fn end_controllers(&mut self, reason: CloseReason, is_out: impl Fn(&Controller) -> bool) {
+        let out = self.controllers_where(is_out);
+        out.into_iter().for_each(|id| self.end_controller(id, reason));
     }
 
     /// Who has to prove itself from now on, and by what. Hosts that are connected stay as they are until they authenticate anew; one that has been let in
@@ -132,14 +141,17 @@ impl Target {
     ) -> Result<(), ManageError> {
         self.pass(now);
         let at = self.find_subsystem(name)?;
+        self.renew_authentication(at, authentication);
+        Ok(())
+    }
+
+    pub(super) fn renew_authentication(&mut self, at: usize, authentication: Option<AuthenticationConfig>) {
         let has_secret = |host: &Nqn| authentication.as_ref().is_some_and(|config| config.hosts.contains_key(host));
-        let is_out = |known: &&Controller| {
+        let out = self.controllers_where(|known| {
             known.role == Role::Storage(at) && has_secret(&known.host) && !self.has_authentication(known)
-        };
-        let out: Vec<u16> = self.controllers.values().filter(is_out).map(|known| known.id).collect();
+        });
         self.subsystems[at].config.authentication = authentication;
         out.into_iter().for_each(|id| self.end_controller(id, CloseReason::NotAllowed));
-        Ok(())
     }
 
     fn has_authentication(&self, controller: &Controller) -> bool {
@@ -159,7 +171,7 @@ impl Target {
         Ok(&namespace.config.reservations)
     }
 
-    fn tell_namespace(&mut self, subsystem: usize, id: u32) {
+    pub(super) fn tell_namespace(&mut self, subsystem: usize, id: u32) {
         let of_subsystem = |role: Role| role == Role::Storage(subsystem);
         let mut hosts = Vec::new();
         for controller in self.controllers.values_mut().filter(|known| of_subsystem(known.role)) {

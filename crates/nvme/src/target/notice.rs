@@ -24,6 +24,9 @@ pub enum CloseReason {
     /// Its host may no longer use the subsystem.
     #[error("the host is no longer allowed")]
     NotAllowed,
+    /// Its port or subsystem was taken away, or is another one now.
+    #[error("its port or subsystem was removed or changed")]
+    Removed,
     /// Nothing came for too long.
     #[error("the host was silent for too long")]
     Idle,

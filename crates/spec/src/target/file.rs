@@ -129,8 +129,9 @@ written! {
     /// A live target for NVMe over TCP. An empty file is one RAM disk of 1 GiB at 127.0.0.1:4420.
     #[schemars(title = "Rackweave target")]
     TargetFile {
-        /// The folder of what has to outlive a restart: identities and reservations. It is made if it is not there. Without one, UUIDs are made from
-        /// names, so that they stay too, and reservations are lost.
+        /// The folder of what has to outlive a restart: identities and reservations. It is made if
+        /// it is not there. Without one, identities lie beside the files of namespaces, and
+        /// reservations are lost.
         #[schemars(length(min = 1))]
         state: String,
         /// Serve `/metrics` (Prometheus) and `/healthz` at this address, such as "127.0.0.1:9420".
@@ -229,10 +230,12 @@ written! {
 written! {
     /// A subsystem: the disks that a host sees after one Connect.
     SubsystemFile {
-        /// Its NVMe qualified name. May be left out when there is one subsystem alone.
-        #[schemars(extend("default" = "nqn.2026-11.io.rackweave:disk"))]
+        /// Its NVMe qualified name. May be left out when there is one subsystem alone: then one is
+        /// made at random, kept in the folder of the state or with the first file, and printed at
+        /// start.
         nqn: String,
-        /// Serial number, at most 20 printable characters. Made from the name when not given.
+        /// Serial number, at most 20 printable characters. Made at random and kept like the name
+        /// when not given.
         #[schemars(length(min = 1))]
         serial: String,
         /// Model, at most 40 printable characters.
@@ -282,7 +285,8 @@ written! {
         /// With `flash`: decides what the drive draws.
         #[schemars(range(min = 0, max = 9_223_372_036_854_775_807_u64), extend("default" = 1))]
         seed: u64,
-        /// Its UUID. Kept in the folder of the state, or made from the names, when not given.
+        /// Its UUID. When not given, made at random: once for a file, and kept in the folder of the
+        /// state or beside the file; at every start otherwise.
         uuid: String,
         /// Its group of asymmetric access.
         #[schemars(range(min = 1, max = 1_024), extend("default" = 1))]
@@ -294,6 +298,10 @@ written! {
         /// Refuse writes.
         #[schemars(extend("default" = false))]
         read_only: bool,
+        /// With `path`: let other namespaces and targets that say so too serve the same file. Hosts
+        /// then see one disk by several ways. Reservations are not shared.
+        #[schemars(extend("default" = false))]
+        shared: bool,
     }
 }
 

@@ -60,8 +60,8 @@ fn subsystem(plan: &Subsystem) -> SubsystemFile {
     let path =
         |path: &super::Path| PathFile { port: Some(path.port), group: Some(path.group), access: Some(path.access) };
     SubsystemFile {
-        nqn: Some(plan.nqn.clone()),
-        serial: Some(plan.serial.clone()),
+        nqn: plan.nqn.clone(),
+        serial: plan.serial.clone(),
         model: Some(plan.model.clone()),
         hosts: plan.hosts.clone(),
         ports: Some(plan.ports.clone()),
@@ -78,6 +78,7 @@ fn namespace(plan: &Namespace) -> NamespaceFile {
         uuid: plan.uuid.clone(),
         group: Some(plan.group),
         read_only: Some(plan.read_only),
+        shared: plan.shared.then_some(true),
         ..NamespaceFile::default()
     };
     let prefault = plan.prefault.then_some(true);

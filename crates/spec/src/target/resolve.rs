@@ -15,8 +15,6 @@ use hardware::ssd::presets::PRESETS;
 use nvme::{Nqn, Text};
 use std::collections::BTreeSet;
 
-/// The name of a subsystem that has been given none.
-const NQN: &str = "nqn.2026-11.io.rackweave:disk";
 const ADDRESS: &str = "127.0.0.1:4420";
 const SIZE: Bytes = Bytes::new(1 << 30);
 const BLOCK: Bytes = Bytes::new(512);
@@ -137,8 +135,8 @@ impl Resolver<'_> {
                 self.report(&key, Problem::missing("nqn", "one of several subsystems needs a name of its own"));
             }
             let subsystem = self.subsystem(&key, file, ports);
-            if !names.insert(subsystem.nqn.clone()) && file.nqn.is_some() {
-                let reason = format!("{} is the name of another subsystem already", subsystem.nqn);
+            if !names.insert(subsystem.name().to_owned()) && file.nqn.is_some() {
+                let reason = format!("{} is the name of another subsystem already", subsystem.name());
                 self.report(&format!("{key}.nqn"), Problem::Conflict(reason));
             }
             subsystems.push(subsystem);
@@ -147,26 +145,28 @@ impl Resolver<'_> {
     }
 
     fn subsystem(&mut self, key: &str, file: &SubsystemFile, ports: u16) -> Subsystem {
-        let nqn = file.nqn.clone().unwrap_or_else(|| NQN.into());
-        self.name(&format!("{key}.nqn"), &nqn);
+        if let Some(nqn) = &file.nqn {
+            self.name(&format!("{key}.nqn"), nqn);
+        }
         for (index, host) in file.hosts.iter().flatten().enumerate() {
             self.name(&format!("{key}.hosts.{index}"), host);
         }
         for (index, port) in file.ports.iter().flatten().enumerate() {
             self.port_number(&format!("{key}.ports.{index}"), *port, ports);
         }
-        let serial = file.serial.clone().unwrap_or_else(|| serial_of(&nqn));
-        self.expect(&format!("{key}.serial"), Text::<20>::new(&serial).is_ok(), &serial, "20 printable characters");
+        if let Some(serial) = &file.serial {
+            self.expect(&format!("{key}.serial"), Text::<20>::new(serial).is_ok(), serial, "20 printable characters");
+        }
         let model = file.model.clone().unwrap_or_else(|| "Rackweave".into());
         self.expect(&format!("{key}.model"), Text::<40>::new(&model).is_ok(), &model, "40 printable characters");
         Subsystem {
-            serial,
+            nqn: file.nqn.clone(),
+            serial: file.serial.clone(),
             model,
             hosts: file.hosts.clone(),
             ports: file.ports.clone().unwrap_or_else(|| (1..=ports).collect()),
             namespaces: self.namespaces(key, file),
             paths: self.paths(key, file, ports),
-            nqn,
         }
     }
 
@@ -233,6 +233,7 @@ impl Resolver<'_> {
             prefault: file.prefault.unwrap_or(false),
             group: file.group.unwrap_or(1),
             read_only: file.read_only.unwrap_or(false),
+            shared: file.shared.unwrap_or(false),
         }
     }
 
@@ -273,8 +274,9 @@ impl Resolver<'_> {
     /// A key that means nothing to the backend is a mistake.
     fn foreign_keys(&mut self, key: &str, file: &NamespaceFile, backend: BackendName) {
         use BackendName::{File, Flash, Ram};
-        let given: [(&str, bool, &[BackendName]); 7] = [
+        let given: [(&str, bool, &[BackendName]); 8] = [
             ("path", file.path.is_some(), &[File, Flash]),
+            ("shared", file.shared.is_some(), &[File, Flash]),
             ("direct", file.direct.is_some(), &[File]),
             ("io", file.io.is_some(), &[File]),
             ("threads", file.threads.is_some(), &[File]),
@@ -297,13 +299,4 @@ fn records(file: &RecordsFile) -> Records {
         sample: file.sample.unwrap_or(100),
         tail: file.tail.map_or(Span::ms(10), Plain::plain),
     }
-}
-
-/// A serial number that is the same after every start, and hardly that of another name: FNV-1a over the name.
-fn serial_of(nqn: &str) -> String {
-    /// The offset basis and the prime of FNV-1a with 64 bits (Fowler, Noll, Vo).
-    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0100_0000_01b3;
-    let hash = nqn.bytes().fold(BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
-    format!("RW{hash:016X}")
 }

@@ -13,6 +13,7 @@ fn an_empty_file_is_one_ram_disk_at_the_local_address() {
     let [disk] = subsystem.namespaces.as_slice() else { panic!("{plan:?}") };
     assert_eq!((disk.id, &disk.backend, disk.size), (1, &Backend::Ram, Some(Bytes::new(1 << 30))));
     assert_eq!(subsystem.hosts, None);
+    assert_eq!((&subsystem.nqn, &subsystem.serial), (&None, &None), "two of them must not have one name");
 }
 
 #[test]
@@ -37,6 +38,7 @@ fn what_is_printed_says_all_of_the_plan() {
         [[subsystem.namespace]]
         backend = "file"
         path = "disk"
+        shared = true
         [[subsystem.namespace]]
         id = 9
         backend = "flash"
@@ -82,6 +84,7 @@ fn values_that_do_not_go_together_are_refused() {
         (namespace("backend = 'flash', path = 'x', prefault = true"), "the data lie in the file at `path`"),
         (namespace("io = 'uring'"), "`io` goes only with backend = file, not with ram"),
         (namespace("backend = 'file', path = 'x', io = 'magic'"), "uring"),
+        (namespace("shared = true"), "`shared` goes only with backend = file or flash, not with ram"),
         (namespace("backend = 'file'"), "`path` is missing"),
         (namespace("size = '1000B'"), "one or more whole blocks of 512B"),
         (namespace("block = '768B'"), "a power of two from 512B to 64KiB"),

@@ -1,0 +1,104 @@
+//! Where hosts come in: one listener a port of the plan. A port keeps its number in the target as
+//! long as it is there, whatever its place in the file.
+
+use crate::error::StartError;
+use crate::listen::listen;
+use mio::net::TcpListener;
+use mio::{Interest, Registry, Token};
+use nvme::target::PortId;
+use spec::target::TargetPlan;
+use std::net::SocketAddr;
+use std::ops::Range;
+
+/// One of them.
+pub(crate) struct Door {
+    pub id: PortId,
+    pub listener: TcpListener,
+    address: SocketAddr,
+    /// As the plan says it.
+    text: String,
+    token: usize,
+}
+
+/// All of them, in the order of the plan.
+pub(crate) struct Doors {
+    pub all: Vec<Door>,
+    last: u16,
+    tokens: Range<usize>,
+}
+
+/// The doors of another plan: those that stay, by their places now, and new ones, which listen
+/// already.
+pub(crate) struct NextDoors {
+    all: Vec<Next>,
+    last: u16,
+}
+
+enum Next {
+    Stays(usize),
+    New(Door),
+}
+
+impl Doors {
+    /// None yet; their tokens will be some of `tokens`, of which there have to be twice as many as
+    /// a plan has ports.
+    pub(crate) fn new(tokens: Range<usize>) -> Doors {
+        Doors { all: Vec::new(), last: 0, tokens }
+    }
+
+    /// Listens where `plan` says and nobody listens yet.
+    pub(crate) fn prepare(&self, plan: &TargetPlan, registry: &Registry) -> Result<NextDoors, StartError> {
+        let mut next = NextDoors { all: Vec::new(), last: self.last };
+        let mut left: Vec<usize> = (0..self.all.len()).collect();
+        let mut free = self.tokens.clone().filter(|token| !self.all.iter().any(|door| door.token == *token));
+        for port in &plan.ports {
+            if let Some(at) = left.iter().position(|index| self.all[*index].text == port.address) {
+                next.all.push(Next::Stays(left.remove(at)));
+                continue;
+            }
+            let mut listener = listen(&port.address)?;
+            let token = free.next().expect("there are twice as many tokens as ports");
+            let registered = registry.register(&mut listener, Token(token), Interest::READABLE);
+            registered.map_err(StartError::system("the event queue"))?;
+            let address = listener.local_addr().map_err(StartError::system("an address"))?;
+            next.last += 1;
+            next.all.push(Next::New(Door {
+                id: PortId(next.last),
+                listener,
+                address,
+                text: port.address.clone(),
+                token,
+            }));
+        }
+        Ok(next)
+    }
+
+    /// Numbers and addresses of doors to be, in the order of their plan.
+    pub(crate) fn numbers(&self, next: &NextDoors) -> Vec<(PortId, SocketAddr)> {
+        let door = |next: &'_ Next| match next {
+            Next::Stays(at) => (self.all[*at].id, self.all[*at].address),
+            Next::New(door) => (door.id, door.address),
+        };
+        next.all.iter().map(door).collect()
+    }
+
+    /// Opens the new ones and shuts those that do not stay.
+    pub(crate) fn change(&mut self, next: NextDoors) {
+        let mut old: Vec<Option<Door>> = self.all.drain(..).map(Some).collect();
+        let door = |next| match next {
+            Next::Stays(at) => old[at].take().expect("each stays once"),
+            Next::New(door) => door,
+        };
+        self.all = next.all.into_iter().map(door).collect();
+        self.last = next.last;
+    }
+
+    /// The place of the one with this token.
+    pub(crate) fn of_token(&self, token: usize) -> Option<usize> {
+        self.all.iter().position(|door| door.token == token)
+    }
+
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.all.iter().map(|door| door.address).collect()
+    }
+}

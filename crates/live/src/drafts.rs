@@ -1,0 +1,75 @@
+//! Files and folders that are there for good only when all else has gone well: until then, dropping
+//! them takes them back.
+
+use crate::backend::storage::sync_folder_of;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The new text of a file, written and synced beside it.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    beside: PathBuf,
+    path: PathBuf,
+}
+
+impl Draft {
+    /// Writes `text` beside `path`.
+    pub(crate) fn write(path: &Path, text: &str) -> io::Result<Draft> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".new");
+        let draft = Draft { beside: name.into(), path: path.into() };
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(PRIVATE).open(&draft.beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        Ok(draft)
+    }
+
+    /// Puts it in the place of the file: after a crash at any time that is the old one or the new
+    /// one.
+    pub(crate) fn keep(self) -> io::Result<()> {
+        fs::rename(&self.beside, &self.path)?;
+        sync_folder_of(&self.path)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // After `keep` there is none.
+        let _ = fs::remove_file(&self.beside);
+    }
+}
+
+/// Read and write for the owner alone.
+pub(crate) const PRIVATE: u32 = 0o600;
+
+/// A folder with those above it that were made for it.
+#[derive(Debug, Default)]
+pub(crate) struct MadeFolder(Vec<PathBuf>);
+
+impl MadeFolder {
+    /// Makes `path` unless it is there.
+    pub(crate) fn make(path: &Path) -> io::Result<MadeFolder> {
+        let missing = path.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.exists());
+        let made = MadeFolder(missing.map(Path::to_owned).collect());
+        fs::create_dir_all(path)?;
+        // Who may not write there is told now, and not when there is something to keep.
+        let probe = path.join(".probe");
+        File::create(&probe).and_then(|_| fs::remove_file(&probe))?;
+        Ok(made)
+    }
+
+    /// It stays.
+    pub(crate) fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for MadeFolder {
+    fn drop(&mut self) {
+        // The deepest first. One that holds something stays.
+        self.0.iter().for_each(|folder| drop(fs::remove_dir(folder)));
+    }
+}

@@ -1,0 +1,282 @@
+//! Another configuration for a running target: one call that changes everything or nothing.
+
+use crate::feature::Event;
+use crate::log::{AnaState, TransportSecurity};
+use crate::target::config::{ConfigError, HostAccess, NamespaceConfig, PathState, PortConfig, SubsystemConfig};
+use crate::target::controller::{Controller, Role};
+use crate::target::notice::CloseReason;
+use crate::target::subsystem::Subsystem;
+use crate::target::{Channel, PortId, Target, TargetConfig};
+use crate::{Nqn, Text};
+use base::Time;
+use std::collections::BTreeSet;
+
+/// What became of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fate {
+    /// It is new.
+    #[error("added")]
+    Added,
+    /// It is gone.
+    #[error("removed")]
+    Removed,
+    /// It is another one under the same number.
+    #[error("replaced")]
+    Replaced,
+    /// It has another size.
+    #[error("resized to {0} blocks")]
+    Resized(u64),
+    /// Something else of it differs.
+    #[error("changed")]
+    Changed,
+}
+
+/// One thing that [`Target::reconfigure`] has done, in the words of a log.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Change {
+    /// A place where hosts come in.
+    #[error("port {}:{} {fate}", .address.as_str(), .service.as_str())]
+    Port {
+        /// What the discovery log says of it.
+        address: Text<256>,
+        /// Its TCP port.
+        service: Text<32>,
+        /// What became of it.
+        fate: Fate,
+    },
+    /// A subsystem.
+    #[error("subsystem {subsystem} {fate}")]
+    Subsystem {
+        /// Which.
+        subsystem: Nqn,
+        /// What became of it.
+        fate: Fate,
+    },
+    /// Who may use a subsystem, and how.
+    #[error("{what} of {subsystem} changed")]
+    Access {
+        /// Of which.
+        subsystem: Nqn,
+        /// Its hosts, their secrets, or its ports.
+        what: &'static str,
+    },
+    /// A namespace.
+    #[error("namespace {namespace} of {subsystem} {fate}")]
+    Namespace {
+        /// Of which subsystem.
+        subsystem: Nqn,
+        /// Which.
+        namespace: u32,
+        /// What became of it.
+        fate: Fate,
+    },
+    /// How a port reaches a group of namespaces.
+    #[error("path by port {} to group {} of {subsystem}: {:?}", .path.port.0, .path.group, .path.state)]
+    Path {
+        /// Of which subsystem.
+        subsystem: Nqn,
+        /// The path.
+        path: PathState,
+    },
+}
+
+impl Target {
+    /// Makes the target what `config` says, or fails and changes nothing. Limits stay as they
+    /// began, and so do the reservations of namespaces that stay.
+    ///
+    /// A namespace is the same one as long as number, backend, size of blocks and names are. Hosts
+    /// that may no longer connect lose their controllers; those that stay are told by events.
+    /// Backends of namespaces that are gone have to answer what they have begun.
+    pub fn reconfigure(&mut self, now: Time, config: TargetConfig) -> Result<Vec<Change>, ConfigError> {
+        config.check()?;
+        self.pass(now);
+        let mut changes = Vec::new();
+        self.remove_subsystems(&config, &mut changes);
+        self.change_ports(config.ports, &mut changes);
+        for subsystem in config.subsystems {
+            match self.subsystems.iter().position(|known| known.config.name == subsystem.name) {
+                Some(at) => self.change_subsystem(at, subsystem, &mut changes),
+                None => {
+                    changes.push(Change::Subsystem { subsystem: subsystem.name, fate: Fate::Added });
+                    self.subsystems.push(Subsystem::new(subsystem));
+                }
+            }
+        }
+        self.end_strangers();
+        if changes.iter().any(|change| !matches!(change, Change::Namespace { .. } | Change::Path { .. })) {
+            self.tell_discovery();
+        }
+        Ok(changes)
+    }
+
+    /// Ends the connections of hosts whose pre-shared key is none any more.
+    pub fn end_channels(&mut self, now: Time, is_known: impl Fn(&Channel) -> bool) {
+        self.pass(now);
+        self.end_connections(CloseReason::NotAllowed, |_, channel| channel.is_some_and(|channel| !is_known(channel)));
+    }
+
+    fn remove_subsystems(&mut self, config: &TargetConfig, changes: &mut Vec<Change>) {
+        let stays = |name: Nqn| config.subsystems.iter().any(|subsystem| subsystem.name == name);
+        for at in (0..self.subsystems.len()).rev() {
+            let subsystem = self.subsystems[at].config.name;
+            if stays(subsystem) {
+                continue;
+            }
+            self.end_controllers(CloseReason::Removed, |known| known.role == Role::Storage(at));
+            self.subsystems.remove(at);
+            // Controllers know their subsystem by its place.
+            for controller in self.controllers.values_mut() {
+                if let Role::Storage(place) = &mut controller.role {
+                    *place -= usize::from(*place > at);
+                }
+            }
+            changes.push(Change::Subsystem { subsystem, fate: Fate::Removed });
+        }
+    }
+
+    fn change_ports(&mut self, ports: Vec<PortConfig>, changes: &mut Vec<Change>) {
+        let mut tell = |port: &PortConfig, fate| {
+            changes.push(Change::Port { address: port.address, service: port.service, fate });
+        };
+        for old in &self.ports {
+            match ports.iter().find(|new| new.id == old.id) {
+                None => tell(old, Fate::Removed),
+                Some(new) if new != old => tell(new, Fate::Changed),
+                Some(_) => {}
+            }
+        }
+        for new in ports.iter().filter(|new| !self.ports.iter().any(|old| old.id == new.id)) {
+            tell(new, Fate::Added);
+        }
+        self.ports = ports;
+    }
+
+    fn change_subsystem(&mut self, at: usize, new: SubsystemConfig, changes: &mut Vec<Change>) {
+        let subsystem = new.name;
+        let old = &self.subsystems[at].config;
+        if (old.serial, old.model, old.namespace_max) != (new.serial, new.model, new.namespace_max) {
+            // A host that is connected has read the old ones and would not ask again.
+            self.end_controllers(CloseReason::Removed, |known| known.role == Role::Storage(at));
+            changes.push(Change::Subsystem { subsystem, fate: Fate::Changed });
+        }
+        let SubsystemConfig { namespaces, paths, authentication, .. } = new;
+        self.change_access(at, new.hosts, new.ports, changes);
+        let secrets = |config: &Option<super::AuthenticationConfig>| config.as_ref().map(|config| config.hosts.clone());
+        if secrets(&self.subsystems[at].config.authentication) != secrets(&authentication) {
+            changes.push(Change::Access { subsystem, what: "secrets" });
+        }
+        self.renew_authentication(at, authentication);
+        let config = &mut self.subsystems[at].config;
+        (config.serial, config.model, config.namespace_max) = (new.serial, new.model, new.namespace_max);
+        self.change_namespaces(at, namespaces, changes);
+        self.change_paths(at, &paths, changes);
+    }
+
+    fn change_access(&mut self, at: usize, hosts: HostAccess, ports: BTreeSet<PortId>, changes: &mut Vec<Change>) {
+        let config = &mut self.subsystems[at].config;
+        let subsystem = config.name;
+        if config.ports != ports {
+            config.ports = ports;
+            changes.push(Change::Access { subsystem, what: "ports" });
+        }
+        if config.hosts != hosts {
+            config.hosts = hosts;
+            changes.push(Change::Access { subsystem, what: "hosts" });
+        }
+    }
+
+    fn change_namespaces(&mut self, at: usize, new: Vec<NamespaceConfig>, changes: &mut Vec<Change>) {
+        let subsystem = self.subsystems[at].config.name;
+        let is_gone = |id: &u32| !new.iter().any(|namespace| namespace.id == *id);
+        let gone: Vec<u32> = self.subsystems[at].namespaces.keys().copied().filter(is_gone).collect();
+        for id in gone {
+            self.drop_namespace(at, id);
+            changes.push(Change::Namespace { subsystem, namespace: id, fate: Fate::Removed });
+        }
+        for namespace in new {
+            let id = namespace.id;
+            if let Some(fate) = self.change_namespace(at, namespace) {
+                changes.push(Change::Namespace { subsystem, namespace: id, fate });
+                self.tell_namespace(at, id);
+            }
+        }
+    }
+
+    /// Makes one namespace what `new` says; `None` when it is that already.
+    fn change_namespace(&mut self, at: usize, new: NamespaceConfig) -> Option<Fate> {
+        let identity =
+            |config: &NamespaceConfig| (config.backend, config.block_shift, config.uuid, config.nguid, config.eui64);
+        let Some(known) = self.subsystems[at].namespaces.get_mut(&new.id) else {
+            self.put_namespace(at, new);
+            return Some(Fate::Added);
+        };
+        let old = &mut known.config;
+        if identity(old) != identity(&new) {
+            self.drop_namespace(at, new.id);
+            for controller in self.controllers.values_mut().filter(|known| known.role == Role::Storage(at)) {
+                controller.replaced_namespaces.insert(new.id);
+            }
+            self.put_namespace(at, new);
+            return Some(Fate::Replaced);
+        }
+        let new = NamespaceConfig { reservations: old.reservations.clone(), ..new };
+        let old = std::mem::replace(old, new.clone());
+        if old.group != new.group {
+            self.subsystems[at].path_changes += 1;
+            let hosts = self.controllers_where(|known| known.role == Role::Storage(at));
+            self.tell_all(&hosts, Event::ASYMMETRIC_ACCESS_CHANGED);
+        }
+        match (old == new, old.blocks == new.blocks) {
+            (true, _) => None,
+            (false, true) => Some(Fate::Changed),
+            (false, false) => Some(Fate::Resized(new.blocks)),
+        }
+    }
+
+    /// A path that is no longer spoken of is optimized again.
+    fn change_paths(&mut self, at: usize, new: &[PathState], changes: &mut Vec<Change>) {
+        let known = self.subsystems[at].paths.iter();
+        let known = known.map(|(&(port, group), path)| PathState { port, group, state: path.state });
+        let old: Vec<PathState> = known.filter(|path| path.state != AnaState::Optimized).collect();
+        let is_said = |path: &PathState| new.iter().any(|other| (other.port, other.group) == (path.port, path.group));
+        let back = old.iter().filter(|path| !is_said(path) && self.ports.iter().any(|port| port.id == path.port));
+        let back = back.map(|path| PathState { state: AnaState::Optimized, ..*path });
+        let is_news = |path: &&PathState| self.subsystems[at].path(path.port, path.group).state != path.state;
+        let changed: Vec<PathState> = back.chain(new.iter().filter(is_news).copied()).collect();
+        for path in changed {
+            self.put_path(at, path);
+            changes.push(Change::Path { subsystem: self.subsystems[at].config.name, path });
+        }
+    }
+
+    /// Ends who could not connect as it has, were it to come now.
+    fn end_strangers(&mut self) {
+        let plain = |port: &&PortConfig| port.security == TransportSecurity::None;
+        let ports: BTreeSet<PortId> = self.ports.iter().map(|port| port.id).collect();
+        let plain: BTreeSet<PortId> = self.ports.iter().filter(plain).map(|port| port.id).collect();
+        let subsystems = &self.subsystems;
+        let reaches =
+            |known: &Controller| known.subsystem().is_none_or(|at| subsystems[at].config.ports.contains(&known.port));
+        let may =
+            |known: &Controller| known.subsystem().is_none_or(|at| subsystems[at].config.hosts.allows(&known.host));
+        let unreached = self.controllers_where(|known| !reaches(known));
+        let refused = self.controllers_where(|known| !may(known));
+        unreached.into_iter().for_each(|id| self.end_controller(id, CloseReason::Removed));
+        refused.into_iter().for_each(|id| self.end_controller(id, CloseReason::NotAllowed));
+        self.end_connections(CloseReason::Removed, |port, _| !ports.contains(&port));
+        self.end_connections(CloseReason::NotAllowed, |port, channel| channel.is_none() && !plain.contains(&port));
+    }
+
+    /// Ends connections, and controllers with any of theirs.
+    fn end_connections(&mut self, reason: CloseReason, is_out: impl Fn(PortId, Option<&Channel>) -> bool) {
+        let out = self.connections.iter().filter(|(_, place)| is_out(place.port, place.channel.as_ref()));
+        let out: Vec<u32> = out.map(|(index, _)| index).collect();
+        for index in out {
+            match self.connections[index].controller() {
+                Some(controller) => self.end_controller(controller, reason),
+                None => self.close(index, reason),
+            }
+        }
+    }
+}
