@@ -346,14 +346,7 @@ impl DiskFile {
         if is_new && size.is_none() {
             return Err(StartError::file(path, "it is not there; with a `size` it is made"));
         }
-        let flags = if direct { OFlags::DIRECT.bits() as i32 } else { 0 };
-        let mut options = OpenOptions::new();
-        options.read(true).write(!read_only).create(is_new && !read_only).mode(PRIVATE).custom_flags(flags);
-        let file = options.open(path).map_err(|error| {
-            // It may have been made before it turned out that it cannot be read directly.
-            let _ = is_new.then(|| std::fs::remove_file(path));
-            explained(path, error, direct)
-        })?;
+        let file = open_or_make(path, is_new && !read_only, direct, read_only)?;
         let kind = file.metadata().map_err(fail)?.file_type();
         let storage = DiskFile {
             path: path.into(),
@@ -527,6 +520,20 @@ impl DiskFile {
         }
         Ok(())
     }
+}
+
+/// A file that is made is nobody else's: whoever makes it at the same time has it, and we do not.
+fn open_or_make(path: &Path, make: bool, direct: bool, read_only: bool) -> Result<File, StartError> {
+    let flags = if direct { OFlags::DIRECT.bits() as i32 } else { 0 };
+    let mut options = OpenOptions::new();
+    options.read(true).write(!read_only).create_new(make).mode(PRIVATE).custom_flags(flags);
+    options.open(path).map_err(|error| {
+        // It was made before it turned out that it cannot be read directly.
+        if make && direct && error.kind() == io::ErrorKind::InvalidInput {
+            let _ = std::fs::remove_file(path);
+        }
+        explained(path, error, direct)
+    })
 }
 
 fn explained(path: &Path, error: io::Error, direct: bool) -> StartError {
