@@ -5,12 +5,12 @@ use crate::describe::print_json;
 use crate::failure::{Failure, bad_input, print};
 use crate::{load, output};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
-use san::cost::SwitchRule;
+use san::cost::{StoragePorts, SwitchRule};
 use san::oracle::{Demand, Method, OracleError, least_degradation, max_concurrent_flow};
 use serde::Serialize;
 use spec::Point;
 use spec::san::{San, Shape};
-use topology::{Bill, Graph, Hop, VertexId, VertexKind};
+use topology::{Bill, Graph, VertexId, VertexKind};
 
 /// One network in numbers.
 #[derive(Serialize)]
@@ -127,7 +127,7 @@ fn look(point: String, san: &San, with_optimum: bool) -> Result<Found, Failure> 
         target_gbps: graph.of_kind(VertexKind::Target).map(|target| rate_gbps(graph, target)).fold(0.0, f64::max),
         bisection_gbps: bisection.capacity.as_bps() as f64 / 1e9,
         bisection_at_least_gbps: bisection.at_least.as_bps() as f64 / 1e9,
-        storage_ports: storage_ports(graph, san.fabric.trunk),
+        storage_ports: StoragePorts::of(graph, san.fabric.trunk).total(),
         cost: cost_of(san, &bill),
         optimum: if with_optimum { Some(optimum(san)?) } else { None },
     })
@@ -157,20 +157,9 @@ fn rate_gbps(graph: &Graph, vertex: VertexId) -> f64 {
     graph.hops(vertex).iter().map(|hop| graph.link(hop.channel.link()).rate.as_bps() as f64 / 1e9).sum()
 }
 
-/// Cables of storage nodes: of targets to switches, or between adapters.
-fn storage_ports(graph: &Graph, trunk: u32) -> u64 {
-    let is_storage =
-        |hop: &&Hop| graph.vertex(hop.to).kind != VertexKind::Host && graph.egress_port(hop.channel).is_some();
-    let nodes = graph.of_kind(VertexKind::Target).chain(graph.of_kind(VertexKind::Adapter));
-    nodes.map(|node| graph.hops(node).iter().filter(is_storage).count() as u64).sum::<u64>() * u64::from(trunk)
-}
-
 fn cost_of(san: &San, bill: &Bill) -> FoundCost {
-    let (prices, ports) = (&san.prices, storage_ports(&san.fabric.graph, san.fabric.trunk));
-    let by = |rule| match bill.count(VertexKind::Switch) {
-        0 => prices.switchless(ports).total_usd(),
-        _ => prices.switched(ports, rule).total_usd(),
-    };
+    let (prices, ports) = (&san.prices, StoragePorts::of(&san.fabric.graph, san.fabric.trunk));
+    let by = |rule| prices.of_storage(&ports, rule).total_usd();
     FoundCost {
         storage_usd: by(SwitchRule::StoragePorts),
         formula_usd: by(SwitchRule::StorageAndClientPorts),

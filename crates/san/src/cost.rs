@@ -6,7 +6,7 @@
 //! storage node and another one for whoever reads from it; its example is `ceil(80 / 32)`, storage ports alone. With Table 1 that is 5 switches
 //! or 3. [`SwitchRule`] chooses, and 105,000 USD against 52,000 USD come out with the example's.
 
-use topology::{Bill, VertexKind};
+use topology::{Bill, Graph, Hop, VertexId, VertexKind};
 
 /// What parts cost, in US dollars, and how many ports they have.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,6 +56,40 @@ impl SwitchRule {
             SwitchRule::StoragePorts => 1,
             SwitchRule::StorageAndClientPorts => 2,
         }
+    }
+}
+
+/// The cables by which storage nodes reach each other or their switches. Nodes share no part, and
+/// switches none either.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoragePorts {
+    /// Of each target to switches, or of each adapter to adapters; none without.
+    nodes: Vec<u64>,
+    /// Of each switch to targets; none without.
+    switches: Vec<u64>,
+}
+
+impl StoragePorts {
+    /// Those of a graph, whose every link stands for `trunk` cables.
+    pub fn of(graph: &Graph, trunk: u32) -> StoragePorts {
+        let is_storage =
+            |hop: &&Hop| graph.vertex(hop.to).kind != VertexKind::Host && graph.egress_port(hop.channel).is_some();
+        let is_target = |hop: &&Hop| graph.vertex(hop.to).kind == VertexKind::Target;
+        let count = |vertex: VertexId, is_meant: &dyn Fn(&&Hop) -> bool| {
+            graph.hops(vertex).iter().filter(is_meant).count() as u64 * u64::from(trunk)
+        };
+        let nodes = graph.of_kind(VertexKind::Target).chain(graph.of_kind(VertexKind::Adapter));
+        let switches = graph.of_kind(VertexKind::Switch);
+        let some = |ports: &u64| *ports > 0;
+        StoragePorts {
+            nodes: nodes.map(|node| count(node, &is_storage)).filter(some).collect(),
+            switches: switches.map(|switch| count(switch, &is_target)).filter(some).collect(),
+        }
+    }
+
+    /// All ports of storage nodes: the paper's B / B_p.
+    pub fn total(&self) -> u64 {
+        self.nodes.iter().sum()
     }
 }
 
@@ -124,6 +158,17 @@ impl Prices {
     /// Cost over bandwidth (paper, Figure 14): `nodes` storage nodes of 1, 2, ... `ports_per_node_max` ports each.
     pub fn over_bandwidth(&self, nodes: u64, ports_per_node_max: u64, rule: SwitchRule) -> Vec<Comparison> {
         (1..=ports_per_node_max).map(|ports| self.compare(nodes.saturating_mul(ports), rule)).collect()
+    }
+
+    /// The parts that storage nodes need to reach each other, whole ones for each node and switch.
+    /// Cables are left out.
+    pub fn of_storage(&self, ports: &StoragePorts, rule: SwitchRule) -> Cost {
+        let parts = |ports: &[u64], each: u32| ports.iter().map(|ports| ports.div_ceil(u64::from(each))).sum();
+        if ports.switches.is_empty() {
+            return self.cost_of_switchless(parts(&ports.nodes, self.switchless_adapter_ports));
+        }
+        let opposite: Vec<u64> = ports.switches.iter().map(|ports| ports.saturating_mul(rule.factor())).collect();
+        self.cost_of_switched(parts(&ports.nodes, self.switched_adapter_ports), parts(&opposite, self.switch_ports))
     }
 
     /// The same prices, one of them multiplied: for sensitivity.
@@ -272,6 +317,9 @@ mod tests {
         let cost = TABLE_1.of_bill(&graph.bill(), 1);
         assert_eq!((cost.adapters, cost.switches, cost.total_usd()), (40, 3, 105_000.0));
         assert_eq!(cost.cables, 80);
+        let ports = StoragePorts::of(&graph, 1);
+        let by = |rule| TABLE_1.of_storage(&ports, rule).total_usd();
+        assert_eq!([SwitchRule::StoragePorts, SwitchRule::StorageAndClientPorts].map(by), [105_000.0, 151_000.0]);
         let torus = Endpoints { hosts: 0, targets: 20, placement: Placement::Spread };
         let graph = config(Kind::Torus { dimensions: vec![5, 4] }, torus, 1).build().unwrap();
         let cost = TABLE_1.of_bill(&graph.bill(), 1);
@@ -288,12 +336,16 @@ mod tests {
         };
         // 2 ports of 4 in each of 8 adapters: 4 would do if nodes shared them.
         assert_eq!(adapters(Kind::Ring { nodes: 8 }, 8, 1), 8);
+        let ring = config(Kind::Ring { nodes: 8 }, storage(8), 1).build().unwrap();
+        let ports = StoragePorts::of(&ring, 1);
+        assert_eq!((ports.total(), TABLE_1.of_storage(&ports, SwitchRule::StoragePorts).adapters), (16, 8));
         // 6 ports: 64 nodes with 2 adapters of 4 ports each, where 384 ports fill 96.
         assert_eq!(adapters(Kind::Torus { dimensions: vec![4, 4, 4] }, 64, 1), 128);
         let leaves = Kind::LeafSpine { leaves: 2, spines: 1, endpoints_per_leaf: 40 };
         let graph = config(leaves, storage(80), 1).build().unwrap();
         // 40 ports and an uplink on each leaf: 2 switches of 32 each; the spine is one.
         assert_eq!(TABLE_1.of_bill(&graph.bill(), 1).switches, 5);
+        assert_eq!(TABLE_1.of_storage(&StoragePorts::of(&graph, 1), SwitchRule::StoragePorts).switches, 4);
     }
 
     #[test]

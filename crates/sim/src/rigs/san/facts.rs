@@ -3,14 +3,14 @@
 use super::{Counts, SanRig};
 use base::Bytes;
 use record::Summary;
-use san::cost::SwitchRule;
+use san::cost::{StoragePorts, SwitchRule};
 use san::hop::{Hop, HopCounts};
 use san::host::HostCounters;
 use san::target::TargetCounters;
 use san::{Packet, PacketKind, Port};
 use spec::san::San;
 use std::collections::BTreeMap;
-use topology::{DistanceTable, Graph, Medium, VertexId, VertexKind};
+use topology::{DistanceTable, Medium, VertexId};
 
 /// Preamble, gap and check sequence, which the counters of a network card leave out.
 const NOT_COUNTED: u64 = 8 + 12 + 4;
@@ -55,26 +55,14 @@ impl Counts {
 /// Says in the summary what the network costs by the ports of its storage nodes: the paper's example (Table 1), which leaves clients' ports out, and
 /// its formula, which counts as many again on a switch.
 pub(crate) fn price(plan: &San, summary: &mut Summary) {
-    let ports = storage_ports(&plan.fabric.graph) * u64::from(plan.fabric.trunk);
-    let is_switched = plan.fabric.graph.of_kind(VertexKind::Switch).next().is_some();
+    let ports = StoragePorts::of(&plan.fabric.graph, plan.fabric.trunk);
     for (name, rule) in [
         ("fabric_cost_usd", SwitchRule::StoragePorts),
         ("fabric_cost_by_formula_usd", SwitchRule::StorageAndClientPorts),
     ] {
-        let both = plan.prices.compare(ports, rule);
-        let cost = if is_switched { both.switched } else { both.switchless };
-        summary.extra.insert(name.into(), cost.total_usd());
+        summary.extra.insert(name.into(), plan.prices.of_storage(&ports, rule).total_usd());
     }
-    summary.extra.insert("fabric_storage_ports".into(), ports as f64);
-}
-
-/// Links of targets to switches, or between adapters, by their ends.
-fn storage_ports(graph: &Graph) -> u64 {
-    let is_storage = |hop: &&topology::Hop| {
-        graph.vertex(hop.to).kind != VertexKind::Host && graph.egress_port(hop.channel).is_some()
-    };
-    let nodes = graph.of_kind(VertexKind::Target).chain(graph.of_kind(VertexKind::Adapter));
-    nodes.map(|node| graph.hops(node).iter().filter(is_storage).count() as u64).sum()
+    summary.extra.insert("fabric_storage_ports".into(), ports.total() as f64);
 }
 
 impl SanRig {
