@@ -79,6 +79,11 @@ fn extra_lines(summary: &Summary) -> Vec<String> {
 
 fn latency_line(operation: &str, latency: &Statistics) -> String {
     let interval = latency.mean_ci95.map_or(String::new(), |half| format!(" ± {half:.2}"));
-    let Statistics { mean, p50, p99, p999, .. } = latency;
-    format!("latency    {operation}: mean {mean:.2}{interval} ns, p50 {p50:.2}, p99 {p99:.2}, p99.9 {p999:.2}")
+    let Statistics { mean, p50, p99, p999, lower_bound_from, .. } = latency;
+    let sign = |from: f64| if lower_bound_from.is_some_and(|least| from >= least) { ">= " } else { "" };
+    let (of_p50, of_p99, of_p999) = (sign(0.5), sign(0.99), sign(0.999));
+    format!(
+        "latency    {operation}: mean {mean:.2}{interval} ns, p50 {of_p50}{p50:.2}, p99 {of_p99}{p99:.2}, \
+         p99.9 {of_p999}{p999:.2}"
+    )
 }

@@ -147,6 +147,7 @@ impl Statistics {
             p999: over(|run| run.p999),
             p99_ci95: half_width_95(&values(|run| run.p99)),
             max: values(|run| run.max).into_iter().fold(f64::NEG_INFINITY, f64::max),
+            lower_bound_from: runs.iter().filter_map(|run| run.lower_bound_from).min_by(f64::total_cmp),
         }
     }
 }

@@ -102,6 +102,8 @@ impl Summarizer {
         self.window.add(row);
         if row.counts() {
             self.tally(row.operation).add_row(row);
+        } else if row.measured && row.outcome == Outcome::Unfinished {
+            self.tally(row.operation).add_open(row);
         }
     }
 

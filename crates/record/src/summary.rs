@@ -57,6 +57,10 @@ described! {
         pub p99_ci95: Option<f64> ["inherited"],
         /// Largest.
         pub max: f64 ["inherited"],
+        /// Percentiles from this one on are lower bounds (0.5, 0.9, 0.99, 0.999; 1 is the largest):
+        /// requests that did not end could raise them. Absent where none could.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub lower_bound_from: Option<f64> ["fraction"],
     }
 }
 
@@ -92,6 +96,8 @@ described! {
     /// * percentile *q* = the smallest value such that at least ⌈*q n*⌉ values are not greater, from an HdrHistogram with
     ///   three significant digits: of the values in one bucket the greatest, so up to 0.1 % high, and never outside
     ///   `min..=max`, which are exact. Slowdowns are put into their histogram in steps of 1/1000.
+    ///   A measured request that had not ended when the run did counts with its age then, which its latency exceeds: `n` has
+    ///   it for percentiles, `min` and `max`, not for means. `lower_bound_from` says which percentiles it could raise
     /// * `load.offered_gbps` = 8 × bytes of the requests intended within *W* / *w* / 10⁹
     /// * `load.achieved_gbps` = 8 × bytes of the requests that finished within *W*, whenever intended, / *w* / 10⁹
     /// * `load.requests_per_second` = number of the requests that finished within *W* / *w*

@@ -19,6 +19,10 @@ pub(crate) struct Tally {
     /// In picoseconds.
     pub latency: Histogram<u64>,
     slowdown: Histogram<u64>,
+    /// Ages at the end of the run of requests that had not ended: their latencies are no less.
+    open: Histogram<u64>,
+    /// The same over the latency of the request alone.
+    open_slowdown: Histogram<u64>,
     latency_sum_ps: u128,
     latency_range_ps: (u64, u64),
     slowdown_sum: u128,
@@ -73,6 +77,8 @@ impl Tally {
         Tally {
             latency: empty_histogram(),
             slowdown: empty_histogram(),
+            open: empty_histogram(),
+            open_slowdown: empty_histogram(),
             latency_sum_ps: 0,
             latency_range_ps: (u64::MAX, 0),
             slowdown_sum: 0,
@@ -93,9 +99,17 @@ impl Tally {
         }
     }
 
+    /// Adds the row of a request that had not ended when the run did.
+    pub fn add_open(&mut self, row: &Row) {
+        record(&mut self.open, row.latency().as_ps());
+        if row.unloaded > Span::ZERO {
+            record(&mut self.open_slowdown, slowdown_steps(row.latency().ratio(row.unloaded)));
+        }
+    }
+
     fn add_slowdown(&mut self, latency: Span, unloaded: Span) {
         let ratio = latency.ratio(unloaded);
-        record(&mut self.slowdown, u64::try_from(rounded(ratio * RATIO_STEPS)).unwrap_or(u64::MAX));
+        record(&mut self.slowdown, slowdown_steps(ratio));
         self.slowdown_sum += rounded(ratio * RATIO_SUM_STEPS);
         self.slowdown_range = joined(self.slowdown_range, (ratio, ratio));
         self.unloaded_sum_ps += u128::from(unloaded.as_ps());
@@ -105,6 +119,8 @@ impl Tally {
     pub fn add(&mut self, other: &Tally) {
         merge(&mut self.latency, &other.latency);
         merge(&mut self.slowdown, &other.slowdown);
+        merge(&mut self.open, &other.open);
+        merge(&mut self.open_slowdown, &other.open_slowdown);
         self.latency_sum_ps += other.latency_sum_ps;
         self.latency_range_ps = joined(self.latency_range_ps, other.latency_range_ps);
         self.slowdown_sum += other.slowdown_sum;
@@ -128,12 +144,12 @@ impl Tally {
     pub fn latency_ns(&self) -> Statistics {
         let range = self.latency_range_ps;
         let mean = mean_of(self.latency_sum_ps, self.count());
-        statistics(&self.latency, mean, (range.0 as f64, range.1 as f64), 1.0).scaled(1e3)
+        statistics(&self.latency, &self.open, mean, (range.0 as f64, range.1 as f64), 1.0).scaled(1e3)
     }
 
     pub fn slowdown(&self) -> Statistics {
         let mean = mean_of(self.slowdown_sum, self.compared()) / RATIO_SUM_STEPS;
-        statistics(&self.slowdown, mean, self.slowdown_range, RATIO_STEPS)
+        statistics(&self.slowdown, &self.open_slowdown, mean, self.slowdown_range, RATIO_STEPS)
     }
 
     pub fn unloaded_ns(&self) -> f64 {
@@ -174,6 +190,10 @@ fn rounded(number: f64) -> u128 {
     u128::from(whole) + u128::from(number - whole as i64 as f64 >= 0.5)
 }
 
+fn slowdown_steps(ratio: f64) -> u64 {
+    u64::try_from(rounded(ratio * RATIO_STEPS)).unwrap_or(u64::MAX)
+}
+
 fn empty_histogram() -> Histogram<u64> {
     Histogram::new(SIGNIFICANT_DIGITS).expect("three significant digits are allowed")
 }
@@ -196,10 +216,28 @@ fn mean_of(sum: u128, count: u64) -> f64 {
     if count == 0 { 0.0 } else { sum as f64 / count as f64 }
 }
 
-fn statistics(histogram: &Histogram<u64>, mean: f64, (min, max): (f64, f64), steps: f64) -> Statistics {
-    let percentile = |per_mille| (value_at(histogram, per_mille) as f64 / steps).clamp(min, max);
+/// Statistics of what ended. Percentiles and the largest count what is `open` too, as if it had ended with the run: they are lower bounds where it could
+/// change them.
+fn statistics(
+    ended: &Histogram<u64>,
+    open: &Histogram<u64>,
+    mean: f64,
+    (min, max): (f64, f64),
+    steps: f64,
+) -> Statistics {
+    let mut all = ended.clone();
+    merge(&mut all, open);
+    let max = if open.is_empty() { max } else { max.max(open.max() as f64 / steps) };
+    let min = if open.is_empty() { min } else { min.min(open.min() as f64 / steps) };
+    let percentile = |per_mille| (value_of_rank(&all, rank(&all, per_mille)) as f64 / steps).clamp(min, max);
+    let is_bound = |per_mille: &u64| {
+        let rank = rank(&all, *per_mille);
+        // With every open request at infinity, that rank is one of those that ended, or none.
+        rank > ended.len() || value_of_rank(ended, rank) != value_of_rank(&all, rank)
+    };
+    let bounds = [500, 900, 990, 999, 1000].into_iter().find(|per_mille| !open.is_empty() && is_bound(per_mille));
     Statistics {
-        count: histogram.len(),
+        count: ended.len(),
         mean,
         mean_ci95: None,
         min,
@@ -209,15 +247,19 @@ fn statistics(histogram: &Histogram<u64>, mean: f64, (min, max): (f64, f64), ste
         p999: percentile(999),
         p99_ci95: None,
         max,
+        lower_bound_from: bounds.map(|per_mille| per_mille as f64 / 1000.0),
     }
 }
 
-/// The greatest value of the bucket that holds the value of rank ⌈count × `per_mille` / 1000⌉. Half a rank less is
-/// asked for, because HdrHistogram rounds a product of floating-point numbers up to the next rank.
-fn value_at(histogram: &Histogram<u64>, per_mille: u64) -> u64 {
-    let count = histogram.len();
-    let rank = (u128::from(count) * u128::from(per_mille)).div_ceil(1000);
-    histogram.value_at_quantile((rank as f64 - 0.5) / count as f64)
+/// ⌈count × `per_mille` / 1000⌉.
+fn rank(histogram: &Histogram<u64>, per_mille: u64) -> u64 {
+    u64::try_from((u128::from(histogram.len()) * u128::from(per_mille)).div_ceil(1000)).expect("no more than the count")
+}
+
+/// The greatest value of the bucket that holds the value of this rank, which is at most the count. Half a rank less is asked for, because HdrHistogram
+/// rounds a product of floating-point numbers up to the next rank.
+fn value_of_rank(histogram: &Histogram<u64>, rank: u64) -> u64 {
+    histogram.value_at_quantile((rank as f64 - 0.5) / histogram.len() as f64)
 }
 
 #[cfg(test)]

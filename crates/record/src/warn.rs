@@ -15,6 +15,7 @@ pub(crate) fn warnings(summary: &Summary, facts: &RunFacts, window_ps: u64) -> V
     warn_of_stall(&summary.counts, facts, &mut warnings);
     warn_of_missing(&summary.counts, facts.partial, &mut warnings);
     warn_of_saturation(&summary.load, facts, window_ps, &mut warnings);
+    warn_of_bounds(summary, &mut warnings);
     warn_of_few(summary, &mut warnings);
     warn_of_unknown_unloaded(summary, &mut warnings);
     warnings
@@ -38,7 +39,9 @@ fn warn_of_missing(counts: &Counts, partial: bool, warnings: &mut Vec<String>) {
             warnings.push(format!("{number} of {whole} {what}"));
         }
     };
-    warn(counts.in_flight_at_end, issued, "issued requests were unfinished at the end; no latency statistic has them");
+    let unfinished =
+        "issued requests were unfinished at the end: means leave them out, percentiles count their age then";
+    warn(counts.in_flight_at_end, issued, unfinished);
     warn(not_issued, offered, "offered requests were never issued; no latency statistic has them");
     warn(counts.null, issued, "issued requests were answered with nothing (null); no latency statistic has them");
     warn(counts.lost, issued, "issued requests were lost; no latency statistic has them");
@@ -59,6 +62,18 @@ fn warn_of_saturation(load: &Load, facts: &RunFacts, window_ps: u64, warnings: &
              latency then grows with the length of the run",
             100.0 * growth
         ));
+    }
+}
+
+/// Percentiles that requests which did not end could raise.
+fn warn_of_bounds(summary: &Summary, warnings: &mut Vec<String>) {
+    let all = summary.latency_ns.get(ALL_OPERATIONS);
+    match all.and_then(|all| all.lower_bound_from) {
+        Some(from) if from < 1.0 => warnings.push(format!(
+            "latency percentiles from p{} on are lower bounds: requests that did not end could raise them",
+            100.0 * from
+        )),
+        _ => {}
     }
 }
 

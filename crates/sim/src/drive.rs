@@ -529,7 +529,8 @@ impl<R: Rig> Drive<'_, R> {
             let mut spans = Spans::default();
             spans.add(SpanKind::Wait, self.stopped_at - intended);
             let (ticket, outcome, end) = (Ticket(ticket), Outcome::Unfinished, self.stopped_at);
-            let row = self.row(&request, intended, Span::ZERO, &Ended { ticket, outcome, start: intended, end, spans });
+            let unloaded = self.unloaded(&request);
+            let row = self.row(&request, intended, unloaded, &Ended { ticket, outcome, start: intended, end, spans });
             self.write(&row)?;
         }
         Ok(())

@@ -34,6 +34,8 @@ fn full_summary() -> Summary {
     row.operation = Operation::Write;
     let mut one = summary(&[row], Time::ns(2));
     one.seeds = vec![1];
+    let statistics = one.latency_ns.values_mut().chain(one.slowdown.values_mut());
+    statistics.for_each(|statistics| statistics.lower_bound_from = Some(0.99));
     one.load.planned = Some(0.5);
     one.labels = BTreeMap::from([("load".into(), "0.5".into())]);
     one.extra = BTreeMap::from([("grants".into(), 1.0)]);
@@ -74,6 +76,6 @@ fn every_description_says_something_and_names_its_unit() {
         assert!(column.doc.len() > 10 && column.doc.ends_with(['.', ')']), "{column:?}");
         assert!(!column.unit.is_empty() && column.unit != "inherited", "{column:?}");
         assert!(!column.name.ends_with("_ps") || column.unit == "ps", "{column:?}");
-        assert!(!column.name.contains("_ns") || ["ns", "requests"].contains(&column.unit), "{column:?}");
+        assert!(!column.name.contains("_ns") || ["ns", "requests", "fraction"].contains(&column.unit), "{column:?}");
     }
 }

@@ -16,12 +16,14 @@ fn close(got: f64, exact: f64, relative: f64, absolute: f64) -> bool {
     (got - exact).abs() <= exact.abs() * relative + absolute
 }
 
-/// Compares with a brute force over all values; percentiles may be 0.1 % and `step` off.
-fn check(statistics: &Statistics, values: &[f64], step: f64) {
-    assert_eq!(statistics.count as usize, values.len());
-    assert!(close(statistics.mean, values.iter().sum::<f64>() / values.len() as f64, 1e-9, 1e-9));
-    assert_eq!(statistics.min, values.iter().copied().fold(f64::INFINITY, f64::min));
-    assert_eq!(statistics.max, values.iter().copied().fold(0.0, f64::max));
+/// Compares with a brute force over all values, of requests that ended and of those that did not, which are in no mean; percentiles may be 0.1 % and `step` off.
+fn check(statistics: &Statistics, ended: &[f64], open: &[f64], step: f64) {
+    assert_eq!(statistics.count as usize, ended.len());
+    assert_eq!(statistics.lower_bound_from.is_some(), !open.is_empty());
+    assert!(close(statistics.mean, ended.iter().sum::<f64>() / ended.len() as f64, 1e-9, 1e-9));
+    let values = &[ended, open].concat();
+    assert!(close(statistics.min, values.iter().copied().fold(f64::INFINITY, f64::min), 0.001, step));
+    assert!(close(statistics.max, values.iter().copied().fold(0.0, f64::max), 0.001, step));
     let percentiles = [(500, statistics.p50), (900, statistics.p90), (990, statistics.p99), (999, statistics.p999)];
     for (per_mille, got) in percentiles {
         let exact = exact_percentile(values, per_mille);
@@ -35,19 +37,19 @@ proptest! {
     fn every_statistic_is_that_of_a_brute_force(rows in prop::collection::vec(sound_row(), 1..2000)) {
         let summary = summary(&rows, Time::us(2));
         for (name, operation) in [("all", None), ("read", Some(Operation::Read)), ("write", Some(Operation::Write))] {
-            let counted: Vec<&Row> = rows
-                .iter()
-                .filter(|row| row.measured && row.outcome == Outcome::Finished)
-                .filter(|row| operation.is_none_or(|operation| operation == row.operation))
-                .collect();
+            let measured = |outcome: Outcome| -> Vec<&Row> {
+                let is_of = |row: &&Row| operation.is_none_or(|operation| operation == row.operation);
+                rows.iter().filter(|row| row.measured && row.outcome == outcome).filter(is_of).collect()
+            };
+            let (counted, open) = (measured(Outcome::Finished), measured(Outcome::Unfinished));
             if counted.is_empty() {
                 prop_assert!(!summary.latency_ns.contains_key(name));
                 continue;
             }
-            let latencies: Vec<f64> = counted.iter().map(|row| row.latency().as_ns_f64()).collect();
-            check(&summary.latency_ns[name], &latencies, 0.001);
-            let ratios: Vec<f64> = counted.iter().map(|row| row.latency().ratio(row.unloaded)).collect();
-            check(&summary.slowdown[name], &ratios, 0.0005);
+            let latencies = |rows: &[&Row]| rows.iter().map(|row| row.latency().as_ns_f64()).collect::<Vec<_>>();
+            check(&summary.latency_ns[name], &latencies(&counted), &latencies(&open), 0.001);
+            let ratios = |rows: &[&Row]| rows.iter().map(|row| row.latency().ratio(row.unloaded)).collect::<Vec<_>>();
+            check(&summary.slowdown[name], &ratios(&counted), &ratios(&open), 0.0005);
             let spans: f64 = summary.span_mean_ns[name].values().sum();
             prop_assert!(close(spans, summary.latency_ns[name].mean, 1e-9, 0.0), "mean spans add up too");
         }
@@ -215,7 +217,7 @@ fn requests_that_are_in_no_statistic_are_told_with_their_number() {
     assert_eq!(
         summarizer(&rows, Time::ZERO).finish(&facts).warnings,
         [
-            "2 of 4000 issued requests were unfinished at the end; no latency statistic has them",
+            "2 of 4000 issued requests were unfinished at the end: means leave them out, percentiles count their age then",
             "3 of 4003 offered requests were never issued; no latency statistic has them",
             "1 of 4000 issued requests were answered with nothing (null); no latency statistic has them",
             "1 of 4000 issued requests were lost; no latency statistic has them",
@@ -263,4 +265,48 @@ fn json_comes_back_as_the_same_summary_and_the_same_text() {
     assert_eq!(back, summary);
     assert_eq!(summary_json(&back), text);
     assert!(text.starts_with("{\n  \"version\": \"\",\n") && text.ends_with("}\n"));
+}
+
+/// Of 1,000 requests of 1 to 1,000 ns, `open` had not ended at their last `age`.
+fn with_open(open: u64, age: Span) -> record::Summary {
+    let ended = (1..=1_000).map(|i| read(i, Time::ZERO, Span::ns(i), Span::ns(1)));
+    let unfinished = |i| record::Row { outcome: Outcome::Unfinished, ..read(2_000 + i, Time::ZERO, age, Span::ns(1)) };
+    let rows: Vec<Row> = ended.chain((0..open).map(unfinished)).collect();
+    summary(&rows, Time::us(1))
+}
+
+/// Requests that end late and requests that do not end give the same percentiles, or lower bounds.
+#[test]
+fn a_request_that_did_not_end_never_improves_a_percentile() {
+    let whole = with_open(0, Span::ZERO).latency_ns["all"];
+    assert!(close(whole.p50, 500.0, 0.001, 0.0) && whole.lower_bound_from.is_none());
+    for open in [1, 5, 20, 200, 999] {
+        for age in [1, 400, 700, 5_000] {
+            let bound = with_open(open, Span::ns(age)).latency_ns["all"];
+            // At last they end a second later: nothing may come out lower than was said.
+            let later = with_open(open, Span::secs(1)).latency_ns["all"];
+            for (said, true_value) in [(bound.p50, later.p50), (bound.p99, later.p99), (bound.max, later.max)] {
+                assert!(said <= true_value, "{open} open for {age} ns: {said} > {true_value}");
+            }
+            let is_exact = |from: f64| bound.lower_bound_from.is_none_or(|least| from < least);
+            for (from, said, true_value) in [(0.5, bound.p50, later.p50), (0.99, bound.p99, later.p99)] {
+                assert!(
+                    !is_exact(from) || said == true_value,
+                    "{open} open for {age} ns, {from}: {said}, {true_value}"
+                );
+            }
+            assert!(bound.lower_bound_from.is_some(), "the largest is never known");
+            assert_eq!(bound.count, 1_000);
+        }
+    }
+}
+
+#[test]
+fn open_requests_of_a_hundredth_leave_the_median_and_make_the_99th_percentile_a_bound() {
+    let few = with_open(20, Span::us(5));
+    assert_eq!(few.latency_ns["all"].lower_bound_from, Some(0.99));
+    assert!(close(few.latency_ns["all"].p50, 510.0, 0.001, 0.0), "the 510th of 1,020");
+    let said = "latency percentiles from p99 on are lower bounds: requests that did not end could raise them";
+    assert!(few.warnings.iter().any(|warning| warning == said), "{:?}", few.warnings);
+    assert_eq!(few.slowdown["all"].lower_bound_from, Some(0.99));
 }
