@@ -197,7 +197,7 @@ path_steps() {
 }
 
 connect_passing() {
-  nvme connect -t tcp -a "$address" -s "$first_port" -n "$nqn:passing" -q "$host" -I "$host_id" -i 2
+  nvme connect -t tcp -a "$address" -s "$first_port" -n "$nqn:passing" -q "$host" -I "$host_id" -i 2 -c 1
 }
 
 # As blktests nvme/031 does by configfs. Every second time the subsystem goes while the host is connected.
@@ -207,7 +207,7 @@ came_and_went() {
     connect_passing && until_true 10 has_disk passing || return
     [ $((turn % 2)) = 0 ] || disconnect passing || return
     ask passing ""
-    until_true 10 gone passing && refused connect_passing || return
+    until_true 30 gone passing && refused connect_passing || return
   done
 }
 
