@@ -188,6 +188,23 @@ fn a_file_with_anything_that_cannot_be_changes_nothing_at_all() {
     assert!(home.path("new").exists() && home.path("new.rackweave").exists());
 }
 
+/// One memory is held from request to request; what lies in two pieces of it goes another way.
+#[test]
+fn a_ram_disk_that_has_grown_is_written_and_read_across_the_seam() {
+    let of = |size: &str| subsystem(A, &format!("namespace = [{{ size = '{size}' }}]"));
+    let (home, target) = serve(&of("64KiB"));
+    reload(&home, &target, &(PORT.to_owned() + &of("128KiB")));
+    let mut disk = connect(&target.address, ONE, A).expect("it is let in");
+    let seam = (64 << 10) / 512;
+    let bytes: Vec<u8> = (0..4096u32).map(|place| (place % 251) as u8).collect();
+    for start in [seam - 8, seam - 4, seam, seam - 1] {
+        let extent = Extent { start, blocks: 8 };
+        disk.write(extent, bytes.clone(), false).expect("it is inside");
+        assert_eq!(disk.read(extent).expect("it is inside"), bytes, "{start}");
+    }
+    assert!(disk.read(Extent { start: 2 * seam - 4, blocks: 8 }).is_err(), "beyond the end");
+}
+
 #[test]
 fn hosts_that_stay_are_told_of_namespaces_and_discovery() {
     let (home, target) = serve(&subsystem(A, "namespace = [{ size = '1MiB' }]"));

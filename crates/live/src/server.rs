@@ -485,9 +485,9 @@ impl Server {
         while !rest.is_empty() && self.target.wants_input(id) {
             let Some(socket) = socket_of(&mut self.sockets, id) else { return };
             let backends = self.recorder.is_none().then_some(&self.backends);
-            let mut quick = Quick { backends, metrics: &mut self.metrics, socket, moved: Moved::Settled };
+            let mut quick = Quick::new(backends, &mut self.metrics, socket);
             let taken = self.target.receive_at_once(now, id, rest, &mut quick);
-            if quick.moved == Moved::Ended {
+            if quick.end() == Moved::Ended {
                 return self.lose(now, id);
             }
             rest = &rest[taken..];

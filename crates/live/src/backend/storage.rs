@@ -28,10 +28,6 @@ pub trait Storage: Send + Sync {
     fn lend(&self) -> Option<Lender<'_>> {
         None
     }
-    /// Whether [`Lender::bytes`] has this range.
-    fn lends(&self, _at: u64, _bytes: usize) -> bool {
-        false
-    }
     /// As [`Self::append`] where that needs no waiting: false, with nothing appended, where it would, or fails.
     fn append_at_once(&self, _at: u64, _bytes: usize, _out: &mut Vec<u8>) -> bool {
         false
@@ -57,16 +53,27 @@ pub trait Storage: Send + Sync {
 pub enum Lender<'a> {
     /// Of a RAM disk.
     Memory(LentMemory<'a>),
-    /// Zeros at every address.
-    Zeros,
+    /// So many zeros.
+    Zeros(u64),
 }
 
 impl Lender<'_> {
+    /// Puts `data` at `at`; `None`: the storage itself has to.
+    pub(crate) fn write(&mut self, at: u64, data: &[u8]) -> Option<io::Result<()>> {
+        match self {
+            Lender::Memory(LentMemory(pieces)) => Some(write_to(pieces, at, data)),
+            Lender::Zeros(_) => None,
+        }
+    }
+
     /// `bytes` from `at` on; `None` where they do not lie in one piece, or there are none.
     pub fn bytes(&self, at: u64, bytes: usize) -> Option<&[u8]> {
         match self {
             Lender::Memory(LentMemory(pieces)) => bytes_of(pieces, at, bytes),
-            Lender::Zeros => ZEROS.get(..bytes),
+            Lender::Zeros(all) => {
+                end_of(at, bytes as u64, *all).ok()?;
+                ZEROS.get(..bytes)
+            }
         }
     }
 }
@@ -146,21 +153,36 @@ impl Memory {
     fn lock(&self) -> MutexGuard<'_, Vec<Piece>> {
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Does `work` on what lies there, in order: on all of it, or on several parts where the memory has grown. Where a part begins is counted from `at`.
-    fn with(&self, at: u64, bytes: usize, mut work: impl FnMut(usize, &mut [u8])) -> io::Result<()> {
-        let mut pieces = self.lock();
-        let end = end_of(at, bytes as u64, length_of(&pieces))?;
-        let mut start = 0;
-        for piece in pieces.iter_mut() {
-            let part = at.max(start)..end.min(start + piece.length as u64);
-            if part.start < part.end {
-                let there = &mut piece.memory[(part.start - start) as usize..(part.end - start) as usize];
-                work((part.start - at) as usize, there);
-            }
-            start += piece.length as u64;
-        }
-        Ok(())
+    fn with(&self, at: u64, bytes: usize, work: impl FnMut(usize, &mut [u8])) -> io::Result<()> {
+        with(&mut self.lock(), at, bytes, work)
     }
+}
+
+/// Does `work` on what lies there, in order: on all of it, or on several parts where the memory has
+/// grown. Where a part begins is counted from `at`.
+fn with(
+    pieces: &mut [Piece],
+    at: u64,
+    bytes: usize,
+    mut work: impl FnMut(usize, &mut [u8]),
+) -> io::Result<()> {
+    let end = end_of(at, bytes as u64, length_of(pieces))?;
+    let mut start = 0;
+    for piece in pieces {
+        let part = at.max(start)..end.min(start + piece.length as u64);
+        if part.start < part.end {
+            let place = (part.start - start) as usize..(part.end - start) as usize;
+            work((part.start - at) as usize, &mut piece.memory[place]);
+        }
+        start += piece.length as u64;
+    }
+    Ok(())
+}
+
+fn write_to(pieces: &mut [Piece], at: u64, data: &[u8]) -> io::Result<()> {
+    with(pieces, at, data.len(), |from, there| {
+        there.copy_from_slice(&data[from..from + there.len()]);
+    })
 }
 
 impl Storage for Memory {
@@ -176,11 +198,8 @@ impl Storage for Memory {
     fn lend(&self) -> Option<Lender<'_>> {
         Some(Lender::Memory(LentMemory(self.lock())))
     }
-    fn lends(&self, at: u64, bytes: usize) -> bool {
-        bytes_of(&self.lock(), at, bytes).is_some()
-    }
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
-        self.with(at, data.len(), |from, there| there.copy_from_slice(&data[from..from + there.len()]))
+        write_to(&mut self.lock(), at, data)
     }
     fn zero(&self, at: u64, bytes: u64, _: bool) -> io::Result<()> {
         let length = usize::try_from(bytes).map_err(|_| outside())?;
@@ -240,10 +259,7 @@ impl Storage for Nothing {
         Ok(())
     }
     fn lend(&self) -> Option<Lender<'_>> {
-        Some(Lender::Zeros)
-    }
-    fn lends(&self, at: u64, bytes: usize) -> bool {
-        bytes <= ZEROS.len() && self.check(at, bytes as u64).is_ok()
+        Some(Lender::Zeros(self.bytes()))
     }
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
         self.check(at, data.len() as u64)
@@ -727,17 +743,19 @@ mod tests {
         let lendable = [(0, 8), (7, 1), (8, 12), (19, 1)];
         let refused = [(7, 2), (0, 9), (19, 2), (20, 1), (u64::MAX, 1), (0, usize::MAX)];
         for (at, bytes) in lendable {
-            assert!(memory.lends(at, bytes), "{bytes} at {at}");
             let lent = memory.lend().expect("it is memory");
-            assert!(lent.bytes(at, bytes).is_some_and(|there| there.len() == bytes && u64::from(there[0]) == at));
+            let there = lent.bytes(at, bytes).expect("it is in one piece");
+            assert_eq!((there.len(), u64::from(there[0])), (bytes, at));
         }
         for (at, bytes) in refused {
-            assert!(!memory.lends(at, bytes) && memory.lend().is_some_and(|lent| lent.bytes(at, bytes).is_none()));
+            assert!(memory.lend().is_some_and(|lent| lent.bytes(at, bytes).is_none()));
         }
         let nothing = Nothing::new(1 << 20);
-        assert!(nothing.lends((1 << 20) - 16384, 16384) && !nothing.lends((1 << 20) - 4096, 4097));
-        assert!(!nothing.lends(0, 16385), "more than it has zeros");
-        assert!(nothing.lend().is_some_and(|lent| lent.bytes(5, 4096) == Some(&[0; 4096])));
+        let zeros = nothing.lend().expect("it has zeros");
+        assert!(zeros.bytes((1 << 20) - 16384, 16384).is_some());
+        assert!(zeros.bytes((1 << 20) - 4096, 4097).is_none());
+        assert!(zeros.bytes(0, 16385).is_none(), "more than it has zeros");
+        assert_eq!(zeros.bytes(5, 4096), Some(&[0; 4096][..]));
     }
 
     #[test]

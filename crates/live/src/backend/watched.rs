@@ -51,9 +51,6 @@ impl Storage for Watched {
     fn lend(&self) -> Option<Lender<'_>> {
         self.storage.lend()
     }
-    fn lends(&self, at: u64, bytes: usize) -> bool {
-        self.storage.lends(at, bytes)
-    }
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
         self.note("write", at, data.len() as u64, self.storage.write(at, data))
     }
