@@ -3,7 +3,7 @@
 
     tests/page/check.py PAGE.html [--screenshot SHOT.png] [--width 1280]
 
-It fails when a figure was not drawn (no marks, or an axis without a title), when the console got an error, when anything
+It fails when a figure was not drawn (empty, no marks, or an axis without a title), when two series of one share a colour, when the console got an error, when anything
 asked for the network or was refused by the page's policy, or when something is wider than the window.
 Exit status: 0 fine, 1 defects (one a line), 2 no Chromium or it did not start.
 """
@@ -35,6 +35,21 @@ PROBE = r"""
              width: svg ? Math.round(svg.getBoundingClientRect().width) : 0, natural: svg ? Number(svg.getAttribute("width")) : 0 };
   };
   const scrolls = element => { for (let up = element; up; up = up.parentElement) { if (getComputedStyle(up).overflowX === "auto") return true; } return false; };
+  const colours = place => {
+    const found = new Set();
+    const look = part => {
+      if (!part || typeof part !== "object") return;
+      if (part.color && part.color.scale && part.color.scale.range) {
+        const range = part.color.scale.range;
+        range.filter((colour, at) => range.indexOf(colour) !== at).forEach(colour => found.add(colour));
+      }
+      Object.values(part).forEach(look);
+    };
+    look(JSON.parse(place.textContent));
+    return { name: place.parentElement.querySelector("h3").textContent, repeated: [...found] };
+  };
+  const empty = () => [...document.querySelectorAll("figure")].filter(figure => figure.querySelector("p.notice"))
+    .map(figure => figure.querySelector("h3").textContent);
   const wide = () => [...document.body.querySelectorAll("*")]
     .filter(element => element.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !scrolls(element))
     .map(element => element.tagName + "." + (element.getAttribute("class") || "")).slice(0, 5);
@@ -44,6 +59,7 @@ PROBE = r"""
       errors, width: document.documentElement.clientWidth, scroll: document.documentElement.scrollWidth, wide: wide(),
       requests: performance.getEntriesByType("resource").map(entry => entry.name),
       expected: document.querySelectorAll("script.specification").length,
+      empty: empty(), colours: [...document.querySelectorAll("script.specification")].map(colours),
       drawings: [...document.querySelectorAll(".drawing")].map(drawing),
       rows: document.querySelectorAll("table.claims tbody tr").length,
     };
@@ -103,6 +119,10 @@ def defects(found):
         yield f"wider than the window of {found['width']} px: {found['scroll']} px, {', '.join(found['wide'])}"
     if len(found["drawings"]) != found["expected"]:
         yield f"{found['expected']} figures have {len(found['drawings'])} drawings"
+    yield from (f"figure {name!r} is empty" for name in found["empty"])
+    for figure in found["colours"]:
+        if figure["repeated"]:
+            yield f"figure {figure['name']!r} has several series in {', '.join(figure['repeated'])}"
     for drawing in found["drawings"]:
         if drawing["marks"] == 0:
             yield f"figure {drawing['name']!r} has no marks"

@@ -30,11 +30,7 @@ struct Held<'a> {
 }
 
 impl<'a> Quick<'a> {
-    pub(crate) fn new(
-        backends: Option<&'a Backends>,
-        metrics: &'a mut Metrics,
-        socket: &'a mut Socket,
-    ) -> Quick<'a> {
+    pub(crate) fn new(backends: Option<&'a Backends>, metrics: &'a mut Metrics, socket: &'a mut Socket) -> Quick<'a> {
         Quick { backends, metrics, socket, moved: Moved::Settled, held: None }
     }
 

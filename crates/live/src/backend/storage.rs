@@ -160,12 +160,7 @@ impl Memory {
 
 /// Does `work` on what lies there, in order: on all of it, or on several parts where the memory has
 /// grown. Where a part begins is counted from `at`.
-fn with(
-    pieces: &mut [Piece],
-    at: u64,
-    bytes: usize,
-    mut work: impl FnMut(usize, &mut [u8]),
-) -> io::Result<()> {
+fn with(pieces: &mut [Piece], at: u64, bytes: usize, mut work: impl FnMut(usize, &mut [u8])) -> io::Result<()> {
     let end = end_of(at, bytes as u64, length_of(pieces))?;
     let mut start = 0;
     for piece in pieces {

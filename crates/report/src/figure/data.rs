@@ -91,6 +91,14 @@ impl FigureData {
         self.data.push(datum);
     }
 
+    /// Takes series away that are zero everywhere: they would only fill the legend.
+    fn leave_out_zeros(&mut self) {
+        let shown: BTreeSet<String> =
+            self.data.iter().filter(|datum| datum.value != 0.0).map(|datum| datum.series.clone()).collect();
+        self.series.retain(|series| shown.contains(series));
+        self.data.retain(|datum| shown.contains(&datum.series));
+    }
+
     fn gap(&mut self, text: String) {
         if !self.gaps.contains(&text) {
             self.gaps.push(text);
@@ -105,11 +113,16 @@ pub(crate) fn gather(figure: &Figure, points: &[Summary]) -> FigureData {
     for point in points.iter().filter(|point| definition.filter.holds(|name| label(point, name))) {
         let flat = flatten(point);
         for line in &definition.y.lines {
-            match ours(definition, line, point, &flat) {
-                Ok(datum) => data.add(datum),
-                Err(gap) => data.gap(gap),
+            for line in each(definition, line, &flat) {
+                match ours(definition, &line, point, &flat) {
+                    Ok(datum) => data.add(datum),
+                    Err(gap) => data.gap(gap),
+                }
             }
         }
+    }
+    if definition.y.lines.iter().any(|line| all_of(line).is_some()) {
+        data.leave_out_zeros();
     }
     let shown = data.facets.clone();
     for row in figure.published.iter().filter(|row| belongs(definition, row, &shown)) {
@@ -119,6 +132,26 @@ pub(crate) fn gather(figure: &Figure, points: &[Summary]) -> FigureData {
         data.xs.sort_by(|left, right| number(left).total_cmp(&number(right)));
     }
     data
+}
+
+/// What stands before the `*` of a line that is every number there.
+fn all_of(line: &Line) -> Option<&str> {
+    let [path] = &line.paths[..] else { return None };
+    path.strip_suffix('*').filter(|prefix| prefix.ends_with('.'))
+}
+
+/// A line for each number that `line` means: those of a `*` are told apart by the label of the series.
+fn each(definition: &Definition, line: &Line, flat: &Flat) -> Vec<Line> {
+    let Some(prefix) = all_of(line) else { return vec![line.clone()] };
+    let names = flat.keys().filter_map(|path| path.strip_prefix(prefix)).filter(|name| !name.contains('.'));
+    let of_name = |name: &str| {
+        let mut set = line.set.clone();
+        set.insert(definition.series.clone(), name.to_owned());
+        Line { paths: vec![format!("{prefix}{name}")], set }
+    };
+    let found: Vec<Line> = names.map(of_name).collect();
+    // Where there is none, what is missing is said as of any other path.
+    if found.is_empty() { vec![line.clone()] } else { found }
 }
 
 fn number(text: &str) -> f64 {
@@ -234,6 +267,22 @@ mod tests {
         ] {
             assert!(gaps.contains(words), "{gaps}");
         }
+    }
+
+    #[test]
+    fn a_star_is_a_series_for_each_number_but_those_that_are_always_zero() {
+        let text = FIGURE.replace("'latency_ns.all.mean'", "'span_mean_ns.read.*'");
+        let text = text.replace("facet = 'mix'", "series = 'span'");
+        let mut point = point("0.2", "reads", 7.0);
+        let spans = [("flash", 3000.0), ("network", 5000.0), ("mac", 0.0)];
+        let spans = spans.map(|(name, mean)| (name.to_owned(), mean));
+        point.span_mean_ns.insert("read".into(), spans.into());
+        let data = gathered(&text, &[point.clone()], "");
+        assert_eq!(data.series, ["flash", "network"]);
+        assert_eq!(data.at("", "network", "0.2", Origin::Ours).unwrap().value, 5.0);
+        point.span_mean_ns.clear();
+        let empty = gathered(&text, &[point], "");
+        assert!(empty.data.is_empty() && empty.gaps[0].contains("span_mean_ns.read.*"), "{:?}", empty.gaps);
     }
 
     #[test]

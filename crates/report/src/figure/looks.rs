@@ -1,6 +1,6 @@
 //! One name, colour, dash and shape for each design and span on a page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -67,12 +67,39 @@ impl Looks {
         self.named.get(id).map_or(id, |(name, _)| name)
     }
 
-    /// The looks of all `series` of one figure.
-    pub(crate) fn of(&self, series: &[String]) -> Vec<&Look> {
-        let mut others = self.other.iter().cycle();
-        let mut look = |id: &String| self.named.get(id).map(|(_, look)| look).or_else(|| others.next());
+    /// The looks of all `series` of one figure: no colour comes twice. A look that has a name keeps
+    /// its colour, unless a series before it has the same one.
+    pub(crate) fn of(&self, series: &[String]) -> Vec<Look> {
+        let named = |id: &String| self.named.get(id).map(|(_, look)| look);
+        let reserved: Vec<&str> = series.iter().filter_map(named).map(|look| &*look.colour).collect();
+        let is_free = |look: &Look| !reserved.contains(&&*look.colour);
+        let own = self.other.iter().filter(|look| is_free(look)).cloned();
+        let shapes = self.other.iter().cycle();
+        let made = (0u32..).zip(shapes).map(|(index, look)| Look { colour: made(index), ..look.clone() });
+        let mut others = own.chain(made.filter(|look| is_free(look)));
+        let mut used = BTreeSet::new();
+        let mut look = |id: &String| {
+            let found = named(id).filter(|look| !used.contains(&look.colour)).cloned();
+            let look = found.or_else(|| others.find(|look| !used.contains(&look.colour)))?;
+            used.insert(look.colour.clone());
+            Some(look)
+        };
         series.iter().filter_map(&mut look).collect()
     }
+}
+
+/// A colour beyond those of the file: hues a golden angle apart, which never come twice, at three
+/// lightnesses in turn.
+fn made(index: u32) -> String {
+    let hue = (f64::from(index) * 137.507_764_05 + 20.0).rem_euclid(360.0);
+    let (lightness, chroma) = ([0.42, 0.56, 0.30][(index % 3) as usize], 0.28);
+    // One channel of a colour by hue, lightness and chroma (CSS Color 4, 7.1).
+    let channel = |offset: f64| {
+        let place = (offset + hue / 30.0).rem_euclid(12.0);
+        let part = lightness - chroma * (place - 3.0).min(9.0 - place).clamp(-1.0, 1.0);
+        (part * 255.0).round() as u8
+    };
+    format!("#{:02x}{:02x}{:02x}", channel(0.0), channel(8.0), channel(4.0))
 }
 
 #[cfg(test)]
@@ -87,6 +114,19 @@ mod tests {
         let unnamed = looks.of(&names(&["x=1", "x=2", "x=3"]));
         assert!(unnamed[0] != unnamed[1] && unnamed[1] != unnamed[2]);
         assert_eq!((looks.name("dcqcn"), looks.name("x=1")), ("PFC + DCQCN", "x=1"));
+    }
+
+    #[test]
+    fn no_two_series_of_a_figure_share_a_colour() {
+        let looks = Looks::built_in();
+        let designs = ["vdc", "coordinated-io", "rackblox-software", "rackblox", "edm", "dctcp"];
+        let many = (0..300).map(|number| format!("x={number}"));
+        let ids: Vec<String> = designs.map(str::to_owned).into_iter().chain(many).collect();
+        let found = looks.of(&ids);
+        let colours: BTreeSet<&str> = found.iter().map(|look| &*look.colour).collect();
+        assert_eq!((found.len(), colours.len()), (ids.len(), ids.len()));
+        let of_a_figure = looks.of(&ids[..4]);
+        assert_eq!(of_a_figure[3].colour, looks.named["rackblox"].1.colour, "a name keeps its colour");
     }
 
     #[test]

@@ -115,7 +115,8 @@ pub struct YAxis {
 /// One number of a point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Dotted paths into a summary (see [`crate::measure`]); their numbers are added.
+    /// Dotted paths into a summary (see [`crate::measure`]); their numbers are added. A lone path
+    /// that ends with `.*` is every number there, a series each.
     pub paths: Vec<String>,
     /// Labels that this number has besides those of its point: `operation = "read"`.
     pub set: BTreeMap<String, String>,

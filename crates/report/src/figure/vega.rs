@@ -207,7 +207,7 @@ impl Drawing<'_> {
 
     /// One property of the looks of the series; channels with the same field and domain share one legend.
     fn channel(&self, property: impl Fn(&Look) -> Json) -> Json {
-        let range: Vec<Json> = self.looks.of(&self.data.series).into_iter().map(property).collect();
+        let range: Vec<Json> = self.looks.of(&self.data.series).iter().map(property).collect();
         let panels = self.definition.facet.is_some() && self.data.facets.len() > 1;
         let legend = if panels {
             json!({ "orient": "top", "direction": "horizontal", "columns": 8, "symbolOpacity": 1 })
