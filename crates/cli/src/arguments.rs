@@ -148,6 +148,9 @@ pub struct RunArguments {
     /// The results.
     #[command(flatten)]
     pub output: OutputArguments,
+    /// Begin even where there are more requests than can be played in days
+    #[arg(long)]
+    pub long: bool,
     /// Encode and decode every message on its way; changes no record
     #[arg(long)]
     pub wire: bool,
@@ -178,6 +181,9 @@ pub struct SweepArguments {
     /// Keep summaries and histograms only, no row a request
     #[arg(long)]
     pub no_records: bool,
+    /// Begin even where there are more requests than can be played in days
+    #[arg(long)]
+    pub long: bool,
     /// Encode and decode every message on its way; changes no record
     #[arg(long)]
     pub wire: bool,
@@ -204,6 +210,9 @@ pub struct ReproduceArguments {
     /// The seeds.
     #[command(flatten)]
     pub seeds: SeedArguments,
+    /// Name the experiments that were asked for, with their points and requests at this scale, and play none
+    #[arg(long)]
+    pub list: bool,
     /// Points at a time; as many as there are cores when not given
     #[arg(long, value_name = "N", value_parser = jobs)]
     pub jobs: Option<usize>,
@@ -282,6 +291,9 @@ pub struct TraceArguments {
     /// Skip up to this many bad lines, and report them
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip_bad: u64,
+    /// Refuse requests that come behind a later one. They are put in order when it is by 1 ms at most, and reported
+    #[arg(long)]
+    pub strict: bool,
     /// How large every device is, such as 64GiB: a request that ends beyond it is a bad line
     #[arg(long, value_name = "SIZE")]
     pub capacity: Option<Bytes>,

@@ -37,7 +37,7 @@ fn chosen<'a>(points: &'a [Point], arguments: &CheckArguments) -> Result<Vec<(us
 }
 
 fn text(number: usize, count: usize, point: &Point) -> String {
-    let plan = printed(point, &[point.plan.seed]);
+    let plan = printed(point, &point.plan.seeds, point.plan.files.clone());
     match count {
         1 => plan,
         _ => format!("# point {number} of {count} of the sweep\n{plan}"),

@@ -16,10 +16,24 @@ impl Files for Beside {
     }
 }
 
+/// The text of a TOML file.
+pub fn text_of(file: &Path) -> Result<String, Failure> {
+    let name = file.display();
+    let bytes = fs::read(file).map_err(|error| bad_input(format!("{name}: {error}")))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        bad_input(format!("{name}: it is not text (byte {at} is not UTF-8); needed is a TOML file"))
+    })
+}
+
 /// Reads and checks the experiment.
 pub fn experiment(source: &SourceArguments) -> Result<Experiment, Failure> {
     let name = source.file.display().to_string();
-    let text = fs::read_to_string(&source.file).map_err(|error| bad_input(format!("{name}: {error}")))?;
+    let text = text_of(&source.file)?;
+    if text.trim().is_empty() {
+        let needed = "an experiment has at least `title` and `design.name`, and the tables of its scene";
+        return Err(bad_input(format!("{name}: the file is empty: {needed}; `rackweave schema` lists all keys")));
+    }
     let folder = source.file.parent().unwrap_or(Path::new(""));
     let settings: Vec<_> = source.settings.iter().map(|Setting(key, value)| (key.clone(), value.clone())).collect();
     spec::parse(&name, &text, &Beside(folder.into()), &settings).map_err(bad_input)
@@ -27,17 +41,27 @@ pub fn experiment(source: &SourceArguments) -> Result<Experiment, Failure> {
 
 /// The points of the experiment at the scale that was asked for.
 pub fn points(source: &SourceArguments) -> Result<Vec<Point>, Failure> {
-    Ok(experiment(source)?.points(source.scale))
+    let experiment = experiment(source)?;
+    let mut points = experiment.points(source.scale);
+    if experiment.reads_files() {
+        let folder = source.file.parent().unwrap_or(Path::new(""));
+        for plan in points.iter_mut().map(|point| &mut point.plan) {
+            let place = Path::new(".").join(folder).join(plan.files.as_deref().unwrap_or_default());
+            let place = place.canonicalize();
+            let place = place.map_err(|error| bad_input(format!("{}: {error}", folder.display())))?;
+            plan.files = Some(place.to_string_lossy().into_owned());
+        }
+    }
+    Ok(points)
 }
 
 /// The only point of an experiment; a sweep is bad input.
 pub fn only_point(source: &SourceArguments) -> Result<Point, Failure> {
-    let experiment = experiment(source)?;
-    let mut points = experiment.points(source.scale);
+    let mut points = points(source)?;
     if points.len() == 1 {
         return Ok(points.remove(0));
     }
-    let axes: Vec<String> = experiment.axes().into_iter().map(|(name, _)| name).collect();
+    let axes: Vec<String> = experiment(source)?.axes().into_iter().map(|(name, _)| name).collect();
     Err(bad_input(format!(
         "{}: this is a sweep of {} points over {}; `rackweave sweep` plays them, `--set AXIS=VALUE` chooses one",
         source.file.display(),

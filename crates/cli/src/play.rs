@@ -10,7 +10,7 @@
 //! ```
 
 use crate::VERSION;
-use crate::failure::{Failure, failed_at};
+use crate::failure::{Failure, bad_input, failed_at};
 use crate::interrupt;
 use crate::load::describe;
 use crate::output::write;
@@ -49,11 +49,33 @@ pub struct Task {
 }
 
 impl Task {
-    /// The point with the seeds that were asked for, or its own.
+    /// The point with the seeds that were asked for, or those of its file.
     pub fn new(name: String, folder: PathBuf, point: Point, seeds: Option<&[u64]>) -> Task {
-        let seeds = seeds.map_or_else(|| vec![point.plan.seed], <[u64]>::to_vec);
+        let seeds = seeds.map_or_else(|| point.plan.seeds.clone(), <[u64]>::to_vec);
         Task { name, folder, point, seeds }
     }
+}
+
+/// More requests than anybody means to wait for: two days of a core.
+const REQUESTS_MAX: u64 = 20_000_000_000;
+/// What a core plays in a second, roughly: 140,000 in docs/reference/paper-scale.md.
+const REQUESTS_PER_SECOND: f64 = 1e5;
+/// A row of the records, packed.
+const ROW_BYTES: f64 = 30.0;
+
+/// Refuses what would take days, with an estimate, unless `is_meant`. Each plan comes with its seeds.
+pub fn refuse_endless<'a>(plans: impl IntoIterator<Item = (&'a Plan, usize)>, is_meant: bool) -> Result<(), Failure> {
+    let of_plan = |(plan, seeds): (&Plan, usize)| plan.requests().unwrap_or(0).saturating_mul(seeds as u64);
+    let requests = plans.into_iter().map(of_plan).fold(0u64, u64::saturating_add);
+    if is_meant || requests <= REQUESTS_MAX {
+        return Ok(());
+    }
+    let days = requests as f64 / REQUESTS_PER_SECOND / 86_400.0;
+    let gigabytes = requests as f64 * ROW_BYTES / 1e9;
+    Err(bad_input(format!(
+        "{requests} requests take about {days:.0} days of a core, and {gigabytes:.0} GB for a row each; \
+         ask for fewer, or give --long"
+    )))
 }
 
 /// A meter for some tasks.
@@ -64,7 +86,8 @@ pub fn meter<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> Meter {
 /// Plays a point into `folder`, seeds side by side. None when it was stopped before any seed had begun.
 pub fn play(task: &Task, folder: &Path, playing: &Playing, meter: &Meter) -> Result<Option<Summary>, Failure> {
     fs::create_dir_all(folder).map_err(failed_at(folder))?;
-    write(&folder.join("plan.toml"), printed(&task.point, &task.seeds))?;
+    let files = task.point.plan.files.as_deref().map(|files| path_from(folder, files)).transpose()?;
+    write(&folder.join("plan.toml"), printed(&task.point, &task.seeds, files))?;
     let seed = |seed: &u64| play_seed(task, *seed, folder, playing, meter).inspect_err(|_| interrupt::stop());
     let played: Vec<Option<Summary>> = task.seeds.par_iter().map(seed).collect::<Result<_, _>>()?;
     let Some(summary) = over_seeds(played)? else { return Ok(None) };
@@ -72,16 +95,25 @@ pub fn play(task: &Task, folder: &Path, playing: &Playing, meter: &Meter) -> Res
     Ok(Some(summary))
 }
 
-/// The plan as a file, with what a reader has to know about it.
-pub fn printed(point: &Point, seeds: &[u64]) -> String {
-    let seeds = seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
+/// `files` as it is reached from `folder`, which is there, so that both can be moved together.
+fn path_from(folder: &Path, files: &str) -> Result<String, Failure> {
+    let folder = folder.canonicalize().map_err(failed_at(folder))?;
+    let relative = pathdiff::diff_paths(files, folder).map(|path| path.to_string_lossy().into_owned());
+    Ok(relative.unwrap_or_else(|| files.to_owned()))
+}
+
+/// The plan as a file that replays it, with what a reader has to know about it. `files` is the
+/// folder that names in it are relative to.
+pub fn printed(point: &Point, seeds: &[u64], files: Option<String>) -> String {
     let mut lines = vec![format!("rackweave {VERSION}"), format!("plan {}", point.plan.hash())];
-    lines.push(format!("seeds {seeds}"));
     let place = describe(point);
     lines.extend((!place.is_empty()).then(|| format!("point {place}")));
     lines.extend(point.plan.warnings.iter().map(|warning| format!("warning: {warning}")));
     let head: String = lines.iter().flat_map(|line| line.lines()).map(|line| format!("# {line}\n")).collect();
-    head + &point.plan.to_toml()
+    let mut plan = point.plan.clone();
+    plan.seed = seeds.first().copied().unwrap_or(plan.seed);
+    (plan.seeds, plan.files) = (seeds.to_vec(), files);
+    head + &plan.to_toml()
 }
 
 /// One summary of the seeds that were played; it says how many were not.

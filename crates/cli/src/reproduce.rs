@@ -21,6 +21,7 @@ use live::FileParts;
 use record::{ParquetWriter, Summary};
 use report::claims::Claim;
 use report::{ClaimResult, Judgement, PageInput, Section, claims_json, page, table};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -31,6 +32,9 @@ type Points = BTreeMap<String, Vec<Summary>>;
 pub fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
     let library = Library::open(arguments.experiments.as_deref())?;
     let campaign = Campaign::read(&library, arguments)?;
+    if arguments.list {
+        return print(&campaign.list());
+    }
     let root = output::place(arguments.output.out.as_ref(), &campaign.folder_name());
     output::create(&root, arguments.output.force, &Marker::new("reproduce"))?;
     interrupt::listen()?;
@@ -78,6 +82,19 @@ impl Campaign {
         // What the claims' files say is checked before anything is run.
         judge_by(&campaign.claims(), &campaign.measured, &Points::new())?;
         Ok(campaign)
+    }
+
+    /// A line for each experiment: its points, its requests, its name.
+    fn list(&self) -> String {
+        let seeds = |point: &spec::Point| self.seeds.as_ref().unwrap_or(&point.plan.seeds).len() as u64;
+        let requests = |point: &spec::Point| point.plan.requests().unwrap_or(0).saturating_mul(seeds(point));
+        let line = |experiment: &Experiment| {
+            let requests: u64 = experiment.points.iter().map(requests).fold(0, u64::saturating_add);
+            let title = experiment.readme.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
+            format!("{:>6} {requests:>13}  {:<28} {title}\n", experiment.points.len(), experiment.name)
+        };
+        let head = format!("{:>6} {:>13}  at the scale {}\n", "points", "requests", self.scale);
+        head + &self.chosen.iter().map(line).collect::<String>()
     }
 
     fn folder_name(&self) -> String {
@@ -188,6 +205,17 @@ impl Campaign {
     }
 }
 
+/// The experiments most like `what`, which there is none of.
+fn nearest<'a>(names: &'a [String], what: &str) -> Vec<&'a str> {
+    /// How many are named.
+    const NAMED: usize = 5;
+    let likeness = |name: &str| (strsim::jaro_winkler(what, name) * 1e6) as u64;
+    let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+    names.sort_by_key(|name| Reverse(likeness(name)));
+    names.truncate(NAMED);
+    names
+}
+
 fn room(selection: &str) -> Result<&'static str, Failure> {
     let name = selection.split('/').next().unwrap_or_default();
     design(name).map(|(room, _)| room)
@@ -199,9 +227,12 @@ fn in_room(name: &str, room: &str) -> bool {
 
 /// The experiments that were asked for: at least one.
 fn choose<'a>(names: &'a [String], selections: &[String]) -> Result<Vec<&'a String>, Failure> {
-    let nothing = |what: &str| {
-        let known = if names.is_empty() { "none".into() } else { names.join(", ") };
-        bad_input(format!("{what} has no experiment yet; there are: {known}"))
+    let nothing = |what: &str| match nearest(names, what)[..] {
+        [] => bad_input(format!("{what} has no experiment, and there is none")),
+        ref near => bad_input(format!(
+            "{what} has no experiment; the nearest are {}; `rackweave reproduce --list` names all",
+            near.join(", ")
+        )),
     };
     let mut chosen = BTreeSet::new();
     for selection in selections {

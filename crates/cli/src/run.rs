@@ -16,10 +16,12 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     if arguments.history && !has_history(&point.plan) {
         return Err(bad_input("--history: the design keeps no keys and values; scalio, leed and leed-ditto do"));
     }
+    let seeds = arguments.seeds.chosen();
+    let count = seeds.as_ref().map_or(point.plan.seeds.len(), Vec::len);
+    play::refuse_endless([(&point.plan, count)], arguments.long)?;
     let root = output::place(arguments.output.out.as_ref(), &load::stem(&arguments.source.file));
     output::create(&root, arguments.output.force, &Marker::new("run"))?;
     interrupt::listen()?;
-    let seeds = arguments.seeds.chosen();
     let task = Task::new(point.plan.title.clone(), root.clone(), point, seeds.as_deref());
     let playing =
         Playing { rows_per_part: Some(arguments.rows_per_part), wire: arguments.wire, history: arguments.history };
@@ -68,7 +70,11 @@ fn request_lines(summary: &Summary) -> Vec<String> {
         counts.lost,
         counts.in_flight_at_end + counts.not_issued
     );
-    let load = format!("load       {:.3} Gb/s offered, {:.3} Gb/s achieved", load.offered_gbps, load.achieved_gbps);
+    let achieved = match load.achieved_gbps {
+        none if none == 0.0 && counts.measured > 0 => "nothing finished while requests arrived".to_owned(),
+        achieved => format!("{achieved:.3} Gb/s achieved"),
+    };
+    let load = format!("load       {:.3} Gb/s offered, {achieved}", load.offered_gbps);
     vec![requests, load]
 }
 

@@ -2,6 +2,7 @@
 
 use crate::arguments::{TargetArguments, TargetFlags};
 use crate::failure::{Failure, bad_input, print};
+use crate::load;
 use live::{Server, ServerOptions, StartError};
 use nvme::target::PortConfig;
 use spec::target::{LogFormatName, LogLevelName, TargetPlan, TlsName, is_target_file, parse};
@@ -32,7 +33,7 @@ pub fn target(arguments: &TargetArguments) -> Result<(), Failure> {
 
 /// The plan of a file, if it is one of a live target and not an experiment.
 pub fn plan_of_file(file: &Path) -> Result<Option<TargetPlan>, Failure> {
-    let text = fs::read_to_string(file).map_err(|error| bad_input(format!("{}: {error}", file.display())))?;
+    let text = load::text_of(file)?;
     if !is_target_file(&text) {
         return Ok(None);
     }

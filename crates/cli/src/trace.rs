@@ -6,9 +6,10 @@ use crate::failure::{Failure, bad_input, print};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
 use serde::Serialize;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
+use std::path::Path;
 use workload::block_trace::{
-    Beyond, Footprint, Format, Inspection, OpenReader, Report, SizeSummary, Tolerance, open_block_trace,
+    Beyond, Footprint, Format, Inspection, Inversions, OpenReader, Report, SizeSummary, Tolerance, open_block_trace,
 };
 
 /// How many devices are listed; JSON has all.
@@ -25,6 +26,8 @@ struct Found<'a> {
     skipped_lines: u64,
     /// The first few of them.
     skipped_first: &'a [String],
+    /// Requests that came behind a later one, and were put in order.
+    inverted: u64,
     #[serde(flatten)]
     report: Report,
 }
@@ -33,7 +36,10 @@ struct Found<'a> {
 pub fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
     let name = arguments.file.display().to_string();
     let file = File::open(&arguments.file).map_err(|error| bad_input(format!("{name}: {error}")))?;
-    let tolerance = Tolerance { volume: arguments.capacity, beyond: Beyond::Refuse, skip_bad: arguments.skip_bad };
+    let inversions = if arguments.strict { Inversions::Refuse } else { Inversions::Sort };
+    let (volume, skip_bad) = (arguments.capacity, arguments.skip_bad);
+    let tolerance = Tolerance { volume, beyond: Beyond::Refuse, skip_bad, inversions };
+    refuse_messages(&arguments.file, &name)?;
     let mut reader = open_block_trace(&name, arguments.format, tolerance, BufReader::new(file)).map_err(bad_input)?;
     let report = inspect(&mut reader)?;
     let found = Found {
@@ -42,10 +48,25 @@ pub fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
         passed_over_lines: reader.passed_over(),
         skipped_lines: reader.skipped(),
         skipped_first: reader.skipped_first(),
+        inverted: reader.inverted(),
         report,
     };
     warn(&found);
     if arguments.json { print_json(&found) } else { print(&text(&found)) }
+}
+
+/// A trace of messages is another thing.
+fn refuse_messages(file: &Path, name: &str) -> Result<(), Failure> {
+    let opened = File::open(file).map_err(|error| bad_input(format!("{name}: {error}")))?;
+    let mut first = Vec::new();
+    let head = workload::TRACE_HEADER.as_bytes();
+    // What cannot be read is told of below.
+    let _ = opened.take(head.len() as u64).read_to_end(&mut first);
+    if first == head {
+        let plays = "an experiment plays it, with workload.arrivals = \"trace\" and workload.file";
+        return Err(bad_input(format!("{name}: this is a trace of messages, not of block storage; {plays}")));
+    }
+    Ok(())
 }
 
 fn inspect(reader: &mut OpenReader<'_>) -> Result<Report, Failure> {
@@ -57,11 +78,17 @@ fn inspect(reader: &mut OpenReader<'_>) -> Result<Report, Failure> {
 }
 
 fn warn(found: &Found<'_>) {
-    if found.skipped_lines == 0 {
-        return;
+    if found.inverted > 0 {
+        let (inverted, file) = (found.inverted, found.file);
+        eprintln!(
+            "warning: {file}: {inverted} requests came behind a later one, and were put in order; \
+             --strict refuses them"
+        );
     }
-    eprintln!("warning: {} bad lines were skipped, the first of them:", found.skipped_lines);
-    found.skipped_first.iter().for_each(|line| eprintln!("  {line}"));
+    if found.skipped_lines > 0 {
+        eprintln!("warning: {} bad lines were skipped, the first of them:", found.skipped_lines);
+        found.skipped_first.iter().for_each(|line| eprintln!("  {line}"));
+    }
 }
 
 fn text(found: &Found<'_>) -> String {

@@ -107,8 +107,13 @@ fn the_claims_of_a_folder_say_where_they_are_from() {
 #[test]
 fn what_is_not_there_is_said_with_what_is() {
     let home = home();
-    home.say("reproduce blox --experiments lab").refused(2, &["blox has no experiment yet", "edm/alone, edm/pair"]);
-    home.say("reproduce edm/fig99 --experiments lab").refused(2, &["edm/fig99 has no experiment yet"]);
+    let blox = ["blox has no experiment", "the nearest are edm/", "--list"];
+    home.say("reproduce blox --experiments lab").refused(2, &blox);
+    let nearest = ["edm/pear has no experiment; the nearest are edm/pair, edm/alone;"];
+    home.say("reproduce edm/pear --experiments lab").refused(2, &nearest);
+    let listed = home.run("reproduce --list --experiments lab");
+    assert!(listed.contains(" edm/alone ") && listed.contains(" edm/pair "), "{listed}");
+    assert!(!home.path("rackweave-results").exists(), "nothing was played");
     home.say("reproduce edn --experiments lab").refused(2, &["edn", "edm, blox, san, sdirect, scalio"]);
     home.say("reproduce --experiments none").refused(2, &["none: No such file"]);
     assert_eq!(home.entries("."), ["lab"]);

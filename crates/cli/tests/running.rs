@@ -83,6 +83,30 @@ fn several_seeds_are_summarised_together_and_each() {
 }
 
 #[test]
+fn the_plan_of_a_run_replays_as_it_was_with_its_files_and_all_seeds() {
+    let trace = SMALL.replace("load = 0.5", "arrivals = \"trace\"\nfile = \"t.csv\"");
+    let trace = trace.replace("[run]\nrequests = 400\n", "");
+    let lines: String = (0..50).map(|place| format!("{place}ns,{},7,read,64\n", place % 7)).collect();
+    let lines = format!("time,source,target,operation,bytes\n{lines}");
+    let home = Home::new().with("mine/a.toml", &trace).with("mine/t.csv", &lines);
+    home.run("run mine/a.toml --seeds 3..5 --out out");
+    home.run("run out/plan.toml --out again");
+    assert_eq!(home.files("out"), home.files("again"));
+    assert_eq!(home.summary("again/summary.json").seeds, [3, 4]);
+    let plan = home.text("out/plan.toml");
+    assert!(plan.contains("\nfiles = \"../mine\"\n") && plan.contains("\nseeds = [3, 4]\n"), "{plan}");
+    // A sweep's points lie deeper, and one seed of a list can be had alone.
+    home.run("sweep mine/a.toml --out swept --seeds 3..5");
+    home.run("run swept/points/000/plan.toml --out third --seed 4");
+    assert_eq!(home.files("third/seed-4"), home.files("out/seed-4"));
+    let seeds = |keys: &str| format!("{keys}\n{SMALL}");
+    let home = Home::new().with("both.toml", &seeds("seed = 1\nseeds = [1, 2]"));
+    home.say("check both.toml").refused(2, &["both.toml", "`seed` does not go with `seeds`"]);
+    let home = Home::new().with("twice.toml", &seeds("seeds = [7, 2, 7]"));
+    home.say("check twice.toml").refused(2, &["twice.toml:1:", "7 is there twice"]);
+}
+
+#[test]
 fn encoding_every_message_changes_no_record_of_any_design() {
     let home = Home::new().with("a.toml", SMALL);
     for design in DESIGNS {
@@ -135,6 +159,40 @@ fn broken_files_beside_an_experiment_are_named_by_line_and_nothing_is_written() 
     let home = Home::new().with("a.toml", &trace).with("t.csv", head);
     home.run("run a.toml --out out");
     assert_eq!(home.rows("out/seed-1/records").len(), 1);
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_so_that_it_can_be_mended() {
+    let home = Home::new()
+        .with("a.toml", SMALL)
+        .with("bad.toml", &SMALL.replace("load = 0.5", "load = \"x\""))
+        .with("twice.toml", &SMALL.replace("nodes = 8", "nodes = 8\nnodes = 9"))
+        .with("empty.toml", "\n")
+        .with("none.toml", &format!("{SMALL}[sweep]\n"))
+        .with("messages.csv", "time,source,target,operation,bytes\n0ns,0,1,read,64\n");
+    fs::write(home.path("binary.toml"), [b't', 0xff, 0xfe]).expect("a disk");
+    home.say("check twice.toml").refused(2, &["twice.toml:4:1: ", "duplicate key `nodes`"]);
+    home.say("check empty.toml").refused(2, &["empty.toml: the file is empty", "`design.name`"]);
+    home.say("check binary.toml").refused(2, &["binary.toml: it is not text (byte 1 is not UTF-8)"]);
+    home.say("check none.toml").refused(2, &["none.toml:11:", "sweep: it has no axis"]);
+    home.say("trace messages.csv").refused(2, &["a trace of messages", "workload.file"]);
+    home.say("fit a.toml").refused(2, &["a.toml: line 1 column 2: not JSON: expected"]);
+    // What the file says wrongly, a setting heals; an empty one takes a key away.
+    home.say("check bad.toml").refused(2, &["bad.toml:8:8: workload.load"]);
+    assert!(home.run("check bad.toml --set workload.load=0.4").contains("\nload = 0.4\n"));
+    home.say("check a.toml --set workload.load=").refused(2, &["`workload.load` is missing"]);
+    home.say("check a.toml --set workload.mix=").refused(2, &["the file does not have it"]);
+    assert!(home.run("check a.toml --set fabric.rate= --set fabric.rate=25Gbps").contains("rate = \"25Gbps\""));
+}
+
+#[test]
+fn what_would_take_days_is_refused_with_an_estimate_unless_it_is_meant() {
+    let home = Home::new().with("a.toml", SMALL);
+    let days = ["1000000000000 requests take about 116 days of a core, and 30000 GB", "--long"];
+    home.say("run a.toml --out out --set run.requests=1000000000000").refused(2, &days);
+    let sweep = "sweep a.toml --out out --set run.requests=10000000000 --seeds 1..=3";
+    home.say(sweep).refused(2, &["30000000000 requests", "--long"]);
+    assert!(!home.path("out").exists());
 }
 
 fn refuses_file(experiment: &str, name: &str, text: &str, words: &[&str]) {

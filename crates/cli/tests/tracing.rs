@@ -45,6 +45,16 @@ fn bad_lines_are_named_skipped_as_allowed_and_reported() {
 }
 
 #[test]
+fn requests_behind_a_later_one_are_put_in_order_with_a_warning_or_refused() {
+    let text = "0,0,512,R,1.0\n0,0,512,R,0.9999999\n0,0,512,W,2.0\n";
+    let home = Home::new().with("merged.spc", text);
+    let said = home.say("trace merged.spc");
+    said.refused(0, &["warning: merged.spc: 1 requests came behind a later one, and were put in order"]);
+    assert!(said.out.contains("span        1.000000 s\n"), "{}", said.out);
+    home.say("trace merged.spc --strict").refused(2, &["merged.spc:2: time 0.9999999 comes after 1"]);
+}
+
+#[test]
 fn an_io_beyond_the_device_an_unknown_format_and_a_missing_file_are_bad_input() {
     let beyond = ["small.spc:4: address `51200 + 512` is not within the device of 51200 bytes"];
     home().say("trace small.spc --capacity 50KiB").refused(2, &beyond);

@@ -44,8 +44,12 @@ impl Node {
         let (table, errors) = DeTable::parse_recoverable(text);
         let lines = Lines::new(text);
         for error in errors {
-            let place = lines.place(error.span().map_or(0, |span| span.start));
-            problems.add(place, "", Problem::Syntax { reason: error.message().trim().replace('\n', ", ") });
+            let span = error.span().unwrap_or_default();
+            let mut reason = error.message().trim().replace('\n', ", ");
+            if reason == "duplicate key" {
+                reason = format!("duplicate key `{}`", text.get(span.clone()).unwrap_or_default().trim());
+            }
+            problems.add(lines.place(span.start), "", Problem::Syntax { reason });
         }
         from_table(table.get_ref(), lines.place(table.span().start), &lines)
     }
@@ -144,6 +148,13 @@ impl Node {
         let Value::Table(entries) = &mut self.value else { return None };
         let found = entries.iter().position(|entry| entry.key == key)?;
         Some(entries.remove(found).node)
+    }
+
+    /// Takes what stands at a key path away; whether something stood there.
+    pub(crate) fn take_out(&mut self, path: &str) -> bool {
+        let Some((key, rest)) = path.split_once('.') else { return self.remove(path).is_some() };
+        let Value::Table(entries) = &mut self.value else { return false };
+        entries.iter_mut().find(|entry| entry.key == key).is_some_and(|entry| entry.node.take_out(rest))
     }
 
     /// The same value for serde. What cannot be said in JSON (infinity, a date) becomes null; the check against the schema has refused it.

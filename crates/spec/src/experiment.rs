@@ -2,11 +2,11 @@
 
 use crate::check::{Completeness, check};
 use crate::document::{Node, Value};
-use crate::error::{PlanError, PlanErrors, Problem, Problems};
+use crate::error::{Place, PlanError, PlanErrors, Problem, Problems};
 use crate::plan::Plan;
 use crate::resolve::resolve;
 use crate::schema::schema;
-use crate::sources::{Files, NoFiles, Sources};
+use crate::sources::{Files, NoFiles, Sources, Within};
 use crate::sweep::{Axis, Setting, Sweep};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,7 +67,8 @@ pub struct Experiment {
 ///
 /// `name` stands in messages; `files` opens what the file refers to (size distributions, traces) and is not used after this call.
 /// `overrides` are key paths with values from outside (`("run.requests", "1000")`, `("fabric.rate", "25Gbps")`), written in TOML or as
-/// bare text; they win over the file and its scales, and fix an axis of the sweep when they name its key.
+/// bare text; they win over the file and its scales, and fix an axis of the sweep when they name its key. An empty value
+/// takes the key out of the file.
 ///
 /// # Errors
 /// Everything that is wrong, with its line: unknown keys, wrong types and units, values out of range, impossible combinations, missing
@@ -82,6 +83,7 @@ pub fn parse(
     let mut problems = Problems::new(name, None);
     let mut base = Node::parse(text, &mut problems);
     if problems.is_empty() {
+        heal(&mut base, overrides, &mut problems);
         check(&schema, &base, Completeness::Partial, &mut problems);
     }
     // A sweep is only looked into when the rest is in shape: its paths refer to the schema, its values to the document.
@@ -90,8 +92,24 @@ pub fn parse(
     let outside = if readable { sweep.apply_overrides(overrides, &schema, &mut problems) } else { Vec::new() };
     problems.finish()?;
     let mut experiment = Experiment { name: name.into(), base, sweep, outside, sources: Sources::default(), schema };
-    experiment.check_all(files)?;
+    let folder = experiment.base.child("files").and_then(Node::text).unwrap_or_default().to_owned();
+    experiment.check_all(&Within { files, folder: &folder })?;
     Ok(experiment)
+}
+
+/// Settings from outside take the place of what the file says before that is looked at, so that a bad
+/// value can be healed. One without a value takes the key away.
+fn heal(base: &mut Node, overrides: &[(String, String)], problems: &mut Problems) {
+    for (path, text) in overrides.iter().map(|(path, text)| (path.trim(), text.trim())) {
+        if !text.is_empty() {
+            if base.at(path).is_some() {
+                base.set(path, Node::parse_setting(text));
+            }
+        } else if !base.take_out(path) {
+            let reason = "this takes the key away, and the file does not have it".to_owned();
+            problems.add(Place::CommandLine, path, Problem::Conflict(reason));
+        }
+    }
 }
 
 impl Experiment {
@@ -107,6 +125,11 @@ impl Experiment {
     pub fn axes(&self) -> Vec<(String, Vec<String>)> {
         let labels = |axis: &Axis| axis.points.iter().map(|point| point.label.clone()).collect();
         self.sweep.axes.iter().map(|axis| (axis.name.clone(), labels(axis))).collect()
+    }
+
+    /// Whether a plan of it refers to a file.
+    pub fn reads_files(&self) -> bool {
+        !self.sources.is_empty()
     }
 
     fn check_all(&mut self, files: &dyn Files) -> Result<(), PlanErrors> {

@@ -71,6 +71,12 @@ written! {
         /// Decides every random draw: same file, same seed, same bytes.
         #[schemars(range(min = 0, max = 9_223_372_036_854_775_807_u64), extend("default" = 1))]
         seed: u64,
+        /// In place of `seed`: several, each of which makes a run of its own; results are over all of them.
+        #[schemars(length(min = 1, max = 10_000), inner(range(min = 0, max = 9_223_372_036_854_775_807_u64)))]
+        seeds: Vec<u64>,
+        /// The folder that names of files are relative to, itself relative to the folder of this file. That folder when not given.
+        #[schemars(length(min = 1))]
+        files: String,
         /// The design: who moves the messages, or serves the volumes.
         design: DesignFile,
         /// The network: of messages, nodes around one switch (two with EDM's `redundant`); of a SAN, a topology. Required with both.

@@ -24,6 +24,11 @@ pub struct Plan {
     pub title: String,
     /// Decides every random draw.
     pub seed: u64,
+    /// The seeds that the file asks for, [`Self::seed`] first.
+    pub seeds: Vec<u64>,
+    /// The folder that names of files are relative to, from that of the experiment file; `None`:
+    /// that one, or no file is named.
+    pub files: Option<String>,
     /// What is played.
     pub scene: Scene,
     /// What a reader must know before believing the numbers.
@@ -342,7 +347,7 @@ impl Plan {
     pub fn hash(&self) -> String {
         let mut file = crate::print::file_of(self);
         file.title = None;
-        file.seed = None;
+        (file.seed, file.seeds, file.files) = (None, None, None);
         if let Some(workload) = &mut file.workload {
             workload.file = None;
         }

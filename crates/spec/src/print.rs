@@ -27,7 +27,11 @@ pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
         Scene::Scalio(scalio) => crate::scalio::file_of(scalio),
     };
     file.title = Some(plan.title.clone());
-    file.seed = Some(plan.seed);
+    match &plan.seeds[..] {
+        [_] => file.seed = Some(plan.seed),
+        seeds => file.seeds = Some(seeds.to_vec()),
+    }
+    file.files.clone_from(&plan.files);
     file
 }
 

@@ -13,7 +13,7 @@ use crate::plan::{Design, Fabric, Fault, FaultKind, Messages, Plan, Run, Scene, 
 use crate::quantity::{Limit, Plain, Quantity};
 use crate::scene::SceneName;
 use crate::sources::{Files, Sources};
-use crate::warnings::warnings;
+use crate::warnings::{nothing_measured, warnings};
 use base::{NodeId, Rate, Span, Time};
 use hardware::DramConfig;
 
@@ -124,7 +124,19 @@ impl Resolver<'_> {
                 (Scene::Scalio(Box::new(scalio)), warnings)
             }
         };
-        Some(Plan { title: file.title.clone()?, seed: file.seed.unwrap_or(SEED), scene, warnings })
+        if let Some(reason) = nothing_measured(&scene) {
+            let key = ["run.warm_up", "run.warm_up_requests"].into_iter().find(|key| self.document.at(key).is_some());
+            self.conflict(key.unwrap_or("run"), reason);
+        }
+        let seeds = file.seeds.clone().unwrap_or_else(|| vec![file.seed.unwrap_or(SEED)]);
+        if file.seeds.is_some() {
+            self.refuse_key("seed", "`seed` does not go with `seeds`");
+        }
+        if let Some(twice) = seeds.iter().enumerate().find(|(place, seed)| seeds[..*place].contains(seed)) {
+            self.conflict("seeds", format!("{} is there twice", twice.1));
+        }
+        let files = file.files.clone().filter(|_| !self.sources.is_empty());
+        Some(Plan { title: file.title.clone()?, seed: *seeds.first()?, seeds, files, scene, warnings })
     }
 
     /// All parts are read even when one is wrong, so that every mistake is reported at once.

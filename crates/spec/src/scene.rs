@@ -23,7 +23,7 @@ pub(crate) enum SceneName {
 }
 
 /// Tables and keys that do not go with every scene, and those that they go with. The rest of a table goes where the table goes.
-const GOES_WITH: [(&str, &[SceneName]); 66] = [
+const GOES_WITH: [(&str, &[SceneName]); 67] = [
     ("fabric", &[Messages, San]),
     ("memory", &[Messages]),
     ("workload", &[Messages]),
@@ -89,6 +89,7 @@ const GOES_WITH: [(&str, &[SceneName]); 66] = [
     ("io.time_scale", &[Volumes, San]),
     ("io.beyond", &[Volumes, San]),
     ("io.skip_bad", &[Volumes, San]),
+    ("io.inversions", &[Volumes, San]),
     ("io.check_history", &[Volumes, Pairs]),
 ];
 
@@ -167,7 +168,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Tables that every experiment may have, whatever it is about; a `design`'s own tables are looked at with all points.
-    const OF_ALL: [&str; 5] = ["title", "seed", "design", "sweep", "scale"];
+    const OF_ALL: [&str; 7] = ["title", "seed", "seeds", "files", "design", "sweep", "scale"];
 
     fn keys_of(schema: &serde_json::Value) -> BTreeSet<String> {
         schema["properties"].as_object().expect("a table has keys").keys().cloned().collect()

@@ -7,6 +7,7 @@ use hardware::ssd::RegionArchive;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
+use std::path::Path;
 use std::sync::Arc;
 use topology::Graph;
 use workload::block_trace::{BlockTrace, Format, Tolerance, open_block_trace};
@@ -20,6 +21,18 @@ pub trait Files {
     /// # Errors
     /// Whatever keeps the file from being read; it becomes the reason in the error about the key.
     fn open(&self, relative: &str) -> io::Result<Box<dyn BufRead>>;
+}
+
+/// Files of a folder among those of another opener.
+pub(crate) struct Within<'a> {
+    pub files: &'a dyn Files,
+    pub folder: &'a str,
+}
+
+impl Files for Within<'_> {
+    fn open(&self, relative: &str) -> io::Result<Box<dyn BufRead>> {
+        self.files.open(&Path::new(self.folder).join(relative).to_string_lossy())
+    }
 }
 
 /// For experiments that refer to no file: none is found.
@@ -89,6 +102,13 @@ pub(crate) struct SharedTrace {
 }
 
 impl Sources {
+    /// Whether a plan needs no file to be played again; it has distributions of sizes in itself.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Sources { distributions: _, traces, snapshots, jobs, graphs, block_traces } = self;
+        let recorded = traces.is_empty() && block_traces.is_empty();
+        recorded && snapshots.is_empty() && jobs.is_empty() && graphs.is_empty()
+    }
+
     /// The distribution in `file`, whose sizes count in `unit`.
     pub(crate) fn distribution(
         &mut self,

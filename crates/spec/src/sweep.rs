@@ -54,7 +54,7 @@ impl Sweep {
     /// Takes `sweep` and `scale` out of the document.
     pub(crate) fn take(base: &mut Node, schema: &Json, problems: &mut Problems) -> Sweep {
         let mut reader = Reader { schema, problems };
-        let axes = base.remove("sweep").map_or(Vec::new(), |node| reader.axes(&node));
+        let axes = base.remove("sweep").map_or(Vec::new(), |node| reader.some_axes(&node));
         let mut sweep = Sweep { axes, ..Sweep::default() };
         for (entry, scale) in base
             .remove("scale")
@@ -78,7 +78,7 @@ impl Sweep {
     ) -> Vec<Setting> {
         let mut reader = Reader { schema, problems };
         let mut left = Vec::new();
-        for (path, text) in overrides {
+        for (path, text) in overrides.iter().filter(|(_, text)| !text.trim().is_empty()) {
             let (path, value) = (path.trim().to_string(), Node::parse_setting(text));
             let name = path.strip_prefix("sweep.").unwrap_or(&path);
             if self.axes.iter().any(|axis| axis.name == name) {
@@ -129,6 +129,15 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// A sweep of nothing is not what is meant.
+    fn some_axes(&mut self, sweep: &Node) -> Vec<Axis> {
+        if sweep.entries().is_empty() {
+            let what = "it has no axis: give a key a list of values, or leave [sweep] out";
+            self.problems.add(sweep.place, "sweep", Problem::Conflict(what.into()));
+        }
+        self.axes(sweep)
+    }
+
     fn axes(&mut self, sweep: &Node) -> Vec<Axis> {
         let mut axes = Vec::new();
         for entry in sweep.entries() {

@@ -3,15 +3,31 @@
 use crate::cost::{arbiter_cost, largest_packet, unloaded};
 use crate::ground::Ground;
 use crate::load::asking_nodes;
-use crate::plan::{Background, Design, Messages, Protocol, WarmUp};
+use crate::plan::{Background, Design, Messages, Protocol, Scene, WarmUp};
 use base::{Bytes, NodeId, Operation, Span};
 use std::collections::BTreeSet;
+use workload::block_trace::{BlockTrace, INVERSION_MAX};
 use workload::{Arrivals, Pattern};
 
 /// Below this many measured requests p99.9 is not even one of them.
 const MEASURED_MIN: u64 = 1_000;
 /// Below this many unloaded round trips a run has no steady state.
 const ROUND_TRIPS_MIN: f64 = 10.0;
+
+/// What a block trace lost and what was changed in it.
+pub(crate) fn of_trace(trace: &BlockTrace, out: &mut Vec<String>) {
+    let BlockTrace { skipped, skipped_first, inverted, .. } = trace;
+    if *skipped > 0 {
+        let first = skipped_first.join("; ");
+        out.push(format!("{skipped} bad lines of the trace were skipped: {first}"));
+    }
+    if *inverted > 0 {
+        out.push(format!(
+            "{inverted} requests of the trace came behind a later one, by {INVERSION_MAX} at most, \
+             and were put in order; io.inversions = \"refuse\" refuses them"
+        ));
+    }
+}
 
 /// Everything that is legal but probably not meant, with its numbers.
 pub(crate) fn warnings(plan: &Messages) -> Vec<String> {
@@ -20,7 +36,8 @@ pub(crate) fn warnings(plan: &Messages) -> Vec<String> {
     overload(plan, &mut out);
     arbiter(plan, &expected, &mut out);
     bursts(plan, &mut out);
-    warm_up(plan, &expected, &mut out);
+    // Nothing measured is an error of its own: see `nothing_measured`.
+    let _ = warm_up(plan, &expected, &mut out);
     length(plan, &expected, &mut out);
     drain(plan, &mut out);
     buffers(plan, &mut out);
@@ -139,21 +156,43 @@ fn bursts(plan: &Messages, out: &mut Vec<String>) {
     }
 }
 
-fn warm_up(plan: &Messages, expected: &Expected, out: &mut Vec<String>) {
+/// Why nothing is measured, if so.
+fn warm_up(plan: &Messages, expected: &Expected, out: &mut Vec<String>) -> Option<String> {
     let (share, text) = match plan.run.warm_up {
         WarmUp::Time(span) => (span.as_ps() as f64 / expected.length_ps.max(1.0), span.to_string()),
         WarmUp::Requests(count) => (count as f64 / expected.requests.max(1.0), format!("{count} requests")),
     };
     if share >= 1.0 {
         let (requests, length) = (expected.requests.round(), readable(expected.length_ps));
-        out.push(format!(
+        return Some(format!(
             "the warm-up of {text} is as long as the run ({requests} requests in about {length}): nothing is measured"
         ));
-        return;
     }
     let measured = (expected.requests * (1.0 - share)).round();
     if measured < MEASURED_MIN as f64 {
         out.push(format!("about {measured} requests are measured, fewer than {MEASURED_MIN}: p99.9 is their largest"));
+    }
+    None
+}
+
+/// Why a warm-up leaves nothing to measure, if so.
+pub(crate) fn nothing_measured(scene: &Scene) -> Option<String> {
+    let (warm_up, (requests, duration)) = match scene {
+        Scene::Messages(plan) => return warm_up(plan, &Expected::of(plan), &mut Vec::new()),
+        Scene::Blox(plan) => (plan.run.warm_up, (plan.io.requests, plan.io.duration)),
+        Scene::San(plan) => (plan.run.warm_up, plan.io.ends()),
+        Scene::SDirect(plan) => (plan.run.warm_up, (plan.io.requests, plan.io.duration)),
+        Scene::Scalio(plan) => (plan.run.warm_up, (plan.io.requests, plan.io.duration)),
+        Scene::Wear(_) => return None,
+    };
+    match (warm_up, requests, duration) {
+        (WarmUp::Requests(count), Some(requests), _) if count >= requests => {
+            Some(format!("the warm-up of {count} requests is as long as the run of {requests}: nothing is measured"))
+        }
+        (WarmUp::Time(span), _, Some(duration)) if span >= duration => {
+            Some(format!("the warm-up of {span} is as long as the run of {duration}: nothing is measured"))
+        }
+        _ => None,
     }
 }
 
@@ -245,21 +284,11 @@ fn readable(ps: f64) -> String {
     }
 }
 
-/// What a warm-up leaves to measure of a run that ends after so many requests or so long.
-pub(crate) fn measured(warm_up: WarmUp, requests: Option<u64>, duration: Option<Span>, out: &mut Vec<String>) {
-    if let (WarmUp::Requests(count), Some(requests)) = (warm_up, requests) {
-        let measured = requests.saturating_sub(count);
-        if measured == 0 {
-            out.push(format!(
-                "the warm-up of {count} requests is as long as the run of {requests}: nothing is measured"
-            ));
-        } else if measured < MEASURED_MIN {
-            out.push(format!("{measured} requests are measured, fewer than {MEASURED_MIN}: p99.9 is their largest"));
-        }
-    }
-    if let (WarmUp::Time(span), Some(duration)) = (warm_up, duration)
-        && span >= duration
-    {
-        out.push(format!("the warm-up of {span} is as long as the run of {duration}: nothing is measured"));
+/// What a warm-up leaves to measure of a run that ends after so many requests.
+pub(crate) fn measured(warm_up: WarmUp, requests: Option<u64>, out: &mut Vec<String>) {
+    let (WarmUp::Requests(count), Some(requests)) = (warm_up, requests) else { return };
+    let measured = requests.saturating_sub(count);
+    if measured < MEASURED_MIN {
+        out.push(format!("{measured} requests are measured, fewer than {MEASURED_MIN}: p99.9 is their largest"));
     }
 }

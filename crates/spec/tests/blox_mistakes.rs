@@ -301,9 +301,14 @@ fn what_is_probably_not_meant_is_warned_of_with_its_numbers() {
         let plan = plan(&format!("title = \"rack\"\ndesign.name = \"rackblox\"\n{tables}\n"));
         assert!(plan.warnings.iter().any(|warning| warning.contains(part)), "{part}: {:#?}", plan.warnings);
     };
-    warned("[run]\nrequests = 100\nwarm_up_requests = 100", "the warm-up of 100 requests is as long as the run of 100");
     warned("[run]\nrequests = 100\nwarm_up_requests = 10", "90 requests are measured, fewer than 1000");
-    warned("[run]\nduration = \"1s\"\nwarm_up = \"1s\"", "the warm-up of 1s is as long as the run of 1s");
+    for (run, part) in [
+        ("requests = 100\nwarm_up_requests = 100", "the warm-up of 100 requests is as long as the run of 100"),
+        ("duration = \"1s\"\nwarm_up = \"1s\"", "the warm-up of 1s is as long as the run of 1s"),
+    ] {
+        let said = complaints(&format!("title = \"rack\"\ndesign.name = \"rackblox\"\n[run]\n{run}\n"));
+        assert!(said.len() == 1 && said[0].contains(part) && said[0].contains(":5:"), "{said:?}");
+    }
     warned("[run]\nduration = \"89s\"", "a run of 89s sees fewer than 3 looks at the free blocks, one every 30s");
     warned("[rack]\nnetwork = \"none\"\n[run]\nrequests = 5000", "coordinated I/O scheduling has nothing to weigh");
     warned(

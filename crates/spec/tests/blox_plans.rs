@@ -198,7 +198,7 @@ fn every_key_reaches_the_plan_and_the_printed_plan_is_the_same() {
 fn every_key_of_the_schema_is_among_them_and_every_default_is_in_a_plan() {
     let (root, printed) = (schema(), serde_json::to_value(plan(SMALL)).expect("a plan is JSON"));
     let asked: toml::Table = toml::from_str(EVERY_KEY).expect("it is TOML");
-    let of_traces = ["trace", "trace_digest", "time_scale", "beyond", "skip_bad", "format", "stripe"];
+    let of_traces = ["trace", "trace_digest", "time_scale", "beyond", "skip_bad", "inversions", "format", "stripe"];
     let of_sans = ["size", "sizes", "footprint", "drive", "job", "job_digest", "imitation"];
     let of_snapshots = ["snapshot", "snapshot_digest"];
     let others = [&["profile", "requests_per_second"][..], &of_traces, &of_sans, &of_snapshots].concat();

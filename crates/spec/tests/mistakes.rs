@@ -22,8 +22,8 @@ fn an_unknown_key_names_the_allowed_ones_and_the_closest() {
     assert_eq!(
         complaint(&format!("{SMALL}[memroy]\nlatency = \"1ns\"\n")),
         "small.toml:11:2: unknown key `memroy`, did you mean `memory`?; allowed are askers, background, carrier, check, \
-         collection, controller, cores, design, ditto, drives, fabric, fault, fit, flash, gimbal, host, io, leed, lsm, machine, \
-         membership, memory, nic, prices, rack, reservation, routing, run, scale, scalio, scheduler, scheduling, seed, software, \
+         collection, controller, cores, design, ditto, drives, fabric, fault, files, fit, flash, gimbal, host, io, leed, lsm, machine, \
+         membership, memory, nic, prices, rack, reservation, routing, run, scale, scalio, scheduler, scheduling, seed, seeds, software, \
          store, swap, sweep, target, task, title, verbs, vssd, wear, wire, workload"
     );
 }

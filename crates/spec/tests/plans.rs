@@ -3,7 +3,7 @@
 mod common;
 
 use base::{Bytes, NodeId, Operation, Span, Time};
-use common::{DESIGNS, Memory, SMALL, experiment, files, plan, with};
+use common::{DESIGNS, Memory, SMALL, complaint, experiment, files, plan, with};
 use spec::{BackgroundStream, Design, FaultKind, Plan, PreemptionName, Protocol, Scale, WarmUp, parse, wire_cost};
 use workload::{Arrivals, Pattern, SizeDistribution};
 
@@ -269,9 +269,10 @@ fn a_warm_up_as_long_as_the_run_leaves_nothing_to_measure() {
     let text = |count: u64| with("requests = 100000", &format!("requests = 100000\nwarm_up_requests = {count}"));
     assert!(warned(&text(99_000)).is_empty());
     assert_eq!(warned(&text(99_001)), ["about 999 requests are measured, fewer than 1000: p99.9 is their largest"]);
-    assert!(warned(&text(100_000))[0].starts_with("the warm-up of 100000 requests is as long as the run"));
-    let timed = with("requests = 100000", "requests = 100000\nwarm_up = \"1s\"");
-    assert!(warned(&timed)[0].starts_with("the warm-up of 1s is as long as the run"));
+    let said = complaint(&text(100_000));
+    assert!(said.contains("run.warm_up_requests: the warm-up of 100000 requests is as long as the run"), "{said}");
+    let timed = complaint(&with("requests = 100000", "requests = 100000\nwarm_up = \"1s\""));
+    assert!(timed.contains("run.warm_up: the warm-up of 1s is as long as the run"), "{timed}");
 }
 
 #[test]

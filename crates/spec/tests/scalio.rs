@@ -262,7 +262,8 @@ fn what_is_legal_and_hardly_meant_is_warned_of() {
         others.cloned().collect::<Vec<_>>().join("\n")
     };
     assert_eq!(warnings(""), "");
-    assert!(warnings("run.warm_up_requests = 100").contains("nothing is measured"));
+    let idle = complaint(&with("run.warm_up_requests = 100"));
+    assert!(idle.contains("nothing is measured"), "{idle}");
     assert!(warnings("store.cached_keys = 20000000").contains("nothing is ever evicted"));
     assert_eq!(warnings("store.cached_keys = 19999999"), "");
     assert!(warnings("store.warmed = 0.0").contains("those of a cold cache"));

@@ -15,7 +15,7 @@ mod read;
 mod replay;
 mod text;
 
-use base::{Bytes, Operation, Time};
+use base::{Bytes, Operation, Span, Time};
 use serde::Serialize;
 
 pub use format::{Format, UnknownFormat};
@@ -52,7 +52,25 @@ pub struct Tolerance {
     pub beyond: Beyond,
     /// How many bad lines are skipped and counted before the next one is an error.
     pub skip_bad: u64,
+    /// What becomes of a request that comes behind a later one.
+    pub inversions: Inversions,
 }
+
+/// What becomes of a request whose line comes behind that of a later one, by [`INVERSION_MAX`] at
+/// most; by more, its line is bad.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Inversions {
+    /// It is put where its time says. Requests of one time stay in the order of their lines.
+    #[default]
+    Sort,
+    /// Its line is bad.
+    Refuse,
+}
+
+/// How far a request that is put in order may be behind. Ours: recorders that merge the events of
+/// several processors are microseconds off; a clock that was set back is not a trace of one time.
+pub const INVERSION_MAX: Span = Span::ms(1);
 
 /// What becomes of a request that ends beyond the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -74,6 +92,8 @@ pub struct BlockTrace {
     pub skipped: u64,
     /// The first few of them, and what is wrong with each.
     pub skipped_first: Vec<String>,
+    /// How many requests came behind a later one, and were put in order.
+    pub inverted: u64,
 }
 
 impl BlockTrace {

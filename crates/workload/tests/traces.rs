@@ -6,10 +6,11 @@ use proptest::prelude::*;
 use std::io::Write;
 use workload::FileError;
 use workload::block_trace::{
-    Beyond, BlockRequest, BlockTrace, Format, Inspection, Report, Tolerance, open_block_trace,
+    Beyond, BlockRequest, BlockTrace, Format, Inspection, Inversions, Report, Tolerance, open_block_trace,
 };
 
-const STRICT: Tolerance = Tolerance { volume: None, beyond: Beyond::Refuse, skip_bad: 0 };
+const STRICT: Tolerance =
+    Tolerance { volume: None, beyond: Beyond::Refuse, skip_bad: 0, inversions: Inversions::Refuse };
 
 /// A small file of each format, which all say the same: at 0 device A reads 8 KiB from byte 4096, 1.5 ms later device B writes 512 bytes
 /// at byte 1024, and 98.5 ms later A reads 4 KiB at 0.
@@ -358,6 +359,6 @@ proptest! {
             }
             fields.join(&separator.to_string()) + "\n"
         }).collect();
-        let _ = read_as(Some(format), Tolerance { skip_bad: 5, volume: Some(Bytes::new(1 << 20)), beyond: Beyond::Fold }, changed.as_bytes());
+        let _ = read_as(Some(format), Tolerance { skip_bad: 5, volume: Some(Bytes::new(1 << 20)), beyond: Beyond::Fold, ..STRICT }, changed.as_bytes());
     }
 }

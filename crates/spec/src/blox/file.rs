@@ -455,6 +455,16 @@ words! {
 }
 
 words! {
+    /// What becomes of a trace's request that comes behind a later one, by 1 ms at most.
+    InversionsName {
+        /// It is put in order, counted and warned of.
+        Sort,
+        /// It is a mistake in the file.
+        Refuse,
+    }
+}
+
+words! {
     /// What becomes of a trace's request that ends beyond its volume.
     BeyondName {
         /// It is a mistake in the file.
@@ -577,6 +587,9 @@ written! {
         /// With `trace`: so many bad lines are skipped, counted and reported before the next is an error.
         #[schemars(range(max = 1_000_000_000), extend("default" = 0))]
         skip_bad: u64,
+        /// With `trace`: what becomes of requests that come behind a later one, by 1 ms at most.
+        #[schemars(extend("default" = "sort"))]
+        inversions: InversionsName,
         /// Whether every operation is remembered and the history checked for linearizability, page by page.
         #[schemars(extend("default" = false))]
         check_history: bool,

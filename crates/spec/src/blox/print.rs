@@ -2,7 +2,8 @@
 
 use super::file::{
     AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, FlashFile, FlashStateName,
-    IoArrivalsName, IoFile, MembershipFile, RackFile, SchedulerFile, SteadyFile, SwapFile, TraceFormatName, VssdFile,
+    InversionsName, IoArrivalsName, IoFile, MembershipFile, RackFile, SchedulerFile, SteadyFile, SwapFile,
+    TraceFormatName, VssdFile,
 };
 use super::{BlockReplay, Blox, Collection, Controller, Flash, FlashState, PlannedSwap, Scheduler, Vssd};
 use crate::design_file::DesignFile;
@@ -11,7 +12,7 @@ use crate::print::{fault_of, written_run};
 use crate::quantity::Quantity;
 use base::Span;
 use hardware::ssd::{Steady, Suspension};
-use workload::block_trace::{Beyond, Devices};
+use workload::block_trace::{Beyond, Devices, Inversions};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
 /// The file that says all of `blox`, save title and seed.
@@ -183,6 +184,10 @@ pub(crate) fn write_replay(replay: &BlockReplay, file: &mut IoFile) {
     file.trace_digest = Some(replay.digest.clone());
     file.time_scale = Some(replay.config.time_scale);
     file.skip_bad = Some(replay.tolerance.skip_bad);
+    file.inversions = Some(match replay.tolerance.inversions {
+        Inversions::Sort => InversionsName::Sort,
+        Inversions::Refuse => InversionsName::Refuse,
+    });
     file.format = Some(TraceFormatName::of(replay.format));
     if let Devices::Striped { stripe } = replay.config.devices {
         file.stripe = Some(Quantity(stripe));

@@ -4,8 +4,8 @@ mod flash;
 mod swap;
 
 use super::file::{
-    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, CoordinationName, IoArrivalsName,
-    IoFile, IsolationName, PolicyName, SchedulerFile, TraceFormatName, VssdFile,
+    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, CoordinationName, InversionsName,
+    IoArrivalsName, IoFile, IsolationName, PolicyName, SchedulerFile, TraceFormatName, VssdFile,
 };
 use super::{BlockReplay, Blox, Collection, Controller, Flash, Rack, Scheduler, Vssd};
 use crate::design_file::DesignName;
@@ -16,7 +16,7 @@ use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
 use base::{Bytes, NodeId, Span};
 use swap::swaps_of;
-use workload::block_trace::{Beyond, Devices, Format, ReplayConfig, Tolerance};
+use workload::block_trace::{Beyond, Devices, Inversions, ReplayConfig, Tolerance};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
 /// What one request is about, and Hermes's key (RackBlox, 3.5.1; 4 KiB throughout the paper).
@@ -93,7 +93,7 @@ impl Resolver<'_> {
     ) -> (Config, Option<BlockReplay>) {
         let (requests, duration) = run.map_or((None, None), |run| (run.requests, run.duration.map(Plain::plain)));
         let mut io = self.io(file, rack, vssd, requests, duration);
-        let replay = self.replay(file, &io, Some(Format::Mqsim));
+        let replay = self.replay(file, &io);
         if replay.is_some() {
             (io.mix, io.arrivals) = (Mix::with_write_share(0.0), Arrivals::Closed { depth: 1, think: Span::ZERO });
         }
@@ -359,10 +359,10 @@ impl Resolver<'_> {
         }
     }
 
-    /// The trace to be played in place of `io`; `format` is what it is in when the file does not say, `None` to be told by its lines.
-    pub(crate) fn replay(&mut self, file: &IoFile, io: &Config, format: Option<Format>) -> Option<BlockReplay> {
+    /// The trace to be played in place of `io`; its lines tell the format where the file does not.
+    pub(crate) fn replay(&mut self, file: &IoFile, io: &Config) -> Option<BlockReplay> {
         let Some(name) = &file.trace else {
-            for key in ["trace_digest", "time_scale", "beyond", "skip_bad", "format", "stripe"] {
+            for key in ["trace_digest", "time_scale", "beyond", "skip_bad", "inversions", "format", "stripe"] {
                 self.refuse_key(&format!("io.{key}"), &format!("`{key}` goes only with `trace`"));
             }
             return None;
@@ -374,8 +374,13 @@ impl Resolver<'_> {
             BeyondName::Refuse => Beyond::Refuse,
             BeyondName::Fold => Beyond::Fold,
         };
-        let tolerance = Tolerance { volume: Some(io.working_set()), beyond, skip_bad: file.skip_bad.unwrap_or(0) };
-        let format = file.format.map(TraceFormatName::format).or(format);
+        let inversions = match file.inversions.unwrap_or(InversionsName::Sort) {
+            InversionsName::Sort => Inversions::Sort,
+            InversionsName::Refuse => Inversions::Refuse,
+        };
+        let skip_bad = file.skip_bad.unwrap_or(0);
+        let tolerance = Tolerance { volume: Some(io.working_set()), beyond, skip_bad, inversions };
+        let format = file.format.map(TraceFormatName::format);
         let read = self.sources.block_trace(self.files, name, format, tolerance);
         let shared = read.map_err(|problem| self.report("io.trace", problem)).ok()?;
         if file.trace_digest.as_ref().is_some_and(|digest| *digest != shared.digest) {

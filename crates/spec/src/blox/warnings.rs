@@ -1,7 +1,7 @@
 //! What a reader must know about a rack of volumes before believing its numbers.
 
 use super::{Blox, CoordinationName, FlashState, NetworkName};
-use crate::warnings::measured;
+use crate::warnings::{measured, of_trace};
 use base::Span;
 use workload::storage::Arrivals;
 
@@ -12,7 +12,7 @@ impl Blox {
     /// Everything that is legal but probably not meant, with its numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
-        measured(self.run.warm_up, self.io.requests, self.io.duration, &mut out);
+        measured(self.run.warm_up, self.io.requests, &mut out);
         self.checks(&mut out);
         self.network(&mut out);
         self.overload(&mut out);
@@ -64,9 +64,8 @@ impl Blox {
     }
 
     fn skipped(&self, out: &mut Vec<String>) {
-        let Some(replay) = self.replay.as_ref().filter(|replay| replay.trace.skipped > 0) else { return };
-        let (skipped, first) = (replay.trace.skipped, replay.trace.skipped_first.join("; "));
-        out.push(format!("{skipped} bad lines of the trace were skipped: {first}"));
+        let Some(replay) = &self.replay else { return };
+        of_trace(&replay.trace, out);
     }
 
     /// The flash's share of writes alone, before any garbage collection.

@@ -41,8 +41,8 @@ pub(super) struct Ground {
 /// Keys that go with each way to say a load; the first one chooses it.
 const OF_JOB: [&str; 3] = ["job", "job_digest", "footprint"];
 const OF_IMITATION: [&str; 3] = ["imitation", "time_scale", "footprint"];
-const OF_TRACE: [&str; 8] =
-    ["trace", "trace_digest", "format", "stripe", "time_scale", "beyond", "skip_bad", "footprint"];
+const OF_TRACE: [&str; 9] =
+    ["trace", "trace_digest", "format", "stripe", "time_scale", "beyond", "skip_bad", "inversions", "footprint"];
 const OF_SIZES: [&str; 9] =
     ["sizes", "write_share", "addresses", "theta", "arrivals", "depth", "requests_per_second", "drive", "footprint"];
 const OF_STORES: [&str; 0] = [];
@@ -148,7 +148,7 @@ impl Resolver<'_> {
             requests: ground.requests,
             duration: ground.duration,
         };
-        self.replay(file, &ends, None).map(SanLoad::Trace)
+        self.replay(file, &ends).map(SanLoad::Trace)
     }
 
     fn jobs(&mut self, name: &str, file: &IoFile, ground: &Ground) -> Option<SanLoad> {

@@ -1,7 +1,7 @@
 //! What a reader must know about a SAN before believing its numbers.
 
 use super::{San, SanLoad};
-use crate::warnings::measured;
+use crate::warnings::{measured, of_trace};
 use base::{Bytes, Operation, Span};
 use san::oracle::{Demand, each_to_each};
 use topology::{Graph, VertexId, VertexKind};
@@ -16,8 +16,7 @@ impl San {
     /// Everything that is legal but probably not meant, with its numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
-        let (requests, duration) = self.io.ends();
-        measured(self.run.warm_up, requests, duration, &mut out);
+        measured(self.run.warm_up, self.io.ends().0, &mut out);
         self.overload(&mut out);
         self.transit(&mut out);
         self.skipped(&mut out);
@@ -88,10 +87,7 @@ impl San {
 
     fn skipped(&self, out: &mut Vec<String>) {
         let SanLoad::Trace(replay) = &self.io.load else { return };
-        if replay.trace.skipped > 0 {
-            let (skipped, first) = (replay.trace.skipped, replay.trace.skipped_first.join("; "));
-            out.push(format!("{skipped} bad lines of the trace were skipped: {first}"));
-        }
+        of_trace(&replay.trace, out);
     }
 
     fn unsafe_retry(&self, out: &mut Vec<String>) {
@@ -130,7 +126,7 @@ pub(super) struct Offered {
 
 impl super::SanIo {
     /// When the load ends.
-    fn ends(&self) -> (Option<u64>, Option<Span>) {
+    pub(crate) fn ends(&self) -> (Option<u64>, Option<Span>) {
         match &self.load {
             SanLoad::Requests { config, .. } => (config.requests, config.duration),
             SanLoad::Mixed { play, .. } | SanLoad::Jobs { play, .. } => (play.requests, play.duration),

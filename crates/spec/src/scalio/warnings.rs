@@ -11,7 +11,7 @@ impl Scalio {
     /// Everything that is legal but probably not meant, with its numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
-        measured(self.run.warm_up, self.io.requests, self.io.duration, &mut out);
+        measured(self.run.warm_up, self.io.requests, &mut out);
         self.cache(&mut out);
         self.protocol(&mut out);
         self.history(&mut out);

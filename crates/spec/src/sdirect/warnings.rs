@@ -8,7 +8,7 @@ impl SDirect {
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
         self.overload(&mut out);
-        measured(self.run.warm_up, self.io.requests, self.io.duration, &mut out);
+        measured(self.run.warm_up, self.io.requests, &mut out);
         self.network(&mut out);
         out
     }

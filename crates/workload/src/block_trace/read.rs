@@ -2,9 +2,11 @@
 
 use super::decode::{Decode, Recorded, decoder};
 use super::text::in_ticks;
-use super::{Beyond, BlockRequest, BlockTrace, Format, SECTOR, Tolerance};
+use super::{Beyond, BlockRequest, BlockTrace, Format, INVERSION_MAX, Inversions, SECTOR, Tolerance};
 use crate::file::{FileError, Lines, Reason, is_silent};
-use base::{Bytes, Time};
+use base::{Bytes, Operation, Time};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io::BufRead;
 
 /// How many of the skipped lines are kept to be shown.
@@ -12,8 +14,8 @@ const SKIPPED_SHOWN_MAX: usize = 10;
 /// The most requests that a trace in memory may have: 40 bytes each.
 pub const REQUESTS_MAX: u64 = 1 << 23;
 
-/// Reads a block trace in MQSim's format to its end, such as `938513000 4 264719034 16 0`. Times count from the first good line and
-/// must not fall; blank lines and lines that begin with `#` are passed over. `name` goes into errors.
+/// Reads a block trace in MQSim's format to its end, such as `938513000 4 264719034 16 0`. Times count from the first request;
+/// where they fall by a little it is sorted (see [`Inversions`]); blank lines and lines that begin with `#` are passed over. `name` goes into errors.
 ///
 /// # Errors
 /// The first bad line after the `skip_bad` that are tolerated, and why; a file that cannot be read, has no good line or more than
@@ -28,12 +30,29 @@ pub struct BlockReader<'a, R> {
     format: Format,
     decoder: Box<dyn Decode>,
     tolerance: Tolerance,
+    /// The earliest request.
     first_ps: Option<u128>,
+    /// The latest so far.
     last_ps: u128,
     requests: u64,
     passed_over: u64,
     skipped: u64,
     skipped_first: Vec<String>,
+    inverted: u64,
+    /// Requests that an earlier one may still follow.
+    held: BinaryHeap<Reverse<Held>>,
+    is_over: bool,
+}
+
+/// A request that waits for earlier ones: ordered by time, then by line.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Held {
+    time_ps: u128,
+    number: u64,
+    device: u32,
+    address: u64,
+    bytes: u64,
+    is_write: bool,
 }
 
 impl<'a, R: BufRead> BlockReader<'a, R> {
@@ -50,6 +69,9 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
             passed_over: 0,
             skipped: 0,
             skipped_first: Vec::new(),
+            inverted: 0,
+            held: BinaryHeap::new(),
+            is_over: false,
         }
     }
 
@@ -61,11 +83,19 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
     #[allow(clippy::should_implement_trait, reason = "an iterator of results would go on behind an error")]
     pub fn next(&mut self) -> Result<Option<BlockRequest>, FileError> {
         loop {
+            if let Some(request) = self.ripe() {
+                return Ok(Some(request));
+            }
+            if self.is_over {
+                return Ok(None);
+            }
             let error = match self.next_line() {
-                Ok(Line::Request(request)) => return Ok(Some(request)),
-                Ok(Line::Silent) => continue,
+                Ok(Line::More) => continue,
                 Ok(Line::End) if self.requests == 0 => return Err(self.lines.error(Reason::Empty)),
-                Ok(Line::End) => return Ok(None),
+                Ok(Line::End) => {
+                    self.is_over = true;
+                    continue;
+                }
                 Err(error) => error,
             };
             if self.skipped == self.tolerance.skip_bad || !is_of_one_line(&error.reason) {
@@ -88,7 +118,8 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
             }
             requests.push(request);
         }
-        Ok(BlockTrace { requests, skipped: self.skipped, skipped_first: self.skipped_first })
+        let BlockReader { skipped, skipped_first, inverted, .. } = self;
+        Ok(BlockTrace { requests, skipped, skipped_first, inverted })
     }
 
     /// The format that is read.
@@ -106,6 +137,11 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
         &self.skipped_first
     }
 
+    /// How many requests came behind a later one so far, and were put in order.
+    pub fn inverted(&self) -> u64 {
+        self.inverted
+    }
+
     /// How many good lines were neither a read nor a write: headers, other events, flushes, trims.
     pub fn passed_over(&self) -> u64 {
         self.passed_over
@@ -119,20 +155,18 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
     fn next_line(&mut self) -> Result<Line, FileError> {
         let Some(line) = self.lines.next()? else { return Ok(Line::End) };
         if is_silent(line.text) {
-            return Ok(Line::Silent);
+            return Ok(Line::More);
         }
         let said = match line.is_whole || self.format.may_lack_last_newline() {
             true => self.decoder.line(line.text),
             false => Err(Reason::Truncated { got: line.text.into() }),
         };
-        match said.and_then(|recorded| recorded.map(|recorded| self.request(recorded)).transpose()) {
-            Ok(Some(request)) => Ok(Line::Request(request)),
-            Ok(None) => {
-                self.passed_over += 1;
-                Ok(Line::Silent)
-            }
-            Err(reason) => Err(self.lines.error(reason)),
+        match said.and_then(|recorded| recorded.map(|recorded| self.hold(recorded)).transpose()) {
+            Ok(Some(())) => {}
+            Ok(None) => self.passed_over += 1,
+            Err(reason) => return Err(self.lines.error(reason)),
         }
+        Ok(Line::More)
     }
 
     fn skip(&mut self, error: &FileError) {
@@ -142,35 +176,66 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
         }
     }
 
-    fn request(&mut self, recorded: Recorded) -> Result<BlockRequest, Reason> {
+    /// Takes a request in, to be handed out when none can come before it.
+    fn hold(&mut self, recorded: Recorded) -> Result<(), Reason> {
         let Recorded { time_ps, device, operation, bytes, .. } = recorded;
-        let at = self.since_first(time_ps)?;
+        self.check_time(time_ps)?;
         let address = self.tolerance.placed(recorded.address, bytes)?;
-        self.first_ps.get_or_insert(time_ps);
-        self.last_ps = time_ps;
+        self.first_ps = Some(self.first_ps.map_or(time_ps, |first| first.min(time_ps)));
+        self.inverted += u64::from(time_ps < self.last_ps);
+        self.last_ps = self.last_ps.max(time_ps);
+        let (number, is_write) = (self.requests, operation == Operation::Write);
+        self.held.push(Reverse(Held { time_ps, number, device, address, bytes, is_write }));
         self.requests += 1;
-        Ok(BlockRequest { at, device, operation, address, bytes: Bytes::new(bytes) })
+        Ok(())
     }
 
-    fn since_first(&self, time_ps: u128) -> Result<Time, Reason> {
-        let Some(first_ps) = self.first_ps else { return Ok(Time::ZERO) };
+    /// By how much a request may come behind a later one.
+    fn inversion_max_ps(&self) -> u128 {
+        match self.tolerance.inversions {
+            Inversions::Sort => INVERSION_MAX.as_ps().into(),
+            Inversions::Refuse => 0,
+        }
+    }
+
+    /// The earliest request that is held, if none can come before it.
+    fn ripe(&mut self) -> Option<BlockRequest> {
+        let Reverse(first) = self.held.peek()?;
+        if !self.is_over && first.time_ps + self.inversion_max_ps() > self.last_ps {
+            return None;
+        }
+        let Reverse(held) = self.held.pop()?;
+        let since_first = held.time_ps - self.first_ps?;
+        Some(BlockRequest {
+            // `check_time` has seen to it.
+            at: Time::ps(u64::try_from(since_first).ok()?),
+            device: held.device,
+            operation: if held.is_write { Operation::Write } else { Operation::Read },
+            address: held.address,
+            bytes: Bytes::new(held.bytes),
+        })
+    }
+
+    fn check_time(&self, time_ps: u128) -> Result<(), Reason> {
+        let Some(first_ps) = self.first_ps else { return Ok(()) };
         let shown = |ps| in_ticks(ps, self.format.tick_ps());
-        if time_ps < self.last_ps {
+        if time_ps + self.inversion_max_ps() < self.last_ps {
             return Err(Reason::Falls { field: "time", got: shown(time_ps), before: shown(self.last_ps) });
         }
-        let late = |_| Reason::Value {
-            field: "time",
-            got: shown(time_ps),
-            allowed: format!("within 213 days of the first, {}", shown(first_ps)),
-        };
-        u64::try_from(time_ps - first_ps).map(Time::ps).map_err(late)
+        // A first request that is still to come may be earlier by an inversion.
+        let latest = first_ps + u128::from(u64::MAX) - self.inversion_max_ps();
+        if time_ps > latest {
+            let allowed = format!("within 213 days of the first, {}", shown(first_ps));
+            return Err(Reason::Value { field: "time", got: shown(time_ps), allowed });
+        }
+        Ok(())
     }
 }
 
 /// What reading a line came to.
 enum Line {
-    Request(BlockRequest),
-    Silent,
+    /// There may be more.
+    More,
     End,
 }
 
@@ -204,7 +269,8 @@ mod tests {
     use base::Operation;
     use proptest::prelude::*;
 
-    const STRICT: Tolerance = Tolerance { volume: None, beyond: Beyond::Refuse, skip_bad: 0 };
+    const STRICT: Tolerance =
+        Tolerance { volume: None, beyond: Beyond::Refuse, skip_bad: 0, inversions: Inversions::Refuse };
 
     fn read(tolerance: Tolerance, text: &str) -> Result<BlockTrace, FileError> {
         read_block_trace("small.trace", &tolerance, text.as_bytes())
@@ -258,6 +324,27 @@ mod tests {
     }
 
     #[test]
+    fn requests_that_come_behind_later_ones_are_put_in_order_and_counted() {
+        let sort = Tolerance { inversions: Inversions::Sort, ..STRICT };
+        let order = |text: &str| read(sort, text).map(|trace| (times_and_devices(&trace), trace.inverted));
+        // By a tick; at the very start; several behind one; and of one time, in the order of lines.
+        assert_eq!(order("5 0 0 1 0\n9 1 0 1 0\n8 2 0 1 0\n").unwrap(), (vec![(0, 0), (3, 2), (4, 1)], 1));
+        assert_eq!(order("5 0 0 1 0\n4 1 0 1 0\n5 2 0 1 0\n").unwrap(), (vec![(0, 1), (1, 0), (1, 2)], 1));
+        let limit = "1000000 0 0 1 0\n0 1 0 1 0\n500 2 0 1 0\n2000000 3 0 1 0\n";
+        assert_eq!(order(limit).unwrap(), (vec![(0, 1), (500, 2), (1_000_000, 0), (2_000_000, 3)], 2));
+        let beyond = order("1000001 0 0 1 0\n0 1 0 1 0\n").unwrap_err().to_string();
+        assert_eq!(beyond, "small.trace:2: time 0 comes after 1000001, it must not fall");
+        // A later line that is far on does not let an earlier one in behind what was handed out.
+        let late = order("0 0 0 1 0\n3000000 1 0 1 0\n1999999 2 0 1 0\n").unwrap_err().to_string();
+        assert!(late.contains("time 1999999 comes after 3000000"), "{late}");
+    }
+
+    fn times_and_devices(trace: &BlockTrace) -> Vec<(u64, u32)> {
+        let pair = |request: &BlockRequest| (request.at.as_ps() / 1000, request.device);
+        trace.requests.iter().map(pair).collect()
+    }
+
+    #[test]
     fn a_request_may_end_with_the_volume_and_not_beyond() {
         let volume = Tolerance { volume: Some(sectors(64)), ..STRICT };
         assert!(read(volume, "1 0 48 16 0\n").is_ok());
@@ -267,7 +354,7 @@ mod tests {
 
     #[test]
     fn folding_brings_a_request_back_and_refuses_only_what_is_larger_than_the_volume() {
-        let fold = Tolerance { volume: Some(sectors(64)), beyond: Beyond::Fold, skip_bad: 0 };
+        let fold = Tolerance { volume: Some(sectors(64)), beyond: Beyond::Fold, ..STRICT };
         let address = |text| read(fold, text).map(|trace| trace.requests[0].address / 512);
         assert_eq!(address("1 0 48 16 0\n").unwrap(), 48);
         assert_eq!(address("1 0 49 16 0\n").unwrap(), 48);
@@ -336,7 +423,7 @@ mod tests {
 
         #[test]
         fn no_line_of_numbers_panics(line in "([0-9]{1,20} ){4}[01]\n([0-9]{1,20} ){4}[01]", volume in proptest::option::of(any::<u64>())) {
-            let _ = read(Tolerance { volume: volume.map(Bytes::new), beyond: Beyond::Fold, skip_bad: 1 }, &line);
+            let _ = read(Tolerance { volume: volume.map(Bytes::new), beyond: Beyond::Fold, skip_bad: 1, ..STRICT }, &line);
         }
     }
 }

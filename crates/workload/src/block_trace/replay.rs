@@ -149,13 +149,13 @@ impl Source for Replay {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Beyond, Tolerance, read_block_trace};
+    use super::super::{Beyond, Inversions, Tolerance, read_block_trace};
     use super::*;
     use base::{Operation, RequestId};
 
     fn trace() -> BlockTrace {
         let text = "100 0 8 8 1\n110 1 16 64 0\n140 5 0 1 1\n";
-        let tolerance = Tolerance { volume: None, beyond: Beyond::Refuse, skip_bad: 0 };
+        let tolerance = Tolerance { volume: None, beyond: Beyond::Refuse, skip_bad: 0, inversions: Inversions::Refuse };
         read_block_trace("small.trace", &tolerance, text.as_bytes()).unwrap()
     }
 
@@ -262,7 +262,7 @@ mod tests {
         let path = format!("{}/../../../shared/data/traces/tpcc-small.trace", env!("CARGO_MANIFEST_DIR"));
         let Ok(file) = std::fs::File::open(&path) else { return };
         let volume = Some(Bytes::new(64 << 30));
-        let tolerance = Tolerance { volume, beyond: Beyond::Fold, skip_bad: 0 };
+        let tolerance = Tolerance { volume, beyond: Beyond::Fold, skip_bad: 0, inversions: Inversions::Sort };
         let trace = read_block_trace("tpcc", &tolerance, std::io::BufReader::new(file)).unwrap();
         let mut replay = Replay::new(config(), trace);
         let mut next = Vec::new();

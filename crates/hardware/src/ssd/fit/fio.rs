@@ -75,7 +75,10 @@ fn not_json(error: serde_json::Error) -> FioError {
     let place = format!("line {} column {}", error.line(), error.column());
     let hint =
         "needed is what `fio --output-format=json` writes; fio's own notes before it go away with `--output=FILE`";
-    FioError { place, reason: format!("{error}; {hint}") }
+    // What the parser says ends with the place, which stands before it already.
+    let said = error.to_string();
+    let said = said.split(" at line ").next().unwrap_or_default();
+    FioError { place, reason: format!("not JSON: {said}; {hint}") }
 }
 
 /// A point of jobs that ran together.
