@@ -80,3 +80,8 @@ fn growth() -> Vec<Contender> {
 pub fn memory_child() {
     play(&plan("edm", 144, 0.8, "\"64B\"", MEMORY_MESSAGES));
 }
+
+/// The rival that keeps most of a pair, where a million messages go to a million of 16.8 million pairs.
+pub fn rivals_memory_child() {
+    play(&plan("dctcp", 4096, 0.5, "\"64B\"", 1_000_000));
+}

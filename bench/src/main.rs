@@ -40,6 +40,8 @@ const MODULES: &[(&str, Measure)] = &[
     ("edm", |only| Ok(measured(edm::benchmarks(), only))),
     ("flash", |only| Ok(measured(flash::benchmarks(), only))),
     ("kernel", |only| Ok(measured(kernel::benchmarks(), only))),
+    // Their speed is among EDM's.
+    ("rivals", |_| Ok(Figures::new())),
     ("san", |only| Ok(measured(san::benchmarks(), only))),
     ("scalio", |only| Ok(measured(scalio::benchmarks(), only))),
     ("target", target_figures),

@@ -6,9 +6,10 @@ use anyhow::Context;
 use std::process::Command;
 
 /// A module, the key of its peak in MB, and the work.
-const RUNS: [(&str, &str, fn()); 4] = [
+const RUNS: [(&str, &str, fn()); 5] = [
     ("edm", "edm.peak_mb_10m_messages", edm::memory_child),
     ("flash", "flash.mb_per_512gb", flash::memory_child),
+    ("rivals", "rivals.memory_mb.4096", edm::rivals_memory_child),
     ("scalio", "scalio.peak_mb", scalio::memory_child),
     ("target", "target.memory_mb", target::memory_child),
 ];

@@ -2,6 +2,7 @@
 
 mod class_switch;
 mod inbox;
+mod peers;
 mod queue;
 mod ranges;
 mod ready;
@@ -9,6 +10,7 @@ mod timers;
 
 pub use class_switch::ClassSwitch;
 pub use inbox::{Arrived, Inbox};
+pub use peers::Sparse;
 pub use queue::{ByteQueue, PortQueues};
 pub use ranges::Ranges;
 pub use ready::{Ready, ReadyRing};

@@ -20,7 +20,7 @@
 //! as its flit starts to leave; a device drains its buffer at line rate, and a host interleaves its targets flit by
 //! flit (each flit is a memory transaction of its own), in order within a target and channel.
 
-use crate::common::{Arrived, Inbox, Ready, ReadyRing};
+use crate::common::{Arrived, Inbox, Ready, ReadyRing, Sparse};
 use crate::config::CreditBased;
 use crate::cost::{Train, WireCost};
 use crate::outgoing::Outgoing;
@@ -32,9 +32,9 @@ const CHANNELS: usize = 2;
 /// A credit packet on the wire: a PCIe data link layer packet is 6 bytes and 2 of framing (PCIe 5.0, chapters 3 and 4).
 pub const CREDIT_PACKET_WIRE: u32 = 8;
 
-/// Host or memory device `node` of `nodes`, idle and with all of its credits.
-pub fn host(config: &CreditBased, node: NodeId, nodes: u32) -> Host {
-    Host::new(*config, node, nodes)
+/// Host or memory device `node`, idle and with all of its credits.
+pub fn host(config: &CreditBased, node: NodeId) -> Host {
+    Host::new(*config, node)
 }
 
 /// An empty switch with `ports` ports and all of its credits.
@@ -126,13 +126,13 @@ impl LinkEnd {
 /// What a host has to send in one channel, the targets flit by flit in turn.
 #[derive(Clone, Debug)]
 struct Outbox {
-    pairs: Vec<Outgoing>,
+    pairs: Sparse<Outgoing>,
     turn: ReadyRing,
 }
 
 impl Outbox {
-    fn new(nodes: u32) -> Outbox {
-        Outbox { pairs: vec![Outgoing::default(); nodes as usize], turn: ReadyRing::new(nodes) }
+    fn new() -> Outbox {
+        Outbox { pairs: Sparse::default(), turn: ReadyRing::default() }
     }
     fn push(&mut self, message: &Message) {
         self.pairs[message.target.index()].push(message);
@@ -158,18 +158,18 @@ pub struct Host {
     /// The channel that is asked first.
     turn: usize,
     /// What has come in, by source and channel.
-    inboxes: Vec<[Inbox; CHANNELS]>,
+    inboxes: Sparse<[Inbox; CHANNELS]>,
 }
 
 impl Host {
-    fn new(config: CreditBased, node: NodeId, nodes: u32) -> Host {
+    fn new(config: CreditBased, node: NodeId) -> Host {
         Host {
             node,
             config,
             link: LinkEnd::new(config.switch_buffer_flits, config.device_buffer_flits),
-            outboxes: [Outbox::new(nodes), Outbox::new(nodes)],
+            outboxes: [Outbox::new(), Outbox::new()],
             turn: 0,
-            inboxes: vec![Default::default(); nodes as usize],
+            inboxes: Sparse::default(),
         }
     }
     /// Flits that the host may still send before it needs credits: requests and answers.
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn a_host_stops_at_its_last_credit_and_goes_on_with_the_first_that_comes_back() {
-        let mut host = host(&config(), NodeId(0), 4);
+        let mut host = host(&config(), NodeId(0));
         give(&mut host, message(1, 64 * 20, false));
         assert_eq!(sent(&mut host).len(), BUFFER as usize);
         let priority = FlitHeader { channel: 0, credits: [1, 0] }.pack();
@@ -436,7 +436,7 @@ mod tests {
 
     #[test]
     fn requests_without_credits_do_not_hold_answers_up() {
-        let mut host = host(&config(), NodeId(0), 4);
+        let mut host = host(&config(), NodeId(0));
         give(&mut host, message(1, 64 * 20, false));
         sent(&mut host);
         give(&mut host, message(2, 64, true));
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn a_host_interleaves_its_targets_and_keeps_each_in_order() {
-        let mut host = host(&config(), NodeId(0), 4);
+        let mut host = host(&config(), NodeId(0));
         give(&mut host, message(1, 64 * 3, false));
         give(&mut host, message(2, 64 * 2, false));
         let order: Vec<_> = sent(&mut host).iter().map(|flit| (flit.target.0, flit.offset)).collect();
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn credits_ride_on_flits_and_get_a_packet_only_when_a_quarter_of_the_buffer_is_owed() {
-        let mut host = host(&config(), NodeId(1), 4);
+        let mut host = host(&config(), NodeId(1));
         give(&mut host, HostIn::Receive(flit_to(1, 0)));
         assert_eq!(sent(&mut host), []);
         give(&mut host, HostIn::Receive(Packet { sequence: 1, ..flit_to(1, 0) }));

@@ -11,7 +11,7 @@
 mod rate;
 mod switch;
 
-use crate::common::{Ready, ReadyRing, Timers};
+use crate::common::{Ready, ReadyRing, Sparse, Timers};
 use crate::config::Dcqcn;
 use crate::cost::{Part, Train, WireCost};
 use crate::framing::{roce_ack_wire, roce_notification_wire, roce_request_wire, roce_response_wire, roce_wire};
@@ -30,8 +30,8 @@ pub const RESPONSE: u64 = 1;
 pub struct Host {
     node: NodeId,
     config: Dcqcn,
-    pairs: Vec<QueuePair>,
-    arrivals: Vec<Arrivals>,
+    pairs: Sparse<QueuePair>,
+    arrivals: Sparse<Arrivals>,
     control: VecDeque<Packet>,
     /// Queue pairs that may send now.
     ring: ReadyRing,
@@ -65,17 +65,17 @@ struct Arrivals {
     quiet_until: Time,
 }
 
-/// The NIC of `node` among `nodes`, on links of `rate`.
-pub fn host(config: &Dcqcn, node: NodeId, nodes: u32, rate: Rate) -> Host {
+/// The NIC of `node`, on links of `rate`.
+pub fn host(config: &Dcqcn, node: NodeId, rate: Rate) -> Host {
     Host {
         node,
         config: *config,
-        pairs: (0..nodes).map(|_| QueuePair::new(rate, config)).collect(),
-        arrivals: vec![Arrivals::default(); nodes as usize],
+        pairs: Sparse::new(QueuePair::new(rate, config)),
+        arrivals: Sparse::default(),
         control: VecDeque::new(),
-        ring: ReadyRing::new(nodes),
-        paced: Timers::new(nodes),
-        timers: Timers::new(2 * nodes),
+        ring: ReadyRing::default(),
+        paced: Timers::default(),
+        timers: Timers::default(),
         paused: false,
     }
 }

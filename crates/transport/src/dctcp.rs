@@ -10,7 +10,7 @@ mod receiver;
 mod sender;
 mod switch;
 
-use crate::common::{Ready, ReadyRing, Timers};
+use crate::common::{Ready, ReadyRing, Sparse, Timers};
 use crate::config::Dctcp;
 use crate::cost::{Train, WireCost};
 use crate::framing::tcp_wire;
@@ -26,23 +26,23 @@ pub use switch::Switch;
 #[derive(Clone, Debug)]
 pub struct Host {
     node: NodeId,
-    senders: Vec<Sender>,
-    receivers: Vec<Receiver>,
+    senders: Sparse<Sender>,
+    receivers: Sparse<Receiver>,
     acknowledgements: VecDeque<Packet>,
     ring: ReadyRing,
     /// Retransmission timers, by peer.
     timers: Timers,
 }
 
-/// The TCP of `node` among `nodes`.
-pub fn host(config: &Dctcp, node: NodeId, nodes: u32) -> Host {
+/// The TCP of `node`.
+pub fn host(config: &Dctcp, node: NodeId) -> Host {
     Host {
         node,
-        senders: (0..nodes).map(|_| Sender::new(config)).collect(),
-        receivers: vec![Receiver::default(); nodes as usize],
+        senders: Sparse::new(Sender::new(config)),
+        receivers: Sparse::default(),
         acknowledgements: VecDeque::new(),
-        ring: ReadyRing::new(nodes),
-        timers: Timers::new(nodes),
+        ring: ReadyRing::default(),
+        timers: Timers::default(),
     }
 }
 

@@ -8,7 +8,7 @@
 mod flow;
 mod switch;
 
-use crate::common::{Arrived, Inbox, Timers};
+use crate::common::{Arrived, Inbox, Sparse, Timers};
 use crate::config::Pfabric;
 use crate::cost::{Train, WireCost};
 use crate::framing::{pfabric_ack_wire, pfabric_wire};
@@ -28,8 +28,8 @@ pub struct Host {
     /// Slots, used again.
     flows: Vec<Flow>,
     free: Vec<u32>,
-    outboxes: Vec<Outbox>,
-    inboxes: Vec<Inbox>,
+    outboxes: Sparse<Outbox>,
+    inboxes: Sparse<Inbox>,
     acknowledgements: VecDeque<Packet>,
     /// Flows that can send, least remaining bytes first, older first. Holds stale entries: see [`Flow::listed`].
     urgent: BinaryHeap<Reverse<(u64, u64, u32)>>,
@@ -39,19 +39,19 @@ pub struct Host {
     timers: Timers,
 }
 
-/// The transport of `node` among `nodes`.
-pub fn host(config: &Pfabric, node: NodeId, nodes: u32) -> Host {
+/// The transport of `node`.
+pub fn host(config: &Pfabric, node: NodeId) -> Host {
     Host {
         node,
         config: *config,
         flows: Vec::new(),
         free: Vec::new(),
-        outboxes: vec![Outbox::default(); nodes as usize],
-        inboxes: vec![Inbox::default(); nodes as usize],
+        outboxes: Sparse::default(),
+        inboxes: Sparse::default(),
         acknowledgements: VecDeque::new(),
         urgent: BinaryHeap::new(),
         made: 0,
-        timers: Timers::new(0),
+        timers: Timers::default(),
     }
 }
 
@@ -80,7 +80,6 @@ impl Host {
         let sequence = self.outboxes[message.target.index()].next_sequence();
         let slot = self.free.pop().unwrap_or_else(|| {
             self.flows.push(Flow::default());
-            self.timers.grow(self.flows.len() as u32);
             self.flows.len() as u32 - 1
         });
         self.flows[slot as usize].begin(message, sequence, self.made, self.config.window);

@@ -17,7 +17,7 @@
 //! Credits are packets of the least frame size. They go before data, at hosts and in the switch, as in ExpressPass (a
 //! class of their own) and Homa (highest priority). The switch never has to drop: credits bound its queues.
 
-use crate::common::{Arrived, Inbox};
+use crate::common::{Arrived, Inbox, Sparse};
 use crate::config::ReceiverDriven;
 use crate::cost::{Train, WireCost};
 use crate::framing::receiver_driven_wire;
@@ -32,8 +32,8 @@ pub const CREDIT_WIRE: u32 = receiver_driven_wire(0);
 
 /// Host `node` of `nodes` on a link of `rate`, which it paces its credits by. `source_limit` is the payload that
 /// keeps a source sending for the round trip of a credit and its data.
-pub fn host(config: &ReceiverDriven, node: NodeId, nodes: u32, rate: Rate, source_limit: Bytes) -> Host {
-    Host::new(*config, node, nodes, rate, source_limit)
+pub fn host(config: &ReceiverDriven, node: NodeId, rate: Rate, source_limit: Bytes) -> Host {
+    Host::new(*config, node, rate, source_limit)
 }
 
 /// Control goes first, data after it.
@@ -120,7 +120,7 @@ struct Receiver {
     config: ReceiverDriven,
     /// The most payload that one source is asked for ahead.
     source_limit: Bytes,
-    sources: Vec<Incoming>,
+    sources: Sparse<Incoming>,
     /// Sources with something to grant, and below their limit.
     grantable: ShortestFirst,
     /// Payload called for and not there.
@@ -136,7 +136,7 @@ struct Receiver {
 #[derive(Clone, Debug)]
 struct Sender {
     mtu: Bytes,
-    targets: Vec<Called>,
+    targets: Sparse<Called>,
     /// Targets with a credit.
     sendable: ShortestFirst,
 }
@@ -154,21 +154,16 @@ pub struct Host {
 }
 
 impl Host {
-    fn new(config: ReceiverDriven, node: NodeId, nodes: u32, rate: Rate, source_limit: Bytes) -> Host {
-        let count = nodes as usize;
+    fn new(config: ReceiverDriven, node: NodeId, rate: Rate, source_limit: Bytes) -> Host {
         Host {
             node,
             config,
             rate,
-            sender: Sender {
-                mtu: config.mtu,
-                targets: vec![Called::default(); count],
-                sendable: ShortestFirst::default(),
-            },
+            sender: Sender { mtu: config.mtu, targets: Sparse::default(), sendable: ShortestFirst::default() },
             receiver: Receiver {
                 config,
                 source_limit,
-                sources: vec![Incoming::default(); count],
+                sources: Sparse::default(),
                 grantable: ShortestFirst::default(),
                 outstanding: 0,
                 next_credit: Time::ZERO,
@@ -316,7 +311,7 @@ mod tests {
 
     fn receiver(outstanding_packets: u64, source_packets: u64) -> Host {
         let config = ReceiverDriven { mtu: Bytes::new(MTU), outstanding: Bytes::new(outstanding_packets * MTU) };
-        host(&config, NodeId(0), 4, Rate::gbps(100), Bytes::new(source_packets * MTU))
+        host(&config, NodeId(0), Rate::gbps(100), Bytes::new(source_packets * MTU))
     }
     fn announced(host: &mut Host, at: Time, source: u32, bytes: u64) {
         let message = Message {

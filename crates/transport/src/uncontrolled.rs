@@ -2,7 +2,7 @@
 //! Table 1 and Figure 6. Messages are cut into packets that leave as soon as the link is free, the peers in turn; the switch queues
 //! without a limit, so nothing is lost and nothing needs an acknowledgement.
 
-use crate::common::{Arrived, Inbox, Ready, ReadyRing};
+use crate::common::{Arrived, Inbox, Ready, ReadyRing, Sparse};
 use crate::cost::{Train, WireCost};
 use crate::framing::{Framing, frame_wire, roce_wire, tcp_wire};
 use crate::outgoing::Outgoing;
@@ -49,16 +49,15 @@ pub struct Host {
     node: NodeId,
     mtu: Bytes,
     framing: Framing,
-    outgoing: Vec<Outgoing>,
-    inboxes: Vec<Inbox>,
+    outgoing: Sparse<Outgoing>,
+    inboxes: Sparse<Inbox>,
     ring: ReadyRing,
 }
 
-/// The stack of `node` among `nodes`.
-pub fn host(config: &Uncontrolled, framing: Framing, node: NodeId, nodes: u32) -> Host {
-    let count = nodes as usize;
-    let (outgoing, inboxes) = (vec![Outgoing::default(); count], vec![Inbox::default(); count]);
-    Host { node, mtu: config.mtu, framing, outgoing, inboxes, ring: ReadyRing::new(nodes) }
+/// The stack of `node`.
+pub fn host(config: &Uncontrolled, framing: Framing, node: NodeId) -> Host {
+    let (outgoing, inboxes, ring) = (Sparse::default(), Sparse::default(), ReadyRing::default());
+    Host { node, mtu: config.mtu, framing, outgoing, inboxes, ring }
 }
 
 impl Program for Host {

@@ -26,7 +26,7 @@ fn config(rate_min_bps: u64) -> Dcqcn {
 
 /// A host that was notified of congestion so often at time zero, with a long message to send.
 fn congested(config: &Dcqcn, notifications: u32) -> dcqcn::Host {
-    let mut host = dcqcn::host(config, NodeId(0), 2, Rate::gbps(100));
+    let mut host = dcqcn::host(config, NodeId(0), Rate::gbps(100));
     let notification = Packet::new(PacketKind::CongestionNotification, NodeId(1), NodeId(0), 84);
     for _ in 0..notifications {
         host.on(Time::ZERO, HostIn::Receive(notification), &mut Vec::new());

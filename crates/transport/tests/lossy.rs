@@ -151,11 +151,11 @@ impl<H: Host> World<H> {
 }
 
 fn pfabrics(config: &Pfabric) -> Vec<pfabric::Host> {
-    (0..NODES).map(|node| pfabric::host(config, NodeId(node), NODES)).collect()
+    (0..NODES).map(|node| pfabric::host(config, NodeId(node))).collect()
 }
 
 fn dctcps(config: &Dctcp) -> Vec<dctcp::Host> {
-    (0..NODES).map(|node| dctcp::host(config, NodeId(node), NODES)).collect()
+    (0..NODES).map(|node| dctcp::host(config, NodeId(node))).collect()
 }
 
 fn pfabric_config(window: u32) -> Pfabric {
@@ -229,7 +229,7 @@ fn packets_sent_again_are_counted_one_by_one() {
     let quiet = Network { loss: 0.0, jitter: Span::ZERO, seed: 1 };
     let (world, _) = play(pfabrics(&pfabric_config(33)), quiet, &[(0, 0, 1, 100_000)]);
     assert_eq!(world.resent, 0);
-    let mut host = pfabric::host(&pfabric_config(4), NodeId(0), NODES);
+    let mut host = pfabric::host(&pfabric_config(4), NodeId(0));
     let message = Message {
         id: 0,
         source: NodeId(0),

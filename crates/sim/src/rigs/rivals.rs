@@ -19,7 +19,7 @@ pub type FastpassRig = PacketRig<slots::Host, slots::Switch>;
 /// Receiver-driven hosts around a switch with a class for credits.
 pub fn receiver_driven(config: &ReceiverDriven, rig: &PacketRigConfig) -> ReceiverDrivenRig {
     let source_limit = receiver_driven_source_limit(config, rig);
-    let host = |node| receivers::host(config, NodeId(node), rig.nodes, rig.rate, source_limit);
+    let host = |node| receivers::host(config, NodeId(node), rig.rate, source_limit);
     let (network, copy) = (*rig, *config);
     let message = move |at, bytes| at + receiver_driven_message(&copy, &network, bytes);
     let switch = receivers::switch(rig.nodes);
@@ -40,7 +40,7 @@ pub fn credit_based(config: &CreditBased, rig: &PacketRigConfig) -> CreditBasedR
 }
 
 fn credit_based_rig(config: &CreditBased, rig: &PacketRigConfig, unloaded: Unloaded) -> CreditBasedRig {
-    let hosts = (0..rig.nodes).map(|node| credits::host(config, NodeId(node), rig.nodes)).collect();
+    let hosts = (0..rig.nodes).map(|node| credits::host(config, NodeId(node))).collect();
     PacketRig::new(rig, Framing::Flit, hosts, credits::switch(config, rig.nodes), unloaded)
 }
 

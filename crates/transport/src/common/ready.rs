@@ -1,6 +1,7 @@
 //! Peers that have something to send, served in turn, each listed at most once.
 
 use base::NodeId;
+use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
 /// Whether a peer stays in the ring after its turn.
@@ -13,20 +14,16 @@ pub enum Ready {
 }
 
 /// A round robin over the peers that can send.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ReadyRing {
     ring: VecDeque<u32>,
-    listed: Vec<bool>,
+    listed: FxHashSet<u32>,
 }
 
 impl ReadyRing {
-    /// An empty ring for `peers` peers.
-    pub fn new(peers: u32) -> ReadyRing {
-        ReadyRing { ring: VecDeque::with_capacity(peers as usize), listed: vec![false; peers as usize] }
-    }
     /// Lists `peer`, unless it is.
     pub fn add(&mut self, peer: NodeId) {
-        if !std::mem::replace(&mut self.listed[peer.index()], true) {
+        if self.listed.insert(peer.0) {
             self.ring.push_back(peer.0);
         }
     }
@@ -39,7 +36,7 @@ impl ReadyRing {
         let Some(peer) = self.ring.pop_front() else { return };
         match ready {
             Ready::Again => self.ring.push_back(peer),
-            Ready::Done => self.listed[peer as usize] = false,
+            Ready::Done => drop(self.listed.remove(&peer)),
         }
     }
     /// Whether nobody is listed.
@@ -54,7 +51,7 @@ mod tests {
 
     #[test]
     fn turns_go_round_and_nobody_is_listed_twice() {
-        let mut ring = ReadyRing::new(3);
+        let mut ring = ReadyRing::default();
         ring.add(NodeId(2));
         ring.add(NodeId(0));
         ring.add(NodeId(2));

@@ -1,5 +1,6 @@
 //! One deadline a key (connection, flow), cheap to move later.
 
+use super::Sparse;
 use base::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,40 +9,45 @@ use std::collections::BinaryHeap;
 /// entries a key, which are looked at once, when they come up.
 #[derive(Clone, Debug)]
 pub struct Timers {
-    /// The deadline that counts; `Time::MAX` is none.
-    deadlines: Vec<Time>,
-    /// The earliest heap entry of each key; `Time::MAX` is none.
-    listed: Vec<Time>,
+    keys: Sparse<Deadline>,
     heap: BinaryHeap<Reverse<(Time, u32)>>,
 }
 
+/// Of one key; `Time::MAX` is none.
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    /// The one that counts.
+    at: Time,
+    /// The earliest entry in the heap.
+    listed: Time,
+}
+
+impl Default for Timers {
+    fn default() -> Timers {
+        Timers { keys: Sparse::new(Deadline { at: Time::MAX, listed: Time::MAX }), heap: BinaryHeap::new() }
+    }
+}
+
 impl Timers {
-    /// No deadline for any of `keys` keys.
-    pub fn new(keys: u32) -> Timers {
-        let none = vec![Time::MAX; keys as usize];
-        Timers { deadlines: none.clone(), listed: none, heap: BinaryHeap::new() }
-    }
-    /// Makes room for keys up to `keys - 1`.
-    pub fn grow(&mut self, keys: u32) {
-        if self.deadlines.len() < keys as usize {
-            self.deadlines.resize(keys as usize, Time::MAX);
-            self.listed.resize(keys as usize, Time::MAX);
-        }
-    }
     /// Sets the deadline of `key`.
     pub fn set(&mut self, key: u32, deadline: Time) {
-        self.deadlines[key as usize] = deadline;
-        if deadline < self.listed[key as usize] {
-            self.list(key, deadline);
+        let place = &mut self.keys[key as usize];
+        place.at = deadline;
+        if deadline < place.listed {
+            place.listed = deadline;
+            self.heap.push(Reverse((deadline, key)));
         }
     }
     /// Takes the deadline of `key` away.
     pub fn cancel(&mut self, key: u32) {
-        self.deadlines[key as usize] = Time::MAX;
+        // A key that never had one stays without room.
+        if self.keys[key as usize].at != Time::MAX {
+            self.keys[key as usize].at = Time::MAX;
+        }
     }
     /// The deadline of `key`.
     pub fn deadline(&self, key: u32) -> Option<Time> {
-        Some(self.deadlines[key as usize]).filter(|deadline| *deadline != Time::MAX)
+        Some(self.keys[key as usize].at).filter(|deadline| *deadline != Time::MAX)
     }
     /// When to call [`pop_due`](Self::pop_due) next: never later than the earliest deadline, at times earlier.
     pub fn next(&self) -> Option<Time> {
@@ -54,25 +60,21 @@ impl Timers {
                 return None;
             }
             self.heap.pop();
-            if self.listed[key as usize] != at {
+            let place = &mut self.keys[key as usize];
+            if place.listed != at {
                 continue;
             }
-            self.listed[key as usize] = Time::MAX;
-            let deadline = self.deadlines[key as usize];
-            if deadline <= now {
-                self.deadlines[key as usize] = Time::MAX;
+            place.listed = Time::MAX;
+            if place.at <= now {
+                place.at = Time::MAX;
                 return Some(key);
             }
-            if deadline != Time::MAX {
-                self.list(key, deadline);
+            if place.at != Time::MAX {
+                place.listed = place.at;
+                self.heap.push(Reverse((place.at, key)));
             }
         }
         None
-    }
-
-    fn list(&mut self, key: u32, at: Time) {
-        self.listed[key as usize] = at;
-        self.heap.push(Reverse((at, key)));
     }
 }
 
@@ -82,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_deadline_moved_later_does_not_fire_early_and_one_moved_earlier_fires_once() {
-        let mut timers = Timers::new(2);
+        let mut timers = Timers::default();
         timers.set(0, Time::ns(10));
         timers.set(0, Time::ns(30));
         timers.set(1, Time::ns(40));
@@ -98,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_cancelled_deadline_never_fires() {
-        let mut timers = Timers::new(1);
+        let mut timers = Timers::default();
         timers.set(0, Time::ns(10));
         timers.cancel(0);
         assert_eq!(timers.pop_due(Time::ns(99)), None);

@@ -191,6 +191,10 @@ impl Sender {
         while self.messages.front().is_some_and(|message| message.0 <= offset) {
             self.messages.pop_front();
         }
+        if self.messages.is_empty() {
+            // Of many connections most are idle: those keep no room.
+            self.messages = VecDeque::new();
+        }
         self.round_trip.acknowledged(now, offset, offset < self.sent);
         self.congestion.observe(new, marked, offset, self.next);
         self.leave_or_stay_in_recovery(new, offset, in_flight)

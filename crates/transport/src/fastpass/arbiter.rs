@@ -2,7 +2,7 @@
 
 use super::Slots;
 use super::entries::{BATCH_MAX, Entries, Entry};
-use crate::common::{Ready, ReadyRing};
+use crate::common::{Ready, ReadyRing, Sparse};
 use crate::config::Fastpass;
 use crate::{HostIn, HostOut, Packet, PacketKind};
 use base::{NodeId, Program, Rate, Span, Time};
@@ -29,7 +29,7 @@ impl Calendar {
 #[derive(Clone, Debug)]
 struct Demands {
     /// Slots not allocated, by target.
-    slots: Vec<u64>,
+    slots: Sparse<u64>,
     /// Targets with some.
     targets: Vec<NodeId>,
     total: u64,
@@ -61,7 +61,7 @@ impl Arbiter {
     pub fn new(config: Fastpass, nodes: u32, rate: Rate, lead: Span) -> Arbiter {
         assert!((1..=BATCH_MAX).contains(&config.batch), "a Fastpass batch is 1 to {BATCH_MAX} entries");
         let count = nodes as usize;
-        let demands = Demands { slots: vec![0; count], targets: Vec::new(), total: 0, sends: Calendar::default() };
+        let demands = Demands { slots: Sparse::default(), targets: Vec::new(), total: 0, sends: Calendar::default() };
         Arbiter {
             node: NodeId(nodes),
             slots: Slots::new(&config, rate),
@@ -70,7 +70,7 @@ impl Arbiter {
             horizon: 2 * config.batch,
             sources: vec![demands; count],
             receives: vec![Calendar::default(); count],
-            turn: ReadyRing::new(nodes),
+            turn: ReadyRing::default(),
             parked: Vec::new(),
             first: 0,
         }

@@ -2,7 +2,7 @@
 
 use super::entries::{BATCH_MAX, Entries, Entry};
 use super::{Slots, train};
-use crate::common::{Arrived, Inbox, Ready, ReadyRing};
+use crate::common::{Arrived, Inbox, Ready, ReadyRing, Sparse};
 use crate::config::Fastpass;
 use crate::framing::fastpass_wire;
 use crate::outgoing::Outgoing;
@@ -37,14 +37,14 @@ pub struct Endpoint {
     arbiter: NodeId,
     config: Fastpass,
     slots: Slots,
-    targets: Vec<Backlog>,
+    targets: Sparse<Backlog>,
     /// Targets for which more slots are needed than were asked.
     wanting: ReadyRing,
     /// Slots to come that are ours, and their targets.
     allocated: BinaryHeap<Reverse<(u64, NodeId)>>,
     current: Option<Current>,
     missed: u64,
-    inboxes: Vec<Inbox>,
+    inboxes: Sparse<Inbox>,
     /// The latest time that the endpoint has been told.
     now: Time,
 }
@@ -57,12 +57,12 @@ impl Endpoint {
             arbiter: NodeId(nodes),
             config,
             slots: Slots::new(&config, rate),
-            targets: vec![Backlog::default(); nodes as usize],
-            wanting: ReadyRing::new(nodes),
+            targets: Sparse::default(),
+            wanting: ReadyRing::default(),
             allocated: BinaryHeap::new(),
             current: None,
             missed: 0,
-            inboxes: vec![Inbox::default(); nodes as usize],
+            inboxes: Sparse::default(),
             now: Time::ZERO,
         }
     }

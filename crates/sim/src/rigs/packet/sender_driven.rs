@@ -11,7 +11,7 @@ use transport::{dcqcn, dctcp, pfabric, uncontrolled};
 
 /// DCTCP hosts around an ECN switch.
 pub fn dctcp(config: &Dctcp, rig: &PacketRigConfig) -> PacketRig<dctcp::Host, dctcp::Switch> {
-    let hosts = nodes(rig).map(|node| dctcp::host(config, node, rig.nodes)).collect();
+    let hosts = nodes(rig).map(|node| dctcp::host(config, node)).collect();
     let design = *config;
     let pacing = Pacing::SlowStart(u64::from(config.initial_window));
     let unloaded = closed_form(rig, pacing, move |_, bytes| dctcp::train(&design, bytes));
@@ -20,7 +20,7 @@ pub fn dctcp(config: &Dctcp, rig: &PacketRigConfig) -> PacketRig<dctcp::Host, dc
 
 /// RoCEv2 NICs with DCQCN around a switch with priority flow control. Its random marks follow from `seed`.
 pub fn dcqcn(config: &Dcqcn, rig: &PacketRigConfig, seed: Seed) -> PacketRig<dcqcn::Host, dcqcn::Switch> {
-    let hosts = nodes(rig).map(|node| dcqcn::host(config, node, rig.nodes, rig.rate)).collect();
+    let hosts = nodes(rig).map(|node| dcqcn::host(config, node, rig.rate)).collect();
     let switch = dcqcn::switch(config, rig.nodes, headroom(config, rig), seed.stream("switch/marks"));
     let design = *config;
     let unloaded = closed_form(rig, Pacing::Line, move |part, bytes| dcqcn::train(&design, part, bytes));
@@ -29,7 +29,7 @@ pub fn dcqcn(config: &Dcqcn, rig: &PacketRigConfig, seed: Seed) -> PacketRig<dcq
 
 /// pFabric hosts around a priority-dropping switch.
 pub fn pfabric(config: &Pfabric, rig: &PacketRigConfig) -> PacketRig<pfabric::Host, pfabric::Switch> {
-    let hosts = nodes(rig).map(|node| pfabric::host(config, node, rig.nodes)).collect();
+    let hosts = nodes(rig).map(|node| pfabric::host(config, node)).collect();
     let design = *config;
     let pacing = Pacing::Window(u64::from(config.window));
     let unloaded = closed_form(rig, pacing, move |_, bytes| pfabric::train(&design, bytes));
@@ -42,7 +42,7 @@ pub fn uncontrolled(
     framing: Framing,
     rig: &PacketRigConfig,
 ) -> PacketRig<uncontrolled::Host, uncontrolled::Switch> {
-    let hosts = nodes(rig).map(|node| uncontrolled::host(config, framing, node, rig.nodes)).collect();
+    let hosts = nodes(rig).map(|node| uncontrolled::host(config, framing, node)).collect();
     let design = *config;
     let unloaded = closed_form(rig, Pacing::Line, move |_, bytes| uncontrolled::train(&design, framing, bytes));
     PacketRig::new(rig, framing, hosts, uncontrolled::switch(rig.nodes), unloaded)
