@@ -4,7 +4,7 @@ use crate::error::StartError;
 use nvme::Nqn;
 use nvme::auth::{Entropy, GroupId, HashId, Secret};
 use nvme::target::{AuthenticationConfig, Channel, HostSecrets};
-use nvme::tls::{Derivation, TlsHash, TlsKey};
+use nvme::tls::{Derivation, TlsKey};
 use spec::target::{Dhchap, GroupName, HashName, HostKeys, SecretSource, Subsystem, TargetPlan, TlsDerivationName};
 use std::collections::BTreeMap;
 use std::fs;
@@ -97,10 +97,6 @@ impl Secrets {
         }
         if let Some(source) = &host.tls {
             let key = read(source, &host.nqn, "tls_key", TlsKey::parse)?;
-            if key.hash() != TlsHash::Sha256 {
-                let reason = format!("host {}: tls_key: keys with SHA-384 are not spoken", host.nqn);
-                return Err(StartError::Plan(reason));
-            }
             self.tls.insert(name, (key, derivations(host.tls_derivation)));
         }
         Ok(())
