@@ -57,6 +57,25 @@ fn what_is_printed_says_all_of_the_plan() {
     }
 }
 
+/// A key that is read and dropped would be printed as its default, and read so again.
+#[test]
+fn keys_are_in_the_plan_as_the_file_says_and_else_by_their_default() {
+    let named = |keys: &str, disk: &str| {
+        let text = format!("{keys}\n{}namespace = [{{ {disk} }}]\n", with_host(&format!("tls_key = '{LONG_TLS_KEY}'")));
+        let plan = parse("one", &text).expect("it is right");
+        let disk = &plan.subsystems[0].namespaces[0];
+        let derivation = plan.hosts[0].tls_derivation;
+        (plan.strict, plan.limits.controllers_per_host, derivation, disk.prefault, disk.shared)
+    };
+    let file = "backend = 'file', path = 'x'";
+    assert_eq!(named("", file), (false, 64, TlsDerivationName::Any, false, false));
+    assert_eq!(named("strict = true", "prefault = true"), (true, 64, TlsDerivationName::Any, true, false));
+    let limits = "limits = { controllers_per_host = 5 }";
+    assert_eq!(named(limits, &format!("{file}, shared = true")), (false, 5, TlsDerivationName::Any, false, true));
+    let old = with_host(&format!("tls_key = '{TLS_KEY}'\ntls_derivation = 'libnvme'"));
+    assert_eq!(parse("one", &old).expect("it is right").hosts[0].tls_derivation, TlsDerivationName::Libnvme);
+}
+
 #[test]
 fn every_mistake_is_told_with_its_line_and_what_is_allowed() {
     let text = "metric = '127.0.0.1:1'\n[[subsystem]]\n[[subsystem.namespace]]\nbackend = 'fille'\nsize = '1'\n";
