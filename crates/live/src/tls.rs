@@ -84,11 +84,6 @@ impl Keys {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = keys;
     }
 
-    /// Whether a key is what it was when a handshake began.
-    fn still_have(&self, known: &Known) -> bool {
-        self.find(&known.key.identity).is_ok_and(|now| now.key == known.key)
-    }
-
     /// Whose identity it is, and the key that goes with it.
     fn find(&self, identity: &str) -> Result<Known, Stranger> {
         let Identity { version, hash, host, subsystem } = Identity::parse(identity).ok_or(Stranger::Form)?;
@@ -111,7 +106,6 @@ impl Keys {
 /// Takes connections of a port that is secured.
 pub(crate) struct Acceptor {
     context: SslContext,
-    keys: Arc<Keys>,
     offers: Index<Ssl, Offer>,
     port: PortId,
 }
@@ -125,9 +119,8 @@ impl Acceptor {
         let offers = Ssl::new_ex_index()?;
         let mut builder = builder(SslMethod::tls_server())?;
         builder.set_num_tickets(0)?;
-        let known = keys.clone();
         builder.set_client_hello_callback(move |ssl, _| {
-            read_offer(ssl, &known, offers).map(|()| ClientHelloResponse::SUCCESS)
+            read_offer(ssl, &keys, offers).map(|()| ClientHelloResponse::SUCCESS)
         });
         let find = move |ssl: &SslRef, identity: &[u8]| {
             let known = ssl.ex_data(offers)?.found.as_ref().ok()?;
@@ -135,12 +128,12 @@ impl Acceptor {
             is_meant.then(|| session(&known.key).ok()).flatten()
         };
         psk::find_by(&mut builder, Box::new(find))?;
-        Ok(Acceptor { context: builder.build(), keys, offers, port })
+        Ok(Acceptor { context: builder.build(), offers, port })
     }
 
     /// A connection that has still to be secured: reading goes on with that.
     pub(crate) fn accept(&self, peer: SocketAddr, socket: TcpStream) -> Result<Session, String> {
-        let side = Side::Target { peer, port: self.port, keys: self.keys.clone(), offers: self.offers };
+        let side = Side::Target { peer, port: self.port, offers: self.offers };
         Session::new(&self.context, side, socket).map_err(|error| error.to_string())
     }
 }
@@ -171,7 +164,7 @@ fn builder(method: SslMethod) -> Result<SslContextBuilder, ErrorStack> {
 /// Who this end is.
 enum Side {
     Host,
-    Target { peer: SocketAddr, port: PortId, keys: Arc<Keys>, offers: Index<Ssl, Offer> },
+    Target { peer: SocketAddr, port: PortId, offers: Index<Ssl, Offer> },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -259,9 +252,8 @@ impl Session {
     fn on_shaken(&mut self) -> io::Result<bool> {
         let channel = match &self.side {
             Side::Host => None,
-            Side::Target { offers, keys, .. } => match self.stream.ssl().ex_data(*offers) {
-                Some(Offer { found: Ok(known), .. }) if keys.still_have(known) => Some(known.channel),
-                Some(Offer { found: Ok(_), .. }) => return self.refuse("its key was changed meanwhile".into()),
+            Side::Target { offers, .. } => match self.stream.ssl().ex_data(*offers) {
+                Some(Offer { found: Ok(known), .. }) => Some(known.channel),
                 _ => return self.refuse("no pre-shared key was used".into()),
             },
         };

@@ -141,7 +141,14 @@ fn a_reload_changes_secrets_for_who_comes_and_ends_who_is_no_longer_allowed() {
     hang_up();
     until("the other secret", || enter(OTHER).is_ok());
     assert!(enter(SECRET).is_err());
-    disk.read(Extent { start: 0, blocks: 1 }).expect("who is in stays in");
+    until("the end of who came in by the old one", || disk.read(Extent { start: 0, blocks: 1 }).is_err());
+    let mut disk = RemoteDisk::open(enter(OTHER).expect("it has the secret"), 1).expect("it is there");
+    let larger = with_host(&format!("dhchap_secret = '{OTHER}'")).replace("4MiB", "8MiB");
+    *text.lock().expect("nobody panics") = larger;
+    hang_up();
+    let blocks = || RemoteDisk::open(enter(OTHER).expect("it has the secret"), 1).expect("it is there").blocks();
+    until("the larger disk", || blocks() == 16384);
+    disk.read(Extent { start: 0, blocks: 1 }).expect("whose secret stays stays in");
 
     *text.lock().expect("nobody panics") =
         with_host(&format!("dhchap_secret = '{OTHER}'")).replace(HOST, "nqn.2026-11.io.rackweave:two");

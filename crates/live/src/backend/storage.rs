@@ -2,6 +2,7 @@
 
 use crate::drafts::PRIVATE;
 use crate::error::StartError;
+use crate::in_use::InUse;
 use memmap2::{Advice, MmapMut};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use rustix::io::{ReadWriteFlags, preadv2};
@@ -329,17 +330,18 @@ const ALIGNMENT: usize = 4096;
 impl DiskFile {
     /// Opens `path`, and makes it when it is not there. A regular file that is shorter than `size` grows; without `size` it is used as it is.
     pub fn open(path: &Path, size: Option<u64>, direct: bool, read_only: bool) -> Result<DiskFile, StartError> {
-        DiskFile::try_open(path, size, direct, read_only, Hold::Alone).inspect(DiskFile::keep)
+        DiskFile::try_open(path, size, direct, read_only, Hold::Alone, &InUse::Refused).inspect(DiskFile::keep)
     }
 
     /// As [`Self::open`]; but until [`Self::keep`], dropping it takes back that the file was made
-    /// or has grown.
+    /// or has grown. Where another process has it, and that is only noted, it does not grow.
     pub(crate) fn try_open(
         path: &Path,
         size: Option<u64>,
         direct: bool,
         read_only: bool,
         hold: Hold,
+        in_use: &InUse,
     ) -> Result<DiskFile, StartError> {
         let fail = |reason: io::Error| StartError::file(path, reason);
         let is_new = !path.exists();
@@ -362,8 +364,8 @@ impl DiskFile {
         if !kind.is_file() && !kind.is_block_device() {
             return Err(StartError::file(path, "neither a regular file nor a block device"));
         }
-        let storage = storage.locked(hold)?;
-        storage.settle_size(size, read_only)?;
+        let (storage, is_held) = storage.locked(hold, in_use)?;
+        storage.settle_size(size, read_only, is_held)?;
         if is_new {
             sync_folder_of(path).map_err(fail)?;
         }
@@ -371,7 +373,8 @@ impl DiskFile {
         Ok(storage)
     }
 
-    fn locked(mut self, hold: Hold) -> Result<DiskFile, StartError> {
+    /// Whether it is held now, too.
+    fn locked(mut self, hold: Hold, in_use: &InUse) -> Result<(DiskFile, bool), StartError> {
         let (is_locked, hint) = match hold {
             Hold::Alone => (self.lock.try_lock().is_ok(), ""),
             Hold::Shared => (self.lock.try_lock_shared().is_ok(), ", and does not share it"),
@@ -382,11 +385,14 @@ impl DiskFile {
         };
         let reason =
             || format!("another process has it open as a disk{hint}; `shared = true` on both says it is meant");
-        if is_locked { Ok(self) } else { Err(StartError::file(&self.path, reason())) }
+        if !is_locked {
+            in_use.meet(StartError::file(&self.path, reason()))?;
+        }
+        Ok((self, is_locked))
     }
 
-    /// Finds out how long it is, and has it grow to `size`.
-    fn settle_size(&self, size: Option<u64>, read_only: bool) -> Result<(), StartError> {
+    /// Finds out how long it is, and has it grow to `size` if it is held.
+    fn settle_size(&self, size: Option<u64>, read_only: bool, is_held: bool) -> Result<(), StartError> {
         let fail = |reason: String| Err(StartError::file(&self.path, reason));
         let length = (&self.file).seek(SeekFrom::End(0)).map_err(|error| StartError::file(&self.path, error))?;
         let wanted = size.unwrap_or(length);
@@ -399,7 +405,7 @@ impl DiskFile {
         if wanted > length && read_only {
             return fail(format!("it has {length} bytes, {wanted} are wanted, and a read-only disk does not grow"));
         }
-        if wanted > length {
+        if wanted > length && is_held {
             let mut undo = self.undo.lock().unwrap_or_else(PoisonError::into_inner);
             if matches!(*undo, Undo::Nothing) {
                 *undo = Undo::Shorten(length);
@@ -755,6 +761,38 @@ mod tests {
         let mut back = [0; 4];
         again.read(0, &mut back).expect("it is inside");
         assert_eq!((&back, again.bytes()), (b"kept", 8192));
+    }
+
+    #[test]
+    fn an_image_that_appears_meanwhile_is_another_s_and_one_that_was_made_for_nothing_goes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("disk");
+        std::fs::write(&path, b"another's").expect("it is made");
+        // It was not there a moment ago.
+        let refused = open_or_make(&path, true, false, false).expect_err("it is there").to_string();
+        assert!(refused.contains("disk: File exists"), "{refused}");
+        assert_eq!(std::fs::read(&path).expect("it is there"), b"another's");
+        let new = folder.path().join("new");
+        let refused = DiskFile::open(&new, Some(u64::MAX), false, false).err().expect("it is too large").to_string();
+        assert!(refused.contains("it cannot have"), "{refused}");
+        assert!(!new.exists() && path.exists());
+    }
+
+    #[test]
+    fn a_check_leaves_an_image_that_another_has_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("disk");
+        let first = DiskFile::open(&path, Some(8192), false, false).expect("it is made");
+        let in_use = InUse::noted();
+        let checked = |size| DiskFile::try_open(&path, size, false, false, Hold::Alone, &in_use);
+        assert_eq!(checked(Some(16384)).expect("it is noted").bytes(), 16384);
+        assert_eq!((first.length().expect("it is there"), checked(None).expect("it is noted").bytes()), (8192, 8192));
+        assert_eq!(in_use.into_all().len(), 2);
+        drop(first);
+        let free = InUse::noted();
+        drop(DiskFile::try_open(&path, Some(16384), false, false, Hold::Alone, &free).expect("it is free"));
+        assert_eq!(std::fs::metadata(&path).expect("it is there").len(), 8192, "what has grown is cut off again");
+        assert!(free.into_all().is_empty());
     }
 
     /// Memory that this process holds, MiB.

@@ -24,6 +24,9 @@ pub enum CloseReason {
     /// Its host may no longer use the subsystem.
     #[error("the host is no longer allowed")]
     NotAllowed,
+    /// Its host has to prove itself by another secret or key from now on.
+    #[error("its secret or key is another now")]
+    Replaced,
     /// Its port or subsystem was taken away, or is another one now.
     #[error("its port or subsystem was removed or changed")]
     Removed,
