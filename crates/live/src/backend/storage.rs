@@ -785,8 +785,9 @@ mod tests {
         let first = DiskFile::open(&path, Some(8192), false, false).expect("it is made");
         let in_use = InUse::noted();
         let checked = |size| DiskFile::try_open(&path, size, false, false, Hold::Alone, &in_use);
-        assert_eq!(checked(Some(16384)).expect("it is noted").bytes(), 16384);
-        assert_eq!((first.length().expect("it is there"), checked(None).expect("it is noted").bytes()), (8192, 8192));
+        let larger = checked(Some(16384)).expect("it is noted");
+        assert_eq!((larger.bytes(), first.length().expect("it is there")), (16384, 8192));
+        assert_eq!(checked(None).expect("it is noted").bytes(), 8192);
         assert_eq!(in_use.into_all().len(), 2);
         drop(first);
         let free = InUse::noted();
