@@ -126,8 +126,8 @@ impl Secrets {
         self.tls_keys(plan).get(&channel.host).is_some_and(|access| access.subsystems.contains(&channel.subsystem))
     }
 
-    /// Whether the key of a host is the one of before. Other derivations are another key, unless those
-    /// of before are among them.
+    /// Whether the key of a host is the one of before. Other derivations are another key, unless
+    /// those of before are among them.
     pub(crate) fn has_key_of(&self, old: &Secrets, host: Nqn) -> bool {
         match (old.tls.get(&host), self.tls.get(&host)) {
             (Some((old, before)), Some((new, now))) => old == new && before.iter().all(|how| now.contains(how)),

@@ -137,8 +137,8 @@ impl Server {
         Server::open(plan, options, &InUse::Refused)
     }
 
-    /// Whether [`Self::start`] would succeed, and what another process has now that it needs: ports,
-    /// images, the state. Nothing is left of the attempt.
+    /// Whether [`Self::start`] would succeed, and what another process has now that it needs:
+    /// ports, images, the state. Nothing is left of the attempt.
     ///
     /// # Errors
     /// Those of [`Self::start`].

@@ -1,5 +1,5 @@
-//! Lines of the log that many peers, or a failing disk, would fill it with: one a second of a kind, and
-//! how many were left out.
+//! Lines of the log that many peers, or a failing disk, would fill it with: one a second of a kind,
+//! and how many were left out.
 
 use base::{Span, Time};
 
@@ -15,7 +15,8 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// Whether a line may be written, and how many were left out before it. `None`: this one is left out.
+    /// Whether a line may be written, and how many were left out before it. `None`: this one is
+    /// left out.
     pub(crate) fn admit(&mut self, now: Time) -> Option<u64> {
         if self.next.is_some_and(|next| now < next) {
             self.left_out += 1;

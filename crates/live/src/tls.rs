@@ -1,5 +1,5 @@
-//! TLS 1.3 with pre-shared keys by OpenSSL, over a socket that does not block. Which key is meant and
-//! what it is comes from [`nvme::tls`].
+//! TLS 1.3 with pre-shared keys by OpenSSL, over a socket that does not block. Which key is meant
+//! and what it is comes from [`nvme::tls`].
 //!
 //! The cipher suite goes with the hash of the key: [`offer`] has a target choose it. A key is used
 //! with an ephemeral exchange (psk_dhe_ke): who learns it later cannot read what was said before.
@@ -385,8 +385,8 @@ fn said(error: &Error) -> String {
     reason.map_or_else(|| "the peer ended the connection".into(), str::to_owned)
 }
 
-/// Why a host is not let in. Where its identity is unknown OpenSSL goes on to certificates and complains
-/// of those, which are never meant.
+/// Why a host is not let in. Where its identity is unknown OpenSSL goes on to certificates and
+/// complains of those, which are never meant.
 fn fault(error: &Error, offer: Option<&Offer>) -> String {
     /// What OpenSSL says of a client that has none of our suites.
     const NO_SUITE: &str = "no shared cipher";

@@ -417,8 +417,8 @@ mod tls {
         target.stop();
     }
 
-    /// libnvme 1.13 derives keys its own way. An identity with a digest of a bound key shows it; else
-    /// `tls_derivation` says it.
+    /// libnvme 1.13 derives keys its own way. An identity with a digest of a bound key shows it;
+    /// else `tls_derivation` says it.
     #[test]
     fn a_host_with_an_old_libnvme_is_let_in_by_its_identity_or_by_the_key_that_says_so() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -441,7 +441,8 @@ mod tls {
         is_logged("or was derived otherwise (see `tls_derivation`)");
     }
 
-    /// Whatever a client has besides, and in whatever order, the suite is the one of the key's hash.
+    /// Whatever a client has besides, and in whatever order, the suite is the one of the key's
+    /// hash.
     #[test]
     fn the_suite_goes_with_the_key_whichever_the_client_likes_best() {
         const CHACHA: &str = "TLS_CHACHA20_POLY1305_SHA256";

@@ -35,8 +35,9 @@ codes! {
 pub enum Derivation {
     /// As TCP Transport 1.1, 3.6.1 says.
     Specification,
-    /// As libnvme before 1.16 does, that of Debian 13 among them: the length is little-endian, and neither
-    /// label nor context has its own length before it (src/nvme/linux.c; later versions call it compatible).
+    /// As libnvme before 1.16 does, that of Debian 13 among them: the length is little-endian, and
+    /// neither label nor context has its own length before it (src/nvme/linux.c; later versions
+    /// call it compatible).
     Libnvme,
 }
 
@@ -44,7 +45,8 @@ impl Derivation {
     /// Both; the first is tried first.
     pub const ALL: &'static [Derivation] = &[Derivation::Specification, Derivation::Libnvme];
 
-    /// What HKDF-Expand is given for a label and its context; `None` when one is longer than its length can say.
+    /// What HKDF-Expand is given for a label and its context; `None` when one is longer than its
+    /// length can say.
     fn information(self, bytes: u16, label: &str, context: &[u8]) -> Option<Vec<u8>> {
         let label = format!("tls13 {label}");
         let lengths = (u8::try_from(label.len()).ok()?, u8::try_from(context.len()).ok()?);
@@ -301,8 +303,9 @@ mod tests {
     /// Derivation, bytes of the key, how it is transformed, version, digest in the identity, key.
     type Made = (Derivation, u8, Option<TlsHash>, IdentityVersion, &'static str, &'static str);
 
-    /// Made of the key whose bytes are 0, 1, 2 and so on by nvme_insert_tls_key_versioned of libnvme: 1.13-2
-    /// of Debian 13, and 1.16.2 (nvme-cli 2.16-1), which derives as the specification says.
+    /// Made of the key whose bytes are 0, 1, 2 and so on by nvme_insert_tls_key_versioned of
+    /// libnvme: 1.13-2 of Debian 13, and 1.16.2 (nvme-cli 2.16-1), which derives as the
+    /// specification says.
     #[rustfmt::skip]
     const MADE_BY_LIBNVME: &[Made] = &[
         (Derivation::Libnvme, 32, None, IdentityVersion::Names,

@@ -33,7 +33,8 @@ pub trait Storage: Send + Sync {
     fn lends(&self, _at: u64, _bytes: usize) -> bool {
         false
     }
-    /// As [`Self::append`] where that needs no waiting: false, with nothing appended, where it would, or fails.
+    /// As [`Self::append`] where that needs no waiting: false, with nothing appended, where it
+    /// would, or fails.
     fn append_at_once(&self, _at: u64, _bytes: usize, _out: &mut Vec<u8>) -> bool {
         false
     }
@@ -136,7 +137,8 @@ impl Memory {
     pub fn new(bytes: u64) -> io::Result<Memory> {
         Memory::sized(bytes, false)
     }
-    /// As [`Self::new`], and the system gives all of it at once, so that no first write waits for that.
+    /// As [`Self::new`], and the system gives all of it at once, so that no first write waits for
+    /// that.
     pub fn prefaulted(bytes: u64) -> io::Result<Memory> {
         Memory::sized(bytes, true)
     }
@@ -297,7 +299,8 @@ pub(crate) enum Hold {
     As(Arc<File>),
 }
 
-/// Whether it pays to look for data in the page cache: not where they have not been there for a while.
+/// Whether it pays to look for data in the page cache: not where they have not been there for a
+/// while.
 #[derive(Default)]
 struct Luck(AtomicU32);
 
@@ -585,7 +588,8 @@ impl Storage for DiskFile {
         buffer.copy_from_slice(place);
         Ok(())
     }
-    /// What lies in the page cache. No thread has to be woken for it, which would cost several times what copying does.
+    /// What lies in the page cache. No thread has to be woken for it, which would cost several
+    /// times what copying does.
     fn append_at_once(&self, at: u64, bytes: usize, out: &mut Vec<u8>) -> bool {
         if self.is_direct || self.check(at, bytes as u64).is_err() || !self.luck.holds() {
             return false;
