@@ -2,8 +2,8 @@
 # Lets stock Linux hosts use our target as a disk: `run.sh [all|small]`.
 #
 # `small` boots this machine's own Debian kernel for the shortest steps. `all` gives it every step, then
-# boots a later suite's kernel for secrets, TLS and two paths. CI does without that one: it takes a minute
-# or two, and fetches 170 MB.
+# boots a later suite's kernel for secrets, TLS and two paths, and a still later one for TLS. CI does
+# without those: they take a minute or two each, and fetch 170 MB each.
 set -euo pipefail
 cd "$(dirname "$0")"
 

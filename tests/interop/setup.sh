@@ -2,8 +2,9 @@
 # Makes a small Linux host to boot in QEMU: `setup.sh own|new`.
 #
 # `own` has this machine's Debian kernel and nvme-cli. `new` has those of a later Debian suite
-# (INTEROP_SUITE), with the kernel's DH-HMAC-CHAP and TLS, tlshd and keyctl. Its packages come from the mirror that this machine's
-# apt is configured with, by lists and a cache of its own: the machine's sources stay as they are.
+# (INTEROP_SUITE), with the kernel's DH-HMAC-CHAP and TLS, tlshd and keyctl. Its packages come from the
+# mirror that this machine's apt is configured with, by lists and a cache of its own: the machine's
+# sources stay as they are.
 #
 # Everything lies under target/interop and is made again only when it is missing. Prints nothing when
 # all is there.

@@ -227,7 +227,8 @@ fn what_of_a_namespace_changes_under_its_number_is_served_as_the_file_says() {
         false
     }));
     let said = reload(&home, &target, &(PORT.to_owned() + &other + "[limits]\ncontrollers = 9\n"));
-    assert!(said.contains("changes=0") && target.log().contains("limits"), "{said}");
+    assert!(said.contains("changes=0"), "{said}");
+    target.logs("need a restart keys=\"limits\"");
 }
 
 #[cfg(feature = "tls")]
@@ -275,7 +276,7 @@ mod keys {
         let enter = |host: &str, key: &str| enter(&target.address, host, key);
         let (mut one, mut two) = (enter(ONE, KEY).expect("its key"), enter(TWO, LONG).expect("its key"));
         let said = reload(&home, &target, &file(&[(ONE, LONG), (TWO, LONG)]));
-        assert!(said.contains(&format!("TLS key of {ONE} changed")) && !said.contains(TWO), "{said}");
+        assert!(said.contains(&format!("TLS key of {ONE} changed")) && said.contains("changes=1"), "{said}");
         assert!(!reads(&mut one) && reads(&mut two), "{}", target.log());
         target.logs(&format!("of host {ONE} is gone: its secret or key is another now"));
         assert!(enter(ONE, KEY).is_err() && enter(ONE, LONG).is_ok());

@@ -39,8 +39,9 @@ impl Server {
         self.security.change(security, &plan, &secrets);
         self.secrets = secrets;
         self.patience = Patience::new(plan.busy_poll);
-        other_keys.iter().for_each(|host| tracing::info!("TLS key of {host} changed"));
-        tell(&changes, &restarts(&self.plan, &plan));
+        let changes = changes.iter().map(Change::to_string);
+        let keys = other_keys.iter().map(|host| format!("TLS key of {host} changed"));
+        tell(&changes.chain(keys).collect::<Vec<_>>(), &restarts(&self.plan, &plan));
         self.plan = plan;
         Ok(())
     }
@@ -60,7 +61,7 @@ impl Server {
     }
 }
 
-fn tell(changes: &[Change], restarts: &[&str]) {
+fn tell(changes: &[String], restarts: &[&str]) {
     changes.iter().for_each(|change| tracing::info!("{change}"));
     tracing::info!(changes = changes.len(), "the file was read anew");
     if !restarts.is_empty() {
