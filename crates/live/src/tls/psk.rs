@@ -140,3 +140,55 @@ unsafe extern "C" fn on_use(
     }
     GOES_ON
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nvme::tls::{PreSharedKey, TlsHash};
+    use openssl::ssl::{Ssl, SslMethod, SslStream, SslVersion};
+    use std::os::unix::net::UnixStream;
+
+    fn builder(method: SslMethod) -> SslContextBuilder {
+        let mut builder = SslContextBuilder::new(method).expect("OpenSSL is there");
+        builder.set_min_proto_version(Some(SslVersion::TLS1_3)).expect("it has TLS 1.3");
+        builder.set_ciphersuites("TLS_AES_256_GCM_SHA384").expect("it has this suite");
+        builder
+    }
+
+    fn session(byte: u8) -> SslSession {
+        let key = PreSharedKey { identity: String::new(), hash: TlsHash::Sha384, key: vec![byte; 48] };
+        super::super::session(&key).expect("it is of the form")
+    }
+
+    /// Whether a client that shows `me` and a key of 7s gets in by `find`.
+    fn gets_in(find: Find) -> bool {
+        let (mut server, mut client) = (builder(SslMethod::tls_server()), builder(SslMethod::tls_client()));
+        find_by(&mut server, find).expect("there is room");
+        show(&mut client, b"me".to_vec(), session(7)).expect("there is room");
+        let (here, there) = UnixStream::pair().expect("sockets");
+        let stream = |context: SslContextBuilder, socket| {
+            SslStream::new(Ssl::new(&context.build()).expect("there is room"), socket).expect("there is room")
+        };
+        let mut client = stream(client, there);
+        let shown = std::thread::spawn(move || client.connect().is_ok());
+        let mut server = stream(server, here);
+        let is_in = server.accept().is_ok() && server.ssl().session_reused();
+        drop(server);
+        assert!(shown.join().expect("it does not panic") || !is_in);
+        is_in
+    }
+
+    #[test]
+    fn a_key_opens_by_its_identity_and_a_panic_is_a_handshake_that_fails() {
+        assert!(gets_in(Box::new(|_, identity| (identity == b"me").then(|| session(7)))));
+        assert!(!gets_in(Box::new(|_, identity| (identity == b"me").then(|| session(8)))), "another key");
+        assert!(!gets_in(Box::new(|_, _| None)));
+        assert!(!gets_in(Box::new(|_, _| panic!("on purpose"))));
+    }
+
+    #[test]
+    fn nothing_is_read_of_a_client_hello_that_has_not_come() {
+        let ssl = Ssl::new(&builder(SslMethod::tls_server()).build()).expect("there is room");
+        assert_eq!(client_hello_extension(&ssl, 41), None);
+    }
+}
