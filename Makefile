@@ -50,7 +50,7 @@ tidy: rust ## floors, forbidden names and sizes by layers.toml
 bench: rust ## measure what `make build` builds, in CPU time; writes target/bench.json (PROFILE=fastest for long sweeps)
 	$(CARGO) run --profile $(PROFILE) --package bench
 
-interop: build ## two stock Linux hosts in QEMU use our target as a disk; STEPS=small is what CI does
+interop: build ## three stock Linux hosts in QEMU use our target as a disk; STEPS=small is what CI does
 	tests/interop/run.sh $(STEPS)
 
 soak: rust ## a minute of hosts that work, reset and vanish, with every block checked

@@ -33,10 +33,11 @@ until_true() {
   done
 }
 
-# ask NAME...: asks the machine around this one for something (see guest.sh), and returns when it is done.
+# ask NAME...: asks the machine around this one for something (see guest.sh), and returns when it is done,
+# or has failed.
 ask() {
   echo "ASK $*" >/dev/console
-  read -r _ </dev/console
+  read -r became </dev/console && [ "$became" = done ]
 }
 
 # verified NAME BLOCK-SIZE DEPTH SIZE [OPTION...], of $disk

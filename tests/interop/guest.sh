@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Boots one Debian kernel in QEMU and lets it use our target: `guest.sh own|new all|small`.
+# Boots one Debian kernel in QEMU and lets it use our target: `guest.sh own|new all|small|tls`.
 #
 # Prints a line a step and "N passed, N failed" at the end. Where QEMU cannot be installed it says so and skips.
 # Software emulation on purpose: what is tested is right or wrong, not fast, and nested virtualisation hangs on some machines.
@@ -13,12 +13,12 @@ rackweave=${RACKWEAVE:-target/release/rackweave}
 case "$guest" in
 own) place=target/interop memory=768 processors=2 ;;
 new) place=target/interop/${INTEROP_SUITE:-trixie} memory=1024 processors=1 ;;
-*) echo "usage: $0 own|new all|small" >&2; exit 2 ;;
+*) echo "usage: $0 own|new all|small|tls" >&2; exit 2 ;;
 esac
 case "$steps" in
 all) seconds_max=${INTEROP_SECONDS:-420} ;;
-small) seconds_max=${INTEROP_SECONDS:-240} ;;
-*) echo "usage: $0 own|new all|small" >&2; exit 2 ;;
+small | tls) seconds_max=${INTEROP_SECONDS:-240} ;;
+*) echo "usage: $0 own|new all|small|tls" >&2; exit 2 ;;
 esac
 
 if tests/interop/setup.sh "$guest"; then :; else
@@ -77,7 +77,7 @@ follow_guest() {
         case "$line" in
         *"STEP ok "* | *"STEP FAILED "*) echo "interop: ${line#*STEP }" ;;
         "    "*) echo "interop: $line" ;;
-        *"ASK "*) answer ${line##*ASK } && echo done >&3 ;;
+        *"ASK "*) if answer ${line##*ASK }; then echo done >&3; else echo failed >&3; fi ;;
         *"STEP end"*) return 0 ;;
         esac
       done < <(sed -n "$((shown + 1)),${total}p" "$log")

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Makes a small Linux host to boot in QEMU: `setup.sh own|new`.
 #
-# `own` has this machine's Debian kernel and nvme-cli. `new` has those of a later Debian suite, with the
-# kernel's DH-HMAC-CHAP and TLS, tlshd and keyctl. Its packages come from the mirror that this machine's
-# apt is configured with, by lists and a cache of its own: the machine's sources stay as they are.
+# `own` has this machine's Debian kernel and nvme-cli. `new` has those of a later Debian suite
+# (INTEROP_SUITE), with the kernel's DH-HMAC-CHAP and TLS, tlshd and keyctl. Its packages come from the
+# mirror that this machine's apt is configured with, by lists and a cache of its own: the machine's
+# sources stay as they are.
 #
 # Everything lies under target/interop and is made again only when it is missing. Prints nothing when
 # all is there.
@@ -84,17 +85,28 @@ install_packages() {
 fetch_kernel() {
   local package
   have apt-get || cannot "no kernel in $place/kernel, and no apt-get to fetch one"
-  case "$guest" in own) update_lists ;; new) update_suite ;; esac
-  package=$(suite_apt cache depends linux-image-amd64 2>/dev/null | awk '/Depends:/ { print $2; exit }')
+  case "$guest" in own) update_lists ;; new) update_suite "$suite" ;; esac
+  package=$(depends_of linux-image-amd64 linux-image-)
   [ -n "$package" ] || cannot "${suite:-this machine}'s archives have no package linux-image-amd64"
+  # Since Debian 14 the image and its modules are packages of their own.
+  package="$package $(depends_of "$package" 'linux-(binary|modules)-')"
   echo "interop: fetching $package"
   rm -rf "$place/packages" "$place/kernel"
   mkdir -p "$place/packages"
-  (cd "$place/packages" && suite_apt get download --quiet --quiet "$package" >../download.log 2>&1) ||
+  (cd "$place/packages" && suite_apt get download --quiet --quiet $package >../download.log 2>&1) ||
     failed "apt-get download $package: $(tail -n 1 "$place/download.log")"
-  dpkg-deb --extract "$place"/packages/linux-image-*.deb "$place/kernel"
+  for package in "$place"/packages/*.deb; do dpkg-deb --extract "$package" "$place/kernel"; done
   rm -rf "$place/packages"
+  if [ ! -d "$place/kernel/boot" ]; then
+    mkdir "$place/kernel/boot"
+    cp "$place"/kernel/usr/lib/modules/*/vmlinuz "$place/kernel/boot/vmlinuz-$(kernel_version)"
+  fi
 }
+
+kernel_version() { basename "$(dirname "$(find "$place/kernel" -path '*/modules/*/kernel' -type d | head -n 1)")"; }
+
+# depends_of PACKAGE PATTERN: packages that it depends on, of those whose names begin so.
+depends_of() { suite_apt cache depends "$1" 2>/dev/null | awk -v of="^$2" '$1 == "Depends:" && $2 ~ of { print $2 }'; }
 
 # suite_apt get|cache ARGUMENTS...: apt of the guest's suite.
 suite_apt() {
@@ -115,21 +127,21 @@ mirror() {
     head -n 1
 }
 
-# The suite's own lists, as if nothing were installed.
+# update_suite SUITE: its own lists, as if nothing were installed.
 update_suite() {
   [ -n "$(mirror)" ] || update_lists
   [ -n "$(mirror)" ] || cannot "apt knows no mirror of Debian's main archive here"
   mkdir -p "$apt"/{state/lists/partial,cache/archives/partial}
   : >"$apt/status"
-  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(mirror) $suite main" >"$apt/sources.list"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(mirror) $1 main" >"$apt/sources.list"
   suite_apt get update --quiet --quiet >"$place/update.log" 2>&1 ||
-    failed "apt-get update of $suite: $(tail -n 1 "$place/update.log")"
+    failed "apt-get update of $1: $(tail -n 1 "$place/update.log")"
 }
 
 # The suite's programs with all that they depend on, unpacked and not installed.
 fetch_programs() {
   local package
-  update_suite
+  update_suite "$suite"
   echo "interop: fetching ${suite_packages[*]} of $suite"
   suite_apt get install --quiet --quiet --yes --no-install-recommends --download-only "${suite_packages[@]}" \
     >"$place/install.log" 2>&1 || failed "packages of $suite: $(tail -n 1 "$place/install.log")"
@@ -196,7 +208,7 @@ write_guide() {
 
 make_initramfs() {
   root=$place/root
-  version=$(basename "$(dirname "$(find "$place/kernel" -name modules.builtin)")")
+  version=$(kernel_version)
   rm -rf "$root"
   mkdir -p "$root"/{bin,usr/bin,dev,proc,sys,run,tmp,mnt,etc/nvme} "$root/lib/modules/$version"
   cp "$(command -v busybox)" "$root/bin/busybox"

@@ -19,8 +19,8 @@ pub fn target(arguments: &TargetArguments) -> Result<(), Failure> {
     };
     log_as(&plan);
     if arguments.check {
-        Server::check(&plan).map_err(refused)?;
-        return print("it can be served\n");
+        let in_use = Server::check(&plan).map_err(refused)?;
+        return print(&verdict(&in_use));
     }
     let reload = arguments.config.clone().map(|file| Box::new(move || plan_in(&file)) as live::Reload);
     let options = ServerOptions { signals: true, reload, ..ServerOptions::default() };
@@ -29,6 +29,13 @@ pub fn target(arguments: &TargetArguments) -> Result<(), Failure> {
         server.addresses().iter().map(|address| (address.ip().to_string(), address.port())).collect();
     print(&greeting(server.plan(), &server.config().ports, &addresses))?;
     server.run().map_err(|error| Failure::Failed(error.to_string()))
+}
+
+/// What a check has found; `in_use` is what another process has now.
+fn verdict(in_use: &[StartError]) -> String {
+    let warnings: String = in_use.iter().map(|error| format!("warning: {error}\n")).collect();
+    let when = if in_use.is_empty() { "" } else { ", once others no longer use what it needs" };
+    format!("{warnings}it can be served{when}\n")
 }
 
 /// The plan of a file, if it is one of a live target and not an experiment.

@@ -210,21 +210,47 @@ fn a_check_refuses_what_serving_refuses() {
         .with("full/row", "")
         .with("records.toml", "port = [{ address = '127.0.0.1:0' }]\n[records]\nfolder = 'full'\n")
         .with("state", "a file");
-    let taken = Target::start(&home, "--listen 127.0.0.1:0 --size 1MiB --path disk");
-    let taken_port = format!("--listen {}", taken.address);
+    let taken = Target::start(&home, "--listen 127.0.0.1:0 --size 1MiB");
+    let every = taken.address.replace("127.0.0.1", "0.0.0.0");
+    let twice = format!("port = [{{ address = '{}' }}, {{ address = '{every}' }}]\n", taken.address);
+    let home = home.with("twice.toml", &(twice + "[[subsystem]]\nnqn = 'nqn.2026-11.org.example:a'\n"));
     for (options, reason) in [
         ("--config absent.toml", "absent: dhchap_secret of host"),
         ("--config wrong.toml", "a secret has the form"),
         ("--config records.toml", "it is not empty"),
         ("--listen 127.0.0.1:0 --path nothing", "it is not there; with a `size` it is made"),
-        ("--listen 127.0.0.1:0 --path disk", "another process has it open"),
         ("--listen 127.0.0.1:0 --state state", "state: "),
-        (&taken_port, "is in use"),
+        ("--config twice.toml", "is in use"),
     ] {
         home.say(&format!("target --check {options}")).refused(2, &[reason]);
         home.say(&format!("target {options}")).refused(2, &[reason]);
     }
     assert_eq!(home.run("target --check --listen 127.0.0.1:0 --size 1MiB"), "it can be served\n");
+}
+
+#[test]
+fn a_check_beside_the_running_target_warns_of_what_is_in_use_and_changes_nothing() {
+    let (disk, kept) = ("--size 1MiB --path disk", "--state state");
+    let home = Home::new();
+    let target = Target::start(&home, &format!("--listen 127.0.0.1:0 --metrics 127.0.0.1:0 {disk} {kept}"));
+    let state = home.text("state/state.json");
+    let larger = disk.replace("1MiB", "2MiB");
+    let options = format!("--listen {} {larger} {kept}", target.address);
+    let said = home.run(&format!("target --check {options}"));
+    for words in [
+        format!("warning: {} is in use by process {}", target.address, target.child.id()),
+        "disk: another process has it open as a disk".into(),
+        "warning: state: another target keeps its state there".into(),
+        "it can be served, once others no longer use what it needs".into(),
+    ] {
+        assert!(said.contains(&words), "{words} is not in {said}");
+    }
+    assert_eq!(fs::metadata(home.path("disk")).expect("it is there").len(), 1 << 20, "it is another's");
+    assert_eq!(home.text("state/state.json"), state);
+    assert!(!home.path("state/state.json.new").exists());
+    home.say(&format!("target {options}")).refused(2, &["is in use"]);
+    home.say(&format!("target --listen 127.0.0.1:0 {disk}")).refused(2, &["another process has it open"]);
+    home.say(&format!("target --check {options} --metrics 192.0.2.1:1")).refused(2, &["192.0.2.1:1"]);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! long as it is there, whatever its place in the file.
 
 use crate::error::StartError;
-use crate::listen::listen;
+use crate::in_use::InUse;
+use crate::listen::listen_unless_in_use;
 use mio::net::TcpListener;
 use mio::{Interest, Registry, Token};
 use nvme::target::PortId;
@@ -47,16 +48,22 @@ impl Doors {
     }
 
     /// Listens where `plan` says and nobody listens yet.
-    pub(crate) fn prepare(&self, plan: &TargetPlan, registry: &Registry) -> Result<NextDoors, StartError> {
+    pub(crate) fn prepare(
+        &self,
+        plan: &TargetPlan,
+        registry: &Registry,
+        in_use: &InUse,
+    ) -> Result<NextDoors, StartError> {
         let mut next = NextDoors { all: Vec::new(), last: self.last };
         let mut left: Vec<usize> = (0..self.all.len()).collect();
         let mut free = self.tokens.clone().filter(|token| !self.all.iter().any(|door| door.token == *token));
-        for port in &plan.ports {
+        for (number, port) in plan.ports.iter().enumerate() {
             if let Some(at) = left.iter().position(|index| self.all[*index].text == port.address) {
                 next.all.push(Next::Stays(left.remove(at)));
                 continue;
             }
-            let mut listener = listen(&port.address)?;
+            let before = plan.ports[..number].iter().map(|port| port.address.as_str());
+            let mut listener = listen_unless_in_use(&port.address, before, in_use)?;
             let token = free.next().expect("there are twice as many tokens as ports");
             let registered = registry.register(&mut listener, Token(token), Interest::READABLE);
             registered.map_err(StartError::system("the event queue"))?;

@@ -11,7 +11,7 @@ use nvme::initiator::{
     Action, Credentials, HostEvent, Initiator, InitiatorConfig, InitiatorError, Payload, SubmitError, Ticket, Tolerance,
 };
 use nvme::property::PropertyId;
-use nvme::tls::{Derivation, IdentityVersion, PreSharedKey, TlsHash, TlsKey};
+use nvme::tls::{Derivation, IdentityVersion, PreSharedKey, TlsKey};
 use nvme::{Body, Fabrics, Status};
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, Read, Write};
@@ -85,11 +85,7 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> HostError {
 /// The key for the names of a host and its subsystem.
 fn pre_shared(key: &TlsKey, config: &InitiatorConfig) -> Result<PreSharedKey, HostError> {
     let psk = key.pre_shared(Derivation::Specification, IdentityVersion::Digest, config.host, config.subsystem);
-    // OpenSSL 3.0 sends identities of 256 bytes at most.
-    let fits = psk.filter(|psk| psk.identity.len() <= 256 && key.hash() == TlsHash::Sha256);
-    fits.ok_or_else(|| {
-        HostError::Tls("the names of host and subsystem are too long, or the key is not of SHA-256".into())
-    })
+    psk.ok_or_else(|| HostError::Tls("the names of host and subsystem are too long".into()))
 }
 
 /// The connection of one queue.

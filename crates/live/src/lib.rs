@@ -21,6 +21,7 @@ mod error;
 mod host;
 mod http;
 mod identity;
+mod in_use;
 mod listen;
 mod machine;
 mod manage;

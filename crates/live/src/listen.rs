@@ -1,6 +1,7 @@
 //! Listening, and who is in the way.
 
 use crate::error::StartError;
+use crate::in_use::InUse;
 use mio::net::TcpListener;
 use std::fs;
 use std::io;
@@ -13,6 +14,33 @@ pub(crate) fn listen(text: &str) -> Result<TcpListener, StartError> {
         io::ErrorKind::AddrInUse => StartError::InUse { address: text.into(), by: holder_of(address.port()) },
         _ => StartError::Listen { address: text.into(), reason },
     })
+}
+
+/// As [`listen`]; but a check goes on at a free port where another process has this one. `others`
+/// are addresses of the same file: what they take from each other is its own mistake.
+pub(crate) fn listen_unless_in_use<'a>(
+    text: &str,
+    mut others: impl Iterator<Item = &'a str>,
+    in_use: &InUse,
+) -> Result<TcpListener, StartError> {
+    let error = match listen(text) {
+        Err(error @ StartError::InUse { .. }) => error,
+        other => return other,
+    };
+    let wrong = |reason| StartError::Address { text: text.into(), reason };
+    let address = resolve(text).map_err(wrong)?;
+    if others.any(|other| resolve(other).is_ok_and(|other| is_in_the_way(address, other))) {
+        return Err(error);
+    }
+    in_use.meet(error)?;
+    listen(&SocketAddr::new(address.ip(), 0).to_string())
+}
+
+/// Whether not both can be listened at.
+fn is_in_the_way(one: SocketAddr, other: SocketAddr) -> bool {
+    // All addresses of IPv6 are those of IPv4 too, as Linux is set up.
+    let covers = |all: SocketAddr, one: SocketAddr| all.ip().is_unspecified() && (all.is_ipv6() || one.is_ipv4());
+    one.port() == other.port() && (one.ip() == other.ip() || covers(one, other) || covers(other, one))
 }
 
 /// The first address that a text stands for.
@@ -65,6 +93,26 @@ mod tests {
         let StartError::InUse { by: Some((process, _)), .. } = &error else { panic!("{error}") };
         assert_eq!(*process, std::process::id());
         assert!(error.to_string().starts_with(&format!("{address} is in use by process {process} (")), "{error}");
+    }
+
+    #[test]
+    fn a_check_goes_on_where_another_listens_and_not_where_the_file_is_in_its_own_way() {
+        let first = listen("127.0.0.1:0").expect("there is a free port");
+        let address = first.local_addr().expect("it is bound");
+        let text = address.to_string();
+        let in_use = InUse::noted();
+        let beside = listen_unless_in_use(&text, [].into_iter(), &in_use).expect("it goes on");
+        assert_ne!(beside.local_addr().expect("it is bound").port(), address.port());
+        let every = format!("0.0.0.0:{}", address.port());
+        for other in [&text, &every, &format!("[::]:{}", address.port())] {
+            let own = listen_unless_in_use(&text, [other.as_str()].into_iter(), &in_use);
+            assert!(own.is_err_and(|error| error.to_string().contains("is in use")), "{other}");
+        }
+        for other in [&format!("127.0.0.2:{}", address.port()), &format!("[::1]:{}", address.port()), "127.0.0.1:0"] {
+            assert!(listen_unless_in_use(&text, [other].into_iter(), &in_use).is_ok(), "{other}");
+        }
+        assert!(listen_unless_in_use(&text, [].into_iter(), &InUse::Refused).is_err());
+        assert_eq!(in_use.into_all().len(), 4);
     }
 
     #[test]

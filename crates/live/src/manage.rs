@@ -2,26 +2,27 @@
 //! that a plan that cannot be changes nothing.
 
 use crate::error::StartError;
+use crate::in_use::InUse;
 use crate::patience::Patience;
 use crate::secrets::Secrets;
 use crate::server::Server;
 use crate::setup::{Opened, Preparation, Prepared};
 use base::Time;
-use nvme::target::Change;
+use nvme::target::{Change, CloseReason};
 use spec::target::TargetPlan;
 
 impl Server {
     /// Makes of what is served what `plan` says, and logs each thing that it does.
     pub(crate) fn change(&mut self, now: Time, plan: &TargetPlan) -> Result<(), StartError> {
         let secrets = Secrets::open(plan)?;
-        let doors = self.doors.prepare(plan, self.poll.registry())?;
+        let doors = self.doors.prepare(plan, self.poll.registry(), &InUse::Refused)?;
         let ports = self.doors.numbers(&doors);
         let security = self.security.prepare(plan, &ports)?;
-        let Server { target, backends, opened, state, .. } = self;
+        let Server { target, backends, opened, state, secrets: old_secrets, .. } = self;
         let Some(target) = target.managed() else {
             return Err(StartError::Plan("with a journal everything stays as it began".into()));
         };
-        let mut preparation = Preparation::new(backends, state, opened, &|_| None, &secrets);
+        let mut preparation = Preparation::new(backends, state, opened, &|_| None, &secrets, &InUse::Refused);
         let Prepared { plan, config, opened } = preparation.prepare(plan, Some(&self.plan), &ports)?;
         let changes = target.reconfigure(now, config).map_err(StartError::plan)?;
         // Hosts see it already: what cannot be written down now is told, and lasts until the end of
@@ -29,13 +30,18 @@ impl Server {
         if let Err(error) = preparation.keep() {
             tracing::error!(%error, "identities cannot be saved");
         }
-        target.end_channels(now, |channel| secrets.knows(&plan, channel));
+        target.end_channels(now, CloseReason::NotAllowed, |channel| secrets.knows(&plan, channel));
+        target.end_channels(now, CloseReason::Replaced, |channel| secrets.has_key_of(old_secrets, channel.host));
+        let other_keys = secrets.other_keys(old_secrets);
         let old = std::mem::replace(&mut self.opened, opened);
         self.drop_old(old);
         self.doors.change(doors);
         self.security.change(security, &plan, &secrets);
+        self.secrets = secrets;
         self.patience = Patience::new(plan.busy_poll);
-        tell(&changes, &restarts(&self.plan, &plan));
+        let changes = changes.iter().map(Change::to_string);
+        let keys = other_keys.iter().map(|host| format!("TLS key of {host} changed"));
+        tell(&changes.chain(keys).collect::<Vec<_>>(), &restarts(&self.plan, &plan));
         self.plan = plan;
         Ok(())
     }
@@ -55,7 +61,7 @@ impl Server {
     }
 }
 
-fn tell(changes: &[Change], restarts: &[&str]) {
+fn tell(changes: &[String], restarts: &[&str]) {
     changes.iter().for_each(|change| tracing::info!("{change}"));
     tracing::info!(changes = changes.len(), "the file was read anew");
     if !restarts.is_empty() {

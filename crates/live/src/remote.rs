@@ -69,7 +69,8 @@ pub fn discover(address: &str, config: InitiatorConfig, proof: &Proof) -> Result
     const ENTRY_BYTES: u64 = 1024;
     // Discovery controllers tell names and ask for no secret.
     let proof = Proof { credentials: None, tls: proof.tls.clone() };
-    // Without a keep-alive timeout the connection is no persistent one, and without that there are no events (Base 2.0, 3.1.2.3).
+    // Without a keep-alive timeout the connection is no persistent one, and without that there are
+    // no events (Base 2.0, 3.1.2.3).
     let unasked = InitiatorConfig { io_queues: 0, keep_alive_ms: 0, event_requests: 0, ..config };
     let config = InitiatorConfig { subsystem: Nqn::discovery(), ..unasked };
     let mut host = Host::connect_with(address, config, &proof)?;
@@ -78,7 +79,8 @@ pub fn discover(address: &str, config: InitiatorConfig, proof: &Proof) -> Result
     let head = DiscoveryHead::decode(&page(&mut host, 0)?).map_err(&unreadable)?;
     let mut entries = Vec::new();
     for index in 1..=head.entries.min(ENTRIES_MAX) {
-        // An entry of a transport or a kind that is not known here is of no use, and harms no other.
+        // An entry of a transport or a kind that is not known here is of no use, and harms no
+        // other.
         match DiscoveryEntry::decode(&page(&mut host, index * ENTRY_BYTES)?) {
             Ok(entry) => entries.push(entry),
             Err(error) => tracing::info!(index, %error, "an entry of the discovery log is passed over"),

@@ -4,9 +4,9 @@ use crate::error::StartError;
 use nvme::Nqn;
 use nvme::auth::{Entropy, GroupId, HashId, Secret};
 use nvme::target::{AuthenticationConfig, Channel, HostSecrets};
-use nvme::tls::{Derivation, TlsHash, TlsKey};
+use nvme::tls::{Derivation, TlsKey};
 use spec::target::{Dhchap, GroupName, HashName, HostKeys, SecretSource, Subsystem, TargetPlan, TlsDerivationName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -97,10 +97,6 @@ impl Secrets {
         }
         if let Some(source) = &host.tls {
             let key = read(source, &host.nqn, "tls_key", TlsKey::parse)?;
-            if key.hash() != TlsHash::Sha256 {
-                let reason = format!("host {}: tls_key: keys with SHA-384 are not spoken", host.nqn);
-                return Err(StartError::Plan(reason));
-            }
             self.tls.insert(name, (key, derivations(host.tls_derivation)));
         }
         Ok(())
@@ -128,6 +124,21 @@ impl Secrets {
     /// Whether a connection that is secured may be so still.
     pub(crate) fn knows(&self, plan: &TargetPlan, channel: &Channel) -> bool {
         self.tls_keys(plan).get(&channel.host).is_some_and(|access| access.subsystems.contains(&channel.subsystem))
+    }
+
+    /// Whether the key of a host is the one of before. Other derivations are another key, unless
+    /// those of before are among them.
+    pub(crate) fn has_key_of(&self, old: &Secrets, host: Nqn) -> bool {
+        match (old.tls.get(&host), self.tls.get(&host)) {
+            (Some((old, before)), Some((new, now))) => old == new && before.iter().all(|how| now.contains(how)),
+            _ => false,
+        }
+    }
+
+    /// Hosts whose key is another one than before, or is only here or only there.
+    pub(crate) fn other_keys(&self, old: &Secrets) -> Vec<Nqn> {
+        let hosts: BTreeSet<Nqn> = old.tls.keys().chain(self.tls.keys()).copied().collect();
+        hosts.into_iter().filter(|host| !self.has_key_of(old, *host)).collect()
     }
 
     /// Keys of TLS, each with the subsystems that its host may use.

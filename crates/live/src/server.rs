@@ -10,7 +10,8 @@ use crate::doors::Doors;
 use crate::engine::EngineRole;
 use crate::error::{RunError, StartError};
 use crate::http::Http;
-use crate::listen::listen;
+use crate::in_use::InUse;
+use crate::listen::listen_unless_in_use;
 use crate::machine::{JournalSink, Machine};
 use crate::metrics::{Metrics, Size};
 use crate::patience::Patience;
@@ -20,7 +21,7 @@ use crate::setup::{END_WAIT, OpenStorage, OpenedByName, Preparation, Prepared};
 use crate::socket::{Moved, Socket};
 use crate::state::{SharedState, State};
 use crate::stream::Security;
-use crate::throttle::Throttle;
+use crate::throttle::{Flood, Floods};
 use crate::timer::Timer;
 use base::{Span, Time};
 use mio::event::Event;
@@ -106,6 +107,8 @@ pub struct Server {
     engine: EngineRole,
     pub(crate) opened: OpenedByName,
     pub(crate) security: Security,
+    /// What hosts prove themselves by now.
+    pub(crate) secrets: Secrets,
     pub(crate) state: SharedState,
     sockets: Vec<Option<Socket>>,
     /// Connections that may have more input.
@@ -118,7 +121,7 @@ pub struct Server {
     reload: Option<Reload>,
     http: Option<Http>,
     metrics: Metrics,
-    floods: [Throttle; Flood::ALL.len()],
+    floods: Floods,
     recorder: Option<Recorder>,
     room: Vec<u8>,
     over: Vec<Completion>,
@@ -131,39 +134,27 @@ impl Server {
     /// When something of the plan cannot be opened: nothing is served then, and no file was made or
     /// has grown.
     pub fn start(plan: &TargetPlan, options: ServerOptions<'_>) -> Result<Server, StartError> {
-        Server::open(plan, options, true)
+        Server::open(plan, options, &InUse::Refused)
     }
 
-    /// Whether [`Self::start`] would succeed now. Nothing is left of the attempt.
+    /// Whether [`Self::start`] would succeed, and what another process has now that it needs:
+    /// ports, images, the state. Nothing is left of the attempt.
     ///
     /// # Errors
     /// Those of [`Self::start`].
-    pub fn check(plan: &TargetPlan) -> Result<(), StartError> {
-        Server::open(plan, ServerOptions::default(), false).map(drop)
+    pub fn check(plan: &TargetPlan) -> Result<Vec<StartError>, StartError> {
+        let in_use = InUse::noted();
+        Server::open(plan, ServerOptions::default(), &in_use).map(drop)?;
+        Ok(in_use.into_all())
     }
 
-    fn open(plan: &TargetPlan, options: ServerOptions<'_>, stays: bool) -> Result<Server, StartError> {
+    fn open(plan: &TargetPlan, options: ServerOptions<'_>, in_use: &InUse) -> Result<Server, StartError> {
         let (poll, waker) = event_queue().map_err(StartError::system("the event queue"))?;
-        let mut doors = Doors::new(PORTS);
-        let next = doors.prepare(plan, poll.registry())?;
-        let ports = doors.numbers(&next);
-        doors.change(next);
         let clock = Clock::start();
-        let state = Arc::new(Mutex::new(State::open(plan.state.as_deref())?));
-        let mut backends = Backends::new(clock, waker.clone(), state.clone())?;
-        let secrets = Secrets::open(plan)?;
-        let mut security = Security::new();
-        let acceptors = security.prepare(plan, &ports)?;
-        let (nothing, storage) = (OpenedByName::new(), options.storage.unwrap_or(&|_| None));
-        let mut preparation = Preparation::new(&mut backends, &state, &nothing, storage, &secrets);
-        let Prepared { plan, config, opened } = preparation.prepare(plan, None, &ports)?;
-        let mut target = Machine::new(config.clone(), options.journal).map_err(StartError::plan)?;
-        number_controllers(&mut target, &plan)?;
-        plan.records.as_ref().map_or(Ok(()), Recorder::check)?;
-        let metrics_listener = plan.metrics.as_deref().map(listen).transpose()?;
-        preparation.end(stays).map_err(StartError::system("identities cannot be saved"))?;
-        security.change(acceptors, &plan, &secrets);
-        let records = plan.records.as_ref().filter(|_| stays);
+        let storage = options.storage.unwrap_or(&|_| None);
+        let ready = Ready::open(plan, &poll, (clock, waker.clone()), (storage, options.journal), in_use)?;
+        let Ready { plan, doors, config, target, backends, opened, security, secrets, state, metrics } = ready;
+        let records = plan.records.as_ref().filter(|_| in_use.is_refused());
         let mut server = Server {
             patience: Patience::new(plan.busy_poll),
             timer: Timer::new(poll.registry(), TIMER)?,
@@ -178,6 +169,7 @@ impl Server {
             engine: EngineRole::new().map_err(StartError::plan)?,
             opened,
             security,
+            secrets,
             state,
             sockets: Vec::new(),
             listed: VecDeque::new(),
@@ -186,13 +178,13 @@ impl Server {
             reload: options.reload,
             http: None,
             metrics: Metrics::default(),
-            floods: Default::default(),
+            floods: Floods::default(),
             recorder: records.map(|records| Recorder::start(records, &plan)).transpose()?,
             room: vec![0; ROOM],
             over: Vec::new(),
             plan,
         };
-        server.register(metrics_listener, options.signals).map(|()| server)
+        server.register(metrics, options.signals).map(|()| server)
     }
 
     fn register(&mut self, metrics: Option<TcpListener>, signals: bool) -> Result<(), StartError> {
@@ -287,7 +279,7 @@ impl Server {
             return Ok(Some(Duration::ZERO));
         }
         let http = self.http.as_ref().and_then(Http::next_wakeup);
-        let told = self.floods.iter().filter_map(Throttle::next_due).min();
+        let told = self.floods.next_due();
         let coarse = [self.target.next_wakeup(), http, self.accept_from, told].into_iter().flatten().min();
         let fine = self.backends.next_due();
         if coarse.is_none() && fine.is_none() {
@@ -382,10 +374,8 @@ impl Server {
         let id = match self.target.accept(now, number) {
             Ok(id) => id,
             Err(refused) => {
-                if let Some(left_out) = self.floods[Flood::Refused as usize].admit(now) {
-                    tracing::warn!(%peer, %refused, left_out, "connection refused");
-                }
-                return;
+                let tell = |left_out| tracing::warn!(%peer, %refused, left_out, "connection refused");
+                return self.floods.tell(now, Flood::Refused, tell);
             }
         };
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -545,12 +535,9 @@ impl Server {
         if let Some(reason) = self.target.should_close(id) {
             let peer = socket.peer;
             match reason {
-                CloseReason::Handshake => {
-                    let now = self.clock.now();
-                    if let Some(left_out) = self.floods[Flood::Silent as usize].admit(now) {
-                        tracing::warn!(%peer, connection = id.bits(), %reason, left_out, "connection ended");
-                    }
-                }
+                CloseReason::Handshake => self.floods.tell(self.clock.now(), Flood::Silent, |left_out| {
+                    tracing::warn!(%peer, connection = id.bits(), %reason, left_out, "connection ended");
+                }),
                 CloseReason::Protocol(_) | CloseReason::Authentication => {
                     tracing::warn!(%peer, connection = id.bits(), %reason, "connection ended{}", hint(&reason));
                 }
@@ -584,26 +571,18 @@ impl Server {
         while let Some(notice) = self.target.next_notice() {
             match &notice {
                 Notice::Crowded { .. } => {
-                    if let Some(left_out) = self.floods[Flood::Crowded as usize].admit(now) {
-                        tracing::warn!(left_out, "{notice}");
-                    }
+                    self.floods.tell(now, Flood::Crowded, |left_out| tracing::warn!(left_out, "{notice}"));
                 }
-                Notice::Tolerated { connection, .. } => {
-                    if let Some(left_out) = self.floods[Flood::Tolerated as usize].admit(now) {
-                        tracing::info!(connection = connection.bits(), left_out, "{notice}");
-                    }
-                }
+                Notice::Tolerated { connection, .. } => self.floods.tell(now, Flood::Tolerated, |left_out| {
+                    tracing::info!(connection = connection.bits(), left_out, "{notice}");
+                }),
                 Notice::Connected { .. } | Notice::ControllerGone { .. } => tracing::info!("{notice}"),
                 Notice::NotAllowed { .. } | Notice::NotAuthenticated { .. } => tracing::warn!("{notice}"),
                 Notice::Closing { connection, .. } => tracing::debug!(connection = connection.bits(), "{notice}"),
                 _ => tracing::debug!("{notice}"),
             }
         }
-        for (flood, what) in self.floods.iter_mut().zip(Flood::ALL) {
-            if let Some(left_out) = flood.take_due(now) {
-                tracing::warn!(left_out, "{what}");
-            }
-        }
+        self.floods.tell_due(now);
     }
 
     /// Takes nothing new, finishes what backends do, sends the answers, syncs.
@@ -636,23 +615,50 @@ impl Server {
     }
 }
 
-/// What peers may do so often that the log would be full of it.
-#[derive(Clone, Copy)]
-enum Flood {
-    Refused,
-    Silent,
-    Crowded,
-    Tolerated,
+/// All of a plan that a start needs, open.
+struct Ready {
+    plan: TargetPlan,
+    doors: Doors,
+    config: TargetConfig,
+    target: Machine,
+    backends: Backends,
+    opened: OpenedByName,
+    security: Security,
+    secrets: Secrets,
+    state: SharedState,
+    metrics: Option<TcpListener>,
 }
 
-impl Flood {
-    /// What the log says of those that it left out, in the order of the kinds.
-    const ALL: [&str; 4] = [
-        "more connections refused",
-        "more connections ended: no Connect came in time",
-        "more Connects of hosts with as many controllers as a host may have",
-        "more departures from the specification tolerated",
-    ];
+impl Ready {
+    fn open(
+        plan: &TargetPlan,
+        poll: &Poll,
+        (clock, waker): (Clock, Arc<Waker>),
+        (storage, journal): (OpenStorage<'_>, Option<JournalSink>),
+        in_use: &InUse,
+    ) -> Result<Ready, StartError> {
+        let mut doors = Doors::new(PORTS);
+        let next = doors.prepare(plan, poll.registry(), in_use)?;
+        let ports = doors.numbers(&next);
+        doors.change(next);
+        let state = Arc::new(Mutex::new(State::open(plan.state.as_deref(), in_use)?));
+        let mut backends = Backends::new(clock, waker, state.clone())?;
+        let secrets = Secrets::open(plan)?;
+        let mut security = Security::new();
+        let acceptors = security.prepare(plan, &ports)?;
+        let nothing = OpenedByName::new();
+        let mut preparation = Preparation::new(&mut backends, &state, &nothing, storage, &secrets, in_use);
+        let Prepared { plan, config, opened } = preparation.prepare(plan, None, &ports)?;
+        let mut target = Machine::new(config.clone(), journal).map_err(StartError::plan)?;
+        number_controllers(&mut target, &plan)?;
+        plan.records.as_ref().map_or(Ok(()), Recorder::check)?;
+        let addresses = || plan.ports.iter().map(|port| port.address.as_str());
+        let metrics =
+            plan.metrics.as_deref().map(|text| listen_unless_in_use(text, addresses(), in_use)).transpose()?;
+        preparation.end(in_use.is_refused()).map_err(StartError::system("identities cannot be saved"))?;
+        security.change(acceptors, &plan, &secrets);
+        Ok(Ready { plan, doors, config, target, backends, opened, security, secrets, state, metrics })
+    }
 }
 
 /// What may be behind the end of a connection.

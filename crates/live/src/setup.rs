@@ -5,6 +5,7 @@ use crate::backend::{BackendParts, Backends, Drive};
 use crate::drafts::Draft;
 use crate::error::StartError;
 use crate::identity::{Image, Uuid, identity_of, name_with, new_uuid, serial_with, uuid_text};
+use crate::in_use::InUse;
 use crate::listen::resolve;
 use crate::secrets::Secrets;
 use crate::state::{NamespaceName, SharedState, locked};
@@ -112,6 +113,7 @@ pub(crate) struct Preparation<'a> {
     pub before: &'a OpenedByName,
     pub open: OpenStorage<'a>,
     pub secrets: &'a Secrets,
+    pub in_use: &'a InUse,
     drafts: Vec<Draft>,
     added: Vec<BackendId>,
     new: Vec<Arc<dyn Storage>>,
@@ -134,10 +136,11 @@ impl<'a> Preparation<'a> {
         before: &'a OpenedByName,
         open: OpenStorage<'a>,
         secrets: &'a Secrets,
+        in_use: &'a InUse,
     ) -> Preparation<'a> {
         let (drafts, added, new) = (Vec::new(), Vec::new(), Vec::new());
         let (grown, reshared) = (Vec::new(), Vec::new());
-        Preparation { backends, state, before, open, secrets, drafts, added, new, grown, reshared }
+        Preparation { backends, state, before, open, secrets, in_use, drafts, added, new, grown, reshared }
     }
 
     /// Opens everything that `plan` names and is not open yet. `old` is the plan of what is served
@@ -260,7 +263,9 @@ impl<'a> Preparation<'a> {
             return Ok((parts(Arc::new(memory), 0, drive), None));
         };
         let direct = matches!(plan.backend, Backend::File { direct: true, .. });
-        let file = Arc::new(DiskFile::try_open(path.as_ref(), size, direct, plan.read_only, self.hold(plan, known))?);
+        let hold = self.hold(plan, known);
+        let file = DiskFile::try_open(path.as_ref(), size, direct, plan.read_only, hold, self.in_use)?;
+        let file = Arc::new(file);
         self.new.push(file.clone());
         let image = Image::of(&file).map_err(|error| StartError::file(path, error))?;
         let drive = drive_of(plan, file.bytes())?;

@@ -11,6 +11,7 @@ mod keeper;
 use crate::drafts::{Draft, MadeFolder};
 use crate::error::StartError;
 use crate::identity::{Image, Uuid, new_uuid, uuid_text};
+use crate::in_use::InUse;
 use form::StateForm;
 pub(crate) use keeper::{Keeper, SharedState, locked};
 use nvme::target::Reservations;
@@ -54,22 +55,27 @@ pub(crate) struct State {
     content: Content,
     /// Held as long as this process uses the folder.
     _lock: Option<File>,
+    /// It is not another target's, which a check only reads.
+    is_ours: bool,
     made: MadeFolder,
 }
 
 impl State {
     /// What is kept in `folder`, which is made when it is not there. It stays when something is
     /// [kept](Self::keep).
-    pub(crate) fn open(folder: Option<&str>) -> Result<State, StartError> {
+    pub(crate) fn open(folder: Option<&str>, in_use: &InUse) -> Result<State, StartError> {
         let instance = new_uuid()?;
         let Some(folder) = folder.map(Path::new) else {
             let content = Content { instance, ..Content::default() };
-            return Ok(State { path: None, content, _lock: None, made: MadeFolder::default() });
+            return Ok(State { path: None, content, _lock: None, is_ours: true, made: MadeFolder::default() });
         };
         let fail = |error| StartError::file(folder, error);
         let made = MadeFolder::make(folder).map_err(fail)?;
         let lock = File::open(folder).map_err(fail)?;
-        lock.try_lock().map_err(|_| StartError::file(folder, "another target keeps its state there"))?;
+        let is_ours = lock.try_lock().is_ok();
+        if !is_ours {
+            in_use.meet(StartError::file(folder, "another target keeps its state there"))?;
+        }
         let path = folder.join("state.json");
         let wrong = |reason: String| StartError::State { path: path.clone(), reason };
         let content = match fs::read_to_string(&path) {
@@ -77,7 +83,7 @@ impl State {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Content { instance, ..Content::default() },
             Err(error) => return Err(wrong(error.to_string())),
         };
-        Ok(State { path: Some(path), content, _lock: Some(lock), made })
+        Ok(State { path: Some(path), content, _lock: Some(lock), is_ours, made })
     }
 
     /// The target's own identity; `None` where none is kept.
@@ -126,7 +132,8 @@ impl State {
 
     /// All of it, written beside the file.
     pub(crate) fn draft(&self) -> io::Result<Option<Draft>> {
-        self.path.as_ref().map(|path| Draft::write(path, &StateForm::text(&self.content))).transpose()
+        let path = self.path.as_ref().filter(|_| self.is_ours);
+        path.map(|path| Draft::write(path, &StateForm::text(&self.content))).transpose()
     }
 
     /// The folder stays.
@@ -170,7 +177,7 @@ mod tests {
     fn identities_and_lasting_reservations_are_there_after_a_restart() {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("deep/state").display().to_string();
-        let mut state = State::open(Some(&place)).expect("it is made");
+        let mut state = State::open(Some(&place), &InUse::Refused).expect("it is made");
         let images = ["one", "two"].map(|name| image(folder.path(), name));
         let uuids = images.each_ref().map(|image| state.identity(image).expect("there is randomness"));
         assert_ne!(uuids[0], uuids[1]);
@@ -179,9 +186,15 @@ mod tests {
         state.keep();
         state.save().expect("there is a disk");
         let instance = state.instance();
-        assert!(State::open(Some(&place)).expect_err("it is taken").to_string().contains("another target"));
+        assert!(
+            State::open(Some(&place), &InUse::Refused).expect_err("it is taken").to_string().contains("another target")
+        );
+        let in_use = InUse::noted();
+        let read = State::open(Some(&place), &in_use).expect("a check reads it");
+        assert!(read.content == state.content && read.draft().expect("it is none").is_none());
+        assert_eq!(in_use.into_all().len(), 1);
         drop(state);
-        let mut again = State::open(Some(&place)).expect("it was written");
+        let mut again = State::open(Some(&place), &InUse::Refused).expect("it was written");
         assert_eq!(images.each_ref().map(|image| again.identity(image).expect("it is known")), uuids);
         assert_eq!(again.instance(), instance);
         assert_eq!(again.reservations(&name(1)), held(true));
@@ -192,7 +205,7 @@ mod tests {
     fn an_identity_follows_a_file_that_is_renamed_or_restored_and_not_its_copy() {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("state").display().to_string();
-        let mut state = State::open(Some(&place)).expect("it is made");
+        let mut state = State::open(Some(&place), &InUse::Refused).expect("it is made");
         let uuid = state.identity(&image(folder.path(), "old")).expect("there is randomness");
         fs::copy(folder.path().join("old"), folder.path().join("copy")).expect("a disk");
         assert_ne!(state.identity(&image(folder.path(), "copy")).expect("it is new"), uuid);
@@ -207,7 +220,7 @@ mod tests {
     fn a_folder_that_nobody_keeps_anything_in_does_not_stay() {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("deep/state");
-        drop(State::open(place.to_str()).expect("it is made"));
+        drop(State::open(place.to_str(), &InUse::Refused).expect("it is made"));
         assert!(!folder.path().join("deep").exists());
     }
 
@@ -221,11 +234,11 @@ mod tests {
             ["", "{", "{\"version\":3,\"namespaces\":[]}", &good.replace("0303", "03"), &good.replace(": 2", ": 9")]
         {
             fs::write(&path, text).expect("a disk");
-            let error = State::open(folder.path().to_str()).expect_err("it is damaged").to_string();
+            let error = State::open(folder.path().to_str(), &InUse::Refused).expect_err("it is damaged").to_string();
             assert!(error.contains("move it away to start with new identities"), "{text}: {error}");
             assert_eq!(fs::read_to_string(&path).expect("it stays"), text);
         }
         fs::write(&path, &good).expect("a disk");
-        State::open(folder.path().to_str()).expect("it is whole");
+        State::open(folder.path().to_str(), &InUse::Refused).expect("it is whole");
     }
 }

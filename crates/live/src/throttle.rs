@@ -1,5 +1,5 @@
-//! Lines of the log that many peers, or a failing disk, would fill it with: one a second of a kind, and
-//! how many were left out.
+//! Lines of the log that many peers, or a failing disk, would fill it with: one a second of a kind,
+//! and how many were left out.
 
 use base::{Span, Time};
 
@@ -15,7 +15,8 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// Whether a line may be written, and how many were left out before it. `None`: this one is left out.
+    /// Whether a line may be written, and how many were left out before it. `None`: this one is
+    /// left out.
     pub(crate) fn admit(&mut self, now: Time) -> Option<u64> {
         if self.next.is_some_and(|next| now < next) {
             self.left_out += 1;
@@ -33,6 +34,52 @@ impl Throttle {
     /// When [`Self::take_due`] has something to say.
     pub(crate) fn next_due(&self) -> Option<Time> {
         self.next.filter(|_| self.left_out > 0)
+    }
+}
+
+/// What peers may do so often that the log would be full of it.
+#[derive(Clone, Copy)]
+pub(crate) enum Flood {
+    Refused,
+    Silent,
+    Crowded,
+    Tolerated,
+}
+
+impl Flood {
+    /// What the log says of those that it left out, in the order of the kinds.
+    const ALL: [&str; 4] = [
+        "more connections refused",
+        "more connections ended: no Connect came in time",
+        "more Connects of hosts with as many controllers as a host may have",
+        "more departures from the specification tolerated",
+    ];
+}
+
+/// Lines of every kind.
+#[derive(Debug, Default)]
+pub(crate) struct Floods([Throttle; Flood::ALL.len()]);
+
+impl Floods {
+    /// Has `tell` write a line, which says how many were left out before it; or leaves it out.
+    pub(crate) fn tell(&mut self, now: Time, flood: Flood, tell: impl FnOnce(u64)) {
+        if let Some(left_out) = self.0[flood as usize].admit(now) {
+            tell(left_out);
+        }
+    }
+
+    /// Writes how many were left out, of each kind of which that may be said now.
+    pub(crate) fn tell_due(&mut self, now: Time) {
+        for (flood, what) in self.0.iter_mut().zip(Flood::ALL) {
+            if let Some(left_out) = flood.take_due(now) {
+                tracing::warn!(left_out, "{what}");
+            }
+        }
+    }
+
+    /// When [`Self::tell_due`] has something to say.
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        self.0.iter().filter_map(Throttle::next_due).min()
     }
 }
 

@@ -1,29 +1,57 @@
-//! TLS 1.3 with pre-shared keys by OpenSSL, over a socket that does not block. Which key is meant and what it is comes from [`nvme::tls`].
+//! TLS 1.3 with pre-shared keys by OpenSSL, over a socket that does not block. Which key is meant
+//! and what it is comes from [`nvme::tls`].
 //!
-//! OpenSSL has two callbacks for external keys. The crate binds the one of TLS 1.2, which fixes SHA-256,
-//! so the cipher is TLS_AES_128_GCM_SHA256. A key is used with an ephemeral exchange (psk_dhe_ke): who
-//! learns it later cannot read what was said before. Sessions are not resumed: a key that was taken
-//! away lets nobody in.
+//! The cipher suite goes with the hash of the key: [`offer`] has a target choose it. A key is used
+//! with an ephemeral exchange (psk_dhe_ke): who learns it later cannot read what was said before.
+//! Sessions are not resumed: a key that was taken away lets nobody in.
+
+mod offer;
+mod psk;
 
 use crate::secrets::TlsKeys;
 use mio::net::TcpStream;
 use nvme::target::{Channel, PortId};
-use nvme::tls::{Identity, IdentityVersion, PreSharedKey};
+use nvme::tls::{Identity, IdentityVersion, PreSharedKey, TlsHash};
+use offer::{Known, Offer, PRE_SHARED_KEY};
 use openssl::error::ErrorStack;
 use openssl::ex_data::Index;
 use openssl::ssl::{
-    Error, ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslOptions, SslRef, SslSessionCacheMode,
-    SslStream, SslVerifyMode, SslVersion,
+    ClientHelloResponse, Error, ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslOptions, SslRef,
+    SslSession, SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion,
 };
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
-const CIPHER: &str = "TLS_AES_128_GCM_SHA256";
+/// The suites of TCP Transport 1.1, 3.6.1.1; there is no other for a hash.
+const SUITES: &str = "TLS_AES_256_GCM_SHA384:TLS_AES_128_GCM_SHA256";
 /// Plaintext of a record (RFC 8446, 5.1): what one call writes.
 const RECORD_BYTES: usize = 16 << 10;
-/// Letters of a stranger's identity that a log shows.
-const SHOWN_MAX: usize = 128;
+
+/// The suite that goes with a hash: its name, and its code (RFC 8446, B.4).
+fn suite(hash: TlsHash) -> (&'static str, [u8; 2]) {
+    match hash {
+        TlsHash::Sha256 => ("TLS_AES_128_GCM_SHA256", [0x13, 0x01]),
+        TlsHash::Sha384 => ("TLS_AES_256_GCM_SHA384", [0x13, 0x02]),
+    }
+}
+
+/// A key as OpenSSL takes it: a session of before that has nothing else. Made from its DER form
+/// (SSL_SESSION_ASN1 in OpenSSL's ssl_asn1.c), so that no unsafe code has to put it together.
+fn session(key: &PreSharedKey) -> Result<SslSession, ErrorStack> {
+    const INTEGER: u8 = 2;
+    const OCTETS: u8 = 4;
+    const SEQUENCE: u8 = 0x30;
+    /// Of the form itself.
+    const FORM: &[u8] = &[1];
+    const TLS_1_3: &[u8] = &[3, 4];
+    // Everything is shorter than 128 bytes: one byte says each length.
+    let part = |tag: u8, bytes: &[u8]| [&[tag, bytes.len() as u8], bytes].concat();
+    let (_, code) = suite(key.hash);
+    let parts = [(INTEGER, FORM), (INTEGER, TLS_1_3), (OCTETS, &code), (OCTETS, &[]), (OCTETS, &key.key)];
+    let parts: Vec<u8> = parts.into_iter().flat_map(|(tag, bytes)| part(tag, bytes)).collect();
+    SslSession::from_der(&part(SEQUENCE, &parts))
+}
 
 /// Why an identity is none that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +64,10 @@ enum Stranger {
     Subsystem,
     #[error("it is of a key of another length")]
     Hash,
+    #[error(
+        "its key is proved by another hash than its own (GnuTLS before 3.8.11, as tlshd uses it, has SHA-256 alone)"
+    )]
+    Binder,
     #[error("its digest is of another key, or of one that was derived otherwise (see `tls_derivation`)")]
     Digest,
 }
@@ -53,7 +85,7 @@ impl Keys {
     }
 
     /// Whose identity it is, and the key that goes with it.
-    fn find(&self, identity: &str) -> Result<(Channel, Vec<u8>), Stranger> {
+    fn find(&self, identity: &str) -> Result<Known, Stranger> {
         let Identity { version, hash, host, subsystem } = Identity::parse(identity).ok_or(Stranger::Form)?;
         let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let access = keys.get(&host).ok_or(Stranger::Host)?;
@@ -67,14 +99,8 @@ impl Keys {
             access.derivations.iter().filter_map(|how| access.key.pre_shared(*how, version, host, subsystem));
         let is_meant = |psk: &PreSharedKey| psk.identity == identity;
         let unlike = if version == IdentityVersion::Digest { Stranger::Digest } else { Stranger::Form };
-        derived.find(is_meant).map(|psk| (Channel { host, subsystem }, psk.key)).ok_or(unlike)
+        derived.find(is_meant).map(|key| Known { channel: Channel { host, subsystem }, key }).ok_or(unlike)
     }
-}
-
-/// What a peer has offered.
-struct Offer {
-    identity: String,
-    channel: Result<Channel, Stranger>,
 }
 
 /// Takes connections of a port that is secured.
@@ -93,17 +119,15 @@ impl Acceptor {
         let offers = Ssl::new_ex_index()?;
         let mut builder = builder(SslMethod::tls_server())?;
         builder.set_num_tickets(0)?;
-        builder.set_psk_server_callback(move |ssl: &mut SslRef, identity: Option<&[u8]>, room: &mut [u8]| {
-            let identity = String::from_utf8_lossy(identity.unwrap_or_default());
-            let found = keys.find(&identity);
-            let channel = found.as_ref().map(|(channel, _)| *channel).map_err(|stranger| *stranger);
-            let identity = identity.escape_debug().take(SHOWN_MAX).collect();
-            ssl.set_ex_data(offers, Offer { identity, channel });
-            let key = found.map(|(_, key)| key).unwrap_or_default();
-            let Some(place) = room.get_mut(..key.len()) else { return Ok(0) };
-            place.copy_from_slice(&key);
-            Ok(key.len())
+        builder.set_client_hello_callback(move |ssl, _| {
+            read_offer(ssl, &keys, offers).map(|()| ClientHelloResponse::SUCCESS)
         });
+        let find = move |ssl: &SslRef, identity: &[u8]| {
+            let known = ssl.ex_data(offers)?.found.as_ref().ok()?;
+            let is_meant = known.key.identity.as_bytes() == identity;
+            is_meant.then(|| session(&known.key).ok()).flatten()
+        };
+        psk::find_by(&mut builder, Box::new(find))?;
         Ok(Acceptor { context: builder.build(), offers, port })
     }
 
@@ -114,11 +138,22 @@ impl Acceptor {
     }
 }
 
+/// Finds out who comes, and leaves the one suite that goes with his key.
+fn read_offer(ssl: &mut SslRef, keys: &Keys, offers: Index<Ssl, Offer>) -> Result<(), ErrorStack> {
+    let extension = psk::client_hello_extension(ssl, PRE_SHARED_KEY);
+    let Some(offer) = extension.and_then(|extension| Offer::of(&extension, keys)) else { return Ok(()) };
+    if let Ok(known) = &offer.found {
+        ssl.set_ciphersuites(suite(known.key.hash).0)?;
+    }
+    ssl.set_ex_data(offers, offer);
+    Ok(())
+}
+
 /// What both sides have in common.
 fn builder(method: SslMethod) -> Result<SslContextBuilder, ErrorStack> {
     let mut builder = SslContextBuilder::new(method)?;
     builder.set_min_proto_version(Some(SslVersion::TLS1_3))?;
-    builder.set_ciphersuites(CIPHER)?;
+    builder.set_ciphersuites(SUITES)?;
     builder.set_options(SslOptions::NO_TICKET);
     builder.set_session_cache_mode(SslSessionCacheMode::OFF);
     // What is sent lies elsewhere when it is tried again, and idle connections hold no buffers.
@@ -170,19 +205,10 @@ impl Session {
             let mut builder = builder(SslMethod::tls_client())?;
             // No certificate is trusted: a target that has not the key cannot show one instead.
             builder.set_verify(SslVerifyMode::PEER);
-            builder.set_psk_client_callback(
-                move |_: &mut SslRef, _: Option<&[u8]>, identity: &mut [u8], key: &mut [u8]| {
-                    let text = psk.identity.as_bytes();
-                    // The identity ends with a zero.
-                    if text.len() >= identity.len() || psk.key.len() > key.len() {
-                        return Ok(0);
-                    }
-                    identity[..text.len()].copy_from_slice(text);
-                    identity[text.len()] = 0;
-                    key[..psk.key.len()].copy_from_slice(&psk.key);
-                    Ok(psk.key.len())
-                },
-            );
+            // One suite, so that a target has no choice that does not go with the key.
+            builder.set_ciphersuites(suite(psk.hash).0)?;
+            let session = session(&psk)?;
+            psk::show(&mut builder, psk.identity.into_bytes(), session)?;
             Ok(builder.build())
         };
         let session = context().and_then(|context| Session::new(&context, Side::Host, socket));
@@ -227,7 +253,7 @@ impl Session {
         let channel = match &self.side {
             Side::Host => None,
             Side::Target { offers, .. } => match self.stream.ssl().ex_data(*offers) {
-                Some(Offer { channel: Ok(channel), .. }) => Some(*channel),
+                Some(Offer { found: Ok(known), .. }) => Some(known.channel),
                 _ => return self.refuse("no pre-shared key was used".into()),
             },
         };
@@ -359,21 +385,23 @@ fn said(error: &Error) -> String {
     reason.map_or_else(|| "the peer ended the connection".into(), str::to_owned)
 }
 
-/// Why a host is not let in. Where its identity is unknown OpenSSL goes on to certificates and complains
-/// of those, which are never meant.
+/// Why a host is not let in. Where its identity is unknown OpenSSL goes on to certificates and
+/// complains of those, which are never meant.
 fn fault(error: &Error, offer: Option<&Offer>) -> String {
-    /// What OpenSSL says of a client that has none of our ciphers.
-    const NO_CIPHER: &str = "no shared cipher";
+    /// What OpenSSL says of a client that has none of our suites.
+    const NO_SUITE: &str = "no shared cipher";
     let said = said(error);
     match offer {
-        Some(Offer { identity, channel: Err(stranger) }) => format!("unknown identity `{identity}`: {stranger}"),
-        Some(Offer { identity, channel: Ok(_) }) => format!(
+        Some(Offer { identity, found: Err(stranger) }) => format!("unknown identity `{identity}`: {stranger}"),
+        Some(Offer { identity, found: Ok(known) }) if said == NO_SUITE => {
+            let (suite, _) = suite(known.key.hash);
+            format!("{said}: the key of `{identity}` goes with {suite}, which the host does not offer")
+        }
+        Some(Offer { identity, found: Ok(_) }) => format!(
             "{said}: the key of `{identity}` is another on the other side, \
              or was derived otherwise (see `tls_derivation`)"
         ),
-        None if said == NO_CIPHER => {
-            format!("{said}: only {CIPHER} is spoken, with keys of 32 bytes; has the host a key of 48?")
-        }
+        None if said == NO_SUITE => format!("{said}: only {} are spoken", SUITES.replace(':', " and ")),
         None if error.ssl_error().is_some() => format!("no pre-shared key was offered: {said}"),
         None => said,
     }

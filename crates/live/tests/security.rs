@@ -141,7 +141,14 @@ fn a_reload_changes_secrets_for_who_comes_and_ends_who_is_no_longer_allowed() {
     hang_up();
     until("the other secret", || enter(OTHER).is_ok());
     assert!(enter(SECRET).is_err());
-    disk.read(Extent { start: 0, blocks: 1 }).expect("who is in stays in");
+    until("the end of who came in by the old one", || disk.read(Extent { start: 0, blocks: 1 }).is_err());
+    let mut disk = RemoteDisk::open(enter(OTHER).expect("it has the secret"), 1).expect("it is there");
+    let larger = with_host(&format!("dhchap_secret = '{OTHER}'")).replace("4MiB", "8MiB");
+    *text.lock().expect("nobody panics") = larger;
+    hang_up();
+    let blocks = || RemoteDisk::open(enter(OTHER).expect("it has the secret"), 1).expect("it is there").blocks();
+    until("the larger disk", || blocks() == 16384);
+    disk.read(Extent { start: 0, blocks: 1 }).expect("whose secret stays stays in");
 
     *text.lock().expect("nobody panics") =
         with_host(&format!("dhchap_secret = '{OTHER}'")).replace(HOST, "nqn.2026-11.io.rackweave:two");
@@ -155,17 +162,26 @@ fn a_reload_changes_secrets_for_who_comes_and_ends_who_is_no_longer_allowed() {
 #[cfg(feature = "tls")]
 mod tls {
     use super::*;
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
     use nvme::log::{SubsystemKind, TransportSecurity};
     use nvme::tls::{Derivation, IdentityVersion, TlsKey};
     use std::io::{Read, Write};
     use std::net::TcpStream;
-    use std::process::{Command, Stdio};
+    use std::process::{Child, Command, Stdio};
     use std::sync::OnceLock;
 
     const KEY: &str = "NVMeTLSkey-1:01:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:";
     /// A key of bytes 01h to 20h, its CRC-32 behind it.
     const WRONG: &str = "NVMeTLSkey-1:01:AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAl7OaH:";
+    /// Of 48 bytes, by libnvme's own test (test/psk.c).
+    const LONG: &str = "NVMeTLSkey-1:02:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwP/w0S89ELi3W2LxIcLXVsDn8kXZQ==:";
+    /// A key of bytes 01h to 30h.
+    const LONG_WRONG: &str =
+        "NVMeTLSkey-1:02:AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAhIiMkJSYnKCkqKywtLi8wyg3Bcw==:";
     const NAMED: &str = "nqn.2026-11.io.rackweave:disk";
+    const SUITE_256: &str = "TLS_AES_128_GCM_SHA256";
+    const SUITE_384: &str = "TLS_AES_256_GCM_SHA384";
 
     /// What the process has logged.
     #[derive(Clone, Default)]
@@ -203,9 +219,13 @@ mod tls {
     }
 
     fn secured(more: &str) -> Running {
+        secured_by(KEY, more)
+    }
+
+    fn secured_by(key: &str, more: &str) -> Running {
         log();
         let port = "[[port]]\naddress = '127.0.0.1:0'\ntls = 'required'\n";
-        Running::start(&(port.to_owned() + &with_host(&format!("tls_key = '{KEY}'\n{more}"))))
+        Running::start(&(port.to_owned() + &with_host(&format!("tls_key = '{key}'\n{more}"))))
     }
 
     fn by_key(key: &str) -> Proof {
@@ -236,6 +256,20 @@ mod tls {
         assert!(strange.starts_with("the TLS handshake failed"), "{strange}");
         is_logged("unknown identity `NVMe1R01 nqn.2026-11.io.rackweave:tls-stranger");
         is_logged("there is no `tls_key` of this host");
+        target.stop();
+    }
+
+    #[test]
+    fn a_key_of_48_bytes_is_as_good_as_one_of_32_and_each_is_refused_for_the_other() {
+        let target = secured_by(LONG, "");
+        uses(enter(&target, config("one"), &by_key(LONG)).expect("it has the key"));
+        let (other, short) = (refusal(&target, &by_key(LONG_WRONG)), refusal(&target, &by_key(KEY)));
+        assert!(other.starts_with("the TLS handshake failed") && short.starts_with("the TLS handshake failed"));
+        is_logged("unknown identity `NVMe1R02 nqn.2026-11.io.rackweave:one");
+        is_logged("it is of a key of another length");
+        target.stop();
+        let target = secured("");
+        assert!(refusal(&target, &by_key(LONG)).starts_with("the TLS handshake failed"));
         target.stop();
     }
 
@@ -306,30 +340,54 @@ mod tls {
         target.stop();
     }
 
-    /// `openssl s_client` with these arguments, given `input`; what it prints, and whether there is such a program.
-    fn client(target: &Running, arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
+    /// The program `openssl` with these arguments; `None` where there is none.
+    fn openssl(arguments: &[&str]) -> Option<Child> {
         let mut command = Command::new("openssl");
-        command.args(["s_client", "-quiet", "-connect", &target.address]).args(arguments);
-        let mut child = match command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn() {
-            Ok(child) => child,
-            Err(_) => {
-                println!("SKIPPED: there is no program openssl");
-                return None;
-            }
-        };
-        let mut pipe = child.stdin.take().expect("it was asked for");
-        let _ = pipe.write_all(input);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let child = command.spawn().ok();
+        if child.is_none() {
+            println!("SKIPPED: there is no program openssl");
+        }
+        child
+    }
+
+    /// The first 128 bytes that it prints; none where it ends before.
+    fn printed(child: &mut Child) -> Vec<u8> {
         let mut output = child.stdout.take().expect("it was asked for");
         let mut answer = vec![0; 128];
         let got = output.read_exact(&mut answer).map(|()| answer).unwrap_or_default();
         let _ = child.kill();
         let _ = child.wait();
-        Some(got)
+        got
+    }
+
+    /// What `openssl s_client` with these arguments is answered to `input`.
+    fn client(target: &Running, arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
+        let mut child = openssl(&[&["s_client", "-quiet", "-connect", &target.address], arguments].concat())?;
+        let mut pipe = child.stdin.take().expect("it was asked for");
+        let _ = pipe.write_all(input);
+        Some(printed(&mut child))
     }
 
     /// The first PDU of NVMe/TCP.
     fn request() -> Vec<u8> {
         [&[0u8, 0, 128, 0, 128, 0, 0, 0][..], &[0; 120]].concat()
+    }
+
+    /// A session of OpenSSL in a file: its `-psk` knows SHA-256 alone.
+    fn session(folder: &Path, suite: &str, key: &str, more: &[u8]) -> String {
+        let part = |tag: u8, bytes: &[u8]| [&[tag, bytes.len() as u8], bytes].concat();
+        let key: Vec<u8> =
+            (0..key.len() / 2).map(|at| u8::from_str_radix(&key[2 * at..2 * at + 2], 16).expect("hex")).collect();
+        let code = [0x13, if suite == SUITE_256 { 1 } else { 2 }];
+        let parts = [part(2, &[1]), part(2, &[3, 4]), part(4, &code), part(4, &[]), part(4, &key), more.to_vec()];
+        let der = part(0x30, &parts.concat());
+        let file = folder.join(format!("{}-{}", suite, more.len()));
+        let lines: Vec<String> = der.chunks(48).map(|line| STANDARD.encode(line)).collect();
+        let name = "SSL SESSION PARAMETERS";
+        std::fs::write(&file, format!("-----BEGIN {name}-----\n{}\n-----END {name}-----\n", lines.join("\n")))
+            .expect("a folder");
+        file.display().to_string()
     }
 
     /// What a host's TLS library is given by `key`.
@@ -359,35 +417,122 @@ mod tls {
         target.stop();
     }
 
-    /// libnvme 1.13 derives keys its own way. An identity with a digest of a bound key shows it; else
-    /// `tls_derivation` says it.
+    /// libnvme 1.13 derives keys its own way. An identity with a digest of a bound key shows it;
+    /// else `tls_derivation` says it.
     #[test]
     fn a_host_with_an_old_libnvme_is_let_in_by_its_identity_or_by_the_key_that_says_so() {
-        let told = secured("tls_derivation = 'libnvme'");
-        let untold = secured("");
-        for version in IdentityVersion::ALL {
-            let (identity, hex) = psk(KEY, Derivation::Libnvme, *version);
-            let arguments = ["-psk", &hex, "-psk_identity", &identity, "-tls1_3"];
-            let is_let_in = |target| client(target, &arguments, &request()).map(|answer| !answer.is_empty());
-            let Some(is_in) = is_let_in(&told) else { return };
-            assert!(is_in, "{version:?}");
-            assert_eq!(is_let_in(&untold), Some(*version == IdentityVersion::Digest), "{version:?}");
+        let folder = tempfile::tempdir().expect("a folder");
+        for (key, suite) in [(KEY, SUITE_256), (LONG, SUITE_384)] {
+            let told = secured_by(key, "tls_derivation = 'libnvme'");
+            let untold = secured_by(key, "");
+            for version in IdentityVersion::ALL {
+                let (identity, hex) = psk(key, Derivation::Libnvme, *version);
+                let session = session(folder.path(), suite, &hex, &[]);
+                let arguments = ["-psk_session", &session, "-psk_identity", &identity, "-tls1_3"];
+                let is_let_in = |target| client(target, &arguments, &request()).map(|answer| !answer.is_empty());
+                let Some(is_in) = is_let_in(&told) else { return };
+                assert!(is_in, "{suite} {version:?}");
+                assert_eq!(is_let_in(&untold), Some(*version == IdentityVersion::Digest), "{suite} {version:?}");
+            }
+            for target in [told, untold] {
+                target.stop();
+            }
         }
         is_logged("or was derived otherwise (see `tls_derivation`)");
-        for target in [told, untold] {
+    }
+
+    /// Whatever a client has besides, and in whatever order, the suite is the one of the key's
+    /// hash.
+    #[test]
+    fn the_suite_goes_with_the_key_whichever_the_client_likes_best() {
+        const CHACHA: &str = "TLS_CHACHA20_POLY1305_SHA256";
+        let folder = tempfile::tempdir().expect("a folder");
+        for (key, suite) in [(KEY, SUITE_256), (LONG, SUITE_384)] {
+            let target = secured_by(key, "");
+            let (identity, hex) = psk(key, Derivation::Specification, IdentityVersion::Digest);
+            let session = session(folder.path(), suite, &hex, &[]);
+            let both = format!("{SUITE_256}:{SUITE_384}");
+            let back = format!("{SUITE_384}:{SUITE_256}");
+            for offers in [SUITE_256, SUITE_384, &both, &back, CHACHA, &format!("{CHACHA}:{both}")] {
+                let arguments =
+                    ["-psk_session", &session, "-psk_identity", &identity, "-ciphersuites", offers, "-tls1_3"];
+                let Some(answer) = client(&target, &arguments, &request()) else { return };
+                assert_eq!(!answer.is_empty(), offers.contains(suite), "{suite} of {offers}");
+            }
+            is_logged(&format!("goes with {suite}, which the host does not offer"));
             target.stop();
         }
     }
 
+    /// GnuTLS before 3.8.11 does so, and tlshd with it; `s_client -psk` does too.
     #[test]
-    fn a_host_with_the_other_cipher_alone_is_told_which_keys_are_spoken() {
-        let target = secured("");
-        let (identity, hex) = psk(KEY, Derivation::Specification, IdentityVersion::Digest);
-        let other = ["-ciphersuites", "TLS_AES_256_GCM_SHA384", "-tls1_3"];
-        let arguments = [&["-psk", &hex, "-psk_identity", &identity], &other[..]].concat();
+    fn a_long_key_that_is_proved_by_the_short_hash_is_refused_with_the_cause() {
+        let target = secured_by(LONG, "");
+        let (identity, hex) = psk(LONG, Derivation::Specification, IdentityVersion::Names);
+        let arguments = ["-psk", &hex, "-psk_identity", &identity, "-tls1_3"];
         let Some(answer) = client(&target, &arguments, &request()) else { return };
         assert!(answer.is_empty(), "{answer:?}");
-        is_logged("no shared cipher: only TLS_AES_128_GCM_SHA256 is spoken, with keys of 32 bytes");
+        is_logged(
+            "`NVMe0R02 nqn.2026-11.io.rackweave:one nqn.2026-11.io.rackweave:disk`: its key is proved by another hash",
+        );
+        target.stop();
+    }
+
+    /// A ticket of elsewhere is an identity too, and stands before the key's.
+    #[test]
+    fn a_key_is_found_behind_an_identity_that_nobody_knows() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let target = secured_by(LONG, "");
+        let (identity, hex) = psk(LONG, Derivation::Specification, IdentityVersion::Digest);
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is later").as_secs();
+        let now = [&[0xa1, 6, 2, 4][..], &(now as u32).to_be_bytes()].concat();
+        let hour = [2, 2, 0x0e, 0x10];
+        let ticket = [&now[..], &[0xa2, 4], &hour, &[0xa9, 4], &hour, &[0xaa, 4, 4, 2, 1, 2]].concat();
+        let ticket = session(folder.path(), SUITE_256, &hex[..64], &ticket);
+        let session = session(folder.path(), SUITE_384, &hex, &[]);
+        let arguments = ["-sess_in", &ticket, "-psk_session", &session, "-psk_identity", &identity, "-tls1_3"];
+        let Some(answer) = client(&target, &arguments, &request()) else { return };
+        assert!(!answer.is_empty());
+        target.stop();
+    }
+
+    /// What our host writes first arrives at a server that is not ours.
+    #[test]
+    fn our_host_is_understood_by_another_implementation_of_tls() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (key, suite) in [(KEY, SUITE_256), (LONG, SUITE_384)] {
+            let (identity, hex) = psk(key, Derivation::Specification, IdentityVersion::Digest);
+            let session = session(folder.path(), suite, &hex, &[]);
+            let address = free_address();
+            let shown = ["-psk_session", &session, "-psk_identity", &identity];
+            let server = ["s_server", "-quiet", "-nocert", "-tls1_3", "-accept", &address];
+            let Some(mut server) = openssl(&[&server[..], &shown].concat()) else { return };
+            let host = std::thread::spawn(move || {
+                let until = std::time::Instant::now() + Duration::from_secs(30);
+                loop {
+                    match Host::connect_with(&address, config("one"), &by_key(key)) {
+                        // It is about to listen.
+                        Err(HostError::Connect { .. }) if std::time::Instant::now() < until => {
+                            std::thread::sleep(Duration::from_millis(20));
+                        }
+                        ended => return ended.err().expect("it is no target").to_string(),
+                    }
+                }
+            });
+            let got = printed(&mut server);
+            let ended = host.join().expect("it does not panic");
+            assert_eq!(got.get(..3), Some(&[0, 0, 128][..]), "{suite}: an ICReq; {ended}");
+            assert!(!ended.contains("TLS"), "{ended}");
+        }
+    }
+
+    #[test]
+    fn a_host_without_a_key_and_a_suite_of_ours_is_told_which_are_spoken() {
+        let target = secured("");
+        let arguments = ["-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256", "-tls1_3"];
+        let Some(answer) = client(&target, &arguments, &request()) else { return };
+        assert!(answer.is_empty(), "{answer:?}");
+        is_logged("no shared cipher: only TLS_AES_256_GCM_SHA384 and TLS_AES_128_GCM_SHA256 are spoken");
         target.stop();
     }
 }

@@ -4,7 +4,8 @@
 //! The faults are those that were found in targets in use (CVE numbers stand with the scripts) and those that the specification names. Every
 //! script ends with an ordinary host on a new connection: a target that does not serve it any more has died.
 //!
-//! What a specification leaves open is no fault: an attack has its [`Leeway`], and one that a target gives no chance to try is not applicable.
+//! What a specification leaves open is no fault: an attack has its [`Leeway`], and one that a
+//! target gives no chance to try is not applicable.
 //!
 //! [`scripts`] lists them; [`Player`] plays one: open and close what [`Player::next_action`] says, carry bytes between
 //! [`Player::transmit`] and [`Player::receive`], until [`Player::verdict`].
@@ -41,7 +42,8 @@ pub struct Victim {
     pub capacity: Capacity,
 }
 
-/// What a controller takes, as it says itself: scripts keep within it where they are to be ordinary.
+/// What a controller takes, as it says itself: scripts keep within it where they are to be
+/// ordinary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Data in a capsule of an I/O queue, bytes (IOCCSZ).
@@ -71,8 +73,8 @@ impl Victim {
     /// Blocks that scripts use.
     pub const BLOCKS_MIN: u32 = 256;
 
-    /// Blocks of a write that does not fit into a capsule, so that every target asks for its data; `None` where a namespace or MDTS leaves no
-    /// such write.
+    /// Blocks of a write that does not fit into a capsule, so that every target asks for its data;
+    /// `None` where a namespace or MDTS leaves no such write.
     fn asked_blocks(&self) -> Option<u32> {
         let blocks = (self.capacity.in_capsule_bytes / self.block_bytes + 1).max(8);
         let fits = self.capacity.transfer_bytes_max.is_none_or(|most| blocks.saturating_mul(self.block_bytes) <= most);
@@ -80,8 +82,9 @@ impl Victim {
     }
 }
 
-/// How long a target may take for an answer before it hangs, where a lone command took `round_trip`: fifty times as long, and 3 s at least, for a
-/// target does more for some commands than for others; a minute at most.
+/// How long a target may take for an answer before it hangs, where a lone command took
+/// `round_trip`: fifty times as long, and 3 s at least, for a target does more for some commands
+/// than for others; a minute at most.
 pub fn patience(round_trip: Span) -> Span {
     (round_trip * 50).clamp(Span::secs(3), Span::secs(60))
 }
@@ -117,7 +120,8 @@ pub enum Step {
     AwaitReady(LinkId, u16),
     /// As above, where it is the attack itself that the R2T has to come.
     MustReady(LinkId, u16),
-    /// Brings the data of this command where an R2T asks for them, and goes on where an answer comes at once: both are ordinary.
+    /// Brings the data of this command where an R2T asks for them, and goes on where an answer
+    /// comes at once: both are ordinary.
     ServeIfAsked(LinkId, u16),
     /// Sends H2CData for the last R2T, changed.
     Data(LinkId, DataChange),
@@ -212,7 +216,8 @@ pub struct Attack {
 }
 
 impl Attack {
-    /// The published faults that it stems from, as their numbers; empty where it stems from the rule alone.
+    /// The published faults that it stems from, as their numbers; empty where it stems from the
+    /// rule alone.
     pub fn origins(&self) -> Vec<&'static str> {
         let words = self.about.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'));
         words.filter(|word| word.starts_with("CVE-")).collect()

@@ -41,8 +41,8 @@ pub struct InitiatorConfig {
     pub host_id: HostId,
     /// The subsystem, or [`Nqn::discovery`].
     pub subsystem: Nqn,
-    /// Digests that are asked for. A controller that does without them may (NVMe/TCP Transport 1.0, 3.6.2.3), and is refused: who asks
-    /// for a digest wants it.
+    /// Digests that are asked for. A controller that does without them may (NVMe/TCP Transport 1.0,
+    /// 3.6.2.3), and is refused: who asks for a digest wants it.
     pub digests: Digests,
     /// Data of the controller are wanted at multiples of so many dwords, less one; at most 31.
     pub alignment: u8,
@@ -111,7 +111,8 @@ pub enum HostEvent {
     },
     /// The controller tells of a change.
     Notice(Event),
-    /// The controller does something otherwise than most, and is used all the same. Told once for each kind.
+    /// The controller does something otherwise than most, and is used all the same. Told once for
+    /// each kind.
     Tolerated(Tolerance),
     /// The controller was shut down in order.
     ShutDown,
@@ -325,7 +326,8 @@ impl Initiator {
     pub fn closed(&mut self, now: Time, queue: u16) {
         self.now = self.now.max(now);
         match self.state {
-            // SPDK closes the connections of I/O queues as soon as CC.SHN is set, and others all of them.
+            // SPDK closes the connections of I/O queues as soon as CC.SHN is set, and others all of
+            // them.
             State::ShuttingDown if queue == 0 => self.become_shut_down(),
             State::ShuttingDown => {}
             _ if usize::from(queue) < self.links.len() => self.fail(InitiatorError::Closed { queue }),

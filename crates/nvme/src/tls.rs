@@ -35,8 +35,9 @@ codes! {
 pub enum Derivation {
     /// As TCP Transport 1.1, 3.6.1 says.
     Specification,
-    /// As libnvme before 1.16 does, that of Debian 13 among them: the length is little-endian, and neither
-    /// label nor context has its own length before it (src/nvme/linux.c; later versions call it compatible).
+    /// As libnvme before 1.16 does, that of Debian 13 among them: the length is little-endian, and
+    /// neither label nor context has its own length before it (src/nvme/linux.c; later versions
+    /// call it compatible).
     Libnvme,
 }
 
@@ -44,7 +45,8 @@ impl Derivation {
     /// Both; the first is tried first.
     pub const ALL: &'static [Derivation] = &[Derivation::Specification, Derivation::Libnvme];
 
-    /// What HKDF-Expand is given for a label and its context; `None` when one is longer than its length can say.
+    /// What HKDF-Expand is given for a label and its context; `None` when one is longer than its
+    /// length can say.
     fn information(self, bytes: u16, label: &str, context: &[u8]) -> Option<Vec<u8>> {
         let label = format!("tls13 {label}");
         let lengths = (u8::try_from(label.len()).ok()?, u8::try_from(context.len()).ok()?);
@@ -109,6 +111,8 @@ impl std::fmt::Debug for TlsKey {
 pub struct PreSharedKey {
     /// Which key is meant.
     pub identity: String,
+    /// The hash that goes with it.
+    pub hash: TlsHash,
     /// The key: as many bytes as the hash has.
     pub key: Vec<u8>,
 }
@@ -198,7 +202,7 @@ impl TlsKey {
             }
         };
         let key = hash.derive(how, &retained, "nvme-tls-psk", context.as_bytes())?;
-        Some(PreSharedKey { identity, key })
+        Some(PreSharedKey { identity, hash, key })
     }
 }
 
@@ -296,42 +300,89 @@ mod tests {
         }
     }
 
-    /// Made by libnvme 1.13-2 of Debian 13 (nvme_insert_tls_key_versioned) of the key whose bytes are 0, 1, 2
-    /// and so on.
+    /// Derivation, bytes of the key, how it is transformed, version, digest in the identity, key.
+    type Made = (Derivation, u8, Option<TlsHash>, IdentityVersion, &'static str, &'static str);
+
+    /// Made of the key whose bytes are 0, 1, 2 and so on by nvme_insert_tls_key_versioned of
+    /// libnvme: 1.13-2 of Debian 13, and 1.16.2 (nvme-cli 2.16-1), which derives as the
+    /// specification says.
+    #[rustfmt::skip]
+    const MADE_BY_LIBNVME: &[Made] = &[
+        (Derivation::Libnvme, 32, None, IdentityVersion::Names,
+         "",
+         "aa033caffa37d35c629bf4aed99973d0\
+          2587e73d32079d1b22c074f147984f0d"),
+        (Derivation::Libnvme, 32, None, IdentityVersion::Digest,
+         " c2BuBPDGW9ooQjE5OdqA0zPV0H6k8IVsNBVR+IW2tOg=",
+         "a451b8ce6a36fecf5bfb6d6840170dff\
+          1da26b8380d7f9fae4cc90bb3cddaf44"),
+        (Derivation::Libnvme, 32, Some(TlsHash::Sha256), IdentityVersion::Names,
+         "",
+         "dc092d5dba2ace07aeb9757dc2f0eca9\
+          d73b17bd98ee74545d5fc19ad92e44f0"),
+        (Derivation::Libnvme, 32, Some(TlsHash::Sha256), IdentityVersion::Digest,
+         " i88rT3y/dRTS7HNKIYtK1eaSedt1jWiH2WPJa6CxICU=",
+         "f9115e0dc12f144d94d01396a8fb34bd\
+          e7ece550ad50e85bebb721263419e41e"),
+        (Derivation::Libnvme, 48, None, IdentityVersion::Names,
+         "",
+         "e4e1ae5f2cb70bc497ae064738c028a2c27d3c1216f90a09\
+          d0a0fdba779cd2e9de940309db33beb23b75af4cd9b41d9d"),
+        (Derivation::Libnvme, 48, None, IdentityVersion::Digest,
+         " BRyO57gBOjV8n7qpifd2HoNfKR7LeSNB24oiYvlOhapLJMSro6jw+2UOmA5jfdl8",
+         "b0380f0a05e2f77812313283581adedb17016df063ba5d93\
+          b2f15ab01bb85ddde2af804e3bcc00818cb92b6b4de4e02a"),
+        (Derivation::Libnvme, 48, Some(TlsHash::Sha384), IdentityVersion::Names,
+         "",
+         "f22c29da9a98402262bc6bf16c1b1f0eb001ac532bd3de2e\
+          dd82f545b25b7a59831e28eff64876695dee1a67bce7e3f3"),
+        (Derivation::Libnvme, 48, Some(TlsHash::Sha384), IdentityVersion::Digest,
+         " Pwio8/hcmY6SDxsLI2JCM0dXDaUfFA/QQhotYdIKiZAACuSNDw5My7Ns4tL3k6MK",
+         "8de91faaa1bc01e62ba16b75ae94f543f6bcc57b52bb3de5\
+          9d83b9a7914b93188557b9e7416ff1af40dc638534e01268"),
+        (Derivation::Specification, 32, None, IdentityVersion::Names,
+         "",
+         "b322216795da25506f94c0ebe8380a8d\
+          0ce3e383bb3e110c6f6e1b73814c8a31"),
+        (Derivation::Specification, 32, None, IdentityVersion::Digest,
+         " c2BuBPDGW9ooQjE5OdqA0zPV0H6k8IVsNBVR+IW2tOg=",
+         "8989e21e8d2ded26fce857e8f4378dae\
+          ed5534e7a9d781d7a2bcc5ec66bcc731"),
+        (Derivation::Specification, 32, Some(TlsHash::Sha256), IdentityVersion::Names,
+         "",
+         "b63b0a90b3f6c36c7d88cb0f821b3c77\
+          4d547688f2a8cda75219262ce7f2e7aa"),
+        (Derivation::Specification, 32, Some(TlsHash::Sha256), IdentityVersion::Digest,
+         " TL/OqnPVuXRrnOKoVvvlVT3JSa7hSf2cR0xbqCTIgcg=",
+         "33b1c545d3ce7f5e463e64e19de0fab4\
+          f615e3cbee6e52e25024391bdd2b6926"),
+        (Derivation::Specification, 48, None, IdentityVersion::Names,
+         "",
+         "6e2864c38b46c59bc5add88ba708628ffe1676e754ddf9d9\
+          aba1a177a5c9a4a090b8cc6555a359e59ac27e1efc19111f"),
+        (Derivation::Specification, 48, None, IdentityVersion::Digest,
+         " BRyO57gBOjV8n7qpifd2HoNfKR7LeSNB24oiYvlOhapLJMSro6jw+2UOmA5jfdl8",
+         "cb95491130cfb48838d690a1dcf9f5001547d76e88c4b83c\
+          cc010530b7b79954281b50089ea820fc39bdd61b6812ce1c"),
+        (Derivation::Specification, 48, Some(TlsHash::Sha384), IdentityVersion::Names,
+         "",
+         "78bf8a545e63e76157f529960ec2101ba8fb6be55d4a66ec\
+          1d547f1105f91bce5d607a59139142194e2cbd7a6d3c466f"),
+        (Derivation::Specification, 48, Some(TlsHash::Sha384), IdentityVersion::Digest,
+         " jC8I+oOotVeIeUm4rZpmTa+++XEnVOWjYOQCY8n8/hA4J6b8HGk/yYmhjzwrS/lR",
+         "9805b756b420a4e71ede997b2551d8d1debad38e4b9f7aca\
+          800d8bc69f19562bc45195e29db35935a0a4202405fa8cb3"),
+    ];
+
     #[test]
-    fn keys_of_old_libnvme_are_those_that_it_makes() {
+    fn keys_are_those_that_libnvme_makes_before_and_since_its_repair() {
         let (host, subsystem) = (name("hostnqn"), name("subsysnqn"));
-        let (short, long) = (Some(TlsHash::Sha256), Some(TlsHash::Sha384));
-        for (bytes, transform, version, digest, expected) in [
-            (32, None, IdentityVersion::Names, "", "aa033caffa37d35c629bf4aed99973d02587e73d32079d1b22c074f147984f0d"),
-            (
-                32,
-                None,
-                IdentityVersion::Digest,
-                " c2BuBPDGW9ooQjE5OdqA0zPV0H6k8IVsNBVR+IW2tOg=",
-                "a451b8ce6a36fecf5bfb6d6840170dff1da26b8380d7f9fae4cc90bb3cddaf44",
-            ),
-            (32, short, IdentityVersion::Names, "", "dc092d5dba2ace07aeb9757dc2f0eca9d73b17bd98ee74545d5fc19ad92e44f0"),
-            (
-                32,
-                short,
-                IdentityVersion::Digest,
-                " i88rT3y/dRTS7HNKIYtK1eaSedt1jWiH2WPJa6CxICU=",
-                "f9115e0dc12f144d94d01396a8fb34bde7ece550ad50e85bebb721263419e41e",
-            ),
-            (
-                48,
-                long,
-                IdentityVersion::Digest,
-                " Pwio8/hcmY6SDxsLI2JCM0dXDaUfFA/QQhotYdIKiZAACuSNDw5My7Ns4tL3k6MK",
-                "8de91faaa1bc01e62ba16b75ae94f543f6bcc57b52bb3de5\
-                 9d83b9a7914b93188557b9e7416ff1af40dc638534e01268",
-            ),
-        ] {
+        for &(how, bytes, transform, version, digest, expected) in MADE_BY_LIBNVME {
             let key = TlsKey { key: (0..bytes).collect(), transform };
-            let psk = key.pre_shared(Derivation::Libnvme, version, host, subsystem).unwrap();
-            assert!(psk.identity.ends_with(&format!("hostnqn subsysnqn{digest}")), "{psk:?}");
-            assert_eq!(hex(&psk.key), expected);
+            let psk = key.pre_shared(how, version, host, subsystem).unwrap();
+            let names = format!("NVMe{}R0{} hostnqn subsysnqn", version.code(), bytes / 16 - 1);
+            assert_eq!(psk.identity, format!("{names}{digest}"));
+            assert_eq!((hex(&psk.key), psk.hash), (expected.into(), key.hash()));
         }
     }
 

@@ -181,7 +181,8 @@ fn a_target_that_answers_twice_or_is_gone_at_the_end_is_told_apart() {
     player.receive(now, 0, &said);
     assert_eq!(player.verdict(), None);
     player.receive(now, 0, &said[128..]);
-    // The ordinary host has still to come; where it fails the target has died, and the report says of what.
+    // The ordinary host has still to come; where it fails the target has died, and the report says
+    // of what.
     assert_eq!(player.verdict(), None);
     player.closed(now, LINKS - 1);
     let before = "no connection; before that: accepted wrongly: command 0x9 was completed twice";
@@ -206,7 +207,8 @@ fn what_a_specification_allows_is_no_fault() {
     assert_eq!(play(&barred, 100), Verdict::NotApplicable("no room".into()));
 }
 
-/// Linux's nvmet asks by R2T only for what does not fit into a capsule, and SPDK's capsules are of 4 KiB: ordinary writes of scripts are larger.
+/// Linux's nvmet asks by R2T only for what does not fit into a capsule, and SPDK's capsules are of
+/// 4 KiB: ordinary writes of scripts are larger.
 #[test]
 fn writes_that_have_to_be_asked_for_do_not_fit_into_a_capsule() {
     for in_capsule_bytes in [0, 4096, 8192, 16 << 10, 64 << 10] {

@@ -369,13 +369,20 @@ fn a_host_may_prove_itself_anew_and_is_served_meanwhile() {
 }
 
 #[test]
-fn other_secrets_hold_for_whoever_proves_itself_from_then_on() {
+fn another_secret_ends_who_came_in_by_the_old_one_and_the_same_secret_nobody() {
     let mut world = guarded();
     let mut raw = proven(&mut world);
-    let secrets = HostSecrets { host: secret(OTHER), controller: None };
-    let config = taking(BTreeMap::from([(host(9), secrets)]));
-    world.target.set_authentication(world.now, subsystem(), Some(config)).unwrap();
-    assert!(is_let_in(&mut raw, &mut world), "who is in stays");
+    let taken = |text: &str, controller| {
+        let secrets = HostSecrets { host: secret(text), controller };
+        Some(taking(BTreeMap::from([
+            (host(9), secrets),
+            (host(8), HostSecrets { host: secret(OTHER), controller: None }),
+        ])))
+    };
+    world.target.set_authentication(world.now, subsystem(), taken(SECRET, Some(secret(SECRET)))).unwrap();
+    assert!(is_let_in(&mut raw, &mut world), "it is the secret of before");
+    world.target.set_authentication(world.now, subsystem(), taken(OTHER, None)).unwrap();
+    assert_eq!(world.target.should_close(raw.connection), Some(CloseReason::Replaced));
     let guest = joined(&mut world, credentials(SECRET, None));
     assert!(failure(&world, guest).contains("the secrets differ"));
     let guest = joined(&mut world, credentials(OTHER, None));

@@ -1,5 +1,6 @@
-//! The initiator against a scripted target that does what SPDK, nvmet and others do otherwise than ours. It reads the host's bytes by offsets of
-//! its own, so that no codec of ours vouches for itself.
+//! The initiator against a scripted target that does what SPDK, nvmet and others do otherwise than
+//! ours. It reads the host's bytes by offsets of its own, so that no codec of ours vouches for
+//! itself.
 
 mod common;
 
@@ -64,7 +65,8 @@ const PLAIN: Habits = Habits {
     command_sets: (1, 0),
 };
 
-/// As SPDK v26.05 is: every completion names queue 0, reads end by a flag, connections of I/O queues end with the shutdown.
+/// As SPDK v26.05 is: every completion names queue 0, reads end by a flag, connections of I/O
+/// queues end with the shutdown.
 const SPDK: Habits = Habits { flags_success: true, closes_at_shutdown: Some(Closes::Io), ..PLAIN };
 
 #[derive(Default)]
@@ -313,7 +315,8 @@ impl Stage {
         ended.unwrap_or_else(|| panic!("{:?}", self.events.last()))
     }
 
-    /// Reads, small writes and large ones, more of them than the queue has entries, and an end in order.
+    /// Reads, small writes and large ones, more of them than the queue has entries, and an end in
+    /// order.
     fn works(&mut self) {
         assert!(self.is_ready(), "{:?}", self.events);
         let access = |blocks: u16| Access { start: 0, blocks_minus_one: blocks - 1, flags: AccessFlags::empty() };

@@ -99,10 +99,10 @@ fn the_end_of_a_key_ends_what_it_has_secured() {
     let mut world = connected();
     let by_key = world.target.accept(world.now, PORT).unwrap();
     world.target.secured(world.now, by_key, Channel { host: host(2), subsystem: subsystem() });
-    world.target.end_channels(world.now, |channel| channel.host == host(2));
+    world.target.end_channels(world.now, CloseReason::Replaced, |channel| channel.host == host(2));
     assert_eq!(world.target.should_close(by_key), None);
-    world.target.end_channels(world.now, |_| false);
-    assert_eq!(world.target.should_close(by_key), Some(CloseReason::NotAllowed));
+    world.target.end_channels(world.now, CloseReason::Replaced, |_| false);
+    assert_eq!(world.target.should_close(by_key), Some(CloseReason::Replaced));
     assert_eq!(reads(&mut world, 0, 1), Status::SUCCESS, "who has none is not meant");
 }
 

@@ -1,4 +1,5 @@
-//! What hosts in use do against the specification: let pass and told once, or refused where the target is strict.
+//! What hosts in use do against the specification: let pass and told once, or refused where the
+//! target is strict.
 
 mod common;
 
@@ -133,7 +134,8 @@ fn queues_of_one_host_may_come_under_several_identifiers_and_those_of_another_ho
     }
 }
 
-/// As SPDK's target and Linux do: what is common to all namespaces goes with namespace management, which is not there.
+/// As SPDK's target and Linux do: what is common to all namespaces goes with namespace management,
+/// which is not there.
 #[test]
 fn identify_of_all_namespaces_at_once_is_no_namespace() {
     let mut world = World::connected(config(), initiator(1));

@@ -17,8 +17,8 @@ subsystem() {
   printf '\n[[subsystem]]\nnqn = "%s:%s"\nhosts = ["%s"]\nports = %s\nnamespace = [{ size = "16MiB" }]\n' "$name" "$@"
 }
 
-# What the guest has changed by what it asked for: one group and hash of DH-HMAC-CHAP alone, and how the
-# host `secured` derives keys of TLS, and whether there is a subsystem that comes and goes.
+# What the guest has changed by what it asked for: one group and hash of DH-HMAC-CHAP alone, how the hosts
+# with keys of TLS derive others from them, and whether there is a subsystem that comes and goes.
 dhchap=
 derivation=any
 passing=
@@ -44,13 +44,16 @@ END
   printf '%s\n' "$dhchap"
   host_with one-way dhchap_secret
   host_with both-ways dhchap_secret dhchap_controller_secret
-  host_with secured tls_key
-  printf 'tls_derivation = "%s"\n' "$derivation"
+  for secured in secured long-secured; do
+    host_with "$secured" tls_key
+    printf 'tls_derivation = "%s"\n' "$derivation"
+  done
   host_with secured-and-proven tls_key dhchap_secret
   subsystem paths "$host" "[1, 2]"
   subsystem one-way "$name:one-way-host" "[1]"
   subsystem both-ways "$name:both-ways-host" "[1]"
   subsystem secured "$name:secured-host" "[3]"
+  subsystem long-secured "$name:long-secured-host" "[3]"
   subsystem secured-and-proven "$name:secured-and-proven-host" "[3]"
   [ -z "$passing" ] || subsystem passing "$host" "[1]"
 }
@@ -82,6 +85,7 @@ answer() {
   dhchap) dhchap=$(printf '\n[dhchap]\ngroups = ["%s"]\nhashes = ["%s"]' "$2" "$3") && reload ;;
   derivation) derivation=$2 && reload ;;
   passing) passing=${2:-} && reload ;;
+  logged) grep -q "${*:2}" "$run/target.log" ;;
   cut-first) { kill -KILL "${relays[$first_port]}" && wait "${relays[$first_port]}"; } 2>/dev/null || true ;;
   mend-first) start_relay "$first_port" "$port" ;;
   cut-second) kill -STOP "${relays[$second_port]}" ;;

@@ -2,6 +2,7 @@
 
 use crate::drafts::PRIVATE;
 use crate::error::StartError;
+use crate::in_use::InUse;
 use memmap2::{Advice, MmapMut};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use rustix::io::{ReadWriteFlags, preadv2};
@@ -28,7 +29,8 @@ pub trait Storage: Send + Sync {
     fn lend(&self) -> Option<Lender<'_>> {
         None
     }
-    /// As [`Self::append`] where that needs no waiting: false, with nothing appended, where it would, or fails.
+    /// As [`Self::append`] where that needs no waiting: false, with nothing appended, where it
+    /// would, or fails.
     fn append_at_once(&self, _at: u64, _bytes: usize, _out: &mut Vec<u8>) -> bool {
         false
     }
@@ -142,7 +144,8 @@ impl Memory {
     pub fn new(bytes: u64) -> io::Result<Memory> {
         Memory::sized(bytes, false)
     }
-    /// As [`Self::new`], and the system gives all of it at once, so that no first write waits for that.
+    /// As [`Self::new`], and the system gives all of it at once, so that no first write waits for
+    /// that.
     pub fn prefaulted(bytes: u64) -> io::Result<Memory> {
         Memory::sized(bytes, true)
     }
@@ -307,7 +310,8 @@ pub(crate) enum Hold {
     As(Arc<File>),
 }
 
-/// Whether it pays to look for data in the page cache: not where they have not been there for a while.
+/// Whether it pays to look for data in the page cache: not where they have not been there for a
+/// while.
 #[derive(Default)]
 struct Luck(AtomicU32);
 
@@ -340,17 +344,18 @@ const ALIGNMENT: usize = 4096;
 impl DiskFile {
     /// Opens `path`, and makes it when it is not there. A regular file that is shorter than `size` grows; without `size` it is used as it is.
     pub fn open(path: &Path, size: Option<u64>, direct: bool, read_only: bool) -> Result<DiskFile, StartError> {
-        DiskFile::try_open(path, size, direct, read_only, Hold::Alone).inspect(DiskFile::keep)
+        DiskFile::try_open(path, size, direct, read_only, Hold::Alone, &InUse::Refused).inspect(DiskFile::keep)
     }
 
     /// As [`Self::open`]; but until [`Self::keep`], dropping it takes back that the file was made
-    /// or has grown.
+    /// or has grown. Where another process has it, and that is only noted, it does not grow.
     pub(crate) fn try_open(
         path: &Path,
         size: Option<u64>,
         direct: bool,
         read_only: bool,
         hold: Hold,
+        in_use: &InUse,
     ) -> Result<DiskFile, StartError> {
         let fail = |reason: io::Error| StartError::file(path, reason);
         let is_new = !path.exists();
@@ -373,8 +378,8 @@ impl DiskFile {
         if !kind.is_file() && !kind.is_block_device() {
             return Err(StartError::file(path, "neither a regular file nor a block device"));
         }
-        let storage = storage.locked(hold)?;
-        storage.settle_size(size, read_only)?;
+        let (storage, is_held) = storage.locked(hold, in_use)?;
+        storage.settle_size(size, read_only, is_held)?;
         if is_new {
             sync_folder_of(path).map_err(fail)?;
         }
@@ -382,7 +387,8 @@ impl DiskFile {
         Ok(storage)
     }
 
-    fn locked(mut self, hold: Hold) -> Result<DiskFile, StartError> {
+    /// Whether it is held now, too.
+    fn locked(mut self, hold: Hold, in_use: &InUse) -> Result<(DiskFile, bool), StartError> {
         let (is_locked, hint) = match hold {
             Hold::Alone => (self.lock.try_lock().is_ok(), ""),
             Hold::Shared => (self.lock.try_lock_shared().is_ok(), ", and does not share it"),
@@ -393,11 +399,14 @@ impl DiskFile {
         };
         let reason =
             || format!("another process has it open as a disk{hint}; `shared = true` on both says it is meant");
-        if is_locked { Ok(self) } else { Err(StartError::file(&self.path, reason())) }
+        if !is_locked {
+            in_use.meet(StartError::file(&self.path, reason()))?;
+        }
+        Ok((self, is_locked))
     }
 
-    /// Finds out how long it is, and has it grow to `size`.
-    fn settle_size(&self, size: Option<u64>, read_only: bool) -> Result<(), StartError> {
+    /// Finds out how long it is, and has it grow to `size` if it is held.
+    fn settle_size(&self, size: Option<u64>, read_only: bool, is_held: bool) -> Result<(), StartError> {
         let fail = |reason: String| Err(StartError::file(&self.path, reason));
         let length = (&self.file).seek(SeekFrom::End(0)).map_err(|error| StartError::file(&self.path, error))?;
         let wanted = size.unwrap_or(length);
@@ -410,7 +419,7 @@ impl DiskFile {
         if wanted > length && read_only {
             return fail(format!("it has {length} bytes, {wanted} are wanted, and a read-only disk does not grow"));
         }
-        if wanted > length {
+        if wanted > length && is_held {
             let mut undo = self.undo.lock().unwrap_or_else(PoisonError::into_inner);
             if matches!(*undo, Undo::Nothing) {
                 *undo = Undo::Shorten(length);
@@ -590,7 +599,8 @@ impl Storage for DiskFile {
         buffer.copy_from_slice(place);
         Ok(())
     }
-    /// What lies in the page cache. No thread has to be woken for it, which would cost several times what copying does.
+    /// What lies in the page cache. No thread has to be woken for it, which would cost several
+    /// times what copying does.
     fn append_at_once(&self, at: u64, bytes: usize, out: &mut Vec<u8>) -> bool {
         if self.is_direct || self.check(at, bytes as u64).is_err() || !self.luck.holds() {
             return false;
@@ -768,6 +778,39 @@ mod tests {
         let mut back = [0; 4];
         again.read(0, &mut back).expect("it is inside");
         assert_eq!((&back, again.bytes()), (b"kept", 8192));
+    }
+
+    #[test]
+    fn an_image_that_appears_meanwhile_is_another_s_and_one_that_was_made_for_nothing_goes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("disk");
+        std::fs::write(&path, b"another's").expect("it is made");
+        // It was not there a moment ago.
+        let refused = open_or_make(&path, true, false, false).expect_err("it is there").to_string();
+        assert!(refused.contains("disk: File exists"), "{refused}");
+        assert_eq!(std::fs::read(&path).expect("it is there"), b"another's");
+        let new = folder.path().join("new");
+        let refused = DiskFile::open(&new, Some(u64::MAX), false, false).err().expect("it is too large").to_string();
+        assert!(refused.contains("it cannot have"), "{refused}");
+        assert!(!new.exists() && path.exists());
+    }
+
+    #[test]
+    fn a_check_leaves_an_image_that_another_has_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("disk");
+        let first = DiskFile::open(&path, Some(8192), false, false).expect("it is made");
+        let in_use = InUse::noted();
+        let checked = |size| DiskFile::try_open(&path, size, false, false, Hold::Alone, &in_use);
+        let larger = checked(Some(16384)).expect("it is noted");
+        assert_eq!((larger.bytes(), first.length().expect("it is there")), (16384, 8192));
+        assert_eq!(checked(None).expect("it is noted").bytes(), 8192);
+        assert_eq!(in_use.into_all().len(), 2);
+        drop(first);
+        let free = InUse::noted();
+        drop(DiskFile::try_open(&path, Some(16384), false, false, Hold::Alone, &free).expect("it is free"));
+        assert_eq!(std::fs::metadata(&path).expect("it is there").len(), 8192, "what has grown is cut off again");
+        assert!(free.into_all().is_empty());
     }
 
     /// Memory that this process holds, MiB.

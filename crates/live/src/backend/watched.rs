@@ -1,5 +1,5 @@
-//! A storage whose failures are logged: which disk, where, and what the system says. A disk that fails
-//! does so often; see [`Throttle`].
+//! A storage whose failures are logged: which disk, where, and what the system says. A disk that
+//! fails does so often; see [`Throttle`].
 
 use super::pool::lock;
 use super::storage::{DiskFile, Lender, Storage};

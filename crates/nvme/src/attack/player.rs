@@ -241,7 +241,8 @@ impl Player {
         }
     }
 
-    /// The attack has come to something, or the ordinary host behind it has failed. The latter is the worse.
+    /// The attack has come to something, or the ordinary host behind it has failed. The latter is
+    /// the worse.
     fn end(&mut self, verdict: Verdict) {
         if !self.steps.is_empty() {
             self.steps.clear();
@@ -515,7 +516,8 @@ impl Player {
         let unasked = ReadyToTransfer { command: 0, tag: 0, offset: 0, length: 512 };
         let ready = place.ready.last().copied().unwrap_or(unasked);
         let length = change.length.unwrap_or(ready.length);
-        // Ordinary data keep to MAXH2CDATA; data that are changed in length are one PDU, wrong as they are.
+        // Ordinary data keep to MAXH2CDATA; data that are changed in length are one PDU, wrong as
+        // they are.
         let piece_max = if change.length.is_some() { length } else { place.host_data_max.min(length) };
         let mut sent = 0;
         while sent < length || length == 0 {

@@ -1,4 +1,5 @@
-//! What specifications demand of a target, in our words; `rackweave attack --explain` shows it beside each script.
+//! What specifications demand of a target, in our words; `rackweave attack --explain` shows it
+//! beside each script.
 
 /// A demand and where it stands.
 #[derive(Debug, PartialEq, Eq)]

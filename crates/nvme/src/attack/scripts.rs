@@ -81,7 +81,8 @@ fn read(victim: &Victim, id: u16, start: u64, blocks: u32, data: Sgl) -> Sqe {
     Command { namespace: victim.namespace, data, ..Command::new(id, body) }.encode()
 }
 
-/// A write that is asked for its data: too large for a capsule. Where the victim leaves no such write the script is barred, see [`asked`].
+/// A write that is asked for its data: too large for a capsule. Where the victim leaves no such
+/// write the script is barred, see [`asked`].
 fn open_write(victim: &Victim, id: u16) -> Vec<Step> {
     let length = asked_bytes(victim);
     let entry = write(victim, id, 0, length / victim.block_bytes, Sgl::Transport { length });

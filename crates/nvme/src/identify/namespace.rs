@@ -93,8 +93,9 @@ impl IdentifyNamespace {
             CodecError::Field { field: "FLBAS", got: u64::from(self.format), allowed: "a format of the list" };
         let there = index <= self.formats_minus_one;
         let format = self.formats.get(usize::from(index)).filter(|_| there).ok_or(refused)?;
-        // NVM Command Set 1.0, Figure 98: smaller than 512 B is not allowed. The upper bound is ours: shifts stay inside 32 bits. What formats that
-        // are not in use say is no concern of a host's.
+        // NVM Command Set 1.0, Figure 98: smaller than 512 B is not allowed. The upper bound is
+        // ours: shifts stay inside 32 bits. What formats that are not in use say is no concern of a
+        // host's.
         match format.block_shift {
             9..=31 => Ok(*format),
             0 => Err(refused),

@@ -168,7 +168,7 @@ impl Link {
         deadline: Option<Time>,
     ) -> Result<(), QueueError> {
         let written = if let Payload::ToController(data) = &payload { data.len() as u32 } else { 0 };
-        // Data of fabrics commands go in the capsule on every queue, Connect's always (NVMe/TCP Transport 1.0, 3.4).
+        // On every queue, data of fabrics commands go in the capsule (NVMe/TCP Transport 1.0, 3.4).
         let is_fabrics = matches!(command.body, Body::Fabrics(_));
         let in_capsule_max = if is_fabrics { ADMIN_IN_CAPSULE } else { self.in_capsule_max };
         let carriage = Carriage::of_write(written, in_capsule_max);

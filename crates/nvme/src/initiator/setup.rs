@@ -49,7 +49,8 @@ pub(super) struct Found {
     pub(super) ready_by: Option<Time>,
 }
 
-/// CC of a controller that can what `capabilities` say: the NVM command set where it has it, its smallest page.
+/// CC of a controller that can what `capabilities` say: the NVM command set where it has it, its
+/// smallest page.
 fn configuration(capabilities: Option<Capabilities>, shutdown: Shutdown) -> u64 {
     let (sets, page) = capabilities.map_or((1, 0), |known| (known.command_sets, known.page_min));
     // CAP.CSS: bit 0 NVM, bit 6 several, bit 7 none but admin; CC.CSS names them 0, 6 and 7.
@@ -251,11 +252,13 @@ impl Initiator {
         if self.config.event_requests > 0 { self.take_step(Step::Events) } else { self.after_events() }
     }
 
-    /// What of a controller is otherwise than Linux, the strictest of hosts, insists on; an error where it cannot be used so.
+    /// What of a controller is otherwise than Linux, the strictest of hosts, insists on; an error
+    /// where it cannot be used so.
     fn odd(&self, controller: &IdentifyController) -> Result<Vec<Tolerance>, InitiatorError> {
         let is_discovery = is_discovery(&self.config.subsystem, controller);
         let is_other = controller.controller != self.setup.controller_id;
-        // I/O queues go to the controller that Connect named: one that calls itself otherwise may be another's.
+        // I/O queues go to the controller that Connect named: one that calls itself otherwise may
+        // be another's.
         if is_other && !is_discovery && controller.controller != 0 {
             return Err(InitiatorError::Unusable("its CNTLID is not the one of Connect"));
         }

@@ -1,6 +1,7 @@
 //! What controllers in use do otherwise than the rest, and what a host makes of it.
 
-/// Something that a controller does otherwise than the specification or than most controllers, and that harms no data.
+/// Something that a controller does otherwise than the specification or than most controllers, and
+/// that harms no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Tolerance {
@@ -14,7 +15,8 @@ pub enum Tolerance {
     OddDataMax,
     /// KAS is 0: no Keep Alive is sent. A discovery controller may have none (Base 2.0, 3.1.2.3).
     NoKeepAlive,
-    /// CNTLID of Identify is not that of Connect, where nothing depends on it: it is 0, or the controller is of discovery.
+    /// CNTLID of Identify is not that of Connect, where nothing depends on it: it is 0, or the
+    /// controller is of discovery.
     OtherControllerId,
     /// SGLS claims no SGLs, without which there is no NVMe/TCP.
     NoSgls,

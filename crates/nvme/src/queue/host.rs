@@ -11,7 +11,8 @@ pub struct HostQueue<T> {
     free: Vec<u16>,
     /// Low bits of an id that are its slot; the others change with every use of the slot.
     slot_bits: u32,
-    /// Commands that were sent, and those of them that the controller is known to have taken, since the connection.
+    /// Commands that were sent, and those of them that the controller is known to have taken, since
+    /// the connection.
     sent: u64,
     taken: u64,
     /// A head that could not be came: it was passed over.
@@ -87,11 +88,11 @@ impl<T> HostQueue<T> {
         self.slots[index].command.as_mut().ok_or(QueueError::Unknown { id })
     }
 
-    /// A completion came: its command is over. Fails, and changes nothing, when the command is not outstanding: such a controller is not to be
-    /// trusted, drop the connection.
+    /// A completion came: its command is over. Fails, and changes nothing, when the command is not
+    /// outstanding: such a controller is not to be trusted, drop the connection.
     ///
-    /// SQID is reserved on fabrics and not read (NVMe over Fabrics 1.1, 2.2). A head that cannot be is passed over: what has completed was taken,
-    /// and that is all that the host needs to know.
+    /// SQID is reserved on fabrics and not read (NVMe over Fabrics 1.1, 2.2). A head that cannot be
+    /// is passed over: what has completed was taken, and that is all that the host needs to know.
     pub fn complete(&mut self, completion: &Cqe) -> Result<T, QueueError> {
         self.get(completion.id)?;
         if self.shape.flow_control {
@@ -118,7 +119,8 @@ impl<T> HostQueue<T> {
         all
     }
 
-    /// Commands of which the controller is not known to have taken them: fewer than the queue has entries.
+    /// Commands of which the controller is not known to have taken them: fewer than the queue has
+    /// entries.
     fn waiting(&self) -> u32 {
         (self.sent - self.taken) as u32
     }

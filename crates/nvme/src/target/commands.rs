@@ -57,8 +57,9 @@ impl Target {
         false
     }
 
-    /// Whether `id` was of an event request, whose place `slot` has now. A host that ends gives its event
-    /// requests up without a word and uses their identifiers again (SPDK's does): nobody waits for an answer.
+    /// Whether `id` was of an event request, whose place `slot` has now. A host that ends gives its
+    /// event requests up without a word and uses their identifiers again (SPDK's does): nobody
+    /// waits for an answer.
     fn replace_event_request(&mut self, index: u32, slot: u32, id: u16) -> bool {
         let Some(holder) = self.connections[index].queue.get_mut(id).copied() else { return false };
         let flight = &self.flights[holder];

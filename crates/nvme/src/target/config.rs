@@ -19,7 +19,8 @@ pub struct TargetConfig {
     pub ports: Vec<PortConfig>,
     /// What they find.
     pub subsystems: Vec<SubsystemConfig>,
-    /// Refuse whatever is against the specification, even what [other targets let pass](super::Tolerated).
+    /// Refuse whatever is against the specification, even what [other targets let
+    /// pass](super::Tolerated).
     pub is_strict: bool,
 }
 

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub(super) const VERSION: Version = Version { major: 2, minor: 0, tertiary: 0 };
 /// Notices of reservations that wait for a host; of more only the last are kept.
 const NOTICES_MAX: usize = 64;
-/// How long a controller with a keep-alive timeout may be silent at least while it is not enabled: the timer
-/// is not active then (Base 2.0, 3.9), and nothing else would end it.
+/// How long a controller with a keep-alive timeout may be silent at least while it is not enabled:
+/// the timer is not active then (Base 2.0, 3.9), and nothing else would end it.
 const UNENABLED: Span = Span::secs(10);
 /// CAP.TO: 15 s, generous for a controller that is ready at once.
 const READY_TIMEOUT_500_MS: u8 = 30;

@@ -74,7 +74,8 @@ impl Target {
         }
     }
 
-    /// Connect's data. A host without a name gets one that says so, with which it comes in where all hosts may.
+    /// Connect's data. A host without a name gets one that says so, with which it comes in where
+    /// all hosts may.
     fn connect_data(&mut self, index: u32, slot: u32) -> Result<ConnectData, Refusal> {
         let buffer = &mut self.flights[slot].buffer;
         let place = buffer.get_mut(usize::from(ConnectData::OFFSET_HOST)..ConnectData::BYTES);

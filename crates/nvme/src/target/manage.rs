@@ -131,8 +131,8 @@ impl Target {
         out.into_iter().for_each(|id| self.end_controller(id, reason));
     }
 
-    /// Who has to prove itself from now on, and by what. Hosts that are connected stay as they are until they authenticate anew; one that has been let in
-    /// without and would now have to prove itself loses its controllers.
+    /// Who has to prove itself from now on, and by what. A host that has to by another secret than
+    /// before, or had none, loses its controllers.
     pub fn set_authentication(
         &mut self,
         now: base::Time,
@@ -146,17 +146,14 @@ impl Target {
     }
 
     pub(super) fn renew_authentication(&mut self, at: usize, authentication: Option<AuthenticationConfig>) {
-        let has_secret = |host: &Nqn| authentication.as_ref().is_some_and(|config| config.hosts.contains_key(host));
-        let out = self.controllers_where(|known| {
-            known.role == Role::Storage(at) && has_secret(&known.host) && !self.has_authentication(known)
-        });
-        self.subsystems[at].config.authentication = authentication;
-        out.into_iter().for_each(|id| self.end_controller(id, CloseReason::NotAllowed));
-    }
-
-    fn has_authentication(&self, controller: &Controller) -> bool {
-        let admin = controller.queues.first().copied().flatten();
-        admin.is_some_and(|index| self.connections[index].authentication.is_some())
+        let old = std::mem::replace(&mut self.subsystems[at].config.authentication, authentication);
+        let new = self.subsystems[at].config.authentication.as_ref();
+        let is_other = |host: &Nqn| {
+            let secrets = new.and_then(|config| config.hosts.get(host));
+            secrets.is_some() && secrets != old.as_ref().and_then(|config| config.hosts.get(host))
+        };
+        let out = self.controllers_where(|known| known.role == Role::Storage(at) && is_other(&known.host));
+        out.into_iter().for_each(|id| self.end_controller(id, CloseReason::Replaced));
     }
 
     /// How a port reaches a group.

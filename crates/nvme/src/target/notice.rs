@@ -24,6 +24,9 @@ pub enum CloseReason {
     /// Its host may no longer use the subsystem.
     #[error("the host is no longer allowed")]
     NotAllowed,
+    /// Its host has to prove itself by another secret or key from now on.
+    #[error("its secret or key is another now")]
+    Replaced,
     /// Its port or subsystem was taken away, or is another one now.
     #[error("its port or subsystem was removed or changed")]
     Removed,
@@ -84,13 +87,15 @@ pub enum Refused {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Tolerated {
-    /// CC.CSS is 6, though CAP.CSS does not offer it (Base 2.0, Figure 46). It means the NVM command set here.
+    /// CC.CSS is 6, though CAP.CSS does not offer it (Base 2.0, Figure 46). It means the NVM
+    /// command set here.
     #[error("CC.CSS = 6, which CAP does not offer")]
     CommandSets,
     /// Connect leaves HOSTNQN empty (Base 2.0, 6.3).
     #[error("Connect without a HOSTNQN")]
     NoName,
-    /// A command has the identifier of an event request that is outstanding. The host has given the request up.
+    /// A command has the identifier of an event request that is outstanding. The host has given the
+    /// request up.
     #[error("the identifier of an outstanding event request is used again")]
     EventIdentifier,
     /// The HOSTID of an I/O queue is not that of the admin queue (Base 2.0, 6.3).

@@ -110,10 +110,11 @@ impl Target {
         Ok(changes)
     }
 
-    /// Ends the connections of hosts whose pre-shared key is none any more.
-    pub fn end_channels(&mut self, now: Time, is_known: impl Fn(&Channel) -> bool) {
+    /// Ends the connections whose pre-shared key does not hold any more, for a reason such as
+    /// [`CloseReason::NotAllowed`].
+    pub fn end_channels(&mut self, now: Time, reason: CloseReason, holds: impl Fn(&Channel) -> bool) {
         self.pass(now);
-        self.end_connections(CloseReason::NotAllowed, |_, channel| channel.is_some_and(|channel| !is_known(channel)));
+        self.end_connections(reason, |_, channel| channel.is_some_and(|channel| !holds(channel)));
     }
 
     fn remove_subsystems(&mut self, config: &TargetConfig, changes: &mut Vec<Change>) {

@@ -77,8 +77,9 @@ impl Target {
         self.wake_by(deadline);
     }
 
-    /// A command came: with traffic-based keep alive it says as much as Keep Alive (Base 2.0, 3.9). One on an
-    /// I/O queue whose host has to prove itself yet says nothing of the controller's own host.
+    /// A command came: with traffic-based keep alive it says as much as Keep Alive (Base 2.0, 3.9).
+    /// One on an I/O queue whose host has to prove itself yet says nothing of the controller's own
+    /// host.
     pub(super) fn keep_alive_of(&mut self, index: u32) {
         let (now, place) = (self.now, &self.connections[index]);
         let speaks = !place.has_to_prove() || place.queue_id() == 0;

@@ -49,8 +49,9 @@ impl HostRead {
         Ok(data.is_success)
     }
 
-    /// SUCCESS only with the last byte; the last may come early (the command failed), but not with success. With flow control SUCCESS should not
-    /// come, and the last byte should have LAST: neither is a danger to data, and targets in use do so.
+    /// SUCCESS only with the last byte; the last may come early (the command failed), but not with
+    /// success. With flow control SUCCESS should not come, and the last byte should have LAST:
+    /// neither is a danger to data, and targets in use do so.
     fn check_flags(&self, data: &ControllerData) -> Result<(), PduError> {
         let is_whole = self.received == self.length;
         if !data.is_success || (data.is_last && is_whole) {

@@ -74,7 +74,8 @@ impl Raw {
         self.connect_as(world, (queue, size_minus_one, 0), &data.encode())
     }
 
-    /// Connect of a queue with so many entries and this keep-alive timeout, with any data; its completion.
+    /// Connect of a queue with so many entries and this keep-alive timeout, with any data; its
+    /// completion.
     pub fn connect_as(&mut self, world: &mut World, (queue, size_minus_one, ms): (u16, u16, u32), data: &[u8]) -> Cqe {
         let attributes = ConnectAttributes::empty();
         let connect = Connect { queue, size_minus_one, attributes, keep_alive_ms: ms };

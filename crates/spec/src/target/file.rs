@@ -199,7 +199,7 @@ written! {
         /// The file that holds `dhchap_controller_secret`.
         #[schemars(length(min = 1))]
         dhchap_controller_secret_file: String,
-        /// Its key of TLS as `nvme gen-tls-key` prints it, with SHA-256.
+        /// Its key of TLS as `nvme gen-tls-key` prints it, with SHA-256 or SHA-384.
         tls_key: String,
         /// The file that holds `tls_key`.
         #[schemars(length(min = 1))]

@@ -57,6 +57,25 @@ fn what_is_printed_says_all_of_the_plan() {
     }
 }
 
+/// A key that is read and dropped would be printed as its default, and read so again.
+#[test]
+fn keys_are_in_the_plan_as_the_file_says_and_else_by_their_default() {
+    let named = |keys: &str, disk: &str| {
+        let text = format!("{keys}\n{}namespace = [{{ {disk} }}]\n", with_host(&format!("tls_key = '{LONG_TLS_KEY}'")));
+        let plan = parse("one", &text).expect("it is right");
+        let disk = &plan.subsystems[0].namespaces[0];
+        let derivation = plan.hosts[0].tls_derivation;
+        (plan.strict, plan.limits.controllers_per_host, derivation, disk.prefault, disk.shared)
+    };
+    let file = "backend = 'file', path = 'x'";
+    assert_eq!(named("", file), (false, 64, TlsDerivationName::Any, false, false));
+    assert_eq!(named("strict = true", "prefault = true"), (true, 64, TlsDerivationName::Any, true, false));
+    let limits = "limits = { controllers_per_host = 5 }";
+    assert_eq!(named(limits, &format!("{file}, shared = true")), (false, 5, TlsDerivationName::Any, false, true));
+    let old = with_host(&format!("tls_key = '{TLS_KEY}'\ntls_derivation = 'libnvme'"));
+    assert_eq!(parse("one", &old).expect("it is right").hosts[0].tls_derivation, TlsDerivationName::Libnvme);
+}
+
 #[test]
 fn every_mistake_is_told_with_its_line_and_what_is_allowed() {
     let text = "metric = '127.0.0.1:1'\n[[subsystem]]\n[[subsystem.namespace]]\nbackend = 'fille'\nsize = '1'\n";
@@ -129,6 +148,7 @@ proptest! {
 const HOST: &str = "nqn.2026-11.io.rackweave:host";
 const SECRET: &str = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
 const TLS_KEY: &str = "NVMeTLSkey-1:01:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:";
+const LONG_TLS_KEY: &str = "NVMeTLSkey-1:02:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwP/w0S89ELi3W2LxIcLXVsDn8kXZQ==:";
 
 fn with_host(keys: &str) -> String {
     format!("[[host]]\nnqn = '{HOST}'\n{keys}\n[[subsystem]]\nhosts = ['{HOST}']\n")
@@ -136,12 +156,11 @@ fn with_host(keys: &str) -> String {
 
 #[test]
 fn a_wrong_secret_is_told_with_its_key_and_reason_and_not_shown() {
-    let long = "NVMeTLSkey-1:02:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwP/w0S89ELi3W2LxIcLXVsDn8kXZQ==:";
     for (key, secret, reason) in [
         ("dhchap_secret", SECRET.replace("AAEC", "AAED"), "the checksum of the secret is wrong"),
         ("dhchap_secret", "hunter2".into(), "a secret has the form DHHC-1:hh:base64:"),
         ("tls_key", TLS_KEY.replace("VRLb", "VRLc"), "the checksum of the TLS key is wrong"),
-        ("tls_key", long.into(), "keys with SHA-384 (48 bytes) are not spoken"),
+        ("tls_key", LONG_TLS_KEY.replace(":02:", ":01:"), "the TLS key has 48 bytes, allowed are 32"),
     ] {
         let told = complaint(&with_host(&format!("{key} = '{secret}'")));
         assert!(told.contains("target.toml:3:") && told.contains(&format!("host.0.{key}: {reason}")), "{told}");

@@ -119,7 +119,8 @@ fn strangers(victim: &Victim) -> Vec<Attack> {
     ]
 }
 
-/// No attack: a host need not use capsules, and one that does not must be served. Linux's target (6.1 to 6.12) never asks for data that would fit.
+/// No attack: a host need not use capsules, and one that does not must be served. Linux's target
+/// (6.1 to 6.12) never asks for data that would fit.
 fn small_by_r2t(victim: &Victim) -> Attack {
     let length = victim.block_bytes;
     let entry = Box::new(write(victim, ID, 0, 1, Sgl::Transport { length }));

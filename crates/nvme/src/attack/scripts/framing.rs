@@ -131,7 +131,8 @@ fn digests() -> Vec<Attack> {
         Step::Damaged(0, entry.clone(), Vec::new(), Damage::Header),
         Step::Expect(0, Expectation::Terminates(&[FatalStatus::HeaderDigest])),
     ];
-    // Header digests agreed on, and capsules that say they have none: two, so that a target which reads on for a digest finds bytes.
+    // Header digests agreed on, and capsules that say they have none: two, so that a target which
+    // reads on for a digest finds bytes.
     let without = vec![
         Step::Send(0, [capsule(*entry, &[]), capsule(identify(2), &[])].concat()),
         Step::Expect(0, Expectation::Terminates(ANY)),

@@ -6,7 +6,7 @@ use super::super::{Dhchap, HostKeys, Port, SecretSource, Subsystem};
 use super::Resolver;
 use crate::error::Problem;
 use nvme::auth::Secret;
-use nvme::tls::{TlsHash, TlsKey};
+use nvme::tls::TlsKey;
 use std::collections::BTreeSet;
 
 /// A tenth of a core of today, where one of 2,048 bits takes about a millisecond.
@@ -70,22 +70,13 @@ fn host(resolver: &mut Resolver<'_>, key: &str, file: &HostFile) -> HostKeys {
         let reason = "the host's own secret; only a host that proves itself may ask the target to";
         resolver.report(key, Problem::missing("dhchap_secret", reason));
     }
+    let tls_key = |text: &str| TlsKey::parse(text).map(drop).map_err(|error| error.to_string());
     let tls = source(resolver, key, "tls_key", (&file.tls_key, &file.tls_key_file), tls_key);
     if tls.is_none() && file.tls_derivation.is_some() {
         resolver.report(key, Problem::missing("tls_key", "`tls_derivation` says how others are derived from it"));
     }
     let tls_derivation = file.tls_derivation.unwrap_or(TlsDerivationName::Any);
     HostKeys { nqn, dhchap, dhchap_controller, tls, tls_derivation }
-}
-
-/// What is wrong with a key of TLS, if anything.
-fn tls_key(text: &str) -> Result<(), String> {
-    match TlsKey::parse(text).map_err(|error| error.to_string())?.hash() {
-        TlsHash::Sha256 => Ok(()),
-        TlsHash::Sha384 => {
-            Err("keys with SHA-384 (48 bytes) are not spoken; make one with `nvme gen-tls-key --hmac=1`".into())
-        }
-    }
 }
 
 /// A secret or the file of it, not both.
