@@ -61,7 +61,6 @@ channels = 2
 group = 4
 capacity = "32GiB"
 data = 0.45
-used_before = 0.25
 write_cache = "3MiB"
 flush_above = 0.75
 device_depth = 24

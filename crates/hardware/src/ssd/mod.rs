@@ -12,6 +12,7 @@
 //! * [`QuickDrive`]: a solid-state drive as a few sums, for racks of many.
 //! * `fit`: moves a drive's parameters until it answers as a real one did (fio's JSON).
 
+mod amplification;
 mod archive;
 pub mod array;
 mod direct;
@@ -24,6 +25,7 @@ mod quick;
 pub mod sdf;
 mod volume;
 
+pub use amplification::uniform_amplification;
 pub use archive::RegionArchive;
 pub use array::{ArrayCounters, Booked, Busy, FlashArray, FlashOperation, Purpose, Ticket};
 pub use direct::{DirectConfig, DirectDrive};
@@ -43,6 +45,6 @@ pub use ftl::{
 pub use geometry::{BlockId, DieId, Geometry, GeometryError, PageAddress, PageTimes, Suspension, Timing, UnitAddress};
 pub use quick::{QuickConfig, QuickDrive};
 pub use sdf::{
-    Isolation, RegionConfig, RegionCounters, RegionId, SdfConfig, SdfError, SoftwareDefinedFlash, WriteBooked,
+    Isolation, KeptFree, RegionConfig, RegionCounters, RegionId, SdfConfig, SdfError, SoftwareDefinedFlash, WriteBooked,
 };
 pub use volume::CollectStep;

@@ -85,7 +85,7 @@ fn write_state(state: &FlashState, file: &mut FlashFile) {
 }
 
 fn vssd_of(vssd: &Vssd, state: &FlashState) -> VssdFile {
-    let has_used = matches!(state, FlashState::Used | FlashState::Fragmented(_));
+    let has_used = matches!(state, FlashState::Used);
     let is_shared = vssd.isolation == super::file::IsolationName::Software;
     VssdFile {
         per_ssd: Some(vssd.per_ssd),

@@ -10,6 +10,7 @@ use crate::file::ExperimentFile;
 use crate::quantity::Plain;
 use crate::resolve::Resolver;
 use base::{Bytes, Span};
+use hardware::ssd::DriveError;
 use hardware::ssd::presets::DriveConfig;
 use sdirect::baseline::stack::{Notice, StackConfig};
 use workload::storage::{Addresses, Assignment, Config, Mix};
@@ -97,19 +98,13 @@ impl Resolver<'_> {
         self.check_spare(machine);
     }
 
-    /// Every die needs spare blocks beside its data, or garbage collection has nowhere to move them.
+    /// A device that collection cannot keep going is refused here, and not found crawling in a run.
     fn check_spare(&mut self, machine: &Machine) {
-        const SPARE: u64 = 3;
         let Some(drive) = machine.drive() else { return };
-        let geometry = &drive.geometry;
-        let block_units = geometry.block_bytes().count() / geometry.unit.count().max(1);
-        let blocks = u64::from(geometry.blocks_per_plane) * u64::from(geometry.planes_per_die);
-        let dies = u64::from(geometry.channels) * u64::from(geometry.dies_per_channel);
-        let (holds, needs) = (dies * blocks.saturating_sub(SPARE) * block_units, drive.logical_units());
-        if needs > holds {
-            let reason =
-                format!("{blocks} blocks of a die, less {SPARE} spare ones, hold {holds} units of a device's {needs}");
-            self.conflict("machine.blocks_per_plane", reason);
+        match drive.check() {
+            Err(DriveError::Config { field, reason }) => self.conflict(&format!("machine.{field}"), reason),
+            Err(error) => self.conflict("machine.preset", error.to_string()),
+            Ok(()) => {}
         }
     }
 

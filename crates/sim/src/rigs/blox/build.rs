@@ -251,6 +251,7 @@ fn region_config(plan: &Blox, seed: Seed) -> RegionConfig {
         victim: match plan.flash.victim {
             VictimName::Greedy => VictimPolicy::Greedy,
             VictimName::CostBenefit => VictimPolicy::CostBenefit,
+            VictimName::Fifo => VictimPolicy::Fifo,
             VictimName::Random => VictimPolicy::Random,
         },
         hot_cold: plan.flash.hot_cold,

@@ -58,7 +58,7 @@ impl Resolver<'_> {
             return self.flash_snapshot(snapshot, file).map_or(FlashState::Used, FlashState::Snapshot);
         }
         self.refuse_key("flash.snapshot_digest", "`snapshot_digest` goes only with `snapshot`");
-        if matches!(name, FlashStateName::Clean | FlashStateName::Filled) {
+        if name != FlashStateName::Used {
             let reason = format!("`used_before` does not go with flash.state = {}", name.word());
             self.refuse_key("vssd.used_before", &reason);
         }
