@@ -36,7 +36,7 @@ pub use drive::{
 };
 pub use fit::{
     ClosedLoad, FioError, FioRun, Fit, FitError, FitPoint, FitRequest, FittedParameter, FittedPoint, Free,
-    KNOWN_WITHIN_MAX, Outcome, Parameter, WrittenState, fit, predict, read_fio,
+    KNOWN_WITHIN_MAX, Outcome, Parameter, Range, WrittenState, fit, predict, read_fio,
 };
 pub use ftl::{
     EraseOutcome, FtlConfig, FtlCounters, FtlError, Relocation, SnapshotError, SpareBlock, TranslationLayer,
