@@ -17,6 +17,7 @@ mod archive;
 pub mod array;
 mod direct;
 pub mod drive;
+mod endurance;
 mod fit;
 mod ftl;
 mod geometry;
@@ -34,6 +35,7 @@ pub use drive::{
     LatencyQuantiles, Pattern, Precondition, PreconditionError, PreconditionReport, RetryStep, SolidState,
     SolidStateConfig, Steady, WriteBuffer,
 };
+pub use endurance::Endurance;
 pub use fit::{
     ClosedLoad, FioError, FioRun, Fit, FitError, FitPoint, FitRequest, FittedParameter, FittedPoint, Free,
     KNOWN_WITHIN_MAX, Outcome, Parameter, Range, WrittenState, fit, predict, read_fio,

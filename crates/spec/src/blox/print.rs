@@ -37,7 +37,12 @@ fn swap_of(swap: &PlannedSwap) -> SwapFile {
     SwapFile { at: Some(Quantity(swap.at)), server: Some(swap.server), ssds: Some(swap.ssds) }
 }
 
-fn flash_of(flash: &Flash) -> FlashFile {
+/// Of drives whose scene says itself what they hold.
+pub(crate) fn stateless_flash_of(flash: &Flash) -> FlashFile {
+    FlashFile { state: None, steady: None, ..flash_of(flash) }
+}
+
+pub(crate) fn flash_of(flash: &Flash) -> FlashFile {
     let own = &flash.own;
     let times = |list: &[Span]| list.iter().copied().map(Quantity).collect();
     let mut file = FlashFile {

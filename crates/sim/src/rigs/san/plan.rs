@@ -3,9 +3,9 @@
 use super::config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
 use base::{Bytes, Seed};
 use hardware::ssd::presets::{DriveConfig, pm9a3_960_quick, pm9a3_960_quick_fragmented};
-use hardware::ssd::{Pattern, Precondition, SolidStateConfig, Steady};
+use hardware::ssd::{Pattern, Precondition, QuickConfig, SolidStateConfig, Steady};
 use san::DriveId;
-use spec::blox::PresetName;
+use spec::blox::{Flash, PresetName};
 use spec::san::{DriveModelName, DriveStateName, Drives, San, SanFault, SanPart};
 
 /// Blocks a plane of a drive that is cut down: enough for collection to choose among.
@@ -24,7 +24,7 @@ impl SanRigConfig {
             passing: plan.fabric.passing,
             ends: plan.ends,
             drives_per_target: plan.drives.per_target,
-            drive: drive_model(&plan.drives, seed)?,
+            drive: drive_model(&plan.drives, plan.flash.as_ref().and_then(Flash::whole), seed)?,
             route: plan.routing,
             reservation: plan.reservation.clone(),
             scheduling: plan.scheduling.clone(),
@@ -46,9 +46,14 @@ fn faults_of(fault: &SanFault) -> Vec<Fault> {
     }
 }
 
-fn drive_model(drives: &Drives, seed: Seed) -> Result<DriveModel, SanBuildError> {
+/// `own` is a drive whose numbers are not its preset's.
+fn drive_model(drives: &Drives, own: Option<SolidStateConfig>, seed: Seed) -> Result<DriveModel, SanBuildError> {
     let refuse = |reason: &str| SanBuildError::Drive { reason: reason.to_owned() };
-    match (drives.model, drives.preset, drives.preset.drive()) {
+    if let (DriveModelName::Quick, Some(own)) = (drives.model, &own) {
+        return Ok(DriveModel::Quick(QuickConfig::of_flash(own, drives.capacity)));
+    }
+    let drive = own.map_or_else(|| drives.preset.drive(), DriveConfig::SolidState);
+    match (drives.model, drives.preset, drive) {
         (DriveModelName::Quick, PresetName::Pm9a3, _) => Ok(DriveModel::Quick(match drives.state {
             DriveStateName::Clean => pm9a3_960_quick(drives.capacity),
             DriveStateName::Fragmented => pm9a3_960_quick_fragmented(drives.capacity),
