@@ -2,8 +2,8 @@
 
 use base::{Bytes, Rate, Seed, Span, Time};
 use hardware::ssd::{
-    BlockId, CollectStep, DieId, Geometry, Isolation, PageTimes, PreconditionError, RegionConfig, RegionId, SdfConfig,
-    SdfError, SoftwareDefinedFlash, Steady, Suspension, Timing, UnitAddress, VictimPolicy,
+    BlockId, CollectStep, DieId, Geometry, Isolation, KeptFree, PageTimes, PreconditionError, RegionConfig, RegionId,
+    SdfConfig, SdfError, SoftwareDefinedFlash, Steady, Suspension, Timing, UnitAddress, VictimPolicy,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -173,7 +173,7 @@ impl<'a> Attempt<'a> {
             };
             for (index, parameter) in free.iter().enumerate() {
                 match profiler.of(index)? {
-                    Profile::Better(config) => return Ok(Err(config)),
+                    Profile::Better(config) => return Ok(Err(*config)),
                     Profile::Range(range) => add(*parameter, range),
                 }
             }

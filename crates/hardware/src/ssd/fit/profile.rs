@@ -61,12 +61,12 @@ pub(super) enum Profile {
     /// The values that the points allow.
     Range(Range),
     /// A place that does better than the best one.
-    Better(SolidStateConfig),
+    Better(Box<SolidStateConfig>),
 }
 
 enum End {
     At { value: f64, is_open: bool },
-    Better(SolidStateConfig),
+    Better(Box<SolidStateConfig>),
 }
 
 /// The best place, and how much its squares may rise.
@@ -103,7 +103,7 @@ impl Profiler<'_> {
             let (squares, place) = self.refit(index, place)?;
             let rise = squares - self.squares;
             if rise < -BETTER {
-                return Ok(End::Better(self.search.at(self.best, &place)));
+                return Ok(End::Better(Box::new(self.search.at(self.best, &place))));
             }
             if rise > self.rise {
                 break (distance, rise);
