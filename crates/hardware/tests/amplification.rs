@@ -1,5 +1,5 @@
-//! Is the model right: write amplification of whole drives against closed forms, at the least size that
-//! is accepted and above, in preparation and under load.
+//! Is the model right: write amplification of whole drives against closed forms, at the least size
+//! that is accepted and above, in preparation and under load.
 
 use base::{Bytes, Seed, Span, Time};
 use hardware::ssd::{
@@ -33,7 +33,8 @@ fn config(victim: VictimPolicy, over_provisioning: f64, more: u32) -> SolidState
     config.with_blocks_per_plane(least * more)
 }
 
-/// Overwrites at random, `depth` at a time and at least `gap` apart; the write amplification of that.
+/// Overwrites at random, `depth` at a time and at least `gap` apart; the write amplification of
+/// that.
 fn loaded(drive: &mut SolidState, depth: usize, gap: Span, count: u64) -> f64 {
     let units = drive.capacity().count() / UNIT.count();
     let mut stream = Seed(9).stream("overwrite");

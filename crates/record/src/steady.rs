@@ -1,11 +1,11 @@
 //! Whether latency is steady over the measured part of a run.
 //!
-//! The rule is MSER (White, "An effective truncation heuristic for bias reduction in simulation output",
-//! Simulation 1997; White, Cobb and Spratt, WSC 2000): of the means of `n` batches the first `d` are a
-//! transient, with the `d` that makes the standard error of the mean of the rest least,
-//! `sum (y - mean)^2 / (n - d)^2`. A `d` beyond the half says that the run has not become steady. MSER-5
-//! takes batches of five observations; ours are spans of time, of which a run of any length has as many,
-//! and which do not hang on the order of rows.
+//! The rule is MSER (White, "An effective truncation heuristic for bias reduction in simulation
+//! output", Simulation 1997; White, Cobb and Spratt, WSC 2000): of the means of `n` batches the
+//! first `d` are a transient, with the `d` that makes the standard error of the mean of the rest
+//! least, `sum (y - mean)^2 / (n - d)^2`. A `d` beyond the half says that the run has not become
+//! steady. MSER-5 takes batches of five observations; ours are spans of time, of which a run of any
+//! length has as many, and which do not hang on the order of rows.
 
 use base::{Span, Time};
 
@@ -39,8 +39,8 @@ struct Batch {
 pub(crate) enum Steadiness {
     /// Nothing speaks against it, or there are too few requests to tell.
     Steady,
-    /// The requests intended before this time, in picoseconds, are a transient. `shift` is by how much
-    /// they change the mean latency, as a share of that of the rest.
+    /// The requests intended before this time, in picoseconds, are a transient. `shift` is by how
+    /// much they change the mean latency, as a share of that of the rest.
     From { ps: u64, shift: f64 },
     /// It did not become steady in the first half of what was measured.
     Never,
@@ -92,8 +92,8 @@ impl Course {
         self.batches = self.batches.chunks(2).map(sum).collect();
         self.shift += 1;
     }
-    /// The begin and the mean of every batch with requests, without the first and the last, which are
-    /// measured in part only. None if there are too few requests.
+    /// The begin and the mean of every batch with requests, without the first and the last, which
+    /// are measured in part only. None if there are too few requests.
     fn means(&self) -> Vec<(u64, f64)> {
         let filled: Vec<(u64, Batch)> =
             (0..).zip(&self.batches).filter(|(_, batch)| batch.count > 0).map(|(at, batch)| (at, *batch)).collect();
@@ -106,8 +106,8 @@ impl Course {
     }
 }
 
-/// How many of the first values are a transient. Not more than three quarters: the fewer are left, the
-/// oftener chance makes them alike.
+/// How many of the first values are a transient. Not more than three quarters: the fewer are left,
+/// the oftener chance makes them alike.
 fn truncation(values: &[f64]) -> usize {
     let error_of_mean = |cut: usize| {
         let (_, deviation) = moments(&values[cut..]);
@@ -145,7 +145,8 @@ mod tests {
     fn exponential(stream: &mut Stream, mean: f64) -> f64 {
         -mean * (1.0 - stream.unit()).ln()
     }
-    /// Times in an M/M/1 queue of load `load` and a service of 1 us that begins with `backlog` us of work.
+    /// Times in an M/M/1 queue of load `load` and a service of 1 us that begins with `backlog` us
+    /// of work.
     fn queue(seed: u64, load: f64, backlog: f64, count: usize) -> Course {
         let mut stream = Seed(seed).stream("queue");
         let (mut now, mut free_at) = (0.0, backlog);

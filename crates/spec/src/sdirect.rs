@@ -19,7 +19,8 @@ pub struct SDirect {
     pub design: crate::DesignName,
     /// The machine.
     pub machine: Machine,
-    /// Numbers of the devices in place of their preset's, and what they hold; as `rackweave fit` writes them.
+    /// Numbers of the devices in place of their preset's, and what they hold; as `rackweave fit`
+    /// writes them.
     pub flash: Option<Flash>,
     /// The NIC's logic; of s-direct and target-offload.
     pub nic: Option<Nic>,

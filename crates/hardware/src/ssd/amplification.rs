@@ -1,8 +1,8 @@
 //! Closed forms of write amplification, for uniformly random writes in steady state.
 //!
-//! Below, `ratio` is physical to logical space, of the blocks that hold data or garbage: free blocks
-//! and those that are being filled do not count. The tests of crate `hardware` hold the models to them,
-//! and `rackweave check` prints what to expect.
+//! Below, `ratio` is physical to logical space, of the blocks that hold data or garbage: free
+//! blocks and those that are being filled do not count. The tests of crate `hardware` hold the
+//! models to them, and `rackweave check` prints what to expect.
 
 use super::ftl::VictimPolicy;
 
@@ -21,9 +21,9 @@ pub fn uniform_amplification(victim: VictimPolicy, ratio: f64, units_per_block: 
 }
 
 /// Blocks in the order of their writing. Between two visits of the cleaner to a place, all of the
-/// physical space is written once, of which the host writes `1 / A = 1 - u` if a share `u` of a victim
-/// is valid. A unit is missed by all these writes with `u = exp(-ratio (1 - u))`. That is
-/// `A = ratio / (ratio + W(-ratio e^-ratio))` with Lambert's W (Desnoyers, SYSTOR 2012; Luojie and
+/// physical space is written once, of which the host writes `1 / A = 1 - u` if a share `u` of a
+/// victim is valid. A unit is missed by all these writes with `u = exp(-ratio (1 - u))`. That is `A
+/// = ratio / (ratio + W(-ratio e^-ratio))` with Lambert's W (Desnoyers, SYSTOR 2012; Luojie and
 /// Kurkoski, ICNC 2012, who print 2.36 for a ratio of 1.3).
 fn fifo(ratio: f64) -> f64 {
     let missed = |share: f64| (-ratio * (1.0 - share)).exp();
@@ -36,11 +36,12 @@ fn fifo(ratio: f64) -> f64 {
     1.0 / (1.0 - low)
 }
 
-/// The emptiest block of `b` units first. Units are overwritten one by one, so that as many blocks pass
-/// each count of valid units above that of victims, `m`, and there are `c / j` blocks with `j` valid ones:
-/// `1 / ratio = (b - m) / (b (H(b) - H(m)))` with harmonic numbers `H`, and `A = b / (b - m)`, linear
-/// between whole `m` (Bux and Iliadis, Performance Evaluation 2010; the mean field of Van Houdt, SIGMETRICS 2013,
-/// for more and more choices). In the limit of large blocks it is that of FIFO.
+/// The emptiest block of `b` units first. Units are overwritten one by one, so that as many blocks
+/// pass each count of valid units above that of victims, `m`, and there are `c / j` blocks with `j`
+/// valid ones: `1 / ratio = (b - m) / (b (H(b) - H(m)))` with harmonic numbers `H`, and `A = b / (b
+/// - m)`, linear between whole `m` (Bux and Iliadis, Performance Evaluation 2010; the mean field of
+/// Van Houdt, SIGMETRICS 2013, for more and more choices). In the limit of large blocks it is that
+/// of FIFO.
 fn greedy(ratio: f64, units_per_block: u32) -> f64 {
     let b = f64::from(units_per_block);
     let mut harmonic = 0.0;
@@ -60,8 +61,8 @@ fn greedy(ratio: f64, units_per_block: u32) -> f64 {
 }
 
 /// Any block: it is as full as all, `1 / (1 - 1 / ratio)` (Van Houdt 2013). Blocks without anything
-/// invalid are drawn again here; they appear with each cleaning and go with the first of their `b` units that is
-/// overwritten, which makes `1 / (1 - (1 - 1 / b) / ratio)`.
+/// invalid are drawn again here; they appear with each cleaning and go with the first of their `b`
+/// units that is overwritten, which makes `1 / (1 - (1 - 1 / b) / ratio)`.
 fn random(ratio: f64, units_per_block: u32) -> f64 {
     1.0 / (1.0 - (1.0 - 1.0 / f64::from(units_per_block)) / ratio)
 }
@@ -70,8 +71,8 @@ fn random(ratio: f64, units_per_block: u32) -> f64 {
 mod tests {
     use super::*;
 
-    /// Luojie and Kurkoski ("An Improved Analytic Expression for Write Amplification in NAND Flash",
-    /// ICNC 2012, arXiv 1110.4245): 2.36, and 2.35 simulated with greedy victims.
+    /// Luojie and Kurkoski ("An Improved Analytic Expression for Write Amplification in NAND
+    /// Flash", ICNC 2012, arXiv 1110.4245): 2.36, and 2.35 simulated with greedy victims.
     #[test]
     fn a_published_value_comes_out() {
         let of = |victim, units| uniform_amplification(victim, 1.3, units).expect("a closed form");

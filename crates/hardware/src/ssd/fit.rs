@@ -5,7 +5,8 @@
 //! simplex moves the parameters until the squares of ln(model / measured) are least over the points that are used. The number of dies is
 //! no continuous number: a ladder of counts is walked from the preset's, with the others fitted at each.
 //!
-//! It descends from several places, which are the same for every request: a wrong preset leads into dents.
+//! It descends from several places, which are the same for every request: a wrong preset leads into
+//! dents.
 //!
 //! **What the data cannot tell is not fitted.** First all parameters are fitted together, and each has
 //! its *range* measured: the values that the points allow it when all others are fitted anew for each of them
@@ -16,9 +17,9 @@
 //! kept. A start that lies outside the range is no place to hold a parameter at: then it stays where the
 //! points want it.
 //!
-//! The error of a point is that of the measurement ([`FitRequest::point_error`]), and by how much the model's
-//! answer hangs on the addresses that it draws. The simplex is argmin's. A gradient would be of no use to it: the model
-//! counts whole commands, and its answers have small steps.
+//! The error of a point is that of the measurement ([`FitRequest::point_error`]), and by how much
+//! the model's answer hangs on the addresses that it draws. The simplex is argmin's. A gradient
+//! would be of no use to it: the model counts whole commands, and its answers have small steps.
 
 mod attempt;
 mod determine;
@@ -42,8 +43,8 @@ use model::Bench;
 /// A parameter counts as determined when it is known at least so well, as a share of its value (or of its start, when that is larger: "much smaller
 /// than it was" is an answer too). Ours.
 pub const KNOWN_WITHIN_MAX: f64 = 0.3;
-/// A count of dies is determined when the counts next to it make the sum of squares larger by so much, in
-/// units of the points' errors: two standard deviations.
+/// A count of dies is determined when the counts next to it make the sum of squares larger by so
+/// much, in units of the points' errors: two standard deviations.
 const DIES_MARGIN: f64 = 4.0;
 /// The step of ln(value) by which a parameter is moved aside to see how the points answer. Ours: large beside the model's own steps.
 const ASIDE: f64 = 0.1;

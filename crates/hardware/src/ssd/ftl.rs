@@ -182,8 +182,9 @@ impl TranslationLayer {
     pub fn free_ratio(&self) -> f64 {
         f64::from(self.free_blocks()) / f64::from(self.owned_blocks().max(1))
     }
-    /// Units of a die that hold no data, nor garbage: those of free blocks, what is not yet written of
-    /// open ones, and what has been emptied of its victim. 0 for a die that the region does not know.
+    /// Units of a die that hold no data, nor garbage: those of free blocks, what is not yet written
+    /// of open ones, and what has been emptied of its victim. 0 for a die that the region does not
+    /// know.
     pub fn room_of(&self, die: DieId) -> u64 {
         let Some(die) = self.dies.find(die) else { return 0 };
         let upb = u64::from(self.units_per_block);

@@ -261,9 +261,9 @@ pub fn tlc_gen4(seed: Seed) -> SolidStateConfig {
 const PCIE_3_X4: Rate = mega_bytes_a_second(3_500);
 const PCIE_3_X8: Rate = mega_bytes_a_second(7_000);
 
-/// A drive of this flash. The rest is what most presets share: greedy collection, endless endurance, no
-/// retries, 7 % over-provisioning, and neither firmware nor buffer time; what a preset knows better it
-/// says.
+/// A drive of this flash. The rest is what most presets share: greedy collection, endless
+/// endurance, no retries, 7 % over-provisioning, and neither firmware nor buffer time; what a
+/// preset knows better it says.
 fn drive(seed: Seed, geometry: Geometry, timing: Timing) -> SolidStateConfig {
     SolidStateConfig {
         geometry,

@@ -67,9 +67,10 @@ struct Lane {
 }
 
 impl QuickConfig {
-    /// The few sums of a drive of flash that was written once in order, of another capacity: its dies are
-    /// the lanes. The channel's time is part of the controller's, so that channels are never short; a
-    /// program's, with its page's transfer, is divided by the 4 KiB of a page. Nothing is collected.
+    /// The few sums of a drive of flash that was written once in order, of another capacity: its
+    /// dies are the lanes. The channel's time is part of the controller's, so that channels are
+    /// never short; a program's, with its page's transfer, is divided by the 4 KiB of a page.
+    /// Nothing is collected.
     pub fn of_flash(flash: &SolidStateConfig, capacity: Bytes) -> QuickConfig {
         let SolidStateConfig { geometry, timing, firmware, buffer, .. } = flash;
         let kinds = timing.pages.len() as u64;

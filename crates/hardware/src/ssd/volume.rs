@@ -99,7 +99,8 @@ impl Volume {
                 CollectStep::Read(array.submit(now, read, Purpose::Collection))
             }
             Some(Move::Erase { block, freed }) => {
-                // The block may be written at once: its programs wait on its die until the erase is done.
+                // The block may be written at once: its programs wait on its die until the erase is
+                // done.
                 let booked = array.submit(now, FlashOperation::Erase { block }, Purpose::Collection);
                 CollectStep::Erased { booked, freed }
             }

@@ -1,4 +1,5 @@
-//! What any scene with whole drives tells of their flash: amplification, erases, collection, endurance.
+//! What any scene with whole drives tells of their flash: amplification, erases, collection,
+//! endurance.
 
 use base::{Bytes, Span};
 use hardware::ssd::{Endurance, SolidState};

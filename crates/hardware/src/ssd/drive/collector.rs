@@ -1,17 +1,19 @@
 //! When a drive collects garbage: one law, for a drive at rest, at work and in preparation.
 //!
-//! Each die holds a fixed *reserve* of room ([`SolidStateConfig::reserve_units`]): blocks that are erased,
-//! what is still empty of those that are being filled, and what has been emptied of the victim. A page
-//! that the host programs on a die takes from that room, and as many steps of collection as bring it
-//! back are owed then. They are taken one after the other, each when the one before has ended, so that
-//! requests come between; what is still owed when the host programs another page of the die is taken
-//! at once, or a die with a long queue would run out of free blocks. So the room of a die is within
-//! two pages of its reserve whatever the load is, the rest of it holds data, and what a user asked
-//! for as over-provisioning is what collection has to work with.
+//! Each die holds a fixed *reserve* of room ([`SolidStateConfig::reserve_units`]): blocks that are
+//! erased, what is still empty of those that are being filled, and what has been emptied of the
+//! victim. A page that the host programs on a die takes from that room, and as many steps of
+//! collection as bring it back are owed then. They are taken one after the other, each when the one
+//! before has ended, so that requests come between; what is still owed when the host programs
+//! another page of the die is taken at once, or a die with a long queue would run out of free
+//! blocks. So the room of a die is within two pages of its reserve whatever the load is, the rest
+//! of it holds data, and what a user asked for as over-provisioning is what collection has to work
+//! with.
 //!
 //! Given up: two thresholds, from one of which a die collected up to the other. How much room a die
 //! had on average hung on the load and on the preparation, and with few blocks a die most of the
-//! over-provisioning was that room (970-pro with 64 blocks: write amplification 183 instead of 7.8).
+//! over-provisioning was that room (970-pro with 64 blocks: write amplification 183 instead of
+//! 7.8).
 //!
 //! [`SolidStateConfig::reserve_units`]: super::config::SolidStateConfig::reserve_units
 

@@ -8,9 +8,10 @@ use serde::Serialize;
 
 /// Blocks of spare space that a die needs beside its reserve. Ours.
 const SPARE_BLOCKS_MIN: f64 = 2.0;
-/// Spare space of a die, in standard deviations of what is valid on it: writes go to dies in turn and
-/// are overwritten at random, so that the valid units of a die vary as a Poisson count does, and a die
-/// with less spare space loses more than one with more wins. At 4 that costs 2 % (measured).
+/// Spare space of a die, in standard deviations of what is valid on it: writes go to dies in turn
+/// and are overwritten at random, so that the valid units of a die vary as a Poisson count does,
+/// and a die with less spare space loses more than one with more wins. At 4 that costs 2 %
+/// (measured).
 const SPARE_DEVIATIONS_MIN: f64 = 4.0;
 
 /// Blocks of a plane beyond which nobody is sent.
@@ -23,8 +24,8 @@ pub struct SolidStateConfig {
     pub geometry: Geometry,
     /// The flash's times.
     pub timing: Timing,
-    /// Spare space, as a share of what the host sees: with 0.07 there are 1.07 times the host's bytes,
-    /// beside the reserve of each die ([`reserve_units`](Self::reserve_units)).
+    /// Spare space, as a share of what the host sees: with 0.07 there are 1.07 times the host's
+    /// bytes, beside the reserve of each die ([`reserve_units`](Self::reserve_units)).
     pub over_provisioning: f64,
     /// To the host.
     pub link: HostLink,
@@ -181,15 +182,17 @@ impl SolidStateConfig {
         self.geometry.blocks_per_plane = blocks;
         self
     }
-    /// Units that the host sees: those of all dies beside their reserves, less the over-provisioning.
+    /// Units that the host sees: those of all dies beside their reserves, less the
+    /// over-provisioning.
     pub fn logical_units(&self) -> u64 {
         let of_die = self.units_per_die().saturating_sub(self.reserve_units());
         (of_die as f64 * f64::from(self.geometry.dies()) / (1.0 + self.over_provisioning)) as u64
     }
-    /// Room that collection holds on each die, in units: a block that the host fills, one that moved
-    /// units fill, and one of the two that a die must have free for the host to open one (the victim
-    /// is the other); with hot and cold apart two more that are filled; and the pages by which a die
-    /// may be behind. With that a die can always open a block: its free blocks are more than 1 then.
+    /// Room that collection holds on each die, in units: a block that the host fills, one that
+    /// moved units fill, and one of the two that a die must have free for the host to open one (the
+    /// victim is the other); with hot and cold apart two more that are filled; and the pages by
+    /// which a die may be behind. With that a die can always open a block: its free blocks are more
+    /// than 1 then.
     pub fn reserve_units(&self) -> u64 {
         let apart = u64::from(self.collection.hot_cold);
         let geometry = &self.geometry;
@@ -201,8 +204,8 @@ impl SolidStateConfig {
         let ratio = 1.0 + self.over_provisioning;
         uniform_amplification(self.collection.victim, ratio, self.geometry.units_per_block())
     }
-    /// The least blocks of a plane with which [`check`](Self::check) finds enough spare space; `None` if
-    /// no number does.
+    /// The least blocks of a plane with which [`check`](Self::check) finds enough spare space;
+    /// `None` if no number does.
     pub fn blocks_per_plane_min(&self) -> Option<u32> {
         // More blocks are never worse.
         let (mut few, mut enough) = (0, BLOCKS_PER_PLANE_MAX);

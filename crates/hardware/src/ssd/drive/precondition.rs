@@ -150,8 +150,8 @@ impl SolidState {
         }
         Err(steady.missed(&values))
     }
-    /// Overwrites until there is something to collect: before that write amplification is steady at 1
-    /// and says nothing.
+    /// Overwrites until there is something to collect: before that write amplification is steady at
+    /// 1 and says nothing.
     fn use_up(&mut self, units: u64, stream: &mut Stream) -> Result<(), DriveError> {
         let erases = self.volume.layer.counters().erases;
         // As many overwrites as there are units fill every block.

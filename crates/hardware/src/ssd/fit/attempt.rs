@@ -1,5 +1,5 @@
-//! The way to a fit: the best drive with all parameters free, what the points allow of each, and then which
-//! are fitted and which are held.
+//! The way to a fit: the best drive with all parameters free, what the points allow of each, and
+//! then which are fitted and which are held.
 
 use super::determine::{Doubt, Sensitivity};
 use super::model::Bench;
@@ -18,10 +18,11 @@ use std::collections::BTreeMap;
 const SCATTER_SEEDS: u64 = 4;
 /// How often a profile may find a better place before that is an end. Ours.
 const BETTER_MAX: usize = 3;
-/// How many counts of dies are tried beyond the best one to each side while the points cannot tell them
-/// from it. Ours: each takes as long as a fit.
+/// How many counts of dies are tried beyond the best one to each side while the points cannot tell
+/// them from it. Ours: each takes as long as a fit.
 const LIKE_MAX: usize = 2;
-/// A range is wide when half of it is more than so many standard deviations of [`KNOWN_WITHIN_MAX`].
+/// A range is wide when half of it is more than so many standard deviations of
+/// [`KNOWN_WITHIN_MAX`].
 const OF_95_PERCENT: f64 = 1.96;
 
 /// The way to a fit: which parameters are still free, and why the others are not.
@@ -44,8 +45,8 @@ impl<'a> Attempt<'a> {
         let used = used_points(request)?;
         Ok(Attempt { request, used, free, held, ranges: BTreeMap::new() })
     }
-    /// Fits all together and sees what the points allow. Then gives up what is not determined, and fits
-    /// again until all that is left is.
+    /// Fits all together and sees what the points allow. Then gives up what is not determined, and
+    /// fits again until all that is left is.
     pub(super) fn settle(&mut self) -> Result<Best, FitError> {
         for parameter in self.free.clone() {
             if let Some(reason) = self.request.out_of_question(parameter) {
@@ -74,8 +75,9 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    /// The best drive with all of the free parameters, and their ranges. Dies that do nearly as well as the best
-    /// count are given up, and the others' ranges have what they have with any of those.
+    /// The best drive with all of the free parameters, and their ranges. Dies that do nearly as
+    /// well as the best count are given up, and the others' ranges have what they have with any of
+    /// those.
     fn joint(&mut self) -> Result<Best, FitError> {
         let mut best = match self.free.contains(&Parameter::Dies) {
             true => self.count_dies()?,
@@ -99,8 +101,8 @@ impl<'a> Attempt<'a> {
         // As many dies as the preset has, if the points allow them.
         Ok(best.swap_remove(at_start.filter(|_| best.len() > 1).unwrap_or(0)))
     }
-    /// Walks the ladder of dies to the best count, the others fitted at each; that first, then those around
-    /// it that the points cannot tell from it.
+    /// Walks the ladder of dies to the best count, the others fitted at each; that first, then
+    /// those around it that the points cannot tell from it.
     fn count_dies(&mut self) -> Result<Vec<Best>, FitError> {
         let (ladder, first) = ladder_of_dies(self.request.start.geometry.dies_per_channel);
         let mut tried: BTreeMap<usize, Best> = BTreeMap::new();
@@ -147,8 +149,8 @@ impl<'a> Attempt<'a> {
         }
         Ok(())
     }
-    /// What the points allow of each parameter, over all of these drives, the best of which comes first.
-    /// Or a drive that does better than that.
+    /// What the points allow of each parameter, over all of these drives, the best of which comes
+    /// first. Or a drive that does better than that.
     fn ranges_of(&self, drives: &[Best]) -> Result<Result<BTreeMap<Parameter, Range>, SolidStateConfig>, FitError> {
         let mut ranges: BTreeMap<Parameter, Range> = BTreeMap::new();
         let own: Vec<u32> = drives.iter().map(|drive| drive.config.geometry.dies_per_channel).collect();
@@ -214,8 +216,8 @@ impl<'a> Attempt<'a> {
         let weights = free.iter().map(|parameter| parameter.step(&best.config, &self.request.start).exp().min(1.0));
         Ok(Sensitivity::new(columns, weights.collect()))
     }
-    /// The parameter to give up next, and why: one that hardly matters near the best place, or that others
-    /// replace there, or of which the points allow too much further away.
+    /// The parameter to give up next, and why: one that hardly matters near the best place, or that
+    /// others replace there, or of which the points allow too much further away.
     fn doubtful(&self, best: &Best) -> Result<Option<(Parameter, String)>, FitError> {
         let free = self.continuous();
         // Answers are in units of the points' errors.
@@ -234,7 +236,8 @@ impl<'a> Attempt<'a> {
         let size = parameter.value(&best.config).max(parameter.value(&self.request.start));
         range.is_open_above || (range.high - range.low) / 2.0 > OF_95_PERCENT * KNOWN_WITHIN_MAX * size
     }
-    /// The drive with a parameter back at its start, or where it is if the points do not allow its start.
+    /// The drive with a parameter back at its start, or where it is if the points do not allow its
+    /// start.
     fn held_at(&self, parameter: Parameter, best: &Best) -> SolidStateConfig {
         let start = parameter.value(&self.request.start);
         match self.ranges.get(&parameter) {
@@ -307,8 +310,8 @@ fn bench<'b>(
     Bench::new(config, &loads, request.state, seed)
 }
 
-/// The points that are used, each with its error: that of the measurement, and as far as the model's
-/// answer hangs on the addresses that were drawn.
+/// The points that are used, each with its error: that of the measurement, and as far as the
+/// model's answer hangs on the addresses that were drawn.
 fn used_points(request: &FitRequest) -> Result<Vec<UsedPoint>, FitError> {
     let points: Vec<FitPoint> = request.used().cloned().collect();
     let of_seed = |number: u64| -> Result<Vec<f64>, FitError> {

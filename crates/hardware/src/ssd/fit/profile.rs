@@ -1,10 +1,11 @@
 //! Which values of a parameter the points allow: its profile likelihood.
 //!
-//! The parameter is set aside step by step, and at each place all others are fitted anew, so that what they
-//! can make up for counts. The range ends where the sum of squares, in units of the points' errors, has risen by
-//! [`RISE_95`]: with normal errors it contains the truth in 95 % of all measurements (Wilks 1938; Venzon and
-//! Moolgavkar, Applied Statistics 1988; Raue et al., Bioinformatics 2009). A range that does not end within a factor of
-//! [`FAR`] is open: the points do not identify the parameter on that side.
+//! The parameter is set aside step by step, and at each place all others are fitted anew, so that
+//! what they can make up for counts. The range ends where the sum of squares, in units of the
+//! points' errors, has risen by [`RISE_95`]: with normal errors it contains the truth in 95 % of
+//! all measurements (Wilks 1938; Venzon and Moolgavkar, Applied Statistics 1988; Raue et al.,
+//! Bioinformatics 2009). A range that does not end within a factor of [`FAR`] is open: the points
+//! do not identify the parameter on that side.
 
 use super::FitError;
 use super::search::{Place, Search};
@@ -26,8 +27,8 @@ const CORRECTION_MAX: f64 = 0.5;
 /// Corrections of the others at each place. Ours.
 const CORRECTIONS: usize = 3;
 
-/// The values of a parameter that the points allow, in 95 % of all measurements with the truth among
-/// them. In the unit of the parameter.
+/// The values of a parameter that the points allow, in 95 % of all measurements with the truth
+/// among them. In the unit of the parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
     /// The least.
@@ -170,8 +171,8 @@ fn squares(residuals: &[f64]) -> f64 {
     residuals.iter().map(|residual| residual * residual).sum()
 }
 
-/// How much of each column makes up `target` best: the normal equations, solved by elimination. Columns
-/// that say the same share their part (a small ridge).
+/// How much of each column makes up `target` best: the normal equations, solved by elimination.
+/// Columns that say the same share their part (a small ridge).
 fn least_squares(columns: &[Vec<f64>], target: &[f64]) -> Vec<f64> {
     let product = |one: &[f64], other: &[f64]| -> f64 { one.iter().zip(other).map(|(one, other)| one * other).sum() };
     let count = columns.len();

@@ -11,12 +11,12 @@ use argmin_math::{ArgminAdd, ArgminMul, ArgminSub};
 /// Size of the first simplex and of the one that starts again from what was found: steps of ln(value). Ours.
 const FIRST_STEP: f64 = 0.4;
 const AGAIN_STEP: f64 = 0.1;
-/// It ends when the sums of squares of its corners differ by less (standard deviation, in units of the
-/// points' errors), or after so many rounds for each parameter. Ours.
+/// It ends when the sums of squares of its corners differ by less (standard deviation, in units of
+/// the points' errors), or after so many rounds for each parameter. Ours.
 const TOLERANCE: f64 = 0.05;
 const ROUNDS: u64 = 30;
-/// Where the search begins beside the start: so many places are looked at for each parameter, and it
-/// descends from the best of them. Ours.
+/// Where the search begins beside the start: so many places are looked at for each parameter, and
+/// it descends from the best of them. Ours.
 const LOOKS: usize = 6;
 const DESCENTS: usize = 3;
 /// How far those places lie around the start: steps of ln(value), a factor of 6. Ours.
@@ -48,9 +48,10 @@ pub(super) struct UsedPoint {
 }
 
 impl Search<'_> {
-    /// The best drive that is found from `start`, in two parts: points that only read know nothing of the times of writes and are quick to play, so
-    /// that the others are fitted to them first. Then all together, for writes know of reads (collection
-    /// reads too). `is_wide`: from several places, which lie the same way for every request.
+    /// The best drive that is found from `start`, in two parts: points that only read know nothing
+    /// of the times of writes and are quick to play, so that the others are fitted to them first.
+    /// Then all together, for writes know of reads (collection reads too). `is_wide`: from several
+    /// places, which lie the same way for every request.
     pub(super) fn best(&self, start: &SolidStateConfig, is_wide: bool) -> Result<Best, FitError> {
         let (writing, reading): (Vec<UsedPoint>, Vec<UsedPoint>) =
             self.points.iter().cloned().partition(|used| used.point.load.writes());
@@ -154,8 +155,8 @@ impl CostFunction for Misfit<'_> {
 #[derive(Clone, Debug)]
 pub(super) struct Place(Vec<f64>);
 
-/// A place of a sequence that fills the box around the start evenly (Halton 1960): digits of its number
-/// behind the point, in the base of a prime for each parameter.
+/// A place of a sequence that fills the box around the start evenly (Halton 1960): digits of its
+/// number behind the point, in the base of a prime for each parameter.
 fn halton(number: usize, parameters: usize) -> Place {
     let digits = |base: usize| {
         let (mut rest, mut unit, mut value) = (number, 1.0, 0.0);

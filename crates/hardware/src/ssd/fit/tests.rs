@@ -233,8 +233,8 @@ fn gauss(stream: &mut Stream) -> f64 {
     (0..12).map(|_| stream.unit()).sum::<f64>() - 6.0
 }
 
-/// A drive that the fit does not know: each of these numbers is up to twice or half the preset's, and
-/// dies are fewer or more.
+/// A drive that the fit does not know: each of these numbers is up to twice or half the preset's,
+/// and dies are fewer or more.
 fn unknown_drive(stream: &mut Stream, of: &[Parameter]) -> SolidStateConfig {
     let mut config = start();
     for parameter in of {
@@ -249,8 +249,8 @@ fn unknown_drive(stream: &mut Stream, of: &[Parameter]) -> SolidStateConfig {
 /// How often the truth was within the range, and how often there was a range, by parameter.
 type Coverage = std::collections::BTreeMap<Parameter, [u32; 2]>;
 
-/// Measures a drive for so long that it does not hang on the addresses that were drawn, as fio does; the
-/// error is that of the measurement alone.
+/// Measures a drive for so long that it does not hang on the addresses that were drawn, as fio
+/// does; the error is that of the measurement alone.
 fn long_measured(config: &SolidStateConfig, loads: &[ClosedLoad], mut noise: impl FnMut() -> f64) -> Vec<FitPoint> {
     const RUNS: u64 = 8;
     let mut points = measured(config, loads, || 1.0);

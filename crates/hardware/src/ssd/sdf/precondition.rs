@@ -13,10 +13,10 @@ pub struct KeptFree {
 }
 
 impl SoftwareDefinedFlash {
-    /// Overwrites units of a region, in the order in which `next` names them, and collects as its owner
-    /// does, until write amplification is steady; returns that of each window. The region must hold
-    /// `units` units already. Ends in any case: at the latest after [`Steady::windows_max`] windows,
-    /// which is an error.
+    /// Overwrites units of a region, in the order in which `next` names them, and collects as its
+    /// owner does, until write amplification is steady; returns that of each window. The region
+    /// must hold `units` units already. Ends in any case: at the latest after
+    /// [`Steady::windows_max`] windows, which is an error.
     pub fn fragment(
         &mut self,
         id: RegionId,
@@ -75,7 +75,8 @@ impl SoftwareDefinedFlash {
         Ok(amplification(&before, &self.layer_counters(id)?).expect("a window writes at least one unit"))
     }
 
-    /// Collects until so large a share is free, a block of each die in turn, as their owner's streams do.
+    /// Collects until so large a share is free, a block of each die in turn, as their owner's
+    /// streams do.
     fn collect_up_to(&mut self, id: RegionId, end: f64, turn: &mut usize) -> Result<(), PreconditionError> {
         let dies = self.dies(id)?.to_vec();
         let mut in_vain = 0;

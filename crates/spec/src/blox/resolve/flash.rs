@@ -12,8 +12,8 @@ use hardware::ssd::{Steady, Suspension};
 const LONGEST: Span = Span::secs(1);
 
 impl Resolver<'_> {
-    /// `[flash]` of a scene whose drives are whole, and filled unless it says otherwise. `table` names their
-    /// preset too: `own` if the file says so there.
+    /// `[flash]` of a scene whose drives are whole, and filled unless it says otherwise. `table`
+    /// names their preset too: `own` if the file says so there.
     pub(crate) fn whole_flash(
         &mut self,
         file: Option<&FlashFile>,
