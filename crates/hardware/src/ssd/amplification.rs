@@ -38,10 +38,10 @@ fn fifo(ratio: f64) -> f64 {
 
 /// The emptiest block of `b` units first. Units are overwritten one by one, so that as many blocks
 /// pass each count of valid units above that of victims, `m`, and there are `c / j` blocks with `j`
-/// valid ones: `1 / ratio = (b - m) / (b (H(b) - H(m)))` with harmonic numbers `H`, and `A = b / (b
-/// - m)`, linear between whole `m` (Bux and Iliadis, Performance Evaluation 2010; the mean field of
-/// Van Houdt, SIGMETRICS 2013, for more and more choices). In the limit of large blocks it is that
-/// of FIFO.
+/// valid ones. With harmonic numbers `H`, `1 / ratio = (b - m) / (b (H(b) - H(m)))`, and then
+/// `A = b / (b - m)`, linear between whole `m` (Bux and Iliadis, Performance Evaluation 2010; the
+/// mean field of Van Houdt, SIGMETRICS 2013, for more and more choices). In the limit of large
+/// blocks it is that of FIFO.
 fn greedy(ratio: f64, units_per_block: u32) -> f64 {
     let b = f64::from(units_per_block);
     let mut harmonic = 0.0;

@@ -137,8 +137,7 @@ impl BloxRig {
         let most = wear.iter().map(|wear| wear.max).max().unwrap_or(0);
         let least = wear.iter().map(|wear| wear.min).min().unwrap_or(0);
         let amplification = if host == 0 { 1.0 } else { programmed as f64 / host as f64 };
-        let (flash, data) = (self.plan.flash.block_bytes() * blocks, spec::blox::PAGE * units);
-        facts_of_endurance(flash, data, amplification, out);
+        facts_of_endurance(self.plan.flash.block_bytes() * blocks, spec::blox::PAGE * units, amplification, out);
         for (name, value) in [
             ("write_amplification", amplification),
             ("erases", erases as f64),
