@@ -16,7 +16,7 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo paper test tidy bench fuzz interop models soak clean rust openssl without-tls
+.PHONY: help build demo paper test tidy bench fit-coverage fuzz interop models soak clean rust openssl without-tls
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -49,6 +49,9 @@ tidy: rust ## floors, forbidden names and sizes by layers.toml
 
 bench: rust ## measure what `make build` builds, in CPU time; writes target/bench.json (PROFILE=fastest for long sweeps)
 	$(CARGO) run --profile $(PROFILE) --package bench
+
+fit-coverage: rust ## fit 200 drives that are known and count how often the ranges have the truth (an hour or more)
+	$(CARGO) test --release --package hardware --lib ranges_have_the_truth_in_95 -- --ignored --nocapture
 
 interop: build ## three stock Linux hosts in QEMU use our target as a disk; STEPS=small is what CI does
 	tests/interop/run.sh $(STEPS)

@@ -8,7 +8,7 @@ use base::{Rate, Seed, Span};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
 use hardware::ssd::presets::{DriveConfig, PRESETS, Preset, preset};
 use hardware::ssd::{
-    ClosedLoad, Fit, FitError, FitPoint, FitRequest, FittedPoint, Free, Outcome, Parameter, SolidStateConfig,
+    ClosedLoad, Fit, FitError, FitPoint, FitRequest, FittedPoint, Free, Outcome, Parameter, Range, SolidStateConfig,
     WrittenState, fit as fit_drive, read_fio,
 };
 use serde::Serialize;
@@ -175,7 +175,7 @@ fn pattern(load: &ClosedLoad) -> &'static str {
 fn report(preset: &Preset, fit: &Fit) -> String {
     let held = fit.parameters.iter().filter_map(|parameter| match &parameter.outcome {
         Outcome::Held(reason) => Some(format!("{} is held: {reason}\n", parameter.parameter)),
-        Outcome::Fitted(_) => None,
+        Outcome::Fitted => None,
     });
     let held: String = held.collect();
     let (parameters, points) = (parameters(fit), points(&fit.points));
@@ -184,18 +184,29 @@ fn report(preset: &Preset, fit: &Fit) -> String {
 
 fn parameters(fit: &Fit) -> String {
     let rows = fit.parameters.iter().map(|parameter| {
-        let known = match &parameter.outcome {
-            Outcome::Fitted(Some(within)) => format!("{:.1} %", within * 100.0),
-            Outcome::Fitted(None) => "counted".into(),
-            Outcome::Held(_) => "held".into(),
-        };
         let shown = |value: f64| {
             if parameter.parameter == Parameter::Dies { format!("{value}") } else { format!("{value:.2}") }
         };
+        let value = match parameter.outcome {
+            Outcome::Fitted => shown(parameter.value),
+            Outcome::Held(_) => format!("{} (held)", shown(parameter.value)),
+        };
+        let range = parameter.range.map_or("any".into(), |range| ends(range, shown));
         let name = parameter.parameter.to_string();
-        [name, shown(parameter.start), shown(parameter.value), parameter.parameter.unit().into(), known]
+        [name, shown(parameter.start), value, parameter.parameter.unit().into(), range]
     });
-    table(["parameter", "start", "fitted", "", "known within"], rows.collect(), &[1, 2, 4])
+    table(["parameter", "start", "fitted", "", "the points allow (95 %)"], rows.collect(), &[1, 2])
+}
+
+/// A range; an end that the points do not set is left out.
+fn ends(range: Range, shown: impl Fn(f64) -> String) -> String {
+    match (range.is_open_below, range.is_open_above) {
+        (true, true) => "any".into(),
+        (true, false) => format!("up to {}", shown(range.high)),
+        (false, true) => format!("{} and more", shown(range.low)),
+        (false, false) if range.low == range.high => format!("{} alone", shown(range.low)),
+        (false, false) => format!("{} to {}", shown(range.low), shown(range.high)),
+    }
 }
 
 fn points(points: &[FittedPoint]) -> String {
@@ -297,7 +308,7 @@ fn document(preset: &Preset, arguments: &FitArguments, inputs: &[Input], fit: &F
 }
 
 fn provenance<'a>(arguments: &'a FitArguments, inputs: &'a [Input], fit: &'a Fit) -> Provenance<'a> {
-    let fitted = fit.parameters.iter().filter(|parameter| matches!(parameter.outcome, Outcome::Fitted(_)));
+    let fitted = fit.parameters.iter().filter(|parameter| parameter.outcome == Outcome::Fitted);
     let held_out = fit.points.iter().filter(|point| !point.is_used);
     let (used_error_mean, used_error_largest) = fit.errors(true).unwrap_or_default();
     Provenance {
@@ -343,28 +354,32 @@ mod tests {
     fn the_tables_look_like_this() {
         let (preset, config) = start("970-pro").unwrap();
         let fitted = |depth, is_used, model_iops| FittedPoint { point: point(depth), is_used, model_iops };
-        let of = |parameter: Parameter, value, outcome| FittedParameter {
+        let of = |parameter: Parameter, value, range: Option<[f64; 2]>, outcome| FittedParameter {
             parameter,
             start: parameter.value(&config),
             value,
+            range: range.map(|[low, high]| Range { low, high, is_open_below: false, is_open_above: high > 1e3 }),
             outcome,
         };
         let fit = Fit {
             parameters: vec![
-                of(Parameter::ArrayRead, 41.5, Outcome::Fitted(Some(0.0123))),
-                of(Parameter::Channel, 800.0, Outcome::Held("no reason".into())),
-                of(Parameter::Dies, 3.0, Outcome::Fitted(None)),
+                of(Parameter::ArrayRead, 41.5, Some([40.9, 42.1]), Outcome::Fitted),
+                of(Parameter::Program, 185.0, None, Outcome::Held("no reason".into())),
+                of(Parameter::Channel, 800.0, Some([300.0, 8000.0]), Outcome::Held("a reason".into())),
+                of(Parameter::Dies, 3.0, Some([3.0, 3.0]), Outcome::Fitted),
             ],
             points: vec![fitted(1, true, 10_100.0), fitted(2, false, 9_700.0), fitted(128, true, 10_000.0)],
             config,
         };
         let expected = "\
-parameter    start  fitted             known within
-array-read   35.76   41.50  us                1.2 %
-channel     800.00  800.00  MB/s               held
-dies             2       3  a channel       counted
+parameter    start         fitted             the points allow (95 %)
+array-read   35.76          41.50  us         40.90 to 42.10
+program     185.00  185.00 (held)  us         any
+channel     800.00  800.00 (held)  MB/s       300.00 and more
+dies             2              3  a channel  3 alone
 
-channel is held: no reason
+program is held: no reason
+channel is held: a reason
 
 point  pattern   size  depth  fit       measured/s  model/s   error
 qd1    randread  4KiB      1  used           10000    10100  +1.0 %

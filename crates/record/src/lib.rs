@@ -14,6 +14,7 @@ mod histogram_log;
 mod read;
 mod row;
 mod seeds;
+mod steady;
 mod summarize;
 mod summary;
 mod tally;

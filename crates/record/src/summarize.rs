@@ -2,6 +2,7 @@
 
 use crate::histogram_log::histogram_log;
 use crate::row::{Outcome, Row};
+use crate::steady::Course;
 use crate::summary::{Counts, Load, Summary};
 use crate::tally::Tally;
 use crate::warn::warnings;
@@ -66,6 +67,7 @@ pub struct Summarizer {
     rows_by_outcome: [u64; Outcome::ALL.len()],
     /// By operation, in the order in which they first ended; there are few.
     tallies: Vec<(Operation, Tally)>,
+    course: Course,
 }
 
 /// The name under which the requests of every operation are put together.
@@ -75,14 +77,26 @@ impl Summarizer {
     /// Before the first row. `window_start` is the end of the warm-up.
     pub fn new(identity: RunIdentity, window_start: Time) -> Self {
         let rows_by_outcome = [0; Outcome::ALL.len()];
-        Summarizer { identity, window: Window::new(window_start), rows_by_outcome, tallies: Vec::new() }
+        Summarizer {
+            identity,
+            window: Window::new(window_start),
+            rows_by_outcome,
+            tallies: Vec::new(),
+            course: Course::new(),
+        }
     }
 
     /// Before the first row of a run whose warm-up ends with a request rather than at a time: nothing is in the window until
     /// [`begin`](Self::begin).
     pub fn warming_up(identity: RunIdentity) -> Self {
         let rows_by_outcome = [0; Outcome::ALL.len()];
-        Summarizer { identity, window: Window::not_begun(), rows_by_outcome, tallies: Vec::new() }
+        Summarizer {
+            identity,
+            window: Window::not_begun(),
+            rows_by_outcome,
+            tallies: Vec::new(),
+            course: Course::new(),
+        }
     }
 
     /// Ends the warm-up of a summarizer made by [`warming_up`](Self::warming_up): requests intended from `window_start` on, none of
@@ -102,6 +116,7 @@ impl Summarizer {
         self.window.add(row);
         if row.counts() {
             self.tally(row.operation).add_row(row);
+            self.course.add(row.intended, row.end - row.intended);
         } else if row.measured && row.outcome == Outcome::Unfinished {
             self.tally(row.operation).add_open(row);
         }
@@ -143,7 +158,8 @@ impl Summarizer {
             warnings: Vec::new(),
             partial: facts.partial || facts.stalled,
         };
-        summary.warnings = warnings(&summary, facts, self.window.length_ps(facts.window_end));
+        let window_ps = self.window.length_ps(facts.window_end);
+        summary.warnings = warnings(&summary, facts, window_ps, self.course.steadiness());
         summary
     }
 

@@ -1,7 +1,9 @@
 //! What a reader must know before believing a summary, with numbers.
 
+use crate::steady::Steadiness;
 use crate::summarize::{ALL_OPERATIONS, RunFacts};
 use crate::summary::{Counts, Load, Summary};
+use base::{Span, Time};
 
 /// The share of its load that an open loop may leave behind before it is called saturation: beside a
 /// load that can just be carried, the backlog of a finite run still rises a little.
@@ -10,11 +12,12 @@ const SATURATION: f64 = 0.02;
 const ENOUGH_FOR_P999: u64 = 1000;
 
 /// The warnings that a run's counts and loads give rise to. `window_ps` is the length of the window of loads.
-pub(crate) fn warnings(summary: &Summary, facts: &RunFacts, window_ps: u64) -> Vec<String> {
+pub(crate) fn warnings(summary: &Summary, facts: &RunFacts, window_ps: u64, steadiness: Steadiness) -> Vec<String> {
     let mut warnings = Vec::new();
     warn_of_stall(&summary.counts, facts, &mut warnings);
     warn_of_missing(&summary.counts, facts.partial, &mut warnings);
     warn_of_saturation(&summary.load, facts, window_ps, &mut warnings);
+    warn_of_transient(steadiness, facts, &mut warnings);
     warn_of_bounds(summary, &mut warnings);
     warn_of_few(summary, &mut warnings);
     warn_of_unknown_unloaded(summary, &mut warnings);
@@ -62,6 +65,27 @@ fn warn_of_saturation(load: &Load, facts: &RunFacts, window_ps: u64, warnings: &
              latency then grows with the length of the run",
             100.0 * growth
         ));
+    }
+}
+
+/// Latency that is not that of a steady state. What saturates is not steady, and said already.
+fn warn_of_transient(steadiness: Steadiness, facts: &RunFacts, warnings: &mut Vec<String>) {
+    let saturates = facts.backlog_growth.is_some_and(|growth| growth > SATURATION);
+    match steadiness {
+        Steadiness::Steady => {}
+        _ if saturates || facts.stalled => {}
+        Steadiness::From { ps, shift } => warnings.push(format!(
+            "latency is not steady over what was measured: what was intended before {} moves its mean by {:+.0} %; \
+             `warm_up = \"{}\"` leaves that out (MSER)",
+            Time::ps(ps),
+            100.0 * shift,
+            Span::us(ps.div_ceil(1_000_000)),
+        )),
+        Steadiness::Never => warnings.push(
+            "latency has not become steady in the first half of what was measured (MSER): a longer run, or drives \
+             that are prepared, would tell what a steady state is like"
+                .into(),
+        ),
     }
 }
 

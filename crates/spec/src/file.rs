@@ -89,9 +89,9 @@ written! {
         background: BackgroundFile,
         /// Volumes: servers, clients, switch and the networks around them.
         rack: RackFile,
-        /// Volumes: the drives.
+        /// Volumes, SAN, devices and pairs: the drives.
         flash: FlashFile,
-        /// Volumes: where the numbers of `flash` are from.
+        /// Where the numbers of `flash` are from.
         fit: FitFile,
         /// Volumes: how drives are divided.
         vssd: VssdFile,

@@ -17,7 +17,7 @@ pub use fabric_file::{DriveModelName, DriveStateName, FabricKindName, PlacementN
 pub(crate) use print::file_of;
 
 use crate::blox::file::{AddressesName, IoArrivalsName};
-use crate::blox::{BlockReplay, PresetName};
+use crate::blox::{BlockReplay, Flash, PresetName};
 use crate::plan::Run;
 use base::{Bytes, Span, Time};
 use san::cost::Prices;
@@ -40,6 +40,8 @@ pub struct San {
     pub fabric: SanFabric,
     /// The drives of every target.
     pub drives: Drives,
+    /// Numbers of the drives in place of their preset's, as `rackweave fit` writes them.
+    pub flash: Option<Flash>,
     /// Which way I/Os take.
     pub routing: RouteConfig,
     /// Bandwidth for answers; `None` when none is booked.

@@ -5,6 +5,7 @@ mod print;
 pub(crate) mod resolve;
 mod warnings;
 
+use crate::blox::Flash;
 use crate::design_file::EdmFile;
 use crate::ground::Ground;
 use crate::plan::{Fault, Run};
@@ -20,6 +21,8 @@ pub struct Scalio {
     pub design: crate::DesignName,
     /// Box, clients, keys and values.
     pub store: Store,
+    /// Numbers of the SSDs in place of those of the paper's, as `rackweave fit` writes them.
+    pub flash: Option<Flash>,
     /// Adapters and the network between.
     pub verbs: Verbs,
     /// Of the design scalio: what carries operations on memory.

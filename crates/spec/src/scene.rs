@@ -23,15 +23,25 @@ pub(crate) enum SceneName {
 }
 
 /// Tables and keys that do not go with every scene, and those that they go with. The rest of a table goes where the table goes.
-const GOES_WITH: [(&str, &[SceneName]); 67] = [
+const GOES_WITH: [(&str, &[SceneName]); 77] = [
     ("fabric", &[Messages, San]),
     ("memory", &[Messages]),
     ("workload", &[Messages]),
     ("background", &[Messages]),
     ("design.stack", &[Messages]),
     ("rack", &[Volumes]),
-    ("flash", &[Volumes]),
-    ("fit", &[Volumes]),
+    ("flash", &[Volumes, San, Devices, Pairs]),
+    ("flash.pages_per_block", &[Volumes, Devices]),
+    ("flash.erase", &[Volumes, San, Devices]),
+    ("flash.suspension_overhead", &[Volumes, San, Devices]),
+    ("flash.suspension_limit", &[Volumes, San, Devices]),
+    ("flash.victim", &[Volumes, San, Devices]),
+    ("flash.hot_cold", &[Volumes, San, Devices]),
+    ("flash.state", &[Volumes, Devices]),
+    ("flash.steady", &[Volumes, Devices]),
+    ("flash.snapshot", &[Volumes]),
+    ("flash.snapshot_digest", &[Volumes]),
+    ("fit", &[Volumes, San, Devices, Pairs]),
     ("vssd", &[Volumes]),
     ("scheduler", &[Volumes]),
     ("collection", &[Volumes]),

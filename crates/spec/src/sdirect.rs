@@ -5,7 +5,7 @@ mod print;
 pub(crate) mod resolve;
 mod warnings;
 
-use crate::blox::PresetName;
+use crate::blox::{Flash, PresetName};
 use crate::plan::Run;
 use base::{Bytes, Rate, Span};
 pub use file::{ByName, TaskName};
@@ -19,6 +19,9 @@ pub struct SDirect {
     pub design: crate::DesignName,
     /// The machine.
     pub machine: Machine,
+    /// Numbers of the devices in place of their preset's, and what they hold; as `rackweave fit`
+    /// writes them.
+    pub flash: Option<Flash>,
     /// The NIC's logic; of s-direct and target-offload.
     pub nic: Option<Nic>,
     /// The machine's software; of linux and spdk.

@@ -115,6 +115,10 @@ fn states_of_drives_that_contradict_themselves_are_refused() {
             "[flash]\nstate = \"clean\"\n[vssd]\nused_before = 0.5",
             "vssd.used_before: `used_before` does not go with flash.state = clean",
         ),
+        (
+            "[flash]\nstate = \"fragmented\"\n[vssd]\nused_before = 0.5",
+            "vssd.used_before: `used_before` does not go with flash.state = fragmented",
+        ),
         ("[flash]\nsnapshot_digest = \"00\"", "flash.snapshot_digest: `snapshot_digest` goes only with `snapshot`"),
         ("[flash]\npreset = \"p3700\"\nsnapshot = \"none\"", "flash.snapshot: file `none`: there is no such file"),
         (

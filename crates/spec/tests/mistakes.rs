@@ -459,7 +459,9 @@ fn without_files_a_reference_is_an_error_and_nothing_else_is() {
 fn what_means_nothing_to_a_design_is_refused_wherever_it_stands() {
     let cases = [
         ("san", "fabric = { kind = 'ring', nodes = 4, hosts = 4 }\nswap = []", "`swap`"),
-        ("san", "fabric = { kind = 'ring', nodes = 4, hosts = 4 }\nfit = {}", "`fit`"),
+        ("san", "fabric = { kind = 'ring', nodes = 4, hosts = 4 }\nflash.state = 'filled'", "`state`"),
+        ("edm", "fit = {}", "`fit`"),
+        ("scalio", "flash.victim = 'fifo'", "`victim`"),
         ("rackblox", "lsm = {}", "`lsm`"),
         ("rackblox", "design.stack = 'raw'", "`stack`"),
         ("scalio", "design.stack = 'raw'", "`stack`"),

@@ -139,7 +139,14 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
     let cases = [
         (with("machine.devices = 0"), "machine.devices: 0 is out of range"),
         (with("machine.preset = 'optane'"), "machine.preset: a machine's devices are flash here"),
-        (with("machine.blocks_per_plane = 8"), "machine.blocks_per_plane: 8 blocks of a die, less 3 spare ones, hold"),
+        (
+            with("machine.blocks_per_plane = 8"),
+            "machine.blocks_per_plane: the 8 blocks of a die, less 3.0 that collection keeps empty, leave 1.2 blocks of spare space at an over-provisioning of 30 %, and 2.0 are the least with which collection works as asked: at least 12 blocks a plane or more over-provisioning are needed",
+        ),
+        (
+            with("machine.preset = '970-pro'\nmachine.blocks_per_plane = 33"),
+            "machine.blocks_per_plane: the 33 blocks of a die, less 3.0 that collection keeps empty, leave 2.0 blocks",
+        ),
         (with("machine.root_link = 5"), "machine.root_link"),
         (with("nic.fifo = '64KiB'"), "nic.fifo: a FIFO of 64KiB does not hold a piece of 128KiB"),
         (with("nic.piece = '5KiB'"), "nic.piece: 5KiB is out of range; allowed is a multiple of 4KiB"),

@@ -8,8 +8,10 @@
 //! * **Write**: host link, room in the write buffer, firmware, write-in. A page is programmed when it is full; its room is free again when the
 //!   program has ended. Where less than a unit is written, the rest is read first. Without a buffer ([`FlushPolicy::Through`]) a
 //!   command ends when its pages are programmed.
-//! * **Collection** begins on a die that has at most `start` free blocks and goes on until it has `stop`, a step after the other, with
-//!   requests between, and never slower than the host uses free pages. Where a write finds no free block at all, a whole victim is collected at once in front of it (counted as forced).
+//! * **Collection** keeps a fixed reserve of room on every die: what a page of the host takes from it
+//!   is won back, a step after the other, with requests between, and at the latest with the next page.
+//!   Where a write finds no free block at all, a whole victim is collected at once in front of it
+//!   (counted as forced).
 //!
 //! Flash is booked at a command's arrival and fixed times before it (firmware) are added after: shifting all by the same time changes no
 //! wait. A program is booked when its last data arrive at the link, even when the buffer has room for them a little later.
@@ -150,7 +152,7 @@ impl SolidState {
         Ok(SolidState {
             logical_units: layer.logical_units(),
             observed: Observed::from(&array, &layer),
-            collector: Collector::new(config.collection, dies),
+            collector: Collector::new(config.reserve_units(), u64::from(config.geometry.units_per_page()), dies),
             buffer: Buffer::new(config.buffer, &config.geometry, config.timing.suspension),
             to_host: Calendar::default(),
             from_host: Calendar::default(),
@@ -296,7 +298,7 @@ impl SolidState {
         let booked = self.array.submit(now, FlashOperation::Program { page }, Purpose::Host);
         let die = self.config.geometry.die_of(page.block);
         let work = Work { array: &mut self.array, volume: &mut self.volume, observed: &mut self.observed };
-        self.collector.host_programs(now, die, page.page == 0, work);
+        self.collector.host_programs(now, die, work);
         booked
     }
     /// Waits until the buffer has room for a unit more.

@@ -5,38 +5,46 @@
 //! simplex moves the parameters until the squares of ln(model / measured) are least over the points that are used. The number of dies is
 //! no continuous number: a ladder of counts is walked from the preset's, with the others fitted at each.
 //!
-//! **What the data cannot tell is not fitted.** At the best place, each parameter is moved a little and the points answer. Its *own*
-//! part of that answer is what no change of the other parameters makes as well. With an error `e` of each point
-//! ([`FitRequest::point_error`]), a parameter is known within `e / own part`; one that is known worse than within [`KNOWN_WITHIN_MAX`] is held at its start (or refused,
-//! when it was asked for by name) and the rest is fitted again. Of parameters that can only be told together, the first in the
-//! order of [`Parameter::ALL`] is kept.
+//! It descends from several places, which are the same for every request: a wrong preset leads into
+//! dents.
 //!
-//! The simplex is argmin's. A gradient would be of no use: the model counts whole commands, and its answers have small steps.
+//! **What the data cannot tell is not fitted.** First all parameters are fitted together, and each has
+//! its *range* measured: the values that the points allow it when all others are fitted anew for each of them
+//! (profile likelihood; 95 %). Then those that are not determined are held at their start (or refused, when they were
+//! asked for by name), and the rest is fitted again. A parameter is not determined if what no change of the others makes
+//! as well of a small step of it tells it worse than within [`KNOWN_WITHIN_MAX`], or if its range with those held is wider
+//! than that. Of parameters that can only be told together, the first in the order of [`Parameter::ALL`] is
+//! kept. A start that lies outside the range is no place to hold a parameter at: then it stays where the
+//! points want it.
+//!
+//! The error of a point is that of the measurement ([`FitRequest::point_error`]), and by how much
+//! the model's answer hangs on the addresses that it draws. The simplex is argmin's. A gradient
+//! would be of no use to it: the model counts whole commands, and its answers have small steps.
 
+mod attempt;
 mod determine;
 mod fio;
 mod model;
 mod parameter;
+mod profile;
 mod search;
 #[cfg(test)]
 mod tests;
 
 pub use fio::{FioError, FioRun, read_fio};
 pub use parameter::Parameter;
+pub use profile::Range;
 
 use super::drive::{DriveError, PreconditionError, SolidStateConfig};
+use attempt::Attempt;
 use base::{Bytes, Seed, Span};
-use determine::{Doubt, Sensitivity};
 use model::Bench;
-use parameter::ladder_of_dies;
-use search::Search;
-use std::collections::BTreeMap;
 
 /// A parameter counts as determined when it is known at least so well, as a share of its value (or of its start, when that is larger: "much smaller
 /// than it was" is an answer too). Ours.
 pub const KNOWN_WITHIN_MAX: f64 = 0.3;
-/// A count of dies is determined when the counts next to it make the sum of squares larger by so many squares of a point's error: two standard
-/// deviations.
+/// A count of dies is determined when the counts next to it make the sum of squares larger by so
+/// much, in units of the points' errors: two standard deviations.
 const DIES_MARGIN: f64 = 4.0;
 /// The step of ln(value) by which a parameter is moved aside to see how the points answer. Ours: large beside the model's own steps.
 const ASIDE: f64 = 0.1;
@@ -122,6 +130,8 @@ pub struct FittedParameter {
     pub start: f64,
     /// Its value now.
     pub value: f64,
+    /// The values that the points allow, whatever the others are; `None` where they say nothing.
+    pub range: Option<Range>,
     /// Whether it was fitted.
     pub outcome: Outcome,
 }
@@ -129,9 +139,8 @@ pub struct FittedParameter {
 /// Whether a parameter was fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It was, and is known within this share of its value: one standard deviation, from [`FitRequest::point_error`] or, when that is more, what the
-    /// drive leaves of the points' errors. `None` for a count, which is known or not.
-    Fitted(Option<f64>),
+    /// It was: alone, or with those held that it cannot be told from.
+    Fitted,
     /// It was not, because of this.
     Held(String),
 }
@@ -236,7 +245,7 @@ impl ClosedLoad {
 /// Fits a drive. The same request always gives the same answer.
 pub fn fit(request: &FitRequest) -> Result<Fit, FitError> {
     check(request)?;
-    let mut attempt = Attempt::new(request);
+    let mut attempt = Attempt::new(request)?;
     let best = attempt.settle()?;
     attempt.finish(best)
 }
@@ -295,181 +304,10 @@ impl FitRequest {
         }
     }
 }
-
-/// The way to a fit: which parameters are still free, and why the others are not.
-struct Attempt<'a> {
-    request: &'a FitRequest,
-    used: Vec<FitPoint>,
-    free: Vec<Parameter>,
-    held: Vec<(Parameter, String)>,
-}
-
 /// A drive and how well it does on the points that are used.
 #[derive(Clone, Debug)]
 struct Best {
     config: SolidStateConfig,
-    /// Sum of the squares of ln(model / measured).
+    /// Sum of the squares of ln(model / measured), in units of the points' errors.
     squares: f64,
-}
-
-impl<'a> Attempt<'a> {
-    fn new(request: &'a FitRequest) -> Attempt<'a> {
-        let free = match &request.free {
-            Free::Determined => Parameter::ALL.to_vec(),
-            Free::These(these) => Parameter::ALL.into_iter().filter(|parameter| these.contains(parameter)).collect(),
-        };
-        let held = Parameter::ALL.into_iter().filter(|parameter| !free.contains(parameter));
-        let held = held.map(|parameter| (parameter, "not asked for".to_owned())).collect();
-        Attempt { request, used: request.used().cloned().collect(), free, held }
-    }
-    /// Fits, gives up what is not determined, and fits again until all that is left is.
-    fn settle(&mut self) -> Result<Best, FitError> {
-        for parameter in self.free.clone() {
-            if let Some(reason) = self.request.out_of_question(parameter) {
-                self.give_up(parameter, reason.into())?;
-            }
-        }
-        let mut best = match self.free.contains(&Parameter::Dies) {
-            true => self.count_dies()?,
-            false => self.search(&self.request.start, true)?,
-        };
-        while let Some((doubtful, reason)) = self.doubtful(&best)? {
-            self.give_up(doubtful, reason)?;
-            best = self.search(&doubtful.with_value_of(&best.config, &self.request.start), true)?;
-        }
-        Ok(best)
-    }
-    /// Walks the ladder of dies to the best count, the others fitted at each. Back at the start's when its neighbours do nearly as well.
-    fn count_dies(&mut self) -> Result<Best, FitError> {
-        let (ladder, first) = ladder_of_dies(self.request.start.geometry.dies_per_channel);
-        let mut tried: BTreeMap<usize, Best> = BTreeMap::new();
-        let mut best = first;
-        loop {
-            let around = best.saturating_sub(1)..=(best + 1).min(ladder.len() - 1);
-            for place in [best].into_iter().chain(around.clone()) {
-                if !tried.contains_key(&place) {
-                    tried.insert(place, self.search(&self.with_dies(ladder[place], tried.get(&best)), false)?);
-                }
-            }
-            let squares = |place: &usize| tried[place].squares;
-            match around.min_by(|one, other| squares(one).total_cmp(&squares(other))) {
-                Some(next) if squares(&next) < squares(&best) => best = next,
-                _ => break,
-            }
-        }
-        let rivals = tried.iter().filter(|(place, _)| place.abs_diff(best) == 1);
-        let margin = rivals.map(|(_, rival)| rival.squares - tried[&best].squares).fold(f64::INFINITY, f64::min);
-        let error = self.request.point_error;
-        if margin < DIES_MARGIN * error.powi(2) {
-            self.give_up(Parameter::Dies, same_with_other_dies(&ladder, best, error))?;
-            best = first;
-        }
-        Ok(tried.remove(&best).expect("the first place and the best were tried"))
-    }
-    fn with_dies(&self, dies: u32, near: Option<&Best>) -> SolidStateConfig {
-        let mut config = near.map_or(&self.request.start, |near| &near.config).clone();
-        config.geometry.dies_per_channel = dies;
-        config
-    }
-    fn search(&self, start: &SolidStateConfig, polished: bool) -> Result<Best, FitError> {
-        let bench = self.bench(start, &self.used)?;
-        let free = self.continuous();
-        self.searching(&bench, &free).best(start, polished)
-    }
-    fn searching<'b>(&'b self, bench: &'b Bench, free: &'b [Parameter]) -> Search<'b> {
-        Search { origin: &self.request.start, free, points: &self.used, bench }
-    }
-    /// How the points answer to each parameter at the best place, by steps to both sides.
-    fn sensitivity(&self, best: &Best, free: &[Parameter]) -> Result<Sensitivity, FitError> {
-        let bench = self.bench(&best.config, &self.used)?;
-        let search = self.searching(&bench, free);
-        let answers = |parameter: &Parameter| {
-            let aside = |step: f64| {
-                let mut config = best.config.clone();
-                parameter.moved(&mut config, &best.config, step);
-                search.residuals(&config)
-            };
-            let (up, down) = (aside(ASIDE)?, aside(-ASIDE)?);
-            Ok(up.iter().zip(down).map(|(up, down)| (up - down) / (2.0 * ASIDE)).collect())
-        };
-        let columns = free.iter().map(answers).collect::<Result<Vec<_>, FitError>>()?;
-        let weights = free.iter().map(|parameter| parameter.step(&best.config, &self.request.start).exp().min(1.0));
-        Ok(Sensitivity::new(columns, weights.collect()))
-    }
-    /// The parameter to give up next, and why.
-    fn doubtful(&self, best: &Best) -> Result<Option<(Parameter, String)>, FitError> {
-        let (free, error) = (self.continuous(), self.request.point_error);
-        let doubt = self.sensitivity(best, &free)?.doubt(error);
-        Ok(doubt.map(|(index, doubt)| (free[index], self.explain(free[index], doubt, error))))
-    }
-    /// How far a point is off: as the request says, or as this drive shows when that is more (root mean square, for each degree of freedom left).
-    fn error_of(&self, best: &Best) -> f64 {
-        let spare = self.used.len().saturating_sub(self.free.len()).max(1);
-        (best.squares / spare as f64).sqrt().max(self.request.point_error)
-    }
-    fn explain(&self, parameter: Parameter, doubt: Doubt, error: f64) -> String {
-        let others = self.continuous().into_iter().filter(|other| *other != parameter);
-        let names: Vec<String> = others.map(|other| other.to_string()).collect();
-        let what = match doubt {
-            Doubt::NoInfluence => "hardly depend on it".to_owned(),
-            Doubt::SameAsOthers => format!("cannot tell it from {}", names.join(", ")),
-        };
-        format!("at an error of {:.1} % a point, the points that are used {what}", error * 100.0)
-    }
-    fn give_up(&mut self, parameter: Parameter, reason: String) -> Result<(), FitError> {
-        if matches!(self.request.free, Free::These(_)) {
-            return Err(FitError::NotDetermined { parameter, reason });
-        }
-        self.free.retain(|free| *free != parameter);
-        self.held.push((parameter, reason));
-        if !self.free.is_empty() {
-            return Ok(());
-        }
-        let reasons: Vec<String> =
-            self.held.iter().map(|(parameter, reason)| format!("{parameter}: {reason}")).collect();
-        Err(FitError::NothingDetermined { reasons: reasons.join("; ") })
-    }
-    fn continuous(&self) -> Vec<Parameter> {
-        self.free.iter().copied().filter(|parameter| *parameter != Parameter::Dies).collect()
-    }
-    fn finish(&self, best: Best) -> Result<Fit, FitError> {
-        let bench = self.bench(&best.config, &self.request.points)?;
-        let points = self.request.points.iter().zip(&self.request.is_used).map(|(point, is_used)| {
-            let model_iops = bench.iops(&best.config, point.load)?;
-            Ok(FittedPoint { point: point.clone(), is_used: *is_used, model_iops })
-        });
-        let points = points.collect::<Result<Vec<_>, FitError>>()?;
-        Ok(Fit { parameters: self.outcomes(&best)?, points, config: best.config })
-    }
-    fn outcomes(&self, best: &Best) -> Result<Vec<FittedParameter>, FitError> {
-        let free = self.continuous();
-        let known = self.sensitivity(best, &free)?.known_within(self.error_of(best));
-        let outcome = |parameter| match free.iter().position(|free| *free == parameter) {
-            Some(index) => Outcome::Fitted(Some(known[index])),
-            None => match self.held.iter().find(|(held, _)| *held == parameter) {
-                Some((_, reason)) => Outcome::Held(reason.clone()),
-                None => Outcome::Fitted(None),
-            },
-        };
-        let of = |parameter: Parameter| FittedParameter {
-            parameter,
-            start: parameter.value(&self.request.start),
-            value: parameter.value(&best.config),
-            outcome: outcome(parameter),
-        };
-        Ok(Parameter::ALL.map(of).into())
-    }
-
-    fn bench(&self, config: &SolidStateConfig, points: &[FitPoint]) -> Result<Bench, FitError> {
-        let loads: Vec<ClosedLoad> = points.iter().map(|point| point.load).collect();
-        Bench::new(config, &loads, self.request.state, self.request.seed)
-    }
-}
-
-fn same_with_other_dies(ladder: &[u32], best: usize, error: f64) -> String {
-    let (least, most) = (ladder[best.saturating_sub(1)], ladder[(best + 1).min(ladder.len() - 1)]);
-    let percent = error * 100.0;
-    format!(
-        "at an error of {percent:.1} % a point, another count from {least} to {most} explains the points that are used as well"
-    )
 }

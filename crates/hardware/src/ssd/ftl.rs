@@ -182,6 +182,17 @@ impl TranslationLayer {
     pub fn free_ratio(&self) -> f64 {
         f64::from(self.free_blocks()) / f64::from(self.owned_blocks().max(1))
     }
+    /// Units of a die that hold no data, nor garbage: those of free blocks, what is not yet written
+    /// of open ones, and what has been emptied of its victim. 0 for a die that the region does not
+    /// know.
+    pub fn room_of(&self, die: DieId) -> u64 {
+        let Some(die) = self.dies.find(die) else { return 0 };
+        let upb = u64::from(self.units_per_block);
+        let used = |open: &Frontier| u64::from(open.page * self.units_per_page + open.gathered);
+        let open: u64 = die.open.iter().flatten().map(|open| upb - used(open)).sum();
+        let emptied = die.collection.map_or(0, |collection| u64::from(collection.next));
+        die.free.len() as u64 * upb + open + emptied
+    }
     /// Free blocks of a die.
     pub fn free_blocks_of(&self, die: DieId) -> u32 {
         self.dies.find(die).map_or(0, |die| die.free.len() as u32)

@@ -12,10 +12,12 @@
 //! * [`QuickDrive`]: a solid-state drive as a few sums, for racks of many.
 //! * `fit`: moves a drive's parameters until it answers as a real one did (fio's JSON).
 
+mod amplification;
 mod archive;
 pub mod array;
 mod direct;
 pub mod drive;
+mod endurance;
 mod fit;
 mod ftl;
 mod geometry;
@@ -24,6 +26,7 @@ mod quick;
 pub mod sdf;
 mod volume;
 
+pub use amplification::uniform_amplification;
 pub use archive::RegionArchive;
 pub use array::{ArrayCounters, Booked, Busy, FlashArray, FlashOperation, Purpose, Ticket};
 pub use direct::{DirectConfig, DirectDrive};
@@ -32,9 +35,10 @@ pub use drive::{
     LatencyQuantiles, Pattern, Precondition, PreconditionError, PreconditionReport, RetryStep, SolidState,
     SolidStateConfig, Steady, WriteBuffer,
 };
+pub use endurance::Endurance;
 pub use fit::{
     ClosedLoad, FioError, FioRun, Fit, FitError, FitPoint, FitRequest, FittedParameter, FittedPoint, Free,
-    KNOWN_WITHIN_MAX, Outcome, Parameter, WrittenState, fit, predict, read_fio,
+    KNOWN_WITHIN_MAX, Outcome, Parameter, Range, WrittenState, fit, predict, read_fio,
 };
 pub use ftl::{
     EraseOutcome, FtlConfig, FtlCounters, FtlError, Relocation, SnapshotError, SpareBlock, TranslationLayer,
@@ -43,6 +47,6 @@ pub use ftl::{
 pub use geometry::{BlockId, DieId, Geometry, GeometryError, PageAddress, PageTimes, Suspension, Timing, UnitAddress};
 pub use quick::{QuickConfig, QuickDrive};
 pub use sdf::{
-    Isolation, RegionConfig, RegionCounters, RegionId, SdfConfig, SdfError, SoftwareDefinedFlash, WriteBooked,
+    Isolation, KeptFree, RegionConfig, RegionCounters, RegionId, SdfConfig, SdfError, SoftwareDefinedFlash, WriteBooked,
 };
 pub use volume::CollectStep;

@@ -261,8 +261,9 @@ pub fn tlc_gen4(seed: Seed) -> SolidStateConfig {
 const PCIE_3_X4: Rate = mega_bytes_a_second(3_500);
 const PCIE_3_X8: Rate = mega_bytes_a_second(7_000);
 
-/// A drive of this flash. The rest is what most presets share: greedy collection from four free blocks of a die to six, endless endurance, no
-/// retries, 7 % over-provisioning, and neither firmware nor buffer time; what a preset knows better it says.
+/// A drive of this flash. The rest is what most presets share: greedy collection, endless
+/// endurance, no retries, 7 % over-provisioning, and neither firmware nor buffer time; what a
+/// preset knows better it says.
 fn drive(seed: Seed, geometry: Geometry, timing: Timing) -> SolidStateConfig {
     SolidStateConfig {
         geometry,
@@ -271,7 +272,7 @@ fn drive(seed: Seed, geometry: Geometry, timing: Timing) -> SolidStateConfig {
         link: HostLink { rate: PCIE_3_X4, command: Span::us(1) },
         firmware: Firmware { read: Cost::NONE, write: Cost::NONE },
         buffer: buffer(8 << 10, Span::ZERO, Span::ZERO),
-        collection: CollectionConfig { victim: VictimPolicy::Greedy, hot_cold: false, start: 4, stop: 6 },
+        collection: CollectionConfig { victim: VictimPolicy::Greedy, hot_cold: false },
         endurance: None,
         read_retry: Vec::new(),
         seed,

@@ -9,7 +9,8 @@
 //! What collection costs is in the numbers: a fragmented drive programs more for each byte that the host writes, and reads more pages
 //! for the same bytes. What is left out: where data lie (addresses choose lanes by themselves), and the ups and downs of collection.
 
-use super::drive::{Command, CommandKind, Cost, Done, DriveError, HostLink};
+use super::drive::{Command, CommandKind, Cost, Done, DriveError, HostLink, SolidStateConfig};
+use super::geometry::{PageTimes, Suspension};
 use base::{Bytes, Serialization, Span, Time};
 
 const PIECE: u64 = 4_096;
@@ -63,6 +64,40 @@ struct Lane {
     backlog: Span,
     /// The page in its register, plus one; 0 is none.
     register: u64,
+}
+
+impl QuickConfig {
+    /// The few sums of a drive of flash that was written once in order, of another capacity: its
+    /// dies are the lanes. The channel's time is part of the controller's, so that channels are
+    /// never short; a program's, with its page's transfer, is divided by the 4 KiB of a page.
+    /// Nothing is collected.
+    pub fn of_flash(flash: &SolidStateConfig, capacity: Bytes) -> QuickConfig {
+        let SolidStateConfig { geometry, timing, firmware, buffer, .. } = flash;
+        let kinds = timing.pages.len() as u64;
+        let mean = |of: fn(&PageTimes) -> Span| timing.pages.iter().map(of).sum::<Span>() / kinds;
+        let page = Bytes::new(geometry.page.count().next_multiple_of(PIECE));
+        let pieces = page.count() / PIECE;
+        let more = |one: Cost, command: Span, per_4_kib: Span| Cost {
+            command: one.command + command,
+            per_4_kib: one.per_4_kib + per_4_kib,
+        };
+        QuickConfig {
+            capacity,
+            link: flash.link,
+            lanes: geometry.dies(),
+            page,
+            read: more(firmware.read, timing.transfer(Bytes::new(PIECE)), Span::ZERO),
+            page_read: mean(|page| page.read),
+            keeps_page: false,
+            write: more(firmware.write, buffer.write_in.command, buffer.write_in.per_4_kib),
+            program: (mean(|page| page.program) + timing.transfer(page)) / pieces,
+            suspend: match timing.suspension {
+                Suspension::None => Span::ZERO,
+                Suspension::Reads { overhead, .. } => overhead * 2,
+            },
+            buffer: Bytes::new(buffer.capacity.count().max(PIECE * u64::from(geometry.dies()))),
+        }
+    }
 }
 
 impl Lane {
@@ -217,6 +252,19 @@ mod tests {
             buffer: Bytes::kib(8 * 4 * 4),
         }
     }
+    #[test]
+    fn the_few_sums_of_flash_read_and_write_as_the_whole_drive_does_when_it_is_idle() {
+        let flash = crate::ssd::presets::tlc_gen4(base::Seed(1));
+        let mut quick = QuickDrive::new(QuickConfig::of_flash(&flash, Bytes::kib(1 << 20))).expect("the numbers fit");
+        let transfer = flash.timing.transfer(Bytes::kib(4));
+        let link = flash.link.rate.span_of(Bytes::kib(4)) + flash.link.command;
+        // The mean of 56.5, 77.5 and 106 us.
+        let expected = Span::us(80) + Span::us(5) + transfer + link;
+        assert_eq!(quick.submit(Time::ZERO, read(0)).unwrap().total(), expected);
+        let written = quick.submit(Time::secs(1), write(0)).unwrap().total();
+        assert_eq!(written, Span::us(5) + Span::us(2) + Span::ns(200) + link);
+    }
+
     fn drive() -> QuickDrive {
         QuickDrive::new(config()).expect("the numbers fit")
     }

@@ -17,6 +17,7 @@ mod lending;
 mod precondition;
 
 pub use error::SdfError;
+pub use precondition::KeptFree;
 
 use super::array::{ArrayCounters, Booked, FlashArray, FlashOperation, Purpose};
 use super::ftl::{FtlConfig, FtlCounters, FtlError, SnapshotError, SpareBlock, TranslationLayer, VictimPolicy, Wear};

@@ -35,6 +35,16 @@ pub(super) enum Found {
     InFlash(UnitAddress),
 }
 
+/// What a step of collection does to the flash.
+enum Move {
+    /// Reads the valid units of a page of the victim.
+    Read { page: PageAddress, units: u32 },
+    /// Programs a page that moved units had filled.
+    Program(PageAddress),
+    /// Erases the victim. `freed` is false when that was its last time.
+    Erase { block: BlockId, freed: bool },
+}
+
 /// The layer, and what collection has underway.
 #[derive(Clone, Debug)]
 pub(super) struct Volume {
@@ -78,17 +88,28 @@ impl Volume {
     }
     /// Takes the next step of collection on a die, or on that with the best victim.
     pub(super) fn collect_step(&mut self, now: Time, array: &mut FlashArray, die: Option<DieId>) -> CollectStep {
-        if let Some(page) = self.take_filled(die) {
-            return CollectStep::Programmed(array.submit(now, FlashOperation::Program { page }, Purpose::Collection));
+        match self.next_move(die) {
+            None => CollectStep::Nothing,
+            Some(Move::Program(page)) => {
+                CollectStep::Programmed(array.submit(now, FlashOperation::Program { page }, Purpose::Collection))
+            }
+            Some(Move::Read { page, units }) => {
+                let bytes = array.geometry().unit * u64::from(units);
+                let read = FlashOperation::Read { page, bytes, retries: 0 };
+                CollectStep::Read(array.submit(now, read, Purpose::Collection))
+            }
+            Some(Move::Erase { block, freed }) => {
+                // The block may be written at once: its programs wait on its die until the erase is
+                // done.
+                let booked = array.submit(now, FlashOperation::Erase { block }, Purpose::Collection);
+                CollectStep::Erased { booked, freed }
+            }
         }
-        let Some(victim) = self.layer.victim(die) else { return CollectStep::Nothing };
-        let Some(moved) = self.layer.relocate_next(victim) else { return self.erase(now, array, victim) };
-        if let Some(page) = moved.programs {
-            self.put_filled(array.geometry().die_of(moved.from.block), page);
-        }
-        let bytes = array.geometry().unit * u64::from(moved.units);
-        let read = FlashOperation::Read { page: moved.from, bytes, retries: 0 };
-        CollectStep::Read(array.submit(now, read, Purpose::Collection))
+    }
+    /// The same step without taking time: what it leaves behind is the same to the page. False if
+    /// there is nothing to gain.
+    pub(super) fn collect_step_untimed(&mut self, die: DieId) -> bool {
+        self.next_move(Some(die)).is_some()
     }
     /// Collects a victim without taking time; what was underway counts as done. Returns whether a block was freed.
     pub(super) fn collect_untimed(&mut self, die: Option<DieId>) -> bool {
@@ -116,15 +137,22 @@ impl Volume {
         }
     }
 
-    fn erase(&mut self, now: Time, array: &mut FlashArray, block: BlockId) -> CollectStep {
-        let freed = match self.layer.erased(block) {
-            EraseOutcome::Free => true,
-            EraseOutcome::Bad => false,
-            EraseOutcome::Refused => return CollectStep::Nothing,
+    fn next_move(&mut self, die: Option<DieId>) -> Option<Move> {
+        if let Some(page) = self.take_filled(die) {
+            return Some(Move::Program(page));
+        }
+        let victim = self.layer.victim(die)?;
+        let Some(moved) = self.layer.relocate_next(victim) else {
+            return match self.layer.erased(victim) {
+                EraseOutcome::Free => Some(Move::Erase { block: victim, freed: true }),
+                EraseOutcome::Bad => Some(Move::Erase { block: victim, freed: false }),
+                EraseOutcome::Refused => None,
+            };
         };
-        // The block may be written at once: its programs wait on its die until the erase is done.
-        let booked = array.submit(now, FlashOperation::Erase { block }, Purpose::Collection);
-        CollectStep::Erased { booked, freed }
+        if let Some(page) = moved.programs {
+            self.put_filled(self.layer.config().geometry.die_of(moved.from.block), page);
+        }
+        Some(Move::Read { page: moved.from, units: moved.units })
     }
     fn is_unprogrammed(&self, page: PageAddress) -> bool {
         self.layer.is_gathering(page) || (self.filled_pages > 0 && self.filled.contains(&Some(page)))

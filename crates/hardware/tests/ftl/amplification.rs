@@ -2,7 +2,7 @@
 
 use super::support::{config, write};
 use base::{Bytes, Seed};
-use hardware::ssd::{BlockId, FtlConfig, Geometry, TranslationLayer, VictimPolicy};
+use hardware::ssd::{BlockId, FtlConfig, Geometry, TranslationLayer, VictimPolicy, uniform_amplification};
 
 const UNITS_PER_BLOCK: u32 = 128;
 const BLOCKS: u32 = 512;
@@ -51,26 +51,13 @@ fn skewed() -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Lambert's W on its upper branch, for arguments in (-1/e, 0), by Newton's method.
-fn lambert_w(argument: f64) -> f64 {
-    (0..60).fold(-0.3, |w: f64, _| w - (w * w.exp() - argument) / (w.exp() * (w + 1.0)))
-}
-
 /// Blocks that hold data, by unit: all but the reserve and half of each of the two that are being filled.
 fn alpha(units: u64) -> f64 {
     f64::from((BLOCKS - 2) * UNITS_PER_BLOCK) / units as f64
 }
 
-/// Greedy cleaning of blocks of `b` units, of which a share `r` of all is valid. Units are invalidated one by one, so as many blocks pass
-/// each count of valid units above that of victims, `m`, and there are `c / j` blocks with `j` valid units: `r = (b - m) / (b (H(b) - H(m)))`, and
-/// `b / (b - m)` is the amplification, linear between whole `m` (Bux and Iliadis 2010; the mean field of Van Houdt, SIGMETRICS 2013).
-fn greedy_of_finite_blocks(valid_share: f64) -> f64 {
-    let b = f64::from(UNITS_PER_BLOCK);
-    let share = |m: u32| (b - f64::from(m)) / (b * (m + 1..=UNITS_PER_BLOCK).map(|j| 1.0 / f64::from(j)).sum::<f64>());
-    let above = (1..UNITS_PER_BLOCK).find(|m| share(*m) > valid_share).expect("there is spare space");
-    let (low, high) = (share(above - 1), share(above));
-    let m = f64::from(above - 1) + (valid_share - low) / (high - low);
-    b / (b - m)
+fn closed_form(victim: VictimPolicy, alpha: f64) -> f64 {
+    uniform_amplification(victim, alpha, UNITS_PER_BLOCK).expect("a closed form")
 }
 
 /// The limit of large blocks is that of cleaning the oldest block, `a / (a + W(-a e^-a))` (Desnoyers, SYSTOR 2012), which greedy approaches from
@@ -80,22 +67,19 @@ fn greedy_amplifies_uniform_writes_as_the_closed_form_says() {
     for spare in [0.08, 0.15, 0.28] {
         let units = units_for(spare);
         let alpha = alpha(units);
-        let of_large_blocks = alpha / (alpha + lambert_w(-alpha * (-alpha).exp()));
-        let published = greedy_of_finite_blocks(1.0 / alpha);
+        let published = closed_form(VictimPolicy::Greedy, alpha);
+        let of_large_blocks = closed_form(VictimPolicy::Fifo, alpha);
         let measured = measured(config(one_die(), units), uniform());
         assert!((measured / published - 1.0).abs() < 0.02, "spare {spare}: {measured:.3}, published {published:.3}");
         assert!(measured < of_large_blocks && measured > 0.93 * of_large_blocks, "{measured:.3}, {of_large_blocks:.3}");
     }
 }
 
-/// A block drawn at random is as full as all others, which makes `1 / (1 - r)` (Van Houdt 2013). Here blocks without anything invalid are
-/// drawn again; as they appear with each cleaning and go with the first of their `b` units that is overwritten, it is `1 / (1 - r (1 - 1 / b))`.
 #[test]
 fn random_cleaning_amplifies_uniform_writes_as_the_closed_form_says() {
     for spare in [0.15, 0.28, 0.5] {
         let units = units_for(spare);
-        let share = 1.0 / alpha(units);
-        let expected = 1.0 / (1.0 - share * (1.0 - 1.0 / f64::from(UNITS_PER_BLOCK)));
+        let expected = closed_form(VictimPolicy::Random, alpha(units));
         let random = FtlConfig { victim: VictimPolicy::Random, ..config(one_die(), units) };
         let measured = measured(random, uniform());
         assert!((measured / expected - 1.0).abs() < 0.02, "spare {spare}: {measured:.3}, expected {expected:.3}");

@@ -8,3 +8,4 @@ pub mod rivals;
 pub mod san;
 pub mod scalio;
 pub mod sdirect;
+mod wear_facts;

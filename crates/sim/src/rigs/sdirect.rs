@@ -191,7 +191,7 @@ impl SDirectRig {
             Client::new(config)
         };
         Ok(SDirectRig {
-            machine: Machine::new(&plan.machine, seed)?,
+            machine: Machine::new(plan, seed)?,
             network: Network::new(&plan.askers, seed),
             server: server(plan)?,
             clients: (0..plan.askers.count).map(client).collect(),
@@ -330,7 +330,7 @@ fn server(plan: &SDirect) -> Result<Server, BuildError> {
 }
 
 fn engine_config(plan: &SDirect, nic: &Nic) -> EngineConfig {
-    let geometry = Geometry { capacity: plan.machine.capacity(), block: Bytes::kib(4) };
+    let geometry = Geometry { capacity: plan.capacity(), block: Bytes::kib(4) };
     EngineConfig {
         devices: vec![geometry; plan.machine.devices as usize],
         queue_depth: nic.queue_depth as u16,

@@ -72,6 +72,8 @@ words! {
         Greedy,
         /// The one with the best ratio of gain to cost, by age.
         CostBenefit,
+        /// The one that was filled first.
+        Fifo,
         /// Any with something to gain.
         Random,
     }
@@ -86,7 +88,8 @@ words! {
         Filled,
         /// That, overwritten at random until `vssd.used_before` of the free blocks is used up (paper, 4.1).
         Used,
-        /// That, overwritten at random with so many blocks kept free by collection, until write amplification is steady.
+        /// Written once in order and overwritten at random, with blocks kept free as `[collection]`
+        /// does it in a run, until write amplification is steady.
         Fragmented,
     }
 }
@@ -283,7 +286,8 @@ written! {
         /// thresholds ask for; with this, half of the free blocks used up leave 30 %, between the two thresholds.
         #[schemars(range(min = 0.01, max = 0.95), extend("default" = 0.4))]
         data: f64,
-        /// The share of free blocks that is used up before the run (paper, 4.1: half).
+        /// With flash.state = used: the share of free blocks that is used up before the run (paper,
+        /// 4.1: half).
         #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.5))]
         used_before: f64,
         /// DRAM of its server that holds writes on their way to flash. The paper gives no number; ours is a thousandth of the capacity.

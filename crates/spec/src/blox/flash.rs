@@ -1,10 +1,10 @@
 //! What the drives of a plan are made of.
 
 use super::file::PresetName;
-use super::{Blox, Flash, OwnNumbers, PAGE};
+use super::{Blox, Flash, OwnNumbers, PAGE, VictimName};
 use base::{Bytes, Seed, Span};
 use hardware::ssd::presets::{DriveConfig, p_ssd, preset};
-use hardware::ssd::{DirectConfig, Geometry, SolidStateConfig, Timing};
+use hardware::ssd::{DirectConfig, Geometry, SolidStateConfig, Timing, VictimPolicy};
 
 impl PresetName {
     /// The preset of `hardware` with this name.
@@ -23,7 +23,30 @@ impl PresetName {
     }
 }
 
+impl VictimName {
+    /// The policy of `hardware` with this name.
+    pub fn policy(self) -> VictimPolicy {
+        match self {
+            VictimName::Greedy => VictimPolicy::Greedy,
+            VictimName::CostBenefit => VictimPolicy::CostBenefit,
+            VictimName::Fifo => VictimPolicy::Fifo,
+            VictimName::Random => VictimPolicy::Random,
+        }
+    }
+}
+
 impl Flash {
+    /// The whole drive, which manages itself: for scenes whose drives are not divided. `None` for a
+    /// medium that is written in place.
+    pub fn whole(&self) -> Option<SolidStateConfig> {
+        let DriveConfig::SolidState(mut config) = self.preset.drive() else { return None };
+        self.own.put_into(&mut config);
+        put(&mut config.geometry.pages_per_block, self.pages_per_block);
+        put(&mut config.timing.suspension, self.suspension);
+        config.collection.victim = self.victim.policy();
+        config.collection.hot_cold = self.hot_cold;
+        Some(config)
+    }
     /// The medium that is written in place, if the preset is one.
     pub fn direct(&self) -> Option<DirectConfig> {
         match self.preset.drive() {

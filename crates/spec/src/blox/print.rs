@@ -38,7 +38,12 @@ fn swap_of(swap: &PlannedSwap) -> SwapFile {
     SwapFile { at: Some(Quantity(swap.at)), server: Some(swap.server), ssds: Some(swap.ssds) }
 }
 
-fn flash_of(flash: &Flash) -> FlashFile {
+/// Of drives whose scene says itself what they hold.
+pub(crate) fn stateless_flash_of(flash: &Flash) -> FlashFile {
+    FlashFile { state: None, steady: None, ..flash_of(flash) }
+}
+
+pub(crate) fn flash_of(flash: &Flash) -> FlashFile {
     let own = &flash.own;
     let times = |list: &[Span]| list.iter().copied().map(Quantity).collect();
     let mut file = FlashFile {
@@ -86,7 +91,7 @@ fn write_state(state: &FlashState, file: &mut FlashFile) {
 }
 
 fn vssd_of(vssd: &Vssd, state: &FlashState) -> VssdFile {
-    let has_used = matches!(state, FlashState::Used | FlashState::Fragmented(_));
+    let has_used = matches!(state, FlashState::Used);
     let is_shared = vssd.isolation == super::file::IsolationName::Software;
     VssdFile {
         per_ssd: Some(vssd.per_ssd),

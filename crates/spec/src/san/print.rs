@@ -9,6 +9,7 @@ use super::file::{
 };
 use super::io::io_of;
 use super::{Drives, San};
+use crate::blox::print::stateless_flash_of;
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::written_run;
@@ -29,6 +30,7 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
         design: Some(DesignFile { name: Some(san.design), ..DesignFile::default() }),
         fabric: Some(fabric_of(&san.fabric)),
         drives: Some(drives_of(&san.drives)),
+        flash: san.flash.as_ref().map(stateless_flash_of),
         routing: Some(routing_of(&san.routing)),
         reservation: Some(reservation_of(san.reservation.as_ref())),
         scheduling: Some(scheduling_of(&san.scheduling)),

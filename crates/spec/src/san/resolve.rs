@@ -7,7 +7,8 @@ use super::file::{
     RoutingFile, SchedulingFile,
 };
 use super::{Drives, Passing, San};
-use crate::blox::PresetName;
+use crate::blox::file::FlashFile;
+use crate::blox::{Flash, PresetName};
 use crate::design_file::DesignName;
 use crate::error::Problem;
 use crate::file::ExperimentFile;
@@ -32,7 +33,7 @@ impl Resolver<'_> {
     pub(crate) fn san(&mut self, file: &ExperimentFile, design: DesignName) -> Option<San> {
         self.need_tables(&["fabric"], design);
         let fabric = file.fabric.as_ref().and_then(|file| self.san_fabric(file, design));
-        let drives = self.drives(&file.drives.clone().unwrap_or_default());
+        let (drives, flash) = self.drives(&file.drives.clone().unwrap_or_default(), file.flash.as_ref());
         let routing = self.routing(&file.routing.clone().unwrap_or_default(), design);
         let mut reservation = self.reservation(&file.reservation.clone().unwrap_or_default(), &routing, design);
         let scheduling = self.scheduling(&file.scheduling.clone().unwrap_or_default(), design);
@@ -54,6 +55,7 @@ impl Resolver<'_> {
             design,
             fabric,
             drives,
+            flash,
             routing,
             reservation,
             scheduling,
@@ -84,25 +86,30 @@ impl Resolver<'_> {
         (self.host(&host_file, &target, design), target)
     }
 
-    fn drives(&mut self, file: &DrivesFile) -> Drives {
+    fn drives(&mut self, file: &DrivesFile, flash: Option<&FlashFile>) -> (Drives, Option<Flash>) {
         let capacity = file.capacity.map_or(defaults::CAPACITY, Plain::plain);
         if !CAPACITIES.contains(&capacity) || !capacity.count().is_multiple_of(BLOCK.count()) {
             let allowed = format!("{}..={} in whole blocks of {BLOCK}", CAPACITIES.start(), CAPACITIES.end());
             self.report("drives.capacity", Problem::out_of_range(capacity, allowed));
         }
+        let flash = self.whole_flash(flash, "drives", (file.preset, PresetName::Pm9a3));
         let drives = Drives {
             per_target: file.per_target.unwrap_or(4),
-            preset: file.preset.unwrap_or(PresetName::Pm9a3),
+            preset: flash.as_ref().map(|flash| flash.preset).or(file.preset).unwrap_or(PresetName::Pm9a3),
             state: file.state.unwrap_or(DriveStateName::Clean),
             model: file.model.unwrap_or(DriveModelName::Whole),
             capacity,
         };
-        self.check_model(&drives);
-        drives
+        self.check_model(&drives, flash.is_some());
+        (drives, flash)
     }
 
-    fn check_model(&mut self, drives: &Drives) {
-        if drives.model == DriveModelName::Quick && drives.preset != PresetName::Pm9a3 {
+    fn check_model(&mut self, drives: &Drives, is_own: bool) {
+        if is_own && drives.model == DriveModelName::Quick && drives.state == DriveStateName::Fragmented {
+            let reason = "model = quick knows of drives with numbers of their own only what they do clean";
+            self.conflict("drives.state", reason);
+        }
+        if !is_own && drives.model == DriveModelName::Quick && drives.preset != PresetName::Pm9a3 {
             let reason = format!("model = quick knows the numbers of pm9a3 alone, and not of {}", drives.preset.word());
             self.conflict("drives.model", reason);
         }

@@ -2,8 +2,8 @@
 
 use super::file::{CarrierFile, CarrierName, CoresFile, DittoFile, LeedFile, ScalioFile, StoreFile, VerbsFile};
 use super::{Carrier, Cores, Ditto, Leed, Options, ProtocolName, Scalio};
-use crate::blox::file::IoFile;
-use crate::blox::print::{write_io, write_places_and_times};
+use crate::blox::file::{FlashFile, IoFile};
+use crate::blox::print::{stateless_flash_of, write_io, write_places_and_times};
 use crate::design_file::DesignFile;
 use crate::file::{ExperimentFile, FaultFile};
 use crate::plan::Fault;
@@ -15,6 +15,11 @@ pub(crate) fn file_of(scalio: &Scalio) -> ExperimentFile {
     ExperimentFile {
         design: Some(DesignFile { name: Some(scalio.design), ..DesignFile::default() }),
         store: Some(store_of(scalio)),
+        flash: scalio.flash.as_ref().map(|flash| FlashFile {
+            victim: None,
+            hot_cold: None,
+            ..stateless_flash_of(flash)
+        }),
         verbs: Some(VerbsFile::of(&scalio.verbs)),
         carrier: scalio.carrier.as_ref().map(carrier_of),
         cores: Some(cores_of(&scalio.cores)),

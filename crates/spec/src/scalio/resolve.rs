@@ -2,6 +2,7 @@
 
 use super::file::{CarrierFile, CarrierName, CoresFile, DittoFile, LeedFile, ProtocolName, ScalioFile};
 use super::{Carrier, Cores, Ditto, Leed, Options, Scalio, Store, Verbs};
+use crate::blox::PresetName;
 use crate::blox::file::{IoArrivalsName, IoFile};
 use crate::blox::resolve::addresses_of;
 use crate::design_file::DesignName;
@@ -30,6 +31,7 @@ impl Resolver<'_> {
     pub(crate) fn scalio(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Scalio> {
         let store = file.store.clone().unwrap_or_default().resolve();
         self.check_store(&store, design);
+        let flash = self.whole_flash(file.flash.as_ref(), "store", (None, PresetName::Samsung970Pro));
         let verbs = file.verbs.clone().unwrap_or_default().resolve();
         self.check_verbs(&verbs);
         let carrier = self.of_design(design, "carrier", &[DesignName::Scalio]);
@@ -50,6 +52,7 @@ impl Resolver<'_> {
         self.problems.is_empty().then_some(Scalio {
             design,
             store,
+            flash,
             verbs,
             carrier,
             cores,

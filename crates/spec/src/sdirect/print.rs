@@ -3,7 +3,7 @@
 use super::file::{AskersFile, MachineFile, NicFile, SoftwareFile, TaskFile};
 use super::{Askers, SDirect, Task, TaskName};
 use crate::blox::file::IoFile;
-use crate::blox::print::write_places_and_times;
+use crate::blox::print::{flash_of, write_places_and_times};
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::written_run;
@@ -15,6 +15,7 @@ pub(crate) fn file_of(sdirect: &SDirect) -> ExperimentFile {
     ExperimentFile {
         design: Some(DesignFile { name: Some(sdirect.design), ..DesignFile::default() }),
         machine: Some(MachineFile::of(&sdirect.machine)),
+        flash: sdirect.flash.as_ref().map(flash_of),
         nic: sdirect.nic.as_ref().map(NicFile::of),
         software: sdirect.software.as_ref().map(software_of),
         askers: Some(askers_of(&sdirect.askers)),

@@ -2,6 +2,7 @@
 
 use super::file::{AskersFile, ByName, SoftwareFile, TaskFile, TaskName};
 use super::{Askers, Machine, Nic, SDirect, Task};
+use crate::blox::Flash;
 use crate::blox::file::IoFile;
 use crate::blox::resolve::addresses_of;
 use crate::design_file::DesignName;
@@ -11,6 +12,7 @@ use crate::quantity::Plain;
 use crate::resolve::Resolver;
 use base::{Bytes, Span};
 use hardware::ssd::presets::DriveConfig;
+use hardware::ssd::{DriveError, SolidStateConfig};
 use sdirect::baseline::stack::{Notice, StackConfig};
 use workload::storage::{Addresses, Assignment, Config, Mix};
 
@@ -53,19 +55,28 @@ const SPDK: Costs = Costs {
 impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
     pub(crate) fn sdirect(&mut self, file: &ExperimentFile, design: DesignName) -> Option<SDirect> {
-        let machine = file.machine.clone().unwrap_or_default().resolve();
-        self.check_machine(&machine);
+        let machine_file = file.machine.clone().unwrap_or_default();
+        let own_preset = machine_file.preset;
+        let mut machine = machine_file.resolve();
+        let flash = self.whole_flash(file.flash.as_ref(), "machine", (own_preset, machine.preset));
+        if let Some(flash) = &flash {
+            machine.preset = flash.preset;
+        }
+        let drive = drive(&machine, flash.as_ref());
+        self.check_machine(&machine, drive.as_ref());
         let askers = self.askers(&file.askers.clone().unwrap_or_default());
         let (nic, software) = self.logic(file, design, &machine);
         let task = self.task(&file.task.clone().unwrap_or_default(), design, &machine, &askers);
         let run_file = file.run.clone().unwrap_or_default();
         let io_file = file.io.clone().unwrap_or_default();
         let duration = run_file.duration.map(Plain::plain);
-        let io = self.device_io(&io_file, &machine, &askers, task, (run_file.requests, duration));
+        let capacity = drive.as_ref().map_or(Bytes::ZERO, capacity_of);
+        let io = self.device_io(&io_file, (&machine, capacity), &askers, task, (run_file.requests, duration));
         let run = self.run(&run_file, false);
         self.problems.is_empty().then_some(SDirect {
             design,
             machine,
+            flash,
             nic,
             software,
             askers,
@@ -76,7 +87,7 @@ impl Resolver<'_> {
         })
     }
 
-    fn check_machine(&mut self, machine: &Machine) {
+    fn check_machine(&mut self, machine: &Machine, drive: Option<&SolidStateConfig>) {
         let rates = [
             ("device_link", machine.device_link),
             ("nic_link", machine.nic_link),
@@ -94,22 +105,16 @@ impl Resolver<'_> {
         if let DriveConfig::Direct(_) = machine.preset.drive() {
             self.conflict("machine.preset", "a machine's devices are flash here; this preset is written in place");
         }
-        self.check_spare(machine);
+        self.check_spare(drive);
     }
 
-    /// Every die needs spare blocks beside its data, or garbage collection has nowhere to move them.
-    fn check_spare(&mut self, machine: &Machine) {
-        const SPARE: u64 = 3;
-        let Some(drive) = machine.drive() else { return };
-        let geometry = &drive.geometry;
-        let block_units = geometry.block_bytes().count() / geometry.unit.count().max(1);
-        let blocks = u64::from(geometry.blocks_per_plane) * u64::from(geometry.planes_per_die);
-        let dies = u64::from(geometry.channels) * u64::from(geometry.dies_per_channel);
-        let (holds, needs) = (dies * blocks.saturating_sub(SPARE) * block_units, drive.logical_units());
-        if needs > holds {
-            let reason =
-                format!("{blocks} blocks of a die, less {SPARE} spare ones, hold {holds} units of a device's {needs}");
-            self.conflict("machine.blocks_per_plane", reason);
+    /// A device that collection cannot keep going is refused here, and not found crawling in a run.
+    fn check_spare(&mut self, drive: Option<&SolidStateConfig>) {
+        let Some(drive) = drive else { return };
+        match drive.check() {
+            Err(DriveError::Config { field, reason }) => self.conflict(&format!("machine.{field}"), reason),
+            Err(error) => self.conflict("machine.preset", error.to_string()),
+            Ok(()) => {}
         }
     }
 
@@ -232,7 +237,7 @@ impl Resolver<'_> {
     fn device_io(
         &mut self,
         file: &IoFile,
-        machine: &Machine,
+        (machine, capacity): (&Machine, Bytes),
         askers: &Askers,
         task: Task,
         (requests, duration): (Option<u64>, Option<Span>),
@@ -242,9 +247,9 @@ impl Resolver<'_> {
         }
         self.check_theta(file, false);
         let share = if task.kind == TaskName::ReadWrite { file.write_share.unwrap_or(0.0) } else { 1.0 };
-        let blocks = machine.capacity().count() / task.bytes.count().max(1);
+        let blocks = capacity.count() / task.bytes.count().max(1);
         if blocks < 2 && self.problems.is_empty() {
-            let reason = format!("a device of {} does not hold two of {}", machine.capacity(), task.bytes);
+            let reason = format!("a device of {capacity} does not hold two of {}", task.bytes);
             self.conflict("task.bytes", reason);
         }
         let io = Config {
@@ -287,20 +292,27 @@ fn notice(file: &SoftwareFile, defaults: Notice) -> Notice {
     }
 }
 
-impl Machine {
+impl SDirect {
     /// What a device offers: its blocks less the preset's spare ones.
     pub fn capacity(&self) -> Bytes {
-        match self.drive() {
-            Some(config) => config.geometry.unit * config.logical_units(),
-            None => Bytes::ZERO,
-        }
+        self.drive().as_ref().map_or(Bytes::ZERO, capacity_of)
     }
 
     /// A device's configuration, its own link left to the machine's tree. `None` for media that are no flash, which `spec` refuses.
-    pub fn drive(&self) -> Option<hardware::ssd::SolidStateConfig> {
-        match self.preset.drive() {
-            DriveConfig::SolidState(config) => Some(config.with_blocks_per_plane(self.blocks_per_plane)),
-            DriveConfig::Direct(_) => None,
-        }
+    pub fn drive(&self) -> Option<SolidStateConfig> {
+        drive(&self.machine, self.flash.as_ref())
     }
+}
+
+fn drive(machine: &Machine, flash: Option<&Flash>) -> Option<SolidStateConfig> {
+    let whole = match (flash, machine.preset.drive()) {
+        (Some(flash), _) => flash.whole(),
+        (None, DriveConfig::SolidState(config)) => Some(config),
+        (None, DriveConfig::Direct(_)) => None,
+    };
+    whole.map(|config| config.with_blocks_per_plane(machine.blocks_per_plane))
+}
+
+fn capacity_of(drive: &SolidStateConfig) -> Bytes {
+    drive.geometry.unit * drive.logical_units()
 }

@@ -1,10 +1,22 @@
-//! When a drive collects garbage. Each die with few free blocks collects by itself until it has enough, in two ways at once:
+//! When a drive collects garbage: one law, for a drive at rest, at work and in preparation.
 //!
-//! * by time: a step, and when it has ended the next one, so that an idle drive catches up;
-//! * by the host's pace: with each page that the host programs on the die, as many steps as keep the victim's emptying level with what it
-//!   will give. Without that a die with a long queue of programs would take its steps too late, and its free blocks would run out.
+//! Each die holds a fixed *reserve* of room ([`SolidStateConfig::reserve_units`]): blocks that are
+//! erased, what is still empty of those that are being filled, and what has been emptied of the
+//! victim. A page that the host programs on a die takes from that room, and as many steps of
+//! collection as bring it back are owed then. They are taken one after the other, each when the one
+//! before has ended, so that requests come between; what is still owed when the host programs
+//! another page of the die is taken at once, or a die with a long queue would run out of free
+//! blocks. So the room of a die is within two pages of its reserve whatever the load is, the rest
+//! of it holds data, and what a user asked for as over-provisioning is what collection has to work
+//! with.
+//!
+//! Given up: two thresholds, from one of which a die collected up to the other. How much room a die
+//! had on average hung on the load and on the preparation, and with few blocks a die most of the
+//! over-provisioning was that room (970-pro with 64 blocks: write amplification 183 instead of
+//! 7.8).
+//!
+//! [`SolidStateConfig::reserve_units`]: super::config::SolidStateConfig::reserve_units
 
-use super::config::CollectionConfig;
 use super::report::Observed;
 use crate::ssd::array::FlashArray;
 use crate::ssd::geometry::DieId;
@@ -13,13 +25,16 @@ use base::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Which dies collect, and when each takes its next step.
+/// Which dies owe steps of collection, and when each takes its next one.
 #[derive(Clone, Debug)]
 pub(super) struct Collector {
-    config: CollectionConfig,
+    /// Units that each die keeps room for.
+    reserve: u64,
+    /// How far its room may be below that before steps are taken at once: a page.
+    grace: u64,
     /// At most one entry a die; equal times are taken in the order of dies.
     due: BinaryHeap<Reverse<(Time, DieId)>>,
-    dies: Vec<DieState>,
+    is_due: Vec<bool>,
 }
 
 /// What the steps of collection work on.
@@ -29,137 +44,68 @@ pub(super) struct Work<'a> {
     pub(super) observed: &'a mut Observed,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct DieState {
-    is_collecting: bool,
-    /// Whether it has an entry in the list of what is due.
-    is_due: bool,
-    pace: Option<Pace>,
-}
-
-/// How far a victim is emptied, and how far what it gives has been used.
-#[derive(Clone, Copy, Debug)]
-struct Pace {
-    steps: u64,
-    taken: u64,
-    gain: u64,
-    used: u64,
+impl Work<'_> {
+    fn step(&mut self, now: Time, die: DieId) -> CollectStep {
+        let step = self.volume.collect_step(now, self.array, Some(die));
+        self.observed.collection(&step);
+        step
+    }
 }
 
 impl Collector {
-    pub(super) fn new(config: CollectionConfig, dies: usize) -> Collector {
-        Collector { config, due: BinaryHeap::with_capacity(dies), dies: vec![DieState::default(); dies] }
+    /// Of dies that each keep room for `reserve` units, in pages of `grace` units.
+    pub(super) fn new(reserve: u64, grace: u64, dies: usize) -> Collector {
+        Collector { reserve, grace, due: BinaryHeap::with_capacity(dies), is_due: vec![false; dies] }
     }
     /// When the next step is due.
     pub(super) fn next_due(&self) -> Option<Time> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
-    /// Takes the step that is due next, at its time.
-    pub(super) fn step(&mut self, work: Work) {
+    /// Takes the step that is due next, at its time, if it is still owed.
+    pub(super) fn step(&mut self, mut work: Work) {
         let Some(Reverse((at, die))) = self.due.pop() else { return };
-        self.dies[die.0 as usize].is_due = false;
-        if self.dies[die.0 as usize].is_collecting
-            && let Some(end) = self.take_step(at, die, work.array, work.volume, work.observed).end()
+        self.is_due[die.0 as usize] = false;
+        if work.volume.layer.room_of(die) < self.reserve
+            && let Some(end) = work.step(at, die).end()
         {
             self.make_due(end, die);
         }
     }
-    /// The host programs a page of a die, the first of its block or another.
-    pub(super) fn host_programs(&mut self, now: Time, die: DieId, is_first: bool, work: Work) {
-        if is_first
-            && !self.dies[die.0 as usize].is_collecting
-            && work.volume.layer.free_blocks_of(die) <= self.config.start
+    /// The host programs a page of a die.
+    pub(super) fn host_programs(&mut self, now: Time, die: DieId, mut work: Work) {
+        while work.volume.layer.room_of(die) + self.grace < self.reserve && work.step(now, die) != CollectStep::Nothing
         {
-            self.dies[die.0 as usize].is_collecting = true;
+        }
+        if work.volume.layer.room_of(die) < self.reserve {
             self.make_due(now, die);
         }
-        if self.dies[die.0 as usize].is_collecting {
-            self.keep_pace(now, die, work);
-        }
+    }
+    /// The same without taking time: all that is owed at once.
+    pub(super) fn host_programs_untimed(&self, die: DieId, volume: &mut Volume) {
+        while volume.layer.room_of(die) < self.reserve && volume.collect_step_untimed(die) {}
     }
     /// Collects the best victim now, all of it; its die is taken until that is done. Returns whether a block was erased.
-    pub(super) fn collect_at_once(&mut self, now: Time, work: Work) -> bool {
+    pub(super) fn collect_at_once(&mut self, now: Time, mut work: Work) -> bool {
         let Some(victim) = work.volume.layer.victim(None) else { return false };
         let die = work.array.geometry().die_of(victim);
         work.observed.forced_collections += 1;
         loop {
-            match self.take_step(now, die, work.array, work.volume, work.observed) {
+            match work.step(now, die) {
                 CollectStep::Erased { .. } => return true,
                 CollectStep::Nothing => return false,
                 CollectStep::Read(_) | CollectStep::Programmed(_) => {}
             }
         }
     }
-    /// Collects without taking time what a die needs after a block was opened.
-    pub(super) fn collect_untimed(&self, die: DieId, volume: &mut Volume) {
-        if volume.layer.free_blocks_of(die) <= self.config.start {
-            while volume.layer.free_blocks_of(die) < self.config.stop && volume.collect_untimed(Some(die)) {}
-        }
-    }
     /// Forgets what is underway.
     pub(super) fn rest(&mut self) {
         self.due.clear();
-        self.dies.fill(DieState::default());
+        self.is_due.fill(false);
     }
 
-    fn keep_pace(&mut self, now: Time, die: DieId, work: Work) {
-        let Some(pace) = self.pace_of(die, work.volume) else { return };
-        pace.used += 1;
-        while self.dies[die.0 as usize].pace.is_some_and(|pace| pace.is_behind()) {
-            self.take_step(now, die, work.array, work.volume, work.observed);
-        }
-    }
-    fn pace_of(&mut self, die: DieId, volume: &mut Volume) -> Option<&mut Pace> {
-        let state = &mut self.dies[die.0 as usize];
-        if state.pace.is_none() {
-            state.pace = Pace::of_victim(die, volume);
-        }
-        state.pace.as_mut()
-    }
-    /// Takes a step, and sees whether that is enough.
-    fn take_step(
-        &mut self,
-        now: Time,
-        die: DieId,
-        array: &mut FlashArray,
-        volume: &mut Volume,
-        observed: &mut Observed,
-    ) -> CollectStep {
-        let step = volume.collect_step(now, array, Some(die));
-        observed.collection(&step);
-        let state = &mut self.dies[die.0 as usize];
-        if let Some(pace) = &mut state.pace {
-            pace.taken += 1;
-        }
-        match step {
-            CollectStep::Read(_) | CollectStep::Programmed(_) => return step,
-            CollectStep::Erased { .. } => {
-                state.pace = None;
-                state.is_collecting &= volume.layer.free_blocks_of(die) < self.config.stop;
-            }
-            CollectStep::Nothing => *state = DieState { is_due: state.is_due, ..DieState::default() },
-        }
-        step
-    }
     fn make_due(&mut self, at: Time, die: DieId) {
-        if !std::mem::replace(&mut self.dies[die.0 as usize].is_due, true) {
+        if !std::mem::replace(&mut self.is_due[die.0 as usize], true) {
             self.due.push(Reverse((at, die)));
         }
-    }
-}
-
-impl Pace {
-    /// That of a die's victim: its valid pages are read and programmed again, then it is erased; the rest of it is what it gives.
-    fn of_victim(die: DieId, volume: &mut Volume) -> Option<Pace> {
-        let victim = volume.layer.victim(Some(die))?;
-        let geometry = volume.layer.config().geometry;
-        let valid = u64::from(volume.layer.valid_units_of(victim)?);
-        let pages = u64::from(geometry.pages_per_block);
-        let programs = valid.div_ceil(u64::from(geometry.units_per_page()));
-        let steps = valid.min(pages) + programs + 1;
-        Some(Pace { steps, taken: 0, gain: pages.saturating_sub(programs).max(1), used: 0 })
-    }
-    fn is_behind(&self) -> bool {
-        self.taken * self.gain < self.used * self.steps
     }
 }

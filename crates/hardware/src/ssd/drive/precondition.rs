@@ -115,6 +115,7 @@ impl SolidState {
         let filled_units = (units as f64 * state.fill) as u64;
         let before = self.volume.layer.counters().host_units;
         let windows = self.fill(filled_units, state.pattern)?;
+        self.volume.settle();
         self.restart_report();
         Ok(PreconditionReport {
             filled_units,
@@ -140,6 +141,7 @@ impl SolidState {
         let mut stream = self.config.seed.stream("ssd/precondition");
         let window = ((units as f64 * steady.window) as u64).max(1);
         let mut values = Vec::new();
+        self.use_up(units, &mut stream)?;
         for _ in 0..steady.windows_max {
             values.push(self.overwrite(units, window, &mut stream)?);
             if steady.is_reached(&values) {
@@ -147,6 +149,19 @@ impl SolidState {
             }
         }
         Err(steady.missed(&values))
+    }
+    /// Overwrites until there is something to collect: before that write amplification is steady at
+    /// 1 and says nothing.
+    fn use_up(&mut self, units: u64, stream: &mut Stream) -> Result<(), DriveError> {
+        let erases = self.volume.layer.counters().erases;
+        // As many overwrites as there are units fill every block.
+        for _ in 0..self.config.geometry.units() {
+            if self.volume.layer.counters().erases > erases {
+                break;
+            }
+            self.write_untimed(stream.below(units))?;
+        }
+        Ok(())
     }
     /// Overwrites units at random and returns the write amplification of that.
     fn overwrite(&mut self, units: u64, count: u64, stream: &mut Stream) -> Result<f64, PreconditionError> {
@@ -160,8 +175,9 @@ impl SolidState {
         loop {
             match self.volume.layer.write(unit) {
                 Ok(written) => {
-                    if let Some(page) = written.program.filter(|page| page.page == 0) {
-                        self.collector.collect_untimed(self.config.geometry.die_of(page.block), &mut self.volume);
+                    if let Some(page) = written.program {
+                        let die = self.config.geometry.die_of(page.block);
+                        self.collector.host_programs_untimed(die, &mut self.volume);
                     }
                     return Ok(());
                 }

@@ -26,6 +26,8 @@ pub struct DriveReport {
     pub interruptions: u64,
     /// Units programmed, moved and padded ones included, for each unit that the host wrote; `None` if it wrote none.
     pub write_amplification: Option<f64>,
+    /// Units that the host wrote.
+    pub host_units: u64,
     /// Units that collection moved.
     pub relocated_units: u64,
     /// Blocks erased.
@@ -134,6 +136,7 @@ impl Observed {
             read_retries: written.retries - self.array.retries,
             interruptions: written.interruptions - self.array.interruptions,
             write_amplification: amplification(&self.layer, &counters),
+            host_units: counters.host_units - self.layer.host_units,
             relocated_units: counters.relocated_units - self.layer.relocated_units,
             erases: counters.erases - self.layer.erases,
             collection_time: self.collection_time,

@@ -15,7 +15,7 @@ use std::collections::BinaryHeap;
 /// Blocks of a die and pages of a block of the smaller drive. Ours; with these a drive in steady state writes as fast as the whole one within 6 % at 7 %
 /// over-provisioning and within 2 % at 28 % (measured; a test holds 8 %).
 const WRITTEN: Size = Size { blocks: 128, pages: 48 };
-const READ: Size = Size { blocks: 16, pages: 12 };
+const READ: Size = Size { blocks: 20, pages: 12 };
 /// The units of the smaller drive above which its blocks are shortened, and the least pages that a block keeps. Ours.
 const UNITS_MAX: u64 = 1 << 21;
 const PAGES_MIN: u32 = 24;
@@ -72,20 +72,18 @@ impl Bench {
 
 impl Stage {
     fn of_reads(config: &SolidStateConfig) -> Result<Stage, FitError> {
-        let reserve = config.collection.stop + 2;
-        let size = READ.within(config, reserve);
         // Nothing is written: the space for collection need only be there.
-        let over_provisioning = f64::from(reserve) / f64::from(size.blocks - reserve);
-        Stage::filled(config, size, over_provisioning, Precondition { fill: 1.0, pattern: Pattern::Sequential })
+        let over_provisioning = config.over_provisioning.max(0.5);
+        let state = Precondition { fill: 1.0, pattern: Pattern::Sequential };
+        Stage::filled(config, READ.within(config), over_provisioning, state)
     }
     fn of_writes(config: &SolidStateConfig, state: WrittenState) -> Result<Stage, FitError> {
-        let size = WRITTEN.of_few_units(config).within(config, 0);
-        let over_provisioning = size.over_provisioning(config);
+        let size = WRITTEN.of_few_units(config).within(config);
         let (fill, pattern) = match state {
             WrittenState::Fresh => (0.0, Pattern::Sequential),
             WrittenState::Steady => (1.0, Pattern::Fragmented(STEADY)),
         };
-        Stage::filled(config, size, over_provisioning, Precondition { fill, pattern })
+        Stage::filled(config, size, config.over_provisioning, Precondition { fill, pattern })
     }
     fn filled(
         config: &SolidStateConfig,
@@ -122,23 +120,10 @@ impl Size {
         let pages = (UNITS_MAX / of_each_page).clamp(u64::from(PAGES_MIN), u64::from(self.pages)) as u32;
         Size { pages: pages / PAGES_STEP * PAGES_STEP, ..self }
     }
-    /// No larger than the drive itself, with `more` blocks a die beside.
-    fn within(self, config: &SolidStateConfig, more: u32) -> Size {
+    /// No larger than the drive itself.
+    fn within(self, config: &SolidStateConfig) -> Size {
         let geometry = &config.geometry;
-        Size {
-            blocks: (self.blocks + more).min(geometry.blocks_per_die()),
-            pages: self.pages.min(geometry.pages_per_block),
-        }
-    }
-    /// The over-provisioning with which as large a share of the space is spare, beside the blocks that collection keeps free, as in the whole
-    /// drive.
-    fn over_provisioning(self, config: &SolidStateConfig) -> f64 {
-        let (whole, small) = (f64::from(config.geometry.blocks_per_die()), f64::from(self.blocks));
-        // Collection leaves between `start` and `stop` blocks of a die free, and half of two that are being written is.
-        let kept = f64::from(config.collection.start + config.collection.stop) / 2.0 + 1.0;
-        let used = 1.0 / (1.0 + config.over_provisioning);
-        let spare = ((whole - kept) / (used * whole)).max(1.0);
-        spare * small / (small - kept).max(1.0) - 1.0
+        Size { blocks: self.blocks.min(geometry.blocks_per_die()), pages: self.pages.min(geometry.pages_per_block) }
     }
 }
 

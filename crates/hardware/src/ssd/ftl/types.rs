@@ -28,6 +28,8 @@ pub enum VictimPolicy {
     Greedy,
     /// The one with the largest `age * (1 - u) / 2u`, where `u` is its valid share (Kawaguchi, Nishioka and Motoda, USENIX 1995).
     CostBenefit,
+    /// The one that was filled first.
+    Fifo,
     /// Any.
     Random,
     /// The one with the fewest valid units of some that are drawn at random (Van Houdt, SIGMETRICS 2013).

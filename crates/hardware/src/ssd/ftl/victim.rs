@@ -1,6 +1,7 @@
 //! Which block is collected next: the policies, each in a file, and what they choose from.
 
 mod cost_benefit;
+mod fifo;
 mod greedy;
 mod random;
 
@@ -22,6 +23,7 @@ impl Pool<'_> {
         match policy {
             VictimPolicy::Greedy => greedy::choose(self),
             VictimPolicy::CostBenefit => cost_benefit::choose(self),
+            VictimPolicy::Fifo => fifo::choose(self),
             VictimPolicy::Random => random::choose(self, 1, draws),
             VictimPolicy::Choices(count) => random::choose(self, count, draws),
         }

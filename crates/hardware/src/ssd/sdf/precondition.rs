@@ -3,24 +3,35 @@
 use super::{RegionId, SoftwareDefinedFlash};
 use crate::ssd::drive::{PreconditionError, Steady, amplification};
 
+/// Which shares of a region's blocks its owner keeps free: below `begin` it collects, up to `end`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KeptFree {
+    /// Below this share collection begins.
+    pub begin: f64,
+    /// With this share it ends.
+    pub end: f64,
+}
+
 impl SoftwareDefinedFlash {
-    /// Overwrites units of a region, in the order in which `next` names them, and collects whenever less than `keep_free` of its blocks is free, until write
-    /// amplification is steady; returns that of each window. The region must hold `units` units already. Ends in any case: at the latest after
+    /// Overwrites units of a region, in the order in which `next` names them, and collects as its
+    /// owner does, until write amplification is steady; returns that of each window. The region
+    /// must hold `units` units already. Ends in any case: at the latest after
     /// [`Steady::windows_max`] windows, which is an error.
     pub fn fragment(
         &mut self,
         id: RegionId,
         units: u64,
-        keep_free: f64,
+        kept: KeptFree,
         steady: Steady,
         mut next: impl FnMut() -> u64,
     ) -> Result<Vec<f64>, PreconditionError> {
         steady.check()?;
-        self.use_up(id, keep_free, &mut next)?;
+        self.use_up(id, kept, &mut next)?;
         let window = ((units as f64 * steady.window) as u64).max(1);
         let mut values = Vec::new();
+        let mut turn = 0;
         for _ in 0..steady.windows_max {
-            values.push(self.overwrite(id, window, keep_free, &mut next)?);
+            values.push(self.overwrite(id, window, (kept, &mut turn), &mut next)?);
             if steady.is_reached(&values) {
                 return Ok(values);
             }
@@ -32,13 +43,13 @@ impl SoftwareDefinedFlash {
     fn use_up(
         &mut self,
         id: RegionId,
-        keep_free: f64,
+        kept: KeptFree,
         next: &mut impl FnMut() -> u64,
     ) -> Result<(), PreconditionError> {
         let erases = self.layer_counters(id)?.erases;
         // As many overwrites as there are units fill every block.
         for _ in 0..self.geometry().units() {
-            if self.free_ratio(id)? <= keep_free || self.layer_counters(id)?.erases > erases {
+            if self.free_ratio(id)? < kept.begin || self.layer_counters(id)?.erases > erases {
                 break;
             }
             self.write_untimed(id, next())?;
@@ -51,14 +62,29 @@ impl SoftwareDefinedFlash {
         &mut self,
         id: RegionId,
         count: u64,
-        keep_free: f64,
+        (kept, turn): (KeptFree, &mut usize),
         next: &mut impl FnMut() -> u64,
     ) -> Result<f64, PreconditionError> {
         let before = self.layer_counters(id)?;
         for _ in 0..count {
             self.write_untimed(id, next())?;
-            while self.free_ratio(id)? < keep_free && self.collect_untimed(id, None)? {}
+            if self.free_ratio(id)? < kept.begin {
+                self.collect_up_to(id, kept.end, turn)?;
+            }
         }
         Ok(amplification(&before, &self.layer_counters(id)?).expect("a window writes at least one unit"))
+    }
+
+    /// Collects until so large a share is free, a block of each die in turn, as their owner's
+    /// streams do.
+    fn collect_up_to(&mut self, id: RegionId, end: f64, turn: &mut usize) -> Result<(), PreconditionError> {
+        let dies = self.dies(id)?.to_vec();
+        let mut in_vain = 0;
+        while in_vain < dies.len() && self.free_ratio(id)? < end {
+            let has_won = self.collect_untimed(id, Some(dies[*turn % dies.len()]))?;
+            in_vain = if has_won { 0 } else { in_vain + 1 };
+            *turn = (*turn + 1) % dies.len();
+        }
+        Ok(())
     }
 }

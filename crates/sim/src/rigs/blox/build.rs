@@ -15,10 +15,10 @@ use blox::{
     VssdConfig, VssdId,
 };
 use hardware::NetworkLatency;
-use hardware::ssd::{DieId, FtlCounters, Isolation, RegionConfig, SdfConfig, VictimPolicy};
+use hardware::ssd::{DieId, FtlCounters, Isolation, RegionConfig, SdfConfig};
 use history::History;
 use spec::DesignName;
-use spec::blox::{Blox, NetworkName, NetworkSchedulingName, PolicyName, VictimName};
+use spec::blox::{Blox, NetworkName, NetworkSchedulingName, PolicyName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// vSSDs that the switch's tables have room for: 64 servers of 16 drives of 128 vSSDs (RackBlox, 3.3, its own count corrected).
@@ -248,11 +248,7 @@ fn region_config(plan: &Blox, seed: Seed) -> RegionConfig {
         dies: Vec::new(),
         isolation: Isolation::Hardware,
         logical_units: plan.region_units(),
-        victim: match plan.flash.victim {
-            VictimName::Greedy => VictimPolicy::Greedy,
-            VictimName::CostBenefit => VictimPolicy::CostBenefit,
-            VictimName::Random => VictimPolicy::Random,
-        },
+        victim: plan.flash.victim.policy(),
         hot_cold: plan.flash.hot_cold,
         endurance: None,
         seed,

@@ -1,6 +1,7 @@
 //! What only this rig can tell of a run.
 
 use super::BloxRig;
+use crate::rigs::wear_facts::facts_of_endurance;
 use base::Span;
 use blox::{Body, JobKind, NodeCounters, Packet, ReturnPredictor, VssdId};
 use hardware::ssd::FtlCounters;
@@ -112,6 +113,7 @@ impl BloxRig {
     fn facts_of_flash(&self, out: &mut BTreeMap<String, f64>) {
         let (mut host, mut programmed, mut collecting, mut steps, mut stalls) =
             (0_u64, 0_u64, Span::ZERO, 0_u64, 0_u64);
+        let (mut erases, mut blocks, mut units) = (0, 0, 0);
         for (server, drives) in self.drives.iter().enumerate().take(self.places.servers as usize) {
             for vssd in drives.vssds() {
                 let (flash, region) = drives.region(vssd);
@@ -120,6 +122,9 @@ impl BloxRig {
                 };
                 let before = self.written_before.get(&(server, vssd)).copied().unwrap_or_default();
                 let programmed_by = |layer: &FtlCounters| layer.host_units + layer.relocated_units + layer.padded_units;
+                erases += layer.erases - before.erases;
+                blocks += flash.layer(region).map_or(0, |layer| u64::from(layer.owned_blocks()));
+                units += flash.layer(region).map_or(0, hardware::ssd::TranslationLayer::logical_units);
                 host += layer.host_units - before.host_units;
                 programmed += programmed_by(&layer) - programmed_by(&before);
                 collecting += counters.collection_time;
@@ -131,8 +136,11 @@ impl BloxRig {
         let wear: Vec<_> = self.drives.iter().flat_map(super::drives::Drives::wear).collect();
         let most = wear.iter().map(|wear| wear.max).max().unwrap_or(0);
         let least = wear.iter().map(|wear| wear.min).min().unwrap_or(0);
+        let amplification = if host == 0 { 1.0 } else { programmed as f64 / host as f64 };
+        facts_of_endurance(self.plan.flash.block_bytes() * blocks, spec::blox::PAGE * units, amplification, out);
         for (name, value) in [
-            ("write_amplification", if host == 0 { 1.0 } else { programmed as f64 / host as f64 }),
+            ("write_amplification", amplification),
+            ("erases", erases as f64),
             ("collection_steps", steps as f64),
             ("collection_flash_ms", collecting.as_ps() as f64 / 1e9),
             ("flash_write_stalls", stalls as f64),

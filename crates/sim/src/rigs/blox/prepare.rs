@@ -4,8 +4,8 @@ use super::build::{BuildError, drives_of_all};
 use super::drives::Drives;
 use base::Seed;
 use blox::VssdId;
-use hardware::ssd::{RegionArchive, Wear};
-use spec::blox::{Blox, FlashState};
+use hardware::ssd::{KeptFree, RegionArchive, Wear};
+use spec::blox::{Blox, Collection, CoordinationName, FlashState};
 
 /// Drives that were prepared.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +53,14 @@ fn prepared_vssd(drives: &Drives, vssd: VssdId, windows: Vec<f64>) -> Result<Pre
     Ok(PreparedVssd { vssd, pages: layer.valid_units(), windows, free: layer.free_ratio(), wear: layer.wear() })
 }
 
+/// What a server under load keeps free: it collects when it would like to, if there is somebody who
+/// may allow that, or else when it must.
+fn kept_free(collection: &Collection) -> KeptFree {
+    let Collection { soft, regular, stop, .. } = *collection;
+    let begin = if collection.coordination == CoordinationName::Uncoordinated { regular } else { soft };
+    KeptFree { begin, end: stop }
+}
+
 /// Brings a vSSD into the state of the plan; returns the write amplification of each window, where it has to become steady.
 pub(super) fn prepare(plan: &Blox, drives: &mut Drives, vssd: VssdId, seed: Seed) -> Result<Vec<f64>, BuildError> {
     let count = plan.io.working_set_blocks;
@@ -63,7 +71,7 @@ pub(super) fn prepare(plan: &Blox, drives: &mut Drives, vssd: VssdId, seed: Seed
         FlashState::Clean => Ok(Vec::new()),
         FlashState::Filled => drives.fill(vssd, count).map(|()| Vec::new()),
         FlashState::Used => drives.prepare(vssd, count, keep, next).map(|()| Vec::new()).map_err(BuildError::of),
-        FlashState::Fragmented(steady) => drives.fragment(vssd, count, keep, *steady, next),
+        FlashState::Fragmented(steady) => drives.fragment(vssd, count, kept_free(&plan.collection), *steady, next),
         FlashState::Snapshot(snapshot) => {
             let lacking = || BuildError(format!("`{}` has no vSSD {}", snapshot.file, vssd.0));
             let state = snapshot.archive.get(vssd.0).ok_or_else(lacking)?;

@@ -69,6 +69,13 @@ impl Drives {
     pub fn set_up(&mut self, drive: usize, is_up: bool) {
         self.is_up[drive] = is_up;
     }
+    /// The whole models among them.
+    pub fn whole(&self) -> impl Iterator<Item = &SolidState> {
+        self.media.iter().filter_map(|medium| match medium {
+            Medium::Whole(drive) => Some(&**drive),
+            Medium::Quick(_) => None,
+        })
+    }
     /// How many there are.
     pub fn count(&self) -> usize {
         self.media.len()

@@ -1,6 +1,7 @@
 //! What only this rig can tell of a run.
 
 use super::{Counts, SanRig};
+use crate::rigs::wear_facts::facts_of_drives;
 use base::Bytes;
 use record::Summary;
 use san::cost::{StoragePorts, SwitchRule};
@@ -132,6 +133,7 @@ impl SanRig {
     }
 
     fn facts_of_drives(&self, out: &mut BTreeMap<String, f64>) {
+        facts_of_drives(self.drives.whole(), out);
         let depths: Vec<f64> = self.drives.depths(self.latest).collect();
         let (commands, mean_us) = self.drives.served();
         let [read, written] = self.drives.moved();

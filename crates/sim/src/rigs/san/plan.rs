@@ -3,13 +3,13 @@
 use super::config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
 use base::{Bytes, Seed};
 use hardware::ssd::presets::{DriveConfig, pm9a3_960_quick, pm9a3_960_quick_fragmented};
-use hardware::ssd::{Pattern, Precondition, SolidStateConfig, Steady};
+use hardware::ssd::{Pattern, Precondition, QuickConfig, SolidStateConfig, Steady};
 use san::DriveId;
-use spec::blox::PresetName;
+use spec::blox::{Flash, PresetName};
 use spec::san::{DriveModelName, DriveStateName, Drives, San, SanFault, SanPart};
 
 /// Blocks a plane of a drive that is cut down: enough for collection to choose among.
-const BLOCKS_PER_PLANE: u64 = 24;
+const BLOCKS_PER_PLANE: u32 = 24;
 /// When a fragmented drive's write amplification counts as steady. Ours.
 const STEADY: Steady = Steady { window: 0.25, windows: 3, tolerance: 0.05, windows_max: 40 };
 
@@ -24,7 +24,7 @@ impl SanRigConfig {
             passing: plan.fabric.passing,
             ends: plan.ends,
             drives_per_target: plan.drives.per_target,
-            drive: drive_model(&plan.drives, seed)?,
+            drive: drive_model(&plan.drives, plan.flash.as_ref().and_then(Flash::whole), seed)?,
             route: plan.routing,
             reservation: plan.reservation.clone(),
             scheduling: plan.scheduling.clone(),
@@ -46,9 +46,14 @@ fn faults_of(fault: &SanFault) -> Vec<Fault> {
     }
 }
 
-fn drive_model(drives: &Drives, seed: Seed) -> Result<DriveModel, SanBuildError> {
+/// `own` is a drive whose numbers are not its preset's.
+fn drive_model(drives: &Drives, own: Option<SolidStateConfig>, seed: Seed) -> Result<DriveModel, SanBuildError> {
     let refuse = |reason: &str| SanBuildError::Drive { reason: reason.to_owned() };
-    match (drives.model, drives.preset, drives.preset.drive()) {
+    if let (DriveModelName::Quick, Some(own)) = (drives.model, &own) {
+        return Ok(DriveModel::Quick(QuickConfig::of_flash(own, drives.capacity)));
+    }
+    let drive = own.map_or_else(|| drives.preset.drive(), DriveConfig::SolidState);
+    match (drives.model, drives.preset, drive) {
         (DriveModelName::Quick, PresetName::Pm9a3, _) => Ok(DriveModel::Quick(match drives.state {
             DriveStateName::Clean => pm9a3_960_quick(drives.capacity),
             DriveStateName::Fragmented => pm9a3_960_quick_fragmented(drives.capacity),
@@ -70,16 +75,27 @@ fn drive_model(drives: &Drives, seed: Seed) -> Result<DriveModel, SanBuildError>
 /// The same drive with so much flash behind its dies that a host sees `capacity` or a little more: blocks have fewer pages, and are erased in
 /// proportion, so that latencies and bandwidths stay.
 fn cut_down(mut config: SolidStateConfig, capacity: Bytes) -> SolidStateConfig {
-    let geometry = &config.geometry;
-    let planes = u64::from(geometry.channels * geometry.dies_per_channel * geometry.planes_per_die);
-    let whole = u64::from(geometry.pages_per_block);
-    let row = planes * BLOCKS_PER_PLANE * geometry.page.count();
-    let physical = (capacity.count() as f64 * (1.0 + config.over_provisioning)) as u64;
-    let pages = (physical.div_ceil(row) + 1).min(whole);
-    let blocks = physical.div_ceil(planes * pages * geometry.page.count()).max(BLOCKS_PER_PLANE) + 1;
-    config.timing.erase = base::Span::ps(config.timing.erase.as_ps() * pages / whole);
-    config.geometry.pages_per_block = pages as u32;
-    config.with_blocks_per_plane(blocks as u32)
+    let whole = config.geometry.pages_per_block;
+    let holds = |config: &SolidStateConfig| config.geometry.unit * config.logical_units() >= capacity;
+    let with_pages = |pages| {
+        let mut cut = config.clone();
+        cut.geometry.pages_per_block = pages;
+        let least = cut.blocks_per_plane_min().unwrap_or(whole).max(BLOCKS_PER_PLANE);
+        cut.with_blocks_per_plane(least)
+    };
+    // The shortest blocks with which the least count of them is enough.
+    let (mut few, mut pages) = (0, whole);
+    while pages - few > 1 {
+        let middle = few + (pages - few) / 2;
+        if holds(&with_pages(middle)) { pages = middle } else { few = middle }
+    }
+    config = with_pages(pages);
+    while !holds(&config) {
+        let blocks = config.geometry.blocks_per_plane;
+        config = config.with_blocks_per_plane(blocks + (blocks / 16).max(1));
+    }
+    config.timing.erase = config.timing.erase * u64::from(pages) / u64::from(whole);
+    config
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use super::{Counts, ScalioRig, warm};
 use crate::rigs::blox::BuildError;
 use crate::slab::Slab;
 use base::{Bytes, Seed, Span, Time};
-use hardware::ssd::QuickDrive;
 use hardware::ssd::presets::samsung_970_pro_quick;
+use hardware::ssd::{QuickConfig, QuickDrive};
 use history::StoreHistory;
 use scalio::baseline::{ditto, leed};
 use scalio::{
@@ -22,6 +22,7 @@ use scalio::{
     ServerConfig, Token,
 };
 use spec::DesignName;
+use spec::blox::Flash;
 use spec::scalio::{Options, ProtocolName, Scalio};
 use std::collections::BTreeMap;
 
@@ -63,7 +64,7 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) ->
     };
     let clients = plan.store.clients as usize;
     let drive = |device| {
-        let drive = QuickDrive::new(samsung_970_pro_quick(made.capacity)).map_err(BuildError::of)?;
+        let drive = QuickDrive::new(quick(plan, made.capacity)).map_err(BuildError::of)?;
         Ok(Device::new(device, plan.store.devices, blocks, drive))
     };
     Ok(ScalioRig {
@@ -92,6 +93,12 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) ->
         last: Time::ZERO,
         wire_check,
     })
+}
+
+/// The paper's drive, or one of the plan's own numbers.
+fn quick(plan: &Scalio, capacity: Bytes) -> QuickConfig {
+    let own = plan.flash.as_ref().and_then(Flash::whole);
+    own.map_or_else(|| samsung_970_pro_quick(capacity), |flash| QuickConfig::of_flash(&flash, capacity))
 }
 
 /// Where reads can be torn: nobody reads yet.

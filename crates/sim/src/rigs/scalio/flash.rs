@@ -98,6 +98,7 @@ pub struct Device {
     gone: Vec<Extent>,
     reads: u64,
     writes: u64,
+    written: base::Bytes,
 }
 
 impl Device {
@@ -105,12 +106,29 @@ impl Device {
     pub fn new(number: u32, devices: u32, blocks: u32, drive: QuickDrive) -> Device {
         let segments = vec![Versions::new(); blocks.div_ceil(devices) as usize];
         let (pages, lent, gone) = (BTreeMap::new(), Lent::default(), Vec::new());
-        Device { number, devices, drive, last: Time::ZERO, pages, segments, lent, gone, reads: 0, writes: 0 }
+        Device {
+            number,
+            devices,
+            drive,
+            last: Time::ZERO,
+            pages,
+            segments,
+            lent,
+            gone,
+            reads: 0,
+            writes: 0,
+            written: base::Bytes::ZERO,
+        }
     }
 
     /// Reads and writes so far.
     pub fn commands(&self) -> (u64, u64) {
         (self.reads, self.writes)
+    }
+
+    /// Bytes written so far, and what the device has room for.
+    pub fn written(&self) -> [base::Bytes; 2] {
+        [self.written, self.drive.capacity()]
     }
 
     /// Books an operation. A moment before that of an earlier one counts as that.
@@ -124,6 +142,7 @@ impl Device {
         let extent = extent.unwrap_or(Extent { sector: 0, sectors: 1 });
         let sector = u64::from(SECTOR_BYTES);
         let (address, bytes) = (extent.sector * sector, base::Bytes::new(u64::from(extent.sectors) * sector));
+        self.written += if kind == CommandKind::Write { bytes } else { base::Bytes::ZERO };
         self.drive.submit(self.last, Command { kind, address, bytes }).expect("programs keep to the device's capacity")
     }
 

@@ -1,6 +1,7 @@
 //! What only these designs can tell.
 
 use super::{SDirectRig, Server};
+use crate::rigs::wear_facts::facts_of_drives;
 use base::{Span, Time};
 use sdirect::Client;
 use sdirect::baseline::stack::Notice;
@@ -8,6 +9,7 @@ use std::collections::BTreeMap;
 
 impl SDirectRig {
     pub(super) fn facts(&self, out: &mut BTreeMap<String, f64>) {
+        facts_of_drives(self.machine.drives(), out);
         let ([root_up, root_down], [nic_up, nic_down]) = (self.machine.root_traffic(), self.machine.nic_traffic());
         let mut add = |name: &str, value: f64| {
             out.insert(name.to_string(), value);
@@ -18,7 +20,6 @@ impl SDirectRig {
         add("root_link_busy_s", root_up.busy.max(root_down.busy).as_secs_f64());
         add("nic_link_data_bytes", (nic_up.data + nic_down.data).count() as f64);
         add("network_bytes", self.network.bytes() as f64);
-        add("device_write_amplification", self.machine.write_amplification());
         add("requests_failed", self.counts.failed as f64);
         add("commands_repeated", self.clients.iter().map(Client::repeated).sum::<u64>() as f64);
         add("host_cpu_s", self.host_cpu().as_secs_f64());

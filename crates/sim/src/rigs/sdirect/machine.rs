@@ -5,7 +5,8 @@ use base::{Bytes, Seed, Span, Time};
 use hardware::ssd::{Command, CommandKind, Done, HostLink, Pattern, Precondition, SolidState};
 use hardware::{Dram, DramConfig, PcieDirection, PcieLinkConfig, PciePlace, PcieTraffic, PcieTree};
 use sdirect::DeviceOperation;
-use spec::sdirect::Machine as Plan;
+use spec::blox::FlashState;
+use spec::sdirect::SDirect;
 
 /// A submission queue entry, a completion queue entry, a doorbell (NVMe Base Specification 2.0, figures 86 and 91; 3.1.4).
 const SUBMISSION: Bytes = Bytes::new(64);
@@ -88,7 +89,8 @@ pub struct Machine {
 
 impl Machine {
     /// A machine as planned, all its devices in the same state.
-    pub fn new(plan: &Plan, seed: Seed) -> Result<Machine, BuildError> {
+    pub fn new(sdirect: &SDirect, seed: Seed) -> Result<Machine, BuildError> {
+        let plan = &sdirect.machine;
         let link = |rate| PcieLinkConfig {
             rate,
             payload_max: plan.payload_max,
@@ -99,7 +101,7 @@ impl Machine {
         let mut tree = PcieTree::new();
         let switch = tree.add(PcieTree::ROOT, link(plan.root_link)).map_err(BuildError::of)?;
         let nic = tree.add(switch, link(plan.nic_link)).map_err(BuildError::of)?;
-        let drive = drive(plan, seed)?;
+        let drive = drive(sdirect, seed)?;
         let mut devices = Vec::new();
         for _ in 0..plan.devices {
             let place = tree.add(switch, link(plan.device_link)).map_err(BuildError::of)?;
@@ -203,24 +205,25 @@ impl Machine {
         }
     }
 
-    /// Bytes to flash for each byte of the host, over all devices; 1 where nothing was written.
-    pub fn write_amplification(&self) -> f64 {
-        let each = self.devices.iter().filter_map(|device| device.drive.report().write_amplification);
-        let (sum, count) = each.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
-        if count == 0 { 1.0 } else { sum / f64::from(count) }
+    /// The devices' flash.
+    pub fn drives(&self) -> impl Iterator<Item = &SolidState> {
+        self.devices.iter().map(|device| &device.drive)
     }
 }
 
 /// A device's flash. Its link is the tree's, so that its own takes no time.
-fn drive(plan: &Plan, seed: Seed) -> Result<SolidState, BuildError> {
+fn drive(plan: &SDirect, seed: Seed) -> Result<SolidState, BuildError> {
     const NO_TIME: base::Rate = base::Rate::gbps(1_000_000);
     let mut config = plan.drive().ok_or_else(|| BuildError("the preset is no flash".into()))?;
     config.seed = seed.child("devices");
     config.link = HostLink { rate: NO_TIME, ..config.link };
     let mut drive = SolidState::new(config).map_err(BuildError::of)?;
-    if plan.filled > 0.0 {
-        let state = Precondition { fill: plan.filled, pattern: Pattern::Sequential };
-        drive.precondition(state).map_err(BuildError::of)?;
+    if plan.machine.filled > 0.0 {
+        let pattern = match plan.flash.as_ref().map(|flash| &flash.state) {
+            Some(FlashState::Fragmented(steady)) => Pattern::Fragmented(*steady),
+            _ => Pattern::Sequential,
+        };
+        drive.precondition(Precondition { fill: plan.machine.filled, pattern }).map_err(BuildError::of)?;
         drive.restart_report();
     }
     Ok(drive)

@@ -12,6 +12,35 @@ use hardware::ssd::{Steady, Suspension};
 const LONGEST: Span = Span::secs(1);
 
 impl Resolver<'_> {
+    /// `[flash]` of a scene whose drives are whole, and filled unless it says otherwise. `table`
+    /// names their preset too: `own` if the file says so there.
+    pub(crate) fn whole_flash(
+        &mut self,
+        file: Option<&FlashFile>,
+        table: &str,
+        (own, default): (Option<PresetName>, PresetName),
+    ) -> Option<Flash> {
+        let written = file?;
+        let preset = written.preset.or(own).unwrap_or(default);
+        if let Some(other) = own.filter(|own| *own != preset) {
+            let reason = format!("preset = {} here, and {} in [flash]", other.word(), preset.word());
+            self.conflict(&format!("{table}.preset"), reason);
+        }
+        let state = written.state.unwrap_or(FlashStateName::Filled);
+        if !matches!(state, FlashStateName::Filled | FlashStateName::Fragmented) {
+            let reason = format!(
+                "state = {} goes only with drives that are divided; allowed are filled and fragmented",
+                state.word()
+            );
+            self.conflict("flash.state", reason);
+        }
+        let flash = self.flash(&FlashFile { preset: Some(preset), state: Some(state), ..written.clone() });
+        if flash.direct().is_some() {
+            self.conflict("flash.preset", format!("{} is written in place; drives here are flash", preset.word()));
+        }
+        Some(flash)
+    }
+
     pub(super) fn flash(&mut self, file: &FlashFile) -> Flash {
         let flash = Flash {
             preset: file.preset.unwrap_or(PresetName::PSsd),
@@ -58,7 +87,7 @@ impl Resolver<'_> {
             return self.flash_snapshot(snapshot, file).map_or(FlashState::Used, FlashState::Snapshot);
         }
         self.refuse_key("flash.snapshot_digest", "`snapshot_digest` goes only with `snapshot`");
-        if matches!(name, FlashStateName::Clean | FlashStateName::Filled) {
+        if name != FlashStateName::Used {
             let reason = format!("`used_before` does not go with flash.state = {}", name.word());
             self.refuse_key("vssd.used_before", &reason);
         }

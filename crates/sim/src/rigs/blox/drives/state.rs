@@ -3,7 +3,7 @@
 use super::Drives;
 use crate::rigs::blox::BuildError;
 use blox::VssdId;
-use hardware::ssd::{SoftwareDefinedFlash, Steady};
+use hardware::ssd::{KeptFree, SoftwareDefinedFlash, Steady};
 
 impl Drives {
     /// Writes a vSSD's data once, in order.
@@ -11,13 +11,14 @@ impl Drives {
         self.prepare(vssd, pages, 1.0, || 0).map_err(BuildError::of)
     }
 
-    /// Fills a vSSD and overwrites pages as `next` says, with the share `keep` of its free blocks kept free, until write amplification is
-    /// steady. Returns that of each window; nothing where the medium is written in place.
+    /// Fills a vSSD and overwrites pages as `next` says, collecting as its server does, until write
+    /// amplification is steady. Returns that of each window; nothing where the medium is written in
+    /// place.
     pub fn fragment(
         &mut self,
         vssd: VssdId,
         pages: u64,
-        keep: f64,
+        kept: KeptFree,
         steady: Steady,
         next: impl FnMut() -> u64,
     ) -> Result<Vec<f64>, BuildError> {
@@ -26,8 +27,7 @@ impl Drives {
             return Ok(Vec::new());
         }
         let (flash, region) = self.flash(vssd);
-        let keep = flash.free_ratio(region).map_err(BuildError::of)? * keep;
-        flash.fragment(region, pages, keep, steady, next).map_err(BuildError::of)
+        flash.fragment(region, pages, kept, steady, next).map_err(BuildError::of)
     }
 
     /// The drive of a vSSD, and its channels there.

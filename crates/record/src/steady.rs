@@ -1,0 +1,197 @@
+//! Whether latency is steady over the measured part of a run.
+//!
+//! The rule is MSER (White, "An effective truncation heuristic for bias reduction in simulation
+//! output", Simulation 1997; White, Cobb and Spratt, WSC 2000): of the means of `n` batches the
+//! first `d` are a transient, with the `d` that makes the standard error of the mean of the rest
+//! least, `sum (y - mean)^2 / (n - d)^2`. A `d` beyond the half says that the run has not become
+//! steady. MSER-5 takes batches of five observations; ours are spans of time, of which a run of any
+//! length has as many, and which do not hang on the order of rows.
+
+use base::{Span, Time};
+
+/// Spans of time kept; when a run has more, neighbours become one.
+const BATCHES_MAX: usize = 128;
+/// Fewer batches, or fewer requests in each on average, say nothing.
+const BATCHES_MIN: usize = 24;
+const REQUESTS_MIN: u64 = 8;
+/// By how much the transient must change the mean to be worth a word. Ours.
+const SHIFT_MIN: f64 = 0.05;
+/// Standard deviations of a batch by which the transient must lie beside the rest: heavy tails move
+/// single batches, and MSER may cut there. Ours.
+const DEVIATIONS: f64 = 2.0;
+
+/// Sums of latency by the time at which requests were intended.
+#[derive(Clone, Debug)]
+pub(crate) struct Course {
+    /// A batch is `1 << shift` picoseconds long.
+    shift: u32,
+    batches: Vec<Batch>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Batch {
+    latency_ps: u128,
+    count: u64,
+}
+
+/// What a course says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Steadiness {
+    /// Nothing speaks against it, or there are too few requests to tell.
+    Steady,
+    /// The requests intended before this time, in picoseconds, are a transient. `shift` is by how
+    /// much they change the mean latency, as a share of that of the rest.
+    From { ps: u64, shift: f64 },
+    /// It did not become steady in the first half of what was measured.
+    Never,
+}
+
+impl Course {
+    pub fn new() -> Course {
+        Course { shift: 0, batches: Vec::new() }
+    }
+    /// Takes a request that counts.
+    pub fn add(&mut self, intended: Time, latency: Span) {
+        let intended_ps = intended.as_ps();
+        while (intended_ps >> self.shift) as usize >= BATCHES_MAX {
+            self.halve();
+        }
+        let place = (intended_ps >> self.shift) as usize;
+        if self.batches.len() <= place {
+            self.batches.resize(place + 1, Batch::default());
+        }
+        let batch = &mut self.batches[place];
+        batch.latency_ps += u128::from(latency.as_ps());
+        batch.count += 1;
+    }
+    /// Whether what was measured is steady.
+    pub fn steadiness(&self) -> Steadiness {
+        let means = self.means();
+        if means.len() < BATCHES_MIN {
+            return Steadiness::Steady;
+        }
+        let values: Vec<f64> = means.iter().map(|(_, mean)| *mean).collect();
+        let cut = truncation(&values);
+        let (mean, deviation) = moments(&values[cut..]);
+        let beside = median(&values[..cut.max(1)]) - mean;
+        let shift = moments(&values).0 / mean - 1.0;
+        if cut == 0 || beside.abs() < DEVIATIONS * deviation || shift.abs() < SHIFT_MIN {
+            return Steadiness::Steady;
+        }
+        match 2 * cut > values.len() {
+            true => Steadiness::Never,
+            false => Steadiness::From { ps: means[cut].0, shift },
+        }
+    }
+
+    fn halve(&mut self) {
+        let sum = |pair: &[Batch]| Batch {
+            latency_ps: pair.iter().map(|batch| batch.latency_ps).sum(),
+            count: pair.iter().map(|batch| batch.count).sum(),
+        };
+        self.batches = self.batches.chunks(2).map(sum).collect();
+        self.shift += 1;
+    }
+    /// The begin and the mean of every batch with requests, without the first and the last, which
+    /// are measured in part only. None if there are too few requests.
+    fn means(&self) -> Vec<(u64, f64)> {
+        let filled: Vec<(u64, Batch)> =
+            (0..).zip(&self.batches).filter(|(_, batch)| batch.count > 0).map(|(at, batch)| (at, *batch)).collect();
+        let requests: u64 = filled.iter().map(|(_, batch)| batch.count).sum();
+        if filled.len() < 2 || requests < REQUESTS_MIN * filled.len() as u64 {
+            return Vec::new();
+        }
+        let inner = &filled[1..filled.len() - 1];
+        inner.iter().map(|(at, batch)| (at << self.shift, batch.latency_ps as f64 / batch.count as f64)).collect()
+    }
+}
+
+/// How many of the first values are a transient. Not more than three quarters: the fewer are left,
+/// the oftener chance makes them alike.
+fn truncation(values: &[f64]) -> usize {
+    let error_of_mean = |cut: usize| {
+        let (_, deviation) = moments(&values[cut..]);
+        deviation * deviation / (values.len() - cut) as f64
+    };
+    let cuts = 0..=values.len() * 3 / 4;
+    cuts.min_by(|one, other| error_of_mean(*one).total_cmp(&error_of_mean(*other))).unwrap_or(0)
+}
+
+fn moments(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    (mean, (squares / count).sqrt())
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{Seed, Stream};
+
+    fn course(latencies_us: impl Iterator<Item = (f64, f64)>) -> Course {
+        let mut course = Course::new();
+        for (at_us, latency_us) in latencies_us {
+            course.add(Time::ZERO + Span::from_ps_f64(at_us * 1e6), Span::from_ps_f64(latency_us * 1e6));
+        }
+        course
+    }
+    fn exponential(stream: &mut Stream, mean: f64) -> f64 {
+        -mean * (1.0 - stream.unit()).ln()
+    }
+    /// Times in an M/M/1 queue of load `load` and a service of 1 us that begins with `backlog` us
+    /// of work.
+    fn queue(seed: u64, load: f64, backlog: f64, count: usize) -> Course {
+        let mut stream = Seed(seed).stream("queue");
+        let (mut now, mut free_at) = (0.0, backlog);
+        course((0..count).map(|_| {
+            now += exponential(&mut stream, 1.0 / load);
+            free_at = f64::max(free_at, now) + exponential(&mut stream, 1.0);
+            (now, free_at - now)
+        }))
+    }
+
+    #[test]
+    fn a_step_is_found_where_it_is() {
+        // 1,000 us at 300 us, then 100 us: 20 % of the run, and 40 % of the mean.
+        let stepped = course((0..5_000).map(|at| (f64::from(at), if at < 1_000 { 300.0 } else { 100.0 })));
+        let Steadiness::From { ps, shift } = stepped.steadiness() else { panic!("{:?}", stepped.steadiness()) };
+        assert!((1_000e6..1_080e6).contains(&(ps as f64)), "{ps}");
+        assert!((0.3..0.45).contains(&shift), "{shift}");
+    }
+
+    #[test]
+    fn a_queue_that_starts_full_is_a_transient_until_it_has_drained() {
+        // Work leaves at 1 - 0.5: 2,000 us of it are gone after 4,000 us.
+        let full = queue(3, 0.5, 2_000.0, 20_000);
+        let Steadiness::From { ps, .. } = full.steadiness() else { panic!("{:?}", full.steadiness()) };
+        assert!((3_000e6..5_000e6).contains(&(ps as f64)), "{ps}");
+    }
+
+    #[test]
+    fn a_queue_that_is_steady_gives_no_alarm() {
+        let alarms = (0..200).filter(|seed| queue(*seed, 0.7, 0.0, 20_000).steadiness() != Steadiness::Steady).count();
+        assert!(alarms <= 4, "{alarms} of 200");
+    }
+
+    #[test]
+    fn what_rises_to_the_end_is_never_steady() {
+        let rising = course((0..5_000).map(|at| (f64::from(at), 100.0 + f64::from(at))));
+        assert_eq!(rising.steadiness(), Steadiness::Never);
+        assert_eq!(queue(3, 1.5, 0.0, 20_000).steadiness(), Steadiness::Never);
+    }
+
+    #[test]
+    fn few_requests_say_nothing_and_the_order_of_rows_does_not_matter() {
+        assert_eq!(course((0..100).map(|at| (f64::from(at), f64::from(at)))).steadiness(), Steadiness::Steady);
+        let of = |at: i32| (f64::from(at), f64::from(at % 7));
+        let (forward, backward) = (course((0..3_000).map(of)), course((0..3_000).rev().map(of)));
+        assert_eq!((forward.shift, forward.batches), (backward.shift, backward.batches));
+    }
+}
