@@ -74,6 +74,7 @@ fn config(graph: &Graph, here: VertexId, estimate: Rate) -> HopConfig {
                 OverCommitment { headroom_min: 0, factor: 512 },
             ],
             limit: 1024,
+            is_conservative: false,
             fills_at_booked: true,
             burst: Bytes::kib(64),
             classes: NODES * NODES,

@@ -99,6 +99,7 @@ pub(crate) fn reservation() -> ReservationConfig {
         ],
         over_commitment: vec![OverCommitment { headroom_min: 0, factor: 1024 }],
         limit: 1024,
+        is_conservative: false,
         fills_at_booked: true,
         burst: Bytes::new(9_000),
         classes: 64,

@@ -190,6 +190,7 @@ on = true
 estimates = [["4KiB", "1Gbps"], ["64KiB", "2Gbps"]]
 over_commitment = [[0.5, 0.75], [0.0, 0.125]]
 limit = 0.75
+conservative = true
 fills_at_booked = true
 burst = "1MiB"
 classes = 12

@@ -247,8 +247,8 @@ impl Hop {
         out: &mut Vec<HopOut>,
     ) -> Option<Port> {
         if let (PacketKind::Command, Some(rank)) = (packet.kind, &self.rank) {
-            let known = self.credits.get(packet.drive.index()).copied().flatten();
-            packet.rank = rank.of_credit(known.map(|known| known.credit));
+            let halvings = u32::from(self.is_wary(ingress));
+            packet.rank = rank.of_credit(self.credit(packet.drive).map(|credit| credit >> halvings));
         }
         let is_marked = self.is_marked(egress);
         if self.write_hop(now, ingress, packet, is_marked) {
@@ -256,6 +256,13 @@ impl Hop {
         } else {
             self.discard(packet, DropReason::TrailFull, out)
         }
+    }
+
+    /// Whether commands that come in by a port count half of their drives' credit.
+    fn is_wary(&self, ingress: Port) -> bool {
+        let booked = self.ports.get(ingress.index()).and_then(|port| port.booked.as_ref());
+        self.reservation.as_ref().is_some_and(|config| config.is_conservative)
+            && booked.is_some_and(|booked| booked.bookings.is_over_subscribed())
     }
 
     fn is_marked(&mut self, egress: Port) -> bool {

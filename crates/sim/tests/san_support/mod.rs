@@ -105,6 +105,7 @@ fn reservation() -> ReservationConfig {
             OverCommitment { headroom_min: 0, factor: 512 },
         ],
         limit: 1_024,
+        is_conservative: false,
         fills_at_booked: false,
         burst: Bytes::kib(256),
         classes: 64,

@@ -6,7 +6,7 @@ use super::file::{
     DISTANCE, ESTIMATES, GimbalFile, HorizonName, OVER_COMMITMENT, QueueName, ReservationFile, RoutePolicyName,
     RoutingFile, SchedulingFile,
 };
-use super::{Drives, Passing, San};
+use super::{Drives, Passing, San, SanFabric};
 use crate::blox::PresetName;
 use crate::design_file::DesignName;
 use crate::error::Problem;
@@ -22,6 +22,7 @@ use san::host::HostConfig;
 use san::reserve::{Estimate, OverCommitment, ReservationConfig};
 use san::route::{DistanceConfig, RouteConfig};
 use san::target::TargetConfig;
+use topology::VertexKind;
 
 /// A drive's whole blocks of 4 KiB, and no more than what its translation layer has memory for.
 const CAPACITIES: std::ops::RangeInclusive<Bytes> = Bytes::kib(64 << 10)..=Bytes::kib(1 << 30);
@@ -34,15 +35,16 @@ impl Resolver<'_> {
         let fabric = file.fabric.as_ref().and_then(|file| self.san_fabric(file, design));
         let drives = self.drives(&file.drives.clone().unwrap_or_default());
         let routing = self.routing(&file.routing.clone().unwrap_or_default(), design);
-        let mut reservation = self.reservation(&file.reservation.clone().unwrap_or_default(), &routing, design);
         let scheduling = self.scheduling(&file.scheduling.clone().unwrap_or_default(), design);
-        let gimbal = self.gimbal(&file.gimbal.clone().unwrap_or_default());
+        let gimbal = self.gimbal(&file.gimbal.clone().unwrap_or_default(), &drives);
         let prices = prices(&file.prices.clone().unwrap_or_default());
         let ends = self.end_times(&file.host.clone().unwrap_or_default());
         let is_trace = file.io.as_ref().is_some_and(|io| io.trace.is_some() || io.job.is_some());
         let run = self.run(&file.run.clone().unwrap_or_default(), is_trace);
         let fabric = fabric?;
         self.within_names(&fabric, &routing);
+        let reserved = file.reservation.clone().unwrap_or_default();
+        let mut reservation = self.reservation(&reserved, &routing, &fabric, design);
         let (host, target) = self.sessions(file, gimbal, &fabric.passing, routing.has_header, design);
         if let Some(reservation) = &mut reservation {
             reservation.data_end_reads = host.wire.success_flag;
@@ -157,6 +159,7 @@ impl Resolver<'_> {
         &mut self,
         file: &ReservationFile,
         routing: &RouteConfig,
+        fabric: &SanFabric,
         design: DesignName,
     ) -> Option<ReservationConfig> {
         let is_on = file.on.unwrap_or(design == DesignName::San);
@@ -164,6 +167,7 @@ impl Resolver<'_> {
             estimates: self.estimates(file),
             over_commitment: self.over_commitment(file),
             limit: in_1024(file.limit.unwrap_or(1.0)),
+            is_conservative: file.conservative.unwrap_or(fabric.graph.of_kind(VertexKind::Switch).next().is_some()),
             fills_at_booked: file.fills_at_booked.unwrap_or(false),
             burst: file.burst.map_or(Bytes::kib(64), Plain::plain),
             classes: file.classes.unwrap_or(1_024),
@@ -248,8 +252,12 @@ impl Resolver<'_> {
         }
     }
 
-    fn gimbal(&mut self, file: &GimbalFile) -> GimbalConfig {
-        let config = file.resolve();
+    fn gimbal(&mut self, file: &GimbalFile, drives: &Drives) -> GimbalConfig {
+        let config = match drives.preset.drive() {
+            DriveConfig::SolidState(drive) => file.for_drive(drive.link.rate).resolve(),
+            // Was refused.
+            DriveConfig::Direct(_) => file.resolve(),
+        };
         if config.latency_min >= config.latency_max {
             let reason = format!("{} is not below latency_max = {}", config.latency_min, config.latency_max);
             self.conflict("gimbal.latency_min", reason);

@@ -10,6 +10,8 @@ use spec::san::{DriveModelName, DriveStateName, Drives, San, SanFault, SanPart};
 
 /// Blocks a plane of a drive that is cut down: enough for collection to choose among.
 const BLOCKS_PER_PLANE: u64 = 24;
+/// Blocks of a die that hold no data: two that are being filled, their likes for hot units, a reserve.
+const SPARE_BLOCKS: u32 = 5;
 /// When a fragmented drive's write amplification counts as steady. Ours.
 const STEADY: Steady = Steady { window: 0.25, windows: 3, tolerance: 0.05, windows_max: 40 };
 
@@ -73,18 +75,41 @@ fn cut_down(mut config: SolidStateConfig, capacity: Bytes) -> SolidStateConfig {
     let geometry = &config.geometry;
     let planes = u64::from(geometry.channels * geometry.dies_per_channel * geometry.planes_per_die);
     let whole = u64::from(geometry.pages_per_block);
-    let row = planes * BLOCKS_PER_PLANE * geometry.page.count();
+    let least = blocks_per_plane_min(&config);
+    let row = planes * least * geometry.page.count();
     let physical = (capacity.count() as f64 * (1.0 + config.over_provisioning)) as u64;
     let pages = (physical.div_ceil(row) + 1).min(whole);
-    let blocks = physical.div_ceil(planes * pages * geometry.page.count()).max(BLOCKS_PER_PLANE) + 1;
+    let blocks = physical.div_ceil(planes * pages * geometry.page.count()).max(least) + 1;
     config.timing.erase = base::Span::ps(config.timing.erase.as_ps() * pages / whole);
     config.geometry.pages_per_block = pages as u32;
     config.with_blocks_per_plane(blocks as u32)
 }
 
+/// So many that the spare space of a die holds the blocks that its translation layer keeps back.
+fn blocks_per_plane_min(config: &SolidStateConfig) -> u64 {
+    let kept_back = f64::from(SPARE_BLOCKS + config.collection.stop);
+    let spare_share = config.over_provisioning / (1.0 + config.over_provisioning);
+    let blocks = kept_back / spare_share / f64::from(config.geometry.planes_per_die);
+    (blocks.ceil() as u64).max(BLOCKS_PER_PLANE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hardware::ssd::SolidState;
+
+    /// Whatever `check` accepts runs.
+    #[test]
+    fn a_drive_of_flash_that_is_cut_down_to_any_size_keeps_its_spare_blocks() {
+        for preset in hardware::ssd::presets::PRESETS {
+            let DriveConfig::SolidState(config) = (preset.config)(Seed(1)) else { continue };
+            for mib in [64, 100, 512, 1_000, 2_048, 5_000] {
+                let cut = cut_down(config.clone(), Bytes::kib(mib << 10));
+                let drive = SolidState::new(cut).map(|_| ());
+                assert!(drive.is_ok(), "{} of {mib} MiB: {drive:?}", preset.name);
+            }
+        }
+    }
 
     #[test]
     fn a_drive_that_is_cut_down_holds_what_was_asked_for_and_little_more() {
