@@ -78,7 +78,7 @@ fn cut_down(mut config: SolidStateConfig, capacity: Bytes) -> SolidStateConfig {
     let least = blocks_per_plane_min(&config);
     let row = planes * least * geometry.page.count();
     let physical = (capacity.count() as f64 * (1.0 + config.over_provisioning)) as u64;
-    let pages = (physical.div_ceil(row) + 1).min(whole);
+    let pages = (physical / row).clamp(1, whole);
     let blocks = physical.div_ceil(planes * pages * geometry.page.count()).max(least) + 1;
     config.timing.erase = base::Span::ps(config.timing.erase.as_ps() * pages / whole);
     config.geometry.pages_per_block = pages as u32;
