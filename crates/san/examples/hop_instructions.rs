@@ -118,6 +118,9 @@ fn command(number: u32) -> Packet {
         status: Outcome::Success,
         credit: 0,
         rank: 0,
+        marked: false,
+        length: 0,
+        stream: 0,
     }
 }
 

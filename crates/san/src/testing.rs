@@ -76,6 +76,9 @@ pub(crate) fn command(operation: Operation, bytes: u32, source: VertexId, target
         status: Outcome::Success,
         credit: 0,
         rank: 0,
+        marked: false,
+        length: 0,
+        stream: 0,
     }
 }
 

@@ -161,6 +161,7 @@ flights_max = 1234
 command_life = "3ms"
 packet_life = "4ms"
 [wire]
+transport = "unpaced"
 tcp_options = 0
 segment = "3KiB"
 in_capsule = "8KiB"

@@ -251,6 +251,7 @@ impl Hop {
             packet.rank = rank.of_credit(self.credit(packet.drive).map(|credit| credit >> halvings));
         }
         let is_marked = self.is_marked(egress);
+        packet.marked |= is_marked;
         if self.write_hop(now, ingress, packet, is_marked) {
             Some(egress)
         } else {
@@ -309,6 +310,7 @@ impl Hop {
             return self.stray(now, port, packet, out);
         }
         let is_marked = self.route.marks_answers && self.is_marked(egress);
+        packet.marked |= is_marked;
         packet.trail.pass_back(port, is_marked);
         Some(egress)
     }
@@ -345,6 +347,7 @@ impl Hop {
             None => self.discard(packet, DropReason::NoRoute, out),
             Some(egress) => {
                 let is_marked = self.route.marks_answers && self.is_marked(egress);
+                packet.marked |= is_marked;
                 if self.write_hop(now, port, packet, is_marked) {
                     Some(egress)
                 } else {

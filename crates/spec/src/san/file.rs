@@ -265,11 +265,13 @@ written! {
         retry: RetryName,
         /// With `quiesce`: how long they wait. As long as a packet, a command and a drive's work can live when not given.
         quiesce_wait: Quantity<Span>,
-        /// How long nothing may come for a command before it is sent a second time; `timeout` where that is shorter. TCP's tail loss probe (RFC 8985, 7.2) as Linux has it:
+        /// How long nothing may come for a command before it is sent a second time; `timeout` where that is shorter. With windows, which
+        /// repair losses by themselves, as long as `timeout`. TCP's tail loss probe (RFC 8985, 7.2) as Linux has it:
         /// two round trips, small here, and 2 ticks of its clock (commit bb4d991a28cc), of which Ubuntu 22.04, the paper's, has 250 a second.
         #[schemars(extend("default" = "8ms"))]
         probe: Quantity<Span>,
-        /// How long nothing may come for it before it is sent again after that. Ours.
+        /// How long nothing may come for it before it is sent again after that. Ours; with windows 30 s,
+        /// as Linux' `nvme_core.io_timeout`.
         #[schemars(extend("default" = "20ms"))]
         timeout: Quantity<Span>,
         /// Sends without an answer after which a path has failed. Ours.
@@ -446,9 +448,33 @@ written! {
     }
 }
 
+words! {
+    /// How sessions share the network, and how lost packets are repaired.
+    TransportName {
+        /// Windows that losses halve: TCP with NewReno (RFC 5681, 6582, 6298). No selective
+        /// acknowledgements; the receiver acknowledges every packet.
+        Tcp,
+        /// The same with windows that marks shrink too: DCTCP (SIGCOMM 2010).
+        Dctcp,
+        /// Packets leave as soon as the link is free. Commands whose packets are lost are sent again.
+        Unpaced,
+    }
+}
+
 written! {
     /// How sessions use the wire: NVMe/TCP. With the designs san and san-plain.
     WireFile {
+        /// How sessions share the network. By default tcp with san-plain, as the paper's hosts speak
+        /// NVMe/TCP; unpaced with san, whose commands take ways of their own, and where bandwidth is booked.
+        transport: TransportName,
+        /// With windows: the receive window of a session; more of it is never under way. Ours: a read of
+        /// 256 KiB, the largest of the paper, with its headers; a drive of 6.8 GB/s sends it in 43 us.
+        #[schemars(extend("default" = "288KiB"))]
+        window_max: Quantity<Bytes>,
+        /// With windows: the least retransmission timeout. Ours: fine-grained timers, as "Safe and
+        /// effective fine-grained TCP retransmissions" (SIGCOMM 2009) has them; Linux has 200 ms.
+        #[schemars(extend("default" = "1ms"))]
+        timeout_min: Quantity<Span>,
         /// Bytes of TCP options in every segment: 12 with timestamps (RFC 7323).
         #[schemars(range(max = 40), extend("default" = 12))]
         tcp_options: u32,
