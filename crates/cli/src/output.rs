@@ -69,6 +69,14 @@ pub fn create(root: &Path, force: bool, marker: &Marker) -> Result<(), Failure> 
     write_json(&root.join(MARKER), marker)
 }
 
+/// Takes back what [`create`] has made. What cannot be removed stays: the failure that counts is the
+/// one before.
+pub fn discard(root: &Path) {
+    if root.join(MARKER).is_file() {
+        let _ = fs::remove_dir_all(root);
+    }
+}
+
 /// Writes a file under another name first: readers find it whole, or as it was before.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
     // Several programs may write to one folder: the shares of a sweep.

@@ -18,8 +18,8 @@ use crate::progress::Meter;
 use live::FileParts;
 use rayon::prelude::*;
 use record::{Discard, ParquetWriter, Provenance, Row, Sink, SinkError, Summary, summary_json};
-use sim::RunOptions;
 use sim::drive::Outcomes;
+use sim::{RunError, RunOptions};
 use spec::{Plan, Point};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -148,10 +148,19 @@ fn play_seed(
     let labels = task.point.labels.clone();
     let (wire_check, keep_history) = (playing.wire, playing.history);
     let options = RunOptions { version: VERSION.into(), labels, wire_check, keep_history };
-    let outcomes = sim::run(&plan, &options, &mut records, &mut meter.watch(&task.name, &plan)).map_err(failed)?;
+    let played = sim::run(&plan, &options, &mut records, &mut meter.watch(&task.name, &plan));
+    let outcomes = played.map_err(|error| refused_or_failed(task, &error))?;
     records.finish()?;
     write_outcomes(&folder, &outcomes)?;
     Ok(Some(outcomes.summary))
+}
+
+/// A plan that nothing can be built of is bad input: it should not have passed for a plan.
+fn refused_or_failed(task: &Task, error: &RunError) -> Failure {
+    match error {
+        RunError::Sink(_) => failed(error),
+        _ => Failure::BadInput(format!("{}: nothing can be built of this plan: {error}", task.name)),
+    }
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {

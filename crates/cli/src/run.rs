@@ -8,6 +8,7 @@ use crate::output::{self, Marker};
 use crate::play::{self, Playing, Task};
 use record::{Statistics, Summary};
 use spec::{DesignName, Plan};
+use std::path::Path;
 use std::time::Instant;
 
 /// Plays the only point of the file and says what came of it.
@@ -28,7 +29,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let (meter, began) = (play::meter([&task]), Instant::now());
     let played = play::play(&task, &root, &playing, &meter);
     meter.finish();
-    let summary = played?;
+    let summary = played.inspect_err(|failure| discard_if_refused(&root, failure))?;
     if let Some(summary) = &summary {
         meter.point_done(&task.name, summary, began.elapsed());
         print(&format!("{}results    {}\n", facts(summary), root.display()))?;
@@ -39,6 +40,13 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
             Err(Failure::Partial(format!("the run ended early; its warnings in {} say why", root.display())))
         }
         _ => Ok(()),
+    }
+}
+
+/// Bad input leaves nothing behind, when it is found late too.
+fn discard_if_refused(root: &Path, failure: &Failure) {
+    if matches!(failure, Failure::BadInput(_)) {
+        output::discard(root);
     }
 }
 

@@ -74,6 +74,7 @@ fn config(graph: &Graph, here: VertexId, estimate: Rate) -> HopConfig {
                 OverCommitment { headroom_min: 0, factor: 512 },
             ],
             limit: 1024,
+            is_conservative: false,
             fills_at_booked: true,
             burst: Bytes::kib(64),
             classes: NODES * NODES,
@@ -117,6 +118,9 @@ fn command(number: u32) -> Packet {
         status: Outcome::Success,
         credit: 0,
         rank: 0,
+        marked: false,
+        length: 0,
+        stream: 0,
     }
 }
 

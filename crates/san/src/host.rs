@@ -19,7 +19,9 @@ mod io;
 mod lane;
 mod receive;
 mod recover;
+mod stream;
 
+use crate::connection::{Connections, Flow, WindowConfig};
 use crate::id::{DriveId, Port, SessionId, Tag};
 use crate::packet::{Outcome, Packet, PacketKind};
 use crate::retry::RetryPolicy;
@@ -77,6 +79,9 @@ pub struct HostConfig {
     pub suspect_for: Span,
     /// What is done with the writes of a failed association.
     pub retry: RetryPolicy,
+    /// How sessions share the network; `None`: packets leave as soon as the link is free, and lost
+    /// ones are repaired by sending commands again.
+    pub window: Option<WindowConfig>,
 }
 
 /// The ways out of a host.
@@ -221,6 +226,10 @@ pub struct Host {
     ios: Ios,
     timers: Timers,
     counters: HostCounters,
+    connections: Option<Connections>,
+    /// Memory for what goes through connections.
+    flows: Vec<Flow>,
+    said: Vec<HostOut>,
 }
 
 impl Host {
@@ -246,6 +255,9 @@ impl Host {
             ios: Ios::default(),
             timers: Timers::default(),
             counters: HostCounters::default(),
+            connections: config.window.map(|window| Connections::new(window, config.sessions.len() * ports)),
+            flows: Vec::new(),
+            said: Vec::new(),
             config,
         })
     }
@@ -422,6 +434,9 @@ fn command_packet(config: &HostConfig, session: &Session, io: &Io, payload: u32,
         status: Outcome::Success,
         credit: 0,
         rank: 0,
+        marked: false,
+        length: 0,
+        stream: 0,
     }
 }
 
@@ -431,8 +446,33 @@ impl Program for Host {
 
     fn on(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
         match input {
-            HostIn::Submit { session, io } => self.submit(now, session, io, out),
             HostIn::Packet { port, packet } => self.receive(now, port, &packet, out),
+            other => self.by_windows(now, out, |host, out| host.handle(now, other, out)),
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        let windows = self.connections.as_ref().and_then(Connections::next_wakeup);
+        let distances = self.router().and_then(|router| router.distances().next_wakeup());
+        [self.timers.next(), distances, windows].into_iter().flatten().min()
+    }
+
+    fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {
+        if let Uplinks::Routed(router) = &mut self.uplinks {
+            // Hosts listen and tell nobody: no way leads through them.
+            router.distances_mut().poll(now, |_, _| {});
+        }
+        self.repair(now, out);
+        self.by_windows(now, out, |host, out| host.run_timers(now, out));
+    }
+}
+
+impl Host {
+    /// All but packets.
+    fn handle(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
+        match input {
+            HostIn::Submit { session, io } => self.submit(now, session, io, out),
+            HostIn::Packet { port, packet } => self.take(now, port, &packet, out),
             HostIn::Advertisement { port, advertisement } => {
                 if let Uplinks::Routed(router) = &mut self.uplinks {
                     router.distances_mut().on_advertisement(now, port, &advertisement);
@@ -441,18 +481,5 @@ impl Program for Host {
             HostIn::LinkDown(port) => self.link_down(now, port, out),
             HostIn::LinkUp(port) => self.link_up(now, port, out),
         }
-    }
-
-    fn next_wakeup(&self) -> Option<Time> {
-        let Uplinks::Routed(router) = &self.uplinks else { return self.timers.next() };
-        [self.timers.next(), router.distances().next_wakeup()].into_iter().flatten().min()
-    }
-
-    fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {
-        if let Uplinks::Routed(router) = &mut self.uplinks {
-            // Hosts listen and tell nobody: no way leads through them.
-            router.distances_mut().poll(now, |_, _| {});
-        }
-        self.run_timers(now, out);
     }
 }

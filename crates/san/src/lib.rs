@@ -8,6 +8,7 @@
 //!
 //! A [`Packet`] carries the [`Trail`] that hops write and learn from. [`oracle`] and [`cost`] look at whole networks.
 
+pub mod connection;
 pub mod cost;
 pub mod egress;
 pub mod gimbal;

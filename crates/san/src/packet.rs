@@ -24,12 +24,18 @@ pub enum PacketKind {
     },
     /// A response capsule, target (or the hop that refuses) to host. Every I/O has exactly one.
     Response,
+    /// Everything before [`Packet::stream`] has come ([`crate::connection`]).
+    Acknowledgement {
+        /// Of what a target sent.
+        to_target: bool,
+    },
 }
 
 impl PacketKind {
     /// Whether it goes from the host to the target.
     pub const fn is_outward(self) -> bool {
-        matches!(self, PacketKind::Command | PacketKind::WriteData { .. })
+        use PacketKind::{Acknowledgement, Command, WriteData};
+        matches!(self, Command | WriteData { .. } | Acknowledgement { to_target: true })
     }
 }
 
@@ -81,8 +87,14 @@ pub struct Packet {
     pub operation: Operation,
     /// How the I/O ended, in a response.
     pub status: Outcome,
+    /// Whether a hop has marked it: its queue there was long. DCTCP reads it.
+    pub marked: bool,
     /// Urgency, 0 first: written by hops into commands, copied by the target to the ready-to-transfer and by the host to its write data.
     pub rank: u8,
+    /// Bytes that it takes of its connection's stream ([`crate::connection`]); TCP knows it by itself.
+    pub length: u32,
+    /// Where these begin; of an acknowledgement what is expected next.
+    pub stream: u64,
     /// The ISR header.
     pub trail: Trail,
 }
@@ -103,7 +115,8 @@ impl Packet {
         (self.bytes, self.payload, self.frame) = (other.bytes, other.payload, other.frame);
         (self.source, self.target, self.drive) = (other.source, other.target, other.drive);
         (self.credit, self.kind, self.operation) = (other.credit, other.kind, other.operation);
-        (self.status, self.rank) = (other.status, other.rank);
+        (self.status, self.rank, self.marked) = (other.status, other.rank, other.marked);
+        (self.length, self.stream) = (other.length, other.stream);
         self.trail.become_copy_of(&other.trail);
     }
 

@@ -15,7 +15,9 @@ mod answer;
 mod drive;
 mod flight;
 mod reset;
+mod stream;
 
+use crate::connection::{Connections, Flow, WindowConfig};
 use crate::gimbal::GimbalConfig;
 use crate::id::{DriveId, Port, SessionId};
 use crate::packet::{Outcome, Packet, PacketKind};
@@ -76,6 +78,8 @@ pub struct TargetConfig {
     pub command_life_max: Option<Span>,
     /// How old a packet may be when it comes, by the time that its first hop wrote; an older one is dropped. `None`: no limit.
     pub packet_life_max: Option<Span>,
+    /// How sessions share the network, as hosts have it.
+    pub window: Option<WindowConfig>,
 }
 
 /// Why a target cannot be.
@@ -190,6 +194,11 @@ pub struct Target {
     /// When commands are to have begun, in the order of their arrival.
     deadlines: VecDeque<(Time, JobId)>,
     counters: TargetCounters,
+    connections: Option<Connections>,
+    lanes: usize,
+    /// Memory for what goes through connections.
+    flows: Vec<Flow>,
+    said: Vec<TargetOut>,
 }
 
 /// Where things of a session lie, in a table that is small enough to be at hand.
@@ -229,6 +238,12 @@ impl Target {
             packet_life_max: config.packet_life_max,
             deadlines: VecDeque::new(),
             counters: TargetCounters::default(),
+            connections: config
+                .window
+                .map(|window| Connections::new(window, config.sessions.len() * usize::from(config.lanes))),
+            lanes: usize::from(config.lanes),
+            flows: Vec::new(),
+            said: Vec::new(),
         })
     }
 
@@ -286,8 +301,8 @@ impl Target {
         (seat.place != NO_SESSION).then_some(seat)
     }
 
-    /// As [`TargetIn::Packet`], without moving the packet.
-    pub fn receive(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
+    /// A packet has come, in its turn.
+    fn take(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         let Some(place) = self.session_place(packet.tag.session) else {
             self.counters.unknown += 1;
             return;
@@ -509,6 +524,16 @@ impl Target {
         }
     }
 
+    /// Gives up what is late, and feeds drives that have tokens again.
+    fn run_timers(&mut self, now: Time, out: &mut Vec<TargetOut>) {
+        self.expire(now, out);
+        for drive in 0..self.drives.len() {
+            if self.drives[drive].next_wakeup().is_some_and(|at| at <= now) {
+                self.pump(now, drive, out);
+            }
+        }
+    }
+
     /// Forgets the oldest deadlines as long as their commands are over or at the drive, so that the next wake-up is of use.
     fn forget_deadlines(&mut self) {
         while let Some((_, job)) = self.deadlines.front() {
@@ -560,8 +585,10 @@ impl Program for Target {
     fn on(&mut self, now: Time, input: TargetIn, out: &mut Vec<TargetOut>) {
         match input {
             TargetIn::Packet { port, packet } => self.receive(now, port, &packet, out),
-            TargetIn::Done { job } => self.on_done(now, job, out),
-            TargetIn::DriveFailed(drive) => self.on_drive_failed(now, drive, out),
+            TargetIn::Done { job } => self.by_windows(now, out, |target, out| target.on_done(now, job, out)),
+            TargetIn::DriveFailed(drive) => {
+                self.by_windows(now, out, |target, out| target.on_drive_failed(now, drive, out));
+            }
             TargetIn::DriveBack(drive) => {
                 self.drives.iter_mut().filter(|other| other.id == drive).for_each(|drive| drive.is_up = true);
             }
@@ -572,16 +599,13 @@ impl Program for Target {
         // A command may begin at its last moment, and not behind it.
         let deadline = self.deadlines.front().map_or(Time::MAX, |(deadline, _)| *deadline + Span::ps(1));
         let drives = self.drives.iter().filter_map(Drive::next_wakeup);
-        let next = drives.fold(deadline, Time::min);
+        let windows = self.connections.as_ref().and_then(Connections::next_wakeup);
+        let next = drives.chain(windows).fold(deadline, Time::min);
         (next < Time::MAX).then_some(next)
     }
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<TargetOut>) {
-        self.expire(now, out);
-        for drive in 0..self.drives.len() {
-            if self.drives[drive].next_wakeup().is_some_and(|at| at <= now) {
-                self.pump(now, drive, out);
-            }
-        }
+        self.repair(now, out);
+        self.by_windows(now, out, |target, out| target.run_timers(now, out));
     }
 }

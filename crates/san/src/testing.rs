@@ -76,6 +76,9 @@ pub(crate) fn command(operation: Operation, bytes: u32, source: VertexId, target
         status: Outcome::Success,
         credit: 0,
         rank: 0,
+        marked: false,
+        length: 0,
+        stream: 0,
     }
 }
 
@@ -99,6 +102,7 @@ pub(crate) fn reservation() -> ReservationConfig {
         ],
         over_commitment: vec![OverCommitment { headroom_min: 0, factor: 1024 }],
         limit: 1024,
+        is_conservative: false,
         fills_at_booked: true,
         burst: Bytes::new(9_000),
         classes: 64,

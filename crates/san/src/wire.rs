@@ -81,6 +81,16 @@ impl WireFormat {
         &self.config
     }
 
+    /// The longest packet that a program sends, bytes on the wire: a whole segment of data, or a command
+    /// with as much as its capsule may carry, and all hops that a trail can have.
+    pub fn longest(&self) -> u32 {
+        let data = PacketKind::WriteData { last: true };
+        let segment = self.frame(data, self.config.segment_max, 0);
+        let command = self.frame(PacketKind::Command, self.config.in_capsule_max, 0);
+        let hops = if self.config.has_header { crate::HOPS_MAX as u32 * Trail::HOP_BYTES } else { 0 };
+        segment.max(command) + hops
+    }
+
     /// Where the data of an I/O go.
     pub fn carriage(&self, operation: Operation, bytes: u32) -> Carriage {
         match operation {
@@ -108,6 +118,7 @@ impl WireFormat {
             PacketKind::Command => self.frame_of(self.pdu_bytes(PduKind::Command, payload)),
             PacketKind::ReadyToTransfer => self.ready_frame,
             PacketKind::Response => self.response_frame,
+            PacketKind::Acknowledgement { .. } => transport::framing::tcp_wire(0),
             PacketKind::WriteData { .. } => {
                 self.data_frame(PduKind::HostData, self.config.host_data_max, payload, offset)
             }

@@ -220,3 +220,32 @@ fn an_exponent_of_a_skew_that_is_not_there_is_refused() {
     plan(&with("[io]\ntheta = 0.9"));
     plan(&with("[io]\nsizes = [[\"4KiB\", 100]]\ntheta = 0.9"));
 }
+
+#[test]
+fn windows_do_not_go_with_what_hops_answer_in_a_targets_place() {
+    assert_eq!(
+        said("[wire]\ntransport = \"tcp\""),
+        "wire.transport: reservation.on goes only with transport = unpaced: a hop that rejects a command leaves \
+         a hole in the stream of its session"
+    );
+    assert_eq!(
+        said("[wire]\ntimeout_min = \"1ms\""),
+        "wire.timeout_min: `timeout_min` goes only with transport = tcp and dctcp"
+    );
+    let windows = plan(&with("[reservation]\non = false\n[wire]\ntransport = \"dctcp\""));
+    let spec::Scene::San(san) = windows.scene else { panic!("it is a SAN") };
+    assert!(san.target.window.is_some_and(|window| window.obeys_marks) && san.routing.marks_answers);
+}
+
+/// The paper's hosts speak NVMe/TCP; its own design books bandwidth instead.
+#[test]
+fn the_rival_has_the_windows_of_tcp_and_the_design_none() {
+    let window = |text: &str| match plan(text).scene {
+        spec::Scene::San(san) => (san.host.window, san.target.window, san.host.timeout),
+        _ => panic!("it is a SAN"),
+    };
+    let (host, target, timeout) = window(&SMALL.replace("\"san\"\nrun", "\"san-plain\"\nrun"));
+    assert!(host.is_some_and(|window| !window.obeys_marks) && host == target);
+    assert_eq!(timeout, base::Span::secs(30));
+    assert_eq!(window(SMALL), (None, None, base::Span::ms(20)));
+}

@@ -161,6 +161,7 @@ flights_max = 1234
 command_life = "3ms"
 packet_life = "4ms"
 [wire]
+transport = "unpaced"
 tcp_options = 0
 segment = "3KiB"
 in_capsule = "8KiB"
@@ -190,6 +191,7 @@ on = true
 estimates = [["4KiB", "1Gbps"], ["64KiB", "2Gbps"]]
 over_commitment = [[0.5, 0.75], [0.0, 0.125]]
 limit = 0.75
+conservative = true
 fills_at_booked = true
 burst = "1MiB"
 classes = 12

@@ -17,9 +17,9 @@ use crate::framing::tcp_wire;
 use crate::{HostIn, HostOut, Packet, PacketKind};
 use base::{Bytes, NodeId, Operation, Program, Time};
 use receiver::Receiver;
-use sender::Sender;
 use std::collections::VecDeque;
 
+pub use sender::{Segment, Sender};
 pub use switch::Switch;
 
 /// A host's TCP: one sender and one receiver for every peer.

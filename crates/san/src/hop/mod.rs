@@ -247,15 +247,23 @@ impl Hop {
         out: &mut Vec<HopOut>,
     ) -> Option<Port> {
         if let (PacketKind::Command, Some(rank)) = (packet.kind, &self.rank) {
-            let known = self.credits.get(packet.drive.index()).copied().flatten();
-            packet.rank = rank.of_credit(known.map(|known| known.credit));
+            let halvings = u32::from(self.is_wary(ingress));
+            packet.rank = rank.of_credit(self.credit(packet.drive).map(|credit| credit >> halvings));
         }
         let is_marked = self.is_marked(egress);
+        packet.marked |= is_marked;
         if self.write_hop(now, ingress, packet, is_marked) {
             Some(egress)
         } else {
             self.discard(packet, DropReason::TrailFull, out)
         }
+    }
+
+    /// Whether commands that come in by a port count half of their drives' credit.
+    fn is_wary(&self, ingress: Port) -> bool {
+        let booked = self.ports.get(ingress.index()).and_then(|port| port.booked.as_ref());
+        self.reservation.as_ref().is_some_and(|config| config.is_conservative)
+            && booked.is_some_and(|booked| booked.bookings.is_over_subscribed())
     }
 
     fn is_marked(&mut self, egress: Port) -> bool {
@@ -302,6 +310,7 @@ impl Hop {
             return self.stray(now, port, packet, out);
         }
         let is_marked = self.route.marks_answers && self.is_marked(egress);
+        packet.marked |= is_marked;
         packet.trail.pass_back(port, is_marked);
         Some(egress)
     }
@@ -338,6 +347,7 @@ impl Hop {
             None => self.discard(packet, DropReason::NoRoute, out),
             Some(egress) => {
                 let is_marked = self.route.marks_answers && self.is_marked(egress);
+                packet.marked |= is_marked;
                 if self.write_hop(now, port, packet, is_marked) {
                     Some(egress)
                 } else {

@@ -99,7 +99,8 @@ impl Lanes {
         }
     }
 
-    fn place(&self, session: u32, lane: usize) -> Option<usize> {
+    /// Where it is in the table.
+    pub(super) fn place(&self, session: u32, lane: usize) -> Option<usize> {
         (lane < self.uplinks).then(|| session as usize * self.uplinks + lane)
     }
 }

@@ -26,8 +26,8 @@ impl Host {
         }
     }
 
-    /// As [`HostIn::Packet`](super::HostIn::Packet), without moving the packet.
-    pub fn receive(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HostOut>) {
+    /// A packet has come, in its turn.
+    pub(super) fn take(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HostOut>) {
         let place = self.by_drive.get(packet.drive.index()).copied().filter(|place| *place != u32::MAX);
         let Some(place) = place else { return self.counters.stale += 1 };
         self.take_credit(place, packet);

@@ -294,6 +294,9 @@ impl Host {
             status: Outcome::Success,
             credit: 0,
             rank: 0,
+            marked: false,
+            length: 0,
+            stream: 0,
         };
         out.push(HostOut::Send { port: Port(port as u16), packet });
         self.timers.at(now + self.config.timeout, Later::Reset { session: place, lane, command });

@@ -11,6 +11,8 @@ pub struct Bookings {
     /// What may be booked, bits a second.
     limit_bps: u64,
     booked_bps: u64,
+    /// What those who booked are expected to take.
+    estimated_bps: u64,
     /// The span that `now` was last in: its number, and when it began.
     epoch: u64,
     since: Time,
@@ -46,7 +48,14 @@ impl Bookings {
     /// Nothing booked on a port of `rate`.
     pub fn new(config: &ReservationConfig, rate: Rate) -> Bookings {
         let limit_bps = (u128::from(rate.as_bps()) * u128::from(config.limit) / 1024) as u64;
-        Bookings { limit_bps, booked_bps: 0, epoch: 0, since: Time::ZERO, classes: Classes::default() }
+        Bookings {
+            limit_bps,
+            booked_bps: 0,
+            estimated_bps: 0,
+            epoch: 0,
+            since: Time::ZERO,
+            classes: Classes::default(),
+        }
     }
 
     /// What was booked in all when this was last booked on or given back to.
@@ -66,16 +75,22 @@ impl Bookings {
     pub fn book(&mut self, config: &ReservationConfig, now: Time, class: ClassId, bytes: u32) -> bool {
         self.lapse(config, now);
         let estimated = config.estimate_bps(bytes).min(self.limit_bps);
-        let free = self.limit_bps.saturating_sub(self.booked_bps);
-        let booked = estimated * config.factor(free, self.limit_bps) / 1024;
-        if booked > free {
+        let headroom = self.limit_bps.saturating_sub(self.estimated_bps);
+        let booked = estimated * config.factor(headroom, self.limit_bps) / 1024;
+        if booked > self.limit_bps - self.booked_bps {
             return false;
         }
         let sum = &mut self.classes.meet(config, class).spans[self.epoch as usize & 1];
         sum.estimated_bps += estimated;
         sum.booked_bps += booked;
         self.booked_bps += booked;
+        self.estimated_bps += estimated;
         true
+    }
+
+    /// Whether reads under way are expected to take all that may be booked, or more.
+    pub fn is_over_subscribed(&self) -> bool {
+        self.estimated_bps >= self.limit_bps
     }
 
     /// Gives a booking back; one that has lapsed or was revoked is passed over. A factor that has changed since is made up for: of the bookings
@@ -85,7 +100,9 @@ impl Bookings {
         let Some(epoch) = self.live_epoch(config, release.booked_at) else { return };
         let Some(class) = self.classes.get_mut(release.class) else { return };
         let estimated = config.estimate_bps(release.bytes).min(self.limit_bps);
-        self.booked_bps -= class.spans[epoch as usize & 1].give_back(estimated);
+        let back = class.spans[epoch as usize & 1].give_back(estimated);
+        self.booked_bps -= back.booked_bps;
+        self.estimated_bps -= back.estimated_bps;
     }
 
     /// Something will be booked for a class or given back by it soon.
@@ -110,7 +127,7 @@ impl Bookings {
     /// Forgets every booking: the port has failed (paper, 4.6).
     pub fn revoke(&mut self) {
         self.classes.iter_mut().for_each(|class| class.spans = [Sum::default(); 2]);
-        self.booked_bps = 0;
+        (self.booked_bps, self.estimated_bps) = (0, 0);
     }
 
     /// The number of the span of a booking that has not lapsed. Compares instead of dividing: every answer asks.
@@ -133,15 +150,17 @@ impl Bookings {
         self.epoch = epoch;
         for class in self.classes.iter_mut() {
             for span in gone {
-                self.booked_bps -= std::mem::take(&mut class.spans[*span]).booked_bps;
+                let gone = std::mem::take(&mut class.spans[*span]);
+                self.booked_bps -= gone.booked_bps;
+                self.estimated_bps -= gone.estimated_bps;
             }
         }
     }
 }
 
 impl Sum {
-    /// Takes out one booking of `estimated_bps`; what it had booked.
-    fn give_back(&mut self, estimated_bps: u64) -> u64 {
+    /// Takes out one booking of `estimated_bps`, and returns it.
+    fn give_back(&mut self, estimated_bps: u64) -> Sum {
         let estimated = estimated_bps.min(self.estimated_bps);
         let booked = match self.estimated_bps {
             0 => 0,
@@ -152,7 +171,7 @@ impl Sum {
         };
         self.estimated_bps -= estimated;
         self.booked_bps -= booked;
-        booked
+        Sum { estimated_bps: estimated, booked_bps: booked }
     }
 }
 

@@ -128,11 +128,20 @@ impl Class {
     #[inline]
     pub fn fill_rate(&self, config: &ReservationConfig) -> Rate {
         let [even, odd] = &self.spans;
-        Rate::bps(if config.fills_at_booked {
-            even.booked_bps + odd.booked_bps
-        } else {
-            even.estimated_bps + odd.estimated_bps
-        })
+        let booked = even.booked_bps + odd.booked_bps;
+        let estimated = even.estimated_bps + odd.estimated_bps;
+        Rate::bps(if config.fills_at_booked { booked } else { over_committed(estimated, booked) })
+    }
+}
+
+/// What sessions may take who booked `booked` of `estimated`: the estimate over the factor, which is
+/// the one over the other. A booking that was rounded down to nothing sets no bound of its own.
+fn over_committed(estimated: u64, booked: u64) -> u64 {
+    match booked {
+        all if all == estimated => estimated,
+        0 => estimated.saturating_mul(1024),
+        // Rates are far below 2^54.
+        _ => (estimated >> 10) * ((estimated << 10) / booked).min(1 << 20),
     }
 }
 

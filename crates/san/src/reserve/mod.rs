@@ -4,6 +4,11 @@
 //! lets the answers out at the sum of what their session has booked; the response gives the booking back. [`Bookings`] counts, one
 //! [`Policer`] a port holds packets back.
 //!
+//! What reads under way are expected to take leaves *headroom*, and the over-commitment follows it:
+//! on an idle port a read books next to nothing and its answer is not held back, on a full one it
+//! books much of its estimate and is held near to it. A port is *over-subscribed* when the estimates
+//! of its reads leave none.
+//!
 //! A booking is a number, not a record: what one response gives back is found from the size of its I/O and the time that the hop
 //! itself wrote into the trail. Bookings are kept in two spans ("this" and "the last"); what is older, because its response was lost
 //! or took another way, lapses. So memory does not grow with I/Os in flight and nothing leaks.
@@ -25,12 +30,16 @@ pub struct ReservationConfig {
     /// Bandwidth that a read is expected to take, by its size: the first entry whose size is at least the I/O's, else the last. From
     /// profiles, sizes rising, not empty.
     pub estimates: Vec<Estimate>,
-    /// The over-commitment factor by what is left of the port: the first step whose `headroom_min` (of 1,024) is there, else the last. Not
-    /// empty.
+    /// The over-commitment factor by the headroom of the port: the first step whose `headroom_min`
+    /// (of 1,024) is there, else the last. Not empty.
     pub over_commitment: Vec<OverCommitment>,
+    /// Whether a port that is over-subscribed commits only half as much over, and ranks commands as
+    /// if their drives had half the credit (paper, 5.1, of its switched prototype).
+    pub is_conservative: bool,
     /// Part of a port's rate that may be booked, of 1,024.
     pub limit: u16,
-    /// Whether a session's bucket fills at what is booked (deflated by the over-commitment) or at the estimates themselves.
+    /// Whether a session's bucket fills at what is booked, the estimates times the factor, rather
+    /// than at the estimates over the factor.
     pub fills_at_booked: bool,
     /// What a session may send at once: the bucket's size. At least an MTU.
     pub burst: Bytes,
@@ -67,7 +76,8 @@ pub struct Estimate {
 pub struct OverCommitment {
     /// Where at least this part of the limit is free, of 1,024.
     pub headroom_min: u16,
-    /// This part of an estimate is booked, of 1,024: 1,024 is no over-commitment.
+    /// This part of an estimate is booked, of 1,024, and answers may take the estimate over it:
+    /// 1,024 is no over-commitment.
     pub factor: u16,
 }
 
@@ -87,11 +97,9 @@ impl ReservationConfig {
     /// The factor, of 1,024, where `free` of `limit` is free.
     pub fn factor(&self, free: u64, limit: u64) -> u64 {
         let is_there = |step: &&OverCommitment| free * 1024 >= u64::from(step.headroom_min) * limit;
-        self.over_commitment
-            .iter()
-            .find(is_there)
-            .or(self.over_commitment.last())
-            .map_or(1024, |step| u64::from(step.factor))
+        let step = self.over_commitment.iter().find(is_there).or(self.over_commitment.last());
+        let factor = step.map_or(1024, |step| u64::from(step.factor));
+        if free == 0 && self.is_conservative { (2 * factor).min(1024) } else { factor }
     }
 }
 

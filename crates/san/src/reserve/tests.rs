@@ -73,9 +73,44 @@ fn over_commitment_follows_its_steps_and_all_of_it_comes_back() {
     assert_eq!(booked, [10.0, 20.0, 30.0, 32.5, 35.0], "half free still books whole, less than half a quarter");
     assert_eq!(port.fill_rate(&config, ClassId(0)), port.booked());
     let estimates = ReservationConfig { fills_at_booked: false, ..config.clone() };
-    assert_eq!(port.fill_rate(&estimates, ClassId(0)), Rate::gbps(50));
+    let fill = gbps(port.fill_rate(&estimates, ClassId(0)));
+    assert!((fill - 50.0 * 50.0 / 35.0).abs() < 0.1, "50 Gb/s over a mean factor of 35 / 50: {fill}");
     (0..5).for_each(|_| port.release(&config, Time::us(1), release(0, KIB_128, Time::ZERO)));
     assert_eq!((port.booked(), port.fill_rate(&config, ClassId(0))), (Rate::bps(0), Rate::bps(0)));
+}
+
+#[test]
+fn a_port_without_headroom_is_over_subscribed_and_a_conservative_one_doubles_its_factor() {
+    let step = |headroom_min, factor| OverCommitment { headroom_min, factor };
+    let over_commitment = vec![step(1, 128), step(0, 256)];
+    let book_three = |is_conservative, limit_gbps| {
+        let config = ReservationConfig { over_commitment: over_commitment.clone(), is_conservative, ..reservation() };
+        let mut port = Bookings::new(&config, Rate::gbps(limit_gbps));
+        let booked = [0, 1, 2].map(|_| {
+            assert!(port.book(&config, Time::ZERO, ClassId(0), KIB_128));
+            gbps(port.booked())
+        });
+        (booked, port.is_over_subscribed())
+    };
+    assert_eq!(book_three(false, 20), ([1.25, 2.5, 5.0], true));
+    assert_eq!(book_three(true, 20), ([1.25, 2.5, 7.5], true));
+    assert_eq!(book_three(true, 40), ([1.25, 2.5, 3.75], false), "there is headroom");
+}
+
+#[test]
+fn an_answer_may_take_its_estimate_over_the_factor_and_no_less_where_that_is_one() {
+    let fill = |factor, fills_at_booked| {
+        let over_commitment = vec![OverCommitment { headroom_min: 0, factor }];
+        let config = ReservationConfig { over_commitment, fills_at_booked, ..reservation() };
+        let mut port = Bookings::new(&config, Rate::gbps(100));
+        assert!(port.book(&config, Time::ZERO, ClassId(0), KIB_128));
+        gbps(port.fill_rate(&config, ClassId(0)))
+    };
+    assert_eq!([1024, 512, 128].map(|factor| fill(factor, true)), [10.0, 5.0, 1.25]);
+    let over = [1024, 512, 128].map(|factor| fill(factor, false));
+    for (fill, expected) in over.into_iter().zip([10.0, 20.0, 80.0]) {
+        assert!((fill - expected).abs() < 1e-5 * expected, "{fill} Gb/s");
+    }
 }
 
 #[test]

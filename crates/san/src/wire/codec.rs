@@ -59,6 +59,9 @@ pub enum WireError {
         /// Whose it should be.
         expected: u16,
     },
+    /// TCP's own packet.
+    #[error("an acknowledgement is no PDU")]
+    Bare,
     /// A PDU that no packet of a session is.
     #[error("a {kind:?} PDU is no packet of an I/O")]
     Kind {
@@ -99,6 +102,7 @@ fn header_of(format: &WireFormat, packet: &Packet, offset: u32) -> Result<Header
             Header::ControllerData(ControllerData { command, offset, length, is_last: last, is_success })
         }
         PacketKind::Response => response_header(packet),
+        PacketKind::Acknowledgement { .. } => return Err(WireError::Bare),
     })
 }
 

@@ -82,6 +82,7 @@ pub fn host_config(retry: RetryPolicy) -> HostConfig {
         back_off: Span::us(10),
         back_off_max: Span::us(100),
         suspect_for: Span::ms(1),
+        window: None,
         retry,
     }
 }
@@ -97,6 +98,7 @@ pub fn target_config() -> TargetConfig {
         flights_max: 64,
         command_life_max: None,
         packet_life_max: None,
+        window: None,
     }
 }
 

@@ -105,6 +105,7 @@ fn reservation() -> ReservationConfig {
             OverCommitment { headroom_min: 0, factor: 512 },
         ],
         limit: 1_024,
+        is_conservative: false,
         fills_at_booked: false,
         burst: Bytes::kib(256),
         classes: 64,
@@ -152,6 +153,7 @@ fn host() -> HostConfig {
         back_off: Span::us(20),
         back_off_max: Span::ms(1),
         suspect_for: Span::ms(5),
+        window: None,
         retry: RetryPolicy::CrossControllerReset,
     }
 }
@@ -167,6 +169,7 @@ fn target() -> TargetConfig {
         flights_max: 1 << 16,
         command_life_max: None,
         packet_life_max: None,
+        window: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Hosts, targets and the wire between them: from keys to the programs' parameters, and back.
 
-use super::file::{AdmissionName, HostFile, RetryName, StackName, TargetFile, WireFile};
+use super::file::{AdmissionName, HostFile, RetryName, StackName, TargetFile, TransportName, WireFile};
 use super::{EndTimes, Passing, San};
 use crate::design_file::DesignName;
 use crate::error::Problem;
@@ -8,17 +8,20 @@ use crate::quantity::{Limit, Plain, Quantity};
 use crate::resolve::Resolver;
 use base::{Bytes, Span};
 use nvme::pdu::{Digests, Framing};
+use san::connection::WindowConfig;
 use san::gimbal::GimbalConfig;
 use san::host::HostConfig;
 use san::retry::{RetryPolicy, quiesce_wait};
 use san::target::{Admission, TargetConfig};
-use san::wire::WireConfig;
+use san::wire::{WireConfig, WireFormat};
 use topology::VertexId;
 
 /// The longest that a drive may take for one command; ours, ten times what a write behind garbage collection takes at worst.
 const DRIVE_TIME_MAX: Span = Span::ms(100);
 /// NVMe/TCP counts data in 32 bits; no PDU here has more.
 const DATA_MAX: Bytes = Bytes::kib(8 << 10);
+/// Segments in the window of a new connection (RFC 6928).
+const INITIAL_SEGMENTS: u32 = 10;
 
 impl Resolver<'_> {
     pub(super) fn end_times(&mut self, file: &HostFile) -> EndTimes {
@@ -71,11 +74,43 @@ impl Resolver<'_> {
         }
     }
 
+    /// The windows of sessions, if they have any: by default where `is_paced`.
+    pub(super) fn window(&mut self, file: &WireFile, wire: &WireConfig, is_paced: bool) -> Option<WindowConfig> {
+        let ours = if is_paced { TransportName::Tcp } else { TransportName::Unpaced };
+        let name = file.transport.unwrap_or(ours);
+        if name == TransportName::Unpaced {
+            for key in ["timeout_min", "window_max"] {
+                let reason = format!("`{key}` goes only with transport = tcp and dctcp");
+                self.refuse_key(&format!("wire.{key}"), &reason);
+            }
+            return None;
+        }
+        let timeout_min = file.timeout_min.map_or(Span::ms(1), Plain::plain);
+        self.positive("wire.timeout_min", timeout_min >= Span::us(1), timeout_min);
+        self.at_most("wire.timeout_min", timeout_min, Span::secs(60));
+        let window_max = file.window_max.map_or(Bytes::kib(288), Plain::plain);
+        let windows = Bytes::kib(16)..=Bytes::kib(1 << 20);
+        if !windows.contains(&window_max) {
+            let allowed = format!("{}..={}", windows.start(), windows.end());
+            self.report("wire.window_max", Problem::out_of_range(window_max, allowed));
+        }
+        // A frame of the MTU was found to have room; what has not is complained of elsewhere.
+        let format = WireFormat::new(wire).ok()?;
+        Some(WindowConfig {
+            segment: format.longest(),
+            initial_window: INITIAL_SEGMENTS * wire.mtu,
+            window_max: window_max.count() as u32,
+            timeout_min,
+            obeys_marks: name == TransportName::Dctcp,
+            acknowledgement: format.frame(san::PacketKind::Acknowledgement { to_target: true }, 0, 0),
+        })
+    }
+
     pub(super) fn target(
         &mut self,
         file: &TargetFile,
         gimbal: GimbalConfig,
-        wire: WireConfig,
+        (wire, window): (WireConfig, Option<WindowConfig>),
         queue_entries: u16,
         design: DesignName,
     ) -> TargetConfig {
@@ -107,10 +142,12 @@ impl Resolver<'_> {
             flights_max: file.flights_max.unwrap_or(65_536),
             command_life_max,
             packet_life_max,
+            window,
         }
     }
 
     pub(super) fn host(&mut self, file: &HostFile, target: &TargetConfig, design: DesignName) -> HostConfig {
+        let (probe, timeout) = patience(target);
         let config = HostConfig {
             vertex: VertexId(0),
             sessions: Vec::new(),
@@ -122,14 +159,20 @@ impl Resolver<'_> {
                 Admission::Fifo { credit, .. } => *credit,
             },
             waiting_max: file.waiting_max.unwrap_or(65_536),
-            probe: file.probe.map_or(Span::ms(8), Plain::plain),
-            timeout: file.timeout.map_or(Span::ms(20), Plain::plain),
+            probe: file.probe.map_or(probe, Plain::plain),
+            timeout: file.timeout.map_or(timeout, Plain::plain),
             sends_max: file.sends.unwrap_or(3),
             back_off: file.back_off.map_or(Span::us(10), Plain::plain),
             back_off_max: file.back_off_max.map_or(Span::ms(1), Plain::plain),
             suspect_for: file.suspect.map_or(Span::ms(100), Plain::plain),
             retry: self.retry(file, target),
+            window: target.window,
         };
+        self.check_times(&config);
+        config
+    }
+
+    fn check_times(&mut self, config: &HostConfig) {
         let spans = [
             ("probe", config.probe),
             ("timeout", config.timeout),
@@ -145,7 +188,6 @@ impl Resolver<'_> {
             let reason = format!("{} is longer than back_off_max = {}", config.back_off, config.back_off_max);
             self.conflict("host.back_off", reason);
         }
-        config
     }
 
     fn retry(&mut self, file: &HostFile, target: &TargetConfig) -> RetryPolicy {
@@ -174,9 +216,17 @@ impl Resolver<'_> {
     }
 }
 
+/// How long nothing may come for a command: the first time, and later ones.
+fn patience(target: &TargetConfig) -> (Span, Span) {
+    match target.window {
+        None => (Span::ms(8), Span::ms(20)),
+        Some(_) => (Span::secs(30), Span::secs(30)),
+    }
+}
+
 /// The tables that say all of both ends.
 pub(super) fn ends_of(san: &San) -> (HostFile, TargetFile, WireFile) {
-    (host_of(san), target_of(&san.target), wire_of(&san.target.wire))
+    (host_of(san), target_of(&san.target), wire_of(&san.target))
 }
 
 /// Which software it was decides nothing beside its times.
@@ -226,9 +276,17 @@ fn target_of(target: &TargetConfig) -> TargetFile {
     file
 }
 
-fn wire_of(wire: &WireConfig) -> WireFile {
+fn wire_of(target: &TargetConfig) -> WireFile {
+    let wire = &target.wire;
     let bytes = |count: u32| Some(Quantity(Bytes::new(u64::from(count))));
     WireFile {
+        transport: Some(match target.window {
+            None => TransportName::Unpaced,
+            Some(window) if window.obeys_marks => TransportName::Dctcp,
+            Some(_) => TransportName::Tcp,
+        }),
+        timeout_min: target.window.map(|window| Quantity(window.timeout_min)),
+        window_max: target.window.and_then(|window| bytes(window.window_max)),
         tcp_options: Some(wire.tcp_options),
         segment: bytes(wire.segment_max),
         in_capsule: bytes(wire.in_capsule_max),

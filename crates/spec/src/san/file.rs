@@ -147,12 +147,15 @@ defaults_table! {
         /// How many times faster the rate grows while the drive is underused (Gimbal).
         #[schemars(range(min = 1, max = 1_024))]
         underused_factor: u64 = 8,
-        /// The rate at the start (Gimbal: 1,000 MiB/s).
-        rate_initial: Quantity<Rate> = mebibytes_a_second(1_000),
+        /// The rate at the start. Gimbal begins with 1,000 MiB/s, a known part of what its drive reads,
+        /// and climbs a byte or eight for each byte read: longer than most runs here. By default the
+        /// rate of the drive's link, from which it falls when the drive is slow.
+        rate_initial: Quantity<Rate> = PM9A3_LINK,
         /// The least rate (Gimbal: 50 MiB/s).
         rate_min: Quantity<Rate> = mebibytes_a_second(50),
-        /// The greatest rate (Gimbal: 4 GiB/s).
-        rate_max: Quantity<Rate> = mebibytes_a_second(4_096),
+        /// The greatest rate. Gimbal's is 4 GiB/s, above what its drive reads; that, or the rate of the
+        /// drive's link where it is more.
+        rate_max: Quantity<Rate> = PM9A3_LINK,
         /// The most tokens of reads, and of writes (Gimbal).
         bucket_max: Quantity<Bytes> = Bytes::kib(256),
         /// Completed bytes between two samples of the completion rate (Gimbal).
@@ -169,9 +172,10 @@ defaults_table! {
         quantum: Quantity<Bytes> = Bytes::kib(128),
         /// Weight of I/Os that fill a virtual slot (Gimbal).
         slot_bytes: Quantity<Bytes> = Bytes::kib(128),
-        /// Virtual slots that the active sessions share (Gimbal).
+        /// Virtual slots that the active sessions share. Gimbal's 8 fill its drive, a DCT983 that reads
+        /// 3.2 GB/s; by default as many for each 3.2 GB/s of the drive's link.
         #[schemars(range(min = 1, max = 256))]
-        slots: u32 = 8,
+        slots: u32 = 17,
         /// A session's credit before a slot of its own has completed (Gimbal).
         #[schemars(range(min = 1, max = 65_536))]
         credit_initial: u32 = 32,
@@ -181,9 +185,27 @@ defaults_table! {
     }
 }
 
+impl GimbalFile {
+    /// The same, with what is not given and follows from the rate of the drive's link.
+    pub(crate) fn for_drive(&self, link: Rate) -> GimbalFile {
+        let slots = (link.as_bps() * 8).div_ceil(DCT983_READS.as_bps()).clamp(8, 256);
+        GimbalFile {
+            rate_initial: self.rate_initial.or(Some(Quantity(link))),
+            rate_max: self.rate_max.or(Some(Quantity(link.max(mebibytes_a_second(4_096))))),
+            slots: self.slots.or(Some(slots as u32)),
+            ..self.clone()
+        }
+    }
+}
+
 const fn mebibytes_a_second(count: u64) -> Rate {
     Rate::bps(count << 23)
 }
+
+/// Of the default drive.
+const PM9A3_LINK: Rate = Rate::bps(8 * 6_800_000_000);
+/// What the drive of Gimbal's evaluation reads (5.1).
+const DCT983_READS: Rate = Rate::bps(8 * 3_200_000_000);
 
 words! {
     /// Which software serves sessions at both ends.
@@ -243,11 +265,13 @@ written! {
         retry: RetryName,
         /// With `quiesce`: how long they wait. As long as a packet, a command and a drive's work can live when not given.
         quiesce_wait: Quantity<Span>,
-        /// How long nothing may come for a command before it is sent a second time; `timeout` where that is shorter. TCP's tail loss probe (RFC 8985, 7.2) as Linux has it:
+        /// How long nothing may come for a command before it is sent a second time; `timeout` where that is shorter. With windows, which
+        /// repair losses by themselves, as long as `timeout`. TCP's tail loss probe (RFC 8985, 7.2) as Linux has it:
         /// two round trips, small here, and 2 ticks of its clock (commit bb4d991a28cc), of which Ubuntu 22.04, the paper's, has 250 a second.
         #[schemars(extend("default" = "8ms"))]
         probe: Quantity<Span>,
-        /// How long nothing may come for it before it is sent again after that. Ours.
+        /// How long nothing may come for it before it is sent again after that. Ours; with windows 30 s,
+        /// as Linux' `nvme_core.io_timeout`.
         #[schemars(extend("default" = "20ms"))]
         timeout: Quantity<Span>,
         /// Sends without an answer after which a path has failed. Ours.
@@ -288,15 +312,27 @@ written! {
         /// has it from profiles that it does not print; ours: the size over the unloaded latency of a PM9A3, of 80 us to 200 us.
         #[schemars(length(min = 1, max = 64))]
         estimates: Vec<(Quantity<Bytes>, Quantity<Rate>)>,
-        /// The over-commitment factor by the free share of what may be booked: `[[free_share_at_least, factor], ...]`, the first that fits, else the last. The paper has a step function and
-        /// does not print it (4.4); ours books whole while more than half is free, half while more than a quarter is, and a quarter then. `[[0.0, 1.0]]` is its strict case.
+        /// The over-commitment factor by the headroom of a port, the share of what may be booked that
+        /// reads under way are not expected to take: `[[headroom_at_least, factor], ...]`, the first
+        /// that fits, else the last. A read books its estimate times the factor, and its answer may
+        /// take the estimate over the factor. The paper has a step function that it found by trying and
+        /// does not print (4.4), so that results that hang on it are undetermined. Ours is
+        /// `[[0.5, 0.015625], [0.25, 0.125], [0.0, 0.25]]`: an idle port holds nothing back. Sensible
+        /// are falling factors of 1/64 to 1 and a first step of 0.25 to 0.75. `[[0.0, 1.0]]` is the
+        /// paper's ratio of 1 (Figure 18), which throttles an idle port too.
         #[schemars(length(min = 1, max = 64))]
         over_commitment: Vec<(f64, f64)>,
+        /// Whether a port without headroom doubles the factor, to 1 at most, and ranks commands as if
+        /// their drives had half the credit. By default where the fabric has switches: the paper's
+        /// switched prototype "is more conservative (in terms of rate limiter and rank calculation)
+        /// when bandwidth over-subscription happens" (5.1), without a number; by half is ours.
+        conservative: bool,
         /// Share of a port's rate that may be booked; a request beyond it is rejected. Ours: all of it.
         #[schemars(range(min = 0.01, max = 1.0), extend("default" = 1.0))]
         limit: f64,
-        /// Whether answers are held to what was booked, deflated by the over-commitment, rather than to the estimate. Ours: the paper's figure 18, where throughput grows
-        /// with over-commitment, needs the latter.
+        /// Whether answers are held to what was booked, the estimate times the factor, rather than to
+        /// the estimate over the factor. Ours: the paper's Figure 18, where throughput grows with
+        /// over-commitment, needs the latter.
         #[schemars(extend("default" = false))]
         fills_at_booked: bool,
         /// What a session may send at once. Ours.
@@ -359,8 +395,9 @@ pub(crate) const ESTIMATES: [(Bytes, Rate); 5] = [
     (Bytes::kib(256), Rate::bps(10_500_000_000)),
 ];
 
-/// Free share and factor.
-pub(crate) const OVER_COMMITMENT: [(f64, f64); 3] = [(0.5, 1.0), (0.25, 0.5), (0.0, 0.25)];
+/// Headroom and factor. A lone read of 128 KiB, expected to take 7 Gb/s, may take 448 with the first:
+/// more than any link here.
+pub(crate) const OVER_COMMITMENT: [(f64, f64); 3] = [(0.5, 1.0 / 64.0), (0.25, 0.125), (0.0, 0.25)];
 
 words! {
     /// What a host does with the writes of a path that has failed.
@@ -411,9 +448,33 @@ written! {
     }
 }
 
+words! {
+    /// How sessions share the network, and how lost packets are repaired.
+    TransportName {
+        /// Windows that losses halve: TCP with NewReno (RFC 5681, 6582, 6298). No selective
+        /// acknowledgements; the receiver acknowledges every packet.
+        Tcp,
+        /// The same with windows that marks shrink too: DCTCP (SIGCOMM 2010).
+        Dctcp,
+        /// Packets leave as soon as the link is free. Commands whose packets are lost are sent again.
+        Unpaced,
+    }
+}
+
 written! {
     /// How sessions use the wire: NVMe/TCP. With the designs san and san-plain.
     WireFile {
+        /// How sessions share the network. By default tcp with san-plain, as the paper's hosts speak
+        /// NVMe/TCP; unpaced with san, whose commands take ways of their own, and where bandwidth is booked.
+        transport: TransportName,
+        /// With windows: the receive window of a session; more of it is never under way. Ours: a read of
+        /// 256 KiB, the largest of the paper, with its headers; a drive of 6.8 GB/s sends it in 43 us.
+        #[schemars(extend("default" = "288KiB"))]
+        window_max: Quantity<Bytes>,
+        /// With windows: the least retransmission timeout. Ours: fine-grained timers, as "Safe and
+        /// effective fine-grained TCP retransmissions" (SIGCOMM 2009) has them; Linux has 200 ms.
+        #[schemars(extend("default" = "1ms"))]
+        timeout_min: Quantity<Span>,
         /// Bytes of TCP options in every segment: 12 with timestamps (RFC 7323).
         #[schemars(range(max = 40), extend("default" = 12))]
         tcp_options: u32,

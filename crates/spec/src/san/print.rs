@@ -89,6 +89,7 @@ fn reservation_of(config: Option<&ReservationConfig>) -> ReservationFile {
         estimates: Some(config.estimates.iter().map(estimate).collect()),
         over_commitment: Some(config.over_commitment.iter().map(step).collect()),
         limit: Some(of_1024(config.limit)),
+        conservative: Some(config.is_conservative),
         fills_at_booked: Some(config.fills_at_booked),
         burst: Some(Quantity(config.burst)),
         classes: Some(config.classes),

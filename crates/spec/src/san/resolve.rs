@@ -6,7 +6,7 @@ use super::file::{
     DISTANCE, ESTIMATES, GimbalFile, HorizonName, OVER_COMMITMENT, QueueName, ReservationFile, RoutePolicyName,
     RoutingFile, SchedulingFile,
 };
-use super::{Drives, Passing, San};
+use super::{Drives, Passing, San, SanFabric};
 use crate::blox::file::FlashFile;
 use crate::blox::{Flash, PresetName};
 use crate::design_file::DesignName;
@@ -23,6 +23,7 @@ use san::host::HostConfig;
 use san::reserve::{Estimate, OverCommitment, ReservationConfig};
 use san::route::{DistanceConfig, RouteConfig};
 use san::target::TargetConfig;
+use topology::VertexKind;
 
 /// A drive's whole blocks of 4 KiB, and no more than what its translation layer has memory for.
 const CAPACITIES: std::ops::RangeInclusive<Bytes> = Bytes::kib(64 << 10)..=Bytes::kib(1 << 30);
@@ -34,10 +35,12 @@ impl Resolver<'_> {
         self.need_tables(&["fabric"], design);
         let fabric = file.fabric.as_ref().and_then(|file| self.san_fabric(file, design));
         let (drives, flash) = self.drives(&file.drives.clone().unwrap_or_default(), file.flash.as_ref());
-        let routing = self.routing(&file.routing.clone().unwrap_or_default(), design);
-        let mut reservation = self.reservation(&file.reservation.clone().unwrap_or_default(), &routing, design);
+        let mut routing = self.routing(&file.routing.clone().unwrap_or_default(), design);
+        let is_switched = fabric.as_ref().is_some_and(has_switches);
+        let reserved = file.reservation.clone().unwrap_or_default();
+        let mut reservation = self.reservation(&reserved, &routing, is_switched, design);
         let scheduling = self.scheduling(&file.scheduling.clone().unwrap_or_default(), design);
-        let gimbal = self.gimbal(&file.gimbal.clone().unwrap_or_default());
+        let gimbal = self.gimbal(&file.gimbal.clone().unwrap_or_default(), &drives);
         let prices = prices(&file.prices.clone().unwrap_or_default());
         let ends = self.end_times(&file.host.clone().unwrap_or_default());
         let is_trace = file.io.as_ref().is_some_and(|io| io.trace.is_some() || io.job.is_some());
@@ -45,9 +48,7 @@ impl Resolver<'_> {
         let fabric = fabric?;
         self.within_names(&fabric, &routing);
         let (host, target) = self.sessions(file, gimbal, &fabric.passing, routing.has_header, design);
-        if let Some(reservation) = &mut reservation {
-            reservation.data_end_reads = host.wire.success_flag;
-        }
+        self.agree(&host, &mut routing, reservation.as_mut());
         let io = self.san_io(file, &run, &fabric.graph, &drives)?;
         let faults = self.san_faults(file.fault.as_deref().unwrap_or_default(), &fabric.graph, &drives);
         let check_write_order = file.check.as_ref().and_then(|check| check.write_order).unwrap_or(!faults.is_empty());
@@ -79,11 +80,28 @@ impl Resolver<'_> {
         has_header: bool,
         design: DesignName,
     ) -> (HostConfig, TargetConfig) {
-        let wire = self.wire(&file.wire.clone().unwrap_or_default(), passing, has_header);
+        let wire_file = file.wire.clone().unwrap_or_default();
+        let wire = self.wire(&wire_file, passing, has_header);
+        let is_reserved = file.reservation.as_ref().and_then(|it| it.on).unwrap_or(design == DesignName::San);
+        let is_paced = design != DesignName::San && !is_reserved;
+        let window = self.window(&wire_file, &wire, is_paced);
         let host_file = file.host.clone().unwrap_or_default();
         let entries = host_file.queue_entries.unwrap_or(128);
-        let target = self.target(&file.target.clone().unwrap_or_default(), gimbal, wire, entries, design);
+        let target = self.target(&file.target.clone().unwrap_or_default(), gimbal, (wire, window), entries, design);
         (self.host(&host_file, &target, design), target)
+    }
+
+    /// What hops have to know of the wire. A stream would wait for what a hop has answered in the
+    /// target's place.
+    fn agree(&mut self, host: &HostConfig, routing: &mut RouteConfig, reservation: Option<&mut ReservationConfig>) {
+        routing.marks_answers |= host.window.is_some_and(|window| window.obeys_marks);
+        let Some(reservation) = reservation else { return };
+        reservation.data_end_reads = host.wire.success_flag;
+        if host.window.is_some() {
+            let reason = "reservation.on goes only with transport = unpaced: a hop that rejects a command leaves a \
+                          hole in the stream of its session";
+            self.conflict("wire.transport", reason);
+        }
     }
 
     fn drives(&mut self, file: &DrivesFile, flash: Option<&FlashFile>) -> (Drives, Option<Flash>) {
@@ -164,6 +182,7 @@ impl Resolver<'_> {
         &mut self,
         file: &ReservationFile,
         routing: &RouteConfig,
+        is_switched: bool,
         design: DesignName,
     ) -> Option<ReservationConfig> {
         let is_on = file.on.unwrap_or(design == DesignName::San);
@@ -171,6 +190,7 @@ impl Resolver<'_> {
             estimates: self.estimates(file),
             over_commitment: self.over_commitment(file),
             limit: in_1024(file.limit.unwrap_or(1.0)),
+            is_conservative: file.conservative.unwrap_or(is_switched),
             fills_at_booked: file.fills_at_booked.unwrap_or(false),
             burst: file.burst.map_or(Bytes::kib(64), Plain::plain),
             classes: file.classes.unwrap_or(1_024),
@@ -255,8 +275,12 @@ impl Resolver<'_> {
         }
     }
 
-    fn gimbal(&mut self, file: &GimbalFile) -> GimbalConfig {
-        let config = file.resolve();
+    fn gimbal(&mut self, file: &GimbalFile, drives: &Drives) -> GimbalConfig {
+        let config = match drives.preset.drive() {
+            DriveConfig::SolidState(drive) => file.for_drive(drive.link.rate).resolve(),
+            // Was refused.
+            DriveConfig::Direct(_) => file.resolve(),
+        };
         if config.latency_min >= config.latency_max {
             let reason = format!("{} is not below latency_max = {}", config.latency_min, config.latency_max);
             self.conflict("gimbal.latency_min", reason);
@@ -293,6 +317,10 @@ impl Resolver<'_> {
             self.refuse_key(&format!("fabric.{key}"), &format!("`{key}` goes only with the designs san and san-plain"));
         }
     }
+}
+
+fn has_switches(fabric: &SanFabric) -> bool {
+    fabric.graph.of_kind(VertexKind::Switch).next().is_some()
 }
 
 /// A share, of 1,024.

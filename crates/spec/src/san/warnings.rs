@@ -100,10 +100,11 @@ impl San {
     }
 
     fn timeouts(&self, out: &mut Vec<String>) {
-        let (limit, timeout) = (self.run.drain_limit, self.host.timeout);
+        let lost_after = self.host.window.map_or(self.host.timeout, |window| window.timeout_min);
+        let (limit, timeout) = (self.run.drain_limit, lost_after);
         if limit < timeout {
             out.push(format!(
-                "drain_limit = {limit} is shorter than the {timeout} after which a lost command is sent again"
+                "drain_limit = {limit} is shorter than the {timeout} after which what was lost is sent again"
             ));
         }
     }

@@ -11,10 +11,12 @@ const BACKOFF_MAX: u32 = 6;
 
 /// Bytes of one message to be put into one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
+pub struct Segment {
+    /// The message, by its number.
     pub message: u32,
     /// In the stream.
     pub offset: u64,
+    /// Bytes.
     pub payload: u32,
     /// Stream offset of the end of its message.
     pub message_end: u64,
@@ -24,7 +26,7 @@ pub(super) struct Segment {
 
 /// A connection's stream, window and timers. All offsets count bytes of the stream.
 #[derive(Clone, Debug)]
-pub(super) struct Sender {
+pub struct Sender {
     mss: u64,
     /// Messages not wholly acknowledged, with the offset of their ends, ascending.
     messages: VecDeque<(u64, u32)>,
@@ -38,6 +40,8 @@ pub(super) struct Sender {
     sent: u64,
     /// Set when the first unacknowledged segment has to go again.
     resend: bool,
+    /// What the receiver has room for.
+    window_max: u64,
     congestion: Congestion,
     loss: Loss,
     round_trip: RoundTrip,
@@ -81,7 +85,8 @@ struct RoundTrip {
 }
 
 impl Sender {
-    pub(super) fn new(config: &Dctcp) -> Sender {
+    /// Nothing submitted yet.
+    pub fn new(config: &Dctcp) -> Sender {
         Sender {
             mss: config.mss.count(),
             messages: VecDeque::new(),
@@ -90,30 +95,39 @@ impl Sender {
             next: 0,
             sent: 0,
             resend: false,
+            window_max: u64::MAX,
             congestion: Congestion::new(config),
             loss: Loss::default(),
             round_trip: RoundTrip::new(config.timeout_min),
         }
     }
-    pub(super) fn window(&self) -> u64 {
+    /// The same with a receiver that has room for `window_max` bytes.
+    pub fn with_window_max(self, window_max: u64) -> Sender {
+        Sender { window_max, ..self }
+    }
+    /// The congestion window, bytes.
+    pub fn window(&self) -> u64 {
         self.congestion.window as u64
     }
-    pub(super) fn alpha(&self) -> f64 {
+    /// The estimated fraction of marked bytes.
+    pub fn alpha(&self) -> f64 {
         self.congestion.alpha
     }
     /// When the retransmission timer fires.
-    pub(super) fn deadline(&self) -> Option<Time> {
+    pub fn deadline(&self) -> Option<Time> {
         self.round_trip.deadline
     }
-    pub(super) fn submit(&mut self, message: u32, bytes: u64) {
+    /// A message goes behind what was submitted before.
+    pub fn submit(&mut self, message: u32, bytes: u64) {
         self.submitted += bytes;
         self.messages.push_back((self.submitted, message));
     }
-    pub(super) fn can_send(&self) -> bool {
+    /// Whether [`next_segment`](Self::next_segment) gives one.
+    pub fn can_send(&self) -> bool {
         self.resend || self.new_segment().is_some()
     }
     /// The segment to send now.
-    pub(super) fn next_segment(&mut self, now: Time) -> Option<Segment> {
+    pub fn next_segment(&mut self, now: Time) -> Option<Segment> {
         let segment = if std::mem::take(&mut self.resend) {
             self.segment_at(self.unacknowledged)
         } else {
@@ -125,7 +139,7 @@ impl Sender {
         Some(segment)
     }
     /// Takes an acknowledgement of everything before `offset`.
-    pub(super) fn acknowledge(&mut self, now: Time, offset: u64, marked: bool) {
+    pub fn acknowledge(&mut self, now: Time, offset: u64, marked: bool) {
         let lost = if offset > self.unacknowledged {
             self.advance(now, offset, marked)
         } else {
@@ -137,7 +151,7 @@ impl Sender {
         self.resend |= lost;
     }
     /// The timer has fired: everything not acknowledged counts as lost (RFC 5681, 3.1; RFC 6298, 5.4 to 5.6).
-    pub(super) fn time_out(&mut self) {
+    pub fn time_out(&mut self) {
         self.round_trip.deadline = None;
         if self.unacknowledged == self.sent {
             return;
@@ -166,7 +180,7 @@ impl Sender {
         }
         let segment = self.segment_at(self.next);
         let after = self.in_flight() + u64::from(segment.payload);
-        (self.in_flight() == 0 || after <= self.window()).then_some(segment)
+        (self.in_flight() == 0 || after <= self.window().min(self.window_max)).then_some(segment)
     }
     fn note_sent(&mut self, now: Time, segment: &Segment) {
         let end = segment.offset + u64::from(segment.payload);

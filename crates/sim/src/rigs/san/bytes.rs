@@ -17,9 +17,14 @@ impl WireCheck {
         WireCheck { format, bytes: Vec::new() }
     }
 
+    /// Acknowledgements are TCP's own, and have no bytes here.
+    ///
     /// # Panics
     /// When the bytes say something else than the packet.
     pub fn check(&mut self, packet: &Packet) {
+        if let PacketKind::Acknowledgement { .. } = packet.kind {
+            return;
+        }
         let is_data = matches!(packet.kind, PacketKind::WriteData { .. } | PacketKind::ReadData { .. });
         let tried = if is_data { &OFFSETS[..] } else { &OFFSETS[..1] };
         let fits = tried.iter().any(|offset| self.round_trip(packet, *offset) == *packet);

@@ -156,11 +156,13 @@ impl SanRig {
 
     fn target_did(&mut self, target: VertexId, place: u32, context: Now<'_, '_>) {
         let mut out = std::mem::take(&mut self.target_out);
+        // What is ready to leave waits for its window only.
+        let waited = if self.config.target.window.is_some() { Part::Schedule } else { Part::StorageQueue };
         for action in &out {
             match *action {
                 TargetOut::Send { port, ref packet } => {
                     if let Some(track) = self.tracks.of(packet) {
-                        track.reach(context.now, Part::StorageQueue);
+                        track.reach(context.now, waited);
                     }
                     self.counts.at_target(packet, false);
                     self.carrier.send(target, port, packet, context);

@@ -101,6 +101,20 @@ fn cut_down(mut config: SolidStateConfig, capacity: Bytes) -> SolidStateConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hardware::ssd::SolidState;
+
+    /// Whatever `check` accepts runs.
+    #[test]
+    fn a_drive_of_flash_that_is_cut_down_to_any_size_keeps_its_spare_blocks() {
+        for preset in hardware::ssd::presets::PRESETS {
+            let DriveConfig::SolidState(config) = (preset.config)(Seed(1)) else { continue };
+            for mib in [64, 100, 512, 1_000, 2_048, 5_000] {
+                let cut = cut_down(config.clone(), Bytes::kib(mib << 10));
+                let drive = SolidState::new(cut).map(|_| ());
+                assert!(drive.is_ok(), "{} of {mib} MiB: {drive:?}", preset.name);
+            }
+        }
+    }
 
     #[test]
     fn a_drive_that_is_cut_down_holds_what_was_asked_for_and_little_more() {

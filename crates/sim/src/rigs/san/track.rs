@@ -147,6 +147,7 @@ impl Tracks {
         let is_read = packet.operation == Operation::Read;
         match packet.kind {
             PacketKind::Command | PacketKind::ReadyToTransfer => true,
+            PacketKind::Acknowledgement { .. } => false,
             PacketKind::WriteData { last } => last,
             PacketKind::ReadData { last } => last && self.data_end_reads,
             PacketKind::Response => !(is_read && self.data_end_reads && packet.status == Outcome::Success),

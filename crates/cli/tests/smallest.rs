@@ -1,0 +1,38 @@
+//! Whatever `check` accepts runs: the smallest file of each kind of experiment, on defaults.
+
+mod support;
+
+use support::Home;
+
+/// Name, and what is least. Beside it, what only keeps preparation short in a test: few pages of
+/// flash, few keys.
+const SMALLEST: [(&str, &str); 6] = [
+    ("messages", "design.name = \"edm\"\nfabric = { nodes = 2, rate = \"100Gbps\" }\nworkload.load = 0.5\n"),
+    ("volumes", "design.name = \"rackblox\"\nvssd.capacity = \"64MiB\"\nflash.pages_per_block = 64\n"),
+    ("wear", "design.name = \"wear-levelling\"\n"),
+    ("san", "design.name = \"san\"\nfabric = { kind = \"single-switch\", hosts = 1, targets = 1 }\n"),
+    ("devices", "design.name = \"s-direct\"\n"),
+    ("pairs", "design.name = \"scalio\"\nstore = { keys = 1000, cached_keys = 100 }\n"),
+];
+
+#[test]
+fn the_smallest_file_of_each_scene_is_accepted_and_runs() {
+    for (name, text) in SMALLEST {
+        let end = if name == "wear" { "" } else { "run.requests = 100\n" };
+        let home = Home::new().with("a.toml", &format!("title = \"{name}\"\n{text}{end}"));
+        home.run("check a.toml");
+        let out = home.run("run a.toml --out out");
+        assert!(name == "wear" || out.contains("100 offered, 100 finished"), "{name}: {out}");
+    }
+}
+
+/// More vertices than the table of distances has room for: found when the network is built.
+#[test]
+fn a_plan_of_which_nothing_can_be_built_is_bad_input_and_leaves_no_folder() {
+    let text = "title = \"large\"\ndesign.name = \"san\"\nrun.requests = 10\nio.drive = 0\n\
+                drives = { model = \"quick\", per_target = 1 }\n\
+                fabric = { kind = \"single-switch\", hosts = 8300, targets = 1 }\n";
+    let home = Home::new().with("a.toml", text);
+    home.say("run a.toml --out out").refused(2, &["vertices", "8192"]);
+    assert!(!home.path("out").exists());
+}
