@@ -128,15 +128,20 @@ impl Resolver<'_> {
             let key = ["run.warm_up", "run.warm_up_requests"].into_iter().find(|key| self.document.at(key).is_some());
             self.conflict(key.unwrap_or("run"), reason);
         }
-        let seeds = file.seeds.clone().unwrap_or_else(|| vec![file.seed.unwrap_or(SEED)]);
-        if file.seeds.is_some() {
-            self.refuse_key("seed", "`seed` does not go with `seeds`");
-        }
-        if let Some(twice) = seeds.iter().enumerate().find(|(place, seed)| seeds[..*place].contains(seed)) {
-            self.conflict("seeds", format!("{} is there twice", twice.1));
-        }
+        let seeds = self.seeds(file);
         let files = file.files.clone().filter(|_| !self.sources.is_empty());
         Some(Plan { title: file.title.clone()?, seed: *seeds.first()?, seeds, files, scene, warnings })
+    }
+
+    /// The seeds of a file, at least one.
+    fn seeds(&mut self, file: &ExperimentFile) -> Vec<u64> {
+        let Some(seeds) = file.seeds.clone() else { return vec![file.seed.unwrap_or(SEED)] };
+        self.refuse_key("seed", "`seed` does not go with `seeds`");
+        let is_twice = |(place, seed): &(usize, &u64)| seeds[..*place].contains(seed);
+        if let Some((_, seed)) = seeds.iter().enumerate().find(is_twice) {
+            self.conflict("seeds", format!("{seed} is there twice"));
+        }
+        seeds
     }
 
     /// All parts are read even when one is wrong, so that every mistake is reported at once.

@@ -7,7 +7,6 @@ use hardware::ssd::RegionArchive;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
-use std::path::Path;
 use std::sync::Arc;
 use topology::Graph;
 use workload::block_trace::{BlockTrace, Format, Tolerance, open_block_trace};
@@ -31,7 +30,11 @@ pub(crate) struct Within<'a> {
 
 impl Files for Within<'_> {
     fn open(&self, relative: &str) -> io::Result<Box<dyn BufRead>> {
-        self.files.open(&Path::new(self.folder).join(relative).to_string_lossy())
+        match self.folder {
+            "" => self.files.open(relative),
+            _ if relative.starts_with('/') => self.files.open(relative),
+            folder => self.files.open(&format!("{folder}/{relative}")),
+        }
     }
 }
 

@@ -370,16 +370,7 @@ impl Resolver<'_> {
         for key in TRACE_SAYS {
             self.refuse_key(&format!("io.{key}"), &format!("`{key}` does not go with `trace`, which says it itself"));
         }
-        let beyond = match file.beyond.unwrap_or(BeyondName::Refuse) {
-            BeyondName::Refuse => Beyond::Refuse,
-            BeyondName::Fold => Beyond::Fold,
-        };
-        let inversions = match file.inversions.unwrap_or(InversionsName::Sort) {
-            InversionsName::Sort => Inversions::Sort,
-            InversionsName::Refuse => Inversions::Refuse,
-        };
-        let skip_bad = file.skip_bad.unwrap_or(0);
-        let tolerance = Tolerance { volume: Some(io.working_set()), beyond, skip_bad, inversions };
+        let tolerance = tolerance(file, io);
         let format = file.format.map(TraceFormatName::format);
         let read = self.sources.block_trace(self.files, name, format, tolerance);
         let shared = read.map_err(|problem| self.report("io.trace", problem)).ok()?;
@@ -517,4 +508,18 @@ pub(crate) fn addresses_of(file: &IoFile, by_profile: Addresses) -> Addresses {
         Some(AddressesName::Latest) => Addresses::Latest { theta },
         Some(AddressesName::Sequential) => Addresses::Sequential,
     }
+}
+
+/// What the reader of a trace lets pass.
+fn tolerance(file: &IoFile, io: &Config) -> Tolerance {
+    let beyond = match file.beyond.unwrap_or(BeyondName::Refuse) {
+        BeyondName::Refuse => Beyond::Refuse,
+        BeyondName::Fold => Beyond::Fold,
+    };
+    let inversions = match file.inversions.unwrap_or(InversionsName::Sort) {
+        InversionsName::Sort => Inversions::Sort,
+        InversionsName::Refuse => Inversions::Refuse,
+    };
+    let skip_bad = file.skip_bad.unwrap_or(0);
+    Tolerance { volume: Some(io.working_set()), beyond, skip_bad, inversions }
 }

@@ -1,7 +1,7 @@
 //! Peers that have something to send, served in turn, each listed at most once.
 
+use super::Sparse;
 use base::NodeId;
-use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
 /// Whether a peer stays in the ring after its turn.
@@ -17,13 +17,13 @@ pub enum Ready {
 #[derive(Clone, Debug, Default)]
 pub struct ReadyRing {
     ring: VecDeque<u32>,
-    listed: FxHashSet<u32>,
+    listed: Sparse<bool>,
 }
 
 impl ReadyRing {
     /// Lists `peer`, unless it is.
     pub fn add(&mut self, peer: NodeId) {
-        if self.listed.insert(peer.0) {
+        if !std::mem::replace(&mut self.listed[peer.index()], true) {
             self.ring.push_back(peer.0);
         }
     }
@@ -36,7 +36,7 @@ impl ReadyRing {
         let Some(peer) = self.ring.pop_front() else { return };
         match ready {
             Ready::Again => self.ring.push_back(peer),
-            Ready::Done => drop(self.listed.remove(&peer)),
+            Ready::Done => self.listed[peer as usize] = false,
         }
     }
     /// Whether nobody is listed.
