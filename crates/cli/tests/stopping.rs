@@ -42,7 +42,7 @@ fn ctrl_c_leaves_a_partial_result_that_says_so() {
 fn seeds_that_were_not_reached_are_told() {
     let home = long();
     // More seeds than any machine has cores for.
-    let running = home.start("run a.toml --out out --seeds 1..=2000", "out/seed-1/records");
+    let running = home.start("run a.toml --out out --long --seeds 1..=2000", "out/seed-1/records");
     running.signal("INT");
     let said = running.end();
     assert_eq!(said.code, Some(130), "{said:?}");

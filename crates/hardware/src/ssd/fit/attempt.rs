@@ -224,6 +224,10 @@ impl<'a> Attempt<'a> {
         if let Some((index, doubt)) = self.sensitivity(best, &free)?.doubt(1.0) {
             return Ok(Some((free[index], self.explain(free[index], doubt))));
         }
+        // Whoever asks for a parameter by name gets it, with its range, however wide that is.
+        if matches!(self.request.free, Free::These(_)) {
+            return Ok(None);
+        }
         let Ok(ranges) = self.ranges_of(std::slice::from_ref(best))? else { return Ok(None) };
         let wide = free.iter().rev().find(|parameter| self.is_wide(**parameter, ranges.get(parameter), best));
         Ok(wide.map(|parameter| {
