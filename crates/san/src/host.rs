@@ -21,12 +21,13 @@ mod receive;
 mod recover;
 mod stream;
 
-use crate::connection::{Connections, Flow, WindowConfig};
+use crate::connection::{Connections, WindowConfig};
 use crate::id::{DriveId, Port, SessionId, Tag};
 use crate::packet::{Outcome, Packet, PacketKind};
 use crate::retry::RetryPolicy;
 use crate::route::{Advertisement, Router};
 use crate::session::{Attempt, LANES_MAX};
+use crate::stream::{Streams, by_windows, repair};
 use crate::trail::Trail;
 use crate::wire::{WireConfig, WireFormat};
 use base::{Operation, Program, RequestId, Span, Time};
@@ -226,10 +227,7 @@ pub struct Host {
     ios: Ios,
     timers: Timers,
     counters: HostCounters,
-    connections: Option<Connections>,
-    /// Memory for what goes through connections.
-    flows: Vec<Flow>,
-    said: Vec<HostOut>,
+    streams: Streams<HostOut>,
 }
 
 impl Host {
@@ -255,9 +253,7 @@ impl Host {
             ios: Ios::default(),
             timers: Timers::default(),
             counters: HostCounters::default(),
-            connections: config.window.map(|window| Connections::new(window, config.sessions.len() * ports)),
-            flows: Vec::new(),
-            said: Vec::new(),
+            streams: Streams::new(config.window.map(|window| Connections::new(window, config.sessions.len() * ports))),
             config,
         })
     }
@@ -447,14 +443,13 @@ impl Program for Host {
     fn on(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
         match input {
             HostIn::Packet { port, packet } => self.receive(now, port, &packet, out),
-            other => self.by_windows(now, out, |host, out| host.handle(now, other, out)),
+            other => by_windows(self, out, now, |host, out| host.handle(now, other, out)),
         }
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        let windows = self.connections.as_ref().and_then(Connections::next_wakeup);
         let distances = self.router().and_then(|router| router.distances().next_wakeup());
-        [self.timers.next(), distances, windows].into_iter().flatten().min()
+        [self.timers.next(), distances, self.streams.next_wakeup()].into_iter().flatten().min()
     }
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {
@@ -462,8 +457,8 @@ impl Program for Host {
             // Hosts listen and tell nobody: no way leads through them.
             router.distances_mut().poll(now, |_, _| {});
         }
-        self.repair(now, out);
-        self.by_windows(now, out, |host, out| host.run_timers(now, out));
+        repair(self, now, out);
+        by_windows(self, out, now, |host, out| host.run_timers(now, out));
     }
 }
 

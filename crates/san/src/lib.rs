@@ -21,6 +21,7 @@ pub mod reserve;
 pub mod retry;
 pub mod route;
 pub mod session;
+mod stream;
 pub mod target;
 #[cfg(test)]
 mod testing;

@@ -17,11 +17,12 @@ mod flight;
 mod reset;
 mod stream;
 
-use crate::connection::{Connections, Flow, WindowConfig};
+use crate::connection::{Connections, WindowConfig};
 use crate::gimbal::GimbalConfig;
 use crate::id::{DriveId, Port, SessionId};
 use crate::packet::{Outcome, Packet, PacketKind};
 use crate::session::Attempt;
+use crate::stream::{Streams, by_windows, repair};
 use crate::wire::{WireConfig, WireFormat};
 use base::{Operation, Program, RequestId, Span, Time};
 use drive::Drive;
@@ -194,11 +195,8 @@ pub struct Target {
     /// When commands are to have begun, in the order of their arrival.
     deadlines: VecDeque<(Time, JobId)>,
     counters: TargetCounters,
-    connections: Option<Connections>,
+    streams: Streams<TargetOut>,
     lanes: usize,
-    /// Memory for what goes through connections.
-    flows: Vec<Flow>,
-    said: Vec<TargetOut>,
 }
 
 /// Where things of a session lie, in a table that is small enough to be at hand.
@@ -238,12 +236,10 @@ impl Target {
             packet_life_max: config.packet_life_max,
             deadlines: VecDeque::new(),
             counters: TargetCounters::default(),
-            connections: config
-                .window
-                .map(|window| Connections::new(window, config.sessions.len() * usize::from(config.lanes))),
+            streams: Streams::new(
+                config.window.map(|window| Connections::new(window, config.sessions.len() * usize::from(config.lanes))),
+            ),
             lanes: usize::from(config.lanes),
-            flows: Vec::new(),
-            said: Vec::new(),
         })
     }
 
@@ -585,9 +581,9 @@ impl Program for Target {
     fn on(&mut self, now: Time, input: TargetIn, out: &mut Vec<TargetOut>) {
         match input {
             TargetIn::Packet { port, packet } => self.receive(now, port, &packet, out),
-            TargetIn::Done { job } => self.by_windows(now, out, |target, out| target.on_done(now, job, out)),
+            TargetIn::Done { job } => by_windows(self, out, now, |target, out| target.on_done(now, job, out)),
             TargetIn::DriveFailed(drive) => {
-                self.by_windows(now, out, |target, out| target.on_drive_failed(now, drive, out));
+                by_windows(self, out, now, |target, out| target.on_drive_failed(now, drive, out));
             }
             TargetIn::DriveBack(drive) => {
                 self.drives.iter_mut().filter(|other| other.id == drive).for_each(|drive| drive.is_up = true);
@@ -599,13 +595,12 @@ impl Program for Target {
         // A command may begin at its last moment, and not behind it.
         let deadline = self.deadlines.front().map_or(Time::MAX, |(deadline, _)| *deadline + Span::ps(1));
         let drives = self.drives.iter().filter_map(Drive::next_wakeup);
-        let windows = self.connections.as_ref().and_then(Connections::next_wakeup);
-        let next = drives.chain(windows).fold(deadline, Time::min);
+        let next = drives.chain(self.streams.next_wakeup()).fold(deadline, Time::min);
         (next < Time::MAX).then_some(next)
     }
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<TargetOut>) {
-        self.repair(now, out);
-        self.by_windows(now, out, |target, out| target.run_timers(now, out));
+        repair(self, now, out);
+        by_windows(self, out, now, |target, out| target.run_timers(now, out));
     }
 }
