@@ -92,6 +92,11 @@ pub enum Reason {
         /// The last one.
         got: f64,
     },
+    /// A trace of messages where one of block storage belongs.
+    #[error(
+        "this is a trace of messages, not of block storage: workload.arrivals = \"trace\" with workload.file plays it"
+    )]
+    Messages,
     /// The lines fit none of the formats that were tried, or several.
     #[error("the format cannot be told from `{got}`, {why}: name one of {allowed}")]
     Format {

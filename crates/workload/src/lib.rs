@@ -37,4 +37,4 @@ pub use file::{FileError, Reason};
 pub use generator::{Arrival, Generator, Source};
 pub use problem::{NODES_MAX, Problem, SIZE_MAX};
 pub use profiles::{PROFILES, Profile, profile};
-pub use trace::{HEADER as TRACE_HEADER, read_trace, write_trace};
+pub use trace::{read_trace, write_trace};

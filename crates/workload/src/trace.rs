@@ -10,7 +10,7 @@ use base::{Bytes, NodeId, Operation, Time};
 use std::io::{self, BufRead, Write};
 
 /// The first line of every trace.
-pub const HEADER: &str = "time,source,target,operation,bytes";
+pub(crate) const HEADER: &str = "time,source,target,operation,bytes";
 const OPERATIONS: [Operation; 3] = [Operation::Read, Operation::Write, Operation::ReadModifyWrite];
 
 /// Reads a trace for a rack of `nodes` nodes. The first line is `time,source,target,operation,bytes`, the others one

@@ -3,6 +3,7 @@
 use super::decode::decoder;
 use super::{BlockReader, Format, Tolerance};
 use crate::file::{FileError, Reason, is_silent};
+use crate::trace::HEADER;
 use flate2::bufread::MultiGzDecoder;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -40,12 +41,16 @@ pub fn open_block_trace<'a>(
 ) -> Result<OpenReader<'a>, FileError> {
     let at_first_line = |reason| FileError { file: name.into(), line: 1, reason };
     let mut reader = unpacked(reader).map_err(|error| at_first_line(Reason::Read(error)))?;
+    let first = first_bytes(&mut reader, HEADER.len() as u64).map_err(|error| at_first_line(Reason::Read(error)))?;
+    if first == HEADER.as_bytes() {
+        return Err(at_first_line(Reason::Messages));
+    }
+    reader = Box::new(Cursor::new(first).chain(reader));
     let format = match format {
         Some(format) => format,
         None => {
-            let mut sample = Vec::new();
-            let read = reader.by_ref().take(SAMPLE_BYTES).read_to_end(&mut sample);
-            read.map_err(|error| at_first_line(Reason::Read(error)))?;
+            let sample = first_bytes(&mut reader, SAMPLE_BYTES);
+            let sample = sample.map_err(|error| at_first_line(Reason::Read(error)))?;
             let told = told(&sample, tolerance.skip_bad).map_err(at_first_line)?;
             reader = Box::new(Cursor::new(sample).chain(reader));
             told
@@ -54,9 +59,15 @@ pub fn open_block_trace<'a>(
     Ok(BlockReader::new(name, format, tolerance, reader))
 }
 
-fn unpacked<'a>(mut reader: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
+/// What is taken off the front, as far as there is so much.
+fn first_bytes(reader: &mut impl BufRead, count: u64) -> io::Result<Vec<u8>> {
     let mut first = Vec::new();
-    reader.by_ref().take(GZIP_MAGIC.len() as u64).read_to_end(&mut first)?;
+    reader.take(count).read_to_end(&mut first)?;
+    Ok(first)
+}
+
+fn unpacked<'a>(mut reader: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
+    let first = first_bytes(&mut reader, GZIP_MAGIC.len() as u64)?;
     let is_packed = first == GZIP_MAGIC;
     let whole = Cursor::new(first).chain(reader);
     Ok(if is_packed { Box::new(BufReader::new(MultiGzDecoder::new(whole))) } else { Box::new(whole) })

@@ -4,9 +4,8 @@ use super::decode::{Decode, Recorded, decoder};
 use super::text::in_ticks;
 use super::{Beyond, BlockRequest, BlockTrace, Format, INVERSION_MAX, Inversions, SECTOR, Tolerance};
 use crate::file::{FileError, Lines, Reason, is_silent};
-use base::{Bytes, Operation, Time};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use base::{Bytes, Time};
+use std::collections::BTreeMap;
 use std::io::BufRead;
 
 /// How many of the skipped lines are kept to be shown.
@@ -39,20 +38,9 @@ pub struct BlockReader<'a, R> {
     skipped: u64,
     skipped_first: Vec<String>,
     inverted: u64,
-    /// Requests that an earlier one may still follow.
-    held: BinaryHeap<Reverse<Held>>,
+    /// Requests that an earlier one may still follow, by time, then by line.
+    held: BTreeMap<(u128, u64), Recorded>,
     is_over: bool,
-}
-
-/// A request that waits for earlier ones: ordered by time, then by line.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Held {
-    time_ps: u128,
-    number: u64,
-    device: u32,
-    address: u64,
-    bytes: u64,
-    is_write: bool,
 }
 
 impl<'a, R: BufRead> BlockReader<'a, R> {
@@ -70,7 +58,7 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
             skipped: 0,
             skipped_first: Vec::new(),
             inverted: 0,
-            held: BinaryHeap::new(),
+            held: BTreeMap::new(),
             is_over: false,
         }
     }
@@ -178,14 +166,13 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
 
     /// Takes a request in, to be handed out when none can come before it.
     fn hold(&mut self, recorded: Recorded) -> Result<(), Reason> {
-        let Recorded { time_ps, device, operation, bytes, .. } = recorded;
+        let time_ps = recorded.time_ps;
         self.check_time(time_ps)?;
-        let address = self.tolerance.placed(recorded.address, bytes)?;
+        let address = self.tolerance.placed(recorded.address, recorded.bytes)?;
         self.first_ps = Some(self.first_ps.map_or(time_ps, |first| first.min(time_ps)));
         self.inverted += u64::from(time_ps < self.last_ps);
         self.last_ps = self.last_ps.max(time_ps);
-        let (number, is_write) = (self.requests, operation == Operation::Write);
-        self.held.push(Reverse(Held { time_ps, number, device, address, bytes, is_write }));
+        self.held.insert((time_ps, self.requests), Recorded { address, ..recorded });
         self.requests += 1;
         Ok(())
     }
@@ -200,20 +187,14 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
 
     /// The earliest request that is held, if none can come before it.
     fn ripe(&mut self) -> Option<BlockRequest> {
-        let Reverse(first) = self.held.peek()?;
-        if !self.is_over && first.time_ps + self.inversion_max_ps() > self.last_ps {
+        let ((time_ps, _), _) = self.held.first_key_value()?;
+        if !self.is_over && time_ps + self.inversion_max_ps() > self.last_ps {
             return None;
         }
-        let Reverse(held) = self.held.pop()?;
-        let since_first = held.time_ps - self.first_ps?;
-        Some(BlockRequest {
-            // `check_time` has seen to it.
-            at: Time::ps(u64::try_from(since_first).ok()?),
-            device: held.device,
-            operation: if held.is_write { Operation::Write } else { Operation::Read },
-            address: held.address,
-            bytes: Bytes::new(held.bytes),
-        })
+        let (_, Recorded { time_ps, device, operation, address, bytes }) = self.held.pop_first()?;
+        // `check_time` has seen to it that it fits.
+        let at = Time::ps(u64::try_from(time_ps - self.first_ps?).ok()?);
+        Some(BlockRequest { at, device, operation, address, bytes: Bytes::new(bytes) })
     }
 
     fn check_time(&self, time_ps: u128) -> Result<(), Reason> {
