@@ -76,27 +76,18 @@ pub const ALL_OPERATIONS: &str = "all";
 impl Summarizer {
     /// Before the first row. `window_start` is the end of the warm-up.
     pub fn new(identity: RunIdentity, window_start: Time) -> Self {
-        let rows_by_outcome = [0; Outcome::ALL.len()];
-        Summarizer {
-            identity,
-            window: Window::new(window_start),
-            rows_by_outcome,
-            tallies: Vec::new(),
-            course: Course::new(),
-        }
+        Summarizer::over(identity, Window::new(window_start))
     }
 
     /// Before the first row of a run whose warm-up ends with a request rather than at a time: nothing is in the window until
     /// [`begin`](Self::begin).
     pub fn warming_up(identity: RunIdentity) -> Self {
+        Summarizer::over(identity, Window::not_begun())
+    }
+
+    fn over(identity: RunIdentity, window: Window) -> Self {
         let rows_by_outcome = [0; Outcome::ALL.len()];
-        Summarizer {
-            identity,
-            window: Window::not_begun(),
-            rows_by_outcome,
-            tallies: Vec::new(),
-            course: Course::new(),
-        }
+        Summarizer { identity, window, rows_by_outcome, tallies: Vec::new(), course: Course::new() }
     }
 
     /// Ends the warm-up of a summarizer made by [`warming_up`](Self::warming_up): requests intended from `window_start` on, none of

@@ -32,15 +32,16 @@ pub fn facts_of_drives<'a>(drives: impl Iterator<Item = &'a SolidState>, out: &m
         ("forced_collections", reports.iter().map(|(_, report)| report.forced_collections).sum::<u64>() as f64),
         ("written_bytes", written_bytes),
         ("drive_writes_per_day", if days > 0.0 { written_bytes / capacity / days } else { 0.0 }),
-        ("endurance_tbw", endurance.bytes() / 1e12),
-        ("endurance_dwpd_5_years", endurance.drive_writes_per_day(YEARS)),
     ];
-    out.extend(facts.map(|(name, value)| (format!("device_{name}"), value)));
+    out.extend(facts.into_iter().chain(told(&endurance)).map(|(name, value)| (format!("device_{name}"), value)));
 }
 
 /// What flash can take of which hosts see `capacity`, and whose writes are amplified so.
 pub fn facts_of_endurance(flash: Bytes, capacity: Bytes, amplification: f64, out: &mut BTreeMap<String, f64>) {
     let endurance = Endurance::rated(flash, capacity, amplification);
-    out.insert("endurance_tbw".into(), endurance.bytes() / 1e12);
-    out.insert("endurance_dwpd_5_years".into(), endurance.drive_writes_per_day(YEARS));
+    out.extend(told(&endurance).map(|(name, value)| (name.to_owned(), value)));
+}
+
+fn told(endurance: &Endurance) -> [(&'static str, f64); 2] {
+    [("endurance_tbw", endurance.bytes() / 1e12), ("endurance_dwpd_5_years", endurance.drive_writes_per_day(YEARS))]
 }

@@ -37,9 +37,10 @@ impl ScalioRig {
             "ssd_iops_of_peak_ratio",
             (reads + writes) as f64 / seconds / (f64::from(self.plan.store.devices) * 500_000.0),
         );
-        let sum = |of: usize| self.devices.iter().map(|device| device.written()[of].count()).sum::<u64>() as f64;
-        add("device_written_bytes", sum(0));
-        add("device_drive_writes_per_day", sum(0) / sum(1).max(1.0) * 86_400.0 / seconds);
+        let written = self.devices.iter().map(|device| device.written().count()).sum::<u64>() as f64;
+        let capacity = self.devices.iter().map(|device| device.capacity().count()).sum::<u64>() as f64;
+        add("device_written_bytes", written);
+        add("device_drive_writes_per_day", written / capacity.max(1.0) * 86_400.0 / seconds);
         add("requests_refused", counts.refused as f64);
         add("requests_unknown", counts.unknown as f64);
         add("gets_unavailable", counts.unavailable as f64);

@@ -126,9 +126,14 @@ impl Device {
         (self.reads, self.writes)
     }
 
-    /// Bytes written so far, and what the device has room for.
-    pub fn written(&self) -> [base::Bytes; 2] {
-        [self.written, self.drive.capacity()]
+    /// Bytes written so far.
+    pub fn written(&self) -> base::Bytes {
+        self.written
+    }
+
+    /// What the device has room for.
+    pub fn capacity(&self) -> base::Bytes {
+        self.drive.capacity()
     }
 
     /// Books an operation. A moment before that of an earlier one counts as that.
