@@ -41,7 +41,10 @@ pub fn experiment(source: &SourceArguments) -> Result<Experiment, Failure> {
 
 /// The points of the experiment at the scale that was asked for.
 pub fn points(source: &SourceArguments) -> Result<Vec<Point>, Failure> {
-    let experiment = experiment(source)?;
+    points_of(source, &experiment(source)?)
+}
+
+fn points_of(source: &SourceArguments, experiment: &Experiment) -> Result<Vec<Point>, Failure> {
     let mut points = experiment.points(source.scale);
     if experiment.reads_files() {
         let folder = source.file.parent().unwrap_or(Path::new(""));
@@ -57,11 +60,12 @@ pub fn points(source: &SourceArguments) -> Result<Vec<Point>, Failure> {
 
 /// The only point of an experiment; a sweep is bad input.
 pub fn only_point(source: &SourceArguments) -> Result<Point, Failure> {
-    let mut points = points(source)?;
+    let experiment = experiment(source)?;
+    let mut points = points_of(source, &experiment)?;
     if points.len() == 1 {
         return Ok(points.remove(0));
     }
-    let axes: Vec<String> = experiment(source)?.axes().into_iter().map(|(name, _)| name).collect();
+    let axes: Vec<String> = experiment.axes().into_iter().map(|(name, _)| name).collect();
     Err(bad_input(format!(
         "{}: this is a sweep of {} points over {}; `rackweave sweep` plays them, `--set AXIS=VALUE` chooses one",
         source.file.display(),

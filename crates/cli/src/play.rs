@@ -63,10 +63,9 @@ const REQUESTS_PER_SECOND: f64 = 1e5;
 /// A row of the records, packed.
 const ROW_BYTES: f64 = 30.0;
 
-/// Refuses what would take days, with an estimate, unless `is_meant`. Each plan comes with its seeds.
-pub fn refuse_endless<'a>(plans: impl IntoIterator<Item = (&'a Plan, usize)>, is_meant: bool) -> Result<(), Failure> {
-    let of_plan = |(plan, seeds): (&Plan, usize)| plan.requests().unwrap_or(0).saturating_mul(seeds as u64);
-    let requests = plans.into_iter().map(of_plan).fold(0u64, u64::saturating_add);
+/// Refuses tasks that would take days, with an estimate, unless `is_meant`.
+pub fn refuse_endless<'a>(tasks: impl IntoIterator<Item = &'a Task>, is_meant: bool) -> Result<(), Failure> {
+    let requests = tasks.into_iter().map(|task| requests_of(&task.point, &task.seeds)).fold(0, u64::saturating_add);
     if is_meant || requests <= REQUESTS_MAX {
         return Ok(());
     }
@@ -76,6 +75,11 @@ pub fn refuse_endless<'a>(plans: impl IntoIterator<Item = (&'a Plan, usize)>, is
         "{requests} requests take about {days:.0} days of a core, and {gigabytes:.0} GB for a row each; \
          ask for fewer, or give --long"
     )))
+}
+
+/// How many requests a point has with these seeds; none where only its duration is known.
+pub fn requests_of(point: &Point, seeds: &[u64]) -> u64 {
+    point.plan.requests().unwrap_or(0).saturating_mul(seeds.len() as u64)
 }
 
 /// A meter for some tasks.

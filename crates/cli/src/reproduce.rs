@@ -86,8 +86,7 @@ impl Campaign {
 
     /// A line for each experiment: its points, its requests, its name.
     fn list(&self) -> String {
-        let seeds = |point: &spec::Point| self.seeds.as_ref().unwrap_or(&point.plan.seeds).len() as u64;
-        let requests = |point: &spec::Point| point.plan.requests().unwrap_or(0).saturating_mul(seeds(point));
+        let requests = |point: &spec::Point| play::requests_of(point, self.seeds.as_ref().unwrap_or(&point.plan.seeds));
         let line = |experiment: &Experiment| {
             let requests: u64 = experiment.points.iter().map(requests).fold(0, u64::saturating_add);
             let title = experiment.readme.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);

@@ -17,13 +17,12 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     if arguments.history && !has_history(&point.plan) {
         return Err(bad_input("--history: the design keeps no keys and values; scalio, leed and leed-ditto do"));
     }
-    let seeds = arguments.seeds.chosen();
-    let count = seeds.as_ref().map_or(point.plan.seeds.len(), Vec::len);
-    play::refuse_endless([(&point.plan, count)], arguments.long)?;
     let root = output::place(arguments.output.out.as_ref(), &load::stem(&arguments.source.file));
+    let seeds = arguments.seeds.chosen();
+    let task = Task::new(point.plan.title.clone(), root.clone(), point, seeds.as_deref());
+    play::refuse_endless([&task], arguments.long)?;
     output::create(&root, arguments.output.force, &Marker::new("run"))?;
     interrupt::listen()?;
-    let task = Task::new(point.plan.title.clone(), root.clone(), point, seeds.as_deref());
     let playing =
         Playing { rows_per_part: Some(arguments.rows_per_part), wire: arguments.wire, history: arguments.history };
     let (meter, began) = (play::meter([&task]), Instant::now());

@@ -24,8 +24,7 @@ use std::time::{Duration, Instant};
 pub fn sweep(arguments: &SweepArguments) -> Result<(), Failure> {
     let root = output::place(arguments.output.out.as_ref(), &load::stem(&arguments.source.file));
     let tasks = tasks(arguments, &root)?;
-    let all = tasks.iter().map(|task| (&task.point.plan, task.seeds.len()));
-    play::refuse_endless(all, arguments.long)?;
+    play::refuse_endless(&tasks, arguments.long)?;
     prepare(&root, arguments, &tasks)?;
     interrupt::listen()?;
     let table = Table::read(&root, &tasks);

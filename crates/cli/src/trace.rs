@@ -6,8 +6,7 @@ use crate::failure::{Failure, bad_input, print};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
 use serde::Serialize;
 use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::Path;
+use std::io::BufReader;
 use workload::block_trace::{
     Beyond, Footprint, Format, Inspection, Inversions, OpenReader, Report, SizeSummary, Tolerance, open_block_trace,
 };
@@ -39,7 +38,6 @@ pub fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
     let inversions = if arguments.strict { Inversions::Refuse } else { Inversions::Sort };
     let (volume, skip_bad) = (arguments.capacity, arguments.skip_bad);
     let tolerance = Tolerance { volume, beyond: Beyond::Refuse, skip_bad, inversions };
-    refuse_messages(&arguments.file, &name)?;
     let mut reader = open_block_trace(&name, arguments.format, tolerance, BufReader::new(file)).map_err(bad_input)?;
     let report = inspect(&mut reader)?;
     let found = Found {
@@ -53,20 +51,6 @@ pub fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
     };
     warn(&found);
     if arguments.json { print_json(&found) } else { print(&text(&found)) }
-}
-
-/// A trace of messages is another thing.
-fn refuse_messages(file: &Path, name: &str) -> Result<(), Failure> {
-    let opened = File::open(file).map_err(|error| bad_input(format!("{name}: {error}")))?;
-    let mut first = Vec::new();
-    let head = workload::TRACE_HEADER.as_bytes();
-    // What cannot be read is told of below.
-    let _ = opened.take(head.len() as u64).read_to_end(&mut first);
-    if first == head {
-        let plays = "an experiment plays it, with workload.arrivals = \"trace\" and workload.file";
-        return Err(bad_input(format!("{name}: this is a trace of messages, not of block storage; {plays}")));
-    }
-    Ok(())
 }
 
 fn inspect(reader: &mut OpenReader<'_>) -> Result<Report, Failure> {

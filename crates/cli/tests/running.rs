@@ -99,6 +99,13 @@ fn the_plan_of_a_run_replays_as_it_was_with_its_files_and_all_seeds() {
     home.run("sweep mine/a.toml --out swept --seeds 3..5");
     home.run("run swept/points/000/plan.toml --out third --seed 4");
     assert_eq!(home.files("third/seed-4"), home.files("out/seed-4"));
+    // The folder can be given beside the file, and is one for all points.
+    let home = home.with("b.toml", &trace);
+    home.say("run b.toml --out none").refused(2, &["b.toml:", "t.csv"]);
+    home.run("run b.toml --out beside --set files=mine --seed 4");
+    assert_eq!(home.files("beside/seed-4"), home.files("out/seed-4"));
+    let home = home.with("c.toml", &format!("{trace}[sweep]\nfiles = [\"mine\", \"yours\"]\n"));
+    home.say("check c.toml").refused(2, &["c.toml:", "files: files are read once"]);
     let seeds = |keys: &str| format!("{keys}\n{SMALL}");
     let home = Home::new().with("both.toml", &seeds("seed = 1\nseeds = [1, 2]"));
     home.say("check both.toml").refused(2, &["both.toml", "`seed` does not go with `seeds`"]);

@@ -90,9 +90,15 @@ pub fn parse(
     let readable = problems.is_empty();
     let mut sweep = if readable { Sweep::take(&mut base, &schema, &mut problems) } else { Sweep::default() };
     let outside = if readable { sweep.apply_overrides(overrides, &schema, &mut problems) } else { Vec::new() };
+    if let Some(place) = sweep.varies("files") {
+        let reason = "files are read once for all points and scales: it cannot be varied".to_owned();
+        problems.add(place, "files", Problem::Conflict(reason));
+    }
     problems.finish()?;
     let mut experiment = Experiment { name: name.into(), base, sweep, outside, sources: Sources::default(), schema };
-    let folder = experiment.base.child("files").and_then(Node::text).unwrap_or_default().to_owned();
+    let outside = experiment.outside.iter().rfind(|setting| setting.path == "files");
+    let folder = outside.map(|setting| &setting.value).or_else(|| experiment.base.child("files"));
+    let folder = folder.and_then(Node::text).unwrap_or_default().to_owned();
     experiment.check_all(&Within { files, folder: &folder })?;
     Ok(experiment)
 }

@@ -124,13 +124,16 @@ impl Resolver<'_> {
                 (Scene::Scalio(Box::new(scalio)), warnings)
             }
         };
-        if let Some(reason) = nothing_measured(&scene) {
-            let key = ["run.warm_up", "run.warm_up_requests"].into_iter().find(|key| self.document.at(key).is_some());
-            self.conflict(key.unwrap_or("run"), reason);
-        }
+        self.must_measure(&scene);
         let seeds = self.seeds(file);
         let files = file.files.clone().filter(|_| !self.sources.is_empty());
         Some(Plan { title: file.title.clone()?, seed: *seeds.first()?, seeds, files, scene, warnings })
+    }
+
+    fn must_measure(&mut self, scene: &Scene) {
+        let Some(reason) = nothing_measured(scene) else { return };
+        let key = ["run.warm_up", "run.warm_up_requests"].into_iter().find(|key| self.document.at(key).is_some());
+        self.conflict(key.unwrap_or("run"), reason);
     }
 
     /// The seeds of a file, at least one.

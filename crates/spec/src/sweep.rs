@@ -91,6 +91,15 @@ impl Sweep {
         left
     }
 
+    /// Where an axis or a scale sets `path`, if one does.
+    pub(crate) fn varies(&self, path: &str) -> Option<Place> {
+        let of_scales = self.scales.values();
+        let axes = self.axes.iter().chain(of_scales.clone().flat_map(|change| &change.axes));
+        let of_axes = axes.flat_map(|axis| &axis.points).flat_map(|point| &point.settings);
+        let mut settings = of_axes.chain(of_scales.flat_map(|change| &change.settings));
+        settings.find(|setting| setting.path == path).map(|setting| setting.value.place)
+    }
+
     fn fix(&mut self, fixed: Axis) {
         self.fixed.push(fixed.name.clone());
         replace(&mut self.axes, fixed);

@@ -36,8 +36,7 @@ pub(crate) fn warnings(plan: &Messages) -> Vec<String> {
     overload(plan, &mut out);
     arbiter(plan, &expected, &mut out);
     bursts(plan, &mut out);
-    // Nothing measured is an error of its own: see `nothing_measured`.
-    let _ = warm_up(plan, &expected, &mut out);
+    warm_up(plan, &expected, &mut out);
     length(plan, &expected, &mut out);
     drain(plan, &mut out);
     buffers(plan, &mut out);
@@ -156,29 +155,41 @@ fn bursts(plan: &Messages, out: &mut Vec<String>) {
     }
 }
 
-/// Why nothing is measured, if so.
-fn warm_up(plan: &Messages, expected: &Expected, out: &mut Vec<String>) -> Option<String> {
-    let (share, text) = match plan.run.warm_up {
-        WarmUp::Time(span) => (span.as_ps() as f64 / expected.length_ps.max(1.0), span.to_string()),
-        WarmUp::Requests(count) => (count as f64 / expected.requests.max(1.0), format!("{count} requests")),
-    };
-    if share >= 1.0 {
-        let (requests, length) = (expected.requests.round(), readable(expected.length_ps));
-        return Some(format!(
-            "the warm-up of {text} is as long as the run ({requests} requests in about {length}): nothing is measured"
-        ));
+/// The warm-up as a share of the run; an estimate where a time is given.
+fn warm_up_share(plan: &Messages, expected: &Expected) -> f64 {
+    match plan.run.warm_up {
+        WarmUp::Time(span) => span.as_ps() as f64 / expected.length_ps.max(1.0),
+        WarmUp::Requests(count) => count as f64 / expected.requests.max(1.0),
     }
-    let measured = (expected.requests * (1.0 - share)).round();
+}
+
+fn warm_up(plan: &Messages, expected: &Expected, out: &mut Vec<String>) {
+    let measured = (expected.requests * (1.0 - warm_up_share(plan, expected))).round();
     if measured < MEASURED_MIN as f64 {
         out.push(format!("about {measured} requests are measured, fewer than {MEASURED_MIN}: p99.9 is their largest"));
     }
-    None
+}
+
+/// As [`nothing_measured`], by what is expected of a run.
+fn nothing_expected(plan: &Messages) -> Option<String> {
+    let expected = Expected::of(plan);
+    if warm_up_share(plan, &expected) < 1.0 {
+        return None;
+    }
+    let text = match plan.run.warm_up {
+        WarmUp::Time(span) => span.to_string(),
+        WarmUp::Requests(count) => format!("{count} requests"),
+    };
+    let (requests, length) = (expected.requests.round(), readable(expected.length_ps));
+    Some(format!(
+        "the warm-up of {text} is as long as the run ({requests} requests in about {length}): nothing is measured"
+    ))
 }
 
 /// Why a warm-up leaves nothing to measure, if so.
 pub(crate) fn nothing_measured(scene: &Scene) -> Option<String> {
     let (warm_up, (requests, duration)) = match scene {
-        Scene::Messages(plan) => return warm_up(plan, &Expected::of(plan), &mut Vec::new()),
+        Scene::Messages(plan) => return nothing_expected(plan),
         Scene::Blox(plan) => (plan.run.warm_up, (plan.io.requests, plan.io.duration)),
         Scene::San(plan) => (plan.run.warm_up, plan.io.ends()),
         Scene::SDirect(plan) => (plan.run.warm_up, (plan.io.requests, plan.io.duration)),
