@@ -1,10 +1,17 @@
 //! The live target against an echo of messages of the same sizes: what this machine's TCP gives at most.
 //!
-//! Both are one thread over epoll on the loopback, asked by the same client in a thread of its own, which knows how long every answer is and sends a
-//! request for each answer. `echo_ratio` compares messages a second and `echo_p50_ratio` medians of latency, both by the wall clock, in turns, the
-//! best turn of each: they mean something on a machine with two cores to spare, of which the client has one and the servers have the other.
-//! `echo_cpu_ratio` compares messages a second of the server's own CPU time, the kernel's work for it included: it is stricter, since the client's
-//! share, which both have, is left out, and what the target looks for work before it sleeps (`busy_poll`, here as it is without being told) counts as work.
+//! Both are one thread over epoll on the loopback, asked by the same client in a thread of its own,
+//! which knows how long every answer is and sends a request for each answer. They take turns; a
+//! ratio is the median over the turns of ours to that of its neighbour. The echo beside a RAM disk
+//! touches as much memory as the disk does, at random places: it keeps what is written and sends
+//! what lies there. Beside `null` it does nothing.
+//!
+//! `echo_ratio` compares messages a second and `echo_p50_ratio` medians of latency, both by the wall
+//! clock: they mean something on a machine with two cores to spare, of which the client has one and
+//! the servers have the other. `echo_cpu_ratio` compares messages a second of the server's own CPU
+//! time, the kernel's work for it included, without `busy_poll`: the echo sleeps too when it has
+//! nothing to do. `looking_cpu_ratio` is the same with `busy_poll` as it is without being told: where
+//! the client is slower than the target, all the time that the target looks for work counts.
 
 use crate::harness::Figures;
 use anyhow::{Context, ensure};
@@ -17,7 +24,7 @@ use nvme::pdu::{Digests, Framing, Header};
 use nvme::{Access, AccessFlags, Body, Command, HostId, Io, Nqn, Sgl};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,8 +42,12 @@ const PREPARED: u16 = 4096;
 /// CapsuleCmd, and what precedes data, and CapsuleResp (TCP Transport 1.0, 3.6.2).
 const COMMAND: usize = 72;
 const HEADER: usize = 24;
+/// Bytes of a RAM disk, and of the memory of the echo beside it. A step between its blocks that
+/// meets all of them.
+const MEMORY: usize = 64 << 20;
+const BLOCK_STEP: usize = 7_919;
 /// Turns of each contender.
-const ROUNDS: usize = 12;
+const ROUNDS: usize = 9;
 /// Messages of a turn.
 const MESSAGES: [(usize, usize); 3] = [(1, 20_000), (32, 100_000), (128, 100_000)];
 /// How long nothing happens when idling is measured.
@@ -82,7 +93,7 @@ impl Kind {
 }
 
 /// What a turn came to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Turn {
     /// Messages a second.
     per_second: f64,
@@ -92,30 +103,44 @@ struct Turn {
     p50_us: f64,
 }
 
+/// Who takes turns.
+const CONTENDERS: usize = 3;
+const LOOKING: usize = 0;
+const SLEEPING: usize = 1;
+const ECHO: usize = 2;
+
+/// The turns of everybody, in the order in which they were.
+struct Turns(Vec<[Turn; CONTENDERS]>);
+
+impl Turns {
+    /// The median over the turns of what one contender has, in what its neighbour has.
+    fn ratio(&self, ours: usize, theirs: usize, of: impl Fn(&Turn) -> f64) -> f64 {
+        median(self.0.iter().map(|turns| of(&turns[ours]) / of(&turns[theirs])).collect())
+    }
+    /// The median of what a contender has.
+    fn median(&self, whose: usize, of: impl Fn(&Turn) -> f64) -> f64 {
+        median(self.0.iter().map(|turns| of(&turns[whose])).collect())
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
+}
+
 /// All figures.
 pub fn figures() -> anyhow::Result<Figures> {
     let mut figures = Figures::new();
     for (depth, messages) in MESSAGES {
-        let (mut ratio, mut cpu_ratio, mut p50) = (f64::INFINITY, f64::INFINITY, 0.0f64);
+        let mut all = Vec::new();
         for backend in ["null", "ram"] {
             for kind in Kind::ALL {
-                let (ours, echo) = compare(backend, kind, depth, messages)?;
-                let name = format!("qd{depth}.{backend}_{}", kind.name());
-                figures.insert(format!("target.per_cpu_second.{name}"), ours.per_cpu_second);
-                figures.insert(format!("target.echo_per_cpu_second.{name}"), echo.per_cpu_second);
-                figures.insert(format!("target.per_second.{name}"), ours.per_second);
-                figures.insert(format!("target.echo_per_second.{name}"), echo.per_second);
-                ratio = ratio.min(ours.per_second / echo.per_second);
-                cpu_ratio = cpu_ratio.min(ours.per_cpu_second / echo.per_cpu_second);
-                p50 = p50.max(ours.p50_us / echo.p50_us);
+                let turns = compare(backend, kind, depth, messages)?;
+                insert_medians(&turns, &format!("qd{depth}.{backend}_{}", kind.name()), &mut figures);
+                all.push(turns);
             }
         }
-        // The worst of the four counts.
-        figures.insert(format!("target.echo_ratio.qd{depth}"), ratio);
-        figures.insert(format!("target.echo_cpu_ratio.qd{depth}"), cpu_ratio);
-        if depth == 1 {
-            figures.insert("target.echo_p50_ratio.qd1".into(), p50);
-        }
+        insert_ratios(&all, depth, &mut figures);
     }
     figures.insert("target.idle_cpu".into(), idle_percent()?);
     figures.insert("target.uring_ratio.qd32".into(), uring_ratio()?);
@@ -123,31 +148,52 @@ pub fn figures() -> anyhow::Result<Figures> {
     Ok(figures)
 }
 
-/// The best turns of both, in turns.
-fn compare(backend: &str, kind: Kind, depth: usize, messages: usize) -> anyhow::Result<(Turn, Turn)> {
+fn insert_medians(turns: &Turns, name: &str, figures: &mut Figures) {
+    for (who, whose) in [("", LOOKING), ("sleeping_", SLEEPING), ("echo_", ECHO)] {
+        let mut insert = |what: &str, value| figures.insert(format!("target.{who}{what}.{name}"), value);
+        insert("per_second", turns.median(whose, |turn| turn.per_second));
+        insert("per_cpu_second", turns.median(whose, |turn| turn.per_cpu_second));
+    }
+}
+
+/// The worst of the four counts.
+fn insert_ratios(all: &[Turns], depth: usize, figures: &mut Figures) {
+    let least =
+        |ours, of: fn(&Turn) -> f64| all.iter().map(|turns| turns.ratio(ours, ECHO, of)).fold(f64::INFINITY, f64::min);
+    let mut insert = |what: &str, value| figures.insert(format!("target.{what}.qd{depth}"), value);
+    insert("echo_ratio", least(LOOKING, |turn| turn.per_second));
+    insert("echo_cpu_ratio", least(SLEEPING, |turn| turn.per_cpu_second));
+    insert("looking_cpu_ratio", least(LOOKING, |turn| turn.per_cpu_second));
+    if depth == 1 {
+        let worst = all.iter().map(|turns| turns.ratio(LOOKING, ECHO, |turn| turn.p50_us)).fold(0.0, f64::max);
+        insert("echo_p50_ratio", worst);
+    }
+}
+
+fn compare(backend: &str, kind: Kind, depth: usize, messages: usize) -> anyhow::Result<Turns> {
     let everywhere = sched_getaffinity(None)?;
     stay_on(Side::Server)?;
-    let target = Target::start(backend)?;
-    let echo = Echo::start(kind)?;
+    let targets = [Target::start("", backend)?, Target::start("busy_poll = '0us'", backend)?];
+    let echo = Echo::start(kind, backend == "ram")?;
     sched_setaffinity(None, &everywhere)?;
     stay_on(Side::Client)?;
-    let measured = compare_here(&target, &echo, kind, depth, messages);
+    let measured = compare_here(&targets, &echo, kind, depth, messages);
     sched_setaffinity(None, &everywhere)?;
     measured
 }
 
 /// The same, where client and servers have their processors.
 fn compare_here(
-    target: &Target,
+    [looking, sleeping]: &[Target; 2],
     echo: &Echo,
     kind: Kind,
     depth: usize,
     messages: usize,
-) -> anyhow::Result<(Turn, Turn)> {
-    let (_host, mut ours) = target.connect()?;
+) -> anyhow::Result<Turns> {
+    let ((_host, mut looking), (_other, mut sleeping)) = (looking.connect()?, sleeping.connect()?);
     let mut theirs = TcpStream::connect(&echo.address)?;
     theirs.set_nodelay(true)?;
-    best_of([&mut ours, &mut theirs], kind, depth, messages)
+    take_turns([&mut looking, &mut sleeping, &mut theirs], kind, depth, messages).map(Turns)
 }
 
 /// Who has a processor to itself.
@@ -171,39 +217,42 @@ fn stay_on(side: Side) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The best turns of two connections, in turns.
-fn best_of(streams: [&mut TcpStream; 2], kind: Kind, depth: usize, messages: usize) -> anyhow::Result<(Turn, Turn)> {
+/// The turns of some connections, one after the other, again and again.
+fn take_turns<const N: usize>(
+    mut streams: [&mut TcpStream; N],
+    kind: Kind,
+    depth: usize,
+    messages: usize,
+) -> anyhow::Result<Vec<[Turn; N]>> {
     let requests = requests(kind);
     let mut room = vec![0; ROOM + ROOM_PERIOD];
-    let mut best: [Option<Turn>; 2] = [None; 2];
-    let [mut first, mut second] = streams;
+    let mut all = Vec::new();
     for _ in 0..ROUNDS {
-        for (best, stream) in best.iter_mut().zip([&mut first, &mut second]) {
-            let turn = turn(stream, kind, &requests, &mut room, depth, messages)?;
-            *best = Some(best.map_or(turn, |best| better(best, turn)));
+        let mut turns = [Turn::default(); N];
+        for (taken, stream) in turns.iter_mut().zip(&mut streams) {
+            *taken = turn(stream, kind, &requests, &mut room, depth, messages)?;
         }
+        all.push(turns);
     }
-    let [first, second] = best;
-    Ok((first.context("there was a turn")?, second.context("there was a turn")?))
+    Ok(all)
 }
 
 /// Random reads of a file in the page cache: messages a second by io_uring, in those by threads.
 fn uring_ratio() -> anyhow::Result<f64> {
     let path = |name: &str| format!("target/bench-{name}-{}.disk", std::process::id());
-    let start = |io: &str| Target::start(&format!("file', path = '{}', io = '{io}", path(io)));
+    let start = |io: &str| Target::start("", &format!("file', path = '{}', io = '{io}", path(io)));
     let (ring, threads) = (start("uring")?, start("threads")?);
     let ((_first, mut by_ring), (_second, mut by_threads)) = (ring.connect()?, threads.connect()?);
-    let measured = best_of([&mut by_ring, &mut by_threads], Kind::Read, 32, FILE_MESSAGES);
+    let measured = take_turns([&mut by_ring, &mut by_threads], Kind::Read, 32, FILE_MESSAGES);
     for io in ["uring", "threads"] {
         std::fs::remove_file(path(io))?;
     }
-    let (by_ring, by_threads) = measured?;
-    Ok(by_ring.per_second / by_threads.per_second)
+    Ok(median(measured?.iter().map(|[ring, threads]| ring.per_second / threads.per_second).collect()))
 }
 
 /// Busy hosts at full depth: what this process then takes at its peak, hosts included, is above what the target takes.
 pub fn memory_child() {
-    let target = Target::start("null").expect("it starts");
+    let target = Target::start("", "null").expect("it starts");
     let prepared = Kind::ALL.map(|kind| (kind, requests(kind)));
     thread::scope(|scope| {
         for _ in 0..BUSY_HOSTS {
@@ -216,14 +265,6 @@ pub fn memory_child() {
             });
         }
     });
-}
-
-fn better(left: Turn, right: Turn) -> Turn {
-    Turn {
-        per_second: left.per_second.max(right.per_second),
-        per_cpu_second: left.per_cpu_second.max(right.per_cpu_second),
-        p50_us: left.p50_us.min(right.p50_us),
-    }
 }
 
 /// Requests with random addresses, one behind the other.
@@ -312,9 +353,9 @@ struct Target {
 }
 
 impl Target {
-    fn start(backend: &str) -> anyhow::Result<Target> {
+    fn start(settings: &str, backend: &str) -> anyhow::Result<Target> {
         let text = format!(
-            "port = [{{ address = '127.0.0.1:0' }}]\n[[subsystem]]\nnqn = '{NQN}'\nnamespace = [{{ backend = '{backend}', size = '64MiB' }}]"
+            "{settings}\nport = [{{ address = '127.0.0.1:0' }}]\n[[subsystem]]\nnqn = '{NQN}'\nnamespace = [{{ backend = '{backend}', size = '64MiB' }}]"
         );
         let plan = spec::target::parse("bench", &text)?;
         let mut server = Server::start(&plan, ServerOptions::default())?;
@@ -356,19 +397,20 @@ fn config() -> anyhow::Result<InitiatorConfig> {
     })
 }
 
-/// A thread that answers every message of one size with one of another, as plainly as epoll allows: read all that is there, write all answers.
+/// A thread that answers every message of one size with one of another, as plainly as epoll allows:
+/// read all that is there, write all answers.
 struct Echo {
     address: String,
     stop: Arc<AtomicBool>,
 }
 
 impl Echo {
-    fn start(kind: Kind) -> anyhow::Result<Echo> {
+    fn start(kind: Kind, has_memory: bool) -> anyhow::Result<Echo> {
         let listener = TcpListener::bind("127.0.0.1:0".parse()?)?;
         let address = listener.local_addr()?.to_string();
         let stop = Arc::new(AtomicBool::new(false));
-        let (asked, request, answer) = (stop.clone(), kind.request_bytes(), kind.answer_bytes());
-        thread::spawn(move || echo(listener, &asked, request, answer));
+        let asked = stop.clone();
+        thread::spawn(move || echo(listener, &asked, kind, &mut Answers::new(kind, has_memory)));
         Ok(Echo { address, stop })
     }
 }
@@ -381,14 +423,13 @@ impl Drop for Echo {
     }
 }
 
-fn echo(mut listener: TcpListener, stop: &AtomicBool, request: usize, answer: usize) -> io::Result<()> {
+fn echo(mut listener: TcpListener, stop: &AtomicBool, kind: Kind, answers: &mut Answers) -> io::Result<()> {
     let mut poll = Poll::new()?;
     let mut events = Events::with_capacity(64);
     poll.registry().register(&mut listener, Token(0), Interest::READABLE)?;
     let mut peer: Option<Socket> = None;
     let mut room = vec![0; 256 << 10];
-    let answers = vec![0u8; answer * 128];
-    let (mut rest, mut owed) = (0, 0);
+    let (request, mut rest) = (kind.request_bytes(), 0);
     while !stop.load(Ordering::Acquire) {
         poll.poll(&mut events, None)?;
         if peer.is_none() {
@@ -399,11 +440,80 @@ fn echo(mut listener: TcpListener, stop: &AtomicBool, request: usize, answer: us
         }
         let Some(stream) = &mut peer else { continue };
         let came = rest + take_all(stream, &mut room)?;
-        owed += came / request * answer;
         rest = came % request;
-        owed -= send(stream, &answers, owed)?;
+        answers.ask(came / request, &room);
+        answers.send(stream)?;
     }
     Ok(())
+}
+
+/// What the echo owes, and the memory that it has beside a RAM disk.
+struct Answers {
+    kind: Kind,
+    /// Bytes that are not sent yet.
+    owed: usize,
+    /// What answers consist of where there is no memory, and their headers where there is.
+    plain: Vec<u8>,
+    memory: Vec<u8>,
+    block: usize,
+}
+
+/// Messages sent by one call.
+const AT_ONCE: usize = 128;
+
+impl Answers {
+    fn new(kind: Kind, has_memory: bool) -> Answers {
+        let plain = vec![0; kind.answer_bytes() * AT_ONCE];
+        let memory = vec![0x5a; if has_memory { MEMORY } else { 0 }];
+        Answers { kind, owed: 0, plain, memory, block: 0 }
+    }
+
+    /// `count` requests came, of which the last lie in `room`.
+    fn ask(&mut self, count: usize, room: &[u8]) {
+        self.owed += count * self.kind.answer_bytes();
+        if self.kind == Kind::Write && !self.memory.is_empty() {
+            for index in 0..count {
+                let (to, from) = (self.next_block(), index * BYTES % room.len());
+                self.memory[to..to + BYTES].copy_from_slice(&room[from..from + BYTES]);
+            }
+        }
+    }
+
+    /// Where a block begins: all of them have their turn, and none lies near the one before.
+    fn next_block(&mut self) -> usize {
+        let blocks = self.memory.len() / BYTES;
+        self.block = (self.block + BLOCK_STEP) % blocks;
+        self.block * BYTES
+    }
+
+    /// Sends what is owed as far as the system takes it.
+    fn send(&mut self, stream: &mut Socket) -> io::Result<()> {
+        while self.owed > 0 {
+            let sent = match self.memory.is_empty() || self.kind == Kind::Write {
+                true => stream.write(&self.plain[..self.owed.min(self.plain.len())]),
+                false => self.send_blocks(stream),
+            };
+            match sent {
+                Ok(count) => self.owed -= count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn send_blocks(&mut self, stream: &mut Socket) -> io::Result<usize> {
+        let answer = self.kind.answer_bytes();
+        let blocks: Vec<usize> = (0..self.owed.div_ceil(answer).min(AT_ONCE)).map(|_| self.next_block()).collect();
+        let headers = &self.plain[..answer - BYTES];
+        let mut slices: Vec<IoSlice<'_>> = blocks
+            .iter()
+            .flat_map(|at| [IoSlice::new(headers), IoSlice::new(&self.memory[*at..*at + BYTES])])
+            .collect();
+        let mut rest = &mut slices[..];
+        IoSlice::advance_slices(&mut rest, (answer - self.owed % answer) % answer);
+        stream.write_vectored(rest)
+    }
 }
 
 /// Reads all that is there; how much it was.
@@ -423,22 +533,9 @@ fn take_all(stream: &mut Socket, room: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Sends `owed` bytes of answers as far as the system takes them; how many it has taken.
-fn send(stream: &mut Socket, answers: &[u8], owed: usize) -> io::Result<usize> {
-    let mut sent = 0;
-    while sent < owed {
-        match stream.write(&answers[..(owed - sent).min(answers.len())]) {
-            Ok(count) => sent += count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(sent)
-}
-
 /// CPU of a target with hosts that do nothing, in percent of a core.
 fn idle_percent() -> anyhow::Result<f64> {
-    let target = Target::start("ram")?;
+    let target = Target::start("", "ram")?;
     let hosts: Vec<Host> =
         (0..IDLE_HOSTS).map(|_| Ok(Host::connect(&target.address, config()?)?)).collect::<anyhow::Result<_>>()?;
     let before = server_cpu();
