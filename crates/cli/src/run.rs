@@ -6,7 +6,7 @@ use crate::interrupt;
 use crate::load;
 use crate::output::{self, Marker};
 use crate::play::{self, Playing, Task};
-use record::{Statistics, Summary};
+use record::{Availability, Statistics, Summary};
 use spec::{DesignName, Plan};
 use std::path::Path;
 use std::time::Instant;
@@ -69,12 +69,13 @@ fn facts(summary: &Summary) -> String {
 fn request_lines(summary: &Summary) -> Vec<String> {
     let Summary { counts, load, .. } = summary;
     let requests = format!(
-        "requests   {} offered, {} finished, {} measured, {} null, {} lost, {} unfinished",
+        "requests   {} offered, {} finished, {} measured, {} null, {} lost, {} unavailable, {} unfinished",
         counts.offered,
         counts.finished,
         counts.measured,
         counts.null,
         counts.lost,
+        counts.unavailable,
         counts.in_flight_at_end + counts.not_issued
     );
     let achieved = match load.achieved_gbps {
@@ -82,7 +83,19 @@ fn request_lines(summary: &Summary) -> Vec<String> {
         achieved => format!("{achieved:.3} Gb/s achieved"),
     };
     let load = format!("load       {:.3} Gb/s offered, {achieved}", load.offered_gbps);
-    vec![requests, load]
+    let available = available_line(summary.availability.as_ref());
+    [requests, load].into_iter().chain(available).collect()
+}
+
+fn available_line(availability: Option<&Availability>) -> Option<String> {
+    let Availability { first_fault_ns, requests, unserved, fraction, recovery_ns } = availability?;
+    let recovery = match recovery_ns {
+        Some(ns) => format!("the last of them {:.3} ms after the fault", ns / 1e6),
+        None => "to the end".to_owned(),
+    };
+    let (percent, at) = (100.0 * fraction, first_fault_ns / 1e6);
+    let lost = if *unserved == 0 { String::new() } else { format!(" ({unserved} of {requests} were not, {recovery})") };
+    Some(format!("available  {percent:.4} % of requests since the first fault at {at:.3} ms were served{lost}"))
 }
 
 /// All that a run without requests has to say.

@@ -26,6 +26,7 @@
 //! who draws from the same [`NetworkDelay`].
 
 use base::{Span, Stream};
+use std::sync::Arc;
 
 /// How many packets a level lasts.
 const WINDOW_PACKETS: u64 = 1_000;
@@ -113,9 +114,63 @@ impl NetworkLatency {
     }
 }
 
+/// Whose delays packets have.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DelaySource {
+    /// Those of the model.
+    Model(NetworkLatency),
+    /// Recorded ones times a factor, in their order and again from the first; at least one.
+    Recorded(Arc<[Span]>, f64),
+}
+
 /// The one-way delays of one client's packets, one after the other.
 #[derive(Clone, Debug)]
-pub struct NetworkDelay {
+pub enum NetworkDelay {
+    /// By the model.
+    Model(Windows),
+    /// As they were recorded.
+    Recorded {
+        /// At least one.
+        delays: Arc<[Span]>,
+        /// What they are multiplied with.
+        factor: f64,
+        /// The next one's place.
+        next: usize,
+    },
+}
+
+impl NetworkDelay {
+    /// A process that begins anywhere in its cycle. Give each client a stream of its own.
+    ///
+    /// # Panics
+    /// If there is no recorded delay.
+    pub fn new(source: &DelaySource, mut stream: Stream) -> NetworkDelay {
+        match source {
+            DelaySource::Model(latency) => NetworkDelay::Model(Windows::new(*latency, stream)),
+            DelaySource::Recorded(delays, factor) => {
+                assert!(!delays.is_empty(), "there are recorded delays");
+                let next = stream.below(delays.len() as u64) as usize;
+                NetworkDelay::Recorded { delays: delays.clone(), factor: *factor, next }
+            }
+        }
+    }
+
+    /// The delay of the next packet.
+    pub fn draw(&mut self) -> Span {
+        match self {
+            NetworkDelay::Model(windows) => windows.draw(),
+            NetworkDelay::Recorded { delays, factor, next } => {
+                let delay = delays[*next];
+                *next = (*next + 1) % delays.len();
+                if *factor == 1.0 { delay } else { Span::from_ps_f64(delay.as_ps() as f64 * *factor) }
+            }
+        }
+    }
+}
+
+/// The windows of the model.
+#[derive(Clone, Debug)]
+pub struct Windows {
     stream: Stream,
     ps_per_us: f64,
     /// Packets left at this level.
@@ -126,23 +181,22 @@ pub struct NetworkDelay {
     quartiles: [f64; 5],
 }
 
-impl NetworkDelay {
-    /// A process that begins anywhere in its cycle. Give each client a stream of its own.
-    pub fn new(latency: NetworkLatency, mut stream: Stream) -> NetworkDelay {
+impl Windows {
+    fn new(latency: NetworkLatency, mut stream: Stream) -> Windows {
         let position = stream.below(CYCLE_WINDOWS * WINDOW_PACKETS);
-        let mut delay = NetworkDelay {
+        let mut windows = Windows {
             stream,
             ps_per_us: latency.factor() * PS_PER_US,
             left: position % WINDOW_PACKETS + 1,
             until_burst: position / WINDOW_PACKETS,
             quartiles: LEVELS[0],
         };
-        delay.draw_level();
-        delay
+        windows.draw_level();
+        windows
     }
 
-    /// The delay of the next packet. One random number, and two more every 1,000 packets at most.
-    pub fn draw(&mut self) -> Span {
+    /// One random number, and two more every 1,000 packets at most.
+    fn draw(&mut self) -> Span {
         if self.left == 0 {
             self.left = WINDOW_PACKETS;
             self.until_burst = self.until_burst.checked_sub(1).unwrap_or(CYCLE_WINDOWS - 1);
@@ -180,7 +234,7 @@ mod tests {
     use base::Seed;
 
     fn delays(latency: NetworkLatency, seed: u64, packets: usize) -> Vec<f64> {
-        let mut delay = NetworkDelay::new(latency, Seed(seed).stream("network/client/0"));
+        let mut delay = NetworkDelay::new(&DelaySource::Model(latency), Seed(seed).stream("network/client/0"));
         (0..packets).map(|_| delay.draw().as_ns_f64() / 1e3).collect()
     }
 
@@ -316,8 +370,10 @@ mod tests {
     #[test]
     fn clients_have_processes_of_their_own_that_a_seed_repeats() {
         let of = |client: u32| {
-            let mut delay =
-                NetworkDelay::new(NetworkLatency::Fast, Seed(1).stream(&format!("network/client/{client}")));
+            let mut delay = NetworkDelay::new(
+                &DelaySource::Model(NetworkLatency::Fast),
+                Seed(1).stream(&format!("network/client/{client}")),
+            );
             (0..500).map(|_| delay.draw()).collect::<Vec<_>>()
         };
         assert_eq!(of(0), of(0));
@@ -328,8 +384,28 @@ mod tests {
     fn a_client_begins_in_a_burst_as_often_as_bursts_are() {
         let starts = 20_000;
         let stream = |client: u32| Seed(1).stream(&format!("network/client/{client}"));
-        let bursts =
-            (0..starts).filter(|client| NetworkDelay::new(NetworkLatency::Fast, stream(*client)).until_burst == 0);
+        let bursts = (0..starts).filter(|client| Windows::new(NetworkLatency::Fast, stream(*client)).until_burst == 0);
         assert_near("share", bursts.count() as f64 / f64::from(starts), 0.02, 0.004);
+    }
+
+    #[test]
+    fn recorded_delays_come_in_their_order_again_and_again_and_scaled() {
+        let recorded: Arc<[Span]> = (1..=5).map(Span::us).collect();
+        let mut delay =
+            NetworkDelay::new(&DelaySource::Recorded(recorded.clone(), 2.0), Seed(1).stream("network/client/0"));
+        let drawn: Vec<Span> = (0..10).map(|_| delay.draw()).collect();
+        let start = recorded.iter().position(|span| *span * 2 == drawn[0]).expect("it is one of them");
+        let expected: Vec<Span> = (0..10).map(|index| recorded[(start + index) % 5] * 2).collect();
+        assert_eq!(drawn, expected);
+    }
+
+    #[test]
+    fn clients_begin_at_places_of_their_own() {
+        let recorded: Arc<[Span]> = (0..1_000).map(Span::us).collect();
+        let first = |client: u32| {
+            let stream = Seed(1).stream(&format!("network/client/{client}"));
+            NetworkDelay::new(&DelaySource::Recorded(recorded.clone(), 1.0), stream).draw()
+        };
+        assert!((1..4).all(|client| first(client) != first(0)));
     }
 }

@@ -15,7 +15,7 @@ pub mod ssd;
 mod stack;
 
 pub use cpu::Cpu;
-pub use delay::{NetworkDelay, NetworkLatency};
+pub use delay::{DelaySource, NetworkDelay, NetworkLatency};
 pub use dram::{Dram, DramConfig};
 pub use link::Link;
 pub use pcie::{PcieDirection, PcieError, PcieLinkConfig, PciePlace, PcieTraffic, PcieTree};

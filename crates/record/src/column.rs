@@ -53,8 +53,13 @@ const fn operation_word(operation: Operation) -> u8 {
     }
 }
 const OPERATION_WORDS: [&str; 3] = [OPERATIONS[0].name(), OPERATIONS[1].name(), OPERATIONS[2].name()];
-const OUTCOME_WORDS: [&str; 4] =
-    [Outcome::ALL[0].name(), Outcome::ALL[1].name(), Outcome::ALL[2].name(), Outcome::ALL[3].name()];
+const OUTCOME_WORDS: [&str; Outcome::ALL.len()] = [
+    Outcome::ALL[0].name(),
+    Outcome::ALL[1].name(),
+    Outcome::ALL[2].name(),
+    Outcome::ALL[3].name(),
+    Outcome::ALL[4].name(),
+];
 
 const fn column(name: &'static str, unit: &'static str, doc: &'static str, cell: Cell) -> Definition {
     Definition { name, unit, doc, cell }

@@ -1,5 +1,6 @@
 //! What every column of the records and every field of a summary means, for `rackweave describe`.
 
+use crate::availability::Availability;
 use crate::column::COLUMNS;
 use crate::row::SpanKind;
 use crate::summary::{Counts, Load, Statistics, Summary};
@@ -83,6 +84,7 @@ fn summary_field(field: &Field) -> Vec<Column> {
     match name {
         "counts" => nested(field, Counts::FIELDS, name),
         "load" => nested(field, Load::FIELDS, name),
+        "availability" => nested(field, Availability::FIELDS, name),
         "latency_ns" | "slowdown" => nested(field, Statistics::FIELDS, &format!("{name}.<operation>")),
         "unloaded_ns" => vec![leaf(field, format!("{name}.<operation>"))],
         "span_mean_ns" => SpanKind::ALL.iter().map(|kind| span_mean(field, *kind)).collect(),

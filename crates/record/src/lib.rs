@@ -6,6 +6,7 @@
 //!   [`Summary::over_seeds`] puts runs together.
 //! * [`columns`] documents every column and every field with its unit.
 
+mod availability;
 mod backlog;
 mod checksum;
 mod column;
@@ -22,12 +23,14 @@ mod warn;
 mod window;
 mod write;
 
+pub use availability::Availability;
 pub use backlog::Backlog;
 pub use checksum::CHECKSUM_KEY;
 pub use describe::{Column, columns};
 pub use read::{Part, ReadError, read_part, read_parts};
 pub use row::{Discard, Outcome, Row, Sink, SinkError, SpanKind, Spans};
 pub use seeds::MergeError;
+pub use steady::Transient;
 pub use summarize::{ALL_OPERATIONS, RunFacts, RunIdentity, Summarizer};
 pub use summary::{Counts, Load, Statistics, Summary, summary_json};
 pub use write::{PLAN_HASH_KEY, ParquetWriter, Parts, Provenance, VERSION_KEY, Written, part_name};

@@ -14,11 +14,15 @@ pub enum Outcome {
     Lost,
     /// Still on its way when the run stopped; `end` is the time of the stop.
     Unfinished,
+    /// The same after a fault, when it had been waited for as long as the run says: its data could
+    /// not be had.
+    Unavailable,
 }
 
 impl Outcome {
     /// Every outcome.
-    pub const ALL: [Outcome; 4] = [Outcome::Finished, Outcome::Null, Outcome::Lost, Outcome::Unfinished];
+    pub const ALL: [Outcome; 5] =
+        [Outcome::Finished, Outcome::Null, Outcome::Lost, Outcome::Unfinished, Outcome::Unavailable];
     /// The name used in files and records.
     pub const fn name(self) -> &'static str {
         match self {
@@ -26,6 +30,7 @@ impl Outcome {
             Outcome::Null => "null",
             Outcome::Lost => "lost",
             Outcome::Unfinished => "unfinished",
+            Outcome::Unavailable => "unavailable",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One summary of several runs that differ in their seed only.
 
+use crate::availability::Availability;
 use crate::summary::{Counts, Load, Statistics, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,6 +53,7 @@ impl Summary {
             seeds: runs.iter().flat_map(|run| run.seeds.clone()).collect(),
             counts: Counts::sum(runs.iter().map(|run| &run.counts)),
             load: Load::mean(&each(runs, |run| &run.load)),
+            availability: Availability::over_seeds(runs.iter().filter_map(|run| run.availability.as_ref())),
             simulated_ns: mean(&each(runs, |run| run.simulated_ns)),
             events: runs.iter().map(|run| run.events).sum(),
             latency_ns: by_key(&each(runs, |run| &run.latency_ns), Statistics::over_runs),
@@ -111,6 +113,7 @@ impl Counts {
             null: sum.null + run.null,
             lost: sum.lost + run.lost,
             dropped_packets: sum.dropped_packets + run.dropped_packets,
+            unavailable: sum.unavailable + run.unavailable,
             in_flight_at_end: sum.in_flight_at_end + run.in_flight_at_end,
             not_issued: sum.not_issued + run.not_issued,
             measured: sum.measured + run.measured,

@@ -46,6 +46,17 @@ pub(crate) enum Steadiness {
     Never,
 }
 
+/// What of a run that was measured from its beginning is a transient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transient {
+    /// Too few requests to tell.
+    Unknown,
+    /// The requests intended before this time: at least a hundredth of the run, or so.
+    Until(Time),
+    /// More than the half, which ends at this time.
+    MoreThan(Time),
+}
+
 impl Course {
     pub fn new() -> Course {
         Course { shift: 0, batches: Vec::new() }
@@ -81,6 +92,21 @@ impl Course {
         match 2 * cut > values.len() {
             true => Steadiness::Never,
             false => Steadiness::From { ps: means[cut].0, shift },
+        }
+    }
+
+    /// What MSER calls a transient. A cut in the second half that chance explains is none.
+    pub fn transient(&self) -> Transient {
+        let means = self.means();
+        if means.len() < BATCHES_MIN {
+            return Transient::Unknown;
+        }
+        let values: Vec<f64> = means.iter().map(|(_, mean)| *mean).collect();
+        let cut = truncation(&values);
+        match self.steadiness() {
+            _ if 2 * cut <= values.len() => Transient::Until(Time::ps(means[cut].0)),
+            Steadiness::Steady => Transient::Until(Time::ps(means[0].0)),
+            _ => Transient::MoreThan(Time::ps(means[means.len() / 2].0)),
         }
     }
 
@@ -145,16 +171,20 @@ mod tests {
     fn exponential(stream: &mut Stream, mean: f64) -> f64 {
         -mean * (1.0 - stream.unit()).ln()
     }
-    /// Times in an M/M/1 queue of load `load` and a service of 1 us that begins with `backlog` us
-    /// of work.
-    fn queue(seed: u64, load: f64, backlog: f64, count: usize) -> Course {
+    /// When requests came to an M/M/1 queue of load `load` and a service of 1 us that begins with
+    /// `backlog` us of work, and how long they took, in microseconds.
+    fn requests(seed: u64, load: f64, backlog: f64, count: usize) -> Vec<(f64, f64)> {
         let mut stream = Seed(seed).stream("queue");
         let (mut now, mut free_at) = (0.0, backlog);
-        course((0..count).map(|_| {
+        let request = |_| {
             now += exponential(&mut stream, 1.0 / load);
             free_at = f64::max(free_at, now) + exponential(&mut stream, 1.0);
             (now, free_at - now)
-        }))
+        };
+        (0..count).map(request).collect()
+    }
+    fn queue(seed: u64, load: f64, backlog: f64, count: usize) -> Course {
+        course(requests(seed, load, backlog, count).into_iter())
     }
 
     #[test]
@@ -185,6 +215,37 @@ mod tests {
         let rising = course((0..5_000).map(|at| (f64::from(at), 100.0 + f64::from(at))));
         assert_eq!(rising.steadiness(), Steadiness::Never);
         assert_eq!(queue(3, 1.5, 0.0, 20_000).steadiness(), Steadiness::Never);
+    }
+
+    #[test]
+    fn without_its_transient_a_queue_has_the_mean_of_the_closed_form() {
+        // M/M/1: 1 us / (1 - 0.5). With 2,000 us of work at the beginning the whole run says 222 us.
+        let (mut without, mut whole) = (0.0, 0.0);
+        for seed in 0..20 {
+            let all = requests(seed, 0.5, 2_000.0, 20_000);
+            let Transient::Until(until) = course(all.iter().copied()).transient() else { panic!("seed {seed}") };
+            let until_us = until.as_ps() as f64 / 1e6;
+            let rest: Vec<f64> = all.iter().filter(|(at, _)| *at >= until_us).map(|(_, latency)| *latency).collect();
+            without += moments(&rest).0 / 20.0;
+            whole += moments(&all.iter().map(|(_, latency)| *latency).collect::<Vec<_>>()).0 / 20.0;
+        }
+        assert!((without / 2.0 - 1.0).abs() < 0.05, "{without}");
+        assert!(whole > 100.0, "{whole}");
+    }
+
+    #[test]
+    fn a_steady_queue_keeps_most_of_its_requests() {
+        for seed in 0..50 {
+            let Transient::Until(until) = queue(seed, 0.7, 0.0, 20_000).transient() else { panic!("seed {seed}") };
+            assert!(until.as_ps() as f64 <= 0.51 * 20_000e6 / 0.7, "seed {seed}: {until}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_steady_run_has_no_transient() {
+        assert_eq!(queue(3, 0.5, 0.0, 100).transient(), Transient::Unknown);
+        let Transient::MoreThan(half) = queue(3, 1.5, 0.0, 20_000).transient() else { panic!("it rises") };
+        assert!((half.as_ps() as f64 / (10_000e6 / 1.5) - 1.0).abs() < 0.05, "{half}");
     }
 
     #[test]

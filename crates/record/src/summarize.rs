@@ -1,8 +1,9 @@
 //! Rows to a [`Summary`] while a run goes on, in memory that does not grow with it. The formulae are at [`Summary`].
 
+use crate::availability::SinceFault;
 use crate::histogram_log::histogram_log;
 use crate::row::{Outcome, Row};
-use crate::steady::Course;
+use crate::steady::{Course, Transient};
 use crate::summary::{Counts, Load, Summary};
 use crate::tally::Tally;
 use crate::warn::warnings;
@@ -68,6 +69,7 @@ pub struct Summarizer {
     /// By operation, in the order in which they first ended; there are few.
     tallies: Vec<(Operation, Tally)>,
     course: Course,
+    since_fault: Option<SinceFault>,
 }
 
 /// The name under which the requests of every operation are put together.
@@ -87,7 +89,14 @@ impl Summarizer {
 
     fn over(identity: RunIdentity, window: Window) -> Self {
         let rows_by_outcome = [0; Outcome::ALL.len()];
-        Summarizer { identity, window, rows_by_outcome, tallies: Vec::new(), course: Course::new() }
+        Summarizer { identity, window, rows_by_outcome, tallies: Vec::new(), course: Course::new(), since_fault: None }
+    }
+
+    /// Something breaks at `first_fault` for the first time: what can be had afterwards is counted.
+    #[must_use]
+    pub fn with_first_fault(mut self, first_fault: Time) -> Self {
+        self.since_fault = Some(SinceFault::new(first_fault));
+        self
     }
 
     /// Ends the warm-up of a summarizer made by [`warming_up`](Self::warming_up): requests intended from `window_start` on, none of
@@ -105,10 +114,13 @@ impl Summarizer {
         assert!(row.adds_up(), "{}", why_not(row));
         self.rows_by_outcome[row.outcome as usize] += 1;
         self.window.add(row);
+        if let Some(since_fault) = &mut self.since_fault {
+            since_fault.add(row);
+        }
         if row.counts() {
             self.tally(row.operation).add_row(row);
             self.course.add(row.intended, row.end - row.intended);
-        } else if row.measured && row.outcome == Outcome::Unfinished {
+        } else if row.measured && matches!(row.outcome, Outcome::Unfinished | Outcome::Unavailable) {
             self.tally(row.operation).add_open(row);
         }
     }
@@ -139,6 +151,7 @@ impl Summarizer {
             labels: self.identity.labels.clone(),
             counts: self.counts(facts),
             load: self.load(facts),
+            availability: self.since_fault.and_then(|since| since.availability()),
             simulated_ns: facts.stopped_at.as_ns_f64(),
             events: facts.events,
             latency_ns: each(&tallies, Tally::count, Tally::latency_ns),
@@ -152,6 +165,11 @@ impl Summarizer {
         let window_ps = self.window.length_ps(facts.window_end);
         summary.warnings = warnings(&summary, facts, window_ps, self.course.steadiness());
         summary
+    }
+
+    /// What of the rows so far is a transient, if they were measured from the beginning.
+    pub fn transient(&self) -> Transient {
+        self.course.transient()
     }
 
     /// The latency histograms by operation and under `all`, in picoseconds, for the files `latency.<operation>.hdr`.
@@ -200,6 +218,7 @@ impl Summarizer {
             lost: ended(Outcome::Lost),
             dropped_packets: facts.dropped_packets,
             in_flight_at_end: ended(Outcome::Unfinished),
+            unavailable: ended(Outcome::Unavailable),
             not_issued: facts.not_issued,
             measured: self.tallies.iter().map(|(_, tally)| tally.count()).sum(),
         }

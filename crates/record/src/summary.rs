@@ -1,5 +1,6 @@
 //! What a run comes to: counts, loads, latency statistics, mean spans. One definition for every design.
 
+use crate::availability::Availability;
 use crate::describe::described;
 use std::collections::BTreeMap;
 
@@ -22,6 +23,8 @@ described! {
         pub dropped_packets: u64 ["packets"],
         /// Requests taken up but not ended when the run stopped.
         pub in_flight_at_end: u64 ["requests"],
+        /// Requests after a fault that were waited for in vain: their data could not be had.
+        pub unavailable: u64 ["requests"],
         /// Requests that were intended but never taken up before the stop.
         pub not_issued: u64 ["requests"],
         /// Requests in the statistics: intended after the warm-up and finished.
@@ -120,6 +123,9 @@ described! {
         pub counts: Counts ["none"],
         /// Offered and achieved load (means over seeds).
         pub load: Load ["none"],
+        /// What could be had after the first fault; absent where nothing broke.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub availability: Option<Availability> ["none"],
         /// Virtual time that the run covered, in nanoseconds (mean over seeds).
         pub simulated_ns: f64 ["ns"],
         /// Events that the simulator executed (sum over seeds).

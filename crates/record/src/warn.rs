@@ -29,7 +29,9 @@ fn warn_of_stall(counts: &Counts, facts: &RunFacts, warnings: &mut Vec<String>) 
     if facts.stalled {
         warnings.push(format!(
             "the run stalled at {}: the closed loop waits for {} requests that do not end, and offered only {}",
-            facts.stopped_at, counts.in_flight_at_end, counts.offered
+            facts.stopped_at,
+            counts.in_flight_at_end + counts.unavailable,
+            counts.offered
         ));
     }
 }
@@ -45,6 +47,11 @@ fn warn_of_missing(counts: &Counts, partial: bool, warnings: &mut Vec<String>) {
     let unfinished =
         "issued requests were unfinished at the end: means leave them out, percentiles count their age then";
     warn(counts.in_flight_at_end, issued, unfinished);
+    warn(
+        counts.unavailable,
+        issued,
+        "issued requests waited in vain for data that a fault made unavailable: percentiles count their age at the end",
+    );
     warn(not_issued, offered, "offered requests were never issued; no latency statistic has them");
     warn(counts.null, issued, "issued requests were answered with nothing (null); no latency statistic has them");
     warn(counts.lost, issued, "issued requests were lost; no latency statistic has them");

@@ -8,7 +8,9 @@ use hardware::{Dram, DramConfig};
 use history::StoreHistory;
 use kernel::{EventQueue, Foresight, Soon};
 use prefetch_index::prefetch_index;
-use record::{Backlog, Outcome, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans, Summarizer, Summary};
+use record::{
+    Backlog, Outcome, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans, Summarizer, Summary, Transient,
+};
 use std::collections::BTreeMap;
 use workload::{Arrival, Source};
 
@@ -109,6 +111,8 @@ pub struct Limits {
     pub memory: DramConfig,
     /// The load that the plan asked for, for the summary.
     pub planned_load: Option<f64>,
+    /// When something breaks for the first time.
+    pub first_fault: Option<Time>,
 }
 
 /// The part of a run that is simulated and recorded but not measured.
@@ -236,6 +240,8 @@ pub struct Outcomes {
     pub summary: Summary,
     /// The latency histograms, as [`Summarizer::histograms`] gives them.
     pub histograms: BTreeMap<String, Vec<u8>>,
+    /// What of it is a transient, if it was measured from the beginning.
+    pub transient: Transient,
     /// What clients of a key-value store asked and saw, if it was to be kept.
     pub history: Option<StoreHistory>,
 }
@@ -250,6 +256,7 @@ pub fn drive<R: Rig>(
     limits: &Limits,
     observer: &mut dyn Observer,
 ) -> Result<Outcomes, SinkError> {
+    let summarizer = summarizer(identity, limits);
     let mut drive = Drive {
         rig,
         source,
@@ -261,10 +268,7 @@ pub fn drive<R: Rig>(
         arrivals: Vec::new(),
         free_arrivals: Vec::new(),
         ended: Vec::new(),
-        summarizer: match limits.warm_up {
-            WarmUp::Time(span) => Summarizer::new(identity, Time::ZERO + span),
-            WarmUp::Requests(_) => Summarizer::warming_up(identity),
-        },
+        summarizer,
         backlog: None,
         measuring: false,
         progress: Progress::default(),
@@ -279,8 +283,19 @@ pub fn drive<R: Rig>(
     };
     drive.begin();
     let ending = drive.run(observer)?;
-    drive.give_up_the_rest()?;
+    drive.give_up_the_rest(ending)?;
     Ok(drive.finish(ending))
+}
+
+fn summarizer(identity: RunIdentity, limits: &Limits) -> Summarizer {
+    let summarizer = match limits.warm_up {
+        WarmUp::Time(span) => Summarizer::new(identity, Time::ZERO + span),
+        WarmUp::Requests(_) => Summarizer::warming_up(identity),
+    };
+    match limits.first_fault {
+        Some(at) => summarizer.with_first_fault(at),
+        None => summarizer,
+    }
 }
 
 /// Has what an event will need fetched from memory.
@@ -519,8 +534,10 @@ impl<R: Rig> Drive<'_, R> {
     }
 
     /// Requests without an end become rows too: where their time went is not known, so all of it is waiting.
-    fn give_up_the_rest(&mut self) -> Result<(), SinkError> {
+    fn give_up_the_rest(&mut self, ending: Ending) -> Result<(), SinkError> {
         self.stopped_at = self.stopped_at.max(self.progress.now);
+        let is_broken = self.limits.first_fault.is_some_and(|at| at <= self.stopped_at);
+        let outcome = if is_broken && ending != Ending::Stopped { Outcome::Unavailable } else { Outcome::Unfinished };
         for ticket in 0..self.in_flight.len() as u32 {
             let InFlight { request, intended } = self.in_flight[ticket as usize];
             if intended == NEVER {
@@ -528,7 +545,7 @@ impl<R: Rig> Drive<'_, R> {
             }
             let mut spans = Spans::default();
             spans.add(SpanKind::Wait, self.stopped_at - intended);
-            let (ticket, outcome, end) = (Ticket(ticket), Outcome::Unfinished, self.stopped_at);
+            let (ticket, end) = (Ticket(ticket), self.stopped_at);
             let unloaded = self.unloaded(&request);
             let row = self.row(&request, intended, unloaded, &Ended { ticket, outcome, start: intended, end, spans });
             self.write(&row)?;
@@ -580,6 +597,7 @@ impl<R: Rig> Drive<'_, R> {
             self.end_warm_up(self.stopped_at);
         }
         let histograms = self.summarizer.histograms();
-        Outcomes { summary: self.summarizer.finish(&facts), histograms, history: None }
+        let transient = self.summarizer.transient();
+        Outcomes { summary: self.summarizer.finish(&facts), histograms, transient, history: None }
     }
 }

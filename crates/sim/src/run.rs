@@ -9,11 +9,11 @@ use crate::rigs::rivals;
 use crate::rigs::san::{SanBuildError, SanRig, SanRigConfig, price};
 use crate::rigs::sdirect::SDirectRig;
 use crate::wear;
-use base::{Bytes, Seed, Span};
+use base::{Bytes, Seed, Span, Time};
 use edm::analysis::maximal_matching;
 use edm::pcs::multiplex::Policy;
 use hardware::DramConfig;
-use record::{RunIdentity, Sink, SinkError};
+use record::{Discard, RunIdentity, Sink, SinkError, Transient};
 use spec::blox::Blox;
 use spec::san::{San, SanLoad};
 use spec::scalio::Scalio;
@@ -65,15 +65,36 @@ pub fn run(
     sink: &mut dyn Sink,
     observer: &mut dyn Observer,
 ) -> Result<Outcomes, RunError> {
-    let play = Play { plan, options, sink, observer };
-    match &plan.scene {
-        Scene::Messages(messages) => play.messages(messages),
-        Scene::Blox(blox) => play.blox(blox),
-        Scene::San(san) => play.san(san),
-        Scene::Wear(wear) => play.wear(wear),
-        Scene::SDirect(sdirect) => play.sdirect(sdirect),
-        Scene::Scalio(scalio) => play.scalio(scalio),
+    match plan.warm_up() {
+        Some(spec::WarmUp::Auto) => run_twice(plan, options, sink, observer),
+        _ => Play { plan, options, sink, observer }.scene(),
     }
+}
+
+/// The first run is measured from its beginning and tells how long the warm-up of the second is.
+fn run_twice(
+    plan: &Plan,
+    options: &RunOptions,
+    sink: &mut dyn Sink,
+    observer: &mut dyn Observer,
+) -> Result<Outcomes, RunError> {
+    let first = plan.with_warm_up(Span::ZERO);
+    let unheard = RunOptions { keep_history: false, ..options.clone() };
+    let found = Play { plan: &first, options: &unheard, sink: &mut Discard, observer }.scene()?;
+    let (until, trouble) = match found.transient {
+        Transient::Until(time) => (time, None),
+        Transient::Unknown => {
+            (Time::ZERO, Some("too few requests to tell a transient from the rest: all are measured"))
+        }
+        Transient::MoreThan(half) => (half, Some("the run has not become steady in its first half, which is left out")),
+    };
+    let span = until.saturating_since(Time::ZERO);
+    let second = plan.with_warm_up(span);
+    let mut outcomes = Play { plan: &second, options, sink, observer }.scene()?;
+    outcomes.summary.plan_hash = plan.hash();
+    outcomes.summary.extra.insert("warm_up_us".into(), span.as_ns_f64() / 1e3);
+    outcomes.summary.warnings.extend(trouble.map(|trouble| format!("warm_up = \"auto\": {trouble}")));
+    Ok(outcomes)
 }
 
 /// What every rig is played with.
@@ -85,6 +106,17 @@ struct Play<'a> {
 }
 
 impl Play<'_> {
+    fn scene(self) -> Result<Outcomes, RunError> {
+        match &self.plan.scene {
+            Scene::Messages(messages) => self.messages(messages),
+            Scene::Blox(blox) => self.blox(blox),
+            Scene::San(san) => self.san(san),
+            Scene::Wear(wear) => self.wear(wear),
+            Scene::SDirect(sdirect) => self.sdirect(sdirect),
+            Scene::Scalio(scalio) => self.scalio(scalio),
+        }
+    }
+
     fn messages(self, messages: &Messages) -> Result<Outcomes, RunError> {
         let (seed, options) = (Seed(self.plan.seed), self.options);
         let rival = match &messages.design {
@@ -112,13 +144,20 @@ impl Play<'_> {
 
     fn on(self, messages: &Messages, mut rig: impl Rig) -> Result<Outcomes, RunError> {
         let mut source = Generator::new(&messages.workload, Seed(self.plan.seed));
-        let limits = Limits {
-            warm_up: warm_up(messages.run),
-            drain: messages.run.drain_limit,
-            memory: messages.memory,
-            planned_load: messages.load.map(|load| load.busiest_link),
-        };
+        let planned_load = messages.load.map(|load| load.busiest_link);
+        let limits = Limits { memory: messages.memory, planned_load, ..self.limits(messages.run) };
         self.drive(&mut rig, &mut source, &limits)
+    }
+
+    /// Without a node's own memory, and without a load that was asked for.
+    fn limits(&self, run: spec::Run) -> Limits {
+        Limits {
+            warm_up: warm_up(run),
+            drain: run.drain_limit,
+            memory: DramConfig { latency: Span::ZERO, bandwidth: None },
+            planned_load: None,
+            first_fault: self.plan.first_fault(),
+        }
     }
 
     fn blox(self, blox: &Blox) -> Result<Outcomes, RunError> {
@@ -128,12 +167,7 @@ impl Play<'_> {
             Some(replay) => Box::new(Replay::new(replay.config.clone(), (*replay.trace).clone())),
             None => Box::new(workload::storage::Generator::new(&blox.io, seed)),
         };
-        let limits = Limits {
-            warm_up: warm_up(blox.run),
-            drain: blox.run.drain_limit,
-            memory: DramConfig { latency: Span::ZERO, bandwidth: None },
-            planned_load: None,
-        };
+        let limits = self.limits(blox.run);
         let mut outcomes = self.drive(&mut rig, source.as_mut(), &limits)?;
         rig.report_channels(&mut outcomes.summary);
         rig.judge_history(&mut outcomes.summary);
@@ -144,12 +178,7 @@ impl Play<'_> {
         let seed = Seed(self.plan.seed);
         let mut rig = SDirectRig::new(sdirect, seed, self.options.wire_check)?;
         let mut source = workload::storage::Generator::new(&sdirect.io, seed);
-        let limits = Limits {
-            warm_up: warm_up(sdirect.run),
-            drain: sdirect.run.drain_limit,
-            memory: DramConfig { latency: Span::ZERO, bandwidth: None },
-            planned_load: None,
-        };
+        let limits = self.limits(sdirect.run);
         self.drive(&mut rig, &mut source, &limits)
     }
 
@@ -158,12 +187,7 @@ impl Play<'_> {
         let options = self.options;
         let mut rig = rigs::scalio::build(scalio, seed, options.wire_check, options.keep_history)?;
         let mut source = workload::storage::Generator::new(&scalio.io, seed);
-        let limits = Limits {
-            warm_up: warm_up(scalio.run),
-            drain: scalio.run.drain_limit,
-            memory: DramConfig { latency: Span::ZERO, bandwidth: None },
-            planned_load: None,
-        };
+        let limits = self.limits(scalio.run);
         let mut outcomes = self.drive(&mut rig, &mut source, &limits)?;
         rig.judge(&mut outcomes.summary);
         outcomes.history = rig.take_history();
@@ -174,12 +198,7 @@ impl Play<'_> {
         let seed = Seed(self.plan.seed);
         let mut rig = SanRig::new(SanRigConfig::of(san, seed, self.options.wire_check)?)?;
         let mut source = san_source(&san.io.load, seed);
-        let limits = Limits {
-            warm_up: warm_up(san.run),
-            drain: san.run.drain_limit,
-            memory: DramConfig { latency: Span::ZERO, bandwidth: None },
-            planned_load: None,
-        };
+        let limits = self.limits(san.run);
         let mut outcomes = self.drive(&mut rig, source.as_mut(), &limits)?;
         rig.judge_write_order(&mut outcomes.summary);
         price(san, &mut outcomes.summary);
@@ -227,6 +246,8 @@ fn warm_up(run: spec::Run) -> WarmUp {
     match run.warm_up {
         spec::WarmUp::Time(span) => WarmUp::Time(span),
         spec::WarmUp::Requests(count) => WarmUp::Requests(count),
+        // It is found by a first run, which begins with none.
+        spec::WarmUp::Auto => WarmUp::Time(Span::ZERO),
     }
 }
 
@@ -368,5 +389,56 @@ load = 0.1
             let rig = rig_of(&plan(&SHARED.replace("strict", name)));
             assert_eq!(rig.background.map(|background| background.preemption), Some(policy));
         }
+    }
+
+    const COLD: &str = r#"
+title = "nothing is underway at first"
+fabric = { nodes = 4, rate = "100Gbps" }
+design = { name = "edm" }
+workload = { load = 0.9 }
+run = { requests = 20_000, warm_up = "auto" }
+"#;
+
+    fn rows(plan: &Plan) -> (Vec<record::Row>, Outcomes) {
+        let mut rows = Vec::new();
+        let outcomes = run(plan, &RunOptions::default(), &mut rows, &mut crate::drive::Unobserved);
+        (rows, outcomes.unwrap_or_else(|error| panic!("{error}")))
+    }
+
+    #[test]
+    fn a_warm_up_that_is_found_is_one_that_could_be_given() {
+        let auto = plan(COLD);
+        let (found, outcomes) = rows(&auto);
+        let us = outcomes.summary.extra["warm_up_us"];
+        assert!(us > 0.0 && outcomes.summary.plan_hash == auto.hash(), "{us}");
+        let given = plan(&COLD.replace("auto", &format!("{us}us")));
+        let (same, as_given) = rows(&given);
+        assert_eq!(found, same);
+        assert_eq!(outcomes.summary.latency_ns, as_given.summary.latency_ns);
+        assert!(outcomes.summary.counts.measured < 20_000);
+    }
+
+    #[test]
+    fn a_run_too_short_for_its_warm_up_to_be_found_says_so() {
+        let (_, outcomes) = rows(&plan(&COLD.replace("20_000", "50")));
+        assert_eq!(outcomes.summary.counts.measured, 50);
+        assert!(outcomes.summary.warnings.iter().any(|warning| warning.contains("too few requests to tell")));
+    }
+
+    #[test]
+    fn a_dead_node_of_eight_takes_a_quarter_of_uniform_messages_with_it() {
+        // Its own and those to it: 2 of 8, since nobody sends to itself.
+        let dead = r#"
+title = "one node dies"
+fabric = { nodes = 8, rate = "100Gbps" }
+design = { name = "edm" }
+workload = { load = 0.3 }
+run = { requests = 40_000 }
+fault = [{ at = "1us", kind = "node-down", node = 3 }]
+"#;
+        let (_, outcomes) = rows(&plan(dead));
+        let availability = outcomes.summary.availability.expect("something broke");
+        assert!((availability.fraction - 0.75).abs() < 0.01, "{availability:?}");
+        assert_eq!(outcomes.summary.counts.in_flight_at_end, 0);
     }
 }

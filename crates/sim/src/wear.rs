@@ -9,7 +9,7 @@ use blox::{
     Assignment, DriveFlash, GlobalConfig, LocalConfig, SsdPlace, SwapTrigger, WearArm, WearConfig, WearError,
     WearModel, WearReport, WearWorkload, imbalance,
 };
-use record::{RunIdentity, Summary};
+use record::{RunIdentity, Summary, Transient};
 use spec::wear::{
     ArmName, DAYS_PER_YEAR, LocalLevelling, Replacement, TriggerName, Wear, WearAssignmentName, WearLoad,
 };
@@ -30,7 +30,8 @@ pub(crate) fn play(wear: &Wear, identity: RunIdentity, observer: &mut dyn Observ
         observer.progress(&progress) == Flow::Continue
     };
     let report = model.run_while(goes_on);
-    Ok(Outcomes { summary: summary(wear, identity, &report), histograms: BTreeMap::new(), history: None })
+    let summary = summary(wear, identity, &report);
+    Ok(Outcomes { summary, histograms: BTreeMap::new(), transient: Transient::Unknown, history: None })
 }
 
 fn config(wear: &Wear, seed: Seed) -> WearConfig {

@@ -93,6 +93,7 @@ fn probed(changes: &[Change<'_>]) -> (Seen, BTreeMap<String, f64>) {
         drain: Span::secs(2),
         memory: hardware::DramConfig { latency: Span::ZERO, bandwidth: None },
         planned_load: None,
+        first_fault: None,
     };
     let mut rows = Vec::new();
     let outcomes = drive(&mut probe, &mut source, &mut rows, RunIdentity::default(), &limits, &mut Unobserved);

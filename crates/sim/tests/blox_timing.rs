@@ -4,8 +4,9 @@ mod blox_support;
 
 use base::{Bytes, NodeId, Operation, Rate, Span};
 use blox::{Body, Packet, Page, ReplicaMessage, Tag, Timestamp, Value, VssdId};
-use blox_support::{Played, plan, play, played, rack};
+use blox_support::{Played, SMALL, plan, plan_from, plan_of, play, played, rack};
 use record::{Row, SpanKind};
+use spec::{Files, NoFiles};
 
 const HOST: Span = Span::us(1);
 const PROPAGATION: Span = Span::ns(10);
@@ -125,6 +126,39 @@ fn what_a_network_delays_is_in_its_spans_and_nowhere_else() {
         let samples = networks(&played);
         assert!(samples.iter().all(|(there, back)| *there > Span::ZERO && *back > Span::ZERO));
     }
+}
+
+#[test]
+fn without_a_word_about_it_the_network_takes_no_time() {
+    let silent = SMALL.replace("network = \"none\"\n", "");
+    let played = play(&plan_of(&silent, &NoFiles, &[("io.write_share", "0.0")])).all_finished();
+    assert!(networks(&played).iter().all(|(there, back)| *there + *back == Span::ZERO));
+}
+
+/// A file of delays in memory.
+struct Delays(&'static str);
+
+impl Files for Delays {
+    fn open(&self, _: &str) -> std::io::Result<Box<dyn std::io::BufRead>> {
+        Ok(Box::new(self.0.as_bytes()))
+    }
+}
+
+#[test]
+fn a_recorded_network_delays_every_packet_by_what_was_recorded() {
+    let without = played(&with(&[("io.write_share", "0.0")]));
+    let file = [("io.write_share", "0.0"), ("rack.network_file", "net.txt"), ("rack.network_scale", "3.0")];
+    let recorded = |text| play(&plan_from(&Delays(text), "", &with(&file))).all_finished();
+    // Always the same: each read takes two of it more, to the picosecond.
+    let constant = recorded("100us\n");
+    for (row, plain) in constant.rows.iter().zip(&without.rows) {
+        assert_eq!(row.latency(), plain.latency() + Span::us(600));
+    }
+    // Three in turn: each client has as many of each, whatever it begins with.
+    let three = recorded("10us\n20us\n60us\n");
+    let total: Span = networks(&three).into_iter().map(|(there, back)| there + back).sum();
+    let mean_us = total.as_ns_f64() / 1e3 / (2 * three.rows.len()) as f64;
+    assert!((mean_us - 90.0).abs() < 0.5, "{mean_us}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod support;
 
 use base::{Bytes, NodeId, Operation, Request, Seed, Span, Time};
 use record::{Outcome, RunIdentity, SpanKind, Spans, Summary};
-use sim::drive::{Context, Ended, Rig, Ticket, Unobserved, drive};
+use sim::drive::{Context, Ended, Limits, Rig, Ticket, Unobserved, drive};
 use sim::rigs::edm::EdmRig;
 use std::collections::BTreeMap;
 use support::{Plain, Script, play, testbed};
@@ -90,7 +90,11 @@ impl Rig for Dying {
 }
 
 /// A closed loop of two slots and ten requests on such a rig. The drain limit is 100 ms.
-fn closed_loop(mut rig: Dying, duration: Option<Span>) -> Summary {
+fn closed_loop(rig: Dying, duration: Option<Span>) -> Summary {
+    closed_loop_with_a_fault(rig, duration, None)
+}
+
+fn closed_loop_with_a_fault(mut rig: Dying, duration: Option<Span>, first_fault: Option<Time>) -> Summary {
     let size = SizeDistribution::Constant { bytes: Bytes::new(64) };
     let config = workload::Config {
         nodes: 2,
@@ -102,7 +106,7 @@ fn closed_loop(mut rig: Dying, duration: Option<Span>) -> Summary {
         duration,
     };
     let mut source = Generator::new(&config, Seed(1));
-    let limits = support::limits(Span::ZERO);
+    let limits = Limits { first_fault, ..support::limits(Span::ZERO) };
     let played = drive(&mut rig, &mut source, &mut Vec::new(), RunIdentity::default(), &limits, &mut Unobserved);
     played.expect("a vector takes every row").summary
 }
@@ -138,4 +142,18 @@ fn a_closed_loop_that_has_offered_all_of_its_load_is_whole_though_some_of_it_nev
     let by_time = closed_loop(Dying { answers: 2, after: Span::ms(1), tick: Some(Span::ms(1)) }, Some(Span::ms(50)));
     assert_eq!((by_time.counts.offered, by_time.counts.in_flight_at_end), (4, 2));
     assert!(!by_time.partial, "{:?}", by_time.warnings);
+}
+
+#[test]
+fn what_is_waited_for_in_vain_after_a_fault_is_unavailable_and_not_unfinished() {
+    let dying = || Dying { answers: 9, after: Span::ms(1), tick: Some(Span::ms(1)) };
+    let broken = closed_loop_with_a_fault(dying(), None, Some(Time::ms(3)));
+    assert_eq!((broken.counts.unavailable, broken.counts.in_flight_at_end), (1, 0));
+    // Two slots, a request a millisecond each: six ended before the fault or at it, of which two at it.
+    let availability = broken.availability.expect("something broke");
+    assert_eq!((availability.requests, availability.unserved, availability.recovery_ns), (6, 1, None));
+    assert_eq!(availability.fraction, 1.0 - 1.0 / 6.0);
+    let after_the_end = closed_loop_with_a_fault(dying(), None, Some(Time::ZERO + Span::secs(1)));
+    assert_eq!((after_the_end.counts.unavailable, after_the_end.counts.in_flight_at_end), (0, 1));
+    assert_eq!((after_the_end.availability, closed_loop(dying(), None).availability), (None, None));
 }

@@ -24,6 +24,8 @@ pub use resolve::{PAGE, REPLICAS_IN_RACK};
 pub struct Blox {
     /// RackBlox or a rival.
     pub design: crate::DesignName,
+    /// Delays between clients and rack from a file, in place of `rack.network`.
+    pub recorded_network: Option<RecordedNetwork>,
     /// Servers, clients, switch and the networks around them.
     pub rack: Rack,
     /// The drives.
@@ -69,6 +71,19 @@ pub struct BlockReplay {
     pub config: ReplayConfig,
     /// Its requests.
     pub trace: Arc<BlockTrace>,
+}
+
+/// Delays of a network, from a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedNetwork {
+    /// The file, as written.
+    pub file: String,
+    /// What a number without a unit counts in.
+    pub unit: Option<Span>,
+    /// SHA-256 of the delays, hex.
+    pub digest: String,
+    /// At least one.
+    pub delays: Arc<[Span]>,
 }
 
 /// Servers, clients, switch and the networks around them.

@@ -3,11 +3,11 @@
 //! [`crate::design_file`], all others in [`crate::resolve`].
 
 use crate::blox::file::{
-    CollectionFile, ControllerFile, FitFile, FlashFile, IoFile, MembershipFile, RackFile, SchedulerFile, SwapFile,
-    VssdFile,
+    CollectionFile, ControllerFile, FitFile, FlashFile, InversionsName, IoFile, MembershipFile, RackFile,
+    SchedulerFile, SwapFile, VssdFile,
 };
 use crate::design_file::DesignFile;
-use crate::quantity::{Limit, Quantity};
+use crate::quantity::{Choice, Limit, Quantity};
 use crate::san::fabric_file::{DrivesFile, FabricKindName, PlacementName, PricesFile};
 use crate::san::file::{
     CheckFile, GimbalFile, HostFile, ReservationFile, RoutingFile, SchedulingFile, TargetFile, WireFile,
@@ -38,14 +38,19 @@ pub(crate) use written;
 macro_rules! defaults_table {
     ($(#[$meta:meta])* $name:ident => $config:ident {
         $( $(#[$field_meta:meta])* $field:ident : $type:ty = $default:expr, )*
-    }) => {
+    } $(beside {
+        $( $(#[$beside_meta:meta])* $beside:ident : $beside_type:ty, )*
+    })?) => {
         $crate::file::written! {
             $(#[$meta])*
             $name { $(
                 $(#[$field_meta])*
                 #[schemars(extend("default" = <$type as $crate::quantity::Plain>::written($default)))]
                 $field: $type,
-            )* }
+            )* $($(
+                $(#[$beside_meta])*
+                $beside: $beside_type,
+            )*)? }
         }
         impl $name {
             /// What is given, and defaults for the rest.
@@ -54,7 +59,10 @@ macro_rules! defaults_table {
             }
             /// The table that says all of `config`.
             pub(crate) fn of(config: &$config) -> $name {
-                $name { $( $field: Some($crate::quantity::Plain::written(config.$field)), )* }
+                $name {
+                    $( $field: Some($crate::quantity::Plain::written(config.$field)), )*
+                    $( $( $beside: None, )* )?
+                }
             }
         }
     };
@@ -321,6 +329,9 @@ written! {
         file: String,
         /// With `trace`: SHA-256 of the messages, in hex, when it has to be this very trace.
         digest: String,
+        /// With `trace`: what becomes of messages that come behind a later one.
+        #[schemars(extend("default" = "sort"))]
+        inversions: InversionsName,
         /// Open loop: offered load as a fraction of the busiest link direction. Above 1 is allowed, with a warning.
         #[schemars(range(max = 10.0), extend("exclusiveMinimum" = 0.0))]
         load: f64,
@@ -428,8 +439,10 @@ written! {
         requests: u64,
         /// The workload ends after this time.
         duration: Quantity<Span>,
-        /// Requests that start earlier are simulated but not measured. Not together with `warm_up_requests`.
-        warm_up: Quantity<Span>,
+        /// Requests that start earlier are simulated but not measured. Not together with
+        /// `warm_up_requests`. `"auto"`: the run is simulated twice, and the first one tells by MSER
+        /// what of it is a transient.
+        warm_up: Choice<Quantity<Span>>,
         /// The first so many requests are not measured. A tenth of `requests`, or of `duration`, by default.
         warm_up_requests: u64,
         /// How long after the last arrival unfinished requests are waited for.

@@ -3,7 +3,7 @@
 use crate::blox::Blox;
 use crate::design_file::{DesignName, PreemptionName, StackName};
 use crate::file::{FaultName, LoadBasis};
-use crate::san::San;
+use crate::san::{San, SanLoad};
 use crate::scalio::Scalio;
 use crate::sdirect::SDirect;
 use crate::wear::Wear;
@@ -13,6 +13,7 @@ use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use transport::config::{CreditBased, Dcqcn, Dctcp, Fastpass, Pfabric, ReceiverDriven};
 use transport::uncontrolled::Uncontrolled;
+use workload::block_trace::Inversions;
 
 /// One run, wholly specified and checked. Made by [`crate::parse`] only.
 ///
@@ -158,6 +159,10 @@ pub struct PlannedLoad {
 /// Where a trace comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceSource {
+    /// What becomes of messages that come behind a later one.
+    pub inversions: Inversions,
+    /// How many did, and were put in order.
+    pub inverted: u64,
     /// The file, as written.
     pub file: String,
     /// SHA-256 of its messages, hex.
@@ -209,6 +214,8 @@ pub enum WarmUp {
     Time(Span),
     /// The first so many requests.
     Requests(u64),
+    /// What a first simulation of the run shows to be a transient.
+    Auto,
 }
 
 /// Something that breaks.
@@ -292,6 +299,55 @@ impl Plan {
         }
     }
 
+    /// What of it is not measured. There is none where nothing but wear is played.
+    pub fn warm_up(&self) -> Option<WarmUp> {
+        self.run_part().map(|run| run.warm_up)
+    }
+
+    fn run_part(&self) -> Option<&Run> {
+        match &self.scene {
+            Scene::Messages(messages) => Some(&messages.run),
+            Scene::Blox(blox) => Some(&blox.run),
+            Scene::San(san) => Some(&san.run),
+            Scene::Wear(_) => None,
+            Scene::SDirect(sdirect) => Some(&sdirect.run),
+            Scene::Scalio(scalio) => Some(&scalio.run),
+        }
+    }
+
+    /// When something breaks for the first time.
+    pub fn first_fault(&self) -> Option<Time> {
+        let earliest = |faults: &[Fault]| faults.iter().map(|fault| fault.at).min();
+        match &self.scene {
+            Scene::Messages(messages) => earliest(&messages.faults),
+            Scene::Blox(blox) => earliest(&blox.faults),
+            Scene::San(san) => san.faults.iter().map(|fault| fault.at).min(),
+            Scene::Scalio(scalio) => earliest(&scalio.faults),
+            Scene::Wear(_) | Scene::SDirect(_) => None,
+        }
+    }
+
+    /// The same with a warm-up of `span`.
+    #[must_use]
+    pub fn with_warm_up(&self, span: Span) -> Plan {
+        let mut plan = self.clone();
+        let run = match &mut plan.scene {
+            Scene::Messages(messages) => &mut messages.run,
+            Scene::Blox(blox) => &mut blox.run,
+            Scene::San(san) => {
+                if let SanLoad::Stores(stores) = &mut san.io.load {
+                    (stores.warm_up, stores.warm_up_requests) = (span, 0);
+                }
+                &mut san.run
+            }
+            Scene::Wear(_) => return plan,
+            Scene::SDirect(sdirect) => &mut sdirect.run,
+            Scene::Scalio(scalio) => &mut scalio.run,
+        };
+        run.warm_up = WarmUp::Time(span);
+        plan
+    }
+
     /// Messages between nodes, if that is what is played.
     pub fn messages(&self) -> Option<&Messages> {
         match &self.scene {
@@ -343,7 +399,7 @@ impl Plan {
     ///
     /// The text that is hashed is the experiment file of [`to_toml`](Plan::to_toml) without `title` and `seed`, as JSON without white space, keys
     /// sorted by their bytes, numbers as serde_json prints them (shortest decimal that reads back), quantities in the largest unit that keeps them whole.
-    /// A trace counts by the digest of its messages, and a graph by its own, not by their file names.
+    /// A trace counts by the digest of its messages, and a graph and recorded delays by theirs, not by their file names.
     pub fn hash(&self) -> String {
         let mut file = crate::print::file_of(self);
         file.title = None;
@@ -356,6 +412,9 @@ impl Plan {
         }
         if let Some(fabric) = &mut file.fabric {
             fabric.file = None;
+        }
+        if let Some(rack) = &mut file.rack {
+            (rack.network_file, rack.network_unit) = (None, None);
         }
         let value = serde_json::to_value(&file).expect("every value of a plan can be written in JSON");
         let mut text = String::new();

@@ -1,5 +1,6 @@
 //! From a plan back to the file that says all of it.
 
+use crate::blox::file::InversionsName;
 use crate::design_file::{
     CxlFile, DcqcnFile, DctcpFile, DesignFile, DesignName, EdmFile, EdmRow, FastpassFile, HardwareTcpFile, PfabricFile,
     RawEthernetFile, ReceiverDrivenFile, Rocev2File,
@@ -11,7 +12,7 @@ use crate::file::{
 use crate::plan::{
     Background, BackgroundStream, Design, Fabric, Fault, Messages, Packet, Plan, Protocol, Run, Scene, WarmUp,
 };
-use crate::quantity::{Limit, Plain, Quantity};
+use crate::quantity::{Choice, Limit, Plain, Quantity};
 use base::Span;
 use hardware::DramConfig;
 use workload::{Arrivals, Class, Pattern, SizeDistribution};
@@ -111,6 +112,7 @@ fn workload_of(plan: &Messages) -> WorkloadFile {
         file.arrivals = Some(ArrivalsName::Trace);
         file.file = Some(trace.file.clone());
         file.digest = Some(trace.digest.clone());
+        file.inversions = Some(InversionsName::of(trace.inversions));
         return file;
     }
     write_pattern(&plan.workload.pattern, &mut file);
@@ -184,8 +186,9 @@ pub(crate) fn written_run(requests: Option<u64>, duration: Option<Span>, run: Ru
     let (duration, drain_limit) = (duration.map(Quantity), Some(Quantity(run.drain_limit)));
     let mut file = RunFile { requests, duration, drain_limit, ..RunFile::default() };
     match run.warm_up {
-        WarmUp::Time(span) => file.warm_up = Some(Quantity(span)),
+        WarmUp::Time(span) => file.warm_up = Some(Choice::Given(Quantity(span))),
         WarmUp::Requests(count) => file.warm_up_requests = Some(count),
+        WarmUp::Auto => file.warm_up = Some(Choice::Auto),
     }
     file
 }

@@ -54,56 +54,76 @@ impl<T: Written> JsonSchema for Quantity<T> {
     }
 }
 
-/// A bound that may be left open with the word `"unlimited"`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Limit<T> {
+/// A value, or one word in its place.
+macro_rules! value_or_word {
+    ($(#[$doc:meta])* $name:ident: $word:literal is $(#[$open_doc:meta])* $open:ident, else $(#[$given_doc:meta])* $given:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub enum $name<T> {
+            $(#[$open_doc])*
+            $open,
+            $(#[$given_doc])*
+            $given(T),
+        }
+
+        impl<T: Serialize> Serialize for $name<T> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $name::$open => serializer.serialize_str($word),
+                    $name::$given(value) => value.serialize(serializer),
+                }
+            }
+        }
+
+        impl<'de, T: Deserialize<'de>> Deserialize<'de> for $name<T> {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                #[derive(Deserialize)]
+                enum Word {
+                    #[serde(rename = $word)]
+                    Open,
+                }
+                #[derive(Deserialize)]
+                #[serde(untagged)]
+                enum Either<T> {
+                    Word(Word),
+                    Value(T),
+                }
+                Ok(match Either::deserialize(deserializer)? {
+                    Either::Word(Word::Open) => $name::$open,
+                    Either::Value(value) => $name::$given(value),
+                })
+            }
+        }
+
+        impl<T: JsonSchema> JsonSchema for $name<T> {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> Cow<'static, str> {
+                format!("{}Of{}", stringify!($name), T::schema_name()).into()
+            }
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "anyOf": [T::json_schema(generator), { "type": "string", "enum": [$word] }] })
+            }
+        }
+    };
+}
+
+value_or_word! {
+    /// A bound that may be left open with the word `"unlimited"`.
+    Limit: "unlimited" is
     /// No bound.
-    Unlimited,
+    Unlimited, else
     /// This much at most.
-    To(T),
+    To
 }
-
-const UNLIMITED: &str = "unlimited";
-
-impl<T: Serialize> Serialize for Limit<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Limit::Unlimited => serializer.serialize_str(UNLIMITED),
-            Limit::To(bound) => bound.serialize(serializer),
-        }
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Limit<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        enum Word {
-            #[serde(rename = "unlimited")]
-            Unlimited,
-        }
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Either<T> {
-            Word(Word),
-            Bound(T),
-        }
-        Ok(match Either::deserialize(deserializer)? {
-            Either::Word(Word::Unlimited) => Limit::Unlimited,
-            Either::Bound(bound) => Limit::To(bound),
-        })
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for Limit<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        format!("LimitOf{}", T::schema_name()).into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [T::json_schema(generator), { "type": "string", "enum": [UNLIMITED] }] })
-    }
+value_or_word! {
+    /// A value that may be left to the program with the word `"auto"`.
+    Choice: "auto" is
+    /// The program finds it.
+    Auto, else
+    /// This much.
+    Given
 }
 
 /// From what is written to what is meant, and back.

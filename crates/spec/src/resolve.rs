@@ -10,7 +10,7 @@ use crate::document::Node;
 use crate::error::{PlanError, Problem, Problems};
 use crate::file::{ExperimentFile, FabricFile, FaultFile, FaultName, MemoryFile, RunFile};
 use crate::plan::{Design, Fabric, Fault, FaultKind, Messages, Plan, Run, Scene, WarmUp};
-use crate::quantity::{Limit, Plain, Quantity};
+use crate::quantity::{Choice, Limit, Plain, Quantity};
 use crate::scene::SceneName;
 use crate::sources::{Files, Sources};
 use crate::warnings::{nothing_measured, warnings};
@@ -232,10 +232,11 @@ impl Resolver<'_> {
                 self.conflict("run.warm_up", "`warm_up` and `warm_up_requests` cannot both be given");
                 WarmUp::Requests(0)
             }
-            (Some(Quantity(span)), None) => {
+            (Some(Choice::Given(Quantity(span))), None) => {
                 self.at_most("run.warm_up", span, Span::secs(86_400));
                 WarmUp::Time(span)
             }
+            (Some(Choice::Auto), None) => WarmUp::Auto,
             (None, Some(count)) => WarmUp::Requests(count),
             (None, None) => default_warm_up(file),
         }

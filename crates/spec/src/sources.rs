@@ -2,16 +2,16 @@
 
 use crate::error::Problem;
 use crate::plan::hex;
-use base::Bytes;
+use base::{Bytes, Span};
 use hardware::ssd::RegionArchive;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::sync::Arc;
 use topology::Graph;
-use workload::block_trace::{BlockTrace, Format, Tolerance, open_block_trace};
+use workload::block_trace::{BlockTrace, Format, Inversions, Tolerance, open_block_trace};
 use workload::fio::{JobFile, read_job_file};
-use workload::{SizeDistribution, TraceMessage};
+use workload::{SizeDistribution, TraceMessage, read_delays};
 
 /// Opens the files that an experiment refers to. `spec` never sees a path: the caller decides what a name is relative to.
 pub trait Files {
@@ -52,6 +52,7 @@ impl Files for NoFiles {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Trace {
     pub messages: Vec<TraceMessage>,
+    pub inverted: u64,
     pub digest: String,
 }
 
@@ -59,10 +60,11 @@ pub(crate) struct Trace {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
     distributions: BTreeMap<(String, u64), Result<SizeDistribution, Problem>>,
-    traces: BTreeMap<(String, u32), Result<Trace, Problem>>,
+    traces: BTreeMap<(String, u32, bool), Result<Trace, Problem>>,
     snapshots: BTreeMap<String, Result<SharedSnapshot, Problem>>,
     jobs: BTreeMap<String, Result<SharedJobs, Problem>>,
     graphs: BTreeMap<String, Result<SharedNetwork, Problem>>,
+    delays: BTreeMap<(String, Option<u64>), Result<SharedDelays, Problem>>,
     block_traces: Vec<ReadTrace>,
 }
 
@@ -96,6 +98,13 @@ pub(crate) struct SharedNetwork {
     pub digest: String,
 }
 
+/// Recorded delays, which the points of a sweep share, with their digest.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SharedDelays {
+    pub delays: Arc<[Span]>,
+    pub digest: String,
+}
+
 /// A block trace, which the points of a sweep share, with the digest of its requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SharedTrace {
@@ -107,8 +116,8 @@ pub(crate) struct SharedTrace {
 impl Sources {
     /// Whether a plan needs no file to be played again; it has distributions of sizes in itself.
     pub(crate) fn is_empty(&self) -> bool {
-        let Sources { distributions: _, traces, snapshots, jobs, graphs, block_traces } = self;
-        let recorded = traces.is_empty() && block_traces.is_empty();
+        let Sources { distributions: _, traces, snapshots, jobs, graphs, delays, block_traces } = self;
+        let recorded = traces.is_empty() && block_traces.is_empty() && delays.is_empty();
         recorded && snapshots.is_empty() && jobs.is_empty() && graphs.is_empty()
     }
 
@@ -127,13 +136,19 @@ impl Sources {
     }
 
     /// The trace in `file`, for a rack of `nodes`.
-    pub(crate) fn trace(&mut self, files: &dyn Files, file: &str, nodes: u32) -> Result<Trace, Problem> {
+    pub(crate) fn trace(
+        &mut self,
+        files: &dyn Files,
+        file: &str,
+        nodes: u32,
+        inversions: Inversions,
+    ) -> Result<Trace, Problem> {
         let read = || {
             let reader = files.open(file).map_err(|error| refused(file, error))?;
-            let messages = workload::read_trace(file, nodes, reader).map_err(|error| refused(file, error))?;
-            Ok(Trace { digest: digest_of(&messages), messages })
+            let read = workload::read_trace(file, nodes, inversions, reader).map_err(|error| refused(file, error))?;
+            Ok(Trace { digest: digest_of(&read.messages), messages: read.messages, inverted: read.inverted })
         };
-        self.traces.entry((file.into(), nodes)).or_insert_with(read).clone()
+        self.traces.entry((file.into(), nodes, inversions == Inversions::Sort)).or_insert_with(read).clone()
     }
 
     /// The fio jobs in `file`.
@@ -154,6 +169,21 @@ impl Sources {
             Ok(SharedNetwork { digest: digest_of_graph(&graph), graph: Arc::new(graph) })
         };
         self.graphs.entry(file.into()).or_insert_with(read).clone()
+    }
+
+    /// The delays in `file`, of which those without a unit count in `unit`.
+    pub(crate) fn delays(
+        &mut self,
+        files: &dyn Files,
+        file: &str,
+        unit: Option<Span>,
+    ) -> Result<SharedDelays, Problem> {
+        let read = || {
+            let reader = files.open(file).map_err(|error| refused(file, error))?;
+            let delays = read_delays(file, unit, reader).map_err(|error| refused(file, error))?;
+            Ok(SharedDelays { digest: digest_of_delays(&delays), delays: delays.into() })
+        };
+        self.delays.entry((file.into(), unit.map(Span::as_ps))).or_insert_with(read).clone()
     }
 
     /// The block trace in `file`, of which some lines may be bad.
@@ -221,6 +251,13 @@ fn digest_of_graph(graph: &Graph) -> String {
     let mut text = Vec::new();
     topology::file::write(graph, &mut text).expect("memory takes whatever is written");
     hex(&Sha256::digest(text))
+}
+
+/// SHA-256 over the delays in picoseconds.
+fn digest_of_delays(delays: &[Span]) -> String {
+    let mut hash = Sha256::new();
+    delays.iter().for_each(|delay| hash.update(delay.as_ps().to_le_bytes()));
+    hex(&hash.finalize())
 }
 
 /// SHA-256 over the requests as numbers.

@@ -21,10 +21,14 @@ pub(crate) fn of_trace(trace: &BlockTrace, out: &mut Vec<String>) {
         let first = skipped_first.join("; ");
         out.push(format!("{skipped} bad lines of the trace were skipped: {first}"));
     }
-    if *inverted > 0 {
+    inversions(*inverted, "requests", "io", out);
+}
+
+fn inversions(number: u64, what: &str, table: &str, out: &mut Vec<String>) {
+    if number > 0 {
         out.push(format!(
-            "{inverted} requests of the trace came behind a later one, by {INVERSION_MAX} at most, \
-             and were put in order; io.inversions = \"refuse\" refuses them"
+            "{number} {what} of the trace came behind a later one, by {INVERSION_MAX} at most, \
+             and were put in order; {table}.inversions = \"refuse\" refuses them"
         ));
     }
 }
@@ -33,6 +37,9 @@ pub(crate) fn of_trace(trace: &BlockTrace, out: &mut Vec<String>) {
 pub(crate) fn warnings(plan: &Messages) -> Vec<String> {
     let expected = Expected::of(plan);
     let mut out = Vec::new();
+    if let Some(trace) = &plan.trace {
+        inversions(trace.inverted, "messages", "workload", &mut out);
+    }
     overload(plan, &mut out);
     arbiter(plan, &expected, &mut out);
     bursts(plan, &mut out);
@@ -160,6 +167,7 @@ fn warm_up_share(plan: &Messages, expected: &Expected) -> f64 {
     match plan.run.warm_up {
         WarmUp::Time(span) => span.as_ps() as f64 / expected.length_ps.max(1.0),
         WarmUp::Requests(count) => count as f64 / expected.requests.max(1.0),
+        WarmUp::Auto => 0.0,
     }
 }
 
@@ -179,6 +187,7 @@ fn nothing_expected(plan: &Messages) -> Option<String> {
     let text = match plan.run.warm_up {
         WarmUp::Time(span) => span.to_string(),
         WarmUp::Requests(count) => format!("{count} requests"),
+        WarmUp::Auto => return None,
     };
     let (requests, length) = (expected.requests.round(), readable(expected.length_ps));
     Some(format!(

@@ -130,6 +130,8 @@ fn states_of_drives_that_contradict_themselves_are_refused() {
             "flash.erase: `erase` does not go with preset = optane, which is written in place",
         ),
         ("[flash]\nsnapshot = \"none\"", "flash.snapshot: file `none`: there is no such file"),
+        ("[rack]\nnetwork_file = \"none\"", "rack.network_file: file `none`: there is no such file"),
+        ("[rack]\nnetwork_unit = \"1us\"", "rack.network_unit: `network_unit` goes only with `network_file`"),
     ] {
         assert_eq!(said(tables), expected);
     }
@@ -324,7 +326,7 @@ fn what_is_probably_not_meant_is_warned_of_with_its_numbers() {
         "drain_limit = 100ms is shorter than the 2s that a client may wait",
     );
     warned("[rack]\nrecirculation = \"1ms\"\n[run]\nrequests = 5000", "answers to soft requests come too late");
-    let calm = plan("title = \"rack\"\ndesign.name = \"rackblox\"\nrun.requests = 100000\n");
+    let calm = plan("title = \"rack\"\ndesign.name = \"rackblox\"\nrack.network = \"slow\"\nrun.requests = 100000\n");
     assert_eq!(calm.warnings, Vec::<String>::new());
 }
 

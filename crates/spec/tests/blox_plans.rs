@@ -201,7 +201,8 @@ fn every_key_of_the_schema_is_among_them_and_every_default_is_in_a_plan() {
     let of_sans = ["size", "sizes", "footprint", "drive", "job", "job_digest", "imitation"];
     // With another state of the drives than the one that is tried here.
     let of_snapshots = ["snapshot", "snapshot_digest", "used_before"];
-    let others = [&["profile", "requests_per_second"][..], &of_traces, &of_sans, &of_snapshots].concat();
+    let of_networks = ["network_file", "network_unit", "network_digest"];
+    let others = [&["profile", "requests_per_second"][..], &of_traces, &of_sans, &of_snapshots, &of_networks].concat();
     let mut defaults = 0;
     for (table, name) in
         TABLES.iter().zip(["Rack", "Flash", "Vssd", "Scheduler", "Collection", "Controller", "Membership", "Io"])
@@ -221,6 +222,20 @@ fn every_key_of_the_schema_is_among_them_and_every_default_is_in_a_plan() {
         }
     }
     assert!(defaults > 50, "{defaults}");
+}
+
+const RECORDED: &str = "[rack]\nnetwork_file = \"net.txt\"\nnetwork_unit = \"1us\"\nnetwork_scale = 2.0\n";
+
+#[test]
+fn a_recorded_network_is_part_of_a_plan_which_plays_it_again() {
+    let files = common::files().with("net.txt", "100\n101\n99us\n").with("other.txt", "100\n101\n98us\n");
+    let read = |text: &str| parse("rack.toml", text, &files, &[]).map(|it| it.points(None).remove(0).plan);
+    let first = read(&format!("{SMALL}{RECORDED}")).unwrap_or_else(|errors| panic!("{errors}"));
+    let recorded = blox(&first).recorded_network.as_ref().expect("it has a file");
+    assert_eq!(*recorded.delays, [Span::us(100), Span::us(101), Span::us(99)]);
+    assert_eq!(read(&first.to_toml()).map(|again| again.hash()), Ok(first.hash()), "{}", first.to_toml());
+    let errors = read(&first.to_toml().replace("net.txt", "other.txt")).expect_err("its delays are others");
+    assert!(errors.to_string().contains("its delays are others"), "{errors}");
 }
 
 /// Another value of a key, in TOML.

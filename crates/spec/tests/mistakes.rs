@@ -17,7 +17,8 @@ fn an_unknown_key_names_the_allowed_ones_and_the_closest() {
     assert_eq!(
         complaint(&with("load = 0.5", "laod = 0.5\nload = 0.5")),
         "small.toml:8:1: workload: unknown key `laod`, did you mean `load`?; allowed are arrivals, compute, depth, digest, \
-         file, load, load_basis, local_fraction, mix, off, on, pattern, read_fraction, size, sources, target, think"
+         file, inversions, load, load_basis, local_fraction, mix, off, on, pattern, read_fraction, size, sources, target, \
+         think"
     );
     assert_eq!(
         complaint(&format!("{SMALL}[memroy]\nlatency = \"1ns\"\n")),
@@ -254,6 +255,14 @@ fn files_are_named_with_their_line_and_reason() {
     assert_eq!(
         complaint(&with("load = 0.5", "load = 0.5\nsize = { cdf = \"falling.txt\" }")),
         "small.toml:9:16: workload.size.cdf: file `falling.txt`: falling.txt:2: size 3 comes after 4, it must not fall"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "arrivals = \"trace\"\nfile = \"inverted.csv\"\ninversions = \"refuse\"")),
+        "small.toml:9:8: workload.file: file `inverted.csv`: inverted.csv:3: time 0ns comes after 10ns, it must not fall"
+    );
+    assert_eq!(
+        complaint(&with("load = 0.5", "load = 0.5\ninversions = \"sort\"")),
+        "small.toml:9:14: workload.inversions: `inversions` goes only with arrivals = trace, not with poisson"
     );
     assert_eq!(
         complaint(&with("load = 0.5", "arrivals = \"trace\"\nfile = \"messages.csv\"\ndigest = \"00\""))

@@ -64,6 +64,33 @@ fn a_trace_counts_by_its_messages_and_not_by_its_name() {
 }
 
 #[test]
+fn messages_that_are_a_little_behind_are_put_in_order_and_told_of() {
+    let header = "time,source,target,operation,bytes\n";
+    let (early, late) = ("0ns,2,3,write,4096\n", "10ns,0,1,read,64\n");
+    let memory = Memory::default()
+        .with("sorted.csv", &[header, early, late].concat())
+        .with("behind.csv", &[header, late, early].concat());
+    let plan = |name: &str| {
+        let text = TRACE.replace("messages.csv", name);
+        parse("trace.toml", &text, &memory, &[]).unwrap().points(None).remove(0).plan
+    };
+    let (sorted, behind) = (plan("sorted.csv"), plan("behind.csv"));
+    assert_eq!(sorted.hash(), behind.hash());
+    let told = |plan: &spec::Plan| plan.warnings.iter().any(|it| it.starts_with("1 messages of the trace came behind"));
+    assert!(told(&behind) && !told(&sorted), "{:?}", behind.warnings);
+}
+
+#[test]
+fn an_automatic_warm_up_is_written_as_it_was_asked_for() {
+    let auto = plan(&SMALL.replace("requests = 100000", "requests = 100000\nwarm_up = \"auto\""));
+    assert_eq!(auto.messages().unwrap().run.warm_up, WarmUp::Auto);
+    assert!(auto.to_toml().contains("warm_up = \"auto\""), "{}", auto.to_toml());
+    assert_eq!(common::plan(&auto.to_toml()).hash(), auto.hash());
+    let given = auto.with_warm_up(Span::us(3));
+    assert_eq!(given.messages().unwrap().run.warm_up, WarmUp::Time(Span::us(3)));
+}
+
+#[test]
 fn every_key_reaches_the_plan() {
     let plan = plan(EVERY_KEY);
     let Design::Edm(edm) = plan.messages().unwrap().design else { panic!("{:?}", plan.messages().unwrap().design) };

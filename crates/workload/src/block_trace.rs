@@ -68,6 +68,16 @@ pub enum Inversions {
     Refuse,
 }
 
+impl Inversions {
+    /// By how much a request may come behind a later one.
+    pub(crate) fn longest(self) -> Span {
+        match self {
+            Inversions::Sort => INVERSION_MAX,
+            Inversions::Refuse => Span::ZERO,
+        }
+    }
+}
+
 /// How far a request that is put in order may be behind. Ours: recorders that merge the events of
 /// several processors are microseconds off; a clock that was set back is not a trace of one time.
 pub const INVERSION_MAX: Span = Span::ms(1);

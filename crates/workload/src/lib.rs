@@ -15,6 +15,7 @@
 pub mod block_trace;
 mod cdf;
 mod config;
+mod delays;
 mod file;
 pub mod fio;
 mod generator;
@@ -33,8 +34,9 @@ mod trace;
 
 pub use cdf::read_cdf;
 pub use config::{Arrivals, Class, Config, Pattern, SizeDistribution, TraceMessage};
+pub use delays::read_delays;
 pub use file::{FileError, Reason};
 pub use generator::{Arrival, Generator, Source};
 pub use problem::{NODES_MAX, Problem, SIZE_MAX};
 pub use profiles::{PROFILES, Profile, profile};
-pub use trace::{read_trace, write_trace};
+pub use trace::{MessageTrace, read_trace, write_trace};

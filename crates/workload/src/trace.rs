@@ -3,6 +3,7 @@
 //! Lines are split here and not by the `csv` crate: with comments, blank lines or CRLF endings the line numbers of its records
 //! (1.4) are those of an earlier line, and it does not tell a last line that was cut off.
 
+use crate::block_trace::Inversions;
 use crate::config::TraceMessage;
 use crate::file::{FileError, Lines, Reason, is_silent};
 use crate::problem::SIZE_MAX;
@@ -15,22 +16,40 @@ const OPERATIONS: [Operation; 3] = [Operation::Read, Operation::Write, Operation
 
 /// Reads a trace for a rack of `nodes` nodes. The first line is `time,source,target,operation,bytes`, the others one
 /// message each, such as `10.5ns,0,3,read,64`: a time with its unit, two node numbers, `read`, `write` or
-/// `read-modify-write`, and a number of bytes. Times must not fall. Blank lines and lines that begin with `#` are
-/// skipped. The last line must end in a newline, so that a file that was cut off is noticed. `name` goes into errors.
+/// `read-modify-write`, and a number of bytes. Where times fall by a little they are sorted (see
+/// [`Inversions`]). Blank lines and lines that begin with `#` are skipped. The last line must end in
+/// a newline, so that a file that was cut off is noticed. `name` goes into errors.
 ///
 /// # Errors
 /// The first line that breaks these rules, and why.
-pub fn read_trace(name: &str, nodes: u32, reader: impl BufRead) -> Result<Vec<TraceMessage>, FileError> {
+pub fn read_trace(
+    name: &str,
+    nodes: u32,
+    inversions: Inversions,
+    reader: impl BufRead,
+) -> Result<MessageTrace, FileError> {
     let mut lines = Lines::new(name, reader);
-    let mut trace = Trace { nodes, has_header: false, messages: Vec::new() };
+    let (latest, read) = (Time::ZERO, MessageTrace::default());
+    let mut trace = Trace { nodes, inversions, has_header: false, latest, read };
     while let Some(line) = lines.next()? {
         let taken = if is_silent(line.text) { Ok(()) } else { trace.take(line.text, line.is_whole) };
         taken.map_err(|reason| lines.error(reason))?;
     }
-    if trace.messages.is_empty() {
+    let Trace { mut read, .. } = trace;
+    if read.messages.is_empty() {
         return Err(lines.error(Reason::Empty));
     }
-    Ok(trace.messages)
+    read.messages.sort_by_key(|message| message.at);
+    Ok(read)
+}
+
+/// What a trace holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MessageTrace {
+    /// Its messages, in the order of their times; those of one time as their lines are.
+    pub messages: Vec<TraceMessage>,
+    /// How many of them came behind a later one.
+    pub inverted: u64,
 }
 
 /// Writes a trace that [`read_trace`] reads back as it is.
@@ -48,8 +67,10 @@ pub fn write_trace(messages: &[TraceMessage], mut writer: impl Write) -> io::Res
 /// The messages so far.
 struct Trace {
     nodes: u32,
+    inversions: Inversions,
     has_header: bool,
-    messages: Vec<TraceMessage>,
+    latest: Time,
+    read: MessageTrace,
 }
 
 impl Trace {
@@ -62,7 +83,9 @@ impl Trace {
             return header(line);
         }
         let message = self.message(line)?;
-        self.messages.push(message);
+        self.read.inverted += u64::from(message.at < self.latest);
+        self.latest = self.latest.max(message.at);
+        self.read.messages.push(message);
         Ok(())
     }
 
@@ -78,11 +101,9 @@ impl Trace {
 
     fn time(&self, text: &str) -> Result<Time, Reason> {
         let time: Time = text.parse().map_err(|error| Reason::Unit { field: "time", error })?;
-        match self.messages.last() {
-            Some(last) if time < last.at => {
-                Err(Reason::Falls { field: "time", got: text.into(), before: last.at.to_string() })
-            }
-            _ => Ok(time),
+        match self.latest.saturating_since(time) > self.inversions.longest() {
+            true => Err(Reason::Falls { field: "time", got: text.into(), before: self.latest.to_string() }),
+            false => Ok(time),
         }
     }
 
@@ -139,8 +160,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn read_with(inversions: Inversions, lines: &str) -> Result<MessageTrace, FileError> {
+        read_trace("trace.csv", 4, inversions, format!("{HEADER}\n{lines}").as_bytes())
+    }
+
     fn read(lines: &str) -> Result<Vec<TraceMessage>, FileError> {
-        read_trace("trace.csv", 4, format!("{HEADER}\n{lines}").as_bytes())
+        read_with(Inversions::Refuse, lines).map(|trace| trace.messages)
     }
 
     fn error(lines: &str) -> String {
@@ -195,6 +220,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_a_little_behind_is_put_in_order_and_what_is_further_is_refused() {
+        let lines = "0ns,0,1,read,64\n2ms,0,2,read,64\n1ms,0,3,read,64\n2ms,1,0,read,64\n1.5ms,1,2,read,64\n";
+        let sorted = read_with(Inversions::Sort, lines).unwrap();
+        let order: Vec<(u32, u32)> = sorted.messages.iter().map(|it| (it.source.0, it.target.0)).collect();
+        assert_eq!((order, sorted.inverted), (vec![(0, 1), (0, 3), (1, 2), (0, 2), (1, 0)], 2));
+        assert!(error(lines).starts_with("trace.csv:4: time 1ms comes after 2ms"));
+        let far = "2ms,0,1,read,64\n999999ns,0,1,read,64\n";
+        assert!(read_with(Inversions::Sort, far).unwrap_err().to_string().starts_with("trace.csv:3: time 999999ns"));
+    }
+
+    #[test]
     fn missing_and_extra_columns_a_cut_line_and_a_wrong_header_are_refused() {
         let columns = "5: time,source,target,operation,bytes";
         assert_eq!(error("1ns,0,1\n"), format!("trace.csv:2: `1ns,0,1` has 3 columns, it must have {columns}"));
@@ -205,7 +241,7 @@ mod tests {
         let cut = "trace.csv:3: `2ns,0,1,read,6` does not end in a newline: the file is cut off";
         assert_eq!(error("1ns,0,1,read,64\n2ns,0,1,read,6"), cut);
         assert_eq!(error("# none\n"), "trace.csv:2: the file holds no data");
-        let read = |text: &str| read_trace("trace.csv", 4, text.as_bytes()).unwrap_err().to_string();
+        let read = |text: &str| read_trace("trace.csv", 4, Inversions::Sort, text.as_bytes()).unwrap_err().to_string();
         assert_eq!(read(""), "trace.csv:1: the file holds no data");
         let header = "trace.csv:1: the header is `1ns,0,1,read,64`, it must be `time,source,target,operation,bytes`";
         assert_eq!(read("1ns,0,1,read,64\n"), header);
@@ -226,7 +262,8 @@ mod tests {
             messages.sort_by_key(|message| message.at);
             let mut text = Vec::new();
             write_trace(&messages, &mut text).unwrap();
-            prop_assert_eq!(read_trace("trace.csv", 8, text.as_slice()).unwrap(), messages);
+            let read = read_trace("trace.csv", 8, Inversions::Refuse, text.as_slice()).unwrap();
+            prop_assert_eq!(read, MessageTrace { messages, inverted: 0 });
         }
 
         #[test]
@@ -237,15 +274,15 @@ mod tests {
             let mut text = Vec::new();
             write_trace(&messages, &mut text).unwrap();
             text.truncate(cut.index(text.len()));
-            if let Ok(read) = read_trace("trace.csv", 8, text.as_slice()) {
-                prop_assert_eq!(&read[..], &messages[..read.len()]);
+            if let Ok(read) = read_trace("trace.csv", 8, Inversions::Refuse, text.as_slice()) {
+                prop_assert_eq!(&read.messages[..], &messages[..read.messages.len()]);
                 prop_assert!(text.ends_with(b"\n"));
             }
         }
 
         #[test]
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = read_trace("any", 4, bytes.as_slice());
+            let _ = read_trace("any", 4, Inversions::Sort, bytes.as_slice());
         }
 
         #[test]

@@ -3,7 +3,7 @@
 use crate::support::{dataset, read, summary};
 use base::{Operation, Span, Time};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use record::{SpanKind, Summary, columns};
+use record::{Availability, SpanKind, Summary, columns};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,6 +37,7 @@ fn full_summary() -> Summary {
     let statistics = one.latency_ns.values_mut().chain(one.slowdown.values_mut());
     statistics.for_each(|statistics| statistics.lower_bound_from = Some(0.99));
     one.load.planned = Some(0.5);
+    one.availability = Some(Availability { requests: 1, recovery_ns: Some(0.0), ..Availability::default() });
     one.labels = BTreeMap::from([("load".into(), "0.5".into())]);
     one.extra = BTreeMap::from([("grants".into(), 1.0)]);
     let two = Summary { seeds: vec![2], ..one.clone() };

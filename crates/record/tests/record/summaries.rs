@@ -3,7 +3,7 @@
 use crate::support::{facts, read, sound_row, summarizer, summary};
 use base::{Bytes, Operation, Span, Time};
 use proptest::prelude::*;
-use record::{Outcome, Row, RunFacts, SpanKind, Statistics, Summary, summary_json};
+use record::{Outcome, Row, RunFacts, RunIdentity, SpanKind, Statistics, Summarizer, Summary, summary_json};
 
 /// The value of rank ⌈n × `per_mille` / 1000⌉ of the sorted values.
 fn exact_percentile(values: &[f64], per_mille: usize) -> f64 {
@@ -309,4 +309,26 @@ fn open_requests_of_a_hundredth_leave_the_median_and_make_the_99th_percentile_a_
     let said = "latency percentiles from p99 on are lower bounds: requests that did not end could raise them";
     assert!(few.warnings.iter().any(|warning| warning == said), "{:?}", few.warnings);
     assert_eq!(few.slowdown["all"].lower_bound_from, Some(0.99));
+}
+
+#[test]
+fn availability_counts_what_was_underway_at_the_fault_or_came_later() {
+    // One request every 10 ns that takes 100 ns; a fault at 500 ns; what is intended from 600 to 690 ns is lost.
+    let mut rows: Vec<Row> = (0..100).map(|i| read(i, Time::ns(10 * i), Span::ns(100), Span::ns(100))).collect();
+    rows[60..70].iter_mut().for_each(|row| row.outcome = Outcome::Lost);
+    let broken = |rows: &[Row]| {
+        let mut summarizer = Summarizer::new(RunIdentity::default(), Time::ZERO).with_first_fault(Time::ns(500));
+        rows.iter().for_each(|row| summarizer.row(row));
+        summarizer.finish(&facts(rows, Time::us(2)))
+    };
+    let availability = broken(&rows).availability.expect("there was a fault");
+    // The first that is underway at 500 ns was intended at 400 ns.
+    assert_eq!((availability.requests, availability.unserved), (60, 10));
+    assert_eq!((availability.first_fault_ns, availability.recovery_ns), (500.0, Some(190.0)));
+    assert_eq!(availability.fraction, 1.0 - 10.0 / 60.0);
+    // Nothing is served after 900 ns: there is no recovery.
+    rows[90..].iter_mut().for_each(|row| row.outcome = Outcome::Null);
+    let lasting = broken(&rows);
+    assert_eq!(lasting.availability.map(|it| (it.unserved, it.recovery_ns)), Some((20, None)));
+    assert_eq!(summarizer(&rows, Time::ZERO).finish(&facts(&rows, Time::us(2))).availability, None);
 }

@@ -42,6 +42,8 @@ pub(crate) struct Datum {
     pub value: f64,
     /// Half-width of the 95 % confidence interval over seeds.
     pub half_width: Option<f64>,
+    /// Whether requests that did not end could raise it.
+    pub lower_bound: bool,
 }
 
 /// All numbers of a figure and the order of its labels' values.
@@ -177,7 +179,23 @@ fn ours(definition: &Definition, line: &Line, point: &Summary, flat: &Flat) -> R
         origin: Origin::Ours,
         value: value * definition.y.factor,
         half_width: half_width(&line.paths, flat).map(|width| width * definition.y.factor.abs()),
+        lower_bound: line.paths.iter().any(|path| is_lower_bound(path, flat)),
     })
+}
+
+/// Whether a percentile is one that `lower_bound_from`, which stands beside it, speaks of.
+fn is_lower_bound(path: &str, flat: &Flat) -> bool {
+    let quantile = |name: &str| match name {
+        "p50" => Some(0.5),
+        "p90" => Some(0.9),
+        "p99" => Some(0.99),
+        "p999" => Some(0.999),
+        "max" => Some(1.0),
+        _ => None,
+    };
+    let Some((place, name)) = path.rsplit_once('.') else { return false };
+    let least = flat.get(&format!("{place}.lower_bound_from"));
+    quantile(name).zip(least).is_some_and(|(quantile, least)| quantile >= *least)
 }
 
 /// The confidence interval of a mean or of p99 stands beside it in the summary.
@@ -211,6 +229,7 @@ fn printed(definition: &Definition, row: &PublishedRow, data: &FigureData) -> Da
         },
         value: row.value,
         half_width: None,
+        lower_bound: false,
     }
 }
 
@@ -242,6 +261,20 @@ mod tests {
         assert_eq!(data.xs, ["0.10", "0.8"]);
         let datum = data.at("reads", "edm", "0.8", Origin::Ours).unwrap();
         assert_eq!((datum.value, datum.half_width), (0.3, Some(0.01)));
+    }
+
+    #[test]
+    fn a_percentile_that_open_requests_could_raise_is_a_lower_bound() {
+        let bounded = |metric: &str, from: Option<f64>| {
+            let mut point = point("0.1", "reads", 1.0);
+            point.latency_ns.get_mut("all").expect("it is there").lower_bound_from = from;
+            let data = gathered(&FIGURE.replace("latency_ns.all.mean", metric), &[point], "");
+            data.data[0].lower_bound
+        };
+        let (of_p99, of_max) = ("latency_ns.all.p99", "latency_ns.all.max");
+        assert!(bounded(of_p99, Some(0.99)) && bounded(of_p99, Some(0.5)) && bounded(of_max, Some(1.0)));
+        assert!(!bounded(of_p99, Some(0.999)) && !bounded(of_p99, None) && !bounded(of_max, None));
+        assert!(!bounded("latency_ns.all.mean", Some(0.5)));
     }
 
     #[test]

@@ -88,6 +88,9 @@ impl Drawing<'_> {
             row["low"] = json!(self.lowest(datum.value, half));
             row["high"] = json!(datum.value + half);
         }
+        if datum.lower_bound {
+            row["bound"] = json!("at least");
+        }
         row
     }
 
@@ -273,6 +276,9 @@ impl Drawing<'_> {
         if self.has_intervals() {
             fields.push(json!({ "field": "low", "title": "95 % from", "format": ".5~g" }));
             fields.push(json!({ "field": "high", "title": "95 % to", "format": ".5~g" }));
+        }
+        if self.data.data.iter().any(|datum| datum.lower_bound) {
+            fields.push(json!({ "field": "bound", "title": "bound" }));
         }
         json!(fields)
     }

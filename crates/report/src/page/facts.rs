@@ -136,7 +136,7 @@ pub(super) fn points(section: &Section) -> Markup {
                         thead { tr {
                             th { "design" } @for name in &names { th { (name) } }
                             th.number { "planned load" } th.number { "offered Gb/s" } th.number { "achieved Gb/s" } th.number { "busiest link" }
-                            th.number { "measured" } th.number { "unfinished" } th.number { "lost" } th.number { "drops" } th { "seeds" } th { "plan" }
+                            th.number { "measured" } th.number { "unfinished" } th.number { "lost" } th.number { "available" } th.number { "drops" } th { "seeds" } th { "plan" }
                         } }
                         tbody { @for point in &section.points { (point_row(point, &names)) } }
                     }
@@ -160,11 +160,17 @@ fn point_row(point: &Summary, names: &[&str]) -> Markup {
             td.number { (grouped(point.counts.measured)) }
             td.number { (grouped(unfinished)) }
             td.number { (grouped(point.counts.lost + point.counts.null)) }
+            td.number { (available(point)) }
             td.number { (grouped(point.counts.dropped_packets)) }
             td { (ranges(&point.seeds.iter().copied().collect())) }
             td { code { (hash) } }
         }
     }
+}
+
+/// The share of requests that were served since the first fault.
+fn available(point: &Summary) -> String {
+    point.availability.map_or("–".to_owned(), |availability| format!("{:.3} %", 100.0 * availability.fraction))
 }
 
 /// The full hashes, at the end of the page.

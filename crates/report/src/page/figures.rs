@@ -37,8 +37,12 @@ pub(super) fn figure(figure: &Figure, section: &Section, index: usize, looks: &L
 }
 
 fn notes(notes: &[String], data: &FigureData) -> Markup {
+    let bounds = data.data.iter().filter(|datum| datum.lower_bound).count();
     html! {
         @for note in notes { p.small { (note) } }
+        @if bounds > 0 {
+            p.notice { (bounds) " of these numbers are lower bounds (≥): requests did not end that could raise them." }
+        }
         @if !data.gaps.is_empty() {
             details.gaps { summary { "Not in this figure (" (data.gaps.len()) ")" } ul { @for gap in &data.gaps { li { (gap) } } } }
         }
@@ -117,11 +121,10 @@ fn occurs(data: &FigureData, facet: &str, series: &str) -> bool {
 }
 
 fn cell(datum: Option<&Datum>) -> String {
-    let show = |datum: &Datum| match datum.half_width {
-        Some(half) => format!("{} ± {}", show_number(datum.value), show_number(half)),
-        None => show_number(datum.value),
-    };
-    datum.map_or(String::new(), show)
+    let Some(datum) = datum else { return String::new() };
+    let sign = if datum.lower_bound { "≥ " } else { "" };
+    let interval = datum.half_width.map_or(String::new(), |half| format!(" ± {}", show_number(half)));
+    format!("{sign}{}{interval}", show_number(datum.value))
 }
 
 /// The numbers as they are in files: labels' own values, full precision.

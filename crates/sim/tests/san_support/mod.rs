@@ -240,6 +240,7 @@ pub fn play(config: SanRigConfig, load: &workload::storage::Config, seed: u64) -
         drain: Span::secs(2),
         memory: DramConfig { latency: Span::ZERO, bandwidth: None },
         planned_load: None,
+        first_fault: None,
     };
     let identity = RunIdentity {
         version: "test".into(),

@@ -73,6 +73,7 @@ pub fn limits(warm_up: Span) -> Limits {
         drain: Span::ms(100),
         memory: hardware::DramConfig { latency: Span::ZERO, bandwidth: None },
         planned_load: None,
+        first_fault: None,
     }
 }
 

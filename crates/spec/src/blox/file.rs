@@ -4,7 +4,7 @@ use crate::blox::{Membership, Rack};
 use crate::file::{defaults_table, words, written};
 use crate::quantity::Quantity;
 use base::{Bytes, Rate, Span, Time};
-use workload::block_trace::Format;
+use workload::block_trace::{Format, Inversions};
 
 words! {
     /// The networks between clients and rack.
@@ -149,15 +149,23 @@ defaults_table! {
         background_load: f64 = 0.0,
         /// Mean length of its bursts, which come at line rate. Ours.
         background_burst: Quantity<Span> = Span::ms(1),
-        /// The networks between clients and rack (paper, 3.7).
-        network: NetworkName = NetworkName::Slow,
-        /// Multiplies every delay of `network`.
+        /// The networks between clients and rack (paper, 3.7). Not with `network_file`.
+        network: NetworkName = NetworkName::None,
+        /// Multiplies every delay of `network` or `network_file`.
         #[schemars(range(min = 0.0, max = 100.0))]
         network_scale: f64 = 1.0,
         /// Whether a third replica lives in another rack (paper, 3.5.1).
         remote_replica: bool = true,
         /// One way between the racks. Ours: the mean of the published trace.
         remote_delay: Quantity<Span> = Span::us(142),
+    } beside {
+        /// A file of one-way delays between clients and rack, one a line with its unit. Packets of a
+        /// client have them in order, from a place of its own on, and again from the first.
+        network_file: String,
+        /// With `network_file`: what a number without a unit counts in. Such lines are refused without.
+        network_unit: Quantity<Span>,
+        /// With `network_file`: SHA-256 of its delays, in hex, when it has to be this very one.
+        network_digest: String,
     }
 }
 
@@ -465,6 +473,23 @@ words! {
         Sort,
         /// It is a mistake in the file.
         Refuse,
+    }
+}
+
+impl InversionsName {
+    /// What the word means.
+    pub(crate) fn meant(self) -> Inversions {
+        match self {
+            InversionsName::Sort => Inversions::Sort,
+            InversionsName::Refuse => Inversions::Refuse,
+        }
+    }
+    /// The word for it.
+    pub(crate) fn of(inversions: Inversions) -> InversionsName {
+        match inversions {
+            Inversions::Sort => InversionsName::Sort,
+            Inversions::Refuse => InversionsName::Refuse,
+        }
     }
 }
 

@@ -12,14 +12,14 @@ use crate::print::{fault_of, written_run};
 use crate::quantity::Quantity;
 use base::Span;
 use hardware::ssd::{Steady, Suspension};
-use workload::block_trace::{Beyond, Devices, Inversions};
+use workload::block_trace::{Beyond, Devices};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
 /// The file that says all of `blox`, save title and seed.
 pub(crate) fn file_of(blox: &Blox) -> ExperimentFile {
     ExperimentFile {
         design: Some(DesignFile { name: Some(blox.design), ..DesignFile::default() }),
-        rack: Some(RackFile::of(&blox.rack)),
+        rack: Some(rack_of(blox)),
         flash: Some(flash_of(&blox.flash)),
         vssd: Some(vssd_of(&blox.vssd, &blox.flash.state)),
         scheduler: Some(scheduler_of(&blox.scheduler)),
@@ -31,6 +31,16 @@ pub(crate) fn file_of(blox: &Blox) -> ExperimentFile {
         swap: (!blox.swaps.is_empty()).then(|| blox.swaps.iter().map(swap_of).collect()),
         fault: (!blox.faults.is_empty()).then(|| blox.faults.iter().map(fault_of).collect()),
         ..ExperimentFile::default()
+    }
+}
+
+fn rack_of(blox: &Blox) -> RackFile {
+    let recorded = blox.recorded_network.as_ref();
+    RackFile {
+        network_file: recorded.map(|recorded| recorded.file.clone()),
+        network_unit: recorded.and_then(|recorded| recorded.unit).map(Quantity),
+        network_digest: recorded.map(|recorded| recorded.digest.clone()),
+        ..RackFile::of(&blox.rack)
     }
 }
 
@@ -189,10 +199,7 @@ pub(crate) fn write_replay(replay: &BlockReplay, file: &mut IoFile) {
     file.trace_digest = Some(replay.digest.clone());
     file.time_scale = Some(replay.config.time_scale);
     file.skip_bad = Some(replay.tolerance.skip_bad);
-    file.inversions = Some(match replay.tolerance.inversions {
-        Inversions::Sort => InversionsName::Sort,
-        Inversions::Refuse => InversionsName::Refuse,
-    });
+    file.inversions = Some(InversionsName::of(replay.tolerance.inversions));
     file.format = Some(TraceFormatName::of(replay.format));
     if let Devices::Striped { stripe } = replay.config.devices {
         file.stripe = Some(Quantity(stripe));

@@ -5,9 +5,9 @@ mod swap;
 
 use super::file::{
     AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, CoordinationName, InversionsName,
-    IoArrivalsName, IoFile, IsolationName, PolicyName, SchedulerFile, TraceFormatName, VssdFile,
+    IoArrivalsName, IoFile, IsolationName, NetworkName, PolicyName, RackFile, SchedulerFile, TraceFormatName, VssdFile,
 };
-use super::{BlockReplay, Blox, Collection, Controller, Flash, Rack, Scheduler, Vssd};
+use super::{BlockReplay, Blox, Collection, Controller, Flash, Rack, RecordedNetwork, Scheduler, Vssd};
 use crate::design_file::DesignName;
 use crate::error::Problem;
 use crate::file::{ExperimentFile, FaultFile, FaultName, RunFile};
@@ -58,11 +58,13 @@ impl Resolver<'_> {
         let (io, replay) = self.load_of(&io_file, file.run.as_ref(), &rack, &vssd);
         let run = self.volume_run(file, &membership);
         let faults = self.volume_faults(file.fault.as_deref().unwrap_or_default(), &rack);
+        let recorded_network = self.recorded_network(&file.rack.clone().unwrap_or_default());
         if !self.problems.is_empty() {
             return None;
         }
         let blox = Blox {
             design,
+            recorded_network,
             rack,
             flash,
             vssd,
@@ -128,6 +130,26 @@ impl Resolver<'_> {
             self.report("rack.switch_queue", Problem::out_of_range(rack.switch_queue, format!("at least {least}")));
         }
         rack
+    }
+
+    fn recorded_network(&mut self, file: &RackFile) -> Option<RecordedNetwork> {
+        let Some(name) = &file.network_file else {
+            for key in ["network_unit", "network_digest"] {
+                self.refuse_key(&format!("rack.{key}"), &format!("`{key}` goes only with `network_file`"));
+            }
+            return None;
+        };
+        if file.network.is_some_and(|network| network != NetworkName::None) {
+            self.conflict("rack.network", "`network` does not go with `network_file`");
+        }
+        let unit = file.network_unit.map(Plain::plain);
+        let read = self.sources.delays(self.files, name, unit);
+        let shared = read.map_err(|problem| self.report("rack.network_file", problem)).ok()?;
+        if file.network_digest.as_ref().is_some_and(|digest| *digest != shared.digest) {
+            let reason = format!("`{name}` has the digest {}: its delays are others", shared.digest);
+            self.conflict("rack.network_digest", reason);
+        }
+        Some(RecordedNetwork { file: name.clone(), unit, digest: shared.digest, delays: shared.delays })
     }
 
     fn vssd(&mut self, file: &VssdFile, rack: &Rack, flash: &Flash) -> Vssd {
@@ -516,10 +538,7 @@ fn tolerance(file: &IoFile, io: &Config) -> Tolerance {
         BeyondName::Refuse => Beyond::Refuse,
         BeyondName::Fold => Beyond::Fold,
     };
-    let inversions = match file.inversions.unwrap_or(InversionsName::Sort) {
-        InversionsName::Sort => Inversions::Sort,
-        InversionsName::Refuse => Inversions::Refuse,
-    };
+    let inversions = file.inversions.map_or(Inversions::Sort, InversionsName::meant);
     let skip_bad = file.skip_bad.unwrap_or(0);
     Tolerance { volume: Some(io.working_set()), beyond, skip_bad, inversions }
 }

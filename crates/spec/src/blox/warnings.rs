@@ -39,8 +39,8 @@ impl Blox {
     }
 
     fn network(&self, out: &mut Vec<String>) {
-        if self.scheduler.coordinated && self.rack.network == NetworkName::None {
-            out.push("without network delays coordinated I/O scheduling has nothing to weigh".into());
+        if self.scheduler.coordinated && self.rack.network == NetworkName::None && self.recorded_network.is_none() {
+            out.push("without network delays (rack.network) coordinated I/O scheduling has nothing to weigh".into());
         }
     }
 

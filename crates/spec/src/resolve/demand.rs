@@ -1,6 +1,7 @@
 //! The workload of a point: which keys go together, sizes, and the rate that a load comes to.
 
 use super::Resolver;
+use crate::blox::file::InversionsName;
 use crate::cost;
 use crate::error::Problem;
 use crate::file::{
@@ -10,6 +11,7 @@ use crate::load::{MeanCost, asking_nodes, cost_for, load_at, mean_gap_ps};
 use crate::plan::{Design, Fabric, PlannedLoad, TraceSource};
 use crate::quantity::{Plain, Quantity};
 use base::{Bytes, NodeId, Operation, Span};
+use workload::block_trace::Inversions;
 use workload::{Arrivals, Class, Config, Pattern, SizeDistribution};
 
 /// The size of a cache line, and of the paper's microbenchmarks (EDM, 4.3.1).
@@ -25,7 +27,7 @@ const SIZE_MAX: Bytes = Bytes::new(1 << 30);
 pub(super) const LONGEST_GAP: f64 = 50.0;
 
 /// Keys of `[workload]` that go only with some value of another key.
-const COMPANIONS: [(&str, &str, &[&str]); 13] = [
+const COMPANIONS: [(&str, &str, &[&str]); 14] = [
     ("compute", "pattern", &["role-split"]),
     ("target", "pattern", &["incast"]),
     ("sources", "pattern", &["incast"]),
@@ -36,6 +38,7 @@ const COMPANIONS: [(&str, &str, &[&str]); 13] = [
     ("local_fraction", "arrivals", &["closed"]),
     ("file", "arrivals", &["trace"]),
     ("digest", "arrivals", &["trace"]),
+    ("inversions", "arrivals", &["trace"]),
     ("load", "arrivals", &["poisson", "deterministic", "on-off"]),
     ("load_basis", "arrivals", &["poisson", "deterministic", "on-off"]),
     ("pattern", "arrivals", &["poisson", "deterministic", "on-off", "closed"]),
@@ -103,7 +106,8 @@ impl Resolver<'_> {
             self.report("workload", Problem::missing("workload.file", "arrivals = trace needs a CSV file of messages"));
             return None;
         };
-        let trace = match self.sources.trace(self.files, name, fabric.nodes) {
+        let inversions = file.inversions.map_or(Inversions::Sort, InversionsName::meant);
+        let trace = match self.sources.trace(self.files, name, fabric.nodes, inversions) {
             Ok(trace) => trace,
             Err(problem) => {
                 self.report("workload.file", problem);
@@ -127,7 +131,12 @@ impl Resolver<'_> {
             duration: run.duration.map(Plain::plain),
         };
         self.playable(&config);
-        Some(Demand { config, load: None, trace: Some(TraceSource { file: name.clone(), digest: trace.digest }) })
+        let (file, inverted) = (name.clone(), trace.inverted);
+        Some(Demand {
+            config,
+            load: None,
+            trace: Some(TraceSource { file, digest: trace.digest, inversions, inverted }),
+        })
     }
 
     fn pattern(&mut self, name: PatternName, file: &WorkloadFile, nodes: u32) -> Option<Pattern> {

@@ -92,6 +92,8 @@ impl LsmFile {
         let (warm_up_requests, warm_up) = match ground.warm_up {
             WarmUp::Requests(requests) => (requests, Span::ZERO),
             WarmUp::Time(span) => (0, span),
+            // What is found then takes its place.
+            WarmUp::Auto => (0, Span::ZERO),
         };
         LsmConfig {
             stores: self.stores.unwrap_or(8),

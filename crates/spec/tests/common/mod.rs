@@ -56,6 +56,7 @@ pub fn files() -> Memory {
     Memory::default()
         .with("sizes.txt", "# size 1 probability\n1 1 0.0\n1 1 0.5\n10 1 1.0\n")
         .with("falling.txt", "4 1 0.0\n3 1 1.0\n")
+        .with("inverted.csv", "time,source,target,operation,bytes\n10ns,0,1,read,64\n0ns,2,3,write,4096\n")
         .with("messages.csv", "time,source,target,operation,bytes\n0ns,0,1,read,64\n10ns,2,3,write,4096\n")
 }
 

@@ -2,7 +2,7 @@
 
 use super::decode::{Decode, Recorded, decoder};
 use super::text::in_ticks;
-use super::{Beyond, BlockRequest, BlockTrace, Format, INVERSION_MAX, Inversions, SECTOR, Tolerance};
+use super::{Beyond, BlockRequest, BlockTrace, Format, SECTOR, Tolerance};
 use crate::file::{FileError, Lines, Reason, is_silent};
 use base::{Bytes, Time};
 use std::collections::BTreeMap;
@@ -179,10 +179,7 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
 
     /// By how much a request may come behind a later one.
     fn inversion_max_ps(&self) -> u128 {
-        match self.tolerance.inversions {
-            Inversions::Sort => INVERSION_MAX.as_ps().into(),
-            Inversions::Refuse => 0,
-        }
+        self.tolerance.inversions.longest().as_ps().into()
     }
 
     /// The earliest request that is held, if none can come before it.
@@ -246,6 +243,7 @@ impl Tolerance {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Inversions;
     use super::*;
     use base::Operation;
     use proptest::prelude::*;

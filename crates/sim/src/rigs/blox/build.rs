@@ -14,8 +14,8 @@ use blox::{
     Policy, REPLICAS_MAX, ReplicationConfig, SchedulerConfig, ServerPlace, StorageNode, Switch, SwitchConfig,
     VssdConfig, VssdId,
 };
-use hardware::NetworkLatency;
 use hardware::ssd::{DieId, FtlCounters, Isolation, RegionConfig, SdfConfig};
+use hardware::{DelaySource, NetworkLatency};
 use history::History;
 use spec::DesignName;
 use spec::blox::{Blox, NetworkName, NetworkSchedulingName, PolicyName};
@@ -509,14 +509,17 @@ fn page_message() -> Bytes {
     Packet { vssd: VssdId(0), latency_ns: 0, source: NodeId(0), target: NodeId(0), body }.wire_bytes()
 }
 
-fn network_of(plan: &Blox) -> Option<NetworkLatency> {
+fn network_of(plan: &Blox) -> Option<DelaySource> {
+    if let Some(recorded) = &plan.recorded_network {
+        return Some(DelaySource::Recorded(recorded.delays.clone(), plan.rack.network_scale));
+    }
     let law = match plan.rack.network {
         NetworkName::None => return None,
         NetworkName::Fast => NetworkLatency::Fast,
         NetworkName::Medium => NetworkLatency::Medium,
         NetworkName::Slow => NetworkLatency::Slow,
     };
-    Some(NetworkLatency::Scaled { factor: law.factor() * plan.rack.network_scale })
+    Some(DelaySource::Model(NetworkLatency::Scaled { factor: law.factor() * plan.rack.network_scale }))
 }
 
 fn background(plan: &Blox, seed: Seed) -> Option<Background> {

@@ -160,8 +160,8 @@ pub struct WireConfig {
     pub pipeline: Span,
     /// One way between the racks.
     pub remote_delay: Span,
-    /// The law of delays between clients and rack, if there are any.
-    pub network: Option<hardware::NetworkLatency>,
+    /// Whose delays packets between clients and rack have, if any.
+    pub network: Option<hardware::DelaySource>,
     /// Of the networks.
     pub seed: Seed,
 }
@@ -170,8 +170,10 @@ impl Wires {
     /// Idle wires.
     pub fn new(config: WireConfig) -> Wires {
         let in_rack = config.places.in_rack() as usize;
-        let path = |law, client| NetworkDelay::new(law, config.seed.stream(&format!("network/client/{client}")));
-        let networks = config.network.map(|law| (0..config.places.clients).map(|client| path(law, client)).collect());
+        let stream = |client| config.seed.stream(&format!("network/client/{client}"));
+        let path = |source, client| NetworkDelay::new(source, stream(client));
+        let paths = |source| (0..config.places.clients).map(|client| path(source, client)).collect();
+        let networks = config.network.as_ref().map(paths);
         Wires {
             places: config.places,
             up: vec![Link::new(config.rate); in_rack],
