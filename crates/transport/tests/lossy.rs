@@ -8,7 +8,7 @@ use base::{Bytes, NodeId, Program, Seed, Span, Stream, Time};
 use proptest::prelude::*;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use transport::config::{Dctcp, Pfabric};
+use transport::config::{Dctcp, Pfabric, RateControl};
 use transport::{Host, HostIn, HostOut, Message, Packet, PacketKind, dctcp, pfabric};
 
 const NODES: u32 = 4;
@@ -159,7 +159,16 @@ fn dctcps(config: &Dctcp) -> Vec<dctcp::Host> {
 }
 
 fn pfabric_config(window: u32) -> Pfabric {
-    Pfabric { mss: Bytes::new(1_452), queue: Bytes::new(36_000), window, timeout: Span::us(8), probe_after: 5 }
+    let control = RateControl::Minimal { probe_after: 5 };
+    Pfabric { mss: Bytes::new(1_452), queue: Bytes::new(36_000), window, timeout: Span::us(8), control }
+}
+
+/// The same, over DCTCP.
+fn over_dctcp_config(window: u32) -> Pfabric {
+    let config = pfabric_config(window);
+    let Pfabric { mss, queue, timeout, .. } = config;
+    let dctcp = Dctcp { mss, queue, initial_window: window, timeout_min: timeout, ..dctcp_config() };
+    Pfabric { control: RateControl::Dctcp(dctcp), ..config }
 }
 
 fn dctcp_config() -> Dctcp {
@@ -204,6 +213,12 @@ proptest! {
     }
 
     #[test]
+    fn every_message_of_pfabric_over_dctcp_ends(network in network(), load in load(), window in 1u32..40) {
+        let (_, open) = play(pfabrics(&over_dctcp_config(window)), network, &load);
+        prop_assert_eq!(open, Vec::<u32>::new());
+    }
+
+    #[test]
     fn every_message_of_dctcp_ends(network in network(), load in load()) {
         let (_, open) = play(dctcps(&dctcp_config()), network, &load);
         prop_assert_eq!(open, Vec::<u32>::new());
@@ -214,11 +229,11 @@ proptest! {
 /// have prevented.
 #[test]
 fn large_messages_of_pfabric_end_with_losses_and_jitter() {
-    for seed in 0..30 {
+    for (seed, config) in (0..30).flat_map(|seed| [(seed, pfabric_config(33)), (seed, over_dctcp_config(33))]) {
         let network = Network { loss: 0.15, jitter: Span::us(12), seed };
         let load: Vec<_> = (0..NODES).map(|node| (0, node, 1, 500_000)).collect();
-        let (world, open) = play(pfabrics(&pfabric_config(33)), network, &load);
-        assert_eq!(open, Vec::<u32>::new(), "seed {seed}");
+        let (world, open) = play(pfabrics(&config), network, &load);
+        assert_eq!(open, Vec::<u32>::new(), "seed {seed}: {config:?}");
         assert!(world.dropped > 0 && world.resent >= world.dropped / 4);
     }
 }

@@ -61,6 +61,16 @@ impl Inbox {
         Arrived::Complete(new)
     }
 
+    /// How many bytes of this packet's message have come from its beginning without a hole.
+    pub fn arrived_in_order(&self, packet: &Packet) -> u64 {
+        let Ok(index) = usize::try_from(packet.sequence.wrapping_sub(self.first) as i32) else { return packet.value };
+        match self.open.get(index) {
+            Some(entry) if entry.complete => packet.value,
+            Some(entry) => entry.ranges.contiguous_from(0),
+            None => 0,
+        }
+    }
+
     /// A message in one packet, next in turn, with none before it open: needs no entry.
     fn is_next_whole(&self, packet: &Packet) -> bool {
         self.open.is_empty() && packet.sequence == self.first && u64::from(packet.payload) == packet.value
@@ -103,5 +113,21 @@ mod tests {
         assert_eq!(inbox.take(&data(0, 10, 10, 20)), Arrived::Complete(10));
         assert_eq!(inbox.take(&data(0, 10, 10, 20)), Arrived::Duplicate);
         assert!(inbox.open.is_empty());
+    }
+
+    #[test]
+    fn what_arrived_in_order_ends_at_the_first_hole() {
+        let mut inbox = Inbox::default();
+        let arrived = |inbox: &mut Inbox, sequence, offset| {
+            let packet = data(sequence, offset, 10, 30);
+            inbox.take(&packet);
+            inbox.arrived_in_order(&packet)
+        };
+        assert_eq!(arrived(&mut inbox, 0, 10), 0);
+        assert_eq!(arrived(&mut inbox, 1, 0), 10);
+        assert_eq!(arrived(&mut inbox, 0, 0), 20);
+        assert_eq!(arrived(&mut inbox, 0, 20), 30);
+        assert_eq!(arrived(&mut inbox, 0, 20), 30, "a duplicate of a message that is complete");
+        assert_eq!(inbox.arrived_in_order(&data(9, 0, 10, 30)), 0);
     }
 }
