@@ -168,6 +168,9 @@ defaults_table! {
         cost_step_halves: u32 = 1,
         /// How often the write cost is looked at (Gimbal).
         cost_period: Quantity<Span> = Span::ms(100),
+        /// Whether the write cost follows Gimbal's released code and not its paper: it rises only
+        /// with reads in the period or when the drive is overloaded, and falls without writes too.
+        cost_is_as_released: bool = false,
         /// What a session gains in each round (Gimbal).
         quantum: Quantity<Bytes> = Bytes::kib(128),
         /// Weight of I/Os that fill a virtual slot (Gimbal).
