@@ -186,6 +186,8 @@ impl End {
             gain: 1.0 / 16.0,
             initial_window: config.initial_window.div_ceil(config.segment.max(1)),
             timeout_min: config.timeout_min,
+            selective: false,
+            connections: 1,
         };
         End {
             generation,

@@ -35,6 +35,8 @@ fn dctcp_config() -> Dctcp {
         gain: 1.0 / 16.0,
         initial_window: 10,
         timeout_min: Span::us(200),
+        selective: true,
+        connections: 1,
     }
 }
 
@@ -242,6 +244,112 @@ fn dctcp_keeps_its_queue_near_k_with_two_long_flows_and_drops_nothing() {
     assert_eq!((bench.rig.dropped_packets(), bench.ended.len()), (0, 2));
     let windows = [0, 1].map(|node| bench.rig.host(NodeId(node)).marked_fraction(NodeId(2)));
     assert!(windows.iter().all(|alpha| (0.0..0.5).contains(alpha)), "alpha fell from 1 to what was seen: {windows:?}");
+}
+
+/// SIGCOMM'10, 3.3: with N flows in step the queue is at most K + N packets, and falls by half the
+/// root of 2 N (C RTT + K) below that.
+#[test]
+fn dctcps_queue_swings_as_far_as_the_papers_formula_says() {
+    let (flows, threshold, frame) = (2.0, 65.0, 1538.0);
+    let mut bench = Bench::new(dctcp(3));
+    write(&mut bench, Time::ZERO, 0, 2, 60 * MEGABYTE);
+    write(&mut bench, Time::ZERO, 1, 2, 60 * MEGABYTE);
+    let samples = queue_samples(&mut bench, NodeId(2), 2_000, 6_000);
+    let packets = |bytes: Option<&u64>| *bytes.expect("samples") as f64 / frame;
+    let (highest, lowest) = (packets(samples.iter().max()), packets(samples.iter().min()));
+    // A full frame there and an acknowledgement back, on an empty path: 4.04 us, 32.8 frames.
+    let swing = f64::sqrt(2.0 * flows * (32.8 + threshold)) / 2.0;
+    println!(
+        "dctcp: queue {lowest:.1} to {highest:.1} packets, the formula {:.1} to {:.1}",
+        threshold + flows - swing,
+        threshold + flows
+    );
+    assert!((highest - (threshold + flows)).abs() <= 2.0, "{highest}");
+    assert!((0.5..2.0).contains(&((highest - lowest) / swing)), "{lowest} to {highest}, {swing}");
+}
+
+/// What of 1 MB, asked of so many servers at 1 Gb/s and answered at once, is dropped, and how often
+/// a server had to wait for its timer of 10 ms. A port has 100 packets, K is 20 (SIGCOMM'10, 4.2.1
+/// and 4).
+fn incast(servers: u32) -> (u64, usize) {
+    let config = Dctcp {
+        mark_above: Bytes::new(20 * 1538),
+        queue: Bytes::new(100 * 1538),
+        initial_window: 2,
+        timeout_min: Span::ms(10),
+        ..dctcp_config()
+    };
+    // 100 us there and back, as in the paper's racks.
+    let slow =
+        PacketRigConfig { rate: Rate::gbps(1), propagation: Span::us(18), ..network(servers + 1, EthernetStack::TCP) };
+    let mut bench = Bench::new(packet::dctcp(&config, &slow));
+    for server in 0..servers {
+        write(&mut bench, Time::ZERO, server, servers, MEGABYTE / u64::from(servers));
+    }
+    bench.run();
+    assert_eq!(bench.ended.len(), servers as usize);
+    let late = bench.ended.iter().filter(|ended| ended.end - Time::ZERO > Span::ms(15)).count();
+    (bench.rig.dropped_packets(), late)
+}
+
+/// SIGCOMM'10, 4.2.1, Figure 18: with 100 packets a port DCTCP sees no timeouts up to about 35
+/// servers; two packets of each fill the port then. 8.2 ms is the least time.
+#[test]
+fn dctcp_survives_incast_until_two_packets_of_each_server_fill_the_port() {
+    let seen = [10, 20, 30, 40, 50, 60, 80].map(|servers| (servers, incast(servers)));
+    println!("dctcp incast, servers and (dropped, late): {seen:?}");
+    for (servers, (dropped, late)) in seen {
+        if servers <= 30 {
+            assert_eq!((dropped, late), (0, 0), "{servers} servers");
+        }
+    }
+    assert!(seen.iter().any(|(servers, (dropped, _))| *servers > 30 && *dropped > 0));
+}
+
+/// Eight segments in a row of one message are lost in a burst: with blocks they go again in one
+/// round trip.
+#[test]
+fn selective_acknowledgements_shorten_an_incast_with_losses() {
+    let shallow = |selective| Dctcp {
+        queue: Bytes::new(20 * 1538),
+        mark_above: Bytes::new(400 * 1538),
+        timeout_min: Span::ms(1),
+        initial_window: 30,
+        selective,
+        ..dctcp_config()
+    };
+    let last = |selective| {
+        let mut bench = Bench::new(packet::dctcp(&shallow(selective), &network(3, EthernetStack::TCP)));
+        for source in 0..2 {
+            write(&mut bench, Time::ZERO, source, 2, 300_000);
+        }
+        bench.run();
+        assert!(bench.rig.dropped_packets() > 2);
+        bench.ended.iter().map(|ended| ended.end - Time::ZERO).max().expect("two ends")
+    };
+    let (with, without) = (last(true), last(false));
+    println!("dctcp: two of 300 kB with losses take {with} with blocks, {without} without");
+    assert!(with < without, "{with} {without}");
+}
+
+/// One connection delivers in order: a short message waits behind a long one of its pair. Over two
+/// it does not.
+#[test]
+fn with_two_connections_a_short_message_passes_a_long_one_of_its_pair() {
+    let short = |connections| {
+        let config = Dctcp { connections, ..dctcp_config() };
+        let mut bench = Bench::new(packet::dctcp(&config, &network(2, EthernetStack::TCP)));
+        write(&mut bench, Time::ZERO, 0, 1, MEGABYTE);
+        let short = write(&mut bench, Time::us(20), 0, 1, 1460);
+        bench.run();
+        (latency(&bench, short), bench.rig.unloaded(Operation::Write, Bytes::new(1460)))
+    };
+    // A megabyte takes 84 us; two connections take turns, a packet each.
+    let packet = Rate::gbps(100).span_of(Bytes::new(1538));
+    let (one, _) = short(1);
+    let (two, alone) = short(2);
+    assert!(one > Span::us(60), "{one}");
+    assert!(two <= alone + packet * 2, "{two} {alone}");
 }
 
 #[test]
@@ -452,6 +560,8 @@ proptest! {
             queue: Bytes::new(room * 1538),
             mark_above: Bytes::new(room * 769),
             timeout_min: Span::us(20),
+            selective: true,
+            connections: 1,
             ..dctcp_config()
         };
         protocol_holds(|wire_check| packet::dctcp(&config, &checked(EthernetStack::TCP, wire_check)), &traffic);

@@ -260,6 +260,13 @@ design_table! {
         initial_window: u32 = 10,
         /// Least retransmission timeout: 1 ms (Vasudevan et al., SIGCOMM'09, for data centers; the paper's own is 10 ms, 4.2.1).
         timeout_min: Quantity<Span> = Span::ms(1),
+        /// Whether receivers tell what came beyond a hole, so that all of a window's holes are filled in
+        /// one round trip: Linux does by default. `false` is NewReno.
+        selective: bool = true,
+        /// Connections between two nodes each way. A message goes over the one that has the least to
+        /// send. One is ours; servers have tens in all (paper, 2.2).
+        #[schemars(range(min = 1, max = 64))]
+        connections: u32 = 1,
     }
 }
 
@@ -358,9 +365,12 @@ design_table! {
     FastpassFile of Fastpass => Fastpass on _ground {
         /// Payload of a time slot: one full packet (paper, 3: a slot is an MTU on the link).
         slot_payload: Quantity<Bytes> = Bytes::new(1_460),
-        /// Most demands or allocations in one control packet (paper, 6: they are batched; 8 is ours).
-        #[schemars(range(min = 1, max = 8))]
-        batch: u32 = 8,
+        /// Time slots that the arbiter plans together (public code: `BATCH_SIZE`, 16).
+        #[schemars(range(min = 1, max = 32))]
+        batch: u32 = 16,
+        /// A demand without an answer for so long is stated again (public code:
+        /// `CONTROLLER_SEND_TIMEOUT_SECS`, 200 us with slots of a microsecond).
+        timeout: Quantity<Span> = Span::us(200),
     }
 }
 

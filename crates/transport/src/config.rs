@@ -18,6 +18,12 @@ pub struct Dctcp {
     pub initial_window: u32,
     /// Least retransmission timeout.
     pub timeout_min: Span,
+    /// Whether receivers acknowledge what came beyond a hole (RFC 2018) and senders use it (RFC
+    /// 6675).
+    pub selective: bool,
+    /// Connections between two hosts each way: 1 to
+    /// [`CONNECTIONS_MAX`](crate::dctcp::CONNECTIONS_MAX).
+    pub connections: u32,
 }
 
 /// RoCEv2 with DCQCN (SIGCOMM'15) over priority flow control (802.1Qbb).
@@ -99,6 +105,8 @@ pub struct CreditBased {
 pub struct Fastpass {
     /// Payload of one time slot.
     pub slot_payload: Bytes,
-    /// Demands or allocations that fit into one control packet: 1 to [`BATCH_MAX`](crate::fastpass::BATCH_MAX).
+    /// Time slots that the arbiter plans together: 1 to [`BATCH_MAX`](crate::fastpass::BATCH_MAX).
     pub batch: u32,
+    /// An endpoint that hears nothing of a demand for so long states it again.
+    pub timeout: Span,
 }

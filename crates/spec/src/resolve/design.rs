@@ -91,7 +91,10 @@ impl Resolver<'_> {
                 self.bytes("flit_payload", &table, config.flit_payload, FLIT_MIN..=MTU_MAX);
                 self.bytes("flit_wire", &table, config.flit_wire, config.flit_payload.count()..=MTU_MAX);
             }
-            Protocol::Fastpass(config) => self.bytes("slot_payload", &table, config.slot_payload, 1..=MTU_MAX),
+            Protocol::Fastpass(config) => {
+                self.bytes("slot_payload", &table, config.slot_payload, 1..=MTU_MAX);
+                self.span("timeout", &table, config.timeout);
+            }
             Protocol::RawEthernet(config) | Protocol::Rocev2(config) | Protocol::HardwareTcp(config) => {
                 self.bytes("mtu", &table, config.mtu, 1..=MTU_MAX);
             }
