@@ -129,12 +129,17 @@ impl Gimbal {
             rate: RateController::new(&config),
             cost: WriteCost::new(&config),
             tenants: (0..tenants).map(|_| Tenant::new(&config)).collect(),
-            turns: VecDeque::with_capacity(tenants),
+            turns: VecDeque::new(),
             roomy_from: 0,
             active: 0,
             wakeup: None,
             config,
         }
+    }
+
+    /// A further tenant, whose number is the next.
+    pub fn add_tenant(&mut self) {
+        self.tenants.push(Tenant::new(&self.config));
     }
 
     /// An I/O of `tenant` comes; refused when too many of that tenant wait.

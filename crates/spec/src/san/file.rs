@@ -96,8 +96,8 @@ written! {
         /// Whether answers are marked too. The paper marks on the submission path only (4.3).
         #[schemars(extend("default" = false))]
         mark_answers: bool,
-        /// How many hops more than the shortest way a chosen way may have; no way has more than the 24 that the header records. Ours.
-        #[schemars(range(max = 23), extend("default" = 2))]
+        /// How many hops more than the shortest way a chosen way may have; no way has more than a header in one frame records. Ours.
+        #[schemars(range(max = 1_000), extend("default" = 2))]
         stretch: u16,
         /// What was learnt counts half after each such span without news. Ours: some round trips to a drive.
         #[schemars(extend("default" = "500us"))]

@@ -59,7 +59,7 @@ fn target(adapter: u32) -> VertexId {
     VertexId(TARGETS + adapter)
 }
 
-fn vertices(trail: &Trail) -> Vec<u16> {
+fn vertices(trail: &Trail) -> Vec<u32> {
     trail.hops().iter().map(|hop| hop.vertex).collect()
 }
 
@@ -77,7 +77,7 @@ fn a_read_goes_out_and_back_over_the_same_hops_which_learn_and_give_back() {
     assert_eq!(net.hop(first).booked(net.now, ingress), Rate::gbps(10));
     net.run(Time::ms(1));
     assert_eq!((net.missing(), net.dropped.len(), net.at_targets.len(), net.at_hosts.len()), (0, 0, 1, 4 - 1));
-    let (_, at_target) = net.at_targets[0];
+    let (_, at_target) = net.at_targets[0].clone();
     assert_eq!(at_target.trail.hops().len(), 3);
     assert_eq!(at_target.frame, 170 + 3 * Trail::HOP_BYTES);
     for (_, packet) in &net.at_hosts {
@@ -267,7 +267,7 @@ fn a_long_queue_is_marked_in_the_bit_of_its_hop_only() {
         net.begin(Time::ZERO, *host, VertexId(5), Operation::Write, 128 << 10, tag(session as u32, 0));
     }
     net.run(Time::ms(5));
-    let marks: BTreeMap<u16, usize> = net.at_targets.iter().fold(BTreeMap::new(), |mut marks, (_, packet)| {
+    let marks: BTreeMap<u32, usize> = net.at_targets.iter().fold(BTreeMap::new(), |mut marks, (_, packet)| {
         for (index, hop) in packet.trail.hops().iter().enumerate() {
             let is_marked = packet.trail.congestion_from(index) > packet.trail.congestion_from(index + 1);
             *marks.entry(hop.vertex).or_default() += usize::from(is_marked);
@@ -465,7 +465,7 @@ proptest! {
 
     #[test]
     fn no_trail_that_a_packet_may_bring_makes_a_hop_fall(
-        hops in prop::collection::vec((0u16..12, 0u16..9, any::<u32>()), 0..=24),
+        hops in prop::collection::vec((0u16..12, 0u16..9, any::<u32>()), 0..=40),
         kinds in prop::collection::vec((0u8..6, any::<bool>(), 0u16..6, any::<bool>(), 0u8..30), 1..20),
     ) {
         let net = Net::new(torus(1), &settings());
@@ -474,12 +474,12 @@ proptest! {
         for (kind, is_read, port, has_left, back) in kinds {
             let mut trail = Trail::default();
             for (vertex, port, time_ns) in &hops {
-                trail.pass_out(TrailHop { vertex: *vertex, port: *port, time_ns: *time_ns }, true).expect("there is room");
+                trail.pass_out(TrailHop { vertex: u32::from(*vertex), port: *port, time_ns: *time_ns, is_marked: true }, true).expect("there is room");
             }
             if has_left {
                 trail.way = Way::Detour;
             }
-            trail.position = (hops.len() as u8).min(back);
+            trail.position = (hops.len() as u16).min(u16::from(back));
             let kind = [
                 PacketKind::Command, PacketKind::ReadyToTransfer, PacketKind::WriteData { last: true },
                 PacketKind::ReadData { last: false }, PacketKind::Response, PacketKind::Response,
