@@ -46,6 +46,10 @@ impl Resolver<'_> {
         }
         let Some((hops, host, target)) = longest.filter(|_| wire.has_header) else { return };
         let hops_max = WireFormat::hops_max(wire);
+        // A frame without any room was complained of as such.
+        if hops_max == 0 {
+            return;
+        }
         let stretch_max = hops_max.checked_sub(hops);
         match stretch_max {
             None => {
