@@ -141,7 +141,7 @@ fn wire() -> WireConfig {
 fn host() -> HostConfig {
     HostConfig {
         vertex: VertexId(0),
-        sessions: Vec::new(),
+        sessions: san::host::HostSessions::default(),
         wire: wire(),
         queue_entries: 256,
         credits: true,

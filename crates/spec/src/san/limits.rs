@@ -16,14 +16,21 @@ const INFINITY_MIN: u32 = 64;
 /// The most hops of a header that the segment of a window had room for before headers grew with the network.
 const COUNTED_HOPS_MIN: u32 = 24;
 
+/// The longest way, and the hops that the header of a packet counts, where there is one. Sets the bound of distances.
+pub(super) fn ways(graph: &Graph, routing: &mut RouteConfig) -> (Option<LongestWay>, Option<u32>) {
+    let longest = longest_way(graph);
+    routing.distance.infinity = infinity(longest);
+    (longest, routing.has_header.then(|| hops_counted(longest, routing)))
+}
+
 /// What a distance has to be below: ways around what has failed may be twice as long as the longest that there is.
-pub(super) fn infinity(longest: Option<LongestWay>) -> u16 {
+fn infinity(longest: Option<LongestWay>) -> u16 {
     let links = longest.map_or(0, |(hops, ..)| hops + 1);
     (2 * links + 2).clamp(INFINITY_MIN, u32::from(u16::MAX)) as u16
 }
 
 /// Hops that the longest packet has in its header.
-pub(super) fn hops_counted(longest: Option<LongestWay>, routing: &RouteConfig) -> u32 {
+fn hops_counted(longest: Option<LongestWay>, routing: &RouteConfig) -> u32 {
     let hops = longest.map_or(0, |(hops, ..)| hops + u32::from(routing.stretch_max));
     hops.max(COUNTED_HOPS_MIN)
 }
@@ -73,7 +80,7 @@ impl Resolver<'_> {
 }
 
 /// See [`LongestWay`]; `None` where some target cannot be reached.
-pub(super) fn longest_way(graph: &Graph) -> Option<LongestWay> {
+fn longest_way(graph: &Graph) -> Option<LongestWay> {
     let mut longest: Option<LongestWay> = None;
     let targets: Vec<VertexId> = graph.of_kind(VertexKind::Target).collect();
     for host in graph.of_kind(VertexKind::Host) {

@@ -6,7 +6,7 @@ use super::file::{
     DISTANCE, ESTIMATES, GimbalFile, HorizonName, OVER_COMMITMENT, QueueName, ReservationFile, RoutePolicyName,
     RoutingFile, SchedulingFile,
 };
-use super::limits::{self, longest_way};
+use super::limits::ways;
 use super::{Drives, Passing, San, SanFabric};
 use crate::blox::file::FlashFile;
 use crate::blox::{Flash, PresetName};
@@ -47,9 +47,7 @@ impl Resolver<'_> {
         let is_trace = file.io.as_ref().is_some_and(|io| io.trace.is_some() || io.job.is_some());
         let run = self.run(&file.run.clone().unwrap_or_default(), is_trace);
         let fabric = fabric?;
-        let longest = longest_way(&fabric.graph);
-        routing.distance.infinity = limits::infinity(longest);
-        let hops = routing.has_header.then(|| limits::hops_counted(longest, &routing));
+        let (longest, hops) = ways(&fabric.graph, &mut routing);
         let (host, target) = self.sessions(file, gimbal, &fabric.passing, hops, design);
         self.within_names(&fabric, &host.wire, &routing, longest);
         self.agree(&host, &mut routing, reservation.as_mut());

@@ -85,7 +85,7 @@ fn a_read_goes_out_and_back_over_the_same_hops_which_learn_and_give_back() {
     }
     assert_eq!((net.hop(first).booked(net.now, ingress), net.hop(first).credit(DriveId(0))), (Rate::bps(0), Some(8)));
     let by = at_target.trail.hops()[1].vertex;
-    let port = net.graph.hops(VertexId(first)).iter().position(|hop| hop.to.0 == u32::from(by)).expect("a neighbour");
+    let port = net.graph.hops(VertexId(first)).iter().position(|hop| hop.to.0 == by).expect("a neighbour");
     let learnt = net.hop(first).router().delays().estimate(0, target(far), Port(port as u16));
     // Two links out and back at 100 Gb/s and one at 400, 200 ns each way each, and both data packets before the response.
     assert!((1_800..3_500).contains(&learnt), "{learnt} ns");
@@ -103,8 +103,7 @@ fn write_data_follow_their_command_although_the_choice_has_changed() {
     net.run(Time::us(8));
     let way = vertices(&net.at_targets[0].1.trail);
     let hop = net.hops[first as usize].as_mut().expect("it is a hop");
-    let used =
-        net.graph.hops(VertexId(first)).iter().position(|hop| hop.to.0 == u32::from(way[1])).expect("a neighbour");
+    let used = net.graph.hops(VertexId(first)).iter().position(|hop| hop.to.0 == way[1]).expect("a neighbour");
     hop.router_mut().learn(Time::us(8), Port(used as u16), far, 0, 500_000_000);
     net.run(Time::ms(1));
     let of =
@@ -311,14 +310,14 @@ fn answers_whose_way_has_failed_come_by_another_one_and_keep_their_order() {
     net.begin(Time::ZERO, HOST, target(far), Operation::Read, 64 << 10, tag(0, 0));
     net.run(Time::us(8));
     let way = vertices(&net.at_targets[0].1.trail);
-    net.toggle(Time::us(9), link_between(&net.graph, u32::from(way[0]), u32::from(way[1])));
+    net.toggle(Time::us(9), link_between(&net.graph, way[0], way[1]));
     net.run(Time::ms(20));
     assert_eq!((net.dropped.len(), net.lost.len(), net.missing()), (0, 0, 0));
     assert_eq!(net.at_hosts.len(), 17);
     let pieces: Vec<u32> = net.at_hosts.iter().take(16).map(|(_, packet)| packet.payload).collect();
     assert!(pieces.is_sorted());
     assert!(net.at_hosts.iter().all(|(_, packet)| packet.trail.is_detour()));
-    assert_eq!(net.hop(u32::from(way[1])).counts().detoured, 17);
+    assert_eq!(net.hop(way[1]).counts().detoured, 17);
 }
 
 #[test]
@@ -331,7 +330,7 @@ fn what_waits_at_a_port_that_fails_is_sent_another_way() {
     net.begin(Time::ZERO, HOST, target(far), Operation::Read, 128 << 10, tag(0, 0));
     net.run(Time::us(8));
     let way = vertices(&net.at_targets[0].1.trail);
-    net.toggle(Time::us(17), link_between(&net.graph, u32::from(way[0]), u32::from(way[1])));
+    net.toggle(Time::us(17), link_between(&net.graph, way[0], way[1]));
     net.run(Time::ms(20));
     let ended = net.at_hosts.len() + net.lost.len();
     assert_eq!((net.dropped.len(), net.missing(), ended), (0, 0, 33));
