@@ -26,7 +26,7 @@ struct Arguments {
     /// Where the figures go.
     #[arg(long, default_value = "target/bench.json")]
     out: PathBuf,
-    /// Makes the memory run of a module and prints its peak: how this program measures a process of its own.
+    /// Makes the memory run of a key and prints its peak: how this program measures a process of its own.
     #[arg(long, hide = true)]
     memory_child: Option<String>,
 }
@@ -61,8 +61,8 @@ fn target_figures(only: &str) -> anyhow::Result<Figures> {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    if let Some(module) = &arguments.memory_child {
-        return memory::child(module);
+    if let Some(key) = &arguments.memory_child {
+        return memory::child(key);
     }
     let prefix = arguments.module.unwrap_or_default();
     let mut figures = Figures::new();

@@ -1,26 +1,33 @@
 //! The peak memory of some work, which a child of this program does alone.
 
 use crate::harness::Figures;
-use crate::{edm, flash, scalio, target};
+use crate::{edm, flash, san, scalio, target};
 use anyhow::Context;
 use std::process::Command;
 
 /// A module, the key of its peak in MB, and the work.
-const RUNS: [(&str, &str, fn()); 5] = [
+const RUNS: [(&str, &str, fn()); 7] = [
     ("edm", "edm.peak_mb_10m_messages", edm::memory_child),
     ("flash", "flash.mb_per_512gb", flash::memory_child),
     ("rivals", "rivals.memory_mb.4096", edm::rivals_memory_child),
+    ("san", "san.memory_mb.512", || san::memory_child(8)),
+    ("san", "san.memory_mb.4096", || san::memory_child(16)),
     ("scalio", "scalio.peak_mb", scalio::memory_child),
     ("target", "target.memory_mb", target::memory_child),
 ];
 
-/// The figures of a module's memory run, if it has one: its peak, and whatever its child has printed as `key value`.
+/// The figures of a module's memory runs, if it has any: their peaks, and whatever their children have printed as `key value`.
 pub fn of(module: &str) -> anyhow::Result<Figures> {
-    if !RUNS.iter().any(|(name, _, _)| *name == module) {
-        return Ok(Figures::new());
+    let mut figures = Figures::new();
+    for (_, key, _) in RUNS.iter().filter(|(name, _, _)| *name == module) {
+        figures.extend(of_run(key)?);
     }
+    Ok(figures)
+}
+
+fn of_run(key: &str) -> anyhow::Result<Figures> {
     let program = std::env::current_exe()?;
-    let output = Command::new(program).args(["--memory-child", module]).output();
+    let output = Command::new(program).args(["--memory-child", key]).output();
     let text = String::from_utf8(output.context("the memory run does not start")?.stdout)?;
     let figures: Option<Figures> = text.lines().map(figure).collect();
     let figures = figures.with_context(|| format!("the memory run printed {text:?}"))?;
@@ -33,10 +40,10 @@ fn figure(line: &str) -> Option<(String, f64)> {
     Some((key.to_owned(), value.parse().ok()?))
 }
 
-/// Does the work of a module and prints the peak of this process.
-pub fn child(module: &str) -> anyhow::Result<()> {
-    let found = RUNS.iter().find(|(name, _, _)| *name == module);
-    let (_, key, work) = found.with_context(|| format!("{module} has no memory run"))?;
+/// Does the work of a run and prints the peak of this process.
+pub fn child(key: &str) -> anyhow::Result<()> {
+    let found = RUNS.iter().find(|(_, name, _)| *name == key);
+    let (_, _, work) = found.with_context(|| format!("there is no memory run {key}"))?;
     work();
     let status = std::fs::read_to_string("/proc/self/status").context("the peak of a process is read from /proc")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM in /proc/self/status")?;

@@ -120,6 +120,21 @@ fn commands() -> Group {
     Group { better: Better::Higher, rounds: 9, contenders: contenders.into() }
 }
 
+/// A million commands in a cubic torus with a host and a drive at every node, each host asking every drive.
+pub fn memory_child(side: u32) {
+    let nodes = side.pow(3);
+    let text = format!(
+        "title = \"bench\"\ndesign.name = \"san\"\nfabric.kind = \"torus\"\nfabric.dimensions = [{side}, {side}, {side}]\n\
+         fabric.hosts = {nodes}\ndrives.per_target = 1\ndrives.model = \"quick\"\nio.depth = 16\nio.write_share = 0.3\n\
+         run.requests = 1000000\n"
+    );
+    let experiment = parse("bench", &text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let plan = experiment.points(None).remove(0).plan;
+    let outcomes = run(&plan, &RunOptions::default(), &mut Discard, &mut Unobserved);
+    let finished = outcomes.expect("the network can be built").summary.counts.finished;
+    assert_eq!(finished, 1_000_000, "every command is served");
+}
+
 /// The hops of two tori, and a whole network.
 pub fn benchmarks() -> Vec<Group> {
     WORKS.map(Work::group).into_iter().chain([commands()]).collect()

@@ -1,6 +1,7 @@
 //! `rackweave check`: what an experiment file, or the file of a live target, comes to.
 
 use crate::arguments::CheckArguments;
+use crate::estimate;
 use crate::failure::{Failure, bad_input, print};
 use crate::load;
 use crate::play::printed;
@@ -20,6 +21,7 @@ pub fn check(arguments: &CheckArguments) -> Result<(), Failure> {
         for warning in &point.plan.warnings {
             eprintln!("warning: {}{warning}", prefix(point));
         }
+        estimate::print(&prefix(point), &point.plan);
     }
     Ok(())
 }

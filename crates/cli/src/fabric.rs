@@ -66,6 +66,8 @@ struct FoundOptimum {
     busiest_link: f64,
     /// How that was found.
     by: &'static str,
+    /// How much more may be possible, of what each gets; 0 of what is exact.
+    gap: f64,
     /// The least mean of demand over rate (Perf_d); `None` of a network too large to solve.
     least_degradation: Option<f64>,
 }
@@ -144,13 +146,14 @@ fn name_of(san: &San) -> String {
 /// Links from hosts to targets: the most, and the mean over all pairs.
 fn distances(graph: &Graph) -> (u32, f64) {
     let targets: Vec<VertexId> = graph.of_kind(VertexKind::Target).collect();
-    let from_host = graph.of_kind(VertexKind::Host).flat_map(|host| {
+    let (mut most, mut sum, mut count) = (0, 0, 0_u64);
+    for host in graph.of_kind(VertexKind::Host) {
         let distances = graph.distances_from(host);
-        targets.iter().filter_map(|target| distances.to(*target)).collect::<Vec<_>>()
-    });
-    let all: Vec<u32> = from_host.collect();
-    let sum: u64 = all.iter().map(|distance| u64::from(*distance)).sum();
-    (all.iter().copied().max().unwrap_or(0), sum as f64 / all.len().max(1) as f64)
+        for distance in targets.iter().filter_map(|target| distances.to(*target)) {
+            (most, sum, count) = (most.max(distance), sum + u64::from(distance), count + 1);
+        }
+    }
+    (most, sum as f64 / count.max(1) as f64)
 }
 
 fn rate_gbps(graph: &Graph, vertex: VertexId) -> f64 {
@@ -186,7 +189,9 @@ fn optimum(san: &San) -> Result<FoundOptimum, Failure> {
         by: match alike.method {
             Method::Bounds => "two bounds that meet",
             Method::Solved { .. } => "linear program",
+            Method::Approximated { .. } => "approximation",
         },
+        gap: alike.gap(),
         least_degradation: least,
     })
 }
@@ -222,6 +227,7 @@ fn text(found: &[Found]) -> String {
         row("  all together", &|it| of(it, &|it| format!("{:.0}", it.total_gbps)));
         row("  busiest link", &|it| of(it, &|it| format!("{:.0} %", it.busiest_link * 100.0)));
         row("  found by", &|it| of(it, &|it| it.by.into()));
+        row("  more may be possible by, at most", &|it| of(it, &|it| format!("{:.1} %", it.gap * 100.0)));
         row("  least mean of asked over given", &|it| of(it, &|it| degraded(it.least_degradation)));
     }
     for column in 1..=found.len() {

@@ -7,6 +7,7 @@ mod check;
 mod claims;
 mod describe;
 mod disk;
+mod estimate;
 mod experiments;
 mod fabric;
 mod failure;

@@ -10,6 +10,7 @@
 //! ```
 
 use crate::VERSION;
+use crate::estimate;
 use crate::failure::{Failure, bad_input, failed_at};
 use crate::interrupt;
 use crate::load::describe;
@@ -63,10 +64,17 @@ const REQUESTS_PER_SECOND: f64 = 1e5;
 /// A row of the records, packed.
 const ROW_BYTES: f64 = 30.0;
 
-/// Refuses tasks that would take days, with an estimate, unless `is_meant`.
+/// Refuses tasks that would take days, or more memory than there is, with an estimate, unless `is_meant`.
 pub fn refuse_endless<'a>(tasks: impl IntoIterator<Item = &'a Task>, is_meant: bool) -> Result<(), Failure> {
-    let requests = tasks.into_iter().map(|task| requests_of(&task.point, &task.seeds)).fold(0, u64::saturating_add);
-    if is_meant || requests <= REQUESTS_MAX {
+    if is_meant {
+        return Ok(());
+    }
+    let mut requests = 0_u64;
+    for task in tasks {
+        requests = requests.saturating_add(requests_of(&task.point, &task.seeds));
+        estimate::refuse_too_large(&task.point.plan)?;
+    }
+    if requests <= REQUESTS_MAX {
         return Ok(());
     }
     let days = requests as f64 / REQUESTS_PER_SECOND / 86_400.0;

@@ -1,6 +1,7 @@
 //! `rackweave run`: one point.
 
 use crate::arguments::RunArguments;
+use crate::estimate;
 use crate::failure::{Failure, bad_input, print};
 use crate::interrupt;
 use crate::load;
@@ -21,6 +22,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let seeds = arguments.seeds.chosen();
     let task = Task::new(point.plan.title.clone(), root.clone(), point, seeds.as_deref());
     play::refuse_endless([&task], arguments.long)?;
+    estimate::print("", &task.point.plan);
     output::create(&root, arguments.output.force, &Marker::new("run"))?;
     interrupt::listen()?;
     let playing =

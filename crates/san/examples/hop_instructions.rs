@@ -141,8 +141,8 @@ impl Bench {
     }
 
     fn answer(&mut self, port: Port, request: &Packet, kind: PacketKind, frame: u32) -> Option<(Port, Packet)> {
-        let trail = request.trail.turned_at_target(80_000);
-        self.take(port, Packet { kind, frame, credit: 16, trail, ..*request })
+        let trail = request.trail.clone().turned_at_target(80_000);
+        self.take(port, Packet { kind, frame, credit: 16, ..request.with_trail(trail) })
     }
 
     fn one(&mut self, case: &str, number: u32, host: Port) {

@@ -42,7 +42,7 @@ pub struct WindowConfig {
 }
 
 /// What comes out of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
     /// Onto the link of a port.
     Send(Port, Packet),
@@ -54,8 +54,33 @@ pub(crate) enum Flow {
 #[derive(Clone, Debug)]
 pub(crate) struct Connections {
     config: WindowConfig,
+    /// As far as any was used.
     ends: Vec<Option<Box<End>>>,
+    /// What was submitted and is not acknowledged, of all connections: few have any at a time.
+    kept: Kept,
     timers: Timers,
+}
+
+/// Packets by place; places are used again, with the memory of what was there.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    packets: Vec<(Port, Packet)>,
+    free: Vec<u32>,
+}
+
+impl Kept {
+    fn enter(&mut self, port: Port, packet: Packet) -> u32 {
+        let Some(place) = self.free.pop() else {
+            self.packets.push((port, packet));
+            return self.packets.len() as u32 - 1;
+        };
+        self.packets[place as usize] = (port, packet);
+        place
+    }
+
+    fn leave(&mut self, place: u32) {
+        self.free.push(place);
+    }
 }
 
 /// This side of a connection.
@@ -63,8 +88,8 @@ pub(crate) struct Connections {
 struct End {
     generation: u8,
     sender: Sender,
-    /// What was submitted and is not acknowledged, with the offset behind it.
-    kept: VecDeque<(u64, Port, Packet)>,
+    /// What was submitted and is not acknowledged: the offset behind it, and its place.
+    kept: VecDeque<(u64, u32)>,
     /// Offset behind all that was submitted.
     submitted: u64,
     timeouts: u32,
@@ -75,9 +100,9 @@ struct End {
 }
 
 impl Connections {
-    /// Room for so many.
-    pub(crate) fn new(config: WindowConfig, places: usize) -> Connections {
-        Connections { config, ends: vec![None; places], timers: Timers::default() }
+    /// None yet; each takes memory when it is first used.
+    pub(crate) fn new(config: WindowConfig) -> Connections {
+        Connections { config, ends: Vec::new(), kept: Kept::default(), timers: Timers::default() }
     }
 
     /// Whether a packet belongs into a stream.
@@ -88,24 +113,32 @@ impl Connections {
 
     /// A program sends a packet that [`carries`](Self::carries) allows.
     pub(crate) fn depart(&mut self, now: Time, place: usize, port: Port, packet: &Packet, out: &mut Vec<Flow>) {
-        let Some(end) = self.end(place, packet) else { return };
-        if end.timeouts >= TIMEOUTS_MAX {
+        if !self.begin(place, packet) {
             return;
         }
+        let Connections { ends, kept, .. } = self;
+        let Some(end) = ends[place].as_deref_mut().filter(|end| end.timeouts < TIMEOUTS_MAX) else {
+            return;
+        };
         end.submitted += u64::from(packet.frame);
         let stream = end.submitted - u64::from(packet.frame);
-        end.kept.push_back((end.submitted, port, Packet { stream, length: packet.frame, ..*packet }));
-        end.sender.submit(0, u64::from(packet.frame));
+        let packet = Packet { stream, length: packet.frame, ..packet.copied() };
+        let frame = u64::from(packet.frame);
+        end.kept.push_back((end.submitted, kept.enter(port, packet)));
+        end.sender.submit(0, frame);
         self.pump(now, place, out);
     }
 
     /// A packet has come that [`carries`](Self::carries) allows, by `port`.
     pub(crate) fn arrive(&mut self, now: Time, place: usize, port: Port, packet: &Packet, out: &mut Vec<Flow>) {
         let acknowledgement = self.config.acknowledgement;
-        let Some(end) = self.end(place, packet) else { return };
+        if !self.begin(place, packet) {
+            return;
+        }
         if let PacketKind::Acknowledgement { .. } = packet.kind {
             return self.acknowledged(now, place, packet, out);
         }
+        let Some(end) = self.ends[place].as_deref_mut() else { return };
         end.take(port, packet, out);
         out.push(Flow::Send(port, acknowledgement_of(packet, end.expected, acknowledgement)));
     }
@@ -122,39 +155,46 @@ impl Connections {
             end.sender.time_out();
             end.timeouts += 1;
             if end.timeouts >= TIMEOUTS_MAX {
-                end.kept.clear();
+                end.kept.drain(..).for_each(|(_, packet)| self.kept.leave(packet));
             } else {
                 self.pump(now, place as usize, out);
             }
         }
     }
 
-    /// The connection of a packet: a new one where the packet is of a later association; `None` where
-    /// it is of an earlier one.
-    fn end(&mut self, place: usize, packet: &Packet) -> Option<&mut End> {
+    /// Makes the connection of a packet: a new one where the packet is of a later association;
+    /// `false` where it is of an earlier one.
+    fn begin(&mut self, place: usize, packet: &Packet) -> bool {
         let generation = Attempt::of_bits(packet.tag.attempt).generation;
+        if self.ends.len() <= place {
+            self.ends.resize_with(place + 1, || None);
+        }
         let known = self.ends[place].as_ref().map(|end| end.generation);
         match known {
-            Some(known) if known == generation => {}
-            Some(known) if is_earlier_generation(generation, known) => return None,
+            Some(known) if known == generation => true,
+            Some(known) if is_earlier_generation(generation, known) => false,
             _ => {
                 self.timers.cancel(place as u32);
-                self.ends[place] = Some(Box::new(End::new(&self.config, generation)));
+                let end = Box::new(End::new(&self.config, generation));
+                let before = self.ends[place].replace(end);
+                let kept = before.into_iter().flat_map(|end| end.kept);
+                kept.for_each(|(_, packet)| self.kept.leave(packet));
+                true
             }
         }
-        self.ends[place].as_deref_mut()
     }
 
     fn acknowledged(&mut self, now: Time, place: usize, packet: &Packet, out: &mut Vec<Flow>) {
         let Some(end) = &mut self.ends[place] else { return };
         // Nobody acknowledges what was not sent.
         let offset = packet.stream.min(end.submitted);
-        if end.kept.front().is_some_and(|(behind, ..)| *behind <= offset) {
+        if end.kept.front().is_some_and(|(behind, _)| *behind <= offset) {
             end.timeouts = 0;
         }
         end.sender.acknowledge(now, offset, packet.marked && self.config.obeys_marks);
-        while end.kept.front().is_some_and(|(behind, ..)| *behind <= offset) {
+        while let Some((_, packet)) = end.kept.front().copied().filter(|(behind, _)| *behind <= offset) {
             end.kept.pop_front();
+            self.kept.leave(packet);
         }
         self.pump(now, place, out);
     }
@@ -163,9 +203,10 @@ impl Connections {
     fn pump(&mut self, now: Time, place: usize, out: &mut Vec<Flow>) {
         let Some(end) = &mut self.ends[place] else { return };
         while let Some(segment) = end.sender.next_segment(now) {
-            let at = end.kept.partition_point(|(behind, ..)| *behind <= segment.offset);
-            if let Some((_, port, packet)) = end.kept.get(at) {
-                out.push(Flow::Send(*port, *packet));
+            let at = end.kept.partition_point(|(behind, _)| *behind <= segment.offset);
+            if let Some((_, place)) = end.kept.get(at) {
+                let (port, packet) = &self.kept.packets[*place as usize];
+                out.push(Flow::Send(*port, packet.copied()));
             }
         }
         match end.sender.deadline() {
@@ -186,6 +227,8 @@ impl End {
             gain: 1.0 / 16.0,
             initial_window: config.initial_window.div_ceil(config.segment.max(1)),
             timeout_min: config.timeout_min,
+            selective: false,
+            connections: 1,
         };
         End {
             generation,
@@ -201,12 +244,12 @@ impl End {
     /// Takes a packet in and hands over what is in order.
     fn take(&mut self, port: Port, packet: &Packet, out: &mut Vec<Flow>) {
         if packet.stream > self.expected {
-            self.ahead.entry(packet.stream).or_insert((port, *packet));
+            self.ahead.entry(packet.stream).or_insert_with(|| (port, packet.copied()));
         }
         if packet.stream != self.expected {
             return;
         }
-        let mut next = Some((port, *packet));
+        let mut next = Some((port, packet.copied()));
         while let Some((port, packet)) = next {
             self.expected += u64::from(packet.length);
             out.push(Flow::Deliver(port, packet));
@@ -235,7 +278,6 @@ fn acknowledgement_of(packet: &Packet, expected: u64, frame: u32) -> Packet {
         frame,
         credit: 0,
         status: Outcome::Success,
-        trail,
-        ..*packet
+        ..packet.with_trail(trail)
     }
 }

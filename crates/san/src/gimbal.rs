@@ -52,6 +52,9 @@ pub struct GimbalConfig {
     pub cost_step_halves: u32,
     /// How often the write cost is looked at; published 100 ms.
     pub cost_period: Span,
+    /// Whether the write cost follows the released code: it rises only with reads in the period or
+    /// when the drive is overloaded, and falls without writes too. The paper names neither.
+    pub cost_is_as_released: bool,
     /// What a tenant gains in each round; published 128 KiB.
     pub quantum: Bytes,
     /// Weight of I/Os that fill a virtual slot; published 128 KiB.
@@ -129,12 +132,17 @@ impl Gimbal {
             rate: RateController::new(&config),
             cost: WriteCost::new(&config),
             tenants: (0..tenants).map(|_| Tenant::new(&config)).collect(),
-            turns: VecDeque::with_capacity(tenants),
+            turns: VecDeque::new(),
             roomy_from: 0,
             active: 0,
             wakeup: None,
             config,
         }
+    }
+
+    /// A further tenant, whose number is the next.
+    pub fn add_tenant(&mut self) {
+        self.tenants.push(Tenant::new(&self.config));
     }
 
     /// An I/O of `tenant` comes; refused when too many of that tenant wait.

@@ -32,10 +32,11 @@ use crate::trail::Trail;
 use crate::wire::{WireConfig, WireFormat};
 use base::{Operation, Program, RequestId, Span, Time};
 use io::{Io, IoPlace, Ios, Stage};
-use lane::{Lanes, Session};
+use lane::{Lanes, Session, Sessions};
 use nvme::queue::QueueError;
 use nvme::wire::MtuError;
 use recover::Timers;
+use std::sync::Arc;
 use topology::VertexId;
 
 /// A session of the host.
@@ -49,13 +50,53 @@ pub struct HostSession {
     pub target: VertexId,
 }
 
+/// The sessions of a host by place, at most one a drive. What hosts have in common they share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostSessions {
+    /// By place: the drive, and where it is.
+    pub drives: Arc<[(DriveId, VertexId)]>,
+    /// The name of the first.
+    pub first: SessionId,
+    /// From each name to the next.
+    pub stride: u32,
+}
+
+impl HostSessions {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.drives.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.drives.is_empty()
+    }
+
+    fn get(&self, place: u32) -> HostSession {
+        let (drive, target) = self.drives[place as usize];
+        HostSession { id: SessionId(self.first.0 + place * self.stride), drive, target }
+    }
+
+    /// Usually drives are numbered as they stand here.
+    #[inline]
+    fn place_of(&self, drive: DriveId) -> Option<u32> {
+        let is_it = |entry: &(DriveId, VertexId)| entry.0 == drive;
+        let place = if self.drives.get(drive.index()).is_some_and(is_it) {
+            drive.index()
+        } else {
+            self.drives.iter().position(is_it)?
+        };
+        Some(place as u32)
+    }
+}
+
 /// A host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostConfig {
     /// Where it is.
     pub vertex: VertexId,
-    /// Its sessions, at most one a drive.
-    pub sessions: Vec<HostSession>,
+    /// Its sessions.
+    pub sessions: HostSessions,
     /// How sessions use the wire.
     pub wire: WireConfig,
     /// Entries of the queue pair of each lane of a session: one command less may be open.
@@ -139,7 +180,7 @@ pub enum HostIn {
 }
 
 /// What a host decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation a packet")]
 pub enum HostOut {
     /// Hand to the first-in-first-out queue of a port.
@@ -220,10 +261,8 @@ pub struct Host {
     uplinks: Uplinks,
     /// By port: whether its link is there.
     ports_up: Vec<bool>,
-    sessions: Vec<Session>,
+    sessions: Sessions,
     lanes: Lanes,
-    /// Place of the session with a drive.
-    by_drive: Vec<u32>,
     ios: Ios,
     timers: Timers,
     counters: HostCounters,
@@ -247,13 +286,12 @@ impl Host {
             format: WireFormat::new(&config.wire)?,
             uplinks,
             ports_up: vec![true; ports],
-            sessions: config.sessions.iter().map(|session| Session::new(*session, &config)).collect(),
-            lanes: Lanes::new(config.sessions.len(), ports, &config)?,
-            by_drive: by_drive(&config.sessions),
+            sessions: Sessions::new(&config),
+            lanes: Lanes::new(ports, &config)?,
             ios: Ios::default(),
             timers: Timers::default(),
             counters: HostCounters::default(),
-            streams: Streams::new(config.window.map(|window| Connections::new(window, config.sessions.len() * ports))),
+            streams: Streams::new(config.window.map(Connections::new)),
             config,
         })
     }
@@ -268,9 +306,9 @@ impl Host {
         self.ios.len()
     }
 
-    /// The credit of a session.
-    pub fn credit(&self, session: u32) -> u32 {
-        self.sessions[session as usize].credit
+    /// The credit of the session at a place.
+    pub fn credit(&self, place: u32) -> u32 {
+        self.sessions.at(place).map_or(self.config.credit_initial, |session| self.sessions[session].credit)
     }
 
     /// Routing, where the host has a choice.
@@ -281,17 +319,26 @@ impl Host {
         }
     }
 
+    /// The session at a place of the configuration, which is used from now on.
+    fn meet(&mut self, place: u32) -> u32 {
+        let (session, is_new) = self.sessions.meet(place);
+        if is_new {
+            self.lanes.add();
+        }
+        session
+    }
+
     fn submit(&mut self, now: Time, place: u32, io: HostIo, out: &mut Vec<HostOut>) {
-        let waiting = self.sessions[place as usize].waiting.len();
+        let waiting = self.sessions[place].waiting.len();
         if waiting >= self.config.waiting_max {
-            return out.push(HostOut::Done(refused(place, io)));
+            return out.push(HostOut::Done(refused(self.sessions[place].place, io)));
         }
         let io = self.ios.open(place, io, &self.format);
         self.counters.waiting_highest = self.counters.waiting_highest.max(waiting + 1);
         if waiting == 0 {
             self.send_or_keep(now, place, io, out);
         } else {
-            self.sessions[place as usize].waiting.push_back(io);
+            self.sessions[place].waiting.push_back(io);
             self.pump(now, place, out);
         }
     }
@@ -300,13 +347,13 @@ impl Host {
     fn send_or_keep(&mut self, now: Time, place: u32, io: IoPlace, out: &mut Vec<HostOut>) {
         match self.leave_to_send(now, place, io) {
             Some(lane) => self.send_new(now, io, lane, out),
-            None => self.sessions[place as usize].waiting.push_back(io),
+            None => self.sessions[place].waiting.push_back(io),
         }
     }
 
     /// The lane for a new command, if credit, queue pairs and uplinks allow one.
     fn leave_to_send(&mut self, now: Time, place: u32, io: IoPlace) -> Option<u8> {
-        let session = &self.sessions[place as usize];
+        let session = &self.sessions[place];
         if self.config.credits && session.outstanding >= session.credit.max(1) {
             return None;
         }
@@ -315,16 +362,16 @@ impl Host {
 
     /// Sends what credit, queue pairs and uplinks allow.
     fn pump(&mut self, now: Time, place: u32, out: &mut Vec<HostOut>) {
-        while let Some(&io) = self.sessions[place as usize].waiting.front() {
+        while let Some(&io) = self.sessions[place].waiting.front() {
             let Some(lane) = self.leave_to_send(now, place, io) else { return };
-            self.sessions[place as usize].waiting.pop_front();
+            self.sessions[place].waiting.pop_front();
             self.send_new(now, io, lane, out);
         }
     }
 
     /// The lane for a new command: what routing says, if it is up, not suspected of silence and has room; else the first that is.
     fn choose_lane(&mut self, now: Time, place: u32, io: IoPlace) -> Option<u8> {
-        let session = &self.sessions[place as usize];
+        let session = &self.sessions[place];
         let chosen = match &mut self.uplinks {
             Uplinks::One => Some(0),
             Uplinks::Routed(router) => {
@@ -345,7 +392,7 @@ impl Host {
     /// Sends an I/O as a new command.
     fn send_new(&mut self, now: Time, place: IoPlace, lane: u8, out: &mut Vec<HostOut>) {
         let Some(io) = self.ios.get_mut(place) else { return };
-        let session = &mut self.sessions[io.session as usize];
+        let session = &mut self.sessions[io.session];
         let state = &mut self.lanes[(io.session, usize::from(lane))];
         let command = state.queue.submit(place).map_err(|(_, full)| full);
         let command = command.expect("a lane is chosen only where its queue pair has room");
@@ -360,7 +407,7 @@ impl Host {
     fn send(&mut self, now: Time, place: IoPlace, out: &mut Vec<HostOut>) {
         let Some(io) = self.ios.get_mut(place) else { return };
         io.begin_send(now);
-        let session = &self.sessions[io.session as usize];
+        let session = &self.sessions[io.session];
         let payload = self.format.in_capsule(io.io.operation, io.io.bytes);
         let frame = self.format.frame(PacketKind::Command, payload, 0);
         let packet = command_packet(&self.config, session, io, payload, frame);
@@ -376,7 +423,7 @@ impl Host {
         let (session, tag) = (io.session, io.tag);
         out.push(HostOut::Done(HostDone {
             request: io.io.request,
-            session: io.session,
+            session: self.sessions[session].place,
             outcome,
             first_sent: io.first_sent,
             last_sent: Some(io.sent),
@@ -393,18 +440,9 @@ impl Host {
     fn release(&mut self, session: u32, tag: Tag) {
         let lane = usize::from(Attempt::of_bits(tag.attempt).lane);
         if self.lanes[(session, lane)].queue.complete_by_flag(tag.command).is_ok() {
-            self.sessions[session as usize].outstanding -= 1;
+            self.sessions[session].outstanding -= 1;
         }
     }
-}
-
-fn by_drive(sessions: &[HostSession]) -> Vec<u32> {
-    let drives = sessions.iter().map(|session| session.drive.index() + 1).max().unwrap_or(0);
-    let mut places = vec![u32::MAX; drives];
-    for (place, session) in sessions.iter().enumerate() {
-        places[session.drive.index()] = place as u32;
-    }
-    places
 }
 
 fn refused(session: u32, io: HostIo) -> HostDone {
@@ -466,7 +504,10 @@ impl Host {
     /// All but packets.
     fn handle(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
         match input {
-            HostIn::Submit { session, io } => self.submit(now, session, io, out),
+            HostIn::Submit { session, io } => {
+                let session = self.meet(session);
+                self.submit(now, session, io, out);
+            }
             HostIn::Packet { port, packet } => self.take(now, port, &packet, out),
             HostIn::Advertisement { port, advertisement } => {
                 if let Uplinks::Routed(router) = &mut self.uplinks {

@@ -59,7 +59,7 @@ pub enum Outcome {
 
 /// One packet on a wire. In this order in memory: the trail, most of which is unused in most packets, comes last.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// The request of the run that it serves: stands for the data, which nobody carries here, and is not on the wire.
     pub request: RequestId,
@@ -103,9 +103,34 @@ impl Packet {
     /// A copy, without what nobody looks at: it lies in lines of memory that nobody else needs.
     #[inline]
     pub(crate) fn copied(&self) -> Packet {
-        let mut copy = Packet { trail: Trail::default(), ..*self };
-        copy.trail.become_copy_of(&self.trail);
-        copy
+        let mut trail = Trail::default();
+        trail.become_copy_of(&self.trail);
+        self.with_trail(trail)
+    }
+
+    /// The same with another trail.
+    #[inline]
+    pub fn with_trail(&self, trail: Trail) -> Packet {
+        Packet {
+            request: self.request,
+            address: self.address,
+            tag: self.tag,
+            bytes: self.bytes,
+            payload: self.payload,
+            frame: self.frame,
+            source: self.source,
+            target: self.target,
+            drive: self.drive,
+            credit: self.credit,
+            kind: self.kind,
+            operation: self.operation,
+            status: self.status,
+            marked: self.marked,
+            rank: self.rank,
+            length: self.length,
+            stream: self.stream,
+            trail,
+        }
     }
 
     /// As `*self = *other`, without what nobody looks at: of most packets that is more than half.

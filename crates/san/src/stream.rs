@@ -34,7 +34,7 @@ pub(crate) trait Streamed: Sized {
 
     fn streams(&mut self) -> &mut Streams<Self::Out>;
     /// The connection of a packet; `None` where nobody knows its session or lane.
-    fn place_of(&self, packet: &Packet) -> Option<usize>;
+    fn place_of(&mut self, packet: &Packet) -> Option<usize>;
     /// Takes a packet in, which is the next in order.
     fn take_in(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<Self::Out>);
     /// The action that sends a packet.

@@ -134,7 +134,7 @@ pub enum TargetIn {
 }
 
 /// What a target decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation a packet")]
 pub enum TargetOut {
     /// Hand to the first-in-first-out queue of a port.
@@ -185,7 +185,9 @@ pub struct TargetCounters {
 pub struct Target {
     format: WireFormat,
     flights: Flights,
+    /// Those that were ever used: of a large network most never are.
     sessions: Vec<Session>,
+    queue_entries: u16,
     /// By the number of a session less `first_session`.
     seats: Vec<Seat>,
     first_session: u32,
@@ -202,9 +204,9 @@ pub struct Target {
 /// Where things of a session lie, in a table that is small enough to be at hand.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
-    /// Place in the target's sessions, or [`NO_SESSION`].
+    /// Place in the target's sessions; or [`UNUSED`].
     place: u32,
-    /// Place of its drive.
+    /// Place of its drive, or [`NO_SESSION`].
     drive: u32,
     /// Its number there.
     tenant: u32,
@@ -222,23 +224,20 @@ impl Target {
         if config.lanes == 0 || usize::from(config.lanes) > crate::session::LANES_MAX {
             return Err(TargetError::Lanes { got: config.lanes });
         }
-        let (sessions, tenants) = sessions_of(config)?;
         let first_session = config.sessions.iter().map(|session| session.id.0).min().unwrap_or(0);
-        let drives = config.drives.iter().zip(tenants);
         Ok(Target {
             format: WireFormat::new(&config.wire)?,
             flights: Flights::new(config.flights_max, config.wire.ready_max.max(1)),
-            seats: seats_of(config, first_session, &sessions),
+            seats: seats_of(config, first_session)?,
             first_session,
-            sessions,
-            drives: drives.map(|(id, tenants)| Drive::new(*id, &config.admission, tenants)).collect(),
+            sessions: Vec::new(),
+            queue_entries: config.queue_entries,
+            drives: config.drives.iter().map(|id| Drive::new(*id, &config.admission)).collect(),
             command_life_max: config.command_life_max,
             packet_life_max: config.packet_life_max,
             deadlines: VecDeque::new(),
             counters: TargetCounters::default(),
-            streams: Streams::new(
-                config.window.map(|window| Connections::new(window, config.sessions.len() * usize::from(config.lanes))),
-            ),
+            streams: Streams::new(config.window.map(Connections::new)),
             lanes: usize::from(config.lanes),
         })
     }
@@ -261,7 +260,7 @@ impl Target {
     /// A packet will come shortly: what is kept for its session can be on its way from memory meanwhile. Nothing else comes of it.
     #[inline]
     pub fn foresee(&self, packet: &Packet) {
-        if let Some(seat) = self.seat(packet.tag.session) {
+        if let Some(seat) = self.seat(packet.tag.session).filter(|seat| seat.place != UNUSED) {
             self.drives[seat.drive as usize].foresee(seat.tenant);
             self.sessions[seat.place as usize].foresee(packet);
         }
@@ -287,19 +286,33 @@ impl Target {
         self.drives[session.drive].foresee(session.tenant);
     }
 
-    fn session_place(&self, id: SessionId) -> Option<usize> {
-        self.seat(id).map(|seat| seat.place as usize)
+    /// The place of a session, which is used from now on.
+    #[inline]
+    fn meet(&mut self, id: SessionId) -> Option<usize> {
+        let seat = self.seat(id)?;
+        Some(if seat.place == UNUSED { self.add(id) } else { seat.place as usize })
+    }
+
+    #[cold]
+    fn add(&mut self, id: SessionId) -> usize {
+        let place = self.sessions.len();
+        let seat = &mut self.seats[(id.0 - self.first_session) as usize];
+        let drive = seat.drive as usize;
+        let tenant = self.drives[drive].add_tenant();
+        (seat.place, seat.tenant) = (place as u32, tenant);
+        self.sessions.push(Session::new(drive, tenant, self.lanes as u8, self.queue_entries));
+        place
     }
 
     #[inline]
     fn seat(&self, id: SessionId) -> Option<&Seat> {
         let seat = self.seats.get(id.0.checked_sub(self.first_session)? as usize)?;
-        (seat.place != NO_SESSION).then_some(seat)
+        (seat.drive != NO_SESSION).then_some(seat)
     }
 
     /// A packet has come, in its turn.
     fn take(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
-        let Some(place) = self.session_place(packet.tag.session) else {
+        let Some(place) = self.meet(packet.tag.session) else {
             self.counters.unknown += 1;
             return;
         };
@@ -358,7 +371,8 @@ impl Target {
         if !crate::session::is_later_send(sent.send, known.send) {
             return;
         }
-        (flight.packet, flight.port) = (*packet, port);
+        flight.packet.become_copy_of(packet);
+        flight.port = port;
         if flight.stage == Stage::AwaitingData {
             flight.restart();
             let place = flight.session();
@@ -453,7 +467,7 @@ impl Target {
                 continue;
             }
             (flight.stage, flight.submitted) = (Stage::AtDrive, now);
-            let Packet { operation, address, bytes, request, .. } = flight.packet;
+            let &Packet { operation, address, bytes, request, .. } = &flight.packet;
             let drive = self.drives[drive].id;
             out.push(TargetOut::Submit { drive, job, operation, address, bytes, request });
         }
@@ -549,29 +563,18 @@ impl Target {
 }
 
 const NO_SESSION: u32 = u32::MAX;
+const UNUSED: u32 = u32::MAX;
 
-/// The sessions, and how many each drive has.
-fn sessions_of(config: &TargetConfig) -> Result<(Vec<Session>, Vec<u32>), TargetError> {
-    let mut tenants = vec![0; config.drives.len()];
-    let mut sessions = Vec::with_capacity(config.sessions.len());
+fn seats_of(config: &TargetConfig, first: u32) -> Result<Vec<Seat>, TargetError> {
+    let last = config.sessions.iter().map(|session| session.id.0).max();
+    let nobody = Seat { place: UNUSED, drive: NO_SESSION, tenant: 0 };
+    let mut seats = vec![nobody; last.map_or(0, |last| (last - first) as usize + 1)];
     for TargetSession { id, drive } in &config.sessions {
         let place = config.drives.iter().position(|other| other == drive);
         let place = place.ok_or(TargetError::ForeignDrive { session: *id, drive: *drive })?;
-        sessions.push(Session::new(place, tenants[place], config.lanes, config.queue_entries));
-        tenants[place] += 1;
+        seats[(id.0 - first) as usize].drive = place as u32;
     }
-    Ok((sessions, tenants))
-}
-
-fn seats_of(config: &TargetConfig, first: u32, sessions: &[Session]) -> Vec<Seat> {
-    let last = config.sessions.iter().map(|session| session.id.0).max();
-    let nobody = Seat { place: NO_SESSION, drive: 0, tenant: 0 };
-    let mut seats = vec![nobody; last.map_or(0, |last| (last - first) as usize + 1)];
-    for (place, (session, state)) in config.sessions.iter().zip(sessions).enumerate() {
-        let seat = Seat { place: place as u32, drive: state.drive as u32, tenant: state.tenant };
-        seats[(session.id.0 - first) as usize] = seat;
-    }
-    seats
+    Ok(seats)
 }
 
 impl Program for Target {

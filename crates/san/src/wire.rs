@@ -82,13 +82,21 @@ impl WireFormat {
     }
 
     /// The longest packet that a program sends, bytes on the wire: a whole segment of data, or a command
-    /// with as much as its capsule may carry, and all hops that a trail can have.
-    pub fn longest(&self) -> u32 {
+    /// with as much as its capsule may carry, and a header of so many hops.
+    pub fn longest(&self, hops_max: u32) -> u32 {
         let data = PacketKind::WriteData { last: true };
         let segment = self.frame(data, self.config.segment_max, 0);
         let command = self.frame(PacketKind::Command, self.config.in_capsule_max, 0);
-        let hops = if self.config.has_header { crate::HOPS_MAX as u32 * Trail::HOP_BYTES } else { 0 };
+        let hops = if self.config.has_header { hops_max * Trail::HOP_BYTES } else { 0 };
         segment.max(command) + hops
+    }
+
+    /// Most hops of a way whose header fits into a frame behind those of the longest PDU header.
+    pub fn hops_max(config: &WireConfig) -> u32 {
+        let bare = Packets::new(config.mtu, config.tcp_options, EXTENSION_BYTES as u32 + TRAIL_FIXED);
+        // A command capsule: the common header of a PDU and a submission entry.
+        let room = bare.map_or(0, |packets| packets.payload_max().count()).saturating_sub(8 + 64);
+        (room as u32 / Trail::HOP_BYTES).min(crate::HOPS_MAX as u32)
     }
 
     /// Where the data of an I/O go.

@@ -128,6 +128,7 @@ fn gimbal() -> Admission {
         cost_max_halves: 18,
         cost_step_halves: 1,
         cost_period: Span::ms(100),
+        cost_is_as_released: false,
         quantum: Bytes::kib(128),
         slot_bytes: Bytes::kib(128),
         slots: 8,

@@ -279,7 +279,7 @@ mod repeats {
         net.ask(US(0), 1, Operation::Read, 0, BLOCK);
         let mut seen = Vec::new();
         while refusals.get() > 0 && net.step(Time::ms(1)) {
-            let Some((at, packet)) = net.sent.last().copied() else { continue };
+            let Some((at, packet)) = net.sent.last().cloned() else { continue };
             if packet.kind == PacketKind::Command && seen.last() != Some(&(at, packet.tag)) {
                 seen.push((at, packet.tag));
                 refusals.set(refusals.get() - 1);
@@ -299,7 +299,7 @@ mod repeats {
         let mut net = net();
         net.ask(US(0), 1, Operation::Write, 0, BLOCK);
         net.run(US(100));
-        let first = net.sent[0].1;
+        let first = net.sent[0].1.clone();
         // As many writes as make the slot of the first used again.
         (2..40).for_each(|request| net.ask(US(100 * request), request, Operation::Write, 0, BLOCK));
         net.run(Time::ms(10));
@@ -404,7 +404,7 @@ mod failures {
     /// A trail of one hop that was passed at `passed`.
     fn trail(passed: Time) -> Trail {
         let mut bytes = [0; 20];
-        (bytes[0], bytes[1]) = (1, 1);
+        (bytes[0], bytes[2]) = (1, 1);
         bytes[16..].copy_from_slice(&((passed.as_ps() / 1_000) as u32).to_le_bytes());
         Trail::decode(&bytes).unwrap()
     }
@@ -418,7 +418,7 @@ mod failures {
             net.run(US(100));
             let late = net.target.counters().late;
             // A new command, which comes at 151 us.
-            let command = net.sent[0].1;
+            let command = net.sent[0].1.clone();
             let tag = san::Tag { command: command.tag.command + 16, ..command.tag };
             net.now = US(150);
             net.deliver(san::Packet { tag, request: base::RequestId(9), trail: trail(passed), ..command });
@@ -434,7 +434,7 @@ mod failures {
         let mut net = Net::new(host_config(RetryPolicy::Naive), &config);
         net.ask(US(0), 1, Operation::Read, 0, BLOCK);
         net.run(US(100));
-        let command = net.sent[0].1;
+        let command = net.sent[0].1.clone();
         let tag = san::Tag { command: command.tag.command + 16, ..command.tag };
         // 2^32 ns and 10 us later.
         net.now = Time::ns((1 << 32) + 10_000);
@@ -464,6 +464,7 @@ mod gimbal {
             cost_max_halves: 18,
             cost_step_halves: 1,
             cost_period: Span::ms(100),
+            cost_is_as_released: false,
             quantum: Bytes::kib(128),
             slot_bytes: Bytes::kib(128),
             slots: 8,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use record::SpanKind;
 use sim::drive::{Rig, Ticket};
 use sim::rigs::packet::{self, Bench, PacketRig, PacketRigConfig};
-use transport::config::{Dcqcn, Dctcp, Pfabric};
+use transport::config::{Dcqcn, Dctcp, Pause, Pfabric, RateControl, Reaction};
 use transport::cost::WireCost;
 use transport::framing::{pfabric_wire, roce_request_wire, roce_response_wire, roce_wire, tcp_wire};
 use transport::{Host, Switch};
@@ -35,8 +35,12 @@ fn dctcp_config() -> Dctcp {
         gain: 1.0 / 16.0,
         initial_window: 10,
         timeout_min: Span::us(200),
+        selective: true,
+        connections: 1,
     }
 }
+
+const PAUSE_ABOVE: Bytes = Bytes::kib(64);
 
 fn dcqcn_config() -> Dcqcn {
     Dcqcn {
@@ -44,14 +48,13 @@ fn dcqcn_config() -> Dcqcn {
         mark_from: Bytes::kib(5),
         mark_all: Bytes::kib(200),
         mark_probability: 0.01,
-        pause_above: Bytes::kib(64),
-        resume_below: Bytes::kib(60),
+        pause: Pause::Static { above: PAUSE_ABOVE, below: Bytes::kib(60) },
+        reaction: Reaction::AtOnce { increase_bytes: Bytes::new(10_000_000) },
         gain: 1.0 / 256.0,
         rate_min_bps: 100_000_000,
         notification_interval: Span::us(50),
         alpha_timer: Span::us(55),
         increase_timer: Span::us(55),
-        increase_bytes: Bytes::new(10_000_000),
         fast_recovery_rounds: 5,
         additive_bps: 400_000_000,
         hyper_bps: 4_000_000_000,
@@ -59,7 +62,28 @@ fn dcqcn_config() -> Dcqcn {
 }
 
 fn pfabric_config() -> Pfabric {
-    Pfabric { mss: Bytes::new(1460), queue: Bytes::new(36_000), window: 40, timeout: Span::us(15), probe_after: 5 }
+    let control = RateControl::Minimal { probe_after: 5 };
+    Pfabric { mss: Bytes::new(1460), queue: Bytes::new(36_000), window: 40, timeout: Span::us(15), control }
+}
+
+/// pFabric's queues, and DCTCP's window: a segment is as long on the wire as one of
+/// [`dctcp_config`].
+fn over_dctcp_config() -> Pfabric {
+    let dctcp = Dctcp { mss: Bytes::new(1452), ..dctcp_config() };
+    let Dctcp { mss, queue, initial_window: window, timeout_min: timeout, .. } = dctcp;
+    Pfabric { mss, queue, window, timeout, control: RateControl::Dctcp(dctcp) }
+}
+
+/// The same with another queue and threshold, and another first window.
+fn over_dctcp_with(queue: Bytes, mark_above: Bytes, window: u32) -> Pfabric {
+    let config = over_dctcp_config();
+    let RateControl::Dctcp(dctcp) = config.control else { unreachable!("it is over DCTCP") };
+    let dctcp = Dctcp { queue, mark_above, initial_window: window, ..dctcp };
+    Pfabric { queue, window, control: RateControl::Dctcp(dctcp), ..config }
+}
+
+fn over_dctcp(nodes: u32) -> PacketRig<transport::pfabric::Host, transport::pfabric::Switch> {
+    packet::pfabric(&over_dctcp_config(), &network(nodes, EthernetStack::TCP))
 }
 
 fn dctcp(nodes: u32) -> PacketRig<transport::dctcp::Host, transport::dctcp::Switch> {
@@ -92,6 +116,7 @@ fn a_lone_request_takes_its_closed_form() {
     closed_form_holds(|| dctcp(2));
     closed_form_holds(|| dcqcn(2));
     closed_form_holds(|| pfabric(2));
+    closed_form_holds(|| over_dctcp(2));
 }
 
 #[test]
@@ -102,6 +127,8 @@ fn the_closed_form_holds_with_memory_cut_through_and_small_windows_too() {
     let small_pfabric = Pfabric { window: 3, ..pfabric_config() };
     closed_form_holds(|| packet::dctcp(&small_dctcp, &network));
     closed_form_holds(|| packet::pfabric(&small_pfabric, &network));
+    let small_window = over_dctcp_with(Bytes::new(400 * 1538), Bytes::new(65 * 1538), 2);
+    closed_form_holds(|| packet::pfabric(&small_window, &network));
     closed_form_holds(|| packet::dcqcn(&dcqcn_config(), &network, Seed(1)));
 }
 
@@ -181,6 +208,7 @@ fn the_wire_cost_is_what_a_lone_request_puts_on_the_wires() {
     let request = Bytes::new(8);
     cost_holds(|| dctcp(2), |op, bytes| transport::dctcp::wire_cost(&dctcp_config(), op, bytes, request));
     cost_holds(|| dcqcn(2), |op, bytes| transport::dcqcn::wire_cost(&dcqcn_config(), op, bytes, request));
+    cost_holds(|| over_dctcp(2), |op, bytes| transport::pfabric::wire_cost(&over_dctcp_config(), op, bytes, request));
     cost_holds(|| pfabric(2), |op, bytes| transport::pfabric::wire_cost(&pfabric_config(), op, bytes, request));
 }
 
@@ -242,6 +270,112 @@ fn dctcp_keeps_its_queue_near_k_with_two_long_flows_and_drops_nothing() {
     assert_eq!((bench.rig.dropped_packets(), bench.ended.len()), (0, 2));
     let windows = [0, 1].map(|node| bench.rig.host(NodeId(node)).marked_fraction(NodeId(2)));
     assert!(windows.iter().all(|alpha| (0.0..0.5).contains(alpha)), "alpha fell from 1 to what was seen: {windows:?}");
+}
+
+/// SIGCOMM'10, 3.3: with N flows in step the queue is at most K + N packets, and falls by half the
+/// root of 2 N (C RTT + K) below that.
+#[test]
+fn dctcps_queue_swings_as_far_as_the_papers_formula_says() {
+    let (flows, threshold, frame) = (2.0, 65.0, 1538.0);
+    let mut bench = Bench::new(dctcp(3));
+    write(&mut bench, Time::ZERO, 0, 2, 60 * MEGABYTE);
+    write(&mut bench, Time::ZERO, 1, 2, 60 * MEGABYTE);
+    let samples = queue_samples(&mut bench, NodeId(2), 2_000, 6_000);
+    let packets = |bytes: Option<&u64>| *bytes.expect("samples") as f64 / frame;
+    let (highest, lowest) = (packets(samples.iter().max()), packets(samples.iter().min()));
+    // A full frame there and an acknowledgement back, on an empty path: 4.04 us, 32.8 frames.
+    let swing = f64::sqrt(2.0 * flows * (32.8 + threshold)) / 2.0;
+    println!(
+        "dctcp: queue {lowest:.1} to {highest:.1} packets, the formula {:.1} to {:.1}",
+        threshold + flows - swing,
+        threshold + flows
+    );
+    assert!((highest - (threshold + flows)).abs() <= 2.0, "{highest}");
+    assert!((0.5..2.0).contains(&((highest - lowest) / swing)), "{lowest} to {highest}, {swing}");
+}
+
+/// What of 1 MB, asked of so many servers at 1 Gb/s and answered at once, is dropped, and how often
+/// a server had to wait for its timer of 10 ms. A port has 100 packets, K is 20 (SIGCOMM'10, 4.2.1
+/// and 4).
+fn incast(servers: u32) -> (u64, usize) {
+    let config = Dctcp {
+        mark_above: Bytes::new(20 * 1538),
+        queue: Bytes::new(100 * 1538),
+        initial_window: 2,
+        timeout_min: Span::ms(10),
+        ..dctcp_config()
+    };
+    // 100 us there and back, as in the paper's racks.
+    let slow =
+        PacketRigConfig { rate: Rate::gbps(1), propagation: Span::us(18), ..network(servers + 1, EthernetStack::TCP) };
+    let mut bench = Bench::new(packet::dctcp(&config, &slow));
+    for server in 0..servers {
+        write(&mut bench, Time::ZERO, server, servers, MEGABYTE / u64::from(servers));
+    }
+    bench.run();
+    assert_eq!(bench.ended.len(), servers as usize);
+    let late = bench.ended.iter().filter(|ended| ended.end - Time::ZERO > Span::ms(15)).count();
+    (bench.rig.dropped_packets(), late)
+}
+
+/// SIGCOMM'10, 4.2.1, Figure 18: with 100 packets a port DCTCP sees no timeouts up to about 35
+/// servers; two packets of each fill the port then. 8.2 ms is the least time.
+#[test]
+fn dctcp_survives_incast_until_two_packets_of_each_server_fill_the_port() {
+    let seen = [10, 20, 30, 40, 50, 60, 80].map(|servers| (servers, incast(servers)));
+    println!("dctcp incast, servers and (dropped, late): {seen:?}");
+    for (servers, (dropped, late)) in seen {
+        if servers <= 30 {
+            assert_eq!((dropped, late), (0, 0), "{servers} servers");
+        }
+    }
+    assert!(seen.iter().any(|(servers, (dropped, _))| *servers > 30 && *dropped > 0));
+}
+
+/// Eight segments in a row of one message are lost in a burst: with blocks they go again in one
+/// round trip.
+#[test]
+fn selective_acknowledgements_shorten_an_incast_with_losses() {
+    let shallow = |selective| Dctcp {
+        queue: Bytes::new(20 * 1538),
+        mark_above: Bytes::new(400 * 1538),
+        timeout_min: Span::ms(1),
+        initial_window: 30,
+        selective,
+        ..dctcp_config()
+    };
+    let last = |selective| {
+        let mut bench = Bench::new(packet::dctcp(&shallow(selective), &network(3, EthernetStack::TCP)));
+        for source in 0..2 {
+            write(&mut bench, Time::ZERO, source, 2, 300_000);
+        }
+        bench.run();
+        assert!(bench.rig.dropped_packets() > 2);
+        bench.ended.iter().map(|ended| ended.end - Time::ZERO).max().expect("two ends")
+    };
+    let (with, without) = (last(true), last(false));
+    println!("dctcp: two of 300 kB with losses take {with} with blocks, {without} without");
+    assert!(with < without, "{with} {without}");
+}
+
+/// One connection delivers in order: a short message waits behind a long one of its pair. Over two
+/// it does not.
+#[test]
+fn with_two_connections_a_short_message_passes_a_long_one_of_its_pair() {
+    let short = |connections| {
+        let config = Dctcp { connections, ..dctcp_config() };
+        let mut bench = Bench::new(packet::dctcp(&config, &network(2, EthernetStack::TCP)));
+        write(&mut bench, Time::ZERO, 0, 1, MEGABYTE);
+        let short = write(&mut bench, Time::us(20), 0, 1, 1460);
+        bench.run();
+        (latency(&bench, short), bench.rig.unloaded(Operation::Write, Bytes::new(1460)))
+    };
+    // A megabyte takes 84 us; two connections take turns, a packet each.
+    let packet = Rate::gbps(100).span_of(Bytes::new(1538));
+    let (one, _) = short(1);
+    let (two, alone) = short(2);
+    assert!(one > Span::us(60), "{one}");
+    assert!(two <= alone + packet * 2, "{two} {alone}");
 }
 
 #[test]
@@ -317,7 +451,7 @@ fn pfc_pauses_upstream_under_incast_and_never_drops() {
     bench.run();
     assert!((0..8).all(|node| !bench.rig.host(NodeId(node)).is_paused()));
     assert!(bench.rig.switch().pause_frames() >= 8);
-    assert!((0..8).all(|node| bench.rig.switch().ingress_highest(NodeId(node)) > dcqcn_config().pause_above));
+    assert!((0..8).all(|node| bench.rig.switch().ingress_highest(NodeId(node)) > PAUSE_ABOVE));
     assert_eq!((bench.rig.dropped_packets(), bench.ended.len()), (0, 8));
 }
 
@@ -332,7 +466,7 @@ fn headroom_covers_long_cables_and_is_needed() {
     bench.run();
     let highest = bench.rig.switch().ingress_highest(NodeId(0)).count();
     let on_the_way = cable.rate.bytes_in(cable.propagation * 2).count();
-    assert!(highest > dcqcn_config().pause_above.count() + on_the_way);
+    assert!(highest > PAUSE_ABOVE.count() + on_the_way);
     assert_eq!((bench.rig.dropped_packets(), bench.ended.len()), (0, 8));
 }
 
@@ -375,6 +509,70 @@ fn pfabric_serves_equal_arrivals_shortest_first() {
     bench.run();
     let order: Vec<Ticket> = bench.ended.iter().map(|ended| ended.ticket).collect();
     assert_eq!(order, [tickets[1], tickets[2], tickets[0]]);
+}
+
+/// Priorities that are all the same choose nothing: what is left is DCTCP, drops and timeouts
+/// included.
+#[test]
+fn pfabric_over_dctcp_is_dctcp_where_all_messages_are_one_segment() {
+    let shallow = Bytes::new(12 * 1538);
+    let marks = Bytes::new(6 * 1538);
+    let plain = Dctcp { queue: shallow, mark_above: marks, ..dctcp_config() };
+    let rack = network(65, EthernetStack::TCP);
+    let mut left = Bench::new(packet::dctcp(&plain, &rack));
+    let mut right = Bench::new(packet::pfabric(&over_dctcp_with(shallow, marks, 10), &rack));
+    for source in 0..64 {
+        let at = Time::ns(100 * u64::from(source % 20));
+        write(&mut left, at, source, 64, 1460);
+        write(&mut right, at, source, 64, 1452);
+    }
+    left.run();
+    right.run();
+    let ends = |ended: &[sim::drive::Ended]| ended.iter().map(|end| (end.ticket, end.end)).collect::<Vec<_>>();
+    assert_eq!(ends(&left.ended), ends(&right.ended));
+    assert_eq!(left.rig.dropped_packets(), right.rig.dropped_packets());
+    assert!(left.rig.dropped_packets() > 20, "{}", left.rig.dropped_packets());
+}
+
+/// A flow alone meets no other priority: slow start, marks and cuts are DCTCP's.
+#[test]
+fn a_lone_long_flow_over_dctcp_takes_as_long_as_dctcp() {
+    let segments = 5_000;
+    let write = Operation::Write;
+    let (plain, _) = packet::lone(dctcp(2), write, Bytes::new(segments * 1460));
+    let (over, _) = packet::lone(over_dctcp(2), write, Bytes::new(segments * 1452));
+    assert_eq!(plain.end, over.end);
+}
+
+/// Marks hold the queue near K and nothing is dropped, as with DCTCP; the flow with less left goes
+/// first.
+#[test]
+fn pfabric_over_dctcp_keeps_its_queue_near_k_and_serves_the_shorter_flow_first() {
+    let mut bench = Bench::new(over_dctcp(3));
+    let long = write(&mut bench, Time::ZERO, 0, 2, 20 * MEGABYTE);
+    let short = write(&mut bench, Time::us(300), 1, 2, 10 * MEGABYTE);
+    let samples = queue_samples(&mut bench, NodeId(2), 500, 1_200);
+    let threshold = 65.0 * 1538.0;
+    let highest = *samples.iter().max().expect("samples") as f64;
+    assert!(highest < 1.5 * threshold, "the queue reached {:.2} K", highest / threshold);
+    bench.run();
+    assert_eq!((bench.rig.dropped_packets(), bench.ended.len()), (0, 2));
+    assert!(latency(&bench, short) < Rate::gbps(100).span_of(Bytes::new(10 * MEGABYTE)) * 3 / 2);
+    assert!(latency(&bench, long) > Rate::gbps(100).span_of(Bytes::new(30 * MEGABYTE)));
+}
+
+#[test]
+fn pfabric_over_dctcp_lets_short_messages_pass_long_ones() {
+    let mut bench = Bench::new(over_dctcp(12));
+    for source in 0..4 {
+        write(&mut bench, Time::ZERO, source, 11, 5 * MEGABYTE);
+    }
+    let alone = bench.rig.unloaded(Operation::Write, Bytes::new(1452));
+    let short: Vec<Ticket> = (0..40).map(|at| write(&mut bench, Time::us(40 + 20 * at), 4, 11, 1452)).collect();
+    bench.run();
+    let one_packet = Rate::gbps(100).span_of(Bytes::new(1538));
+    let longest = short.iter().map(|ticket| latency(&bench, *ticket)).max().expect("forty");
+    assert!(longest <= alone + one_packet, "waits for the packet on the wire at most: {longest} against {alone}");
 }
 
 /// In a host too: the one with the least remaining bytes goes first.
@@ -452,6 +650,8 @@ proptest! {
             queue: Bytes::new(room * 1538),
             mark_above: Bytes::new(room * 769),
             timeout_min: Span::us(20),
+            selective: true,
+            connections: 1,
             ..dctcp_config()
         };
         protocol_holds(|wire_check| packet::dctcp(&config, &checked(EthernetStack::TCP, wire_check)), &traffic);
@@ -459,15 +659,50 @@ proptest! {
 
     #[test]
     fn pfabric_delivers_every_message_once_over_tiny_buffers(traffic in traffic(), room in 2u64..12) {
-        let config = Pfabric { queue: Bytes::new(room * 1546), probe_after: 3, ..pfabric_config() };
+        let control = RateControl::Minimal { probe_after: 3 };
+        let config = Pfabric { queue: Bytes::new(room * 1546), control, ..pfabric_config() };
         protocol_holds(|wire_check| packet::pfabric(&config, &checked(EthernetStack::TCP, wire_check)), &traffic);
+    }
+
+    #[test]
+    fn pfabric_over_dctcp_delivers_every_message_once_over_tiny_buffers(
+        traffic in traffic(), room in 2u64..12, window in 1u32..20,
+    ) {
+        let config = over_dctcp_with(Bytes::new(room * 1538), Bytes::new(room * 769), window);
+        let RateControl::Dctcp(dctcp) = config.control else { unreachable!("it is over DCTCP") };
+        let dctcp = Dctcp { timeout_min: Span::us(20), ..dctcp };
+        let config = Pfabric { control: RateControl::Dctcp(dctcp), ..config };
+        protocol_holds(|wire_check| packet::pfabric(&config, &checked(EthernetStack::TCP, wire_check)), &traffic);
+    }
+
+    /// Ports that share a buffer from less than a packet on, and both ways to answer notifications:
+    /// no port stays paused.
+    #[test]
+    fn dcqcn_with_dynamic_thresholds_delivers_every_message_once_and_never_drops(
+        traffic in traffic(), shared in 1u64..100_000, share in 0.01f64..8.0, is_periodic: bool, propagation in 0u64..3_000,
+    ) {
+        let reaction = match is_periodic {
+            true => Reaction::Periodic { cut_interval: Span::us(4) },
+            false => Reaction::AtOnce { increase_bytes: Bytes::new(100_000) },
+        };
+        let config = Dcqcn {
+            pause: Pause::Dynamic { shared: Bytes::new(shared), share },
+            reaction,
+            notification_interval: Span::us(1),
+            mark_from: Bytes::new(2_000),
+            mark_all: Bytes::new(20_000),
+            ..dcqcn_config()
+        };
+        let network = |wire_check| PacketRigConfig {
+            propagation: Span::ns(propagation), ..checked(EthernetStack::ROCE, wire_check)
+        };
+        protocol_holds(|wire_check| packet::dcqcn(&config, &network(wire_check), Seed(7)), &traffic);
     }
 
     #[test]
     fn dcqcn_delivers_every_message_once_and_never_drops(traffic in traffic(), pause in 2u64..20) {
         let config = Dcqcn {
-            pause_above: Bytes::new(pause * 1200),
-            resume_below: Bytes::new(pause * 600),
+            pause: Pause::Static { above: Bytes::new(pause * 1200), below: Bytes::new(pause * 600) },
             mark_from: Bytes::new(2_000),
             mark_all: Bytes::new(20_000),
             ..dcqcn_config()

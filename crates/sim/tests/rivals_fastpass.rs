@@ -12,7 +12,7 @@ use transport::config::Fastpass;
 use transport::fastpass::{Host, Slots, wire_cost};
 
 const SLOT: u64 = 1460;
-const RIVAL: Fastpass = Fastpass { slot_payload: Bytes::new(SLOT), batch: 8 };
+const RIVAL: Fastpass = Fastpass { slot_payload: Bytes::new(SLOT), batch: 16, timeout: Span::us(200) };
 
 fn rig(nodes: u32) -> FastpassRig {
     fastpass(&RIVAL, &network(nodes))
@@ -51,7 +51,7 @@ fn a_request_waits_for_the_grid_of_slots_wherever_it_begins() {
 
 #[test]
 fn demands_and_allocations_are_frames_on_the_wire() {
-    let sizes = [8, 64, 3 * SLOT + 1, 21 * SLOT];
+    let sizes = [8, 64, 3 * SLOT + 1, 16 * SLOT];
     for (operation, bytes) in OPERATIONS.into_iter().flat_map(|op| sizes.map(|size| (op, Bytes::new(size)))) {
         let counted = wire_cost_by_simulation(rig(2), operation, bytes);
         assert_eq!(counted, wire_cost(&RIVAL, operation, bytes, Bytes::new(8)), "{operation:?} of {bytes}");
@@ -81,25 +81,68 @@ fn small_messages_to_one_target_share_slots() {
     // 64 bytes are a frame of 142 with preamble and gap: ten to a slot, so ten slots.
     let lone = fastpass_message(&RIVAL, &network(2), Time::ZERO, Bytes::new(64)) - Time::ZERO;
     let span = Slots::new(&RIVAL, RATE).span;
-    assert!(bench.now() - Time::ZERO < lone + span * 12, "{:?}", bench.now());
+    let last = bench.ended.iter().map(|ended| ended.end).max().expect("some ended");
+    // The first demand left for one message alone, and the slot of the others may be another
+    // batch's.
+    assert!(last - Time::ZERO < lone + span * 13, "{last:?} {lone:?}");
     assert_eq!(ended_once(&bench), 100);
 }
 
-/// SIGCOMM'14, abstract: the arbiter's slots leave the switch with zero queues.
+/// SIGCOMM'14, abstract: queues of 4.35 MB fall to 18 KB. Here every link carries data in every
+/// slot, both ways, for 100 us, and control beside it.
 #[test]
-fn an_incast_and_a_shuffle_leave_the_switch_without_queues() {
+fn an_incast_and_a_shuffle_leave_the_switch_nearly_without_queues() {
     let nodes = 16;
     let mut bench = Bench::new(rig(nodes));
     for source in 1..nodes {
         write(&mut bench, Time::ZERO, source, 0, 40 * SLOT);
-        write(&mut bench, Time::ZERO, source, (source + 5) % nodes, 40 * SLOT);
+        write(&mut bench, Time::ZERO, source, (source + 5) % nodes, 800 * SLOT);
     }
+    bench.run_until(Time::us(100));
+    let busy = utilisation(&bench.rig, 1..nodes, Time::us(100));
     bench.run();
     assert_eq!(ended_once(&bench), 2 * (nodes as usize - 1));
     let highest = (0..nodes).map(|node| bench.rig.switch().highest_data(NodeId(node))).max();
-    // A packet counts as queued at the instant it passes; it never finds another there.
-    assert!(highest <= Some(Bytes::new(1538)), "{highest:?}");
+    println!("fastpass: links busy {busy:.3}, highest queue {highest:?}");
+    // A packet counts as queued at the instant it passes; an allocation may hold up the one before
+    // it.
+    assert!(highest <= Some(Bytes::new(2 * 1538)), "{highest:?}");
+    assert!(busy > 0.85, "{busy}");
     assert_eq!(missed_slots(&bench.rig, nodes), 0);
+}
+
+/// A byte a slot: a batch of 16 slots to one target is a packet of 38 + 20 + 8 + 4 + 2 + 16 bytes,
+/// 5.5 a slot. The plan is one batch ahead, so the first packet holds up to two.
+#[test]
+fn a_long_flow_costs_the_arbiters_link_five_and_a_half_bytes_a_slot() {
+    let batches = 200;
+    let (_, rig) = lone(rig(2), Operation::Write, Bytes::new(batches * 16 * SLOT));
+    let arbiter = rig.link_bytes(NodeId(2));
+    assert_eq!(arbiter.down, 84, "one demand");
+    let expected = batches * 88;
+    assert!(arbiter.up.abs_diff(expected) <= 2 * 88, "{} against {expected}", arbiter.up);
+}
+
+/// Sixty targets at once from each of 64 nodes: the first demand leaves alone, the others share
+/// packets of ten (108 bytes), and slots share packets of up to fifteen targets (116 bytes, 7.7 a
+/// slot).
+#[test]
+fn demands_and_slots_of_many_targets_share_packets() {
+    let nodes = 64;
+    let mut bench = Bench::new(rig(nodes));
+    for step in 1..=60 {
+        for source in 0..nodes {
+            write(&mut bench, Time::ZERO, source, (source + step) % nodes, 64);
+        }
+    }
+    bench.run();
+    assert_eq!(ended_once(&bench), 60 * nodes as usize);
+    let arbiter = bench.rig.link_bytes(NodeId(nodes));
+    // 1 and 59: five packets of ten and one of nine.
+    assert_eq!(arbiter.down, u64::from(nodes) * (84 + 5 * 108 + 104));
+    let a_slot = arbiter.up as f64 / (60.0 * f64::from(nodes));
+    println!("fastpass: {a_slot:.2} bytes of the arbiter's link a slot, the least is {:.2}", 116.0 / 15.0);
+    assert!((116.0 / 15.0..20.0).contains(&a_slot), "{a_slot}");
 }
 
 #[test]
@@ -111,13 +154,14 @@ fn an_incast_fills_every_slot_of_its_target() {
     }
     bench.run();
     let span = Slots::new(&RIVAL, RATE).span;
-    assert!(bench.now() - Time::ZERO < span * (u64::from(senders) * slots + 40), "{:?}", bench.now());
+    let last = bench.ended.iter().map(|ended| ended.end).max().expect("some ended");
+    assert!(last - Time::ZERO < span * (u64::from(senders) * slots + 40), "{last:?}");
 }
 
-/// Mean latency of 64-byte writes between random pairs of 64 nodes, with so many a microsecond from each, and how
-/// busy the arbiter's links were.
-fn small_writes(per_node_us: f64) -> (Span, f64, f64) {
-    let (nodes, window) = (64, Span::us(20));
+/// Mean latency of 64-byte writes between random pairs of `nodes`, with so many a microsecond from
+/// each, and how busy the arbiter's links were.
+fn small_writes(nodes: u32, per_node_us: f64) -> (Span, f64, f64) {
+    let window = Span::us(15);
     let mut bench = Bench::new(rig(nodes));
     let mut stream = Seed(7).stream("test/small");
     let mut starts = Vec::new();
@@ -139,18 +183,23 @@ fn small_writes(per_node_us: f64) -> (Span, f64, f64) {
     (total / starts.len() as u64, share(arbiter.down), share(arbiter.up))
 }
 
-/// EDM (ASPLOS'25), 4.3.1: the arbiter's link is overwhelmed by small messages long before the others are. It carries
-/// 149 million least frames a second: 2.3 a microsecond from each of 64 nodes, 1.2 % of their links in payload.
+/// EDM (ASPLOS'25), 4.3.1: the arbiter's link is overwhelmed by small messages long before the
+/// others are. Ten demands are 108 bytes: with 144 nodes it carries 8.04 demands a microsecond from
+/// each, 4.1 % of their links in payload.
 #[test]
 fn many_small_messages_saturate_the_arbiters_link_at_a_load_far_below_one() {
+    let nodes = 144;
     let unloaded = rig(2).unloaded(Operation::Write, Bytes::new(64));
-    let (below, ..) = small_writes(1.0);
-    let (above, down, up) = small_writes(6.0);
+    let (below, few, _) = small_writes(nodes, 0.5);
+    let (above, down, up) = small_writes(nodes, 12.0);
     println!(
-        "fastpass, 64 nodes: unloaded {unloaded:?}, 1/us {below:?}, 6/us {above:?}, arbiter down {down:.3} up {up:.3}"
+        "fastpass, 144 nodes: unloaded {unloaded:?}, 0.5/us {below:?} ({few:.3}), 12/us {above:?}, \
+         arbiter down {down:.3} up {up:.3}"
     );
     assert!(below < unloaded * 3 / 2, "{below:?}");
-    assert!(above > unloaded * 3, "{above:?}");
+    // Nearly every demand goes alone: 72 least frames of 6.72 ns a microsecond.
+    assert!((0.42..0.49).contains(&few), "{few}");
+    assert!(above > unloaded * 2, "{above:?}");
     assert!(down > 0.9, "{down}");
 }
 
@@ -158,9 +207,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn every_request_ends_exactly_once_and_nothing_is_dropped(
-        seed in any::<u64>(), nodes in 2u32..9, batch in 1u32..9, slot in 40u64..1_500, within_us in 1u64..50,
+        seed in any::<u64>(), nodes in 2u32..9, batch in 1u32..=32, slot in 40u64..1_500, within_us in 1u64..50,
     ) {
-        let config = Fastpass { slot_payload: Bytes::new(slot), batch };
+        let config = Fastpass { slot_payload: Bytes::new(slot), batch, ..RIVAL };
         let mut bench = Bench::new(fastpass(&config, &network(nodes)));
         random_requests(&mut bench, seed, nodes, 150, Span::us(within_us), 10_000);
         bench.run();

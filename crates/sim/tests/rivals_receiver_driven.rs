@@ -83,16 +83,23 @@ fn an_incast_keeps_the_receivers_link_busy_and_the_switch_queue_within_the_credi
     assert!(queue <= Bytes::new(2 * 1538), "{queue}");
 }
 
+/// A credit a packet of 123.04 ns: the 18th is the first after 2 us. It travels, the short message
+/// leaves right behind a packet of the long one, and waits in the switch until that is on the
+/// second hop.
 #[test]
-fn the_shortest_message_overtakes_other_senders_but_not_its_own_pair() {
-    let mut bench = Bench::new(rig(4, AMPLE));
+fn a_short_message_behind_a_long_one_of_the_same_pair_finishes_first() {
+    let mut bench = Bench::new(rig(2, AMPLE));
     let long = write(&mut bench, Time::ZERO, 1, 0, 200 * MTU);
-    let behind = write(&mut bench, Time::us(2), 1, 0, 64);
-    let other = write(&mut bench, Time::us(2), 2, 0, 64);
+    let short = write(&mut bench, Time::us(2), 1, 0, 64);
     bench.run();
     let end = |ticket| bench.end_of(ticket).map(|ended| ended.end);
-    assert!(end(other) < Some(Time::us(5)), "{:?}", end(other));
-    assert!(end(behind) > end(long));
+    let (packet, fixed) = (Span::ps(80 * 1538), Span::ps(557_440));
+    let called = Time::ZERO + packet * 17;
+    let there = called + fixed + Span::ps(80 * 2 * 84);
+    assert_eq!(end(short), Some(there + packet + Span::ps(80 * 146) + fixed));
+    // The long one loses the time of one least frame's credit and of one short packet.
+    let alone = rig(2, AMPLE).unloaded(Operation::Write, Bytes::new(200 * MTU));
+    assert!(end(long) <= Some(Time::ZERO + alone + packet), "{:?}", end(long));
 }
 
 /// How busy the receivers' links are while every source has plenty for each of `targets`, in messages of many sizes.
@@ -124,6 +131,38 @@ fn conflicts_at_senders_cost_throughput_that_a_permutation_has() {
     assert!(permutation > 0.96, "{permutation}");
     assert!(conflicts < 0.9 * permutation, "{conflicts}");
     assert!(overcommitted > conflicts * 1.05 && overcommitted < permutation, "{overcommitted}");
+}
+
+/// Homa (SIGCOMM'18), abstract: round trips of short messages take less than 15 us in 99 of 100
+/// cases, at 10 Gb/s and a load of 80 %, among 16 hosts. Here a read of 100 bytes is the round
+/// trip, and messages of ten to 200 packets the load.
+#[test]
+fn round_trips_of_short_messages_are_short_beside_long_messages_at_80_percent() {
+    let (nodes, long, window) = (16u64, (10..200), Span::ms(10));
+    let slow = PacketRigConfig { rate: base::Rate::gbps(10), ..network(nodes as u32) };
+    let config = rival(8 * MTU);
+    let mut bench = Bench::new(receiver_driven(&config, &slow));
+    let mut stream = Seed(11).stream("test/short");
+    let mean_packets = (long.start + long.end) as f64 / 2.0;
+    let gap = 1538.0 * 800.0 * mean_packets / 0.8 / nodes as f64;
+    let (mut at, mut short) = (0.0, Vec::new());
+    while at < window.as_ps() as f64 {
+        at += stream.exponential(gap);
+        let [source, step] = [stream.below(nodes) as u32, 1 + stream.below(nodes - 1) as u32];
+        let bytes = MTU * (long.start + stream.below(long.end - long.start));
+        write(&mut bench, Time::ps(at as u64), source, (source + step) % nodes as u32, bytes);
+        let [source, step] = [stream.below(nodes) as u32, 1 + stream.below(nodes - 1) as u32];
+        let target = (source + step) % nodes as u32;
+        short.push(bench.issue(Time::ps(at as u64), Operation::Read, NodeId(source), NodeId(target), Bytes::new(100)));
+    }
+    bench.run();
+    let ends: std::collections::BTreeMap<_, _> = bench.ended.iter().map(|ended| (ended.ticket, ended)).collect();
+    let mut trips: Vec<Span> = short.iter().map(|ticket| ends[ticket].end - ends[ticket].start).collect();
+    trips.sort();
+    let (middle, tail) = (trips[trips.len() / 2], trips[trips.len() * 99 / 100]);
+    let alone = bench.rig.unloaded(Operation::Read, Bytes::new(100));
+    println!("receiver-driven: {} short reads, median {middle}, p99 {tail}, alone {alone}", trips.len());
+    assert!(trips.len() > 800 && tail < Span::us(15), "{tail}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::file::{words, written};
 use crate::ground::Ground;
 use crate::quantity::{Plain, Quantity};
 use base::{Bytes, Clock, Span};
-use transport::config::{CreditBased, Dcqcn, Dctcp, Fastpass, Pfabric, ReceiverDriven};
+use transport::config::{CreditBased, Dctcp, Fastpass, ReceiverDriven};
 use transport::uncontrolled::Uncontrolled;
 
 /// A design's table: every key with the default that it has on a given ground. The schema shows those on the shown ground.
@@ -260,13 +260,86 @@ design_table! {
         initial_window: u32 = 10,
         /// Least retransmission timeout: 1 ms (Vasudevan et al., SIGCOMM'09, for data centers; the paper's own is 10 ms, 4.2.1).
         timeout_min: Quantity<Span> = Span::ms(1),
+        /// Whether receivers tell what came beyond a hole, so that all of a window's holes are filled in
+        /// one round trip: Linux does by default. `false` is NewReno.
+        selective: bool = true,
+        /// Connections between two nodes each way. A message goes over the one that has the least to
+        /// send. One is ours; servers have tens in all (paper, 2.2).
+        #[schemars(range(min = 1, max = 64))]
+        connections: u32 = 1,
     }
 }
 
+words! {
+    /// Whose constants DCQCN has, where its table does not say otherwise.
+    DcqcnPreset {
+        /// The paper's (SIGCOMM'15); those that are bytes in a queue or bits a second scale from
+        /// its 40 Gb/s to the link rate.
+        Scaled,
+        /// The paper's as they are, with the dynamic thresholds of its testbed; meant for links of
+        /// 40 Gb/s.
+        Paper,
+        /// Those that HPCC's simulator (SIGCOMM'19) gives DCQCN, which it scales from 25 Gb/s, and
+        /// its reaction.
+        Hpcc,
+    }
+}
+
+words! {
+    /// When the switch pauses an ingress port.
+    PfcName {
+        /// At `pause_above` bytes.
+        Static,
+        /// Above `free_share` of what is free of `shared_buffer`.
+        Dynamic,
+    }
+}
+
+words! {
+    /// How a flow answers notifications of congestion.
+    ReactionName {
+        /// Each cuts the rate and raises alpha (SIGCOMM'15).
+        AtOnce,
+        /// The rate is cut at most once a `cut_interval`, alpha moves once an `alpha_timer` (HPCC's
+        /// simulator, after adapters).
+        Periodic,
+    }
+}
+
+/// The parameters of DCQCN in one row, as they are written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct DcqcnRow {
+    pub preset: DcqcnPreset,
+    pub mtu: Bytes,
+    pub mark_from: Bytes,
+    pub mark_all: Bytes,
+    pub mark_probability: f64,
+    pub pfc: PfcName,
+    pub pause_above: Bytes,
+    pub resume_below: Bytes,
+    pub shared_buffer: Bytes,
+    pub free_share: f64,
+    pub gain: f64,
+    pub rate_min_bps: u64,
+    pub notification_interval: Span,
+    pub reaction: ReactionName,
+    pub cut_interval: Span,
+    pub alpha_timer: Span,
+    pub increase_timer: Span,
+    pub increase_bytes: Bytes,
+    pub fast_recovery_rounds: u32,
+    pub additive_bps: u64,
+    pub hyper_bps: u64,
+}
+
 design_table! {
-    /// RoCEv2 with DCQCN and priority flow control. "Paper" is SIGCOMM'15, whose values are for 40 Gb/s; those that
-    /// are bytes in a queue or bits a second scale with the link rate.
-    DcqcnFile of Dcqcn => Dcqcn on ground {
+    /// RoCEv2 with DCQCN and priority flow control. "Paper" is SIGCOMM'15, whose values are for 40
+    /// Gb/s; those that are bytes in a queue or bits a second scale with the link rate, unless
+    /// `preset` says otherwise. What `paper` and `hpcc` have instead is in
+    /// docs/concepts/rivals-dcqcn.md.
+    DcqcnFile of Dcqcn => DcqcnRow on ground {
+        /// Whose constants the other keys have when they are not given.
+        preset: DcqcnPreset = DcqcnPreset::Scaled,
         /// Largest payload: the RoCE MTU of 1024 bytes, which fits into a standard frame (paper, 6).
         mtu: Quantity<Bytes> = Bytes::new(1_024),
         /// No marks below this queue (paper, Figure 14: 5 KB at 40 Gb/s).
@@ -276,10 +349,20 @@ design_table! {
         /// Marking probability just below `mark_all` (paper, Figure 14: 1 %).
         #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
         mark_probability: f64 = 0.01,
-        /// XOFF threshold of an ingress port: above `mark_all`, so that marks come before pauses (paper, 4).
+        /// When the switch pauses an ingress port.
+        pfc: PfcName = PfcName::Static,
+        /// With static: XOFF threshold of an ingress port, above `mark_all`, so that marks come
+        /// before pauses (paper, 4).
         pause_above: Quantity<Bytes> = Bytes::new(ground.scaled_from_40g(240_000)),
-        /// XON threshold: two full frames lower (paper, 4).
+        /// With static: XON threshold, two full frames lower (paper, 4).
         resume_below: Quantity<Bytes> = Bytes::new(ground.scaled_from_40g(240_000).saturating_sub(2 * 1538).max(1)),
+        /// With dynamic: the buffer that all ports share, without headroom. What the paper's 12 MB
+        /// leave beside 22.4 KB for each of eight classes at 32 ports (paper, 4).
+        shared_buffer: Quantity<Bytes> = DCQCN_SHARED,
+        /// With dynamic: the share of what is free of it that one port may hold (paper, 4: beta /
+        /// 8, with beta = 8).
+        #[schemars(range(max = 1_024.0), extend("exclusiveMinimum" = 0.0))]
+        free_share: f64 = 1.0,
         /// Gain g of alpha (paper, Figure 14: 1/256).
         #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
         gain: f64 = 1.0 / 256.0,
@@ -289,11 +372,16 @@ design_table! {
         rate_min_bps: u64 = 100_000_000,
         /// Least time between two congestion notifications of a flow (paper, 3.1: 50 us).
         notification_interval: Quantity<Span> = Span::us(50),
+        /// How a flow answers notifications.
+        reaction: ReactionName = ReactionName::AtOnce,
+        /// With periodic: time between two looks at whether a notification has come (HPCC's
+        /// simulator: 4 us).
+        cut_interval: Quantity<Span> = Span::us(4),
         /// Alpha decays when no notification came for this long (paper, 3.1: 55 us).
         alpha_timer: Quantity<Span> = Span::us(55),
         /// Rate-increase timer (paper, Figure 14: 55 us).
         increase_timer: Quantity<Span> = Span::us(55),
-        /// Rate-increase byte counter (paper, Figure 14: 10 MB).
+        /// With at-once: rate-increase byte counter (paper, Figure 14: 10 MB).
         increase_bytes: Quantity<Bytes> = Bytes::new(10_000_000),
         /// Rounds of fast recovery, F (paper, 3.1: 5).
         #[schemars(range(min = 1, max = 1_000))]
@@ -307,23 +395,56 @@ design_table! {
     }
 }
 
+/// SIGCOMM'15, 4.
+const DCQCN_SHARED: Bytes = Bytes::new(12_000_000 - 8 * 32 * 22_400);
+
+words! {
+    /// What decides how much of a flow of pFabric is under way.
+    RateControlName {
+        /// pFabric's own window, timeout and probes (SIGCOMM'13, 4.2).
+        Minimal,
+        /// DCTCP: each flow is a connection of its own (EDM, ASPLOS'25, 4.3, has pFabric on top of
+        /// DCTCP).
+        Dctcp,
+    }
+}
+
+/// The parameters of pFabric in one row, as they are written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PfabricRow {
+    pub mss: Bytes,
+    pub queue: Bytes,
+    pub window: u32,
+    pub timeout: Span,
+    pub rate_control: RateControlName,
+    pub probe_after: u32,
+    pub mark_above: Bytes,
+}
+
 design_table! {
     /// pFabric. "Paper" is SIGCOMM'13.
-    PfabricFile of Pfabric => Pfabric on ground {
+    PfabricFile of Pfabric => PfabricRow on ground {
         /// Largest segment: 1500 bytes less the IPv4 and TCP headers, and the priority.
         mss: Quantity<Bytes> = Bytes::new(1_452),
         /// Room of an output queue: two bandwidth-delay products (paper, 4.1).
         queue: Quantity<Bytes> = ground.bandwidth_delay() * 2,
-        /// Window, in segments: a bandwidth-delay product (paper, 4.2).
+        /// Window that a flow starts with, in segments: a bandwidth-delay product (paper, 4.2).
         #[schemars(range(min = 1, max = 1_048_576))]
         window: u32 = ground.frames_in_flight(),
         /// Retransmission timeout: a round trip, a full queue, and a frame that is being sent at
-        /// either host, so that a packet which only waits is never sent twice. That is a little over
-        /// three round trips (paper, 5.2: 45 us at 14.6 us).
+        /// either host, so that a packet which only waits is never sent twice. That is a little
+        /// over three round trips (paper, 5.2: 45 us at 14.6 us). With dctcp the least, and doubled
+        /// by each timeout.
         timeout: Quantity<Span> = ground.round_trip() + ground.full_queue(ground.bandwidth_delay() * 2),
-        /// Timeouts in a row before a flow probes (paper, 5.2: 5).
+        /// What decides how much of a flow is under way.
+        rate_control: RateControlName = RateControlName::Minimal,
+        /// With minimal: timeouts in a row before a flow probes (paper, 5.2: 5).
         #[schemars(range(min = 1, max = 1_000))]
         probe_after: u32 = 5,
+        /// With dctcp: marking threshold of an output queue. Neither paper gives one for queues of
+        /// two bandwidth-delay products: half of that, above DCTCP's bound of a seventh of one
+        /// (SIGCOMM'10, 3.4).
+        mark_above: Quantity<Bytes> = ground.bandwidth_delay(),
     }
 }
 
@@ -358,9 +479,12 @@ design_table! {
     FastpassFile of Fastpass => Fastpass on _ground {
         /// Payload of a time slot: one full packet (paper, 3: a slot is an MTU on the link).
         slot_payload: Quantity<Bytes> = Bytes::new(1_460),
-        /// Most demands or allocations in one control packet (paper, 6: they are batched; 8 is ours).
-        #[schemars(range(min = 1, max = 8))]
-        batch: u32 = 8,
+        /// Time slots that the arbiter plans together (public code: `BATCH_SIZE`, 16).
+        #[schemars(range(min = 1, max = 32))]
+        batch: u32 = 16,
+        /// A demand without an answer for so long is stated again (public code:
+        /// `CONTROLLER_SEND_TIMEOUT_SECS`, 200 us with slots of a microsecond).
+        timeout: Quantity<Span> = Span::us(200),
     }
 }
 

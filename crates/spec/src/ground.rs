@@ -49,7 +49,11 @@ impl Ground {
     }
     /// A value published for 40 Gb/s, scaled with the link rate.
     pub(crate) fn scaled_from_40g(&self, value: u64) -> u64 {
-        let scaled = u128::from(value) * u128::from(self.rate.as_bps()) / 40_000_000_000;
+        self.scaled(value, Rate::gbps(40))
+    }
+    /// A value published for links of `rate`, scaled with the link rate.
+    pub(crate) fn scaled(&self, value: u64, rate: Rate) -> u64 {
+        let scaled = u128::from(value) * u128::from(self.rate.as_bps()) / u128::from(rate.as_bps());
         u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
     }
 }

@@ -25,6 +25,7 @@ mod plan;
 mod print;
 mod quantity;
 mod resolve;
+mod rival_rows;
 pub mod san;
 pub mod scalio;
 mod scene;

@@ -94,8 +94,8 @@ fn packet_of(packet: &Packet) -> DesignFile {
     file.name = Some(packet.protocol.name());
     match &packet.protocol {
         Protocol::Dctcp(config) => file.dctcp = Some(DctcpFile::of(config)),
-        Protocol::Dcqcn(config) => file.dcqcn = Some(DcqcnFile::of(config)),
-        Protocol::Pfabric(config) => file.pfabric = Some(PfabricFile::of(config)),
+        Protocol::Dcqcn(config) => file.dcqcn = Some(DcqcnFile::of_parameters(config)),
+        Protocol::Pfabric(config) => file.pfabric = Some(PfabricFile::of_parameters(config)),
         Protocol::ReceiverDriven(config) => file.receiver_driven = Some(ReceiverDrivenFile::of(config)),
         Protocol::Cxl(config) => file.cxl = Some(CxlFile::of(config)),
         Protocol::Fastpass(config) => file.fastpass = Some(FastpassFile::of(config)),

@@ -1,6 +1,7 @@
 //! Plans of the room `san`: hosts and drives joined by a switched or a switchless network.
 
 mod ends;
+mod estimate;
 mod fabric;
 pub(crate) mod fabric_file;
 mod fault;
@@ -12,6 +13,7 @@ mod print;
 pub(crate) mod resolve;
 mod warnings;
 
+pub use estimate::Estimate;
 pub use fabric::{Shape, SharedGraph};
 pub use fabric_file::{DriveModelName, DriveStateName, FabricKindName, PlacementName};
 pub(crate) use print::file_of;

@@ -6,6 +6,7 @@ use crate::load::asking_nodes;
 use crate::plan::{Background, Design, Messages, Protocol, Scene, WarmUp};
 use base::{Bytes, NodeId, Operation, Span};
 use std::collections::BTreeSet;
+use transport::config::Pause;
 use workload::block_trace::{BlockTrace, INVERSION_MAX};
 use workload::{Arrivals, Pattern};
 
@@ -255,7 +256,10 @@ fn buffers(plan: &Messages, out: &mut Vec<String>) {
     let (queue, key) = match &packet.protocol {
         Protocol::Dctcp(config) => (config.queue, "design.dctcp.queue"),
         Protocol::Pfabric(config) => (config.queue, "design.pfabric.queue"),
-        Protocol::Dcqcn(config) => (config.pause_above, "design.dcqcn.pause_above"),
+        Protocol::Dcqcn(config) => match config.pause {
+            Pause::Static { above, .. } => (above, "design.dcqcn.pause_above"),
+            Pause::Dynamic { shared, .. } => (shared, "design.dcqcn.shared_buffer"),
+        },
         _ => return,
     };
     let largest = largest_packet(&packet.protocol);

@@ -197,17 +197,22 @@ fn a_way_that_no_header_records_is_refused_and_so_is_a_stretch_behind_it() {
         let shape = format!("\"daisy-chain\"\nnodes = {nodes}");
         format!("{}{stretch}\n", SMALL.replace("\"torus\"\ndimensions = [2, 2]", &shape))
     };
+    // 1,500 B less IP, TCP with timestamps, a capsule and what the header begins with leave 1,356.
     assert_eq!(
-        complaint(&chain(25, "")),
-        "small.toml:6:9: fabric.nodes: the way from h0 to t24 passes 25 hops, and the header that records them has room for 24"
+        complaint(&chain(170, "")),
+        "small.toml:6:9: fabric.nodes: the way from h0 to t169 passes 170 hops, and in a frame of 1500 B the header \
+         that records them has room for 169"
     );
-    plan(&chain(24, ""));
-    let stretched = |stretch| chain(20, &format!("[routing]\nstretch = {stretch}"));
+    plan(&chain(169, ""));
+    plan(&chain(170, "mtu = \"2000B\""));
+    let stretched = |stretch| chain(160, &format!("[routing]\nstretch = {stretch}"));
     assert_eq!(
-        complaint(&stretched(5)),
-        "small.toml:9:11: routing.stretch: 5 is out of range; allowed is 0..=4, as the longest way has 20 hops of 24"
+        complaint(&stretched(10)),
+        "small.toml:9:11: routing.stretch: 10 is out of range; allowed is 0..=9, as the longest way has 160 hops of 169"
     );
-    plan(&stretched(4));
+    plan(&stretched(9));
+    // What has no header has no such bound.
+    plan(&chain(400, "").replace("\"san\"\nrun", "\"san-plain\"\nrun"));
 }
 
 #[test]

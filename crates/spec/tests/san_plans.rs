@@ -219,6 +219,7 @@ sample_bytes = "8MiB"
 cost_max_halves = 20
 cost_step_halves = 2
 cost_period = "50ms"
+cost_is_as_released = true
 quantum = "64KiB"
 slot_bytes = "32KiB"
 slots = 4

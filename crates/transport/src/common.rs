@@ -1,4 +1,5 @@
-//! Parts that several rivals are made of. None of them allocates once it has grown to its working size.
+//! Parts that several rivals are made of. Those of one pair keep no memory while nothing is open;
+//! the others allocate nothing once they have grown to their working size.
 
 mod class_switch;
 mod inbox;

@@ -18,6 +18,12 @@ pub struct Dctcp {
     pub initial_window: u32,
     /// Least retransmission timeout.
     pub timeout_min: Span,
+    /// Whether receivers acknowledge what came beyond a hole (RFC 2018) and senders use it (RFC
+    /// 6675).
+    pub selective: bool,
+    /// Connections between two hosts each way: 1 to
+    /// [`CONNECTIONS_MAX`](crate::dctcp::CONNECTIONS_MAX).
+    pub connections: u32,
 }
 
 /// RoCEv2 with DCQCN (SIGCOMM'15) over priority flow control (802.1Qbb).
@@ -31,10 +37,10 @@ pub struct Dcqcn {
     pub mark_all: Bytes,
     /// Marking probability just below K_max (P_max).
     pub mark_probability: f64,
-    /// Bytes of one ingress port in the switch above which it is paused (XOFF).
-    pub pause_above: Bytes,
-    /// Bytes of one ingress port below which it may go on (XON).
-    pub resume_below: Bytes,
+    /// When the switch pauses an ingress port.
+    pub pause: Pause,
+    /// How a flow answers notifications.
+    pub reaction: Reaction,
     /// Gain g of alpha.
     pub gain: f64,
     /// A cut never goes below this rate, in bits a second.
@@ -45,14 +51,51 @@ pub struct Dcqcn {
     pub alpha_timer: Span,
     /// Rate-increase timer.
     pub increase_timer: Span,
-    /// Rate-increase byte counter.
-    pub increase_bytes: Bytes,
     /// Rounds of fast recovery (F).
     pub fast_recovery_rounds: u32,
     /// Additive step, in bits a second.
     pub additive_bps: u64,
     /// Hyper step, in bits a second.
     pub hyper_bps: u64,
+}
+
+/// When a switch pauses one of its ingress ports (802.1Qbb).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub enum Pause {
+    /// At a fixed number of bytes.
+    Static {
+        /// Bytes of one ingress port in the switch above which it is paused (XOFF).
+        above: Bytes,
+        /// Bytes of one ingress port below which it may go on (XON).
+        below: Bytes,
+    },
+    /// Above a share of what is free of a buffer that all ports share (SIGCOMM'15, 4). A port may
+    /// go on two full packets below that, or when nothing of it is left.
+    Dynamic {
+        /// The buffer, without what is kept free for packets that are under way when a port is
+        /// paused.
+        shared: Bytes,
+        /// The share.
+        share: f64,
+    },
+}
+
+/// How a flow of DCQCN answers notifications of congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub enum Reaction {
+    /// As published: each notification cuts the rate and raises alpha; a timer and a counter of
+    /// bytes raise the rate.
+    AtOnce {
+        /// Rate-increase byte counter.
+        increase_bytes: Bytes,
+    },
+    /// As its vendor's adapters do, by the simulator of HPCC (SIGCOMM'19): alpha moves once an
+    /// alpha timer, the rate is cut at most once a period, only the timer raises it, and the target
+    /// stays while cuts follow each other.
+    Periodic {
+        /// Time between two looks at whether a notification has come.
+        cut_interval: Span,
+    },
 }
 
 /// pFabric (SIGCOMM'13): tiny priority queues, minimal rate control.
@@ -66,8 +109,22 @@ pub struct Pfabric {
     pub window: u32,
     /// Retransmission timeout (about three round trips).
     pub timeout: Span,
-    /// Timeouts in a row after which a flow goes into probe mode.
-    pub probe_after: u32,
+    /// What decides how much of a flow is under way.
+    pub control: RateControl,
+}
+
+/// What decides how much of a flow of pFabric is under way, and how it finds losses.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub enum RateControl {
+    /// pFabric's own (SIGCOMM'13, 4.2).
+    Minimal {
+        /// Timeouts in a row after which a flow goes into probe mode.
+        probe_after: u32,
+    },
+    /// Each flow is a connection of DCTCP (EDM, ASPLOS'25, 4.3: pFabric on top of DCTCP). Its
+    /// segment, queue, first window and least timeout are those of [`Pfabric`], and say the same
+    /// here.
+    Dctcp(Dctcp),
 }
 
 /// An idealised receiver-driven protocol (Homa, pHost, NDP, ExpressPass at their best): receivers learn of messages in
@@ -99,6 +156,8 @@ pub struct CreditBased {
 pub struct Fastpass {
     /// Payload of one time slot.
     pub slot_payload: Bytes,
-    /// Demands or allocations that fit into one control packet: 1 to [`BATCH_MAX`](crate::fastpass::BATCH_MAX).
+    /// Time slots that the arbiter plans together: 1 to [`BATCH_MAX`](crate::fastpass::BATCH_MAX).
     pub batch: u32,
+    /// An endpoint that hears nothing of a demand for so long states it again.
+    pub timeout: Span,
 }

@@ -8,11 +8,14 @@
 //! and congestion notifications), which goes first and is never paused (SIGCOMM'15, 5.1 sends notifications with high
 //! priority). A pause holds until the switch says go: its refreshing is not modelled.
 
+mod buffer;
 mod rate;
 mod switch;
+#[cfg(test)]
+mod testing;
 
 use crate::common::{Ready, ReadyRing, Sparse, Timers};
-use crate::config::Dcqcn;
+use crate::config::{Dcqcn, Reaction};
 use crate::cost::{Part, Train, WireCost};
 use crate::framing::{roce_ack_wire, roce_notification_wire, roce_request_wire, roce_response_wire, roce_wire};
 use crate::{HostIn, HostOut, Message, Packet, PacketKind};
@@ -37,9 +40,32 @@ pub struct Host {
     ring: ReadyRing,
     /// When queue pairs that have used up their rate may send again.
     paced: Timers,
-    /// Alpha and rate-increase timers: keys 2 * peer and 2 * peer + 1.
+    /// What is due for queue pairs below line rate: keys are [`Due::key`].
     timers: Timers,
     paused: bool,
+}
+
+/// What a timer of a queue pair is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    /// Alpha moves.
+    Alpha = 0,
+    /// The rate rises.
+    Increase = 1,
+    /// A cut, if one was noted; of [`Reaction::Periodic`] only.
+    Cut = 2,
+}
+
+impl Due {
+    const ALL: [Due; 3] = [Due::Alpha, Due::Increase, Due::Cut];
+
+    fn key(self, peer: NodeId) -> u32 {
+        peer.0 * Due::ALL.len() as u32 + self as u32
+    }
+    fn of_key(key: u32) -> (NodeId, Due) {
+        let count = Due::ALL.len() as u32;
+        (NodeId(key / count), Due::ALL[(key % count) as usize])
+    }
 }
 
 /// The sending half of a queue pair.
@@ -218,31 +244,58 @@ impl Host {
     }
 
     fn on_notification(&mut self, now: Time, peer: NodeId) {
-        self.pairs[peer.index()].rate.cut(now, &self.config);
-        self.timers.set(2 * peer.0, now + self.config.alpha_timer);
-        self.timers.set(2 * peer.0 + 1, now + self.config.increase_timer);
+        let rate = &mut self.pairs[peer.index()].rate;
+        match self.config.reaction {
+            Reaction::AtOnce { .. } => {
+                rate.cut(now, &self.config);
+                self.set(now, peer, Due::Alpha);
+                self.set(now, peer, Due::Increase);
+            }
+            Reaction::Periodic { .. } => {
+                if rate.note(now, &self.config) {
+                    self.set(now, peer, Due::Alpha);
+                    self.set(now, peer, Due::Cut);
+                }
+            }
+        }
     }
 
-    /// A timer of a queue pair that is below line rate is due.
-    fn on_timer(&mut self, now: Time, key: u32) {
-        let pair = &mut self.pairs[(key / 2) as usize];
-        let rate = &mut pair.rate;
-        let again = if key.is_multiple_of(2) {
-            rate.decay(self.config.gain);
-            self.config.alpha_timer
-        } else {
-            rate.timer_increase(now, &self.config);
-            self.config.increase_timer
+    /// Starts a timer of the queue pair to `peer`.
+    fn set(&mut self, now: Time, peer: NodeId, due: Due) {
+        let span = match (due, self.config.reaction) {
+            (Due::Alpha, _) => self.config.alpha_timer,
+            (Due::Increase, _) => self.config.increase_timer,
+            (Due::Cut, Reaction::Periodic { cut_interval }) => cut_interval,
+            (Due::Cut, Reaction::AtOnce { .. }) => return,
         };
-        // A higher rate lets a packet that is already waiting go sooner.
-        if self.paced.deadline(key / 2).is_some() {
-            self.paced.set(key / 2, pair.next_send().max(now));
+        self.timers.set(due.key(peer), now + span);
+    }
+
+    /// A timer of a queue pair that is watched is due.
+    fn on_timer(&mut self, now: Time, key: u32) {
+        let (peer, due) = Due::of_key(key);
+        let rate = &mut self.pairs[peer.index()].rate;
+        match due {
+            Due::Alpha => rate.move_alpha(self.config.gain),
+            Due::Increase => rate.timer_increase(now, &self.config),
+            Due::Cut => {
+                if rate.cut_noted() {
+                    self.set(now, peer, Due::Increase);
+                }
+            }
         }
-        let rate = &pair.rate;
-        if rate.is_limited() {
-            self.timers.set(key, now + again);
+        self.repace(now, peer);
+        if self.pairs[peer.index()].rate.is_watched() {
+            self.set(now, peer, due);
         } else {
-            self.timers.cancel(key ^ 1);
+            Due::ALL.iter().for_each(|other| self.timers.cancel(other.key(peer)));
+        }
+    }
+
+    /// A higher rate lets a packet that is already waiting go sooner, a lower one later.
+    fn repace(&mut self, now: Time, peer: NodeId) {
+        if self.paced.deadline(peer.0).is_some() {
+            self.paced.set(peer.0, self.pairs[peer.index()].next_send().max(now));
         }
     }
 

@@ -1,19 +1,22 @@
-//! DCTCP (Alizadeh et al., SIGCOMM'10; RFC 8257) on TCP with NewReno recovery (RFC 5681, 6582, 6298).
+//! DCTCP (Alizadeh et al., SIGCOMM'10; RFC 8257) on TCP with selective acknowledgements (RFC 2018,
+//! 6675) or NewReno recovery (RFC 5681, 6582), and RFC 6298's timer.
 //!
-//! One connection for each ordered pair of hosts lives as long as the run: its window, its marked fraction and its
-//! round-trip estimate survive from message to message, and messages to one peer are a byte stream, delivered in order. A segment
-//! never holds bytes of two messages (each send is pushed). Every segment is acknowledged at once, which makes the echo of
-//! marks exact (SIGCOMM'10, 3.2, with m = 1); acknowledgements are packets on the wire and go before data. No selective
-//! acknowledgements: a hole is filled by fast retransmit, further holes by partial acknowledgements, the tail by the timer.
+//! One connection, or a few, for each ordered pair of hosts lives as long as the run: its window,
+//! its marked fraction and its round-trip estimate survive from message to message, and its
+//! messages are a byte stream, delivered in order. A segment never holds bytes of two messages
+//! (each send is pushed). Every segment is acknowledged at once, which makes the echo of marks
+//! exact (SIGCOMM'10, 3.2, with m = 1); acknowledgements are packets on the wire and go before
+//! data. A hole is filled when three segments came beyond it, the tail by the timer.
 
 mod receiver;
+mod selective;
 mod sender;
 mod switch;
 
 use crate::common::{Ready, ReadyRing, Sparse, Timers};
 use crate::config::Dctcp;
 use crate::cost::{Train, WireCost};
-use crate::framing::tcp_wire;
+use crate::framing::{tcp_selective_wire, tcp_wire};
 use crate::{HostIn, HostOut, Packet, PacketKind};
 use base::{Bytes, NodeId, Operation, Program, Time};
 use receiver::Receiver;
@@ -22,22 +25,34 @@ use std::collections::VecDeque;
 pub use sender::{Segment, Sender};
 pub use switch::Switch;
 
-/// A host's TCP: one sender and one receiver for every peer.
+/// The most connections between two hosts each way.
+pub const CONNECTIONS_MAX: u32 = 64;
+/// Blocks of a selective acknowledgement (RFC 2018, 3: three beside a timestamp; that many have
+/// room in a [`Packet`]).
+pub(crate) const BLOCKS_MAX: u32 = 3;
+
+/// A host's TCP: a sender and a receiver for every connection, each numbered by its peer and its
+/// place among the peer's.
 #[derive(Clone, Debug)]
 pub struct Host {
     node: NodeId,
+    selective: bool,
+    connections: u32,
     senders: Sparse<Sender>,
     receivers: Sparse<Receiver>,
     acknowledgements: VecDeque<Packet>,
     ring: ReadyRing,
-    /// Retransmission timers, by peer.
+    /// Retransmission timers, by connection.
     timers: Timers,
 }
 
 /// The TCP of `node`.
 pub fn host(config: &Dctcp, node: NodeId) -> Host {
+    assert!((1..=CONNECTIONS_MAX).contains(&config.connections), "1 to {CONNECTIONS_MAX} connections a pair");
     Host {
         node,
+        selective: config.selective,
+        connections: config.connections,
         senders: Sparse::new(Sender::new(config)),
         receivers: Sparse::default(),
         acknowledgements: VecDeque::new(),
@@ -61,40 +76,90 @@ pub fn wire_cost(config: &Dctcp, operation: Operation, bytes: Bytes, read_reques
     WireCost::of_messages(operation, bytes, read_request, |bytes| train(config, bytes))
 }
 
-impl Host {
-    /// Congestion window towards `peer`.
-    pub fn window(&self, peer: NodeId) -> Bytes {
-        Bytes::new(self.senders[peer.index()].window())
+/// An acknowledgement keeps its blocks in the fields that only data needs, a distance from its
+/// offset and a length each, and its connection above the last length, which is cut to the bits
+/// that are left: less than was received is true too.
+const CONNECTION_SHIFT: u32 = 26;
+
+/// Puts blocks into an acknowledgement. Distances are within a window: 32 bits.
+fn with_blocks(packet: Packet, blocks: impl Iterator<Item = (u64, u64)>) -> Packet {
+    let mut places = [(0u32, 0u32); BLOCKS_MAX as usize];
+    let mut count = 0;
+    for (place, (start, end)) in places.iter_mut().zip(blocks) {
+        *place = ((start - packet.offset) as u32, (end - start).min((1 << CONNECTION_SHIFT) - 1) as u32);
+        count += 1;
     }
-    /// The estimated fraction of marked bytes on the way to `peer`.
+    let wide = |(start, length): (u32, u32)| u64::from(start) << 32 | u64::from(length);
+    let [first, second, (message, length)] = places;
+    let sequence = packet.sequence << CONNECTION_SHIFT | length;
+    let wire = tcp_selective_wire(count);
+    Packet { priority: wide(first), value: wide(second), message, sequence, wire, ..packet }
+}
+
+/// The blocks of an acknowledgement, as stream offsets: as many as its length has room for.
+pub(crate) fn blocks_of(packet: &Packet) -> impl Iterator<Item = (u64, u64)> {
+    let count = (1..=BLOCKS_MAX).find(|count| packet.wire == tcp_selective_wire(*count)).unwrap_or(0);
+    let split = |wide: u64| ((wide >> 32) as u32, wide as u32);
+    let length = packet.sequence & ((1 << CONNECTION_SHIFT) - 1);
+    let places = [split(packet.priority), split(packet.value), (packet.message, length)];
+    let offset = packet.offset;
+    places.into_iter().take(count as usize).map(move |(start, length)| {
+        let start = offset.wrapping_add(u64::from(start));
+        (start, start.wrapping_add(u64::from(length)))
+    })
+}
+
+impl Host {
+    /// Congestion window towards `peer`, on the first connection.
+    pub fn window(&self, peer: NodeId) -> Bytes {
+        Bytes::new(self.senders[self.connection(peer, 0) as usize].window())
+    }
+    /// The estimated fraction of marked bytes on the way to `peer`, on the first connection.
     pub fn marked_fraction(&self, peer: NodeId) -> f64 {
-        self.senders[peer.index()].alpha()
+        self.senders[self.connection(peer, 0) as usize].alpha()
+    }
+
+    fn connection(&self, peer: NodeId, place: u32) -> u32 {
+        peer.0 * self.connections + place
+    }
+    fn peer(&self, connection: u32) -> NodeId {
+        NodeId(connection / self.connections)
+    }
+    /// The connection to `peer` with the least to send, for a message.
+    fn least_busy(&self, peer: NodeId) -> u32 {
+        let all = (0..self.connections).map(|place| self.connection(peer, place));
+        all.min_by_key(|connection| self.senders[*connection as usize].backlog()).expect("a pair has a connection")
     }
 
     fn on_data(&mut self, packet: &Packet, out: &mut Vec<HostOut>) {
-        let receiver = &mut self.receivers[packet.source.index()];
+        let connection = self.connection(packet.source, packet.sequence);
+        let receiver = &mut self.receivers[connection as usize];
         let expected = receiver.take(packet, |message| out.push(HostOut::Deliver { message }));
-        self.acknowledgements.push_back(Packet {
+        let acknowledgement = Packet {
             offset: expected,
+            sequence: packet.sequence,
             marked: packet.marked,
             ..Packet::new(PacketKind::Acknowledgement, self.node, packet.source, tcp_wire(0))
-        });
+        };
+        let count = if self.selective { BLOCKS_MAX as usize } else { 0 };
+        let blocks = receiver.blocks(packet.offset, count);
+        self.acknowledgements.push_back(with_blocks(acknowledgement, blocks));
     }
 
     fn on_acknowledgement(&mut self, now: Time, packet: &Packet) {
-        let peer = packet.source;
-        let sender = &mut self.senders[peer.index()];
-        sender.acknowledge(now, packet.offset, packet.marked);
+        let connection = self.connection(packet.source, packet.sequence >> CONNECTION_SHIFT);
+        let sender = &mut self.senders[connection as usize];
+        sender.acknowledge_selectively(now, packet.offset, packet.marked, blocks_of(packet));
         match sender.deadline() {
-            Some(deadline) => self.timers.set(peer.0, deadline),
-            None => self.timers.cancel(peer.0),
+            Some(deadline) => self.timers.set(connection, deadline),
+            None => self.timers.cancel(connection),
         }
-        self.list_if_able(peer);
+        self.list_if_able(connection);
     }
 
-    fn list_if_able(&mut self, peer: NodeId) {
-        if self.senders[peer.index()].can_send() {
-            self.ring.add(peer);
+    fn list_if_able(&mut self, connection: u32) {
+        if self.senders[connection as usize].can_send() {
+            self.ring.add(NodeId(connection));
         }
     }
 }
@@ -106,8 +171,9 @@ impl Program for Host {
     fn on(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
         match input {
             HostIn::Submit(message) => {
-                self.senders[message.target.index()].submit(message.id, message.bytes.count());
-                self.list_if_able(message.target);
+                let connection = self.least_busy(message.target);
+                self.senders[connection as usize].submit(message.id, message.bytes.count());
+                self.list_if_able(connection);
             }
             HostIn::Receive(packet) if packet.kind == PacketKind::Data => self.on_data(&packet, out),
             HostIn::Receive(packet) if packet.kind == PacketKind::Acknowledgement => {
@@ -122,9 +188,9 @@ impl Program for Host {
     }
 
     fn on_wakeup(&mut self, now: Time, _out: &mut Vec<HostOut>) {
-        while let Some(peer) = self.timers.pop_due(now) {
-            self.senders[peer as usize].time_out();
-            self.list_if_able(NodeId(peer));
+        while let Some(connection) = self.timers.pop_due(now) {
+            self.senders[connection as usize].time_out();
+            self.list_if_able(connection);
         }
     }
 }
@@ -137,27 +203,34 @@ impl crate::Host for Host {
         if let Some(acknowledgement) = self.acknowledgements.pop_front() {
             return Some(acknowledgement);
         }
-        while let Some(peer) = self.ring.front() {
-            let sender = &mut self.senders[peer.index()];
+        while let Some(NodeId(connection)) = self.ring.front() {
+            let sender = &mut self.senders[connection as usize];
             let Some(segment) = sender.next_segment(now) else {
                 self.ring.turn(Ready::Done);
                 continue;
             };
             self.ring.turn(if sender.can_send() { Ready::Again } else { Ready::Done });
-            if self.timers.deadline(peer.0).is_none()
+            if self.timers.deadline(connection).is_none()
                 && let Some(deadline) = sender.deadline()
             {
-                self.timers.set(peer.0, deadline);
+                self.timers.set(connection, deadline);
             }
-            return Some(Packet {
-                message: segment.message,
-                offset: segment.offset,
-                payload: segment.payload,
-                value: segment.message_end,
-                again: segment.again,
-                ..Packet::new(PacketKind::Data, self.node, peer, tcp_wire(segment.payload))
-            });
+            return Some(self.data(connection, &segment));
         }
         None
+    }
+}
+
+impl Host {
+    fn data(&self, connection: u32, segment: &Segment) -> Packet {
+        Packet {
+            message: segment.message,
+            sequence: connection % self.connections,
+            offset: segment.offset,
+            payload: segment.payload,
+            value: segment.message_end,
+            again: segment.again,
+            ..Packet::new(PacketKind::Data, self.node, self.peer(connection), tcp_wire(segment.payload))
+        }
     }
 }

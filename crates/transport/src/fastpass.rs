@@ -1,38 +1,54 @@
 //! Fastpass (SIGCOMM'14): an arbiter decides when every packet is sent.
 //!
-//! Time is cut into slots, the same for all. An endpoint tells the arbiter how many slots it needs to which target;
-//! the arbiter answers which of the coming slots it got; the endpoint sends in them. No slot has a source or a target
-//! twice, so the switch queues (almost) nothing. The arbiter is a host behind the same switch, and each demand and
-//! allocation crosses its one link: that link, not the computing, is what it runs out of (EDM, ASPLOS'25, 4.3, which
-//! grants the arbiter infinite speed).
+//! Time is cut into slots, the same for all. An endpoint tells the arbiter how many slots it needs
+//! to which target; the arbiter answers which of the coming slots it got; the endpoint sends in
+//! them. No slot has a source or a target twice, so the switch queues (almost) nothing. The arbiter
+//! is a host behind the same switch, and each demand and allocation crosses its one link: that
+//! link, not the computing, is what it runs out of (EDM, ASPLOS'25, 4.3, which grants the arbiter
+//! infinite speed).
 //!
-//! What is as in the paper, and what is ours:
+//! What is as in the paper and its public code, and what is ours
+//! (`docs/concepts/rivals-fastpass.md` has more):
 //! * Demands are counts of slots a target; several packets to one target share a slot if they fit.
-//! * The arbiter serves sources in turn, the least recently allocated first, as the paper's fair policy does. Within a
-//!   source the target with the fewest slots left comes first, as its policy for short completion times does. Each
-//!   takes the earliest slots in which it and its target are both free: greedy, as in the paper. A source with more
-//!   demands than that waits until a whole packet of allocations can be filled.
-//! * It plans when its link can carry the answer, at most two packets' worth of slots ahead. An allocation therefore
-//!   never waits in the arbiter until its slot has passed, and a newcomer finds slots soon.
-//! * A slot is as long as a full data frame and one full control frame: control does not push data out of its slots.
-//! * In the switch control packets go before data; an endpoint sends data first, in its slots alone. Queues are
-//!   unbounded, so none is lost, and the paper's retransmission of them is not modelled. An allocation that comes too
-//!   late is counted and its slots are asked for again.
+//! * Control packets have the public code's layout: up to 10 demands, or up to 64 slots of up to 15
+//!   targets at a byte a slot. An endpoint puts no more demands on the arbiter's link than its
+//!   share of it, four packets at once; demands that wait for that share packets (the public code
+//!   paces likewise, harder).
+//! * The arbiter plans a batch of 16 slots at a time, and one ahead. It serves sources in turn, the
+//!   least recently allocated first, as the paper's fair policy does. Within a source the target
+//!   with the fewest slots left comes first, as its policy for short completion times does. Each
+//!   takes the earliest slots in which it and its target are both free: greedy, as in the paper.
+//!   What a source gets goes in the packet that is made then: nothing waits.
+//! * It plans when its link can carry the answer: an allocation never waits in the arbiter until
+//!   its slot has passed.
+//! * A slot is as long as a full data frame and a 64th more (ours), which is what control takes of
+//!   a busy link.
+//! * Control goes before data, at endpoints and in the switch. Queues are unbounded, so none is
+//!   lost.
+//! * Counts are totals, so that lost control packets do no harm: a demand without an answer is
+//!   stated again after `timeout`, and the arbiter then tells how many slots it has allocated. The
+//!   public code acknowledges every packet instead, at a frame each. Lost data are TCP's business
+//!   there, and never lost here.
 //! * All hosts share one clock (the paper synchronises them by PTP).
 
 mod arbiter;
+mod control;
 mod endpoint;
-mod entries;
 
 pub use arbiter::Arbiter;
+pub(crate) use control::{TYPE_COUNTS, TYPE_SLOTS};
 pub use endpoint::Endpoint;
-pub use entries::BATCH_MAX;
 
 use crate::config::Fastpass;
 use crate::cost::{MODIFY_REQUEST, Train, WireCost};
-use crate::framing::{fastpass_control_wire, fastpass_wire};
+use crate::framing::{fastpass_allocation_wire, fastpass_demand_wire, fastpass_wire};
 use crate::{HostIn, HostOut, Packet};
 use base::{Bytes, NodeId, Operation, Program, Rate, Span, Time};
+
+/// The most slots of a batch: two of them are in sight, and a packet carries as many.
+pub const BATCH_MAX: u32 = control::SLOTS_MAX as u32 / 2;
+/// A slot is longer than its data by this part of it.
+const SLACK_PART: u64 = 64;
 
 /// Endpoints 0 to `nodes - 1` on links of `rate`, then the arbiter, whose answers take `lead` until an endpoint can
 /// act on them.
@@ -65,7 +81,7 @@ pub fn wire_cost(config: &Fastpass, operation: Operation, bytes: Bytes, read_req
         Operation::Read => (read_request, Some(bytes)),
         Operation::ReadModifyWrite => (MODIFY_REQUEST, Some(bytes)),
     };
-    let demand = u64::from(fastpass_control_wire(1));
+    let demand = u64::from(fastpass_demand_wire(1));
     cost.requester_up += demand;
     cost.requester_down += allocation_wire(config, data(asked).packets);
     if let Some(bytes) = answered {
@@ -75,12 +91,23 @@ pub fn wire_cost(config: &Fastpass, operation: Operation, bytes: Bytes, read_req
     cost
 }
 
-/// Wire bytes of the allocations of a lone message of `slots` slots: full batches and a rest.
+/// Wire bytes of the allocations of a lone message of `slots` slots, a batch in each but the last.
 fn allocation_wire(config: &Fastpass, slots: u64) -> u64 {
     let batch = u64::from(config.batch);
     let (full, rest) = (slots / batch, (slots % batch) as u32);
-    let last = if rest > 0 { u64::from(fastpass_control_wire(rest)) } else { 0 };
-    full * u64::from(fastpass_control_wire(config.batch)) + last
+    let last = if rest > 0 { u64::from(fastpass_allocation_wire(1, rest)) } else { 0 };
+    full * u64::from(fastpass_allocation_wire(1, config.batch)) + last
+}
+
+/// The largest packet of the arbiter.
+pub fn longest_allocation_wire(config: &Fastpass) -> u32 {
+    let slots = 2 * config.batch;
+    fastpass_allocation_wire(slots.min(control::TARGETS_MAX as u32), slots)
+}
+
+/// What one of `nodes` endpoints may put on the arbiter's link.
+fn demand_share(rate: Rate, nodes: u32) -> Rate {
+    Rate::bps((rate.as_bps() / u64::from(nodes.max(1))).max(1))
 }
 
 /// The grid of slots that all hosts share.
@@ -90,15 +117,14 @@ pub struct Slots {
     pub span: Span,
     /// Wire bytes of data that fit into one.
     pub wire: u32,
-    rate: Rate,
 }
 
 impl Slots {
     /// The grid for links of `rate`.
     pub fn new(config: &Fastpass, rate: Rate) -> Slots {
         let wire = fastpass_wire(config.slot_payload.count() as u32);
-        let span_of = |wire: u32| rate.span_of(Bytes::new(u64::from(wire)));
-        Slots { span: span_of(wire) + span_of(fastpass_control_wire(config.batch)), wire, rate }
+        let data = rate.span_of(Bytes::new(u64::from(wire)));
+        Slots { span: data + data / SLACK_PART, wire }
     }
     /// The slot at `now`.
     pub fn at(&self, now: Time) -> u64 {
@@ -107,10 +133,6 @@ impl Slots {
     /// When `slot` begins.
     pub fn start(&self, slot: u64) -> Time {
         Time::ps(slot * self.span.as_ps())
-    }
-    /// Whether `wire` bytes that begin now are out before `slot` ends.
-    fn holds(&self, slot: u64, now: Time, wire: u32) -> bool {
-        now + self.rate.span_of(Bytes::new(u64::from(wire))) <= self.start(slot + 1)
     }
 }
 
@@ -151,6 +173,24 @@ impl crate::Host for Host {
         match self {
             Host::Endpoint(endpoint) => crate::Host::poll_transmit(&mut **endpoint, now),
             Host::Arbiter(arbiter) => crate::Host::poll_transmit(&mut **arbiter, now),
+        }
+    }
+    fn take_content(&mut self) -> Box<[u8]> {
+        match self {
+            Host::Endpoint(endpoint) => crate::Host::take_content(&mut **endpoint),
+            Host::Arbiter(arbiter) => crate::Host::take_content(&mut **arbiter),
+        }
+    }
+    fn give_content(&mut self, content: &[u8]) {
+        match self {
+            Host::Endpoint(endpoint) => crate::Host::give_content(&mut **endpoint, content),
+            Host::Arbiter(arbiter) => crate::Host::give_content(&mut **arbiter, content),
+        }
+    }
+    fn may_transmit(&self) -> bool {
+        match self {
+            Host::Endpoint(_) => true,
+            Host::Arbiter(arbiter) => crate::Host::may_transmit(&**arbiter),
         }
     }
 }

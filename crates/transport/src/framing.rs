@@ -14,11 +14,12 @@
 //! | PFC pause frame | 64 | IEEE 802.1Qbb: one least frame |
 //! | pFabric | TCP + 8 for the remaining bytes | SIGCOMM'13, 4: a packet carries one priority number |
 //! | receiver-driven | UDP + 16 | our own: message, offset, length, remaining or credits, 4 bytes each |
-//! | Fastpass control | IPv4 + 16 + 4 an entry | our own: SIGCOMM'14, 6 packs demands and allocations, its layout is not given |
+//! | Fastpass demands | IPv4 + 8 + 2 + 4 a demand | its public code, `src/protocol/fpproto.c` |
+//! | Fastpass allocation | IPv4 + 8 + 4 + 2 a target + 1 a time slot | the same |
 
 mod codec;
 
-pub use codec::{Framing, TRAILER, WireError, decode, encode};
+pub use codec::{Framing, TRAILER, WireError, decode, encode, holds_content};
 
 /// Preamble and start-of-frame delimiter.
 pub const PREAMBLE: u32 = 8;
@@ -52,10 +53,9 @@ pub const NOTIFICATION: u32 = 16;
 pub const PFABRIC: u32 = 8;
 /// Header of the receiver-driven protocol behind UDP.
 pub const RECEIVER_DRIVEN: u32 = 16;
-/// Header of a Fastpass control packet behind IPv4.
-pub const FASTPASS: u32 = 16;
-/// One demand or allocation in a Fastpass control packet.
-pub const FASTPASS_ENTRY: u32 = 4;
+/// Header of a Fastpass control packet behind IPv4 (its public code: sequence number, acknowledged
+/// one, mask of those before, checksum).
+pub const FASTPASS: u32 = 8;
 
 /// Everything that a frame with `network` bytes between Ethernet header and FCS occupies on a wire.
 pub const fn frame_wire(network: u32) -> u32 {
@@ -65,6 +65,11 @@ pub const fn frame_wire(network: u32) -> u32 {
 /// A TCP segment; `payload` 0 is a bare acknowledgement (84 bytes).
 pub const fn tcp_wire(payload: u32) -> u32 {
     frame_wire(IPV4 + TCP + payload)
+}
+/// A bare TCP acknowledgement with so many selective blocks (RFC 2018: two bytes of padding, kind,
+/// length, 8 a block).
+pub const fn tcp_selective_wire(blocks: u32) -> u32 {
+    if blocks == 0 { tcp_wire(0) } else { frame_wire(IPV4 + TCP + 4 + 8 * blocks) }
 }
 /// A RoCEv2 packet of an RDMA write; the first of a message carries the RETH.
 pub const fn roce_wire(payload: u32, first: bool) -> u32 {
@@ -116,9 +121,18 @@ pub const fn receiver_driven_wire(payload: u32) -> u32 {
 pub const fn fastpass_wire(payload: u32) -> u32 {
     tcp_wire(payload)
 }
-/// A Fastpass control packet with `entries` demands or allocations.
-pub const fn fastpass_control_wire(entries: u32) -> u32 {
-    frame_wire(IPV4 + FASTPASS + FASTPASS_ENTRY * entries)
+/// A Fastpass control packet of `content` bytes behind IPv4.
+pub const fn fastpass_control_wire(content: u32) -> u32 {
+    frame_wire(IPV4 + content)
+}
+/// A Fastpass packet with so many demands.
+pub const fn fastpass_demand_wire(demands: u32) -> u32 {
+    fastpass_control_wire(FASTPASS + 2 + 4 * demands)
+}
+/// A Fastpass packet that allocates `slots` slots in a row to `targets` targets: a byte a slot, an
+/// even number of them.
+pub const fn fastpass_allocation_wire(targets: u32, slots: u32) -> u32 {
+    fastpass_control_wire(FASTPASS + 4 + 2 * targets + slots.next_multiple_of(2))
 }
 
 #[cfg(test)]

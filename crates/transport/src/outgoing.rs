@@ -5,7 +5,7 @@ use base::{Bytes, NodeId};
 use std::collections::VecDeque;
 
 /// A message of which a part may have left.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Sending {
     message: u32,
     sequence: u32,
@@ -41,10 +41,14 @@ impl Piece {
     }
 }
 
-/// Messages to one peer in order of submission, numbered from zero.
+/// Messages to one peer in order of submission, numbered from zero. A large rack has millions of
+/// these, most of them without a message: they own no memory, and one message needs none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outgoing {
-    messages: VecDeque<Sending>,
+    /// The oldest; of zero bytes when there is none.
+    first: Sending,
+    #[expect(clippy::box_collection, reason = "a deque is four words, and most have none")]
+    rest: Option<Box<VecDeque<Sending>>>,
     next_sequence: u32,
 }
 
@@ -52,24 +56,31 @@ impl Outgoing {
     pub(crate) fn push(&mut self, message: &Message) {
         let sequence = self.next_sequence;
         self.next_sequence = sequence.wrapping_add(1);
-        self.messages.push_back(Sending { message: message.id, sequence, bytes: message.bytes.count(), sent: 0 });
+        let sending = Sending { message: message.id, sequence, bytes: message.bytes.count(), sent: 0 };
+        if self.is_empty() {
+            self.first = sending;
+        } else {
+            self.rest.get_or_insert_default().push_back(sending);
+        }
     }
     pub(crate) fn is_empty(&self) -> bool {
-        self.messages.is_empty()
+        self.first.bytes == 0
     }
     /// What the next packet with at most `limit` of payload would carry.
     pub(crate) fn peek(&self, limit: Bytes) -> Option<Piece> {
-        let Sending { message, sequence, bytes, sent: offset } = *self.messages.front()?;
+        let Sending { message, sequence, bytes, sent: offset } = self.first;
         let payload = limit.count().min(bytes - offset) as u32;
-        Some(Piece { message, sequence, bytes, offset, payload })
+        (bytes > 0).then_some(Piece { message, sequence, bytes, offset, payload })
     }
     /// Takes what [`peek`](Self::peek) shows.
     pub(crate) fn take(&mut self, limit: Bytes) -> Option<Piece> {
         let piece = self.peek(limit)?;
-        let first = self.messages.front_mut()?;
-        first.sent += u64::from(piece.payload);
-        if first.sent == first.bytes {
-            self.messages.pop_front();
+        self.first.sent += u64::from(piece.payload);
+        if self.first.sent == self.first.bytes {
+            self.first = self.rest.as_mut().and_then(|rest| rest.pop_front()).unwrap_or_default();
+            if self.rest.as_ref().is_some_and(|rest| rest.is_empty()) {
+                self.rest = None;
+            }
         }
         Some(piece)
     }
@@ -82,7 +93,7 @@ mod tests {
     #[test]
     fn messages_leave_in_order_in_pieces_up_to_the_limit() {
         let mut outgoing = Outgoing::default();
-        for (id, bytes) in [(7, 200), (8, 100)] {
+        for (id, bytes) in [(7, 200), (8, 100), (9, 1)] {
             let (source, target) = (NodeId(0), NodeId(1));
             outgoing.push(&Message {
                 id,
@@ -95,7 +106,7 @@ mod tests {
         }
         let pieces = std::iter::from_fn(|| outgoing.take(Bytes::new(100)));
         let pieces: Vec<_> = pieces.map(|piece| (piece.message, piece.sequence, piece.offset, piece.payload)).collect();
-        assert_eq!(pieces, [(7, 0, 0, 100), (7, 0, 100, 100), (8, 1, 0, 100)]);
-        assert!(outgoing.is_empty());
+        assert_eq!(pieces, [(7, 0, 0, 100), (7, 0, 100, 100), (8, 1, 0, 100), (9, 2, 0, 1)]);
+        assert!(outgoing.is_empty() && outgoing.rest.is_none());
     }
 }

@@ -132,6 +132,15 @@ pub enum HostOut {
 pub trait Host: Program<In = HostIn, Out = HostOut> {
     /// The packet to put on the wire at `now`, when the link is free, or `None`.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet>;
+    /// What the packet that [`poll_transmit`](Host::poll_transmit) has just returned says beyond
+    /// its fields, as bytes of its wire format: for control packets of variable length. Empty for
+    /// most designs.
+    fn take_content(&mut self) -> Box<[u8]> {
+        Box::default()
+    }
+    /// The same at the receiver, just before the [`HostIn::Receive`] of that packet; not called
+    /// when it is empty.
+    fn give_content(&mut self, _content: &[u8]) {}
     /// Whether [`poll_transmit`](Host::poll_transmit) might return a packet without further input or wake-up. `true` is
     /// always right; `false` spares the rig an event when the link falls idle.
     fn may_transmit(&self) -> bool {

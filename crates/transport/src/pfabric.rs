@@ -4,12 +4,18 @@
 //! first, each with a fixed window of about a bandwidth-delay product, and takes packets as lost only after a fixed, short
 //! timeout (4.3: no fast retransmit). Every packet is acknowledged by itself. After several timeouts in a row a flow only probes,
 //! and when a probe is answered it starts again from a window of one.
+//!
+//! Instead of that, [`RateControl::Dctcp`] makes each flow a connection of DCTCP, as EDM
+//! (ASPLOS'25, 4.3) has it: marks of the switch, cumulative acknowledgements that echo them, fast
+//! retransmit, a timeout that follows round trips.
 
 mod flow;
+mod minimal;
+mod over_dctcp;
 mod switch;
 
 use crate::common::{Arrived, Inbox, Sparse, Timers};
-use crate::config::Pfabric;
+use crate::config::{Pfabric, RateControl};
 use crate::cost::{Train, WireCost};
 use crate::framing::{pfabric_ack_wire, pfabric_wire};
 use crate::{HostIn, HostOut, Message, Packet, PacketKind};
@@ -57,7 +63,11 @@ pub fn host(config: &Pfabric, node: NodeId) -> Host {
 
 /// A switch with `ports` priority queues.
 pub fn switch(config: &Pfabric, ports: u32) -> Switch {
-    Switch::new(config.queue, ports)
+    let mark_above = match &config.control {
+        RateControl::Minimal { .. } => None,
+        RateControl::Dctcp(dctcp) => Some(dctcp.mark_above),
+    };
+    Switch::new(config.queue, mark_above, ports)
 }
 
 /// The packets of a lone message.
@@ -82,7 +92,7 @@ impl Host {
             self.flows.push(Flow::default());
             self.flows.len() as u32 - 1
         });
-        self.flows[slot as usize].begin(message, sequence, self.made, self.config.window);
+        self.flows[slot as usize].begin(message, sequence, self.made, &self.config);
         self.made += 1;
         self.outboxes[message.target.index()].open(slot);
         self.list(slot);
@@ -127,11 +137,17 @@ impl Host {
         if packet.kind == PacketKind::Data && matches!(inbox.take(packet), Arrived::Complete(_)) {
             out.push(HostOut::Deliver { message: packet.message });
         }
+        // Its own bytes, or, as TCP does, all that have come without a hole.
+        let (offset, value, marked) = match self.config.control {
+            RateControl::Minimal { .. } => (packet.offset, u64::from(packet.payload), false),
+            RateControl::Dctcp(_) => (inbox.arrived_in_order(packet), 0, packet.marked),
+        };
         self.acknowledgements.push_back(Packet {
             message: packet.message,
             sequence: packet.sequence,
-            offset: packet.offset,
-            value: u64::from(packet.payload),
+            offset,
+            value,
+            marked,
             ..Packet::new(PacketKind::Acknowledgement, self.node, packet.source, pfabric_ack_wire())
         });
     }
@@ -140,7 +156,7 @@ impl Host {
         let outbox = &mut self.outboxes[packet.source.index()];
         let Some(slot) = outbox.slot_of(packet.sequence) else { return };
         let flow = &mut self.flows[slot as usize];
-        flow.acknowledge(packet.offset, packet.value, self.config.window);
+        flow.acknowledge(now, packet, &self.config);
         if flow.remaining() == 0 {
             outbox.close(packet.sequence);
             flow.listed = None;
@@ -148,19 +164,20 @@ impl Host {
             self.free.push(slot);
             return;
         }
-        if flow.in_flight() == 0 {
-            self.timers.cancel(slot);
-        } else {
-            self.timers.set(slot, now + self.config.timeout);
+        match flow.deadline() {
+            Some(deadline) => self.timers.set(slot, deadline),
+            None => self.timers.cancel(slot),
         }
         self.list(slot);
     }
 
     fn send_from(&mut self, now: Time, slot: u32) -> Packet {
         let flow = &mut self.flows[slot as usize];
-        let send = flow.next_send(self.config.mss.count());
-        if self.timers.deadline(slot).is_none() {
-            self.timers.set(slot, now + self.config.timeout);
+        let send = flow.next_send(now, &self.config);
+        if self.timers.deadline(slot).is_none()
+            && let Some(deadline) = flow.deadline()
+        {
+            self.timers.set(slot, deadline);
         }
         let (kind, offset, payload, again) = match send {
             Send::Data { offset, payload, again } => (PacketKind::Data, offset, payload, again),
@@ -201,8 +218,7 @@ impl Program for Host {
 
     fn on_wakeup(&mut self, now: Time, _out: &mut Vec<HostOut>) {
         while let Some(slot) = self.timers.pop_due(now) {
-            let flow = &mut self.flows[slot as usize];
-            flow.time_out(self.config.probe_after);
+            self.flows[slot as usize].time_out();
             self.list(slot);
         }
     }

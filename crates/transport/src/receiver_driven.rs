@@ -1,31 +1,37 @@
 //! An idealised receiver-driven protocol, the "IRD" of EDM (ASPLOS'25), 4.3.
 //!
 //! It combines the best of its kind and is granted one thing for nothing:
-//! * A receiver learns of a message at the instant of its submission, off the wire (the idealisation; the rig hands
-//!   [`HostOut::Announce`] on).
-//! * The receiver grants credits, one a packet, to the message with the least bytes left to grant (SRPT, as Homa,
-//!   SIGCOMM'18, and pHost, CoNEXT'15), in order of announcement within a pair. Even the first packet needs
-//!   one: nothing is sent blindly, so there is no queue that an unscheduled burst could build.
-//! * Credits are paced so that what they call for arrives at line rate (NDP, SIGCOMM'17; ExpressPass,
-//!   SIGCOMM'17, limits them at the switch ports of the receiver's link, which with one switch is the same
-//!   place). At most `outstanding` bytes are called for and not there, and of one source at most what keeps it
-//!   sending for a round trip: an `outstanding` of several round trips is Homa's overcommitment, which lets a
-//!   receiver call for others' data while one source is busy.
-//! * A sender with credits of several receivers serves the message with the least bytes left to send. The other
-//!   receivers' slots stay empty meanwhile: the scheduling conflict that costs this family its throughput (EDM, 3.1).
+//! * A receiver learns of a message at the instant of its submission, off the wire (the
+//!   idealisation; the rig hands [`HostOut::Announce`] on).
+//! * The receiver grants credits, one a packet, to the message with the least bytes left to grant
+//!   (SRPT, as Homa, SIGCOMM'18, and pHost, CoNEXT'15), within a pair too: a credit names its
+//!   message. Even the first packet needs one: nothing is sent blindly, so there is no queue that
+//!   an unscheduled burst could build.
+//! * Credits are paced so that what they call for arrives at line rate (NDP, SIGCOMM'17;
+//!   ExpressPass, SIGCOMM'17, limits them at the switch ports of the receiver's link, which with
+//!   one switch is the same place). At most `outstanding` bytes are called for and not there, and
+//!   of one source at most what keeps it sending for a round trip: an `outstanding` of several
+//!   round trips is Homa's overcommitment, which lets a receiver call for others' data while one
+//!   source is busy. A message no longer than `outstanding` is called for beyond both limits: the
+//!   originals send that much blindly, and credits that lie at busy sources must not hold it up.
+//! * A sender with credits of several receivers serves the message with the least bytes left to
+//!   send. The other receivers' slots stay empty meanwhile: the scheduling conflict that costs this
+//!   family its throughput (EDM, 3.1).
 //!
-//! Credits are packets of the least frame size. They go before data, at hosts and in the switch, as in ExpressPass (a
-//! class of their own) and Homa (highest priority). The switch never has to drop: credits bound its queues.
+//! Credits are packets of the least frame size. They go before data, at hosts and in the switch, as
+//! in ExpressPass (a class of their own) and Homa (highest priority). Data of short messages go
+//! before others in the switch, the least of what Homa does with eight levels. The switch never
+//! drops: its queues have no bound, and paced credits keep them short.
 
 use crate::common::{Arrived, Inbox, Sparse};
 use crate::config::ReceiverDriven;
 use crate::cost::{Train, WireCost};
 use crate::framing::receiver_driven_wire;
-use crate::outgoing::{Outgoing, Piece};
+use crate::outgoing::Piece;
 use crate::{HostIn, HostOut, Message, Packet, PacketKind};
 use base::{Bytes, NodeId, Operation, Program, Rate, Time};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// A credit on the wire.
 pub const CREDIT_WIRE: u32 = receiver_driven_wire(0);
@@ -36,12 +42,12 @@ pub fn host(config: &ReceiverDriven, node: NodeId, rate: Rate, source_limit: Byt
     Host::new(*config, node, rate, source_limit)
 }
 
-/// Control goes first, data after it.
+/// Control goes first, then data of messages that are short enough to be called for at any time.
 pub use crate::common::ClassSwitch as Switch;
 
-/// An empty switch. Its queues have no bound but the one that the credits give them.
-pub fn switch(ports: u32) -> Switch {
-    Switch::new(ports)
+/// An empty switch. Its queues have no bound; credits keep them short.
+pub fn switch(config: &ReceiverDriven, ports: u32) -> Switch {
+    Switch::with_short(ports, config.outstanding)
 }
 
 /// The packets of a lone message of `bytes`; its acknowledgements are the credits.
@@ -60,9 +66,11 @@ struct Urgency {
     remaining: u64,
     arrival: u64,
     peer: NodeId,
+    /// The message, by its number among those of its pair.
+    sequence: u32,
 }
 
-/// Peers by the urgency of the first message of each. A peer is in it at most once.
+/// Messages by their urgency.
 #[derive(Clone, Debug, Default)]
 struct ShortestFirst {
     heap: BinaryHeap<Reverse<Urgency>>,
@@ -70,48 +78,71 @@ struct ShortestFirst {
 }
 
 impl ShortestFirst {
-    fn push(&mut self, peer: NodeId, remaining: u64) {
-        self.heap.push(Reverse(Urgency { remaining, arrival: self.arrivals, peer }));
+    /// Returns the entry's number.
+    fn push(&mut self, peer: NodeId, sequence: u32, remaining: u64) -> u64 {
         self.arrivals += 1;
+        self.heap.push(Reverse(Urgency { remaining, arrival: self.arrivals, peer, sequence }));
+        self.arrivals
     }
-    fn peek(&self) -> Option<NodeId> {
-        self.heap.peek().map(|Reverse(urgency)| urgency.peer)
+    fn peek(&self) -> Option<Urgency> {
+        self.heap.peek().map(|Reverse(urgency)| *urgency)
     }
-    fn pop(&mut self) -> Option<NodeId> {
-        self.heap.pop().map(|Reverse(urgency)| urgency.peer)
+    fn pop(&mut self) -> Option<Urgency> {
+        self.heap.pop().map(|Reverse(urgency)| urgency)
     }
 }
 
-/// What a host sends to one target.
-#[derive(Clone, Debug, Default)]
-struct Called {
-    messages: Outgoing,
-    /// Packets that the target has called for and that are not sent yet.
+/// A message of which a part may have been granted, or sent.
+#[derive(Clone, Copy, Debug)]
+struct Started {
+    message: u32,
+    bytes: u64,
+    /// Where the next packet begins.
+    next: u64,
+    /// Packets that the receiver has called for and that are not sent yet; at the sender.
     credits: u32,
+}
+
+impl Started {
+    fn of(message: &Message) -> Started {
+        Started { message: message.id, bytes: message.bytes.count(), next: 0, credits: 0 }
+    }
+    fn remaining(&self) -> u64 {
+        self.bytes - self.next
+    }
+    /// The next packet with at most `mtu` of payload.
+    fn piece(&self, sequence: u32, mtu: Bytes) -> Piece {
+        let Started { message, bytes, next: offset, .. } = *self;
+        Piece { message, sequence, bytes, offset, payload: mtu.count().min(bytes - offset) as u32 }
+    }
+    /// Whether that was all of it.
+    fn advance(&mut self, payload: u32) -> bool {
+        self.next += u64::from(payload);
+        self.next == self.bytes
+    }
 }
 
 /// What a host expects from one source.
 #[derive(Clone, Debug, Default)]
 struct Incoming {
-    /// Announced and not wholly granted.
-    ungranted: Outgoing,
+    /// Number of the next message to be announced.
+    next_sequence: u32,
     /// Payload called for and not there.
     outstanding: u64,
-    /// Whether it is among the grantable.
-    is_listed: bool,
+    /// Its entry among the grantable that counts; zero is none.
+    listed: u64,
     inbox: Inbox,
-}
-
-impl Incoming {
-    /// The next packet to call for, if there is one and it fits beside what is outstanding.
-    fn next(&self, mtu: Bytes, limit: Bytes) -> Option<Piece> {
-        self.ungranted.peek(mtu).filter(|piece| fits(piece, self.outstanding, limit))
-    }
 }
 
 /// Whether a packet may be called for beside `outstanding` bytes; alone, any may.
 fn fits(piece: &Piece, outstanding: u64, limit: Bytes) -> bool {
     outstanding == 0 || outstanding + u64::from(piece.payload) <= limit.count()
+}
+
+/// Whether a message is short enough to be called for whoever else is late: Homa and NDP send as
+/// much blindly, pHost has tokens for it.
+fn is_short(piece: &Piece, config: &ReceiverDriven) -> bool {
+    piece.bytes <= config.outstanding.count()
 }
 
 /// The receiving side of a host: decides who may send to it.
@@ -121,7 +152,10 @@ struct Receiver {
     /// The most payload that one source is asked for ahead.
     source_limit: Bytes,
     sources: Sparse<Incoming>,
-    /// Sources with something to grant, and below their limit.
+    /// Announced and not wholly granted, by source, what is left to grant, and sequence.
+    ungranted: BTreeMap<(NodeId, u64, u32), Started>,
+    /// The shortest message of each source below its limit. Entries that do not count any more
+    /// leave when they are first.
     grantable: ShortestFirst,
     /// Payload called for and not there.
     outstanding: u64,
@@ -136,8 +170,11 @@ struct Receiver {
 #[derive(Clone, Debug)]
 struct Sender {
     mtu: Bytes,
-    targets: Sparse<Called>,
-    /// Targets with a credit.
+    /// Number of the next message, by target.
+    next_sequence: Sparse<u32>,
+    /// Submitted and not wholly sent, by target and sequence.
+    open: BTreeMap<(NodeId, u32), Started>,
+    /// Those with a credit.
     sendable: ShortestFirst,
 }
 
@@ -145,7 +182,6 @@ struct Sender {
 #[derive(Clone, Debug)]
 pub struct Host {
     node: NodeId,
-    config: ReceiverDriven,
     rate: Rate,
     sender: Sender,
     receiver: Receiver,
@@ -157,13 +193,18 @@ impl Host {
     fn new(config: ReceiverDriven, node: NodeId, rate: Rate, source_limit: Bytes) -> Host {
         Host {
             node,
-            config,
             rate,
-            sender: Sender { mtu: config.mtu, targets: Sparse::default(), sendable: ShortestFirst::default() },
+            sender: Sender {
+                mtu: config.mtu,
+                next_sequence: Sparse::default(),
+                open: BTreeMap::new(),
+                sendable: ShortestFirst::default(),
+            },
             receiver: Receiver {
                 config,
                 source_limit,
                 sources: Sparse::default(),
+                ungranted: BTreeMap::new(),
                 grantable: ShortestFirst::default(),
                 outstanding: 0,
                 next_credit: Time::ZERO,
@@ -186,17 +227,13 @@ impl Host {
         let due = self.receiver.next_credit.max(self.receiver.grantable_since.unwrap_or(now));
         self.receiver.next_credit = due + self.rate.span_of(data);
         self.receiver.note_grantable(now);
-        let Piece { message, offset, payload, .. } = piece;
+        let Piece { message, sequence, offset, payload, .. } = piece;
         let bare = Packet::new(PacketKind::Grant, self.node, source, CREDIT_WIRE);
-        Some(Packet { message, offset, priority: piece.remaining(), value: u64::from(payload), ..bare })
+        Some(Packet { message, sequence, offset, priority: piece.remaining(), value: u64::from(payload), ..bare })
     }
     /// The most urgent packet that somebody has called for.
     fn data(&mut self) -> Option<Packet> {
-        let target = self.sender.sendable.pop()?;
-        let called = &mut self.sender.targets[target.index()];
-        let piece = called.messages.take(self.config.mtu)?;
-        called.credits -= 1;
-        self.sender.list(target);
+        let (target, piece) = self.sender.take()?;
         let packet = piece.packet(self.node, target, receiver_driven_wire(piece.payload));
         Some(Packet { priority: piece.remaining(), ..packet })
     }
@@ -204,15 +241,30 @@ impl Host {
 
 impl Receiver {
     fn announce(&mut self, message: &Message) {
-        self.sources[message.source.index()].ungranted.push(message);
-        self.list(message.source);
+        let incoming = &mut self.sources[message.source.index()];
+        let sequence = incoming.next_sequence;
+        incoming.next_sequence = sequence.wrapping_add(1);
+        let is_listed = incoming.listed != 0;
+        self.ungranted.insert((message.source, message.bytes.count(), sequence), Started::of(message));
+        // Whoever is listed keeps its place among equals.
+        if !is_listed || self.next(message.source).is_some_and(|(_, piece)| piece.sequence == sequence) {
+            self.list(message.source);
+        }
     }
-    /// Lists `source`, unless it is, or has nothing to grant, or has reached its limit.
+    /// The shortest message of `source`, and its next packet.
+    fn next(&self, source: NodeId) -> Option<((NodeId, u64, u32), Piece)> {
+        let (key, started) = self.ungranted.range((source, 0, 0)..=(source, u64::MAX, u32::MAX)).next()?;
+        Some((*key, started.piece(key.2, self.config.mtu)))
+    }
+    /// Lists the shortest message of `source`, unless the source has reached its limit.
     fn list(&mut self, source: NodeId) {
-        let incoming = &mut self.sources[source.index()];
-        if let (Some(piece), false) = (incoming.next(self.config.mtu, self.source_limit), incoming.is_listed) {
-            incoming.is_listed = true;
-            self.grantable.push(source, piece.remaining());
+        let (limit, outstanding) = (self.source_limit, self.sources[source.index()].outstanding);
+        let may = |piece: &Piece| is_short(piece, &self.config) || fits(piece, outstanding, limit);
+        let next = self.next(source).filter(|(_, piece)| may(piece));
+        let listed = next.map(|(_, piece)| self.grantable.push(source, piece.sequence, piece.remaining()));
+        self.sources[source.index()].listed = listed.unwrap_or(0);
+        while self.grantable.peek().is_some_and(|first| self.sources[first.peer.index()].listed != first.arrival) {
+            self.grantable.pop();
         }
     }
     /// Calls for the next packet: its source, and what it is to carry.
@@ -220,20 +272,24 @@ impl Receiver {
         if !self.may_grant() {
             return None;
         }
-        let source = self.grantable.pop()?;
+        let source = self.grantable.pop()?.peer;
+        let (key, piece) = self.next(source)?;
         let incoming = &mut self.sources[source.index()];
-        incoming.is_listed = false;
-        let piece = incoming.ungranted.take(self.config.mtu)?;
         incoming.outstanding += u64::from(piece.payload);
         self.outstanding += u64::from(piece.payload);
+        let mut started = self.ungranted.remove(&key)?;
+        if !started.advance(piece.payload) {
+            self.ungranted.insert((source, started.remaining(), piece.sequence), started);
+        }
         self.list(source);
         Some((source, piece))
     }
     /// Whether the most urgent packet fits into what may be outstanding.
     fn may_grant(&self) -> bool {
-        let Some(source) = self.grantable.peek() else { return false };
-        let next = self.sources[source.index()].ungranted.peek(self.config.mtu);
-        next.is_some_and(|piece| fits(&piece, self.outstanding, self.config.outstanding))
+        let next = self.grantable.peek().and_then(|first| self.next(first.peer));
+        let may =
+            |piece: &Piece| is_short(piece, &self.config) || fits(piece, self.outstanding, self.config.outstanding);
+        next.is_some_and(|(_, piece)| may(&piece))
     }
     fn note_grantable(&mut self, now: Time) {
         self.grantable_since = self.may_grant().then(|| self.grantable_since.unwrap_or(now));
@@ -246,24 +302,38 @@ impl Receiver {
         if let Arrived::Complete(_) = incoming.inbox.take(packet) {
             out.push(HostOut::Deliver { message: packet.message });
         }
-        self.list(source);
+        if incoming.listed == 0 {
+            self.list(source);
+        }
     }
 }
 
 impl Sender {
-    fn take_credit(&mut self, receiver: NodeId) {
-        let called = &mut self.targets[receiver.index()];
-        called.credits += 1;
-        if called.credits == 1 {
-            self.list(receiver);
+    fn submit(&mut self, message: &Message) {
+        let sequence = &mut self.next_sequence[message.target.index()];
+        self.open.insert((message.target, *sequence), Started::of(message));
+        *sequence = sequence.wrapping_add(1);
+    }
+    /// A credit for the next packet of a message.
+    fn take_credit(&mut self, credit: &Packet) {
+        let (target, sequence) = (credit.source, credit.sequence);
+        let Some(started) = self.open.get_mut(&(target, sequence)) else { return };
+        started.credits += 1;
+        if started.credits == 1 {
+            self.sendable.push(target, sequence, started.remaining());
         }
     }
-    /// Lists `target` if it has called for something that is there.
-    fn list(&mut self, target: NodeId) {
-        let called = &self.targets[target.index()];
-        if let (Some(piece), true) = (called.messages.peek(self.mtu), called.credits > 0) {
-            self.sendable.push(target, piece.remaining());
+    fn take(&mut self) -> Option<(NodeId, Piece)> {
+        let Urgency { peer: target, sequence, .. } = self.sendable.pop()?;
+        let started = self.open.get_mut(&(target, sequence))?;
+        let piece = started.piece(sequence, self.mtu);
+        started.credits -= 1;
+        if started.advance(piece.payload) {
+            self.open.remove(&(target, sequence));
+        } else if started.credits > 0 {
+            self.sendable.push(target, sequence, started.remaining());
         }
+        Some((target, piece))
     }
 }
 
@@ -274,11 +344,11 @@ impl Program for Host {
         self.now = now;
         match input {
             HostIn::Submit(message) => {
-                self.sender.targets[message.target.index()].messages.push(&message);
+                self.sender.submit(&message);
                 out.push(HostOut::Announce(message));
             }
             HostIn::Announced(message) => self.receiver.announce(&message),
-            HostIn::Receive(packet) if packet.kind == PacketKind::Grant => self.sender.take_credit(packet.source),
+            HostIn::Receive(packet) if packet.kind == PacketKind::Grant => self.sender.take_credit(&packet),
             HostIn::Receive(packet) => self.receiver.take(&packet, out),
         }
         self.receiver.note_grantable(now);
@@ -376,6 +446,31 @@ mod tests {
         announced(&mut host, Time::ZERO, 2, 9 * MTU);
         let late = Time::us(9);
         assert_eq!([0, 1, 2, 3].map(|_| called(&mut host, late)), [Some(1), Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn a_short_message_is_called_for_before_a_long_one_of_the_same_pair() {
+        let mut host = receiver(8, 8);
+        announced(&mut host, Time::ZERO, 1, 3 * MTU);
+        announced(&mut host, Time::ZERO, 1, 2 * MTU);
+        announced(&mut host, Time::ZERO, 1, 2 * MTU);
+        let late = Time::us(9);
+        let calls = std::iter::from_fn(|| host.poll_transmit(late));
+        let calls: Vec<_> = calls.map(|credit| (credit.sequence, credit.offset / MTU)).collect();
+        assert_eq!(calls, [(1, 0), (1, 1), (2, 0), (2, 1), (0, 0), (0, 1), (0, 2)]);
+    }
+
+    #[test]
+    fn a_short_message_is_called_for_however_much_is_outstanding() {
+        let mut host = receiver(2, 2);
+        announced(&mut host, Time::ZERO, 1, 9 * MTU);
+        let late = Time::us(9);
+        assert_eq!([0, 1, 2].map(|_| called(&mut host, late)), [Some(1), Some(1), None]);
+        announced(&mut host, late, 2, 2 * MTU);
+        announced(&mut host, late, 1, 64);
+        announced(&mut host, late, 2, 2 * MTU + 1);
+        let later = [10, 11, 12, 13].map(|at| called(&mut host, Time::us(at)));
+        assert_eq!(later, [Some(1), Some(2), Some(2), None]);
     }
 
     #[test]

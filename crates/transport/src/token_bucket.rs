@@ -27,6 +27,16 @@ impl TokenBucket {
         TokenBucket { level: burst, burst, rate: 0, updated: Time::ZERO }
     }
 
+    /// The same bucket as [`held`](Self::held) was said of it.
+    pub fn holding(burst: Bytes, held: i64) -> TokenBucket {
+        TokenBucket { level: held, ..TokenBucket::new(burst) }
+    }
+
+    /// All that there is to know of a bucket that does not fill, beside its burst; `None` of one that does.
+    pub fn held(&self) -> Option<i64> {
+        (self.rate == 0).then_some(self.level)
+    }
+
     /// Fills at `rate` from `now` on.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         let rate = ((u128::from(rate.as_bps()) * UNITS_PER_BPS) >> 64) as u64;
@@ -114,6 +124,21 @@ mod tests {
         assert_eq!(bucket.level(Time::ns(199)), Bytes::ZERO);
         assert!(!bucket.take(Time::ns(250), Bytes::new(100)));
         assert!(bucket.take(Time::ns(301), Bytes::new(100)));
+    }
+
+    #[test]
+    fn a_bucket_that_does_not_fill_is_made_again_from_what_it_holds() {
+        let mut bucket = TokenBucket::new(Bytes::new(1_000));
+        bucket.set_rate(Time::ZERO, Rate::gbps(8));
+        assert!(bucket.take(Time::ns(7), Bytes::new(900)));
+        assert_eq!(bucket.held(), None, "it fills");
+        bucket.set_rate(Time::ps(33_333), Rate::bps(0));
+        let mut again = TokenBucket::holding(Bytes::new(1_000), bucket.held().expect("it does not"));
+        for bucket in [&mut bucket, &mut again] {
+            bucket.set_rate(Time::us(1), Rate::gbps(1));
+        }
+        let need = Bytes::new(950);
+        assert_eq!(bucket.ready_at(Time::us(2), need), again.ready_at(Time::us(2), need));
     }
 
     #[test]

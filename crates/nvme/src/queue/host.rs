@@ -7,7 +7,9 @@ use crate::queue::{QueueError, QueueShape};
 #[derive(Clone, Debug)]
 pub struct HostQueue<T> {
     shape: QueueShape,
+    /// Those that were ever used: of most queues a few are.
     slots: Vec<Slot<T>>,
+    /// Used slots that are free again.
     free: Vec<u16>,
     /// Low bits of an id that are its slot; the others change with every use of the slot.
     slot_bits: u32,
@@ -28,14 +30,11 @@ struct Slot<T> {
 }
 
 impl<T> HostQueue<T> {
-    /// An empty queue. Takes memory for all of its slots.
+    /// An empty queue. Takes memory for a slot when that is first used.
     pub fn new(shape: QueueShape) -> Self {
         // One entry stays free, or full would look like empty (3.3.1.5); without flow control the bound is the same (NVMe over Fabrics).
-        let count = shape.size() - 1;
-        let slots = (0..count).map(|slot| Slot { id: slot as u16, place: 0, command: None }).collect();
-        let slot_bits = (count - 1).checked_ilog2().map_or(0, |bits| bits + 1);
-        let free = (0..count as u16).rev().collect();
-        HostQueue { shape, slots, free, slot_bits, sent: 0, taken: 0, had_odd_head: false }
+        let slot_bits = (shape.size() - 2).checked_ilog2().map_or(0, |bits| bits + 1);
+        HostQueue { shape, slots: Vec::new(), free: Vec::new(), slot_bits, sent: 0, taken: 0, had_odd_head: false }
     }
 
     /// How many commands are outstanding.
@@ -50,7 +49,7 @@ impl<T> HostQueue<T> {
 
     /// How many commands may be sent now.
     pub fn room(&self) -> u32 {
-        let free = self.free.len() as u32;
+        let free = self.shape.size() - 1 - self.outstanding();
         if !self.shape.flow_control {
             return free;
         }
@@ -69,11 +68,18 @@ impl<T> HostQueue<T> {
         if !self.has_room() {
             return Err((command, full));
         }
-        let Some(index) = self.free.pop() else { return Err((command, full)) };
+        let index = self.free.pop().unwrap_or_else(|| self.add_slot());
         let slot = &mut self.slots[usize::from(index)];
         (slot.command, slot.place) = (Some(command), self.sent);
         self.sent += 1;
         Ok(slot.id)
+    }
+
+    /// A slot that was never used; there is one while there is room and none is free again.
+    fn add_slot(&mut self) -> u16 {
+        let index = self.slots.len() as u16;
+        self.slots.push(Slot { id: index, place: 0, command: None });
+        index
     }
 
     /// What is kept for the outstanding command `id`, to look at.

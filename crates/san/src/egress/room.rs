@@ -13,7 +13,7 @@ impl WaitingRoom {
     /// A packet comes in; returns its place.
     pub(super) fn enter(&mut self, packet: &Packet) -> u32 {
         let Some(place) = self.free.pop() else {
-            self.packets.push(*packet);
+            self.packets.push(packet.copied());
             return self.packets.len() as u32 - 1;
         };
         self.packets[place as usize].become_copy_of(packet);

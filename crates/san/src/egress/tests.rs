@@ -115,10 +115,10 @@ proptest! {
                 pushed += 1;
             }
             if pops {
-                left.extend(queue.pop().copied());
+                left.extend(queue.pop().cloned());
             }
         }
-        left.extend(std::iter::from_fn(|| queue.pop().copied()));
+        left.extend(std::iter::from_fn(|| queue.pop().cloned()));
         prop_assert_eq!(left.len() as u32, pushed);
         let traffic = |packet: &Packet| Traffic::of(packet, &ranks());
         for first in &left {

@@ -14,12 +14,15 @@ pub struct WriteCost {
     max: u32,
     step: u32,
     slow_above: Span,
+    overloaded_above: Span,
     period: Span,
+    is_as_released: bool,
     /// When the present period began.
     since: Time,
     /// Latencies of the writes that completed in the present period, and how many.
     latencies: Span,
     writes: u64,
+    has_reads: bool,
 }
 
 impl WriteCost {
@@ -31,10 +34,13 @@ impl WriteCost {
             max,
             step: config.cost_step_halves * ONE / 2,
             slow_above: config.latency_min,
+            overloaded_above: config.latency_max,
             period: config.cost_period,
+            is_as_released: config.cost_is_as_released,
             since: Time::ZERO,
             latencies: Span::ZERO,
             writes: 0,
+            has_reads: false,
         }
     }
 
@@ -45,21 +51,38 @@ impl WriteCost {
             self.latencies += latency;
             self.writes += 1;
         }
-        if now.saturating_since(self.since) >= self.period {
-            self.adapt();
-            (self.since, self.latencies, self.writes) = (now, Span::ZERO, 0);
+        self.has_reads |= kind == IoKind::Read;
+        let passed = now.saturating_since(self.since);
+        if passed >= self.period {
+            self.adapt(passed.as_ps() / self.period.as_ps() - 1);
+            (self.since, self.latencies, self.writes, self.has_reads) = (now, Span::ZERO, 0, false);
         }
     }
 
-    fn adapt(&mut self) {
-        if self.writes == 0 {
-            return;
+    /// After a period, and `idle` more in which nothing completed.
+    fn adapt(&mut self, idle: u64) {
+        let mean = (self.writes > 0).then(|| self.latencies / self.writes);
+        match mean {
+            Some(mean) if self.rises(mean) => self.cost = (self.cost + self.max) / 2,
+            None if !self.is_as_released => {}
+            _ => self.fall(1),
         }
-        self.cost = if self.latencies / self.writes > self.slow_above {
-            (self.cost + self.max) / 2
-        } else {
-            self.cost.saturating_sub(self.step).max(ONE)
-        };
+        if self.is_as_released {
+            self.fall(idle);
+        }
+    }
+
+    /// Whether writes that take `mean` make the cost rise. In the released code
+    /// (`spdk_nvmf_tmgr_poller`) they do with reads beside them only, unless the drive is
+    /// overloaded; and the cost falls whenever it does not rise, without writes too.
+    fn rises(&self, mean: Span) -> bool {
+        let counts = !self.is_as_released || self.has_reads || mean > self.overloaded_above;
+        counts && mean > self.slow_above
+    }
+
+    fn fall(&mut self, periods: u64) {
+        let less = u64::from(self.step).saturating_mul(periods).min(u64::from(self.cost)) as u32;
+        self.cost = (self.cost - less).max(ONE);
     }
 
     /// What `bytes` of a kind weigh in bytes of reads.
@@ -101,7 +124,19 @@ mod tests {
         #[test]
         fn the_least_tokens_for_a_share_give_it_and_one_less_does_not(cost in ONE..=32 * ONE, wanted in 1u64..1 << 40) {
             let (slow_above, period, zero) = (Span::us(250), Span::ms(100), Span::ZERO);
-            let cost = WriteCost { cost, max: cost, step: 0, slow_above, period, since: Time::ZERO, latencies: zero, writes: 0 };
+            let cost = WriteCost {
+                cost,
+                max: cost,
+                step: 0,
+                slow_above,
+                overloaded_above: slow_above,
+                period,
+                is_as_released: false,
+                since: Time::ZERO,
+                latencies: zero,
+                writes: 0,
+                has_reads: false,
+            };
             let of_writes = |tokens: u64| tokens - cost.share_of_reads(tokens);
             let (reads, writes) = (cost.total_for_reads(wanted), cost.total_for_writes(wanted));
             prop_assert!(cost.share_of_reads(reads) >= wanted && cost.share_of_reads(reads - 1) < wanted);

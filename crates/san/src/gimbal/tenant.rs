@@ -38,7 +38,7 @@ pub(super) struct Tenant {
     /// The first slots, of which there may be fewer.
     near: [Slot; NEAR],
     slot_weight: u64,
-    /// The other slots.
+    /// The other slots, as far as any was used.
     far: Vec<Slot>,
 }
 
@@ -55,7 +55,7 @@ impl Tenant {
             has_turn: false,
             last_slot_ios: None,
             near: [Slot::default(); NEAR],
-            far: vec![Slot::default(); usize::from(slot_count).saturating_sub(NEAR)],
+            far: Vec::new(),
             slot_count,
             slot_weight: config.slot_bytes.count().max(1),
             current: None,
@@ -88,15 +88,21 @@ impl Tenant {
 
     fn slot_mut(&mut self, index: u8) -> &mut Slot {
         let index = usize::from(index);
-        if index < NEAR { &mut self.near[index] } else { &mut self.far[index - NEAR] }
+        if index < NEAR {
+            return &mut self.near[index];
+        }
+        if self.far.len() <= index - NEAR {
+            self.far.resize(index - NEAR + 1, Slot::default());
+        }
+        &mut self.far[index - NEAR]
     }
 
     /// The first slot that is free.
     fn free_slot(&self) -> Option<u8> {
-        (0..self.slot_count)
-            .zip(self.near.iter().chain(&self.far))
-            .find(|(_, slot)| slot.weight == 0)
-            .map(|(index, _)| index)
+        let known = self.near.iter().chain(&self.far);
+        let free = known.zip(0..).find(|(slot, _)| slot.weight == 0).map(|(_, index)| index);
+        let index = free.unwrap_or((NEAR + self.far.len()) as u8);
+        (index < self.slot_count).then_some(index)
     }
 
     /// Counts a started I/O; returns its slot. Call only with room.

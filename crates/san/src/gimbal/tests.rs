@@ -19,6 +19,7 @@ pub(crate) fn published() -> GimbalConfig {
         cost_max_halves: 18,
         cost_step_halves: 1,
         cost_period: Span::ms(100),
+        cost_is_as_released: false,
         quantum: Bytes::kib(128),
         slot_bytes: Bytes::kib(128),
         slots: 8,
@@ -326,6 +327,39 @@ mod cost {
         let mut cost = WriteCost::new(&published());
         cost.record(Time::ms(100), IoKind::Read, Span::us(20));
         assert_eq!(cost.as_f64(), 9.0);
+    }
+
+    /// The cost after periods of 100 ms: the latency of each one's writes in microseconds, and
+    /// whether there are reads.
+    fn released(periods: &[(Option<u64>, bool)]) -> f64 {
+        let mut cost = WriteCost::new(&GimbalConfig { cost_is_as_released: true, ..published() });
+        for (place, (write, reads)) in periods.iter().enumerate() {
+            let (within, end) = (Time::ms(100 * place as u64 + 50), Time::ms(100 * (place as u64 + 1)));
+            if let Some(latency) = write {
+                cost.record(within, IoKind::Write, Span::us(*latency));
+            }
+            let last = if *reads { IoKind::Read } else { IoKind::Write };
+            if *reads || write.is_some() {
+                cost.record(end, last, Span::us(write.unwrap_or(20)));
+            }
+        }
+        cost.as_f64()
+    }
+
+    #[test]
+    fn as_released_slow_writes_without_reads_cost_less_until_the_drive_is_overloaded() {
+        let quick = [(Some(200), true); 8];
+        assert_eq!(released(&quick), 5.0);
+        let then = |last| released(&[&quick[..], &[last]].concat());
+        assert_eq!(then((Some(300), true)), 7.0);
+        assert_eq!(then((Some(300), false)), 4.5);
+        assert_eq!(then((Some(1_501), false)), 7.0);
+    }
+
+    #[test]
+    fn as_released_a_period_without_writes_costs_less() {
+        assert_eq!(released(&[(None, true)]), 8.5);
+        assert_eq!(released(&[(Some(200), true), (None, false), (None, false), (None, true)]), 7.0);
     }
 
     #[test]

@@ -34,24 +34,20 @@ pub struct Hop {
     rank: Option<RankConfig>,
     router: Router,
     ports: Vec<EgressPort>,
-    /// By drive: the last credit that went by, and for which target.
-    credits: Vec<Option<Credit>>,
+    /// By drive: the last credit that went by and one more, and for which target; zeros of those
+    /// that no answer came from, which take no memory.
+    credits: Vec<[u32; 2]>,
     response_frame: u32,
     counts: HopCounts,
     /// Memory for what waited at a port that fails.
     stranded: Vec<Packet>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Credit {
-    credit: u32,
-    target: VertexId,
-}
-
 impl Hop {
     /// A hop that knows its neighbours, and nothing yet of what lies behind them.
     pub fn new(config: HopConfig) -> Hop {
-        assert!(config.here.0 <= u32::from(u16::MAX), "trails name vertices in 16 bits");
+        assert!(config.here.0 <= u32::from(u16::MAX), "trails on the wire name vertices in 16 bits");
+        assert!(config.neighbours.len() < crate::trail::PORTS_MAX, "and ports in 15");
         let reservation = config.reservation.as_ref();
         let port = |rate| EgressPort::new(rate, config.buffer, &config.scheduling, reservation);
         Hop {
@@ -63,7 +59,7 @@ impl Hop {
                 SchedulingConfig::Fifo => None,
             },
             router: Router::new(config.here, config.vertices, config.neighbours, &config.route),
-            credits: vec![None; config.drives],
+            credits: vec![[0; 2]; config.drives],
             response_frame: config.response_frame,
             counts: HopCounts::default(),
             stranded: Vec::new(),
@@ -104,7 +100,7 @@ impl Hop {
     }
     /// The last credit that went by for a drive.
     pub fn credit(&self, drive: DriveId) -> Option<u32> {
-        self.credits.get(drive.index()).copied().flatten().map(|known| known.credit)
+        self.credits.get(drive.index()).and_then(|[credit, _]| credit.checked_sub(1))
     }
 
     /// As [`HopIn::Packet`], without moving the packet.
@@ -177,7 +173,7 @@ impl Hop {
     }
 
     fn known_way_out(&self, packet: &Packet) -> Option<Port> {
-        let hop = packet.trail.ahead().filter(|hop| u32::from(hop.vertex) == self.here.0)?;
+        let hop = packet.trail.ahead().filter(|hop| hop.vertex == self.here.0)?;
         Some(Port(hop.port)).filter(|port| self.router.distances().is_up(*port))
     }
 
@@ -276,7 +272,8 @@ impl Hop {
     /// `false` when the trail is full.
     fn write_hop(&mut self, now: Time, ingress: Port, packet: &mut Packet, is_marked: bool) -> bool {
         let before = packet.trail.hops().len();
-        let hop = TrailHop { vertex: self.here.0 as u16, port: ingress.0, time_ns: nanoseconds(now) };
+        let time_ns = nanoseconds(now);
+        let hop = TrailHop { vertex: self.here.0, port: ingress.0, time_ns, is_marked };
         let has_room = packet.trail.pass_out(hop, is_marked).is_some();
         if self.route.has_header {
             packet.frame += (packet.trail.hops().len() - before) as u32 * Trail::HOP_BYTES;
@@ -288,7 +285,7 @@ impl Hop {
     #[inline(always)]
     fn on_answer(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         let known = if self.route.is_symmetric && !packet.trail.has_left() { packet.trail.behind() } else { None };
-        match known.copied().filter(|hop| u32::from(hop.vertex) == self.here.0) {
+        match known.copied().filter(|hop| hop.vertex == self.here.0) {
             Some(hop) => self.go_back(now, port, &hop, packet, out),
             None => self.stray(now, port, packet, out),
         }
@@ -326,7 +323,7 @@ impl Hop {
         self.router.learn(now, port, packet.target, level, delay_ns);
         if let Some(known) = self.credits.get_mut(packet.drive.index()) {
             let is_gone = packet.status == Outcome::DriveFailed;
-            *known = (!is_gone).then_some(Credit { credit: packet.credit, target: packet.target });
+            *known = if is_gone { [0; 2] } else { [packet.credit.saturating_add(1), packet.target.0] };
         }
     }
 
@@ -391,7 +388,7 @@ impl Hop {
     /// Puts a packet where it waits for a port, or sends it.
     fn send(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HopOut>) {
         match self.enqueue(now, port, packet, out) {
-            Passed::On(port) => out.push(HopOut::Send { port, packet: *packet }),
+            Passed::On(port) => out.push(HopOut::Send { port, packet: packet.copied() }),
             Passed::Waits(port, at) => out.push(HopOut::Wake { port, at }),
             Passed::Over => {}
         }
@@ -404,7 +401,7 @@ impl Hop {
             DropReason::NoRoute => &mut self.counts.dropped_no_route,
             DropReason::TrailFull => &mut self.counts.dropped_trail_full,
         } += 1;
-        out.push(HopOut::Drop { packet: *packet, reason });
+        out.push(HopOut::Drop { packet: packet.copied(), reason });
         None
     }
 
@@ -460,10 +457,8 @@ impl Hop {
     /// The credit of a drive that cannot be reached says nothing any more (paper, 4.6).
     fn forget_lost(&mut self) {
         for lost in self.router.distances_mut().drain_lost() {
-            self.credits
-                .iter_mut()
-                .filter(|known| known.is_some_and(|known| known.target == lost))
-                .for_each(|known| *known = None);
+            let of_lost = self.credits.iter_mut().filter(|[credit, target]| *credit > 0 && *target == lost.0);
+            of_lost.for_each(|known| *known = [0; 2]);
         }
     }
 
@@ -494,7 +489,7 @@ impl Program for Hop {
                 }
             }
             HopIn::PortFree(port) => {
-                out.extend(self.next_to_send(now, port).map(|packet| HopOut::Send { port, packet: *packet }));
+                out.extend(self.next_to_send(now, port).map(|packet| HopOut::Send { port, packet: packet.copied() }));
                 let wake = self.port_freed(now, port, out);
                 out.extend(wake.map(|at| HopOut::Wake { port, at }));
             }

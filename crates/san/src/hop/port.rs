@@ -151,7 +151,7 @@ impl EgressPort {
     /// Takes everything that waits and forgets all bookings: the link has gone.
     pub(super) fn fail(&mut self, waiting: &mut Vec<Packet>) {
         while let Some(packet) = self.queue.pop() {
-            waiting.push(*packet);
+            waiting.push(packet.copied());
         }
         if let Some(booked) = &mut self.booked {
             booked.policer.drain(|packet| waiting.push(packet));
@@ -206,6 +206,7 @@ impl Booked {
         let booked_at = super::moment(now, hop.time_ns);
         self.bookings.release(config, now, Release { class, bytes: packet.bytes, booked_at });
         self.refill(config, now, class);
+        self.bookings.settle(class);
     }
 
     /// The bucket of a class fills at what it has booked by now.

@@ -3,24 +3,23 @@
 use super::{Attempt, Host, HostOut, IoPlace, Outcome, Packet, PacketKind, Uplinks};
 use crate::id::{DriveId, Port};
 use base::{Operation, Time};
-use prefetch_index::prefetch_index;
 
 impl Host {
     /// Something will be asked of the session with a drive shortly: what is kept for it can be on its way from memory meanwhile. Nothing else comes of it.
     #[inline]
     pub fn foresee_session(&self, drive: DriveId) {
-        if let Some(place) = self.by_drive.get(drive.index()) {
-            prefetch_index(&self.sessions, *place as usize);
-            self.lanes.foresee(*place, 0);
+        if let Some(session) = self.sessions.with(drive) {
+            self.sessions.foresee(session);
+            self.lanes.foresee(session, 0);
         }
     }
 
     /// The same of a packet that will come, and of its I/O.
     #[inline]
     pub fn foresee(&self, packet: &Packet) {
-        let Some(place) = self.by_drive.get(packet.drive.index()) else { return };
-        prefetch_index(&self.sessions, *place as usize);
-        let lane = self.lanes.get(*place, Attempt::of_bits(packet.tag.attempt).lane);
+        let Some(session) = self.sessions.with(packet.drive) else { return };
+        self.sessions.foresee(session);
+        let lane = self.lanes.get(session, Attempt::of_bits(packet.tag.attempt).lane);
         if let Some(io) = lane.and_then(|lane| lane.queue.get(packet.tag.command).ok()) {
             self.ios.foresee(*io);
         }
@@ -28,8 +27,7 @@ impl Host {
 
     /// A packet has come, in its turn.
     pub(super) fn take(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HostOut>) {
-        let place = self.by_drive.get(packet.drive.index()).copied().filter(|place| *place != u32::MAX);
-        let Some(place) = place else { return self.counters.stale += 1 };
+        let Some(place) = self.sessions.with(packet.drive) else { return self.counters.stale += 1 };
         self.take_credit(place, packet);
         if packet.bytes == 0 {
             return self.on_reset_answer(now, place, packet, out);
@@ -48,7 +46,7 @@ impl Host {
     /// The credit of any packet from the target; hops say none.
     fn take_credit(&mut self, place: u32, packet: &Packet) {
         if packet.credit > 0 {
-            self.sessions[place as usize].credit = packet.credit;
+            self.sessions[place].credit = packet.credit;
         }
     }
 
@@ -82,7 +80,8 @@ impl Host {
                 let payload = self.format.segment(offset, end.min(pdu.offset + pdu.length), io.data_max());
                 let kind = PacketKind::WriteData { last: offset + payload == bytes };
                 let frame = self.format.frame_with(kind, payload, offset, &trail);
-                let data = Packet { kind, payload, frame, trail, credit: 0, status: Outcome::Success, ..*packet };
+                let packet = packet.with_trail(trail.clone());
+                let data = Packet { kind, payload, frame, credit: 0, status: Outcome::Success, ..packet };
                 out.push(HostOut::Send { port, packet: data });
                 offset += payload;
             }

@@ -180,7 +180,7 @@ impl Host {
         let Some(io) = self.ios.get_mut(place).filter(|io| io.stage == Stage::Held) else { return };
         io.stage = Stage::Waiting;
         let session = io.session;
-        self.sessions[session as usize].waiting.push_front(place);
+        self.sessions[session].waiting.push_front(place);
         self.pump(now, session, out);
     }
 
@@ -190,7 +190,7 @@ impl Host {
         }
         let Some(is_up) = self.ports_up.get_mut(port.index()) else { return };
         *is_up = false;
-        for session in 0..self.sessions.len() as u32 {
+        for session in self.sessions.in_order() {
             self.fail_lane(now, session, port.0 as u8, out);
         }
     }
@@ -201,7 +201,7 @@ impl Host {
         }
         let Some(is_up) = self.ports_up.get_mut(port.index()) else { return };
         *is_up = true;
-        for session in 0..self.sessions.len() as u32 {
+        for session in self.sessions.in_order() {
             for lane in 0..self.ports_up.len() as u8 {
                 self.send_reset(now, session, lane, out);
             }
@@ -216,7 +216,7 @@ impl Host {
         if ios.is_empty() {
             return;
         }
-        self.sessions[place as usize].outstanding -= ios.len() as u32;
+        self.sessions[place].outstanding -= ios.len() as u32;
         let dead = state.generation;
         state.generation = dead.wrapping_add(1);
         self.counters.path_failures += 1;
@@ -273,7 +273,7 @@ impl Host {
         let others = (0..self.ports_up.len()).filter(|port| *port != own && self.ports_up[*port]);
         let port = others.min_by_key(|port| self.lanes[(place, *port)].suspect_until);
         let Some(port) = port.or(self.ports_up[own].then_some(own)) else { return };
-        let session = &self.sessions[place as usize];
+        let session = &self.sessions[place];
         let Some(reset) = &mut self.lanes[(place, own)].reset else { return };
         let attempt = Attempt { lane, generation: reset.generation, send: reset.send };
         reset.send = attempt.again().send;

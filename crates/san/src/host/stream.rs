@@ -18,12 +18,10 @@ impl Streamed for Host {
     fn streams(&mut self) -> &mut Streams<HostOut> {
         &mut self.streams
     }
-    fn place_of(&self, packet: &Packet) -> Option<usize> {
+    fn place_of(&mut self, packet: &Packet) -> Option<usize> {
         let lane = usize::from(Attempt::of_bits(packet.tag.attempt).lane);
-        let session = self.by_drive.get(packet.drive.index()).copied()?;
-        // A drive of somebody else has no place.
-        self.sessions.get(session as usize)?;
-        self.lanes.place(session, lane)
+        // A drive of somebody else has no session.
+        self.lanes.place(self.sessions.with(packet.drive)?, lane)
     }
     fn take_in(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HostOut>) {
         self.take(now, port, packet, out);

@@ -42,13 +42,13 @@ pub(super) fn degradation(graph: &Graph, demands: &[Demand]) -> Result<Optimum, 
 }
 
 /// A graph with demands that are grouped by one of their ends, the root. Rates count in `unit_bps`, so that the solver sees numbers around one.
-struct Network<'a> {
-    graph: &'a Graph,
-    demands: &'a [Demand],
+pub(super) struct Network<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) demands: &'a [Demand],
     /// Roots are targets, and flows are followed against their direction.
     is_reversed: bool,
     /// By root, the demands and their other ends.
-    commodities: BTreeMap<VertexId, Vec<(usize, VertexId)>>,
+    pub(super) commodities: BTreeMap<VertexId, Vec<(usize, VertexId)>>,
     unit_bps: f64,
 }
 
@@ -67,7 +67,15 @@ struct Flows {
 }
 
 impl<'a> Network<'a> {
+    /// One that the solver can take.
     fn new(graph: &'a Graph, demands: &'a [Demand]) -> Result<Network<'a>, OracleError> {
+        let network = Network::grouped(graph, demands)?;
+        network.check_size()?;
+        Ok(network)
+    }
+
+    /// One of any size.
+    pub(super) fn grouped(graph: &'a Graph, demands: &'a [Demand]) -> Result<Network<'a>, OracleError> {
         let group = |ends: fn(&Demand) -> (VertexId, VertexId)| {
             let mut groups: BTreeMap<VertexId, Vec<(usize, VertexId)>> = BTreeMap::new();
             for (index, demand) in demands.iter().enumerate() {
@@ -81,11 +89,11 @@ impl<'a> Network<'a> {
         let commodities = if is_reversed { backward } else { forward };
         let fastest = graph.links().iter().map(|link| link.rate.as_bps()).max().unwrap_or(1);
         let network = Network { graph, demands, is_reversed, commodities, unit_bps: fastest as f64 };
-        network.check()?;
+        network.check_ways()?;
         Ok(network)
     }
 
-    fn check(&self) -> Result<(), OracleError> {
+    fn check_ways(&self) -> Result<(), OracleError> {
         for (root, leaves) in &self.commodities {
             let distances = self.graph.distances_from(*root);
             if let Some((index, _)) = leaves.iter().find(|(_, leaf)| distances.to(*leaf).is_none()) {
@@ -94,6 +102,10 @@ impl<'a> Network<'a> {
                 return Err(OracleError::NoWay { index: *index, from, to });
             }
         }
+        Ok(())
+    }
+
+    fn check_size(&self) -> Result<(), OracleError> {
         let (commodities, channels) = (self.commodities.len(), self.graph.channel_count());
         let unknowns = commodities.saturating_mul(channels).saturating_add(2 * self.demands.len());
         if unknowns > UNKNOWNS_MAX {
@@ -121,7 +133,7 @@ impl<'a> Network<'a> {
     }
 
     /// Every working channel with its ends, in the direction in which commodities are followed.
-    fn channels(&self) -> impl Iterator<Item = (Channel, VertexId, VertexId)> {
+    pub(super) fn channels(&self) -> impl Iterator<Item = (Channel, VertexId, VertexId)> {
         let both = self.graph.working_links().flat_map(|link| [link.forward(), link.backward()]);
         both.map(|channel| {
             let ends = (self.graph.source(channel), self.graph.target(channel));

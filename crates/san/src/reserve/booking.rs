@@ -124,6 +124,11 @@ impl Bookings {
         &mut class.bucket
     }
 
+    /// Nothing more happens to a class for now.
+    pub(crate) fn settle(&mut self, class: ClassId) {
+        self.classes.settle(class);
+    }
+
     /// Forgets every booking: the port has failed (paper, 4.6).
     pub fn revoke(&mut self) {
         self.classes.iter_mut().for_each(|class| class.spans = [Sum::default(); 2]);

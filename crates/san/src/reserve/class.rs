@@ -1,6 +1,7 @@
-//! What one port keeps for each class of sessions: one cache line, taken when the class first books there. Of a large network's sessions most never pass
-//! a port, and a table of all of them would miss the cache, and the processor's table of pages, at every packet. So they lie where their numbers lead to,
-//! which is known without looking anything up.
+//! What one port keeps for each class of sessions that has come by. Of a large network's sessions
+//! most never pass a port, and of those that did most have nothing booked there now: these are kept
+//! by what their bucket holds alone. A table leads from a class to where it is, and lies where its
+//! number leads to, which is known without looking anything up.
 
 use super::{ClassId, ReservationConfig};
 use base::Rate;
@@ -24,21 +25,36 @@ pub(super) struct Sum {
     pub booked_bps: u64,
 }
 
-/// The classes of a port: a table with open addressing (Knuth, The Art of Computer Programming 3, 6.4, algorithm L), at most half full. What is counted over all
-/// of them are sums, so that the order in the table shows nowhere.
+/// The classes of a port: a table with open addressing (Knuth, The Art of Computer Programming 3, 6.4, algorithm L), at most three quarters full. What is
+/// counted over all of them are sums, so that the order in the table shows nowhere.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Classes {
-    /// By place: whose it is, or [`NOBODY`]. A power of two of them, or none until the first class comes: most ports of a network never see a request come in.
-    names: Vec<u32>,
-    /// By place.
-    classes: Vec<Class>,
+    /// A power of two of them, or none until the first class comes: most ports of a network never see a request come in.
+    entries: Vec<Entry>,
     count: usize,
+    /// Those that have something booked, or had and are not settled, by place; places are used again.
+    live: Vec<Class>,
+    free: Vec<u32>,
+}
+
+/// A class that has come by.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Whose it is, or [`NOBODY`].
+    name: u32,
+    /// Its place among the live ones, or [`SETTLED`].
+    place: u32,
+    /// Of a settled one what its bucket holds.
+    held: i64,
 }
 
 /// No class is called so: there are at most as many, counted from 0.
 const NOBODY: u32 = u32::MAX;
-/// Places that a port takes for its first class.
-const PLACES_FIRST: usize = 32;
+/// No place: there are fewer.
+const SETTLED: u32 = u32::MAX;
+const NO_ENTRY: Entry = Entry { name: NOBODY, place: SETTLED, held: 0 };
+/// Entries that a port takes for its first class.
+const ENTRIES_FIRST: usize = 32;
 /// 2^32 divided by the golden ratio: neighbouring numbers lie far from each other (Knuth, 6.4).
 const SPREAD: u32 = 0x9e37_79b1;
 
@@ -47,16 +63,16 @@ impl Classes {
     #[inline]
     fn home(&self, class: ClassId) -> usize {
         // The upper bits of the product are those that all bits of the number reach.
-        ((u64::from(class.0.wrapping_mul(SPREAD)) * self.names.len() as u64) >> u32::BITS) as usize
+        ((u64::from(class.0.wrapping_mul(SPREAD)) * self.entries.len() as u64) >> u32::BITS) as usize
     }
 
-    /// The place of a class: `Err` is where it would lie. There is room.
+    /// The entry of a class: `Err` is where it would lie. There is room.
     #[inline]
     fn find(&self, class: ClassId) -> Result<usize, usize> {
-        let mask = self.names.len() - 1;
+        let mask = self.entries.len() - 1;
         let mut place = self.home(class);
         loop {
-            match self.names[place] {
+            match self.entries[place].name {
                 name if name == class.0 => return Ok(place),
                 NOBODY => return Err(place),
                 _ => place = (place + 1) & mask,
@@ -64,62 +80,86 @@ impl Classes {
         }
     }
 
+    #[inline]
     fn known(&self, class: ClassId) -> Option<usize> {
-        if self.names.is_empty() { None } else { self.find(class).ok() }
+        if self.entries.is_empty() { None } else { self.find(class).ok() }
     }
 
-    /// A class, if it has come by.
+    /// A class, if it has something booked.
     pub fn get(&self, class: ClassId) -> Option<&Class> {
-        Some(&self.classes[self.known(class)?])
+        self.live.get(self.entries[self.known(class)?].place as usize)
     }
 
-    /// A class, if it has come by.
+    /// A class, if it has something booked.
     pub fn get_mut(&mut self, class: ClassId) -> Option<&mut Class> {
-        let place = self.known(class)?;
-        Some(&mut self.classes[place])
+        let place = self.entries[self.known(class)?].place;
+        self.live.get_mut(place as usize)
     }
 
-    /// A class, which comes by now if it has not yet.
+    /// A class, which comes by now if it has not yet, and is live from now on.
     #[inline]
     pub fn meet(&mut self, config: &ReservationConfig, class: ClassId) -> &mut Class {
-        let place = self.known(class).unwrap_or_else(|| self.add(config, class));
-        &mut self.classes[place]
+        let entry = self.known(class).unwrap_or_else(|| self.add(config, class));
+        if self.entries[entry].place == SETTLED {
+            self.wake(config, entry);
+        }
+        &mut self.live[self.entries[entry].place as usize]
+    }
+
+    fn wake(&mut self, config: &ReservationConfig, entry: usize) {
+        let bucket = TokenBucket::holding(config.burst, self.entries[entry].held);
+        let class = Class { spans: [Sum::default(); 2], bucket };
+        let place = self.free.pop().unwrap_or(self.live.len() as u32);
+        match self.live.get_mut(place as usize) {
+            Some(known) => *known = class,
+            None => self.live.push(class),
+        }
+        self.entries[entry].place = place;
+    }
+
+    /// Keeps of a class what its bucket holds alone, if it has nothing booked and its bucket does not fill.
+    pub fn settle(&mut self, class: ClassId) {
+        let Some(entry) = self.known(class) else { return };
+        let place = self.entries[entry].place;
+        let Some(class) = self.live.get_mut(place as usize) else { return };
+        let has_nothing = class.spans.iter().all(|span| (span.estimated_bps, span.booked_bps) == (0, 0));
+        if let Some(held) = class.bucket.held().filter(|_| has_nothing) {
+            (self.entries[entry].held, self.entries[entry].place) = (held, SETTLED);
+            self.free.push(place);
+        }
     }
 
     #[cold]
     fn add(&mut self, config: &ReservationConfig, class: ClassId) -> usize {
-        if self.count * 2 >= self.names.len() {
-            self.grow(config);
+        if self.count * 4 >= self.entries.len() * 3 {
+            self.grow();
         }
-        let (Ok(place) | Err(place)) = self.find(class);
-        self.names[place] = class.0;
+        let (Ok(entry) | Err(entry)) = self.find(class);
+        let held = TokenBucket::new(config.burst).held().expect("a new bucket does not fill");
+        self.entries[entry] = Entry { name: class.0, place: SETTLED, held };
         self.count += 1;
-        place
+        entry
     }
 
     /// Takes twice the room; each class goes where its number now leads to.
-    fn grow(&mut self, config: &ReservationConfig) {
-        let places = (self.names.len() * 2).max(PLACES_FIRST);
-        let unused = Class { spans: [Sum::default(); 2], bucket: TokenBucket::new(config.burst) };
-        let names = std::mem::replace(&mut self.names, vec![NOBODY; places]);
-        let classes = std::mem::replace(&mut self.classes, vec![unused; places]);
-        for (name, class) in names.into_iter().zip(classes).filter(|(name, _)| *name != NOBODY) {
-            let (Ok(place) | Err(place)) = self.find(ClassId(name));
-            (self.names[place], self.classes[place]) = (name, class);
+    fn grow(&mut self) {
+        let room = (self.entries.len() * 2).max(ENTRIES_FIRST);
+        let entries = std::mem::replace(&mut self.entries, vec![NO_ENTRY; room]);
+        for entry in entries.into_iter().filter(|entry| entry.name != NOBODY) {
+            let (Ok(place) | Err(place)) = self.find(ClassId(entry.name));
+            self.entries[place] = entry;
         }
     }
 
-    /// All that have come by, in no order that means anything.
+    /// All that have something booked, and others that have nothing, in no order that means anything.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Class> {
-        self.names.iter().zip(&mut self.classes).filter(|(name, _)| **name != NOBODY).map(|(_, class)| class)
+        self.live.iter_mut()
     }
 
     /// A class will come by soon: what is kept for it can be on its way from memory meanwhile.
     #[inline]
     pub fn foresee(&self, class: ClassId) {
-        let place = self.home(class);
-        prefetch_index(&self.names, place);
-        prefetch_index(&self.classes, place);
+        prefetch_index(&self.entries, self.home(class));
     }
 }
 
@@ -151,6 +191,7 @@ const _: () = assert!(size_of::<Class>() == 64);
 mod tests {
     use super::*;
     use crate::testing::reservation;
+    use base::{Bytes, Time};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
@@ -165,6 +206,29 @@ mod tests {
         assert_eq!(booked, [Some(1), Some(2), Some(6)]);
         assert_eq!(classes.iter_mut().count(), 3);
         assert!(classes.get(ClassId(3)).is_none());
+    }
+
+    #[test]
+    fn a_class_with_nothing_booked_takes_a_few_bytes_and_finds_its_tokens_again() {
+        let (config, mut classes) = (reservation(), Classes::default());
+        let left = |classes: &mut Classes, class| classes.meet(&config, ClassId(class)).bucket.level(Time::us(9));
+        for class in 0..1_000 {
+            let met = classes.meet(&config, ClassId(class));
+            assert!(met.bucket.take(Time::ZERO, Bytes::new(u64::from(class))));
+            classes.settle(ClassId(class));
+        }
+        assert_eq!(classes.live.len(), 1, "one after the other, in one place");
+        assert!((0..1_000).all(|class| left(&mut classes, class) == Bytes::new(9_000 - u64::from(class))));
+    }
+
+    #[test]
+    fn what_is_booked_or_fills_is_not_settled() {
+        let (config, mut classes) = (reservation(), Classes::default());
+        classes.meet(&config, ClassId(0)).spans[1].booked_bps = 5;
+        classes.meet(&config, ClassId(1)).bucket.set_rate(Time::ZERO, Rate::gbps(1));
+        [0, 1, 2].into_iter().for_each(|class| classes.settle(ClassId(class)));
+        assert!(classes.get(ClassId(0)).is_some_and(|class| class.spans[1].booked_bps == 5));
+        assert!(classes.get(ClassId(1)).is_some_and(|class| class.bucket.fills()));
     }
 
     proptest! {

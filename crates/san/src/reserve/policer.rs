@@ -89,7 +89,7 @@ impl Policer {
     #[cold]
     fn hold(&mut self, now: Time, class: ClassId, bucket: &mut TokenBucket, packet: &Packet) {
         let queue = self.queues.entry(class).or_insert_with(Queue::new);
-        queue.packets.push_back(*packet);
+        queue.packets.push_back(packet.copied());
         self.held += 1;
         self.due.extend(queue.plan(now, class, bucket));
     }

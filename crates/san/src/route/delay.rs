@@ -6,12 +6,9 @@
 //! halves with time; a longer way that is one or the other is unknown, and who chooses may try it with one I/O.
 
 use crate::id::Port;
-use crate::trail::HOPS_MAX;
 use base::{Span, Time};
 use topology::VertexId;
 
-/// Congestion levels: none to all of the hops marked.
-const LEVELS: usize = HOPS_MAX + 1;
 /// What weights are parts of.
 const WEIGHT_ONE: i64 = 1024;
 
@@ -19,9 +16,9 @@ const WEIGHT_ONE: i64 = 1024;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Learnt {
     delay_ns: u32,
-    epoch: u32,
-    /// The answer had been at a hop whose queue was long.
-    is_marked: bool,
+    /// The span in which it was learnt, twice; and one more where the answer had been at a hop
+    /// whose queue was long.
+    since: u32,
 }
 
 /// The delay tables of one place.
@@ -32,9 +29,11 @@ pub struct DelayTables {
     stale_after: Span,
     /// The span in which something was learnt last: its number, and when it began.
     latest: (u32, Time),
-    /// By port, then level.
+    /// By congestion level, which is the number of hops that were marked, then port; as far as any was seen.
     by_level: Vec<Learnt>,
-    /// By destination, then port.
+    /// By destination: its row, counted from 1; 0 of those of which nothing was learnt.
+    rows: Vec<u16>,
+    /// By row, then port.
     by_destination: Vec<Learnt>,
 }
 
@@ -47,8 +46,9 @@ impl DelayTables {
             weight: i64::from(ewma_weight),
             stale_after,
             latest: (0, Time::ZERO),
-            by_level: vec![Learnt::default(); ports * LEVELS],
-            by_destination: vec![Learnt::default(); vertices * ports],
+            by_level: Vec::new(),
+            rows: vec![0; vertices],
+            by_destination: Vec::new(),
         }
     }
 
@@ -59,12 +59,13 @@ impl DelayTables {
         let (latest, since) = self.latest;
         if now >= since && now - since < self.stale_after { latest } else { self.number_of(now) as u32 }
     }
+    /// In 31 bits: of the shortest span there is that is half an hour.
     fn number_of(&self, now: Time) -> u64 {
-        now.as_ps() / self.stale_after.as_ps()
+        (now.as_ps() / self.stale_after.as_ps()) & (u64::from(u32::MAX) >> 1)
     }
     fn remember_span(&mut self, now: Time) {
-        let number = self.number_of(now);
-        self.latest = (number as u32, Time::ZERO + self.stale_after * number);
+        let number = now.as_ps() / self.stale_after.as_ps();
+        self.latest = (self.number_of(now) as u32, Time::ZERO + self.stale_after * number);
     }
 
     /// The delay to `destination` by `port` in nanoseconds, 0 where none is known.
@@ -74,8 +75,21 @@ impl DelayTables {
 
     /// What was learnt about a destination, by port.
     pub(super) fn of(&self, destination: VertexId) -> &[Learnt] {
-        let first = destination.index() * self.ports;
-        self.by_destination.get(first..first + self.ports).unwrap_or(&[])
+        let row = self.rows.get(destination.index()).and_then(|row| row.checked_sub(1));
+        row.map_or(&[], |row| &self.by_destination[usize::from(row) * self.ports..][..self.ports])
+    }
+
+    /// Where something of a destination by a port is kept from now on.
+    fn place(&mut self, destination: VertexId, port: Port) -> Option<&mut Learnt> {
+        let row = self.rows.get_mut(destination.index()).filter(|_| port.index() < self.ports)?;
+        if *row == 0 {
+            let rows = self.by_destination.len() / self.ports;
+            // Nobody learns of a way to itself, so that there are fewer rows than 16 bits count.
+            *row = rows as u16 + 1;
+            self.by_destination.resize((rows + 1) * self.ports, Learnt::default());
+        }
+        let place = usize::from(*row - 1) * self.ports + port.index();
+        self.by_destination.get_mut(place)
     }
 
     /// Takes in what one answer says; what does not exist is passed over.
@@ -84,39 +98,40 @@ impl DelayTables {
         if epoch != self.latest.0 {
             self.remember_span(now);
         }
-        let weight = self.weight;
-        let level = (level as usize).min(LEVELS - 1);
         if port.index() >= self.ports {
             return;
         }
-        let average = &mut self.by_level[port.index() * LEVELS + level];
-        average.take_in(epoch, delay_ns.max(1), weight);
-        if let Some(place) = self.by_destination.get_mut(destination.index() * self.ports + port.index()) {
-            *place = Learnt { is_marked: level > 0, ..*average };
+        let at = level as usize * self.ports + port.index();
+        if self.by_level.len() <= at {
+            self.by_level.resize((level as usize + 1) * self.ports, Learnt::default());
+        }
+        let average = &mut self.by_level[at];
+        average.take_in(epoch, delay_ns.max(1), self.weight);
+        let news = Learnt { since: average.since | u32::from(level > 0), ..*average };
+        if let Some(place) = self.place(destination, port) {
+            *place = news;
         }
     }
 
     /// A way that is unknown is being tried: until an answer says better it counts as `delay_ns`, so that one I/O tries it and not all.
     pub(super) fn suppose(&mut self, epoch: u32, destination: VertexId, port: Port, delay_ns: u32) {
-        if let Some(place) = self.by_destination.get_mut(destination.index() * self.ports + port.index()) {
-            *place = Learnt { delay_ns, epoch, is_marked: false };
+        if let Some(place) = self.place(destination, port) {
+            *place = Learnt { delay_ns, since: epoch << 1 };
         }
     }
 
     /// Forgets a port.
     pub fn forget(&mut self, port: Port) {
-        self.by_level[port.index() * LEVELS..][..LEVELS].fill(Learnt::default());
-        self.by_destination
-            .iter_mut()
-            .skip(port.index())
-            .step_by(self.ports)
-            .for_each(|place| *place = Learnt::default());
+        for learnt in [&mut self.by_level, &mut self.by_destination] {
+            let of_port = learnt.iter_mut().skip(port.index()).step_by(self.ports);
+            of_port.for_each(|place| *place = Learnt::default());
+        }
     }
 }
 
 impl Learnt {
     pub(super) fn estimate(&self, epoch: u32) -> u32 {
-        (u64::from(self.delay_ns) >> epoch.saturating_sub(self.epoch).min(32)) as u32
+        (u64::from(self.delay_ns) >> epoch.saturating_sub(self.since >> 1).min(32)) as u32
     }
 
     /// The delay, if it was learnt in this span or the one before.
@@ -125,10 +140,10 @@ impl Learnt {
     }
     /// Whether the last answer had been at a hop whose queue was long.
     pub(super) fn is_marked(&self) -> bool {
-        self.is_marked
+        self.since & 1 == 1
     }
     fn is_old(&self, epoch: u32) -> bool {
-        self.delay_ns == 0 || epoch.saturating_sub(self.epoch) > 1
+        self.delay_ns == 0 || epoch.saturating_sub(self.since >> 1) > 1
     }
 
     /// Moves toward `delay_ns`; what is old or unknown is replaced.
@@ -136,7 +151,7 @@ impl Learnt {
         let before = if self.is_old(epoch) { delay_ns } else { self.delay_ns };
         let moved = (i64::from(delay_ns) - i64::from(before)) * weight / WEIGHT_ONE;
         let delay_ns = (i64::from(before) + moved).clamp(1, i64::from(u32::MAX) - 1) as u32;
-        *self = Learnt { delay_ns, epoch, is_marked: false };
+        *self = Learnt { delay_ns, since: epoch << 1 };
     }
 }
 

@@ -67,32 +67,109 @@ pub struct DistanceVector {
     vertices: usize,
     ports: Vec<PortState>,
     /// By vertex, then port: what the neighbour told; `config.infinity` for nothing.
-    told: Vec<u16>,
+    told: Told,
     /// By port: the vertex there, once more, close together.
     peers: Vec<VertexId>,
-    /// By vertex: how many candidates there are.
-    known: Vec<u16>,
-    /// By vertex, then rank: the nearest ports, ties by port. Unused places are infinite.
-    candidates: Vec<Candidate>,
+    /// By vertex: the nearest port, ties by port, or [`NOWHERE`].
+    best: Vec<u16>,
+    /// The nearest ports to those vertices that somebody has asked for.
+    nearest: Nearest,
     next_period: Time,
     triggered: Option<Time>,
     told_at: Option<Time>,
     lost: Vec<VertexId>,
 }
 
+/// No port is called so: there are fewer.
+const NOWHERE: u16 = u16::MAX;
+
+/// Distances, as narrow as their bound allows: a large network has many.
+#[derive(Clone, Debug)]
+enum Told {
+    Narrow(Vec<u8>),
+    Wide(Vec<u16>),
+}
+
+impl Told {
+    fn new(infinity: u16, count: usize) -> Told {
+        match u8::try_from(infinity) {
+            Ok(infinity) => Told::Narrow(vec![infinity; count]),
+            Err(_) => Told::Wide(vec![infinity; count]),
+        }
+    }
+
+    #[inline]
+    fn get(&self, place: usize) -> Option<u16> {
+        match self {
+            Told::Narrow(told) => told.get(place).copied().map(u16::from),
+            Told::Wide(told) => told.get(place).copied(),
+        }
+    }
+
+    /// At most the bound.
+    fn set(&mut self, place: usize, distance: u16) {
+        match self {
+            Told::Narrow(told) => told[place] = distance as u8,
+            Told::Wide(told) => told[place] = distance,
+        }
+    }
+}
+
+/// The nearest ports to some vertices.
+#[derive(Clone, Debug)]
+struct Nearest {
+    /// How many are kept for each.
+    kept: usize,
+    /// By vertex: its row, counted from 1; 0 of those without one.
+    rows: Vec<u16>,
+    /// By row: how many there are.
+    known: Vec<u16>,
+    /// By row, then rank: nearest first, ties by port. Unused places are infinite.
+    candidates: Vec<Candidate>,
+}
+
+impl Nearest {
+    fn row(&self, vertex: VertexId) -> Option<usize> {
+        self.rows.get(vertex.index()).and_then(|row| row.checked_sub(1)).map(usize::from)
+    }
+
+    #[inline]
+    fn of(&self, vertex: VertexId) -> &[Candidate] {
+        let Some(row) = self.row(vertex) else { return &[] };
+        &self.candidates[row * self.kept..][..usize::from(self.known[row])]
+    }
+
+    /// A row for a vertex that had none.
+    fn add(&mut self, vertex: VertexId) -> usize {
+        let row = self.known.len();
+        self.known.push(0);
+        self.candidates.resize((row + 1) * self.kept, Candidate::default());
+        // A vertex asks for no way to itself, so that there are fewer rows than 16 bits count.
+        self.rows[vertex.index()] = row as u16 + 1;
+        row
+    }
+
+    fn fill(&mut self, row: usize, infinity: u16, all: impl Iterator<Item = Candidate>) {
+        let nearest = &mut self.candidates[row * self.kept..][..self.kept];
+        nearest.fill(Candidate { distance: infinity, port: Port(0) });
+        all.for_each(|candidate| insert(nearest, candidate));
+        self.known[row] = nearest.iter().take_while(|candidate| candidate.distance < infinity).count() as u16;
+    }
+}
+
 impl DistanceVector {
     /// The distances of `here` when all links are up and nobody has told anything yet.
     pub fn new(here: VertexId, vertices: usize, neighbours: Vec<Neighbour>, config: &DistanceConfig) -> DistanceVector {
         assert!(config.candidates > 0 && config.infinity > 1, "a way has a port and a hop");
-        let none = Candidate { distance: config.infinity, port: Port(0) };
+        let kept = usize::from(config.candidates);
         let mut distances = DistanceVector {
             here,
             config: *config,
             vertices,
-            told: vec![config.infinity; vertices * neighbours.len()],
+            told: Told::new(config.infinity, vertices * neighbours.len()),
             peers: neighbours.iter().map(|neighbour| neighbour.vertex).collect(),
-            known: vec![0; vertices],
-            candidates: vec![none; vertices * usize::from(config.candidates)],
+            best: vec![NOWHERE; vertices],
+            nearest: Nearest { kept, rows: vec![0; vertices], known: Vec::new(), candidates: Vec::new() },
             ports: neighbours
                 .into_iter()
                 .map(|neighbour| PortState { neighbour, is_up: false, heard: Time::ZERO })
@@ -106,10 +183,20 @@ impl DistanceVector {
         distances
     }
 
-    /// The nearest ports to `vertex`, nearest first, ties by port; ports that lead nowhere are not among them.
+    /// Keeps the nearest ports to `vertex` from now on.
+    #[inline]
+    pub fn prepare(&mut self, vertex: VertexId) {
+        if self.nearest.rows.get(vertex.index()) == Some(&0) && vertex != self.here {
+            let row = self.nearest.add(vertex);
+            self.fill(row, vertex);
+        }
+    }
+
+    /// The nearest ports to `vertex`, nearest first, ties by port; ports that lead nowhere are not among them. Of a vertex
+    /// that was [`prepare`](Self::prepare)d.
+    #[inline]
     pub fn candidates(&self, vertex: VertexId) -> &[Candidate] {
-        let first = vertex.index() * usize::from(self.config.candidates);
-        self.known.get(vertex.index()).map_or(&[], |known| &self.candidates[first..first + usize::from(*known)])
+        self.nearest.of(vertex)
     }
 
     /// Hops to `vertex`; `None` when there is no way.
@@ -117,12 +204,12 @@ impl DistanceVector {
         if vertex == self.here {
             return Some(0);
         }
-        self.candidates(vertex).first().map(|candidate| candidate.distance)
+        self.best(vertex).map(|(distance, _)| distance)
     }
 
     /// Hops to `vertex` by `port`; `None` when there is no way.
     pub fn distance_by(&self, vertex: VertexId, port: Port) -> Option<u16> {
-        let told = *self.told.get(vertex.index() * self.ports.len() + port.index())?;
+        let told = self.told.get(vertex.index() * self.ports.len() + port.index())?;
         (told + 1 < self.config.infinity).then_some(told + 1)
     }
 
@@ -159,8 +246,7 @@ impl DistanceVector {
         let Some(state) = self.ports.get_mut(port.index()).filter(|state| !state.is_up) else { return };
         (state.is_up, state.heard) = (true, now);
         let vertex = state.neighbour.vertex;
-        self.set(vertex, port, 0);
-        self.rank(now, vertex);
+        self.set(now, vertex, port, 0);
         self.trigger(now);
     }
 
@@ -172,9 +258,7 @@ impl DistanceVector {
         self.ports[port.index()].heard = now;
         for index in 0..self.vertices {
             let told = advertisement.distances.get(index).copied().unwrap_or(self.config.infinity);
-            if self.set(VertexId(index as u32), port, told) {
-                self.rank(now, VertexId(index as u32));
-            }
+            self.set(now, VertexId(index as u32), port, told);
         }
     }
 
@@ -229,10 +313,10 @@ impl DistanceVector {
         if vertex == self.here {
             return 0;
         }
-        let leads_there = |port: Port| self.ports[port.index()].neighbour.vertex == neighbour;
-        match (self.config.horizon, self.candidates(vertex).first()) {
+        let leads_there = |port: Port| self.peers[port.index()] == neighbour;
+        match (self.config.horizon, self.best(vertex)) {
             (_, None) => self.config.infinity,
-            (_, Some(best)) if !leads_there(best.port) => best.distance,
+            (_, Some((distance, first))) if first != neighbour => distance,
             (Horizon::PoisonedReverse, _) => self.config.infinity,
             (Horizon::BestOther, _) => {
                 let others = (0..self.ports.len()).map(|port| Port(port as u16)).filter(|port| !leads_there(*port));
@@ -255,30 +339,28 @@ impl DistanceVector {
     /// Takes back all that was told at `port`.
     fn forget(&mut self, now: Time, port: Port) {
         for vertex in (0..self.vertices as u32).map(VertexId) {
-            if self.set(vertex, port, self.config.infinity) {
-                self.rank(now, vertex);
-            }
+            self.set(now, vertex, port, self.config.infinity);
         }
     }
 
-    /// Notes what a neighbour told, at most infinite; whether that is news.
-    fn set(&mut self, vertex: VertexId, port: Port, told: u16) -> bool {
-        let place = &mut self.told[vertex.index() * self.ports.len() + port.index()];
-        std::mem::replace(place, told.min(self.config.infinity)) != *place
+    /// Notes what a neighbour told, at most infinite. Where it is news the nearest ports are found anew, and it is told when the
+    /// best way has changed.
+    #[inline]
+    fn set(&mut self, now: Time, vertex: VertexId, port: Port, told: u16) {
+        let place = vertex.index() * self.ports.len() + port.index();
+        let told = told.min(self.config.infinity);
+        if self.told.get(place) != Some(told) {
+            self.change(now, vertex, place, told);
+        }
     }
 
-    /// Finds the nearest ports to `vertex` anew, and tells when the best way has changed.
-    fn rank(&mut self, now: Time, vertex: VertexId) {
+    fn change(&mut self, now: Time, vertex: VertexId, place: usize, told: u16) {
         let before = self.best(vertex);
-        let (ports, kept) = (self.ports.len(), usize::from(self.config.candidates));
-        let told = &self.told[vertex.index() * ports..][..ports];
-        let nearest = &mut self.candidates[vertex.index() * kept..][..kept];
-        nearest.fill(Candidate { distance: self.config.infinity, port: Port(0) });
-        for (port, told) in told.iter().enumerate() {
-            insert(nearest, Candidate { distance: told.saturating_add(1), port: Port(port as u16) });
+        self.told.set(place, told);
+        self.best[vertex.index()] = self.nearest_port(vertex);
+        if let Some(row) = self.nearest.row(vertex) {
+            self.fill(row, vertex);
         }
-        self.known[vertex.index()] =
-            nearest.iter().take_while(|candidate| candidate.distance < self.config.infinity).count() as u16;
         let after = self.best(vertex);
         if before != after {
             self.trigger(now);
@@ -288,9 +370,34 @@ impl DistanceVector {
         }
     }
 
+    fn nearest_port(&self, vertex: VertexId) -> u16 {
+        let first = vertex.index() * self.ports.len();
+        let (mut least, mut nearest) = (self.config.infinity - 1, NOWHERE);
+        for port in 0..self.ports.len() {
+            let told = self.told.get(first + port).unwrap_or(u16::MAX);
+            if told < least {
+                (least, nearest) = (told, port as u16);
+            }
+        }
+        nearest
+    }
+
+    fn fill(&mut self, row: usize, vertex: VertexId) {
+        let DistanceVector { told, ports, nearest, config, .. } = self;
+        let first = vertex.index() * ports.len();
+        let all = (0..ports.len()).map(|port| Candidate {
+            distance: told.get(first + port).unwrap_or(u16::MAX).saturating_add(1),
+            port: Port(port as u16),
+        });
+        nearest.fill(row, config.infinity, all);
+    }
+
+    /// Hops to a vertex, and the neighbour to which the best way leads.
+    #[inline]
     fn best(&self, vertex: VertexId) -> Option<(u16, VertexId)> {
-        let best = self.candidates(vertex).first()?;
-        Some((best.distance, self.ports[best.port.index()].neighbour.vertex))
+        let port = *self.best.get(vertex.index()).filter(|port| **port != NOWHERE)?;
+        let told = self.told.get(vertex.index() * self.ports.len() + usize::from(port))?;
+        Some((told + 1, self.peers[usize::from(port)]))
     }
 
     fn trigger(&mut self, now: Time) {

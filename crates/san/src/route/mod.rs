@@ -101,6 +101,7 @@ impl Router {
     /// The port for the first packet of an I/O; `None` when every way leads through a hop of the trail, or there is none. The first that
     /// chooses writes into the trail how long the way may be.
     pub fn choose(&mut self, now: Time, destination: VertexId, tag: Tag, trail: &mut Trail) -> Option<Port> {
+        self.distances.prepare(destination);
         match self.config.policy {
             Policy::Isr => {
                 let stretch_max = self.config.stretch_max;
@@ -113,7 +114,8 @@ impl Router {
     }
 
     /// The port for packets of an I/O that have lost its way: the same for all of them while distances stay.
-    pub fn choose_steady(&self, destination: VertexId, tag: Tag, trail: &Trail) -> Option<Port> {
+    pub fn choose_steady(&mut self, destination: VertexId, tag: Tag, trail: &Trail) -> Option<Port> {
+        self.distances.prepare(destination);
         ecmp::choose(&self.distances, destination, trail, ecmp::hash(EcmpHash::Io, tag, self.here))
     }
 

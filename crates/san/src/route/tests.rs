@@ -256,7 +256,7 @@ fn routers(graph: &Graph, config: &RouteConfig) -> Vec<Option<Router>> {
 fn trail(vertices: &[u16]) -> Trail {
     let mut trail = Trail::default();
     for vertex in vertices {
-        trail.pass_out(TrailHop { vertex: *vertex, ..TrailHop::default() }, false).expect("there is room");
+        trail.pass_out(TrailHop { vertex: u32::from(*vertex), ..TrailHop::default() }, false).expect("there is room");
     }
     trail
 }
@@ -356,7 +356,7 @@ fn way(graph: &Graph, routers: &mut [Option<Router>], now: Time, from: VertexId,
     let (mut here, mut trail, mut way) = (from, Trail::default(), vec![from]);
     while let Some(router) = &mut routers[here.index()] {
         let Some(port) = router.choose(now, target, Tag::default(), &mut trail) else { break };
-        let hop = TrailHop { vertex: here.0 as u16, ..TrailHop::default() };
+        let hop = TrailHop { vertex: here.0, ..TrailHop::default() };
         trail.pass_out(hop, false).expect("no way is longer than the header");
         here = graph.hops(here)[port.index()].to;
         way.push(here);

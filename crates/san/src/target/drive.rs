@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 pub(super) struct Drive {
     pub(super) id: DriveId,
     pub(super) is_up: bool,
+    /// Sessions that were ever used.
     tenants: u32,
     queue: Queue,
 }
@@ -31,17 +32,24 @@ struct Fifo {
 }
 
 impl Drive {
-    pub(super) fn new(id: DriveId, admission: &Admission, tenants: u32) -> Self {
+    pub(super) fn new(id: DriveId, admission: &Admission) -> Self {
         let queue = match *admission {
-            Admission::Gimbal(config) => {
-                Queue::Gimbal { config, switch: Box::new(Gimbal::new(config, tenants as usize)) }
-            }
+            Admission::Gimbal(config) => Queue::Gimbal { config, switch: Box::new(Gimbal::new(config, 0)) },
             Admission::Fifo { depth, waiting_max, credit } => {
                 let (waiting, at_drive) = (VecDeque::new(), 0);
                 Queue::Fifo(Fifo { depth: depth.max(1), waiting_max, credit, waiting, at_drive })
             }
         };
-        Drive { id, is_up: true, tenants, queue }
+        Drive { id, is_up: true, tenants: 0, queue }
+    }
+
+    /// A further session of the drive: its number.
+    pub(super) fn add_tenant(&mut self) -> u32 {
+        if let Queue::Gimbal { switch, .. } = &mut self.queue {
+            switch.add_tenant();
+        }
+        self.tenants += 1;
+        self.tenants - 1
     }
 
     pub(super) fn gimbal(&self) -> Option<&Gimbal> {

@@ -69,7 +69,7 @@ impl Flight {
     fn new(now: Time, session: usize, port: Port, packet: &Packet, plan: ReadyPlan) -> Self {
         Flight {
             write: TargetWrite::new(packet.tag.command, packet.bytes, plan),
-            packet: *packet,
+            packet: packet.copied(),
             port,
             session: session as u32,
             stage: Stage::AwaitingData,
@@ -207,7 +207,7 @@ impl Flights {
         let Some(Place { flight, .. }) = self.places.get(job.place() as usize) else { return };
         prefetch_index(slice::from_ref(&flight.arrived), 0);
         prefetch_index(slice::from_ref(&flight.packet), 0);
-        prefetch_index(flight.packet.trail.hops.as_slice(), 0);
+        prefetch_index(flight.packet.trail.near.as_slice(), 0);
     }
 
     pub(super) fn at_mut(&mut self, number: u32) -> Option<(JobId, &mut Flight)> {
@@ -275,7 +275,7 @@ pub(super) struct Session {
     pub(super) tenant: u32,
     lanes: u8,
     slot_bits: u32,
-    /// Lane by lane.
+    /// Slot by slot, and of each by lane, as far as any was used.
     slots: Vec<Slot>,
     /// What resets have left; `None` where none ever came, which is usual.
     resets: Option<Box<Resets>>,
@@ -296,8 +296,7 @@ impl Session {
     pub(super) fn new(drive: usize, tenant: u32, lanes: u8, queue_entries: u16) -> Self {
         // As nvme::queue::HostQueue numbers its slots: one entry less than the queue has, in the low bits of an identifier.
         let slot_bits = (queue_entries - 2).checked_ilog2().map_or(0, |bits| bits + 1);
-        let slots = vec![Slot::Unused; usize::from(lanes) << slot_bits];
-        Session { drive, tenant, lanes, slot_bits, slots, resets: None }
+        Session { drive, tenant, lanes, slot_bits, slots: Vec::new(), resets: None }
     }
 
     pub(super) fn has_lane(&self, attempt: Attempt) -> bool {
@@ -317,7 +316,7 @@ impl Session {
         if live_from.is_none_or(|live| is_earlier_generation(live, next)) {
             *live_from = Some(next);
         }
-        resets.waiting[usize::from(attempt.lane)] = Some((port, *packet));
+        resets.waiting[usize::from(attempt.lane)] = Some((port, packet.copied()));
     }
 
     /// The reset of a lane that was not answered yet, and the port that it came by.
@@ -335,11 +334,14 @@ impl Session {
     fn slot_of(&self, packet: &Packet) -> usize {
         let lane = usize::from(Attempt::of_bits(packet.tag.attempt).lane);
         let slot = usize::from(packet.tag.command) & ((1 << self.slot_bits) - 1);
-        lane << self.slot_bits | slot
+        slot * usize::from(self.lanes) + lane
     }
 
     fn slot_mut(&mut self, packet: &Packet) -> &mut Slot {
         let slot = self.slot_of(packet);
+        if self.slots.len() <= slot {
+            self.slots.resize(slot + 1, Slot::Unused);
+        }
         &mut self.slots[slot]
     }
 

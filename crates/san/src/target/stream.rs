@@ -18,9 +18,9 @@ impl Streamed for Target {
     fn streams(&mut self) -> &mut Streams<TargetOut> {
         &mut self.streams
     }
-    fn place_of(&self, packet: &Packet) -> Option<usize> {
+    fn place_of(&mut self, packet: &Packet) -> Option<usize> {
         let lane = usize::from(Attempt::of_bits(packet.tag.attempt).lane);
-        let session = self.session_place(packet.tag.session)?;
+        let session = self.meet(packet.tag.session)?;
         (lane < self.lanes).then_some(session * self.lanes + lane)
     }
     fn take_in(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {

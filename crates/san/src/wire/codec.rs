@@ -136,7 +136,7 @@ pub fn decode(format: &WireFormat, known: &Packet, bytes: &[u8]) -> Result<Packe
     let (extension, trail) =
         rest.split_first_chunk::<EXTENSION_BYTES>().ok_or(WireError::Short { got: bytes.len() })?;
     let [a0, a1, rank, flags, c0, c1, c2, c3] = *extension;
-    let mut packet = Packet { rank, trail: Trail::decode(trail)?, ..*known };
+    let mut packet = Packet { rank, ..known.with_trail(Trail::decode(trail)?) };
     packet.tag.attempt = u16::from_le_bytes([a0, a1]);
     packet.credit = u32::from_le_bytes([c0, c1, c2, c3]);
     let offset = apply(&header, flags, &mut packet)?;

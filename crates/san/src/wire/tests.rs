@@ -198,7 +198,7 @@ mod bytes {
         let sent = Packet { bytes: 0, frame: format.frame(PacketKind::Command, 0, 0), ..packet(PacketKind::Command) };
         let mut bytes = Vec::new();
         encode(&format, &sent, 0, &mut bytes).unwrap();
-        assert_eq!(decode(&format, &Packet { bytes: 1, frame: 0, ..sent }, &bytes), Ok(sent));
+        assert_eq!(decode(&format, &Packet { bytes: 1, frame: 0, ..sent.clone() }, &bytes), Ok(sent));
     }
 
     #[test]
@@ -216,9 +216,12 @@ mod bytes {
         let format = format(9000);
         let refused = |packet: Packet| encode(&format, &packet, 0, &mut Vec::new()).unwrap_err();
         let command = packet(PacketKind::Command);
-        assert_eq!(refused(Packet { address: 100, ..command }), WireError::Address { got: 100 });
-        assert_eq!(refused(Packet { bytes: (32 << 20) + 1, ..command }), WireError::Length { got: (32 << 20) + 1 });
-        assert!(encode(&format, &Packet { bytes: 32 << 20, ..command }, 0, &mut Vec::new()).is_ok());
+        assert_eq!(refused(Packet { address: 100, ..command.clone() }), WireError::Address { got: 100 });
+        assert_eq!(
+            refused(Packet { bytes: (32 << 20) + 1, ..command.clone() }),
+            WireError::Length { got: (32 << 20) + 1 }
+        );
+        assert!(encode(&format, &Packet { bytes: 32 << 20, ..command.clone() }, 0, &mut Vec::new()).is_ok());
     }
 }
 

@@ -3,7 +3,7 @@
 
 use base::{Bytes, Operation, Program, RequestId, Span, Time};
 use nvme::pdu::Framing;
-use san::host::{Host, HostConfig, HostDone, HostIn, HostIo, HostOut, HostSession, Uplinks};
+use san::host::{Host, HostConfig, HostDone, HostIn, HostIo, HostOut, HostSessions, Uplinks};
 use san::retry::RetryPolicy;
 use san::route::{Advertisement, DistanceConfig, Horizon, Neighbour, Policy, RouteConfig, Router};
 use san::target::{Admission, JobId, Target, TargetConfig, TargetIn, TargetOut, TargetSession};
@@ -70,7 +70,7 @@ pub fn wire() -> WireConfig {
 pub fn host_config(retry: RetryPolicy) -> HostConfig {
     HostConfig {
         vertex: VertexId(0),
-        sessions: vec![HostSession { id: SessionId(5), drive: DriveId(2), target: VertexId(3) }],
+        sessions: HostSessions { drives: [(DriveId(2), VertexId(3))].into(), first: SessionId(5), stride: 1 },
         wire: wire(),
         queue_entries: 17,
         credits: true,
@@ -299,7 +299,7 @@ impl Net {
         }
     }
     fn carry(&mut self, port: Port, packet: Packet) {
-        self.sent.push((self.now, packet));
+        self.sent.push((self.now, packet.clone()));
         let is_outward = packet.kind.is_outward();
         if is_outward && !self.links[port.index()] {
             return;

@@ -146,6 +146,9 @@ pub struct PacketRig<H: Host, S: Switch> {
     ports: Vec<Port>,
     switch_armed: Time,
     flights: Slab<Flight>,
+    /// What flights say beyond their packets' fields, by their tags: of control packets of some
+    /// designs.
+    contents: BTreeMap<u32, Box<[u8]>>,
     transfers: Slab<Transfer>,
     unloaded: Unloaded,
     dropped: u64,
@@ -174,6 +177,7 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
             switch,
             switch_armed: Time::MAX,
             flights: Slab::new(),
+            contents: BTreeMap::new(),
             transfers: Slab::new(),
             unloaded,
             dropped: 0,

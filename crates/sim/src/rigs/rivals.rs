@@ -6,7 +6,7 @@ use base::{Bytes, NodeId, Operation, Span, Time};
 use hardware::Dram;
 use transport::config::{CreditBased, Fastpass, ReceiverDriven};
 use transport::cost::MODIFY_REQUEST;
-use transport::framing::{Framing, fastpass_control_wire};
+use transport::framing::{Framing, fastpass_demand_wire};
 use transport::{credit_based as credits, fastpass as slots, receiver_driven as receivers};
 
 /// A rig of the idealised receiver-driven protocol.
@@ -22,7 +22,7 @@ pub fn receiver_driven(config: &ReceiverDriven, rig: &PacketRigConfig) -> Receiv
     let host = |node| receivers::host(config, NodeId(node), rig.rate, source_limit);
     let (network, copy) = (*rig, *config);
     let message = move |at, bytes| at + receiver_driven_message(&copy, &network, bytes);
-    let switch = receivers::switch(rig.nodes);
+    let switch = receivers::switch(config, rig.nodes);
     let hosts = (0..rig.nodes).map(host).collect();
     PacketRig::new(rig, Framing::ReceiverDriven, hosts, switch, request_of_messages(rig, message))
 }
@@ -144,7 +144,7 @@ pub fn never_out_of_credits(config: &CreditBased, rig: &PacketRigConfig) -> bool
 pub fn fastpass_lead(config: &Fastpass, rig: &PacketRigConfig) -> Span {
     let path = Path::new(rig);
     let data = slots::Slots::new(config, rig.rate).wire;
-    path.trip(fastpass_control_wire(config.batch)) + path.serialization(data)
+    path.trip(slots::longest_allocation_wire(config)) + path.serialization(data)
 }
 
 /// When a lone message submitted at `at` is delivered: a demand's trip to the arbiter, the first slot that the answer
@@ -152,7 +152,7 @@ pub fn fastpass_lead(config: &Fastpass, rig: &PacketRigConfig) -> Span {
 pub fn fastpass_message(config: &Fastpass, rig: &PacketRigConfig, at: Time, bytes: Bytes) -> Time {
     let (path, train) = (Path::new(rig), slots::train(config, bytes));
     let grid = slots::Slots::new(config, rig.rate);
-    let asked = at + path.trip(fastpass_control_wire(1));
+    let asked = at + path.trip(fastpass_demand_wire(1));
     let first = grid.at(asked + fastpass_lead(config, rig)) + 1;
     match train.packets {
         1 => grid.start(first) + path.trip(train.first),

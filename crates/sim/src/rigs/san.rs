@@ -26,7 +26,7 @@ use base::{Bytes, Operation, Request, RequestId, Span, Time};
 use carrier::Carrier;
 use drives::Drives;
 use ends::{Contents, DriveWork, Violations};
-use facts::Ways;
+use facts::{Shortest, Ways};
 use history::WriteOrder;
 use kernel::Soon;
 use record::Outcome;
@@ -36,7 +36,7 @@ use san::route::Advertisement;
 use san::target::{Target, TargetOut};
 use sizes::Sizes;
 use std::collections::{BTreeMap, BTreeSet};
-use topology::{Channel, DistanceTable, LinkId, VertexId};
+use topology::{Channel, LinkId, VertexId};
 use track::Tracks;
 
 pub use config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
@@ -104,7 +104,7 @@ pub struct SanRig {
     ways: Ways,
     sizes: Sizes,
     aftermath: Aftermath,
-    shortest: DistanceTable,
+    shortest: Shortest,
     response_frame: u32,
     /// Links that are cut, whether or not their ends run.
     cut_links: BTreeSet<LinkId>,

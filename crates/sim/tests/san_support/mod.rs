@@ -8,7 +8,7 @@ use nvme::pdu::Framing;
 use record::{Outcome, Row, RunIdentity, Summary};
 use san::egress::{RankConfig, SchedulingConfig, Service, StorageDrivenConfig};
 use san::gimbal::GimbalConfig;
-use san::host::HostConfig;
+use san::host::{HostConfig, HostSessions};
 use san::reserve::{Estimate, OverCommitment, ReservationConfig};
 use san::retry::RetryPolicy;
 use san::route::{DistanceConfig, Horizon, Policy, RouteConfig};
@@ -141,7 +141,7 @@ fn wire() -> WireConfig {
 fn host() -> HostConfig {
     HostConfig {
         vertex: VertexId(0),
-        sessions: Vec::new(),
+        sessions: HostSessions::default(),
         wire: wire(),
         queue_entries: 256,
         credits: true,
@@ -188,6 +188,7 @@ fn gimbal() -> GimbalConfig {
         cost_max_halves: 18,
         cost_step_halves: 1,
         cost_period: Span::ms(100),
+        cost_is_as_released: false,
         quantum: Bytes::kib(128),
         slot_bytes: Bytes::kib(128),
         slots: 8,

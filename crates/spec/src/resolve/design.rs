@@ -7,6 +7,7 @@ use crate::ground::Ground;
 use crate::plan::{Design, Edm, Fabric, Packet, Protocol};
 use crate::stack::stack_of;
 use base::{Bytes, Clock, Span};
+use transport::config::{Pause, RateControl, Reaction};
 
 /// The largest switch of the paper (EDM, 4.1), and what the node field of its control blocks can name.
 const EDM_NODES_MAX: u64 = 512;
@@ -29,6 +30,7 @@ impl Resolver<'_> {
             return Some(Design::Edm(self.edm(file, fabric, &ground)));
         }
         let protocol = protocol_of(name, file, &ground)?;
+        self.refuse_idle_keys(file, &protocol);
         self.check_protocol(&protocol);
         Some(Design::Packet(Packet { protocol, stack_name, stack }))
     }
@@ -68,6 +70,19 @@ impl Resolver<'_> {
         self.span("timeout", "design.edm", row.timeout);
     }
 
+    /// Refuses keys that mean nothing with the way that another key chooses.
+    fn refuse_idle_keys(&mut self, file: &DesignFile, protocol: &Protocol) {
+        let idle = match protocol {
+            Protocol::Dcqcn(config) => file.dcqcn.as_ref().map(|table| table.idle_keys(config)),
+            Protocol::Pfabric(config) => file.pfabric.as_ref().map(|table| table.idle_keys(config)),
+            _ => None,
+        };
+        for (key, needs) in idle.unwrap_or_default() {
+            let path = format!("design.{}.{key}", protocol.name().word());
+            self.conflict(&path, format!("`{key}` goes only with {needs}"));
+        }
+    }
+
     fn check_protocol(&mut self, protocol: &Protocol) {
         let table = format!("design.{}", protocol.name().word());
         match protocol {
@@ -82,6 +97,9 @@ impl Resolver<'_> {
                 self.bytes("mss", &table, config.mss, 1..=MTU_MAX);
                 self.bytes("queue", &table, config.queue, 1..=BUFFER_MAX);
                 self.span("timeout", &table, config.timeout);
+                if let RateControl::Dctcp(dctcp) = &config.control {
+                    self.bytes("mark_above", &table, dctcp.mark_above, 0..=BUFFER_MAX);
+                }
             }
             Protocol::ReceiverDriven(config) => {
                 self.bytes("mtu", &table, config.mtu, 1..=MTU_MAX);
@@ -91,7 +109,10 @@ impl Resolver<'_> {
                 self.bytes("flit_payload", &table, config.flit_payload, FLIT_MIN..=MTU_MAX);
                 self.bytes("flit_wire", &table, config.flit_wire, config.flit_payload.count()..=MTU_MAX);
             }
-            Protocol::Fastpass(config) => self.bytes("slot_payload", &table, config.slot_payload, 1..=MTU_MAX),
+            Protocol::Fastpass(config) => {
+                self.bytes("slot_payload", &table, config.slot_payload, 1..=MTU_MAX);
+                self.span("timeout", &table, config.timeout);
+            }
             Protocol::RawEthernet(config) | Protocol::Rocev2(config) | Protocol::HardwareTcp(config) => {
                 self.bytes("mtu", &table, config.mtu, 1..=MTU_MAX);
             }
@@ -102,9 +123,17 @@ impl Resolver<'_> {
         self.bytes("mtu", table, config.mtu, 1..=MTU_MAX);
         self.bytes("mark_all", table, config.mark_all, 1..=BUFFER_MAX);
         self.bytes("mark_from", table, config.mark_from, 0..=config.mark_all.count());
-        self.bytes("pause_above", table, config.pause_above, 1..=BUFFER_MAX);
-        self.bytes("resume_below", table, config.resume_below, 1..=config.pause_above.count());
-        self.bytes("increase_bytes", table, config.increase_bytes, 1..=BUFFER_MAX);
+        match config.pause {
+            Pause::Static { above, below } => {
+                self.bytes("pause_above", table, above, 1..=BUFFER_MAX);
+                self.bytes("resume_below", table, below, 1..=above.count());
+            }
+            Pause::Dynamic { shared, .. } => self.bytes("shared_buffer", table, shared, 1..=BUFFER_MAX),
+        }
+        match config.reaction {
+            Reaction::AtOnce { increase_bytes } => self.bytes("increase_bytes", table, increase_bytes, 1..=BUFFER_MAX),
+            Reaction::Periodic { cut_interval } => self.span("cut_interval", table, cut_interval),
+        }
         for (key, span) in [
             ("notification_interval", config.notification_interval),
             ("alpha_timer", config.alpha_timer),
@@ -138,8 +167,8 @@ fn protocol_of(name: DesignName, file: &DesignFile, ground: &Ground) -> Option<P
     }
     Some(match name {
         DesignName::Dctcp => Protocol::Dctcp(resolved!(dctcp)),
-        DesignName::Dcqcn => Protocol::Dcqcn(resolved!(dcqcn)),
-        DesignName::Pfabric => Protocol::Pfabric(resolved!(pfabric)),
+        DesignName::Dcqcn => Protocol::Dcqcn(file.dcqcn.clone().unwrap_or_default().parameters(ground)),
+        DesignName::Pfabric => Protocol::Pfabric(file.pfabric.clone().unwrap_or_default().parameters(ground)),
         DesignName::ReceiverDriven => Protocol::ReceiverDriven(resolved!(receiver_driven)),
         DesignName::Cxl => Protocol::Cxl(resolved!(cxl)),
         DesignName::Fastpass => Protocol::Fastpass(resolved!(fastpass)),

@@ -10,7 +10,7 @@ use base::{Bytes, Span};
 use nvme::pdu::{Digests, Framing};
 use san::connection::WindowConfig;
 use san::gimbal::GimbalConfig;
-use san::host::HostConfig;
+use san::host::{HostConfig, HostSessions};
 use san::retry::{RetryPolicy, quiesce_wait};
 use san::target::{Admission, TargetConfig};
 use san::wire::{WireConfig, WireFormat};
@@ -74,8 +74,14 @@ impl Resolver<'_> {
         }
     }
 
-    /// The windows of sessions, if they have any: by default where `is_paced`.
-    pub(super) fn window(&mut self, file: &WireFile, wire: &WireConfig, is_paced: bool) -> Option<WindowConfig> {
+    /// The windows of sessions, if they have any: by default where `is_paced`. No header has more than `hops`.
+    pub(super) fn window(
+        &mut self,
+        file: &WireFile,
+        wire: &WireConfig,
+        is_paced: bool,
+        hops: u32,
+    ) -> Option<WindowConfig> {
         let ours = if is_paced { TransportName::Tcp } else { TransportName::Unpaced };
         let name = file.transport.unwrap_or(ours);
         if name == TransportName::Unpaced {
@@ -97,7 +103,7 @@ impl Resolver<'_> {
         // A frame of the MTU was found to have room; what has not is complained of elsewhere.
         let format = WireFormat::new(wire).ok()?;
         Some(WindowConfig {
-            segment: format.longest(),
+            segment: format.longest(hops),
             initial_window: INITIAL_SEGMENTS * wire.mtu,
             window_max: window_max.count() as u32,
             timeout_min,
@@ -150,7 +156,7 @@ impl Resolver<'_> {
         let (probe, timeout) = patience(target);
         let config = HostConfig {
             vertex: VertexId(0),
-            sessions: Vec::new(),
+            sessions: HostSessions::default(),
             wire: target.wire,
             queue_entries: target.queue_entries,
             credits: file.credits.unwrap_or(design == DesignName::San),

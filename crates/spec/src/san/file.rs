@@ -96,8 +96,8 @@ written! {
         /// Whether answers are marked too. The paper marks on the submission path only (4.3).
         #[schemars(extend("default" = false))]
         mark_answers: bool,
-        /// How many hops more than the shortest way a chosen way may have; no way has more than the 24 that the header records. Ours.
-        #[schemars(range(max = 23), extend("default" = 2))]
+        /// How many hops more than the shortest way a chosen way may have; no way has more than a header in one frame records. Ours.
+        #[schemars(range(max = 1_000), extend("default" = 2))]
         stretch: u16,
         /// What was learnt counts half after each such span without news. Ours: some round trips to a drive.
         #[schemars(extend("default" = "500us"))]
@@ -168,6 +168,9 @@ defaults_table! {
         cost_step_halves: u32 = 1,
         /// How often the write cost is looked at (Gimbal).
         cost_period: Quantity<Span> = Span::ms(100),
+        /// Whether the write cost follows Gimbal's released code and not its paper: it rises only
+        /// with reads in the period or when the drive is overloaded, and falls without writes too.
+        cost_is_as_released: bool = false,
         /// What a session gains in each round (Gimbal).
         quantum: Quantity<Bytes> = Bytes::kib(128),
         /// Weight of I/Os that fill a virtual slot (Gimbal).

@@ -6,6 +6,7 @@ use super::file::{
     DISTANCE, ESTIMATES, GimbalFile, HorizonName, OVER_COMMITMENT, QueueName, ReservationFile, RoutePolicyName,
     RoutingFile, SchedulingFile,
 };
+use super::limits::ways;
 use super::{Drives, Passing, San, SanFabric};
 use crate::blox::file::FlashFile;
 use crate::blox::{Flash, PresetName};
@@ -46,8 +47,9 @@ impl Resolver<'_> {
         let is_trace = file.io.as_ref().is_some_and(|io| io.trace.is_some() || io.job.is_some());
         let run = self.run(&file.run.clone().unwrap_or_default(), is_trace);
         let fabric = fabric?;
-        self.within_names(&fabric, &routing);
-        let (host, target) = self.sessions(file, gimbal, &fabric.passing, routing.has_header, design);
+        let (longest, hops) = ways(&fabric.graph, &mut routing);
+        let (host, target) = self.sessions(file, gimbal, &fabric.passing, hops, design);
+        self.within_names(&fabric, &host.wire, &routing, longest);
         self.agree(&host, &mut routing, reservation.as_mut());
         let io = self.san_io(file, &run, &fabric.graph, &drives)?;
         let faults = self.san_faults(file.fault.as_deref().unwrap_or_default(), &fabric.graph, &drives);
@@ -71,20 +73,21 @@ impl Resolver<'_> {
         })
     }
 
-    /// Both ends of sessions, and the wire between them.
+    /// Both ends of sessions, and the wire between them. `hops` are those that a header counts, where
+    /// there is one.
     fn sessions(
         &mut self,
         file: &ExperimentFile,
         gimbal: GimbalConfig,
         passing: &Passing,
-        has_header: bool,
+        hops: Option<u32>,
         design: DesignName,
     ) -> (HostConfig, TargetConfig) {
         let wire_file = file.wire.clone().unwrap_or_default();
-        let wire = self.wire(&wire_file, passing, has_header);
+        let wire = self.wire(&wire_file, passing, hops.is_some());
         let is_reserved = file.reservation.as_ref().and_then(|it| it.on).unwrap_or(design == DesignName::San);
         let is_paced = design != DesignName::San && !is_reserved;
-        let window = self.window(&wire_file, &wire, is_paced);
+        let window = self.window(&wire_file, &wire, is_paced, hops.unwrap_or(0));
         let host_file = file.host.clone().unwrap_or_default();
         let entries = host_file.queue_entries.unwrap_or(128);
         let target = self.target(&file.target.clone().unwrap_or_default(), gimbal, (wire, window), entries, design);

@@ -73,10 +73,9 @@ impl San {
         if adapters.len() < 2 {
             return;
         }
-        let loads = graph.channel_loads(&adapters);
-        let carried: f64 = loads.iter().sum();
-        let pairs = adapters.len() as f64 * (adapters.len() - 1) as f64;
-        let transit = 1.0 - pairs / carried;
+        // A pair is carried once by each link of its way.
+        let distances = graph.distance_summary(&adapters);
+        let transit = 1.0 - distances.pairs as f64 / distances.sum as f64;
         if transit >= TRANSIT_SHARE {
             let share = transit * 100.0;
             out.push(format!(

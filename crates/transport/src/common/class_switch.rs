@@ -4,22 +4,30 @@ use super::PortQueues;
 use crate::{Packet, PacketKind, SwitchIn, SwitchOut};
 use base::{Bytes, NodeId, Program, Time};
 
-/// Two unbounded classes a port: control packets, and data after them. First in, first out in each.
+/// Unbounded classes a port: control packets, data of short messages, and other data after them.
+/// First in, first out in each.
 #[derive(Clone, Debug)]
 pub struct ClassSwitch {
     control: PortQueues,
+    short: PortQueues,
     data: PortQueues,
+    /// The longest message, in bytes, whose data are in the class of short ones.
+    short_max: Bytes,
 }
 
 impl ClassSwitch {
-    /// A switch with `ports` ports.
+    /// A switch with `ports` ports and no class for short messages.
     pub fn new(ports: u32) -> ClassSwitch {
-        let unbounded = Bytes::new(u64::MAX);
-        ClassSwitch { control: PortQueues::new(ports, unbounded), data: PortQueues::new(ports, unbounded) }
+        ClassSwitch::with_short(ports, Bytes::ZERO)
     }
-    /// The most wire bytes of data that ever waited at `port`.
+    /// A switch with `ports` ports that puts messages of up to `short_max` before longer ones.
+    pub fn with_short(ports: u32, short_max: Bytes) -> ClassSwitch {
+        let class = || PortQueues::new(ports, Bytes::new(u64::MAX));
+        ClassSwitch { control: class(), short: class(), data: class(), short_max }
+    }
+    /// The most wire bytes of data that ever waited at `port`, in the two classes at most.
     pub fn highest_data(&self, port: NodeId) -> Bytes {
-        self.data.port(port).highest()
+        self.short.port(port).highest() + self.data.port(port).highest()
     }
     /// The most wire bytes of control packets that ever waited at `port`.
     pub fn highest_control(&self, port: NodeId) -> Bytes {
@@ -32,7 +40,11 @@ impl Program for ClassSwitch {
     type Out = SwitchOut;
     fn on(&mut self, _: Time, input: SwitchIn, out: &mut Vec<SwitchOut>) {
         let packet = input.packet;
-        let class = if packet.kind == PacketKind::Data { &mut self.data } else { &mut self.control };
+        let class = match packet.kind {
+            PacketKind::Data if packet.value <= self.short_max.count() => &mut self.short,
+            PacketKind::Data => &mut self.data,
+            _ => &mut self.control,
+        };
         if let Err(refused) = class.push(packet.target, packet) {
             out.push(SwitchOut::Drop(refused));
         }
@@ -45,17 +57,18 @@ impl Program for ClassSwitch {
 
 impl crate::Switch for ClassSwitch {
     fn poll_transmit(&mut self, _: Time, port: NodeId) -> Option<Packet> {
-        self.control.pop(port).or_else(|| self.data.pop(port))
+        self.control.pop(port).or_else(|| self.short.pop(port)).or_else(|| self.data.pop(port))
     }
     fn may_transmit(&self, port: NodeId) -> bool {
-        !(self.control.port(port).is_empty() && self.data.port(port).is_empty())
+        [&self.control, &self.short, &self.data].into_iter().any(|class| !class.port(port).is_empty())
     }
     fn take_ready(&mut self, ports: &mut Vec<NodeId>) {
         self.control.take_ready(ports);
+        self.short.take_ready(ports);
         self.data.take_ready(ports);
     }
     fn queued(&self, port: NodeId) -> Bytes {
-        self.control.port(port).used() + self.data.port(port).used()
+        [&self.control, &self.short, &self.data].into_iter().map(|class| class.port(port).used()).sum()
     }
 }
 
@@ -65,15 +78,17 @@ mod tests {
     use crate::Switch;
 
     #[test]
-    fn control_goes_before_data_that_came_earlier() {
-        let mut switch = ClassSwitch::new(2);
-        let packet = |kind| Packet::new(kind, NodeId(0), NodeId(1), 84);
-        for kind in [PacketKind::Data, PacketKind::Grant] {
-            let input = SwitchIn { port: NodeId(0), packet: packet(kind) };
+    fn control_goes_before_short_messages_and_those_before_others_that_came_earlier() {
+        let mut switch = ClassSwitch::with_short(2, Bytes::new(100));
+        let packet = |kind, value| Packet { value, ..Packet::new(kind, NodeId(0), NodeId(1), 84) };
+        for (kind, value) in [(PacketKind::Data, 101), (PacketKind::Data, 100), (PacketKind::Grant, 101)] {
+            let input = SwitchIn { port: NodeId(0), packet: packet(kind, value) };
             switch.on(Time::ZERO, input, &mut Vec::new());
         }
-        assert_eq!(switch.queued(NodeId(1)), Bytes::new(168));
-        let mut next = || switch.poll_transmit(Time::ZERO, NodeId(1)).map(|packet| packet.kind);
-        assert_eq!([next(), next(), next()], [Some(PacketKind::Grant), Some(PacketKind::Data), None]);
+        assert_eq!(switch.queued(NodeId(1)), Bytes::new(252));
+        let mut next = || switch.poll_transmit(Time::ZERO, NodeId(1)).map(|packet| (packet.kind, packet.value));
+        let order =
+            [Some((PacketKind::Grant, 101)), Some((PacketKind::Data, 100)), Some((PacketKind::Data, 101)), None];
+        assert_eq!([next(), next(), next(), next()], order);
     }
 }

@@ -17,20 +17,22 @@ pub enum Arrived {
 
 /// Reassembly of the messages of one sender, which may arrive interleaved, out of order and twice.
 ///
-/// Messages are told apart by [`Packet::sequence`], which the sender counts up from zero; a message's size is in
-/// [`Packet::value`] of its data. Memory is bounded by the span from the oldest unfinished message to the newest.
+/// Messages are told apart by [`Packet::sequence`], which the sender counts up from zero; a
+/// message's size is in [`Packet::value`] of its data. Memory is bounded by the span from the
+/// oldest unfinished message to the newest. A large rack has millions of these, most of which have
+/// nothing open: those are two words.
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
-    /// Sequence number of `open[0]`: every message before it is complete.
+    /// Every message before this one is complete.
     first: u32,
-    open: VecDeque<Entry>,
-    /// Emptied range sets, to be used again.
-    spare: Vec<Ranges>,
+    /// Those from `first` on of which something has come.
+    #[expect(clippy::box_collection, reason = "a deque is four words, and most have none")]
+    open: Option<Box<VecDeque<Entry>>>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Entry {
-    /// Bytes that have come; `Ranges` only from the second packet of a message on.
+    /// Bytes that have come.
     received: u64,
     ranges: Ranges,
     complete: bool,
@@ -43,8 +45,7 @@ impl Inbox {
             self.first = self.first.wrapping_add(1);
             return Arrived::Complete(packet.value);
         }
-        let Some(index) = self.index_of(packet.sequence) else { return Arrived::Duplicate };
-        let entry = &mut self.open[index];
+        let Some(entry) = self.entry_of(packet.sequence) else { return Arrived::Duplicate };
         if entry.complete {
             return Arrived::Duplicate;
         }
@@ -54,30 +55,42 @@ impl Inbox {
             return if new == 0 { Arrived::Duplicate } else { Arrived::Partial(new) };
         }
         entry.complete = true;
-        let mut ranges = std::mem::take(&mut entry.ranges);
-        ranges.clear();
-        self.spare.push(ranges);
+        entry.ranges = Ranges::new();
         self.drop_finished();
         Arrived::Complete(new)
     }
 
+    /// How many bytes of this packet's message have come from its beginning without a hole.
+    pub fn arrived_in_order(&self, packet: &Packet) -> u64 {
+        let Ok(index) = usize::try_from(packet.sequence.wrapping_sub(self.first) as i32) else { return packet.value };
+        match self.open.as_ref().and_then(|open| open.get(index)) {
+            Some(entry) if entry.complete => packet.value,
+            Some(entry) => entry.ranges.contiguous_from(0),
+            None => 0,
+        }
+    }
+
     /// A message in one packet, next in turn, with none before it open: needs no entry.
     fn is_next_whole(&self, packet: &Packet) -> bool {
-        self.open.is_empty() && packet.sequence == self.first && u64::from(packet.payload) == packet.value
+        self.open.is_none() && packet.sequence == self.first && u64::from(packet.payload) == packet.value
     }
     /// The entry of `sequence`, made if it is new; `None` when it was complete before (serial arithmetic, RFC 1982).
-    fn index_of(&mut self, sequence: u32) -> Option<usize> {
+    fn entry_of(&mut self, sequence: u32) -> Option<&mut Entry> {
         let index = usize::try_from(sequence.wrapping_sub(self.first) as i32).ok()?;
-        while self.open.len() <= index {
-            let ranges = self.spare.pop().unwrap_or_default();
-            self.open.push_back(Entry { received: 0, ranges, complete: false });
+        let open = self.open.get_or_insert_default();
+        while open.len() <= index {
+            open.push_back(Entry::default());
         }
-        Some(index)
+        open.get_mut(index)
     }
     fn drop_finished(&mut self) {
-        while self.open.front().is_some_and(|entry| entry.complete) {
-            self.open.pop_front();
+        let Some(open) = &mut self.open else { return };
+        while open.front().is_some_and(|entry| entry.complete) {
+            open.pop_front();
             self.first = self.first.wrapping_add(1);
+        }
+        if open.is_empty() {
+            self.open = None;
         }
     }
 }
@@ -102,6 +115,23 @@ mod tests {
         assert_eq!(inbox.take(&data(0, 0, 10, 20)), Arrived::Duplicate);
         assert_eq!(inbox.take(&data(0, 10, 10, 20)), Arrived::Complete(10));
         assert_eq!(inbox.take(&data(0, 10, 10, 20)), Arrived::Duplicate);
-        assert!(inbox.open.is_empty());
+        assert!(inbox.open.is_none());
+        assert_eq!(std::mem::size_of::<Inbox>(), 16);
+    }
+
+    #[test]
+    fn what_arrived_in_order_ends_at_the_first_hole() {
+        let mut inbox = Inbox::default();
+        let arrived = |inbox: &mut Inbox, sequence, offset| {
+            let packet = data(sequence, offset, 10, 30);
+            inbox.take(&packet);
+            inbox.arrived_in_order(&packet)
+        };
+        assert_eq!(arrived(&mut inbox, 0, 10), 0);
+        assert_eq!(arrived(&mut inbox, 1, 0), 10);
+        assert_eq!(arrived(&mut inbox, 0, 0), 20);
+        assert_eq!(arrived(&mut inbox, 0, 20), 30);
+        assert_eq!(arrived(&mut inbox, 0, 20), 30, "a duplicate of a message that is complete");
+        assert_eq!(inbox.arrived_in_order(&data(9, 0, 10, 30)), 0);
     }
 }

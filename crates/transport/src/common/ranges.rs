@@ -63,7 +63,7 @@ impl Ranges {
         self.ranges.clear();
     }
     /// The ranges, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         self.ranges.iter().copied()
     }
 

@@ -1,6 +1,10 @@
 //! The reaction point: one flow's rate (SIGCOMM'15, 3.1 and Figure 7).
+//!
+//! With [`Reaction::AtOnce`] a notification cuts the rate and raises alpha. With
+//! [`Reaction::Periodic`] it is noted, and two timers look at the note: one moves alpha, the other
+//! cuts.
 
-use crate::config::Dcqcn;
+use crate::config::{Dcqcn, Reaction};
 use base::{Rate, Span, Time};
 
 /// Below line rate by less than this fraction, a flow is let go and its limiter forgets it, as NICs do: halving the distance
@@ -22,8 +26,17 @@ pub(super) struct RateControl {
     byte_rounds: u32,
     bytes: u64,
     limited: bool,
+    /// Notifications that a periodic look has not seen yet.
+    noted: Noted,
     /// When it came back to line rate, where no timer runs: alpha has decayed since then.
     free_since: Time,
+}
+
+/// What waits for which look.
+#[derive(Clone, Copy, Debug, Default)]
+struct Noted {
+    by_alpha: bool,
+    by_cut: bool,
 }
 
 impl RateControl {
@@ -40,28 +53,49 @@ impl RateControl {
             byte_rounds: 0,
             bytes: 0,
             limited: false,
+            noted: Noted::default(),
             free_since: Time::MAX,
         }
     }
     pub(super) fn current_bps(&self) -> f64 {
         self.current_bps
     }
-    /// Whether it is below line rate, so that timers run.
-    pub(super) fn is_limited(&self) -> bool {
-        self.limited
+    /// Whether it is below line rate or about to be, so that timers run.
+    pub(super) fn is_watched(&self) -> bool {
+        self.limited || self.noted.by_cut
     }
-    /// A congestion notification: remember the rate as target, cut it, raise alpha (equation 1).
+    /// A notification that is answered at once: remember the rate as target, cut it, raise alpha
+    /// (equation 1).
     pub(super) fn cut(&mut self, now: Time, config: &Dcqcn) {
         self.catch_up(now, config);
         self.target_bps = self.current_bps;
-        self.current_bps = (self.current_bps * (1.0 - self.alpha / 2.0)).max(self.least_bps);
+        self.lower();
         self.alpha = (1.0 - config.gain) * self.alpha + config.gain;
-        (self.timer_rounds, self.byte_rounds, self.bytes) = (0, 0, 0);
-        self.limited = true;
     }
-    /// No notification for an alpha timer (equation 2).
-    pub(super) fn decay(&mut self, gain: f64) {
-        self.alpha *= 1.0 - gain;
+    /// A notification that is answered by the next looks; `true` if none is due yet.
+    pub(super) fn note(&mut self, now: Time, config: &Dcqcn) -> bool {
+        let first = !self.is_watched();
+        self.catch_up(now, config);
+        self.noted = Noted { by_alpha: true, by_cut: true };
+        first
+    }
+    /// An alpha timer is over: alpha rises if a notification was noted meanwhile, and falls if not
+    /// (equation 2).
+    pub(super) fn move_alpha(&mut self, gain: f64) {
+        let seen = std::mem::take(&mut self.noted.by_alpha);
+        self.alpha = (1.0 - gain) * self.alpha + if seen { gain } else { 0.0 };
+    }
+    /// A cut interval is over; whether there was a cut. Cuts without an increase between them keep
+    /// the target.
+    pub(super) fn cut_noted(&mut self) -> bool {
+        if !std::mem::take(&mut self.noted.by_cut) {
+            return false;
+        }
+        if self.timer_rounds > 0 || !self.limited {
+            self.target_bps = self.current_bps;
+        }
+        self.lower();
+        true
     }
     /// The increase timer is due.
     pub(super) fn timer_increase(&mut self, now: Time, config: &Dcqcn) {
@@ -70,12 +104,13 @@ impl RateControl {
     }
     /// Counts `wire` bytes sent.
     pub(super) fn sent(&mut self, now: Time, wire: u64, config: &Dcqcn) {
+        let Reaction::AtOnce { increase_bytes } = config.reaction else { return };
         if !self.limited {
             return;
         }
         self.bytes += wire;
-        if self.bytes >= config.increase_bytes.count() {
-            self.bytes -= config.increase_bytes.count();
+        if self.bytes >= increase_bytes.count() {
+            self.bytes -= increase_bytes.count();
             self.byte_rounds += 1;
             self.increase(now, config);
         }
@@ -97,22 +132,46 @@ impl RateControl {
         self.alpha *= (1.0 - config.gain).powi(periods);
     }
 
-    /// Fast recovery until either count passes F, additive increase until both do, hyper increase after that.
-    fn increase(&mut self, now: Time, config: &Dcqcn) {
-        let most = self.timer_rounds.max(self.byte_rounds);
-        let least = self.timer_rounds.min(self.byte_rounds);
+    /// Cuts by half of alpha, and counts increases anew.
+    fn lower(&mut self) {
+        self.current_bps = (self.current_bps * (1.0 - self.alpha / 2.0)).max(self.least_bps);
+        (self.timer_rounds, self.byte_rounds, self.bytes) = (0, 0, 0);
+        (self.limited, self.free_since) = (true, Time::MAX);
+    }
+
+    /// By what an increase moves the target.
+    fn step_bps(&self, config: &Dcqcn) -> f64 {
         let rounds = config.fast_recovery_rounds;
-        if least > rounds {
-            self.target_bps += f64::from(least - rounds) * config.hyper_bps as f64;
-        } else if most > rounds {
-            self.target_bps += config.additive_bps as f64;
+        let (additive, hyper) = (config.additive_bps as f64, config.hyper_bps as f64);
+        match config.reaction {
+            // Fast recovery until either count passes F, additive increase until both do, then
+            // hyper increase.
+            Reaction::AtOnce { .. } => {
+                let (most, least) = (self.timer_rounds.max(self.byte_rounds), self.timer_rounds.min(self.byte_rounds));
+                match (least > rounds, most > rounds) {
+                    (true, _) => f64::from(least - rounds) * hyper,
+                    (false, true) => additive,
+                    (false, false) => 0.0,
+                }
+            }
+            // F rounds of fast recovery, one additive one, and hyper increase by one step each
+            // time.
+            Reaction::Periodic { .. } => match self.timer_rounds.saturating_sub(rounds) {
+                0 => 0.0,
+                1 => additive,
+                _ => hyper,
+            },
         }
+    }
+
+    fn increase(&mut self, now: Time, config: &Dcqcn) {
+        self.target_bps += self.step_bps(config);
         self.target_bps = self.target_bps.min(self.line_bps);
         self.current_bps = (self.current_bps + self.target_bps) / 2.0;
         if self.current_bps >= self.line_bps * (1.0 - RELEASE) {
-            let alpha = self.alpha;
+            let (alpha, noted) = (self.alpha, self.noted);
             *self = RateControl::new(Rate::bps(self.line_bps as u64), config);
-            (self.alpha, self.free_since) = (alpha, now);
+            (self.alpha, self.free_since, self.noted) = (alpha, now, noted);
         }
     }
 }
@@ -120,27 +179,7 @@ impl RateControl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Bytes;
-
-    fn config() -> Dcqcn {
-        Dcqcn {
-            mtu: Bytes::new(1024),
-            mark_from: Bytes::kib(5),
-            mark_all: Bytes::kib(200),
-            mark_probability: 0.01,
-            pause_above: Bytes::kib(64),
-            resume_below: Bytes::kib(60),
-            gain: 1.0 / 256.0,
-            rate_min_bps: 100_000_000,
-            notification_interval: Span::us(50),
-            alpha_timer: Span::us(55),
-            increase_timer: Span::us(55),
-            increase_bytes: Bytes::new(10_000_000),
-            fast_recovery_rounds: 5,
-            additive_bps: 40_000_000,
-            hyper_bps: 400_000_000,
-        }
-    }
+    use crate::dcqcn::testing::config;
 
     fn rate() -> RateControl {
         RateControl::new(Rate::gbps(100), &config())
@@ -205,11 +244,72 @@ mod tests {
         let mut rate = rate();
         rate.cut(Time::ZERO, &config());
         (0..40).for_each(|_| rate.timer_increase(Time::us(100), &config()));
-        assert!(!rate.is_limited());
+        assert!(!rate.is_watched());
         let later = Time::us(100) + config().alpha_timer * 256;
         rate.cut(later, &config());
         let alpha = (1.0f64 - 1.0 / 256.0).powi(256);
         let expected = 100e9 * (1.0 - alpha / 2.0);
         assert!((rate.current_bps() / expected - 1.0).abs() < 1e-9, "{}", rate.current_bps());
+    }
+
+    /// Looks every 4 us, alpha every microsecond, as HPCC's simulator has it.
+    fn periodic() -> Dcqcn {
+        let reaction = Reaction::Periodic { cut_interval: Span::us(4) };
+        Dcqcn { reaction, alpha_timer: Span::us(1), fast_recovery_rounds: 1, ..config() }
+    }
+
+    #[test]
+    fn a_noted_notification_cuts_at_the_look_and_a_second_look_without_one_does_not() {
+        let mut rate = rate();
+        assert!(rate.note(Time::ZERO, &periodic()));
+        assert!(!rate.note(Time::ZERO, &periodic()), "looks are due already");
+        assert_eq!(rate.current_bps(), 100e9);
+        assert!(rate.cut_noted());
+        assert_eq!((rate.current_bps(), rate.target_bps), (50e9, 100e9));
+        assert!(!rate.cut_noted());
+        assert_eq!(rate.current_bps(), 50e9);
+    }
+
+    #[test]
+    fn alpha_moves_once_a_timer_however_many_notifications_come() {
+        let (mut rate, gain) = (rate(), 1.0 / 256.0);
+        (0..9).for_each(|_| _ = rate.note(Time::ZERO, &periodic()));
+        rate.alpha = 0.5;
+        rate.move_alpha(gain);
+        assert!((rate.alpha - (0.5 + gain / 2.0)).abs() < 1e-12, "{}", rate.alpha);
+        rate.move_alpha(gain);
+        assert!((rate.alpha - (0.5 + gain / 2.0) * (1.0 - gain)).abs() < 1e-12, "{}", rate.alpha);
+    }
+
+    #[test]
+    fn cuts_that_follow_each_other_keep_the_target() {
+        let mut rate = rate();
+        for cut in 1..=3 {
+            rate.note(Time::ZERO, &periodic());
+            assert!(rate.cut_noted());
+            assert_eq!((rate.current_bps(), rate.target_bps), (100e9 / f64::from(1 << cut), 100e9));
+        }
+        rate.timer_increase(Time::ZERO, &periodic());
+        let raised = rate.current_bps();
+        rate.note(Time::ZERO, &periodic());
+        rate.cut_noted();
+        assert_eq!(rate.target_bps, raised);
+    }
+
+    /// One round halves the distance, one adds the additive step, and all others the hyper step,
+    /// which does not grow.
+    #[test]
+    fn the_periodic_reaction_increases_by_its_timer_alone() {
+        let mut rate = rate();
+        rate.cut(Time::ZERO, &periodic());
+        rate.cut(Time::ZERO, &periodic());
+        rate.sent(Time::ZERO, 1 << 40, &periodic());
+        assert_eq!(rate.byte_rounds, 0);
+        let mut targets = Vec::new();
+        for _ in 0..4 {
+            rate.timer_increase(Time::ZERO, &periodic());
+            targets.push(rate.target_bps - 50e9);
+        }
+        assert_eq!(targets, [0.0, 40e6, 440e6, 840e6]);
     }
 }

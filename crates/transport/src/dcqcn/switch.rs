@@ -1,5 +1,6 @@
 //! The switch: output queues with RED-like marks, and priority flow control by ingress port.
 
+use super::buffer::Buffer;
 use crate::common::PortQueues;
 use crate::config::Dcqcn;
 use crate::framing::pause_wire;
@@ -13,21 +14,9 @@ pub struct Switch {
     control: PortQueues,
     /// Pause frames for the neighbours: before everything else.
     pauses: PortQueues,
-    ingress: Vec<Ingress>,
+    buffer: Buffer,
     marking: Marking,
-    pause_above: u64,
-    resume_below: u64,
-    /// Room of an ingress port.
-    room: u64,
     pause_frames: u64,
-}
-
-/// Data in the switch that came in by one port.
-#[derive(Clone, Debug, Default)]
-struct Ingress {
-    used: u64,
-    highest: u64,
-    paused: bool,
 }
 
 /// Marks with a probability that rises from 0 at K_min to P_max at K_max, and to 1 above (SIGCOMM'15, Figure 5).
@@ -57,22 +46,19 @@ impl Switch {
             data: queues(),
             control: queues(),
             pauses: queues(),
-            ingress: vec![Ingress::default(); ports as usize],
+            buffer: Buffer::new(config, ports, headroom),
             marking: Marking {
                 from: config.mark_from.count() as f64,
                 all: config.mark_all.count() as f64,
                 probability: config.mark_probability,
                 random,
             },
-            pause_above: config.pause_above.count(),
-            resume_below: config.resume_below.count(),
-            room: config.pause_above.count() + headroom.count(),
             pause_frames: 0,
         }
     }
     /// The most data that ever was in the switch from `port`, in wire bytes.
     pub fn ingress_highest(&self, port: NodeId) -> Bytes {
-        Bytes::new(self.ingress[port.index()].highest)
+        self.buffer.highest(port)
     }
     /// Pause frames sent so far, those that say go not counted.
     pub fn pause_frames(&self) -> u64 {
@@ -82,28 +68,17 @@ impl Switch {
     fn take_data(&mut self, from: NodeId, mut packet: Packet) {
         let queued = self.data.port(packet.target).used();
         packet.marked |= self.marking.marks(queued);
-        self.charge(from, u64::from(packet.wire));
-        put(&mut self.data, packet.target, packet);
-    }
-
-    fn charge(&mut self, from: NodeId, wire: u64) {
-        let ingress = &mut self.ingress[from.index()];
-        ingress.used += wire;
-        ingress.highest = ingress.highest.max(ingress.used);
-        assert!(ingress.used <= self.room, "headroom was too small: a lossless switch would drop from {from:?}");
-        if ingress.used > self.pause_above && !ingress.paused {
-            ingress.paused = true;
+        if self.buffer.charge(from, u64::from(packet.wire)) {
             self.pause_frames += 1;
             self.say(from, 1);
         }
+        put(&mut self.data, packet.target, packet);
     }
 
     fn release(&mut self, from: NodeId, wire: u64) {
-        let ingress = &mut self.ingress[from.index()];
-        ingress.used -= wire;
-        if ingress.paused && ingress.used < self.resume_below {
-            ingress.paused = false;
-            self.say(from, 0);
+        self.buffer.release(from, wire);
+        while let Some(port) = self.buffer.next_to_resume(from) {
+            self.say(port, 0);
         }
     }
 

@@ -9,8 +9,13 @@ use std::collections::VecDeque;
 pub(super) struct Receiver {
     /// Everything before this stream offset has come.
     expected: u64,
-    /// What has come beyond a hole.
-    ahead: Ranges,
+    /// What has come beyond a hole: nothing, on most connections at most times.
+    beyond: Option<Box<Beyond>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Beyond {
+    ranges: Ranges,
     /// Stream offset of the end of each message whose last segment has come before the stream got there; ascending.
     ends: VecDeque<(u64, u32)>,
 }
@@ -23,35 +28,46 @@ impl Receiver {
         if end <= self.expected {
             return self.expected;
         }
-        if segment.offset == self.expected && self.is_in_order() {
+        if segment.offset == self.expected && self.beyond.is_none() {
             self.expected = end;
             if end == segment.value {
                 deliver(segment.message);
             }
             return end;
         }
+        let beyond = self.beyond.get_or_insert_default();
         if end == segment.value {
-            self.note_end(end, segment.message);
+            beyond.note_end(end, segment.message);
         }
-        self.advance(segment.offset, end);
-        while self.ends.front().is_some_and(|(end, _)| *end <= self.expected) {
-            self.ends.pop_front().into_iter().for_each(|(_, message)| deliver(message));
+        self.expected = beyond.advance(self.expected, segment.offset, end);
+        while beyond.ends.front().is_some_and(|(end, _)| *end <= self.expected) {
+            beyond.ends.pop_front().into_iter().for_each(|(_, message)| deliver(message));
+        }
+        if beyond.ranges.is_empty() && beyond.ends.is_empty() {
+            self.beyond = None;
         }
         self.expected
     }
 
-    /// Whether nothing has come beyond a hole: the usual case, which needs no lists.
-    fn is_in_order(&self) -> bool {
-        self.ends.is_empty() && self.ahead.is_empty()
+    /// At most `count` ranges beyond the hole, the one with `latest` first (RFC 2018, 4), then the
+    /// lowest.
+    pub(super) fn blocks(&self, latest: u64, count: usize) -> impl Iterator<Item = (u64, u64)> {
+        let ranges = || self.beyond.iter().flat_map(|beyond| beyond.ranges.iter());
+        let is_latest = move |range: &(u64, u64)| (range.0..range.1).contains(&latest);
+        ranges().filter(is_latest).chain(ranges().filter(move |range| !is_latest(range))).take(count)
     }
+}
 
-    fn advance(&mut self, start: u64, end: u64) {
-        if start > self.expected {
-            self.ahead.insert(start, end);
-            return;
+impl Beyond {
+    /// What is expected behind `[start, end)`.
+    fn advance(&mut self, expected: u64, start: u64, end: u64) -> u64 {
+        if start > expected {
+            self.ranges.insert(start, end);
+            return expected;
         }
-        self.expected = self.ahead.contiguous_from(end).max(end);
-        self.ahead.forget_below(self.expected);
+        let expected = self.ranges.contiguous_from(end).max(end);
+        self.ranges.forget_below(expected);
+        expected
     }
 
     fn note_end(&mut self, end: u64, message: u32) {
@@ -81,5 +97,21 @@ mod tests {
         assert_eq!(take(0, 10, 10, 7), 15);
         assert_eq!(take(0, 10, 10, 7), 15);
         assert_eq!(delivered, [7, 8]);
+    }
+
+    #[test]
+    fn blocks_name_the_latest_range_first_and_nothing_without_a_hole() {
+        let mut receiver = Receiver::default();
+        let mut take = |offset| {
+            let bare = Packet::new(PacketKind::Data, NodeId(0), NodeId(1), 84);
+            receiver.take(&Packet { offset, payload: 10, value: 1_000, ..bare }, |_| {});
+            receiver.blocks(offset, 3).collect::<Vec<_>>()
+        };
+        assert_eq!(take(0), []);
+        assert_eq!(take(20), [(20, 30)]);
+        assert_eq!(take(60), [(60, 70), (20, 30)]);
+        assert_eq!(take(80), [(80, 90), (20, 30), (60, 70)]);
+        assert_eq!(take(100), [(100, 110), (20, 30), (60, 70)]);
+        assert_eq!(take(10), [(60, 70), (80, 90), (100, 110)]);
     }
 }

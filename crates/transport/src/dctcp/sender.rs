@@ -1,8 +1,10 @@
 //! The sending end of one connection.
 
+use super::selective::Selective;
 use crate::config::Dctcp;
 use base::{Span, Time};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Duplicate acknowledgements that mean a loss (RFC 5681, 3.2).
 const DUPLICATES_MAX: u32 = 3;
@@ -24,10 +26,22 @@ pub struct Segment {
     pub again: bool,
 }
 
+/// What all connections of a host have in common.
+#[derive(Clone, Debug)]
+struct Constants {
+    mss: u64,
+    gain: f64,
+    timeout_min: Span,
+    /// What a receiver has room for.
+    window_max: u64,
+}
+
 /// A connection's stream, window and timers. All offsets count bytes of the stream.
+///
+/// A large rack has a connection for millions of pairs: what only some need is behind a pointer.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    mss: u64,
+    constants: Arc<Constants>,
     /// Messages not wholly acknowledged, with the offset of their ends, ascending.
     messages: VecDeque<(u64, u32)>,
     /// End of what was submitted.
@@ -38,22 +52,16 @@ pub struct Sender {
     next: u64,
     /// End of what was ever sent.
     sent: u64,
-    /// Set when the first unacknowledged segment has to go again.
-    resend: bool,
-    /// What the receiver has room for.
-    window_max: u64,
     congestion: Congestion,
-    loss: Loss,
     round_trip: RoundTrip,
+    loss: Loss,
 }
 
 /// How much may be under way.
 #[derive(Clone, Debug)]
 struct Congestion {
-    mss: f64,
     window: f64,
     slow_start_below: f64,
-    gain: f64,
     /// Moving average of the marked fraction; starts at 1 (RFC 8257, 4.2).
     alpha: f64,
     /// Bytes acknowledged, and with a mark, since the last update of alpha.
@@ -66,44 +74,67 @@ struct Congestion {
 }
 
 /// What is known of losses.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Loss {
+    /// Fast recovery lasts until this offset is acknowledged; [`NEVER`] when there is none.
+    recover: u64,
+    /// What the receiver said it has beyond a hole.
+    selective: Option<Box<Selective>>,
     duplicates: u32,
-    /// Fast recovery lasts until this offset is acknowledged.
-    recover: Option<u64>,
+    /// Set when the first unacknowledged segment has to go again.
+    resend: bool,
+}
+
+/// No offset.
+const NEVER: u64 = u64::MAX;
+
+impl Loss {
+    fn none() -> Loss {
+        Loss { recover: NEVER, selective: None, duplicates: 0, resend: false }
+    }
+    fn is_recovering(&self) -> bool {
+        self.recover != NEVER
+    }
 }
 
 /// Round-trip estimate (RFC 6298) from one timed segment at a time, never a retransmitted one.
 #[derive(Clone, Debug)]
 struct RoundTrip {
-    timed: Option<(u64, Time)>,
-    smoothed: Option<Span>,
+    /// The end of the timed segment, and when it was sent; `Time::MAX`: none.
+    timed_end: u64,
+    timed_at: Time,
+    /// Zero before the first sample.
+    smoothed: Span,
     variation: Span,
-    timeout_min: Span,
+    /// `Time::MAX`: none.
+    deadline: Time,
     backoff: u32,
-    deadline: Option<Time>,
 }
 
 impl Sender {
     /// Nothing submitted yet.
     pub fn new(config: &Dctcp) -> Sender {
-        Sender {
+        let constants = Constants {
             mss: config.mss.count(),
+            gain: config.gain,
+            timeout_min: config.timeout_min,
+            window_max: u64::MAX,
+        };
+        Sender {
+            congestion: Congestion::new(constants.mss as f64 * f64::from(config.initial_window)),
+            constants: Arc::new(constants),
             messages: VecDeque::new(),
             submitted: 0,
             unacknowledged: 0,
             next: 0,
             sent: 0,
-            resend: false,
-            window_max: u64::MAX,
-            congestion: Congestion::new(config),
-            loss: Loss::default(),
-            round_trip: RoundTrip::new(config.timeout_min),
+            loss: Loss::none(),
+            round_trip: RoundTrip::new(),
         }
     }
     /// The same with a receiver that has room for `window_max` bytes.
     pub fn with_window_max(self, window_max: u64) -> Sender {
-        Sender { window_max, ..self }
+        Sender { constants: Arc::new(Constants { window_max, ..(*self.constants).clone() }), ..self }
     }
     /// The congestion window, bytes.
     pub fn window(&self) -> u64 {
@@ -115,7 +146,11 @@ impl Sender {
     }
     /// When the retransmission timer fires.
     pub fn deadline(&self) -> Option<Time> {
-        self.round_trip.deadline
+        Some(self.round_trip.deadline).filter(|deadline| *deadline != Time::MAX)
+    }
+    /// Bytes submitted and not acknowledged.
+    pub fn backlog(&self) -> u64 {
+        self.submitted - self.unacknowledged
     }
     /// A message goes behind what was submitted before.
     pub fn submit(&mut self, message: u32, bytes: u64) {
@@ -124,53 +159,99 @@ impl Sender {
     }
     /// Whether [`next_segment`](Self::next_segment) gives one.
     pub fn can_send(&self) -> bool {
-        self.resend || self.new_segment().is_some()
+        self.loss.resend || self.hole().is_some() || self.new_segment().is_some()
     }
     /// The segment to send now.
     pub fn next_segment(&mut self, now: Time) -> Option<Segment> {
-        let segment = if std::mem::take(&mut self.resend) {
-            self.segment_at(self.unacknowledged)
-        } else {
-            let segment = self.new_segment()?;
-            self.next += u64::from(segment.payload);
-            segment
+        let lost = match std::mem::take(&mut self.loss.resend) {
+            true => Some(self.segment_at(self.unacknowledged)),
+            false => self.hole(),
         };
+        let segment = lost.or_else(|| self.new_segment())?;
+        let end = segment.offset + u64::from(segment.payload);
+        match &mut self.loss.selective {
+            _ if lost.is_none() => {
+                self.next = end;
+                self.pass_selected();
+            }
+            Some(selective) => selective.note_resent(end),
+            None => {}
+        }
         self.note_sent(now, &segment);
         Some(segment)
     }
     /// Takes an acknowledgement of everything before `offset`.
     pub fn acknowledge(&mut self, now: Time, offset: u64, marked: bool) {
+        self.acknowledge_selectively(now, offset, marked, std::iter::empty());
+    }
+    /// The same with what has come beyond a hole.
+    pub fn acknowledge_selectively(
+        &mut self,
+        now: Time,
+        offset: u64,
+        marked: bool,
+        blocks: impl Iterator<Item = (u64, u64)>,
+    ) {
+        let in_flight = self.in_flight();
+        let beyond = offset.max(self.unacknowledged) + 1..self.sent;
+        for (start, end) in blocks.filter(|block| beyond.contains(&block.0)) {
+            self.loss.selective.get_or_insert_default().add(start, end.min(self.sent));
+        }
         let lost = if offset > self.unacknowledged {
-            self.advance(now, offset, marked)
+            self.advance(now, offset, marked, in_flight)
         } else {
-            offset == self.unacknowledged && self.in_flight() > 0 && self.duplicate()
+            offset == self.unacknowledged && self.next > self.unacknowledged && self.duplicate()
         };
         if marked {
-            self.congestion.cut(self.unacknowledged, self.next);
+            self.congestion.cut(self.constants.mss, self.unacknowledged, self.next);
         }
-        self.resend |= lost;
+        self.loss.resend |= lost;
     }
-    /// The timer has fired: everything not acknowledged counts as lost (RFC 5681, 3.1; RFC 6298, 5.4 to 5.6).
+    /// The timer has fired: everything not acknowledged counts as lost (RFC 5681, 3.1; RFC 6298,
+    /// 5.4 to 5.6), save what the receiver said it has (RFC 6675, 5.1).
     pub fn time_out(&mut self) {
-        self.round_trip.deadline = None;
+        self.round_trip.deadline = Time::MAX;
         if self.unacknowledged == self.sent {
             return;
         }
-        self.congestion.collapse(self.in_flight());
-        self.loss = Loss::default();
+        self.congestion.collapse(self.constants.mss, self.in_flight());
+        self.loss = Loss { selective: self.loss.selective.take(), ..Loss::none() };
         self.next = self.unacknowledged;
-        self.resend = false;
         self.round_trip.back_off();
     }
 
+    /// Bytes under way: sent, not known to be there and not known to be lost (RFC 6675, 4: "pipe").
     fn in_flight(&self) -> u64 {
-        self.next - self.unacknowledged
+        let all = self.next - self.unacknowledged;
+        match &self.loss.selective {
+            None => all,
+            Some(selective) => {
+                let lost =
+                    if self.loss.is_recovering() { selective.lost(self.unacknowledged, self.constants.mss) } else { 0 };
+                all.saturating_sub(selective.selected_below(self.next) + lost)
+            }
+        }
+    }
+    /// The next segment that selective acknowledgements show to be lost, as far as the window lets
+    /// it go.
+    fn hole(&self) -> Option<Segment> {
+        let selective = self.loss.selective.as_ref().filter(|_| self.loss.is_recovering())?;
+        let offset = selective.next_hole(self.unacknowledged, self.constants.mss)?;
+        let segment = self.segment_at(offset);
+        let after = self.in_flight() + u64::from(segment.payload);
+        (after <= self.window().max(self.constants.mss)).then_some(segment)
+    }
+    /// What was resent may lie before what the receiver has.
+    fn pass_selected(&mut self) {
+        if let Some(selective) = &self.loss.selective {
+            self.next = selective.contiguous_from(self.next);
+        }
     }
     /// The segment that starts at `offset`, which lies before the end of the stream.
     fn segment_at(&self, offset: u64) -> Segment {
         let index = self.messages.partition_point(|message| message.0 <= offset);
         let (message_end, message) = self.messages[index];
-        let payload = self.mss.min(message_end - offset) as u32;
+        let payload = self.constants.mss.min(message_end - offset) as u32;
         Segment { message, offset, payload, message_end, again: offset < self.sent }
     }
     /// What the window lets go next: one segment always, so that a small window cannot stall the stream.
@@ -180,28 +261,27 @@ impl Sender {
         }
         let segment = self.segment_at(self.next);
         let after = self.in_flight() + u64::from(segment.payload);
-        (self.in_flight() == 0 || after <= self.window().min(self.window_max)).then_some(segment)
+        (self.in_flight() == 0 || after <= self.window().min(self.constants.window_max)).then_some(segment)
     }
     fn note_sent(&mut self, now: Time, segment: &Segment) {
         let end = segment.offset + u64::from(segment.payload);
         if segment.again {
-            self.round_trip.timed = None;
-        } else {
-            self.round_trip.timed.get_or_insert((end, now));
+            self.round_trip.timed_at = Time::MAX;
+        } else if self.round_trip.timed_at == Time::MAX {
+            (self.round_trip.timed_end, self.round_trip.timed_at) = (end, now);
         }
         self.sent = self.sent.max(end);
-        if self.round_trip.deadline.is_none() {
-            self.round_trip.restart(now);
+        if self.round_trip.deadline == Time::MAX {
+            self.round_trip.restart(now, self.constants.timeout_min);
         }
     }
 
     /// Something new was acknowledged; `true` if the segment behind it is lost.
-    fn advance(&mut self, now: Time, offset: u64, marked: bool) -> bool {
+    fn advance(&mut self, now: Time, offset: u64, marked: bool, in_flight: u64) -> bool {
         let new = offset - self.unacknowledged;
-        let in_flight = self.in_flight();
         self.unacknowledged = offset;
         self.next = self.next.max(offset);
-        self.resend = false;
+        self.loss.resend = false;
         while self.messages.front().is_some_and(|message| message.0 <= offset) {
             self.messages.pop_front();
         }
@@ -209,49 +289,67 @@ impl Sender {
             // Of many connections most are idle: those keep no room.
             self.messages = VecDeque::new();
         }
-        self.round_trip.acknowledged(now, offset, offset < self.sent);
-        self.congestion.observe(new, marked, offset, self.next);
+        if let Some(selective) = &mut self.loss.selective
+            && !selective.forget_below(offset)
+        {
+            self.loss.selective = None;
+        }
+        self.pass_selected();
+        self.round_trip.acknowledged(now, offset, offset < self.sent, self.constants.timeout_min);
+        self.congestion.observe(self.constants.gain, new, marked, offset, self.next);
         self.leave_or_stay_in_recovery(new, offset, in_flight)
     }
     fn leave_or_stay_in_recovery(&mut self, new: u64, offset: u64, in_flight: u64) -> bool {
         self.loss.duplicates = 0;
-        match self.loss.recover {
-            Some(recover) if offset < recover => {
-                self.congestion.deflate(new);
-                return true;
-            }
-            Some(_) => {
-                self.loss.recover = None;
-                self.congestion.window = self.congestion.slow_start_below;
-            }
-            None => self.congestion.grow(new, in_flight),
+        if !self.loss.is_recovering() {
+            self.congestion.grow(self.constants.mss, new, in_flight);
+            return false;
         }
-        false
+        if offset >= self.loss.recover {
+            self.loss.recover = NEVER;
+            self.congestion.window = self.congestion.slow_start_below;
+            return false;
+        }
+        match &self.loss.selective {
+            // Holes are known, and filled as the window allows.
+            Some(selective) => !selective.is_resent(offset),
+            None => {
+                self.congestion.deflate(self.constants.mss, new);
+                true
+            }
+        }
     }
     /// A duplicate acknowledgement: a segment has left the network; `true` if the first unacknowledged one is lost.
     fn duplicate(&mut self) -> bool {
-        if self.loss.recover.is_some() {
-            self.congestion.window += self.congestion.mss;
+        let mss = self.constants.mss;
+        let selective = self.loss.selective.as_deref_mut();
+        if self.loss.recover != NEVER {
+            if selective.is_none() {
+                self.congestion.window += mss as f64;
+            }
             return false;
         }
         self.loss.duplicates += 1;
-        if self.loss.duplicates < DUPLICATES_MAX {
+        let shown = selective.as_ref().is_some_and(|selective| selective.shows_loss(mss));
+        if self.loss.duplicates < DUPLICATES_MAX && !shown {
             return false;
         }
-        self.loss.recover = Some(self.sent);
-        self.congestion.halve(self.in_flight());
+        self.loss.recover = self.sent;
+        let in_flight = self.next - self.unacknowledged;
+        self.congestion.halve(mss, in_flight);
+        match selective {
+            Some(selective) => selective.begin(self.unacknowledged),
+            None => self.congestion.window += (u64::from(DUPLICATES_MAX) * mss) as f64,
+        }
         true
     }
 }
 
 impl Congestion {
-    fn new(config: &Dctcp) -> Congestion {
-        let mss = config.mss.count() as f64;
+    fn new(window: f64) -> Congestion {
         Congestion {
-            mss,
-            window: mss * f64::from(config.initial_window),
+            window,
             slow_start_below: f64::INFINITY,
-            gain: config.gain,
             alpha: 1.0,
             acknowledged: 0,
             marked: 0,
@@ -260,86 +358,159 @@ impl Congestion {
         }
     }
     /// Slow start or congestion avoidance, and only when the window was in use (RFC 7661).
-    fn grow(&mut self, new: u64, in_flight: u64) {
-        let (new, in_flight) = (new as f64, in_flight as f64);
+    fn grow(&mut self, mss: u64, new: u64, in_flight: u64) {
+        let (mss, new, in_flight) = (mss as f64, new as f64, in_flight as f64);
         if self.window < self.slow_start_below {
             if in_flight * 2.0 >= self.window {
-                self.window += new.min(self.mss);
+                self.window += new.min(mss);
             }
-        } else if in_flight + self.mss > self.window {
-            self.window += self.mss * new.min(self.window) / self.window;
+        } else if in_flight + mss > self.window {
+            self.window += mss * new.min(self.window) / self.window;
         }
     }
     /// Counts marks; once a window of data, moves alpha to what was seen (SIGCOMM'10, equation 1).
-    fn observe(&mut self, new: u64, marked: bool, offset: u64, next: u64) {
+    fn observe(&mut self, gain: f64, new: u64, marked: bool, offset: u64, next: u64) {
         self.acknowledged += new;
         self.marked += if marked { new } else { 0 };
         if offset < self.update_at {
             return;
         }
         let fraction = self.marked as f64 / self.acknowledged as f64;
-        self.alpha += self.gain * (fraction - self.alpha);
+        self.alpha += gain * (fraction - self.alpha);
         self.update_at = next.max(offset + 1);
         (self.acknowledged, self.marked) = (0, 0);
     }
     /// The reaction to a mark, at most once a window of data (SIGCOMM'10, equation 2).
-    fn cut(&mut self, unacknowledged: u64, next: u64) {
+    fn cut(&mut self, mss: u64, unacknowledged: u64, next: u64) {
         if unacknowledged < self.cut_until {
             return;
         }
-        self.window = (self.window * (1.0 - self.alpha / 2.0)).max(self.mss);
+        self.window = (self.window * (1.0 - self.alpha / 2.0)).max(mss as f64);
         self.slow_start_below = self.window;
         self.cut_until = next.max(unacknowledged + 1);
     }
-    /// A loss shown by duplicates (RFC 6582, 3.2, step 2).
-    fn halve(&mut self, in_flight: u64) {
-        self.slow_start_below = (in_flight as f64 / 2.0).max(2.0 * self.mss);
-        self.window = self.slow_start_below + f64::from(DUPLICATES_MAX) * self.mss;
+    /// A loss shown by duplicates (RFC 6582, 3.2, step 2, without its inflation; RFC 6675, 5, step
+    /// 4.2).
+    fn halve(&mut self, mss: u64, in_flight: u64) {
+        self.slow_start_below = (in_flight as f64 / 2.0).max(2.0 * mss as f64);
+        self.window = self.slow_start_below;
     }
     /// A partial acknowledgement (RFC 6582, 3.2, step 3).
-    fn deflate(&mut self, new: u64) {
-        self.window = (self.window - new as f64 + self.mss).max(self.mss);
+    fn deflate(&mut self, mss: u64, new: u64) {
+        self.window = (self.window - new as f64 + mss as f64).max(mss as f64);
     }
-    fn collapse(&mut self, in_flight: u64) {
-        self.slow_start_below = (in_flight as f64 / 2.0).max(2.0 * self.mss);
-        self.window = self.mss;
+    fn collapse(&mut self, mss: u64, in_flight: u64) {
+        self.slow_start_below = (in_flight as f64 / 2.0).max(2.0 * mss as f64);
+        self.window = mss as f64;
     }
 }
 
 impl RoundTrip {
-    fn new(timeout_min: Span) -> RoundTrip {
-        RoundTrip { timed: None, smoothed: None, variation: Span::ZERO, timeout_min, backoff: 0, deadline: None }
+    fn new() -> RoundTrip {
+        RoundTrip {
+            timed_end: 0,
+            timed_at: Time::MAX,
+            smoothed: Span::ZERO,
+            variation: Span::ZERO,
+            deadline: Time::MAX,
+            backoff: 0,
+        }
     }
-    fn acknowledged(&mut self, now: Time, offset: u64, more: bool) {
-        if let Some((_, sent)) = self.timed.take_if(|timed| timed.0 <= offset) {
-            self.sample(now - sent);
+    fn acknowledged(&mut self, now: Time, offset: u64, more: bool, timeout_min: Span) {
+        if self.timed_at != Time::MAX && self.timed_end <= offset {
+            self.sample(now - self.timed_at);
+            self.timed_at = Time::MAX;
         }
         self.backoff = 0;
-        self.deadline = None;
+        self.deadline = Time::MAX;
         if more {
-            self.restart(now);
+            self.restart(now, timeout_min);
         }
     }
     fn sample(&mut self, seen: Span) {
-        let Some(smoothed) = self.smoothed else {
-            self.smoothed = Some(seen);
-            self.variation = seen / 2;
+        if self.smoothed == Span::ZERO {
+            (self.smoothed, self.variation) = (seen, seen / 2);
             return;
-        };
-        let error = smoothed.saturating_sub(seen) + seen.saturating_sub(smoothed);
+        }
+        let error = self.smoothed.saturating_sub(seen) + seen.saturating_sub(self.smoothed);
         self.variation = self.variation - self.variation / 4 + error / 4;
-        self.smoothed = Some(smoothed - smoothed / 8 + seen / 8);
+        self.smoothed = self.smoothed - self.smoothed / 8 + seen / 8;
     }
     /// Without a sample the timeout is its least value: round trips in a rack are known to be far below it.
-    fn timeout(&self) -> Span {
-        let estimate = self.smoothed.map_or(Span::ZERO, |smoothed| smoothed + self.variation * 4);
-        estimate.max(self.timeout_min) * (1 << self.backoff)
+    fn timeout(&self, timeout_min: Span) -> Span {
+        (self.smoothed + self.variation * 4).max(timeout_min) * (1 << self.backoff)
     }
-    fn restart(&mut self, now: Time) {
-        self.deadline = Some(now + self.timeout());
+    fn restart(&mut self, now: Time, timeout_min: Span) {
+        self.deadline = now + self.timeout(timeout_min);
     }
     fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
-        self.timed = None;
+        self.timed_at = Time::MAX;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Bytes;
+
+    const MSS: u64 = 1_000;
+
+    fn sender() -> Sender {
+        let mut sender = Sender::new(&Dctcp {
+            mss: Bytes::new(MSS),
+            mark_above: Bytes::ZERO,
+            queue: Bytes::ZERO,
+            gain: 1.0 / 16.0,
+            initial_window: 20,
+            timeout_min: Span::us(100),
+            selective: true,
+            connections: 1,
+        });
+        sender.submit(0, 40 * MSS);
+        sender
+    }
+    /// The offsets, in segments, of all that may leave now.
+    fn leaves(sender: &mut Sender) -> Vec<u64> {
+        std::iter::from_fn(|| sender.next_segment(Time::ZERO)).map(|segment| segment.offset / MSS).collect()
+    }
+
+    /// A window of 20 loses 3, 7 and 8. The duplicates that it causes show all three: each goes
+    /// again before anything is acknowledged that was sent after the loss. NewReno fills one a
+    /// round trip.
+    #[test]
+    fn three_holes_are_filled_in_one_round_trip_with_blocks_and_in_three_without() {
+        for (is_selective, expected) in [(true, vec![3, 7, 8]), (false, vec![3])] {
+            let mut sender = sender();
+            assert_eq!(leaves(&mut sender).len(), 20);
+            let mut again = Vec::new();
+            let mut receiver = crate::common::Ranges::new();
+            for segment in (0..20u64).filter(|segment| ![3, 7, 8].contains(segment)) {
+                receiver.insert(segment * MSS, (segment + 1) * MSS);
+                let expected = receiver.contiguous_from(0);
+                let blocks: Vec<_> =
+                    receiver.iter().filter(|range| is_selective && range.0 > expected).take(3).collect();
+                sender.acknowledge_selectively(Time::us(1), expected, false, blocks.into_iter());
+                again.extend(leaves(&mut sender).into_iter().filter(|segment| *segment < 20));
+            }
+            assert_eq!(again, expected, "selective {is_selective}");
+        }
+    }
+
+    #[test]
+    fn after_a_timeout_what_the_receiver_has_is_not_sent_again() {
+        let mut sender = sender();
+        leaves(&mut sender);
+        sender.acknowledge_selectively(Time::us(1), 0, false, [(2 * MSS, 4 * MSS)].into_iter());
+        sender.time_out();
+        assert_eq!(leaves(&mut sender), [0]);
+        sender.acknowledge(Time::us(2), MSS, false);
+        assert_eq!(leaves(&mut sender), [1, 4]);
+    }
+
+    /// 4,096 nodes have millions of connections.
+    #[test]
+    fn a_connection_is_small() {
+        assert!(std::mem::size_of::<Sender>() <= 208, "{}", std::mem::size_of::<Sender>());
     }
 }

@@ -77,6 +77,8 @@ mod tests {
             gain: 1.0 / 16.0,
             initial_window: 10,
             timeout_min: Span::us(100),
+            selective: true,
+            connections: 1,
         }
     }
 

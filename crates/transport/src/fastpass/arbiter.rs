@@ -1,7 +1,7 @@
 //! The arbiter: matches sources and targets slot by slot.
 
-use super::Slots;
-use super::entries::{BATCH_MAX, Entries, Entry};
+use super::control::{Control, DEMANDS_MAX, SLOTS_MAX, TARGETS_MAX};
+use super::{BATCH_MAX, Slots};
 use crate::common::{Ready, ReadyRing, Sparse};
 use crate::config::Fastpass;
 use crate::{HostIn, HostOut, Packet, PacketKind};
@@ -25,15 +25,32 @@ impl Calendar {
     }
 }
 
+/// Slots ever demanded and ever allocated for one source and one target.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    demanded: u64,
+    allocated: u64,
+}
+
+impl Totals {
+    fn left(self) -> u64 {
+        self.demanded - self.allocated
+    }
+}
+
 /// What one source wants.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Demands {
-    /// Slots not allocated, by target.
-    slots: Sparse<u64>,
-    /// Targets with some.
+    totals: Sparse<Totals>,
+    /// Targets with slots that are demanded and not allocated.
     targets: Vec<NodeId>,
-    total: u64,
+    /// All those slots.
+    left: u64,
     sends: Calendar,
+    /// Targets whose demand was stated again: the source hears what it was allocated.
+    told_again: Vec<NodeId>,
+    /// Packets sent to it.
+    sequence: u64,
 }
 
 /// Plans the slots of all endpoints. Its computing takes no time; its link does.
@@ -43,75 +60,88 @@ pub struct Arbiter {
     slots: Slots,
     /// From the moment an allocation is sent to the moment its receiver can act on it.
     lead: Span,
-    batch: u32,
-    /// How many slots ahead it plans.
-    horizon: u32,
+    batch: u64,
     sources: Vec<Demands>,
     receives: Vec<Calendar>,
     /// Sources that may get slots, the least recently allocated first.
     turn: ReadyRing,
-    /// Sources that get none before the next slot comes into sight.
-    parked: Vec<NodeId>,
+    /// Sources that get none before the next batch comes into sight.
+    parked: ReadyRing,
     /// The first slot that can still be allocated.
     first: u64,
+    content: Box<[u8]>,
 }
 
 impl Arbiter {
     /// The arbiter of `nodes` endpoints; it is node `nodes`. `config.batch` is at most [`BATCH_MAX`].
     pub fn new(config: Fastpass, nodes: u32, rate: Rate, lead: Span) -> Arbiter {
-        assert!((1..=BATCH_MAX).contains(&config.batch), "a Fastpass batch is 1 to {BATCH_MAX} entries");
+        assert!((1..=BATCH_MAX).contains(&config.batch), "a Fastpass batch is 1 to {BATCH_MAX} slots");
         let count = nodes as usize;
-        let demands = Demands { slots: Sparse::default(), targets: Vec::new(), total: 0, sends: Calendar::default() };
         Arbiter {
             node: NodeId(nodes),
             slots: Slots::new(&config, rate),
             lead,
-            batch: config.batch,
-            horizon: 2 * config.batch,
-            sources: vec![demands; count],
+            batch: u64::from(config.batch),
+            sources: vec![Demands::default(); count],
             receives: vec![Calendar::default(); count],
             turn: ReadyRing::default(),
-            parked: Vec::new(),
+            parked: ReadyRing::default(),
             first: 0,
+            content: Box::default(),
         }
     }
     /// Slots asked for and not allocated.
     pub fn backlog(&self) -> u64 {
-        self.sources.iter().map(|demands| demands.total).sum()
+        self.sources.iter().map(|demands| demands.left).sum()
     }
 
-    fn take_demands(&mut self, packet: &Packet) {
-        let demands = &mut self.sources[packet.source.index()];
-        for Entry { peer, number } in Entries::of(packet) {
-            let slots = &mut demands.slots[peer.index()];
-            if *slots == 0 {
-                demands.targets.push(peer);
+    fn take_demands(&mut self, source: NodeId) {
+        let bytes = std::mem::take(&mut self.content);
+        let Some(control) = Control::decode(&bytes, self.first, 0) else { return };
+        let demands = &mut self.sources[source.index()];
+        for (target, count) in control.counts {
+            let totals = &mut demands.totals[target.index()];
+            let more = count.wrapping_sub(totals.demanded as u16) as i16;
+            let Ok(more @ 1..) = u64::try_from(more) else {
+                if !demands.told_again.contains(&target) {
+                    demands.told_again.push(target);
+                }
+                continue;
+            };
+            if totals.left() == 0 {
+                demands.targets.push(target);
             }
-            *slots += u64::from(number);
-            demands.total += u64::from(number);
+            totals.demanded += more;
+            demands.left += more;
         }
-        self.turn.add(packet.source);
+        self.turn.add(source);
     }
     /// Lets slots pass out of the plan and others come into sight.
     fn advance(&mut self, now: Time) {
         let first = self.slots.at(now + self.lead) + 1;
-        if first > self.first {
-            self.first = first;
-            self.parked.drain(..).for_each(|source| self.turn.add(source));
+        if first / self.batch > self.first / self.batch {
+            while let Some(source) = self.parked.front() {
+                self.parked.turn(Ready::Done);
+                self.turn.add(source);
+            }
         }
+        self.first = self.first.max(first);
     }
-    /// The slots of `source` that are free to plan.
+    /// The slots of `source` that are free to plan: to the end of the batch behind the one that
+    /// begins now.
     fn free_to_send(&mut self, source: NodeId) -> u64 {
-        !self.sources[source.index()].sends.from(self.first) & ((1 << self.horizon) - 1)
+        let in_sight = (self.first / self.batch + 2) * self.batch - self.first;
+        !self.sources[source.index()].sends.from(self.first) & (u64::MAX >> (64 - in_sight))
     }
     /// The target of `source` with the fewest slots left among those free in one of `free`, its place in the list,
-    /// and the common slots.
-    fn next_target(&mut self, source: NodeId, free: u64) -> Option<(usize, NodeId, u64)> {
+    /// and the common slots. Only targets in `known` once those are as many as a packet can name.
+    fn next_target(&mut self, source: NodeId, free: u64, known: &[NodeId]) -> Option<(usize, NodeId, u64)> {
         let demands = &self.sources[source.index()];
         let mut best: Option<(u64, usize, NodeId, u64)> = None;
         for (place, target) in demands.targets.iter().enumerate() {
-            let left = demands.slots[target.index()];
-            if best.is_some_and(|(least, ..)| least <= left) {
+            let left = demands.totals[target.index()].left();
+            if best.is_some_and(|(least, ..)| least <= left) || (known.len() == TARGETS_MAX && !known.contains(target))
+            {
                 continue;
             }
             let common = free & !self.receives[target.index()].from(self.first);
@@ -122,33 +152,68 @@ impl Arbiter {
         best.map(|(_, place, target, common)| (place, target, common))
     }
     /// Gives `source` the earliest slots it can have, up to a packet full.
-    fn allocate(&mut self, source: NodeId) -> Entries {
-        let mut entries = Entries::default();
+    fn allocate(&mut self, source: NodeId) -> Vec<(u64, NodeId)> {
+        let (mut slots, mut targets) = (Vec::new(), Vec::new());
         let mut free = self.free_to_send(source);
-        // A packet for each single slot that comes into sight would waste the arbiter's link.
-        if u64::from(free.count_ones()) < self.sources[source.index()].total.min(u64::from(self.batch)) {
-            return entries;
-        }
-        while entries.count() < self.batch {
-            let Some((place, target, common)) = self.next_target(source, free) else { break };
+        while slots.len() < SLOTS_MAX {
+            let Some((place, target, common)) = self.next_target(source, free, &targets) else { break };
             let slot = common.trailing_zeros();
             free &= !(1 << slot);
             self.book(source, place, target, slot);
-            entries.push(Entry { peer: target, number: (self.first + u64::from(slot)) as u16 });
+            slots.push((self.first + u64::from(slot), target));
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
         }
-        entries
+        slots.sort_unstable();
+        slots
     }
     fn book(&mut self, source: NodeId, place: usize, target: NodeId, slot: u32) {
         let demands = &mut self.sources[source.index()];
         demands.sends.taken |= 1 << slot;
         self.receives[target.index()].taken |= 1 << slot;
-        demands.total -= 1;
-        let left = &mut demands.slots[target.index()];
-        *left -= 1;
-        if *left == 0 {
+        demands.left -= 1;
+        let totals = &mut demands.totals[target.index()];
+        totals.allocated += 1;
+        if totals.left() == 0 {
             demands.targets.swap_remove(place);
         }
     }
+    /// What `source` was allocated in all for the targets whose demand it has stated again.
+    fn tell_again(&mut self, source: NodeId) -> Vec<(NodeId, u16)> {
+        let demands = &mut self.sources[source.index()];
+        let count = demands.told_again.len().min(DEMANDS_MAX);
+        let told = demands.told_again.drain(..count);
+        told.map(|target| (target, demands.totals[target.index()].allocated as u16)).collect()
+    }
+    /// The next packet to `source`, if there is something to tell it.
+    fn answer(&mut self, source: NodeId) -> Option<Packet> {
+        let slots = self.allocate(source);
+        let demands = &mut self.sources[source.index()];
+        demands.sequence += 1;
+        let sequence = demands.sequence;
+        let is_full = slots.len() == SLOTS_MAX || distinct(&slots) == TARGETS_MAX;
+        let control = Control { sequence, slots, counts: self.tell_again(source) };
+        let demands = &self.sources[source.index()];
+        let again = is_full && demands.left > 0 || !demands.told_again.is_empty();
+        self.turn.turn(if again { Ready::Again } else { Ready::Done });
+        if !again && demands.left > 0 {
+            self.parked.add(source);
+        }
+        if control.is_empty() {
+            return None;
+        }
+        let (packet, bytes) = control.into_packet(self.node, source);
+        self.content = bytes;
+        Some(packet)
+    }
+}
+
+fn distinct(slots: &[(u64, NodeId)]) -> usize {
+    let mut targets: Vec<NodeId> = slots.iter().map(|(_, target)| *target).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    targets.len()
 }
 
 impl Program for Arbiter {
@@ -159,12 +224,13 @@ impl Program for Arbiter {
         if let HostIn::Receive(packet) = input
             && packet.kind == PacketKind::Request
         {
-            self.take_demands(&packet);
+            self.take_demands(packet.source);
         }
     }
-    /// When the next slot comes into sight, if somebody waits for that.
+    /// When the next batch comes into sight, if somebody waits for that.
     fn next_wakeup(&self) -> Option<Time> {
-        (!self.parked.is_empty()).then(|| self.slots.start(self.first) - self.lead)
+        let next = (self.first / self.batch + 1) * self.batch;
+        (!self.parked.is_empty()).then(|| self.slots.start(next - 1) - self.lead)
     }
     fn on_wakeup(&mut self, now: Time, _: &mut Vec<HostOut>) {
         self.advance(now);
@@ -175,18 +241,20 @@ impl crate::Host for Arbiter {
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         self.advance(now);
         while let Some(source) = self.turn.front() {
-            let entries = self.allocate(source);
-            let is_done = self.sources[source.index()].total == 0;
-            if entries.count() > 0 {
-                self.turn.turn(if is_done { Ready::Done } else { Ready::Again });
-                return Some(entries.into_packet(PacketKind::Grant, self.node, source));
-            }
-            self.turn.turn(Ready::Done);
-            if !is_done {
-                self.parked.push(source);
+            if let Some(packet) = self.answer(source) {
+                return Some(packet);
             }
         }
         None
+    }
+    fn take_content(&mut self) -> Box<[u8]> {
+        std::mem::take(&mut self.content)
+    }
+    fn give_content(&mut self, content: &[u8]) {
+        self.content = content.into();
+    }
+    fn may_transmit(&self) -> bool {
+        !self.turn.is_empty()
     }
 }
 
@@ -201,24 +269,32 @@ mod tests {
     const LEAD: Span = Span::us(1);
 
     fn arbiter(batch: u32) -> Arbiter {
-        let config = Fastpass { slot_payload: base::Bytes::new(1460), batch };
+        let config = Fastpass { slot_payload: base::Bytes::new(1460), batch, timeout: Span::us(200) };
         Arbiter::new(config, NODES, Rate::gbps(100), LEAD)
     }
-    fn demand(arbiter: &mut Arbiter, at: Time, source: u32, wanted: &[(u32, u16)]) {
-        let mut entries = Entries::default();
-        wanted.iter().for_each(|(peer, number)| entries.push(Entry { peer: NodeId(*peer), number: *number }));
-        let packet = entries.into_packet(PacketKind::Request, NodeId(source), NodeId(NODES));
+    /// Totals, as they travel.
+    fn demand(arbiter: &mut Arbiter, at: Time, source: u32, totals: &[(u32, u16)]) {
+        let counts = totals.iter().map(|(target, count)| (NodeId(*target), *count)).collect();
+        let control = Control { counts, ..Control::default() };
+        let (packet, bytes) = control.into_packet(NodeId(source), NodeId(NODES));
+        arbiter.give_content(&bytes);
         arbiter.on(at, HostIn::Receive(packet), &mut Vec::new());
     }
-    /// `(slot, source, target)` of the next allocation packet at `at`.
-    fn next(arbiter: &mut Arbiter, at: Time) -> Option<Vec<(u16, u32, u32)>> {
+    /// The next packet at `at`, and to whom.
+    fn said(arbiter: &mut Arbiter, at: Time) -> Option<(u32, Control)> {
         let packet = arbiter.poll_transmit(at)?;
-        Some(Entries::of(&packet).map(|entry| (entry.number, packet.target.0, entry.peer.0)).collect())
+        let control = Control::decode(&arbiter.take_content(), arbiter.first, 0).expect("it was just encoded");
+        Some((packet.target.0, control))
+    }
+    /// `(slot, source, target)` of the next allocation packet at `at`.
+    fn next(arbiter: &mut Arbiter, at: Time) -> Option<Vec<(u64, u32, u32)>> {
+        let (source, control) = said(arbiter, at)?;
+        Some(control.slots.into_iter().map(|(slot, target)| (slot, source, target.0)).collect())
     }
 
     #[test]
     fn the_first_slot_is_the_first_that_the_answer_can_reach() {
-        let mut arbiter = arbiter(8);
+        let mut arbiter = arbiter(16);
         let slots = arbiter.slots;
         let edge = slots.start(20) - LEAD;
         demand(&mut arbiter, edge - Span::ps(1), 0, &[(1, 1)]);
@@ -227,27 +303,42 @@ mod tests {
         assert_eq!(next(&mut arbiter, edge), Some(vec![(21, 2, 3)]));
     }
 
+    /// LEAD is 8 slots and a bit: slot 9 is the first. Batches of 4 are planned to the end of the
+    /// next one.
     #[test]
     fn sources_take_turns_and_each_serves_its_shortest_demand_first() {
-        let mut arbiter = arbiter(2);
-        demand(&mut arbiter, Time::ZERO, 0, &[(2, 4), (3, 1)]);
+        let mut arbiter = arbiter(4);
+        demand(&mut arbiter, Time::ZERO, 0, &[(2, 9), (3, 1)]);
         demand(&mut arbiter, Time::ZERO, 1, &[(4, 1)]);
-        let slot = arbiter.first as u16;
-        assert_eq!(next(&mut arbiter, Time::ZERO), Some(vec![(slot, 0, 3), (slot + 1, 0, 2)]));
-        assert_eq!(next(&mut arbiter, Time::ZERO), Some(vec![(slot, 1, 4)]));
-        assert_eq!(next(&mut arbiter, Time::ZERO), Some(vec![(slot + 2, 0, 2), (slot + 3, 0, 2)]));
-        // Four slots ahead are planned: the last one has to wait for the next to come into sight.
+        assert_eq!(arbiter.first, 9);
+        let all = |slots: std::ops::Range<u64>| slots.map(|slot| (slot, 0, 2)).collect::<Vec<_>>();
+        let first = [vec![(9, 0, 3)], all(10..16)].concat();
+        assert_eq!(next(&mut arbiter, Time::ZERO), Some(first));
+        assert_eq!(next(&mut arbiter, Time::ZERO), Some(vec![(9, 1, 4)]));
+        // The rest has to wait for the next batch to come into sight, and goes in one packet then.
         assert_eq!(next(&mut arbiter, Time::ZERO), None);
         let wake = arbiter.next_wakeup().expect("somebody waits");
-        assert_eq!(wake, arbiter.slots.start(u64::from(slot)) - LEAD);
-        assert_eq!(next(&mut arbiter, wake), Some(vec![(slot + 4, 0, 2)]));
-        assert_eq!(arbiter.backlog(), 0);
+        assert_eq!(wake, arbiter.slots.start(11) - LEAD);
+        arbiter.on_wakeup(wake, &mut Vec::new());
+        assert_eq!(next(&mut arbiter, wake), Some(all(16..19)));
+        assert_eq!((arbiter.backlog(), arbiter.next_wakeup()), (0, None));
+    }
+
+    #[test]
+    fn a_demand_stated_again_brings_no_slots_but_what_was_allocated() {
+        let mut arbiter = arbiter(16);
+        demand(&mut arbiter, Time::ZERO, 0, &[(1, 3)]);
+        assert_eq!(next(&mut arbiter, Time::ZERO).map(|slots| slots.len()), Some(3));
+        demand(&mut arbiter, Time::ZERO, 0, &[(1, 3)]);
+        let (_, again) = said(&mut arbiter, Time::ZERO).expect("an answer");
+        assert_eq!((again.slots, again.counts, again.sequence), (vec![], vec![(NodeId(1), 3)], 2));
+        assert_eq!(arbiter.poll_transmit(Time::ZERO), None);
     }
 
     proptest! {
         #[test]
         fn every_slot_is_a_matching_and_every_demand_is_met_exactly(
-            batch in 1u32..=8,
+            batch in 1u32..=BATCH_MAX,
             demands in proptest::collection::vec((0u32..NODES, 1u32..NODES, 1u16..20, 0u64..400_000), 1..40),
         ) {
             let mut arbiter = arbiter(batch);
@@ -256,17 +347,20 @@ mod tests {
             due.sort_unstable();
             due.reverse();
             let mut left: BTreeMap<(u32, u32), i64> = BTreeMap::new();
+            let mut totals: BTreeMap<(u32, u32), u16> = BTreeMap::new();
             let (mut senders, mut receivers, mut now) = (BTreeSet::new(), BTreeSet::new(), Time::ZERO);
             while !due.is_empty() || arbiter.backlog() > 0 {
                 while due.last().is_some_and(|(at, ..)| Time::ps(*at) <= now) {
                     let (_, source, target, count) = due.pop().expect("looked at");
-                    demand(&mut arbiter, now, source, &[(target, count)]);
+                    let total = totals.entry((source, target)).or_default();
+                    *total += count;
+                    demand(&mut arbiter, now, source, &[(target, *total)]);
                     *left.entry((source, target)).or_default() += i64::from(count);
                 }
                 for (slot, source, target) in next(&mut arbiter, now).unwrap_or_default() {
                     let is_matching = senders.insert((slot, source)) && receivers.insert((slot, target));
                     prop_assert!(is_matching, "slot {slot} twice");
-                    prop_assert!(arbiter.slots.start(u64::from(slot)) > now + LEAD);
+                    prop_assert!(arbiter.slots.start(slot) > now + LEAD);
                     *left.get_mut(&(source, target)).expect("it was asked for") -= 1;
                 }
                 now += Span::ns(7);

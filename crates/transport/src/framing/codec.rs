@@ -8,7 +8,7 @@
 mod headers;
 mod trailer;
 
-use super::{ETHERNET, FCS, FRAME_MIN, GAP, PREAMBLE, frame_wire, request_extension};
+use super::{ETHERNET, FCS, FRAME_MIN, GAP, IPV4, PREAMBLE, frame_wire, request_extension};
 use crate::{Packet, PacketKind};
 use headers::Stack;
 
@@ -27,7 +27,7 @@ pub enum Framing {
     Pfabric,
     /// The receiver-driven protocol over UDP.
     ReceiverDriven,
-    /// Fastpass: TCP data, control packets of its own over IPv4 (protocol 253, RFC 3692).
+    /// Fastpass: TCP data, control packets of its own over IPv4 (its public code: protocol 222).
     Fastpass,
     /// CXL-like flits and PCIe-like credit packets, no Ethernet: two bytes before and a CRC of two bytes behind.
     Flit,
@@ -81,12 +81,13 @@ const IDLE: u8 = 0x07;
 const START: [u8; PREAMBLE as usize] = [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5];
 const FLIT_CRC: usize = 2;
 
-/// Appends `packet` as bytes. Its kind must be one that `framing` has.
-pub fn encode(framing: Framing, packet: &Packet, bytes: &mut Vec<u8>) {
+/// Appends `packet` as bytes. Its kind must be one that `framing` has. `content` is what a control
+/// packet says beyond its fields ([`crate::Host::take_content`]).
+pub fn encode(framing: Framing, packet: &Packet, content: &[u8], bytes: &mut Vec<u8>) {
     let start = bytes.len();
     match headers::stack_of(framing, packet.kind) {
         Stack::Flit => encode_flit(packet, bytes),
-        stack => encode_frame(stack, packet, bytes),
+        stack => encode_frame(stack, packet, content, bytes),
     }
     debug_assert_eq!(bytes.len() - start, packet.wire as usize, "the frame is not as long as the packet says");
     trailer::write(packet, bytes);
@@ -119,11 +120,17 @@ fn agree(field: &'static str, holds: bool) -> Result<(), WireError> {
     if holds { Ok(()) } else { Err(WireError::Disagreement { field }) }
 }
 
-fn encode_frame(stack: Stack, packet: &Packet, bytes: &mut Vec<u8>) {
+/// Whether the bytes that [`encode`] appended hold `content` behind their IPv4 header.
+pub fn holds_content(bytes: &[u8], content: &[u8]) -> bool {
+    let behind = bytes.get((PREAMBLE + ETHERNET + IPV4) as usize..);
+    content.is_empty() || behind.is_some_and(|behind| behind.starts_with(content))
+}
+
+fn encode_frame(stack: Stack, packet: &Packet, content: &[u8], bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&START);
     let frame = bytes.len();
     headers::write_ethernet(stack, packet, bytes);
-    headers::write_network(stack, packet, bytes);
+    headers::write_network(stack, packet, content, bytes);
     let padded = frame + (FRAME_MIN - FCS) as usize;
     bytes.resize(bytes.len().max(padded), 0);
     let check = crc32fast::hash(&bytes[frame..]);

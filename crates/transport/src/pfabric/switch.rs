@@ -1,12 +1,15 @@
-//! The switch: small output queues, served and dropped by priority (SIGCOMM'13, 4.2).
+//! The switch: small output queues, served and dropped by priority (SIGCOMM'13, 4.1), and marked
+//! for flows over DCTCP.
 
-use crate::{Packet, SwitchIn, SwitchOut};
+use crate::{Packet, PacketKind, SwitchIn, SwitchOut};
 use base::{Bytes, NodeId, Program, Time};
 
 /// A switch with one priority queue a port.
 #[derive(Clone, Debug)]
 pub struct Switch {
     room: u64,
+    /// Data that finds more than this is marked.
+    mark_above: u64,
     queues: Vec<Queue>,
     ready: Vec<NodeId>,
     arrivals: u64,
@@ -62,9 +65,10 @@ fn is_data(key: &Key) -> bool {
 }
 
 impl Switch {
-    pub(super) fn new(room: Bytes, ports: u32) -> Switch {
+    pub(super) fn new(room: Bytes, mark_above: Option<Bytes>, ports: u32) -> Switch {
         let queues = vec![Queue::default(); ports as usize];
-        Switch { room: room.count(), queues, ready: Vec::new(), arrivals: 0 }
+        let mark_above = mark_above.map_or(u64::MAX, Bytes::count);
+        Switch { room: room.count(), mark_above, queues, ready: Vec::new(), arrivals: 0 }
     }
 }
 
@@ -74,9 +78,11 @@ impl Program for Switch {
 
     /// Takes the packet in; while that is too much, the least urgent packet goes, be it the new one.
     fn on(&mut self, _: Time, input: SwitchIn, out: &mut Vec<SwitchOut>) {
-        let port = input.packet.target;
+        let mut packet = input.packet;
+        let port = packet.target;
         let queue = &mut self.queues[port.index()];
-        queue.push(input.packet, self.arrivals);
+        packet.marked |= packet.kind == PacketKind::Data && queue.used > self.mark_above;
+        queue.push(packet, self.arrivals);
         self.arrivals += 1;
         while queue.used > self.room {
             let Some(victim) = queue.least_urgent() else { break };
@@ -110,7 +116,7 @@ impl crate::Switch for Switch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PacketKind, Switch as _};
+    use crate::Switch as _;
 
     fn data(source: u32, offset: u64, priority: u64) -> SwitchIn {
         let bare = Packet::new(PacketKind::Data, NodeId(source), NodeId(9), 100);
@@ -119,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_lowest_priority_is_dropped_first_and_the_flow_of_the_highest_goes_first_in_its_own_order() {
-        let mut switch = Switch::new(Bytes::new(300), 10);
+        let mut switch = Switch::new(Bytes::new(300), None, 10);
         let mut out = Vec::new();
         for input in [data(1, 0, 50), data(2, 0, 90), data(1, 100, 40), data(3, 0, 70), data(4, 0, 95)] {
             switch.on(Time::ZERO, input, &mut out);
@@ -127,5 +133,17 @@ mod tests {
         assert_eq!(out, [SwitchOut::Drop(data(2, 0, 90).packet), SwitchOut::Drop(data(4, 0, 95).packet)]);
         let sent: Vec<Packet> = std::iter::from_fn(|| switch.poll_transmit(Time::ZERO, NodeId(9))).collect();
         assert_eq!(sent, [data(1, 0, 50).packet, data(1, 100, 40).packet, data(3, 0, 70).packet]);
+    }
+
+    #[test]
+    fn data_that_find_more_than_k_are_marked_and_acknowledgements_never() {
+        let mut switch = Switch::new(Bytes::new(900), Some(Bytes::new(100)), 10);
+        let acknowledgement = Packet::new(PacketKind::Acknowledgement, NodeId(5), NodeId(9), 100);
+        let inputs =
+            [data(1, 0, 50), data(2, 0, 60), data(3, 0, 70), SwitchIn { port: NodeId(5), packet: acknowledgement }];
+        inputs.into_iter().for_each(|input| switch.on(Time::ZERO, input, &mut Vec::new()));
+        let sent = std::iter::from_fn(|| switch.poll_transmit(Time::ZERO, NodeId(9)));
+        let marks: Vec<(u64, bool)> = sent.map(|packet| (packet.priority, packet.marked)).collect();
+        assert_eq!(marks, [(0, false), (50, false), (60, false), (70, true)]);
     }
 }

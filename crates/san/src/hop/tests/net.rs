@@ -211,7 +211,7 @@ impl Net {
     }
 
     fn at_target(&mut self, at: VertexId, port: Port, packet: Packet) {
-        self.at_targets.push((self.now, packet));
+        self.at_targets.push((self.now, packet.clone()));
         let (pieces, key) = (packet.bytes.div_ceil(4096), (packet.tag.session, packet.tag.command));
         let credit = self.credit;
         let answer = |kind, frame, payload| Packet {
@@ -219,8 +219,8 @@ impl Net {
             frame: frame + packet.trail.hops().len() as u32 * 8,
             payload,
             credit,
-            trail: packet.trail.turned_at_target(DRIVE.as_ps() as u32 / 1_000),
-            ..packet
+            trail: packet.trail.clone().turned_at_target(DRIVE.as_ps() as u32 / 1_000),
+            ..packet.clone()
         };
         match (packet.kind, packet.operation) {
             (PacketKind::Command, Operation::Write) => {
@@ -250,17 +250,17 @@ impl Net {
     }
 
     fn at_host(&mut self, at: VertexId, port: Port, packet: Packet) {
-        self.at_hosts.push((self.now, packet));
+        self.at_hosts.push((self.now, packet.clone()));
         self.refused += u64::from(packet.status != Outcome::Success);
         if packet.kind == PacketKind::ReadyToTransfer {
-            let trail = packet.trail.turned_at_host();
+            let packet = packet.with_trail(packet.trail.clone().turned_at_host());
             let pieces = packet.bytes.div_ceil(4096);
             for piece in 0..pieces {
                 let kind = PacketKind::WriteData { last: piece + 1 == pieces };
-                let frame = DATA_FRAME + trail.hops().len() as u32 * 8;
+                let frame = DATA_FRAME + packet.trail.hops().len() as u32 * 8;
                 self.at(
                     self.now,
-                    Event::Answer { at, port, packet: Packet { kind, frame, payload: piece, trail, ..packet } },
+                    Event::Answer { at, port, packet: Packet { kind, frame, payload: piece, ..packet.clone() } },
                 );
             }
         }

@@ -78,6 +78,10 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
         let busy_before = self.places[node.index()].link.busy();
         let tag = self.flights.next_index();
         let packet = Packet { tag: tag + 1, ..packet };
+        let content = self.places[node.index()].program.take_content();
+        if !content.is_empty() {
+            self.contents.insert(tag, content);
+        }
         let (now, from) = (events.now, node);
         self.flights.insert(Flight {
             packet,
@@ -113,8 +117,11 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
             return;
         }
         self.wire.clear();
-        framing::encode(self.framing, packet, &mut self.wire);
+        let content =
+            packet.tag.checked_sub(1).and_then(|tag| self.contents.get(&tag)).map_or(&[][..], |content| content);
+        framing::encode(self.framing, packet, content, &mut self.wire);
         let decoded = framing::decode(self.framing, &self.wire);
         assert_eq!(decoded.as_ref(), Ok(packet), "a packet does not survive its own wire format");
+        assert!(framing::holds_content(&self.wire, content), "what a packet says is not on its wire");
     }
 }

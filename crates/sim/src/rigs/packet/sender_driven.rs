@@ -3,7 +3,7 @@
 use super::{Departures, Pacing, PacketRig, PacketRigConfig, Path, Unloaded, WORD};
 use base::{Bytes, NodeId, Operation, Seed, Span};
 use hardware::DramConfig;
-use transport::config::{Dcqcn, Dctcp, Pfabric};
+use transport::config::{Dcqcn, Dctcp, Pfabric, RateControl};
 use transport::cost::{MODIFY_REQUEST, Part, Train};
 use transport::framing::{Framing, pause_wire, roce_wire};
 use transport::uncontrolled::Uncontrolled;
@@ -31,7 +31,10 @@ pub fn dcqcn(config: &Dcqcn, rig: &PacketRigConfig, seed: Seed) -> PacketRig<dcq
 pub fn pfabric(config: &Pfabric, rig: &PacketRigConfig) -> PacketRig<pfabric::Host, pfabric::Switch> {
     let hosts = nodes(rig).map(|node| pfabric::host(config, node)).collect();
     let design = *config;
-    let pacing = Pacing::Window(u64::from(config.window));
+    let pacing = match config.control {
+        RateControl::Minimal { .. } => Pacing::Window(u64::from(config.window)),
+        RateControl::Dctcp(_) => Pacing::SlowStart(u64::from(config.window)),
+    };
     let unloaded = closed_form(rig, pacing, move |_, bytes| pfabric::train(&design, bytes));
     PacketRig::new(rig, Framing::Pfabric, hosts, pfabric::switch(config, rig.nodes), unloaded)
 }

@@ -34,6 +34,7 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
             self.dropped += 1;
             self.dropped_wire += u64::from(packet.wire);
             self.flights.remove(packet.tag - 1);
+            self.contents.remove(&(packet.tag - 1));
         }
         self.pump_ready(events);
     }
@@ -112,6 +113,11 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
     pub(super) fn at_host(&mut self, tag: u32, node: NodeId, events: Events) {
         let flight = self.flights.remove(tag);
         self.delivered_packets += 1;
+        if !self.contents.is_empty()
+            && let Some(content) = self.contents.remove(&tag)
+        {
+            self.places[node.index()].program.give_content(&content);
+        }
         self.tell_host(node, HostIn::Receive(flight.packet), Some(&flight), events);
     }
 }

@@ -6,7 +6,7 @@ use super::carrier::Carrier;
 use super::config::{SanBuildError, SanRigConfig};
 use super::drives::Drives;
 use super::ends::Violations;
-use super::facts::Ways;
+use super::facts::{Shortest, Ways};
 use super::sizes::Sizes;
 use super::track::Tracks;
 use super::wires::Wires;
@@ -15,16 +15,15 @@ use crate::slab::Slab;
 use base::Time;
 use history::WriteOrder;
 use san::hop::{Hop, HopConfig, HopCounts};
-use san::host::{Host, HostConfig, HostSession, Uplinks};
+use san::host::{Host, HostConfig, HostSessions, Uplinks};
 use san::route::{Router, neighbours};
 use san::target::{Target, TargetConfig, TargetSession};
 use san::wire::WireFormat;
 use san::{DriveId, PacketKind, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use topology::{Graph, VertexId, VertexKind};
 
-/// Of which a table of all distances has a sensible size.
-const VERTICES_MAX: u64 = 8_192;
 /// Sessions are numbered in 32 bits.
 const SESSIONS_MAX: u64 = u32::MAX as u64;
 
@@ -53,18 +52,22 @@ impl SanRigConfig {
         }
     }
 
-    /// One session with each drive, those of a drive numbered one after the other.
-    fn session(&self, host: u32, drive: u32) -> SessionId {
-        SessionId(drive * self.graph.of_kind(VertexKind::Host).count() as u32 + host)
+    /// By number: all drives, and where they are.
+    fn drives(&self, targets: &[VertexId]) -> Arc<[(DriveId, VertexId)]> {
+        let target = |drive: u32| targets[(drive / self.drives_per_target) as usize];
+        (0..self.drive_count() as u32).map(|drive| (DriveId(drive), target(drive))).collect()
     }
 
-    fn host_program(&self, place: u32, vertex: VertexId, targets: &[VertexId]) -> Result<Host, SanBuildError> {
-        let session = |drive: u32| HostSession {
-            id: self.session(place, drive),
-            drive: DriveId(drive),
-            target: targets[(drive / self.drives_per_target) as usize],
-        };
-        let sessions = (0..self.drive_count() as u32).map(session).collect();
+    /// One session with each drive, those of a drive numbered one after the other.
+    fn host_program(
+        &self,
+        place: u32,
+        vertices: &Vertices,
+        drives: &Arc<[(DriveId, VertexId)]>,
+    ) -> Result<Host, SanBuildError> {
+        let vertex = vertices.hosts[place as usize];
+        let (first, stride) = (SessionId(place), vertices.hosts.len() as u32);
+        let sessions = HostSessions { drives: drives.clone(), first, stride };
         let around = neighbours(&self.graph, vertex, self.hosts_listen());
         let uplinks = match around.len() {
             1 => Uplinks::One,
@@ -73,13 +76,12 @@ impl SanRigConfig {
         Ok(Host::new(HostConfig { vertex, sessions, ..self.host.clone() }, uplinks)?)
     }
 
-    fn target_program(&self, place: u32, hosts: u32) -> Result<Target, SanBuildError> {
+    fn target_program(&self, place: u32, hosts: u32, lanes: usize) -> Result<Target, SanBuildError> {
         let first = place * self.drives_per_target;
         let drives = first..first + self.drives_per_target;
         let of_drive = |drive: u32| {
-            (0..hosts).map(move |host| TargetSession { id: self.session(host, drive), drive: DriveId(drive) })
+            (0..hosts).map(move |host| TargetSession { id: SessionId(drive * hosts + host), drive: DriveId(drive) })
         };
-        let lanes = self.graph.of_kind(VertexKind::Host).map(|host| self.graph.degree(host)).max().unwrap_or(1);
         Ok(Target::new(&TargetConfig {
             sessions: drives.clone().flat_map(of_drive).collect(),
             drives: drives.map(DriveId).collect(),
@@ -89,11 +91,14 @@ impl SanRigConfig {
     }
 
     fn host_programs(&self, vertices: &Vertices) -> Result<Vec<Host>, SanBuildError> {
-        (0..).zip(&vertices.hosts).map(|(place, vertex)| self.host_program(place, *vertex, &vertices.targets)).collect()
+        let drives = self.drives(&vertices.targets);
+        (0..vertices.hosts.len() as u32).map(|place| self.host_program(place, vertices, &drives)).collect()
     }
 
     fn target_programs(&self, vertices: &Vertices) -> Result<Vec<Target>, SanBuildError> {
-        (0..).zip(&vertices.targets).map(|(place, _)| self.target_program(place, vertices.hosts.len() as u32)).collect()
+        let lanes = vertices.hosts.iter().map(|host| self.graph.degree(*host)).max().unwrap_or(1);
+        let hosts = vertices.hosts.len() as u32;
+        (0..vertices.targets.len() as u32).map(|place| self.target_program(place, hosts, lanes)).collect()
     }
 
     fn hop_programs(&self, vertices: &Vertices, response_frame: u32) -> Vec<Hop> {
@@ -107,15 +112,8 @@ impl SanRigConfig {
 
     fn check(&self) -> Result<(), SanBuildError> {
         let hosts = self.graph.of_kind(VertexKind::Host).count() as u64;
-        for (what, got, max) in [
-            ("vertices", self.graph.vertices().len() as u64, VERTICES_MAX),
-            ("sessions", hosts * self.drive_count() as u64, SESSIONS_MAX),
-        ] {
-            if got > max {
-                return Err(SanBuildError::TooMany { what, got, max });
-            }
-        }
-        Ok(())
+        let (what, got, max) = ("sessions", hosts * self.drive_count() as u64, SESSIONS_MAX);
+        if got > max { Err(SanBuildError::TooMany { what, got, max }) } else { Ok(()) }
     }
 }
 
@@ -146,7 +144,7 @@ impl SanRig {
             tracks: Tracks::new(config.host.wire.success_flag),
             write_order: config.checks_write_order.then(WriteOrder::new),
             aftermath: Aftermath::new(config.faults.iter().map(|fault| fault.at).min()),
-            shortest: config.graph.distance_table().expect("the number of vertices was checked"),
+            shortest: Shortest::new(config.graph.clone()),
             response_frame,
             config,
             cut_links: BTreeSet::new(),

@@ -136,7 +136,7 @@ impl SanRig {
     ) {
         let packet = &self.carrier.flights[flight].packet;
         self.counts.at_target(packet, true);
-        self.ways.count(packet, &self.shortest);
+        self.ways.count(packet, &mut self.shortest);
         self.targets[place as usize].receive(context.now, port, packet, &mut self.target_out);
         self.carrier.flights.discard(flight);
         self.target_did(target, place, context);

@@ -11,7 +11,8 @@ use san::target::TargetCounters;
 use san::{Packet, PacketKind, Port};
 use spec::san::San;
 use std::collections::BTreeMap;
-use topology::{DistanceTable, Medium, VertexId};
+use std::sync::Arc;
+use topology::{Distances, Graph, Medium, VertexId};
 
 /// Preamble, gap and check sequence, which the counters of a network card leave out.
 const NOT_COUNTED: u64 = 8 + 12 + 4;
@@ -26,7 +27,7 @@ pub(super) struct Ways {
 
 impl Ways {
     /// A command has come to its target: how long its way was.
-    pub fn count(&mut self, packet: &Packet, shortest: &DistanceTable) {
+    pub fn count(&mut self, packet: &Packet, shortest: &mut Shortest) {
         let hops = packet.trail.hops().len() as u64;
         if packet.kind != PacketKind::Command || hops == 0 {
             return;
@@ -38,6 +39,24 @@ impl Ways {
         } else {
             self.longer += 1;
         }
+    }
+}
+
+/// Links of the shortest ways, from a target to everywhere when the first asks.
+pub(super) struct Shortest {
+    graph: Arc<Graph>,
+    from: Vec<Option<Box<Distances>>>,
+}
+
+impl Shortest {
+    pub fn new(graph: Arc<Graph>) -> Shortest {
+        let from = graph.vertices().iter().map(|_| None).collect();
+        Shortest { graph, from }
+    }
+
+    fn between(&mut self, source: VertexId, target: VertexId) -> Option<u32> {
+        let from = &mut self.from[target.index()];
+        from.get_or_insert_with(|| Box::new(self.graph.distances_from(target))).to(source)
     }
 }
 
@@ -173,11 +192,12 @@ impl SanRig {
             out.insert(name.into(), value as f64);
         }
         let drives = self.drives.count() as u32;
-        let credits: Vec<u32> =
-            self.hosts.iter().flat_map(|host| (0..drives).map(|session| host.credit(session))).collect();
-        let mean = credits.iter().map(|credit| f64::from(*credit)).sum::<f64>() / credits.len().max(1) as f64;
-        out.insert("credit_mean".into(), mean);
-        out.insert("credit_min".into(), credits.iter().copied().min().map_or(0.0, f64::from));
+        let credits = || self.hosts.iter().flat_map(|host| (0..drives).map(|session| host.credit(session)));
+        // Whole numbers: their sum is exact in any order.
+        let sum: u64 = credits().map(u64::from).sum();
+        let count = self.hosts.len() * drives as usize;
+        out.insert("credit_mean".into(), sum as f64 / count.max(1) as f64);
+        out.insert("credit_min".into(), credits().min().map_or(0.0, f64::from));
     }
 
     /// Says in the summary what the order of writes was like, and warns of the first read that found what it must not.

@@ -11,12 +11,13 @@ use topology::{Channel, LinkId, VertexId};
 impl SanRig {
     /// Gives every hop the distances of a network that has been up for long.
     pub(super) fn prime(&mut self, context: Now<'_, '_>) {
-        let told = prime::settled(&self.config.graph, &self.config.route.distance, self.config.hosts_listen());
+        let (graph, config) = (self.config.graph.clone(), self.config.route.distance);
         // What a hop tells while it has heard only some of its neighbours would undo what the others know.
         self.is_priming = true;
-        for prime::Told { at, port, advertisement } in told {
+        let hosts_listen = self.config.hosts_listen();
+        prime::settled(&graph, &config, hosts_listen, |prime::Told { at, port, advertisement }| {
             self.hears(at, port, advertisement, context);
-        }
+        });
         self.is_priming = false;
     }
 

@@ -32,7 +32,7 @@ impl Flights {
     /// A packet begins; returns its place.
     pub fn insert(&mut self, packet: &Packet, leaving: Leaving) -> u32 {
         let Some(place) = self.free.pop() else {
-            self.places.push(Flight { leaving, packet: *packet });
+            self.places.push(Flight { leaving, packet: packet.clone() });
             return self.places.len() as u32 - 1;
         };
         let flight = &mut self.places[place as usize];

@@ -2,6 +2,8 @@
 
 use super::{Framing, View, WireError};
 use crate::dcqcn::RESPONSE;
+use crate::dctcp::{BLOCKS_MAX, blocks_of};
+use crate::fastpass::{TYPE_COUNTS, TYPE_SLOTS};
 use crate::framing::{
     AETH, BTH, ETHERNET, FASTPASS, FCS, FRAME_MIN, GAP, ICRC, IPV4, NOTIFICATION, PFABRIC, PREAMBLE, RECEIVER_DRIVEN,
     RETH, TCP, UDP, request_extension,
@@ -21,7 +23,7 @@ const LENGTH_MAX: u16 = 1500;
 const JUMBO_TYPE: u16 = 0x8870;
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
-const PROTOCOL_EXPERIMENT: u8 = 253;
+const PROTOCOL_FASTPASS: u8 = 222;
 /// ECN field (RFC 3168): not capable, capable, congestion experienced.
 const ECN_NONE: u8 = 0;
 const ECN_CAPABLE: u8 = 2;
@@ -31,6 +33,9 @@ const TCP_PUSH: u8 = 0x08;
 const TCP_ECHO: u8 = 0x40;
 /// Experimental TCP option (RFC 6994): kind, length and 6 bytes of priority.
 const OPTION_EXPERIMENT: u8 = 253;
+/// TCP options: no operation, and selective acknowledgement (RFC 2018, 3).
+const OPTION_PADDING: u8 = 1;
+const OPTION_SELECTIVE: u8 = 5;
 const ROCE_PORT: u16 = 4791;
 const RECEIVER_DRIVEN_PORT: u16 = 41_000;
 /// BTH opcodes (InfiniBand 9.2.1, Annex A17.9.3) of reliable connections: write and read response first, middle, last,
@@ -63,7 +68,7 @@ pub(super) enum Stack {
     Roce,
     /// IPv4, UDP, the receiver-driven header.
     ReceiverDriven,
-    /// IPv4, the Fastpass header, entries.
+    /// IPv4, the Fastpass header, slots or counts.
     FastpassControl,
     /// MAC control.
     Pause,
@@ -136,14 +141,14 @@ fn address(node: NodeId) -> [u8; 6] {
 }
 
 /// Everything between Ethernet header and padding.
-pub(super) fn write_network(stack: Stack, packet: &Packet, bytes: &mut Vec<u8>) {
+pub(super) fn write_network(stack: Stack, packet: &Packet, content: &[u8], bytes: &mut Vec<u8>) {
     match stack {
         Stack::Pause => write_pause(packet, bytes),
         Stack::Raw => fill(bytes, packet.payload),
         Stack::Tcp | Stack::TcpPriority => write_tcp(stack, packet, bytes),
         Stack::Roce => write_roce(packet, bytes),
         Stack::ReceiverDriven => write_receiver_driven(packet, bytes),
-        Stack::FastpassControl => write_fastpass(packet, bytes),
+        Stack::FastpassControl => write_fastpass(packet, content, bytes),
         Stack::Flit => unreachable!("a flit has no Ethernet frame"),
     }
 }
@@ -162,7 +167,7 @@ pub(super) fn read_network(framing: Framing, ether_type: u16, network: &[u8]) ->
         (Framing::Tcp | Framing::Pfabric | Framing::Fastpass, PROTOCOL_TCP) => read_tcp(&ip),
         (Framing::Roce, PROTOCOL_UDP) => read_roce(&ip, network),
         (Framing::ReceiverDriven, PROTOCOL_UDP) => read_receiver_driven(&ip),
-        (Framing::Fastpass, PROTOCOL_EXPERIMENT) => read_fastpass(&ip),
+        (Framing::Fastpass, PROTOCOL_FASTPASS) => read_fastpass(&ip),
         (_, protocol) => Err(WireError::Field { field: "IPv4 protocol", got: u64::from(protocol) }),
     }
 }
@@ -235,7 +240,12 @@ fn ecn_of(packet: &Packet) -> u8 {
 fn write_tcp(stack: Stack, packet: &Packet, bytes: &mut Vec<u8>) {
     let is_acknowledgement = packet.kind == PacketKind::Acknowledgement;
     let ecn = if is_acknowledgement { ECN_NONE } else { ecn_of(packet) };
-    let option = if stack == Stack::TcpPriority { PFABRIC } else { 0 };
+    let blocks: Vec<(u64, u64)> = if is_acknowledgement { blocks_of(packet).collect() } else { Vec::new() };
+    let option = match (stack, blocks.len() as u32) {
+        (Stack::TcpPriority, _) => PFABRIC,
+        (_, 0) => 0,
+        (_, blocks) => 4 + 8 * blocks,
+    };
     write_ipv4(PROTOCOL_TCP, ecn, TCP + option + packet.payload, packet, bytes);
     put16(bytes, packet.source.0 as u16);
     put16(bytes, packet.target.0 as u16);
@@ -247,9 +257,12 @@ fn write_tcp(stack: Stack, packet: &Packet, bytes: &mut Vec<u8>) {
     bytes.push((((TCP + option) / 4) << 4) as u8);
     bytes.push(TCP_ACK | echo | push);
     bytes.extend_from_slice(&[0xff, 0xff, 0, 0, 0, 0]);
-    if option > 0 {
+    if stack == Stack::TcpPriority {
         bytes.extend_from_slice(&[OPTION_EXPERIMENT, PFABRIC as u8]);
         bytes.extend_from_slice(&packet.priority.to_be_bytes()[2..]);
+    } else if option > 0 {
+        bytes.extend_from_slice(&[OPTION_PADDING, OPTION_PADDING, OPTION_SELECTIVE, option as u8 - 2]);
+        blocks.iter().flat_map(|(start, end)| [start, end]).for_each(|edge| put32(bytes, *edge as u32));
     }
     fill(bytes, packet.payload);
 }
@@ -259,7 +272,7 @@ fn read_tcp(ip: &Ipv4) -> Result<View, WireError> {
     let header = u32::from(segment[12] >> 4) * 4;
     let payload = (segment.len() as u32).checked_sub(header);
     let payload = payload.ok_or(WireError::Field { field: "TCP data offset", got: u64::from(header) })?;
-    let has_option = header == TCP + PFABRIC;
+    let has_option = header == TCP + PFABRIC || (1..=BLOCKS_MAX).any(|blocks| header == TCP + 4 + 8 * blocks);
     known("TCP data offset", has_option || header == TCP, u64::from(header))?;
     let kind = match (segment[13] & TCP_PUSH != 0, payload) {
         (false, _) => PacketKind::Acknowledgement,
@@ -380,22 +393,27 @@ fn read_receiver_driven(ip: &Ipv4) -> Result<View, WireError> {
     Ok(View { kind, payload, marked: ip.marked, offset: (offset, LOW_32) })
 }
 
-/// Header, then room for the entries that make up the rest of the packet's wire length; short ones are padded.
-fn write_fastpass(packet: &Packet, bytes: &mut Vec<u8>) {
+/// The content, and zeros as padding; without any, an empty packet of its kind.
+fn write_fastpass(packet: &Packet, content: &[u8], bytes: &mut Vec<u8>) {
     let network = packet.wire - (PREAMBLE + ETHERNET + FCS + GAP);
-    write_ipv4(PROTOCOL_EXPERIMENT, ecn_of(packet), network - IPV4, packet, bytes);
-    bytes.extend_from_slice(&[kind_code(packet.kind), 0, 0, 0]);
-    put32(bytes, packet.payload);
-    put32(bytes, packet.offset as u32);
-    put32(bytes, packet.message);
-    fill(bytes, network - IPV4 - FASTPASS);
+    write_ipv4(PROTOCOL_FASTPASS, ecn_of(packet), network - IPV4, packet, bytes);
+    let start = bytes.len();
+    if content.is_empty() {
+        let kind = if packet.kind == PacketKind::Grant { TYPE_SLOTS } else { TYPE_COUNTS };
+        fill(bytes, FASTPASS);
+        bytes.push(kind << 4);
+    } else {
+        bytes.extend_from_slice(content);
+    }
+    bytes.resize(start + (network - IPV4) as usize, 0);
 }
 
 fn read_fastpass(ip: &Ipv4) -> Result<View, WireError> {
-    let control = long_enough(ip.carried, FASTPASS)?;
-    let kind = kind_of_code(control[0])?;
-    let offset = u64::from(get32(control, 8));
-    Ok(View { kind, payload: get32(control, 4), marked: ip.marked, offset: (offset, LOW_32) })
+    let control = long_enough(ip.carried, FASTPASS + 1)?;
+    let part = control[FASTPASS as usize] >> 4;
+    let kind = if part == TYPE_SLOTS { PacketKind::Grant } else { PacketKind::Request };
+    known("Fastpass payload type", part == TYPE_SLOTS || part == TYPE_COUNTS, u64::from(part))?;
+    Ok(View { kind, payload: 0, marked: ip.marked, offset: (0, 0) })
 }
 
 fn long_enough(bytes: &[u8], needed: u32) -> Result<&[u8], WireError> {

@@ -1,0 +1,78 @@
+//! What a run may take of memory and time, said before it begins.
+
+use crate::failure::{Failure, bad_input};
+use spec::{Plan, san::Estimate};
+
+/// Says what a run of a plan may take, where there is a formula for it: SANs have one.
+pub fn print(prefix: &str, plan: &Plan) {
+    if let Some(estimate) = of(plan) {
+        eprintln!(
+            "{prefix}estimate: about {} of memory and {} of a core",
+            bytes(estimate.bytes),
+            seconds(estimate.seconds)
+        );
+    }
+}
+
+/// Refuses a run that would not find the memory that it may take.
+pub fn refuse_too_large(plan: &Plan) -> Result<(), Failure> {
+    let (Some(estimate), Some(available)) = (of(plan), available()) else { return Ok(()) };
+    if estimate.bytes <= available {
+        return Ok(());
+    }
+    let (needed, there) = (bytes(estimate.bytes), bytes(available));
+    Err(bad_input(format!(
+        "it takes about {needed} of memory by estimate, and {there} are available; ask for fewer nodes, or give --long"
+    )))
+}
+
+fn of(plan: &Plan) -> Option<Estimate> {
+    plan.san()?.estimate()
+}
+
+/// Memory that may be had without swapping, bytes; `None` where the system does not say it as Linux does.
+fn available() -> Option<f64> {
+    available_of(&std::fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn available_of(text: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok().map(|kibibytes| kibibytes * 1024.0)
+}
+
+/// With two digits: no more of an estimate means anything.
+fn bytes(bytes: f64) -> String {
+    if bytes < 1e9 { format!("{} MB", two_digits(bytes / 1e6)) } else { format!("{:.1} GB", bytes / 1e9) }
+}
+
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        short if short < 1.0 => "less than a second".into(),
+        some if some < 600.0 => format!("{} s", two_digits(some)),
+        long if long < 36_000.0 => format!("{} min", two_digits(long / 60.0)),
+        days => format!("{} h", two_digits(days / 3_600.0)),
+    }
+}
+
+fn two_digits(number: f64) -> u64 {
+    let unit = 10_f64.powf((number.max(1.0).log10().floor() - 1.0).max(0.0));
+    ((number / unit).round() * unit) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimates_have_two_digits() {
+        assert_eq!([40e6, 394e6, 3.44e9].map(bytes), ["40 MB", "390 MB", "3.4 GB"]);
+        let said = [0.2, 7.2, 394.0, 3_700.0, 1e6].map(seconds);
+        assert_eq!(said, ["less than a second", "7 s", "390 s", "62 min", "280 h"]);
+    }
+
+    #[test]
+    fn available_memory_is_what_linux_says() {
+        assert_eq!(available_of("MemTotal:  9 kB\nMemAvailable:   2048 kB\n"), Some(2_097_152.0));
+        assert_eq!(available_of("MemTotal:  9 kB\n"), None);
+    }
+}

@@ -1,0 +1,189 @@
+//! The switch's buffer by ingress port: when a port is paused, and when it may go on (802.1Qbb;
+//! SIGCOMM'15, 4).
+
+use crate::config::{Dcqcn, Pause};
+use crate::framing::roce_wire;
+use base::{Bytes, NodeId};
+
+/// What every ingress port holds of the buffer, in wire bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Buffer {
+    ports: Vec<Ingress>,
+    used: u64,
+    rule: Pause,
+    /// What a port may still receive once it is paused.
+    headroom: u64,
+    /// How far below a dynamic threshold a port goes on: two full packets (SIGCOMM'15, 4).
+    hysteresis: u64,
+    /// Ports that are paused by a dynamic threshold, in the order of their pausing.
+    waiting: Vec<NodeId>,
+}
+
+/// Data in the switch that came in by one port.
+#[derive(Clone, Debug, Default)]
+struct Ingress {
+    used: u64,
+    highest: u64,
+    paused: bool,
+}
+
+impl Buffer {
+    pub(super) fn new(config: &Dcqcn, ports: u32, headroom: Bytes) -> Buffer {
+        Buffer {
+            ports: vec![Ingress::default(); ports as usize],
+            used: 0,
+            rule: config.pause,
+            headroom: headroom.count(),
+            hysteresis: 2 * u64::from(roce_wire(config.mtu.count() as u32, true)),
+            waiting: Vec::new(),
+        }
+    }
+    /// The most that ever was held of `port`.
+    pub(super) fn highest(&self, port: NodeId) -> Bytes {
+        Bytes::new(self.ports[port.index()].highest)
+    }
+
+    /// `wire` bytes have come in by `from`; whether that port has to be paused now.
+    pub(super) fn charge(&mut self, from: NodeId, wire: u64) -> bool {
+        self.used += wire;
+        let ingress = &mut self.ports[from.index()];
+        ingress.used += wire;
+        ingress.highest = ingress.highest.max(ingress.used);
+        self.expect_room(from);
+        let threshold = self.threshold();
+        let ingress = &mut self.ports[from.index()];
+        if ingress.paused || ingress.used <= threshold {
+            return false;
+        }
+        ingress.paused = true;
+        if let Pause::Dynamic { .. } = self.rule {
+            self.waiting.push(from);
+        }
+        true
+    }
+    /// `wire` bytes that came in by `from` have left. Ask [`Self::next_to_resume`] until it names
+    /// no port.
+    pub(super) fn release(&mut self, from: NodeId, wire: u64) {
+        self.used -= wire;
+        self.ports[from.index()].used -= wire;
+    }
+    /// A port that may go on, now that data of `from` have left: that one, or, where ports share,
+    /// any.
+    pub(super) fn next_to_resume(&mut self, from: NodeId) -> Option<NodeId> {
+        let port = match self.rule {
+            Pause::Static { below, .. } => {
+                let ingress = &self.ports[from.index()];
+                (ingress.paused && ingress.used < below.count()).then_some(from)?
+            }
+            Pause::Dynamic { .. } => {
+                let place = self.waiting.iter().position(|port| self.may_go_on(*port))?;
+                self.waiting.remove(place)
+            }
+        };
+        self.ports[port.index()].paused = false;
+        Some(port)
+    }
+
+    /// What one port may hold at present.
+    fn threshold(&self) -> u64 {
+        match self.rule {
+            Pause::Static { above, .. } => above.count(),
+            Pause::Dynamic { shared, share } => (shared.count().saturating_sub(self.used) as f64 * share) as u64,
+        }
+    }
+    fn may_go_on(&self, port: NodeId) -> bool {
+        let used = self.ports[port.index()].used;
+        used == 0 || used + self.hysteresis <= self.threshold()
+    }
+    /// A static threshold bounds each port, a dynamic one all of them.
+    fn expect_room(&self, from: NodeId) {
+        let (used, room) = match self.rule {
+            Pause::Static { above, .. } => (self.ports[from.index()].used, above.count() + self.headroom),
+            Pause::Dynamic { shared, .. } => (self.used, shared.count() + self.headroom * self.ports.len() as u64),
+        };
+        assert!(used <= room, "headroom was too small: a lossless switch would drop from {from:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dcqcn::testing::config;
+
+    const HEADROOM: Bytes = Bytes::new(22_400);
+    /// SIGCOMM'15, 4: 12 MB, less headroom for eight classes at each of 32 ports.
+    const SHARED: u64 = 12_000_000 - 8 * 32 * 22_400;
+
+    fn dynamic(ports: u32, shared: u64, share: f64) -> Buffer {
+        let pause = Pause::Dynamic { shared: Bytes::new(shared), share };
+        Buffer::new(&Dcqcn { pause, ..config() }, ports, HEADROOM)
+    }
+
+    /// Ports 0 to `count` fill in turns, a byte each, until all of them are paused: what each
+    /// holds.
+    fn filled(buffer: &mut Buffer, count: u32) -> Vec<u64> {
+        let mut open: Vec<NodeId> = (0..count).map(NodeId).collect();
+        while !open.is_empty() {
+            open.retain(|port| !buffer.charge(*port, 1));
+        }
+        buffer.ports[..count as usize].iter().map(|ingress| ingress.used).collect()
+    }
+
+    /// Choudhury and Hahne (1998): k queues that compete for a buffer S by thresholds of a times
+    /// what is free hold a S / (1 + k a) each.
+    #[test]
+    fn ports_that_compete_hold_the_share_of_the_formula() {
+        for (ports, share) in [(1, 1.0), (2, 1.0), (8, 1.0), (1, 0.125), (8, 0.125), (5, 4.0)] {
+            let held = filled(&mut dynamic(32, 1_000_000, share), ports);
+            let each = share * 1e6 / (1.0 + f64::from(ports) * share);
+            assert!(
+                held.iter().all(|used| (*used as f64 - each).abs() <= 12.0),
+                "{ports} at {share}: {held:?}, {each}"
+            );
+        }
+    }
+
+    /// SIGCOMM'15, 4: with beta = 8 marks come before pauses as long as the mark is below 21.75 KB:
+    /// eight classes, in each of which one ingress port has filled that much of all 32 egress
+    /// queues.
+    #[test]
+    fn the_published_bound_of_the_mark_follows_from_beta() {
+        let held = filled(&mut dynamic(32, SHARED, 8.0 / 8.0), 8);
+        let mark = held[0] as f64 / 32.0;
+        assert!((mark - 21_750.0).abs() < 10.0, "{mark}");
+    }
+
+    #[test]
+    fn a_static_threshold_pauses_past_its_last_byte_and_resumes_below_the_other() {
+        let pause = Pause::Static { above: Bytes::new(1_000), below: Bytes::new(400) };
+        let mut buffer = Buffer::new(&Dcqcn { pause, ..config() }, 2, HEADROOM);
+        assert!(!buffer.charge(NodeId(0), 1_000));
+        assert!(buffer.charge(NodeId(0), 1));
+        assert!(!buffer.charge(NodeId(0), 1), "it is paused already");
+        buffer.release(NodeId(0), 602);
+        assert_eq!(buffer.next_to_resume(NodeId(0)), None);
+        buffer.release(NodeId(0), 1);
+        assert_eq!((buffer.next_to_resume(NodeId(0)), buffer.next_to_resume(NodeId(0))), (Some(NodeId(0)), None));
+    }
+
+    #[test]
+    fn a_port_goes_on_when_others_have_made_room() {
+        let mut buffer = dynamic(2, 100_000, 1.0);
+        assert!(!buffer.charge(NodeId(0), 45_000));
+        assert!(buffer.charge(NodeId(1), 30_000), "25 KB are free");
+        buffer.release(NodeId(0), 7_000);
+        assert_eq!(buffer.next_to_resume(NodeId(0)), None, "32 KB are free: two packets less is not 30");
+        buffer.release(NodeId(0), 1_000);
+        assert_eq!(buffer.next_to_resume(NodeId(0)), Some(NodeId(1)));
+        assert_eq!(buffer.next_to_resume(NodeId(0)), None);
+    }
+
+    #[test]
+    fn a_port_without_data_goes_on_however_full_the_buffer_is() {
+        let mut buffer = dynamic(2, 10_000, 1.0);
+        assert!(buffer.charge(NodeId(0), 11_000));
+        assert!(buffer.charge(NodeId(1), 100));
+        buffer.release(NodeId(1), 100);
+        assert_eq!(buffer.next_to_resume(NodeId(1)), Some(NodeId(1)));
+    }
+}
