@@ -3,7 +3,7 @@
 use crate::steady::Steadiness;
 use crate::summarize::{ALL_OPERATIONS, RunFacts};
 use crate::summary::{Counts, Load, Summary};
-use base::{Span, Time};
+use base::Span;
 
 /// The share of its load that an open loop may leave behind before it is called saturation: beside a
 /// load that can just be carried, the backlog of a finite run still rises a little.
@@ -84,9 +84,9 @@ fn warn_of_transient(steadiness: Steadiness, facts: &RunFacts, warnings: &mut Ve
         Steadiness::From { ps, shift } => warnings.push(format!(
             "latency is not steady over what was measured: what was intended before {} moves its mean by {:+.0} %; \
              `warm_up = \"{}\"` leaves that out (MSER)",
-            Time::ps(ps),
+            rounded_up(ps),
             100.0 * shift,
-            Span::us(ps.div_ceil(1_000_000)),
+            rounded_up(ps),
         )),
         Steadiness::Never => warnings.push(
             "latency has not become steady in the first half of what was measured (MSER): a longer run, or drives \
@@ -94,6 +94,12 @@ fn warn_of_transient(steadiness: Steadiness, facts: &RunFacts, warnings: &mut Ve
                 .into(),
         ),
     }
+}
+
+/// To three digits.
+fn rounded_up(ps: u64) -> Span {
+    let unit = 10_u64.pow(ps.max(1).ilog10().saturating_sub(2));
+    Span::ps(ps.div_ceil(unit) * unit)
 }
 
 /// Percentiles that requests which did not end could raise.

@@ -31,4 +31,4 @@ pub mod wire;
 pub use hop::{DropReason, HopIn, HopOut};
 pub use id::{DriveId, Port, SessionId, Tag};
 pub use packet::{Outcome, Packet, PacketKind};
-pub use trail::{HOPS_MAX, Trail, TrailHop};
+pub use trail::{HOPS_MAX, PORTS_MAX, Trail, TrailHop};

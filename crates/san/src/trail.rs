@@ -219,7 +219,7 @@ const FIXED_BYTES: usize = 12;
 /// The bit of a hop's port that says whether its queue was long.
 const MARK: u16 = 1 << 15;
 /// Most ports of a hop.
-pub(crate) const PORTS_MAX: usize = MARK as usize;
+pub const PORTS_MAX: usize = MARK as usize;
 
 /// As bytes, little-endian as all of NVMe: count (2), position (2), most hops of the way (2; 0 while
 /// nobody has said), way (1; 0 kept, 1 detour, 2 free), nothing (1), drive latency (4), and per hop

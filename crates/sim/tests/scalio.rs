@@ -236,7 +236,7 @@ fn nothing_acknowledged_is_lost_when_the_box_stops_and_comes_back() {
 fn a_client_that_dies_holds_up_nobody_else() {
     let dies = "[[fault]]\nkind = 'node-down'\nnode = 3\nat = '1ms'\n";
     let summary = summary(&contended("'linearizable'", dies));
-    assert_eq!(summary.counts.in_flight_at_end, 2, "its own two requests");
+    assert_eq!((summary.counts.unavailable, summary.counts.in_flight_at_end), (2, 0), "its own two requests");
     assert_eq!(summary.counts.finished, 12_000 - 2);
     assert_eq!(extra(&summary, "history_violations"), 0.0, "{:?}", summary.warnings);
 }

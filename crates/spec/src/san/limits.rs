@@ -3,6 +3,7 @@
 use super::SanFabric;
 use crate::error::Problem;
 use crate::resolve::Resolver;
+use san::PORTS_MAX;
 use san::route::RouteConfig;
 use san::session::LANES_MAX;
 use san::wire::{WireConfig, WireFormat};
@@ -18,7 +19,8 @@ const COUNTED_HOPS_MIN: u32 = 24;
 
 /// The longest way, and the hops that the header of a packet counts, where there is one. Sets the bound of distances.
 pub(super) fn ways(graph: &Graph, routing: &mut RouteConfig) -> (Option<LongestWay>, Option<u32>) {
-    let longest = longest_way(graph);
+    // What cannot be named is refused, and need not be measured.
+    let longest = if crowded(graph).is_some() { None } else { longest_way(graph) };
     routing.distance.infinity = infinity(longest);
     (longest, routing.has_header.then(|| hops_counted(longest, routing)))
 }
@@ -51,6 +53,11 @@ impl Resolver<'_> {
             let (name, got) = (&graph.vertex(host).name, uplinks(&host));
             self.conflict(key, format!("{name} has {got} uplinks, allowed are 1 to {LANES_MAX}"));
         }
+        if let Some(crowded) = crowded(graph) {
+            let key = self.first_of(&["fabric.hosts", "fabric.targets", "fabric.file"]);
+            let (name, got, most) = (&graph.vertex(crowded).name, graph.degree(crowded), PORTS_MAX - 1);
+            self.conflict(key, format!("{name} has {got} links, and headers on the wire can name {most}"));
+        }
         let Some((hops, host, target)) = longest.filter(|_| wire.has_header) else { return };
         let hops_max = WireFormat::hops_max(wire);
         // A frame without any room was complained of as such.
@@ -77,6 +84,11 @@ impl Resolver<'_> {
     fn first_of(&self, keys: &[&'static str]) -> &'static str {
         keys.iter().copied().find(|key| self.document.at(key).is_some()).unwrap_or("fabric")
     }
+}
+
+/// The first vertex with more links than a header can tell apart.
+fn crowded(graph: &Graph) -> Option<VertexId> {
+    graph.vertex_ids().find(|vertex| graph.degree(*vertex) >= PORTS_MAX)
 }
 
 /// See [`LongestWay`]; `None` where some target cannot be reached.

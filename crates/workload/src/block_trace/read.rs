@@ -14,7 +14,7 @@ const SKIPPED_SHOWN_MAX: usize = 10;
 pub const REQUESTS_MAX: u64 = 1 << 23;
 
 /// Reads a block trace in MQSim's format to its end, such as `938513000 4 264719034 16 0`. Times count from the first request;
-/// where they fall by a little it is sorted (see [`Inversions`]); blank lines and lines that begin with `#` are passed over. `name` goes into errors.
+/// where they fall by a little it is sorted (see [`Inversions`](super::Inversions)); blank lines and lines that begin with `#` are passed over. `name` goes into errors.
 ///
 /// # Errors
 /// The first bad line after the `skip_bad` that are tolerated, and why; a file that cannot be read, has no good line or more than
