@@ -6,7 +6,8 @@ use base::{Bytes, NodeId, Operation, Rate, Seed, Span, Time};
 use hardware::{DramConfig, EthernetStack};
 use sim::drive::{Rig, Ticket};
 use sim::rigs::packet::{self, Bench, PacketRig, PacketRigConfig};
-use transport::config::{Dcqcn, Dctcp, Pause, Pfabric, RateControl, Reaction};
+use spec::{Design, Protocol};
+use transport::config::{Dcqcn, Dctcp, Pfabric, RateControl};
 use transport::{Host, Switch};
 
 fn network(nodes: u32, rate: Rate, stack: EthernetStack) -> PacketRigConfig {
@@ -29,41 +30,25 @@ fn write<H: Host, S: Switch>(bench: &mut Bench<H, S>, at: Time, source: u32, tar
 mod dcqcn {
     use super::*;
 
-    /// SIGCOMM'15: 40 Gb/s, Figure 14 and sections 3.1 and 4.
+    /// SIGCOMM'15: of its testbed.
     const RATE: Rate = Rate::gbps(40);
-    const CONFIG: Dcqcn = Dcqcn {
-        mtu: Bytes::new(1024),
-        mark_from: Bytes::new(5_000),
-        mark_all: Bytes::new(200_000),
-        mark_probability: 0.01,
-        pause: Pause::Dynamic { shared: Bytes::new(12_000_000 - 8 * 32 * 22_400), share: 1.0 },
-        reaction: Reaction::AtOnce { increase_bytes: Bytes::new(10_000_000) },
-        gain: 1.0 / 256.0,
-        rate_min_bps: 100_000_000,
-        notification_interval: Span::us(50),
-        alpha_timer: Span::us(55),
-        increase_timer: Span::us(55),
-        fast_recovery_rounds: 5,
-        additive_bps: 40_000_000,
-        hyper_bps: 200_000_000,
-    };
-    /// Of HPCC's simulator at 100 Gb/s (`preset = "hpcc"`).
-    const HPCC: Dcqcn = Dcqcn {
-        mtu: Bytes::new(1_000),
-        mark_from: Bytes::new(400_000),
-        mark_all: Bytes::new(1_600_000),
-        mark_probability: 0.2,
-        pause: Pause::Dynamic { shared: Bytes::new(32 << 20), share: 0.125 },
-        reaction: Reaction::Periodic { cut_interval: Span::us(4) },
-        gain: 1.0 / 256.0,
-        rate_min_bps: 1_000_000_000,
-        notification_interval: Span::us(1),
-        alpha_timer: Span::us(1),
-        increase_timer: Span::us(300),
-        fast_recovery_rounds: 1,
-        additive_bps: 20_000_000,
-        hyper_bps: 200_000_000,
-    };
+
+    /// What a plan has by `design.dcqcn.preset`; `spec` holds it against what is published.
+    fn preset(name: &str, rate: Rate) -> Dcqcn {
+        let text = format!(
+            "title = 'preset'\nfabric = {{ nodes = 2, rate = '{rate}' }}\n\
+             design = {{ name = 'dcqcn', dcqcn.preset = '{name}' }}\n\
+             workload = {{ load = 0.5 }}\nrun = {{ requests = 1000 }}\n"
+        );
+        let experiment = spec::parse("preset.toml", &text, &spec::NoFiles, &[]);
+        let plan = experiment.unwrap_or_else(|errors| panic!("{errors}")).points(None).remove(0).plan;
+        let Design::Packet(rival) = plan.messages().expect("DCQCN carries messages").design else { panic!("a rival") };
+        let Protocol::Dcqcn(config) = rival.protocol else { panic!("DCQCN") };
+        config
+    }
+    fn paper() -> Dcqcn {
+        preset("paper", RATE)
+    }
 
     type Rack = Bench<transport::dcqcn::Host, transport::dcqcn::Switch>;
 
@@ -101,9 +86,10 @@ mod dcqcn {
     /// link stays in use.
     #[test]
     fn senders_that_join_one_after_the_other_come_to_equal_shares() {
-        for (config, rate, until) in [(&CONFIG, RATE, 60), (&HPCC, Rate::gbps(100), 60)] {
+        let presets = [("paper", RATE), ("hpcc", Rate::gbps(100))];
+        for (config, rate, until) in presets.map(|(name, rate)| (preset(name, rate), rate, 60)) {
             for senders in [2, 4, 8, 16] {
-                let mut bench = incast(config, rate, senders, Span::us(500), 1);
+                let mut bench = incast(&config, rate, senders, Span::us(500), 1);
                 let rates = rates(&mut bench, senders, Time::ms(until - 30), Time::ms(until));
                 let (fairness, used) = (fairness(&rates), rates.iter().sum::<f64>() / rate.as_bps() as f64);
                 println!("{rate} {senders} senders: fairness {fairness:.3}, use {used:.3}");
@@ -148,7 +134,7 @@ mod dcqcn {
     #[test]
     fn the_queue_settles_at_the_fixed_point_of_the_fluid_model() {
         for flows in [2, 4, 8] {
-            let mut bench = incast(&CONFIG, RATE, flows, Span::us(100), 3);
+            let mut bench = incast(&paper(), RATE, flows, Span::us(100), 3);
             let mut queued = Vec::new();
             for at in 3_000..6_000 {
                 bench.run_until(Time::us(at * 10));
@@ -167,7 +153,7 @@ mod dcqcn {
     /// incast elsewhere under priority flow control alone, and not under DCQCN.
     #[test]
     fn a_victim_of_priority_flow_control_is_free_with_dcqcn() {
-        let unmarked = Dcqcn { mark_from: Bytes::new(1 << 39), mark_all: Bytes::new(1 << 40), ..CONFIG };
+        let unmarked = Dcqcn { mark_from: Bytes::new(1 << 39), mark_all: Bytes::new(1 << 40), ..paper() };
         let victim = |config: &Dcqcn| {
             let mut bench = incast(config, RATE, 8, Span::ZERO, 5);
             write(&mut bench, Time::ZERO, 0, 9, WITHOUT_END);
@@ -178,7 +164,7 @@ mod dcqcn {
             let (before, after) = (received(Time::ms(20)), received(Time::ms(40)));
             (after - before) as f64 * 8.0 / 20e-3 / 1e9
         };
-        let (alone, controlled) = (victim(&unmarked), victim(&CONFIG));
+        let (alone, controlled) = (victim(&unmarked), victim(&paper()));
         println!("victim: {alone:.1} Gb/s with priority flow control alone, {controlled:.1} Gb/s with DCQCN");
         assert!(alone < 40.0 / 7.0, "no more than the paused share: {alone}");
         assert!(controlled > 25.0, "{controlled}");
