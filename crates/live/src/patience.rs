@@ -1,34 +1,103 @@
-//! How long the loop looks for work before it sleeps.
+//! How long the loop polls for work before it sleeps.
 //!
-//! A sleeping processor is woken by another in tens of microseconds where that takes a virtual machine to be left and entered, which is more than a
-//! request costs. So where sleeps have been short the loop looks again for a while: little at first, twice as long after each sleep that a longer look would have
-//! spared, and not at all after one that no look would have. Linux does the same for virtual processors (`halt_poll_ns`,
+//! To wake a sleeping processor takes tens of microseconds where a virtual machine has to be left and
+//! entered, which is more than a request costs. So where sleeps were short the loop polls for a while:
+//! little at first, twice as long after each sleep that a longer poll would have spared, and not at
+//! all after one that no poll would have. Linux does the same for virtual processors (`halt_poll_ns`,
 //! Documentation/virt/kvm/halt-polling.rst).
+//!
+//! Where requests come in groups, a loop that sleeps may serve as many with less processor time. So
+//! the loop then tries now and then for [`EPOCH`] to sleep at once. It goes on so while that serves
+//! about as many requests a second, and else tries again after twice as many epochs.
 
-use base::Span;
+use base::{Span, Time};
 
-/// The first look.
+/// The first poll.
 const FIRST: Span = Span::us(5);
+/// How long one way of waiting is tried.
+const EPOCH: Span = Span::ms(2);
+/// Epochs between two trials, at most.
+const KEPT_MAX: u32 = 64;
+/// Requests a wait, from which on they come in groups.
+const GROUP: u64 = 4;
+/// What sleeping has to serve to be kept, in percent of what polling serves. Epochs differ by 5 %.
+const SLEEP_PERCENT: u64 = 90;
 
-/// Learns from sleeps how long to look.
+/// Learns how long to poll.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     longest: Span,
     look: Span,
+    /// Sleeps at once.
+    sleeps: bool,
+    /// This epoch tries the other way.
+    is_trial: bool,
+    /// Epochs to the next trial, and from one to the next.
+    left: u32,
+    kept: u32,
+    /// Requests a second in the last epoch of the way that is kept.
+    rate: u64,
+    /// When this epoch began, and how many requests had been served then.
+    began: Time,
+    served: u64,
+    /// Waits in this epoch.
+    waits: u64,
 }
 
 impl Patience {
-    /// One that has seen nothing yet. It never looks for longer than `longest`; zero: never.
+    /// One that has seen nothing yet. It never polls for longer than `longest`; zero: never.
     pub(crate) fn new(longest: Span) -> Patience {
-        Patience { longest, look: Span::ZERO }
+        Patience {
+            longest,
+            look: Span::ZERO,
+            sleeps: false,
+            is_trial: false,
+            left: 1,
+            kept: 1,
+            rate: 0,
+            began: Time::ZERO,
+            served: 0,
+            waits: 0,
+        }
     }
 
-    /// How long to look now.
-    pub(crate) fn look(&self) -> Span {
-        self.look
+    /// How long to poll now, when `served` requests have been served since the start.
+    pub(crate) fn look(&mut self, now: Time, served: u64) -> Span {
+        let elapsed = now.saturating_since(self.began);
+        if elapsed >= EPOCH {
+            self.end_epoch(elapsed, served - self.served);
+            (self.began, self.served, self.waits) = (now, served, 0);
+        }
+        self.waits += 1;
+        if self.sleeps { Span::ZERO } else { self.look }
     }
 
-    /// Looking was in vain or was not done: work came after `span`, being woken included, which is taken to cost no more than the longest look.
+    fn end_epoch(&mut self, elapsed: Span, count: u64) {
+        let rate = (count as f64 / elapsed.as_secs_f64()) as u64;
+        if count < GROUP * self.waits {
+            (self.sleeps, self.is_trial, self.left, self.kept) = (false, false, 1, 1);
+        } else if self.is_trial {
+            self.judge(rate);
+        } else {
+            let is_other_load = rate > self.rate * 2 || rate < self.rate / 2;
+            self.left = if is_other_load { 0 } else { self.left - 1 };
+            self.rate = rate;
+            if self.left == 0 {
+                (self.sleeps, self.is_trial) = (!self.sleeps, true);
+            }
+        }
+    }
+
+    /// Keeps the way that was tried, which served `rate` requests a second, or goes back.
+    fn judge(&mut self, rate: u64) {
+        let (asleep, polling) = if self.sleeps { (rate, self.rate) } else { (self.rate, rate) };
+        let sleeps = asleep * 100 > polling * SLEEP_PERCENT;
+        self.kept = if sleeps == self.sleeps { 1 } else { (self.kept * 2).min(KEPT_MAX) };
+        (self.sleeps, self.is_trial, self.left) = (sleeps, false, self.kept);
+    }
+
+    /// Polling was in vain or was not done: work came after `span`, being woken included, which is
+    /// taken to cost no more than the longest poll.
     pub(crate) fn slept(&mut self, span: Span) {
         self.look = if span > self.longest * 2 { Span::ZERO } else { (self.look * 2).max(FIRST).min(self.longest) };
     }
@@ -45,7 +114,7 @@ mod tests {
         let mut patience = Patience::new(LONGEST);
         let looks: Vec<u64> = (0..6)
             .map(|_| {
-                let look = patience.look();
+                let look = patience.look(Time::ZERO, 0);
                 patience.slept(LONGEST * 2);
                 look.as_ps() / Span::us(1).as_ps()
             })
@@ -58,13 +127,65 @@ mod tests {
         let mut patience = Patience::new(LONGEST);
         (0..6).for_each(|_| patience.slept(Span::ZERO));
         patience.slept(LONGEST * 2 + Span::ps(1));
-        assert_eq!(patience.look(), Span::ZERO);
+        assert_eq!(patience.look(Time::ZERO, 0), Span::ZERO);
     }
 
     #[test]
     fn without_a_longest_look_there_is_none() {
         let mut patience = Patience::new(Span::ZERO);
         patience.slept(Span::ZERO);
-        assert_eq!(patience.look(), Span::ZERO);
+        assert_eq!(patience.look(Time::ZERO, 0), Span::ZERO);
+    }
+
+    /// Plays a second of waits.
+    fn share_asleep(patience: &mut Patience, group: u64, polling: u64, asleep: u64) -> f64 {
+        share_in(Span::secs(1), patience, group, polling, asleep)
+    }
+
+    /// Plays waits that end with `group` requests each, of which a loop that polls serves `polling` a
+    /// second and one that sleeps `asleep`. Returns the share of waits without polling.
+    fn share_in(length: Span, patience: &mut Patience, group: u64, polling: u64, asleep: u64) -> f64 {
+        let (start, mut served) = (patience.began, patience.served);
+        let (mut now, mut waits, mut without) = (start, 0, 0);
+        patience.look = LONGEST;
+        while now.saturating_since(start) < length {
+            let sleeps = patience.look(now, served) == Span::ZERO;
+            (waits, without) = (waits + 1, without + u64::from(sleeps));
+            now = now + Span::ns(group * 1_000_000_000 / if sleeps { asleep } else { polling });
+            served += group;
+        }
+        without as f64 / waits as f64
+    }
+
+    #[test]
+    fn groups_that_sleeping_serves_as_fast_end_polling() {
+        let mut patience = Patience::new(LONGEST);
+        let share = share_asleep(&mut patience, 32, 1_000_000, 950_000);
+        assert!(share > 0.9, "{share}");
+    }
+
+    #[test]
+    fn groups_that_polling_serves_faster_are_polled_for_but_in_few_trials() {
+        let mut patience = Patience::new(LONGEST);
+        let share = share_asleep(&mut patience, 32, 600_000, 300_000);
+        assert!(share > 0.0 && share < 0.02, "{share}");
+    }
+
+    #[test]
+    fn lone_requests_are_always_polled_for_also_after_groups() {
+        let mut patience = Patience::new(LONGEST);
+        assert_eq!(share_asleep(&mut patience, 1, 60_000, 60_000), 0.0);
+        share_asleep(&mut patience, 32, 1_000_000, 1_000_000);
+        let share = share_asleep(&mut patience, 1, 60_000, 60_000);
+        assert!(share < 0.005, "{share}");
+    }
+
+    #[test]
+    fn a_load_that_changes_is_tried_at_once() {
+        let mut patience = Patience::new(LONGEST);
+        share_asleep(&mut patience, 32, 600_000, 300_000);
+        let left = patience.left;
+        let share = share_in(EPOCH * 8, &mut patience, 64, 2_000_000, 2_000_000);
+        assert!(left > 16 && share > 0.5, "{left}, {share}");
     }
 }

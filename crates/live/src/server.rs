@@ -246,7 +246,8 @@ impl Server {
             return self.sleep(events, timeout);
         }
         let began = self.clock.now();
-        if !self.look(events, began + self.patience.look())? {
+        let poll = self.patience.look(began, self.target.target().counters().commands);
+        if !self.look(events, began + poll)? {
             // What comes by this timeout may be late by a look; timers that may not are events.
             let looked = Clock::wait(began, self.clock.now());
             self.sleep(events, timeout.map(|timeout| timeout.saturating_sub(looked)))?;
