@@ -9,6 +9,7 @@ mod memory;
 mod san;
 mod scalio;
 mod target;
+mod torus_load;
 
 use anyhow::Context;
 use clap::Parser;

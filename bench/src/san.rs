@@ -2,11 +2,11 @@
 //! with all of traffic control on, beside the same network with none of it.
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
+use crate::torus_load::{Agenda, Delivered, Due, TorusLoad};
 use base::Time;
 use kernel::EventQueue;
 use record::Discard;
 use sim::drive::Unobserved;
-use sim::torus_load::{Agenda, Delivered, Due, TorusLoad};
 use sim::{RunOptions, run};
 use spec::{NoFiles, Plan, parse};
 use std::cmp::Reverse;

@@ -111,13 +111,6 @@ pub enum ClientIn {
 pub enum ClientOut {
     /// Sends a packet.
     Send(Packet),
-    /// The first half of a read-modify-write has been answered, and the second begins.
-    ReadHalf {
-        /// The request.
-        tag: Tag,
-        /// What was read.
-        value: Value,
-    },
     /// A request has ended.
     Done {
         /// Which.
@@ -302,7 +295,6 @@ impl Client {
             (Some(request), Ok(value)) if !request.is_writing => match request.operation {
                 Operation::ReadModifyWrite => {
                     (request.is_writing, request.attempts) = (true, 0);
-                    out.push(ClientOut::ReadHalf { tag, value });
                     self.send(now, tag, out);
                     self.trim_deadlines();
                 }

@@ -5,7 +5,6 @@ mod nested;
 pub mod rigs;
 mod run;
 mod slab;
-pub mod torus_load;
 mod wear;
 
 pub use rigs::blox::{BuildError, Prepared, PreparedVssd, precondition};

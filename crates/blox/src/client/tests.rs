@@ -199,7 +199,7 @@ fn a_read_modify_write_reads_and_then_writes() {
     let out = desk.hear(SECOND, read_reply(tag, Ok(Value(3))));
     let body = Body::Write { tag, page: Page(8), value: Value(1_001) };
     let write = Packet { vssd: FIRST.1, latency_ns: 0, source: OWN, target: FIRST.0, body };
-    assert_eq!(out, [ClientOut::ReadHalf { tag, value: Value(3) }, ClientOut::Send(write)]);
+    assert_eq!(out, [ClientOut::Send(write)]);
     assert_eq!(desk.hear(SECOND, read_reply(tag, Ok(Value(3)))), [], "the first half is over");
     assert_eq!(desk.wake(), done(tag, ClientOutcome::Indeterminate));
     assert_eq!(desk.now, Time::ZERO + WRITE_TIMEOUT);
@@ -356,7 +356,6 @@ impl Record {
                     self.open.push_back(packet);
                 }
                 ClientOut::Done { tag, .. } => *self.done.entry(tag).or_default() += 1,
-                ClientOut::ReadHalf { .. } => {}
             }
         }
     }

@@ -299,8 +299,6 @@ impl BloxRig {
                 }
                 self.send(client, packet, context);
             }
-            // Workloads make the two halves themselves.
-            ClientOut::ReadHalf { .. } => {}
             ClientOut::Done { tag, outcome } => self.end(tag, outcome, context),
         }
     }

@@ -4,10 +4,10 @@
 //! (x, y, z; the shorter way round, the positive one on a tie). All links would carry 60 % if the traffic were spread evenly over them. The
 //! links are [`FifoPort`]s, the routes `topology`'s, the clock is any [`Agenda`]: the simulator's own event queue or one to compare it with.
 
-use crate::slab::Slab;
 use base::{Bytes, Length, Rate, Span, Time};
 use hardware::FifoPort;
 use kernel::EventQueue;
+use slab::Slab;
 use topology::{Cabling, Config, Endpoints, Graph, Kind, Lengths, Placement, Ports, RouteError, VertexId};
 
 const PACKET: Bytes = Bytes::new(4_096);
@@ -122,12 +122,12 @@ impl TorusLoad {
                     if flows.next_at() < until {
                         agenda.push(flows.next_at(), Due::Start);
                     }
-                    (packets.insert(turn.destination), turn.source)
+                    (packets.insert(turn.destination) as u32, turn.source)
                 }
             };
-            let destination = packets[packet];
+            let destination = packets[packet as usize];
             if node == destination {
-                packets.remove(packet);
+                packets.remove(packet as usize);
                 delivered.packets += 1;
                 delivered.sum = delivered.sum.wrapping_add(now.as_ps());
                 continue;
