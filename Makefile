@@ -1,6 +1,7 @@
 # The commands of the project. `make` alone lists them.
 
-CARGO ?= cargo
+# Versions are those of Cargo.lock.
+CARGO ?= cargo --locked
 SCALE ?= quick
 OUT ?= out
 SECONDS_EACH ?= 600
