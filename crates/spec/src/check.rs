@@ -5,6 +5,7 @@
 
 use crate::document::{Node, Value};
 use crate::error::{Problem, Problems};
+use crate::soundness::join;
 use base::{Bytes, Clock, Length, Rate, Span, UnitError};
 use serde_json::{Map, Value as Json};
 
@@ -280,10 +281,6 @@ fn expectation(root: &Json, schema: &Json) -> String {
         ("array", _) => "a list".into(),
         _ => "a table".into(),
     }
-}
-
-fn join(path: &str, key: &str) -> String {
-    if path.is_empty() { key.into() } else { format!("{path}.{key}") }
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ pub mod scalio;
 mod scene;
 mod schema;
 pub mod sdirect;
+mod soundness;
 mod sources;
 mod stack;
 mod sweep;

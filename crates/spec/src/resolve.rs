@@ -8,12 +8,13 @@ use crate::check::{Completeness, check};
 use crate::design_file::DesignName;
 use crate::document::Node;
 use crate::error::{PlanError, Problem, Problems};
-use crate::file::{ExperimentFile, FabricFile, FaultFile, FaultName, MemoryFile, RunFile};
+use crate::file::{ArrivalsName, ExperimentFile, FabricFile, FaultFile, FaultName, MemoryFile, RunFile};
 use crate::plan::{Design, Fabric, Fault, FaultKind, Messages, Plan, Run, Scene, WarmUp};
 use crate::quantity::{Choice, Limit, Plain, Quantity};
 use crate::scene::SceneName;
+use crate::soundness::Soundness;
 use crate::sources::{Files, Sources};
-use crate::warnings::{nothing_measured, warnings};
+use crate::warnings::{nothing_expected, warnings};
 use base::{NodeId, Rate, Span, Time};
 use hardware::DramConfig;
 
@@ -26,33 +27,37 @@ const TRANSCEIVER: Span = Span::ns(19);
 const DRAIN_LIMIT: Span = Span::ms(100);
 /// The share of a run that is not measured unless the file says otherwise.
 const WARM_UP_SHARE: u64 = 10;
+/// Stands for a rack that is not known, where nothing is judged by it.
+const ANY_FABRIC: Fabric =
+    Fabric { nodes: 2, rate: Rate::gbps(100), propagation: PROPAGATION, transceiver: TRANSCEIVER };
 /// Below a megabit a second one frame takes longer than the drain limit; above 100 terabits a byte takes less than a picosecond.
 const RATES: std::ops::RangeInclusive<Rate> = Rate::bps(1_000_000)..=Rate::bps(100_000_000_000_000);
 /// Everything that happens in a run happens before this: a fraction of the 213 days that a `Time` holds.
 pub(crate) const HORIZON: Span = Span::secs(30 * 86_400);
 
-/// Turns the document of one point into a plan. `point` is its labels, for messages.
+/// Turns the document of one point into a plan, and reports beside what the schema refuses all that
+/// does not follow from it. `problems` and `soundness` say what is wrong already.
 pub(crate) fn resolve(
-    name: &str,
-    point: Option<String>,
-    document: &Node,
+    mut problems: Problems,
+    mut soundness: Soundness,
+    mut document: Node,
     schema: &serde_json::Value,
     files: &dyn Files,
     sources: &mut Sources,
 ) -> Result<Plan, Vec<PlanError>> {
-    let mut problems = Problems::new(name, point);
-    check(schema, document, Completeness::Whole, &mut problems);
-    if !problems.is_empty() {
-        return Err(problems.into_errors());
-    }
+    check(schema, &document, Completeness::Whole, &mut problems);
+    problems.retain(|error| !soundness.is_known(error));
+    soundness.take_out(&mut document, problems.errors());
     let file: ExperimentFile = match serde_json::from_value(document.to_json()) {
         Ok(file) => file,
         Err(error) => {
-            problems.add(document.place, "", Problem::Conflict(error.to_string()));
+            if problems.is_empty() {
+                problems.add(document.place, "", Problem::Conflict(error.to_string()));
+            }
             return Err(problems.into_errors());
         }
     };
-    let mut resolver = Resolver { document, files, sources, problems };
+    let mut resolver = Resolver { document: &document, files, sources, problems, soundness };
     let plan = resolver.plan(&file);
     match plan {
         Some(plan) if resolver.problems.is_empty() => Ok(plan),
@@ -60,17 +65,29 @@ pub(crate) fn resolve(
     }
 }
 
-/// Reads the parts of one point. Methods return `None`, or some stand-in, after they have reported a problem.
+/// Reads the parts of one point. Methods return `None`, or some stand-in, after they have reported a
+/// problem; whoever uses another table's values asks first whether that is sound.
 pub(crate) struct Resolver<'a> {
     pub(crate) document: &'a Node,
     pub(crate) files: &'a dyn Files,
     pub(crate) sources: &'a mut Sources,
     pub(crate) problems: Problems,
+    pub(crate) soundness: Soundness,
 }
 
 impl Resolver<'_> {
+    /// Nothing of a table of which the schema has refused a key: it may follow from that.
     pub(crate) fn report(&mut self, key: &str, problem: Problem) {
+        if self.soundness.is_broken(key) {
+            return;
+        }
+        self.soundness.mark(key);
         self.problems.add(self.document.place_of(key), key, problem);
+    }
+
+    /// Whether nothing is wrong with any of `tables`, so that others may be judged by their values.
+    pub(crate) fn sound(&self, tables: &[&str]) -> bool {
+        self.soundness.holds(tables)
     }
 
     pub(crate) fn conflict(&mut self, key: &str, reason: impl Into<String>) {
@@ -92,9 +109,13 @@ impl Resolver<'_> {
     fn plan(&mut self, file: &ExperimentFile) -> Option<Plan> {
         let design = file.design.as_ref()?.name?;
         self.refuse_what_means_nothing(design);
+        let seeds = self.seeds(file);
         let (scene, warnings) = match design.scene() {
             SceneName::Messages => {
                 let messages = self.messages(file, design)?;
+                if let Some(reason) = nothing_expected(&messages) {
+                    self.nothing_measured(reason);
+                }
                 let warnings = warnings(&messages);
                 (Scene::Messages(Box::new(messages)), warnings)
             }
@@ -124,16 +145,13 @@ impl Resolver<'_> {
                 (Scene::Scalio(Box::new(scalio)), warnings)
             }
         };
-        self.must_measure(&scene);
-        let seeds = self.seeds(file);
         let files = file.files.clone().filter(|_| !self.sources.is_empty());
         Some(Plan { title: file.title.clone()?, seed: *seeds.first()?, seeds, files, scene, warnings })
     }
 
-    fn must_measure(&mut self, scene: &Scene) {
-        let Some(reason) = nothing_measured(scene) else { return };
+    fn nothing_measured(&mut self, reason: String) {
         let key = ["run.warm_up", "run.warm_up_requests"].into_iter().find(|key| self.document.at(key).is_some());
-        self.conflict(key.unwrap_or("run"), reason);
+        self.conflict(key.unwrap_or("run"), format!("{reason}: nothing is measured"));
     }
 
     /// The seeds of a file, at least one.
@@ -150,13 +168,15 @@ impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
     fn messages(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Messages> {
         self.need_tables(&["fabric", "workload"], design);
-        let fabric = self.fabric(file.fabric.as_ref()?)?;
+        let fabric = file.fabric.as_ref().and_then(|file| self.fabric(file)).unwrap_or(ANY_FABRIC);
         let memory = self.memory(file.memory.as_ref());
-        let design = self.design(file.design.as_ref()?, &fabric);
+        let design = self.design_on(file.design.as_ref()?, &fabric);
         let background = file.background.as_ref().and_then(|file| self.background(file, &fabric, design.as_ref()));
         let run_file = file.run.clone().unwrap_or_default();
-        let demand = self.workload(file.workload.as_ref()?, &run_file, &fabric, design.as_ref());
-        let run = self.run(&run_file, demand.as_ref().is_some_and(|demand| demand.trace.is_some()));
+        let workload = file.workload.as_ref();
+        let demand = workload.and_then(|file| self.workload(file, &run_file, &fabric, design.as_ref()));
+        let is_trace = workload.is_none_or(|file| file.arrivals == Some(ArrivalsName::Trace));
+        let run = self.run(&run_file, is_trace || self.soundness.is_broken("workload"));
         let faults = self.faults(file.fault.as_deref().unwrap_or_default(), &fabric, design.as_ref());
         if !self.problems.is_empty() {
             return None;
@@ -176,17 +196,13 @@ impl Resolver<'_> {
                 self.report("fabric", Problem::missing(key, why));
             }
         }
-        let fabric = Fabric {
-            nodes: file.nodes?,
-            rate: file.rate?.0,
-            propagation: file.propagation.map_or(PROPAGATION, Plain::plain),
-            transceiver: file.transceiver.map_or(TRANSCEIVER, Plain::plain),
-        };
-        self.rate("fabric.rate", fabric.rate);
-        for (key, span) in [("fabric.propagation", fabric.propagation), ("fabric.transceiver", fabric.transceiver)] {
+        let propagation = file.propagation.map_or(PROPAGATION, Plain::plain);
+        let transceiver = file.transceiver.map_or(TRANSCEIVER, Plain::plain);
+        for (key, span) in [("fabric.propagation", propagation), ("fabric.transceiver", transceiver)] {
             self.at_most(key, span, Span::secs(1));
         }
-        Some(fabric)
+        file.rate.iter().for_each(|rate| self.rate("fabric.rate", rate.0));
+        Some(Fabric { nodes: file.nodes?, rate: file.rate?.0, propagation, transceiver })
     }
 
     pub(crate) fn rate(&mut self, key: &str, rate: Rate) {
@@ -223,7 +239,19 @@ impl Resolver<'_> {
         }
         let drain_limit = file.drain_limit.map_or(DRAIN_LIMIT, Plain::plain);
         self.at_most("run.drain_limit", drain_limit, Span::secs(86_400));
-        Run { warm_up: self.warm_up(file), drain_limit }
+        let warm_up = self.warm_up(file);
+        let is_sound = self.sound(&["run"]);
+        match (warm_up, file.requests, file.duration) {
+            _ if !is_sound => {}
+            (WarmUp::Requests(count), Some(requests), _) if count >= requests => {
+                self.nothing_measured(format!("the warm-up of {count} requests is as long as the run of {requests}"));
+            }
+            (WarmUp::Time(span), _, Some(Quantity(duration))) if span >= duration => {
+                self.nothing_measured(format!("the warm-up of {span} is as long as the run of {duration}"));
+            }
+            _ => {}
+        }
+        Run { warm_up, drain_limit }
     }
 
     fn warm_up(&mut self, file: &RunFile) -> WarmUp {
@@ -262,14 +290,16 @@ impl Resolver<'_> {
         match file.node {
             None if needs_node => self.report(key, Problem::missing("node", &format!("which node's {}", kind.word()))),
             Some(_) if !needs_node => self.conflict(&format!("{key}.node"), "`node` does not go with switch-down"),
-            Some(node) => self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(nodes.saturating_sub(1))),
-            None => {}
+            Some(node) if self.sound(&["fabric"]) => {
+                self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(nodes.saturating_sub(1)));
+            }
+            _ => {}
         }
         let switch = file.switch.unwrap_or(0);
         if file.switch.is_some() && !takes_switch {
             self.conflict(&format!("{key}.switch"), "`switch` does not go with node-down");
         }
-        if switch > 0 && !redundant {
+        if switch > 0 && !redundant && self.sound(&["design"]) {
             self.conflict(&format!("{key}.switch"), "there is a switch 1 only with design.edm.redundant = true");
         }
         self.at_most(&format!("{key}.at"), file.at?.0.saturating_since(Time::ZERO), HORIZON);

@@ -3,6 +3,7 @@
 use crate::design_file::DesignName;
 use crate::error::Problem;
 use crate::resolve::Resolver;
+use crate::soundness::is_below;
 use SceneName::{Devices, Messages, Pairs, San, Volumes, Wear};
 
 /// What a design is about, and so which part of the program reads the file.
@@ -147,7 +148,8 @@ impl Resolver<'_> {
     /// Asks for tables that the design cannot do without.
     pub(crate) fn need_tables(&mut self, tables: &[&str], design: DesignName) {
         for table in tables {
-            if self.document.at(table).is_none() {
+            if self.document.at(table).is_none() && !self.soundness.is_broken(table) {
+                self.soundness.mark(table);
                 self.report("", Problem::missing(table, &format!("the design {} needs it", design.word())));
             }
         }
@@ -164,11 +166,6 @@ impl Resolver<'_> {
 /// Whether a table or a key means something in `scene`, as far as that is known of the whole scene.
 pub(crate) fn goes_with(path: &str, scene: SceneName) -> bool {
     GOES_WITH.iter().all(|(listed, scenes)| *listed != path || scenes.contains(&scene))
-}
-
-/// Whether `path` is a key of the table `table`.
-fn is_below(path: &str, table: &str) -> bool {
-    path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'))
 }
 
 #[cfg(test)]

@@ -59,9 +59,6 @@ impl Resolver<'_> {
         let run = self.volume_run(file, &membership);
         let faults = self.volume_faults(file.fault.as_deref().unwrap_or_default(), &rack);
         let recorded_network = self.recorded_network(&file.rack.clone().unwrap_or_default());
-        if !self.problems.is_empty() {
-            return None;
-        }
         let blox = Blox {
             design,
             recorded_network,
@@ -81,8 +78,10 @@ impl Resolver<'_> {
             check_history: io_file.check_history.unwrap_or(false),
         };
         self.check_swaps(&blox);
-        self.check_snapshot(&blox);
-        Some(blox)
+        if self.sound(&["flash", "rack", "vssd", "swap"]) {
+            self.check_snapshot(&blox);
+        }
+        self.problems.is_empty().then_some(blox)
     }
 
     /// Who asks for what; with a trace that says when and what.
@@ -105,7 +104,7 @@ impl Resolver<'_> {
     fn volume_run(&mut self, file: &ExperimentFile, membership: &super::Membership) -> Run {
         let run_file = file.run.clone().unwrap_or_default();
         let mut run = self.run(&run_file, file.io.as_ref().is_some_and(|io| io.trace.is_some()));
-        if run_file.drain_limit.is_none() && self.problems.is_empty() {
+        if run_file.drain_limit.is_none() && self.sound(&["membership"]) {
             // A closed loop whose requests all wait for an answer has no arrivals meanwhile, and is not at its end.
             run.drain_limit = run.drain_limit.max(membership.patience());
         }
@@ -189,6 +188,14 @@ impl Resolver<'_> {
             let reason = format!("{} virtual drives on a drive do not make groups of {}", vssd.per_ssd, vssd.group);
             self.conflict("vssd.group", reason);
         }
+        self.check_replicas(vssd, rack);
+        let has_room = self.check_capacity(vssd, flash);
+        if vssd.write_cache < PAGE && (has_room || self.document.at("vssd.write_cache").is_some()) {
+            self.report("vssd.write_cache", Problem::out_of_range(vssd.write_cache, format!("at least {PAGE}")));
+        }
+        if !self.sound(&["flash"]) {
+            return;
+        }
         let (wanted, has) = (u64::from(owners) * u64::from(vssd.channels), u64::from(geometry.channels));
         if wanted > has {
             let each = if vssd.group > 1 { "groups" } else { "virtual drives" };
@@ -198,19 +205,22 @@ impl Resolver<'_> {
             );
             self.conflict("vssd.channels", reason);
         }
+    }
+
+    fn check_replicas(&mut self, vssd: &Vssd, rack: &Rack) {
         let vssds = u64::from(rack.servers) * u64::from(rack.ssds) * u64::from(vssd.per_ssd);
-        if !vssds.is_multiple_of(u64::from(REPLICAS_IN_RACK)) {
+        if !vssds.is_multiple_of(u64::from(REPLICAS_IN_RACK)) && self.sound(&["rack"]) {
             self.conflict("vssd.per_ssd", format!("{vssds} virtual drives in the rack do not make pairs of replicas"));
-        }
-        self.check_capacity(vssd, flash);
-        if vssd.write_cache < PAGE {
-            self.report("vssd.write_cache", Problem::out_of_range(vssd.write_cache, format!("at least {PAGE}")));
         }
     }
 
     /// Every die needs spare blocks beside its data, or garbage collection has nowhere to move them.
-    fn check_capacity(&mut self, vssd: &Vssd, flash: &Flash) {
+    /// Returns whether it has them.
+    fn check_capacity(&mut self, vssd: &Vssd, flash: &Flash) -> bool {
         const BLOCKS_MIN: u64 = 8;
+        if !self.sound(&["flash"]) {
+            return false;
+        }
         let (block, dies) = (flash.block_bytes(), u64::from(vssd.channels * flash.geometry().dies_per_channel));
         let blocks = vssd.capacity.count() / (block.count() * dies);
         if blocks < BLOCKS_MIN {
@@ -221,7 +231,8 @@ impl Resolver<'_> {
         let data = vssd.capacity.count() as f64 * vssd.data;
         // One that the host fills, one that moved data fill, and one in reserve; hot data fill two of their own.
         let spare = if flash.hot_cold { 5 } else { 3 };
-        if blocks >= BLOCKS_MIN && data as u64 > block.count() * dies * (blocks - spare) {
+        let has_blocks = blocks >= BLOCKS_MIN;
+        if has_blocks && data as u64 > block.count() * dies * (blocks - spare) {
             let reason = format!(
                 "{:.1} % of {} leave less than the {spare} spare blocks that each die needs beside its data, of {blocks}",
                 vssd.data * 100.0,
@@ -229,6 +240,7 @@ impl Resolver<'_> {
             );
             self.conflict("vssd.data", reason);
         }
+        has_blocks
     }
 
     fn scheduler(&mut self, file: &SchedulerFile, coordinated_by_default: bool) -> Scheduler {
@@ -294,7 +306,7 @@ impl Resolver<'_> {
             );
         }
         let most = 1.0 - vssd.data;
-        if stop >= most {
+        if stop >= most && self.sound(&["vssd"]) {
             let reason = format!(
                 "stop = {stop} is never reached: with data = {} at most {most:.3} of the blocks are free",
                 vssd.data
@@ -305,7 +317,9 @@ impl Resolver<'_> {
             let reason = format!("the design {} has no switch that coordinates", design.word());
             self.conflict("collection.coordination", reason);
         }
-        self.range("collection.streams", u64::from(collection.streams), 1..=u64::from(dies));
+        if self.sound(&["vssd", "flash"]) {
+            self.range("collection.streams", u64::from(collection.streams), 1..=u64::from(dies));
+        }
         for (key, span) in [("check_period", collection.check_period), ("retry_after", collection.retry_after)] {
             self.positive(&format!("collection.{key}"), span >= Span::us(1), span);
             self.at_most(&format!("collection.{key}"), span, Span::secs(3_600));
@@ -367,7 +381,7 @@ impl Resolver<'_> {
             requests,
             duration,
         };
-        if self.problems.is_empty() && file.trace.is_none() {
+        if self.sound(&["io", "run", "rack", "vssd", "flash"]) && file.trace.is_none() {
             io.problems().into_iter().for_each(|problem| self.conflict("io", problem.to_string()));
         }
         io
@@ -392,7 +406,11 @@ impl Resolver<'_> {
         for key in TRACE_SAYS {
             self.refuse_key(&format!("io.{key}"), &format!("`{key}` does not go with `trace`, which says it itself"));
         }
-        let tolerance = tolerance(file, io);
+        let mut tolerance = tolerance(file, io);
+        let is_on_known = self.sound(&["rack", "vssd", "flash", "fabric", "drives"]);
+        if !is_on_known {
+            tolerance.volume = None;
+        }
         let format = file.format.map(TraceFormatName::format);
         let read = self.sources.block_trace(self.files, name, format, tolerance);
         let shared = read.map_err(|problem| self.report("io.trace", problem)).ok()?;
@@ -408,7 +426,12 @@ impl Resolver<'_> {
             requests: io.requests,
             duration: io.duration,
         };
-        config.problems(&shared.trace).into_iter().for_each(|problem| self.conflict("io.trace", problem.to_string()));
+        if is_on_known && self.sound(&["run"]) {
+            config
+                .problems(&shared.trace)
+                .into_iter()
+                .for_each(|problem| self.conflict("io.trace", problem.to_string()));
+        }
         Some(BlockReplay {
             file: name.clone(),
             digest: shared.digest,
@@ -488,10 +511,10 @@ impl Resolver<'_> {
         match file.node {
             None if !is_of_switch => self.report(key, Problem::missing("node", "which storage server, from 0")),
             Some(_) if is_of_switch => self.conflict(&format!("{key}.node"), "`node` does not go with the switch"),
-            Some(node) => {
+            Some(node) if self.sound(&["rack"]) => {
                 self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(rack.servers.saturating_sub(1)));
             }
-            None => {}
+            _ => {}
         }
         if let Some(other) = file.switch.filter(|switch| *switch != 0) {
             let reason = format!("there is no switch {other}: a rack of volumes has one, 0");

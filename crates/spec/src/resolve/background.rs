@@ -63,7 +63,7 @@ impl Resolver<'_> {
             return self.report(&format!("{key}.frame"), Problem::out_of_range(stream.frame, allowed));
         }
         let longest_ps = mean_gap_ps(stream, fabric) * LONGEST_GAP;
-        if longest_ps > HORIZON.as_ps() as f64 {
+        if longest_ps > HORIZON.as_ps() as f64 && self.sound(&["fabric"]) {
             let days = longest_ps / Span::secs(86_400).as_ps() as f64;
             let reason = format!("bursts come so slowly that one could be {days:.0} days away; at most {HORIZON} fit");
             self.conflict(&format!("{key}.load"), reason);

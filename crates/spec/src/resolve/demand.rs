@@ -70,7 +70,14 @@ impl Resolver<'_> {
         let pattern = self.pattern(pattern_name, file, fabric.nodes);
         let mix = self.mix(file);
         let (load, arrivals) = (self.load(file, arrivals_name), self.closed(file, arrivals_name));
+        if arrivals_name == ArrivalsName::OnOff {
+            self.check_on_off(file);
+        }
         let (pattern, mix, design) = (pattern?, mix?, design?);
+        // What follows is about all of it together.
+        if !self.sound(&["workload", "run", "fabric", "design"]) {
+            return None;
+        }
         let nodes = fabric.nodes;
         let (arrivals, load) = match arrivals {
             Some(closed) => (closed, None),
@@ -107,7 +114,8 @@ impl Resolver<'_> {
             return None;
         };
         let inversions = file.inversions.map_or(Inversions::Sort, InversionsName::meant);
-        let trace = match self.sources.trace(self.files, name, fabric.nodes, inversions) {
+        let nodes = if self.sound(&["fabric"]) { fabric.nodes } else { u32::MAX };
+        let trace = match self.sources.trace(self.files, name, nodes, inversions) {
             Ok(trace) => trace,
             Err(problem) => {
                 self.report("workload.file", problem);
@@ -150,13 +158,17 @@ impl Resolver<'_> {
                     self.report("workload", Problem::missing("workload.compute", why));
                     return None;
                 };
-                self.range("workload.compute", u64::from(compute), 1..=u64::from(others));
+                if self.sound(&["fabric"]) {
+                    self.range("workload.compute", u64::from(compute), 1..=u64::from(others));
+                }
                 Some(Pattern::RoleSplit { compute })
             }
             PatternName::Incast => {
                 let (target, sources) = (file.target.unwrap_or(0), file.sources.unwrap_or(others));
-                self.range("workload.target", u64::from(target), 0..=u64::from(others));
-                self.range("workload.sources", u64::from(sources), 1..=u64::from(others));
+                if self.sound(&["fabric"]) {
+                    self.range("workload.target", u64::from(target), 0..=u64::from(others));
+                    self.range("workload.sources", u64::from(sources), 1..=u64::from(others));
+                }
                 Some(Pattern::Incast { target: NodeId(target), sources })
             }
         }
@@ -278,9 +290,6 @@ impl Resolver<'_> {
         fabric: &Fabric,
         design: &Design,
     ) -> Option<(Arrivals, Option<PlannedLoad>)> {
-        if !self.problems.is_empty() {
-            return None;
-        }
         let basis = file.load_basis.unwrap_or(LoadBasis::Link);
         let on_the_wire = |operation: Operation, bytes: Bytes| cost::wire_cost(design, operation, bytes);
         let counted = MeanCost::of(mix, cost_for(basis, &on_the_wire)).busiest(pattern, fabric.nodes);
@@ -297,18 +306,22 @@ impl Resolver<'_> {
 
     /// The load is the mean over on and off periods, so the gap while on is shorter by the share of time that is on.
     fn on_off(&mut self, file: &WorkloadFile, gap: f64) -> Option<Arrivals> {
+        let (on, off) = (file.on?.0, file.off?.0);
+        let share = on.as_ps() as f64 / (on.as_ps() as f64 + off.as_ps() as f64);
+        Some(Arrivals::OnOff { mean_gap_ps: gap * share, on, off })
+    }
+
+    fn check_on_off(&mut self, file: &WorkloadFile) {
         for (key, given) in [("on", file.on.is_some()), ("off", file.off.is_some())] {
             if !given {
                 let why = format!("arrivals = on-off needs the mean length of an {key} period");
                 self.report("workload", Problem::missing(&format!("workload.{key}"), &why));
             }
         }
-        let (on, off) = (file.on?.0, file.off?.0);
-        self.positive("workload.on", on > Span::ZERO, on);
-        self.at_most("workload.on", on, Span::secs(86_400));
-        self.at_most("workload.off", off, Span::secs(86_400));
-        let share = on.as_ps() as f64 / (on.as_ps() as f64 + off.as_ps() as f64);
-        self.problems.is_empty().then_some(Arrivals::OnOff { mean_gap_ps: gap * share, on, off })
+        for (key, span) in [("workload.on", file.on), ("workload.off", file.off)] {
+            span.iter().for_each(|span| self.at_most(key, span.0, Span::secs(86_400)));
+        }
+        file.on.iter().for_each(|on| self.positive("workload.on", on.0 > Span::ZERO, on.0));
     }
 
     /// Refuses a run that would leave the range of virtual time.
@@ -338,7 +351,7 @@ impl Resolver<'_> {
 
     /// What only the generator knows to be impossible, such as an on period too short for a request.
     fn playable(&mut self, config: &Config) {
-        if !self.problems.is_empty() {
+        if !self.sound(&["workload", "run", "fabric"]) {
             return;
         }
         let no_end = |problem: &workload::Problem| matches!(problem, workload::Problem::NoEnd);

@@ -43,13 +43,13 @@ impl Resolver<'_> {
             let reason = format!("`{key}` does not go with the design {}: lengths of cables say it", design.word());
             self.refuse_key(&format!("fabric.{key}"), &reason);
         }
+        let passing = self.passing(file);
         let Some(kind) = file.kind else {
             let why = "the design needs a topology: single-switch, torus and others";
             self.report("fabric", Problem::missing("kind", why));
             return None;
         };
         self.check_shape_keys(kind);
-        let passing = self.passing(file);
         let (shape, graph) = match kind {
             FabricKindName::Custom => self.custom_graph(file)?,
             _ => self.graph_of(file, kind)?,
@@ -76,7 +76,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn passing(&mut self, file: &FabricFile) -> Passing {
+    pub(super) fn passing(&mut self, file: &FabricFile) -> Passing {
         let span = |given: Option<Quantity<Span>>, default| given.map_or(default, Plain::plain);
         let passing = Passing {
             adapter_latency: span(file.adapter_latency, defaults::ADAPTER_LATENCY),
@@ -134,8 +134,8 @@ impl Resolver<'_> {
     }
 
     fn topology(&mut self, file: &FabricFile, name: FabricKindName) -> Option<Config> {
+        self.check_topology(file, name);
         let kind = kind_of(file, name)?;
-        self.check_topology(file, name, &kind);
         Some(Config {
             endpoints: Endpoints {
                 hosts: file.hosts?,
@@ -155,7 +155,7 @@ impl Resolver<'_> {
         })
     }
 
-    fn check_topology(&mut self, file: &FabricFile, name: FabricKindName, kind: &Kind) {
+    fn check_topology(&mut self, file: &FabricFile, name: FabricKindName) {
         self.rate("fabric.rate", file.rate.map_or(defaults::RATE, Plain::plain));
         if let Some(Quantity(board)) = file.board_rate {
             self.rate("fabric.board_rate", board);
@@ -163,10 +163,10 @@ impl Resolver<'_> {
         if file.hosts.is_none() {
             self.report("fabric", Problem::missing("hosts", "how many clients there are"));
         }
-        if file.targets.is_none() && kind.is_switched() {
+        if file.targets.is_none() && name.is_switched() {
             self.report("fabric", Problem::missing("targets", "how many storage nodes a switched fabric joins"));
         }
-        if kind.is_switched() {
+        if name.is_switched() {
             let reason = format!("`board_rate` does not go with kind = {}: targets have cables there", name.word());
             self.refuse_key("fabric.board_rate", &reason);
         }

@@ -154,6 +154,12 @@ pub(crate) const OF_SAN: [&str; 32] = [
 ];
 
 impl FabricKindName {
+    /// Whether endpoints are cabled to switches.
+    pub(crate) const fn is_switched(self) -> bool {
+        use FabricKindName::{FatTree, LeafSpine, RedundantSwitches, SingleSwitch};
+        matches!(self, SingleSwitch | RedundantSwitches | LeafSpine | FatTree)
+    }
+
     /// The keys that give its shape.
     pub(crate) const fn keys(self) -> &'static [&'static str] {
         match self {

@@ -12,7 +12,7 @@ use crate::blox::file::FlashFile;
 use crate::blox::{Flash, PresetName};
 use crate::design_file::DesignName;
 use crate::error::Problem;
-use crate::file::ExperimentFile;
+use crate::file::{ExperimentFile, FabricFile};
 use crate::quantity::{Limit, Plain};
 use crate::resolve::Resolver;
 use base::{Bytes, Rate, Span};
@@ -46,14 +46,18 @@ impl Resolver<'_> {
         let ends = self.end_times(&file.host.clone().unwrap_or_default());
         let is_trace = file.io.as_ref().is_some_and(|io| io.trace.is_some() || io.job.is_some());
         let run = self.run(&file.run.clone().unwrap_or_default(), is_trace);
-        let fabric = fabric?;
-        let (longest, hops) = ways(&fabric.graph, &mut routing);
-        let (host, target) = self.sessions(file, gimbal, &fabric.passing, hops, design);
-        self.within_names(&fabric, &host.wire, &routing, longest);
+        let graph = fabric.as_ref().map(|fabric| &*fabric.graph);
+        let (longest, hops) = graph.map_or((None, None), |graph| ways(graph, &mut routing));
+        let passing = fabric.as_ref().map_or_else(|| self.passing(&FabricFile::default()), |fabric| fabric.passing);
+        let (host, target) = self.sessions(file, gimbal, &passing, hops, design);
+        if let Some(fabric) = fabric.as_ref().filter(|_| self.sound(&["fabric"])) {
+            self.within_names(fabric, &host.wire, &routing, longest);
+        }
         self.agree(&host, &mut routing, reservation.as_mut());
-        let io = self.san_io(file, &run, &fabric.graph, &drives)?;
-        let faults = self.san_faults(file.fault.as_deref().unwrap_or_default(), &fabric.graph, &drives);
+        let io = self.san_io(file, &run, graph, &drives);
+        let faults = self.san_faults(file.fault.as_deref().unwrap_or_default(), graph, &drives);
         let check_write_order = file.check.as_ref().and_then(|check| check.write_order).unwrap_or(!faults.is_empty());
+        let (fabric, io) = (fabric?, io?);
         self.problems.is_empty().then_some(San {
             design,
             fabric,
@@ -100,7 +104,7 @@ impl Resolver<'_> {
         routing.marks_answers |= host.window.is_some_and(|window| window.obeys_marks);
         let Some(reservation) = reservation else { return };
         reservation.data_end_reads = host.wire.success_flag;
-        if host.window.is_some() {
+        if host.window.is_some() && self.sound(&["reservation"]) {
             let reason = "reservation.on goes only with transport = unpaced: a hop that rejects a command leaves a \
                           hole in the stream of its session";
             self.conflict("wire.transport", reason);
@@ -130,7 +134,8 @@ impl Resolver<'_> {
             let reason = "model = quick knows of drives with numbers of their own only what they do clean";
             self.conflict("drives.state", reason);
         }
-        if !is_own && drives.model == DriveModelName::Quick && drives.preset != PresetName::Pm9a3 {
+        let is_other = drives.preset != PresetName::Pm9a3 && self.sound(&["flash"]);
+        if !is_own && drives.model == DriveModelName::Quick && is_other {
             let reason = format!("model = quick knows the numbers of pm9a3 alone, and not of {}", drives.preset.word());
             self.conflict("drives.model", reason);
         }
@@ -207,7 +212,7 @@ impl Resolver<'_> {
         }
         self.positive("reservation.lapse", config.lapse >= Span::us(1), config.lapse);
         self.at_most("reservation.lapse", config.lapse, Span::secs(3_600));
-        if is_on && !routing.is_symmetric {
+        if is_on && !routing.is_symmetric && self.sound(&["routing"]) {
             let reason = "a booking is of the port by which the answer leaves: reservation.on needs routing.symmetric";
             self.conflict("reservation", reason);
         }
@@ -294,7 +299,7 @@ impl Resolver<'_> {
         {
             self.rate(&format!("gimbal.{key}"), rate);
         }
-        if config.rate_min > config.rate_max {
+        if config.rate_min > config.rate_max && self.sound(&["drives", "flash"]) {
             let reason = format!("{} is above rate_max = {}", config.rate_min, config.rate_max);
             self.conflict("gimbal.rate_min", reason);
         }

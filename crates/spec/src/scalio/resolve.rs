@@ -239,7 +239,7 @@ impl Resolver<'_> {
             requests,
             duration,
         };
-        if self.problems.is_empty() {
+        if self.sound(&["store", "io", "run"]) {
             io.problems().into_iter().for_each(|problem| self.conflict("io", problem.to_string()));
         }
         io
@@ -283,7 +283,9 @@ impl Resolver<'_> {
             self.report(key, Problem::missing("node", "which client, from 0; the box comes after the last"));
             return None;
         };
-        self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(store.clients));
+        if self.sound(&["store"]) {
+            self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(store.clients));
+        }
         self.at_most(&format!("{key}.at"), file.at?.0.saturating_since(base::Time::ZERO), HORIZON);
         let kind = match file.kind? {
             FaultName::NodeDown => FaultKind::NodeDown { node: NodeId(node) },

@@ -10,6 +10,7 @@ use crate::check::{Completeness, check};
 use crate::document::Node;
 use crate::error::{PlanErrors, Problem, Problems};
 use crate::quantity::Plain;
+use crate::soundness::Soundness;
 use base::{Bytes, Span};
 use hardware::ssd::presets::PRESETS;
 use nvme::{Nqn, Text};
@@ -25,18 +26,20 @@ const DRIVE: &str = "tlc-gen4";
 
 /// Turns a document into a plan.
 pub(super) fn resolve(name: &str, document: &Node) -> Result<TargetPlan, PlanErrors> {
-    let mut problems = Problems::new(name, None);
+    let (mut problems, mut soundness) = (Problems::new(name, None), Soundness::default());
     check(&super::schema(), document, Completeness::Whole, &mut problems);
-    problems.finish()?;
-    let mut problems = Problems::new(name, None);
+    let mut document = document.clone();
+    soundness.take_out(&mut document, problems.errors());
     let file: TargetFile = match serde_json::from_value(document.to_json()) {
         Ok(file) => file,
         Err(error) => {
-            problems.add(document.place, "", Problem::Conflict(error.to_string()));
-            return Err(problems.finish().expect_err("one was just added"));
+            if problems.is_empty() {
+                problems.add(document.place, "", Problem::Conflict(error.to_string()));
+            }
+            return Err(PlanErrors::new(problems.into_errors()));
         }
     };
-    let mut resolver = Resolver { document, problems };
+    let mut resolver = Resolver { document: &document, problems, soundness };
     let plan = resolver.target(&file);
     resolver.problems.finish().map(|()| plan)
 }
@@ -44,10 +47,16 @@ pub(super) fn resolve(name: &str, document: &Node) -> Result<TargetPlan, PlanErr
 struct Resolver<'a> {
     document: &'a Node,
     problems: Problems,
+    soundness: Soundness,
 }
 
 impl Resolver<'_> {
+    /// Nothing of a table of which the schema has refused a key: it may follow from that.
     fn report(&mut self, key: &str, problem: Problem) {
+        if self.soundness.is_broken(key) {
+            return;
+        }
+        self.soundness.mark(key);
         self.problems.add(self.document.place_of(key), key, problem);
     }
 
@@ -113,7 +122,8 @@ impl Resolver<'_> {
         let in_capsule = limits.in_capsule.count();
         let is_right = in_capsule.is_multiple_of(16) && in_capsule <= 64 << 10;
         self.expect("limits.in_capsule", is_right, limits.in_capsule, "a multiple of 16B up to 64KiB");
-        let is_right = (transfer..=1 << 40).contains(&limits.connection_memory.count());
+        let least = if is_shift { transfer } else { 0 };
+        let is_right = (least..=1 << 40).contains(&limits.connection_memory.count());
         self.expect("limits.connection_memory", is_right, limits.connection_memory, "at least `transfer`, up to 1TiB");
         let is_right = (4 << 10..=1 << 30).contains(&limits.backlog.count());
         self.expect("limits.backlog", is_right, limits.backlog, "4KiB to 1GiB");
@@ -177,7 +187,8 @@ impl Resolver<'_> {
     }
 
     fn port_number(&mut self, key: &str, port: u16, ports: u16) {
-        self.expect(key, (1..=ports).contains(&port), port, &format!("1..={ports}, the ports of this file"));
+        let is_right = (1..=ports).contains(&port) || self.soundness.is_broken("port");
+        self.expect(key, is_right, port, &format!("1..={ports}, the ports of this file"));
     }
 
     fn paths(&mut self, key: &str, file: &SubsystemFile, ports: u16) -> Vec<Path> {
