@@ -8,28 +8,19 @@ use crate::check::{Completeness, check};
 use crate::design_file::DesignName;
 use crate::document::Node;
 use crate::error::{PlanError, Problem, Problems};
-use crate::file::{ArrivalsName, ExperimentFile, FabricFile, FaultFile, FaultName, MemoryFile, RunFile};
+use crate::file::{ArrivalsName, ExperimentFile, FabricFile, FaultFile, FaultName, RunFile};
 use crate::plan::{Design, Fabric, Fault, FaultKind, Messages, Plan, Run, Scene, WarmUp};
-use crate::quantity::{Choice, Limit, Plain, Quantity};
+use crate::quantity::{Choice, Quantity};
 use crate::scene::SceneName;
 use crate::soundness::Soundness;
 use crate::sources::{Files, Sources};
 use crate::warnings::{nothing_expected, warnings};
 use base::{NodeId, Rate, Span, Time};
-use hardware::DramConfig;
 
-const SEED: u64 = 1;
-/// EDM (ASPLOS'25), Table 1.
-const PROPAGATION: Span = Span::ns(10);
-/// EDM (ASPLOS'25), Table 1.
-const TRANSCEIVER: Span = Span::ns(19);
-/// Long enough for several timeouts of the slowest rival; an overloaded run says how many requests were left.
-const DRAIN_LIMIT: Span = Span::ms(100);
 /// The share of a run that is not measured unless the file says otherwise.
 const WARM_UP_SHARE: u64 = 10;
 /// Stands for a rack that is not known, where nothing is judged by it.
-const ANY_FABRIC: Fabric =
-    Fabric { nodes: 2, rate: Rate::gbps(100), propagation: PROPAGATION, transceiver: TRANSCEIVER };
+const ANY_FABRIC: Fabric = Fabric { nodes: 2, rate: Rate::gbps(100), propagation: Span::ZERO, transceiver: Span::ZERO };
 /// Below a megabit a second one frame takes longer than the drain limit; above 100 terabits a byte takes less than a picosecond.
 const RATES: std::ops::RangeInclusive<Rate> = Rate::bps(1_000_000)..=Rate::bps(100_000_000_000_000);
 /// Everything that happens in a run happens before this: a fraction of the 213 days that a `Time` holds.
@@ -57,7 +48,7 @@ pub(crate) fn resolve(
             return Err(problems.into_errors());
         }
     };
-    let mut resolver = Resolver { document: &document, files, sources, problems, soundness };
+    let mut resolver = Resolver { document: &document, files, sources, problems, soundness, schema };
     let plan = resolver.plan(&file);
     match plan {
         Some(plan) if resolver.problems.is_empty() => Ok(plan),
@@ -73,6 +64,7 @@ pub(crate) struct Resolver<'a> {
     pub(crate) sources: &'a mut Sources,
     pub(crate) problems: Problems,
     pub(crate) soundness: Soundness,
+    pub(crate) schema: &'a serde_json::Value,
 }
 
 impl Resolver<'_> {
@@ -97,12 +89,6 @@ impl Resolver<'_> {
     pub(crate) fn range(&mut self, key: &str, got: u64, allowed: std::ops::RangeInclusive<u64>) {
         if !allowed.contains(&got) {
             self.report(key, Problem::out_of_range(got, format!("{}..={}", allowed.start(), allowed.end())));
-        }
-    }
-
-    pub(crate) fn positive(&mut self, key: &str, is_positive: bool, what: impl ToString) {
-        if !is_positive {
-            self.report(key, Problem::out_of_range(what.to_string(), "more than 0"));
         }
     }
 
@@ -156,7 +142,7 @@ impl Resolver<'_> {
 
     /// The seeds of a file, at least one.
     fn seeds(&mut self, file: &ExperimentFile) -> Vec<u64> {
-        let Some(seeds) = file.seeds.clone() else { return vec![file.seed.unwrap_or(SEED)] };
+        let Some(seeds) = file.seeds.clone() else { return vec![file.seed()] };
         self.refuse_key("seed", "`seed` does not go with `seeds`");
         let is_twice = |(place, seed): &(usize, &u64)| seeds[..*place].contains(seed);
         if let Some((_, seed)) = seeds.iter().enumerate().find(is_twice) {
@@ -169,7 +155,7 @@ impl Resolver<'_> {
     fn messages(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Messages> {
         self.need_tables(&["fabric", "workload"], design);
         let fabric = file.fabric.as_ref().and_then(|file| self.fabric(file)).unwrap_or(ANY_FABRIC);
-        let memory = self.memory(file.memory.as_ref());
+        let memory = file.memory.clone().unwrap_or_default().resolve();
         let design = self.design_on(file.design.as_ref()?, &fabric);
         let background = file.background.as_ref().and_then(|file| self.background(file, &fabric, design.as_ref()));
         let run_file = file.run.clone().unwrap_or_default();
@@ -187,7 +173,6 @@ impl Resolver<'_> {
     }
 
     fn fabric(&mut self, file: &FabricFile) -> Option<Fabric> {
-        self.refuse_san_keys();
         for (key, why, is_given) in [
             ("nodes", "How many nodes the switch has; ids run from 0.", file.nodes.is_some()),
             ("rate", "Line rate of every link, above 64b/66b coding.", file.rate.is_some()),
@@ -196,13 +181,12 @@ impl Resolver<'_> {
                 self.report("fabric", Problem::missing(key, why));
             }
         }
-        let propagation = file.propagation.map_or(PROPAGATION, Plain::plain);
-        let transceiver = file.transceiver.map_or(TRANSCEIVER, Plain::plain);
-        for (key, span) in [("fabric.propagation", propagation), ("fabric.transceiver", transceiver)] {
-            self.at_most(key, span, Span::secs(1));
-        }
-        file.rate.iter().for_each(|rate| self.rate("fabric.rate", rate.0));
-        Some(Fabric { nodes: file.nodes?, rate: file.rate?.0, propagation, transceiver })
+        Some(Fabric {
+            nodes: file.nodes?,
+            rate: file.rate?.0,
+            propagation: file.propagation(),
+            transceiver: file.transceiver(),
+        })
     }
 
     pub(crate) fn rate(&mut self, key: &str, rate: Rate) {
@@ -217,32 +201,13 @@ impl Resolver<'_> {
         }
     }
 
-    fn memory(&mut self, file: Option<&MemoryFile>) -> DramConfig {
-        let file = file.cloned().unwrap_or_default();
-        let bandwidth = file.bandwidth.unwrap_or(Limit::Unlimited).plain();
-        if let Some(rate) = bandwidth {
-            self.rate("memory.bandwidth", rate);
-        }
-        let latency = file.latency.map_or(Span::ZERO, Plain::plain);
-        self.at_most("memory.latency", latency, Span::secs(1));
-        DramConfig { latency, bandwidth }
-    }
-
     pub(crate) fn run(&mut self, file: &RunFile, is_trace: bool) -> Run {
         if file.requests.is_none() && file.duration.is_none() && !is_trace {
             let why = "a run ends after `requests` or after `duration`, one of them must be given";
             self.report("run", Problem::missing("run.requests", why));
         }
-        if let Some(Quantity(duration)) = file.duration {
-            self.positive("run.duration", duration > Span::ZERO, duration);
-            self.at_most("run.duration", duration, Span::secs(86_400));
-        }
-        let drain_limit = file.drain_limit.map_or(DRAIN_LIMIT, Plain::plain);
-        self.at_most("run.drain_limit", drain_limit, Span::secs(86_400));
         let warm_up = self.warm_up(file);
-        let is_sound = self.sound(&["run"]);
         match (warm_up, file.requests, file.duration) {
-            _ if !is_sound => {}
             (WarmUp::Requests(count), Some(requests), _) if count >= requests => {
                 self.nothing_measured(format!("the warm-up of {count} requests is as long as the run of {requests}"));
             }
@@ -251,7 +216,7 @@ impl Resolver<'_> {
             }
             _ => {}
         }
-        Run { warm_up, drain_limit }
+        Run { warm_up, drain_limit: file.drain_limit() }
     }
 
     fn warm_up(&mut self, file: &RunFile) -> WarmUp {
@@ -260,10 +225,7 @@ impl Resolver<'_> {
                 self.conflict("run.warm_up", "`warm_up` and `warm_up_requests` cannot both be given");
                 WarmUp::Requests(0)
             }
-            (Some(Choice::Given(Quantity(span))), None) => {
-                self.at_most("run.warm_up", span, Span::secs(86_400));
-                WarmUp::Time(span)
-            }
+            (Some(Choice::Given(Quantity(span))), None) => WarmUp::Time(span),
             (Some(Choice::Auto), None) => WarmUp::Auto,
             (None, Some(count)) => WarmUp::Requests(count),
             (None, None) => default_warm_up(file),
@@ -285,7 +247,6 @@ impl Resolver<'_> {
 
     fn fault(&mut self, key: &str, file: &FaultFile, nodes: u32, redundant: bool) -> Option<Fault> {
         let kind = file.kind?;
-        self.refuse_parts_of_san(key);
         let (needs_node, takes_switch) = (kind != FaultName::SwitchDown, kind != FaultName::NodeDown);
         match file.node {
             None if needs_node => self.report(key, Problem::missing("node", &format!("which node's {}", kind.word()))),
@@ -295,7 +256,7 @@ impl Resolver<'_> {
             }
             _ => {}
         }
-        let switch = file.switch.unwrap_or(0);
+        let switch = file.switch();
         if file.switch.is_some() && !takes_switch {
             self.conflict(&format!("{key}.switch"), "`switch` does not go with node-down");
         }

@@ -100,7 +100,7 @@ fn key_of(document: &Node, path: &str) -> String {
 }
 
 /// Whether `path` is a key of the table `table`.
-pub(crate) fn is_below(path: &str, table: &str) -> bool {
+fn is_below(path: &str, table: &str) -> bool {
     path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'))
 }
 

@@ -62,7 +62,7 @@ node = 1
 fn a_table_that_cannot_be_read_is_not_missing_and_nothing_is_judged_by_it() {
     // Neither the nodes of faults and patterns, nor EDM's limit, nor the load follow from a rack that
     // is not known.
-    let rack = "nodes = 'many'\nrate = '100Gbps'\npropagation = '2s'";
+    let rack = "nodes = 'many'\nrate = '100Gbps'";
     let text = SMALL.replace("nodes = 144\nrate = \"100Gbps\"", rack)
         + "[[fault]]\nat = '1us'\nkind = 'node-down'\nnode = 70000\n";
     let text = text.replace("load = 0.5", "load = 0.5\npattern = 'incast'\ntarget = 70000");
@@ -100,7 +100,7 @@ fn volumes_report_each_table() {
 design.name = 'rackblox'
 rack = { servers = 3, propagation = '2s' }
 flash = { read = ['1us'] }
-vssd = { per_ssd = 1, swap_patience = '2s', group = 2 }
+vssd = { per_ssd = 1, group = 2 }
 scheduler = { read_target = '61s' }
 collection = { soft = 0.2, regular = 0.3, streams = 9 }
 controller = { period = '2h' }
@@ -108,13 +108,12 @@ membership = { lease = '50ms' }
 io = { profile = 'ycsb-g', time_scale = 2.0 }
 run = { requests = 100, warm_up_requests = 100 }
 fault = [{ at = '1s', kind = 'node-down', node = 9 }]
-swap = [{ at = '25h', server = 9, ssds = [0, 0] }]
+swap = [{ at = '1s', server = 9, ssds = [0, 0] }, { at = '25h', server = 0, ssds = [0, 1] }]
 ";
     let expected = [
         "3 rack.propagation",
         "4 flash.read",
         "5 vssd.group",
-        "5 vssd.swap_patience",
         "6 scheduler.read_target",
         "7 collection.soft",
         "8 controller.period",
@@ -122,7 +121,7 @@ swap = [{ at = '25h', server = 9, ssds = [0, 0] }]
         "10 io.profile",
         "10 io.time_scale",
         "11 run.warm_up_requests",
-        "13 swap.0.at",
+        "13 swap.1.at",
         "13 swap.0.ssds",
     ];
     let mut found = places(text);
@@ -142,7 +141,7 @@ swap = [{ at = '25h', server = 9, ssds = [0, 0] }]
 fn sans_report_each_table_without_a_network_too() {
     let text = "title = 'san'
 design.name = 'san'
-fabric = { hosts = 4, mtu = '100B' }
+fabric = { hosts = 4, queue = '1KiB' }
 drives = { capacity = '1MiB' }
 routing = { period = '1s', hold = '1ms' }
 reservation = { burst = '1B' }
@@ -157,7 +156,7 @@ fault = [{ at = '1s', kind = 'link-down', node = 3 }]
     let found = places(text);
     for place in [
         "3 fabric",
-        "3 fabric.mtu",
+        "3 fabric.queue",
         "4 drives.capacity",
         "5 routing.hold",
         "6 reservation.burst",
@@ -181,7 +180,7 @@ fn devices_and_pairs_report_each_table() {
     let devices = "title = 'devices'
 design.name = 'linux'
 machine = { payload_max = '8KiB', root_link = '1bps' }
-software = { look = '1us', submission = '2s' }
+software = { look = '1us' }
 askers = { rate = '1Gbps' }
 task = { kind = 'copy', bytes = '5KiB' }
 io = { theta = 0.5 }
@@ -191,7 +190,6 @@ run = { duration = '25h' }
         "3 machine.payload_max",
         "3 machine.root_link",
         "4 software.look",
-        "4 software.submission",
         "5 askers.rate",
         "6 task.bytes",
         "7 io.theta",
@@ -202,7 +200,7 @@ run = { duration = '25h' }
     assert_eq!(found, expected);
     let pairs = "title = 'pairs'
 design.name = 'leed'
-store = { clients = 2, value = '65B' }
+store = { clients = 2 }
 verbs = { post = '11ms' }
 cores = { count = 3, network = 5 }
 ditto = {}
@@ -214,7 +212,6 @@ fault = [{ at = '1s', kind = 'link-down', node = 70000, vertex = 'a' }]
     let mut expected = [
         "1 run",
         "3 store.client_nodes",
-        "3 store.value",
         "4 verbs.post",
         "5 cores.count",
         "6 ditto",

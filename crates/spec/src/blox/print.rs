@@ -11,7 +11,7 @@ use crate::file::ExperimentFile;
 use crate::print::{fault_of, written_run};
 use crate::quantity::Quantity;
 use base::Span;
-use hardware::ssd::{Steady, Suspension};
+use hardware::ssd::Suspension;
 use workload::block_trace::{Beyond, Devices};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
@@ -87,10 +87,8 @@ fn write_state(state: &FlashState, file: &mut FlashFile) {
         FlashState::Clean => Some(FlashStateName::Clean),
         FlashState::Filled => Some(FlashStateName::Filled),
         FlashState::Used => Some(FlashStateName::Used),
-        FlashState::Fragmented(Steady { window, windows, tolerance, windows_max }) => {
-            let (window, tolerance) = (Some(*window), Some(*tolerance));
-            file.steady =
-                Some(SteadyFile { window, windows: Some(*windows), tolerance, windows_max: Some(*windows_max) });
+        FlashState::Fragmented(steady) => {
+            file.steady = Some(SteadyFile::of(steady));
             Some(FlashStateName::Fragmented)
         }
         FlashState::Snapshot(snapshot) => {

@@ -4,8 +4,8 @@ mod flash;
 mod swap;
 
 use super::file::{
-    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, CoordinationName, InversionsName,
-    IoArrivalsName, IoFile, IsolationName, NetworkName, PolicyName, RackFile, SchedulerFile, TraceFormatName, VssdFile,
+    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, CoordinationName, IoArrivalsName,
+    IoFile, IsolationName, NetworkName, PolicyName, RackFile, SchedulerFile, TraceFormatName, VssdFile,
 };
 use super::{BlockReplay, Blox, Collection, Controller, Flash, Rack, RecordedNetwork, Scheduler, Vssd};
 use crate::design_file::DesignName;
@@ -16,7 +16,7 @@ use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
 use base::{Bytes, NodeId, Span};
 use swap::swaps_of;
-use workload::block_trace::{Beyond, Devices, Inversions, ReplayConfig, Tolerance};
+use workload::block_trace::{Beyond, Devices, ReplayConfig, Tolerance};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
 /// What one request is about, and Hermes's key (RackBlox, 3.5.1; 4 KiB throughout the paper).
@@ -45,13 +45,13 @@ const TRACE_SAYS: [&str; 11] = [
 impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
     pub(crate) fn blox(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Blox> {
-        let rack = self.rack(file);
+        let rack = file.rack.clone().unwrap_or_default().resolve();
         let flash = self.flash(&file.flash.clone().unwrap_or_default());
         let vssd = self.vssd(&file.vssd.clone().unwrap_or_default(), &rack, &flash);
         let coordinated = design != DesignName::Vdc;
         let scheduler = self.scheduler(&file.scheduler.clone().unwrap_or_default(), coordinated);
         let collection = self.collection(&file.collection.clone().unwrap_or_default(), design, &vssd, &flash);
-        let controller = self.controller(&file.controller.clone().unwrap_or_default());
+        let controller = controller_of(&file.controller.clone().unwrap_or_default());
         let membership = file.membership.clone().unwrap_or_default().resolve();
         self.check_membership(&membership);
         let io_file = file.io.clone().unwrap_or_default();
@@ -75,7 +75,7 @@ impl Resolver<'_> {
             run,
             faults,
             swaps: swaps_of(file),
-            check_history: io_file.check_history.unwrap_or(false),
+            check_history: io_file.check_history(),
         };
         self.check_swaps(&blox);
         if self.sound(&["flash", "rack", "vssd", "swap"]) {
@@ -111,26 +111,6 @@ impl Resolver<'_> {
         run
     }
 
-    fn rack(&mut self, file: &ExperimentFile) -> Rack {
-        let rack = file.rack.clone().unwrap_or_default().resolve();
-        self.rate("rack.rate", rack.rate);
-        let spans = [
-            ("rack.propagation", rack.propagation),
-            ("rack.host", rack.host),
-            ("rack.pipeline", rack.pipeline),
-            ("rack.recirculation", rack.recirculation),
-            ("rack.remote_delay", rack.remote_delay),
-        ];
-        spans.into_iter().for_each(|(key, span)| self.at_most(key, span, Span::secs(1)));
-        self.positive("rack.background_burst", rack.background_burst >= Span::us(1), rack.background_burst);
-        self.at_most("rack.background_burst", rack.background_burst, Span::secs(1));
-        let least = Bytes::kib(16);
-        if rack.switch_queue < least {
-            self.report("rack.switch_queue", Problem::out_of_range(rack.switch_queue, format!("at least {least}")));
-        }
-        rack
-    }
-
     fn recorded_network(&mut self, file: &RackFile) -> Option<RecordedNetwork> {
         let Some(name) = &file.network_file else {
             for key in ["network_unit", "network_digest"] {
@@ -152,31 +132,30 @@ impl Resolver<'_> {
     }
 
     fn vssd(&mut self, file: &VssdFile, rack: &Rack, flash: &Flash) -> Vssd {
-        let isolation = file.isolation.unwrap_or(IsolationName::Hardware);
+        let isolation = file.isolation();
         if isolation == IsolationName::Hardware {
             for key in ["group", "rate", "borrow"] {
                 self.refuse_key(&format!("vssd.{key}"), &format!("`{key}` goes only with isolation = software"));
             }
         }
-        let capacity = file.capacity.map_or(Bytes::kib(64 << 20), Plain::plain);
-        let channels = file.channels.unwrap_or(1);
+        let capacity = file.capacity();
+        let channels = file.channels();
         let vssd = Vssd {
-            per_ssd: file.per_ssd.unwrap_or(2),
+            per_ssd: file.per_ssd(),
             isolation,
             channels,
-            group: if isolation == IsolationName::Software { file.group.unwrap_or(2) } else { 1 },
+            group: if isolation == IsolationName::Software { file.group() } else { 1 },
             capacity,
-            data: file.data.unwrap_or(0.4),
-            used_before: file.used_before.unwrap_or(0.5),
+            data: file.data(),
+            used_before: file.used_before(),
             write_cache: file.write_cache.map_or(Bytes::new(capacity.count() / 1_024), Plain::plain),
-            flush_above: file.flush_above.unwrap_or(0.5),
+            flush_above: file.flush_above(),
             device_depth: file.device_depth.unwrap_or(channels * flash.geometry().dies_per_channel),
             rate: file.rate,
             borrow: file.borrow.map_or(Bytes::new(capacity.count() / 64), Plain::plain),
-            swap_batch: file.swap_batch.unwrap_or(64),
-            swap_patience: file.swap_patience.map_or(Span::us(200), Plain::plain),
+            swap_batch: file.swap_batch(),
+            swap_patience: file.swap_patience(),
         };
-        self.at_most("vssd.swap_patience", vssd.swap_patience, Span::secs(1));
         self.check_vssd(&vssd, rack, flash);
         vssd
     }
@@ -244,7 +223,7 @@ impl Resolver<'_> {
     }
 
     fn scheduler(&mut self, file: &SchedulerFile, coordinated_by_default: bool) -> Scheduler {
-        let policy = file.policy.unwrap_or(PolicyName::Kyber);
+        let policy = file.policy();
         let coordinated = file.coordinated.unwrap_or(coordinated_by_default);
         let (read, write) = match policy {
             // A first-come scheduler has no targets; these are shown and not used.
@@ -257,12 +236,8 @@ impl Resolver<'_> {
             coordinated,
             read_target: file.read_target.map_or(read + extra, Plain::plain),
             write_target: file.write_target.map_or(write + extra, Plain::plain),
-            window: file.window.unwrap_or(100),
+            window: file.window(),
         };
-        for (key, span) in [("read_target", scheduler.read_target), ("write_target", scheduler.write_target)] {
-            self.positive(&format!("scheduler.{key}"), span >= Span::us(1), span);
-            self.at_most(&format!("scheduler.{key}"), span, Span::secs(60));
-        }
         scheduler
     }
 
@@ -275,17 +250,17 @@ impl Resolver<'_> {
         let dies = vssd.channels * flash.geometry().dies_per_channel;
         let collection = Collection {
             coordination: file.coordination.unwrap_or(by_design),
-            soft: file.soft.unwrap_or(0.35),
-            regular: file.regular.unwrap_or(0.25),
-            stop: file.stop.unwrap_or(0.38),
-            check_period: file.check_period.map_or(Span::secs(30), Plain::plain),
-            retries: file.retries.unwrap_or(3),
-            retry_after: file.retry_after.map_or(Span::ms(1), Plain::plain),
-            background: file.background.unwrap_or(true),
-            idle_alpha: file.idle_alpha.unwrap_or(0.5),
-            idle_threshold: file.idle_threshold.map_or(Span::ms(30), Plain::plain),
+            soft: file.soft(),
+            regular: file.regular(),
+            stop: file.stop(),
+            check_period: file.check_period(),
+            retries: file.retries(),
+            retry_after: file.retry_after(),
+            background: file.background(),
+            idle_alpha: file.idle_alpha(),
+            idle_threshold: file.idle_threshold(),
             streams: file.streams.unwrap_or(dies),
-            burst: file.burst.unwrap_or(4),
+            burst: file.burst(),
         };
         self.check_collection(&collection, design, vssd, dies);
         collection
@@ -320,35 +295,10 @@ impl Resolver<'_> {
         if self.sound(&["vssd", "flash"]) {
             self.range("collection.streams", u64::from(collection.streams), 1..=u64::from(dies));
         }
-        for (key, span) in [("check_period", collection.check_period), ("retry_after", collection.retry_after)] {
-            self.positive(&format!("collection.{key}"), span >= Span::us(1), span);
-            self.at_most(&format!("collection.{key}"), span, Span::secs(3_600));
-        }
-    }
-
-    fn controller(&mut self, file: &ControllerFile) -> Controller {
-        let period = file.period.map_or(Span::ms(100), Plain::plain);
-        self.positive("controller.period", period >= Span::us(10), period);
-        self.at_most("controller.period", period, Span::secs(3_600));
-        Controller { period, write_cost: file.write_cost.unwrap_or(4), capacity: file.capacity }
     }
 
     fn check_membership(&mut self, membership: &super::Membership) {
         let super::Membership { heartbeat, lease, .. } = *membership;
-        let spans = [
-            ("heartbeat", heartbeat),
-            ("client_timeout", membership.client_timeout),
-            ("resend", membership.resend),
-            ("replay", membership.replay),
-        ];
-        for (key, span) in spans {
-            self.positive(&format!("membership.{key}"), span >= Span::us(1), span);
-            self.at_most(&format!("membership.{key}"), span, Span::secs(3_600));
-        }
-        self.at_most("membership.replace_after", membership.replace_after, Span::secs(86_400));
-        if heartbeat > Span::secs(3_600) {
-            return;
-        }
         let suspicion = heartbeat * u64::from(membership.misses);
         if lease >= suspicion {
             let reason = format!(
@@ -369,7 +319,7 @@ impl Resolver<'_> {
         let io = Config {
             clients: rack.clients,
             volumes: rack.servers * rack.ssds * vssd.per_ssd / REPLICAS_IN_RACK,
-            assignment: match file.assignment.unwrap_or(AssignmentName::RoundRobin) {
+            assignment: match file.assignment() {
                 AssignmentName::All => Assignment::All,
                 AssignmentName::RoundRobin => Assignment::RoundRobin,
             },
@@ -422,7 +372,7 @@ impl Resolver<'_> {
             clients: io.clients,
             volumes: io.volumes,
             devices: file.stripe.map_or(Devices::Modulo, |Quantity(stripe)| Devices::Striped { stripe }),
-            time_scale: file.time_scale.unwrap_or(1.0),
+            time_scale: file.time_scale(),
             requests: io.requests,
             duration: io.duration,
         };
@@ -472,7 +422,7 @@ impl Resolver<'_> {
     }
 
     pub(crate) fn io_arrivals(&mut self, file: &IoFile, clients: u32) -> Arrivals {
-        let name = file.arrivals.unwrap_or(IoArrivalsName::Closed);
+        let name = file.arrivals();
         let is_closed = name == IoArrivalsName::Closed;
         let stray: &[&str] = if is_closed { &["requests_per_second"] } else { &["depth", "think"] };
         for key in stray {
@@ -480,9 +430,7 @@ impl Resolver<'_> {
             self.refuse_key(&format!("io.{key}"), &reason);
         }
         if is_closed {
-            let think = file.think.map_or(Span::ZERO, Plain::plain);
-            self.at_most("io.think", think, Span::secs(86_400));
-            return Arrivals::Closed { depth: file.depth.unwrap_or(16), think };
+            return Arrivals::Closed { depth: file.depth(), think: file.think() };
         }
         if file.requests_per_second.is_none() {
             let why = format!("arrivals = {} needs the requests a second to offer", name.word());
@@ -506,7 +454,6 @@ impl Resolver<'_> {
 
     fn volume_fault(&mut self, key: &str, file: &FaultFile, rack: &Rack) -> Option<Fault> {
         let name = file.kind?;
-        self.refuse_parts_of_san(key);
         let is_of_switch = matches!(name, FaultName::SwitchDown | FaultName::SwitchUp);
         match file.node {
             None if !is_of_switch => self.report(key, Problem::missing("node", "which storage server, from 0")),
@@ -543,7 +490,7 @@ impl Resolver<'_> {
 
 /// Which blocks: as the file says, else as the profile has it.
 pub(crate) fn addresses_of(file: &IoFile, by_profile: Addresses) -> Addresses {
-    let theta = file.theta.unwrap_or(THETA);
+    let theta = file.theta();
     match file.addresses {
         None if file.theta.is_none() => by_profile,
         None => Addresses::ScrambledZipfian { theta },
@@ -555,13 +502,17 @@ pub(crate) fn addresses_of(file: &IoFile, by_profile: Addresses) -> Addresses {
     }
 }
 
+fn controller_of(file: &ControllerFile) -> Controller {
+    Controller { period: file.period(), write_cost: file.write_cost(), capacity: file.capacity }
+}
+
 /// What the reader of a trace lets pass.
 fn tolerance(file: &IoFile, io: &Config) -> Tolerance {
-    let beyond = match file.beyond.unwrap_or(BeyondName::Refuse) {
+    let beyond = match file.beyond() {
         BeyondName::Refuse => Beyond::Refuse,
         BeyondName::Fold => Beyond::Fold,
     };
-    let inversions = file.inversions.map_or(Inversions::Sort, InversionsName::meant);
-    let skip_bad = file.skip_bad.unwrap_or(0);
+    let inversions = file.inversions().meant();
+    let skip_bad = file.skip_bad();
     Tolerance { volume: Some(io.working_set()), beyond, skip_bad, inversions }
 }

@@ -1,25 +1,19 @@
 //! The workload of a point: which keys go together, sizes, and the rate that a load comes to.
 
 use super::Resolver;
-use crate::blox::file::InversionsName;
 use crate::cost;
 use crate::error::Problem;
 use crate::file::{
-    ArrivalsName, ClassFile, DistributionFile, LoadBasis, OperationName, PatternName, RunFile, SizeFile, WorkloadFile,
+    ArrivalsName, ClassFile, DistributionFile, OperationName, PatternName, RunFile, SizeFile, WorkloadFile,
 };
 use crate::load::{MeanCost, asking_nodes, cost_for, load_at, mean_gap_ps};
 use crate::plan::{Design, Fabric, PlannedLoad, TraceSource};
 use crate::quantity::{Plain, Quantity};
 use base::{Bytes, NodeId, Operation, Span};
-use workload::block_trace::Inversions;
 use workload::{Arrivals, Class, Config, Pattern, SizeDistribution};
 
 /// The size of a cache line, and of the paper's microbenchmarks (EDM, 4.3.1).
 const SIZE: Bytes = Bytes::new(64);
-/// EDM, 4.3.2: reads and writes in equal proportion.
-const READ_FRACTION: f64 = 0.5;
-/// A size in a CDF file counts bytes unless the experiment says otherwise.
-const CDF_UNIT: Bytes = Bytes::new(1);
 
 /// The largest request: EDM's messages count bytes in 32 bits, and no application asks for more at once.
 const SIZE_MAX: Bytes = Bytes::new(1 << 30);
@@ -61,8 +55,8 @@ impl Resolver<'_> {
         fabric: &Fabric,
         design: Option<&Design>,
     ) -> Option<Demand> {
-        let pattern_name = file.pattern.unwrap_or(PatternName::AllToAll);
-        let arrivals_name = file.arrivals.unwrap_or(ArrivalsName::Poisson);
+        let pattern_name = file.pattern();
+        let arrivals_name = file.arrivals();
         self.companions(&pattern_name.word(), &arrivals_name.word());
         if arrivals_name == ArrivalsName::Trace {
             return self.trace(file, run, fabric);
@@ -84,7 +78,7 @@ impl Resolver<'_> {
             None => self.open(file, arrivals_name, load?, &pattern, &mix, fabric, design)?,
         };
         let (requests, duration) = (run.requests, run.duration.map(Plain::plain));
-        let local_fraction = file.local_fraction.unwrap_or(0.0);
+        let local_fraction = file.local_fraction();
         let config = Config { nodes, pattern, mix, local_fraction, arrivals, requests, duration };
         self.horizon(&config);
         self.playable(&config);
@@ -113,7 +107,7 @@ impl Resolver<'_> {
             self.report("workload", Problem::missing("workload.file", "arrivals = trace needs a CSV file of messages"));
             return None;
         };
-        let inversions = file.inversions.map_or(Inversions::Sort, InversionsName::meant);
+        let inversions = file.inversions().meant();
         let nodes = if self.sound(&["fabric"]) { fabric.nodes } else { u32::MAX };
         let trace = match self.sources.trace(self.files, name, nodes, inversions) {
             Ok(trace) => trace,
@@ -164,7 +158,7 @@ impl Resolver<'_> {
                 Some(Pattern::RoleSplit { compute })
             }
             PatternName::Incast => {
-                let (target, sources) = (file.target.unwrap_or(0), file.sources.unwrap_or(others));
+                let (target, sources) = (file.target(), file.sources.unwrap_or(others));
                 if self.sound(&["fabric"]) {
                     self.range("workload.target", u64::from(target), 0..=u64::from(others));
                     self.range("workload.sources", u64::from(sources), 1..=u64::from(others));
@@ -192,7 +186,7 @@ impl Resolver<'_> {
     fn class(&mut self, index: usize, file: &ClassFile) -> Option<Class> {
         let key = format!("workload.mix.{index}.size");
         let size = self.size(&key, file.size.as_ref()?);
-        Some(Class { operation: file.operation?.into(), weight: file.weight.unwrap_or(1.0), size: size? })
+        Some(Class { operation: file.operation?.into(), weight: file.weight(), size: size? })
     }
 
     fn reads_and_writes(&mut self, file: &WorkloadFile) -> Option<Vec<Class>> {
@@ -200,7 +194,7 @@ impl Resolver<'_> {
             Some(size) => self.size("workload.size", size)?,
             None => SizeDistribution::Constant { bytes: SIZE },
         };
-        let reads = file.read_fraction.unwrap_or(READ_FRACTION);
+        let reads = file.read_fraction();
         let shares = [(OperationName::Read, reads), (OperationName::Write, 1.0 - reads)];
         let classes = shares.into_iter().filter(|(_, weight)| *weight > 0.0);
         Some(classes.map(|(name, weight)| Class { operation: name.into(), weight, size: size.clone() }).collect())
@@ -235,7 +229,7 @@ impl Resolver<'_> {
             return self.profile(key, name);
         }
         if let Some(name) = &file.cdf {
-            return self.cdf(key, name, file.unit.map_or(CDF_UNIT, Plain::plain));
+            return self.cdf(key, name, file.unit());
         }
         if let Some(table) = &file.table {
             let entries = table.iter().map(|(Quantity(bytes), weight)| (*bytes, *weight)).collect();
@@ -255,10 +249,6 @@ impl Resolver<'_> {
     }
 
     fn cdf(&mut self, key: &str, name: &str, unit: Bytes) -> Option<SizeDistribution> {
-        self.positive(&format!("{key}.unit"), unit > Bytes::ZERO, unit);
-        if unit == Bytes::ZERO {
-            return None;
-        }
         let read = self.sources.distribution(self.files, name, unit);
         read.map_err(|problem| self.report(&format!("{key}.cdf"), problem)).ok()
     }
@@ -272,11 +262,8 @@ impl Resolver<'_> {
         file.load
     }
 
-    fn closed(&mut self, file: &WorkloadFile, arrivals: ArrivalsName) -> Option<Arrivals> {
-        let think = file.think.map_or(Span::ZERO, Plain::plain);
-        self.at_most("workload.think", think, Span::secs(86_400));
-        let depth = file.depth.unwrap_or(1);
-        (arrivals == ArrivalsName::Closed).then_some(Arrivals::Closed { depth, think })
+    fn closed(&self, file: &WorkloadFile, arrivals: ArrivalsName) -> Option<Arrivals> {
+        (arrivals == ArrivalsName::Closed).then(|| Arrivals::Closed { depth: file.depth(), think: file.think() })
     }
 
     #[expect(clippy::too_many_arguments, reason = "a rate follows from everything else")]
@@ -290,7 +277,7 @@ impl Resolver<'_> {
         fabric: &Fabric,
         design: &Design,
     ) -> Option<(Arrivals, Option<PlannedLoad>)> {
-        let basis = file.load_basis.unwrap_or(LoadBasis::Link);
+        let basis = file.load_basis();
         let on_the_wire = |operation: Operation, bytes: Bytes| cost::wire_cost(design, operation, bytes);
         let counted = MeanCost::of(mix, cost_for(basis, &on_the_wire)).busiest(pattern, fabric.nodes);
         let carried = MeanCost::of(mix, &on_the_wire).busiest(pattern, fabric.nodes);
@@ -318,10 +305,6 @@ impl Resolver<'_> {
                 self.report("workload", Problem::missing(&format!("workload.{key}"), &why));
             }
         }
-        for (key, span) in [("workload.on", file.on), ("workload.off", file.off)] {
-            span.iter().for_each(|span| self.at_most(key, span.0, Span::secs(86_400)));
-        }
-        file.on.iter().for_each(|on| self.positive("workload.on", on.0 > Span::ZERO, on.0));
     }
 
     /// Refuses a run that would leave the range of virtual time.

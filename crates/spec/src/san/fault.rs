@@ -32,16 +32,6 @@ const fn about(name: FaultName) -> Option<(About, bool)> {
 }
 
 impl Resolver<'_> {
-    /// Refuses what names parts of a SAN, in a fault of something else.
-    pub(crate) fn refuse_parts_of_san(&mut self, key: &str) {
-        for part in ["ends", "vertex", "drive"] {
-            self.refuse_key(
-                &format!("{key}.{part}"),
-                &format!("`{part}` goes only with the designs san and san-plain"),
-            );
-        }
-    }
-
     /// Refuses a kind of fault of which only a SAN has the part.
     pub(crate) fn only_in_san(&mut self, key: &str, name: FaultName) {
         self.conflict(&format!("{key}.kind"), format!("{} goes only with the designs san and san-plain", name.word()));
@@ -60,10 +50,6 @@ impl Resolver<'_> {
     fn san_fault(&mut self, key: &str, file: &FaultFile, graph: Option<&Graph>, drives: &Drives) -> Option<SanFault> {
         let name = file.kind?;
         self.at_most(&format!("{key}.at"), file.at?.0.saturating_since(base::Time::ZERO), crate::resolve::HORIZON);
-        for other in ["node", "switch"] {
-            let reason = format!("`{other}` does not go with a SAN: parts are named by `ends`, `vertex` or `drive`");
-            self.refuse_key(&format!("{key}.{other}"), &reason);
-        }
         let Some((about, is_repair)) = about(name) else {
             self.conflict(&format!("{key}.kind"), "corruption is modelled for design edm only");
             return None;

@@ -5,6 +5,7 @@ use super::{Drives, MixedSizes, SanIo, SanLoad};
 use crate::blox::file::{AddressesName, AssignmentName, IoArrivalsName, IoFile};
 use crate::blox::print::{write_io, write_replay};
 use crate::blox::resolve::addresses_of;
+use crate::check::find;
 use crate::error::Problem;
 use crate::file::ExperimentFile;
 use crate::plan::{Run, WarmUp};
@@ -108,8 +109,11 @@ impl Resolver<'_> {
             Some(node) => node.entries().iter().map(|entry| entry.key.clone()).collect(),
             None => Vec::new(),
         };
-        let strange = |key: &&String| !keys.contains(&key.as_str()) && goes_with(&format!("io.{key}"), SceneName::San);
-        for key in given.iter().filter(strange) {
+        let of_san =
+            |key: &str| find(self.schema, &format!("io.{key}")).is_ok_and(|schema| goes_with(schema, SceneName::San));
+        let strange = |key: &&String| !keys.contains(&key.as_str()) && of_san(key);
+        let strangers: Vec<&String> = given.iter().filter(strange).collect();
+        for key in strangers {
             self.conflict(&format!("io.{key}"), format!("`{key}` does not go with `{chooser}` in a SAN"));
         }
         read(self)
@@ -124,7 +128,7 @@ impl Resolver<'_> {
     }
 
     fn single(&mut self, file: &IoFile, ground: &Ground) -> SanLoad {
-        let block = self.io_size("io.size", file.size.map_or(Bytes::kib(4), Plain::plain));
+        let block = self.io_size("io.size", file.size());
         let (mix, by_profile) = self.io_mix(file);
         self.check_theta(file, true);
         let config = Config {
@@ -190,7 +194,7 @@ impl Resolver<'_> {
             clients: ground.hosts,
             volumes: ground.drives,
             capacity: ground.footprint,
-            time_scale: file.time_scale.unwrap_or(1.0),
+            time_scale: file.time_scale(),
             requests: ground.requests,
             duration: ground.duration,
         };
@@ -229,8 +233,8 @@ impl Resolver<'_> {
             write_share: file.write_share.unwrap_or(0.5),
             addresses: file.addresses.unwrap_or(AddressesName::ScrambledZipfian),
             theta: file.theta.unwrap_or(THETA),
-            arrivals: file.arrivals.unwrap_or(IoArrivalsName::Closed),
-            depth: file.depth.unwrap_or(16),
+            arrivals: file.arrivals(),
+            depth: file.depth(),
             requests_per_second: file.requests_per_second,
             drive: file.drive,
         };
@@ -250,7 +254,7 @@ impl Resolver<'_> {
                 format!("{} does not go with `sizes`; allowed are {allowed}", addresses.word()),
             );
         }
-        let arrivals = file.arrivals.unwrap_or(IoArrivalsName::Closed);
+        let arrivals = file.arrivals();
         match (arrivals, file.requests_per_second) {
             (IoArrivalsName::Closed, Some(_)) => {
                 self.conflict("io.requests_per_second", "`requests_per_second` does not go with arrivals = closed");

@@ -14,7 +14,6 @@ use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::written_run;
 use crate::quantity::{Limit, Plain, Quantity};
-use san::cost::Prices;
 use san::egress::{SchedulingConfig, Service};
 use san::reserve::{Estimate, OverCommitment, ReservationConfig};
 use san::route::RouteConfig;
@@ -43,7 +42,7 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
         wire: Some(wire),
         io,
         lsm,
-        prices: Some(prices_of(&san.prices)),
+        prices: Some(PricesFile::of(&san.prices)),
         check: Some(CheckFile { write_order: Some(san.check_write_order) }),
         run: Some(written_run(requests, duration, san.run)),
         fault: (!san.faults.is_empty()).then(faults),
@@ -118,18 +117,5 @@ fn scheduling_of(config: &SchedulingConfig) -> SchedulingFile {
         rank_max: Some(config.rank.rank_max),
         unknown_credit: Some(config.rank.unknown_credit),
         read_rank: Some(config.rank.read_rank),
-    }
-}
-
-fn prices_of(prices: &Prices) -> PricesFile {
-    PricesFile {
-        switched_adapter_ports: Some(prices.switched_adapter_ports),
-        switched_adapter: Some(prices.switched_adapter),
-        switch_ports: Some(prices.switch_ports),
-        switch: Some(prices.switch),
-        switchless_adapter_ports: Some(prices.switchless_adapter_ports),
-        switchless_adapter: Some(prices.switchless_adapter),
-        cable: Some(prices.cable),
-        cable_metre: Some(prices.cable_metre),
     }
 }

@@ -1,7 +1,7 @@
 //! From a plan of the room back to the file that says all of it.
 
 use super::file::{CarrierFile, CarrierName, CoresFile, DittoFile, LeedFile, ScalioFile, StoreFile, VerbsFile};
-use super::{Carrier, Cores, Ditto, Leed, Options, ProtocolName, Scalio};
+use super::{Carrier, Cores, Leed, Options, ProtocolName, Scalio};
 use crate::blox::file::{FlashFile, IoFile};
 use crate::blox::print::{stateless_flash_of, write_io, write_places_and_times};
 use crate::design_file::DesignFile;
@@ -25,7 +25,7 @@ pub(crate) fn file_of(scalio: &Scalio) -> ExperimentFile {
         cores: Some(cores_of(&scalio.cores)),
         scalio: scalio.options.as_ref().map(options_of),
         leed: scalio.leed.map(|Leed { segments, tokens }| LeedFile { segments: Some(segments), tokens: Some(tokens) }),
-        ditto: scalio.ditto.map(|Ditto { samples }| DittoFile { samples: Some(samples) }),
+        ditto: scalio.ditto.as_ref().map(DittoFile::of),
         io: Some(io_of(scalio)),
         run: Some(written_run(scalio.io.requests, scalio.io.duration, scalio.run)),
         fault: (!scalio.faults.is_empty()).then(|| scalio.faults.iter().map(fault_of).collect()),

@@ -6,10 +6,6 @@ use crate::blox::{Blox, PlannedSwap};
 use crate::error::Problem;
 use crate::file::ExperimentFile;
 use crate::resolve::Resolver;
-use base::{Span, Time};
-
-/// No run is longer.
-const LATEST: Span = Span::secs(86_400);
 
 /// The swaps of a file, in order of time. The schema has made sure that each is whole.
 pub(super) fn swaps_of(file: &ExperimentFile) -> Vec<PlannedSwap> {
@@ -51,7 +47,6 @@ impl Resolver<'_> {
     }
 
     fn check_swap(&mut self, key: &str, swap: &PlannedSwap, blox: &Blox) {
-        self.at_most(&format!("{key}.at"), swap.at.saturating_since(Time::ZERO), LATEST);
         let is_rack_known = self.sound(&["rack"]);
         if is_rack_known {
             let last = u64::from(blox.rack.servers.saturating_sub(1));
