@@ -79,7 +79,7 @@ fn table_of(key: &str) -> &str {
         !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit())
     };
     let names = if key.starts_with("design.") { 1 } else { 0 };
-    let end = starts().filter(is_index).last().or_else(|| starts().nth(names));
+    let end = starts().rfind(is_index).or_else(|| starts().nth(names));
     &key[..end.unwrap_or(key.len())]
 }
 

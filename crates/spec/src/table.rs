@@ -16,8 +16,10 @@
 //! pages of docs/reference.
 //!
 //! * `NameFile { .. }`: a key with a default has a method that returns what is given or the default.
-//! * `NameFile => Config { .. }`: every key has a default and is a field of `Config`; `resolve` makes
-//!   it of a table and `of` the table of it. Keys `beside` it are no such fields.
+//! * `NameFile => Config { .. }`: every key is a field of `Config`; `resolve` makes it of a table and
+//!   `of` the table of it. A default that depends on keys before it, or on what `resolve` is given
+//!   (`with context: Type`), stands behind `=>` and is not in the schema; a key without a default is
+//!   an `Option`. Keys `beside` it are no such fields.
 //! * `NameFile => Config on ground of Design { .. }`: the same with defaults that depend on a rack.
 //! * `NameFile => Config { part: PartConfig { key as field: .. } }`: keys of several structs.
 
@@ -41,27 +43,28 @@ macro_rules! table {
             }
         )? )* }
     };
-    ($(#[$meta:meta])* $name:ident => $config:ident { $(
-        $(#[$key_meta:meta])* $key:ident : $type:ty $([ $($bounds:tt)+ ])? = $default:expr,
+    ($(#[$meta:meta])* $name:ident => $config:ident $(with $context:ident : $of:ty)? { $(
+        $(#[$key_meta:meta])* $key:ident : $type:ty $([ $($bounds:tt)+ ])? $(= $default:expr)? $(=> $usual:expr)?,
     )* } $(beside { $(
         $(#[$beside_meta:meta])* $beside:ident : $beside_type:ty $([ $($beside_bounds:tt)+ ])?,
     )* })?) => {
         $crate::table::written! { $(#[$meta])* $name {
             $(
                 $(#[$key_meta])* $key : $type, ($($($bounds)+)?), (),
-                (<$type as $crate::quantity::Plain>::written($default));
+                ($(<$type as $crate::quantity::Plain>::written($default))?);
             )*
             $($( $(#[$beside_meta])* $beside : $beside_type, ($($($beside_bounds)+)?), (), (); )*)?
         } }
         impl $name {
             /// What is given, and defaults for the rest.
-            pub(crate) fn resolve(&self) -> $config {
-                $config { $( $key: self.$key.map_or($default, $crate::quantity::Plain::plain), )* }
+            pub(crate) fn resolve(&self $(, $context: $of)?) -> $config {
+                $( let $key = $crate::table::given!(self.$key; $(= $default)? $(=> $usual)?); )*
+                $config { $( $key, )* }
             }
             /// The table that says all of `config`.
             pub(crate) fn of(config: &$config) -> $name {
                 $name {
-                    $( $key: Some($crate::quantity::Plain::written(config.$key)), )*
+                    $( $key: $crate::table::told!(config.$key; $(= $default)? $(=> $usual)?), )*
                     $($( $beside: None, )*)?
                 }
             }
@@ -116,6 +119,31 @@ macro_rules! table {
     };
 }
 pub(crate) use table;
+
+/// What is given for a key, else its default; of a key without one, what is given if anything.
+macro_rules! given {
+    ($given:expr; = $default:expr) => {
+        $given.map_or($default, $crate::quantity::Plain::plain)
+    };
+    ($given:expr; => $usual:expr) => {
+        $given.map_or_else(|| $usual, $crate::quantity::Plain::plain)
+    };
+    ($given:expr;) => {
+        $given.map($crate::quantity::Plain::plain)
+    };
+}
+pub(crate) use given;
+
+/// The way back from [`given`].
+macro_rules! told {
+    ($value:expr;) => {
+        $value.map($crate::quantity::Plain::written)
+    };
+    ($value:expr; $($default:tt)+) => {
+        Some($crate::quantity::Plain::written($value))
+    };
+}
+pub(crate) use told;
 
 /// The struct of a table, of which every key may be left out: of each key its type, its bounds, its
 /// scenes and its default.

@@ -1,6 +1,6 @@
 //! The written form of the room `blox`, and its defaults, each with its source. "Paper" is RackBlox, SOSP'23.
 
-use crate::blox::{Membership, Rack};
+use crate::blox::{Collection, Controller, Membership, Rack, Scheduler, Vssd};
 use crate::file::words;
 use crate::quantity::Quantity;
 use crate::table::table;
@@ -258,7 +258,7 @@ table! {
 
 table! {
     /// How drives are divided. With the designs rackblox, rackblox-software and vdc.
-    VssdFile {
+    VssdFile => Vssd with dies_per_channel: u32 {
         /// Virtual drives on each drive.
         per_ssd: u32 [1 to 128] = 2,
         /// Own channels, or shares of common ones (paper, 4.1: hardware).
@@ -276,15 +276,15 @@ table! {
         /// 4.1: half).
         used_before: f64 [0.0 to 1.0] = 0.5,
         /// DRAM of its server that holds writes on their way to flash. The paper gives no number; ours is a thousandth of the capacity.
-        write_cache: Quantity<Bytes>,
+        write_cache: Quantity<Bytes> => Bytes::new(capacity.count() / 1_024),
         /// Share of `write_cache` that may be dirty before anything is flushed. Ours; just below 1 is the paper's Algorithm 2 by the letter.
         flush_above: f64 [0.0 to 0.9999] = 0.5,
         /// Requests outstanding at the drive. Ours: one for each die; what a die cannot start waits where the scheduler can still choose.
-        device_depth: u32 [1 to 4_096],
+        device_depth: u32 [1 to 4_096] => channels * dies_per_channel,
         /// With software isolation: requests a second that each may start. No limit when not given.
         rate: u32 [from 1],
         /// With software isolation: free blocks that are lent together (paper, 3.5.2: 1 GB). A 64th of the capacity when not given.
-        borrow: Quantity<Bytes>,
+        borrow: Quantity<Bytes> => Bytes::new(capacity.count() / 64),
         /// With `[[swap]]`: pages of each virtual drive that change places together. Ours: few enough that requests to them wait for milliseconds.
         swap_batch: u32 [1 to 1_048_576] = 64,
         /// With `[[swap]]`: how long a page of a swap makes way for requests at the device (paper, 3.6: regular requests have priority). Ours.
@@ -305,17 +305,31 @@ table! {
     }
 }
 
+/// RackBlox, 4.1: what coordination adds to a target, for the network's share.
+const COORDINATION_EXTRA: Span = Span::ms(1);
+
+/// The usual targets of reads and writes.
+fn targets(policy: PolicyName, coordinated: bool) -> (Span, Span) {
+    let (read, write) = match policy {
+        // A first-come scheduler has no targets; these are shown and not used.
+        PolicyName::Fifo | PolicyName::Kyber => (Span::us(750), Span::ms(3)),
+        PolicyName::Deadline => (Span::us(500), Span::us(1_750)),
+    };
+    let extra = if coordinated { COORDINATION_EXTRA } else { Span::ZERO };
+    (read + extra, write + extra)
+}
+
 table! {
     /// In which order a server hands requests to a drive. With the designs rackblox, rackblox-software and vdc.
-    SchedulerFile {
+    SchedulerFile => Scheduler with coordinates: bool {
         /// The scheduler (paper, 4.1: kyber).
         policy: PolicyName = PolicyName::Kyber,
         /// Whether network times count (paper, 3.4). By default with rackblox and rackblox-software.
-        coordinated: bool,
+        coordinated: bool => coordinates,
         /// Latency target of kyber, deadline of deadline. Paper, 4.1 and 4.5.1: 0.75 ms and 0.5 ms; 1 ms more when coordinated.
-        read_target: Quantity<Span> ["1us" to "60s"],
+        read_target: Quantity<Span> ["1us" to "60s"] => targets(policy, coordinated).0,
         /// The same for writes: 3 ms and 1.75 ms; 1 ms more when coordinated.
-        write_target: Quantity<Span> ["1us" to "60s"],
+        write_target: Quantity<Span> ["1us" to "60s"] => targets(policy, coordinated).1,
         /// Packets over which the way back is predicted (paper, 3.4: 100).
         window: u32 [1 to 100_000] = 100,
     }
@@ -323,9 +337,9 @@ table! {
 
 table! {
     /// When garbage is collected. With the designs rackblox, rackblox-software and vdc.
-    CollectionFile {
+    CollectionFile => Collection with usual: (CoordinationName, u32) {
         /// Who is asked first. By default nobody with vdc, the switch with rackblox, the controller with rackblox-software.
-        coordination: CoordinationName,
+        coordination: CoordinationName => usual.0,
         /// Below this share of free blocks a server would like to collect (paper, 3.5.1: 35 %). Not without coordination.
         soft: f64 [0.0 to 1.0] = 0.35,
         /// Below this share it must (paper, 3.5.1: 25 %).
@@ -345,7 +359,7 @@ table! {
         /// Predicted idle time from which garbage is collected in the background (paper, 3.5.1: 30 ms).
         idle_threshold: Quantity<Span> = Span::ms(30),
         /// Dies of a virtual drive that collect at the same time; all when not given. Ours.
-        streams: u32 [1 to 4_096],
+        streams: u32 [1 to 4_096] => usual.1,
         /// Pages that a die moves before host requests get their turn. The paper has requests wait for some milliseconds (3.5); ours is four,
         /// which makes that of them.
         burst: u32 [1 to 4_096] = 4,
@@ -354,7 +368,7 @@ table! {
 
 table! {
     /// The software controller of vdc and rackblox-software.
-    ControllerFile {
+    ControllerFile => Controller {
         /// Between two allocations. Not published by either paper; ours.
         period: Quantity<Span> ["10us" to "1h"] = Span::ms(100),
         /// A write counts as so many reads. Ours: by the flash's times.

@@ -4,10 +4,10 @@ mod flash;
 mod swap;
 
 use super::file::{
-    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, CoordinationName, IoArrivalsName,
-    IoFile, IsolationName, NetworkName, PolicyName, RackFile, SchedulerFile, TraceFormatName, VssdFile,
+    AddressesName, AssignmentName, BeyondName, CollectionFile, CoordinationName, IoArrivalsName, IoFile, IsolationName,
+    NetworkName, RackFile, TraceFormatName, VssdFile,
 };
-use super::{BlockReplay, Blox, Collection, Controller, Flash, Rack, RecordedNetwork, Scheduler, Vssd};
+use super::{BlockReplay, Blox, Collection, Flash, Rack, RecordedNetwork, Vssd};
 use crate::design_file::DesignName;
 use crate::error::Problem;
 use crate::file::{ExperimentFile, FaultFile, FaultName, RunFile};
@@ -25,8 +25,6 @@ pub const PAGE: Bytes = Bytes::kib(4);
 pub const REPLICAS_IN_RACK: u32 = 2;
 /// YCSB's exponent.
 const THETA: f64 = 0.99;
-/// RackBlox, 4.1: what coordination adds to a target, for the network's share.
-const COORDINATION_EXTRA: Span = Span::ms(1);
 /// Keys of `io` that a trace leaves nothing to say.
 const TRACE_SAYS: [&str; 11] = [
     "profile",
@@ -49,9 +47,9 @@ impl Resolver<'_> {
         let flash = self.flash(&file.flash.clone().unwrap_or_default());
         let vssd = self.vssd(&file.vssd.clone().unwrap_or_default(), &rack, &flash);
         let coordinated = design != DesignName::Vdc;
-        let scheduler = self.scheduler(&file.scheduler.clone().unwrap_or_default(), coordinated);
+        let scheduler = file.scheduler.clone().unwrap_or_default().resolve(coordinated);
         let collection = self.collection(&file.collection.clone().unwrap_or_default(), design, &vssd, &flash);
-        let controller = controller_of(&file.controller.clone().unwrap_or_default());
+        let controller = file.controller.clone().unwrap_or_default().resolve();
         let membership = file.membership.clone().unwrap_or_default().resolve();
         self.check_membership(&membership);
         let io_file = file.io.clone().unwrap_or_default();
@@ -132,30 +130,16 @@ impl Resolver<'_> {
     }
 
     fn vssd(&mut self, file: &VssdFile, rack: &Rack, flash: &Flash) -> Vssd {
-        let isolation = file.isolation();
+        let isolation = file.isolation.unwrap_or(IsolationName::Hardware);
         if isolation == IsolationName::Hardware {
             for key in ["group", "rate", "borrow"] {
                 self.refuse_key(&format!("vssd.{key}"), &format!("`{key}` goes only with isolation = software"));
             }
         }
-        let capacity = file.capacity();
-        let channels = file.channels();
-        let vssd = Vssd {
-            per_ssd: file.per_ssd(),
-            isolation,
-            channels,
-            group: if isolation == IsolationName::Software { file.group() } else { 1 },
-            capacity,
-            data: file.data(),
-            used_before: file.used_before(),
-            write_cache: file.write_cache.map_or(Bytes::new(capacity.count() / 1_024), Plain::plain),
-            flush_above: file.flush_above(),
-            device_depth: file.device_depth.unwrap_or(channels * flash.geometry().dies_per_channel),
-            rate: file.rate,
-            borrow: file.borrow.map_or(Bytes::new(capacity.count() / 64), Plain::plain),
-            swap_batch: file.swap_batch(),
-            swap_patience: file.swap_patience(),
-        };
+        let mut vssd = file.resolve(flash.geometry().dies_per_channel);
+        if isolation == IsolationName::Hardware {
+            vssd.group = 1;
+        }
         self.check_vssd(&vssd, rack, flash);
         vssd
     }
@@ -222,25 +206,6 @@ impl Resolver<'_> {
         has_blocks
     }
 
-    fn scheduler(&mut self, file: &SchedulerFile, coordinated_by_default: bool) -> Scheduler {
-        let policy = file.policy();
-        let coordinated = file.coordinated.unwrap_or(coordinated_by_default);
-        let (read, write) = match policy {
-            // A first-come scheduler has no targets; these are shown and not used.
-            PolicyName::Fifo | PolicyName::Kyber => (Span::us(750), Span::ms(3)),
-            PolicyName::Deadline => (Span::us(500), Span::us(1_750)),
-        };
-        let extra = if coordinated { COORDINATION_EXTRA } else { Span::ZERO };
-        let scheduler = Scheduler {
-            policy,
-            coordinated,
-            read_target: file.read_target.map_or(read + extra, Plain::plain),
-            write_target: file.write_target.map_or(write + extra, Plain::plain),
-            window: file.window(),
-        };
-        scheduler
-    }
-
     fn collection(&mut self, file: &CollectionFile, design: DesignName, vssd: &Vssd, flash: &Flash) -> Collection {
         let by_design = match design {
             DesignName::Rackblox => CoordinationName::Switch,
@@ -248,20 +213,7 @@ impl Resolver<'_> {
             _ => CoordinationName::Uncoordinated,
         };
         let dies = vssd.channels * flash.geometry().dies_per_channel;
-        let collection = Collection {
-            coordination: file.coordination.unwrap_or(by_design),
-            soft: file.soft(),
-            regular: file.regular(),
-            stop: file.stop(),
-            check_period: file.check_period(),
-            retries: file.retries(),
-            retry_after: file.retry_after(),
-            background: file.background(),
-            idle_alpha: file.idle_alpha(),
-            idle_threshold: file.idle_threshold(),
-            streams: file.streams.unwrap_or(dies),
-            burst: file.burst(),
-        };
+        let collection = file.resolve((by_design, dies));
         self.check_collection(&collection, design, vssd, dies);
         collection
     }
@@ -500,10 +452,6 @@ pub(crate) fn addresses_of(file: &IoFile, by_profile: Addresses) -> Addresses {
         Some(AddressesName::Latest) => Addresses::Latest { theta },
         Some(AddressesName::Sequential) => Addresses::Sequential,
     }
-}
-
-fn controller_of(file: &ControllerFile) -> Controller {
-    Controller { period: file.period(), write_cost: file.write_cost(), capacity: file.capacity }
 }
 
 /// What the reader of a trace lets pass.

@@ -1,6 +1,7 @@
 //! The written form of a SAN's fabric, drives and prices, and their defaults, each with its source. "Paper" is the SAN study, NSDI'26; "ours" is what it
 //! does not say.
 
+use super::Drives;
 use crate::file::words;
 use crate::quantity::Quantity;
 use crate::table::table;
@@ -69,7 +70,7 @@ words! {
 
 table! {
     /// The drives of every target. With the designs san and san-plain.
-    DrivesFile {
+    DrivesFile => Drives {
         /// Drives of each target (paper, 5.1: four).
         per_target: u32 [1 to 64] = 4,
         /// Whose geometry and times (paper, 3.1: PM9A3).

@@ -1,5 +1,6 @@
 //! From a plan of the room back to the file that says all of it.
 
+use super::San;
 use super::ends::ends_of;
 use super::fabric::fabric_of;
 use super::fabric_file::{DrivesFile, PricesFile};
@@ -8,7 +9,6 @@ use super::file::{
     CheckFile, GimbalFile, HorizonName, QueueName, ReservationFile, RoutePolicyName, RoutingFile, SchedulingFile,
 };
 use super::io::io_of;
-use super::{Drives, San};
 use crate::blox::print::stateless_flash_of;
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
@@ -28,7 +28,7 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
     ExperimentFile {
         design: Some(DesignFile { name: Some(san.design), ..DesignFile::default() }),
         fabric: Some(fabric_of(&san.fabric)),
-        drives: Some(drives_of(&san.drives)),
+        drives: Some(DrivesFile::of(&san.drives)),
         flash: san.flash.as_ref().map(stateless_flash_of),
         routing: Some(routing_of(&san.routing)),
         reservation: Some(reservation_of(san.reservation.as_ref())),
@@ -47,16 +47,6 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
         run: Some(written_run(requests, duration, san.run)),
         fault: (!san.faults.is_empty()).then(faults),
         ..ExperimentFile::default()
-    }
-}
-
-fn drives_of(drives: &Drives) -> DrivesFile {
-    DrivesFile {
-        per_target: Some(drives.per_target),
-        preset: Some(drives.preset),
-        state: Some(drives.state),
-        model: Some(drives.model),
-        capacity: Some(Quantity(drives.capacity)),
     }
 }
 

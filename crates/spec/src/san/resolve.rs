@@ -108,19 +108,14 @@ impl Resolver<'_> {
     }
 
     fn drives(&mut self, file: &DrivesFile, flash: Option<&FlashFile>) -> (Drives, Option<Flash>) {
-        let capacity = file.capacity();
+        let mut drives = file.resolve();
+        let capacity = drives.capacity;
         if !CAPACITIES.contains(&capacity) || !capacity.count().is_multiple_of(BLOCK.count()) {
             let allowed = format!("{}..={} in whole blocks of {BLOCK}", CAPACITIES.start(), CAPACITIES.end());
             self.report("drives.capacity", Problem::out_of_range(capacity, allowed));
         }
-        let flash = self.whole_flash(flash, "drives", (file.preset, file.preset()));
-        let drives = Drives {
-            per_target: file.per_target(),
-            preset: flash.as_ref().map_or(file.preset(), |flash| flash.preset),
-            state: file.state(),
-            model: file.model(),
-            capacity,
-        };
+        let flash = self.whole_flash(flash, "drives", (file.preset, drives.preset));
+        drives.preset = flash.as_ref().map_or(drives.preset, |flash| flash.preset);
         self.check_model(&drives, flash.is_some());
         (drives, flash)
     }

@@ -1,6 +1,6 @@
 //! The written form of a key-value store on a box of SSDs, and its defaults, each with its source. "Paper" is Scalio, OSDI'25.
 
-use super::{Carrier, Ditto, Store, Verbs};
+use super::{Carrier, Cores, Ditto, Leed, Store, Verbs};
 use crate::file::words;
 use crate::quantity::Quantity;
 use crate::table::table;
@@ -111,13 +111,13 @@ table! {
 
 table! {
     /// The box's cores. One has nothing to do with requests (paper, 2.1). With the designs scalio, leed, leed-ditto, nvme-of and nvme-of-offload.
-    CoresFile {
+    CoresFile => Cores {
         /// All of them (paper, 6.1: limited to 8).
         count: u32 [3 to 256] = 8,
         /// Those that serve the network. Three sevenths of all but one when not given, as LEED has 3 of 8 (paper, 2.1).
-        network: u32 [1 to 255],
+        network: u32 [1 to 255] => (count.saturating_sub(1) * 3 / 7).max(1),
         /// Those that serve SSDs, each SSD one of them in turn. The rest when not given, as LEED has 4 of 8 (paper, 2.1).
-        flash: u32 [1 to 255],
+        flash: u32 [1 to 255] => count.saturating_sub(1).saturating_sub(network).max(1),
         /// To receive a request. Ours, of the order of RPC systems over RDMA.
         receive: Quantity<Span> [to "1s"] = Span::ns(600),
         /// To send an answer. Ours.
@@ -169,11 +169,14 @@ table! {
     }
 }
 
+/// Items of a bucket, and how full LEED's chains of one bucket are on average.
+const KEYS_OF_A_SEGMENT: u32 = 15 * 3 / 4;
+
 table! {
     /// LEED's own. With the designs leed and leed-ditto.
-    LeedFile {
+    LeedFile => Leed with keys_of_an_ssd: u32 {
         /// Segments of an SSD. As many as a chain of one bucket each needs, three quarters full, when not given.
-        segments: u32 [1 to 100_000_000],
+        segments: u32 [1 to 100_000_000] => keys_of_an_ssd.div_ceil(KEYS_OF_A_SEGMENT).max(1),
         /// Tokens of an SSD (LEED's artifact: 1,024; a GET takes 3, a SET 8, a DEL 4).
         tokens: u32 [8 to 65_536] = 1_024,
     }

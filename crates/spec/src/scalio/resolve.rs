@@ -1,7 +1,7 @@
 //! From what is written of a key-value store to a plan: defaults that depend on the design, ranges, and combinations.
 
-use super::file::{CarrierFile, CarrierName, CoresFile, LeedFile, ProtocolName, ScalioFile};
-use super::{Carrier, Cores, Leed, Options, Scalio, Store};
+use super::file::{CarrierFile, CarrierName, ProtocolName, ScalioFile};
+use super::{Carrier, Cores, Options, Scalio, Store};
 use crate::blox::PresetName;
 use crate::blox::file::{IoArrivalsName, IoFile};
 use crate::blox::resolve::addresses_of;
@@ -18,8 +18,6 @@ use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 const DEPTH: u32 = 3;
 /// I/Os that a reader of an NVMe-oF target keeps outstanding: enough for all SSDs to be busy (paper, Figure 6: fio at its maximum).
 const FLASH_DEPTH: u32 = 8;
-/// Items of a bucket, and how full LEED's chains of one bucket are on average.
-const KEYS_OF_A_SEGMENT: u32 = 15 * 3 / 4;
 const FLASH_BLOCK: Bytes = Bytes::kib(4);
 /// Blocks of an SSD that readers of an NVMe-oF target ask for: 16 GiB.
 const BARE_BLOCKS: u64 = 4 << 20;
@@ -33,12 +31,13 @@ impl Resolver<'_> {
         let verbs = file.verbs.clone().unwrap_or_default().resolve();
         let carrier = self.of_design(design, "carrier", &[DesignName::Scalio]);
         let carrier = carrier.then(|| self.carrier(&file.carrier.clone().unwrap_or_default()));
-        let cores = self.cores(&file.cores.clone().unwrap_or_default());
+        let cores = file.cores.clone().unwrap_or_default().resolve();
+        self.check_cores(&cores);
         let options = self.of_design(design, "scalio", &[DesignName::Scalio]);
         let leed = self.of_design(design, "leed", &[DesignName::Leed, DesignName::LeedDitto]);
         let ditto = self.of_design(design, "ditto", &[DesignName::LeedDitto]);
         let options = options.then(|| self.scalio_options(&file.scalio.clone().unwrap_or_default()));
-        let leed = leed.then(|| leed_of(&file.leed.clone().unwrap_or_default(), &store));
+        let leed = leed.then(|| file.leed.clone().unwrap_or_default().resolve(store.keys / store.devices));
         let ditto = ditto.then(|| file.ditto.clone().unwrap_or_default().resolve());
         let run_file = file.run.clone().unwrap_or_default();
         let io_file = file.io.clone().unwrap_or_default();
@@ -99,27 +98,12 @@ impl Resolver<'_> {
         carrier
     }
 
-    fn cores(&mut self, file: &CoresFile) -> Cores {
-        let count = file.count();
-        let others = count.saturating_sub(1);
-        let network = file.network.unwrap_or_else(|| (others * 3 / 7).max(1));
-        let flash = file.flash.unwrap_or_else(|| others.saturating_sub(network).max(1));
-        if network + flash > others {
+    fn check_cores(&mut self, cores: &Cores) {
+        let Cores { count, network, flash, .. } = *cores;
+        if network + flash > count.saturating_sub(1) {
             let reason =
                 format!("{network} cores for the network, {flash} for SSDs and one of control are more than {count}");
             self.conflict("cores.count", reason);
-        }
-        Cores {
-            count,
-            network,
-            flash,
-            receive: file.receive(),
-            send: file.send(),
-            submit: file.submit(),
-            complete: file.complete(),
-            memory: file.memory(),
-            batch: file.batch(),
-            target: file.target(),
         }
     }
 
@@ -248,9 +232,4 @@ fn popular(file: &IoFile, by_profile: Addresses) -> Addresses {
         (Some(theta), _) => Addresses::Zipfian { theta },
         (None, _) => addresses_of(file, by_profile),
     }
-}
-
-fn leed_of(file: &LeedFile, store: &Store) -> Leed {
-    let segments = (store.keys / store.devices).div_ceil(KEYS_OF_A_SEGMENT).max(1);
-    Leed { segments: file.segments.unwrap_or(segments), tokens: file.tokens() }
 }

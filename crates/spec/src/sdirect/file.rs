@@ -1,6 +1,6 @@
 //! The written form of a machine with devices, and its defaults, each with its source. "Paper" is S-Direct (Lu, APNet).
 
-use super::{Askers, Machine, Nic};
+use super::{Askers, Machine, Nic, Task};
 use crate::blox::file::PresetName;
 use crate::file::words;
 use crate::quantity::Quantity;
@@ -144,11 +144,11 @@ words! {
 
 table! {
     /// What each request of `io` is. With the designs s-direct, linux, spdk and target-offload.
-    TaskFile {
+    TaskFile => Task with is_nic: bool {
         /// What is asked for.
         kind: TaskName = TaskName::ReadWrite,
         /// With `copy` and `replicate`: who moves the data. `nic` needs the design s-direct.
-        by: ByName,
+        by: ByName => if is_nic { ByName::Nic } else { ByName::Client },
         /// With `replicate`: how many devices get the data.
         targets: u32 [1 to 16] = 2,
         /// The length of each.

@@ -173,16 +173,13 @@ impl Resolver<'_> {
     }
 
     fn task(&mut self, file: &TaskFile, design: DesignName, machine: &Machine, askers: &Askers) -> Task {
-        let kind = file.kind();
         let is_nic = design == DesignName::SDirect;
+        let mut task = file.resolve(is_nic);
+        let Task { kind, by, .. } = task;
+        if kind != TaskName::Replicate {
+            task.targets = 1;
+        }
         let moves = matches!(kind, TaskName::Copy | TaskName::Replicate);
-        let by = file.by.unwrap_or(if is_nic { ByName::Nic } else { ByName::Client });
-        let task = Task {
-            kind,
-            by,
-            targets: if kind == TaskName::Replicate { file.targets() } else { 1 },
-            bytes: file.bytes(),
-        };
         if file.by.is_some() && !moves {
             self.conflict("task.by", "`by` goes only with kind = copy and kind = replicate");
         }
