@@ -305,6 +305,10 @@ pub struct TraceArguments {
 /// `rackweave describe`
 #[derive(Debug, Args)]
 pub struct DescribeArguments {
+    /// A page of keys in place of the columns: keys, keys-messages, keys-volumes, keys-san, keys-wear,
+    /// keys-devices, keys-pairs, target-keys
+    #[arg(conflicts_with = "json")]
+    pub page: Option<String>,
     /// Print a list of objects for programs
     #[arg(long)]
     pub json: bool,

@@ -1,12 +1,20 @@
 //! `rackweave describe` and `rackweave schema`: what files mean.
 
 use crate::arguments::{DescribeArguments, SchemaKind};
-use crate::failure::{Failure, print};
+use crate::failure::{Failure, bad_input, print};
 use record::Column;
 use serde::Serialize;
 
-/// Prints every column and field.
+/// Prints every column and field, or a page of keys.
 pub fn describe(arguments: &DescribeArguments) -> Result<(), Failure> {
+    if let Some(name) = &arguments.page {
+        let pages = spec::reference::pages();
+        let page = pages.iter().find(|page| page.name == *name).ok_or_else(|| {
+            let names: Vec<&str> = pages.iter().map(|page| page.name.as_str()).collect();
+            bad_input(format!("there is no page `{name}`; allowed are {}", names.join(", ")))
+        })?;
+        return print(&page.text);
+    }
     let columns = record::columns();
     if arguments.json {
         return print_json(&columns);

@@ -5,8 +5,11 @@
 
 use crate::document::{Node, Value};
 use crate::error::{Problem, Problems};
+use crate::soundness::join;
 use base::{Bytes, Clock, Length, Rate, Span, UnitError};
 use serde_json::{Map, Value as Json};
+use std::fmt;
+use std::str::FromStr;
 
 /// Whether keys that must be there are missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +31,18 @@ pub(crate) fn find<'a>(root: &'a Json, path: &str) -> Result<&'a Json, Problem> 
 }
 
 fn step<'a>(root: &'a Json, schema: &'a Json, key: &str) -> Result<&'a Json, Problem> {
-    let branches = branches(root, schema);
-    let found = branches.iter().find_map(|branch| {
-        let property = branch.get("properties").and_then(|properties| properties.get(key));
-        property.or_else(|| key.parse::<usize>().ok().and_then(|_| branch.get("items")))
-    });
-    found.ok_or_else(|| {
+    property(root, schema, key).ok_or_else(|| {
+        let branches = branches(root, schema);
         let keys = branches.iter().filter_map(|branch| branch.get("properties")?.as_object()).flat_map(Map::keys);
         Problem::unknown_key(key, keys.cloned().collect())
+    })
+}
+
+/// The schema of a key of a table, or of an item of a list.
+pub(crate) fn property<'a>(root: &'a Json, schema: &'a Json, key: &str) -> Option<&'a Json> {
+    branches(root, schema).into_iter().find_map(|branch| {
+        let property = branch.get("properties").and_then(|properties| properties.get(key));
+        property.or_else(|| key.parse::<usize>().ok().and_then(|_| branch.get("items")))
     })
 }
 
@@ -45,7 +52,7 @@ pub(crate) fn is_table(root: &Json, schema: &Json) -> bool {
 }
 
 /// The schema itself, or what its reference points to.
-fn follow<'a>(root: &'a Json, schema: &'a Json) -> &'a Json {
+pub(crate) fn follow<'a>(root: &'a Json, schema: &'a Json) -> &'a Json {
     let name = schema.get("$ref").and_then(Json::as_str).and_then(|name| name.strip_prefix("#/$defs/"));
     name.and_then(|name| root.get("$defs")?.get(name)).unwrap_or(schema)
 }
@@ -191,8 +198,9 @@ impl Checker<'_> {
     }
 
     fn text(&mut self, schema: &Json, node: &Node, text: &str, path: &str) {
-        if let Some(Err(error)) = schema.get("format").and_then(Json::as_str).map(|format| quantity(format, text)) {
-            self.problems.add(node.place, path, Problem::Quantity(error));
+        let format = schema.get("format").and_then(Json::as_str);
+        if let Some(Err(problem)) = format.map(|format| quantity(format, text, schema)) {
+            self.problems.add(node.place, path, problem);
         }
         if schema.get("minLength").and_then(Json::as_u64).is_some_and(|least| least > text.chars().count() as u64) {
             self.problems.add(node.place, path, Problem::out_of_range("an empty text", "some text"));
@@ -230,7 +238,7 @@ fn whole(bound: &Json) -> Option<i128> {
     bound.as_u64().map(i128::from).or_else(|| bound.as_i64().map(i128::from)).or_else(|| Some(bound.as_f64()? as i128))
 }
 
-fn range_in_words(min: Option<f64>, max: Option<f64>, above: Option<f64>) -> String {
+fn range_in_words<T: fmt::Display>(min: Option<T>, max: Option<T>, above: Option<T>) -> String {
     match (above, min, max) {
         (Some(above), _, Some(max)) => format!("above {above}, up to {max}"),
         (Some(above), _, None) => format!("above {above}"),
@@ -241,15 +249,27 @@ fn range_in_words(min: Option<f64>, max: Option<f64>, above: Option<f64>) -> Str
     }
 }
 
-fn quantity(format: &str, text: &str) -> Result<(), UnitError> {
+fn quantity(format: &str, text: &str, schema: &Json) -> Result<(), Problem> {
     match format {
-        "time" => text.parse::<Span>().map(drop),
-        "size" => text.parse::<Bytes>().map(drop),
-        "rate" => text.parse::<Rate>().map(drop),
-        "frequency" => text.parse::<Clock>().map(drop),
-        "length" => text.parse::<Length>().map(drop),
+        "time" => within::<Span>(text, schema),
+        "size" => within::<Bytes>(text, schema),
+        "rate" => within::<Rate>(text, schema),
+        "frequency" => within::<Clock>(text, schema),
+        "length" => within::<Length>(text, schema),
         _ => Ok(()),
     }
+}
+
+/// Whether a text is a quantity within the bounds of its schema.
+fn within<T: FromStr<Err = UnitError> + Ord + fmt::Display>(text: &str, schema: &Json) -> Result<(), Problem> {
+    let got: T = text.parse().map_err(Problem::Quantity)?;
+    let bound = |key: &str| schema.get(key).and_then(Json::as_str).and_then(|bound| bound.parse::<T>().ok());
+    let (min, max) = (bound("formatMinimum"), bound("formatMaximum"));
+    let above = bound("formatExclusiveMinimum");
+    let is_inside = min.as_ref().is_none_or(|min| got >= *min)
+        && max.as_ref().is_none_or(|max| got <= *max)
+        && above.as_ref().is_none_or(|above| got > *above);
+    if is_inside { Ok(()) } else { Err(Problem::out_of_range(got, range_in_words(min, max, above))) }
 }
 
 fn takes_type(schema: &Json, node: &Node) -> bool {
@@ -280,10 +300,6 @@ fn expectation(root: &Json, schema: &Json) -> String {
         ("array", _) => "a list".into(),
         _ => "a table".into(),
     }
-}
-
-fn join(path: &str, key: &str) -> String {
-    if path.is_empty() { key.into() } else { format!("{path}.{key}") }
 }
 
 #[cfg(test)]

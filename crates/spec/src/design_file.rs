@@ -1,42 +1,11 @@
 //! The written form of the designs, and their defaults, each with its source.
 
-use crate::file::{words, written};
-use crate::ground::Ground;
-use crate::quantity::{Plain, Quantity};
+use crate::file::words;
+use crate::quantity::Quantity;
+use crate::table::table;
 use base::{Bytes, Clock, Span};
 use transport::config::{CreditBased, Dctcp, Fastpass, ReceiverDriven};
 use transport::uncontrolled::Uncontrolled;
-
-/// A design's table: every key with the default that it has on a given ground. The schema shows those on the shown ground.
-macro_rules! design_table {
-    ($(#[$meta:meta])* $name:ident of $design:ident => $config:ident on $ground:ident {
-        $( $(#[$field_meta:meta])* $field:ident : $type:ty = $default:expr, )*
-    }) => {
-        written! {
-            $(#[$meta])*
-            $name { $(
-                $(#[$field_meta])*
-                #[schemars(extend("default" = <$type as Plain>::written($name::defaults(&Ground::shown(DesignName::$design)).$field)))]
-                $field: $type,
-            )* }
-        }
-        impl $name {
-            /// Every default on this ground.
-            pub(crate) fn defaults($ground: &Ground) -> $config {
-                $config { $( $field: $default, )* }
-            }
-            /// What is given, and defaults for the rest.
-            pub(crate) fn resolve(&self, ground: &Ground) -> $config {
-                let defaults = Self::defaults(ground);
-                $config { $( $field: self.$field.map_or(defaults.$field, Plain::plain), )* }
-            }
-            /// The table that says all of `config`.
-            pub(crate) fn of(config: &$config) -> $name {
-                $name { $( $field: Some(Plain::written(config.$field)), )* }
-            }
-        }
-    };
-}
 
 words! {
     /// The designs.
@@ -152,15 +121,14 @@ words! {
     }
 }
 
-written! {
+table! {
     /// What moves the messages. A table of a design that no point of the experiment uses is an error.
     #[schemars(extend("required" = ["name"]))]
     DesignFile {
         /// Which design.
         name: DesignName,
         /// Which fixed latencies apply; not for edm, whose pipeline is counted in cycles of its clocks.
-        #[schemars(extend("default" = "own"))]
-        stack: StackName,
+        stack: StackName where [Messages] = StackName::Own,
         /// Parameters of edm.
         edm: EdmFile,
         /// Parameters of dctcp.
@@ -205,68 +173,61 @@ pub(crate) struct EdmRow {
     pub matching_trials: u32,
 }
 
-design_table! {
+table! {
     /// EDM. Sources are sections of its paper (ASPLOS'25).
-    EdmFile of Edm => EdmRow on _ground {
+    EdmFile => EdmRow on _ground of Edm {
         /// Most bytes that one grant lets through (4.3: 256 B).
-        chunk: Quantity<Bytes> = Bytes::new(256),
+        chunk: Quantity<Bytes> ["1B" to "65535B"] = Bytes::new(256),
         /// Most active notifications of an ordered pair, the paper's X (4.3: 3).
-        #[schemars(range(min = 1, max = 64))]
-        active_per_pair: u8 = 3,
+        active_per_pair: u8 [1 to 64] = 3,
         /// Which message goes first (4.3.2 has heavy-tailed sizes, for which 3.1.1 recommends SRPT).
         policy: PolicyName = PolicyName::Srpt,
         /// What is kept in order (3.1.1, property 5).
         ordering: OrderingName = OrderingName::Pair,
         /// Matching iterations before grants go out; 1 grants after every iteration (3.1.2).
-        #[schemars(range(min = 1, max = 64))]
-        iterations: u32 = 1,
+        iterations: u32 [1 to 64] = 1,
         /// How many scheduler cycles before a port is free its next grant may be issued: an iteration's 3 (3.1.2) hide the round that a
         /// free port would otherwise wait for; 0 waits.
-        #[schemars(range(max = 1_000_000))]
-        look_ahead_cycles: u32 = 3,
+        look_ahead_cycles: u32 [to 1_000_000] = 3,
         /// Clock of host and switch PHY logic (3.2: 2.56 ns; 100 GbE bundles four such lanes, 4.1).
-        phy_clock: Quantity<Clock> = Clock::hz(390_625_000),
+        phy_clock: Quantity<Clock> ["1MHz" to "100GHz"] = Clock::hz(390_625_000),
         /// Clock of the scheduler (4.1: 3 GHz as an ASIC; the FPGA testbed of Table 1 runs it at the PHY's clock).
-        scheduler_clock: Quantity<Clock> = Clock::mhz(3_000),
+        scheduler_clock: Quantity<Clock> ["1MHz" to "100GHz"] = Clock::mhz(3_000),
         /// Most bytes of small writes that share one notification (3.1.2); the size of a chunk by default, `"0B"` for never.
         batch: Quantity<Bytes> = Bytes::new(256),
         /// An unanswered read is answered with NULL after this long (3.3 leaves the value open; ours is far beyond any queue).
-        timeout: Quantity<Span> = Span::ms(10),
+        timeout: Quantity<Span> ["1ps" to "1h"] = Span::ms(10),
         /// Whether every message also goes to a backup switch (3.3).
         redundant: bool = false,
         /// How memory and frames share a link (3.2.3).
         preemption: PreemptionName = PreemptionName::Fair,
         /// Measure, besides the run, the time to a maximal matching of a full demand matrix over so many random trials (3.1.3).
-        #[schemars(range(max = 10_000))]
-        matching_trials: u32 = 0,
+        matching_trials: u32 [to 10_000] = 0,
     }
 }
 
-design_table! {
+table! {
     /// DCTCP. "Paper" is SIGCOMM'10.
-    DctcpFile of Dctcp => Dctcp on _ground {
+    DctcpFile => Dctcp on _ground of Dctcp {
         /// Largest segment: 1500 bytes less the IPv4 and TCP headers.
-        mss: Quantity<Bytes> = Bytes::new(1460),
+        mss: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1460),
         /// Marking threshold K on the wire: 65 full frames, as the paper uses at 10 Gb/s (3.4); well above its bound of a seventh of the
         /// bandwidth-delay product here.
-        mark_above: Quantity<Bytes> = Bytes::new(65 * 1538),
+        mark_above: Quantity<Bytes> [to "1TiB"] = Bytes::new(65 * 1538),
         /// Room of an output queue: a port's share of a shallow-buffered switch (paper, 2.3.4: 4 MB shared, one port can take about 700 KB).
-        queue: Quantity<Bytes> = Bytes::new(700_000),
+        queue: Quantity<Bytes> ["1B" to "1TiB"] = Bytes::new(700_000),
         /// Gain g (paper, 3.4: 1/16).
-        #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
-        gain: f64 = 1.0 / 16.0,
+        gain: f64 [above 0.0 to 1.0] = 1.0 / 16.0,
         /// Initial window, in segments (RFC 6928: 10).
-        #[schemars(range(min = 1, max = 65_536))]
-        initial_window: u32 = 10,
+        initial_window: u32 [1 to 65_536] = 10,
         /// Least retransmission timeout: 1 ms (Vasudevan et al., SIGCOMM'09, for data centers; the paper's own is 10 ms, 4.2.1).
-        timeout_min: Quantity<Span> = Span::ms(1),
+        timeout_min: Quantity<Span> ["1ps" to "1h"] = Span::ms(1),
         /// Whether receivers tell what came beyond a hole, so that all of a window's holes are filled in
         /// one round trip: Linux does by default. `false` is NewReno.
         selective: bool = true,
         /// Connections between two nodes each way. A message goes over the one that has the least to
         /// send. One is ours; servers have tens in all (paper, 2.2).
-        #[schemars(range(min = 1, max = 64))]
-        connections: u32 = 1,
+        connections: u32 [1 to 64] = 1,
     }
 }
 
@@ -332,66 +293,59 @@ pub(crate) struct DcqcnRow {
     pub hyper_bps: u64,
 }
 
-design_table! {
+table! {
     /// RoCEv2 with DCQCN and priority flow control. "Paper" is SIGCOMM'15, whose values are for 40
     /// Gb/s; those that are bytes in a queue or bits a second scale with the link rate, unless
     /// `preset` says otherwise. What `paper` and `hpcc` have instead is in
     /// docs/concepts/rivals-dcqcn.md.
-    DcqcnFile of Dcqcn => DcqcnRow on ground {
+    DcqcnFile => DcqcnRow on ground of Dcqcn {
         /// Whose constants the other keys have when they are not given.
         preset: DcqcnPreset = DcqcnPreset::Scaled,
         /// Largest payload: the RoCE MTU of 1024 bytes, which fits into a standard frame (paper, 6).
-        mtu: Quantity<Bytes> = Bytes::new(1_024),
+        mtu: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_024),
         /// No marks below this queue (paper, Figure 14: 5 KB at 40 Gb/s).
         mark_from: Quantity<Bytes> = Bytes::new(ground.scaled_from_40g(5_000)),
         /// All marked above this queue (paper, Figure 14: 200 KB at 40 Gb/s).
-        mark_all: Quantity<Bytes> = Bytes::new(ground.scaled_from_40g(200_000)),
+        mark_all: Quantity<Bytes> ["1B" to "1TiB"] = Bytes::new(ground.scaled_from_40g(200_000)),
         /// Marking probability just below `mark_all` (paper, Figure 14: 1 %).
-        #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
-        mark_probability: f64 = 0.01,
+        mark_probability: f64 [above 0.0 to 1.0] = 0.01,
         /// When the switch pauses an ingress port.
         pfc: PfcName = PfcName::Static,
         /// With static: XOFF threshold of an ingress port, above `mark_all`, so that marks come
         /// before pauses (paper, 4).
-        pause_above: Quantity<Bytes> = Bytes::new(ground.scaled_from_40g(240_000)),
+        pause_above: Quantity<Bytes> ["1B" to "1TiB"] = Bytes::new(ground.scaled_from_40g(240_000)),
         /// With static: XON threshold, two full frames lower (paper, 4).
         resume_below: Quantity<Bytes> = Bytes::new(ground.scaled_from_40g(240_000).saturating_sub(2 * 1538).max(1)),
         /// With dynamic: the buffer that all ports share, without headroom. What the paper's 12 MB
         /// leave beside 22.4 KB for each of eight classes at 32 ports (paper, 4).
-        shared_buffer: Quantity<Bytes> = DCQCN_SHARED,
+        shared_buffer: Quantity<Bytes> ["1B" to "1TiB"] = DCQCN_SHARED,
         /// With dynamic: the share of what is free of it that one port may hold (paper, 4: beta /
         /// 8, with beta = 8).
-        #[schemars(range(max = 1_024.0), extend("exclusiveMinimum" = 0.0))]
-        free_share: f64 = 1.0,
+        free_share: f64 [above 0.0 to 1_024.0] = 1.0,
         /// Gain g of alpha (paper, Figure 14: 1/256).
-        #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
-        gain: f64 = 1.0 / 256.0,
+        gain: f64 [above 0.0 to 1.0] = 1.0 / 256.0,
         /// Least rate of a flow in bits a second. The paper gives none; 100 Mb/s is in the published
         /// simulator of DCQCN's authors, HPCC's experiments at 100 Gb/s have 1 Gb/s.
-        #[schemars(range(min = 1))]
-        rate_min_bps: u64 = 100_000_000,
+        rate_min_bps: u64 [from 1] = 100_000_000,
         /// Least time between two congestion notifications of a flow (paper, 3.1: 50 us).
-        notification_interval: Quantity<Span> = Span::us(50),
+        notification_interval: Quantity<Span> ["1ps" to "1h"] = Span::us(50),
         /// How a flow answers notifications.
         reaction: ReactionName = ReactionName::AtOnce,
         /// With periodic: time between two looks at whether a notification has come (HPCC's
         /// simulator: 4 us).
-        cut_interval: Quantity<Span> = Span::us(4),
+        cut_interval: Quantity<Span> ["1ps" to "1h"] = Span::us(4),
         /// Alpha decays when no notification came for this long (paper, 3.1: 55 us).
-        alpha_timer: Quantity<Span> = Span::us(55),
+        alpha_timer: Quantity<Span> ["1ps" to "1h"] = Span::us(55),
         /// Rate-increase timer (paper, Figure 14: 55 us).
-        increase_timer: Quantity<Span> = Span::us(55),
+        increase_timer: Quantity<Span> ["1ps" to "1h"] = Span::us(55),
         /// With at-once: rate-increase byte counter (paper, Figure 14: 10 MB).
-        increase_bytes: Quantity<Bytes> = Bytes::new(10_000_000),
+        increase_bytes: Quantity<Bytes> ["1B" to "1TiB"] = Bytes::new(10_000_000),
         /// Rounds of fast recovery, F (paper, 3.1: 5).
-        #[schemars(range(min = 1, max = 1_000))]
-        fast_recovery_rounds: u32 = 5,
+        fast_recovery_rounds: u32 [1 to 1_000] = 5,
         /// Additive step in bits a second (paper, 3.1: 40 Mb/s at 40 Gb/s).
-        #[schemars(range(min = 1))]
-        additive_bps: u64 = ground.scaled_from_40g(40_000_000),
+        additive_bps: u64 [from 1] = ground.scaled_from_40g(40_000_000),
         /// Hyper step in bits a second; the paper gives none, ten additive steps is what its vendor's adapters ship with.
-        #[schemars(range(min = 1))]
-        hyper_bps: u64 = ground.scaled_from_40g(400_000_000),
+        hyper_bps: u64 [from 1] = ground.scaled_from_40g(400_000_000),
     }
 }
 
@@ -421,26 +375,24 @@ pub(crate) struct PfabricRow {
     pub mark_above: Bytes,
 }
 
-design_table! {
+table! {
     /// pFabric. "Paper" is SIGCOMM'13.
-    PfabricFile of Pfabric => PfabricRow on ground {
+    PfabricFile => PfabricRow on ground of Pfabric {
         /// Largest segment: 1500 bytes less the IPv4 and TCP headers, and the priority.
-        mss: Quantity<Bytes> = Bytes::new(1_452),
+        mss: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_452),
         /// Room of an output queue: two bandwidth-delay products (paper, 4.1).
         queue: Quantity<Bytes> = ground.bandwidth_delay() * 2,
         /// Window that a flow starts with, in segments: a bandwidth-delay product (paper, 4.2).
-        #[schemars(range(min = 1, max = 1_048_576))]
-        window: u32 = ground.frames_in_flight(),
+        window: u32 [1 to 1_048_576] = ground.frames_in_flight(),
         /// Retransmission timeout: a round trip, a full queue, and a frame that is being sent at
         /// either host, so that a packet which only waits is never sent twice. That is a little
         /// over three round trips (paper, 5.2: 45 us at 14.6 us). With dctcp the least, and doubled
         /// by each timeout.
-        timeout: Quantity<Span> = ground.round_trip() + ground.full_queue(ground.bandwidth_delay() * 2),
+        timeout: Quantity<Span> ["1ps" to "1h"] = ground.round_trip() + ground.full_queue(ground.bandwidth_delay() * 2),
         /// What decides how much of a flow is under way.
         rate_control: RateControlName = RateControlName::Minimal,
         /// With minimal: timeouts in a row before a flow probes (paper, 5.2: 5).
-        #[schemars(range(min = 1, max = 1_000))]
-        probe_after: u32 = 5,
+        probe_after: u32 [1 to 1_000] = 5,
         /// With dctcp: marking threshold of an output queue. Neither paper gives one for queues of
         /// two bandwidth-delay products: half of that, above DCTCP's bound of a seventh of one
         /// (SIGCOMM'10, 3.4).
@@ -448,67 +400,64 @@ design_table! {
     }
 }
 
-design_table! {
+table! {
     /// The idealised receiver-driven protocol.
-    ReceiverDrivenFile of ReceiverDriven => ReceiverDriven on ground {
+    ReceiverDrivenFile => ReceiverDriven on ground of ReceiverDriven {
         /// Largest payload of a packet: 1500 bytes less the IPv4 and UDP headers and 16 of its own.
-        mtu: Quantity<Bytes> = Bytes::new(1_456),
+        mtu: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_456),
         /// Credits out at once: a bandwidth-delay product of payload (Homa, SIGCOMM'18, 3.2: RTTbytes).
         outstanding: Quantity<Bytes> = Bytes::new(1_456) * u64::from(ground.frames_in_flight()),
     }
 }
 
-design_table! {
+table! {
     /// Hop-by-hop credits.
-    CxlFile of Cxl => CreditBased on _ground {
+    CxlFile => CreditBased on _ground of Cxl {
         /// Payload of a flit (CXL 2.0, 4.2: four 16-byte slots).
-        flit_payload: Quantity<Bytes> = Bytes::new(64),
+        flit_payload: Quantity<Bytes> ["16B" to "9KB"] = Bytes::new(64),
         /// A flit on the wire (CXL 2.0, 4.2: 68 bytes with protocol id and CRC).
         flit_wire: Quantity<Bytes> = Bytes::new(68),
         /// Input buffer of a switch port in flits. No standard value: enough for several link round trips at 100 Gb/s.
-        #[schemars(range(min = 2, max = 1_048_576))]
-        switch_buffer_flits: u32 = 128,
+        switch_buffer_flits: u32 [2 to 1_048_576] = 128,
         /// Input buffer of a device in flits; likewise.
-        #[schemars(range(min = 2, max = 1_048_576))]
-        device_buffer_flits: u32 = 128,
+        device_buffer_flits: u32 [2 to 1_048_576] = 128,
     }
 }
 
-design_table! {
+table! {
     /// Fastpass. "Paper" is SIGCOMM'14.
-    FastpassFile of Fastpass => Fastpass on _ground {
+    FastpassFile => Fastpass on _ground of Fastpass {
         /// Payload of a time slot: one full packet (paper, 3: a slot is an MTU on the link).
-        slot_payload: Quantity<Bytes> = Bytes::new(1_460),
+        slot_payload: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_460),
         /// Time slots that the arbiter plans together (public code: `BATCH_SIZE`, 16).
-        #[schemars(range(min = 1, max = 32))]
-        batch: u32 = 16,
+        batch: u32 [1 to 32] = 16,
         /// A demand without an answer for so long is stated again (public code:
         /// `CONTROLLER_SEND_TIMEOUT_SECS`, 200 us with slots of a microsecond).
-        timeout: Quantity<Span> = Span::us(200),
+        timeout: Quantity<Span> ["1ps" to "1h"] = Span::us(200),
     }
 }
 
-design_table! {
+table! {
     /// Frames with nothing above the MAC.
-    RawEthernetFile of RawEthernet => Uncontrolled on _ground {
+    RawEthernetFile => Uncontrolled on _ground of RawEthernet {
         /// Largest payload of a frame (IEEE 802.3: 1500 bytes).
-        mtu: Quantity<Bytes> = Bytes::new(1_500),
+        mtu: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_500),
     }
 }
 
-design_table! {
+table! {
     /// RoCEv2 without congestion control.
-    Rocev2File of Rocev2 => Uncontrolled on _ground {
+    Rocev2File => Uncontrolled on _ground of Rocev2 {
         /// Largest payload of a packet: the RoCE MTU that fits into a standard frame.
-        mtu: Quantity<Bytes> = Bytes::new(1_024),
+        mtu: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_024),
     }
 }
 
-design_table! {
+table! {
     /// Hardware TCP without congestion control.
-    HardwareTcpFile of HardwareTcp => Uncontrolled on _ground {
+    HardwareTcpFile => Uncontrolled on _ground of HardwareTcp {
         /// Largest payload of a segment: 1500 bytes less the IPv4 and TCP headers.
-        mtu: Quantity<Bytes> = Bytes::new(1_460),
+        mtu: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_460),
     }
 }
 

@@ -153,8 +153,12 @@ impl Node {
     /// Takes what stands at a key path away; whether something stood there.
     pub(crate) fn take_out(&mut self, path: &str) -> bool {
         let Some((key, rest)) = path.split_once('.') else { return self.remove(path).is_some() };
-        let Value::Table(entries) = &mut self.value else { return false };
-        entries.iter_mut().find(|entry| entry.key == key).is_some_and(|entry| entry.node.take_out(rest))
+        let child = match &mut self.value {
+            Value::Table(entries) => entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.node),
+            Value::Array(items) => key.parse::<usize>().ok().and_then(|index| items.get_mut(index)),
+            _ => None,
+        };
+        child.is_some_and(|child| child.take_out(rest))
     }
 
     /// The same value for serde. What cannot be said in JSON (infinity, a date) becomes null; the check against the schema has refused it.

@@ -221,6 +221,22 @@ impl Problems {
     pub(crate) fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }
+    /// All so far, in the order in which they were found.
+    pub(crate) fn errors(&self) -> &[PlanError] {
+        &self.errors
+    }
+    /// Keeps those that are wanted.
+    pub(crate) fn retain(&mut self, is_wanted: impl FnMut(&PlanError) -> bool) {
+        self.errors.retain(is_wanted);
+    }
+    /// Takes away what was found after the first `kept`.
+    pub(crate) fn split_off(&mut self, kept: usize) -> Vec<PlanError> {
+        self.errors.split_off(kept)
+    }
+    /// Adds what was found elsewhere.
+    pub(crate) fn extend(&mut self, errors: impl IntoIterator<Item = PlanError>) {
+        self.errors.extend(errors);
+    }
     pub(crate) fn into_errors(self) -> Vec<PlanError> {
         self.errors
     }

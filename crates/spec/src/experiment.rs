@@ -1,13 +1,14 @@
 //! A whole experiment file: one plan, or the plans of a sweep.
 
 use crate::check::{Completeness, check};
-use crate::document::{Node, Value};
+use crate::document::{Entry, Node, Value};
 use crate::error::{Place, PlanError, PlanErrors, Problem, Problems};
 use crate::plan::Plan;
 use crate::resolve::resolve;
 use crate::schema::schema;
+use crate::soundness::Soundness;
 use crate::sources::{Files, NoFiles, Sources, Within};
-use crate::sweep::{Axis, Setting, Sweep};
+use crate::sweep::{Axis, AxisPoint, Setting, Sweep};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -61,6 +62,8 @@ pub struct Experiment {
     outside: Vec<Setting>,
     sources: Sources,
     schema: Json,
+    /// What is wrong with the file by itself.
+    soundness: Soundness,
 }
 
 /// Reads and checks an experiment file.
@@ -82,25 +85,65 @@ pub fn parse(
     let schema = schema();
     let mut problems = Problems::new(name, None);
     let mut base = Node::parse(text, &mut problems);
-    if problems.is_empty() {
-        heal(&mut base, overrides, &mut problems);
-        check(&schema, &base, Completeness::Partial, &mut problems);
+    if problems.errors().iter().any(|error| !is_harmless(&error.problem)) {
+        return Err(PlanErrors::new(problems.into_errors()));
     }
-    // A sweep is only looked into when the rest is in shape: its paths refer to the schema, its values to the document.
-    let readable = problems.is_empty();
-    let mut sweep = if readable { Sweep::take(&mut base, &schema, &mut problems) } else { Sweep::default() };
-    let outside = if readable { sweep.apply_overrides(overrides, &schema, &mut problems) } else { Vec::new() };
+    heal(&mut base, overrides, &mut problems);
+    check(&schema, &base, Completeness::Partial, &mut problems);
+    let mut soundness = Soundness::default();
+    let read = read_sweep(&mut base, &schema, &mut problems, &mut soundness);
+    // What settings from outside mean depends on the sweep.
+    let (mut sweep, overrides) = read.map_or((Sweep::default(), &[][..]), |sweep| (sweep, overrides));
+    let known = problems.errors().len();
+    let outside = sweep.apply_overrides(overrides, &schema, &mut problems);
     if let Some(place) = sweep.varies("files") {
         let reason = "files are read once for all points and scales: it cannot be varied".to_owned();
         problems.add(place, "files", Problem::Conflict(reason));
     }
-    problems.finish()?;
-    let mut experiment = Experiment { name: name.into(), base, sweep, outside, sources: Sources::default(), schema };
+    problems.errors()[known..].iter().for_each(|error| soundness.break_key(&error.key));
+    let sources = Sources::default();
+    let mut experiment = Experiment { name: name.into(), base, sweep, outside, sources, schema, soundness };
     let outside = experiment.outside.iter().rfind(|setting| setting.path == "files");
     let folder = outside.map(|setting| &setting.value).or_else(|| experiment.base.child("files"));
     let folder = folder.and_then(Node::text).unwrap_or_default().to_owned();
-    experiment.check_all(&Within { files, folder: &folder })?;
+    experiment.check_all(&Within { files, folder: &folder }, problems.into_errors())?;
     Ok(experiment)
+}
+
+/// Whether the rest of a file can be read beside a mistake of its syntax.
+fn is_harmless(problem: &Problem) -> bool {
+    !matches!(problem, Problem::Syntax { reason } if !reason.starts_with("duplicate key"))
+}
+
+/// Takes what is wrong by the schema out of a file, and the sweep. `None` for one with a mistake:
+/// nothing is known of the keys that it would have set.
+fn read_sweep(base: &mut Node, schema: &Json, problems: &mut Problems, soundness: &mut Soundness) -> Option<Sweep> {
+    let parts = ["sweep", "scale"];
+    let is_of_sweep = |error: &PlanError| parts.contains(&error.key.split('.').next().unwrap_or_default());
+    let is_wrong = problems.errors().iter().any(is_of_sweep);
+    let touched: Vec<String> = parts.iter().filter_map(|part| base.child(part)).flat_map(paths_in).collect();
+    soundness.take_out(base, problems.errors());
+    let known = problems.errors().len();
+    let sweep = if is_wrong { Sweep::default() } else { Sweep::take(base, schema, problems) };
+    if !is_wrong && problems.errors().len() == known {
+        return Some(sweep);
+    }
+    parts.iter().for_each(|part| drop(base.remove(part)));
+    touched.iter().for_each(|path| soundness.break_key(path));
+    None
+}
+
+/// Every key path that a sweep or a scale may set, and some that mean nothing.
+fn paths_in(node: &Node) -> Vec<String> {
+    let mut paths = Vec::new();
+    for entry in node.entries() {
+        let below = paths_in(&entry.node);
+        paths.extend(below.iter().map(|path| format!("{}.{path}", entry.key)));
+        paths.extend(below);
+        paths.push(entry.key.clone());
+    }
+    paths.extend(node.items().iter().flat_map(paths_in));
+    paths
 }
 
 /// Settings from outside take the place of what the file says before that is looked at, so that a bad
@@ -138,41 +181,64 @@ impl Experiment {
         !self.sources.is_empty()
     }
 
-    fn check_all(&mut self, files: &dyn Files) -> Result<(), PlanErrors> {
+    /// Adds what is wrong with the points to `errors`, which are known of the file by itself.
+    fn check_all(&mut self, files: &dyn Files, mut errors: Vec<PlanError>) -> Result<(), PlanErrors> {
         let mut sources = Sources::default();
-        let (mut errors, mut used) = (Vec::new(), BTreeSet::new());
-        let written = Scale::ALL.into_iter().filter(|scale| self.sweep.scales.contains_key(scale)).map(Some);
-        for scale in [None].into_iter().chain(written) {
-            for point in self.resolve_all(scale, files, &mut sources) {
-                match point {
-                    Ok(point) => drop(used.insert(point.plan.design().word())),
-                    Err(found) => errors.extend(found),
-                }
-            }
+        for scale in self.scales() {
+            let points = self.resolve_all(scale, files, &mut sources);
+            errors.extend(points.into_iter().filter_map(Result::err).flatten());
         }
-        if errors.is_empty() {
-            errors = self.unused_tables(&used);
+        // Where a design is misspelt, its table is not used in vain.
+        if self.soundness.holds(&["design.name"]) && !errors.iter().any(|error| error.key == "design.name") {
+            errors.extend(self.unused_tables());
         }
         self.sources = sources;
         if errors.is_empty() { Ok(()) } else { Err(PlanErrors::new(errors)) }
     }
 
     /// A table for a design that no point uses is a mistake, unless the design was chosen from outside.
-    fn unused_tables(&self, used: &BTreeSet<String>) -> Vec<PlanError> {
+    fn unused_tables(&self) -> Vec<PlanError> {
         let mut problems = Problems::new(&self.name, None);
         let entries = self.base.child("design").map_or(&[][..], Node::entries);
-        let chosen_outside = self.sweep.fixed.iter().chain(self.outside.iter().map(|setting| &setting.path));
-        if chosen_outside.into_iter().any(|path| path == "design.name") {
+        let tables: Vec<&Entry> = entries.iter().filter(|entry| matches!(entry.node.value, Value::Table(_))).collect();
+        let mut chosen_outside = self.sweep.fixed.iter().chain(self.outside.iter().map(|setting| &setting.path));
+        if tables.is_empty() || chosen_outside.any(|path| path == "design.name") {
             return Vec::new();
         }
-        for entry in entries.iter().filter(|entry| matches!(entry.node.value, Value::Table(_))) {
-            if !used.contains(&entry.key) {
-                let used = used.iter().cloned().collect::<Vec<_>>().join(", ");
-                let reason = format!("no point of this experiment uses the design {}; it uses {used}", entry.key);
-                problems.add(entry.key_place, &format!("design.{}", entry.key), Problem::Conflict(reason));
-            }
+        let used = self.designs();
+        for entry in tables.into_iter().filter(|entry| !used.contains(&entry.key)) {
+            let used = used.iter().cloned().collect::<Vec<_>>().join(", ");
+            let reason = format!("no point of this experiment uses the design {}; it uses {used}", entry.key);
+            problems.add(entry.key_place, &format!("design.{}", entry.key), Problem::Conflict(reason));
         }
         problems.into_errors()
+    }
+
+    /// The designs of all points at all scales.
+    fn designs(&self) -> BTreeSet<String> {
+        let mut used = BTreeSet::new();
+        for scale in self.scales() {
+            let (axes, settings) = self.sweep.at(scale);
+            for combination in combinations(&axes) {
+                let document = self.document_of(&settings, &chosen(&axes, &combination));
+                used.extend(document.at("design.name").and_then(Node::text).map(str::to_owned));
+            }
+        }
+        used
+    }
+
+    /// The file's own size, and the scales that it mentions.
+    fn scales(&self) -> impl Iterator<Item = Option<Scale>> {
+        let written = Scale::ALL.into_iter().filter(|scale| self.sweep.scales.contains_key(scale));
+        [None].into_iter().chain(written.map(Some))
+    }
+
+    /// What is written of one point.
+    fn document_of(&self, settings: &[Setting], chosen: &[(&str, &AxisPoint)]) -> Node {
+        let mut document = self.base.clone();
+        let of_axes = chosen.iter().flat_map(|(_, point)| &point.settings);
+        settings.iter().chain(of_axes).for_each(|setting| document.set(&setting.path, setting.value.clone()));
+        document
     }
 
     fn resolve_all(
@@ -185,46 +251,37 @@ impl Experiment {
         settings.extend(self.outside.iter().cloned());
         let mut points = Vec::new();
         for combination in combinations(&axes) {
-            points.push(self.resolve_one(&axes, &combination, &settings, files, sources));
+            points.push(self.resolve_one(&chosen(&axes, &combination), &settings, files, sources));
         }
         points
     }
 
     fn resolve_one(
         &self,
-        axes: &[Axis],
-        combination: &[usize],
+        chosen: &[(&str, &AxisPoint)],
         settings: &[Setting],
         files: &dyn Files,
         sources: &mut Sources,
     ) -> Result<Point, Vec<PlanError>> {
-        let chosen = || axes.iter().zip(combination).map(|(axis, index)| (&axis.name, &axis.points[*index]));
-        let described: Vec<String> = chosen().map(|(name, point)| format!("{name} = {}", point.label)).collect();
-        let description = (!described.is_empty()).then(|| described.join(", "));
-        let of_axes = || chosen().flat_map(|(_, point)| &point.settings);
-        let mut document = self.base.clone();
-        for setting in settings.iter().chain(of_axes()) {
-            document.set(&setting.path, setting.value.clone());
-        }
-        let stray = stray_settings(&self.name, &description, &document, of_axes());
-        if !stray.is_empty() {
-            return Err(stray);
-        }
-        let plan = resolve(&self.name, description, &document, &self.schema, files, sources)?;
-        Ok(Point { labels: chosen().map(|(name, point)| (name.clone(), point.label.clone())).collect(), plan })
+        let described: Vec<String> = chosen.iter().map(|(name, point)| format!("{name} = {}", point.label)).collect();
+        let mut problems = Problems::new(&self.name, (!described.is_empty()).then(|| described.join(", ")));
+        let document = self.document_of(settings, chosen);
+        stray_settings(&document, chosen, &mut problems);
+        let plan = resolve(problems, self.soundness.clone(), document, &self.schema, files, sources)?;
+        let labels = chosen.iter().map(|(name, point)| ((*name).to_owned(), point.label.clone()));
+        Ok(Point { labels: labels.collect(), plan })
     }
 }
 
+/// The point of each axis in a combination, with the axis' name.
+fn chosen<'a>(axes: &'a [Axis], combination: &[usize]) -> Vec<(&'a str, &'a AxisPoint)> {
+    axes.iter().zip(combination).map(|(axis, index)| (axis.name.as_str(), &axis.points[*index])).collect()
+}
+
 /// A point may set keys of its own design only: anything else would make points that differ in nothing.
-fn stray_settings<'a>(
-    name: &str,
-    point: &Option<String>,
-    document: &Node,
-    settings: impl Iterator<Item = &'a Setting>,
-) -> Vec<PlanError> {
-    let mut problems = Problems::new(name, point.clone());
-    let Some(design) = document.at("design.name").and_then(Node::text) else { return Vec::new() };
-    for setting in settings {
+fn stray_settings(document: &Node, chosen: &[(&str, &AxisPoint)], problems: &mut Problems) {
+    let Some(design) = document.at("design.name").and_then(Node::text) else { return };
+    for setting in chosen.iter().flat_map(|(_, point)| &point.settings) {
         let table = setting.path.strip_prefix("design.").and_then(|rest| rest.split_once('.')).map(|(table, _)| table);
         if table.is_some_and(|table| table != design) {
             let reason = format!(
@@ -233,7 +290,6 @@ fn stray_settings<'a>(
             problems.add(setting.value.place, &setting.path, Problem::Conflict(reason));
         }
     }
-    problems.into_errors()
 }
 
 /// Every choice of one point of each axis; the last axis varies fastest.

@@ -15,158 +15,109 @@ use crate::san::file::{
 use crate::san::lsm::LsmFile;
 use crate::scalio::file::{CarrierFile, CoresFile, DittoFile, LeedFile, ScalioFile, StoreFile, VerbsFile};
 use crate::sdirect::file::{AskersFile, MachineFile, NicFile, SoftwareFile, TaskFile};
+use crate::table::table;
 use crate::wear::file::WearFile;
 use base::{Bytes, Length, Operation, Rate, Span, Time};
+use hardware::DramConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A table of which every key may be left out.
-macro_rules! written {
-    ($(#[$meta:meta])* $name:ident { $( $(#[$field_meta:meta])* $field:ident : $type:ty, )* }) => {
-        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-        #[serde(deny_unknown_fields, default)]
-        $(#[$meta])*
-        pub struct $name {
-            $( $(#[$field_meta])* #[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$type>, )*
-        }
-    };
-}
-pub(crate) use written;
-
-/// A table whose keys all have defaults that depend on nothing.
-macro_rules! defaults_table {
-    ($(#[$meta:meta])* $name:ident => $config:ident {
-        $( $(#[$field_meta:meta])* $field:ident : $type:ty = $default:expr, )*
-    } $(beside {
-        $( $(#[$beside_meta:meta])* $beside:ident : $beside_type:ty, )*
-    })?) => {
-        $crate::file::written! {
-            $(#[$meta])*
-            $name { $(
-                $(#[$field_meta])*
-                #[schemars(extend("default" = <$type as $crate::quantity::Plain>::written($default)))]
-                $field: $type,
-            )* $($(
-                $(#[$beside_meta])*
-                $beside: $beside_type,
-            )*)? }
-        }
-        impl $name {
-            /// What is given, and defaults for the rest.
-            pub(crate) fn resolve(&self) -> $config {
-                $config { $( $field: self.$field.map_or($default, $crate::quantity::Plain::plain), )* }
-            }
-            /// The table that says all of `config`.
-            pub(crate) fn of(config: &$config) -> $name {
-                $name {
-                    $( $field: Some($crate::quantity::Plain::written(config.$field)), )*
-                    $( $( $beside: None, )* )?
-                }
-            }
-        }
-    };
-}
-pub(crate) use defaults_table;
-
-written! {
+table! {
     /// An experiment: a rack, a design, a workload, how long to run, and what to vary.
     #[schemars(title = "Rackweave experiment", extend("required" = ["title", "design"]))]
     ExperimentFile {
         /// What the experiment is about, in a few words.
-        #[schemars(length(min = 1))]
-        title: String,
+        title: String [length from 1],
         /// Decides every random draw: same file, same seed, same bytes.
-        #[schemars(range(min = 0, max = 9_223_372_036_854_775_807_u64), extend("default" = 1))]
-        seed: u64,
+        seed: u64 [0 to 9_223_372_036_854_775_807_u64] = 1,
         /// In place of `seed`: several, each of which makes a run of its own; results are over all of them.
-        #[schemars(length(min = 1, max = 10_000), inner(range(min = 0, max = 9_223_372_036_854_775_807_u64)))]
-        seeds: Vec<u64>,
+        #[schemars(inner(range(min = 0, max = 9_223_372_036_854_775_807_u64)))]
+        seeds: Vec<u64> [length 1 to 10_000],
         /// The folder that names of files are relative to, itself relative to the folder of this file. That folder when not given.
-        #[schemars(length(min = 1))]
-        files: String,
+        files: String [length from 1],
         /// The design: who moves the messages, or serves the volumes.
         design: DesignFile,
         /// The network: of messages, nodes around one switch (two with EDM's `redundant`); of a SAN, a topology. Required with both.
-        fabric: FabricFile,
+        fabric: FabricFile where [Messages, San],
         /// Messages: the memory behind every node.
-        memory: MemoryFile,
+        memory: MemoryFile where [Messages],
         /// Messages: who asks whom for how much, and when. Required there.
-        workload: WorkloadFile,
+        workload: WorkloadFile where [Messages],
         /// Messages: ordinary Ethernet traffic that shares the links; with design edm only.
-        background: BackgroundFile,
+        background: BackgroundFile where [Messages],
         /// Volumes: servers, clients, switch and the networks around them.
-        rack: RackFile,
+        rack: RackFile where [Volumes],
         /// Volumes, SAN, devices and pairs: the drives.
-        flash: FlashFile,
+        flash: FlashFile where [Volumes, San, Devices, Pairs],
         /// Where the numbers of `flash` are from.
-        fit: FitFile,
+        fit: FitFile where [Volumes, San, Devices, Pairs],
         /// Volumes: how drives are divided.
-        vssd: VssdFile,
+        vssd: VssdFile where [Volumes],
         /// Volumes: in which order a server hands requests to a drive.
-        scheduler: SchedulerFile,
+        scheduler: SchedulerFile where [Volumes],
         /// Volumes: when garbage is collected.
-        collection: CollectionFile,
+        collection: CollectionFile where [Volumes],
         /// Volumes: the software controller of vdc and rackblox-software.
-        controller: ControllerFile,
+        controller: ControllerFile where [Volumes],
         /// Volumes: heartbeats and leases.
-        membership: MembershipFile,
+        membership: MembershipFile where [Volumes],
         /// Volumes, SAN, devices and pairs: who asks for what, and when.
-        io: IoFile,
+        io: IoFile where [Volumes, San, Devices, Pairs],
         /// SAN: key-value stores in place of `io`.
-        lsm: LsmFile,
+        lsm: LsmFile where [San],
         /// SAN: the drives of every target.
-        drives: DrivesFile,
+        drives: DrivesFile where [San],
         /// SAN: which way I/Os take.
-        routing: RoutingFile,
+        routing: RoutingFile where [San],
         /// SAN: bandwidth for answers that is booked when their request passes.
-        reservation: ReservationFile,
+        reservation: ReservationFile where [San],
         /// SAN: queues of every port.
-        scheduling: SchedulingFile,
+        scheduling: SchedulingFile where [San],
         /// SAN: how a target serves the I/Os of its drives.
-        gimbal: GimbalFile,
+        gimbal: GimbalFile where [San],
         /// SAN: what is checked at the end.
-        check: CheckFile,
+        check: CheckFile where [San],
         /// SAN: software at both ends of a session.
-        host: HostFile,
+        host: HostFile where [San],
         /// SAN: how targets serve commands.
-        target: TargetFile,
+        target: TargetFile where [San],
         /// SAN: how sessions use the wire.
-        wire: WireFile,
+        wire: WireFile where [San],
         /// SAN: what parts cost.
-        prices: PricesFile,
+        prices: PricesFile where [San],
         /// Wear levelling: the rack, what wears it, and who swaps.
-        wear: WearFile,
+        wear: WearFile where [Wear],
         /// Devices: the machine that they are in.
-        machine: MachineFile,
+        machine: MachineFile where [Devices],
         /// Devices: the NIC's logic, with the designs s-direct and target-offload.
-        nic: NicFile,
+        nic: NicFile where [Devices],
         /// Devices: what the machine's software costs, with the designs linux and spdk.
-        software: SoftwareFile,
+        software: SoftwareFile where [Devices],
         /// Devices: who asks, and the network between.
-        askers: AskersFile,
+        askers: AskersFile where [Devices],
         /// Devices: what each request of `io` is.
-        task: TaskFile,
+        task: TaskFile where [Devices],
         /// Pairs: the box of SSDs, its clients, and what is stored.
-        store: StoreFile,
+        store: StoreFile where [Pairs],
         /// Pairs: adapters and the network between.
-        verbs: VerbsFile,
+        verbs: VerbsFile where [Pairs],
         /// Pairs: what carries operations on the box's memory, with the design scalio.
-        carrier: CarrierFile,
+        carrier: CarrierFile where [Pairs],
         /// Pairs: the box's cores.
-        cores: CoresFile,
+        cores: CoresFile where [Pairs],
         /// Pairs: Scalio's own, with the design scalio.
-        scalio: ScalioFile,
+        scalio: ScalioFile where [Pairs],
         /// Pairs: LEED's own, with the designs leed and leed-ditto.
-        leed: LeedFile,
+        leed: LeedFile where [Pairs],
         /// Pairs: Ditto's own, with the design leed-ditto.
-        ditto: DittoFile,
+        ditto: DittoFile where [Pairs],
         /// How long to run and what to measure.
-        run: RunFile,
+        run: RunFile where [Messages, Volumes, San, Devices, Pairs],
         /// What breaks, and when.
-        fault: Vec<FaultFile>,
+        fault: Vec<FaultFile> where [Messages, Volumes, San, Pairs],
         /// Volumes: drives that exchange what they hold, and when.
-        swap: Vec<SwapFile>,
+        swap: Vec<SwapFile> where [Volumes],
         /// What to vary: key paths with lists of values (their cross product), and `axis` for several keys at a time.
         sweep: SweepFile,
         /// Other values for some key paths at a given size of run; `sweep.KEY` replaces the values of an axis.
@@ -174,194 +125,156 @@ written! {
     }
 }
 
-written! {
+table! {
     /// The network. Messages: nodes around one switch, given by `nodes`, `rate`, `propagation` and `transceiver`. SAN: a topology, given by `kind` and
     /// all other keys.
     FabricFile {
         /// Messages: how many nodes the switch has; ids run from 0. Required there. SAN: how many adapters, with daisy-chain, ring, dual-ring and full-mesh.
-        #[schemars(range(min = 2, max = 65_536))]
-        nodes: u32,
+        nodes: u32 [2 to 65_536],
         /// Line rate of every link, above 64b/66b coding. Messages: required. SAN: of every cable, 100 Gb/s when not given (paper, 3.1).
-        rate: Quantity<Rate>,
+        rate: Quantity<Rate> ["1Mbps" to "100Tbps"],
         /// Light in the fibre between a node and the switch (EDM, Table 1: 10 ns).
-        #[schemars(extend("default" = "10ns"))]
-        propagation: Quantity<Span>,
+        propagation: Quantity<Span> [to "1s"] where [Messages] = Span::ns(10),
         /// PMA, PMD and transceiver, each crossing (EDM, Table 1: 19 ns). A link has two crossings.
-        #[schemars(extend("default" = "19ns"))]
-        transceiver: Quantity<Span>,
+        transceiver: Quantity<Span> [to "1s"] where [Messages] = Span::ns(19),
         /// SAN: what joins hosts and targets. Required there.
-        kind: FabricKindName,
+        kind: FabricKindName where [San],
         /// SAN: clients. Required, except with `custom`.
-        #[schemars(range(min = 1, max = 65_536))]
-        hosts: u32,
+        hosts: u32 [1 to 65_536] where [San],
         /// SAN: storage nodes. Required in a switched fabric; one an adapter when not given in a switchless one.
-        #[schemars(range(min = 1, max = 65_536))]
-        targets: u32,
+        targets: u32 [1 to 65_536] where [San],
         /// SAN: how endpoints are spread over leaf switches, and hosts over adapters.
-        #[schemars(extend("default" = "spread"))]
-        placement: PlacementName,
+        placement: PlacementName where [San] = PlacementName::Spread,
         /// With mesh and torus: adapters in each dimension.
-        #[schemars(length(min = 1, max = 16))]
-        dimensions: Vec<u32>,
+        dimensions: Vec<u32> [length 1 to 16] where [San],
         /// With redundant-switches: how many.
-        #[schemars(range(min = 2, max = 1_024))]
-        switches: u32,
+        switches: u32 [2 to 1_024] where [San],
         /// With leaf-spine: switches that endpoints are cabled to.
-        #[schemars(range(min = 1, max = 65_536))]
-        leaves: u32,
+        leaves: u32 [1 to 65_536] where [San],
         /// With leaf-spine: switches that leaves are cabled to.
-        #[schemars(range(min = 1, max = 65_536))]
-        spines: u32,
+        spines: u32 [1 to 65_536] where [San],
         /// With leaf-spine: how many endpoints a leaf has room for.
-        #[schemars(range(min = 1, max = 65_536))]
-        endpoints_per_leaf: u32,
+        endpoints_per_leaf: u32 [1 to 65_536] where [San],
         /// With fat-tree: ports of a switch that the tree uses, even.
-        #[schemars(range(min = 2, max = 65_536))]
-        radix: u32,
+        radix: u32 [2 to 65_536] where [San],
         /// With fat-tree: layers of switches.
-        #[schemars(range(min = 1, max = 16))]
-        layers: u32,
+        layers: u32 [1 to 16] where [San],
         /// With dragonfly: adapters a group.
-        #[schemars(range(min = 1, max = 65_536))]
-        routers: u32,
+        routers: u32 [1 to 65_536] where [San],
         /// With dragonfly: ports of an adapter for other groups.
-        #[schemars(range(min = 1, max = 65_536))]
-        global_cables: u32,
+        global_cables: u32 [1 to 65_536] where [San],
         /// With dragonfly: how many groups.
-        #[schemars(range(min = 2, max = 65_536))]
-        groups: u32,
+        groups: u32 [2 to 65_536] where [San],
         /// With custom: the file of the graph (docs/reference/topologies.md).
-        file: String,
+        file: String where [San],
         /// With custom: SHA-256 of the graph, hex, when it has to be this very graph.
-        file_digest: String,
+        file_digest: String where [San],
         /// SAN: ports of a switch, its radix. As many as the fullest one uses when not given.
-        #[schemars(range(min = 1, max = 65_536))]
-        switch_ports: u32,
+        switch_ports: u32 [1 to 65_536] where [San],
         /// SAN: ports of an adapter, its radix. As many as the fullest one uses when not given.
-        #[schemars(range(min = 1, max = 65_536))]
-        adapter_ports: u32,
+        adapter_ports: u32 [1 to 65_536] where [San],
         /// SAN: ports of a host, and of a target in a switched fabric. As many as the fullest one uses when not given.
-        #[schemars(range(min = 1, max = 65_536))]
-        endpoint_ports: u32,
+        endpoint_ports: u32 [1 to 65_536] where [San],
         /// SAN, switchless: between a target and its adapter. As much as the adapter's cables to other adapters carry together when not given, so that a node has the
         /// same bandwidth in both architectures (paper, 5.1).
-        board_rate: Quantity<Rate>,
+        board_rate: Quantity<Rate> ["1Mbps" to "100Tbps"] where [San],
         /// SAN: every link stands for so many cables of `rate`, teamed into one pipe (paper, 3.1); `endpoint_cables` gives a bundle of separate cables instead.
-        #[schemars(range(min = 1, max = 1_024), extend("default" = 1))]
-        trunk: u32,
+        trunk: u32 [1 to 1_024] where [San] = 1,
         /// SAN: parallel links between neighbours of the fabric.
-        #[schemars(range(min = 1, max = 1_024), extend("default" = 1))]
-        fabric_cables: u32,
+        fabric_cables: u32 [1 to 1_024] where [San] = 1,
         /// SAN: parallel links from a host or target to its switch (to each of its switches) or adapter.
-        #[schemars(range(min = 1, max = 1_024), extend("default" = 1))]
-        endpoint_cables: u32,
+        endpoint_cables: u32 [1 to 1_024] where [San] = 1,
         /// SAN: of the cables of hosts and targets. Ours: within a rack.
-        #[schemars(extend("default" = "2m"))]
-        endpoint_length: Quantity<Length>,
+        endpoint_length: Quantity<Length> where [San] = Length::m(2),
         /// SAN: of cables between neighbours. Ours: within a rack.
-        #[schemars(extend("default" = "2m"))]
-        near_length: Quantity<Length>,
+        near_length: Quantity<Length> where [San] = Length::m(2),
         /// SAN: of cables that lead back round a ring or torus, or between groups. Ours.
-        #[schemars(extend("default" = "5m"))]
-        far_length: Quantity<Length>,
-        /// SAN: one pass of a packet through an adapter. Calibrated: paper, Figure 2c, where a hop adds 2.9 us and 3.1 us to a read, which passes it twice.
-        #[schemars(extend("default" = "1400ns"))]
-        adapter_latency: Quantity<Span>,
-        /// SAN: one pass of a packet through a switch. Ours, from data sheets of 100 GbE switches.
-        #[schemars(extend("default" = "600ns"))]
-        switch_latency: Quantity<Span>,
-        /// SAN, switchless: one crossing of PCIe between a target and its adapter. Calibrated: paper, Figure 2a, where an adapter costs a read 3.6 us more than a switch.
-        #[schemars(extend("default" = "1us"))]
-        board_latency: Quantity<Span>,
-        /// SAN: from the failure or return of a link until the parts at its ends notice. Ours.
-        #[schemars(extend("default" = "100us"))]
-        detection: Quantity<Span>,
-        /// SAN: every output queue; what does not fit is dropped. Ours.
-        #[schemars(extend("default" = "512KiB"))]
-        queue: Quantity<Bytes>,
+        far_length: Quantity<Length> where [San] = Length::m(5),
+        /// SAN: one pass of a packet through an adapter. Fitted to the calibration claims san.fig2c.hop.4k
+        /// and san.fig2c.hop.256k alone: a hop adds 2.9 us and 3.1 us to a read, which passes it twice;
+        /// twice this, a frame of 1,500 B and a command sent once more, and 2 m of cable there and back
+        /// are 2.96 us.
+        adapter_latency: Quantity<Span> [to "1s"] where [San] = Span::ns(1_400),
+        /// SAN: one pass of a packet through a high-radix switch. Ours: data sheets of 100 GbE switches of
+        /// the paper's generation give 0.4 us to 0.8 us from port to port.
+        switch_latency: Quantity<Span> [to "1s"] where [San] = Span::ns(600),
+        /// SAN, switchless: one crossing of PCIe between a target and its adapter (paper, 3.2). Fitted to
+        /// the calibration claim san.fig2a.adapter alone: an adapter costs a read 3.6 us more than a
+        /// switch, twice (1.4 us + this - 0.6 us).
+        board_latency: Quantity<Span> [to "1s"] where [San] = Span::us(1),
+        /// SAN: from the failure or return of a link until the parts at its ends notice. Ours: a link is
+        /// down when its PCS has lost the signal (IEEE 802.3, 49 and 91: tens of microseconds), and a
+        /// driver polls that.
+        detection: Quantity<Span> [to "1s"] where [San] = Span::us(100),
+        /// SAN: every output queue; what does not fit is dropped. Ours: what a 100 GbE switch of the
+        /// paper's generation (16 MiB for 32 ports) has a port.
+        queue: Quantity<Bytes> where [San] = Bytes::kib(512),
         /// SAN: payload of the largest Ethernet frame. Ours: the standard one.
-        #[schemars(extend("default" = "1500B"))]
-        mtu: Quantity<Bytes>,
+        mtu: Quantity<Bytes> ["576B" to "9KB"] where [San] = Bytes::new(1_500),
     }
 }
 
-written! {
+table! {
     /// The memory behind every node.
-    MemoryFile {
+    MemoryFile => DramConfig {
         /// From a request at the controller to its first byte. Zero measures the fabric alone.
-        #[schemars(extend("default" = "0ns"))]
-        latency: Quantity<Span>,
+        latency: Quantity<Span> [to "1s"] = Span::ZERO,
         /// All channels together.
-        #[schemars(extend("default" = "unlimited"))]
-        bandwidth: Limit<Quantity<Rate>>,
+        bandwidth: Limit<Quantity<Rate>> ["1Mbps" to "100Tbps"] = None,
     }
 }
 
-written! {
+table! {
     /// Who asks whom for how much, and when.
     WorkloadFile {
         /// Who asks whom. Not with a trace, which says it itself.
-        #[schemars(extend("default" = "all-to-all"))]
-        pattern: PatternName,
+        pattern: PatternName = PatternName::AllToAll,
         /// With `role-split`: how many nodes, from 0, ask the others.
-        #[schemars(range(min = 1))]
-        compute: u32,
+        compute: u32 [from 1],
         /// With `incast`: the node that is asked.
-        #[schemars(extend("default" = 0))]
-        target: u32,
+        target: u32 = 0,
         /// With `incast`: how many nodes ask, from 0, the target left out. All others when not given.
-        #[schemars(range(min = 1))]
-        sources: u32,
+        sources: u32 [from 1],
         /// When requests come.
-        #[schemars(extend("default" = "poisson"))]
-        arrivals: ArrivalsName,
+        arrivals: ArrivalsName = ArrivalsName::Poisson,
         /// With `on-off`: mean length of an on period.
-        on: Quantity<Span>,
+        on: Quantity<Span> [above "0ns" to "24h"],
         /// With `on-off`: mean length of an off period.
-        off: Quantity<Span>,
+        off: Quantity<Span> [to "24h"],
         /// With `closed`: requests that each asking node keeps outstanding.
-        #[schemars(range(min = 1, max = 1_048_576), extend("default" = 1))]
-        depth: u32,
+        depth: u32 [1 to 1_048_576] = 1,
         /// With `closed`: from an answer to the next request of that slot.
-        #[schemars(extend("default" = "0ns"))]
-        think: Quantity<Span>,
+        think: Quantity<Span> [to "24h"] = Span::ZERO,
         /// With `trace`: the CSV file of messages.
         file: String,
         /// With `trace`: SHA-256 of the messages, in hex, when it has to be this very trace.
         digest: String,
         /// With `trace`: what becomes of messages that come behind a later one.
-        #[schemars(extend("default" = "sort"))]
-        inversions: InversionsName,
+        inversions: InversionsName = InversionsName::Sort,
         /// Open loop: offered load as a fraction of the busiest link direction. Above 1 is allowed, with a warning.
-        #[schemars(range(max = 10.0), extend("exclusiveMinimum" = 0.0))]
-        load: f64,
+        load: f64 [above 0.0 to 10.0],
         /// What `load` counts.
-        #[schemars(extend("default" = "link"))]
-        load_basis: LoadBasis,
+        load_basis: LoadBasis = LoadBasis::Link,
         /// Share of requests for the asking node's own memory, which take the memory's time alone.
-        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.0))]
-        local_fraction: f64,
+        local_fraction: f64 [0.0 to 1.0] = 0.0,
         /// Share of reads; the rest are writes. Not together with `mix`.
-        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.5))]
-        read_fraction: f64,
+        read_fraction: f64 [0.0 to 1.0] = 0.5,
         /// Size of every request. Not together with `mix`.
         #[schemars(extend("default" = "64B"))]
         size: SizeFile,
         /// Classes of requests, in place of `read_fraction` and `size`.
-        #[schemars(length(min = 1))]
-        mix: Vec<ClassFile>,
+        mix: Vec<ClassFile> [length from 1],
     }
 }
 
-written! {
+table! {
     /// One class of requests.
     #[schemars(extend("required" = ["operation", "size"]))]
     ClassFile {
         /// What it asks.
         operation: OperationName,
         /// Its share; weights need not sum to 1.
-        #[schemars(range(min = 0.0), extend("default" = 1.0))]
-        weight: f64,
+        weight: f64 [from 0.0] = 1.0,
         /// How large: what is read, written, or answered to a read-modify-write.
         size: SizeFile,
     }
@@ -377,7 +290,7 @@ pub enum SizeFile {
     Distribution(DistributionFile),
 }
 
-written! {
+table! {
     /// A size distribution: exactly one of `profile`, `cdf`, `table` and `points`.
     DistributionFile {
         /// A distribution that is shipped: one of EDM's five applications.
@@ -385,73 +298,62 @@ written! {
         /// A file with a cumulative distribution: lines `size 1 probability`, linear in between.
         cdf: String,
         /// With `cdf`: what a size of 1 in the file stands for.
-        #[schemars(extend("default" = "1B"))]
-        unit: Quantity<Bytes>,
+        unit: Quantity<Bytes> [above "0B"] = Bytes::new(1),
         /// Sizes with weights, `[["64B", 3], ["4KiB", 1]]`.
-        #[schemars(length(min = 1))]
-        table: Vec<(Quantity<Bytes>, f64)>,
+        table: Vec<(Quantity<Bytes>, f64)> [length from 1],
         /// A cumulative distribution in place: `[bytes, probability]`, neither falling, the last probability 1.
-        #[schemars(length(min = 1))]
-        points: Vec<(f64, f64)>,
+        points: Vec<(f64, f64)> [length from 1],
         /// With `points`: where they come from.
         name: String,
     }
 }
 
-written! {
+table! {
     /// Ordinary Ethernet frames between random nodes, on the links that memory traffic uses; with design edm only, whose `preemption`
     /// says how they share a link.
     #[schemars(extend("required" = ["stream"]))]
     BackgroundFile {
         /// Frames that a switch port can hold for its downlink; what does not fit is dropped. No standard value.
-        #[schemars(extend("default" = "1MiB"))]
-        egress_queue: Quantity<Bytes>,
+        egress_queue: Quantity<Bytes> = Bytes::kib(1 << 10),
         /// What every node sends.
-        #[schemars(length(min = 1))]
-        stream: Vec<BackgroundStreamFile>,
+        stream: Vec<BackgroundStreamFile> [length from 1],
     }
 }
 
-written! {
+table! {
     /// One kind of ordinary traffic, which every node sends to uniformly chosen others.
     #[schemars(extend("required" = ["name", "load"]))]
     BackgroundStreamFile {
         /// Its name in metrics, `extra.background_NAME_latency_mean_ns`: letters, digits, `-` and `_`, and no other stream's.
-        #[schemars(length(min = 1))]
-        name: String,
+        name: String [length from 1],
         /// Every frame, from the destination address to the check sequence: 64 to 9,018 bytes.
-        #[schemars(extend("default" = "1518B"))]
-        frame: Quantity<Bytes>,
+        frame: Quantity<Bytes> ["64B" to "9018B"] = Bytes::new(1_518),
         /// Share of every node's uplink that it offers, preamble and gap included.
-        #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
-        load: f64,
+        load: f64 [above 0.0 to 1.0],
         /// Frames that are handed to the MAC together, for one target; bursts come as a Poisson process.
-        #[schemars(range(min = 1, max = 1_000), extend("default" = 1))]
-        burst_frames: u32,
+        burst_frames: u32 [1 to 1_000] = 1,
     }
 }
 
-written! {
+table! {
     /// How long to run and what to measure. At least one of `requests` and `duration`, except with a trace.
     RunFile {
         /// The workload ends after this many requests over all nodes.
-        #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
-        requests: u64,
+        requests: u64 [1 to 1_000_000_000_000_u64],
         /// The workload ends after this time.
-        duration: Quantity<Span>,
+        duration: Quantity<Span> [above "0ns" to "24h"],
         /// Requests that start earlier are simulated but not measured. Not together with
         /// `warm_up_requests`. `"auto"`: the run is simulated twice, and the first one tells by MSER
         /// what of it is a transient.
-        warm_up: Choice<Quantity<Span>>,
+        warm_up: Choice<Quantity<Span>> [to "24h"],
         /// The first so many requests are not measured. A tenth of `requests`, or of `duration`, by default.
         warm_up_requests: u64,
         /// How long after the last arrival unfinished requests are waited for.
-        #[schemars(extend("default" = "100ms"))]
-        drain_limit: Quantity<Span>,
+        drain_limit: Quantity<Span> [to "24h"] = Span::ms(100),
     }
 }
 
-written! {
+table! {
     /// Something that breaks.
     #[schemars(extend("required" = ["at", "kind"]))]
     FaultFile {
@@ -460,21 +362,19 @@ written! {
         /// What breaks.
         kind: FaultName,
         /// SAN: the names of the link's two ends; all links between them.
-        #[schemars(length(min = 2, max = 2))]
-        ends: Vec<String>,
+        ends: Vec<String> [length 2 to 2] where [San],
         /// SAN: the name of the adapter, switch or target.
-        vertex: String,
+        vertex: String where [San],
         /// SAN: the drive, counted from 0 over all targets.
-        drive: u32,
+        drive: u32 where [San],
         /// The node, or the node at the end of the link. Not with a SAN.
-        node: u32,
+        node: u32 where [Messages, Volumes, Pairs],
         /// The switch, or the switch at the end of the link: 0, or 1 for the backup.
-        #[schemars(range(max = 1), extend("default" = 0))]
-        switch: u32,
+        switch: u32 [to 1] where [Messages, Volumes] = 0,
     }
 }
 
-written! {
+table! {
     /// What to vary: every key path here is an axis with its list of values.
     #[schemars(extend("additionalProperties" = true))]
     SweepFile {
@@ -486,19 +386,18 @@ written! {
     }
 }
 
-written! {
+table! {
     /// An axis whose points change several keys together.
     #[schemars(extend("required" = ["name", "points"]))]
     AxisFile {
         /// The axis' name in labels and figures.
         name: String,
         /// Its points.
-        #[schemars(length(min = 1))]
-        points: Vec<AxisPointFile>,
+        points: Vec<AxisPointFile> [length from 1],
     }
 }
 
-written! {
+table! {
     /// One point of an axis.
     #[schemars(extend("required" = ["label", "set"]))]
     AxisPointFile {
@@ -509,7 +408,7 @@ written! {
     }
 }
 
-written! {
+table! {
     /// Key paths and their values at a given size of run.
     ScaleFile {
         /// Minutes on a laptop: shows the shape.

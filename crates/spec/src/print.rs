@@ -12,9 +12,8 @@ use crate::file::{
 use crate::plan::{
     Background, BackgroundStream, Design, Fabric, Fault, Messages, Packet, Plan, Protocol, Run, Scene, WarmUp,
 };
-use crate::quantity::{Choice, Limit, Plain, Quantity};
+use crate::quantity::{Choice, Quantity};
 use base::Span;
-use hardware::DramConfig;
 use workload::{Arrivals, Class, Pattern, SizeDistribution};
 
 /// The file that says all of `plan`.
@@ -40,7 +39,7 @@ fn file_of_messages(plan: &Messages) -> ExperimentFile {
     ExperimentFile {
         fabric: Some(fabric_of(&plan.fabric)),
         design: Some(design_of(&plan.design)),
-        memory: Some(memory_of(&plan.memory)),
+        memory: Some(MemoryFile::of(&plan.memory)),
         workload: Some(workload_of(plan)),
         background: plan.background.as_ref().map(background_of),
         run: Some(run_of(plan)),
@@ -57,10 +56,6 @@ fn fabric_of(fabric: &Fabric) -> FabricFile {
         transceiver: Some(Quantity(fabric.transceiver)),
         ..FabricFile::default()
     }
-}
-
-fn memory_of(memory: &DramConfig) -> MemoryFile {
-    MemoryFile { latency: Some(Quantity(memory.latency)), bandwidth: Some(Limit::written(memory.bandwidth)) }
 }
 
 fn background_of(background: &Background) -> BackgroundFile {

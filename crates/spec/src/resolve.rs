@@ -8,51 +8,47 @@ use crate::check::{Completeness, check};
 use crate::design_file::DesignName;
 use crate::document::Node;
 use crate::error::{PlanError, Problem, Problems};
-use crate::file::{ExperimentFile, FabricFile, FaultFile, FaultName, MemoryFile, RunFile};
+use crate::file::{ArrivalsName, ExperimentFile, FabricFile, FaultFile, FaultName, RunFile};
 use crate::plan::{Design, Fabric, Fault, FaultKind, Messages, Plan, Run, Scene, WarmUp};
-use crate::quantity::{Choice, Limit, Plain, Quantity};
+use crate::quantity::{Choice, Quantity};
 use crate::scene::SceneName;
+use crate::soundness::Soundness;
 use crate::sources::{Files, Sources};
-use crate::warnings::{nothing_measured, warnings};
+use crate::warnings::{nothing_expected, warnings};
 use base::{NodeId, Rate, Span, Time};
-use hardware::DramConfig;
 
-const SEED: u64 = 1;
-/// EDM (ASPLOS'25), Table 1.
-const PROPAGATION: Span = Span::ns(10);
-/// EDM (ASPLOS'25), Table 1.
-const TRANSCEIVER: Span = Span::ns(19);
-/// Long enough for several timeouts of the slowest rival; an overloaded run says how many requests were left.
-const DRAIN_LIMIT: Span = Span::ms(100);
 /// The share of a run that is not measured unless the file says otherwise.
 const WARM_UP_SHARE: u64 = 10;
+/// Stands for a rack that is not known, where nothing is judged by it.
+const ANY_FABRIC: Fabric = Fabric { nodes: 2, rate: Rate::gbps(100), propagation: Span::ZERO, transceiver: Span::ZERO };
 /// Below a megabit a second one frame takes longer than the drain limit; above 100 terabits a byte takes less than a picosecond.
 const RATES: std::ops::RangeInclusive<Rate> = Rate::bps(1_000_000)..=Rate::bps(100_000_000_000_000);
 /// Everything that happens in a run happens before this: a fraction of the 213 days that a `Time` holds.
 pub(crate) const HORIZON: Span = Span::secs(30 * 86_400);
 
-/// Turns the document of one point into a plan. `point` is its labels, for messages.
+/// Turns the document of one point into a plan, and reports beside what the schema refuses all that
+/// does not follow from it. `problems` and `soundness` say what is wrong already.
 pub(crate) fn resolve(
-    name: &str,
-    point: Option<String>,
-    document: &Node,
+    mut problems: Problems,
+    mut soundness: Soundness,
+    mut document: Node,
     schema: &serde_json::Value,
     files: &dyn Files,
     sources: &mut Sources,
 ) -> Result<Plan, Vec<PlanError>> {
-    let mut problems = Problems::new(name, point);
-    check(schema, document, Completeness::Whole, &mut problems);
-    if !problems.is_empty() {
-        return Err(problems.into_errors());
-    }
+    check(schema, &document, Completeness::Whole, &mut problems);
+    problems.retain(|error| !soundness.is_known(error));
+    soundness.take_out(&mut document, problems.errors());
     let file: ExperimentFile = match serde_json::from_value(document.to_json()) {
         Ok(file) => file,
         Err(error) => {
-            problems.add(document.place, "", Problem::Conflict(error.to_string()));
+            if problems.is_empty() {
+                problems.add(document.place, "", Problem::Conflict(error.to_string()));
+            }
             return Err(problems.into_errors());
         }
     };
-    let mut resolver = Resolver { document, files, sources, problems };
+    let mut resolver = Resolver { document: &document, files, sources, problems, soundness, schema };
     let plan = resolver.plan(&file);
     match plan {
         Some(plan) if resolver.problems.is_empty() => Ok(plan),
@@ -60,17 +56,30 @@ pub(crate) fn resolve(
     }
 }
 
-/// Reads the parts of one point. Methods return `None`, or some stand-in, after they have reported a problem.
+/// Reads the parts of one point. Methods return `None`, or some stand-in, after they have reported a
+/// problem; whoever uses another table's values asks first whether that is sound.
 pub(crate) struct Resolver<'a> {
     pub(crate) document: &'a Node,
     pub(crate) files: &'a dyn Files,
     pub(crate) sources: &'a mut Sources,
     pub(crate) problems: Problems,
+    pub(crate) soundness: Soundness,
+    pub(crate) schema: &'a serde_json::Value,
 }
 
 impl Resolver<'_> {
+    /// Nothing of a table of which the schema has refused a key: it may follow from that.
     pub(crate) fn report(&mut self, key: &str, problem: Problem) {
+        if self.soundness.is_broken(key) {
+            return;
+        }
+        self.soundness.mark(key);
         self.problems.add(self.document.place_of(key), key, problem);
+    }
+
+    /// Whether nothing is wrong with any of `tables`, so that others may be judged by their values.
+    pub(crate) fn sound(&self, tables: &[&str]) -> bool {
+        self.soundness.holds(tables)
     }
 
     pub(crate) fn conflict(&mut self, key: &str, reason: impl Into<String>) {
@@ -83,18 +92,16 @@ impl Resolver<'_> {
         }
     }
 
-    pub(crate) fn positive(&mut self, key: &str, is_positive: bool, what: impl ToString) {
-        if !is_positive {
-            self.report(key, Problem::out_of_range(what.to_string(), "more than 0"));
-        }
-    }
-
     fn plan(&mut self, file: &ExperimentFile) -> Option<Plan> {
         let design = file.design.as_ref()?.name?;
         self.refuse_what_means_nothing(design);
+        let seeds = self.seeds(file);
         let (scene, warnings) = match design.scene() {
             SceneName::Messages => {
                 let messages = self.messages(file, design)?;
+                if let Some(reason) = nothing_expected(&messages) {
+                    self.nothing_measured(reason);
+                }
                 let warnings = warnings(&messages);
                 (Scene::Messages(Box::new(messages)), warnings)
             }
@@ -124,21 +131,18 @@ impl Resolver<'_> {
                 (Scene::Scalio(Box::new(scalio)), warnings)
             }
         };
-        self.must_measure(&scene);
-        let seeds = self.seeds(file);
         let files = file.files.clone().filter(|_| !self.sources.is_empty());
         Some(Plan { title: file.title.clone()?, seed: *seeds.first()?, seeds, files, scene, warnings })
     }
 
-    fn must_measure(&mut self, scene: &Scene) {
-        let Some(reason) = nothing_measured(scene) else { return };
+    fn nothing_measured(&mut self, reason: String) {
         let key = ["run.warm_up", "run.warm_up_requests"].into_iter().find(|key| self.document.at(key).is_some());
-        self.conflict(key.unwrap_or("run"), reason);
+        self.conflict(key.unwrap_or("run"), format!("{reason}: nothing is measured"));
     }
 
     /// The seeds of a file, at least one.
     fn seeds(&mut self, file: &ExperimentFile) -> Vec<u64> {
-        let Some(seeds) = file.seeds.clone() else { return vec![file.seed.unwrap_or(SEED)] };
+        let Some(seeds) = file.seeds.clone() else { return vec![file.seed()] };
         self.refuse_key("seed", "`seed` does not go with `seeds`");
         let is_twice = |(place, seed): &(usize, &u64)| seeds[..*place].contains(seed);
         if let Some((_, seed)) = seeds.iter().enumerate().find(is_twice) {
@@ -150,13 +154,15 @@ impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
     fn messages(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Messages> {
         self.need_tables(&["fabric", "workload"], design);
-        let fabric = self.fabric(file.fabric.as_ref()?)?;
-        let memory = self.memory(file.memory.as_ref());
-        let design = self.design(file.design.as_ref()?, &fabric);
+        let fabric = file.fabric.as_ref().and_then(|file| self.fabric(file)).unwrap_or(ANY_FABRIC);
+        let memory = file.memory.clone().unwrap_or_default().resolve();
+        let design = self.design_on(file.design.as_ref()?, &fabric);
         let background = file.background.as_ref().and_then(|file| self.background(file, &fabric, design.as_ref()));
         let run_file = file.run.clone().unwrap_or_default();
-        let demand = self.workload(file.workload.as_ref()?, &run_file, &fabric, design.as_ref());
-        let run = self.run(&run_file, demand.as_ref().is_some_and(|demand| demand.trace.is_some()));
+        let workload = file.workload.as_ref();
+        let demand = workload.and_then(|file| self.workload(file, &run_file, &fabric, design.as_ref()));
+        let is_trace = workload.is_none_or(|file| file.arrivals == Some(ArrivalsName::Trace));
+        let run = self.run(&run_file, is_trace || self.soundness.is_broken("workload"));
         let faults = self.faults(file.fault.as_deref().unwrap_or_default(), &fabric, design.as_ref());
         if !self.problems.is_empty() {
             return None;
@@ -167,7 +173,6 @@ impl Resolver<'_> {
     }
 
     fn fabric(&mut self, file: &FabricFile) -> Option<Fabric> {
-        self.refuse_san_keys();
         for (key, why, is_given) in [
             ("nodes", "How many nodes the switch has; ids run from 0.", file.nodes.is_some()),
             ("rate", "Line rate of every link, above 64b/66b coding.", file.rate.is_some()),
@@ -176,17 +181,12 @@ impl Resolver<'_> {
                 self.report("fabric", Problem::missing(key, why));
             }
         }
-        let fabric = Fabric {
+        Some(Fabric {
             nodes: file.nodes?,
             rate: file.rate?.0,
-            propagation: file.propagation.map_or(PROPAGATION, Plain::plain),
-            transceiver: file.transceiver.map_or(TRANSCEIVER, Plain::plain),
-        };
-        self.rate("fabric.rate", fabric.rate);
-        for (key, span) in [("fabric.propagation", fabric.propagation), ("fabric.transceiver", fabric.transceiver)] {
-            self.at_most(key, span, Span::secs(1));
-        }
-        Some(fabric)
+            propagation: file.propagation(),
+            transceiver: file.transceiver(),
+        })
     }
 
     pub(crate) fn rate(&mut self, key: &str, rate: Rate) {
@@ -201,29 +201,22 @@ impl Resolver<'_> {
         }
     }
 
-    fn memory(&mut self, file: Option<&MemoryFile>) -> DramConfig {
-        let file = file.cloned().unwrap_or_default();
-        let bandwidth = file.bandwidth.unwrap_or(Limit::Unlimited).plain();
-        if let Some(rate) = bandwidth {
-            self.rate("memory.bandwidth", rate);
-        }
-        let latency = file.latency.map_or(Span::ZERO, Plain::plain);
-        self.at_most("memory.latency", latency, Span::secs(1));
-        DramConfig { latency, bandwidth }
-    }
-
     pub(crate) fn run(&mut self, file: &RunFile, is_trace: bool) -> Run {
         if file.requests.is_none() && file.duration.is_none() && !is_trace {
             let why = "a run ends after `requests` or after `duration`, one of them must be given";
             self.report("run", Problem::missing("run.requests", why));
         }
-        if let Some(Quantity(duration)) = file.duration {
-            self.positive("run.duration", duration > Span::ZERO, duration);
-            self.at_most("run.duration", duration, Span::secs(86_400));
+        let warm_up = self.warm_up(file);
+        match (warm_up, file.requests, file.duration) {
+            (WarmUp::Requests(count), Some(requests), _) if count >= requests => {
+                self.nothing_measured(format!("the warm-up of {count} requests is as long as the run of {requests}"));
+            }
+            (WarmUp::Time(span), _, Some(Quantity(duration))) if span >= duration => {
+                self.nothing_measured(format!("the warm-up of {span} is as long as the run of {duration}"));
+            }
+            _ => {}
         }
-        let drain_limit = file.drain_limit.map_or(DRAIN_LIMIT, Plain::plain);
-        self.at_most("run.drain_limit", drain_limit, Span::secs(86_400));
-        Run { warm_up: self.warm_up(file), drain_limit }
+        Run { warm_up, drain_limit: file.drain_limit() }
     }
 
     fn warm_up(&mut self, file: &RunFile) -> WarmUp {
@@ -232,10 +225,7 @@ impl Resolver<'_> {
                 self.conflict("run.warm_up", "`warm_up` and `warm_up_requests` cannot both be given");
                 WarmUp::Requests(0)
             }
-            (Some(Choice::Given(Quantity(span))), None) => {
-                self.at_most("run.warm_up", span, Span::secs(86_400));
-                WarmUp::Time(span)
-            }
+            (Some(Choice::Given(Quantity(span))), None) => WarmUp::Time(span),
             (Some(Choice::Auto), None) => WarmUp::Auto,
             (None, Some(count)) => WarmUp::Requests(count),
             (None, None) => default_warm_up(file),
@@ -257,19 +247,20 @@ impl Resolver<'_> {
 
     fn fault(&mut self, key: &str, file: &FaultFile, nodes: u32, redundant: bool) -> Option<Fault> {
         let kind = file.kind?;
-        self.refuse_parts_of_san(key);
         let (needs_node, takes_switch) = (kind != FaultName::SwitchDown, kind != FaultName::NodeDown);
         match file.node {
             None if needs_node => self.report(key, Problem::missing("node", &format!("which node's {}", kind.word()))),
             Some(_) if !needs_node => self.conflict(&format!("{key}.node"), "`node` does not go with switch-down"),
-            Some(node) => self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(nodes.saturating_sub(1))),
-            None => {}
+            Some(node) if self.sound(&["fabric"]) => {
+                self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(nodes.saturating_sub(1)));
+            }
+            _ => {}
         }
-        let switch = file.switch.unwrap_or(0);
+        let switch = file.switch();
         if file.switch.is_some() && !takes_switch {
             self.conflict(&format!("{key}.switch"), "`switch` does not go with node-down");
         }
-        if switch > 0 && !redundant {
+        if switch > 0 && !redundant && self.sound(&["design"]) {
             self.conflict(&format!("{key}.switch"), "there is a switch 1 only with design.edm.redundant = true");
         }
         self.at_most(&format!("{key}.at"), file.at?.0.saturating_since(Time::ZERO), HORIZON);

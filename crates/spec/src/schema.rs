@@ -1,6 +1,7 @@
 //! The JSON Schema of the experiment file.
 
 use crate::file::ExperimentFile;
+use crate::table::settle;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -27,6 +28,7 @@ fn tidy(schema: &mut Value) {
         Value::Object(object) => {
             drop_null(object);
             drop_null_value(object);
+            settle(object);
             object.values_mut().for_each(tidy);
         }
         _ => {}

@@ -3,7 +3,7 @@
 use crate::cost::{arbiter_cost, largest_packet, unloaded};
 use crate::ground::Ground;
 use crate::load::asking_nodes;
-use crate::plan::{Background, Design, Messages, Protocol, Scene, WarmUp};
+use crate::plan::{Background, Design, Messages, Protocol, WarmUp};
 use base::{Bytes, NodeId, Operation, Span};
 use std::collections::BTreeSet;
 use transport::config::Pause;
@@ -179,8 +179,8 @@ fn warm_up(plan: &Messages, expected: &Expected, out: &mut Vec<String>) {
     }
 }
 
-/// As [`nothing_measured`], by what is expected of a run.
-fn nothing_expected(plan: &Messages) -> Option<String> {
+/// Why a warm-up leaves nothing to measure of what is expected of a run, if so.
+pub(crate) fn nothing_expected(plan: &Messages) -> Option<String> {
     let expected = Expected::of(plan);
     if warm_up_share(plan, &expected) < 1.0 {
         return None;
@@ -191,30 +191,7 @@ fn nothing_expected(plan: &Messages) -> Option<String> {
         WarmUp::Auto => return None,
     };
     let (requests, length) = (expected.requests.round(), readable(expected.length_ps));
-    Some(format!(
-        "the warm-up of {text} is as long as the run ({requests} requests in about {length}): nothing is measured"
-    ))
-}
-
-/// Why a warm-up leaves nothing to measure, if so.
-pub(crate) fn nothing_measured(scene: &Scene) -> Option<String> {
-    let (warm_up, (requests, duration)) = match scene {
-        Scene::Messages(plan) => return nothing_expected(plan),
-        Scene::Blox(plan) => (plan.run.warm_up, (plan.io.requests, plan.io.duration)),
-        Scene::San(plan) => (plan.run.warm_up, plan.io.ends()),
-        Scene::SDirect(plan) => (plan.run.warm_up, (plan.io.requests, plan.io.duration)),
-        Scene::Scalio(plan) => (plan.run.warm_up, (plan.io.requests, plan.io.duration)),
-        Scene::Wear(_) => return None,
-    };
-    match (warm_up, requests, duration) {
-        (WarmUp::Requests(count), Some(requests), _) if count >= requests => {
-            Some(format!("the warm-up of {count} requests is as long as the run of {requests}: nothing is measured"))
-        }
-        (WarmUp::Time(span), _, Some(duration)) if span >= duration => {
-            Some(format!("the warm-up of {span} is as long as the run of {duration}: nothing is measured"))
-        }
-        _ => None,
-    }
+    Some(format!("the warm-up of {text} is as long as the run ({requests} requests in about {length})"))
 }
 
 fn length(plan: &Messages, expected: &Expected, out: &mut Vec<String>) {

@@ -204,7 +204,7 @@ fn all_are_refused(cases: &[(String, &str)]) {
 fn mistakes_are_named_with_their_place_and_what_is_allowed() {
     let cases = [
         (with("store.devices = 0"), "store.devices: 0 is out of range"),
-        (with("store.value = '65B'"), "store.value: 65 is out of range; allowed is 8..=64"),
+        (with("store.value = '65B'"), "store.value: 65B is out of range; allowed is 8B..=64B"),
         (with("store.value = 64"), "`64` has no unit"),
         (with("store.clients = 3"), "3 clients cannot be on 5 machines"),
         (with("cores.network = 7"), "7 cores for the network, 1 for SSDs and one of control are more than 8"),

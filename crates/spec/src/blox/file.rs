@@ -1,9 +1,11 @@
 //! The written form of the room `blox`, and its defaults, each with its source. "Paper" is RackBlox, SOSP'23.
 
-use crate::blox::{Membership, Rack};
-use crate::file::{defaults_table, words, written};
+use crate::blox::{Collection, Controller, Membership, Rack, Scheduler, Vssd};
+use crate::file::words;
 use crate::quantity::Quantity;
+use crate::table::table;
 use base::{Bytes, Rate, Span, Time};
+use hardware::ssd::Steady;
 use workload::block_trace::{Format, Inversions};
 
 words! {
@@ -118,46 +120,41 @@ words! {
     }
 }
 
-defaults_table! {
+table! {
     /// Servers, clients, switch and the networks around them. With the designs rackblox, rackblox-software and vdc.
     RackFile => Rack {
         /// Storage servers (paper, 3.7: five machines, one of them the clients').
-        #[schemars(range(min = 2, max = 64))]
-        servers: u32 = 4,
+        servers: u32 [2 to 64] = 4,
         /// Drives of each (paper, 3.7: one).
-        #[schemars(range(min = 1, max = 16))]
-        ssds: u32 = 1,
+        ssds: u32 [1 to 16] = 1,
         /// Clients, each behind a network path of its own.
-        #[schemars(range(min = 1, max = 1_024))]
-        clients: u32 = 4,
+        clients: u32 [1 to 1_024] = 4,
         /// Line rate of every link (paper, 3.7: 50 Gb/s).
-        rate: Quantity<Rate> = Rate::gbps(50),
+        rate: Quantity<Rate> ["1Mbps" to "100Tbps"] = Rate::gbps(50),
         /// Light in the fibre of every link in the rack: 2 m.
-        propagation: Quantity<Span> = Span::ns(10),
+        propagation: Quantity<Span> [to "1s"] = Span::ns(10),
         /// Host software a packet at clients and servers. Ours: a microsecond, as is usual for poll-mode drivers.
-        host: Quantity<Span> = Span::us(1),
+        host: Quantity<Span> [to "1s"] = Span::us(1),
         /// The switch, from a packet's last bit to its output queue. Ours: some hundreds of nanoseconds are usual.
-        pipeline: Quantity<Span> = Span::ns(600),
+        pipeline: Quantity<Span> [to "1s"] = Span::ns(600),
         /// A second pass through the switch, which a soft request needs (paper, 3.5.1). Ours: as long as the first.
-        recirculation: Quantity<Span> = Span::ns(600),
+        recirculation: Quantity<Span> [to "1s"] = Span::ns(600),
         /// Output queue of a switch port; what does not fit is dropped. Ours.
-        switch_queue: Quantity<Bytes> = Bytes::kib(2_048),
+        switch_queue: Quantity<Bytes> [from "16KiB"] = Bytes::kib(2_048),
         /// Which packets of a switch port go first (paper, 4.1: the default is priority-based isolation).
         scheduling: NetworkSchedulingName = NetworkSchedulingName::Priority,
         /// High-priority traffic to every server, as a share of its link (paper, 4.5.2: some, for Figure 18 only).
-        #[schemars(range(min = 0.0, max = 0.95))]
-        background_load: f64 = 0.0,
+        background_load: f64 [0.0 to 0.95] = 0.0,
         /// Mean length of its bursts, which come at line rate. Ours.
-        background_burst: Quantity<Span> = Span::ms(1),
+        background_burst: Quantity<Span> ["1us" to "1s"] = Span::ms(1),
         /// The networks between clients and rack (paper, 3.7). Not with `network_file`.
         network: NetworkName = NetworkName::None,
         /// Multiplies every delay of `network` or `network_file`.
-        #[schemars(range(min = 0.0, max = 100.0))]
-        network_scale: f64 = 1.0,
+        network_scale: f64 [0.0 to 100.0] = 1.0,
         /// Whether a third replica lives in another rack (paper, 3.5.1).
         remote_replica: bool = true,
         /// One way between the racks. Ours: the mean of the published trace.
-        remote_delay: Quantity<Span> = Span::us(142),
+        remote_delay: Quantity<Span> [to "1s"] = Span::us(142),
     } beside {
         /// A file of one-way delays between clients and rack, one a line with its unit. Packets of a
         /// client have them in order, from a place of its own on, and again from the first.
@@ -169,74 +166,61 @@ defaults_table! {
     }
 }
 
-written! {
+table! {
     /// The drives. With the designs rackblox, rackblox-software and vdc.
     FlashFile {
         /// Whose geometry and times. The number of blocks follows from the virtual drives.
-        #[schemars(extend("default" = "p-ssd"))]
-        preset: PresetName,
+        preset: PresetName = PresetName::PSsd,
         /// Pages of a block, in place of the preset's.
-        #[schemars(range(min = 8, max = 4_096))]
-        pages_per_block: u32,
+        pages_per_block: u32 [8 to 4_096] where [Volumes, Devices],
         /// Dies of a channel, in place of the preset's.
-        #[schemars(range(min = 1, max = 64))]
-        dies_per_channel: u32,
+        dies_per_channel: u32 [1 to 64],
         /// Array time of a read, for each of the preset's kinds of pages (lower and upper, ...), in place of the preset's.
-        #[schemars(length(min = 1))]
-        read: Vec<Quantity<Span>>,
+        read: Vec<Quantity<Span>> [length from 1],
         /// Array time of a program, for each of the preset's kinds of pages, in place of the preset's.
-        #[schemars(length(min = 1))]
-        program: Vec<Quantity<Span>>,
+        program: Vec<Quantity<Span>> [length from 1],
         /// Array time of an erase, in place of the preset's.
-        erase: Quantity<Span>,
+        erase: Quantity<Span> [to "1s"] where [Volumes, San, Devices],
         /// Data rate of a channel, in place of the preset's.
-        channel: Quantity<Rate>,
+        channel: Quantity<Rate> ["1Mbps" to "100Tbps"],
         /// The controller's time of a read, once a command, in place of the preset's.
-        read_firmware: Quantity<Span>,
+        read_firmware: Quantity<Span> [to "1s"],
         /// The controller's time of a write, once a command, in place of the preset's.
-        write_firmware: Quantity<Span>,
+        write_firmware: Quantity<Span> [to "1s"],
         /// What a read that interrupts a program or an erase costs, in place of the preset's rule. Not with `suspension_limit = 0`.
-        suspension_overhead: Quantity<Span>,
+        suspension_overhead: Quantity<Span> where [Volumes, San, Devices],
         /// How often one operation lets itself be interrupted; 0 for never.
-        #[schemars(range(max = 1_000))]
-        suspension_limit: u32,
+        suspension_limit: u32 [to 1_000] where [Volumes, San, Devices],
         /// Which block is collected next (paper, 3.7: greedy).
-        #[schemars(extend("default" = "greedy"))]
-        victim: VictimName,
+        victim: VictimName where [Volumes, San, Devices] = VictimName::Greedy,
         /// Whether relocated data are kept apart from new data.
-        #[schemars(extend("default" = false))]
-        hot_cold: bool,
+        hot_cold: bool where [Volumes, San, Devices] = false,
         /// What drives hold when a run begins (paper, 4.1: used). Not with `snapshot`.
-        #[schemars(extend("default" = "used"))]
-        state: FlashStateName,
+        state: FlashStateName where [Volumes, Devices] = FlashStateName::Used,
         /// With `state = "fragmented"`: when write amplification counts as steady.
-        steady: SteadyFile,
+        steady: SteadyFile where [Volumes, Devices],
         /// A file that `rackweave precondition` wrote: drives hold what they held there.
-        snapshot: String,
+        snapshot: String where [Volumes],
         /// With `snapshot`: SHA-256 of the file, in hex, when it has to be this very one.
-        snapshot_digest: String,
+        snapshot_digest: String where [Volumes],
     }
 }
 
-written! {
+table! {
     /// When write amplification counts as steady.
-    SteadyFile {
+    SteadyFile => Steady {
         /// Overwrites of a window, as a share of a virtual drive's data. Ours.
-        #[schemars(range(min = 0.001, max = 100.0), extend("default" = 1.0))]
-        window: f64,
+        window: f64 [0.001 to 100.0] = 1.0,
         /// Windows that are compared. Ours.
-        #[schemars(range(min = 2, max = 1_000), extend("default" = 3))]
-        windows: u32,
+        windows: u32 [2 to 1_000] = 3,
         /// Largest difference between two of them, as a share of their mean. Ours.
-        #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0, "default" = 0.1))]
-        tolerance: f64,
+        tolerance: f64 [above 0.0 to 1.0] = 0.1,
         /// Windows after which it is an error that they do not agree. Ours.
-        #[schemars(range(min = 2, max = 100_000), extend("default" = 100))]
-        windows_max: u32,
+        windows_max: u32 [2 to 100_000] = 100,
     }
 }
 
-written! {
+table! {
     /// Where the numbers of `[flash]` are from, as `rackweave fit` writes it. It changes nothing, and a printed plan does not have it.
     FitFile {
         /// The version that fitted.
@@ -260,7 +244,7 @@ written! {
     }
 }
 
-written! {
+table! {
     /// A file of fio.
     FitInputFile {
         /// Its name.
@@ -272,60 +256,48 @@ written! {
     }
 }
 
-written! {
+table! {
     /// How drives are divided. With the designs rackblox, rackblox-software and vdc.
-    VssdFile {
+    VssdFile => Vssd with dies_per_channel: u32 {
         /// Virtual drives on each drive.
-        #[schemars(range(min = 1, max = 128), extend("default" = 2))]
-        per_ssd: u32,
+        per_ssd: u32 [1 to 128] = 2,
         /// Own channels, or shares of common ones (paper, 4.1: hardware).
-        #[schemars(extend("default" = "hardware"))]
-        isolation: IsolationName,
+        isolation: IsolationName = IsolationName::Hardware,
         /// Channels of a virtual drive, or of a channel group. Ours: of the paper's 1 TB on 16 channels, 64 GB are one.
-        #[schemars(range(min = 1, max = 64), extend("default" = 1))]
-        channels: u32,
+        channels: u32 [1 to 64] = 1,
         /// With software isolation: virtual drives that share channels (paper, 4.5.4: two).
-        #[schemars(range(min = 2, max = 128), extend("default" = 2))]
-        group: u32,
+        group: u32 [2 to 128] = 2,
         /// Flash of a virtual drive, spare blocks included (paper, 4.1: 64 to 128 GB).
-        #[schemars(extend("default" = "64GiB"))]
-        capacity: Quantity<Bytes>,
+        capacity: Quantity<Bytes> = Bytes::kib(64 << 20),
         /// The share of it that holds data. Ours: the paper's 50 to 100 GB in 64 to 128 GB would leave fewer free blocks than its own
         /// thresholds ask for; with this, half of the free blocks used up leave 30 %, between the two thresholds.
-        #[schemars(range(min = 0.01, max = 0.95), extend("default" = 0.4))]
-        data: f64,
+        data: f64 [0.01 to 0.95] = 0.4,
         /// With flash.state = used: the share of free blocks that is used up before the run (paper,
         /// 4.1: half).
-        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.5))]
-        used_before: f64,
+        used_before: f64 [0.0 to 1.0] = 0.5,
         /// DRAM of its server that holds writes on their way to flash. The paper gives no number; ours is a thousandth of the capacity.
-        write_cache: Quantity<Bytes>,
+        write_cache: Quantity<Bytes> => Bytes::new(capacity.count() / 1_024),
         /// Share of `write_cache` that may be dirty before anything is flushed. Ours; just below 1 is the paper's Algorithm 2 by the letter.
-        #[schemars(range(min = 0.0, max = 0.9999), extend("default" = 0.5))]
-        flush_above: f64,
+        flush_above: f64 [0.0 to 0.9999] = 0.5,
         /// Requests outstanding at the drive. Ours: one for each die; what a die cannot start waits where the scheduler can still choose.
-        #[schemars(range(min = 1, max = 4_096))]
-        device_depth: u32,
+        device_depth: u32 [1 to 4_096] => channels * dies_per_channel,
         /// With software isolation: requests a second that each may start. No limit when not given.
-        #[schemars(range(min = 1))]
-        rate: u32,
+        rate: u32 [from 1],
         /// With software isolation: free blocks that are lent together (paper, 3.5.2: 1 GB). A 64th of the capacity when not given.
-        borrow: Quantity<Bytes>,
+        borrow: Quantity<Bytes> => Bytes::new(capacity.count() / 64),
         /// With `[[swap]]`: pages of each virtual drive that change places together. Ours: few enough that requests to them wait for milliseconds.
-        #[schemars(range(min = 1, max = 1_048_576), extend("default" = 64))]
-        swap_batch: u32,
+        swap_batch: u32 [1 to 1_048_576] = 64,
         /// With `[[swap]]`: how long a page of a swap makes way for requests at the device (paper, 3.6: regular requests have priority). Ours.
-        #[schemars(extend("default" = "200us"))]
-        swap_patience: Quantity<Span>,
+        swap_patience: Quantity<Span> [to "1s"] = Span::us(200),
     }
 }
 
-written! {
+table! {
     /// Two drives of a server that exchange what they hold (paper, 3.6), one pair of virtual drives after the other.
     #[schemars(extend("required" = ["at", "server", "ssds"]))]
     SwapFile {
         /// When it begins, from the start of the run.
-        at: Quantity<Time>,
+        at: Quantity<Time> [to "24h"],
         /// The storage server, from 0.
         server: u32,
         /// Its two drives, from 0.
@@ -333,108 +305,102 @@ written! {
     }
 }
 
-written! {
+/// RackBlox, 4.1: what coordination adds to a target, for the network's share.
+const COORDINATION_EXTRA: Span = Span::ms(1);
+
+/// The usual targets of reads and writes.
+fn targets(policy: PolicyName, coordinated: bool) -> (Span, Span) {
+    let (read, write) = match policy {
+        // A first-come scheduler has no targets; these are shown and not used.
+        PolicyName::Fifo | PolicyName::Kyber => (Span::us(750), Span::ms(3)),
+        PolicyName::Deadline => (Span::us(500), Span::us(1_750)),
+    };
+    let extra = if coordinated { COORDINATION_EXTRA } else { Span::ZERO };
+    (read + extra, write + extra)
+}
+
+table! {
     /// In which order a server hands requests to a drive. With the designs rackblox, rackblox-software and vdc.
-    SchedulerFile {
+    SchedulerFile => Scheduler with coordinates: bool {
         /// The scheduler (paper, 4.1: kyber).
-        #[schemars(extend("default" = "kyber"))]
-        policy: PolicyName,
+        policy: PolicyName = PolicyName::Kyber,
         /// Whether network times count (paper, 3.4). By default with rackblox and rackblox-software.
-        coordinated: bool,
+        coordinated: bool => coordinates,
         /// Latency target of kyber, deadline of deadline. Paper, 4.1 and 4.5.1: 0.75 ms and 0.5 ms; 1 ms more when coordinated.
-        read_target: Quantity<Span>,
+        read_target: Quantity<Span> ["1us" to "60s"] => targets(policy, coordinated).0,
         /// The same for writes: 3 ms and 1.75 ms; 1 ms more when coordinated.
-        write_target: Quantity<Span>,
+        write_target: Quantity<Span> ["1us" to "60s"] => targets(policy, coordinated).1,
         /// Packets over which the way back is predicted (paper, 3.4: 100).
-        #[schemars(range(min = 1, max = 100_000), extend("default" = 100))]
-        window: u32,
+        window: u32 [1 to 100_000] = 100,
     }
 }
 
-written! {
+table! {
     /// When garbage is collected. With the designs rackblox, rackblox-software and vdc.
-    CollectionFile {
+    CollectionFile => Collection with usual: (CoordinationName, u32) {
         /// Who is asked first. By default nobody with vdc, the switch with rackblox, the controller with rackblox-software.
-        coordination: CoordinationName,
+        coordination: CoordinationName => usual.0,
         /// Below this share of free blocks a server would like to collect (paper, 3.5.1: 35 %). Not without coordination.
-        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.35))]
-        soft: f64,
+        soft: f64 [0.0 to 1.0] = 0.35,
         /// Below this share it must (paper, 3.5.1: 25 %).
-        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.25))]
-        regular: f64,
+        regular: f64 [0.0 to 1.0] = 0.25,
         /// At this share it stops. The paper gives none; ours.
-        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.38))]
-        stop: f64,
+        stop: f64 [0.0 to 1.0] = 0.38,
         /// Between two looks at the free blocks (paper, 3.5.1: 30 s).
-        #[schemars(extend("default" = "30s"))]
-        check_period: Quantity<Span>,
+        check_period: Quantity<Span> ["1us" to "1h"] = Span::secs(30),
         /// How often an unanswered regular request is sent again (paper, 3.5.1: 3).
-        #[schemars(range(max = 100), extend("default" = 3))]
-        retries: u32,
+        retries: u32 [to 100] = 3,
         /// How long an answer is waited for. Ours.
-        #[schemars(extend("default" = "1ms"))]
-        retry_after: Quantity<Span>,
+        retry_after: Quantity<Span> ["1us" to "1h"] = Span::ms(1),
         /// Whether idle time is used (paper, 3.5.1).
-        #[schemars(extend("default" = true))]
-        background: bool,
+        background: bool = true,
         /// Smoothing of the idle predictor (paper, 3.5.1: 0.5).
-        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.5))]
-        idle_alpha: f64,
+        idle_alpha: f64 [0.0 to 1.0] = 0.5,
         /// Predicted idle time from which garbage is collected in the background (paper, 3.5.1: 30 ms).
-        #[schemars(extend("default" = "30ms"))]
-        idle_threshold: Quantity<Span>,
+        idle_threshold: Quantity<Span> = Span::ms(30),
         /// Dies of a virtual drive that collect at the same time; all when not given. Ours.
-        #[schemars(range(min = 1, max = 4_096))]
-        streams: u32,
+        streams: u32 [1 to 4_096] => usual.1,
         /// Pages that a die moves before host requests get their turn. The paper has requests wait for some milliseconds (3.5); ours is four,
         /// which makes that of them.
-        #[schemars(range(min = 1, max = 4_096), extend("default" = 4))]
-        burst: u32,
+        burst: u32 [1 to 4_096] = 4,
     }
 }
 
-written! {
+table! {
     /// The software controller of vdc and rackblox-software.
-    ControllerFile {
+    ControllerFile => Controller {
         /// Between two allocations. Not published by either paper; ours.
-        #[schemars(extend("default" = "100ms"))]
-        period: Quantity<Span>,
+        period: Quantity<Span> ["10us" to "1h"] = Span::ms(100),
         /// A write counts as so many reads. Ours: by the flash's times.
-        #[schemars(range(min = 1, max = 1_000), extend("default" = 4))]
-        write_cost: u32,
+        write_cost: u32 [1 to 1_000] = 4,
         /// Capacity of a virtual drive, in reads a second. What its channels can transfer when not given.
-        #[schemars(range(min = 1))]
-        capacity: u32,
+        capacity: u32 [from 1],
     }
 }
 
-defaults_table! {
+table! {
     /// Heartbeats and leases (paper, 3.7: heartbeats; the numbers are ours). With the designs rackblox, rackblox-software and vdc.
     MembershipFile => Membership {
         /// Between two heartbeats.
-        heartbeat: Quantity<Span> = Span::ms(10),
+        heartbeat: Quantity<Span> ["1us" to "1h"] = Span::ms(10),
         /// Beats missed before a server counts as dead.
-        #[schemars(range(min = 1, max = 1_000))]
-        misses: u32 = 5,
+        misses: u32 [1 to 1_000] = 5,
         /// How long a server serves without having heard from the control plane; shorter than `heartbeat` times `misses`.
         lease: Quantity<Span> = Span::ms(40),
         /// A dead server's replicas are built again elsewhere after so long.
-        replace_after: Quantity<Span> = Span::secs(2),
+        replace_after: Quantity<Span> [to "24h"] = Span::secs(2),
         /// Orders, invalidations and fetches that get no answer are sent again after so long.
-        resend: Quantity<Span> = Span::ms(20),
+        resend: Quantity<Span> ["1us" to "1h"] = Span::ms(20),
         /// A page that stays invalid for so long is replayed: its writer may have died.
-        replay: Quantity<Span> = Span::ms(60),
+        replay: Quantity<Span> ["1us" to "1h"] = Span::ms(60),
         /// Pages that a rebuild asks for at a time.
-        #[schemars(range(min = 1, max = 65_536))]
-        fetch_window: u32 = 64,
+        fetch_window: u32 [1 to 65_536] = 64,
         /// How long a client waits before it asks another replica.
-        client_timeout: Quantity<Span> = Span::ms(500),
+        client_timeout: Quantity<Span> ["1us" to "1h"] = Span::ms(500),
         /// How often a request is sent at most.
-        #[schemars(range(min = 1, max = 100))]
-        client_attempts: u32 = 3,
+        client_attempts: u32 [1 to 100] = 3,
         /// Timeouts in a row, without a packet from the rack, after which a client takes its switch for dead.
-        #[schemars(range(min = 1, max = 10_000))]
-        client_silence: u32 = 8,
+        client_silence: u32 [1 to 10_000] = 8,
     }
 }
 
@@ -551,76 +517,61 @@ words! {
     }
 }
 
-written! {
+table! {
     /// Who asks volumes for which blocks, and when. With the designs rackblox, rackblox-software and vdc.
     IoFile {
         /// An application: YCSB A to F, or one of the paper's Table 2. Not together with `write_share`.
-        profile: String,
+        profile: String where [Volumes, San, Pairs],
         /// Share of writes of a load of single reads and writes. Half when neither it nor `profile` is given.
-        #[schemars(range(min = 0.0, max = 1.0))]
-        write_share: f64,
+        write_share: f64 [0.0 to 1.0],
         /// With `write_share`: writes come in runs of this mean length, and reads in runs between them.
-        #[schemars(range(min = 1.0, max = 1e9))]
-        write_run: f64,
+        write_run: f64 [1.0 to 1e9] where [Volumes, San],
         /// Which blocks; the profile's own when not given, else scrambled-zipfian.
         addresses: AddressesName,
         /// Exponent of the zipfian distributions (YCSB: 0.99).
-        #[schemars(range(min = 0.01, max = 4.0), extend("default" = 0.99))]
-        theta: f64,
+        theta: f64 [0.01 to 4.0] = 0.99,
         /// When clients ask. The paper's clients wait for their answers.
-        #[schemars(extend("default" = "closed"))]
-        arrivals: IoArrivalsName,
+        arrivals: IoArrivalsName = IoArrivalsName::Closed,
         /// With `closed`: requests that each client keeps outstanding. Ours: with more, a drive of the paper's kind collects for more than half of the
         /// time under half writes, and both replicas have to at once.
-        #[schemars(range(min = 1, max = 65_536), extend("default" = 16))]
-        depth: u32,
+        depth: u32 [1 to 65_536] = 16,
         /// With `closed`: from an answer to the next request.
-        #[schemars(extend("default" = "0ps"))]
-        think: Quantity<Span>,
+        think: Quantity<Span> [to "24h"] = Span::ZERO,
         /// With `poisson` and `deterministic`: requests a second of all clients together.
-        #[schemars(range(max = 1e12), extend("exclusiveMinimum" = 0.0))]
-        requests_per_second: f64,
+        requests_per_second: f64 [above 0.0 to 1e12],
         /// Which client uses which volumes.
-        #[schemars(extend("default" = "round-robin"))]
-        assignment: AssignmentName,
+        assignment: AssignmentName where [Volumes, San] = AssignmentName::RoundRobin,
         /// SAN: size of every I/O of a load of single reads and writes.
-        #[schemars(extend("default" = "4KiB"))]
-        size: Quantity<Bytes>,
+        size: Quantity<Bytes> where [San] = Bytes::kib(4),
         /// SAN: sizes with percentages in place of `size`, `[["4KiB", 70], ["128KiB", 30]]`. With `poisson` and `deterministic` a host still keeps within `depth`.
-        #[schemars(length(min = 1, max = 64))]
-        sizes: Vec<(Quantity<Bytes>, u32)>,
+        sizes: Vec<(Quantity<Bytes>, u32)> [length 1 to 64] where [San],
         /// SAN: how much of each drive is used, from its first byte on. All of it when not given.
-        footprint: Quantity<Bytes>,
+        footprint: Quantity<Bytes> where [San],
         /// SAN: the one drive that all ask, counted from 0 over all targets: incast. Not together with `assignment`.
-        drive: u32,
+        drive: u32 where [San],
         /// SAN: a fio job file, in place of all of the above. Its files are dealt to drives, its threads to hosts.
-        job: String,
+        job: String where [San],
         /// With `job`: SHA-256 of its jobs, in hex, when it has to be these very jobs.
-        job_digest: String,
+        job_digest: String where [San],
         /// SAN: a load with the published statistics of a trace that cannot be shipped: oltp-like and others.
-        imitation: String,
+        imitation: String where [San],
         /// A block trace to replay, in place of all of the above.
-        trace: String,
+        trace: String where [Volumes, San],
         /// With `trace`: how it is written down. Told from its first lines by default with a SAN, mqsim with volumes.
-        format: TraceFormatName,
+        format: TraceFormatName where [Volumes, San],
         /// With `trace`: devices are cut into stripes of so much, which are dealt to volumes or drives. Each device is one of them when not given.
-        stripe: Quantity<Bytes>,
+        stripe: Quantity<Bytes> where [Volumes, San],
         /// With `trace`: SHA-256 of its requests, in hex, when it has to be this very trace.
-        trace_digest: String,
+        trace_digest: String where [Volumes, San],
         /// With `trace` and `imitation`: what its times are multiplied with; 0.5 plays it twice as fast.
-        #[schemars(range(min = 1e-6, max = 1e6), extend("default" = 1.0))]
-        time_scale: f64,
+        time_scale: f64 [1e-6 to 1e6] where [Volumes, San] = 1.0,
         /// With `trace`: what becomes of requests beyond the data of a volume.
-        #[schemars(extend("default" = "refuse"))]
-        beyond: BeyondName,
+        beyond: BeyondName where [Volumes, San] = BeyondName::Refuse,
         /// With `trace`: so many bad lines are skipped, counted and reported before the next is an error.
-        #[schemars(range(max = 1_000_000_000), extend("default" = 0))]
-        skip_bad: u64,
+        skip_bad: u64 [to 1_000_000_000] where [Volumes, San] = 0,
         /// With `trace`: what becomes of requests that come behind a later one, by 1 ms at most.
-        #[schemars(extend("default" = "sort"))]
-        inversions: InversionsName,
+        inversions: InversionsName where [Volumes, San] = InversionsName::Sort,
         /// Whether every operation is remembered and the history checked for linearizability, page by page.
-        #[schemars(extend("default" = false))]
-        check_history: bool,
+        check_history: bool where [Volumes, Pairs] = false,
     }
 }

@@ -5,13 +5,13 @@ use super::file::{
     InversionsName, IoArrivalsName, IoFile, MembershipFile, RackFile, SchedulerFile, SteadyFile, SwapFile,
     TraceFormatName, VssdFile,
 };
-use super::{BlockReplay, Blox, Collection, Controller, Flash, FlashState, PlannedSwap, Scheduler, Vssd};
+use super::{BlockReplay, Blox, Flash, FlashState, PlannedSwap, Vssd};
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::{fault_of, written_run};
 use crate::quantity::Quantity;
 use base::Span;
-use hardware::ssd::{Steady, Suspension};
+use hardware::ssd::Suspension;
 use workload::block_trace::{Beyond, Devices};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
@@ -22,9 +22,9 @@ pub(crate) fn file_of(blox: &Blox) -> ExperimentFile {
         rack: Some(rack_of(blox)),
         flash: Some(flash_of(&blox.flash)),
         vssd: Some(vssd_of(&blox.vssd, &blox.flash.state)),
-        scheduler: Some(scheduler_of(&blox.scheduler)),
-        collection: Some(collection_of(&blox.collection)),
-        controller: Some(controller_of(&blox.controller)),
+        scheduler: Some(SchedulerFile::of(&blox.scheduler)),
+        collection: Some(CollectionFile::of(&blox.collection)),
+        controller: Some(ControllerFile::of(&blox.controller)),
         membership: Some(MembershipFile::of(&blox.membership)),
         io: Some(io_of(blox)),
         run: Some(written_run(blox.io.requests, blox.io.duration, blox.run)),
@@ -87,10 +87,8 @@ fn write_state(state: &FlashState, file: &mut FlashFile) {
         FlashState::Clean => Some(FlashStateName::Clean),
         FlashState::Filled => Some(FlashStateName::Filled),
         FlashState::Used => Some(FlashStateName::Used),
-        FlashState::Fragmented(Steady { window, windows, tolerance, windows_max }) => {
-            let (window, tolerance) = (Some(*window), Some(*tolerance));
-            file.steady =
-                Some(SteadyFile { window, windows: Some(*windows), tolerance, windows_max: Some(*windows_max) });
+        FlashState::Fragmented(steady) => {
+            file.steady = Some(SteadyFile::of(steady));
             Some(FlashStateName::Fragmented)
         }
         FlashState::Snapshot(snapshot) => {
@@ -103,56 +101,12 @@ fn write_state(state: &FlashState, file: &mut FlashFile) {
 fn vssd_of(vssd: &Vssd, state: &FlashState) -> VssdFile {
     let has_used = matches!(state, FlashState::Used);
     let is_shared = vssd.isolation == super::file::IsolationName::Software;
+    let all = VssdFile::of(vssd);
     VssdFile {
-        per_ssd: Some(vssd.per_ssd),
-        isolation: Some(vssd.isolation),
-        channels: Some(vssd.channels),
-        group: is_shared.then_some(vssd.group),
-        capacity: Some(Quantity(vssd.capacity)),
-        data: Some(vssd.data),
-        used_before: has_used.then_some(vssd.used_before),
-        write_cache: Some(Quantity(vssd.write_cache)),
-        flush_above: Some(vssd.flush_above),
-        device_depth: Some(vssd.device_depth),
-        rate: vssd.rate,
-        borrow: is_shared.then_some(Quantity(vssd.borrow)),
-        swap_batch: Some(vssd.swap_batch),
-        swap_patience: Some(Quantity(vssd.swap_patience)),
-    }
-}
-
-fn scheduler_of(scheduler: &Scheduler) -> SchedulerFile {
-    SchedulerFile {
-        policy: Some(scheduler.policy),
-        coordinated: Some(scheduler.coordinated),
-        read_target: Some(Quantity(scheduler.read_target)),
-        write_target: Some(Quantity(scheduler.write_target)),
-        window: Some(scheduler.window),
-    }
-}
-
-fn collection_of(collection: &Collection) -> CollectionFile {
-    CollectionFile {
-        coordination: Some(collection.coordination),
-        soft: Some(collection.soft),
-        regular: Some(collection.regular),
-        stop: Some(collection.stop),
-        check_period: Some(Quantity(collection.check_period)),
-        retries: Some(collection.retries),
-        retry_after: Some(Quantity(collection.retry_after)),
-        background: Some(collection.background),
-        idle_alpha: Some(collection.idle_alpha),
-        idle_threshold: Some(Quantity(collection.idle_threshold)),
-        streams: Some(collection.streams),
-        burst: Some(collection.burst),
-    }
-}
-
-fn controller_of(controller: &Controller) -> ControllerFile {
-    ControllerFile {
-        period: Some(Quantity(controller.period)),
-        write_cost: Some(controller.write_cost),
-        capacity: controller.capacity,
+        group: all.group.filter(|_| is_shared),
+        used_before: all.used_before.filter(|_| has_used),
+        borrow: all.borrow.filter(|_| is_shared),
+        ..all
     }
 }
 

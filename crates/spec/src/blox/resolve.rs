@@ -4,10 +4,10 @@ mod flash;
 mod swap;
 
 use super::file::{
-    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, CoordinationName, InversionsName,
-    IoArrivalsName, IoFile, IsolationName, NetworkName, PolicyName, RackFile, SchedulerFile, TraceFormatName, VssdFile,
+    AddressesName, AssignmentName, BeyondName, CollectionFile, CoordinationName, IoArrivalsName, IoFile, IsolationName,
+    NetworkName, RackFile, TraceFormatName, VssdFile,
 };
-use super::{BlockReplay, Blox, Collection, Controller, Flash, Rack, RecordedNetwork, Scheduler, Vssd};
+use super::{BlockReplay, Blox, Collection, Flash, Rack, RecordedNetwork, Vssd};
 use crate::design_file::DesignName;
 use crate::error::Problem;
 use crate::file::{ExperimentFile, FaultFile, FaultName, RunFile};
@@ -16,7 +16,7 @@ use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
 use base::{Bytes, NodeId, Span};
 use swap::swaps_of;
-use workload::block_trace::{Beyond, Devices, Inversions, ReplayConfig, Tolerance};
+use workload::block_trace::{Beyond, Devices, ReplayConfig, Tolerance};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
 /// What one request is about, and Hermes's key (RackBlox, 3.5.1; 4 KiB throughout the paper).
@@ -25,8 +25,6 @@ pub const PAGE: Bytes = Bytes::kib(4);
 pub const REPLICAS_IN_RACK: u32 = 2;
 /// YCSB's exponent.
 const THETA: f64 = 0.99;
-/// RackBlox, 4.1: what coordination adds to a target, for the network's share.
-const COORDINATION_EXTRA: Span = Span::ms(1);
 /// Keys of `io` that a trace leaves nothing to say.
 const TRACE_SAYS: [&str; 11] = [
     "profile",
@@ -45,13 +43,13 @@ const TRACE_SAYS: [&str; 11] = [
 impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
     pub(crate) fn blox(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Blox> {
-        let rack = self.rack(file);
+        let rack = file.rack.clone().unwrap_or_default().resolve();
         let flash = self.flash(&file.flash.clone().unwrap_or_default());
         let vssd = self.vssd(&file.vssd.clone().unwrap_or_default(), &rack, &flash);
         let coordinated = design != DesignName::Vdc;
-        let scheduler = self.scheduler(&file.scheduler.clone().unwrap_or_default(), coordinated);
+        let scheduler = file.scheduler.clone().unwrap_or_default().resolve(coordinated);
         let collection = self.collection(&file.collection.clone().unwrap_or_default(), design, &vssd, &flash);
-        let controller = self.controller(&file.controller.clone().unwrap_or_default());
+        let controller = file.controller.clone().unwrap_or_default().resolve();
         let membership = file.membership.clone().unwrap_or_default().resolve();
         self.check_membership(&membership);
         let io_file = file.io.clone().unwrap_or_default();
@@ -59,9 +57,6 @@ impl Resolver<'_> {
         let run = self.volume_run(file, &membership);
         let faults = self.volume_faults(file.fault.as_deref().unwrap_or_default(), &rack);
         let recorded_network = self.recorded_network(&file.rack.clone().unwrap_or_default());
-        if !self.problems.is_empty() {
-            return None;
-        }
         let blox = Blox {
             design,
             recorded_network,
@@ -78,11 +73,13 @@ impl Resolver<'_> {
             run,
             faults,
             swaps: swaps_of(file),
-            check_history: io_file.check_history.unwrap_or(false),
+            check_history: io_file.check_history(),
         };
         self.check_swaps(&blox);
-        self.check_snapshot(&blox);
-        Some(blox)
+        if self.sound(&["flash", "rack", "vssd", "swap"]) {
+            self.check_snapshot(&blox);
+        }
+        self.problems.is_empty().then_some(blox)
     }
 
     /// Who asks for what; with a trace that says when and what.
@@ -105,31 +102,11 @@ impl Resolver<'_> {
     fn volume_run(&mut self, file: &ExperimentFile, membership: &super::Membership) -> Run {
         let run_file = file.run.clone().unwrap_or_default();
         let mut run = self.run(&run_file, file.io.as_ref().is_some_and(|io| io.trace.is_some()));
-        if run_file.drain_limit.is_none() && self.problems.is_empty() {
+        if run_file.drain_limit.is_none() && self.sound(&["membership"]) {
             // A closed loop whose requests all wait for an answer has no arrivals meanwhile, and is not at its end.
             run.drain_limit = run.drain_limit.max(membership.patience());
         }
         run
-    }
-
-    fn rack(&mut self, file: &ExperimentFile) -> Rack {
-        let rack = file.rack.clone().unwrap_or_default().resolve();
-        self.rate("rack.rate", rack.rate);
-        let spans = [
-            ("rack.propagation", rack.propagation),
-            ("rack.host", rack.host),
-            ("rack.pipeline", rack.pipeline),
-            ("rack.recirculation", rack.recirculation),
-            ("rack.remote_delay", rack.remote_delay),
-        ];
-        spans.into_iter().for_each(|(key, span)| self.at_most(key, span, Span::secs(1)));
-        self.positive("rack.background_burst", rack.background_burst >= Span::us(1), rack.background_burst);
-        self.at_most("rack.background_burst", rack.background_burst, Span::secs(1));
-        let least = Bytes::kib(16);
-        if rack.switch_queue < least {
-            self.report("rack.switch_queue", Problem::out_of_range(rack.switch_queue, format!("at least {least}")));
-        }
-        rack
     }
 
     fn recorded_network(&mut self, file: &RackFile) -> Option<RecordedNetwork> {
@@ -159,25 +136,10 @@ impl Resolver<'_> {
                 self.refuse_key(&format!("vssd.{key}"), &format!("`{key}` goes only with isolation = software"));
             }
         }
-        let capacity = file.capacity.map_or(Bytes::kib(64 << 20), Plain::plain);
-        let channels = file.channels.unwrap_or(1);
-        let vssd = Vssd {
-            per_ssd: file.per_ssd.unwrap_or(2),
-            isolation,
-            channels,
-            group: if isolation == IsolationName::Software { file.group.unwrap_or(2) } else { 1 },
-            capacity,
-            data: file.data.unwrap_or(0.4),
-            used_before: file.used_before.unwrap_or(0.5),
-            write_cache: file.write_cache.map_or(Bytes::new(capacity.count() / 1_024), Plain::plain),
-            flush_above: file.flush_above.unwrap_or(0.5),
-            device_depth: file.device_depth.unwrap_or(channels * flash.geometry().dies_per_channel),
-            rate: file.rate,
-            borrow: file.borrow.map_or(Bytes::new(capacity.count() / 64), Plain::plain),
-            swap_batch: file.swap_batch.unwrap_or(64),
-            swap_patience: file.swap_patience.map_or(Span::us(200), Plain::plain),
-        };
-        self.at_most("vssd.swap_patience", vssd.swap_patience, Span::secs(1));
+        let mut vssd = file.resolve(flash.geometry().dies_per_channel);
+        if isolation == IsolationName::Hardware {
+            vssd.group = 1;
+        }
         self.check_vssd(&vssd, rack, flash);
         vssd
     }
@@ -189,6 +151,14 @@ impl Resolver<'_> {
             let reason = format!("{} virtual drives on a drive do not make groups of {}", vssd.per_ssd, vssd.group);
             self.conflict("vssd.group", reason);
         }
+        self.check_replicas(vssd, rack);
+        let has_room = self.check_capacity(vssd, flash);
+        if vssd.write_cache < PAGE && (has_room || self.document.at("vssd.write_cache").is_some()) {
+            self.report("vssd.write_cache", Problem::out_of_range(vssd.write_cache, format!("at least {PAGE}")));
+        }
+        if !self.sound(&["flash"]) {
+            return;
+        }
         let (wanted, has) = (u64::from(owners) * u64::from(vssd.channels), u64::from(geometry.channels));
         if wanted > has {
             let each = if vssd.group > 1 { "groups" } else { "virtual drives" };
@@ -198,19 +168,22 @@ impl Resolver<'_> {
             );
             self.conflict("vssd.channels", reason);
         }
+    }
+
+    fn check_replicas(&mut self, vssd: &Vssd, rack: &Rack) {
         let vssds = u64::from(rack.servers) * u64::from(rack.ssds) * u64::from(vssd.per_ssd);
-        if !vssds.is_multiple_of(u64::from(REPLICAS_IN_RACK)) {
+        if !vssds.is_multiple_of(u64::from(REPLICAS_IN_RACK)) && self.sound(&["rack"]) {
             self.conflict("vssd.per_ssd", format!("{vssds} virtual drives in the rack do not make pairs of replicas"));
-        }
-        self.check_capacity(vssd, flash);
-        if vssd.write_cache < PAGE {
-            self.report("vssd.write_cache", Problem::out_of_range(vssd.write_cache, format!("at least {PAGE}")));
         }
     }
 
     /// Every die needs spare blocks beside its data, or garbage collection has nowhere to move them.
-    fn check_capacity(&mut self, vssd: &Vssd, flash: &Flash) {
+    /// Returns whether it has them.
+    fn check_capacity(&mut self, vssd: &Vssd, flash: &Flash) -> bool {
         const BLOCKS_MIN: u64 = 8;
+        if !self.sound(&["flash"]) {
+            return false;
+        }
         let (block, dies) = (flash.block_bytes(), u64::from(vssd.channels * flash.geometry().dies_per_channel));
         let blocks = vssd.capacity.count() / (block.count() * dies);
         if blocks < BLOCKS_MIN {
@@ -221,7 +194,8 @@ impl Resolver<'_> {
         let data = vssd.capacity.count() as f64 * vssd.data;
         // One that the host fills, one that moved data fill, and one in reserve; hot data fill two of their own.
         let spare = if flash.hot_cold { 5 } else { 3 };
-        if blocks >= BLOCKS_MIN && data as u64 > block.count() * dies * (blocks - spare) {
+        let has_blocks = blocks >= BLOCKS_MIN;
+        if has_blocks && data as u64 > block.count() * dies * (blocks - spare) {
             let reason = format!(
                 "{:.1} % of {} leave less than the {spare} spare blocks that each die needs beside its data, of {blocks}",
                 vssd.data * 100.0,
@@ -229,29 +203,7 @@ impl Resolver<'_> {
             );
             self.conflict("vssd.data", reason);
         }
-    }
-
-    fn scheduler(&mut self, file: &SchedulerFile, coordinated_by_default: bool) -> Scheduler {
-        let policy = file.policy.unwrap_or(PolicyName::Kyber);
-        let coordinated = file.coordinated.unwrap_or(coordinated_by_default);
-        let (read, write) = match policy {
-            // A first-come scheduler has no targets; these are shown and not used.
-            PolicyName::Fifo | PolicyName::Kyber => (Span::us(750), Span::ms(3)),
-            PolicyName::Deadline => (Span::us(500), Span::us(1_750)),
-        };
-        let extra = if coordinated { COORDINATION_EXTRA } else { Span::ZERO };
-        let scheduler = Scheduler {
-            policy,
-            coordinated,
-            read_target: file.read_target.map_or(read + extra, Plain::plain),
-            write_target: file.write_target.map_or(write + extra, Plain::plain),
-            window: file.window.unwrap_or(100),
-        };
-        for (key, span) in [("read_target", scheduler.read_target), ("write_target", scheduler.write_target)] {
-            self.positive(&format!("scheduler.{key}"), span >= Span::us(1), span);
-            self.at_most(&format!("scheduler.{key}"), span, Span::secs(60));
-        }
-        scheduler
+        has_blocks
     }
 
     fn collection(&mut self, file: &CollectionFile, design: DesignName, vssd: &Vssd, flash: &Flash) -> Collection {
@@ -261,20 +213,7 @@ impl Resolver<'_> {
             _ => CoordinationName::Uncoordinated,
         };
         let dies = vssd.channels * flash.geometry().dies_per_channel;
-        let collection = Collection {
-            coordination: file.coordination.unwrap_or(by_design),
-            soft: file.soft.unwrap_or(0.35),
-            regular: file.regular.unwrap_or(0.25),
-            stop: file.stop.unwrap_or(0.38),
-            check_period: file.check_period.map_or(Span::secs(30), Plain::plain),
-            retries: file.retries.unwrap_or(3),
-            retry_after: file.retry_after.map_or(Span::ms(1), Plain::plain),
-            background: file.background.unwrap_or(true),
-            idle_alpha: file.idle_alpha.unwrap_or(0.5),
-            idle_threshold: file.idle_threshold.map_or(Span::ms(30), Plain::plain),
-            streams: file.streams.unwrap_or(dies),
-            burst: file.burst.unwrap_or(4),
-        };
+        let collection = file.resolve((by_design, dies));
         self.check_collection(&collection, design, vssd, dies);
         collection
     }
@@ -294,7 +233,7 @@ impl Resolver<'_> {
             );
         }
         let most = 1.0 - vssd.data;
-        if stop >= most {
+        if stop >= most && self.sound(&["vssd"]) {
             let reason = format!(
                 "stop = {stop} is never reached: with data = {} at most {most:.3} of the blocks are free",
                 vssd.data
@@ -305,36 +244,13 @@ impl Resolver<'_> {
             let reason = format!("the design {} has no switch that coordinates", design.word());
             self.conflict("collection.coordination", reason);
         }
-        self.range("collection.streams", u64::from(collection.streams), 1..=u64::from(dies));
-        for (key, span) in [("check_period", collection.check_period), ("retry_after", collection.retry_after)] {
-            self.positive(&format!("collection.{key}"), span >= Span::us(1), span);
-            self.at_most(&format!("collection.{key}"), span, Span::secs(3_600));
+        if self.sound(&["vssd", "flash"]) {
+            self.range("collection.streams", u64::from(collection.streams), 1..=u64::from(dies));
         }
-    }
-
-    fn controller(&mut self, file: &ControllerFile) -> Controller {
-        let period = file.period.map_or(Span::ms(100), Plain::plain);
-        self.positive("controller.period", period >= Span::us(10), period);
-        self.at_most("controller.period", period, Span::secs(3_600));
-        Controller { period, write_cost: file.write_cost.unwrap_or(4), capacity: file.capacity }
     }
 
     fn check_membership(&mut self, membership: &super::Membership) {
         let super::Membership { heartbeat, lease, .. } = *membership;
-        let spans = [
-            ("heartbeat", heartbeat),
-            ("client_timeout", membership.client_timeout),
-            ("resend", membership.resend),
-            ("replay", membership.replay),
-        ];
-        for (key, span) in spans {
-            self.positive(&format!("membership.{key}"), span >= Span::us(1), span);
-            self.at_most(&format!("membership.{key}"), span, Span::secs(3_600));
-        }
-        self.at_most("membership.replace_after", membership.replace_after, Span::secs(86_400));
-        if heartbeat > Span::secs(3_600) {
-            return;
-        }
         let suspicion = heartbeat * u64::from(membership.misses);
         if lease >= suspicion {
             let reason = format!(
@@ -355,7 +271,7 @@ impl Resolver<'_> {
         let io = Config {
             clients: rack.clients,
             volumes: rack.servers * rack.ssds * vssd.per_ssd / REPLICAS_IN_RACK,
-            assignment: match file.assignment.unwrap_or(AssignmentName::RoundRobin) {
+            assignment: match file.assignment() {
                 AssignmentName::All => Assignment::All,
                 AssignmentName::RoundRobin => Assignment::RoundRobin,
             },
@@ -367,7 +283,7 @@ impl Resolver<'_> {
             requests,
             duration,
         };
-        if self.problems.is_empty() && file.trace.is_none() {
+        if self.sound(&["io", "run", "rack", "vssd", "flash"]) && file.trace.is_none() {
             io.problems().into_iter().for_each(|problem| self.conflict("io", problem.to_string()));
         }
         io
@@ -392,7 +308,11 @@ impl Resolver<'_> {
         for key in TRACE_SAYS {
             self.refuse_key(&format!("io.{key}"), &format!("`{key}` does not go with `trace`, which says it itself"));
         }
-        let tolerance = tolerance(file, io);
+        let mut tolerance = tolerance(file, io);
+        let is_on_known = self.sound(&["rack", "vssd", "flash", "fabric", "drives"]);
+        if !is_on_known {
+            tolerance.volume = None;
+        }
         let format = file.format.map(TraceFormatName::format);
         let read = self.sources.block_trace(self.files, name, format, tolerance);
         let shared = read.map_err(|problem| self.report("io.trace", problem)).ok()?;
@@ -404,11 +324,16 @@ impl Resolver<'_> {
             clients: io.clients,
             volumes: io.volumes,
             devices: file.stripe.map_or(Devices::Modulo, |Quantity(stripe)| Devices::Striped { stripe }),
-            time_scale: file.time_scale.unwrap_or(1.0),
+            time_scale: file.time_scale(),
             requests: io.requests,
             duration: io.duration,
         };
-        config.problems(&shared.trace).into_iter().for_each(|problem| self.conflict("io.trace", problem.to_string()));
+        if is_on_known && self.sound(&["run"]) {
+            config
+                .problems(&shared.trace)
+                .into_iter()
+                .for_each(|problem| self.conflict("io.trace", problem.to_string()));
+        }
         Some(BlockReplay {
             file: name.clone(),
             digest: shared.digest,
@@ -449,7 +374,7 @@ impl Resolver<'_> {
     }
 
     pub(crate) fn io_arrivals(&mut self, file: &IoFile, clients: u32) -> Arrivals {
-        let name = file.arrivals.unwrap_or(IoArrivalsName::Closed);
+        let name = file.arrivals();
         let is_closed = name == IoArrivalsName::Closed;
         let stray: &[&str] = if is_closed { &["requests_per_second"] } else { &["depth", "think"] };
         for key in stray {
@@ -457,9 +382,7 @@ impl Resolver<'_> {
             self.refuse_key(&format!("io.{key}"), &reason);
         }
         if is_closed {
-            let think = file.think.map_or(Span::ZERO, Plain::plain);
-            self.at_most("io.think", think, Span::secs(86_400));
-            return Arrivals::Closed { depth: file.depth.unwrap_or(16), think };
+            return Arrivals::Closed { depth: file.depth(), think: file.think() };
         }
         if file.requests_per_second.is_none() {
             let why = format!("arrivals = {} needs the requests a second to offer", name.word());
@@ -483,15 +406,14 @@ impl Resolver<'_> {
 
     fn volume_fault(&mut self, key: &str, file: &FaultFile, rack: &Rack) -> Option<Fault> {
         let name = file.kind?;
-        self.refuse_parts_of_san(key);
         let is_of_switch = matches!(name, FaultName::SwitchDown | FaultName::SwitchUp);
         match file.node {
             None if !is_of_switch => self.report(key, Problem::missing("node", "which storage server, from 0")),
             Some(_) if is_of_switch => self.conflict(&format!("{key}.node"), "`node` does not go with the switch"),
-            Some(node) => {
+            Some(node) if self.sound(&["rack"]) => {
                 self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(rack.servers.saturating_sub(1)));
             }
-            None => {}
+            _ => {}
         }
         if let Some(other) = file.switch.filter(|switch| *switch != 0) {
             let reason = format!("there is no switch {other}: a rack of volumes has one, 0");
@@ -520,7 +442,7 @@ impl Resolver<'_> {
 
 /// Which blocks: as the file says, else as the profile has it.
 pub(crate) fn addresses_of(file: &IoFile, by_profile: Addresses) -> Addresses {
-    let theta = file.theta.unwrap_or(THETA);
+    let theta = file.theta();
     match file.addresses {
         None if file.theta.is_none() => by_profile,
         None => Addresses::ScrambledZipfian { theta },
@@ -534,11 +456,11 @@ pub(crate) fn addresses_of(file: &IoFile, by_profile: Addresses) -> Addresses {
 
 /// What the reader of a trace lets pass.
 fn tolerance(file: &IoFile, io: &Config) -> Tolerance {
-    let beyond = match file.beyond.unwrap_or(BeyondName::Refuse) {
+    let beyond = match file.beyond() {
         BeyondName::Refuse => Beyond::Refuse,
         BeyondName::Fold => Beyond::Fold,
     };
-    let inversions = file.inversions.map_or(Inversions::Sort, InversionsName::meant);
-    let skip_bad = file.skip_bad.unwrap_or(0);
+    let inversions = file.inversions().meant();
+    let skip_bad = file.skip_bad();
     Tolerance { volume: Some(io.working_set()), beyond, skip_bad, inversions }
 }

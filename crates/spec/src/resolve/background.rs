@@ -6,18 +6,9 @@ use super::{HORIZON, Resolver};
 use crate::error::Problem;
 use crate::file::{BackgroundFile, BackgroundStreamFile};
 use crate::plan::{Background, BackgroundStream, Design, Fabric};
-use crate::quantity::Plain;
 use base::{Bytes, Span};
 use edm::pcs::frame::{CHECK_BYTES, FRAME_BYTES_MIN, frame_blocks};
 use edm::pcs::timing::block_time;
-use std::ops::RangeInclusive;
-
-/// IEEE 802.3: 1,500 bytes of payload, header and check sequence.
-const FRAME: Bytes = Bytes::new(1_518);
-/// From the least of IEEE 802.3 to a jumbo frame: 9,000 bytes of payload, header and check sequence.
-const FRAMES: RangeInclusive<Bytes> = Bytes::new(FRAME_BYTES_MIN as u64)..=Bytes::new(9_018);
-/// A port's share of the buffer of a shallow-buffered switch (DCTCP, SIGCOMM'10, 2.3.4: about 700 KB), rounded up.
-const EGRESS_QUEUE: Bytes = Bytes::kib(1_024);
 
 impl Resolver<'_> {
     pub(super) fn background(
@@ -40,7 +31,7 @@ impl Resolver<'_> {
             self.check_frames(&key, &stream, fabric);
             streams.push(stream);
         }
-        let egress_queue = file.egress_queue.map_or(EGRESS_QUEUE, Plain::plain);
+        let egress_queue = file.egress_queue();
         self.check_queue(egress_queue, &streams);
         Some(Background { egress_queue, streams })
     }
@@ -58,12 +49,8 @@ impl Resolver<'_> {
     }
 
     fn check_frames(&mut self, key: &str, stream: &BackgroundStream, fabric: &Fabric) {
-        if !FRAMES.contains(&stream.frame) {
-            let allowed = format!("{}..={}", FRAMES.start(), FRAMES.end());
-            return self.report(&format!("{key}.frame"), Problem::out_of_range(stream.frame, allowed));
-        }
         let longest_ps = mean_gap_ps(stream, fabric) * LONGEST_GAP;
-        if longest_ps > HORIZON.as_ps() as f64 {
+        if longest_ps > HORIZON.as_ps() as f64 && self.sound(&["fabric"]) {
             let days = longest_ps / Span::secs(86_400).as_ps() as f64;
             let reason = format!("bursts come so slowly that one could be {days:.0} days away; at most {HORIZON} fit");
             self.conflict(&format!("{key}.load"), reason);
@@ -71,7 +58,7 @@ impl Resolver<'_> {
     }
 
     fn check_queue(&mut self, queue: Bytes, streams: &[BackgroundStream]) {
-        let largest = streams.iter().map(|stream| stream.frame).max().unwrap_or(*FRAMES.start());
+        let largest = streams.iter().map(|stream| stream.frame).max().unwrap_or(Bytes::new(FRAME_BYTES_MIN as u64));
         let most = Bytes::new(BUFFER_MAX);
         if !(largest..=most).contains(&queue) {
             let allowed = format!("{largest}, the largest frame, to {most}");
@@ -84,9 +71,9 @@ impl Resolver<'_> {
 fn stream(file: &BackgroundStreamFile) -> Option<BackgroundStream> {
     Some(BackgroundStream {
         name: file.name.clone()?,
-        frame: file.frame.map_or(FRAME, Plain::plain),
+        frame: file.frame(),
         load: file.load?,
-        burst_frames: file.burst_frames.unwrap_or(1),
+        burst_frames: file.burst_frames(),
     })
 }
 

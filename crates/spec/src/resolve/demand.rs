@@ -1,25 +1,19 @@
 //! The workload of a point: which keys go together, sizes, and the rate that a load comes to.
 
 use super::Resolver;
-use crate::blox::file::InversionsName;
 use crate::cost;
 use crate::error::Problem;
 use crate::file::{
-    ArrivalsName, ClassFile, DistributionFile, LoadBasis, OperationName, PatternName, RunFile, SizeFile, WorkloadFile,
+    ArrivalsName, ClassFile, DistributionFile, OperationName, PatternName, RunFile, SizeFile, WorkloadFile,
 };
 use crate::load::{MeanCost, asking_nodes, cost_for, load_at, mean_gap_ps};
 use crate::plan::{Design, Fabric, PlannedLoad, TraceSource};
 use crate::quantity::{Plain, Quantity};
 use base::{Bytes, NodeId, Operation, Span};
-use workload::block_trace::Inversions;
 use workload::{Arrivals, Class, Config, Pattern, SizeDistribution};
 
 /// The size of a cache line, and of the paper's microbenchmarks (EDM, 4.3.1).
 const SIZE: Bytes = Bytes::new(64);
-/// EDM, 4.3.2: reads and writes in equal proportion.
-const READ_FRACTION: f64 = 0.5;
-/// A size in a CDF file counts bytes unless the experiment says otherwise.
-const CDF_UNIT: Bytes = Bytes::new(1);
 
 /// The largest request: EDM's messages count bytes in 32 bits, and no application asks for more at once.
 const SIZE_MAX: Bytes = Bytes::new(1 << 30);
@@ -61,8 +55,8 @@ impl Resolver<'_> {
         fabric: &Fabric,
         design: Option<&Design>,
     ) -> Option<Demand> {
-        let pattern_name = file.pattern.unwrap_or(PatternName::AllToAll);
-        let arrivals_name = file.arrivals.unwrap_or(ArrivalsName::Poisson);
+        let pattern_name = file.pattern();
+        let arrivals_name = file.arrivals();
         self.companions(&pattern_name.word(), &arrivals_name.word());
         if arrivals_name == ArrivalsName::Trace {
             return self.trace(file, run, fabric);
@@ -70,14 +64,21 @@ impl Resolver<'_> {
         let pattern = self.pattern(pattern_name, file, fabric.nodes);
         let mix = self.mix(file);
         let (load, arrivals) = (self.load(file, arrivals_name), self.closed(file, arrivals_name));
+        if arrivals_name == ArrivalsName::OnOff {
+            self.check_on_off(file);
+        }
         let (pattern, mix, design) = (pattern?, mix?, design?);
+        // What follows is about all of it together.
+        if !self.sound(&["workload", "run", "fabric", "design"]) {
+            return None;
+        }
         let nodes = fabric.nodes;
         let (arrivals, load) = match arrivals {
             Some(closed) => (closed, None),
             None => self.open(file, arrivals_name, load?, &pattern, &mix, fabric, design)?,
         };
         let (requests, duration) = (run.requests, run.duration.map(Plain::plain));
-        let local_fraction = file.local_fraction.unwrap_or(0.0);
+        let local_fraction = file.local_fraction();
         let config = Config { nodes, pattern, mix, local_fraction, arrivals, requests, duration };
         self.horizon(&config);
         self.playable(&config);
@@ -106,8 +107,9 @@ impl Resolver<'_> {
             self.report("workload", Problem::missing("workload.file", "arrivals = trace needs a CSV file of messages"));
             return None;
         };
-        let inversions = file.inversions.map_or(Inversions::Sort, InversionsName::meant);
-        let trace = match self.sources.trace(self.files, name, fabric.nodes, inversions) {
+        let inversions = file.inversions().meant();
+        let nodes = if self.sound(&["fabric"]) { fabric.nodes } else { u32::MAX };
+        let trace = match self.sources.trace(self.files, name, nodes, inversions) {
             Ok(trace) => trace,
             Err(problem) => {
                 self.report("workload.file", problem);
@@ -150,13 +152,17 @@ impl Resolver<'_> {
                     self.report("workload", Problem::missing("workload.compute", why));
                     return None;
                 };
-                self.range("workload.compute", u64::from(compute), 1..=u64::from(others));
+                if self.sound(&["fabric"]) {
+                    self.range("workload.compute", u64::from(compute), 1..=u64::from(others));
+                }
                 Some(Pattern::RoleSplit { compute })
             }
             PatternName::Incast => {
-                let (target, sources) = (file.target.unwrap_or(0), file.sources.unwrap_or(others));
-                self.range("workload.target", u64::from(target), 0..=u64::from(others));
-                self.range("workload.sources", u64::from(sources), 1..=u64::from(others));
+                let (target, sources) = (file.target(), file.sources.unwrap_or(others));
+                if self.sound(&["fabric"]) {
+                    self.range("workload.target", u64::from(target), 0..=u64::from(others));
+                    self.range("workload.sources", u64::from(sources), 1..=u64::from(others));
+                }
                 Some(Pattern::Incast { target: NodeId(target), sources })
             }
         }
@@ -180,7 +186,7 @@ impl Resolver<'_> {
     fn class(&mut self, index: usize, file: &ClassFile) -> Option<Class> {
         let key = format!("workload.mix.{index}.size");
         let size = self.size(&key, file.size.as_ref()?);
-        Some(Class { operation: file.operation?.into(), weight: file.weight.unwrap_or(1.0), size: size? })
+        Some(Class { operation: file.operation?.into(), weight: file.weight(), size: size? })
     }
 
     fn reads_and_writes(&mut self, file: &WorkloadFile) -> Option<Vec<Class>> {
@@ -188,7 +194,7 @@ impl Resolver<'_> {
             Some(size) => self.size("workload.size", size)?,
             None => SizeDistribution::Constant { bytes: SIZE },
         };
-        let reads = file.read_fraction.unwrap_or(READ_FRACTION);
+        let reads = file.read_fraction();
         let shares = [(OperationName::Read, reads), (OperationName::Write, 1.0 - reads)];
         let classes = shares.into_iter().filter(|(_, weight)| *weight > 0.0);
         Some(classes.map(|(name, weight)| Class { operation: name.into(), weight, size: size.clone() }).collect())
@@ -223,7 +229,7 @@ impl Resolver<'_> {
             return self.profile(key, name);
         }
         if let Some(name) = &file.cdf {
-            return self.cdf(key, name, file.unit.map_or(CDF_UNIT, Plain::plain));
+            return self.cdf(key, name, file.unit());
         }
         if let Some(table) = &file.table {
             let entries = table.iter().map(|(Quantity(bytes), weight)| (*bytes, *weight)).collect();
@@ -243,10 +249,6 @@ impl Resolver<'_> {
     }
 
     fn cdf(&mut self, key: &str, name: &str, unit: Bytes) -> Option<SizeDistribution> {
-        self.positive(&format!("{key}.unit"), unit > Bytes::ZERO, unit);
-        if unit == Bytes::ZERO {
-            return None;
-        }
         let read = self.sources.distribution(self.files, name, unit);
         read.map_err(|problem| self.report(&format!("{key}.cdf"), problem)).ok()
     }
@@ -260,11 +262,8 @@ impl Resolver<'_> {
         file.load
     }
 
-    fn closed(&mut self, file: &WorkloadFile, arrivals: ArrivalsName) -> Option<Arrivals> {
-        let think = file.think.map_or(Span::ZERO, Plain::plain);
-        self.at_most("workload.think", think, Span::secs(86_400));
-        let depth = file.depth.unwrap_or(1);
-        (arrivals == ArrivalsName::Closed).then_some(Arrivals::Closed { depth, think })
+    fn closed(&self, file: &WorkloadFile, arrivals: ArrivalsName) -> Option<Arrivals> {
+        (arrivals == ArrivalsName::Closed).then(|| Arrivals::Closed { depth: file.depth(), think: file.think() })
     }
 
     #[expect(clippy::too_many_arguments, reason = "a rate follows from everything else")]
@@ -278,10 +277,7 @@ impl Resolver<'_> {
         fabric: &Fabric,
         design: &Design,
     ) -> Option<(Arrivals, Option<PlannedLoad>)> {
-        if !self.problems.is_empty() {
-            return None;
-        }
-        let basis = file.load_basis.unwrap_or(LoadBasis::Link);
+        let basis = file.load_basis();
         let on_the_wire = |operation: Operation, bytes: Bytes| cost::wire_cost(design, operation, bytes);
         let counted = MeanCost::of(mix, cost_for(basis, &on_the_wire)).busiest(pattern, fabric.nodes);
         let carried = MeanCost::of(mix, &on_the_wire).busiest(pattern, fabric.nodes);
@@ -297,18 +293,18 @@ impl Resolver<'_> {
 
     /// The load is the mean over on and off periods, so the gap while on is shorter by the share of time that is on.
     fn on_off(&mut self, file: &WorkloadFile, gap: f64) -> Option<Arrivals> {
+        let (on, off) = (file.on?.0, file.off?.0);
+        let share = on.as_ps() as f64 / (on.as_ps() as f64 + off.as_ps() as f64);
+        Some(Arrivals::OnOff { mean_gap_ps: gap * share, on, off })
+    }
+
+    fn check_on_off(&mut self, file: &WorkloadFile) {
         for (key, given) in [("on", file.on.is_some()), ("off", file.off.is_some())] {
             if !given {
                 let why = format!("arrivals = on-off needs the mean length of an {key} period");
                 self.report("workload", Problem::missing(&format!("workload.{key}"), &why));
             }
         }
-        let (on, off) = (file.on?.0, file.off?.0);
-        self.positive("workload.on", on > Span::ZERO, on);
-        self.at_most("workload.on", on, Span::secs(86_400));
-        self.at_most("workload.off", off, Span::secs(86_400));
-        let share = on.as_ps() as f64 / (on.as_ps() as f64 + off.as_ps() as f64);
-        self.problems.is_empty().then_some(Arrivals::OnOff { mean_gap_ps: gap * share, on, off })
     }
 
     /// Refuses a run that would leave the range of virtual time.
@@ -338,7 +334,7 @@ impl Resolver<'_> {
 
     /// What only the generator knows to be impossible, such as an on period too short for a request.
     fn playable(&mut self, config: &Config) {
-        if !self.problems.is_empty() {
+        if !self.sound(&["workload", "run", "fabric"]) {
             return;
         }
         let no_end = |problem: &workload::Problem| matches!(problem, workload::Problem::NoEnd);

@@ -1,9 +1,8 @@
 //! Hosts, targets and the wire between them: from keys to the programs' parameters, and back.
 
-use super::file::{AdmissionName, HostFile, RetryName, StackName, TargetFile, TransportName, WireFile};
+use super::file::{AdmissionName, HostFile, RetryName, TargetFile, TransportName, WireFile};
 use super::{EndTimes, Passing, San};
 use crate::design_file::DesignName;
-use crate::error::Problem;
 use crate::quantity::{Limit, Plain, Quantity};
 use crate::resolve::Resolver;
 use base::{Bytes, Span};
@@ -18,59 +17,38 @@ use topology::VertexId;
 
 /// The longest that a drive may take for one command; ours, ten times what a write behind garbage collection takes at worst.
 const DRIVE_TIME_MAX: Span = Span::ms(100);
-/// NVMe/TCP counts data in 32 bits; no PDU here has more.
-const DATA_MAX: Bytes = Bytes::kib(8 << 10);
 /// Segments in the window of a new connection (RFC 6928).
 const INITIAL_SEGMENTS: u32 = 10;
 
 impl Resolver<'_> {
-    pub(super) fn end_times(&mut self, file: &HostFile) -> EndTimes {
-        let usual = file.stack.unwrap_or(StackName::Spdk).ends();
-        let ends = EndTimes {
+    pub(super) fn end_times(&self, file: &HostFile) -> EndTimes {
+        let usual = file.stack().ends();
+        EndTimes {
             host_send: file.send.map_or(usual.host_send, Plain::plain),
             host_complete: file.complete.map_or(usual.host_complete, Plain::plain),
             per_4_kib: file.per_4_kib.map_or(usual.per_4_kib, Plain::plain),
             target_receive: file.target_receive.map_or(usual.target_receive, Plain::plain),
             target_send: file.target_send.map_or(usual.target_send, Plain::plain),
-        };
-        let spans = [
-            ("send", ends.host_send),
-            ("complete", ends.host_complete),
-            ("per_4_kib", ends.per_4_kib),
-            ("target_receive", ends.target_receive),
-            ("target_send", ends.target_send),
-        ];
-        spans.into_iter().for_each(|(key, span)| self.at_most(&format!("host.{key}"), span, Span::secs(1)));
-        ends
+        }
     }
 
-    pub(super) fn wire(&mut self, file: &WireFile, passing: &Passing, has_header: bool) -> WireConfig {
-        let mut bytes = |key: &str, given: Option<Quantity<Bytes>>, default: Bytes, least: Bytes| {
-            let value = given.map_or(default, Plain::plain);
-            if !(least..=DATA_MAX).contains(&value) {
-                self.report(&format!("wire.{key}"), Problem::out_of_range(value, format!("{least}..={DATA_MAX}")));
-            }
-            value.count() as u32
-        };
-        let (pdu, one) = (Bytes::kib(128), Bytes::new(1));
+    pub(super) fn wire(&self, file: &WireFile, passing: &Passing, has_header: bool) -> WireConfig {
+        let bytes = |size: Bytes| size.count() as u32;
         WireConfig {
             mtu: passing.mtu.count() as u32,
-            tcp_options: file.tcp_options.unwrap_or(12),
+            tcp_options: file.tcp_options(),
             has_header,
             framing: Framing {
-                digests: Digests {
-                    header: file.header_digest.unwrap_or(false),
-                    data: file.data_digest.unwrap_or(false),
-                },
+                digests: Digests { header: file.header_digest(), data: file.data_digest() },
                 alignment: 0,
             },
-            segment_max: bytes("segment", file.segment, Bytes::kib(4), one),
-            in_capsule_max: bytes("in_capsule", file.in_capsule, Bytes::ZERO, Bytes::ZERO),
-            host_data_max: bytes("host_data", file.host_data, pdu, one),
-            controller_data_max: bytes("controller_data", file.controller_data, pdu, one),
-            ready_max: bytes("ready", file.ready, pdu, one),
-            success_flag: file.success_flag.unwrap_or(false),
-            fast_retransmit: file.fast_retransmit.unwrap_or(true),
+            segment_max: bytes(file.segment()),
+            in_capsule_max: bytes(file.in_capsule()),
+            host_data_max: bytes(file.host_data()),
+            controller_data_max: bytes(file.controller_data()),
+            ready_max: bytes(file.ready()),
+            success_flag: file.success_flag(),
+            fast_retransmit: file.fast_retransmit(),
         }
     }
 
@@ -91,29 +69,20 @@ impl Resolver<'_> {
             }
             return None;
         }
-        let timeout_min = file.timeout_min.map_or(Span::ms(1), Plain::plain);
-        self.positive("wire.timeout_min", timeout_min >= Span::us(1), timeout_min);
-        self.at_most("wire.timeout_min", timeout_min, Span::secs(60));
-        let window_max = file.window_max.map_or(Bytes::kib(288), Plain::plain);
-        let windows = Bytes::kib(16)..=Bytes::kib(1 << 20);
-        if !windows.contains(&window_max) {
-            let allowed = format!("{}..={}", windows.start(), windows.end());
-            self.report("wire.window_max", Problem::out_of_range(window_max, allowed));
-        }
         // A frame of the MTU was found to have room; what has not is complained of elsewhere.
         let format = WireFormat::new(wire).ok()?;
         Some(WindowConfig {
             segment: format.longest(hops),
             initial_window: INITIAL_SEGMENTS * wire.mtu,
-            window_max: window_max.count() as u32,
-            timeout_min,
+            window_max: file.window_max().count() as u32,
+            timeout_min: file.timeout_min(),
             obeys_marks: name == TransportName::Dctcp,
             acknowledgement: format.frame(san::PacketKind::Acknowledgement { to_target: true }, 0, 0),
         })
     }
 
     pub(super) fn target(
-        &mut self,
+        &self,
         file: &TargetFile,
         gimbal: GimbalConfig,
         (wire, window): (WireConfig, Option<WindowConfig>),
@@ -121,33 +90,21 @@ impl Resolver<'_> {
         design: DesignName,
     ) -> TargetConfig {
         let ours = if design == DesignName::San { AdmissionName::Gimbal } else { AdmissionName::Fifo };
-        let lives =
-            [("command_life", file.command_life, Span::ms(50)), ("packet_life", file.packet_life, Span::ms(20))];
-        let [command_life_max, packet_life_max] = lives.map(|(key, given, default)| {
-            let life = given.map_or(Some(default), Limit::plain);
-            if let Some(life) = life {
-                self.positive(&format!("target.{key}"), life >= Span::us(1), life);
-                self.at_most(&format!("target.{key}"), life, Span::secs(3_600));
-            }
-            life
-        });
         TargetConfig {
             wire,
             admission: match file.policy.unwrap_or(ours) {
                 AdmissionName::Gimbal => Admission::Gimbal(gimbal),
-                AdmissionName::Fifo => Admission::Fifo {
-                    depth: file.depth.unwrap_or(256),
-                    waiting_max: file.waiting_max.unwrap_or(16_384),
-                    credit: file.credit.unwrap_or(32),
-                },
+                AdmissionName::Fifo => {
+                    Admission::Fifo { depth: file.depth(), waiting_max: file.waiting_max(), credit: file.credit() }
+                }
             },
             drives: Vec::new(),
             sessions: Vec::new(),
             queue_entries,
             lanes: 1,
-            flights_max: file.flights_max.unwrap_or(65_536),
-            command_life_max,
-            packet_life_max,
+            flights_max: file.flights_max(),
+            command_life_max: file.command_life(),
+            packet_life_max: file.packet_life(),
             window,
         }
     }
@@ -164,13 +121,13 @@ impl Resolver<'_> {
                 Admission::Gimbal(gimbal) => gimbal.credit_initial,
                 Admission::Fifo { credit, .. } => *credit,
             },
-            waiting_max: file.waiting_max.unwrap_or(65_536),
+            waiting_max: file.waiting_max(),
             probe: file.probe.map_or(probe, Plain::plain),
             timeout: file.timeout.map_or(timeout, Plain::plain),
-            sends_max: file.sends.unwrap_or(3),
-            back_off: file.back_off.map_or(Span::us(10), Plain::plain),
-            back_off_max: file.back_off_max.map_or(Span::ms(1), Plain::plain),
-            suspect_for: file.suspect.map_or(Span::ms(100), Plain::plain),
+            sends_max: file.sends(),
+            back_off: file.back_off(),
+            back_off_max: file.back_off_max(),
+            suspect_for: file.suspect(),
             retry: self.retry(file, target),
             window: target.window,
         };
@@ -179,17 +136,6 @@ impl Resolver<'_> {
     }
 
     fn check_times(&mut self, config: &HostConfig) {
-        let spans = [
-            ("probe", config.probe),
-            ("timeout", config.timeout),
-            ("back_off", config.back_off),
-            ("back_off_max", config.back_off_max),
-            ("suspect", config.suspect_for),
-        ];
-        for (key, span) in spans {
-            self.positive(&format!("host.{key}"), span >= Span::us(1), span);
-            self.at_most(&format!("host.{key}"), span, Span::secs(3_600));
-        }
         if config.back_off > config.back_off_max {
             let reason = format!("{} is longer than back_off_max = {}", config.back_off, config.back_off_max);
             self.conflict("host.back_off", reason);
@@ -197,7 +143,7 @@ impl Resolver<'_> {
     }
 
     fn retry(&mut self, file: &HostFile, target: &TargetConfig) -> RetryPolicy {
-        let name = file.retry.unwrap_or(RetryName::CrossControllerReset);
+        let name = file.retry();
         if name != RetryName::Quiesce {
             self.refuse_key("host.quiesce_wait", "`quiesce_wait` goes only with retry = quiesce");
         }
@@ -210,6 +156,9 @@ impl Resolver<'_> {
 
     fn quiesce(&mut self, file: &HostFile, target: &TargetConfig) -> Span {
         let (Some(command), Some(packet)) = (target.command_life_max, target.packet_life_max) else {
+            if !self.sound(&["target"]) {
+                return Span::ZERO;
+            }
             let reason =
                 "retry = quiesce needs target.command_life and target.packet_life: without them no wait is long enough";
             self.conflict("host.retry", reason);

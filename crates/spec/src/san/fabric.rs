@@ -1,13 +1,12 @@
 //! The fabric of a SAN: from keys to a graph, and back.
 
-use super::fabric_file::{FabricKindName, PlacementName, SHAPE_KEYS, defaults};
+use super::fabric_file::{FabricKindName, PlacementName, SHAPE_KEYS};
 use super::{Passing, SanFabric};
-use crate::design_file::DesignName;
 use crate::error::Problem;
 use crate::file::FabricFile;
 use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
-use base::{Bytes, Rate, Span};
+use base::{Bytes, Rate};
 use std::sync::Arc;
 use topology::{BuildError, Cabling, Config, Endpoints, Graph, Hop, Kind, Lengths, Placement, Ports, VertexKind};
 
@@ -31,31 +30,27 @@ pub enum Shape {
     },
 }
 
-/// The least and the largest payload of an Ethernet frame here: a command capsule with its headers, and a jumbo frame.
-pub(super) const MTUS: std::ops::RangeInclusive<Bytes> = Bytes::new(576)..=Bytes::new(9_000);
+/// Ports that are 100 GbE (paper, 3.1).
+const RATE: Rate = Rate::gbps(100);
 /// More ports than any part has: radixes are given, or counted afterwards.
 const PORTS_UNBOUNDED: u32 = 1 << 20;
 
 impl Resolver<'_> {
     /// The network of a SAN, `None` after a complaint.
-    pub(crate) fn san_fabric(&mut self, file: &FabricFile, design: DesignName) -> Option<SanFabric> {
-        for key in ["propagation", "transceiver"] {
-            let reason = format!("`{key}` does not go with the design {}: lengths of cables say it", design.word());
-            self.refuse_key(&format!("fabric.{key}"), &reason);
-        }
+    pub(crate) fn san_fabric(&mut self, file: &FabricFile) -> Option<SanFabric> {
+        let passing = self.passing(file);
         let Some(kind) = file.kind else {
             let why = "the design needs a topology: single-switch, torus and others";
             self.report("fabric", Problem::missing("kind", why));
             return None;
         };
         self.check_shape_keys(kind);
-        let passing = self.passing(file);
         let (shape, graph) = match kind {
             FabricKindName::Custom => self.custom_graph(file)?,
             _ => self.graph_of(file, kind)?,
         };
         self.check_graph(&graph);
-        Some(SanFabric { shape, graph, trunk: file.trunk.unwrap_or(1), passing })
+        Some(SanFabric { shape, graph, trunk: file.trunk(), passing })
     }
 
     /// A key of another shape is a mistake; a shape's own must be there.
@@ -76,27 +71,15 @@ impl Resolver<'_> {
         }
     }
 
-    fn passing(&mut self, file: &FabricFile) -> Passing {
-        let span = |given: Option<Quantity<Span>>, default| given.map_or(default, Plain::plain);
+    pub(super) fn passing(&mut self, file: &FabricFile) -> Passing {
         let passing = Passing {
-            adapter_latency: span(file.adapter_latency, defaults::ADAPTER_LATENCY),
-            switch_latency: span(file.switch_latency, defaults::SWITCH_LATENCY),
-            board_latency: span(file.board_latency, defaults::BOARD_LATENCY),
-            detection: span(file.detection, defaults::DETECTION),
-            queue: file.queue.map_or(defaults::QUEUE, Plain::plain),
-            mtu: file.mtu.map_or(defaults::MTU, Plain::plain),
+            adapter_latency: file.adapter_latency(),
+            switch_latency: file.switch_latency(),
+            board_latency: file.board_latency(),
+            detection: file.detection(),
+            queue: file.queue(),
+            mtu: file.mtu(),
         };
-        let spans = [
-            ("adapter_latency", passing.adapter_latency),
-            ("switch_latency", passing.switch_latency),
-            ("board_latency", passing.board_latency),
-            ("detection", passing.detection),
-        ];
-        spans.into_iter().for_each(|(key, span)| self.at_most(&format!("fabric.{key}"), span, Span::secs(1)));
-        if !MTUS.contains(&passing.mtu) {
-            let allowed = format!("{}..={}", MTUS.start(), MTUS.end());
-            self.report("fabric.mtu", Problem::out_of_range(passing.mtu, allowed));
-        }
         let least = Bytes::new(passing.mtu.count() * 2);
         if passing.queue < least {
             let allowed = format!("at least {least}, two of the largest frames");
@@ -134,13 +117,13 @@ impl Resolver<'_> {
     }
 
     fn topology(&mut self, file: &FabricFile, name: FabricKindName) -> Option<Config> {
+        self.check_topology(file, name);
         let kind = kind_of(file, name)?;
-        self.check_topology(file, name, &kind);
         Some(Config {
             endpoints: Endpoints {
                 hosts: file.hosts?,
                 targets: file.targets.or_else(|| adapters_of(&kind))?,
-                placement: match file.placement.unwrap_or(PlacementName::Spread) {
+                placement: match file.placement() {
                     PlacementName::Spread => Placement::Spread,
                     PlacementName::Packed => Placement::Packed,
                 },
@@ -155,18 +138,14 @@ impl Resolver<'_> {
         })
     }
 
-    fn check_topology(&mut self, file: &FabricFile, name: FabricKindName, kind: &Kind) {
-        self.rate("fabric.rate", file.rate.map_or(defaults::RATE, Plain::plain));
-        if let Some(Quantity(board)) = file.board_rate {
-            self.rate("fabric.board_rate", board);
-        }
+    fn check_topology(&mut self, file: &FabricFile, name: FabricKindName) {
         if file.hosts.is_none() {
             self.report("fabric", Problem::missing("hosts", "how many clients there are"));
         }
-        if file.targets.is_none() && kind.is_switched() {
+        if file.targets.is_none() && name.is_switched() {
             self.report("fabric", Problem::missing("targets", "how many storage nodes a switched fabric joins"));
         }
-        if kind.is_switched() {
+        if name.is_switched() {
             let reason = format!("`board_rate` does not go with kind = {}: targets have cables there", name.word());
             self.refuse_key("fabric.board_rate", &reason);
         }
@@ -194,18 +173,14 @@ impl Resolver<'_> {
 
 /// Cables; `rate` of teams, and of the crossing to a target what a team has, until the node's cables were counted.
 fn cabling(file: &FabricFile) -> Cabling {
-    let rate = file.rate.map_or(defaults::RATE, Plain::plain);
-    let team = Rate::bps(rate.as_bps().saturating_mul(u64::from(file.trunk.unwrap_or(1))));
+    let rate = file.rate.map_or(RATE, Plain::plain);
+    let team = Rate::bps(rate.as_bps().saturating_mul(u64::from(file.trunk())));
     Cabling {
         rate: team,
         board_rate: file.board_rate.map_or(team, Plain::plain),
-        fabric_cables: file.fabric_cables.unwrap_or(1),
-        endpoint_cables: file.endpoint_cables.unwrap_or(1),
-        lengths: Lengths {
-            endpoint: file.endpoint_length.map_or(defaults::ENDPOINT_LENGTH, Plain::plain),
-            near: file.near_length.map_or(defaults::NEAR_LENGTH, Plain::plain),
-            far: file.far_length.map_or(defaults::FAR_LENGTH, Plain::plain),
-        },
+        fabric_cables: file.fabric_cables(),
+        endpoint_cables: file.endpoint_cables(),
+        lengths: Lengths { endpoint: file.endpoint_length(), near: file.near_length(), far: file.far_length() },
     }
 }
 

@@ -1,9 +1,12 @@
 //! The written form of a SAN's fabric, drives and prices, and their defaults, each with its source. "Paper" is the SAN study, NSDI'26; "ours" is what it
 //! does not say.
 
-use crate::file::{words, written};
+use super::Drives;
+use crate::file::words;
 use crate::quantity::Quantity;
-use base::{Bytes, Length, Rate, Span};
+use crate::table::table;
+use base::Bytes;
+use san::cost::Prices;
 
 words! {
     /// What joins hosts and targets of a SAN.
@@ -65,95 +68,52 @@ words! {
     }
 }
 
-written! {
+table! {
     /// The drives of every target. With the designs san and san-plain.
-    DrivesFile {
+    DrivesFile => Drives {
         /// Drives of each target (paper, 5.1: four).
-        #[schemars(range(min = 1, max = 64), extend("default" = 4))]
-        per_target: u32,
+        per_target: u32 [1 to 64] = 4,
         /// Whose geometry and times (paper, 3.1: PM9A3).
-        #[schemars(extend("default" = "pm9a3"))]
-        preset: crate::blox::PresetName,
+        preset: crate::blox::PresetName = crate::blox::PresetName::Pm9a3,
         /// How it was used before.
-        #[schemars(extend("default" = "clean"))]
-        state: DriveStateName,
+        state: DriveStateName = DriveStateName::Clean,
         /// How much of it is simulated.
-        #[schemars(extend("default" = "whole"))]
-        model: DriveModelName,
+        model: DriveModelName = DriveModelName::Whole,
         /// What a host sees of a drive, its addresses running from 0. Flash behind it comes in whole blocks, so that a drive may have a little more. Ours: enough
         /// for every effect of the paper's 960 GB that a run of seconds can show.
-        #[schemars(extend("default" = "2GiB"))]
-        capacity: Quantity<Bytes>,
+        capacity: Quantity<Bytes> = Bytes::kib(2 << 20),
     }
 }
 
-written! {
+table! {
     /// What parts cost, in US dollars. With the designs san and san-plain.
-    PricesFile {
+    PricesFile => Prices {
         /// Ports of an adapter in a switched SAN (paper, Table 1: 2).
-        #[schemars(range(min = 1, max = 1_024), extend("default" = 2))]
-        switched_adapter_ports: u32,
+        switched_adapter_ports: u32 [1 to 1_024] = 2,
         /// An adapter of a switched SAN (paper, Table 1).
-        #[schemars(range(min = 0.0, max = 1e9), extend("default" = 900.0))]
-        switched_adapter: f64,
+        switched_adapter: f64 [0.0 to 1e9] = 900.0,
         /// Ports of a switch that is bought (paper, Table 1: 32). A larger switch of the fabric counts as several.
-        #[schemars(range(min = 1, max = 65_536), extend("default" = 32))]
-        switch_ports: u32,
+        switch_ports: u32 [1 to 65_536] = 32,
         /// A switch (paper, Table 1).
-        #[schemars(range(min = 0.0, max = 1e9), extend("default" = 23_000.0))]
-        switch: f64,
+        switch: f64 [0.0 to 1e9] = 23_000.0,
         /// Ports of an adapter in a switchless SAN (paper, Table 1: 4).
-        #[schemars(range(min = 1, max = 1_024), extend("default" = 4))]
-        switchless_adapter_ports: u32,
+        switchless_adapter_ports: u32 [1 to 1_024] = 4,
         /// An adapter of a switchless SAN (paper, Table 1).
-        #[schemars(range(min = 0.0, max = 1e9), extend("default" = 2_600.0))]
-        switchless_adapter: f64,
+        switchless_adapter: f64 [0.0 to 1e9] = 2_600.0,
         /// A cable, both transceivers included. The paper leaves cables out, and so does 0.
-        #[schemars(range(min = 0.0, max = 1e9), extend("default" = 0.0))]
-        cable: f64,
+        cable: f64 [0.0 to 1e9] = 0.0,
         /// A metre of cable.
-        #[schemars(range(min = 0.0, max = 1e9), extend("default" = 0.0))]
-        cable_metre: f64,
+        cable_metre: f64 [0.0 to 1e9] = 0.0,
     }
 }
-
-/// The keys of `[fabric]` that a SAN reads, for the schema and for messages.
-pub(crate) const OF_SAN: [&str; 32] = [
-    "kind",
-    "hosts",
-    "targets",
-    "placement",
-    "dimensions",
-    "switches",
-    "leaves",
-    "spines",
-    "endpoints_per_leaf",
-    "radix",
-    "layers",
-    "routers",
-    "global_cables",
-    "groups",
-    "file",
-    "file_digest",
-    "switch_ports",
-    "adapter_ports",
-    "endpoint_ports",
-    "board_rate",
-    "trunk",
-    "fabric_cables",
-    "endpoint_cables",
-    "endpoint_length",
-    "near_length",
-    "far_length",
-    "adapter_latency",
-    "switch_latency",
-    "board_latency",
-    "detection",
-    "queue",
-    "mtu",
-];
 
 impl FabricKindName {
+    /// Whether endpoints are cabled to switches.
+    pub(crate) const fn is_switched(self) -> bool {
+        use FabricKindName::{FatTree, LeafSpine, RedundantSwitches, SingleSwitch};
+        matches!(self, SingleSwitch | RedundantSwitches | LeafSpine | FatTree)
+    }
+
     /// The keys that give its shape.
     pub(crate) const fn keys(self) -> &'static [&'static str] {
         match self {
@@ -187,35 +147,3 @@ pub(crate) const SHAPE_KEYS: [&str; 13] = [
     "file",
     "file_digest",
 ];
-
-/// Defaults of the fabric's times and sizes.
-pub(crate) mod defaults {
-    use super::{Bytes, Length, Rate, Span};
-
-    /// Ports that are 100 GbE (paper, 3.1).
-    pub const RATE: Rate = Rate::gbps(100);
-    /// One pass of a packet through an adapter. Fitted to the calibration claims san.fig2c.hop.4k and san.fig2c.hop.256k alone: a hop adds 2.9 us and 3.1 us to a
-    /// read, which passes it twice; twice this, one frame of 1,500 B and one command sent once more, and 2 m of cable there and back are 2.96 us.
-    pub const ADAPTER_LATENCY: Span = Span::ns(1_400);
-    /// One pass of a packet through a high-radix switch. Ours: data sheets of 100 GbE switches of the paper's generation give 0.4 us to 0.8 us
-    /// from port to port.
-    pub const SWITCH_LATENCY: Span = Span::ns(600);
-    /// One crossing of PCIe between a target and its adapter, which the paper's adapter pays (3.2). Fitted to the calibration claim san.fig2a.adapter alone: an
-    /// adapter costs a read 3.6 us more than a switch, twice (1.4 us + this - 0.6 us).
-    pub const BOARD_LATENCY: Span = Span::us(1);
-    /// From the failure of a link until the parts at its ends notice. Ours: a link is down when its PCS has lost the signal (IEEE 802.3, 49 and 91: tens of
-    /// microseconds), and a driver polls that.
-    pub const DETECTION: Span = Span::us(100);
-    /// Of every output queue. Ours: what a 100 GbE switch of the paper's generation (16 MiB for 32 ports) has a port.
-    pub const QUEUE: Bytes = Bytes::kib(512);
-    /// Of an Ethernet frame's payload: IP, TCP and NVMe/TCP. Ours: the standard one.
-    pub const MTU: Bytes = Bytes::new(1_500);
-    /// Within a rack. Ours.
-    pub const ENDPOINT_LENGTH: Length = Length::m(2);
-    /// To a neighbour in the rack. Ours.
-    pub const NEAR_LENGTH: Length = Length::m(2);
-    /// Back round, or between racks. Ours.
-    pub const FAR_LENGTH: Length = Length::m(5);
-    /// What a host sees of a drive. Ours.
-    pub const CAPACITY: Bytes = Bytes::kib(2 << 20);
-}

@@ -32,22 +32,13 @@ const fn about(name: FaultName) -> Option<(About, bool)> {
 }
 
 impl Resolver<'_> {
-    /// Refuses what names parts of a SAN, in a fault of something else.
-    pub(crate) fn refuse_parts_of_san(&mut self, key: &str) {
-        for part in ["ends", "vertex", "drive"] {
-            self.refuse_key(
-                &format!("{key}.{part}"),
-                &format!("`{part}` goes only with the designs san and san-plain"),
-            );
-        }
-    }
-
     /// Refuses a kind of fault of which only a SAN has the part.
     pub(crate) fn only_in_san(&mut self, key: &str, name: FaultName) {
         self.conflict(&format!("{key}.kind"), format!("{} goes only with the designs san and san-plain", name.word()));
     }
 
-    pub(crate) fn san_faults(&mut self, files: &[FaultFile], graph: &Graph, drives: &Drives) -> Vec<SanFault> {
+    /// Of a network that is not known, no names are judged.
+    pub(crate) fn san_faults(&mut self, files: &[FaultFile], graph: Option<&Graph>, drives: &Drives) -> Vec<SanFault> {
         let mut faults: Vec<SanFault> = Vec::new();
         for (index, file) in files.iter().enumerate() {
             faults.extend(self.san_fault(&format!("fault.{index}"), file, graph, drives));
@@ -56,13 +47,9 @@ impl Resolver<'_> {
         faults
     }
 
-    fn san_fault(&mut self, key: &str, file: &FaultFile, graph: &Graph, drives: &Drives) -> Option<SanFault> {
+    fn san_fault(&mut self, key: &str, file: &FaultFile, graph: Option<&Graph>, drives: &Drives) -> Option<SanFault> {
         let name = file.kind?;
         self.at_most(&format!("{key}.at"), file.at?.0.saturating_since(base::Time::ZERO), crate::resolve::HORIZON);
-        for other in ["node", "switch"] {
-            let reason = format!("`{other}` does not go with a SAN: parts are named by `ends`, `vertex` or `drive`");
-            self.refuse_key(&format!("{key}.{other}"), &reason);
-        }
         let Some((about, is_repair)) = about(name) else {
             self.conflict(&format!("{key}.kind"), "corruption is modelled for design edm only");
             return None;
@@ -79,6 +66,7 @@ impl Resolver<'_> {
             self.report(key, Problem::missing(wanted, &format!("which one's {}", name.word())));
             return None;
         }
+        let graph = graph?;
         let part = match about {
             About::Link => SanPart::Links(self.links_between(key, file.ends.as_deref()?, graph)?),
             About::Vertex(kind) => SanPart::Vertex(self.vertex_of(key, file.vertex.as_deref()?, kind, graph)?),
@@ -125,7 +113,9 @@ impl Resolver<'_> {
 
     fn drive_of(&mut self, key: &str, drive: u32, graph: &Graph, drives: &Drives) -> u32 {
         let count = graph.of_kind(VertexKind::Target).count() as u64 * u64::from(drives.per_target);
-        self.range(&format!("{key}.drive"), u64::from(drive), 0..=count.saturating_sub(1));
+        if self.sound(&["drives"]) {
+            self.range(&format!("{key}.drive"), u64::from(drive), 0..=count.saturating_sub(1));
+        }
         drive
     }
 }

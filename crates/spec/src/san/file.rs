@@ -1,11 +1,12 @@
 //! The written form of a SAN's techniques, and their defaults, each with its source. "Paper" is the SAN study, NSDI'26; "ours" is what it does not say.
 
 use super::EndTimes;
-use crate::file::{defaults_table, words, written};
+use crate::file::words;
 use crate::quantity::Quantity;
+use crate::table::table;
 use base::{Bytes, Rate, Span};
 use san::gimbal::GimbalConfig;
-use san::route::{DistanceConfig, EcmpHash, Horizon, Policy};
+use san::route::{EcmpHash, Horizon, Policy};
 
 words! {
     /// How the port of an I/O's first packet is chosen.
@@ -77,7 +78,7 @@ impl HorizonName {
     }
 }
 
-written! {
+table! {
     /// Which way I/Os take. With the designs san and san-plain.
     RoutingFile {
         /// How a port is chosen: isr with san, ecmp-session with san-plain when not given.
@@ -87,104 +88,76 @@ written! {
         /// Whether packets carry the ISR header, which every hop lengthens (paper, Figure 10). By default where ISR or symmetry needs it.
         header: bool,
         /// Weight of a new delay in the moving average, of 1,024. Ours: an eighth, as TCP's round-trip time has (RFC 6298).
-        #[schemars(range(min = 1, max = 1_024), extend("default" = 128))]
-        ewma_weight: u16,
+        ewma_weight: u16 [1 to 1_024] = 128,
         /// A hop marks packets when more than this waits at their port. Ours: DCTCP's rule of a seventh of bandwidth times delay, for 100 Gb/s and
         /// 40 us, rounded to frames. "unlimited" marks nothing.
-        #[schemars(extend("default" = "72KiB"))]
-        ecn_threshold: crate::quantity::Limit<Quantity<Bytes>>,
+        ecn_threshold: crate::quantity::Limit<Quantity<Bytes>> = Some(Bytes::kib(72)),
         /// Whether answers are marked too. The paper marks on the submission path only (4.3).
-        #[schemars(extend("default" = false))]
-        mark_answers: bool,
+        mark_answers: bool = false,
         /// How many hops more than the shortest way a chosen way may have; no way has more than a header in one frame records. Ours.
-        #[schemars(range(max = 1_000), extend("default" = 2))]
-        stretch: u16,
+        stretch: u16 [to 1_000] = 2,
         /// What was learnt counts half after each such span without news. Ours: some round trips to a drive.
-        #[schemars(extend("default" = "500us"))]
-        stale_after: Quantity<Span>,
+        stale_after: Quantity<Span> ["1us" to "1h"] = Span::us(500),
         /// Ports that are kept for each destination, the paper's K (3.2). Ours: as many as the adapter of a 3D torus has.
-        #[schemars(range(min = 1, max = 256), extend("default" = 6))]
-        candidates: u16,
+        candidates: u16 [1 to 256] = 6,
         /// Between advertisements of distances without cause. Ours: with it, recovery is of the millisecond that the paper shows (5.4).
-        #[schemars(extend("default" = "10ms"))]
-        period: Quantity<Span>,
+        period: Quantity<Span> ["1us" to "1h"] = Span::ms(10),
         /// A neighbour that was not heard for so long is gone; longer than `period`. Ours.
-        #[schemars(extend("default" = "35ms"))]
-        hold: Quantity<Span>,
+        hold: Quantity<Span> ["1us" to "1h"] = Span::ms(35),
         /// Between any two advertisements at least. Ours.
-        #[schemars(extend("default" = "100us"))]
-        trigger_gap: Quantity<Span>,
+        trigger_gap: Quantity<Span> ["1us" to "1h"] = Span::us(100),
         /// What neighbours are told about ways through themselves. Ours.
-        #[schemars(extend("default" = "poisoned-reverse"))]
-        horizon: HorizonName,
+        horizon: HorizonName = HorizonName::PoisonedReverse,
     }
 }
 
-/// Defaults of the distance vector.
-pub(crate) const DISTANCE: DistanceConfig = DistanceConfig {
-    infinity: 64,
-    period: Span::ms(10),
-    hold: Span::ms(35),
-    trigger_gap: Span::us(100),
-    candidates: 6,
-    horizon: Horizon::PoisonedReverse,
-};
-
-defaults_table! {
+table! {
     /// How a target estimates what its drives can take and divides that among sessions: Gimbal (Min et al., SIGCOMM 2021), on which the paper builds (4.5). Used with
     /// `target.policy = "gimbal"`.
     GimbalFile => GimbalConfig {
         /// Mean latency above which a drive is overloaded (Gimbal).
-        latency_max: Quantity<Span> = Span::us(1_500),
+        latency_max: Quantity<Span> [to "1h"] = Span::us(1_500),
         /// Mean latency below which it is underused (Gimbal).
         latency_min: Quantity<Span> = Span::us(250),
         /// A new latency counts 1 / 2^this in the mean (Gimbal).
-        #[schemars(range(max = 30))]
-        latency_shift: u32 = 1,
+        latency_shift: u32 [to 30] = 1,
         /// The threshold falls by 1 / 2^this of its distance to the mean (Gimbal).
-        #[schemars(range(max = 30))]
-        threshold_shift: u32 = 4,
+        threshold_shift: u32 [to 30] = 4,
         /// How many times faster the rate grows while the drive is underused (Gimbal).
-        #[schemars(range(min = 1, max = 1_024))]
-        underused_factor: u64 = 8,
+        underused_factor: u64 [1 to 1_024] = 8,
         /// The rate at the start. Gimbal begins with 1,000 MiB/s, a known part of what its drive reads,
         /// and climbs a byte or eight for each byte read: longer than most runs here. By default the
         /// rate of the drive's link, from which it falls when the drive is slow.
-        rate_initial: Quantity<Rate> = PM9A3_LINK,
+        rate_initial: Quantity<Rate> ["1Mbps" to "100Tbps"] = PM9A3_LINK,
         /// The least rate (Gimbal: 50 MiB/s).
-        rate_min: Quantity<Rate> = mebibytes_a_second(50),
+        rate_min: Quantity<Rate> ["1Mbps" to "100Tbps"] = mebibytes_a_second(50),
         /// The greatest rate. Gimbal's is 4 GiB/s, above what its drive reads; that, or the rate of the
         /// drive's link where it is more.
-        rate_max: Quantity<Rate> = PM9A3_LINK,
+        rate_max: Quantity<Rate> ["1Mbps" to "100Tbps"] = PM9A3_LINK,
         /// The most tokens of reads, and of writes (Gimbal).
-        bucket_max: Quantity<Bytes> = Bytes::kib(256),
+        bucket_max: Quantity<Bytes> ["4KiB" to "1TiB"] = Bytes::kib(256),
         /// Completed bytes between two samples of the completion rate (Gimbal).
-        sample_bytes: Quantity<Bytes> = Bytes::kib(16 << 10),
+        sample_bytes: Quantity<Bytes> ["4KiB" to "1TiB"] = Bytes::kib(16 << 10),
         /// The write cost at the start and its greatest, in halves (Gimbal: 9).
-        #[schemars(range(min = 2, max = 1_024))]
-        cost_max_halves: u32 = 18,
+        cost_max_halves: u32 [2 to 1_024] = 18,
         /// How much the write cost falls while writes are quick, in halves (Gimbal: 0.5).
-        #[schemars(range(min = 1, max = 1_024))]
-        cost_step_halves: u32 = 1,
+        cost_step_halves: u32 [1 to 1_024] = 1,
         /// How often the write cost is looked at (Gimbal).
-        cost_period: Quantity<Span> = Span::ms(100),
+        cost_period: Quantity<Span> ["1us" to "1h"] = Span::ms(100),
         /// Whether the write cost follows Gimbal's released code and not its paper: it rises only
         /// with reads in the period or when the drive is overloaded, and falls without writes too.
         cost_is_as_released: bool = false,
         /// What a session gains in each round (Gimbal).
-        quantum: Quantity<Bytes> = Bytes::kib(128),
+        quantum: Quantity<Bytes> ["4KiB" to "1TiB"] = Bytes::kib(128),
         /// Weight of I/Os that fill a virtual slot (Gimbal).
-        slot_bytes: Quantity<Bytes> = Bytes::kib(128),
+        slot_bytes: Quantity<Bytes> ["4KiB" to "1TiB"] = Bytes::kib(128),
         /// Virtual slots that the active sessions share. Gimbal's 8 fill its drive, a DCT983 that reads
         /// 3.2 GB/s; by default as many for each 3.2 GB/s of the drive's link.
-        #[schemars(range(min = 1, max = 256))]
-        slots: u32 = 17,
+        slots: u32 [1 to 256] = 17,
         /// A session's credit before a slot of its own has completed (Gimbal).
-        #[schemars(range(min = 1, max = 65_536))]
-        credit_initial: u32 = 32,
+        credit_initial: u32 [1 to 65_536] = 32,
         /// The most I/Os of one session that may wait at a target. Ours: a bound on memory.
-        #[schemars(range(min = 1, max = 1_048_576))]
-        waiting_max: usize = 4_096,
+        waiting_max: usize [1 to 1_048_576] = 4_096,
     }
 }
 
@@ -245,60 +218,51 @@ impl StackName {
     }
 }
 
-written! {
+table! {
     /// Software at both ends of a session. With the designs san and san-plain.
     HostFile {
         /// Which: it gives the times that are not given.
-        #[schemars(extend("default" = "spdk"))]
-        stack: StackName,
+        stack: StackName = StackName::Spdk,
         /// From the initiator to its link, each packet.
-        send: Quantity<Span>,
+        send: Quantity<Span> [to "1s"],
         /// From the response to the application.
-        complete: Quantity<Span>,
+        complete: Quantity<Span> [to "1s"],
         /// Copies and checksums at both ends for each 4 KiB of an I/O.
-        per_4_kib: Quantity<Span>,
+        per_4_kib: Quantity<Span> [to "1s"],
         /// From the target's link to its program, each packet.
-        target_receive: Quantity<Span>,
+        target_receive: Quantity<Span> [to "1s"],
         /// From the target's program to its link, each packet.
-        target_send: Quantity<Span>,
+        target_send: Quantity<Span> [to "1s"],
         /// Whether the outstanding I/Os of a session are kept within the credit that its target tells (paper, 4.5). By default with san.
         credits: bool,
         /// What becomes of writes whose path failed.
-        #[schemars(extend("default" = "cross-controller-reset"))]
-        retry: RetryName,
+        retry: RetryName = RetryName::CrossControllerReset,
         /// With `quiesce`: how long they wait. As long as a packet, a command and a drive's work can live when not given.
         quiesce_wait: Quantity<Span>,
-        /// How long nothing may come for a command before it is sent a second time; `timeout` where that is shorter. With windows, which
-        /// repair losses by themselves, as long as `timeout`. TCP's tail loss probe (RFC 8985, 7.2) as Linux has it:
+        /// How long nothing may come for a command before it is sent a second time; `timeout` where that is shorter. 8 ms when not given; 30 s with
+        /// windows, which repair losses by themselves. TCP's tail loss probe (RFC 8985, 7.2) as Linux has it:
         /// two round trips, small here, and 2 ticks of its clock (commit bb4d991a28cc), of which Ubuntu 22.04, the paper's, has 250 a second.
-        #[schemars(extend("default" = "8ms"))]
-        probe: Quantity<Span>,
-        /// How long nothing may come for it before it is sent again after that. Ours; with windows 30 s,
+        probe: Quantity<Span> ["1us" to "1h"],
+        /// How long nothing may come for it before it is sent again after that. 20 ms when not given,
+        /// which is ours; with windows 30 s,
         /// as Linux' `nvme_core.io_timeout`.
-        #[schemars(extend("default" = "20ms"))]
-        timeout: Quantity<Span>,
+        timeout: Quantity<Span> ["1us" to "1h"],
         /// Sends without an answer after which a path has failed. Ours.
-        #[schemars(range(min = 1, max = 255), extend("default" = 3))]
-        sends: u8,
+        sends: u8 [1 to 255] = 3,
         /// How long to wait after the first refusal of a command; doubles with each. Ours: a fraction of a drive's read.
-        #[schemars(extend("default" = "10us"))]
-        back_off: Quantity<Span>,
+        back_off: Quantity<Span> ["1us" to "1h"] = Span::us(10),
         /// The longest such wait. Ours.
-        #[schemars(extend("default" = "1ms"))]
-        back_off_max: Quantity<Span>,
+        back_off_max: Quantity<Span> ["1us" to "1h"] = Span::ms(1),
         /// How long a path that failed by silence is passed over where there is another. Ours.
-        #[schemars(extend("default" = "100ms"))]
-        suspect: Quantity<Span>,
+        suspect: Quantity<Span> ["1us" to "1h"] = Span::ms(100),
         /// Entries of a queue pair. Linux' default for NVMe over fabrics.
-        #[schemars(range(min = 2, max = 65_535), extend("default" = 128))]
-        queue_entries: u16,
+        queue_entries: u16 [2 to 65_535] = 128,
         /// I/Os of a session that may wait. Ours: a bound on memory.
-        #[schemars(range(min = 1, max = 16_777_216), extend("default" = 65_536))]
-        waiting_max: usize,
+        waiting_max: usize [1 to 16_777_216] = 65_536,
     }
 }
 
-written! {
+table! {
     /// What is checked at the end of a run. With the designs san and san-plain.
     CheckFile {
         /// Whether every block that is read holds what was written last and acknowledged. By default where something breaks.
@@ -306,15 +270,14 @@ written! {
     }
 }
 
-written! {
+table! {
     /// Bandwidth for answers that is booked when their request passes (paper, 4.4). With the designs san and san-plain.
     ReservationFile {
         /// Whether it is used. By default with san.
         on: bool,
         /// What a read of up to so many bytes is expected to take, sizes rising: `[["4KiB", "400Mbps"], ["128KiB", "7Gbps"]]`; larger ones take as much as the last. The paper
         /// has it from profiles that it does not print; ours: the size over the unloaded latency of a PM9A3, of 80 us to 200 us.
-        #[schemars(length(min = 1, max = 64))]
-        estimates: Vec<(Quantity<Bytes>, Quantity<Rate>)>,
+        estimates: Vec<(Quantity<Bytes>, Quantity<Rate>)> [length 1 to 64],
         /// The over-commitment factor by the headroom of a port, the share of what may be booked that
         /// reads under way are not expected to take: `[[headroom_at_least, factor], ...]`, the first
         /// that fits, else the last. A read books its estimate times the factor, and its answer may
@@ -323,30 +286,24 @@ written! {
         /// `[[0.5, 0.015625], [0.25, 0.125], [0.0, 0.25]]`: an idle port holds nothing back. Sensible
         /// are falling factors of 1/64 to 1 and a first step of 0.25 to 0.75. `[[0.0, 1.0]]` is the
         /// paper's ratio of 1 (Figure 18), which throttles an idle port too.
-        #[schemars(length(min = 1, max = 64))]
-        over_commitment: Vec<(f64, f64)>,
+        over_commitment: Vec<(f64, f64)> [length 1 to 64],
         /// Whether a port without headroom doubles the factor, to 1 at most, and ranks commands as if
         /// their drives had half the credit. By default where the fabric has switches: the paper's
         /// switched prototype "is more conservative (in terms of rate limiter and rank calculation)
         /// when bandwidth over-subscription happens" (5.1), without a number; by half is ours.
         conservative: bool,
         /// Share of a port's rate that may be booked; a request beyond it is rejected. Ours: all of it.
-        #[schemars(range(min = 0.01, max = 1.0), extend("default" = 1.0))]
-        limit: f64,
+        limit: f64 [0.01 to 1.0] = 1.0,
         /// Whether answers are held to what was booked, the estimate times the factor, rather than to
         /// the estimate over the factor. Ours: the paper's Figure 18, where throughput grows with
         /// over-commitment, needs the latter.
-        #[schemars(extend("default" = false))]
-        fills_at_booked: bool,
+        fills_at_booked: bool = false,
         /// What a session may send at once. Ours.
-        #[schemars(extend("default" = "64KiB"))]
-        burst: Quantity<Bytes>,
+        burst: Quantity<Bytes> ["9KB" to "1GiB"] = Bytes::kib(64),
         /// Sessions are held in this many classes (session modulo classes). Ours: a class for each of the paper's sessions, at most.
-        #[schemars(range(min = 1, max = 65_536), extend("default" = 1_024))]
-        classes: u32,
+        classes: u32 [1 to 65_536] = 1_024,
         /// A booking whose answer has not come after one to two such spans lapses. Ours.
-        #[schemars(extend("default" = "10ms"))]
-        lapse: Quantity<Span>,
+        lapse: Quantity<Span> ["1us" to "1h"] = Span::ms(10),
     }
 }
 
@@ -360,32 +317,25 @@ words! {
     }
 }
 
-written! {
+table! {
     /// Queues of every port. With the designs san and san-plain.
     SchedulingFile {
         /// Which queue serves whom: storage-driven with san, fifo with san-plain when not given.
         policy: QueueName,
         /// Queues in all; the first is for what completes writes and always goes first. Ours: as many as a switch port has traffic classes.
-        #[schemars(range(min = 2, max = 32), extend("default" = 8))]
-        queues: u8,
+        queues: u8 [2 to 32] = 8,
         /// Packets a turn of each queue but the first, highest priority first (paper, 4.5: weighted round robin). Ours: 7, 6, 5 and so on with eight queues.
-        #[schemars(length(min = 1, max = 31))]
-        weights: Vec<u32>,
+        weights: Vec<u32> [length 1 to 31],
         /// The first queue that has something, in place of turns: SP-PIFO as published.
-        #[schemars(extend("default" = false))]
-        strict: bool,
+        strict: bool = false,
         /// A step of the rank has so many credits (paper, 4.5, without a number). Ours.
-        #[schemars(range(min = 1, max = 65_536), extend("default" = 4))]
-        credit_quantum: u32,
+        credit_quantum: u32 [1 to 65_536] = 4,
         /// The rank of a drive without credit; so many quanta of credit and more are rank 0. Ours.
-        #[schemars(range(min = 1, max = 255), extend("default" = 15))]
-        rank_max: u8,
+        rank_max: u8 [1 to 255] = 15,
         /// Credit of a drive of which nothing was heard yet. Ours: what Gimbal starts with.
-        #[schemars(range(max = 1_048_576), extend("default" = 32))]
-        unknown_credit: u32,
+        unknown_credit: u32 [to 1_048_576] = 32,
         /// The one rank of all that completes reads (paper, 4.5, without a number). Ours: the middle.
-        #[schemars(range(max = 255), extend("default" = 8))]
-        read_rank: u8,
+        read_rank: u8 [to 255] = 8,
     }
 }
 
@@ -424,30 +374,24 @@ words! {
     }
 }
 
-written! {
+table! {
     /// How targets serve commands. With the designs san and san-plain.
     TargetFile {
         /// How commands get to drives: gimbal with san, fifo with san-plain when not given.
         policy: AdmissionName,
         /// With fifo: commands at a drive at a time. Ours: what fills every die of a PM9A3 several times.
-        #[schemars(range(min = 1, max = 65_535), extend("default" = 256))]
-        depth: u32,
+        depth: u32 [1 to 65_535] = 256,
         /// With fifo: commands that may wait for a drive; more are refused. Ours: a bound on memory.
-        #[schemars(range(min = 1, max = 1_048_576), extend("default" = 16_384))]
-        waiting_max: usize,
+        waiting_max: usize [1 to 1_048_576] = 16_384,
         /// With fifo: the credit that every answer carries. Ours: as much as Gimbal begins with.
-        #[schemars(range(min = 1, max = 65_535), extend("default" = 32))]
-        credit: u32,
+        credit: u32 [1 to 65_535] = 32,
         /// Commands of a target that may be under way in all. Ours: a bound on memory.
-        #[schemars(range(min = 1, max = 16_777_216), extend("default" = 65_536))]
-        flights_max: u32,
+        flights_max: u32 [1 to 16_777_216] = 65_536,
         /// How long after its arrival a command may begin at the drive; a later one is aborted. "unlimited" for no limit, which `retry = "quiesce"` does not allow. Ours: far
         /// above what a drive without faults makes anyone wait.
-        #[schemars(extend("default" = "50ms"))]
-        command_life: crate::quantity::Limit<Quantity<Span>>,
+        command_life: crate::quantity::Limit<Quantity<Span>> ["1us" to "1h"] = Some(Span::ms(50)),
         /// How old a packet may be when it comes, by the time that its first hop wrote; older ones are dropped. "unlimited" for no limit. Ours.
-        #[schemars(extend("default" = "20ms"))]
-        packet_life: crate::quantity::Limit<Quantity<Span>>,
+        packet_life: crate::quantity::Limit<Quantity<Span>> ["1us" to "1h"] = Some(Span::ms(20)),
     }
 }
 
@@ -464,7 +408,7 @@ words! {
     }
 }
 
-written! {
+table! {
     /// How sessions use the wire: NVMe/TCP. With the designs san and san-plain.
     WireFile {
         /// How sessions share the network. By default tcp with san-plain, as the paper's hosts speak
@@ -472,41 +416,29 @@ written! {
         transport: TransportName,
         /// With windows: the receive window of a session; more of it is never under way. Ours: a read of
         /// 256 KiB, the largest of the paper, with its headers; a drive of 6.8 GB/s sends it in 43 us.
-        #[schemars(extend("default" = "288KiB"))]
-        window_max: Quantity<Bytes>,
+        window_max: Quantity<Bytes> ["16KiB" to "1GiB"] = Bytes::kib(288),
         /// With windows: the least retransmission timeout. Ours: fine-grained timers, as "Safe and
         /// effective fine-grained TCP retransmissions" (SIGCOMM 2009) has them; Linux has 200 ms.
-        #[schemars(extend("default" = "1ms"))]
-        timeout_min: Quantity<Span>,
+        timeout_min: Quantity<Span> ["1us" to "60s"] = Span::ms(1),
         /// Bytes of TCP options in every segment: 12 with timestamps (RFC 7323).
-        #[schemars(range(max = 40), extend("default" = 12))]
-        tcp_options: u32,
+        tcp_options: u32 [to 40] = 12,
         /// Payload of a simulated packet, several frames back to back: smaller is more exact and slower. Ours.
-        #[schemars(extend("default" = "4KiB"))]
-        segment: Quantity<Bytes>,
+        segment: Quantity<Bytes> ["1B" to "8MiB"] = Bytes::kib(4),
         /// Data of a write that go with its command (IOCCSZ); larger ones wait for the target's ready-to-transfer. The paper's writes all do (2.1), and so 0.
-        #[schemars(extend("default" = "0B"))]
-        in_capsule: Quantity<Bytes>,
+        in_capsule: Quantity<Bytes> [to "8MiB"] = Bytes::ZERO,
         /// Data of one H2CData PDU (MAXH2CDATA). SPDK's default.
-        #[schemars(extend("default" = "128KiB"))]
-        host_data: Quantity<Bytes>,
+        host_data: Quantity<Bytes> ["1B" to "8MiB"] = Bytes::kib(128),
         /// Data of one C2HData PDU. SPDK's default.
-        #[schemars(extend("default" = "128KiB"))]
-        controller_data: Quantity<Bytes>,
+        controller_data: Quantity<Bytes> ["1B" to "8MiB"] = Bytes::kib(128),
         /// Data that one ready-to-transfer asks for. SPDK's default.
-        #[schemars(extend("default" = "128KiB"))]
-        ready: Quantity<Bytes>,
+        ready: Quantity<Bytes> ["1B" to "8MiB"] = Bytes::kib(128),
         /// Whether the last data of a successful read say so and no response follows. The paper's reads end with a response capsule (4.1), and bookings are given back by it.
-        #[schemars(extend("default" = false))]
-        success_flag: bool,
+        success_flag: bool = false,
         /// Whether data that are seen to be missing, because what follows has come, are asked for at once: TCP's fast retransmit and RoCE's NAK.
-        #[schemars(extend("default" = true))]
-        fast_retransmit: bool,
+        fast_retransmit: bool = true,
         /// Digests of headers.
-        #[schemars(extend("default" = false))]
-        header_digest: bool,
+        header_digest: bool = false,
         /// Digests of data.
-        #[schemars(extend("default" = false))]
-        data_digest: bool,
+        data_digest: bool = false,
     }
 }

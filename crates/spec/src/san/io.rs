@@ -5,6 +5,7 @@ use super::{Drives, MixedSizes, SanIo, SanLoad};
 use crate::blox::file::{AddressesName, AssignmentName, IoArrivalsName, IoFile};
 use crate::blox::print::{write_io, write_replay};
 use crate::blox::resolve::addresses_of;
+use crate::check::find;
 use crate::error::Problem;
 use crate::file::ExperimentFile;
 use crate::plan::{Run, WarmUp};
@@ -63,8 +64,15 @@ const OF_REQUESTS: [&str; 13] = [
 ];
 
 impl Resolver<'_> {
-    pub(super) fn san_io(&mut self, file: &ExperimentFile, run: &Run, graph: &Graph, drives: &Drives) -> Option<SanIo> {
-        let count = |kind| graph.of_kind(kind).count() as u32;
+    /// On a network that is not known, one host and one target stand for all.
+    pub(super) fn san_io(
+        &mut self,
+        file: &ExperimentFile,
+        run: &Run,
+        graph: Option<&Graph>,
+        drives: &Drives,
+    ) -> Option<SanIo> {
+        let count = |kind| graph.map_or(1, |graph| graph.of_kind(kind).count() as u32);
         let io = file.io.clone().unwrap_or_default();
         let ends = file.run.clone().unwrap_or_default();
         let ground = Ground {
@@ -101,20 +109,26 @@ impl Resolver<'_> {
             Some(node) => node.entries().iter().map(|entry| entry.key.clone()).collect(),
             None => Vec::new(),
         };
-        let strange = |key: &&String| !keys.contains(&key.as_str()) && goes_with(&format!("io.{key}"), SceneName::San);
-        for key in given.iter().filter(strange) {
+        let of_san =
+            |key: &str| find(self.schema, &format!("io.{key}")).is_ok_and(|schema| goes_with(schema, SceneName::San));
+        let strange = |key: &&String| !keys.contains(&key.as_str()) && of_san(key);
+        let strangers: Vec<&String> = given.iter().filter(strange).collect();
+        for key in strangers {
             self.conflict(&format!("io.{key}"), format!("`{key}` does not go with `{chooser}` in a SAN"));
         }
         read(self)
     }
 
-    /// What is impossible about a load that `workload` has checked.
-    fn impossible(&mut self, key: &str, problems: impl IntoIterator<Item = workload::Problem>) {
-        problems.into_iter().for_each(|problem| self.conflict(key, problem.to_string()));
+    /// Reports what `workload` finds impossible, where the load and all that it is played on is sound.
+    fn impossible(&mut self, key: &str, problems: impl FnOnce() -> Vec<workload::Problem>) {
+        if !self.sound(&["fabric", "drives", "flash", "run", "io", "lsm"]) {
+            return;
+        }
+        problems().into_iter().for_each(|problem| self.conflict(key, problem.to_string()));
     }
 
     fn single(&mut self, file: &IoFile, ground: &Ground) -> SanLoad {
-        let block = self.io_size("io.size", file.size.map_or(Bytes::kib(4), Plain::plain));
+        let block = self.io_size("io.size", file.size());
         let (mix, by_profile) = self.io_mix(file);
         self.check_theta(file, true);
         let config = Config {
@@ -129,9 +143,7 @@ impl Resolver<'_> {
             requests: ground.requests,
             duration: ground.duration,
         };
-        if self.problems.is_empty() {
-            self.impossible("io", config.problems());
-        }
+        self.impossible("io", || config.problems());
         SanLoad::Requests { config, requests_per_second: file.requests_per_second }
     }
 
@@ -167,9 +179,7 @@ impl Resolver<'_> {
             requests: ground.requests,
             duration: ground.duration,
         };
-        if self.problems.is_empty() {
-            self.impossible("io.job", play.problems());
-        }
+        self.impossible("io.job", || play.problems());
         Some(SanLoad::Jobs { file: name.into(), digest: shared.digest, play })
     }
 
@@ -184,22 +194,18 @@ impl Resolver<'_> {
             clients: ground.hosts,
             volumes: ground.drives,
             capacity: ground.footprint,
-            time_scale: file.time_scale.unwrap_or(1.0),
+            time_scale: file.time_scale(),
             requests: ground.requests,
             duration: ground.duration,
         };
-        if self.problems.is_empty() {
-            self.impossible("io.imitation", config.problems());
-        }
+        self.impossible("io.imitation", || config.problems());
         Some(SanLoad::Imitation { name: imitation.name.into(), config })
     }
 
     fn stores(&mut self, file: &LsmFile, ground: &Ground) -> Option<SanLoad> {
         let config = file.resolve(ground);
-        if self.problems.is_empty() {
-            self.impossible("lsm", config.problems());
-        }
-        if self.problems.is_empty() {
+        self.impossible("lsm", || config.problems());
+        if self.sound(&["lsm", "drives", "fabric", "run"]) {
             let needed = config.volume_bytes();
             if needed > ground.footprint {
                 let reason =
@@ -219,9 +225,7 @@ impl Resolver<'_> {
         if total != 100 {
             self.conflict("io.sizes", format!("percentages add up to {total}, and must to 100"));
         }
-        if let Some(drive) = file.drive {
-            self.range("io.drive", u64::from(drive), 0..=u64::from(ground.drives.saturating_sub(1)));
-        }
+        self.asked_drive(file, ground);
         self.check_theta(file, true);
         self.check_mixed(file);
         let mixed = MixedSizes {
@@ -229,15 +233,13 @@ impl Resolver<'_> {
             write_share: file.write_share.unwrap_or(0.5),
             addresses: file.addresses.unwrap_or(AddressesName::ScrambledZipfian),
             theta: file.theta.unwrap_or(THETA),
-            arrivals: file.arrivals.unwrap_or(IoArrivalsName::Closed),
-            depth: file.depth.unwrap_or(16),
+            arrivals: file.arrivals(),
+            depth: file.depth(),
             requests_per_second: file.requests_per_second,
             drive: file.drive,
         };
         let play = mixed.play(ground);
-        if self.problems.is_empty() {
-            self.impossible("io", play.problems());
-        }
+        self.impossible("io", || play.problems());
         Some(SanLoad::Mixed { mixed, play })
     }
 
@@ -252,7 +254,7 @@ impl Resolver<'_> {
                 format!("{} does not go with `sizes`; allowed are {allowed}", addresses.word()),
             );
         }
-        let arrivals = file.arrivals.unwrap_or(IoArrivalsName::Closed);
+        let arrivals = file.arrivals();
         match (arrivals, file.requests_per_second) {
             (IoArrivalsName::Closed, Some(_)) => {
                 self.conflict("io.requests_per_second", "`requests_per_second` does not go with arrivals = closed");
@@ -275,6 +277,9 @@ impl Resolver<'_> {
 
     fn footprint(&mut self, file: &IoFile, drives: &Drives) -> Bytes {
         let footprint = file.footprint.map_or(drives.capacity, Plain::plain);
+        if !self.sound(&["drives"]) {
+            return footprint;
+        }
         if footprint > drives.capacity || footprint < SIZE_MAX || !footprint.count().is_multiple_of(SECTOR.count()) {
             let allowed = format!("{SIZE_MAX}..={}, what a drive has, in whole sectors", drives.capacity);
             self.report("io.footprint", Problem::out_of_range(footprint, allowed));
@@ -282,9 +287,15 @@ impl Resolver<'_> {
         footprint
     }
 
-    fn san_assignment(&mut self, file: &IoFile, ground: &Ground) -> Assignment {
-        if let Some(drive) = file.drive {
+    fn asked_drive(&mut self, file: &IoFile, ground: &Ground) {
+        if let Some(drive) = file.drive.filter(|_| self.sound(&["fabric", "drives"])) {
             self.range("io.drive", u64::from(drive), 0..=u64::from(ground.drives.saturating_sub(1)));
+        }
+    }
+
+    fn san_assignment(&mut self, file: &IoFile, ground: &Ground) -> Assignment {
+        self.asked_drive(file, ground);
+        if let Some(drive) = file.drive {
             self.refuse_key("io.assignment", "`assignment` does not go with `drive`, which all ask");
             return Assignment::Fixed { lists: vec![vec![drive]; ground.hosts as usize] };
         }

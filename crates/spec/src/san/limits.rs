@@ -58,7 +58,9 @@ impl Resolver<'_> {
             let (name, got, most) = (&graph.vertex(crowded).name, graph.degree(crowded), PORTS_MAX - 1);
             self.conflict(key, format!("{name} has {got} links, and headers on the wire can name {most}"));
         }
-        let Some((hops, host, target)) = longest.filter(|_| wire.has_header) else { return };
+        let Some((hops, host, target)) = longest.filter(|_| wire.has_header && self.sound(&["wire", "routing"])) else {
+            return;
+        };
         let hops_max = WireFormat::hops_max(wire);
         // A frame without any room was complained of as such.
         if hops_max == 0 {

@@ -1,90 +1,64 @@
 //! Key-value stores as a load: the table and its defaults. "RocksDB" is its default of version 8; "ours" is what neither it nor the paper says.
 
 use super::io::Ground;
-use crate::file::written;
 use crate::plan::WarmUp;
-use crate::quantity::{Plain, Quantity};
+use crate::quantity::Quantity;
+use crate::table::table;
 use base::{Bytes, Span};
 use workload::lsm::{LsmConfig, TreeConfig, Wal, YcsbMix};
 
-written! {
+table! {
     /// Key-value stores on log-structured trees in place of `[io]` (paper, Figure 12: RocksDB). `run.requests` counts key-value requests, and so does `run.warm_up_requests` for
     /// those that are not timed. With the designs san and san-plain.
     LsmFile {
         /// How many; store `i` runs at host `i` modulo hosts on drive `i` modulo drives (paper, 5.1: 8 on 4 clients).
-        #[schemars(range(min = 1, max = 65_536), extend("default" = 8))]
-        stores: u32,
+        stores: u32 [1 to 65_536] = 8,
         /// Keys of a store. Ours: the paper's 10 million, scaled down with the drives.
-        #[schemars(range(min = 2, max = 1_000_000_000_000_u64), extend("default" = 100_000))]
-        keys: u64,
+        keys: u64 [2 to 1_000_000_000_000_u64] = 100_000,
         /// A key with its value (paper, Figure 12: 1 KB).
-        #[schemars(extend("default" = "1KiB"))]
-        record: Quantity<Bytes>,
+        record: Quantity<Bytes> = Bytes::kib(1),
         /// Exponent of the popularity of keys (paper, Figure 12: 0.99).
-        #[schemars(range(min = 0.01, max = 0.999), extend("default" = 0.99))]
-        theta: f64,
+        theta: f64 [0.01 to 0.999] = 0.99,
         /// Weight of reads. Ours: YCSB A, half reads and half updates.
-        #[schemars(range(min = 0.0), extend("default" = 0.5))]
-        reads: f64,
+        reads: f64 [from 0.0] = 0.5,
         /// Weight of updates.
-        #[schemars(range(min = 0.0), extend("default" = 0.5))]
-        updates: f64,
+        updates: f64 [from 0.0] = 0.5,
         /// Weight of reads that are followed by an update of the same key.
-        #[schemars(range(min = 0.0), extend("default" = 0.0))]
-        read_modify_writes: f64,
+        read_modify_writes: f64 [from 0.0] = 0.0,
         /// Requests outstanding at each store. Ours.
-        #[schemars(range(min = 1, max = 65_536), extend("default" = 16))]
-        threads: u32,
+        threads: u32 [1 to 65_536] = 16,
         /// What a request costs its host before its first I/O. Ours: some microseconds of RocksDB's code.
-        #[schemars(extend("default" = "3us"))]
-        service: Quantity<Span>,
+        service: Quantity<Span> = Span::us(3),
         /// `block_size` (RocksDB).
-        #[schemars(extend("default" = "4KiB"))]
-        block: Quantity<Bytes>,
+        block: Quantity<Bytes> = Bytes::kib(4),
         /// `write_buffer_size`. RocksDB's 64 MiB, scaled down with the keys; ours.
-        #[schemars(extend("default" = "1MiB"))]
-        memtable: Quantity<Bytes>,
+        memtable: Quantity<Bytes> = Bytes::kib(1 << 10),
         /// `max_write_buffer_number` (RocksDB).
-        #[schemars(range(min = 2, max = 64), extend("default" = 2))]
-        memtables_max: u32,
+        memtables_max: u32 [2 to 64] = 2,
         /// `level0_file_num_compaction_trigger` (RocksDB).
-        #[schemars(range(min = 1, max = 1_024), extend("default" = 4))]
-        level0_trigger: u32,
+        level0_trigger: u32 [1 to 1_024] = 4,
         /// `level0_stop_writes_trigger` (RocksDB).
-        #[schemars(range(min = 1, max = 1_024), extend("default" = 36))]
-        level0_stop: u32,
+        level0_stop: u32 [1 to 1_024] = 36,
         /// `max_bytes_for_level_base`. RocksDB's 256 MiB, scaled down with the keys; ours.
-        #[schemars(extend("default" = "4MiB"))]
-        level_base: Quantity<Bytes>,
+        level_base: Quantity<Bytes> = Bytes::kib(4 << 10),
         /// `max_bytes_for_level_multiplier` (RocksDB).
-        #[schemars(range(min = 2, max = 1_024), extend("default" = 10))]
-        multiplier: u32,
+        multiplier: u32 [2 to 1_024] = 10,
         /// `target_file_size_base`. RocksDB's 64 MiB, scaled down with the keys; ours.
-        #[schemars(extend("default" = "1MiB"))]
-        table: Quantity<Bytes>,
+        table: Quantity<Bytes> = Bytes::kib(1 << 10),
         /// How likely a filter lets a key pass that is not there. Ours: 10 bits a key.
-        #[schemars(range(min = 0.0, max = 1.0), extend("default" = 0.01))]
-        false_positive: f64,
+        false_positive: f64 [0.0 to 1.0] = 0.01,
         /// The block cache of a store. RocksDB's 32 MiB, scaled down with the keys; ours.
-        #[schemars(extend("default" = "2MiB"))]
-        block_cache: Quantity<Bytes>,
+        block_cache: Quantity<Bytes> = Bytes::kib(2 << 10),
         /// Whether an update is answered when it is in the log on the drive. RocksDB's default is not.
-        #[schemars(extend("default" = false))]
-        sync: bool,
+        sync: bool = false,
         /// Without `sync`: the log's buffer, which is written out when it is full. Ours.
-        #[schemars(extend("default" = "16KiB"))]
-        log_buffer: Quantity<Bytes>,
+        log_buffer: Quantity<Bytes> = Bytes::kib(16),
         /// Size of the I/Os of flushes and compactions. Ours: the paper's largest.
-        #[schemars(extend("default" = "128KiB"))]
-        chunk: Quantity<Bytes>,
+        chunk: Quantity<Bytes> = Bytes::kib(128),
         /// How many of them a flush or a compaction has in flight. Ours.
-        #[schemars(range(min = 1, max = 4_096), extend("default" = 4))]
-        chunk_depth: u32,
+        chunk_depth: u32 [1 to 4_096] = 4,
     }
 }
-
-/// Ours: see the table.
-const LOG_BUFFER: Bytes = Bytes::kib(16);
 
 impl LsmFile {
     /// What is given, and defaults for the rest.
@@ -96,21 +70,21 @@ impl LsmFile {
             WarmUp::Auto => (0, Span::ZERO),
         };
         LsmConfig {
-            stores: self.stores.unwrap_or(8),
+            stores: self.stores(),
             clients: ground.hosts,
             volumes: ground.drives,
-            keys: self.keys.unwrap_or(100_000),
-            record: plain(self.record, 1),
-            theta: self.theta.unwrap_or(0.99),
+            keys: self.keys(),
+            record: self.record(),
+            theta: self.theta(),
             mix: YcsbMix {
-                reads: self.reads.unwrap_or(0.5),
-                updates: self.updates.unwrap_or(0.5),
-                read_modify_writes: self.read_modify_writes.unwrap_or(0.0),
+                reads: self.reads(),
+                updates: self.updates(),
+                read_modify_writes: self.read_modify_writes(),
             },
-            threads: self.threads.unwrap_or(16),
+            threads: self.threads(),
             warm_up_requests,
             warm_up,
-            service: self.service.map_or(Span::us(3), Plain::plain),
+            service: self.service(),
             tree: self.tree(),
             operations: ground.requests,
             duration: ground.duration,
@@ -119,28 +93,24 @@ impl LsmFile {
 
     fn tree(&self) -> TreeConfig {
         TreeConfig {
-            block: plain(self.block, 4),
-            memtable: plain(self.memtable, 1 << 10),
-            memtables_max: self.memtables_max.unwrap_or(2),
-            level0_trigger: self.level0_trigger.unwrap_or(4),
-            level0_stop: self.level0_stop.unwrap_or(36),
-            level_base: plain(self.level_base, 4 << 10),
-            multiplier: self.multiplier.unwrap_or(10),
-            table: plain(self.table, 1 << 10),
-            false_positive: self.false_positive.unwrap_or(0.01),
-            block_cache: plain(self.block_cache, 2 << 10),
-            wal: match self.sync.unwrap_or(false) {
+            block: self.block(),
+            memtable: self.memtable(),
+            memtables_max: self.memtables_max(),
+            level0_trigger: self.level0_trigger(),
+            level0_stop: self.level0_stop(),
+            level_base: self.level_base(),
+            multiplier: self.multiplier(),
+            table: self.table(),
+            false_positive: self.false_positive(),
+            block_cache: self.block_cache(),
+            wal: match self.sync() {
                 true => Wal::Synced,
-                false => Wal::Buffered { buffer: self.log_buffer.map_or(LOG_BUFFER, Plain::plain) },
+                false => Wal::Buffered { buffer: self.log_buffer() },
             },
-            chunk: plain(self.chunk, 128),
-            chunk_depth: self.chunk_depth.unwrap_or(4),
+            chunk: self.chunk(),
+            chunk_depth: self.chunk_depth(),
         }
     }
-}
-
-fn plain(given: Option<Quantity<Bytes>>, default_kib: u64) -> Bytes {
-    given.map_or(Bytes::kib(default_kib), Plain::plain)
 }
 
 /// The table that says all of a load of stores.

@@ -1,5 +1,6 @@
 //! From a plan of the room back to the file that says all of it.
 
+use super::San;
 use super::ends::ends_of;
 use super::fabric::fabric_of;
 use super::fabric_file::{DrivesFile, PricesFile};
@@ -8,13 +9,11 @@ use super::file::{
     CheckFile, GimbalFile, HorizonName, QueueName, ReservationFile, RoutePolicyName, RoutingFile, SchedulingFile,
 };
 use super::io::io_of;
-use super::{Drives, San};
 use crate::blox::print::stateless_flash_of;
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::written_run;
 use crate::quantity::{Limit, Plain, Quantity};
-use san::cost::Prices;
 use san::egress::{SchedulingConfig, Service};
 use san::reserve::{Estimate, OverCommitment, ReservationConfig};
 use san::route::RouteConfig;
@@ -29,7 +28,7 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
     ExperimentFile {
         design: Some(DesignFile { name: Some(san.design), ..DesignFile::default() }),
         fabric: Some(fabric_of(&san.fabric)),
-        drives: Some(drives_of(&san.drives)),
+        drives: Some(DrivesFile::of(&san.drives)),
         flash: san.flash.as_ref().map(stateless_flash_of),
         routing: Some(routing_of(&san.routing)),
         reservation: Some(reservation_of(san.reservation.as_ref())),
@@ -43,21 +42,11 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
         wire: Some(wire),
         io,
         lsm,
-        prices: Some(prices_of(&san.prices)),
+        prices: Some(PricesFile::of(&san.prices)),
         check: Some(CheckFile { write_order: Some(san.check_write_order) }),
         run: Some(written_run(requests, duration, san.run)),
         fault: (!san.faults.is_empty()).then(faults),
         ..ExperimentFile::default()
-    }
-}
-
-fn drives_of(drives: &Drives) -> DrivesFile {
-    DrivesFile {
-        per_target: Some(drives.per_target),
-        preset: Some(drives.preset),
-        state: Some(drives.state),
-        model: Some(drives.model),
-        capacity: Some(Quantity(drives.capacity)),
     }
 }
 
@@ -118,18 +107,5 @@ fn scheduling_of(config: &SchedulingConfig) -> SchedulingFile {
         rank_max: Some(config.rank.rank_max),
         unknown_credit: Some(config.rank.unknown_credit),
         read_rank: Some(config.rank.read_rank),
-    }
-}
-
-fn prices_of(prices: &Prices) -> PricesFile {
-    PricesFile {
-        switched_adapter_ports: Some(prices.switched_adapter_ports),
-        switched_adapter: Some(prices.switched_adapter),
-        switch_ports: Some(prices.switch_ports),
-        switch: Some(prices.switch),
-        switchless_adapter_ports: Some(prices.switchless_adapter_ports),
-        switchless_adapter: Some(prices.switchless_adapter),
-        cable: Some(prices.cable),
-        cable_metre: Some(prices.cable_metre),
     }
 }

@@ -1,10 +1,8 @@
 //! From what is written of a SAN to a plan: defaults that depend on other values, ranges, and combinations.
 
-use super::fabric::MTUS;
-use super::fabric_file::{DriveModelName, DriveStateName, DrivesFile, OF_SAN, PricesFile, defaults};
+use super::fabric_file::{DriveModelName, DriveStateName, DrivesFile};
 use super::file::{
-    DISTANCE, ESTIMATES, GimbalFile, HorizonName, OVER_COMMITMENT, QueueName, ReservationFile, RoutePolicyName,
-    RoutingFile, SchedulingFile,
+    ESTIMATES, GimbalFile, OVER_COMMITMENT, QueueName, ReservationFile, RoutePolicyName, RoutingFile, SchedulingFile,
 };
 use super::limits::ways;
 use super::{Drives, Passing, San, SanFabric};
@@ -12,12 +10,10 @@ use crate::blox::file::FlashFile;
 use crate::blox::{Flash, PresetName};
 use crate::design_file::DesignName;
 use crate::error::Problem;
-use crate::file::ExperimentFile;
-use crate::quantity::{Limit, Plain};
+use crate::file::{ExperimentFile, FabricFile};
 use crate::resolve::Resolver;
-use base::{Bytes, Rate, Span};
+use base::{Bytes, Rate};
 use hardware::ssd::presets::DriveConfig;
-use san::cost::Prices;
 use san::egress::{RankConfig, SchedulingConfig, Service, StorageDrivenConfig};
 use san::gimbal::GimbalConfig;
 use san::host::HostConfig;
@@ -34,7 +30,7 @@ impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
     pub(crate) fn san(&mut self, file: &ExperimentFile, design: DesignName) -> Option<San> {
         self.need_tables(&["fabric"], design);
-        let fabric = file.fabric.as_ref().and_then(|file| self.san_fabric(file, design));
+        let fabric = file.fabric.as_ref().and_then(|file| self.san_fabric(file));
         let (drives, flash) = self.drives(&file.drives.clone().unwrap_or_default(), file.flash.as_ref());
         let mut routing = self.routing(&file.routing.clone().unwrap_or_default(), design);
         let is_switched = fabric.as_ref().is_some_and(has_switches);
@@ -42,18 +38,22 @@ impl Resolver<'_> {
         let mut reservation = self.reservation(&reserved, &routing, is_switched, design);
         let scheduling = self.scheduling(&file.scheduling.clone().unwrap_or_default(), design);
         let gimbal = self.gimbal(&file.gimbal.clone().unwrap_or_default(), &drives);
-        let prices = prices(&file.prices.clone().unwrap_or_default());
+        let prices = file.prices.clone().unwrap_or_default().resolve();
         let ends = self.end_times(&file.host.clone().unwrap_or_default());
         let is_trace = file.io.as_ref().is_some_and(|io| io.trace.is_some() || io.job.is_some());
         let run = self.run(&file.run.clone().unwrap_or_default(), is_trace);
-        let fabric = fabric?;
-        let (longest, hops) = ways(&fabric.graph, &mut routing);
-        let (host, target) = self.sessions(file, gimbal, &fabric.passing, hops, design);
-        self.within_names(&fabric, &host.wire, &routing, longest);
+        let graph = fabric.as_ref().map(|fabric| &*fabric.graph);
+        let (longest, hops) = graph.map_or((None, None), |graph| ways(graph, &mut routing));
+        let passing = fabric.as_ref().map_or_else(|| self.passing(&FabricFile::default()), |fabric| fabric.passing);
+        let (host, target) = self.sessions(file, gimbal, &passing, hops, design);
+        if let Some(fabric) = fabric.as_ref().filter(|_| self.sound(&["fabric"])) {
+            self.within_names(fabric, &host.wire, &routing, longest);
+        }
         self.agree(&host, &mut routing, reservation.as_mut());
-        let io = self.san_io(file, &run, &fabric.graph, &drives)?;
-        let faults = self.san_faults(file.fault.as_deref().unwrap_or_default(), &fabric.graph, &drives);
+        let io = self.san_io(file, &run, graph, &drives);
+        let faults = self.san_faults(file.fault.as_deref().unwrap_or_default(), graph, &drives);
         let check_write_order = file.check.as_ref().and_then(|check| check.write_order).unwrap_or(!faults.is_empty());
+        let (fabric, io) = (fabric?, io?);
         self.problems.is_empty().then_some(San {
             design,
             fabric,
@@ -89,7 +89,7 @@ impl Resolver<'_> {
         let is_paced = design != DesignName::San && !is_reserved;
         let window = self.window(&wire_file, &wire, is_paced, hops.unwrap_or(0));
         let host_file = file.host.clone().unwrap_or_default();
-        let entries = host_file.queue_entries.unwrap_or(128);
+        let entries = host_file.queue_entries();
         let target = self.target(&file.target.clone().unwrap_or_default(), gimbal, (wire, window), entries, design);
         (self.host(&host_file, &target, design), target)
     }
@@ -100,7 +100,7 @@ impl Resolver<'_> {
         routing.marks_answers |= host.window.is_some_and(|window| window.obeys_marks);
         let Some(reservation) = reservation else { return };
         reservation.data_end_reads = host.wire.success_flag;
-        if host.window.is_some() {
+        if host.window.is_some() && self.sound(&["reservation"]) {
             let reason = "reservation.on goes only with transport = unpaced: a hop that rejects a command leaves a \
                           hole in the stream of its session";
             self.conflict("wire.transport", reason);
@@ -108,19 +108,14 @@ impl Resolver<'_> {
     }
 
     fn drives(&mut self, file: &DrivesFile, flash: Option<&FlashFile>) -> (Drives, Option<Flash>) {
-        let capacity = file.capacity.map_or(defaults::CAPACITY, Plain::plain);
+        let mut drives = file.resolve();
+        let capacity = drives.capacity;
         if !CAPACITIES.contains(&capacity) || !capacity.count().is_multiple_of(BLOCK.count()) {
             let allowed = format!("{}..={} in whole blocks of {BLOCK}", CAPACITIES.start(), CAPACITIES.end());
             self.report("drives.capacity", Problem::out_of_range(capacity, allowed));
         }
-        let flash = self.whole_flash(flash, "drives", (file.preset, PresetName::Pm9a3));
-        let drives = Drives {
-            per_target: file.per_target.unwrap_or(4),
-            preset: flash.as_ref().map(|flash| flash.preset).or(file.preset).unwrap_or(PresetName::Pm9a3),
-            state: file.state.unwrap_or(DriveStateName::Clean),
-            model: file.model.unwrap_or(DriveModelName::Whole),
-            capacity,
-        };
+        let flash = self.whole_flash(flash, "drives", (file.preset, drives.preset));
+        drives.preset = flash.as_ref().map_or(drives.preset, |flash| flash.preset);
         self.check_model(&drives, flash.is_some());
         (drives, flash)
     }
@@ -130,7 +125,8 @@ impl Resolver<'_> {
             let reason = "model = quick knows of drives with numbers of their own only what they do clean";
             self.conflict("drives.state", reason);
         }
-        if !is_own && drives.model == DriveModelName::Quick && drives.preset != PresetName::Pm9a3 {
+        let is_other = drives.preset != PresetName::Pm9a3 && self.sound(&["flash"]);
+        if !is_own && drives.model == DriveModelName::Quick && is_other {
             let reason = format!("model = quick knows the numbers of pm9a3 alone, and not of {}", drives.preset.word());
             self.conflict("drives.model", reason);
         }
@@ -148,11 +144,11 @@ impl Resolver<'_> {
             policy: name.policy(),
             is_symmetric,
             has_header: file.header.unwrap_or(is_symmetric),
-            ewma_weight: file.ewma_weight.unwrap_or(128),
-            ecn_threshold: file.ecn_threshold.map_or(Some(Bytes::kib(72)), Limit::plain),
-            marks_answers: file.mark_answers.unwrap_or(false),
-            stretch_max: file.stretch.unwrap_or(2),
-            stale_after: file.stale_after.map_or(Span::us(500), Plain::plain),
+            ewma_weight: file.ewma_weight(),
+            ecn_threshold: file.ecn_threshold(),
+            marks_answers: file.mark_answers(),
+            stretch_max: file.stretch(),
+            stale_after: file.stale_after(),
             distance: distance_of(file),
         };
         if name.learns() && !config.is_symmetric {
@@ -168,13 +164,7 @@ impl Resolver<'_> {
     }
 
     fn check_distance(&mut self, config: &RouteConfig) {
-        let DistanceConfig { period, hold, trigger_gap, .. } = config.distance;
-        let spans =
-            [("period", period), ("hold", hold), ("trigger_gap", trigger_gap), ("stale_after", config.stale_after)];
-        for (key, span) in spans {
-            self.positive(&format!("routing.{key}"), span >= Span::us(1), span);
-            self.at_most(&format!("routing.{key}"), span, Span::secs(3_600));
-        }
+        let DistanceConfig { period, hold, .. } = config.distance;
         if hold <= period {
             let reason = format!("a neighbour that is gone after {hold} is heard only every {period}");
             self.conflict("routing.hold", reason);
@@ -192,22 +182,16 @@ impl Resolver<'_> {
         let config = ReservationConfig {
             estimates: self.estimates(file),
             over_commitment: self.over_commitment(file),
-            limit: in_1024(file.limit.unwrap_or(1.0)),
+            limit: in_1024(file.limit()),
             is_conservative: file.conservative.unwrap_or(is_switched),
-            fills_at_booked: file.fills_at_booked.unwrap_or(false),
-            burst: file.burst.map_or(Bytes::kib(64), Plain::plain),
-            classes: file.classes.unwrap_or(1_024),
-            lapse: file.lapse.map_or(Span::ms(10), Plain::plain),
+            fills_at_booked: file.fills_at_booked(),
+            burst: file.burst(),
+            classes: file.classes(),
+            lapse: file.lapse(),
             // The wire says it.
             data_end_reads: false,
         };
-        if config.burst < *MTUS.end() || config.burst > Bytes::kib(1 << 20) {
-            let allowed = format!("{}..=1GiB, a largest frame and more", MTUS.end());
-            self.report("reservation.burst", Problem::out_of_range(config.burst, allowed));
-        }
-        self.positive("reservation.lapse", config.lapse >= Span::us(1), config.lapse);
-        self.at_most("reservation.lapse", config.lapse, Span::secs(3_600));
-        if is_on && !routing.is_symmetric {
+        if is_on && !routing.is_symmetric && self.sound(&["routing"]) {
             let reason = "a booking is of the port by which the answer leaves: reservation.on needs routing.symmetric";
             self.conflict("reservation", reason);
         }
@@ -248,7 +232,7 @@ impl Resolver<'_> {
 
     fn scheduling(&mut self, file: &SchedulingFile, design: DesignName) -> SchedulingConfig {
         let ours = if design == DesignName::San { QueueName::StorageDriven } else { QueueName::Fifo };
-        let queues = file.queues.unwrap_or(8);
+        let queues = file.queues();
         let ranked = usize::from(queues) - 1;
         let weights = file.weights.clone().unwrap_or_else(|| (1..=ranked as u32).rev().collect());
         if weights.len() != ranked {
@@ -258,15 +242,15 @@ impl Resolver<'_> {
         for (index, weight) in weights.iter().enumerate() {
             self.range(&format!("scheduling.weights.{index}"), u64::from(*weight), 1..=1_000_000);
         }
-        let is_strict = file.strict.unwrap_or(false);
+        let is_strict = file.strict();
         if is_strict {
             self.refuse_key("scheduling.weights", "`weights` does not go with strict = true");
         }
         let rank = RankConfig {
-            quantum: file.credit_quantum.unwrap_or(4),
-            rank_max: file.rank_max.unwrap_or(15),
-            unknown_credit: file.unknown_credit.unwrap_or(32),
-            read_rank: file.read_rank.unwrap_or(8),
+            quantum: file.credit_quantum(),
+            rank_max: file.rank_max(),
+            unknown_credit: file.unknown_credit(),
+            read_rank: file.read_rank(),
         };
         match file.policy.unwrap_or(ours) {
             QueueName::Fifo => SchedulingConfig::Fifo,
@@ -288,37 +272,11 @@ impl Resolver<'_> {
             let reason = format!("{} is not below latency_max = {}", config.latency_min, config.latency_max);
             self.conflict("gimbal.latency_min", reason);
         }
-        self.at_most("gimbal.latency_max", config.latency_max, Span::secs(3_600));
-        for (key, rate) in
-            [("rate_initial", config.rate_initial), ("rate_min", config.rate_min), ("rate_max", config.rate_max)]
-        {
-            self.rate(&format!("gimbal.{key}"), rate);
-        }
-        if config.rate_min > config.rate_max {
+        if config.rate_min > config.rate_max && self.sound(&["drives", "flash"]) {
             let reason = format!("{} is above rate_max = {}", config.rate_min, config.rate_max);
             self.conflict("gimbal.rate_min", reason);
         }
-        let sizes = [
-            ("bucket_max", config.bucket_max),
-            ("sample_bytes", config.sample_bytes),
-            ("quantum", config.quantum),
-            ("slot_bytes", config.slot_bytes),
-        ];
-        for (key, bytes) in sizes {
-            if bytes < BLOCK || bytes > Bytes::kib(1 << 30) {
-                self.report(&format!("gimbal.{key}"), Problem::out_of_range(bytes, format!("{BLOCK}..=1TiB")));
-            }
-        }
-        self.positive("gimbal.cost_period", config.cost_period >= Span::us(1), config.cost_period);
-        self.at_most("gimbal.cost_period", config.cost_period, Span::secs(3_600));
         config
-    }
-
-    /// Refuses keys of `[fabric]` that only a SAN reads.
-    pub(crate) fn refuse_san_keys(&mut self) {
-        for key in OF_SAN {
-            self.refuse_key(&format!("fabric.{key}"), &format!("`{key}` goes only with the designs san and san-plain"));
-        }
     }
 }
 
@@ -334,24 +292,12 @@ fn in_1024(share: f64) -> u16 {
 
 fn distance_of(file: &RoutingFile) -> DistanceConfig {
     DistanceConfig {
-        infinity: DISTANCE.infinity,
-        period: file.period.map_or(DISTANCE.period, Plain::plain),
-        hold: file.hold.map_or(DISTANCE.hold, Plain::plain),
-        trigger_gap: file.trigger_gap.map_or(DISTANCE.trigger_gap, Plain::plain),
-        candidates: file.candidates.unwrap_or(DISTANCE.candidates),
-        horizon: file.horizon.map_or(DISTANCE.horizon, HorizonName::horizon),
-    }
-}
-
-fn prices(file: &PricesFile) -> Prices {
-    Prices {
-        switched_adapter_ports: file.switched_adapter_ports.unwrap_or(2),
-        switched_adapter: file.switched_adapter.unwrap_or(900.0),
-        switch_ports: file.switch_ports.unwrap_or(32),
-        switch: file.switch.unwrap_or(23_000.0),
-        switchless_adapter_ports: file.switchless_adapter_ports.unwrap_or(4),
-        switchless_adapter: file.switchless_adapter.unwrap_or(2_600.0),
-        cable: file.cable.unwrap_or(0.0),
-        cable_metre: file.cable_metre.unwrap_or(0.0),
+        // The size of the network says it.
+        infinity: 0,
+        period: file.period(),
+        hold: file.hold(),
+        trigger_gap: file.trigger_gap(),
+        candidates: file.candidates(),
+        horizon: file.horizon().horizon(),
     }
 }

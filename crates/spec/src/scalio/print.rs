@@ -1,7 +1,7 @@
 //! From a plan of the room back to the file that says all of it.
 
 use super::file::{CarrierFile, CarrierName, CoresFile, DittoFile, LeedFile, ScalioFile, StoreFile, VerbsFile};
-use super::{Carrier, Cores, Ditto, Leed, Options, ProtocolName, Scalio};
+use super::{Carrier, Options, ProtocolName, Scalio};
 use crate::blox::file::{FlashFile, IoFile};
 use crate::blox::print::{stateless_flash_of, write_io, write_places_and_times};
 use crate::design_file::DesignFile;
@@ -22,10 +22,10 @@ pub(crate) fn file_of(scalio: &Scalio) -> ExperimentFile {
         }),
         verbs: Some(VerbsFile::of(&scalio.verbs)),
         carrier: scalio.carrier.as_ref().map(carrier_of),
-        cores: Some(cores_of(&scalio.cores)),
+        cores: Some(CoresFile::of(&scalio.cores)),
         scalio: scalio.options.as_ref().map(options_of),
-        leed: scalio.leed.map(|Leed { segments, tokens }| LeedFile { segments: Some(segments), tokens: Some(tokens) }),
-        ditto: scalio.ditto.map(|Ditto { samples }| DittoFile { samples: Some(samples) }),
+        leed: scalio.leed.as_ref().map(LeedFile::of),
+        ditto: scalio.ditto.as_ref().map(DittoFile::of),
         io: Some(io_of(scalio)),
         run: Some(written_run(scalio.io.requests, scalio.io.duration, scalio.run)),
         fault: (!scalio.faults.is_empty()).then(|| scalio.faults.iter().map(fault_of).collect()),
@@ -47,21 +47,6 @@ fn carrier_of(carrier: &Carrier) -> CarrierFile {
     match carrier.name {
         CarrierName::Rdma => CarrierFile { name: Some(CarrierName::Rdma), ..CarrierFile::default() },
         CarrierName::Edm => CarrierFile::of(carrier),
-    }
-}
-
-fn cores_of(cores: &Cores) -> CoresFile {
-    CoresFile {
-        count: Some(cores.count),
-        network: Some(cores.network),
-        flash: Some(cores.flash),
-        receive: Some(Quantity(cores.receive)),
-        send: Some(Quantity(cores.send)),
-        submit: Some(Quantity(cores.submit)),
-        complete: Some(Quantity(cores.complete)),
-        memory: Some(Quantity(cores.memory)),
-        batch: Some(Quantity(cores.batch)),
-        target: Some(Quantity(cores.target)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! From what is written of a key-value store to a plan: defaults that depend on the design, ranges, and combinations.
 
-use super::file::{CarrierFile, CarrierName, CoresFile, DittoFile, LeedFile, ProtocolName, ScalioFile};
-use super::{Carrier, Cores, Ditto, Leed, Options, Scalio, Store, Verbs};
+use super::file::{CarrierFile, CarrierName, ProtocolName, ScalioFile};
+use super::{Carrier, Cores, Options, Scalio, Store};
 use crate::blox::PresetName;
 use crate::blox::file::{IoArrivalsName, IoFile};
 use crate::blox::resolve::addresses_of;
@@ -18,13 +18,9 @@ use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 const DEPTH: u32 = 3;
 /// I/Os that a reader of an NVMe-oF target keeps outstanding: enough for all SSDs to be busy (paper, Figure 6: fio at its maximum).
 const FLASH_DEPTH: u32 = 8;
-/// Items of a bucket, and how full LEED's chains of one bucket are on average.
-const KEYS_OF_A_SEGMENT: u32 = 15 * 3 / 4;
 const FLASH_BLOCK: Bytes = Bytes::kib(4);
 /// Blocks of an SSD that readers of an NVMe-oF target ask for: 16 GiB.
 const BARE_BLOCKS: u64 = 4 << 20;
-/// A value has room in a slot.
-const VALUE_MAX: u64 = 64;
 
 impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
@@ -33,16 +29,16 @@ impl Resolver<'_> {
         self.check_store(&store, design);
         let flash = self.whole_flash(file.flash.as_ref(), "store", (None, PresetName::Samsung970Pro));
         let verbs = file.verbs.clone().unwrap_or_default().resolve();
-        self.check_verbs(&verbs);
         let carrier = self.of_design(design, "carrier", &[DesignName::Scalio]);
         let carrier = carrier.then(|| self.carrier(&file.carrier.clone().unwrap_or_default()));
-        let cores = self.cores(&file.cores.clone().unwrap_or_default());
+        let cores = file.cores.clone().unwrap_or_default().resolve();
+        self.check_cores(&cores);
         let options = self.of_design(design, "scalio", &[DesignName::Scalio]);
         let leed = self.of_design(design, "leed", &[DesignName::Leed, DesignName::LeedDitto]);
         let ditto = self.of_design(design, "ditto", &[DesignName::LeedDitto]);
         let options = options.then(|| self.scalio_options(&file.scalio.clone().unwrap_or_default()));
-        let leed = leed.then(|| leed_of(&file.leed.clone().unwrap_or_default(), &store));
-        let ditto = ditto.then(|| ditto_of(&file.ditto.clone().unwrap_or_default()));
+        let leed = leed.then(|| file.leed.clone().unwrap_or_default().resolve(store.keys / store.devices));
+        let ditto = ditto.then(|| file.ditto.clone().unwrap_or_default().resolve());
         let run_file = file.run.clone().unwrap_or_default();
         let io_file = file.io.clone().unwrap_or_default();
         let end = (run_file.requests, run_file.duration.map(Plain::plain));
@@ -61,7 +57,7 @@ impl Resolver<'_> {
             ditto,
             io,
             requests_per_second: io_file.requests_per_second,
-            check_history: io_file.check_history.unwrap_or(false),
+            check_history: io_file.check_history(),
             run,
             faults,
         })
@@ -77,7 +73,6 @@ impl Resolver<'_> {
     }
 
     fn check_store(&mut self, store: &Store, design: DesignName) {
-        self.range("store.value", store.value.count(), 8..=VALUE_MAX);
         if store.client_nodes > store.clients {
             let reason = format!("{} clients cannot be on {} machines", store.clients, store.client_nodes);
             self.conflict("store.client_nodes", reason);
@@ -92,22 +87,6 @@ impl Resolver<'_> {
         }
     }
 
-    fn check_verbs(&mut self, verbs: &Verbs) {
-        let Verbs { adapter, offload } = verbs;
-        self.rate("verbs.rate", adapter.rate);
-        self.range("verbs.header", adapter.header.count(), 0..=4_096);
-        let spans = [
-            ("post", adapter.post),
-            ("processing", adapter.processing),
-            ("wire", adapter.wire),
-            ("memory_read", adapter.memory_read),
-            ("memory_write", adapter.memory_write),
-            ("offload_submission", offload.submission),
-            ("offload_completion", offload.completion),
-        ];
-        spans.into_iter().for_each(|(key, span)| self.at_most(&format!("verbs.{key}"), span, Span::ms(10)));
-    }
-
     fn carrier(&mut self, file: &CarrierFile) -> Carrier {
         let carrier = file.resolve();
         if carrier.name == CarrierName::Rdma {
@@ -116,95 +95,44 @@ impl Resolver<'_> {
                 self.refuse_key(&format!("carrier.{key}"), &format!("`{key}` goes only with name = edm"));
             }
         }
-        self.rate("carrier.rate", carrier.rate);
-        self.rate("carrier.memory_bandwidth", carrier.memory_bandwidth);
-        let spans = [
-            ("propagation", carrier.propagation),
-            ("transceiver", carrier.transceiver),
-            ("post", carrier.post),
-            ("seen", carrier.seen),
-            ("memory_latency", carrier.memory_latency),
-        ];
-        spans.into_iter().for_each(|(key, span)| self.at_most(&format!("carrier.{key}"), span, Span::ms(1)));
         carrier
     }
 
-    fn cores(&mut self, file: &CoresFile) -> Cores {
-        let count = file.count.unwrap_or(8);
-        let others = count.saturating_sub(1);
-        let network = file.network.unwrap_or_else(|| (others * 3 / 7).max(1));
-        let flash = file.flash.unwrap_or_else(|| others.saturating_sub(network).max(1));
-        if network + flash > others {
+    fn check_cores(&mut self, cores: &Cores) {
+        let Cores { count, network, flash, .. } = *cores;
+        if network + flash > count.saturating_sub(1) {
             let reason =
                 format!("{network} cores for the network, {flash} for SSDs and one of control are more than {count}");
             self.conflict("cores.count", reason);
         }
-        let span = |written: Option<crate::quantity::Quantity<Span>>, ns| written.map_or(Span::ns(ns), Plain::plain);
-        let cores = Cores {
-            count,
-            network,
-            flash,
-            receive: span(file.receive, 600),
-            send: span(file.send, 400),
-            submit: span(file.submit, 1_500),
-            complete: span(file.complete, 1_800),
-            memory: span(file.memory, 100),
-            batch: span(file.batch, 500),
-            target: span(file.target, 1_606),
-        };
-        let spans = [
-            ("receive", cores.receive),
-            ("send", cores.send),
-            ("submit", cores.submit),
-            ("complete", cores.complete),
-            ("memory", cores.memory),
-            ("batch", cores.batch),
-            ("target", cores.target),
-        ];
-        spans.into_iter().for_each(|(key, span)| self.at_most(&format!("cores.{key}"), span, Span::secs(1)));
-        cores
     }
 
     fn scalio_options(&mut self, file: &ScalioFile) -> Options {
-        let protocol = file.protocol.unwrap_or(ProtocolName::Linearizable);
+        let protocol = file.protocol();
         if protocol == ProtocolName::Linearizable {
             self.refuse_key("scalio.leases", "`leases` goes only with protocol = paper: ours always has them");
         }
-        let has_leases = file.leases.unwrap_or(true);
+        let has_leases = file.leases();
         if !has_leases {
             self.refuse_key("scalio.lease", "`lease` does not go with leases = false");
         }
-        let span = |written: Option<crate::quantity::Quantity<Span>>, default| written.map_or(default, Plain::plain);
-        let options = Options {
-            protocol,
-            cache: file.cache.unwrap_or(true),
-            batching: file.batching.unwrap_or(true),
-            slots: file.slots.unwrap_or(8),
-            batch: file.batch.unwrap_or(8),
-            idle_flush: span(file.idle_flush, Span::ms(1)),
-            lease: has_leases.then(|| span(file.lease, Span::ms(20))),
-            retry: span(file.retry, Span::us(50)),
-            timeout: span(file.timeout, Span::ms(50)),
-            attempts: file.attempts.unwrap_or(20),
-            torn_reads: file.torn_reads.unwrap_or(true),
-            volatile_cache: file.volatile_cache.unwrap_or(true),
-        };
-        self.check_options(&options, file);
-        options
-    }
-
-    fn check_options(&mut self, options: &Options, file: &ScalioFile) {
-        if !options.batching && (file.batch.is_some() || file.idle_flush.is_some()) {
+        let batching = file.batching();
+        if !batching && (file.batch.is_some() || file.idle_flush.is_some()) {
             self.conflict("scalio.batching", "`batch` and `idle_flush` do not go with batching = false");
         }
-        for (key, span) in [("retry", options.retry), ("timeout", options.timeout)] {
-            self.positive(&format!("scalio.{key}"), span >= Span::us(1), span);
-            self.at_most(&format!("scalio.{key}"), span, Span::secs(3_600));
-        }
-        self.at_most("scalio.idle_flush", options.idle_flush, Span::secs(1));
-        if let Some(lease) = options.lease {
-            self.positive("scalio.lease", lease >= Span::us(100), lease);
-            self.at_most("scalio.lease", lease, Span::secs(8));
+        Options {
+            protocol,
+            cache: file.cache(),
+            batching,
+            slots: file.slots(),
+            batch: file.batch(),
+            idle_flush: file.idle_flush(),
+            lease: has_leases.then(|| file.lease()),
+            retry: file.retry(),
+            timeout: file.timeout(),
+            attempts: file.attempts(),
+            torn_reads: file.torn_reads(),
+            volatile_cache: file.volatile_cache(),
         }
     }
 
@@ -239,7 +167,7 @@ impl Resolver<'_> {
             requests,
             duration,
         };
-        if self.problems.is_empty() {
+        if self.sound(&["store", "io", "run"]) {
             io.problems().into_iter().for_each(|problem| self.conflict("io", problem.to_string()));
         }
         io
@@ -277,13 +205,13 @@ impl Resolver<'_> {
     }
 
     fn store_fault(&mut self, key: &str, file: &FaultFile, store: &Store) -> Option<Fault> {
-        self.refuse_parts_of_san(key);
-        self.refuse_key(&format!("{key}.switch"), "`switch` does not go with a key-value store");
         let Some(node) = file.node else {
             self.report(key, Problem::missing("node", "which client, from 0; the box comes after the last"));
             return None;
         };
-        self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(store.clients));
+        if self.sound(&["store"]) {
+            self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(store.clients));
+        }
         self.at_most(&format!("{key}.at"), file.at?.0.saturating_since(base::Time::ZERO), HORIZON);
         let kind = match file.kind? {
             FaultName::NodeDown => FaultKind::NodeDown { node: NodeId(node) },
@@ -304,13 +232,4 @@ fn popular(file: &IoFile, by_profile: Addresses) -> Addresses {
         (Some(theta), _) => Addresses::Zipfian { theta },
         (None, _) => addresses_of(file, by_profile),
     }
-}
-
-fn leed_of(file: &LeedFile, store: &Store) -> Leed {
-    let segments = (store.keys / store.devices).div_ceil(KEYS_OF_A_SEGMENT).max(1);
-    Leed { segments: file.segments.unwrap_or(segments), tokens: file.tokens.unwrap_or(1_024) }
-}
-
-fn ditto_of(file: &DittoFile) -> Ditto {
-    Ditto { samples: file.samples.unwrap_or(5) }
 }

@@ -1,101 +1,91 @@
 //! The written form of a machine with devices, and its defaults, each with its source. "Paper" is S-Direct (Lu, APNet).
 
-use super::{Askers, Machine, Nic};
+use super::{Askers, Machine, Nic, Task};
 use crate::blox::file::PresetName;
-use crate::file::{defaults_table, words, written};
+use crate::file::words;
 use crate::quantity::Quantity;
+use crate::table::table;
 use base::{Bytes, Rate, Span};
 
-defaults_table! {
+table! {
     /// The machine that holds the devices: a PCIe tree of root complex, switch, NIC and devices (paper, Figure 1). With the designs s-direct, linux, spdk and
     /// target-offload.
     MachineFile => Machine {
         /// Devices below the switch.
-        #[schemars(range(min = 1, max = 64))]
-        devices: u32 = 1,
+        devices: u32 [1 to 64] = 1,
         /// What they are (paper, section 3: Intel DC P3700).
         preset: PresetName = PresetName::P3700,
         /// Blocks of a plane: less flash than the real device has, of the same speed.
-        #[schemars(range(min = 8, max = 65_536))]
-        blocks_per_plane: u32 = 64,
+        blocks_per_plane: u32 [8 to 65_536] = 64,
         /// The share of a device that was written before the run, in order.
-        #[schemars(range(min = 0.0, max = 1.0))]
-        filled: f64 = 0.5,
+        filled: f64 [0.0 to 1.0] = 0.5,
         /// Commands a second that a device's controller begins (Intel's sheet of the P3700: 460,000 reads of 4 KiB).
-        #[schemars(range(min = 1, max = 1_000_000_000))]
-        commands_per_second: u32 = 460_000,
+        commands_per_second: u32 [1 to 1_000_000_000] = 460_000,
         /// A device's link to the switch: PCIe 3.0 x4, 985 MB/s a lane after coding.
-        device_link: Quantity<Rate> = Rate::bps(31_520_000_000),
+        device_link: Quantity<Rate> ["1Mbps" to "100Tbps"] = Rate::bps(31_520_000_000),
         /// The NIC's link to the switch: PCIe 3.0 x8.
-        nic_link: Quantity<Rate> = Rate::bps(63_040_000_000),
+        nic_link: Quantity<Rate> ["1Mbps" to "100Tbps"] = Rate::bps(63_040_000_000),
         /// The link between switch and root complex: PCIe 3.0 x16. The paper's bottleneck.
-        root_link: Quantity<Rate> = Rate::bps(126_080_000_000),
+        root_link: Quantity<Rate> ["1Mbps" to "100Tbps"] = Rate::bps(126_080_000_000),
         /// Most data of a PCIe packet. Usual of servers.
-        payload_max: Quantity<Bytes> = Bytes::new(256),
+        payload_max: Quantity<Bytes> ["64B" to "4KiB"] = Bytes::new(256),
         /// Most data that a PCIe read asks for. Usual of servers.
-        read_max: Quantity<Bytes> = Bytes::new(512),
+        read_max: Quantity<Bytes> ["64B" to "4KiB"] = Bytes::new(512),
         /// What a PCIe packet has beside its data (Neugebauer et al., SIGCOMM'18, section 3: 24 B of a write with 64-bit address).
-        packet_overhead: Quantity<Bytes> = Bytes::new(24),
+        packet_overhead: Quantity<Bytes> [to "1KiB"] = Bytes::new(24),
         /// From one end of a PCIe link to the other, forwarding included. Ours: a read of host memory over two links takes about 0.5 us with it, as measured by
         /// Neugebauer et al.
-        link_latency: Quantity<Span> = Span::ns(110),
+        link_latency: Quantity<Span> [to "1ms"] = Span::ns(110),
         /// The host's memory, from a request to its first byte.
-        memory_latency: Quantity<Span> = Span::ns(80),
+        memory_latency: Quantity<Span> [to "1ms"] = Span::ns(80),
         /// The host's memory, all channels: four of DDR4-2133.
-        memory_bandwidth: Quantity<Rate> = Rate::bps(546_000_000_000),
+        memory_bandwidth: Quantity<Rate> ["1Mbps" to "100Tbps"] = Rate::bps(546_000_000_000),
     }
 }
 
-defaults_table! {
+table! {
     /// The NIC's logic. With the designs s-direct and target-offload.
     NicFile => Nic {
         /// Commands in a device's queue pair at once.
-        #[schemars(range(min = 1, max = 4_096))]
-        queue_depth: u32 = 128,
+        queue_depth: u32 [1 to 4_096] = 128,
         /// Most bytes of one NVMe command (P3700: MDTS of 128 KiB).
         piece: Quantity<Bytes> = Bytes::kib(128),
         /// Bound of the FIFO of each pair that communicates. Ours: the paper has "several MBs" of memory for all.
         fifo: Quantity<Bytes> = Bytes::kib(256),
         /// The logic's time for each command, completion and packet. Ours: some hundred cycles of an FPGA.
-        step: Quantity<Span> = Span::ns(300),
+        step: Quantity<Span> [to "60s"] = Span::ns(300),
         /// Commands at once.
-        #[schemars(range(min = 1, max = 1_048_576))]
-        commands_max: u32 = 65_536,
+        commands_max: u32 [1 to 1_048_576] = 65_536,
         /// How long granted data are waited for before they are granted again.
-        patience: Quantity<Span> = Span::ms(1),
+        patience: Quantity<Span> ["1us" to "60s"] = Span::ms(1),
         /// Grants of the same data before their client counts as gone.
-        #[schemars(range(min = 1, max = 1_000))]
-        grants_max: u32 = 16,
+        grants_max: u32 [1 to 1_000] = 16,
     }
 }
 
-written! {
+table! {
     /// What the machine's software costs. With the designs linux and spdk, whose defaults differ.
     SoftwareFile {
         /// Cores that ask, or serve, each with queue pairs of its own. Ours: as many as carry a device's peak, 4 for linux and 1 for spdk, a device.
-        #[schemars(range(min = 1, max = 1_024))]
-        cores: u32,
+        cores: u32 [1 to 1_024],
         /// Commands in a queue pair at once.
-        #[schemars(range(min = 1, max = 4_096), extend("default" = 1_024))]
-        queue_depth: u32,
+        queue_depth: u32 [1 to 4_096] = 1_024,
         /// From the application's call to the command in memory, each command.
-        submission: Quantity<Span>,
+        submission: Quantity<Span> [to "1s"],
         /// A doorbell.
         doorbell: Quantity<Span>,
         /// From the completion in memory to the application, each command, notice left out.
-        completion: Quantity<Span>,
+        completion: Quantity<Span> [to "1s"],
         /// Commands that are submitted together.
-        #[schemars(range(min = 1, max = 4_096))]
-        batch: u32,
+        batch: u32 [1 to 4_096],
         /// How long a batch waits for more.
-        batch_time: Quantity<Span>,
+        batch_time: Quantity<Span> [to "1s"] = Span::ms(1),
         /// With linux: entering and leaving an interrupt's handler.
         interrupt: Quantity<Span>,
         /// With linux: waking the thread that waits, each command.
         context_switch: Quantity<Span>,
         /// With linux: completions that an interrupt waits for; 1 for none.
-        #[schemars(range(min = 1, max = 256))]
-        coalesce: u32,
+        coalesce: u32 [1 to 256],
         /// With linux: how long an interrupt waits for them.
         coalesce_time: Quantity<Span>,
         /// With spdk: a look at the completion queues.
@@ -103,31 +93,28 @@ written! {
     }
 }
 
-defaults_table! {
+table! {
     /// Who asks, and the network between. With the designs s-direct, linux, spdk and target-offload.
     AskersFile => Askers {
         /// How many.
-        #[schemars(range(min = 1, max = 1_024))]
-        count: u32 = 1,
+        count: u32 [1 to 1_024] = 1,
         /// Whether they are other machines. Otherwise requests begin in the NIC's logic, or in applications on the machine's cores, as the paper measured
         /// (section 3: "local NVMe devices").
         remote: bool = false,
         /// Line rate of the links of NIC and clients.
-        rate: Quantity<Rate> = Rate::gbps(40),
+        rate: Quantity<Rate> ["1Mbps" to "100Tbps"] = Rate::gbps(40),
         /// One way through the network, cables and switch.
-        delay: Quantity<Span> = Span::us(1),
+        delay: Quantity<Span> [to "1s"] = Span::us(1),
         /// Most data of a packet.
-        packet: Quantity<Bytes> = Bytes::new(4_096),
+        packet: Quantity<Bytes> ["64B" to "64KiB"] = Bytes::new(4_096),
         /// What a packet has beside its data: Ethernet with preamble and gap, IP, UDP, and the 26 B of `sdirect::Message`. Ours.
-        header: Quantity<Bytes> = Bytes::new(92),
+        header: Quantity<Bytes> [to "4KiB"] = Bytes::new(92),
         /// Of a hundred packets, how many the network loses.
-        #[schemars(range(min = 0.0, max = 50.0))]
-        loss_percent: f64 = 0.0,
+        loss_percent: f64 [0.0 to 50.0] = 0.0,
         /// Without a sign of life for so long, a client repeats a command.
-        timeout: Quantity<Span> = Span::ms(20),
+        timeout: Quantity<Span> ["1us" to "1h"] = Span::ms(20),
         /// How often it sends a command at most.
-        #[schemars(range(min = 1, max = 1_000))]
-        attempts: u32 = 5,
+        attempts: u32 [1 to 1_000] = 5,
     }
 }
 
@@ -155,19 +142,16 @@ words! {
     }
 }
 
-written! {
+table! {
     /// What each request of `io` is. With the designs s-direct, linux, spdk and target-offload.
-    TaskFile {
+    TaskFile => Task with is_nic: bool {
         /// What is asked for.
-        #[schemars(extend("default" = "read-write"))]
-        kind: TaskName,
+        kind: TaskName = TaskName::ReadWrite,
         /// With `copy` and `replicate`: who moves the data. `nic` needs the design s-direct.
-        by: ByName,
+        by: ByName => if is_nic { ByName::Nic } else { ByName::Client },
         /// With `replicate`: how many devices get the data.
-        #[schemars(range(min = 1, max = 16))]
-        targets: u32,
+        targets: u32 [1 to 16] = 2,
         /// The length of each.
-        #[schemars(extend("default" = "4KiB"))]
-        bytes: Quantity<Bytes>,
+        bytes: Quantity<Bytes> = Bytes::kib(4),
     }
 }

@@ -59,12 +59,9 @@ fn askers_of(askers: &Askers) -> AskersFile {
 
 fn task_of(task: &Task) -> TaskFile {
     let moves = matches!(task.kind, TaskName::Copy | TaskName::Replicate);
-    TaskFile {
-        kind: Some(task.kind),
-        by: moves.then_some(task.by),
-        targets: (task.kind == TaskName::Replicate).then_some(task.targets),
-        bytes: Some(Quantity(task.bytes)),
-    }
+    let all = TaskFile::of(task);
+    let is_replicated = task.kind == TaskName::Replicate;
+    TaskFile { by: all.by.filter(|_| moves), targets: all.targets.filter(|_| is_replicated), ..all }
 }
 
 fn io_of(sdirect: &SDirect) -> IoFile {

@@ -88,20 +88,6 @@ impl Resolver<'_> {
     }
 
     fn check_machine(&mut self, machine: &Machine, drive: Option<&SolidStateConfig>) {
-        let rates = [
-            ("device_link", machine.device_link),
-            ("nic_link", machine.nic_link),
-            ("root_link", machine.root_link),
-            ("memory_bandwidth", machine.memory_bandwidth),
-        ];
-        rates.into_iter().for_each(|(key, rate)| self.rate(&format!("machine.{key}"), rate));
-        for (key, bytes) in [("payload_max", machine.payload_max), ("read_max", machine.read_max)] {
-            self.range(&format!("machine.{key}"), bytes.count(), 64..=4_096);
-        }
-        self.range("machine.packet_overhead", machine.packet_overhead.count(), 0..=1_024);
-        for (key, span) in [("link_latency", machine.link_latency), ("memory_latency", machine.memory_latency)] {
-            self.at_most(&format!("machine.{key}"), span, Span::ms(1));
-        }
         if let DriveConfig::Direct(_) = machine.preset.drive() {
             self.conflict("machine.preset", "a machine's devices are flash here; this preset is written in place");
         }
@@ -110,7 +96,7 @@ impl Resolver<'_> {
 
     /// A device that collection cannot keep going is refused here, and not found crawling in a run.
     fn check_spare(&mut self, drive: Option<&SolidStateConfig>) {
-        let Some(drive) = drive else { return };
+        let Some(drive) = drive.filter(|_| self.sound(&["flash"])) else { return };
         match drive.check() {
             Err(DriveError::Config { field, reason }) => self.conflict(&format!("machine.{field}"), reason),
             Err(error) => self.conflict("machine.preset", error.to_string()),
@@ -120,12 +106,6 @@ impl Resolver<'_> {
 
     fn askers(&mut self, file: &AskersFile) -> Askers {
         let askers = file.resolve();
-        self.rate("askers.rate", askers.rate);
-        self.at_most("askers.delay", askers.delay, Span::secs(1));
-        self.positive("askers.timeout", askers.timeout >= Span::us(1), askers.timeout);
-        self.at_most("askers.timeout", askers.timeout, Span::secs(3_600));
-        self.range("askers.packet", askers.packet.count(), 64..=65_536);
-        self.range("askers.header", askers.header.count(), 0..=4_096);
         if !askers.remote {
             for key in ["rate", "delay", "packet", "header", "loss_percent", "timeout", "attempts"] {
                 self.refuse_key(&format!("askers.{key}"), &format!("`{key}` goes only with askers.remote = true"));
@@ -166,10 +146,6 @@ impl Resolver<'_> {
             let reason = format!("a FIFO of {} does not hold a piece of {}", nic.fifo, nic.piece);
             self.conflict("nic.fifo", reason);
         }
-        self.positive("nic.patience", nic.patience >= Span::us(1), nic.patience);
-        for (key, span) in [("patience", nic.patience), ("step", nic.step)] {
-            self.at_most(&format!("nic.{key}"), span, Span::secs(60));
-        }
     }
 
     fn software(&mut self, file: &SoftwareFile, design: DesignName, costs: &Costs, machine: &Machine) -> StackConfig {
@@ -183,34 +159,27 @@ impl Resolver<'_> {
                 &format!("`{key}` does not go with the design {}", design.word()),
             );
         }
-        let stack = StackConfig {
+        StackConfig {
             cores: file.cores.unwrap_or(costs.cores * machine.devices),
             devices: machine.devices as u16,
-            queue_depth: file.queue_depth.unwrap_or(1_024) as u16,
+            queue_depth: file.queue_depth() as u16,
             submission: file.submission.map_or(costs.submission, Plain::plain),
             doorbell: file.doorbell.map_or(costs.doorbell, Plain::plain),
             completion: file.completion.map_or(costs.completion, Plain::plain),
             batch: file.batch.unwrap_or(costs.batch),
-            batch_time: file.batch_time.map_or(Span::ms(1), Plain::plain),
+            batch_time: file.batch_time(),
             notice: notice(file, costs.notice),
-        };
-        let spans =
-            [("submission", stack.submission), ("completion", stack.completion), ("batch_time", stack.batch_time)];
-        spans.into_iter().for_each(|(key, span)| self.at_most(&format!("software.{key}"), span, Span::secs(1)));
-        stack
+        }
     }
 
     fn task(&mut self, file: &TaskFile, design: DesignName, machine: &Machine, askers: &Askers) -> Task {
-        let kind = file.kind.unwrap_or(TaskName::ReadWrite);
         let is_nic = design == DesignName::SDirect;
+        let mut task = file.resolve(is_nic);
+        let Task { kind, by, .. } = task;
+        if kind != TaskName::Replicate {
+            task.targets = 1;
+        }
         let moves = matches!(kind, TaskName::Copy | TaskName::Replicate);
-        let by = file.by.unwrap_or(if is_nic { ByName::Nic } else { ByName::Client });
-        let task = Task {
-            kind,
-            by,
-            targets: if kind == TaskName::Replicate { file.targets.unwrap_or(2) } else { 1 },
-            bytes: file.bytes.map_or(Bytes::kib(4), Plain::plain),
-        };
         if file.by.is_some() && !moves {
             self.conflict("task.by", "`by` goes only with kind = copy and kind = replicate");
         }
@@ -221,11 +190,11 @@ impl Resolver<'_> {
             let reason = format!("the design {} has no commands between devices", design.word());
             self.conflict("task.kind", reason);
         }
-        if moves && by == ByName::Client && !askers.remote {
+        if moves && by == ByName::Client && !askers.remote && self.sound(&["askers"]) {
             self.conflict("task.by", "data go through a client only with askers.remote = true");
         }
         let needs = if moves { task.targets + 1 } else { 1 };
-        if machine.devices < needs {
+        if machine.devices < needs && self.sound(&["machine"]) {
             self.conflict("task.kind", format!("{needs} devices are needed, and the machine has {}", machine.devices));
         }
         if !task.bytes.count().is_multiple_of(4_096) || task.bytes == Bytes::ZERO || task.bytes > Bytes::kib(1 << 20) {
@@ -242,13 +211,13 @@ impl Resolver<'_> {
         task: Task,
         (requests, duration): (Option<u64>, Option<Span>),
     ) -> Config {
-        if file.write_share.is_some() && task.kind != TaskName::ReadWrite {
+        if file.write_share.is_some() && task.kind != TaskName::ReadWrite && self.sound(&["task"]) {
             self.conflict("io.write_share", "`write_share` goes only with task.kind = read-write");
         }
         self.check_theta(file, false);
         let share = if task.kind == TaskName::ReadWrite { file.write_share.unwrap_or(0.0) } else { 1.0 };
         let blocks = capacity.count() / task.bytes.count().max(1);
-        if blocks < 2 && self.problems.is_empty() {
+        if blocks < 2 && self.sound(&["machine", "flash", "task"]) {
             let reason = format!("a device of {capacity} does not hold two of {}", task.bytes);
             self.conflict("task.bytes", reason);
         }
@@ -264,7 +233,7 @@ impl Resolver<'_> {
             requests,
             duration,
         };
-        if self.problems.is_empty() {
+        if self.sound(&["machine", "flash", "askers", "task", "io", "run"]) {
             io.problems().into_iter().for_each(|problem| self.conflict("io", problem.to_string()));
         }
         io

@@ -1,8 +1,9 @@
 //! The written form of a live target, and its defaults. All of them are ours.
 
 use super::Limits;
-use crate::file::{defaults_table, words, written};
+use crate::file::words;
 use crate::quantity::{Limit, Quantity};
+use crate::table::table;
 use base::{Bytes, Span};
 
 words! {
@@ -125,43 +126,35 @@ words! {
     }
 }
 
-written! {
+table! {
     /// A live target for NVMe over TCP. An empty file is one RAM disk of 1 GiB at 127.0.0.1:4420.
     #[schemars(title = "Rackweave target")]
     TargetFile {
         /// The folder of what has to outlive a restart: identities and reservations. It is made if
         /// it is not there. Without one, identities lie beside the files of namespaces, and
         /// reservations are lost.
-        #[schemars(length(min = 1))]
-        state: String,
+        state: String [length from 1],
         /// Serve `/metrics` (Prometheus) and `/healthz` at this address, such as "127.0.0.1:9420".
         metrics: String,
         /// Which messages are logged.
-        #[schemars(extend("default" = "info"))]
-        log: LogLevelName,
+        log: LogLevelName = LogLevelName::Info,
         /// How they are written.
-        #[schemars(extend("default" = "text"))]
-        log_format: LogFormatName,
+        log_format: LogFormatName = LogFormatName::Text,
         /// How long to look for work before sleeping, at most 1ms, where sleeps have been about as short and no backend works: being woken costs more
         /// than a request, in virtual machines above all. The processor is busy meanwhile, and others may have it. "0us": never.
-        #[schemars(extend("default" = "50us"))]
-        busy_poll: Quantity<Span>,
+        busy_poll: Quantity<Span> [to "1ms"] = Span::us(50),
         /// Refuse what is against the specification though hosts in use do it, for work on conformance:
         /// an empty HOSTNQN, CC.CSS = 6, identifiers of outstanding event requests, a HOSTID that differs
         /// between queues. Else it is let pass, and logged.
-        #[schemars(extend("default" = false))]
-        strict: bool,
+        strict: bool = false,
         /// Where hosts come in. The first is number 1. One at 127.0.0.1:4420 when not given.
-        #[schemars(length(min = 1, max = 64))]
-        port: Vec<PortFile>,
+        port: Vec<PortFile> [length 1 to 64],
         /// What hosts prove themselves by. A host that is not here needs no proof.
-        #[schemars(length(max = 4096))]
-        host: Vec<HostFile>,
+        host: Vec<HostFile> [length to 4096],
         /// How hosts prove themselves by secrets.
         dhchap: DhchapFile,
         /// What hosts find. One with a RAM disk of 1 GiB when not given.
-        #[schemars(length(min = 1, max = 256))]
-        subsystem: Vec<SubsystemFile>,
+        subsystem: Vec<SubsystemFile> [length 1 to 256],
         /// What peers may use.
         limits: LimitsFile,
         /// Keep a row a request, in the columns of the simulator.
@@ -169,7 +162,7 @@ written! {
     }
 }
 
-written! {
+table! {
     /// Where hosts come in.
     PortFile {
         /// Where to listen: an address and a TCP port. 4420 is the one of NVMe over TCP.
@@ -178,12 +171,11 @@ written! {
         /// What the discovery log says instead, for a target that listens at 0.0.0.0 or behind a translation of addresses.
         advertised: String,
         /// Whether connections have to be secured by TLS 1.3, with the `tls_key` of the host.
-        #[schemars(extend("default" = "off"))]
-        tls: TlsName,
+        tls: TlsName = TlsName::Off,
     }
 }
 
-written! {
+table! {
     /// What a host proves itself by. Secrets stand here or in files of their own, of which the first line counts, so that this file may be read by all.
     #[schemars(extend("required" = ["nqn"]))]
     HostFile {
@@ -192,42 +184,35 @@ written! {
         /// Its secret of DH-HMAC-CHAP as `nvme gen-dhchap-key` prints it. With one it is let in by that alone.
         dhchap_secret: String,
         /// The file that holds `dhchap_secret`.
-        #[schemars(length(min = 1))]
-        dhchap_secret_file: String,
+        dhchap_secret_file: String [length from 1],
         /// The secret by which the target proves itself to this host, if the host asks.
         dhchap_controller_secret: String,
         /// The file that holds `dhchap_controller_secret`.
-        #[schemars(length(min = 1))]
-        dhchap_controller_secret_file: String,
+        dhchap_controller_secret_file: String [length from 1],
         /// Its key of TLS as `nvme gen-tls-key` prints it, with SHA-256 or SHA-384.
         tls_key: String,
         /// The file that holds `tls_key`.
-        #[schemars(length(min = 1))]
-        tls_key_file: String,
+        tls_key_file: String [length from 1],
         /// How the host derives what it uses from `tls_key`. Where its identity does not show it (version 0,
         /// or a key of 00) it has to be said.
-        #[schemars(extend("default" = "any"))]
-        tls_derivation: TlsDerivationName,
+        tls_derivation: TlsDerivationName = TlsDerivationName::Any,
     }
 }
 
-written! {
+table! {
     /// How hosts prove themselves by secrets (DH-HMAC-CHAP).
     DhchapFile {
         /// Hash functions that are taken. All when not given.
-        #[schemars(length(min = 1))]
-        hashes: Vec<HashName>,
+        hashes: Vec<HashName> [length from 1],
         /// Groups of Diffie and Hellman that are taken; the first that a host offers is used. All, the cheapest first, when not given.
-        #[schemars(length(min = 1))]
-        groups: Vec<GroupName>,
+        groups: Vec<GroupName> [length from 1],
         /// What exponentiations may cost a second of authentications that come to nothing, in exponentiations of 2,048 bits: 3,072 bits cost 3, 4,096
         /// bits 6, 6,144 bits 14, 8,192 bits 28.
-        #[schemars(range(min = 1, max = 100_000), extend("default" = 100))]
-        stranger_cost: u32,
+        stranger_cost: u32 [1 to 100_000] = 100,
     }
 }
 
-written! {
+table! {
     /// A subsystem: the disks that a host sees after one Connect.
     SubsystemFile {
         /// Its NVMe qualified name. May be left out when there is one subsystem alone: then one is
@@ -236,16 +221,14 @@ written! {
         nqn: String,
         /// Serial number, at most 20 printable characters. Made at random and kept like the name
         /// when not given.
-        #[schemars(length(min = 1))]
-        serial: String,
+        serial: String [length from 1],
         /// Model, at most 40 printable characters.
-        #[schemars(length(min = 1), extend("default" = "Rackweave"))]
-        model: String,
+        #[schemars(extend("default" = "Rackweave"))]
+        model: String [length from 1],
         /// NVMe qualified names of the hosts that may use it. All hosts when not given. A name is no proof: give the host a secret or a key, see `host`.
         hosts: Vec<String>,
         /// Numbers of the ports by which it is reached. All when not given.
-        #[schemars(length(min = 1))]
-        ports: Vec<u16>,
+        ports: Vec<u16> [length from 1],
         /// Its disks. One in RAM when not given.
         namespace: Vec<NamespaceFile>,
         /// How groups are reached by ports, where that is not optimized.
@@ -253,91 +236,72 @@ written! {
     }
 }
 
-written! {
+table! {
     /// A namespace: one disk.
     NamespaceFile {
         /// Its number. Its place in the list, from 1, when not given.
-        #[schemars(range(min = 1, max = 1_024))]
-        id: u32,
+        id: u32 [1 to 1_024],
         /// What holds its data.
-        #[schemars(extend("default" = "ram"))]
-        backend: BackendName,
+        backend: BackendName = BackendName::Ram,
         /// Its size: whole blocks. With `file` as much as the file has when not given; 1 GiB otherwise.
         size: Quantity<Bytes>,
         /// Bytes of a block: a power of two from 512B to 64KiB.
-        #[schemars(extend("default" = "512B"))]
-        block: Quantity<Bytes>,
+        block: Quantity<Bytes> = Bytes::new(512),
         /// With `file`: the file or block device. With `flash`: a file for the data. A file that is not there is made, of the given size.
-        #[schemars(length(min = 1))]
-        path: String,
+        path: String [length from 1],
         /// With `file`: read and write around the page cache.
-        #[schemars(extend("default" = false))]
-        direct: bool,
+        direct: bool = false,
         /// With `file`: how it is read and written.
-        #[schemars(extend("default" = "auto"))]
-        io: IoName,
+        io: IoName = IoName::Auto,
         /// With `file`: threads that read and write it, and beside io_uring those for what is rare (zeros, copies, verification).
-        #[schemars(range(min = 1, max = 64), extend("default" = 4))]
-        threads: u32,
+        threads: u32 [1 to 64] = 4,
         /// With `flash`: the drive, a preset of docs/reference/flash.md.
         #[schemars(extend("default" = "tlc-gen4"))]
         drive: String,
         /// With `flash`: decides what the drive draws.
-        #[schemars(range(min = 0, max = 9_223_372_036_854_775_807_u64), extend("default" = 1))]
-        seed: u64,
+        seed: u64 [0 to 9_223_372_036_854_775_807_u64] = 1,
         /// Its UUID. When not given, made at random: once for a file, and kept in the folder of the
         /// state or beside the file; at every start otherwise.
         uuid: String,
         /// Its group of asymmetric access.
-        #[schemars(range(min = 1, max = 1_024), extend("default" = 1))]
-        group: u32,
+        group: u32 [1 to 1_024] = 1,
         /// With `ram`, and with `flash` without a `path`: take all of the memory at the start, so that no
         /// first write waits for it.
-        #[schemars(extend("default" = false))]
-        prefault: bool,
+        prefault: bool = false,
         /// Refuse writes.
-        #[schemars(extend("default" = false))]
-        read_only: bool,
+        read_only: bool = false,
         /// With `path`: let other namespaces and targets that say so too serve the same file. Hosts
         /// then see one disk by several ways. Reservations are not shared.
-        #[schemars(extend("default" = false))]
-        shared: bool,
+        shared: bool = false,
     }
 }
 
-written! {
+table! {
     /// How the namespaces of a group are reached by a port.
     #[schemars(extend("required" = ["port", "access"]))]
     PathFile {
         /// The number of the port.
-        #[schemars(range(min = 1, max = 64))]
-        port: u16,
+        port: u16 [1 to 64],
         /// The group.
-        #[schemars(range(min = 1, max = 1_024), extend("default" = 1))]
-        group: u32,
+        group: u32 [1 to 1_024] = 1,
         /// How.
         access: AccessName,
     }
 }
 
-defaults_table! {
+table! {
     /// What peers may use. All of it is bound before memory is taken.
     LimitsFile => Limits {
         /// Connections at a time: admin and I/O queues of all hosts.
-        #[schemars(range(min = 1, max = 65_536))]
-        connections: u32 = 1_024,
+        connections: u32 [1 to 65_536] = 1_024,
         /// Controllers (associations of hosts) at a time.
-        #[schemars(range(min = 1, max = 65_000))]
-        controllers: u16 = 256,
+        controllers: u16 [1 to 65_000] = 256,
         /// Controllers of one host, by its NQN, at a time.
-        #[schemars(range(min = 1, max = 65_000))]
-        controllers_per_host: u16 = 64,
+        controllers_per_host: u16 [1 to 65_000] = 64,
         /// I/O queues of a controller.
-        #[schemars(range(min = 1, max = 1_024))]
-        io_queues: u16 = 64,
+        io_queues: u16 [1 to 1_024] = 64,
         /// Entries of an I/O queue.
-        #[schemars(range(min = 2, max = 65_535))]
-        queue_entries: u32 = 128,
+        queue_entries: u32 [2 to 65_535] = 128,
         /// Longest transfer of a command: a power of two from 4KiB to 128MiB.
         transfer: Quantity<Bytes> = Bytes::kib(1_024),
         /// Longest data inside of a command's capsule: a multiple of 16 up to 64KiB.
@@ -345,30 +309,27 @@ defaults_table! {
         /// Data that the commands of one connection hold at a time: at least `transfer`.
         connection_memory: Quantity<Bytes> = Bytes::kib(8 << 10),
         /// Answers that wait for a host before nothing more is read from it.
-        backlog: Quantity<Bytes> = Bytes::kib(2 << 10),
+        backlog: Quantity<Bytes> ["4KiB" to "1GiB"] = Bytes::kib(2 << 10),
         /// Free buffers that are kept for later commands, of all connections together.
         pool: Quantity<Bytes> = Bytes::kib(16 << 10),
         /// How long a host may take until it has sent Connect.
-        handshake: Quantity<Span> = Span::secs(10),
+        handshake: Quantity<Span> ["100ms" to "24h"] = Span::secs(10),
         /// How long a connection without keep-alive may be silent.
         idle: Limit<Quantity<Span>> = None,
         /// How long a host may leave answers unread.
-        stall: Quantity<Span> = Span::secs(60),
+        stall: Quantity<Span> ["100ms" to "24h"] = Span::secs(60),
     }
 }
 
-written! {
+table! {
     /// Which requests leave a row in the records, in the columns of the simulator.
     #[schemars(extend("required" = ["folder"]))]
     RecordsFile {
         /// The folder to make for them.
-        #[schemars(length(min = 1))]
-        folder: String,
+        folder: String [length from 1],
         /// One of so many requests is kept.
-        #[schemars(range(min = 1, max = 1_000_000_000), extend("default" = 100))]
-        sample: u32,
+        sample: u32 [1 to 1_000_000_000] = 100,
         /// Every request that takes at least this long is kept besides.
-        #[schemars(extend("default" = "10ms"))]
-        tail: Quantity<Span>,
+        tail: Quantity<Span> = Span::ms(10),
     }
 }

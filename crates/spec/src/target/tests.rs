@@ -95,7 +95,7 @@ fn values_that_do_not_go_together_are_refused() {
     let namespace = |keys: &str| format!("[[subsystem]]\nnamespace = [{{ {keys} }}]");
     for (text, reason) in [
         (namespace("path = 'x'"), "`path` goes only with backend = file or flash, not with ram"),
-        ("busy_poll = '1001us'".into(), "at most 1ms"),
+        ("busy_poll = '1001us'".into(), "up to 1ms"),
         (
             namespace("backend = 'null', prefault = true"),
             "`prefault` goes only with backend = ram or flash, not with null",

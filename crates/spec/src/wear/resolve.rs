@@ -1,12 +1,10 @@
 //! From what is written of wear levelling to a plan: defaults that depend on other values, ranges, and combinations.
 
-use super::file::{ArmName, ReplacementFile, TriggerName, WearAssignmentName, WearFile};
+use super::file::{ReplacementFile, TriggerName, WearFile};
 use super::{DAYS_PER_YEAR, GlobalLevelling, LocalLevelling, Replacement, VSSDS_MAX, Wear, WearLoad, WornDrive};
 use crate::error::Problem;
 use crate::file::ExperimentFile;
-use crate::quantity::Plain;
 use crate::resolve::Resolver;
-use base::Bytes;
 use workload::storage::{PROFILES, Profile, profile};
 
 /// RackBlox, 3.6: a drive lasts five years.
@@ -22,19 +20,20 @@ impl Resolver<'_> {
         let local = self.local_levelling(&file);
         let window = file.rate_window_days.unwrap_or(local.period_days.saturating_mul(WINDOW_PERIODS));
         let wear = Wear {
-            servers: file.servers.unwrap_or(32),
-            ssds: file.ssds.unwrap_or(16),
-            vssds: file.vssds.unwrap_or(4),
+            servers: file.servers(),
+            ssds: file.ssds(),
+            vssds: file.vssds(),
             days: self.wear_days(&file),
-            arm: file.arm.unwrap_or(ArmName::LocalAndGlobal),
+            arm: file.arm(),
             local,
-            global: GlobalLevelling {
-                period_days: file.global_period_days.unwrap_or(56),
-                pairs: file.global_pairs.unwrap_or(1),
-            },
+            global: GlobalLevelling { period_days: file.global_period_days(), pairs: file.global_pairs() },
             rate_window_days: window,
             load: self.wear_load(&file),
-            drive: self.worn_drive(&file),
+            drive: WornDrive {
+                capacity: file.capacity(),
+                endurance: file.endurance(),
+                swap_erases: file.swap_erases(),
+            },
             replacements: replacements(file.replacement.as_deref().unwrap_or_default()),
         };
         self.check_wear(&wear, file.replacement.as_deref().unwrap_or_default());
@@ -58,29 +57,27 @@ impl Resolver<'_> {
     }
 
     fn local_levelling(&mut self, file: &WearFile) -> LocalLevelling {
-        let trigger = file.trigger.unwrap_or(TriggerName::EveryLook);
+        let trigger = file.trigger();
         if let (Some(_), TriggerName::EveryLook) = (file.horizon_days, trigger) {
             self.conflict("wear.horizon_days", "`horizon_days` goes only with trigger = uneven");
         }
         LocalLevelling {
-            gamma: file.gamma.unwrap_or(0.1),
-            period_days: file.local_period_days.unwrap_or(12),
+            gamma: file.gamma(),
+            period_days: file.local_period_days(),
             trigger,
-            horizon_days: file.horizon_days.unwrap_or(0),
+            horizon_days: file.horizon_days(),
         }
     }
 
     fn wear_load(&mut self, file: &WearFile) -> WearLoad {
-        let peak_per_day = file.peak_per_day.map_or(Bytes::new(4_500_000_000_000), Plain::plain);
-        self.positive("wear.peak_per_day", peak_per_day > Bytes::ZERO, peak_per_day);
         WearLoad {
             workloads: self.wear_workloads(file.workloads.as_deref()),
-            assignment: file.assignment.unwrap_or(WearAssignmentName::InTurn),
-            peak_per_day,
-            write_amplification: file.write_amplification.unwrap_or(2.0),
-            spread: file.spread.unwrap_or(0.2),
-            drift: file.drift.unwrap_or(0.2),
-            drift_days: file.drift_days.unwrap_or(30),
+            assignment: file.assignment(),
+            peak_per_day: file.peak_per_day(),
+            write_amplification: file.write_amplification(),
+            spread: file.spread(),
+            drift: file.drift(),
+            drift_days: file.drift_days(),
         }
     }
 
@@ -97,16 +94,6 @@ impl Resolver<'_> {
             }
         }
         found
-    }
-
-    fn worn_drive(&mut self, file: &WearFile) -> WornDrive {
-        let capacity = file.capacity.map_or(Bytes::new(1 << 40), Plain::plain);
-        self.positive("wear.capacity", capacity > Bytes::ZERO, capacity);
-        WornDrive {
-            capacity,
-            endurance: file.endurance.unwrap_or(30_000),
-            swap_erases: file.swap_erases.unwrap_or(1.0),
-        }
     }
 
     fn check_wear(&mut self, wear: &Wear, replacements: &[ReplacementFile]) {

@@ -1,6 +1,6 @@
 //! The drives: a preset, and what is different from it.
 
-use crate::blox::file::{FlashFile, FlashStateName, PresetName, VictimName};
+use crate::blox::file::{FlashFile, FlashStateName, PresetName};
 use crate::blox::{Blox, Flash, FlashSnapshot, FlashState, OwnNumbers};
 use crate::error::Problem;
 use crate::quantity::{Plain, Quantity};
@@ -8,7 +8,7 @@ use crate::resolve::Resolver;
 use base::Span;
 use hardware::ssd::{Steady, Suspension};
 
-/// Nothing in an array takes longer, and no firmware.
+/// Nothing in an array takes longer.
 const LONGEST: Span = Span::secs(1);
 
 impl Resolver<'_> {
@@ -43,12 +43,12 @@ impl Resolver<'_> {
 
     pub(super) fn flash(&mut self, file: &FlashFile) -> Flash {
         let flash = Flash {
-            preset: file.preset.unwrap_or(PresetName::PSsd),
+            preset: file.preset(),
             own: own_numbers(file),
             pages_per_block: file.pages_per_block,
             suspension: self.suspension(file),
-            victim: file.victim.unwrap_or(VictimName::Greedy),
-            hot_cold: file.hot_cold.unwrap_or(false),
+            victim: file.victim(),
+            hot_cold: file.hot_cold(),
             state: self.flash_state(file),
         };
         if flash.direct().is_some() {
@@ -74,7 +74,7 @@ impl Resolver<'_> {
     }
 
     fn flash_state(&mut self, file: &FlashFile) -> FlashState {
-        let name = file.state.unwrap_or(FlashStateName::Used);
+        let name = file.state();
         if name != FlashStateName::Fragmented {
             self.refuse_key("flash.steady", "`steady` goes only with state = fragmented");
         }
@@ -100,13 +100,7 @@ impl Resolver<'_> {
     }
 
     fn steady(&mut self, file: &FlashFile) -> Steady {
-        let file = file.steady.clone().unwrap_or_default();
-        let steady = Steady {
-            window: file.window.unwrap_or(1.0),
-            windows: file.windows.unwrap_or(3),
-            tolerance: file.tolerance.unwrap_or(0.1),
-            windows_max: file.windows_max.unwrap_or(100),
-        };
+        let steady = file.steady.clone().unwrap_or_default().resolve();
         if steady.windows_max < steady.windows {
             let Steady { windows, windows_max, .. } = steady;
             self.conflict(
@@ -157,7 +151,7 @@ impl Resolver<'_> {
     }
 
     fn check_own_numbers(&mut self, flash: &Flash) {
-        let OwnNumbers { read, program, erase, channel, read_firmware, write_firmware, .. } = &flash.own;
+        let OwnNumbers { read, program, .. } = &flash.own;
         for (key, times) in [("flash.read", read), ("flash.program", program)] {
             let Some(times) = times else { continue };
             let (got, kinds) = (times.len(), flash.kinds_of_pages());
@@ -167,12 +161,6 @@ impl Resolver<'_> {
             }
             times.iter().for_each(|time| self.array_time(key, *time));
         }
-        let spans =
-            [("flash.erase", erase), ("flash.read_firmware", read_firmware), ("flash.write_firmware", write_firmware)];
-        for (key, span) in spans {
-            span.iter().for_each(|span| self.at_most(key, *span, LONGEST));
-        }
-        channel.iter().for_each(|channel| self.rate("flash.channel", *channel));
     }
 
     fn array_time(&mut self, key: &str, time: Span) {

@@ -6,10 +6,6 @@ use crate::blox::{Blox, PlannedSwap};
 use crate::error::Problem;
 use crate::file::ExperimentFile;
 use crate::resolve::Resolver;
-use base::{Span, Time};
-
-/// No run is longer.
-const LATEST: Span = Span::secs(86_400);
 
 /// The swaps of a file, in order of time. The schema has made sure that each is whole.
 pub(super) fn swaps_of(file: &ExperimentFile) -> Vec<PlannedSwap> {
@@ -32,36 +28,37 @@ impl Resolver<'_> {
         for (index, swap) in blox.swaps.iter().enumerate() {
             self.check_swap(&format!("swap.{index}"), swap, blox);
         }
-        if blox.flash.direct().is_some() {
+        if blox.flash.direct().is_some() && self.sound(&["flash"]) {
             let preset = blox.flash.preset.word();
             self.conflict(
                 "swap",
                 format!("preset = {preset} is written in place and does not wear: there is nothing to swap"),
             );
         }
-        if blox.vssd.isolation == IsolationName::Software {
+        if blox.vssd.isolation == IsolationName::Software && self.sound(&["vssd"]) {
             self.conflict(
                 "swap",
                 "with isolation = software blocks are lent within a drive: its vSSDs cannot leave it",
             );
         }
-        self.check_room_for_swaps(blox);
+        if self.sound(&["swap", "vssd", "flash", "rack"]) {
+            self.check_room_for_swaps(blox);
+        }
     }
 
     fn check_swap(&mut self, key: &str, swap: &PlannedSwap, blox: &Blox) {
-        self.at_most(&format!("{key}.at"), swap.at.saturating_since(Time::ZERO), LATEST);
-        self.range(
-            &format!("{key}.server"),
-            u64::from(swap.server),
-            0..=u64::from(blox.rack.servers.saturating_sub(1)),
-        );
+        let is_rack_known = self.sound(&["rack"]);
+        if is_rack_known {
+            let last = u64::from(blox.rack.servers.saturating_sub(1));
+            self.range(&format!("{key}.server"), u64::from(swap.server), 0..=last);
+        }
         let (one, other) = swap.ssds;
         let key = format!("{key}.ssds");
         if one == other {
             self.conflict(&key, format!("drive {one} cannot exchange anything with itself"));
         }
         for ssd in [one, other] {
-            if ssd >= blox.rack.ssds {
+            if ssd >= blox.rack.ssds && is_rack_known {
                 let allowed = format!("0..={}, with rack.ssds = {}", blox.rack.ssds - 1, blox.rack.ssds);
                 self.report(&key, Problem::out_of_range(ssd, allowed));
             }

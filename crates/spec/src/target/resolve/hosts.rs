@@ -1,7 +1,7 @@
 //! What hosts prove themselves by. Secrets that stand in the file are read here, so that a mistake is told with its line; what is wrong is said, the
 //! secret is not.
 
-use super::super::file::{DhchapFile, GroupName, HashName, HostFile, TargetFile, TlsDerivationName, TlsName};
+use super::super::file::{DhchapFile, GroupName, HashName, HostFile, TargetFile, TlsName};
 use super::super::{Dhchap, HostKeys, Port, SecretSource, Subsystem};
 use super::Resolver;
 use crate::error::Problem;
@@ -9,18 +9,15 @@ use nvme::auth::Secret;
 use nvme::tls::TlsKey;
 use std::collections::BTreeSet;
 
-/// A tenth of a core of today, where one of 2,048 bits takes about a millisecond.
-const STRANGER_COST: u32 = 100;
-
 pub(super) fn dhchap(file: Option<&DhchapFile>) -> Dhchap {
     let file = file.cloned().unwrap_or_default();
     Dhchap {
+        stranger_cost: file.stranger_cost(),
         hashes: file.hashes.unwrap_or_else(|| vec![HashName::Sha256, HashName::Sha384, HashName::Sha512]),
         groups: file.groups.unwrap_or_else(|| {
             use GroupName::{Ffdhe2048, Ffdhe3072, Ffdhe4096, Ffdhe6144, Ffdhe8192, Null};
             vec![Null, Ffdhe2048, Ffdhe3072, Ffdhe4096, Ffdhe6144, Ffdhe8192]
         }),
-        stranger_cost: file.stranger_cost.unwrap_or(STRANGER_COST),
     }
 }
 
@@ -41,7 +38,7 @@ pub(super) fn hosts(
             resolver.report(&format!("{key}.nqn"), Problem::Conflict(reason));
         }
         let is_allowed = |subsystem: &Subsystem| subsystem.hosts.as_ref().is_some_and(|all| all.contains(&host.nqn));
-        if !subsystems.iter().any(is_allowed) {
+        if !subsystems.iter().any(is_allowed) && resolver.soundness.holds(&["subsystem"]) {
             let reason =
                 format!("no subsystem has {} among its `hosts`, so that nothing would be asked of it", host.nqn);
             resolver.report(&format!("{key}.nqn"), Problem::Conflict(reason));
@@ -50,7 +47,7 @@ pub(super) fn hosts(
     }
     let has_key = all.iter().any(|host| host.tls.is_some());
     for (index, port) in ports.iter().enumerate() {
-        if port.tls == TlsName::Required && !has_key {
+        if port.tls == TlsName::Required && !has_key && resolver.soundness.holds(&["host"]) {
             let reason = "no `host` has a `tls_key`, so that nobody could come in".into();
             resolver.report(&format!("port.{index}.tls"), Problem::Conflict(reason));
         }
@@ -75,7 +72,7 @@ fn host(resolver: &mut Resolver<'_>, key: &str, file: &HostFile) -> HostKeys {
     if tls.is_none() && file.tls_derivation.is_some() {
         resolver.report(key, Problem::missing("tls_key", "`tls_derivation` says how others are derived from it"));
     }
-    let tls_derivation = file.tls_derivation.unwrap_or(TlsDerivationName::Any);
+    let tls_derivation = file.tls_derivation();
     HostKeys { nqn, dhchap, dhchap_controller, tls, tls_derivation }
 }
 

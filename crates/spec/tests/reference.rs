@@ -1,0 +1,41 @@
+//! docs/reference lists every key, made from the schema that checks files: a new key without a
+//! document fails here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn place(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(format!("{name}.md"))
+}
+
+#[test]
+fn the_reference_has_every_key() {
+    for page in spec::reference::pages() {
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(place(&page.name), &page.text).expect("a page can be written");
+        }
+        let there = fs::read_to_string(place(&page.name)).unwrap_or_default();
+        let stale = page.text.lines().find(|line| !there.lines().any(|other| other == *line));
+        assert!(
+            there == page.text,
+            "{} is stale, as in {stale:?}: BLESS=1 cargo test -p spec --test reference",
+            page.name
+        );
+    }
+}
+
+/// Every key of a table, however deep, in the schema and on some page.
+#[test]
+fn no_key_of_the_schema_is_on_no_page() {
+    let all: String = spec::reference::pages().into_iter().map(|page| page.text).collect();
+    let mut keys = 0;
+    for (name, table) in spec::schema()["$defs"].as_object().expect("tables have names") {
+        for (key, schema) in table["properties"].as_object().into_iter().flatten() {
+            let begin = schema["description"].as_str().expect("it is described").replace('\n', " ").replace('|', "\\|");
+            let is_row = |line: &str| line.starts_with(&format!("| `{key}` | ")) && line.contains(&begin);
+            assert!(all.lines().any(is_row), "{name}.{key}");
+            keys += 1;
+        }
+    }
+    assert!(keys > 400, "{keys}");
+}
