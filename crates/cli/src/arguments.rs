@@ -10,6 +10,7 @@ pub use live::{
 use crate::seeds::{SEED_MAX, Seeds};
 use base::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use record::Keep;
 use spec::Scale;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -158,6 +159,10 @@ pub struct RunArguments {
     /// whatever the file says
     #[arg(long)]
     pub history: bool,
+    /// Keep the spans of some requests in their order, with begin, end and place, as
+    /// `seed-N/spans/part-00000.parquet`: of none, all, every:N (each N-th request) or slowest:K
+    #[arg(long, value_name = "WHOSE", default_value_t = Keep::Nothing)]
+    pub spans: Keep,
     /// Rows in a part of the records: the most that is lost when the program is killed
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = rows_per_part)]
     pub rows_per_part: usize,

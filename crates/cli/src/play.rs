@@ -6,6 +6,7 @@
 //! POINT/seed-1/summary.json              of one seed
 //! POINT/seed-1/latency.read.hdr          HdrHistogram log of one operation, or of `all`
 //! POINT/seed-1/records/part-00000.parquet
+//! POINT/seed-1/spans/part-00000.parquet  the spans of some requests in their order, if they were to be kept
 //! POINT/seed-1/history.jsonl             what clients of a key-value store asked and saw, if it was to be kept
 //! ```
 
@@ -18,7 +19,7 @@ use crate::output::write;
 use crate::progress::Meter;
 use live::FileParts;
 use rayon::prelude::*;
-use record::{Discard, ParquetWriter, Provenance, Row, Sink, SinkError, Summary, summary_json};
+use record::{Keep, ParquetWriter, Provenance, Row, Sink, SinkError, SpanRow, Summary, summary_json};
 use sim::drive::Outcomes;
 use sim::{RunError, RunOptions};
 use spec::{Plan, Point};
@@ -34,6 +35,8 @@ pub struct Playing {
     pub wire: bool,
     /// Whether the history of a key-value store is kept.
     pub history: bool,
+    /// Of which requests the spans are kept in their order.
+    pub spans: Keep,
 }
 
 /// A point to be played.
@@ -158,8 +161,8 @@ fn play_seed(
     let folder = folder.join(format!("seed-{seed}"));
     let mut records = Records::new(&folder, playing, &plan)?;
     let labels = task.point.labels.clone();
-    let (wire_check, keep_history) = (playing.wire, playing.history);
-    let options = RunOptions { version: VERSION.into(), labels, wire_check, keep_history };
+    let (wire_check, keep_history, spans) = (playing.wire, playing.history, playing.spans);
+    let options = RunOptions { version: VERSION.into(), labels, wire_check, keep_history, spans };
     let played = sim::run(&plan, &options, &mut records, &mut meter.watch(&task.name, &plan));
     let outcomes = played.map_err(|error| refused_or_failed(task, &error))?;
     records.finish()?;
@@ -191,38 +194,44 @@ fn write_outcomes(folder: &Path, outcomes: &Outcomes) -> Result<(), Failure> {
     write(&folder.join("summary.json"), summary_json(&outcomes.summary))
 }
 
-/// The rows of a run, kept or not.
-enum Records {
-    Kept(Box<ParquetWriter<FileParts>>),
-    Dropped,
+/// What a run leaves of its requests: rows, and the spans of some.
+struct Records {
+    rows: Option<ParquetWriter<FileParts>>,
+    spans: Option<ParquetWriter<FileParts, SpanRow>>,
 }
 
 impl Records {
     fn new(folder: &Path, playing: &Playing, plan: &Plan) -> Result<Records, Failure> {
-        let Some(rows) = playing.rows_per_part else {
-            fs::create_dir_all(folder).map_err(failed_at(folder))?;
-            return Ok(Records::Dropped);
-        };
-        let records = folder.join("records");
-        fs::create_dir_all(&records).map_err(failed_at(&records))?;
+        fs::create_dir_all(folder).map_err(failed_at(folder))?;
         let provenance = Provenance { version: VERSION.into(), plan_hash: plan.hash() };
-        let writer = ParquetWriter::new(FileParts::new(records), &provenance).with_rows_per_part(rows);
-        Ok(Records::Kept(Box::new(writer)))
+        let parts = |name: &str| {
+            let folder = folder.join(name);
+            fs::create_dir_all(&folder).map_err(failed_at(&folder))?;
+            Ok::<_, Failure>(FileParts::new(folder))
+        };
+        let rows = match playing.rows_per_part {
+            Some(rows) => Some(ParquetWriter::new(parts("records")?, &provenance).with_rows_per_part(rows)),
+            None => None,
+        };
+        let spans = match playing.spans {
+            Keep::Nothing => None,
+            _ => Some(ParquetWriter::of_spans(parts("spans")?, &provenance)),
+        };
+        Ok(Records { rows, spans })
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
-        match self {
-            Records::Kept(writer) => writer.finish().map(drop).map_err(failed),
-            Records::Dropped => Ok(()),
-        }
+        self.rows.as_mut().map_or(Ok(()), |writer| writer.finish().map(drop)).map_err(failed)?;
+        self.spans.as_mut().map_or(Ok(()), |writer| writer.finish().map(drop)).map_err(failed)
     }
 }
 
 impl Sink for Records {
     fn row(&mut self, row: &Row) -> Result<(), SinkError> {
-        match self {
-            Records::Kept(writer) => writer.row(row),
-            Records::Dropped => Discard.row(row),
-        }
+        self.rows.as_mut().map_or(Ok(()), |writer| writer.row(row))
+    }
+
+    fn spans(&mut self, spans: &[SpanRow]) -> Result<(), SinkError> {
+        self.spans.as_mut().map_or(Ok(()), |writer| writer.spans(spans))
     }
 }

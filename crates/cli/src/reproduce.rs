@@ -18,7 +18,7 @@ use crate::load;
 use crate::output::{self, Marker, write, write_json};
 use crate::play::{self, Playing, Task};
 use live::FileParts;
-use record::{ParquetWriter, Summary};
+use record::{Keep, ParquetWriter, Summary};
 use report::claims::Claim;
 use report::{ClaimResult, Judgement, PageInput, Section, claims_json, page, table};
 use std::cmp::Reverse;
@@ -115,7 +115,7 @@ impl Campaign {
         let tasks: Vec<(&str, Task)> = self.chosen.iter().flat_map(tasks).collect();
         let (names, tasks): (Vec<&str>, Vec<Task>) = tasks.into_iter().unzip();
         let rows = (!arguments.no_records).then_some(ParquetWriter::<FileParts>::ROWS_PER_PART);
-        let playing = Playing { rows_per_part: rows, wire: false, history: false };
+        let playing = Playing { rows_per_part: rows, wire: false, history: false, spans: Keep::Nothing };
         let summaries = play_all(&tasks, arguments.jobs, &playing, &play::meter(&tasks), &|_, _| Ok(()))?;
         let mut points = Points::new();
         for (name, summary) in names.into_iter().zip(summaries) {

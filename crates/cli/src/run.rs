@@ -25,8 +25,12 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     estimate::print("", &task.point.plan);
     output::create(&root, arguments.output.force, &Marker::new("run"))?;
     interrupt::listen()?;
-    let playing =
-        Playing { rows_per_part: Some(arguments.rows_per_part), wire: arguments.wire, history: arguments.history };
+    let playing = Playing {
+        rows_per_part: Some(arguments.rows_per_part),
+        wire: arguments.wire,
+        history: arguments.history,
+        spans: arguments.spans,
+    };
     let (meter, began) = (play::meter([&task]), Instant::now());
     let played = play::play(&task, &root, &playing, &meter);
     meter.finish();

@@ -13,7 +13,7 @@ use crate::interrupt;
 use crate::load;
 use crate::output::{self, Marker, write_json};
 use crate::play::{self, Playing, Task};
-use record::{ParquetWriter, Summary};
+use record::{Keep, ParquetWriter, Summary};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub fn sweep(arguments: &SweepArguments) -> Result<(), Failure> {
 
 fn playing(arguments: &SweepArguments) -> Playing {
     let rows = (!arguments.no_records).then_some(ParquetWriter::<live::FileParts>::ROWS_PER_PART);
-    Playing { rows_per_part: rows, wire: arguments.wire, history: false }
+    Playing { rows_per_part: rows, wire: arguments.wire, history: false, spans: Keep::Nothing }
 }
 
 fn tasks(arguments: &SweepArguments, root: &Path) -> Result<Vec<Task>, Failure> {

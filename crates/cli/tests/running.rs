@@ -2,6 +2,8 @@
 
 mod support;
 
+use base::Span;
+use std::collections::BTreeSet;
 use std::fs;
 use support::{Home, SMALL, SWEEP};
 
@@ -48,6 +50,38 @@ fn the_history_of_a_store_is_kept_on_demand_and_nothing_else_has_one() {
     assert!(home.rows("with/seed-1/records") == home.rows("without/seed-1/records"));
     assert!(!home.entries("without/seed-1").contains(&"history.jsonl".to_string()));
     home.say("run a.toml --history --out refused").refused(2, &["--history", "leed-ditto"]);
+}
+
+/// The spans of some requests, with begin, end and place, are those of their rows, and no row
+/// changes.
+#[test]
+fn the_spans_of_some_requests_are_kept_in_their_order_on_demand() {
+    let home = Home::new().with("a.toml", SMALL);
+    home.run("run a.toml --out without");
+    assert!(!home.entries("without/seed-1").contains(&"spans".to_string()));
+    for (asked, requests) in [("slowest:3", 3), ("every:100", 4), ("all", 400)] {
+        home.run(&format!("run a.toml --spans {asked} --out {requests}"));
+        let rows = home.rows(&format!("{requests}/seed-1/records"));
+        assert!(rows == home.rows("without/seed-1/records"));
+        let spans = home.spans(&format!("{requests}/seed-1/spans"));
+        let told: BTreeSet<u64> = spans.iter().map(|span| span.request.0).collect();
+        assert_eq!(told.len(), requests, "{asked}");
+        for row in rows.iter().filter(|row| told.contains(&row.request.0)) {
+            let mine: Vec<_> = spans.iter().filter(|span| span.request == row.request).collect();
+            let (first, last) = (mine[0].entry.begin, mine[mine.len() - 1].entry.end);
+            assert_eq!((first, last), (row.intended, row.end));
+            assert!(mine.windows(2).all(|pair| pair[0].entry.end == pair[1].entry.begin));
+            for (kind, span) in row.spans.iter() {
+                let entries = mine.iter().map(|span| span.entry).filter(|entry| entry.kind == kind);
+                assert_eq!(entries.map(|entry| entry.counted).sum::<Span>(), span, "{kind:?}");
+            }
+        }
+    }
+    let rows = home.rows("without/seed-1/records");
+    let longest = rows.iter().map(|row| row.latency()).max();
+    let first = home.spans("3/seed-1/spans")[0].request;
+    assert_eq!(rows.iter().find(|row| row.request == first).map(|row| row.latency()), longest);
+    home.say("run a.toml --spans few --out refused").refused(2, &["few", "slowest:K", "every:N"]);
 }
 
 #[test]

@@ -22,4 +22,4 @@ pub use pcie::{PcieDirection, PcieError, PcieLinkConfig, PciePlace, PcieTraffic,
 pub use port::FifoPort;
 pub use rdma::{RdmaAdapter, RdmaConfig, Verb};
 pub use remote_flash::{TargetOffload, TargetOffloadConfig};
-pub use stack::{Crossing, EthernetStack};
+pub use stack::EthernetStack;

@@ -19,21 +19,6 @@ pub struct EthernetStack {
     pub forwarding: Span,
 }
 
-/// The parts of a one-way trip host, switch, host: two link crossings out and two in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crossing {
-    /// Both ends' protocol stacks.
-    pub protocol: Span,
-    /// Four MAC crossings.
-    pub mac: Span,
-    /// Four PCS crossings.
-    pub pcs: Span,
-    /// Four transceiver crossings.
-    pub transceiver: Span,
-    /// One pass of the switch.
-    pub forwarding: Span,
-}
-
 impl EthernetStack {
     /// MAC and PHY alone. Source: EDM (ASPLOS'25), Table 1 (25 GbE on FPGA, Tofino switch).
     pub const RAW: EthernetStack = EthernetStack {
@@ -72,16 +57,6 @@ impl EthernetStack {
     pub fn switch_transmit(&self) -> Span {
         self.mac + self.pcs + self.transceiver
     }
-    /// The parts of one trip host, switch, host, without serialization, propagation and queues.
-    pub fn crossing(&self) -> Crossing {
-        Crossing {
-            protocol: self.protocol * 2,
-            mac: self.mac * 4,
-            pcs: self.pcs * 4,
-            transceiver: self.transceiver * 4,
-            forwarding: self.forwarding,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -98,13 +73,5 @@ mod tests {
         assert_eq!(trip(EthernetStack::RAW) * 2, Span::ps(1_114_880));
         assert_eq!(trip(EthernetStack::ROCE), Span::ps(1_017_840));
         assert_eq!(trip(EthernetStack::TCP) * 2, Span::ps(3_779_680));
-    }
-
-    #[test]
-    fn the_parts_of_a_crossing_are_the_whole() {
-        let stack = EthernetStack::ROCE;
-        let parts = stack.crossing();
-        let whole = stack.host_pass() * 2 + stack.switch_receive() + stack.switch_transmit();
-        assert_eq!(parts.protocol + parts.mac + parts.pcs + parts.transceiver + parts.forwarding, whole);
     }
 }

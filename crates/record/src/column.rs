@@ -1,5 +1,8 @@
-//! The columns of the records: the one table from which schema, writer, reader and documentation come.
+//! The columns of the records and of the spans: the tables from which schema, writer, reader and
+//! documentation come.
 
+use crate::keep::SpanRow;
+use crate::ledger::Place;
 use crate::row::{Outcome, Row, SpanKind, Spans};
 use base::{Bytes, NodeId, Operation, RequestId, Span, Time};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
@@ -9,7 +12,7 @@ use std::sync::Arc;
 
 /// Appends the values of a column, as Parquet stores them: unsigned numbers in the signed type of the same width, bit by
 /// bit. By many rows at a time, because one call a value would cost more than the rest of the writer.
-pub(crate) type Gather<T> = fn(&[Row], &mut Vec<T>);
+pub(crate) type Gather<R, T> = fn(&[R], &mut Vec<T>);
 
 /// A [`Gather`] of one expression.
 macro_rules! gather {
@@ -19,27 +22,45 @@ macro_rules! gather {
 }
 
 /// How to take a column out of a row and to put it back.
-#[derive(Clone, Copy)]
-pub(crate) enum Cell {
+pub(crate) enum Cell<R: 'static> {
     /// An unsigned 64-bit number.
-    Wide { gather: Gather<i64>, set: fn(&mut Row, u64) },
+    Wide { gather: Gather<R, i64>, set: fn(&mut R, u64) },
     /// An unsigned 32-bit number.
-    Narrow { gather: Gather<i32>, set: fn(&mut Row, u32) },
+    Narrow { gather: Gather<R, i32>, set: fn(&mut R, u32) },
     /// One of a few words, by its index.
-    Word { words: &'static [&'static str], gather: Gather<u8>, set: fn(&mut Row, usize) },
+    Word { words: &'static [&'static str], gather: Gather<R, u8>, set: fn(&mut R, usize) },
     /// Yes or no.
-    Flag { gather: Gather<bool>, set: fn(&mut Row, bool) },
-    /// Picoseconds in one kind of span.
-    Span(SpanKind),
+    Flag { gather: Gather<R, bool>, set: fn(&mut R, bool) },
 }
 
-/// One column of the records.
-#[derive(Clone, Copy)]
-pub(crate) struct Definition {
+/// One column of a table.
+pub(crate) struct Definition<R: 'static> {
     pub name: &'static str,
     pub unit: &'static str,
     pub doc: &'static str,
-    pub cell: Cell,
+    pub cell: Cell<R>,
+}
+
+/// What a dataset of Parquet parts holds a row of.
+pub(crate) trait Record: Copy + 'static {
+    /// What the schema calls a row.
+    const NAME: &'static str;
+    /// Every column, in the order of the file.
+    const COLUMNS: &'static [Definition<Self>];
+    /// A row of zeros, for the reader to fill in.
+    fn blank() -> Self;
+    /// The column and the allowed values of the first of some rows that no run writes, with its
+    /// place.
+    fn first_wrong(rows: &[Self]) -> Option<Wrong>;
+}
+
+/// A value that no run writes.
+pub(crate) struct Wrong {
+    /// The place of its row.
+    pub row: usize,
+    pub column: &'static str,
+    pub got: String,
+    pub allowed: String,
 }
 
 /// The operations that a row can have.
@@ -61,20 +82,28 @@ const OUTCOME_WORDS: [&str; Outcome::ALL.len()] = [
     Outcome::ALL[4].name(),
 ];
 
-const fn column(name: &'static str, unit: &'static str, doc: &'static str, cell: Cell) -> Definition {
+const fn column<R>(name: &'static str, unit: &'static str, doc: &'static str, cell: Cell<R>) -> Definition<R> {
     Definition { name, unit, doc, cell }
 }
 
-const fn time(name: &'static str, doc: &'static str, gather: Gather<i64>, set: fn(&mut Row, u64)) -> Definition {
+const fn time<R>(name: &'static str, doc: &'static str, gather: Gather<R, i64>, set: fn(&mut R, u64)) -> Definition<R> {
     column(name, "ps", doc, Cell::Wide { gather, set })
 }
 
-const fn span(name: &'static str, kind: SpanKind) -> Definition {
-    column(name, "ps", kind.doc(), Cell::Span(kind))
+/// The sum of one kind of span.
+macro_rules! span {
+    ($name:literal, $kind:ident) => {
+        time(
+            $name,
+            SpanKind::$kind.doc(),
+            gather!(row => row.spans.get(SpanKind::$kind).as_ps() as i64),
+            |row, value| row.spans.add(SpanKind::$kind, Span::ps(value)),
+        )
+    };
 }
 
-/// Every column, in the order of the file.
-pub(crate) const COLUMNS: [Definition; 13 + SpanKind::ALL.len()] = [
+/// Every column of the records.
+const ROW_COLUMNS: [Definition<Row>; 13 + SpanKind::ALL.len()] = [
     column(
         "request",
         "none",
@@ -166,32 +195,159 @@ pub(crate) const COLUMNS: [Definition; 13 + SpanKind::ALL.len()] = [
         "Whether the request was intended after the warm-up. Statistics take the measured requests that finished.",
         Cell::Flag { gather: gather!(row => row.measured), set: |row, value| row.measured = value },
     ),
-    span("span_wait_ps", SpanKind::Wait),
-    span("span_stack_ps", SpanKind::Stack),
-    span("span_mac_ps", SpanKind::Mac),
-    span("span_pcs_ps", SpanKind::Pcs),
-    span("span_transceiver_ps", SpanKind::Transceiver),
-    span("span_schedule_ps", SpanKind::Schedule),
-    span("span_nic_queue_ps", SpanKind::NicQueue),
-    span("span_serialization_ps", SpanKind::Serialization),
-    span("span_propagation_ps", SpanKind::Propagation),
-    span("span_forwarding_ps", SpanKind::Forwarding),
-    span("span_switch_queue_ps", SpanKind::SwitchQueue),
-    span("span_memory_ps", SpanKind::Memory),
-    span("span_network_ps", SpanKind::Network),
-    span("span_return_ps", SpanKind::Return),
-    span("span_storage_queue_ps", SpanKind::StorageQueue),
-    span("span_flash_wait_ps", SpanKind::FlashWait),
-    span("span_collection_wait_ps", SpanKind::CollectionWait),
-    span("span_flash_ps", SpanKind::Flash),
-    span("span_replication_ps", SpanKind::Replication),
+    span!("span_wait_ps", Wait),
+    span!("span_stack_ps", Stack),
+    span!("span_mac_ps", Mac),
+    span!("span_pcs_ps", Pcs),
+    span!("span_transceiver_ps", Transceiver),
+    span!("span_schedule_ps", Schedule),
+    span!("span_nic_queue_ps", NicQueue),
+    span!("span_serialization_ps", Serialization),
+    span!("span_propagation_ps", Propagation),
+    span!("span_forwarding_ps", Forwarding),
+    span!("span_switch_queue_ps", SwitchQueue),
+    span!("span_memory_ps", Memory),
+    span!("span_network_ps", Network),
+    span!("span_return_ps", Return),
+    span!("span_storage_queue_ps", StorageQueue),
+    span!("span_flash_wait_ps", FlashWait),
+    span!("span_collection_wait_ps", CollectionWait),
+    span!("span_flash_ps", Flash),
+    span!("span_replication_ps", Replication),
+    span!("span_unattributed_ps", Unattributed),
 ];
 
-impl Definition {
+const SPAN_WORDS: [&str; SpanKind::ALL.len()] = {
+    let mut words = [""; SpanKind::ALL.len()];
+    let mut index = 0;
+    while index < words.len() {
+        words[index] = SpanKind::ALL[index].name();
+        index += 1;
+    }
+    words
+};
+
+/// Every column of the spans.
+const SPAN_COLUMNS: [Definition<SpanRow>; 8] = [
+    column(
+        "request",
+        "none",
+        "The number of the request in the run, as in the records.",
+        Cell::Wide { gather: gather!(row => row.request.0 as i64), set: |row, value| row.request = RequestId(value) },
+    ),
+    column(
+        "number",
+        "none",
+        "The number of the span in its request, from 0 in the order in which spans ended.",
+        Cell::Narrow { gather: gather!(row => row.number as i32), set: |row, value| row.number = value },
+    ),
+    column(
+        "span",
+        "none",
+        "What the time was spent on: the kind of span, as in the names of the columns of the records.",
+        Cell::Word {
+            words: &SPAN_WORDS,
+            gather: gather!(row => row.entry.kind as u8),
+            set: |row, word| row.entry.kind = SpanKind::ALL[word],
+        },
+    ),
+    time(
+        "begin_ps",
+        "When the span began, from the start of the run.",
+        gather!(row => row.entry.begin.as_ps() as i64),
+        |row, value| row.entry.begin = Time::ps(value),
+    ),
+    time(
+        "end_ps",
+        "When the span ended, from the start of the run.",
+        gather!(row => row.entry.end.as_ps() as i64),
+        |row, value| row.entry.end = Time::ps(value),
+    ),
+    time(
+        "counted_ps",
+        "How much of the span counts in the sum of its kind in the records. The rest ran beside another part of the \
+         request that had ended before; the begin may then lie before the end of the span before.",
+        gather!(row => row.entry.counted.as_ps() as i64),
+        |row, value| row.entry.counted = Span::ps(value),
+    ),
+    column(
+        "place",
+        "none",
+        "The kind of place where the request was: host, link, switch, port, target, core, nic, bus, memory, drive, or \
+         nowhere in particular.",
+        Cell::Word {
+            words: &Place::NAMES,
+            gather: gather!(row => row.entry.place.numbers().0),
+            set: |row, word| row.entry.place = Place::of(word as u8, 0).unwrap_or(Place::Nowhere),
+        },
+    ),
+    column(
+        "place_index",
+        "none",
+        "Which of these places: the number of the node, link, core or drive; 0 if the place is nowhere.",
+        Cell::Narrow {
+            gather: gather!(row => row.entry.place.numbers().1 as i32),
+            set: |row, value| {
+                let kind = row.entry.place.numbers().0;
+                row.entry.place = Place::of(kind, value).unwrap_or(Place::Nowhere);
+            },
+        },
+    ),
+];
+
+impl Record for Row {
+    const NAME: &'static str = "request";
+    const COLUMNS: &'static [Definition<Row>] = &ROW_COLUMNS;
+
+    fn blank() -> Row {
+        Row {
+            request: RequestId(0),
+            operation: Operation::Read,
+            source: NodeId(0),
+            target: NodeId(0),
+            address: 0,
+            bytes: Bytes::ZERO,
+            outcome: Outcome::Finished,
+            intended: Time::ZERO,
+            start: Time::ZERO,
+            end: Time::ZERO,
+            unloaded: Span::ZERO,
+            measured: false,
+            spans: Spans::default(),
+        }
+    }
+
+    /// Latency is a difference of times: a part in which a request ends before it begins must not
+    /// get further.
+    fn first_wrong(rows: &[Row]) -> Option<Wrong> {
+        let row = rows.iter().position(|row| row.end < row.intended)?;
+        let (got, least) = (rows[row].end.as_ps(), rows[row].intended.as_ps());
+        let allowed = format!("{least}..={}", Time::MAX.as_ps());
+        Some(Wrong { row, column: "end_ps", got: got.to_string(), allowed })
+    }
+}
+
+impl Record for SpanRow {
+    const NAME: &'static str = "span";
+    const COLUMNS: &'static [Definition<SpanRow>] = &SPAN_COLUMNS;
+
+    fn blank() -> SpanRow {
+        SpanRow::BLANK
+    }
+
+    fn first_wrong(rows: &[SpanRow]) -> Option<Wrong> {
+        let row = rows.iter().position(|row| row.entry.end < row.entry.begin)?;
+        let (got, least) = (rows[row].entry.end.as_ps(), rows[row].entry.begin.as_ps());
+        let allowed = format!("{least}..={}", Time::MAX.as_ps());
+        Some(Wrong { row, column: "end_ps", got: got.to_string(), allowed })
+    }
+}
+
+impl<R> Definition<R> {
     /// The type's name in the documentation.
     pub fn type_name(&self) -> &'static str {
         match self.cell {
-            Cell::Wide { .. } | Cell::Span(_) => "u64",
+            Cell::Wide { .. } => "u64",
             Cell::Narrow { .. } => "u32",
             Cell::Word { .. } => "string",
             Cell::Flag { .. } => "bool",
@@ -200,7 +356,7 @@ impl Definition {
 
     fn parquet_type(&self) -> Result<Type, ParquetError> {
         let (physical, logical) = match self.cell {
-            Cell::Wide { .. } | Cell::Span(_) => (Physical::INT64, Some(LogicalType::integer(64, false))),
+            Cell::Wide { .. } => (Physical::INT64, Some(LogicalType::integer(64, false))),
             Cell::Narrow { .. } => (Physical::INT32, Some(LogicalType::integer(32, false))),
             Cell::Word { .. } => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
             Cell::Flag { .. } => (Physical::BOOLEAN, None),
@@ -213,27 +369,8 @@ impl Definition {
 }
 
 /// The schema of a part.
-pub(crate) fn schema() -> TypePtr {
-    let fields = COLUMNS.iter().map(|column| column.parquet_type().map(Arc::new)).collect::<Result<_, _>>();
-    let root = fields.and_then(|fields| Type::group_type_builder("request").with_fields(fields).build());
+pub(crate) fn schema<R: Record>() -> TypePtr {
+    let fields = R::COLUMNS.iter().map(|column| column.parquet_type().map(Arc::new)).collect::<Result<_, _>>();
+    let root = fields.and_then(|fields| Type::group_type_builder(R::NAME).with_fields(fields).build());
     Arc::new(root.expect("the table of columns is a valid Parquet schema"))
-}
-
-/// A row of zeros, for the reader to fill in.
-pub(crate) fn blank() -> Row {
-    Row {
-        request: RequestId(0),
-        operation: Operation::Read,
-        source: NodeId(0),
-        target: NodeId(0),
-        address: 0,
-        bytes: Bytes::ZERO,
-        outcome: Outcome::Finished,
-        intended: Time::ZERO,
-        start: Time::ZERO,
-        end: Time::ZERO,
-        unloaded: Span::ZERO,
-        measured: false,
-        spans: Spans::default(),
-    }
 }

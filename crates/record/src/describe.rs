@@ -1,14 +1,15 @@
 //! What every column of the records and every field of a summary means, for `rackweave describe`.
 
 use crate::availability::Availability;
-use crate::column::COLUMNS;
-use crate::row::SpanKind;
+use crate::column::Record;
+use crate::keep::SpanRow;
+use crate::row::{Row, SpanKind};
 use crate::summary::{Counts, Load, Statistics, Summary};
 
-/// One column of the records, or one field of a summary.
+/// One column of the records or of the spans, or one field of a summary.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Column {
-    /// Where it is: `records` or `summary`.
+    /// Where it is: `records`, `spans` or `summary`.
     pub table: &'static str,
     /// Its name; in a summary the path to it, with `<operation>`, `<span>`, `<axis>` and `<name>` for what varies.
     pub name: String,
@@ -66,16 +67,21 @@ macro_rules! described {
 }
 pub(crate) use described;
 
-/// Every column of the records, in the order of the file, and then every field of a summary, in the order of the JSON.
+/// Every column of the records and of the spans, in the order of the files, and then every field of
+/// a summary, in the order of the JSON.
 pub fn columns() -> Vec<Column> {
-    let records = COLUMNS.iter().map(|column| Column {
-        table: "records",
+    let summary = Summary::FIELDS.iter().flat_map(summary_field);
+    table::<Row>("records").chain(table::<SpanRow>("spans")).chain(summary).collect()
+}
+
+fn table<R: Record>(table: &'static str) -> impl Iterator<Item = Column> {
+    R::COLUMNS.iter().map(move |column| Column {
+        table,
         name: column.name.into(),
         unit: column.unit,
         r#type: column.type_name(),
         doc: column.doc.into(),
-    });
-    records.chain(Summary::FIELDS.iter().flat_map(summary_field)).collect()
+    })
 }
 
 /// The leaves under one field of a summary.

@@ -1,5 +1,7 @@
 //! The record of a run: one [`Row`] a request, whose spans sum exactly to its end-to-end time, and the [`Summary`].
 //!
+//! * [`Ledger`] takes the time of one request as it passes, and finds gaps and what is claimed
+//!   twice; [`Keeper`] keeps the spans of some requests in their order.
 //! * [`Sink`] takes rows; [`ParquetWriter`] is one that keeps them as a dataset of Parquet parts, readable at any time, and
 //!   [`read_part`] reads them back.
 //! * [`Summarizer`] takes the same rows and gives a [`Summary`] and latency histograms (HdrHistogram interval logs);
@@ -12,6 +14,8 @@ mod checksum;
 mod column;
 mod describe;
 mod histogram_log;
+mod keep;
+mod ledger;
 mod read;
 mod row;
 mod seeds;
@@ -27,7 +31,9 @@ pub use availability::Availability;
 pub use backlog::Backlog;
 pub use checksum::CHECKSUM_KEY;
 pub use describe::{Column, columns};
-pub use read::{Part, ReadError, read_part, read_parts};
+pub use keep::{Keep, KeepError, Keeper, SpanRow};
+pub use ledger::{Audit, Entry, Ledger, Place, Settled};
+pub use read::{Part, ReadError, read_part, read_parts, read_spans};
 pub use row::{Discard, Outcome, Row, Sink, SinkError, SpanKind, Spans};
 pub use seeds::MergeError;
 pub use steady::Transient;

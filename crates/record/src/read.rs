@@ -1,10 +1,10 @@
 //! Parts back to rows, for reports and tests. What is damaged on its way is an error.
 
 use crate::checksum::verify;
-use crate::column::{COLUMNS, Cell, Definition, blank, schema};
+use crate::column::{Cell, Definition, Record, Wrong, schema};
+use crate::keep::SpanRow;
 use crate::row::Row;
 use crate::write::{PLAN_HASH_KEY, Provenance, VERSION_KEY};
-use base::{Span, Time};
 use bytes::Bytes;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
@@ -15,11 +15,11 @@ use parquet::file::serialized_reader::SerializedFileReader;
 
 /// One part of a dataset, read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct Part<R = Row> {
     /// What made it; fields are empty where the file does not say.
     pub provenance: Provenance,
     /// Its rows, in the order in which they were written.
-    pub rows: Vec<Row>,
+    pub rows: Vec<R>,
 }
 
 /// Why a part cannot be read.
@@ -58,15 +58,24 @@ pub enum ReadError {
     },
 }
 
-/// Reads one whole part, whose bytes are held in memory meanwhile (some twenty a row). `place` names it in errors. A part
-/// that is truncated or damaged in a single bit is an error.
+/// Reads one whole part of records, whose bytes are held in memory meanwhile (some twenty a row).
+/// `place` names it in errors. A part that is truncated or damaged in a single bit is an error.
 pub fn read_part(place: &str, source: &impl ChunkReader) -> Result<Part, ReadError> {
+    read(place, source)
+}
+
+/// The same for a part of spans.
+pub fn read_spans(place: &str, source: &impl ChunkReader) -> Result<Part<SpanRow>, ReadError> {
+    read(place, source)
+}
+
+fn read<R: Record>(place: &str, source: &impl ChunkReader) -> Result<Part<R>, ReadError> {
     let unreadable = |error: ParquetError| ReadError::Parquet { place: place.into(), reason: error.to_string() };
     let bytes = whole(source).map_err(unreadable)?;
     verify(&bytes).map_err(|damage| ReadError::Parquet { place: place.into(), reason: damage.to_string() })?;
     let file = SerializedFileReader::new(bytes).map_err(unreadable)?;
     let metadata = file.metadata().file_metadata();
-    check_schema(place, metadata)?;
+    check_schema::<R>(place, metadata)?;
     let mut rows = Vec::new();
     for index in 0..file.num_row_groups() {
         let group = file.get_row_group(index).map_err(unreadable)?;
@@ -98,9 +107,9 @@ fn provenance(metadata: &FileMetaData) -> Provenance {
     Provenance { version: value(VERSION_KEY), plan_hash: value(PLAN_HASH_KEY) }
 }
 
-fn check_schema(place: &str, metadata: &FileMetaData) -> Result<(), ReadError> {
+fn check_schema<R: Record>(place: &str, metadata: &FileMetaData) -> Result<(), ReadError> {
     let wrong = |reason| ReadError::Schema { place: place.into(), reason };
-    let expected = schema();
+    let expected = schema::<R>();
     let (expected, got) = (expected.get_fields(), metadata.schema().get_fields());
     if got.len() != expected.len() {
         return Err(wrong(format!("{} columns instead of {}", got.len(), expected.len())));
@@ -113,46 +122,41 @@ fn check_schema(place: &str, metadata: &FileMetaData) -> Result<(), ReadError> {
     }
 }
 
-fn read_row_group(place: &str, group: &dyn RowGroupReader, rows: &mut Vec<Row>) -> Result<(), ReadError> {
+fn read_row_group<R: Record>(place: &str, group: &dyn RowGroupReader, rows: &mut Vec<R>) -> Result<(), ReadError> {
     let first = rows.len();
-    for (index, definition) in COLUMNS.iter().enumerate() {
+    for (index, definition) in R::COLUMNS.iter().enumerate() {
         let reader = group.get_column_reader(index);
-        let column = Column { place, definition, first };
+        let column = Column { place, definition, makes_rows: index == 0, first };
         reader.map_err(|error| column.unreadable(error)).and_then(|reader| column.fill(reader, rows))?;
     }
-    check_times(place, first, rows)
+    check_values(place, first, rows)
 }
 
-/// Latency is a difference of times, so that a part in which a request ends before it begins must not get further.
-fn check_times(place: &str, first: usize, rows: &[Row]) -> Result<(), ReadError> {
-    match rows[first..].iter().position(|row| row.end < row.intended) {
+/// A value that no run writes must not get further.
+fn check_values<R: Record>(place: &str, first: usize, rows: &[R]) -> Result<(), ReadError> {
+    match R::first_wrong(&rows[first..]) {
         None => Ok(()),
-        Some(offset) => Err(ReadError::Value {
-            place: place.into(),
-            row: first + offset,
-            column: "end_ps",
-            got: rows[first + offset].end.as_ps().to_string(),
-            allowed: format!("{}..={}", rows[first + offset].intended.as_ps(), Time::MAX.as_ps()),
-        }),
+        Some(Wrong { row, column, got, allowed }) => {
+            Err(ReadError::Value { place: place.into(), row: first + row, column, got, allowed })
+        }
     }
 }
 
 /// One column of one row group on its way into rows.
-struct Column<'a> {
+struct Column<'a, R: 'static> {
     place: &'a str,
-    definition: &'static Definition,
+    definition: &'static Definition<R>,
+    /// Whether it is the first of its row group.
+    makes_rows: bool,
     /// Where in the rows the row group begins.
     first: usize,
 }
 
-impl Column<'_> {
-    fn fill(&self, reader: ColumnReader, rows: &mut Vec<Row>) -> Result<(), ReadError> {
-        match (self.definition.cell, reader) {
+impl<R: Record> Column<'_, R> {
+    fn fill(&self, reader: ColumnReader, rows: &mut Vec<R>) -> Result<(), ReadError> {
+        match (&self.definition.cell, reader) {
             (Cell::Wide { set, .. }, ColumnReader::Int64ColumnReader(reader)) => {
                 self.each(reader, rows, |row, value| set(row, value as u64))
-            }
-            (Cell::Span(kind), ColumnReader::Int64ColumnReader(reader)) => {
-                self.each(reader, rows, |row, value| row.spans.add(kind, Span::ps(value as u64)))
             }
             (Cell::Narrow { set, .. }, ColumnReader::Int32ColumnReader(reader)) => {
                 self.each(reader, rows, |row, value| set(row, value as u32))
@@ -169,8 +173,8 @@ impl Column<'_> {
     fn each<T: DataType>(
         &self,
         reader: ColumnReaderImpl<T>,
-        rows: &mut Vec<Row>,
-        set: impl Fn(&mut Row, T::T),
+        rows: &mut Vec<R>,
+        set: impl Fn(&mut R, T::T),
     ) -> Result<(), ReadError> {
         self.try_each(reader, rows, |row, value| {
             set(row, value);
@@ -183,15 +187,15 @@ impl Column<'_> {
     fn try_each<T: DataType>(
         &self,
         mut reader: ColumnReaderImpl<T>,
-        rows: &mut Vec<Row>,
-        set: impl Fn(&mut Row, T::T) -> Result<(), Unknown>,
+        rows: &mut Vec<R>,
+        set: impl Fn(&mut R, T::T) -> Result<(), Unknown>,
     ) -> Result<(), ReadError> {
         let mut values: Vec<T::T> = Vec::with_capacity(BATCH);
         let mut at = self.first;
         while self.next_batch(&mut reader, &mut values)? {
             let end = at + values.len();
-            if self.makes_rows() {
-                rows.resize(end, blank());
+            if self.makes_rows {
+                rows.resize(end, R::blank());
             }
             let targets = rows.get_mut(at..end).ok_or_else(|| self.uneven())?;
             for (offset, (row, value)) in targets.iter_mut().zip(values.drain(..)).enumerate() {
@@ -210,10 +214,6 @@ impl Column<'_> {
     ) -> Result<bool, ReadError> {
         reader.read_records(BATCH, None, None, values).map_err(|error| self.unreadable(error))?;
         Ok(!values.is_empty())
-    }
-
-    fn makes_rows(&self) -> bool {
-        self.definition.name == COLUMNS[0].name
     }
 
     fn unreadable(&self, error: ParquetError) -> ReadError {
@@ -248,6 +248,7 @@ fn word_index(words: &'static [&'static str], value: &ByteArray) -> Result<usize
 mod tests {
     use super::*;
     use crate::checksum::{CHECKSUM_KEY, PLACEHOLDER, seal};
+    use base::Time;
     use parquet::file::metadata::KeyValue;
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
@@ -266,8 +267,8 @@ mod tests {
     #[test]
     fn a_part_with_other_columns_is_refused_by_the_first_difference() {
         let error = |columns: &str| read_part("old", &part_with_columns(columns)).unwrap_err().to_string();
-        assert_eq!(error("required int64 request;"), "old: not a part of these records: 1 columns instead of 32");
-        let names: Vec<_> = COLUMNS.iter().map(|column| format!("required int64 {};", column.name)).collect();
+        assert_eq!(error("required int64 request;"), "old: not a part of these records: 1 columns instead of 33");
+        let names: Vec<_> = Row::COLUMNS.iter().map(|column| format!("required int64 {};", column.name)).collect();
         assert_eq!(
             error(&names.join(" ")),
             "old: not a part of these records: column request of another type or instead of request"
@@ -276,9 +277,9 @@ mod tests {
 
     #[test]
     fn a_row_that_ends_before_it_was_intended_is_refused() {
-        let rows = [blank(), Row { intended: Time::ps(7), end: Time::ps(6), ..blank() }];
+        let rows = [Row::blank(), Row { intended: Time::ps(7), end: Time::ps(6), ..Row::blank() }];
         assert_eq!(
-            check_times("part", 0, &rows).unwrap_err().to_string(),
+            check_values("part", 0, &rows).unwrap_err().to_string(),
             format!("part: row 1: column end_ps holds 6; allowed is 7..={}", u64::MAX)
         );
     }

@@ -2,6 +2,7 @@
 
 use crate::availability::SinceFault;
 use crate::histogram_log::histogram_log;
+use crate::ledger::Audit;
 use crate::row::{Outcome, Row};
 use crate::steady::{Course, Transient};
 use crate::summary::{Counts, Load, Summary};
@@ -51,6 +52,8 @@ pub struct RunFacts {
     pub backlog_growth: Option<f64>,
     /// What only this design can tell, by name with its unit at the end.
     pub extra: BTreeMap<String, f64>,
+    /// What was wrong with the spans of its requests.
+    pub audit: Audit,
     /// Whether the run was cut short (Ctrl-C, full disk).
     pub partial: bool,
     /// Whether a closed loop waited for requests that did not end: not all of the load was offered.

@@ -1,5 +1,7 @@
 //! What a reader must know before believing a summary, with numbers.
 
+use crate::ledger::Audit;
+use crate::row::SpanKind;
 use crate::steady::Steadiness;
 use crate::summarize::{ALL_OPERATIONS, RunFacts};
 use crate::summary::{Counts, Load, Summary};
@@ -10,6 +12,8 @@ use base::Span;
 const SATURATION: f64 = 0.02;
 /// With fewer requests, no request lies above p99.9.
 const ENOUGH_FOR_P999: u64 = 1000;
+/// The share of all latency that may be unattributed.
+const UNATTRIBUTED_MAX: f64 = 0.001;
 
 /// The warnings that a run's counts and loads give rise to. `window_ps` is the length of the window of loads.
 pub(crate) fn warnings(summary: &Summary, facts: &RunFacts, window_ps: u64, steadiness: Steadiness) -> Vec<String> {
@@ -21,6 +25,7 @@ pub(crate) fn warnings(summary: &Summary, facts: &RunFacts, window_ps: u64, stea
     warn_of_bounds(summary, &mut warnings);
     warn_of_few(summary, &mut warnings);
     warn_of_unknown_unloaded(summary, &mut warnings);
+    warn_of_spans(summary, &facts.audit, &mut warnings);
     warnings
 }
 
@@ -136,6 +141,29 @@ fn warn_of_unknown_unloaded(summary: &Summary, warnings: &mut Vec<String>) {
         let unknown = measured - compared;
         warnings.push(format!(
             "{unknown} of {measured} measured requests have no unloaded latency: slowdown leaves them out"
+        ));
+    }
+}
+
+/// Time that no span was claimed for, or two: a defect of the design's measurement. Latencies are
+/// true all the same, so that the run is not thrown away.
+fn warn_of_spans(summary: &Summary, audit: &Audit, warnings: &mut Vec<String>) {
+    let unattributed = summary.span_mean_ns.get(ALL_OPERATIONS).and_then(|all| all.get(SpanKind::Unattributed.name()));
+    let latency = summary.latency_ns.get(ALL_OPERATIONS).map_or(0.0, |all| all.mean);
+    match unattributed {
+        Some(unattributed) if *unattributed > UNATTRIBUTED_MAX * latency => warnings.push(format!(
+            "spans: {:.2} % of the time of measured requests is unattributed, most of it before `{}`; latencies are not \
+             affected",
+            100.0 * unattributed / latency,
+            audit.worst_gap()
+        )),
+        _ => {}
+    }
+    if audit.requests_twice > 0 {
+        warnings.push(format!(
+            "spans: {} of the time of {} requests was claimed twice, so that their spans are wrong; latencies are not \
+             affected",
+            audit.twice, audit.requests_twice
         ));
     }
 }

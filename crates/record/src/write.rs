@@ -8,7 +8,8 @@
 //! Identical rows and [`Provenance`] give identical bytes: no timestamps, fixed encodings, no threads.
 
 use crate::checksum::{CHECKSUM_KEY, PLACEHOLDER, seal};
-use crate::column::{COLUMNS, Cell, schema};
+use crate::column::{Cell, Record, schema};
+use crate::keep::SpanRow;
 use crate::row::{Row, Sink, SinkError};
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -65,13 +66,13 @@ pub struct Written {
 /// Writes rows as a dataset of Parquet parts. Call [`finish`](Self::finish) at the end, also of a run that was cut
 /// short: it writes the rows that fill no part. After an error every further row is refused with the same error;
 /// the parts committed before it stay.
-pub struct ParquetWriter<P> {
+pub struct ParquetWriter<P, R = Row> {
     parts: P,
     schema: TypePtr,
     properties: WriterPropertiesPtr,
     rows_per_part: usize,
     /// Rows that are not yet split into columns; small enough to stay in the cache.
-    block: Vec<Row>,
+    block: Vec<R>,
     columns: Vec<Values>,
     /// The last part as it went out: kept for its memory.
     encoded: Vec<u8>,
@@ -98,15 +99,29 @@ impl<P: Parts> ParquetWriter<P> {
     /// killed run loses.
     pub const ROWS_PER_PART: usize = 65_536;
 
-    /// A writer into `parts`. Nothing is written before the first part is full.
+    /// A writer of records into `parts`. Nothing is written before the first part is full.
     pub fn new(parts: P, provenance: &Provenance) -> Self {
+        ParquetWriter::of(parts, provenance)
+    }
+}
+
+impl<P: Parts> ParquetWriter<P, SpanRow> {
+    /// A writer of spans into `parts`. Nothing is written before the first part is full.
+    pub fn of_spans(parts: P, provenance: &Provenance) -> Self {
+        ParquetWriter::of(parts, provenance)
+    }
+}
+
+#[expect(private_bounds, reason = "only this crate knows what its tables hold")]
+impl<P: Parts, R: Record> ParquetWriter<P, R> {
+    fn of(parts: P, provenance: &Provenance) -> Self {
         ParquetWriter {
             parts,
-            schema: schema(),
-            properties: properties(provenance),
-            rows_per_part: Self::ROWS_PER_PART,
+            schema: schema::<R>(),
+            properties: properties::<R>(provenance),
+            rows_per_part: ParquetWriter::<P>::ROWS_PER_PART,
             block: Vec::with_capacity(BLOCK),
-            columns: COLUMNS.iter().map(|column| Values::of(column.cell)).collect(),
+            columns: R::COLUMNS.iter().map(|column| Values::of(&column.cell)).collect(),
             encoded: Vec::new(),
             pending: 0,
             written: Written::default(),
@@ -175,8 +190,8 @@ impl<P: Parts> ParquetWriter<P> {
         let mut writer = SerializedFileWriter::new(bytes, self.schema.clone(), self.properties.clone())?;
         if self.pending > 0 {
             let mut group = writer.next_row_group()?;
-            for (definition, values) in COLUMNS.iter().zip(&self.columns) {
-                values.write(definition.cell, &mut group)?;
+            for (definition, values) in R::COLUMNS.iter().zip(&self.columns) {
+                values.write(&definition.cell, &mut group)?;
             }
             group.close()?;
         }
@@ -190,15 +205,13 @@ impl<P: Parts> ParquetWriter<P> {
     }
 
     fn split_block(&mut self) {
-        for (definition, values) in COLUMNS.iter().zip(&mut self.columns) {
-            values.extend(definition.cell, &self.block);
+        for (definition, values) in R::COLUMNS.iter().zip(&mut self.columns) {
+            values.extend(&definition.cell, &self.block);
         }
         self.block.clear();
     }
-}
 
-impl<P: Parts> Sink for ParquetWriter<P> {
-    fn row(&mut self, row: &Row) -> Result<(), SinkError> {
+    fn add(&mut self, row: &R) -> Result<(), SinkError> {
         if self.failed.is_some() {
             return self.refuse_after_failure();
         }
@@ -214,10 +227,23 @@ impl<P: Parts> Sink for ParquetWriter<P> {
     }
 }
 
+impl<P: Parts> Sink for ParquetWriter<P> {
+    fn row(&mut self, row: &Row) -> Result<(), SinkError> {
+        self.add(row)
+    }
+}
+
+impl<P: Parts> ParquetWriter<P, SpanRow> {
+    /// Takes the spans of one request.
+    pub fn spans(&mut self, spans: &[SpanRow]) -> Result<(), SinkError> {
+        spans.iter().try_for_each(|span| self.add(span))
+    }
+}
+
 impl Values {
-    fn of(cell: Cell) -> Values {
+    fn of<R>(cell: &Cell<R>) -> Values {
         match cell {
-            Cell::Wide { .. } | Cell::Span(_) => Values::Wide(Vec::new()),
+            Cell::Wide { .. } => Values::Wide(Vec::new()),
             Cell::Narrow { .. } => Values::Narrow(Vec::new()),
             Cell::Word { .. } => Values::Word(Vec::new()),
             Cell::Flag { .. } => Values::Flag(Vec::new()),
@@ -225,12 +251,9 @@ impl Values {
     }
 
     /// Appends the column's values of `rows`.
-    fn extend(&mut self, cell: Cell, rows: &[Row]) {
+    fn extend<R>(&mut self, cell: &Cell<R>, rows: &[R]) {
         match (self, cell) {
             (Values::Wide(values), Cell::Wide { gather, .. }) => gather(rows, values),
-            (Values::Wide(values), Cell::Span(kind)) => {
-                values.extend(rows.iter().map(|row| row.spans.get(kind).as_ps() as i64));
-            }
             (Values::Narrow(values), Cell::Narrow { gather, .. }) => gather(rows, values),
             (Values::Word(values), Cell::Word { gather, .. }) => gather(rows, values),
             (Values::Flag(values), Cell::Flag { gather, .. }) => gather(rows, values),
@@ -247,9 +270,9 @@ impl Values {
         }
     }
 
-    fn write<W: Write + Send>(
+    fn write<R, W: Write + Send>(
         &self,
-        cell: Cell,
+        cell: &Cell<R>,
         group: &mut SerializedRowGroupWriter<'_, W>,
     ) -> Result<(), ParquetError> {
         let mut column = group.next_column()?.expect("the schema has a column for every definition");
@@ -264,8 +287,8 @@ impl Values {
 }
 
 /// Spells words out in blocks: Parquet takes a handle for each, forty times the size of its index.
-fn write_words(
-    cell: Cell,
+fn write_words<R>(
+    cell: &Cell<R>,
     indices: &[u8],
     column: &mut ColumnWriterImpl<'_, ByteArrayType>,
 ) -> Result<usize, ParquetError> {
@@ -281,7 +304,7 @@ fn write_words(
 }
 
 /// Numbers as differences packed into bits (times rise, spans repeat), words by dictionary, all through zstd level 1.
-fn properties(provenance: &Provenance) -> WriterPropertiesPtr {
+fn properties<R: Record>(provenance: &Provenance) -> WriterPropertiesPtr {
     let level = ZstdLevel::try_new(1).expect("zstd has a level 1");
     let metadata = [
         (VERSION_KEY, provenance.version.as_str()),
@@ -297,12 +320,10 @@ fn properties(provenance: &Provenance) -> WriterPropertiesPtr {
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_dictionary_enabled(false);
-    for definition in &COLUMNS {
+    for definition in R::COLUMNS {
         let path = ColumnPath::from(definition.name);
         builder = match definition.cell {
-            Cell::Wide { .. } | Cell::Narrow { .. } | Cell::Span(_) => {
-                builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
-            }
+            Cell::Wide { .. } | Cell::Narrow { .. } => builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
             // The least and greatest of a few words say nothing, and cost more than the words.
             Cell::Word { .. } => builder
                 .set_column_dictionary_enabled(path.clone(), true)

@@ -9,13 +9,14 @@ use history::StoreHistory;
 use kernel::{EventQueue, Foresight, Soon};
 use prefetch_index::prefetch_index;
 use record::{
-    Backlog, Outcome, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans, Summarizer, Summary, Transient,
+    Audit, Backlog, Keep, Keeper, Ledger, Outcome, Place, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans,
+    Summarizer, Summary, Transient,
 };
 use std::collections::BTreeMap;
 use workload::{Arrival, Source};
 
 /// A request that has ended, as its rig reports it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Ended {
     /// What was handed to [`Rig::issue`].
     pub ticket: Ticket,
@@ -25,8 +26,15 @@ pub struct Ended {
     pub start: Time,
     /// When it ended. Now, or up to a fixed pipeline delay ahead of the event that settled it.
     pub end: Time,
-    /// Where the time from `intended` to `end` went.
-    pub spans: Spans,
+    /// Where the time from `intended` to `end` went: opened at `intended`.
+    pub ledger: Ledger,
+}
+
+impl Ended {
+    /// Where the time of the request went.
+    pub fn spans(&self) -> Spans {
+        self.ledger.clone().settle(self.end).spans
+    }
 }
 
 /// The driver's handle on a request in flight: a small number that is used again after the request has ended.
@@ -39,6 +47,8 @@ pub struct Context<'a, E> {
     pub(crate) ended: &'a mut Vec<Ended>,
     /// The present.
     pub now: Time,
+    /// Whether the spans of the request that is issued are kept in their order.
+    pub(crate) keeps_spans: bool,
 }
 
 /// An event of the driver or of the rig.
@@ -59,10 +69,15 @@ impl<E: Copy> Context<'_, E> {
     pub fn after(&mut self, span: Span, event: E) {
         self.at(self.now + span, event);
     }
-    /// Reports the end of a request. Exactly once a ticket. The report may still be filled in where it is kept: it is large.
-    pub fn end(&mut self, ended: Ended) -> &mut Ended {
+    /// The ledger of the request that is issued, which begins now.
+    #[inline]
+    pub fn open_ledger(&self) -> Ledger {
+        Ledger::open(self.now, self.keeps_spans)
+    }
+    /// Reports the end of a request. Exactly once a ticket.
+    #[inline]
+    pub fn end(&mut self, ended: Ended) {
         self.ended.push(ended);
-        self.ended.last_mut().expect("it has just been put there")
     }
 }
 
@@ -90,8 +105,9 @@ pub trait Rig {
     /// The same while the request waits for its time.
     #[inline]
     fn foresee_issue(&self, _soon: Soon, _request: &Request) {}
-    /// The end-to-end time of such a request alone in this network.
-    fn unloaded(&self, operation: Operation, bytes: Bytes) -> Span;
+    /// The end-to-end time of such a request alone in this network; `None` where no formula gives
+    /// it.
+    fn unloaded(&self, operation: Operation, bytes: Bytes) -> Option<Span>;
     /// How long each direction of each link was busy so far: the driver takes differences for utilisation.
     fn link_busy(&self, out: &mut Vec<Span>);
     /// Packets or messages that full buffers dropped so far.
@@ -113,6 +129,8 @@ pub struct Limits {
     pub planned_load: Option<f64>,
     /// When something breaks for the first time.
     pub first_fault: Option<Time>,
+    /// Of which requests the spans are kept in their order.
+    pub spans: Keep,
 }
 
 /// The part of a run that is simulated and recorded but not measured.
@@ -204,6 +222,8 @@ struct Drive<'a, R: Rig> {
     free_arrivals: Vec<u32>,
     ended: Vec<Ended>,
     summarizer: Summarizer,
+    keeper: Keeper,
+    audit: Audit,
     /// What measured arrivals of an open loop find underway.
     backlog: Option<Backlog>,
     /// Whether the warm-up is over.
@@ -222,10 +242,10 @@ struct Drive<'a, R: Rig> {
 
 /// The last answer of [`Rig::unloaded`] for each operation: sizes repeat.
 #[derive(Default)]
-struct UnloadedCache([Option<(Bytes, Span)>; 3]);
+struct UnloadedCache([Option<(Bytes, Option<Span>)>; 3]);
 
 impl UnloadedCache {
-    fn get<R: Rig>(&mut self, rig: &R, request: &Request) -> Span {
+    fn get<R: Rig>(&mut self, rig: &R, request: &Request) -> Option<Span> {
         let slot = &mut self.0[request.operation as usize];
         match slot {
             Some((bytes, span)) if *bytes == request.bytes => *span,
@@ -269,6 +289,8 @@ pub fn drive<R: Rig>(
         free_arrivals: Vec::new(),
         ended: Vec::new(),
         summarizer,
+        keeper: Keeper::new(limits.spans),
+        audit: Audit::default(),
         backlog: None,
         measuring: false,
         progress: Progress::default(),
@@ -331,7 +353,7 @@ impl<R: Rig> Drive<'_, R> {
         for arrival in first {
             self.expect(arrival);
         }
-        self.with_rig(Time::ZERO, |rig, context| rig.start(context));
+        self.with_rig(Time::ZERO, false, |rig, context| rig.start(context));
     }
 
     /// Executes events until the run ends.
@@ -348,7 +370,7 @@ impl<R: Rig> Drive<'_, R> {
             self.progress.now = now;
             match event {
                 Event::Arrival(slot) => self.arrive(now, slot),
-                Event::Rig(event) => self.with_rig(now, |rig, context| rig.on(event, context)),
+                Event::Rig(event) => self.with_rig(now, false, |rig, context| rig.on(event, context)),
             }
             self.settle(now)?;
             if self.progress.events.is_multiple_of(EVENTS_BETWEEN_REPORTS)
@@ -394,8 +416,8 @@ impl<R: Rig> Drive<'_, R> {
         self.progress.offered - self.progress.ended
     }
 
-    fn with_rig(&mut self, now: Time, act: impl FnOnce(&mut R, &mut Context<'_, R::Event>)) {
-        let mut context = Context { queue: &mut self.queue, ended: &mut self.ended, now };
+    fn with_rig(&mut self, now: Time, keeps_spans: bool, act: impl FnOnce(&mut R, &mut Context<'_, R::Event>)) {
+        let mut context = Context { queue: &mut self.queue, ended: &mut self.ended, now, keeps_spans };
         act(self.rig, &mut context);
     }
 
@@ -429,22 +451,23 @@ impl<R: Rig> Drive<'_, R> {
         }
         self.progress.offered += 1;
         let ticket = self.ticket(InFlight { request: arrival.request, intended: now });
+        let keeps_spans = self.keeper.wants(arrival.request.id);
         if arrival.request.source == arrival.request.target {
-            return self.access_own_memory(now, ticket, &arrival.request);
+            return self.access_own_memory(now, ticket, &arrival.request, keeps_spans);
         }
-        self.with_rig(now, |rig, context| rig.issue(ticket, &arrival.request, now, context));
+        self.with_rig(now, keeps_spans, |rig, context| rig.issue(ticket, &arrival.request, now, context));
     }
 
     /// A request that no network carries ends when the node's memory has served it, at once as far as the rig is concerned.
-    fn access_own_memory(&mut self, now: Time, ticket: Ticket, request: &Request) {
+    fn access_own_memory(&mut self, now: Time, ticket: Ticket, request: &Request, keeps_spans: bool) {
         let node = request.source.index();
         if self.own_memory.len() <= node {
             self.own_memory.resize(node + 1, Dram::new(self.limits.memory));
         }
         let end = self.own_memory[node].submit(now, request.bytes);
-        let mut spans = Spans::default();
-        spans.add(SpanKind::Memory, end - now);
-        self.ended.push(Ended { ticket, outcome: Outcome::Finished, start: now, end, spans });
+        let mut ledger = Ledger::open(now, keeps_spans);
+        ledger.claim(SpanKind::Memory, now, end, Place::Memory(request.source.0));
+        self.ended.push(Ended { ticket, outcome: Outcome::Finished, start: now, end, ledger });
     }
 
     fn end_warm_up(&mut self, now: Time) {
@@ -476,13 +499,13 @@ impl<R: Rig> Drive<'_, R> {
             return Ok(());
         }
         let mut ended = std::mem::take(&mut self.ended);
-        for end in &ended {
+        for end in ended.drain(..) {
             let InFlight { request, intended } = self.in_flight[end.ticket.0 as usize];
             assert!(intended != NEVER, "request {} has ended twice", request.id.0);
             self.close(end.ticket);
-            let unloaded = self.unloaded(&request);
-            self.write(&self.row(&request, intended, unloaded, end))?;
-            match self.source.after_end(end.end.max(now), &request) {
+            let ends_at = end.end;
+            self.write(&request, intended, end)?;
+            match self.source.after_end(ends_at.max(now), &request) {
                 Some(next) => self.expect(next),
                 None if self.pending_arrivals == 0 && !self.exhausted => {
                     self.exhausted = true;
@@ -491,16 +514,16 @@ impl<R: Rig> Drive<'_, R> {
                 None => {}
             }
         }
-        ended.clear();
         self.ended = ended;
         Ok(())
     }
 
+    /// Zero if it is not known.
     fn unloaded(&mut self, request: &Request) -> Span {
         if request.source == request.target {
             return Dram::new(self.limits.memory).submit(Time::ZERO, request.bytes).saturating_since(Time::ZERO);
         }
-        self.unloaded.get(self.rig, request)
+        self.unloaded.get(self.rig, request).unwrap_or(Span::ZERO)
     }
 
     fn close(&mut self, ticket: Ticket) {
@@ -509,31 +532,35 @@ impl<R: Rig> Drive<'_, R> {
         self.progress.ended += 1;
     }
 
-    fn row(&self, request: &Request, intended: Time, unloaded: Span, end: &Ended) -> Row {
-        Row {
+    /// Settles the ledger of a request that has ended, and writes its row.
+    #[inline]
+    fn write(&mut self, request: &Request, intended: Time, end: Ended) -> Result<(), SinkError> {
+        let unloaded = self.unloaded(request);
+        let Ended { outcome, start, end, ledger, .. } = end;
+        let settled = ledger.settle(end);
+        let row = Row {
             request: request.id,
             operation: request.operation,
             source: request.source,
             target: request.target,
             address: request.address,
             bytes: request.bytes,
-            outcome: end.outcome,
+            outcome,
             intended,
-            start: end.start,
-            end: end.end,
+            start,
+            end,
             unloaded,
             measured: !self.is_warm_up(request, intended),
-            spans: end.spans,
-        }
-    }
-
-    fn write(&mut self, row: &Row) -> Result<(), SinkError> {
+            spans: settled.spans,
+        };
         self.stopped_at = self.stopped_at.max(row.end);
-        self.summarizer.row(row);
-        self.sink.row(row)
+        self.audit.add(&settled, row.counts());
+        self.summarizer.row(&row);
+        self.sink.row(&row)?;
+        if settled.entries.is_empty() { Ok(()) } else { self.keeper.take(&row, settled.entries, self.sink) }
     }
 
-    /// Requests without an end become rows too: where their time went is not known, so all of it is waiting.
+    /// Requests without an end become rows too. Where their time went is not known.
     fn give_up_the_rest(&mut self, ending: Ending) -> Result<(), SinkError> {
         self.stopped_at = self.stopped_at.max(self.progress.now);
         let is_broken = self.limits.first_fault.is_some_and(|at| at <= self.stopped_at);
@@ -543,14 +570,11 @@ impl<R: Rig> Drive<'_, R> {
             if intended == NEVER {
                 continue;
             }
-            let mut spans = Spans::default();
-            spans.add(SpanKind::Wait, self.stopped_at - intended);
-            let (ticket, end) = (Ticket(ticket), self.stopped_at);
-            let unloaded = self.unloaded(&request);
-            let row = self.row(&request, intended, unloaded, &Ended { ticket, outcome, start: intended, end, spans });
-            self.write(&row)?;
+            let (ticket, start, end) = (Ticket(ticket), intended, self.stopped_at);
+            let ledger = Ledger::open(intended, false);
+            self.write(&request, intended, Ended { ticket, outcome, start, end, ledger })?;
         }
-        Ok(())
+        self.keeper.finish(self.sink)
     }
 
     fn link_busy(&self) -> Vec<Span> {
@@ -589,6 +613,7 @@ impl<R: Rig> Drive<'_, R> {
             planned_load: self.limits.planned_load,
             backlog_growth: self.backlog.as_ref().and_then(Backlog::growth),
             extra,
+            audit: std::mem::take(&mut self.audit),
             partial: ending == Ending::Stopped,
             stalled: ending == Ending::Stalled,
         };

@@ -29,7 +29,8 @@ impl<R: Rig> Nested<R> {
 
     /// Has the rig do something now. Its events before now are all done.
     pub(crate) fn act(&mut self, now: Time, act: impl FnOnce(&mut R, &mut Context<'_, R::Event>)) {
-        act(&mut self.rig, &mut Context { queue: &mut self.queue, ended: &mut self.ended, now });
+        let (queue, ended) = (&mut self.queue, &mut self.ended);
+        act(&mut self.rig, &mut Context { queue, ended, now, keeps_spans: false });
     }
 
     /// Executes the next event that is due by now; whether there was one.

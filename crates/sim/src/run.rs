@@ -13,7 +13,7 @@ use base::{Bytes, Seed, Span, Time};
 use edm::analysis::maximal_matching;
 use edm::pcs::multiplex::Policy;
 use hardware::DramConfig;
-use record::{Discard, RunIdentity, Sink, SinkError, Transient};
+use record::{Discard, Keep, RunIdentity, Sink, SinkError, Transient};
 use spec::blox::Blox;
 use spec::san::{San, SanLoad};
 use spec::scalio::Scalio;
@@ -36,6 +36,8 @@ pub struct RunOptions {
     pub wire_check: bool,
     /// Whether the history of a key-value store is kept, and judged whatever the plan says.
     pub keep_history: bool,
+    /// Of which requests the spans are kept in their order, for the sink.
+    pub spans: Keep,
 }
 
 /// Why a run did not come to its end.
@@ -79,7 +81,7 @@ fn run_twice(
     observer: &mut dyn Observer,
 ) -> Result<Outcomes, RunError> {
     let first = plan.with_warm_up(Span::ZERO);
-    let unheard = RunOptions { keep_history: false, ..options.clone() };
+    let unheard = RunOptions { keep_history: false, spans: Keep::Nothing, ..options.clone() };
     let found = Play { plan: &first, options: &unheard, sink: &mut Discard, observer }.scene()?;
     let (until, trouble) = match found.transient {
         Transient::Until(time) => (time, None),
@@ -157,6 +159,7 @@ impl Play<'_> {
             memory: DramConfig { latency: Span::ZERO, bandwidth: None },
             planned_load: None,
             first_fault: self.plan.first_fault(),
+            spans: self.options.spans,
         }
     }
 

@@ -67,7 +67,7 @@ impl Rig for Probe {
         self.rig.on(event, context);
         self.look();
     }
-    fn unloaded(&self, operation: Operation, bytes: Bytes) -> Span {
+    fn unloaded(&self, operation: Operation, bytes: Bytes) -> Option<Span> {
         self.rig.unloaded(operation, bytes)
     }
     fn link_busy(&self, out: &mut Vec<Span>) {
@@ -94,6 +94,7 @@ fn probed(changes: &[Change<'_>]) -> (Seen, BTreeMap<String, f64>) {
         memory: hardware::DramConfig { latency: Span::ZERO, bandwidth: None },
         planned_load: None,
         first_fault: None,
+        spans: record::Keep::Nothing,
     };
     let mut rows = Vec::new();
     let outcomes = drive(&mut probe, &mut source, &mut rows, RunIdentity::default(), &limits, &mut Unobserved);

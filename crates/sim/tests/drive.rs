@@ -3,7 +3,7 @@
 mod support;
 
 use base::{Bytes, NodeId, Operation, Request, Seed, Span, Time};
-use record::{Outcome, RunIdentity, SpanKind, Spans, Summary};
+use record::{Ledger, Outcome, Place, RunIdentity, SpanKind, Summary};
 use sim::drive::{Context, Ended, Limits, Rig, Ticket, Unobserved, drive};
 use sim::rigs::edm::EdmRig;
 use std::collections::BTreeMap;
@@ -75,12 +75,12 @@ impl Rig for Dying {
     }
     fn on(&mut self, event: Happens, context: &mut Context<'_, Happens>) {
         let Happens::End(ticket, start) = event else { return self.start(context) };
-        let mut spans = Spans::default();
-        spans.add(SpanKind::Wait, context.now - start);
-        context.end(Ended { ticket, outcome: Outcome::Finished, start, end: context.now, spans });
+        let mut ledger = Ledger::open(start, false);
+        ledger.claim(SpanKind::Wait, start, context.now, Place::Nowhere);
+        context.end(Ended { ticket, outcome: Outcome::Finished, start, end: context.now, ledger });
     }
-    fn unloaded(&self, _: Operation, _: Bytes) -> Span {
-        self.after
+    fn unloaded(&self, _: Operation, _: Bytes) -> Option<Span> {
+        Some(self.after)
     }
     fn link_busy(&self, _: &mut Vec<Span>) {}
     fn dropped_packets(&self) -> u64 {

@@ -46,7 +46,7 @@ fn lone_reads(count: u64, bytes: u64) -> Script {
 /// By how much each request is slower than alone in the network.
 fn delays(config: &EdmRigConfig, rows: &[Row]) -> Vec<Span> {
     let rig = EdmRig::new(config.clone());
-    rows.iter().map(|row| row.latency() - rig.unloaded(row.operation, row.bytes)).collect()
+    rows.iter().map(|row| row.latency() - rig.unloaded(row.operation, row.bytes).unwrap()).collect()
 }
 
 fn mean_blocks(delays: &[Span]) -> f64 {
@@ -78,7 +78,7 @@ fn without_frames_shared_links_carry_a_lone_request_in_its_closed_form() {
                     let mut rig = EdmRig::new(config.clone());
                     let request = [(Time::ns(7), 0, 1, operation, bytes)];
                     let (rows, _) = play(&mut rig, &mut Script::new(&request));
-                    let closed_form = rig.unloaded(operation, Bytes::new(bytes));
+                    let closed_form = rig.unloaded(operation, Bytes::new(bytes)).unwrap();
                     assert_eq!(rows[0].latency(), closed_form, "{policy:?}: {operation:?} of {bytes} B");
                     let (rows_of_plain_links, _) = play(&mut EdmRig::new(plain.clone()), &mut Script::new(&request));
                     assert_eq!(rows, rows_of_plain_links);

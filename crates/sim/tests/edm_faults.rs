@@ -188,7 +188,7 @@ fn an_answer_after_its_timer_is_ignored() {
     for (late, unexpected, dropped) in [(Span::ns(20), 1, 0), (Span::us(5), 0, 1)] {
         let mut config = cluster(2);
         config.edm.timeout = Span::us(1);
-        let alone = EdmRig::new(config.clone()).unloaded(Operation::Read, Bytes::new(64));
+        let alone = EdmRig::new(config.clone()).unloaded(Operation::Read, Bytes::new(64)).unwrap();
         config.memory.latency = config.edm.timeout - alone + late;
         let mut rig = EdmRig::new(config);
         let writes = (0..40).map(|number| (Time::ns(900 + 200 * number), 0, 1, Operation::Write, 64));

@@ -31,7 +31,7 @@ fn a_lone_request_takes_its_closed_form_at_any_size() {
         for operation in [Operation::Read, Operation::Write, Operation::ReadModifyWrite] {
             for bytes in [1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 511, 512, 513, 4096, 5840, 65_535, 65_536, 1_576_800] {
                 let row = lone(config.clone(), operation, bytes);
-                let closed_form = EdmRig::new(config.clone()).unloaded(operation, Bytes::new(bytes));
+                let closed_form = EdmRig::new(config.clone()).unloaded(operation, Bytes::new(bytes)).unwrap();
                 assert_eq!(row.latency(), closed_form, "{operation:?} of {bytes} B");
                 assert!(row.adds_up());
                 assert_eq!(
@@ -53,6 +53,6 @@ fn memory_latency_is_part_of_a_read_and_bandwidth_of_a_large_one() {
     assert_eq!(row.latency(), without + Span::ns(80));
     assert_eq!(row.spans.get(SpanKind::Memory), Span::ns(80));
     let large = lone(config.clone(), Operation::Read, 4096);
-    assert_eq!(large.latency(), EdmRig::new(config).unloaded(Operation::Read, Bytes::new(4096)));
+    assert_eq!(large.latency(), EdmRig::new(config).unloaded(Operation::Read, Bytes::new(4096)).unwrap());
     assert!(large.adds_up());
 }

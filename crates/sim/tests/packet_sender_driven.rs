@@ -103,10 +103,10 @@ fn pfabric(nodes: u32) -> PacketRig<transport::pfabric::Host, transport::pfabric
 fn closed_form_holds<H: Host, S: Switch>(make: impl Fn() -> PacketRig<H, S>) {
     for (operation, size) in OPERATIONS.into_iter().flat_map(|operation| SIZES.map(|size| (operation, size))) {
         let bytes = Bytes::new(size);
-        let expected = make().unloaded(operation, bytes);
+        let expected = make().unloaded(operation, bytes).unwrap();
         let (ended, rig) = packet::lone(make(), operation, bytes);
         assert_eq!(ended.end - Time::ZERO, expected, "{operation:?} of {bytes}");
-        assert_eq!(ended.spans.total(), expected);
+        assert_eq!(ended.spans().total(), expected);
         assert_eq!(rig.dropped_packets() + rig.retransmitted_packets(), 0);
     }
 }
@@ -144,11 +144,11 @@ fn the_closed_form_holds_where_a_byte_is_no_whole_number_of_picoseconds() {
 #[test]
 fn an_unloaded_64_byte_access_is_table_1_and_its_serialization() {
     let wire = |bytes: u32| Span::ps(80) * u64::from(bytes);
-    let write = dcqcn(2).unloaded(Operation::Write, Bytes::new(64));
+    let write = dcqcn(2).unloaded(Operation::Write, Bytes::new(64)).unwrap();
     assert_eq!(write, Span::ps(1_017_840) + wire(roce_wire(64, true)) * 2);
-    let read = dcqcn(2).unloaded(Operation::Read, Bytes::new(64));
+    let read = dcqcn(2).unloaded(Operation::Read, Bytes::new(64)).unwrap();
     assert_eq!(read, Span::ps(2_035_680) + (wire(roce_request_wire(8)) + wire(roce_response_wire(64, true))) * 2);
-    let read = dctcp(2).unloaded(Operation::Read, Bytes::new(64));
+    let read = dctcp(2).unloaded(Operation::Read, Bytes::new(64)).unwrap();
     let acknowledgement = wire(84);
     assert_eq!(read, Span::ps(3_779_680) + wire(tcp_wire(8)) * 2 + acknowledgement + wire(tcp_wire(64)) * 2);
 }
@@ -163,7 +163,7 @@ fn a_second_message_of_a_host_waits_in_its_nic_and_one_from_elsewhere_in_the_swi
     let rival = write(&mut bench, Time::ps(1), 1, 3, 1024);
     bench.run();
     let packet = Span::ps(80) * u64::from(roce_wire(1024, true));
-    let span = |ticket, kind| bench.end_of(ticket).expect("it has ended").spans.get(kind);
+    let span = |ticket, kind| bench.end_of(ticket).expect("it has ended").spans().get(kind);
     assert_eq!(span(first, SpanKind::NicQueue) + span(first, SpanKind::SwitchQueue), Span::ZERO);
     assert_eq!(span(second, SpanKind::NicQueue), packet);
     assert_eq!(span(rival, SpanKind::SwitchQueue), packet - Span::ps(1));
@@ -178,8 +178,8 @@ fn a_window_that_is_too_small_shows_as_schedule() {
     let data = Span::ps(80) * u64::from(pfabric_wire(1460));
     let acknowledgement = Span::ps(80) * 84;
     let round_trip = Span::ps(1_889_840) * 2 + data * 2 + acknowledgement * 2;
-    assert_eq!(ended.spans.get(SpanKind::Schedule), (round_trip - data) * 2);
-    assert_eq!(ended.spans.get(SpanKind::Serialization), data * 4, "three on the first link, the last on the second");
+    assert_eq!(ended.spans().get(SpanKind::Schedule), (round_trip - data) * 2);
+    assert_eq!(ended.spans().get(SpanKind::Serialization), data * 4, "three on the first link, the last on the second");
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn memory_of_the_target_counts_once_a_read_and_never_a_write() {
     let config = PacketRigConfig { memory, ..network(2, EthernetStack::ROCE) };
     let memory_of = |operation, bytes| {
         let (ended, _) = packet::lone(packet::dcqcn(&dcqcn_config(), &config, Seed(1)), operation, Bytes::new(bytes));
-        ended.spans.get(SpanKind::Memory)
+        ended.spans().get(SpanKind::Memory)
     };
     assert_eq!(memory_of(Operation::Read, 64), Span::ns(83));
     assert_eq!(memory_of(Operation::ReadModifyWrite, 8), Span::ps(82_125));
@@ -368,7 +368,7 @@ fn with_two_connections_a_short_message_passes_a_long_one_of_its_pair() {
         write(&mut bench, Time::ZERO, 0, 1, MEGABYTE);
         let short = write(&mut bench, Time::us(20), 0, 1, 1460);
         bench.run();
-        (latency(&bench, short), bench.rig.unloaded(Operation::Write, Bytes::new(1460)))
+        (latency(&bench, short), bench.rig.unloaded(Operation::Write, Bytes::new(1460)).unwrap())
     };
     // A megabyte takes 84 us; two connections take turns, a packet each.
     let packet = Rate::gbps(100).span_of(Bytes::new(1538));
@@ -479,7 +479,7 @@ fn a_paused_host_cannot_reach_an_idle_target_either() {
     }
     let victim = write(&mut bench, Time::us(20), 0, 9, 64);
     bench.run();
-    let alone = bench.rig.unloaded(Operation::Write, Bytes::new(64));
+    let alone = bench.rig.unloaded(Operation::Write, Bytes::new(64)).unwrap();
     assert!(latency(&bench, victim) > alone * 3, "{}", latency(&bench, victim));
 }
 
@@ -492,7 +492,7 @@ fn pfabric_lets_a_short_message_pass_long_ones_and_drops_only_the_long() {
     }
     let short = write(&mut bench, Time::us(40), 4, 5, 1460);
     bench.run();
-    let alone = bench.rig.unloaded(Operation::Write, Bytes::new(1460));
+    let alone = bench.rig.unloaded(Operation::Write, Bytes::new(1460)).unwrap();
     let one_packet = Rate::gbps(100).span_of(Bytes::new(1546));
     assert!(latency(&bench, short) <= alone + one_packet, "waits for the packet on the wire at most");
     assert!(bench.rig.dropped_packets() > 0);
@@ -567,7 +567,7 @@ fn pfabric_over_dctcp_lets_short_messages_pass_long_ones() {
     for source in 0..4 {
         write(&mut bench, Time::ZERO, source, 11, 5 * MEGABYTE);
     }
-    let alone = bench.rig.unloaded(Operation::Write, Bytes::new(1452));
+    let alone = bench.rig.unloaded(Operation::Write, Bytes::new(1452)).unwrap();
     let short: Vec<Ticket> = (0..40).map(|at| write(&mut bench, Time::us(40 + 20 * at), 4, 11, 1452)).collect();
     bench.run();
     let one_packet = Rate::gbps(100).span_of(Bytes::new(1538));

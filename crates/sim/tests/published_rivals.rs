@@ -271,7 +271,7 @@ mod pfabric {
         let mut took = vec![0.0; flows.len()];
         bench.ended.iter().for_each(|end| took[end.ticket.0 as usize] = (end.end - end.start).as_secs_f64());
         assert_eq!(bench.ended.len(), flows.len());
-        let lone = |bytes| bench.rig.unloaded(Operation::Write, Bytes::new(bytes)).as_secs_f64();
+        let lone = |bytes| bench.rig.unloaded(Operation::Write, Bytes::new(bytes)).unwrap().as_secs_f64();
         let service = |bytes: u64| {
             let packets = bytes.div_ceil(1_452);
             (bytes + packets * 86) as f64 * 8.0 / RATE.as_bps() as f64

@@ -36,7 +36,11 @@ fn a_lone_request_takes_what_the_closed_form_says() {
         OPERATIONS.into_iter().flat_map(|op| [1, 8, 64, 65, 4096, 100_001].map(|size| (op, Bytes::new(size))))
     {
         let (ended, _) = lone(rig(2, AMPLE), operation, bytes);
-        assert_eq!(ended.end - Time::ZERO, rig(2, AMPLE).unloaded(operation, bytes), "{operation:?} of {bytes}");
+        assert_eq!(
+            ended.end - Time::ZERO,
+            rig(2, AMPLE).unloaded(operation, bytes).unwrap(),
+            "{operation:?} of {bytes}"
+        );
     }
 }
 
@@ -76,7 +80,7 @@ fn the_smallest_buffer_that_covers_the_credit_loop_fills_the_link_and_half_of_it
     assert_eq!(time(enough), line_rate);
     assert!(time(enough / 2) > line_rate * 3 / 2);
     // Where buffers are too small for the closed form, the unloaded time is simulated.
-    assert_eq!(rig(2, enough / 2).unloaded(Operation::Write, bytes), time(enough / 2));
+    assert_eq!(rig(2, enough / 2).unloaded(Operation::Write, bytes).unwrap(), time(enough / 2));
 }
 
 #[test]
@@ -137,7 +141,7 @@ fn answers_pass_where_requests_are_blocked() {
     let blocked = write(&mut bench, Time::us(10), 1, 8, 64);
     bench.run();
     let took = |ticket| bench.end_of(ticket).expect("it ended").end - Time::us(10);
-    let unloaded = |operation| rig(10, 64).unloaded(operation, Bytes::new(64));
+    let unloaded = |operation| rig(10, 64).unloaded(operation, Bytes::new(64)).unwrap();
     assert!(took(read) < unloaded(Operation::Read) * 2, "{:?}", took(read));
     assert!(took(blocked) > unloaded(Operation::Write) * 4, "{:?}", took(blocked));
 }

@@ -32,7 +32,7 @@ fn a_lone_request_takes_what_the_closed_form_says() {
         let network = PacketRigConfig { cut_through, ..network(2) };
         for (operation, bytes) in OPERATIONS.into_iter().flat_map(|op| sizes.map(|size| (op, Bytes::new(size)))) {
             let (ended, _) = lone(fastpass(&RIVAL, &network), operation, bytes);
-            let expected = fastpass(&RIVAL, &network).unloaded(operation, bytes);
+            let expected = fastpass(&RIVAL, &network).unloaded(operation, bytes).unwrap();
             assert_eq!(ended.end - Time::ZERO, expected, "{operation:?} of {bytes}");
         }
     }
@@ -189,7 +189,7 @@ fn small_writes(nodes: u32, per_node_us: f64) -> (Span, f64, f64) {
 #[test]
 fn many_small_messages_saturate_the_arbiters_link_at_a_load_far_below_one() {
     let nodes = 144;
-    let unloaded = rig(2).unloaded(Operation::Write, Bytes::new(64));
+    let unloaded = rig(2).unloaded(Operation::Write, Bytes::new(64)).unwrap();
     let (below, few, _) = small_writes(nodes, 0.5);
     let (above, down, up) = small_writes(nodes, 12.0);
     println!(

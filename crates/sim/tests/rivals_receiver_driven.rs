@@ -31,7 +31,7 @@ fn a_lone_request_takes_what_the_closed_form_says_whether_or_not_the_window_stal
             for (operation, bytes) in OPERATIONS.into_iter().flat_map(|op| sizes.map(|size| (op, Bytes::new(size)))) {
                 let make = || receiver_driven(&rival(outstanding), &network);
                 let (ended, _) = lone(make(), operation, bytes);
-                let expected = make().unloaded(operation, bytes);
+                let expected = make().unloaded(operation, bytes).unwrap();
                 assert_eq!(ended.end - Time::ZERO, expected, "{operation:?} of {bytes} with {outstanding} outstanding");
             }
         }
@@ -98,7 +98,7 @@ fn a_short_message_behind_a_long_one_of_the_same_pair_finishes_first() {
     let there = called + fixed + Span::ps(80 * 2 * 84);
     assert_eq!(end(short), Some(there + packet + Span::ps(80 * 146) + fixed));
     // The long one loses the time of one least frame's credit and of one short packet.
-    let alone = rig(2, AMPLE).unloaded(Operation::Write, Bytes::new(200 * MTU));
+    let alone = rig(2, AMPLE).unloaded(Operation::Write, Bytes::new(200 * MTU)).unwrap();
     assert!(end(long) <= Some(Time::ZERO + alone + packet), "{:?}", end(long));
 }
 
@@ -160,7 +160,7 @@ fn round_trips_of_short_messages_are_short_beside_long_messages_at_80_percent() 
     let mut trips: Vec<Span> = short.iter().map(|ticket| ends[ticket].end - ends[ticket].start).collect();
     trips.sort();
     let (middle, tail) = (trips[trips.len() / 2], trips[trips.len() * 99 / 100]);
-    let alone = bench.rig.unloaded(Operation::Read, Bytes::new(100));
+    let alone = bench.rig.unloaded(Operation::Read, Bytes::new(100)).unwrap();
     println!("receiver-driven: {} short reads, median {middle}, p99 {tail}, alone {alone}", trips.len());
     assert!(trips.len() > 800 && tail < Span::us(15), "{tail}");
 }

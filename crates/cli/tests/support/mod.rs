@@ -4,7 +4,7 @@
 
 pub mod target;
 
-use record::{Row, Summary, read_part};
+use record::{Row, SpanRow, Summary, read_part, read_spans};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -148,6 +148,13 @@ impl Home {
     pub fn rows(&self, name: &str) -> Vec<Row> {
         let parts = self.entries(name).into_iter().filter(|part| !part.starts_with('.'));
         let read = |part: String| read_part(&part, &File::open(self.path(name).join(&part)).unwrap()).unwrap().rows;
+        parts.flat_map(read).collect()
+    }
+
+    /// The same of spans.
+    pub fn spans(&self, name: &str) -> Vec<SpanRow> {
+        let parts = self.entries(name).into_iter().filter(|part| !part.starts_with('.'));
+        let read = |part: String| read_spans(&part, &File::open(self.path(name).join(&part)).unwrap()).unwrap().rows;
         parts.flat_map(read).collect()
     }
 }

@@ -1,10 +1,10 @@
 //! Does it keep every row, whatever happens?
 
-use crate::support::{Memory, any_row, dataset, provenance, read};
+use crate::support::{Memory, any_row, any_span, dataset, provenance, read};
 use base::{Span, Time};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use proptest::prelude::*;
-use record::{ParquetWriter, Provenance, ReadError, Row, Sink, Written, part_name, read_part};
+use record::{ParquetWriter, Provenance, ReadError, Row, Sink, Written, part_name, read_part, read_spans};
 
 fn reads(count: u64) -> Vec<Row> {
     (0..count).map(|i| read(i, Time::ns(10 * i), Span::ns(300 + i % 7), Span::ns(300))).collect()
@@ -31,6 +31,28 @@ proptest! {
         flipped[at] ^= 1 << bit;
         prop_assert!(read_part("part", &bytes::Bytes::from(flipped)).is_err());
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    #[test]
+    fn the_spans_that_are_read_are_the_spans_that_were_written(
+        spans in prop::collection::vec(any_span(), 0..300),
+        rows_per_part in 1usize..200,
+    ) {
+        let mut writer = ParquetWriter::of_spans(Memory::new(), &provenance()).with_rows_per_part(rows_per_part);
+        spans.chunks(7).for_each(|request| writer.spans(request).unwrap());
+        writer.finish().unwrap();
+        let parts = writer.into_parts().parts.into_iter().map(bytes::Bytes::from);
+        let read: Vec<_> = parts.flat_map(|part| read_spans("part", &part).unwrap().rows).collect();
+        prop_assert_eq!(read, spans);
+    }
+}
+
+#[test]
+fn records_are_no_spans() {
+    let part = bytes::Bytes::from(dataset(&reads(2), 10).parts.remove(0));
+    assert!(matches!(read_spans("records", &part), Err(ReadError::Schema { .. })));
 }
 
 #[test]

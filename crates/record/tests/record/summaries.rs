@@ -3,7 +3,8 @@
 use crate::support::{facts, read, sound_row, summarizer, summary};
 use base::{Bytes, Operation, Span, Time};
 use proptest::prelude::*;
-use record::{Outcome, Row, RunFacts, RunIdentity, SpanKind, Statistics, Summarizer, Summary, summary_json};
+use record::summary_json;
+use record::{Audit, Ledger, Outcome, Place, Row, RunFacts, RunIdentity, SpanKind, Statistics, Summarizer, Summary};
 
 /// The value of rank ⌈n × `per_mille` / 1000⌉ of the sorted values.
 fn exact_percentile(values: &[f64], per_mille: usize) -> f64 {
@@ -332,4 +333,34 @@ fn availability_counts_what_was_underway_at_the_fault_or_came_later() {
     let lasting = broken(&rows);
     assert_eq!(lasting.availability.map(|it| (it.unserved, it.recovery_ns)), Some((20, None)));
     assert_eq!(summarizer(&rows, Time::ZERO).finish(&facts(&rows, Time::us(2))).availability, None);
+}
+
+/// The warnings about spans of a run of 1,000 requests of 1 us, of each of which so much is
+/// unattributed and so much was claimed twice.
+fn warnings_of(gap: Span, twice: Span) -> Vec<String> {
+    let (mut audit, mut rows) = (Audit::default(), Vec::new());
+    for request in 0..1_000 {
+        let begin = Time::us(request);
+        let (flash, end) = (begin + gap, begin + Span::us(1));
+        let mut ledger = Ledger::open(begin, false);
+        ledger.claim(SpanKind::Flash, flash, end, Place::Drive(0));
+        ledger.claim(SpanKind::Return, end - twice, end, Place::Link(0));
+        let settled = ledger.settle(end);
+        audit.add(&settled, true);
+        rows.push(Row { spans: settled.spans, ..read(request, begin, Span::us(1), Span::us(1)) });
+    }
+    let facts = RunFacts { audit, ..facts(&rows, Time::us(1_000)) };
+    let warnings = summarizer(&rows, Time::ZERO).finish(&facts).warnings;
+    warnings.into_iter().filter(|warning| warning.starts_with("spans: ")).collect()
+}
+
+#[test]
+fn more_than_a_thousandth_of_unattributed_time_and_any_time_claimed_twice_is_warned_of() {
+    assert_eq!(warnings_of(Span::ns(1), Span::ZERO), Vec::<String>::new());
+    let gap = "spans: 0.11 % of the time of measured requests is unattributed, most of it before `flash`; \
+               latencies are not affected";
+    assert_eq!(warnings_of(Span::ps(1_100), Span::ZERO), [gap]);
+    let twice = "spans: 2ns of the time of 1000 requests was claimed twice, so that their spans are wrong; \
+                 latencies are not affected";
+    assert_eq!(warnings_of(Span::ZERO, Span::ps(2)), [twice]);
 }

@@ -2,8 +2,8 @@
 
 use base::{Bytes, NodeId, Operation, RequestId, Span, Time};
 use proptest::prelude::*;
-use record::{Outcome, ParquetWriter, Parts, Provenance, Row, Sink, SpanKind, Spans, part_name, read_parts};
-use record::{RunFacts, RunIdentity, Summarizer, Summary};
+use record::{Entry, Outcome, ParquetWriter, Parts, Place, Provenance, Row, Sink, SpanKind, SpanRow, Spans};
+use record::{RunFacts, RunIdentity, Summarizer, Summary, part_name, read_parts};
 use std::io;
 
 /// A finished, measured 64 B read that was intended at `intended` and waited in the switch all the time.
@@ -36,7 +36,7 @@ pub fn any_row() -> impl Strategy<Value = Row> {
     let ids = (any::<u64>(), any_operation(), any::<u32>(), any::<u32>(), any::<u64>(), any::<u64>());
     let outcome = prop::sample::select(Outcome::ALL.to_vec());
     let times = (outcome, any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>(), any::<bool>());
-    let spans = prop::array::uniform19(prop_oneof![Just(0), any::<u64>()]);
+    let spans = prop::array::uniform20(prop_oneof![Just(0), any::<u64>()]);
     (ids, times, spans).prop_map(|(ids, times, spans)| Row {
         request: RequestId(ids.0),
         operation: ids.1,
@@ -52,6 +52,19 @@ pub fn any_row() -> impl Strategy<Value = Row> {
         measured: times.5,
         spans: split(spans),
     })
+}
+
+/// A span with any values, that ends no earlier than it begins.
+pub fn any_span() -> impl Strategy<Value = SpanRow> {
+    let kind = prop::sample::select(SpanKind::ALL.to_vec());
+    let place = (0..Place::NAMES.len() as u8, any::<u32>()).prop_map(|(kind, index)| Place::of(kind, index).unwrap());
+    (any::<u64>(), any::<u32>(), kind, place, any::<u64>(), any::<u64>(), any::<u64>()).prop_map(
+        |(request, number, kind, place, one, other, counted)| {
+            let (begin, end) = (Time::ps(one.min(other)), Time::ps(one.max(other)));
+            let entry = Entry { kind, place, begin, end, counted: Span::ps(counted) };
+            SpanRow { request: RequestId(request), number, entry }
+        },
+    )
 }
 
 fn split(picoseconds: [u64; SpanKind::ALL.len()]) -> Spans {

@@ -21,7 +21,7 @@ use blox::{
 use drives::{Drives, Written};
 use hardware::ssd::{Booked, FtlCounters};
 use history::History;
-use record::{Outcome, SpanKind};
+use record::{Outcome, Place, SpanKind};
 use std::collections::{BTreeMap, VecDeque};
 use swaps::{Request as DeviceRequest, RequestKind, Swaps};
 use track::{Asked, Tracks};
@@ -237,8 +237,8 @@ impl Rig for BloxRig {
     }
 
     /// Not known: the networks around the rack have no least delay.
-    fn unloaded(&self, _: Operation, _: Bytes) -> Span {
-        Span::ZERO
+    fn unloaded(&self, _: Operation, _: Bytes) -> Option<Span> {
+        None
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {
@@ -273,7 +273,7 @@ impl BloxRig {
             }
         };
         let asked = Asked { operation, volume, page, value, at: context.now };
-        let tag = self.tracks.open(context.now, ticket, asked);
+        let tag = self.tracks.open(ticket, asked, context);
         let input = ClientIn::Issue { tag, operation, vssd_group: volume, page, value };
         self.tell_client(client, input, context);
     }
@@ -292,10 +292,7 @@ impl BloxRig {
                 if let Body::Read { tag, .. } | Body::Write { tag, .. } = packet.body
                     && let Some(track) = self.tracks.get(tag)
                 {
-                    // From the second time on it was the answer that was waited for.
-                    let kind = if track.sent.is_none() { SpanKind::Wait } else { SpanKind::Schedule };
-                    track.reach(context.now, kind);
-                    track.sent = track.sent.or(Some(context.now));
+                    track.sends(context.now);
                 }
                 self.send(client, packet, context);
             }
@@ -322,8 +319,8 @@ impl BloxRig {
             ClientOutcome::Failed(_) => Outcome::Lost,
         };
         if let Some(finished) = self.tracks.close(context.now, tag, outcome) {
-            let track::Finished { ticket, outcome, start, spans } = finished;
-            context.end(Ended { ticket, outcome, start, end: context.now, spans });
+            let track::Finished { ticket, outcome, start, ledger } = finished;
+            context.end(Ended { ticket, outcome, start, end: context.now, ledger });
         }
     }
 }
@@ -391,7 +388,7 @@ impl BloxRig {
     fn switch_acts(&mut self, action: SwitchOut, context: Now<'_, '_>) {
         let SwitchOut::Transmit { port, packet } = action else { return };
         if let Some(track) = tag_of(&packet.body).and_then(|tag| self.tracks.get(tag)) {
-            track.reach(context.now, SpanKind::SwitchQueue);
+            track.waited(context.now, SpanKind::SwitchQueue, Place::Port(port.0));
         }
         self.check_wire(&packet);
         let (at, free_at, flight) = self.wires.transmit(context.now, port, packet);
@@ -434,7 +431,8 @@ impl BloxRig {
     fn land(&mut self, place: u32, now: Time) -> &Flight {
         let flight = self.flights.take(place);
         if let Some(track) = tag_of(&flight.packet.body).and_then(|tag| self.tracks.get(tag)) {
-            track.reach_by(now, &self.wires.parts(&flight.times));
+            track.claim_parts(now, self.wires.parts(&flight.times), Place::Link(flight.node.0));
+            track.pass(now);
         }
         flight
     }
@@ -527,8 +525,10 @@ impl BloxRig {
             }
             NodeOut::Wanted { vssd } => self.adopt(index, vssd),
             NodeOut::Mark { source: _, tag, stage } => {
+                let server = self.server_node(index);
                 if let Some(track) = self.tracks.get(tag) {
-                    track.reach(context.now, waited_before(stage));
+                    track.waited(context.now, waited_before(stage), Place::Target(server.0));
+                    track.pass(context.now);
                 }
             }
         }
@@ -536,10 +536,11 @@ impl BloxRig {
 
     /// What a server still had to do before its answer, and the prediction that came with it.
     fn server_sends(&mut self, index: usize, packet: Packet, context: Now<'_, '_>) {
+        let server = self.server_node(index);
         if let Some(track) = tag_of(&packet.body).and_then(|tag| self.tracks.get(tag)) {
-            track.reach(context.now, SpanKind::StorageQueue);
+            track.waited(context.now, SpanKind::StorageQueue, Place::Target(server.0));
         }
-        self.send(self.server_node(index), packet, context);
+        self.send(server, packet, context);
     }
 
     fn read(
@@ -552,8 +553,10 @@ impl BloxRig {
         context: Now<'_, '_>,
     ) {
         let tag = request.map(|(_, tag)| tag);
+        let server = self.server_node(index);
         if let Some(track) = tag.and_then(|tag| self.tracks.get(tag)) {
-            track.reach(context.now, SpanKind::StorageQueue);
+            track.waited(context.now, SpanKind::StorageQueue, Place::Target(server.0));
+            track.pass(context.now);
         }
         if self.swaps.is_some() {
             let request = DeviceRequest { job, vssd, page, what: RequestKind::Read(tag) };
@@ -609,6 +612,7 @@ impl BloxRig {
         self.doing_free.push(place);
         let (index, doing) = self.doing[place as usize];
         let index = index as usize;
+        let server = self.server_node(index);
         self.request_ended(place, context);
         match doing {
             Doing::Copy { copy, value } => self.copied(index, copy, value, context),
@@ -619,7 +623,8 @@ impl BloxRig {
                         (SpanKind::CollectionWait, booked.collection_wait),
                         (SpanKind::Flash, booked.service),
                     ];
-                    track.reach_by(context.now, &parts);
+                    track.claim_parts(context.now, parts, Place::Target(server.0));
+                    track.pass(context.now);
                 }
                 return self.feed(index, NodeIn::ReadDone { job, value }, context);
             }

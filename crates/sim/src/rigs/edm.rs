@@ -27,7 +27,7 @@ use flight::{Flight, Flights, Kind, Stage};
 use hardware::{Dram, DramConfig, Link};
 use kernel::Soon;
 pub use ports::{Direction, LinkId};
-use record::{Outcome, Spans};
+use record::Outcome;
 use std::collections::{BTreeMap, VecDeque};
 use track::{Track, Tracks};
 
@@ -222,7 +222,8 @@ impl EdmRig {
 
     /// Hands a request with its exact access to its source; [`Rig::issue`] for those who choose addresses and operations.
     pub fn submit(&mut self, ticket: Ticket, source: NodeId, target: NodeId, access: Access, context: Ctx) {
-        let tag = self.tracks.open(context.now, Track::new(ticket.0, &access, &self.config.edm));
+        let track = Track::new(ticket.0, &access, &self.config.edm, context.keeps_spans);
+        let tag = self.tracks.open(context.now, track::Ends { source, target }, track);
         if !self.paces[source.index()].up {
             return self.end(tag, Outcome::Lost, context.now, context);
         }
@@ -259,8 +260,8 @@ impl EdmRig {
 
     fn end(&mut self, tag: u32, outcome: Outcome, end: Time, context: Ctx) {
         let ticket = Ticket(self.tracks[tag as usize].ticket);
-        let ended = context.end(Ended { ticket, outcome, start: end, end, spans: Spans::default() });
-        ended.start = self.tracks.spans(tag, outcome, end, &self.costs, &mut ended.spans);
+        let (start, ledger) = self.tracks.ledger(tag, outcome, end, &self.costs);
+        context.end(Ended { ticket, outcome, start, end, ledger });
         self.tracks.close(tag, outcome, end);
     }
 
@@ -324,10 +325,10 @@ impl EdmRig {
     /// Apart from [`transmit`](Self::transmit), which mostly has nothing to send and should be quick about it.
     #[inline(never)]
     fn transmit_next(&mut self, node: NodeId, context: Ctx) {
-        let (now, make_request, living) = (context.now, self.delays.make_request, self.living_planes);
+        let (now, living) = (context.now, self.living_planes);
         let EdmRig { nodes, tracks, encoder, .. } = self;
         let sent = nodes[node.index()].host.transmit_with(now, |sent| {
-            tracks.sent(sent, now, make_request, living);
+            tracks.sent(sent, now, living);
             match encoder.transmission(sent, node) {
                 None => Flight::sent(0, node, &sent.what, sent.word, sent.tag),
                 Some(received) => Flight::sent(0, node, &received.what, received.word, received.tag),
@@ -488,7 +489,7 @@ impl EdmRig {
         // it would make its own data late, which would queue behind other data in its turn.
         let blocks = edm::pcs::memory::GRANT_BLOCKS;
         let last = self.planes[plane].downlinks[to.index()].insert(context.now, self.block * blocks);
-        self.tracks[tag.0 as usize].granted(Span::ZERO, blocks);
+        self.tracks[tag.0 as usize].granted(context.now, Span::ZERO, blocks);
         self.land_grant(Flight::granting(plane, to, grant, tag), last, context);
     }
 
@@ -502,13 +503,14 @@ impl EdmRig {
         let serialization = self.block * flight.blocks();
         let downlink = &mut self.planes[plane].downlinks[message.target.index()];
         let (first, last) = downlink.occupy(context.now, serialization);
-        self.request_waited(first - context.now, flight);
+        self.request_waited(context.now, first - context.now, flight);
         self.serve(flight, last, context);
     }
 
-    fn request_waited(&mut self, waited: Span, request: Flight) {
+    /// A request has waited for its downlink from `at` on.
+    fn request_waited(&mut self, at: Time, waited: Span, request: Flight) {
         self.longest_request_wait = self.longest_request_wait.max(waited);
-        self.tracks[request.tag().0 as usize].granted(waited, request.blocks());
+        self.tracks[request.tag().0 as usize].request_granted(at, waited, request.blocks());
     }
 
     /// A request whose last block leaves the downlink at `last` reaches its memory node, and the memory is read.
@@ -524,7 +526,6 @@ impl EdmRig {
     #[inline(always)]
     fn land_grant(&mut self, grant: Flight, last: Time, context: Ctx) {
         let at = last + self.hop + self.delays.take_grant;
-        self.tracks[grant.tag().0 as usize].chunk_ready(at);
         self.land(grant, at, context);
     }
 
@@ -740,14 +741,14 @@ impl Rig for EdmRig {
         self.nodes[request.source.index()].host.foresee_request(request.target);
     }
 
-    fn unloaded(&self, operation: Operation, bytes: Bytes) -> Span {
+    fn unloaded(&self, operation: Operation, bytes: Bytes) -> Option<Span> {
         let config = &self.config;
         let fabric = cost::unloaded(&config.edm, &self.place, config.transceiver, config.propagation, operation, bytes);
         if operation == Operation::Write {
-            return fabric;
+            return Some(fabric);
         }
         let read = if operation == Operation::Read { bytes } else { Bytes::new(8) };
-        fabric + Dram::new(config.memory).submit(Time::ZERO, read).saturating_since(Time::ZERO)
+        Some(fabric + Dram::new(config.memory).submit(Time::ZERO, read).saturating_since(Time::ZERO))
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {

@@ -23,7 +23,7 @@ use crate::drive::{Context, Rig, Ticket};
 use crate::slab::Slab;
 use base::{Bytes, NodeId, Operation, Rate, Request, Span, Time};
 use hardware::{Dram, DramConfig, EthernetStack, Link};
-use record::{SpanKind, Spans};
+use record::{Ledger, Place as At, SpanKind};
 use std::collections::BTreeMap;
 use transport::cost::MODIFY_REQUEST;
 use transport::framing::Framing;
@@ -120,14 +120,13 @@ enum Leg {
 }
 
 /// One request in flight; its slab index is the number of its current message.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Transfer {
     ticket: Ticket,
     request: Request,
     leg: Leg,
-    intended: Time,
     start: Time,
-    spans: Spans,
+    ledger: Ledger,
     /// When the current message was submitted, by whom, and how long that link had been busy then.
     submitted: Time,
     sender: NodeId,
@@ -238,8 +237,8 @@ impl<H: Host, S: Switch> Rig for PacketRig<H, S> {
     type Event = PacketEvent;
 
     fn issue(&mut self, ticket: Ticket, request: &Request, intended: Time, context: &mut Context<'_, PacketEvent>) {
-        let mut spans = Spans::default();
-        spans.add(SpanKind::Wait, context.now - intended);
+        let mut ledger = context.open_ledger();
+        ledger.claim(SpanKind::Wait, intended, context.now, At::Host(request.source.0));
         let (leg, bytes) = match request.operation {
             Operation::Read => (Leg::Ask, self.config.read_request_bytes),
             Operation::Write => (Leg::Last, request.bytes),
@@ -249,9 +248,8 @@ impl<H: Host, S: Switch> Rig for PacketRig<H, S> {
             ticket,
             request: *request,
             leg,
-            intended,
             start: context.now,
-            spans,
+            ledger,
             submitted: context.now,
             sender: request.source,
             busy_at_submit: Span::ZERO,
@@ -275,8 +273,8 @@ impl<H: Host, S: Switch> Rig for PacketRig<H, S> {
         }
     }
 
-    fn unloaded(&self, operation: Operation, bytes: Bytes) -> Span {
-        (self.unloaded)(operation, bytes)
+    fn unloaded(&self, operation: Operation, bytes: Bytes) -> Option<Span> {
+        Some((self.unloaded)(operation, bytes))
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {

@@ -166,8 +166,8 @@ impl Rig for SanRig {
     }
 
     /// Not known: requests of one size take ways of different lengths.
-    fn unloaded(&self, _: Operation, _: Bytes) -> Span {
-        Span::ZERO
+    fn unloaded(&self, _: Operation, _: Bytes) -> Option<Span> {
+        None
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {

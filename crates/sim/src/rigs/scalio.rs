@@ -24,7 +24,7 @@ pub use build::build;
 
 use crate::drive::{Context, Ended, Rig, Ticket};
 use crate::slab::Slab;
-use asks::{AskedFor, Asks, Owner};
+use asks::{AskedFor, Asks, Owner, Sent, Submitted};
 use base::{Bytes, Operation, Request, Span, Time};
 use errands::{Errand, Touched};
 use fabric::Fabric;
@@ -35,8 +35,9 @@ use history::{History, StoreHistory};
 use keys::Keys;
 use looks::Looks;
 use plant::Plant;
+use plant::Worked;
 use programs::{Alarms, Programs, ToClient, ToServer};
-use record::{Outcome, SpanKind};
+use record::{Outcome, Place, SpanKind};
 use scalio::baseline::ditto::{Pool, PoolRequest};
 
 use scalio::{ClientOut, Contents, FlashAnswer, FlashOperation, Index, MemoryOperation, RequestId, Token};
@@ -63,12 +64,19 @@ enum Parcel {
     Verb(Errand),
     /// The same at the logic of EDM, at its client.
     Submission(Errand),
-    /// Its answer, at its client.
-    Answer { owner: Owner, client: u32, request: RequestId, touched: Touched },
+    /// Its answer, at its client, on its way since then.
+    Answer { owner: Owner, client: u32, request: RequestId, touched: Touched, since: Time },
     /// An operation on Ditto's pool, likewise.
-    PoolVerb { owner: Owner, client: u32, request: Option<RequestId>, operation: PoolRequest<Token> },
+    PoolVerb { owner: Owner, client: u32, request: Option<RequestId>, operation: PoolRequest<Token>, since: Time },
     /// An offloaded read, likewise.
-    Offload { owner: Owner, client: u32, request: RequestId, device: u32, operation: FlashOperation<Token> },
+    Offload {
+        owner: Owner,
+        client: u32,
+        request: RequestId,
+        device: u32,
+        operation: FlashOperation<Token>,
+        since: Time,
+    },
     /// The same when its drive is done.
     Offloaded {
         owner: Owner,
@@ -76,23 +84,33 @@ enum Parcel {
         request: RequestId,
         device: u32,
         operation: FlashOperation<Token>,
+        /// In the adapter's target, from when to when.
+        submitted: Worked,
         done: Done,
         life: u32,
     },
-    /// A message to a server, at the box's adapter.
-    Message { owner: Owner, client: u32, device: u32, input: ToServer },
-    /// The same when a core has received it.
-    Received { owner: Owner, device: u32, input: ToServer, life: u32 },
+    /// A message to a server, at the box's adapter, on its way since then.
+    Message { owner: Owner, client: u32, device: u32, input: ToServer, since: Time },
+    /// The same when a core has received it, which it was `seen` for.
+    Received { owner: Owner, device: u32, input: ToServer, life: u32, since: Time, seen: Time, worked: Worked },
     /// A client asks for a chunk of the pool, at the box's adapter.
     AskChunk { client: u32 },
     /// A server's I/O, when its drive is done.
-    Io { owner: Owner, device: u32, request: RequestId, work: IoWork, done: Done, life: u32 },
-    /// The same when a core has completed it.
-    IoDone { owner: Owner, device: u32, request: RequestId, answer: FlashAnswer<Token>, life: u32 },
+    Io { owner: Owner, device: u32, request: RequestId, work: IoWork, submitted: Submitted, done: Done, life: u32 },
+    /// The same when a core has completed it, for which it waited since then.
+    IoDone {
+        owner: Owner,
+        device: u32,
+        request: RequestId,
+        answer: FlashAnswer<Token>,
+        life: u32,
+        since: Time,
+        worked: Worked,
+    },
     /// A server's operations on the index, when a core does them.
     Local { device: u32, operations: Vec<(RequestId, u32, MemoryOperation<Token>)>, life: u32 },
     /// Something for a client's program.
-    ToClient { owner: Owner, client: u32, input: ToClient },
+    ToClient { owner: Owner, client: u32, input: ToClient, sent: Sent },
     /// A read of a drive without a store.
     Bare(bare::BareRead),
 }
@@ -167,37 +185,62 @@ impl ScalioRig {
         match self.parcels.remove(place) {
             Parcel::Verb(errand) => self.verb(errand, context),
             Parcel::Submission(errand) => self.submit_errand(errand, context),
-            Parcel::Answer { owner, client, request, touched } => {
-                let answer = self.settled(touched);
-                self.run_client(client, owner, Some(ToClient::memory(request, answer)), context);
+            Parcel::Answer { owner, client, request, touched, since } => {
+                let answer = ToClient::memory(request, self.settled(touched));
+                self.run_client(client, owner, Some((Sent::at(since), answer)), context);
             }
-            Parcel::PoolVerb { owner, client, request, operation } => {
+            Parcel::PoolVerb { owner, client, request, operation, since } => {
+                self.claim_awaited_way(owner, request, since, context.now);
                 self.pool_verb(owner, client, request, operation, context)
             }
-            Parcel::Offload { owner, client, request, device, operation } => {
+            Parcel::Offload { owner, client, request, device, operation, since } => {
+                self.asks.claim_way(owner, since, context.now);
                 self.offload(owner, client, request, device, operation, context);
             }
-            Parcel::Offloaded { owner, client, request, device, operation, done, life } => {
-                self.offloaded((owner, client, request), device, &operation, (&done, life), context);
+            Parcel::Offloaded { owner, client, request, device, operation, submitted, done, life } => {
+                let nic = Place::Nic(0);
+                self.asks.claim(owner, SpanKind::Stack, submitted.0, submitted.1, nic);
+                self.asks.claim_flash(owner, submitted.1, &done, device);
+                self.asks.claim(owner, SpanKind::Stack, done.end, context.now, nic);
+                self.offloaded((owner, client, request), device, &operation, life, context);
             }
-            Parcel::Message { owner, client, device, input } => self.message(owner, client, device, input, context),
-            Parcel::Received { owner, device, input, life } if life == self.state.life => {
+            Parcel::Message { owner, client, device, input, since } => {
+                self.message(owner, client, device, input, since, context);
+            }
+            Parcel::Received { owner, device, input, life, since, seen, worked } if life == self.state.life => {
+                self.asks.claim_way(owner, since, seen);
+                self.asks.claim_work(owner, seen, worked);
+                self.asks.pass(owner, context.now);
                 self.run_server(device, Some((owner, input)), context);
             }
             Parcel::AskChunk { client } => self.give_chunk(client, context),
-            Parcel::Io { owner, device, request, work, done, life } if life == self.state.life => {
-                self.io_is_done((owner, device, request), &work, &done, context);
+            Parcel::Io { owner, device, request, work, submitted, done, life } if life == self.state.life => {
+                self.asks.claim_work(owner, submitted.since, submitted.worked);
+                self.asks.claim_flash(owner, submitted.worked.1, &done, device);
+                self.io_is_done((owner, device, request), &work, context);
             }
             Parcel::Io { device, work, .. } => self.io_is_lost(device, work),
-            Parcel::IoDone { owner, device, request, answer, life } if life == self.state.life => {
+            Parcel::IoDone { owner, device, request, answer, life, since, worked } if life == self.state.life => {
+                self.asks.claim_work(owner, since, worked);
+                self.asks.io_ends(owner);
+                self.asks.pass(owner, context.now);
                 self.tell_io(owner, device, request, answer, context);
             }
             Parcel::Local { device, operations, life } if life == self.state.life => {
                 self.local(device, operations, context)
             }
-            Parcel::ToClient { owner, client, input } => self.run_client(client, owner, Some(input), context),
+            Parcel::ToClient { owner, client, input, sent } => {
+                self.run_client(client, owner, Some((sent, input)), context);
+            }
             Parcel::Bare(read) => self.bare_step(read, context),
             Parcel::Received { .. } | Parcel::IoDone { .. } | Parcel::Local { .. } => {}
+        }
+    }
+
+    /// The way of an operation to the box. What nobody waits for takes no time of its request.
+    fn claim_awaited_way(&mut self, owner: Owner, request: Option<RequestId>, since: Time, now: Time) {
+        if request.is_some() {
+            self.asks.claim_way(owner, since, now);
         }
     }
 
@@ -211,12 +254,12 @@ impl ScalioRig {
     ) {
         self.counts.verbs += 1;
         let Some(pool) = &mut self.pool else { return };
-        self.asks.reach(context.now, owner, SpanKind::Network);
         let (verb, bytes) = sizes::of_pool(&operation, pool.geometry());
         let answer = pool.execute(operation);
         let at = self.plant.serve(context.now, verb, bytes);
         if let Some(request) = request {
-            self.post(at, Parcel::ToClient { owner, client, input: ToClient::pool(request, answer) }, context);
+            let (input, sent) = (ToClient::pool(request, answer), Sent::at(context.now));
+            self.post(at, Parcel::ToClient { owner, client, input, sent }, context);
         }
     }
 
@@ -229,18 +272,18 @@ impl ScalioRig {
         operation: FlashOperation<Token>,
         context: Now<'_, '_>,
     ) {
-        self.asks.reach(context.now, owner, SpanKind::Network);
-        let life = self.state.life;
+        let (life, now) = (self.state.life, context.now);
         if self.state.is_down {
-            let input = ToClient::flash(request, FlashAnswer::Failed);
-            return self.post(context.now + faults::GIVE_UP, Parcel::ToClient { owner, client, input }, context);
+            let (input, sent) = (ToClient::flash(request, FlashAnswer::Failed), Sent::at(now));
+            return self.post(now + faults::GIVE_UP, Parcel::ToClient { owner, client, input, sent }, context);
         }
         self.counts.offloaded_reads += 1;
-        let at = self.plant.offload.submit(context.now);
-        self.asks.reach(at, owner, SpanKind::Stack);
+        let at = self.plant.offload.submit(now);
         let done = self.devices[device as usize].submit(at, CommandKind::Read, operation.extent());
         let end = self.plant.offload.complete(done.end);
-        self.post(end, Parcel::Offloaded { owner, client, request, device, operation, done, life }, context);
+        let submitted = (now, at);
+        let parcel = Parcel::Offloaded { owner, client, request, device, operation, submitted, done, life };
+        self.post(end, parcel, context);
     }
 
     fn offloaded(
@@ -248,30 +291,27 @@ impl ScalioRig {
         (owner, client, request): (Owner, u32, RequestId),
         device: u32,
         operation: &FlashOperation<Token>,
-        (done, life): (&Done, u32),
+        life: u32,
         context: Now<'_, '_>,
     ) {
-        self.asks.reach_flash(done.end, owner, done);
-        self.asks.reach(context.now, owner, SpanKind::Stack);
         let is_lost = life != self.state.life;
         let answer = match is_lost {
             true => FlashAnswer::Failed,
             false => self.devices[device as usize].finish(operation, &self.shelf),
         };
         let at = self.plant.forward(context.now, sizes::of_read(operation));
-        self.post(at, Parcel::ToClient { owner, client, input: ToClient::flash(request, answer) }, context);
+        let (input, sent) = (ToClient::flash(request, answer), Sent::at(context.now));
+        self.post(at, Parcel::ToClient { owner, client, input, sent }, context);
     }
 
-    fn message(&mut self, owner: Owner, client: u32, device: u32, input: ToServer, context: Now<'_, '_>) {
+    fn message(&mut self, owner: Owner, client: u32, device: u32, input: ToServer, since: Time, context: Now<'_, '_>) {
         if self.state.is_down {
             return;
         }
         let seen = self.plant.adapter.take(context.now);
-        self.asks.reach(seen, owner, SpanKind::Network);
-        let (start, end) = self.plant.receive(seen, client);
-        self.asks.reach(start, owner, SpanKind::StorageQueue);
-        self.asks.reach(end, owner, SpanKind::Stack);
-        self.post(end, Parcel::Received { owner, device, input, life: self.state.life }, context);
+        let worked = self.plant.receive(seen, client);
+        let life = self.state.life;
+        self.post(worked.1, Parcel::Received { owner, device, input, life, since, seen, worked }, context);
     }
 
     fn give_chunk(&mut self, client: u32, context: Now<'_, '_>) {
@@ -279,17 +319,11 @@ impl ScalioRig {
         let seen = self.plant.adapter.take(context.now);
         let (_, end) = self.plant.control(seen);
         let at = self.plant.answer(context.now, end, sizes::REPLY);
-        self.post(at, Parcel::ToClient { owner: Owner::NOBODY, client, input: ToClient::chunk(chunk) }, context);
+        let (owner, input, sent) = (Owner::NOBODY, ToClient::chunk(chunk), Sent::at(context.now));
+        self.post(at, Parcel::ToClient { owner, client, input, sent }, context);
     }
 
-    fn io_is_done(
-        &mut self,
-        (owner, device, request): (Owner, u32, RequestId),
-        work: &IoWork,
-        done: &Done,
-        context: Now<'_, '_>,
-    ) {
-        self.asks.reach_flash(context.now, owner, done);
+    fn io_is_done(&mut self, (owner, device, request): (Owner, u32, RequestId), work: &IoWork, context: Now<'_, '_>) {
         let place = &mut self.devices[device as usize];
         let answer = match work {
             IoWork::Operation(operation) => place.finish(operation, &self.shelf),
@@ -298,10 +332,9 @@ impl ScalioRig {
                 FlashAnswer::Done
             }
         };
-        let (start, end) = self.plant.complete(context.now, device);
-        self.asks.reach(start, owner, SpanKind::StorageQueue);
-        self.asks.reach(end, owner, SpanKind::Stack);
-        self.post(end, Parcel::IoDone { owner, device, request, answer, life: self.state.life }, context);
+        let worked = self.plant.complete(context.now, device);
+        let (life, since) = (self.state.life, context.now);
+        self.post(worked.1, Parcel::IoDone { owner, device, request, answer, life, since, worked }, context);
     }
 
     fn local(&mut self, device: u32, operations: Vec<(RequestId, u32, MemoryOperation<Token>)>, context: Now<'_, '_>) {
@@ -323,7 +356,7 @@ impl ScalioRig {
         // Names of written values lie above those of keys, which what was there at first is named after.
         let value = (1 << 32) + request.id.0;
         let asked = AskedFor { client, key: number, block, operation: request.operation, value, id: request.id.0 };
-        let owner = self.asks.begin(context.now, ticket, asked);
+        let owner = self.asks.begin(ticket, asked, context);
         if self.plan.design == spec::DesignName::NvmeOf || self.plan.design == spec::DesignName::NvmeOfOffload {
             return self.bare_issue(owner, client, request, context);
         }
@@ -335,11 +368,24 @@ impl ScalioRig {
             }
         };
         let input = ToClient::Issue { ticket: u64::from(ticket.0), operation };
-        self.run_client(client, owner, Some(input), context);
+        self.run_client(client, owner, Some((Sent::at(context.now), input)), context);
     }
 
-    /// A request has ended for its client.
-    fn done(&mut self, ticket: u32, outcome: &scalio::Outcome<Token>, source: scalio::Source, context: Now<'_, '_>) {
+    /// A request has ended for its client, which was told something about `owner`. If that is
+    /// another request, this one has waited for it, or for an alarm.
+    fn done(
+        &mut self,
+        owner: Owner,
+        ticket: u32,
+        outcome: &scalio::Outcome<Token>,
+        source: scalio::Source,
+        context: Now<'_, '_>,
+    ) {
+        let ended = self.asks.owner(ticket);
+        if ended != owner {
+            self.asks.fork(ended);
+            self.asks.claim_wait(ended, SpanKind::Schedule, context.now);
+        }
         let Some(ask) = self.asks.end(context.now, ticket) else { return };
         self.count(&ask, outcome, source);
         self.remember(&ask, outcome, context.now);
@@ -351,7 +397,8 @@ impl ScalioRig {
                 | scalio::Outcome::Differs { .. }
         );
         let outcome = if is_done { Outcome::Finished } else { Outcome::Null };
-        context.end(Ended { ticket: Ticket(ticket), outcome, start: ask.start, end: context.now, spans: ask.spans });
+        let (ticket, start, end) = (Ticket(ticket), ask.start, context.now);
+        context.end(Ended { ticket, outcome, start, end, ledger: ask.ledger });
     }
 
     fn count(&mut self, ask: &asks::Ask, outcome: &scalio::Outcome<Token>, source: scalio::Source) {
@@ -375,7 +422,7 @@ impl ScalioRig {
             outcome: Outcome::Finished,
             start: ask.start,
             end: context.now,
-            spans: ask.spans,
+            ledger: ask.ledger,
         });
     }
 }
@@ -410,8 +457,8 @@ impl Rig for ScalioRig {
     }
 
     /// Not known in closed form: what a request takes depends on where its key is.
-    fn unloaded(&self, _: Operation, _: Bytes) -> Span {
-        Span::ZERO
+    fn unloaded(&self, _: Operation, _: Bytes) -> Option<Span> {
+        None
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {

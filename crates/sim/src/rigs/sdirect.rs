@@ -16,9 +16,9 @@ use crate::rigs::alarm::Alarm;
 use base::{Bytes, Operation, Program, Request, Seed, Span, Time};
 use hardware::Cpu;
 use hardware::ssd::Done;
-use machine::{Home, INTO_MEMORY, Leg, Machine, OUT_OF_MEMORY, write_way};
+use machine::{CHUNK, Home, INTO_MEMORY, Leg, Machine, OUT_OF_MEMORY, write_way};
 use network::Network;
-use record::{Outcome, SpanKind};
+use record::{Outcome, Place, SpanKind};
 use sdirect::baseline::stack::{Stack, StackCommand, StackIn, StackOut, Work};
 use sdirect::baseline::target::{Target, TargetIn, TargetOut};
 use sdirect::{
@@ -29,7 +29,7 @@ use slab::Slab;
 use spec::DesignName;
 use spec::sdirect::{ByName, Nic, SDirect, TaskName};
 use std::collections::BTreeMap;
-use track::Tracks;
+use track::{Owner, Tracks};
 
 /// Grants and answers of a target in software, in memory: a completion entry (NVMe Base Specification 2.0, figure 91).
 const ANSWER: u32 = 16;
@@ -80,10 +80,17 @@ pub enum Who {
 /// Something on its way to a program.
 #[derive(Clone, Debug)]
 enum Letter {
-    Engine(EngineIn<Size>),
-    Client(u32, ClientIn),
-    Target(TargetIn),
-    Stack(StackIn),
+    /// Through the NIC's logic to the engine, of a request if that is known. What comes from the
+    /// network was `sent`.
+    Engine { owner: Option<Owner>, sent: Option<Time>, input: EngineIn<Size> },
+    /// The NIC's port can take a packet again: the last was `sent`.
+    PortFree { owner: Option<Owner>, sent: Time },
+    /// Through the network to a client.
+    Client { client: u32, sent: Time, input: ClientIn },
+    /// Through the network, where it was `sent`, the NIC, at which it was `came`, and memory.
+    Target { sent: Time, came: Time, input: TargetIn },
+    /// A core has done some work, from `start` on.
+    Ran { core: u32, work: Work, start: Time },
 }
 
 /// Who has given a device a job.
@@ -100,6 +107,7 @@ struct Haul {
     legs: &'static [Leg],
     device: u16,
     bytes: u32,
+    begun: Time,
     then: Then,
 }
 
@@ -128,8 +136,10 @@ struct Job {
     is_aborted: bool,
     /// Events that will still name it: as long as there are any, its place is not used again.
     events: u32,
+    /// When its last phase ended.
+    since: Time,
     done: Option<Done>,
-    ticket: Option<u32>,
+    owner: Option<Owner>,
 }
 
 /// What serves.
@@ -143,7 +153,7 @@ struct Software {
     cpu: Cpu,
     target: Target,
     /// Of tickets of the target, whose command it is.
-    served: BTreeMap<u32, u32>,
+    served: BTreeMap<u32, Owner>,
     next_core: u32,
 }
 
@@ -161,7 +171,7 @@ pub struct SDirectRig {
     clients: Vec<Client>,
     /// Requests of askers on the machine itself, which are their own numbers.
     next_number: u32,
-    tickets: BTreeMap<CommandId, u32>,
+    owners: BTreeMap<CommandId, Owner>,
     tracks: Tracks,
     letters: Slab<Letter>,
     jobs: Slab<Job>,
@@ -196,7 +206,7 @@ impl SDirectRig {
             server: server(plan)?,
             clients: (0..plan.askers.count).map(client).collect(),
             next_number: 0,
-            tickets: BTreeMap::new(),
+            owners: BTreeMap::new(),
             tracks: Tracks::default(),
             letters: Slab::new(),
             jobs: Slab::new(),
@@ -230,8 +240,14 @@ impl SDirectRig {
     }
 
     /// To the engine, through its logic.
-    fn tell_engine(&mut self, at: Time, input: EngineIn<Size>, context: Now<'_, '_>) {
-        self.post(at + self.step(), Letter::Engine(input), context);
+    fn tell_engine(&mut self, at: Time, owner: Option<Owner>, input: EngineIn<Size>, context: Now<'_, '_>) {
+        self.post(at + self.step(), Letter::Engine { owner, sent: None, input }, context);
+    }
+
+    /// The same for what a client sends now and what is at the NIC's port at `at`.
+    fn send_to_engine(&mut self, at: Time, id: CommandId, input: EngineIn<Size>, context: Now<'_, '_>) {
+        let (owner, sent) = (self.owner_of(id), Some(context.now));
+        self.post(at + self.step(), Letter::Engine { owner, sent, input }, context);
     }
 
     /// Sends data on their way through the machine, from `at` on.
@@ -253,10 +269,14 @@ impl SDirectRig {
             self.hauls[place as usize].legs = rest;
             return context.at(at, SDirectEvent::Leg(place));
         }
-        match self.hauls.remove(place as usize).then {
+        let Haul { begun, then, .. } = self.hauls.remove(place as usize);
+        match then {
             Then::Device(job, phase) => self.device(job, phase, context),
             Then::Letter(letter) => self.open(letter, context),
             Then::Send(id, input) => {
+                let owner = self.owner_of(id);
+                self.tracks.claim(owner, SpanKind::Serialization, begun, context.now, Place::Bus(0));
+                self.tracks.pass(owner, context.now);
                 self.send(id, bytes, input, context);
             }
         }
@@ -267,17 +287,54 @@ impl SDirectRig {
         self.open(letter, context);
     }
 
+    /// Something is where it was going: its way takes a part of its request's time.
     fn open(&mut self, letter: Letter, context: Now<'_, '_>) {
         match letter {
-            Letter::Engine(input) => {
-                if let EngineIn::Command { id, .. } = &input {
-                    self.command_is_known(*id, context);
-                }
+            Letter::Engine { owner, sent, input } => {
+                self.engine_is_told(owner, sent, &input, context.now);
                 self.run_engine(Some(input), context);
             }
-            Letter::Client(client, input) => self.run_client(client, Some(input), context),
-            Letter::Target(input) => self.run_target(input, context),
-            Letter::Stack(input) => self.run_stack(Some(input), context),
+            Letter::PortFree { owner, sent } => {
+                self.tracks.claim(owner, SpanKind::Serialization, sent, context.now, Place::Nic(0));
+                self.tracks.pass(owner, context.now);
+                self.run_engine(Some(EngineIn::PortFree), context);
+            }
+            Letter::Client { client, sent, input } => {
+                let owner = self.about(&input);
+                self.tracks.claim(owner, SpanKind::Serialization, sent, context.now, Place::Link(client));
+                self.tracks.pass(owner, context.now);
+                self.run_client(client, Some(input), context);
+            }
+            Letter::Target { sent, came, input } => {
+                let owner = match &input {
+                    TargetIn::Command { id, .. } | TargetIn::Data { id, .. } => self.owner_of(*id),
+                    TargetIn::Finished { .. } => None,
+                };
+                self.tracks.claim(owner, SpanKind::Serialization, sent, came, Place::Nic(0));
+                self.tracks.claim(owner, SpanKind::Serialization, came, context.now, Place::Bus(0));
+                self.tracks.pass(owner, context.now);
+                self.run_target(owner, input, context);
+            }
+            Letter::Ran { core, work, start } => {
+                let owner = work_of(&work).and_then(|ticket| self.request_of(ticket));
+                self.tracks.claim_wait(owner, SpanKind::StorageQueue, start, Place::Core(core));
+                self.tracks.claim(owner, SpanKind::Stack, start, context.now, Place::Core(core));
+                self.tracks.pass(owner, context.now);
+                self.run_stack(Some(StackIn::Ran { core, work }), context);
+            }
+        }
+    }
+
+    /// The request that a command belongs to.
+    fn owner_of(&self, id: CommandId) -> Option<Owner> {
+        self.owners.get(&id).copied()
+    }
+
+    /// The request that something for a client is about.
+    fn about(&self, input: &ClientIn) -> Option<Owner> {
+        match input {
+            ClientIn::Data { id, .. } | ClientIn::Grant { id, .. } | ClientIn::Answer { id, .. } => self.owner_of(*id),
+            ClientIn::Issue { .. } => None,
         }
     }
 
@@ -305,11 +362,8 @@ impl SDirectRig {
             None => Outcome::Lost,
         };
         self.counts.failed += u64::from(outcome != Outcome::Finished);
-        if self.plan.askers.remote {
-            self.tracks.reach(context.now, ticket, SpanKind::Serialization);
-        }
-        let (start, spans) = self.tracks.end(context.now, ticket);
-        context.end(Ended { ticket: Ticket(ticket), outcome, start, end: context.now, spans });
+        let (start, ledger) = self.tracks.end(context.now, ticket);
+        context.end(Ended { ticket: Ticket(ticket), outcome, start, end: context.now, ledger });
     }
 }
 
@@ -349,7 +403,7 @@ fn engine_config(plan: &SDirect, nic: &Nic) -> EngineConfig {
 /// Requests and what clients make of them.
 impl SDirectRig {
     fn issue_request(&mut self, ticket: Ticket, request: &Request, context: Now<'_, '_>) {
-        self.tracks.begin(context.now, ticket);
+        let owner = self.tracks.begin(ticket, self.forks(), context);
         let task = self.task_of(request);
         if self.plan.askers.remote {
             let client = request.source.0;
@@ -365,8 +419,16 @@ impl SDirectRig {
         }
         let id = CommandId { client: ClientId(request.source.0 as u16), number: self.next_number };
         self.next_number = self.next_number.wrapping_add(1);
-        self.tickets.insert(id, ticket.0);
-        self.tell_engine(context.now, EngineIn::Command { id, command }, context);
+        self.owners.insert(id, owner);
+        self.tell_engine(context.now, Some(owner), EngineIn::Command { id, command }, context);
+    }
+
+    /// Whether parts of a request move at the same time: data and completion on their way to the
+    /// engine, commands of several pieces, packets and the answer behind them.
+    fn forks(&self) -> bool {
+        let task = self.plan.task;
+        let is_one = task.kind == TaskName::ReadWrite && task.bytes.count() <= u64::from(CHUNK);
+        self.plan.software.is_none() || self.plan.askers.remote || !is_one
     }
 
     /// What the plan makes of a request.
@@ -410,7 +472,11 @@ impl SDirectRig {
     fn obey_client(&mut self, client: u32, action: ClientOut, context: Now<'_, '_>) {
         match action {
             ClientOut::Command { ticket, id, command } => {
-                self.tickets.insert(id, ticket);
+                // Of a command that is sent again: no answer has come.
+                let owner = self.tracks.owner(ticket);
+                self.tracks.claim_wait(owner, SpanKind::Schedule, context.now, Place::Host(client));
+                self.tracks.pass(owner, context.now);
+                self.owners.extend(owner.map(|owner| (id, owner)));
                 let bytes = self.on_the_wire(&Message::Command { id, command: command.clone() });
                 let Some(at) = self.network.send_to_nic(context.now, client, bytes) else { return };
                 self.command_is_at_nic(at, id, command, bytes, context);
@@ -425,29 +491,36 @@ impl SDirectRig {
                     from += u64::from(packet);
                 }
             }
-            ClientOut::Finish { ticket, outcome } => self.end(ticket, outcome, context),
+            ClientOut::Finish { ticket, outcome } => {
+                // Of a command that is given up: no answer has come.
+                let owner = self.tracks.owner(ticket);
+                self.tracks.claim_wait(owner, SpanKind::Schedule, context.now, Place::Host(client));
+                self.end(ticket, outcome, context);
+            }
         }
     }
 
     /// A command goes from the NIC's port to whoever serves.
     fn command_is_at_nic(&mut self, at: Time, id: CommandId, command: Command, bytes: u32, context: Now<'_, '_>) {
         match &self.server {
-            Server::Engine(_) => self.tell_engine(at, EngineIn::Command { id, command }, context),
-            Server::Software(_) => {
-                let then = Then::Letter(Letter::Target(TargetIn::Command { id, command }));
-                self.haul(at, Haul { legs: INTO_MEMORY, device: 0, bytes, then }, context);
-            }
+            Server::Engine(_) => self.send_to_engine(at, id, EngineIn::Command { id, command }, context),
+            Server::Software(_) => self.send_to_target(at, TargetIn::Command { id, command }, bytes, context),
         }
     }
 
     fn data_are_at_nic(&mut self, at: Time, id: CommandId, offset: u64, bytes: u32, context: Now<'_, '_>) {
         match &self.server {
-            Server::Engine(_) => self.tell_engine(at, EngineIn::Data { id, offset, data: Size(bytes) }, context),
-            Server::Software(_) => {
-                let then = Then::Letter(Letter::Target(TargetIn::Data { id, bytes }));
-                self.haul(at, Haul { legs: INTO_MEMORY, device: 0, bytes, then }, context);
+            Server::Engine(_) => {
+                self.send_to_engine(at, id, EngineIn::Data { id, offset, data: Size(bytes) }, context);
             }
+            Server::Software(_) => self.send_to_target(at, TargetIn::Data { id, bytes }, bytes, context),
         }
+    }
+
+    /// What a client sends now and is at the NIC's port at `at` goes into memory.
+    fn send_to_target(&mut self, at: Time, input: TargetIn, bytes: u32, context: Now<'_, '_>) {
+        let then = Then::Letter(Letter::Target { sent: context.now, came: at, input });
+        self.haul(at, Haul { legs: INTO_MEMORY, device: 0, bytes, begun: at, then }, context);
     }
 
     /// Bytes of a message's body without data; in a checked run it has to come out of its bytes as it went in.
@@ -473,7 +546,7 @@ impl SDirectRig {
         };
         let (free, at) = self.network.send_to_client(context.now, client, bytes);
         if let Some(at) = at {
-            self.post(at, Letter::Client(client, input), context);
+            self.post(at, Letter::Client { client, sent: context.now, input }, context);
         }
         free
     }
@@ -491,12 +564,20 @@ fn message_of(input: &ClientIn) -> Option<Message> {
 
 /// The engine.
 impl SDirectRig {
-    /// The engine has a command: what was before was the network, then the logic.
-    fn command_is_known(&mut self, id: CommandId, context: Now<'_, '_>) {
-        let Some(ticket) = self.tickets.get(&id).copied() else { return };
-        let arrived = Time::ps(context.now.as_ps() - self.step().as_ps());
-        self.tracks.reach(arrived, ticket, SpanKind::Serialization);
-        self.tracks.reach(context.now, ticket, SpanKind::Stack);
+    /// The engine is told something: before that it was in the NIC's logic, and before that in the
+    /// network.
+    fn engine_is_told(&mut self, owner: Option<Owner>, sent: Option<Time>, input: &EngineIn<Size>, now: Time) {
+        let came = Time::ps(now.as_ps() - self.step().as_ps());
+        if let Some(sent) = sent {
+            self.tracks.claim(owner, SpanKind::Serialization, sent, came, Place::Nic(0));
+        }
+        self.tracks.claim(owner, SpanKind::Stack, came, now, Place::Nic(0));
+        self.tracks.pass(owner, now);
+        if let EngineIn::Fetch { device, slot, .. } = input
+            && let Some(job) = self.job_of(*device, *slot)
+        {
+            self.jobs[job as usize].since = now;
+        }
     }
 
     fn run_engine(&mut self, input: Option<EngineIn<Size>>, context: Now<'_, '_>) {
@@ -515,48 +596,61 @@ impl SDirectRig {
     fn obey_engine(&mut self, action: EngineOut<Size>, context: Now<'_, '_>) {
         match action {
             EngineOut::Submit { id, device, slot, operation, address, bytes } => {
-                let ticket = self.tickets.get(&id).copied();
-                if let Some(ticket) = ticket {
-                    self.tracks.reach(context.now, ticket, SpanKind::StorageQueue);
-                }
+                let owner = self.owner_of(id);
+                self.tracks.claim_wait(owner, SpanKind::StorageQueue, context.now, Place::Nic(0));
+                self.tracks.pass(owner, context.now);
                 let command = StackCommand { ticket: 0, device, operation, address, bytes };
-                self.give(Giver::Engine, slot, command, ticket, context);
+                self.give(Giver::Engine, slot, command, owner, context);
             }
             EngineOut::Supply { device, slot, data } => self.supply(device, slot, data.0, context),
             EngineOut::Abort { device, slot } => self.abort(device, slot, context),
             EngineOut::Send { id, offset, data } => self.send_from_engine(id, offset, data.0, context),
-            EngineOut::Grant { id, offset, bytes } => match self.plan.askers.remote {
-                true => drop(self.send(id, ANSWER, ClientIn::Grant { id, offset, bytes }, context)),
-                // The data of an asker on the NIC itself are there.
-                false => self.tell_engine(context.now, EngineIn::Data { id, offset, data: Size(bytes) }, context),
-            },
+            EngineOut::Grant { id, offset, bytes } => self.grant(id, offset, bytes, context),
             EngineOut::Answer { id, outcome } => self.answer(id, outcome, context),
         }
     }
 
+    fn grant(&mut self, id: CommandId, offset: u64, bytes: u32, context: Now<'_, '_>) {
+        let owner = self.owner_of(id);
+        self.tracks.claim_wait(owner, SpanKind::StorageQueue, context.now, Place::Nic(0));
+        if self.plan.askers.remote {
+            self.send(id, ANSWER, ClientIn::Grant { id, offset, bytes }, context);
+        } else {
+            // The data of an asker on the NIC itself are there.
+            let input = EngineIn::Data { id, offset, data: Size(bytes) };
+            self.tell_engine(context.now, owner, input, context);
+        }
+    }
+
     fn send_from_engine(&mut self, id: CommandId, offset: u64, bytes: u32, context: Now<'_, '_>) {
+        let owner = self.owner_of(id);
+        self.tracks.claim_wait(owner, SpanKind::NicQueue, context.now, Place::Nic(0));
         let free = match self.plan.askers.remote {
             true => self.send(id, bytes, ClientIn::Data { id, offset, bytes }, context),
             false => context.now,
         };
-        self.post(free, Letter::Engine(EngineIn::PortFree), context);
+        self.post(free, Letter::PortFree { owner, sent: context.now }, context);
     }
 
     fn answer(&mut self, id: CommandId, outcome: sdirect::Outcome, context: Now<'_, '_>) {
+        let owner = self.owner_of(id);
+        self.tracks.claim_wait(owner, SpanKind::StorageQueue, context.now, Place::Nic(0));
         if self.plan.askers.remote {
             self.send(id, ANSWER, ClientIn::Answer { id, outcome }, context);
-        } else if let Some(ticket) = self.tickets.remove(&id) {
-            self.tracks.reach(context.now, ticket, SpanKind::Stack);
-            self.end(ticket, Some(outcome), context);
+        } else if let Some(owner) = self.owners.remove(&id) {
+            self.end(owner.ticket, Some(outcome), context);
         }
     }
 
     /// Data of the NIC go to a device that has asked for them, through memory where its buffers are there.
     fn supply(&mut self, device: DeviceId, slot: u16, bytes: u32, context: Now<'_, '_>) {
         let Some(job) = self.job_of(device, slot) else { return };
+        let Job { owner, since, .. } = self.jobs[job as usize];
+        self.tracks.claim(owner, SpanKind::StorageQueue, since, context.now, Place::Nic(0));
+        self.jobs[job as usize].since = context.now;
         let legs = write_way(self.buffers(), true);
-        let then = Then::Device(job, Phase::Landed(bytes));
-        self.haul(context.now, Haul { legs, device: device.0, bytes, then }, context);
+        let (begun, then) = (context.now, Then::Device(job, Phase::Landed(bytes)));
+        self.haul(begun, Haul { legs, device: device.0, bytes, begun, then }, context);
     }
 
     fn abort(&mut self, device: DeviceId, slot: u16, context: Now<'_, '_>) {
@@ -593,55 +687,41 @@ impl SDirectRig {
         match action {
             StackOut::Run { core, work, span } => {
                 let (start, end) = software.cpu.run(context.now, core as usize, work.name(), span);
-                if let Some(ticket) = work_of(&work).and_then(|ticket| self.request_of(ticket)) {
-                    self.tracks.reach(start, ticket, SpanKind::StorageQueue);
-                    self.tracks.reach(end, ticket, SpanKind::Stack);
-                }
-                self.post(end, Letter::Stack(StackIn::Ran { core, work }), context);
+                self.post(end, Letter::Ran { core, work, start }, context);
             }
             StackOut::Submit { core, slot, command } => {
-                let ticket = self.request_of(command.ticket);
-                if let Some(ticket) = ticket {
-                    self.tracks.reach(context.now, ticket, SpanKind::StorageQueue);
-                }
-                self.give(Giver::Core(core), slot, command, ticket, context);
+                let owner = self.request_of(command.ticket);
+                self.tracks.claim_wait(owner, SpanKind::StorageQueue, context.now, Place::Core(core));
+                self.tracks.pass(owner, context.now);
+                self.give(Giver::Core(core), slot, command, owner, context);
             }
             StackOut::Finish { ticket } if self.plan.askers.remote => {
-                self.run_target(TargetIn::Finished { ticket }, context);
+                self.run_target(None, TargetIn::Finished { ticket }, context);
             }
             StackOut::Finish { ticket } => self.end(ticket, Some(sdirect::Outcome::Done), context),
         }
     }
 
     /// The request that a ticket of the stack stands for.
-    fn request_of(&self, ticket: u32) -> Option<u32> {
+    fn request_of(&self, ticket: u32) -> Option<Owner> {
         match &self.server {
             Server::Software(software) if self.plan.askers.remote => software.served.get(&ticket).copied(),
-            _ => Some(ticket),
+            _ => self.tracks.owner(ticket),
         }
     }
 
-    fn run_target(&mut self, input: TargetIn, context: Now<'_, '_>) {
+    fn run_target(&mut self, asked: Option<Owner>, input: TargetIn, context: Now<'_, '_>) {
         let Server::Software(software) = &mut self.server else { return };
-        let asked = match &input {
-            TargetIn::Command { id, .. } | TargetIn::Data { id, .. } => self.tickets.get(id).copied(),
-            TargetIn::Finished { .. } => None,
-        };
         let mut out = Vec::new();
         software.target.on(context.now, input, &mut out);
-        if let Some(ticket) = asked {
-            self.tracks.reach(context.now, ticket, SpanKind::Serialization);
-        }
         out.into_iter().for_each(|action| self.obey_target(asked, action, context));
     }
 
-    fn obey_target(&mut self, asked: Option<u32>, action: TargetOut, context: Now<'_, '_>) {
+    fn obey_target(&mut self, asked: Option<Owner>, action: TargetOut, context: Now<'_, '_>) {
         let Server::Software(software) = &mut self.server else { return };
         match action {
             TargetOut::Issue(command) => {
-                if let Some(ticket) = asked {
-                    software.served.insert(command.ticket, ticket);
-                }
+                software.served.extend(asked.map(|owner| (command.ticket, owner)));
                 let core = software.next_core;
                 software.next_core = (core + 1) % software.cpu.cores() as u32;
                 self.run_stack(Some(StackIn::Issue { core, command }), context);
@@ -660,8 +740,8 @@ impl SDirectRig {
 
     /// The NIC fetches a packet from memory and sends it.
     fn fetch(&mut self, id: CommandId, bytes: u32, input: ClientIn, context: Now<'_, '_>) {
-        let then = Then::Send(id, input);
-        self.haul(context.now, Haul { legs: OUT_OF_MEMORY, device: 0, bytes, then }, context);
+        let (begun, then) = (context.now, Then::Send(id, input));
+        self.haul(begun, Haul { legs: OUT_OF_MEMORY, device: 0, bytes, begun, then }, context);
     }
 }
 
@@ -700,8 +780,8 @@ impl Rig for SDirectRig {
     }
 
     /// Not known in closed form: what flash takes depends on where data lie.
-    fn unloaded(&self, _: Operation, _: Bytes) -> Span {
-        Span::ZERO
+    fn unloaded(&self, _: Operation, _: Bytes) -> Option<Span> {
+        None
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {

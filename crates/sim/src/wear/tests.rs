@@ -29,7 +29,7 @@ fn plan(text: &str) -> Plan {
 
 fn play(plan: &Plan, observer: &mut dyn Observer) -> Outcomes {
     let labels = BTreeMap::from([("wear.arm".to_string(), "local".to_string())]);
-    let options = RunOptions { version: "0".into(), labels, wire_check: false, keep_history: false };
+    let options = RunOptions { version: "0".into(), labels, ..RunOptions::default() };
     run(plan, &options, &mut Discard, observer).expect("the plan was checked")
 }
 

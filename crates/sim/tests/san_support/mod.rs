@@ -242,6 +242,7 @@ pub fn play(config: SanRigConfig, load: &workload::storage::Config, seed: u64) -
         memory: DramConfig { latency: Span::ZERO, bandwidth: None },
         planned_load: None,
         first_fault: None,
+        spans: record::Keep::Nothing,
     };
     let identity = RunIdentity {
         version: "test".into(),

@@ -74,6 +74,7 @@ pub fn limits(warm_up: Span) -> Limits {
         memory: hardware::DramConfig { latency: Span::ZERO, bandwidth: None },
         planned_load: None,
         first_fault: None,
+        spans: record::Keep::Nothing,
     }
 }
 

@@ -103,7 +103,7 @@ impl Rig for Memory<'_> {
         self.rig.on(event, context);
         self.take_answers();
     }
-    fn unloaded(&self, operation: Operation, bytes: Bytes) -> Span {
+    fn unloaded(&self, operation: Operation, bytes: Bytes) -> Option<Span> {
         self.rig.unloaded(operation, bytes)
     }
     fn link_busy(&self, out: &mut Vec<Span>) {

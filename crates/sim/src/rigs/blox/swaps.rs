@@ -7,7 +7,7 @@ use blox::{
     CarrierConfig, CarrierCounters, CarrierIn, CarrierOut, DeviceJob, NodeIn, Page, Seat, SwapCarrier, SwapCopy, Tag,
     Value, VssdId,
 };
-use record::SpanKind;
+use record::{Place, SpanKind};
 use spec::blox::Blox;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -101,7 +101,8 @@ impl BloxRig {
             RequestKind::Read(tag) => {
                 // It was held, if at all, while its page moved.
                 if let Some(track) = tag.and_then(|tag| self.tracks.get(tag)) {
-                    track.reach(context.now, SpanKind::CollectionWait);
+                    track.waited(context.now, SpanKind::CollectionWait, Place::Nowhere);
+                    track.pass(context.now);
                 }
                 let read = drives.read(context.now, region, unit);
                 let (value, booked) = read.expect("a carrier names units of the regions that it was made with");

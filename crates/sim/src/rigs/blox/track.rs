@@ -1,16 +1,17 @@
 //! Where the time of each request goes: one track a page that a client asks for.
 //!
-//! A track has a mark: everything up to it is accounted for. Whoever moves a request says for what the time since the mark was; so the spans
-//! sum to the latency whatever path a request takes, repeats and detours included.
+//! Whoever moves a page says for what its time went, each from its own begin on; what waits says so
+//! when it goes on. A repeat claims the time since the attempt before it, beside what became of
+//! that one.
 
-use crate::drive::Ticket;
+use crate::drive::{Context, Ticket};
 use base::{Operation, Span, Time};
 use blox::{Page, Tag, Value};
 use history::Action;
-use record::{Outcome, SpanKind, Spans};
+use record::{Ledger, Outcome, Place, SpanKind};
 
 /// One page that a client has asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Track {
     /// The request that it is part of.
     pub ticket: Ticket,
@@ -19,8 +20,11 @@ pub struct Track {
     /// When the client sent it first.
     pub sent: Option<Time>,
     tag: Tag,
-    mark: Time,
-    spans: Spans,
+    /// When the client sent it last, or asked for it.
+    sent_last: Time,
+    /// When something last happened to it.
+    since: Time,
+    ledger: Ledger,
 }
 
 /// One page's operation, as the history of the run knows it.
@@ -62,7 +66,7 @@ struct Pending {
 }
 
 /// A request that has ended with its last page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// Which.
     pub ticket: Ticket,
@@ -71,7 +75,7 @@ pub struct Finished {
     /// When its first page was sent.
     pub start: Time,
     /// Of its last page.
-    pub spans: Spans,
+    pub ledger: Ledger,
 }
 
 /// All requests in flight.
@@ -97,15 +101,19 @@ impl Tracks {
     }
 
     /// One of its pages is asked for under this tag.
-    pub fn open(&mut self, now: Time, ticket: Ticket, asked: Asked) -> Tag {
+    pub fn open<E: Copy>(&mut self, ticket: Ticket, asked: Asked, context: &Context<'_, E>) -> Tag {
+        self.open_with(context.open_ledger(), context.now, ticket, asked)
+    }
+
+    fn open_with(&mut self, ledger: Ledger, now: Time, ticket: Ticket, asked: Asked) -> Tag {
         let place = self.free.pop().unwrap_or_else(|| {
             self.tracks.push(None);
             self.tracks.len() as u32 - 1
         });
         self.made = self.made.wrapping_add(1);
         let tag = Tag((u64::from(self.made) << PLACE_BITS) | u64::from(place));
-        let spans = Spans::default();
-        self.tracks[place as usize] = Some(Track { ticket, asked, sent: None, tag, mark: now, spans });
+        let track = Track { ticket, asked, sent: None, tag, sent_last: now, since: now, ledger };
+        self.tracks[place as usize] = Some(track);
         tag
     }
 
@@ -122,11 +130,13 @@ impl Tracks {
 
     /// A page is there, or given up; returns its request if it was the last one.
     pub fn close(&mut self, now: Time, tag: Tag, outcome: Outcome) -> Option<Finished> {
-        let mut track = *self.get(tag)?;
-        // What nobody has claimed was spent waiting for an answer that did not come in time.
-        track.reach(now, SpanKind::Schedule);
+        self.get(tag)?;
         let place = tag.0 as u32;
-        self.tracks[place as usize] = None;
+        let mut track = self.tracks[place as usize].take()?;
+        if outcome != Outcome::Finished {
+            // No answer has come in time.
+            track.wait_for_answer(now);
+        }
         self.free.push(place);
         let pending = self.pending[track.ticket.0 as usize].as_mut()?;
         pending.pages -= 1;
@@ -136,28 +146,43 @@ impl Tracks {
         let finished = *pending;
         (finished.pages == 0).then(|| {
             self.pending[track.ticket.0 as usize] = None;
-            Finished { ticket: track.ticket, outcome: finished.outcome, start: finished.start, spans: track.spans }
+            let Pending { outcome, start, .. } = finished;
+            Finished { ticket: track.ticket, outcome, start, ledger: track.ledger }
         })
     }
 }
 
 impl Track {
-    /// Everything up to now, since the mark, was `kind`.
-    pub fn reach(&mut self, now: Time, kind: SpanKind) {
-        self.spans.add(kind, now.saturating_since(self.mark));
-        self.mark = self.mark.max(now);
+    /// Its client sends it, for the first time or again.
+    pub fn sends(&mut self, now: Time) {
+        match self.sent {
+            None => self.ledger.claim(SpanKind::Wait, self.sent_last, now, Place::Nowhere),
+            Some(_) => self.wait_for_answer(now),
+        }
+        self.sent = self.sent.or(Some(now));
+        (self.sent_last, self.since) = (now, now);
     }
 
-    /// Everything up to now, since the mark, was these parts, if they fit; else another path of the same request has been accounted for, and what is
-    /// left was waiting for a repeat.
-    pub fn reach_by(&mut self, now: Time, parts: &[(SpanKind, Span)]) {
+    /// The client has waited for an answer since it sent it last, whatever became of it meanwhile.
+    fn wait_for_answer(&mut self, now: Time) {
+        self.ledger.fork();
+        self.ledger.claim(SpanKind::Schedule, self.sent_last, now, Place::Nowhere);
+    }
+
+    /// It has waited until now since something last happened to it.
+    pub fn waited(&mut self, now: Time, kind: SpanKind, at: Place) {
+        self.ledger.claim(kind, self.since, now, at);
+    }
+
+    /// Parts that follow each other and end now.
+    pub fn claim_parts<const PARTS: usize>(&mut self, now: Time, parts: [(SpanKind, Span); PARTS], at: Place) {
         let total: Span = parts.iter().map(|(_, span)| *span).sum();
-        if now.saturating_since(self.mark) == total {
-            parts.iter().for_each(|(kind, span)| self.spans.add(*kind, *span));
-            self.mark = now;
-        } else {
-            self.reach(now, SpanKind::Schedule);
-        }
+        self.ledger.claim_parts(now - total, at, parts);
+    }
+
+    /// Something happens to it.
+    pub fn pass(&mut self, now: Time) {
+        self.since = now;
     }
 }
 
@@ -167,40 +192,53 @@ mod tests {
 
     const READ: Asked = Asked { operation: Operation::Read, volume: 0, page: Page(0), value: Value(0), at: Time::ZERO };
 
-    #[test]
-    fn the_spans_of_the_last_page_sum_to_the_latency() {
-        let mut tracks = Tracks::default();
-        tracks.begin(Time::us(1), Ticket(3), 2);
-        let tags = [0, 1].map(|_| tracks.open(Time::us(1), Ticket(3), READ));
-        let track = tracks.get(tags[1]).unwrap();
-        track.reach_by(Time::us(4), &[(SpanKind::Network, Span::us(2)), (SpanKind::Serialization, Span::us(1))]);
-        track.reach(Time::us(9), SpanKind::StorageQueue);
-        assert_eq!(tracks.close(Time::us(5), tags[0], Outcome::Finished), None);
-        let finished = tracks.close(Time::us(10), tags[1], Outcome::Finished).unwrap();
-        assert_eq!(finished.spans.total(), Span::us(9));
-        assert_eq!(finished.spans.get(SpanKind::Schedule), Span::us(1));
-        assert_eq!((finished.ticket, finished.start), (Ticket(3), Time::us(1)));
+    /// A page of request 0, asked for now.
+    fn open(tracks: &mut Tracks, now: Time) -> Tag {
+        tracks.open_with(Ledger::open(now, false), now, Ticket(0), READ)
     }
 
     #[test]
-    fn parts_that_do_not_fit_the_mark_are_waiting() {
+    fn the_spans_of_the_last_page_are_those_of_the_request() {
+        let mut tracks = Tracks::default();
+        tracks.begin(Time::us(1), Ticket(0), 2);
+        let tags = [0, 1].map(|_| open(&mut tracks, Time::us(1)));
+        let track = tracks.get(tags[1]).unwrap();
+        track.sends(Time::us(1));
+        let way = [(SpanKind::Network, Span::us(2)), (SpanKind::Serialization, Span::us(1))];
+        track.claim_parts(Time::us(4), way, Place::Link(0));
+        track.pass(Time::us(4));
+        track.waited(Time::us(9), SpanKind::StorageQueue, Place::Target(0));
+        assert_eq!(tracks.close(Time::us(5), tags[0], Outcome::Finished), None);
+        let finished = tracks.close(Time::us(9), tags[1], Outcome::Finished).unwrap();
+        assert_eq!((finished.ticket, finished.start), (Ticket(0), Time::us(1)));
+        let settled = finished.ledger.settle(Time::us(9));
+        assert_eq!((settled.spans.get(SpanKind::StorageQueue), settled.spans.total()), (Span::us(5), Span::us(8)));
+        assert_eq!((settled.spans.get(SpanKind::Unattributed), settled.twice), (Span::ZERO, Span::ZERO));
+    }
+
+    #[test]
+    fn a_page_that_is_not_answered_has_waited_for_it_since_it_was_sent() {
         let mut tracks = Tracks::default();
         tracks.begin(Time::ZERO, Ticket(0), 1);
-        let tag = tracks.open(Time::ZERO, Ticket(0), READ);
-        tracks.get(tag).unwrap().reach_by(Time::us(4), &[(SpanKind::Network, Span::us(3))]);
-        let finished = tracks.close(Time::us(4), tag, Outcome::Null).unwrap();
-        assert_eq!(finished.spans.get(SpanKind::Schedule), Span::us(4));
+        let tag = open(&mut tracks, Time::ZERO);
+        let track = tracks.get(tag).unwrap();
+        track.sends(Time::us(1));
+        track.claim_parts(Time::us(3), [(SpanKind::Network, Span::us(2))], Place::Link(0));
+        let finished = tracks.close(Time::us(9), tag, Outcome::Null).unwrap();
         assert_eq!(finished.outcome, Outcome::Null);
+        let settled = finished.ledger.settle(Time::us(9));
+        let spans = [SpanKind::Wait, SpanKind::Network, SpanKind::Schedule].map(|kind| settled.spans.get(kind));
+        assert_eq!(spans, [Span::us(1), Span::us(2), Span::us(6)]);
     }
 
     #[test]
     fn a_late_answer_finds_no_track_though_its_place_is_used_again() {
         let mut tracks = Tracks::default();
         tracks.begin(Time::ZERO, Ticket(0), 1);
-        let old = tracks.open(Time::ZERO, Ticket(0), READ);
+        let old = open(&mut tracks, Time::ZERO);
         tracks.close(Time::us(1), old, Outcome::Lost);
         tracks.begin(Time::us(1), Ticket(0), 1);
-        tracks.open(Time::us(1), Ticket(0), READ);
+        open(&mut tracks, Time::us(1));
         assert!(tracks.get(old).is_none() && tracks.close(Time::us(2), old, Outcome::Finished).is_none());
     }
 }

@@ -244,7 +244,8 @@ impl EdmRig {
             let flight = self.flights.get(left.flight);
             if matches!(flight.kind(), Kind::Request(..)) {
                 self.flights.remove(left.flight);
-                self.request_waited(left.waited, flight);
+                let serialization = self.block * flight.blocks();
+                self.request_waited(left.at - left.waited - serialization, left.waited, flight);
                 self.serve(flight, left.at, context);
             } else {
                 self.data_left(left, flight.tag(), context);
@@ -262,7 +263,7 @@ impl EdmRig {
         let grant = self.flights.remove(flight);
         let blocks = grant.blocks();
         let waited = (at - submitted).saturating_sub(self.block * blocks);
-        self.tracks[grant.tag().0 as usize].granted(waited, blocks);
+        self.tracks[grant.tag().0 as usize].granted(submitted, waited, blocks);
         self.land_grant(grant, at, context);
     }
 

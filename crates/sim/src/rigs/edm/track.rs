@@ -1,31 +1,30 @@
 //! Where a request's time went, gathered along the path of its last chunk.
 //!
-//! Each wait on that path is measured where it happens, the pipelines and wires are known, and what remains is
-//! waiting for grants; so the spans of a request sum to its latency by construction. Later chunks overwrite what earlier ones
-//! left: chunks of a request are in order everywhere.
+//! Each moment on that path is measured where it happens: the request leaves its host, its grant
+//! leaves the switch, the chunk leaves its host. Between them lie pipelines and wires, which are
+//! known, and waits, which are measured. When the request ends, its ledger is made of them, each
+//! from its own moment on: a part that is missing is a gap. Later chunks overwrite what earlier
+//! ones left: chunks of a request are in order everywhere.
 
-use base::{Span, Time};
-use edm::budget::{CROSSINGS, Delays, HOPS};
+use base::{NodeId, Span, Time};
+use edm::budget::Delays;
 use edm::pcs::memory as encoded;
 use edm::{Access, Body, Config, Place, Tag, Transmission, Wire};
 use prefetch_index::prefetch_index;
-use record::{Outcome, SpanKind, Spans};
+use record::{Ledger, Outcome, Place as At, SpanKind};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
 /// What every finished request pays alike.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// All crossings of its path.
+    delays: Delays,
+    /// Both crossings of a hop.
     pcs: Span,
-    /// All crossings of its path.
+    /// Both crossings of a hop.
     transceiver: Span,
-    /// All fibres of its path.
+    /// The fibre of a hop.
     propagation: Span,
-    /// The logic on the path of a last chunk that a /G/ let through.
-    logic_by_grant: Span,
-    /// The logic on the path of a last chunk that the request itself let through.
-    logic_by_request: Span,
     /// One block on a wire.
     block: Span,
 }
@@ -33,17 +32,29 @@ pub struct Costs {
 impl Costs {
     /// Of a rack whose transceivers (one crossing) and fibres (one hop) take so long.
     pub fn new(delays: &Delays, place: &Place, transceiver: Span, propagation: Span) -> Costs {
-        let before = delays.make_request + delays.insert + delays.iteration + delays.emit;
-        let after = delays.forward + delays.take_data;
-        Costs {
-            pcs: delays.pcs * CROSSINGS,
-            transceiver: transceiver * CROSSINGS,
-            propagation: propagation * HOPS,
-            logic_by_grant: before + delays.take_grant + after,
-            logic_by_request: before + delays.take_request + delays.make_response + after,
-            block: place.blocks(1),
-        }
+        let (pcs, transceiver) = (delays.pcs * 2, transceiver * 2);
+        Costs { delays: *delays, pcs, transceiver, propagation, block: place.blocks(1) }
     }
+
+    /// What a hop takes, bits aside.
+    fn hop(&self) -> Span {
+        self.pcs + self.transceiver + self.propagation
+    }
+
+    /// The parts of that.
+    fn crossed(&self) -> [(SpanKind, Span); 3] {
+        let (pcs, transceiver) = ((SpanKind::Pcs, self.pcs), (SpanKind::Transceiver, self.transceiver));
+        [pcs, transceiver, (SpanKind::Propagation, self.propagation)]
+    }
+}
+
+/// Who has asked whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Who has asked.
+    pub source: NodeId,
+    /// Whose memory it is about.
+    pub target: NodeId,
 }
 
 /// What is known of one request, and changes while it is under way. One cache line: tens of thousands are alive at once and
@@ -53,24 +64,38 @@ impl Costs {
 pub struct Track {
     /// When the host took it up; [`NEVER`] while it waits for an active notification.
     start: Time,
-    nic_control: Span,
+    /// When its RREQ, RMWREQ or /N/ went onto the uplink.
+    control_sent: Time,
+    /// When its last grant, or its request, was at the egress port of the switch.
+    granted_at: Time,
     grant_wait: Span,
-    /// When the chunk of its last grant was ready to be made; [`NEVER`] if that grant was the RREQ itself, not a /G/.
-    chunk_ready: Time,
-    nic_data: Span,
+    /// When its last chunk went onto the uplink.
+    data_sent: Time,
     switch_wait: Span,
     /// The driver's number for the request.
     pub ticket: u32,
-    /// Blocks of its /N/ or request and of all of its data.
-    own_blocks: u32,
+    /// Blocks of all of its data.
+    data_blocks: u32,
+    /// Blocks of its last chunk.
+    last_blocks: u16,
+    /// Blocks of its /N/ or request.
+    control_blocks: u8,
     grant_blocks: u8,
-    is_write: bool,
     /// Copies of its last chunk on their way.
     copies: u8,
-    /// Whether a request of its batch has yet to take over what is known of their common notification and grant.
-    followed: bool,
-    ended: bool,
+    flags: u8,
 }
+
+/// In [`Track::flags`]: it is a write.
+const IS_WRITE: u8 = 1;
+/// Its last grant was a /G/; else that was the RREQ itself.
+const BY_GRANT: u8 = 2;
+/// A request of its batch has yet to take over what is known of their common notification and
+/// grant.
+const FOLLOWED: u8 = 4;
+const ENDED: u8 = 8;
+/// Its spans are kept in their order.
+const KEPT: u8 = 16;
 
 /// What only some racks know of a request: those whose memory takes time, or whose links carry frames.
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,8 +117,8 @@ const NEVER: Time = Time::MAX;
 #[derive(Debug)]
 pub struct Tracks {
     slots: Vec<Track>,
-    /// By tag: the intended starts, which are needed at the end only.
-    intended: Vec<Time>,
+    /// By tag: the intended starts and who asked whom, which are needed at the end only.
+    intended: Vec<(Time, Ends)>,
     /// By tag, as far as anything of the kind has happened.
     rare: Vec<Rare>,
     free: Vec<u32>,
@@ -109,17 +134,17 @@ impl Tracks {
         Tracks { slots, intended, rare, free: Vec::new(), resting: VecDeque::new(), rest }
     }
     /// Takes in a request that was intended for `now` and gives its tag.
-    pub fn open(&mut self, now: Time, track: Track) -> u32 {
+    pub fn open(&mut self, now: Time, ends: Ends, track: Track) -> u32 {
         while self.resting.front().is_some_and(|(until, _)| *until <= now) {
             self.free.extend(self.resting.pop_front().map(|(_, tag)| tag));
         }
         let Some(tag) = self.free.pop() else {
             self.slots.push(track);
-            self.intended.push(now);
+            self.intended.push((now, ends));
             return self.slots.len() as u32 - 1;
         };
         self.slots[tag as usize] = track;
-        self.intended[tag as usize] = now;
+        self.intended[tag as usize] = (now, ends);
         if let Some(rare) = self.rare.get_mut(tag as usize) {
             *rare = Rare::default();
         }
@@ -133,14 +158,14 @@ impl Tracks {
     }
     /// Something of a request goes onto the uplinks of so many planes.
     #[inline]
-    pub fn sent(&mut self, sent: &Transmission, now: Time, make_request: Span, living_planes: u8) {
+    pub fn sent(&mut self, sent: &Transmission, now: Time, living_planes: u8) {
         if !is_data(&sent.what) {
-            return self[sent.tag.0 as usize].control_sent(now, sent.queued, make_request);
+            return self[sent.tag.0 as usize].control_sent(now, sent.queued);
         }
         if sent.lead != sent.tag {
             self.follow(sent.tag.0, sent.lead.0, now);
         }
-        self[sent.tag.0 as usize].data_sent(now, sent.queued, living_planes, sent.followed);
+        self[sent.tag.0 as usize].data_sent(now, living_planes, sent.followed);
     }
     /// The memory of a request took so long.
     pub fn memory_read(&mut self, tag: Tag, span: Span) {
@@ -161,46 +186,41 @@ impl Tracks {
         }
         &mut self.rare[index]
     }
-    /// When a request was taken up; `spans`, empty before, become the split of its time, which sums to `end - intended`.
-    pub fn spans(&self, tag: u32, outcome: Outcome, end: Time, costs: &Costs, spans: &mut Spans) -> Time {
-        let (track, intended) = (&self.slots[tag as usize], self.intended[tag as usize]);
-        let rare = self.rare.get(tag as usize).copied().unwrap_or_default();
+    /// When a request was taken up, and its ledger up to its end.
+    #[inline]
+    pub fn ledger(&self, tag: u32, outcome: Outcome, end: Time, costs: &Costs) -> (Time, Ledger) {
+        let (track, (intended, ends)) = (&self.slots[tag as usize], self.intended[tag as usize]);
+        let mut ledger = Ledger::open(intended, track.has(KEPT));
         let start = track.start.min(end);
-        spans.add(SpanKind::Wait, start - intended);
+        let host = At::Host(ends.source.0);
+        ledger.claim(SpanKind::Wait, intended, start, host);
         if outcome == Outcome::Finished {
-            track.split(&rare, spans, costs);
+            let rare = self.rare.get(tag as usize).copied().unwrap_or_default();
+            track.claim_path(&rare, ends, costs, &mut ledger);
+        } else {
+            // Nobody knows what became of it: its host has waited for an answer.
+            ledger.claim(SpanKind::Schedule, start, end, host);
         }
-        let latency = end - intended;
-        // Grants of one request come a little faster than its chunks leave (look-ahead, and RREQ against /G/), so its last
-        // chunk waits behind its own earlier ones: that time is in their serialization already.
-        let mut known = spans.total();
-        for queue in [SpanKind::NicQueue, SpanKind::SwitchQueue] {
-            let excess = known.saturating_sub(latency).min(spans.get(queue));
-            spans.take(queue, excess);
-            known -= excess;
-        }
-        assert!(known <= latency, "the parts of a request, {spans:?}, are more than its latency of {latency}");
-        spans.add(SpanKind::Schedule, latency - known);
-        start
+        (start, ledger)
     }
     /// Ends a request. The tag of one that did not finish is never used again: its demand may still be anywhere.
     pub fn close(&mut self, tag: u32, outcome: Outcome, now: Time) {
         let track = &mut self.slots[tag as usize];
-        track.ended = true;
-        if outcome == Outcome::Finished && !track.followed {
+        track.flags |= ENDED;
+        if outcome == Outcome::Finished && !track.has(FOLLOWED) {
             self.reuse(tag, now);
         }
     }
     /// `tag` shared the notification and grant of `lead`, the request before it in its batch.
     pub fn follow(&mut self, tag: u32, lead: u32, now: Time) {
         let before = &mut self.slots[lead as usize];
-        before.followed = false;
+        before.flags &= !FOLLOWED;
         let before = *before;
         self.slots[tag as usize].follow(&before);
         if let Some(Rare { control_on_link, .. }) = self.rare.get(lead as usize).copied() {
             self.rare(Tag(tag)).control_on_link = control_on_link;
         }
-        if before.ended {
+        if before.has(ENDED) {
             self.reuse(lead, now);
         }
     }
@@ -222,47 +242,53 @@ impl IndexMut<usize> for Tracks {
 }
 
 impl Track {
-    /// A request that the application has just handed over.
-    pub fn new(ticket: u32, access: &Access, config: &Config) -> Track {
-        let (control_blocks, data_blocks) = blocks_of(access, config.chunk.count() as u32);
+    /// A request that the application has just handed over. Its spans may be kept in their order.
+    pub fn new(ticket: u32, access: &Access, config: &Config, keeps_spans: bool) -> Track {
+        let Blocks { control, data, last } = Blocks::of(access, config.chunk.count() as u32);
+        let is_write = matches!(access, Access::Write { .. });
         Track {
             start: NEVER,
-            nic_control: Span::ZERO,
+            control_sent: NEVER,
+            granted_at: NEVER,
             grant_wait: Span::ZERO,
-            chunk_ready: NEVER,
-            nic_data: Span::ZERO,
+            data_sent: NEVER,
             switch_wait: Span::ZERO,
             ticket,
-            own_blocks: (control_blocks + data_blocks) as u32,
+            data_blocks: data as u32,
+            last_blocks: last as u16,
+            control_blocks: control as u8,
             grant_blocks: 0,
-            is_write: matches!(access, Access::Write { .. }),
             copies: 0,
-            followed: false,
-            ended: false,
+            flags: if is_write { IS_WRITE } else { 0 } | if keeps_spans { KEPT } else { 0 },
         }
     }
+    fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
     /// Its RREQ, RMWREQ or /N/ goes onto the uplink.
-    pub fn control_sent(&mut self, now: Time, queued: Time, make_request: Span) {
-        self.start = queued;
-        self.nic_control = now - (queued + make_request);
+    pub fn control_sent(&mut self, now: Time, queued: Time) {
+        (self.start, self.control_sent) = (queued, now);
     }
     /// It shared the notification and grant of `lead`.
     fn follow(&mut self, lead: &Track) {
-        let Track { start, nic_control, grant_wait, grant_blocks, chunk_ready, .. } = *lead;
-        *self = Track { start, nic_control, grant_wait, grant_blocks, chunk_ready, ..*self };
+        let Track { start, control_sent, granted_at, grant_wait, grant_blocks, .. } = *lead;
+        let flags = self.flags & !BY_GRANT | lead.flags & BY_GRANT;
+        *self = Track { start, control_sent, granted_at, grant_wait, grant_blocks, flags, ..*self };
     }
-    /// A grant of it (or its request, on to the memory node) waited so long for the downlink.
-    pub fn granted(&mut self, waited: Span, blocks: u64) {
-        (self.grant_wait, self.grant_blocks, self.chunk_ready) = (waited, blocks as u8, NEVER);
+    /// A grant of it, at the egress port at `at`, waited so long for the downlink.
+    pub fn granted(&mut self, at: Time, waited: Span, blocks: u64) {
+        (self.granted_at, self.grant_wait, self.grant_blocks) = (at, waited, blocks as u8);
+        self.flags |= BY_GRANT;
     }
-    /// A /G/ has been taken and the chunk may go from `at`.
-    pub fn chunk_ready(&mut self, at: Time) {
-        self.chunk_ready = at;
+    /// The same of its request on the way to the memory node.
+    pub fn request_granted(&mut self, at: Time, waited: Span, blocks: u64) {
+        self.granted(at, waited, blocks);
+        self.flags &= !BY_GRANT;
     }
     /// A chunk goes onto the uplink.
-    pub fn data_sent(&mut self, now: Time, queued: Time, copies: u8, followed: bool) {
-        self.nic_data = now.saturating_since(if self.by_grant() { self.chunk_ready } else { queued });
-        (self.copies, self.followed) = (copies, followed);
+    pub fn data_sent(&mut self, now: Time, copies: u8, followed: bool) {
+        (self.data_sent, self.copies) = (now, copies);
+        self.flags = self.flags & !FOLLOWED | if followed { FOLLOWED } else { 0 };
     }
     /// A chunk waited so long for the downlink.
     pub fn forwarded(&mut self, waited: Span) {
@@ -285,25 +311,165 @@ impl Track {
         self.copies == 0
     }
 
-    /// Whether its last grant was a /G/.
-    fn by_grant(&self) -> bool {
-        self.chunk_ready != NEVER
+    /// The path of a request that has finished, from when its host took it up.
+    fn claim_path(&self, rare: &Rare, ends: Ends, costs: &Costs, ledger: &mut Ledger) {
+        let moments = Moments::of(self, rare, costs);
+        let mut waits = Waits {
+            schedule: moments.matched.saturating_since(moments.demanded),
+            nic_control: self.control_sent.saturating_since(moments.made),
+            nic_data: self.data_sent.saturating_since(moments.ready),
+            switch: self.switch_wait,
+            grant: self.grant_wait,
+        };
+        // A chunk whose grant came before the memory was read waited for the memory, not for the
+        // link.
+        let memory = if self.has(BY_GRANT) { rare.memory.min(waits.nic_data) } else { Span::ZERO };
+        waits.nic_data -= memory;
+        let own = waits.give(costs.block * u64::from(self.data_blocks - u32::from(self.last_blocks)));
+        // Whoever sends the data, and whoever gets it.
+        let (from, to) = if self.has(IS_WRITE) { (ends.source, ends.target) } else { (ends.target, ends.source) };
+        self.claim_demand(ends.source, &moments, rare, (&waits, &own), costs, ledger);
+        self.claim_grant(from, &moments, rare, (&waits, &own), costs, ledger);
+        let ready = [(SpanKind::Memory, memory), (SpanKind::NicQueue, waits.nic_data)];
+        let ready = [ready[0], ready[1], (SpanKind::Serialization, own.nic_data)];
+        ledger.claim_parts(moments.ready, At::Host(from.0), ready);
+        self.claim_data((from, to), &moments, rare, (&waits, &own), costs, ledger);
     }
 
-    fn split(&self, rare: &Rare, spans: &mut Spans, costs: &Costs) {
-        let Rare { memory, control_on_link, data_on_link } = *rare;
-        let blocks = u64::from(self.own_blocks) + u64::from(self.grant_blocks);
-        spans.add(SpanKind::Stack, if self.by_grant() { costs.logic_by_grant } else { costs.logic_by_request });
-        spans.add(SpanKind::Pcs, costs.pcs);
-        spans.add(SpanKind::Transceiver, costs.transceiver);
-        spans.add(SpanKind::Propagation, costs.propagation);
-        spans.add(SpanKind::Serialization, costs.block * blocks);
-        spans.add(SpanKind::SwitchQueue, self.grant_wait + self.switch_wait);
-        // A chunk whose grant came before the memory was read waited for the memory, not for the link.
-        let for_memory = if self.by_grant() { memory.min(self.nic_data) } else { memory };
-        let in_nic = if self.by_grant() { self.nic_data - for_memory } else { self.nic_data };
-        spans.add(SpanKind::Memory, if self.is_write { Span::ZERO } else { for_memory });
-        spans.add(SpanKind::NicQueue, self.nic_control + in_nic + control_on_link + data_on_link);
+    /// Its /N/ or request, up to the scheduler's decision.
+    fn claim_demand(
+        &self,
+        source: NodeId,
+        moments: &Moments,
+        rare: &Rare,
+        (waits, own): (&Waits, &Waits),
+        costs: &Costs,
+        ledger: &mut Ledger,
+    ) {
+        use SpanKind::{NicQueue, Schedule, Serialization, Stack};
+        let (host, delays, [pcs, transceiver, propagation]) = (At::Host(source.0), &costs.delays, costs.crossed());
+        ledger.claim_parts(self.start, host, [(Stack, delays.make_request)]);
+        ledger.claim_parts(moments.made, host, [(NicQueue, waits.nic_control), (Serialization, own.nic_control)]);
+        let control = (Serialization, costs.block * u64::from(self.control_blocks));
+        let (on_link, insert) = ((NicQueue, rare.control_on_link), (Stack, delays.insert));
+        let way = [control, on_link, pcs, transceiver, propagation, insert];
+        ledger.claim_parts(self.control_sent, At::Link(source.0), way);
+        let wait = [(Schedule, waits.schedule), (Serialization, own.schedule)];
+        ledger.claim_parts(moments.demanded, At::Switch(0), wait);
+        ledger.claim_parts(moments.matched, At::Switch(0), [(Stack, delays.iteration + delays.emit)]);
+    }
+
+    /// Its last grant, or its request, on the way to whoever sends the data.
+    fn claim_grant(
+        &self,
+        from: NodeId,
+        moments: &Moments,
+        rare: &Rare,
+        (waits, own): (&Waits, &Waits),
+        costs: &Costs,
+        ledger: &mut Ledger,
+    ) {
+        use SpanKind::{Memory, Serialization, Stack, SwitchQueue};
+        let (delays, [pcs, transceiver, propagation]) = (&costs.delays, costs.crossed());
+        let wait = [(SwitchQueue, waits.grant), (Serialization, own.grant)];
+        ledger.claim_parts(self.granted_at, At::Port(from.0), wait);
+        let grant = (Serialization, costs.block * u64::from(self.grant_blocks));
+        let way = [grant, pcs, transceiver, propagation];
+        ledger.claim_parts(self.granted_at + self.grant_wait, At::Link(from.0), way);
+        if self.has(BY_GRANT) {
+            return ledger.claim_parts(moments.granted, At::Host(from.0), [(Stack, delays.take_grant)]);
+        }
+        let served = [(Stack, delays.take_request), (Memory, rare.memory), (Stack, delays.make_response)];
+        ledger.claim_parts(moments.granted, At::Target(from.0), served);
+    }
+
+    /// Its last chunk.
+    fn claim_data(
+        &self,
+        (from, to): (NodeId, NodeId),
+        moments: &Moments,
+        rare: &Rare,
+        (waits, own): (&Waits, &Waits),
+        costs: &Costs,
+        ledger: &mut Ledger,
+    ) {
+        use SpanKind::{NicQueue, Serialization, Stack, SwitchQueue};
+        let (delays, [pcs, transceiver, propagation]) = (&costs.delays, costs.crossed());
+        let chunk = (Serialization, costs.block * u64::from(self.last_blocks));
+        let (on_link, forward) = ((NicQueue, rare.data_on_link), (Stack, delays.forward));
+        let way = [chunk, on_link, pcs, transceiver, propagation, forward];
+        ledger.claim_parts(self.data_sent, At::Link(from.0), way);
+        let wait = [(SwitchQueue, waits.switch), (Serialization, own.switch)];
+        ledger.claim_parts(moments.forwarded, At::Port(to.0), wait);
+        let way = [pcs, transceiver, propagation, (Stack, delays.take_data)];
+        ledger.claim_parts(moments.forwarded + self.switch_wait, At::Link(to.0), way);
+    }
+}
+
+/// Moments on a request's path that follow from what was measured and what pipelines and wires
+/// take.
+struct Moments {
+    /// Its /N/ or request could leave its host.
+    made: Time,
+    /// That was in its notification queue.
+    demanded: Time,
+    /// The iteration began that has granted it.
+    matched: Time,
+    /// The grant, or the request, was at the PCS of whoever sends the data.
+    granted: Time,
+    /// The last chunk could leave.
+    ready: Time,
+    /// It was at the egress port of the switch.
+    forwarded: Time,
+}
+
+impl Moments {
+    fn of(track: &Track, rare: &Rare, costs: &Costs) -> Moments {
+        let (delays, hop, blocks) = (&costs.delays, costs.hop(), |blocks: u64| costs.block * blocks);
+        let control = blocks(track.control_blocks.into()) + rare.control_on_link;
+        let granted = track.granted_at + track.grant_wait + blocks(track.grant_blocks.into()) + hop;
+        let served = delays.take_request + rare.memory + delays.make_response;
+        let chunk = blocks(track.last_blocks.into()) + rare.data_on_link;
+        Moments {
+            made: track.start + delays.make_request,
+            demanded: track.control_sent + control + hop + delays.insert,
+            matched: track.granted_at - (delays.iteration + delays.emit),
+            granted,
+            ready: granted + if track.has(BY_GRANT) { delays.take_grant } else { served },
+            forwarded: track.data_sent + chunk + hop + delays.forward,
+        }
+    }
+}
+
+/// The waits on a request's path.
+struct Waits {
+    schedule: Span,
+    nic_control: Span,
+    nic_data: Span,
+    switch: Span,
+    grant: Span,
+}
+
+impl Waits {
+    /// Of the waits of a last chunk what its own earlier chunks were being sent is their
+    /// serialization. Mostly that is in the wait for its grant; grants of one request come a little
+    /// faster than its chunks leave (look-ahead, and RREQ against /G/), so its last chunk waits
+    /// behind its own earlier ones too.
+    fn give(&mut self, serialization: Span) -> Waits {
+        let mut left = serialization;
+        let mut of = |wait: &mut Span| {
+            let given = left.min(*wait);
+            *wait -= given;
+            left -= given;
+            given
+        };
+        Waits {
+            schedule: of(&mut self.schedule),
+            nic_data: of(&mut self.nic_data),
+            nic_control: of(&mut self.nic_control),
+            switch: of(&mut self.switch),
+            grant: of(&mut self.grant),
+        }
     }
 }
 
@@ -314,21 +480,35 @@ fn is_data(what: &Wire) -> bool {
     }
 }
 
-/// Blocks of the /N/ or request of an access, and of all chunks of its data.
-fn blocks_of(access: &Access, chunk: u32) -> (u64, u64) {
-    let sum = |bytes: u32, blocks: fn(u32) -> u64| {
-        // Most are one chunk, and a division is slow.
-        if (1..=chunk).contains(&bytes) {
-            return blocks(bytes);
-        }
-        let rest = bytes % chunk;
-        u64::from(bytes / chunk) * blocks(chunk) + if rest > 0 { blocks(rest) } else { 0 }
-    };
-    match access {
-        Access::Write { bytes, .. } => (encoded::NOTIFICATION_BLOCKS, sum(*bytes, encoded::write_blocks)),
-        Access::Read { bytes, .. } => (encoded::read_request_blocks(*bytes), sum(*bytes, encoded::response_blocks)),
-        Access::Modify { modify, .. } => {
-            (encoded::rmw_blocks(modify), encoded::response_blocks(modify.response_bytes()))
+/// Blocks of an access.
+struct Blocks {
+    /// Of its /N/ or request.
+    control: u64,
+    /// Of all chunks of its data.
+    data: u64,
+    /// Of the last chunk.
+    last: u64,
+}
+
+impl Blocks {
+    fn of(access: &Access, chunk: u32) -> Blocks {
+        let with = |control, bytes: u32, blocks: fn(u32) -> u64| {
+            // Most are one chunk, and a division is slow.
+            if (1..=chunk).contains(&bytes) {
+                return Blocks { control, data: blocks(bytes), last: blocks(bytes) };
+            }
+            let rest = bytes % chunk;
+            let last = blocks(if rest > 0 { rest } else { chunk.min(bytes) });
+            let whole = u64::from(bytes / chunk) * blocks(chunk);
+            Blocks { control, data: whole + if rest > 0 { last } else { 0 }, last }
+        };
+        match access {
+            Access::Write { bytes, .. } => with(encoded::NOTIFICATION_BLOCKS, *bytes, encoded::write_blocks),
+            Access::Read { bytes, .. } => with(encoded::read_request_blocks(*bytes), *bytes, encoded::response_blocks),
+            Access::Modify { modify, .. } => {
+                let data = encoded::response_blocks(modify.response_bytes());
+                Blocks { control: encoded::rmw_blocks(modify), data, last: data }
+            }
         }
     }
 }

@@ -47,7 +47,8 @@ impl<H: Host, S: Switch> Bench<H, S> {
     /// Handles the next event; `false` when there is none.
     pub fn step(&mut self) -> bool {
         let Some((now, event)) = self.queue.pop() else { return false };
-        let mut context = Context { queue: &mut self.queue, ended: &mut self.ended, now };
+        let (queue, ended) = (&mut self.queue, &mut self.ended);
+        let mut context = Context { queue, ended, now, keeps_spans: false };
         match event {
             Event::Arrival(number) => {
                 self.rig.issue(Ticket(number), &self.requests[number as usize], now, &mut context);
@@ -80,7 +81,8 @@ pub fn lone<H: Host, S: Switch>(rig: PacketRig<H, S>, operation: Operation, byte
     bench.issue(Time::ZERO, operation, NodeId(0), NodeId(1), bytes);
     bench.run();
     assert_eq!(bench.ended.len(), 1, "a lone request must end exactly once");
-    (bench.ended[0], bench.rig)
+    let ended = bench.ended.remove(0);
+    (ended, bench.rig)
 }
 
 /// The end-to-end time of a lone request, simulated in a fresh rig once for each operation and size and remembered: for designs

@@ -3,7 +3,7 @@
 use super::PacketRigConfig;
 use base::{Bytes, Rate, Span};
 use hardware::EthernetStack;
-use record::{SpanKind, Spans};
+use record::SpanKind;
 use transport::Packet;
 use transport::cost::Train;
 
@@ -85,16 +85,31 @@ impl Path {
         let from_host = self.stack.host_pass() + self.propagation + self.stack.switch_receive();
         to_host + self.serialization(longest_wire) + from_host
     }
-    /// Adds the constant parts of the way of a packet of `wire` bytes.
-    pub(super) fn add_fixed(&self, wire: u32, spans: &mut Spans) {
-        let parts = self.stack.crossing();
-        spans.add(SpanKind::Stack, parts.protocol);
-        spans.add(SpanKind::Mac, parts.mac);
-        spans.add(SpanKind::Pcs, parts.pcs);
-        spans.add(SpanKind::Transceiver, parts.transceiver);
-        spans.add(SpanKind::Forwarding, parts.forwarding);
-        spans.add(SpanKind::Propagation, self.propagation * 2);
-        spans.add(SpanKind::Serialization, self.first_hop(wire) + self.serialization(wire));
+    /// The parts of the way of a packet of `wire` bytes from the start of its transmission until
+    /// the switch may forward it.
+    pub(super) fn way_to_switch(&self, wire: u32) -> [(SpanKind, Span); 7] {
+        let EthernetStack { protocol, mac, pcs, transceiver, forwarding } = self.stack;
+        [
+            (SpanKind::Stack, protocol),
+            (SpanKind::Serialization, self.first_hop(wire)),
+            (SpanKind::Mac, mac * 2),
+            (SpanKind::Pcs, pcs * 2),
+            (SpanKind::Transceiver, transceiver * 2),
+            (SpanKind::Propagation, self.propagation),
+            (SpanKind::Forwarding, forwarding),
+        ]
+    }
+    /// The same from the start of its transmission by the switch until the host has it.
+    pub(super) fn way_to_host(&self, wire: u32) -> [(SpanKind, Span); 6] {
+        let EthernetStack { protocol, mac, pcs, transceiver, .. } = self.stack;
+        [
+            (SpanKind::Serialization, self.serialization(wire)),
+            (SpanKind::Mac, mac * 2),
+            (SpanKind::Pcs, pcs * 2),
+            (SpanKind::Transceiver, transceiver * 2),
+            (SpanKind::Propagation, self.propagation),
+            (SpanKind::Stack, protocol),
+        ]
     }
 
     /// Serialization that a packet waits for on the first hop.

@@ -1,9 +1,9 @@
 //! Requests as messages, and where their time goes.
 
-use super::{Events, Flight, Leg, PacketEvent, PacketRig, WORD};
+use super::{Events, Flight, Leg, PacketEvent, PacketRig, Transfer, WORD};
 use crate::drive::Ended;
-use base::{Bytes, NodeId, Operation, Request, Span, Time};
-use record::{Outcome, SpanKind};
+use base::{Bytes, NodeId, Operation, Request, Span};
+use record::{Outcome, Place as At, SpanKind};
 use transport::{Host, HostIn, Message, Switch};
 
 impl<H: Host, S: Switch> PacketRig<H, S> {
@@ -30,10 +30,10 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
 
     /// Every byte of the current message of transfer `id` is there; `flight` brought the last one.
     pub(super) fn delivered(&mut self, id: u32, flight: &Flight, events: Events) {
-        self.account(id, flight, events.now);
-        let transfer = self.transfers[id];
-        match transfer.leg {
-            Leg::Ask => self.access_memory(id, &transfer.request, events),
+        self.account(id, flight);
+        let Transfer { leg, request, .. } = self.transfers[id];
+        match leg {
+            Leg::Ask => self.access_memory(id, &request, events),
             Leg::Last => self.end(id, events),
         }
     }
@@ -41,31 +41,32 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
     fn access_memory(&mut self, id: u32, request: &Request, events: Events) {
         let size = if request.operation == Operation::Read { request.bytes } else { WORD };
         let done = self.places[request.target.index()].memory.submit(events.now, size);
-        self.transfers[id].spans.add(SpanKind::Memory, done - events.now);
+        self.transfers[id].ledger.claim(SpanKind::Memory, events.now, done, At::Memory(request.target.0));
         events.at(done, PacketEvent::Answer(id));
     }
 
     fn end(&mut self, id: u32, events: Events) {
-        let transfer = self.transfers.remove(id);
-        let (spans, end) = (transfer.spans, events.now);
-        assert_eq!(spans.total(), end - transfer.intended, "spans do not add up");
-        events.end(Ended { ticket: transfer.ticket, outcome: Outcome::Finished, start: transfer.start, end, spans });
+        let Transfer { ticket, start, ledger, .. } = self.transfers.remove(id);
+        events.end(Ended { ticket, outcome: Outcome::Finished, start, end: events.now, ledger });
     }
 
-    /// Splits the time since the message was submitted: before its completing packet left, the sender's link was busy with
-    /// the message's own packets (serialization, retransmissions included), busy with others (NIC queue) or idle (schedule);
-    /// after that, the packet's way.
-    fn account(&mut self, id: u32, flight: &Flight, now: Time) {
+    /// Claims the time since the message was submitted: before its completing packet left, the
+    /// sender's link was busy with the message's own packets (serialization, retransmissions
+    /// included), busy with others (NIC queue) or idle, because nobody let the message go
+    /// (schedule); after that, the packet's way.
+    fn account(&mut self, id: u32, flight: &Flight) {
         let transfer = &mut self.transfers[id];
         assert!(flight.left_at >= transfer.submitted, "a message was delivered by a packet older than itself");
         let busy = flight.busy_before - transfer.busy_at_submit;
         let own = if flight.packet.message == id { flight.own_before } else { transfer.own }.min(busy);
-        let spans = &mut transfer.spans;
-        spans.add(SpanKind::Serialization, own);
-        spans.add(SpanKind::NicQueue, busy - own);
-        spans.add(SpanKind::Schedule, flight.left_at - transfer.submitted - busy);
-        spans.add(SpanKind::SwitchQueue, flight.switch_out - flight.switch_in);
-        self.path.add_fixed(flight.packet.wire, spans);
-        debug_assert!(spans.total() == now - transfer.intended, "a packet's way does not add up");
+        let idle = flight.left_at - transfer.submitted - busy;
+        let (submitted, sender) = (transfer.submitted, transfer.sender.0);
+        let before = [(SpanKind::Schedule, idle), (SpanKind::NicQueue, busy - own), (SpanKind::Serialization, own)];
+        let ledger = &mut transfer.ledger;
+        ledger.claim_parts(submitted, At::Host(sender), before);
+        let (wire, receiver) = (flight.packet.wire, flight.packet.target.0);
+        ledger.claim_parts(flight.left_at, At::Link(sender), self.path.way_to_switch(wire));
+        ledger.claim(SpanKind::SwitchQueue, flight.switch_in, flight.switch_out, At::Port(receiver));
+        ledger.claim_parts(flight.switch_out, At::Link(receiver), self.path.way_to_host(wire));
     }
 }

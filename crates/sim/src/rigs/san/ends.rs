@@ -1,12 +1,11 @@
 //! Hosts, targets and drives.
 
-use super::track::Part;
-use super::{Now, Place, SanEvent, SanRig, outcome_of};
+use super::{Now, Place as At, SanEvent, SanRig, outcome_of};
 use crate::drive::{Ended, Ticket};
 use base::{Bytes, Operation, Program, Request, RequestId, Time};
 use hardware::ssd::Done;
 use history::{BlockId, OrderViolation, WriteEnd};
-use record::Outcome;
+use record::{Outcome, Place, SpanKind};
 use san::host::{HostIn, HostIo, HostOut};
 use san::route::Advertisement;
 use san::target::{JobId, TargetIn, TargetOut};
@@ -50,7 +49,7 @@ pub(super) struct Violations {
 /// Hosts.
 impl SanRig {
     pub(super) fn ask(&mut self, ticket: Ticket, request: &Request, context: Now<'_, '_>) {
-        let name = self.tracks.open(context.now, ticket, request);
+        let name = self.tracks.open(ticket, request, context);
         let host = self.host_vertices[request.source.index()];
         let drive = DriveId(request.target.0 - self.host_vertices.len() as u32);
         self.order_begins(name, request, context);
@@ -62,7 +61,9 @@ impl SanRig {
 
     /// A packet has come, which is read where it lies.
     pub(super) fn host_receives(&mut self, host: VertexId, place: u32, port: Port, flight: u32, context: Now<'_, '_>) {
-        self.hosts[place as usize].receive(context.now, port, &self.carrier.flights[flight].packet, &mut self.host_out);
+        let packet = &self.carrier.flights[flight].packet;
+        self.tracks.came(context.now, packet);
+        self.hosts[place as usize].receive(context.now, port, packet, &mut self.host_out);
         self.carrier.flights.discard(flight);
         self.host_did(host, place, context);
     }
@@ -76,13 +77,13 @@ impl SanRig {
     }
 
     fn tell_host(&mut self, host: VertexId, input: HostIn, context: Now<'_, '_>) {
-        let Place::Host(place) = self.places[host.index()] else { return };
+        let At::Host(place) = self.places[host.index()] else { return };
         self.hosts[place as usize].on(context.now, input, &mut self.host_out);
         self.host_did(host, place, context);
     }
 
     pub(super) fn wake_host(&mut self, host: VertexId, context: Now<'_, '_>) {
-        let Place::Host(place) = self.places[host.index()] else { return };
+        let At::Host(place) = self.places[host.index()] else { return };
         self.hosts[place as usize].on_wakeup(context.now, &mut self.host_out);
         self.host_did(host, place, context);
     }
@@ -94,6 +95,8 @@ impl SanRig {
                 HostOut::Send { port, packet } => {
                     if packet.kind == PacketKind::Command {
                         self.tracks.sent(context.now, packet);
+                    } else if let Some(track) = self.tracks.of(packet) {
+                        track.goes(context.now, SpanKind::Schedule, Place::Host(packet.source.0));
                     }
                     self.carrier.send(host, *port, packet, context);
                 }
@@ -112,14 +115,15 @@ impl SanRig {
         self.order_ends(name, &request, outcome, asked_at, context);
         let copies = request.bytes.count().div_ceil(COPY);
         let stack = self.config.ends.host_complete + self.config.ends.per_4_kib * copies;
-        let Some((ticket, start, spans)) = self.tracks.close(context.now, name, stack) else { return };
+        let was_answered = outcome == Outcome::Finished;
+        let Some((ticket, start, ledger)) = self.tracks.close(context.now, name, stack, was_answered) else { return };
         if outcome == Outcome::Finished {
             self.sizes.add(request.operation, request.bytes, context.now + stack - asked_at);
         }
         let was_hit = was_repeated || outcome != Outcome::Finished;
         let bytes = if outcome == Outcome::Finished { request.bytes } else { Bytes::ZERO };
         self.aftermath.ended(context.now, bytes, asked_at, was_hit, self.config.passing.detection);
-        context.end(Ended { ticket, outcome, start, end: context.now + stack, spans });
+        context.end(Ended { ticket, outcome, start, end: context.now + stack, ledger });
     }
 }
 
@@ -137,19 +141,20 @@ impl SanRig {
         let packet = &self.carrier.flights[flight].packet;
         self.counts.at_target(packet, true);
         self.ways.count(packet, &mut self.shortest);
+        self.tracks.came(context.now, packet);
         self.targets[place as usize].receive(context.now, port, packet, &mut self.target_out);
         self.carrier.flights.discard(flight);
         self.target_did(target, place, context);
     }
 
     fn tell_target(&mut self, target: VertexId, input: TargetIn, context: Now<'_, '_>) {
-        let Place::Target(place) = self.places[target.index()] else { return };
+        let At::Target(place) = self.places[target.index()] else { return };
         self.targets[place as usize].on(context.now, input, &mut self.target_out);
         self.target_did(target, place, context);
     }
 
     pub(super) fn wake_target(&mut self, target: VertexId, context: Now<'_, '_>) {
-        let Place::Target(place) = self.places[target.index()] else { return };
+        let At::Target(place) = self.places[target.index()] else { return };
         self.targets[place as usize].on_wakeup(context.now, &mut self.target_out);
         self.target_did(target, place, context);
     }
@@ -157,12 +162,12 @@ impl SanRig {
     fn target_did(&mut self, target: VertexId, place: u32, context: Now<'_, '_>) {
         let mut out = std::mem::take(&mut self.target_out);
         // What is ready to leave waits for its window only.
-        let waited = if self.config.target.window.is_some() { Part::Schedule } else { Part::StorageQueue };
+        let waited = if self.config.target.window.is_some() { SpanKind::Schedule } else { SpanKind::StorageQueue };
         for action in &out {
             match *action {
                 TargetOut::Send { port, ref packet } => {
                     if let Some(track) = self.tracks.of(packet) {
-                        track.reach(context.now, waited);
+                        track.goes(context.now, waited, Place::Target(target.0));
                     }
                     self.counts.at_target(packet, false);
                     self.carrier.send(target, port, packet, context);
@@ -170,7 +175,7 @@ impl SanRig {
                 TargetOut::Submit { drive, job, operation, address, bytes, request } => {
                     let done = self.drives.submit(context.now, drive.index(), operation, address, bytes);
                     if let Some(track) = self.tracks.get(request) {
-                        track.reach(context.now, Part::StorageQueue);
+                        track.waited(context.now, SpanKind::StorageQueue, Place::Target(target.0));
                     }
                     let is_lost = !self.drives.is_up(drive.index());
                     let work = DriveWork { target, job, drive, request, operation, address, bytes, done, is_lost };
@@ -192,8 +197,11 @@ impl SanRig {
         }
         if let Some(track) = self.tracks.get(work.request) {
             let Done { wait, collection_wait, service, .. } = work.done;
-            let parts = [(Part::FlashWait, wait), (Part::CollectionWait, collection_wait), (Part::Flash, service)];
-            track.reach_by(context.now, parts);
+            let waits = [(SpanKind::FlashWait, wait), (SpanKind::CollectionWait, collection_wait)];
+            let begun = context.now - work.done.total();
+            let at = Place::Drive(work.drive.0);
+            track.claim_device(begun, [waits[0], waits[1], (SpanKind::Flash, service)], at);
+            track.passed(context.now);
         }
         self.store(&work);
         self.tell_target(work.target, TargetIn::Done { job: work.job }, context);

@@ -1,10 +1,10 @@
 //! Packets between vertices.
 
 use super::carrier::Carrier;
-use super::track::Part;
 use super::wires::Fate;
-use super::{Now, Place, SanEvent, SanRig};
+use super::{Now, Place as At, SanEvent, SanRig};
 use base::{Program, Time};
+use record::{Place, SpanKind};
 use san::Port;
 use san::hop::{HopIn, HopOut, Passed};
 use san::route::Advertisement;
@@ -26,13 +26,14 @@ impl SanRig {
         }
         if let Some(track) = self.tracks.of(&flight.packet) {
             let ready_at = flight.leaving.ready_at;
-            track.reach_by_leg(context.now, ready_at, || wires.parts(context.now, flight));
+            let parts = wires.parts(context.now, flight);
+            track.claim_leg(ready_at, Place::Link(flight.leaving.channel.0), parts);
         }
         let (vertex, port) = wires.end(flight.leaving.channel);
         match self.places[vertex.index()] {
-            Place::Hop(hop) => self.pass_hop(vertex, hop, port, place, context),
-            Place::Host(host) => self.host_receives(vertex, host, port, place, context),
-            Place::Target(target) => self.target_receives(vertex, target, port, place, context),
+            At::Hop(hop) => self.pass_hop(vertex, hop, port, place, context),
+            At::Host(host) => self.host_receives(vertex, host, port, place, context),
+            At::Target(target) => self.target_receives(vertex, target, port, place, context),
         }
     }
 
@@ -40,6 +41,9 @@ impl SanRig {
     fn pass_hop(&mut self, vertex: VertexId, hop: u32, port: Port, place: u32, context: Now<'_, '_>) {
         let packet = &mut self.carrier.flights[place].packet;
         let passed = self.hops[hop as usize].pass(context.now, port, packet, &mut self.hop_out);
+        if !matches!(passed, Passed::On(_)) {
+            self.tracks.waits(context.now, packet);
+        }
         self.hop_did(vertex, context);
         if let Passed::On(port) = passed {
             return self.carrier.send_on(vertex, port, place, context);
@@ -51,14 +55,14 @@ impl SanRig {
     }
 
     pub(super) fn tell_hop(&mut self, vertex: VertexId, input: HopIn, context: Now<'_, '_>) {
-        let Place::Hop(place) = self.places[vertex.index()] else { return };
+        let At::Hop(place) = self.places[vertex.index()] else { return };
         self.hops[place as usize].on(context.now, input, &mut self.hop_out);
         self.hop_did(vertex, context);
         self.arm(vertex, context);
     }
 
     pub(super) fn wake_hop(&mut self, vertex: VertexId, context: Now<'_, '_>) {
-        let Place::Hop(place) = self.places[vertex.index()] else { return };
+        let At::Hop(place) = self.places[vertex.index()] else { return };
         self.hops[place as usize].on_wakeup(context.now, &mut self.hop_out);
         self.hop_did(vertex, context);
         self.arm(vertex, context);
@@ -66,14 +70,14 @@ impl SanRig {
 
     /// Nothing to arm after this: distances move by what neighbours say, not by packets.
     pub(super) fn port_free(&mut self, vertex: VertexId, port: Port, context: Now<'_, '_>) {
-        let Place::Hop(place) = self.places[vertex.index()] else { return };
+        let At::Hop(place) = self.places[vertex.index()] else { return };
         if !self.carrier.is_running[vertex.index()] {
             return;
         }
         let hop = &mut self.hops[place as usize];
         if let Some(packet) = hop.next_to_send(context.now, port) {
             if let Some(track) = self.tracks.of(packet) {
-                track.reach(context.now, Part::SwitchQueue);
+                track.waited(context.now, SpanKind::SwitchQueue, Place::Switch(vertex.0));
             }
             self.carrier.send(vertex, port, packet, context);
         }
@@ -106,7 +110,7 @@ impl SanRig {
         match action {
             HopOut::Send { port, packet } => {
                 if let Some(track) = self.tracks.of(packet) {
-                    track.reach(context.now, Part::SwitchQueue);
+                    track.waited(context.now, SpanKind::SwitchQueue, Place::Switch(vertex.0));
                 }
                 self.carrier.send(vertex, *port, packet, context);
             }

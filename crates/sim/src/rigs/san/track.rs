@@ -1,69 +1,46 @@
 //! Where the time of each request goes.
 //!
-//! A track has a mark: everything up to it is accounted for. Only packets on the critical path move it: the command, the ready-to-transfer,
-//! the last data of a write, and what ends it, a response or a read's last data; and only those of the attempt that was sent last. So the spans sum to the latency
-//! whatever path a request takes, repeats and detours included.
+//! Only packets on the critical path claim time: the command, the ready-to-transfer, the last data
+//! of a write, and what ends it, a response or a read's last data; and only those of the attempt
+//! that was sent last. A repeat claims the time since the attempt before it, beside what became of
+//! that one.
 
-use crate::drive::Ticket;
+use crate::drive::{Context, Ticket};
 use base::{Operation, Request, RequestId, Span, Time};
 use prefetch_index::prefetch_index;
-use record::{SpanKind, Spans};
+use record::{Ledger, Place, SpanKind};
 use san::{Outcome, Packet, PacketKind, Tag};
 use std::slice;
 
-/// What the time of a request may go into here. In the order in which a track keeps them: first what every link takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    Serialization,
-    Propagation,
-    Forwarding,
-    NicQueue,
-    Stack,
-    SwitchQueue,
-    Schedule,
-    StorageQueue,
-    FlashWait,
-    CollectionWait,
-    Flash,
-}
-
-/// Where the time of a leg went.
+/// Where the time of a leg went, in this order.
 pub(super) struct LegParts {
+    /// Software of the end that sends.
+    pub send_stack: Span,
+    pub nic_queue: Span,
     pub serialization: Span,
     pub propagation: Span,
     pub forwarding: Span,
-    pub nic_queue: Span,
-    /// Software of both ends.
+    /// Software of the end that receives.
     pub stack: Span,
 }
 
-/// By [`Part`]: how records call it.
-const KINDS: [SpanKind; 11] = [
-    SpanKind::Serialization,
-    SpanKind::Propagation,
-    SpanKind::Forwarding,
-    SpanKind::NicQueue,
-    SpanKind::Stack,
-    SpanKind::SwitchQueue,
-    SpanKind::Schedule,
-    SpanKind::StorageQueue,
-    SpanKind::FlashWait,
-    SpanKind::CollectionWait,
-    SpanKind::Flash,
-];
-
 /// One request in flight. In this order, and from the start of a cache line on: what every link touches is in the first.
 #[repr(C, align(64))]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Track {
     /// The room's name for it; [`NOBODY`] when it has ended.
     name: RequestId,
-    mark: Time,
-    /// The attempt that was sent last.
-    tag: Option<Tag>,
+    /// The attempt that was sent last; of one that was never sent no packet is anywhere.
+    tag: Tag,
+    ledger: Ledger,
+    /// When a packet of it last came to where it waits.
+    since: Time,
+    /// When its last attempt was sent.
+    sent_at: Time,
     sends: u32,
-    /// By [`Part`].
-    parts: [Span; KINDS.len()],
+    /// Whether what an end did last with this attempt was to send a packet: one more goes beside it,
+    /// or in its place.
+    is_underway: bool,
     /// When it was asked.
     pub asked_at: Time,
     /// As it was asked.
@@ -94,17 +71,26 @@ impl Tracks {
     }
 
     /// A request begins; returns its name in the room.
-    pub fn open(&mut self, now: Time, ticket: Ticket, request: &Request) -> RequestId {
-        let place = ticket.0 as usize;
+    pub fn open<E: Copy>(&mut self, ticket: Ticket, request: &Request, context: &Context<'_, E>) -> RequestId {
+        let (place, now) = (ticket.0 as usize, context.now);
         self.made = self.made.wrapping_add(1);
         let name = RequestId((u64::from(self.made) << TICKET_BITS) | u64::from(ticket.0));
-        let parts = [Span::ZERO; KINDS.len()];
-        let track =
-            Track { request: *request, asked_at: now, name, start: None, tag: None, sends: 0, mark: now, parts };
+        let track = |name, ledger| Track {
+            name,
+            tag: Tag::default(),
+            ledger,
+            since: now,
+            sent_at: now,
+            sends: 0,
+            is_underway: false,
+            asked_at: now,
+            request: *request,
+            start: None,
+        };
         if self.tracks.len() <= place {
-            self.tracks.resize(place + 1, Track { name: NOBODY, ..track });
+            self.tracks.resize(place + 1, track(NOBODY, Ledger::open(now, false)));
         }
-        self.tracks[place] = track;
+        self.tracks[place] = track(name, context.open_ledger());
         name
     }
 
@@ -123,7 +109,8 @@ impl Tracks {
     #[inline]
     pub fn foresee_end(&self, name: RequestId) {
         let Some(track) = self.tracks.get((name.0 as u32) as usize) else { return };
-        prefetch_index(track.parts.as_slice(), Part::Stack as usize);
+        // Each is in another line.
+        prefetch_index(track.ledger.sums(), 4);
         prefetch_index(slice::from_ref(&track.request), 0);
     }
 
@@ -140,7 +127,7 @@ impl Tracks {
             return None;
         }
         let tag = packet.tag;
-        self.get(packet.request).filter(|track| track.tag == Some(tag))
+        self.get(packet.request).filter(|track| track.tag == tag)
     }
 
     fn is_critical(&self, packet: &Packet) -> bool {
@@ -154,26 +141,54 @@ impl Tracks {
         }
     }
 
-    /// A host sends a command: the track follows this attempt from now on, and the time since the last mark was waiting for leave to send it.
+    /// A host sends a command: the track follows this attempt from now on. It waited for leave to
+    /// send it or, if it is not the first, for an answer to the one before.
     pub fn sent(&mut self, now: Time, packet: &Packet) {
         let Some(track) = self.get(packet.request) else { return };
+        if track.sends > 0 {
+            track.ledger.fork();
+        }
+        let host = Place::Host(track.request.source.0);
+        track.ledger.claim(SpanKind::Schedule, track.sent_at, now, host);
         track.start = track.start.or(Some(now));
-        track.tag = Some(packet.tag);
+        (track.tag, track.sent_at, track.since) = (packet.tag, now, now);
         track.sends += 1;
-        track.reach(now, Part::Schedule);
     }
 
-    /// A request has ended at `end`, of which the last `stack` was its host's software.
-    pub fn close(&mut self, now: Time, name: RequestId, stack: Span) -> Option<(Ticket, Time, Spans)> {
+    /// A packet waits at a hop from now on.
+    pub fn waits(&mut self, now: Time, packet: &Packet) {
+        if let Some(track) = self.of(packet) {
+            track.since = now;
+        }
+    }
+
+    /// A packet is at an end of its way.
+    pub fn came(&mut self, now: Time, packet: &Packet) {
+        if let Some(track) = self.of(packet) {
+            track.passed(now);
+        }
+    }
+
+    /// A request has ended, after `stack` more of its host's software; its ticket, when it was
+    /// first sent, and its ledger.
+    pub fn close(
+        &mut self,
+        now: Time,
+        name: RequestId,
+        stack: Span,
+        was_answered: bool,
+    ) -> Option<(Ticket, Time, Ledger)> {
         let track = self.get(name)?;
-        // What nobody has claimed was waiting for what did not come.
-        track.reach(now, Part::Schedule);
-        track.parts[Part::Stack as usize] += stack;
-        let mut spans = Spans::default();
-        KINDS.iter().zip(&track.parts).for_each(|(kind, span)| spans.add(*kind, *span));
-        let closed = (Ticket(name.0 as u32), track.start.unwrap_or(now), spans);
+        let host = Place::Host(track.request.source.0);
+        if !was_answered || track.was_repeated() {
+            // Another attempt was answered than the last, or none.
+            track.ledger.fork();
+            track.ledger.claim(SpanKind::Schedule, track.sent_at, now, host);
+        }
+        track.ledger.claim(SpanKind::Stack, now, now + stack, host);
         track.name = NOBODY;
-        Some(closed)
+        let ledger = std::mem::replace(&mut track.ledger, Ledger::open(now, false));
+        Some((Ticket(name.0 as u32), track.start.unwrap_or(now), ledger))
     }
 }
 
@@ -183,38 +198,43 @@ impl Track {
         self.sends > 1
     }
 
-    /// Everything up to now, since the mark, was `part`.
-    pub fn reach(&mut self, now: Time, part: Part) {
-        self.parts[part as usize] += now.saturating_since(self.mark);
-        self.mark = self.mark.max(now);
+    /// It has waited until now since its last packet came.
+    pub fn waited(&mut self, now: Time, kind: SpanKind, at: Place) {
+        self.ledger.claim(kind, self.since, now, at);
+        self.since = now;
     }
 
-    /// Everything up to now, since the mark, was these parts, if they fit; else another packet of the request has been accounted for meanwhile, and
-    /// what is left was waiting.
-    pub fn reach_by<const PARTS: usize>(&mut self, now: Time, parts: [(Part, Span); PARTS]) {
-        let total: Span = parts.iter().map(|(_, span)| *span).sum();
-        if now.saturating_since(self.mark) != total {
-            return self.reach(now, Part::Schedule);
+    /// A device's parts, from `begin` on.
+    pub fn claim_device(&mut self, begin: Time, parts: [(SpanKind, Span); 3], at: Place) {
+        self.ledger.claim_parts(begin, at, parts);
+    }
+
+    /// A packet of it is at an end, or a device is done with it.
+    pub fn passed(&mut self, now: Time) {
+        (self.since, self.is_underway) = (now, false);
+    }
+
+    /// An end sends a packet of it, which has waited until now.
+    pub fn goes(&mut self, now: Time, kind: SpanKind, at: Place) {
+        if self.is_underway {
+            self.ledger.fork();
         }
-        self.mark = now;
-        parts.into_iter().for_each(|(part, span)| self.parts[part as usize] += span);
+        self.waited(now, kind, at);
+        self.is_underway = true;
     }
 
-    /// The same of a leg, which took everything since `since`.
+    /// A leg, from `begin` on.
     #[inline(always)]
-    pub fn reach_by_leg(&mut self, now: Time, since: Time, parts: impl FnOnce() -> LegParts) {
-        if self.mark != since {
-            return self.reach(now, Part::Schedule);
-        }
-        self.mark = now;
-        let LegParts { serialization, propagation, forwarding, nic_queue, stack } = parts();
-        self.parts[Part::Serialization as usize] += serialization;
-        self.parts[Part::Propagation as usize] += propagation;
-        self.parts[Part::Forwarding as usize] += forwarding;
-        self.parts[Part::NicQueue as usize] += nic_queue;
-        // What a link between hops does not take lies in another cache line.
-        if stack > Span::ZERO {
-            self.parts[Part::Stack as usize] += stack;
-        }
+    pub fn claim_leg(&mut self, begin: Time, at: Place, leg: LegParts) {
+        let LegParts { send_stack, nic_queue, serialization, propagation, forwarding, stack } = leg;
+        let parts = [
+            (SpanKind::Stack, send_stack),
+            (SpanKind::NicQueue, nic_queue),
+            (SpanKind::Serialization, serialization),
+            (SpanKind::Propagation, propagation),
+            (SpanKind::Forwarding, forwarding),
+            (SpanKind::Stack, stack),
+        ];
+        self.ledger.claim_parts(begin, at, parts);
     }
 }

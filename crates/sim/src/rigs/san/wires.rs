@@ -172,7 +172,8 @@ impl Wires {
             propagation: times.propagation,
             forwarding: times.forwarding,
             nic_queue: waited - own,
-            stack: times.send_stack + times.stack,
+            send_stack: times.send_stack,
+            stack: times.stack,
         }
     }
 

@@ -1,12 +1,10 @@
 //! Requests in flight: whose they are, what they are about, and where their time goes.
-//!
-//! A request has a mark: everything up to it is accounted for. Whoever moves a part of it says for what the time since the mark was, so that the spans sum to
-//! the latency however many parts move at the same time: each moment counts as what ended next.
 
-use crate::drive::Ticket;
-use base::{Operation, Span, Time};
+use super::plant::Worked;
+use crate::drive::{Context, Ticket};
+use base::{Operation, Time};
 use hardware::ssd::Done;
-use record::{SpanKind, Spans};
+use record::{Ledger, Place, SpanKind};
 
 /// Which request a part belongs to. The driver uses tickets again; the serial tells a later request from an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,20 +19,48 @@ impl Owner {
     pub const NOBODY: Owner = Owner { ticket: u32::MAX, serial: 0 };
 }
 
-/// One request.
+/// How something comes back to a client.
 #[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// Since when.
+    pub since: Time,
+    /// What a core did with it first.
+    pub worked: Option<Worked>,
+}
+
+impl Sent {
+    /// Without a core.
+    pub fn at(since: Time) -> Sent {
+        Sent { since, worked: None }
+    }
+}
+
+/// An I/O of a request: since when it waited for its core, and what that did to submit it.
+#[derive(Clone, Copy, Debug)]
+pub struct Submitted {
+    /// Since when.
+    pub since: Time,
+    /// The core's work, at whose end the drive has it.
+    pub worked: Worked,
+}
+
+/// One request.
+#[derive(Clone, Debug)]
 pub struct Ask {
     /// What it is about.
     pub asked: AskedFor,
     /// When it began.
     pub start: Time,
     serial: u32,
-    mark: Time,
+    /// When something last happened to it. What waits since then says so when it goes on.
+    since: Time,
     /// Where its time went so far.
-    pub spans: Spans,
+    pub ledger: Ledger,
     is_open: bool,
     /// Answers that are on their way to it.
     awaited: u32,
+    /// I/Os of a server for it.
+    ios: u32,
 }
 
 /// All of them, by ticket.
@@ -44,24 +70,26 @@ pub struct Asks {
     serial: u32,
     /// Tickets of each client's open requests.
     by_client: Vec<Vec<u32>>,
+    /// The node number of the box.
+    the_box: u32,
 }
 
 impl Asks {
     /// None yet, of so many clients.
     pub fn new(clients: u32) -> Asks {
-        Asks { by_client: vec![Vec::new(); clients as usize], ..Asks::default() }
+        Asks { the_box: clients, by_client: vec![Vec::new(); clients as usize], ..Asks::default() }
     }
 
     /// A request begins.
-    pub fn begin(&mut self, now: Time, ticket: Ticket, asked: AskedFor) -> Owner {
+    pub fn begin<E: Copy>(&mut self, ticket: Ticket, asked: AskedFor, context: &Context<'_, E>) -> Owner {
         self.serial += 1;
-        let (serial, mark, spans) = (self.serial, now, Spans::default());
-        let ask = Ask { asked, start: now, serial, mark, spans, is_open: true, awaited: 0 };
+        let (serial, now) = (self.serial, context.now);
+        let ask = |ledger, is_open| Ask { asked, start: now, serial, since: now, ledger, is_open, awaited: 0, ios: 0 };
         let place = ticket.0 as usize;
         if self.asks.len() <= place {
-            self.asks.resize(place + 1, Ask { is_open: false, ..ask });
+            self.asks.resize(place + 1, ask(Ledger::open(now, false), false));
         }
-        self.asks[place] = ask;
+        self.asks[place] = ask(context.open_ledger(), true);
         self.by_client[asked.client as usize].push(ticket.0);
         Owner { ticket: ticket.0, serial }
     }
@@ -83,10 +111,13 @@ impl Asks {
         found.map_or(Owner::NOBODY, |ticket| self.owner(*ticket))
     }
 
-    /// An answer will come.
+    /// An answer will come. Several are on their way beside each other.
     pub fn expect(&mut self, owner: Owner) {
         if let Some(ask) = self.get(owner) {
             ask.awaited += 1;
+            if ask.awaited > 1 {
+                ask.ledger.fork();
+            }
         }
     }
 
@@ -97,35 +128,83 @@ impl Asks {
         }
     }
 
-    /// Everything since the mark was `kind`.
-    pub fn reach(&mut self, now: Time, owner: Owner, kind: SpanKind) {
-        let Some(ask) = self.get(owner) else { return };
-        ask.spans.add(kind, now.saturating_since(ask.mark));
-        ask.mark = ask.mark.max(now);
+    /// A server begins an I/O for it. Several go on beside each other.
+    pub fn io_begins(&mut self, owner: Owner) {
+        if let Some(ask) = self.get(owner) {
+            ask.ios += 1;
+            if ask.ios > 1 {
+                ask.ledger.fork();
+            }
+        }
     }
 
-    /// Of the time since the mark up to `span` was `first`, the rest `second`.
-    pub fn reach_by(&mut self, now: Time, owner: Owner, (first, span): (SpanKind, Span), second: SpanKind) {
-        let Some(ask) = self.get(owner) else { return };
-        let whole = now.saturating_since(ask.mark);
-        ask.spans.add(first, span.min(whole));
-        ask.spans.add(second, whole - span.min(whole));
-        ask.mark = ask.mark.max(now);
+    /// An I/O has ended.
+    pub fn io_ends(&mut self, owner: Owner) {
+        if let Some(ask) = self.get(owner) {
+            ask.ios = ask.ios.saturating_sub(1);
+        }
     }
 
-    /// Everything since the mark was a device's doing.
-    pub fn reach_flash(&mut self, now: Time, owner: Owner, done: &Done) {
-        self.reach_by(now, owner, (SpanKind::Flash, done.service), SpanKind::FlashWait);
+    /// A span of a request.
+    pub fn claim(&mut self, owner: Owner, kind: SpanKind, begin: Time, end: Time, at: Place) {
+        if let Some(ask) = self.get(owner) {
+            ask.ledger.claim(kind, begin, end, at);
+        }
     }
 
-    /// A request ends: what it was, in its spans what nobody has claimed as waiting in the box.
+    /// A message's way from a client to the box.
+    pub fn claim_way(&mut self, owner: Owner, begin: Time, end: Time) {
+        self.claim(owner, SpanKind::Network, begin, end, Place::Link(0));
+    }
+
+    /// A core's work, for which it waited since `since`.
+    pub fn claim_work(&mut self, owner: Owner, since: Time, (start, end): Worked) {
+        let the_box = Place::Target(self.the_box);
+        self.claim(owner, SpanKind::StorageQueue, since, start, the_box);
+        self.claim(owner, SpanKind::Stack, start, end, the_box);
+    }
+
+    /// A drive's time for an operation that it was given at `begin`.
+    pub fn claim_flash(&mut self, owner: Owner, begin: Time, done: &Done, device: u32) {
+        let served = done.end - done.service;
+        self.claim(owner, SpanKind::FlashWait, begin, served, Place::Drive(device));
+        self.claim(owner, SpanKind::Flash, served, done.end, Place::Drive(device));
+    }
+
+    /// It has waited since something last happened to it.
+    pub fn claim_wait(&mut self, owner: Owner, kind: SpanKind, now: Time) {
+        let at = if kind == SpanKind::Schedule { Place::Nowhere } else { Place::Target(self.the_box) };
+        if let Some(ask) = self.get(owner) {
+            ask.ledger.claim(kind, ask.since, now, at);
+        }
+    }
+
+    /// It is sent again beside what was sent before.
+    pub fn fork(&mut self, owner: Owner) {
+        if let Some(ask) = self.get(owner) {
+            ask.ledger.fork();
+        }
+    }
+
+    /// Something happens to a request.
+    pub fn pass(&mut self, owner: Owner, now: Time) {
+        if let Some(ask) = self.get(owner) {
+            ask.since = now;
+        }
+    }
+
+    /// When something last happened to a request.
+    pub fn since(&mut self, owner: Owner) -> Option<Time> {
+        self.get(owner).map(|ask| ask.since)
+    }
+
+    /// A request ends: what it was.
     pub fn end(&mut self, now: Time, ticket: u32) -> Option<Ask> {
         let owner = self.owner(ticket);
-        self.reach(now, owner, SpanKind::StorageQueue);
         let ask = self.get(owner)?;
         ask.is_open = false;
-        give_back(&mut ask.spans, ask.mark.saturating_since(now));
-        let ended = *ask;
+        let closed = Ask { ledger: Ledger::open(now, false), ..ask.clone() };
+        let ended = std::mem::replace(ask, closed);
         self.by_client[ended.asked.client as usize].retain(|other| *other != ticket);
         Some(ended)
     }
@@ -133,16 +212,6 @@ impl Asks {
     /// Requests that have not ended.
     pub fn open(&self) -> impl Iterator<Item = &Ask> {
         self.asks.iter().filter(|ask| ask.is_open)
-    }
-}
-
-/// Cores book ahead. What a request has been booked for beyond its end, since it was answered otherwise, was not its time.
-fn give_back(spans: &mut Spans, beyond: Span) {
-    let mut left = beyond;
-    for kind in SpanKind::ALL {
-        let part = left.min(spans.get(kind));
-        spans.take(kind, part);
-        left -= part;
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::asks::Owner;
 use super::{Now, Parcel, ScalioRig, sizes};
-use base::Request;
+use base::{Request, Time};
 use hardware::ssd::{CommandKind, Done};
-use record::SpanKind;
+use record::{Place, SpanKind};
 use scalio::{Extent, SECTOR_BYTES};
 use spec::DesignName;
 
@@ -15,6 +15,8 @@ pub struct BareRead {
     client: u32,
     device: u32,
     extent: Extent,
+    /// When its last step ended.
+    since: Time,
     step: Step,
 }
 
@@ -36,56 +38,58 @@ impl ScalioRig {
         let extent = Extent { sector: request.address / u64::from(SECTOR_BYTES), sectors };
         let device = request.target.0 - self.plan.store.clients;
         let at = self.plant.post(context.now, client, sizes::COMMAND);
-        self.post(at, Parcel::Bare(BareRead { owner, client, device, extent, step: Step::Arrived }), context);
+        let (since, step) = (context.now, Step::Arrived);
+        self.post(at, Parcel::Bare(BareRead { owner, client, device, extent, since, step }), context);
     }
 
     pub(super) fn bare_step(&mut self, read: BareRead, context: Now<'_, '_>) {
-        let BareRead { owner, client, device, extent, step } = read;
-        let (at, step) = match step {
+        let BareRead { owner, client, device, extent, since, step } = read;
+        let now = context.now;
+        let (since, at, step) = match step {
             Step::Arrived => {
-                self.asks.reach(context.now, owner, SpanKind::Network);
-                let ready = self.bare_submit(owner, context);
+                self.asks.claim_way(owner, since, now);
+                let ready = self.bare_submit(owner, now);
                 let done = self.devices[device as usize].submit(ready, CommandKind::Read, Some(extent));
-                (done.end, Step::Read(done))
+                (ready, done.end, Step::Read(done))
             }
             Step::Read(done) => {
-                self.asks.reach_flash(context.now, owner, &done);
-                (self.bare_complete(owner, context), Step::Completed)
+                self.asks.claim_flash(owner, since, &done, device);
+                let ready = self.bare_complete(owner, now);
+                (ready, ready, Step::Completed)
             }
-            Step::Completed => (self.plant.forward(context.now, extent.sectors * SECTOR_BYTES), Step::Seen),
+            Step::Completed => (now, self.plant.forward(now, extent.sectors * SECTOR_BYTES), Step::Seen),
             Step::Seen => {
-                self.asks.reach(context.now, owner, SpanKind::Return);
+                self.asks.claim(owner, SpanKind::Return, since, now, Place::Link(0));
                 return self.bare_end(owner.ticket, context);
             }
         };
-        self.post(at, Parcel::Bare(BareRead { owner, client, device, extent, step }), context);
+        self.post(at, Parcel::Bare(BareRead { owner, client, device, extent, since, step }), context);
     }
 
-    /// When the drive has the command.
-    fn bare_submit(&mut self, owner: Owner, context: Now<'_, '_>) -> base::Time {
+    /// When the drive has the command. Nothing ends a read before, so that its time is claimed
+    /// ahead.
+    fn bare_submit(&mut self, owner: Owner, now: Time) -> Time {
         if self.plan.design == DesignName::NvmeOfOffload {
-            let at = self.plant.offload.submit(context.now);
-            self.asks.reach(at, owner, SpanKind::Stack);
+            let at = self.plant.offload.submit(now);
+            self.asks.claim(owner, SpanKind::Stack, now, at, Place::Nic(0));
             return at;
         }
-        let seen = self.plant.adapter.take(context.now);
-        self.asks.reach(seen, owner, SpanKind::Network);
-        let (start, end) = self.plant.target_half(seen);
-        self.asks.reach(start, owner, SpanKind::StorageQueue);
-        self.asks.reach(end, owner, SpanKind::Stack);
-        end
+        let seen = self.plant.adapter.take(now);
+        self.asks.claim_way(owner, now, seen);
+        let worked = self.plant.target_half(seen);
+        self.asks.claim_work(owner, seen, worked);
+        worked.1
     }
 
     /// When the answer may leave.
-    fn bare_complete(&mut self, owner: Owner, context: Now<'_, '_>) -> base::Time {
+    fn bare_complete(&mut self, owner: Owner, now: Time) -> Time {
         if self.plan.design == DesignName::NvmeOfOffload {
-            let at = self.plant.offload.complete(context.now);
-            self.asks.reach(at, owner, SpanKind::Stack);
+            let at = self.plant.offload.complete(now);
+            self.asks.claim(owner, SpanKind::Stack, now, at, Place::Nic(0));
             return at;
         }
-        let (start, end) = self.plant.target_half(context.now);
-        self.asks.reach(start, owner, SpanKind::StorageQueue);
-        self.asks.reach(end, owner, SpanKind::Stack);
-        end
+        let worked = self.plant.target_half(now);
+        self.asks.claim_work(owner, now, worked);
+        worked.1
     }
 }

@@ -5,7 +5,6 @@ use super::looks::{Found, Look, State, Window};
 use super::programs::ToClient;
 use super::{Now, Parcel, ScalioRig, faults, sizes};
 use base::{Span, Time};
-use record::SpanKind;
 use scalio::layout::{decode_block, decode_block_unchecked};
 use scalio::{Block, Index, MemoryAnswer, MemoryOperation, RequestId, Token};
 use spec::scalio::ProtocolName;
@@ -26,6 +25,8 @@ pub struct Errand {
     pub block: u32,
     /// What.
     pub operation: MemoryOperation<Token>,
+    /// Since when.
+    pub since: Time,
 }
 
 /// What came of an operation that has reached memory.
@@ -59,7 +60,7 @@ impl ScalioRig {
     pub(super) fn verb(&mut self, errand: Errand, context: Now<'_, '_>) {
         let Errand { owner, client, request, .. } = errand;
         let now = context.now;
-        self.asks.reach(now, owner, SpanKind::Network);
+        self.claim_awaited_way(owner, request, errand.since, now);
         let (verb, bytes) = sizes::of_verb(&errand.operation, self.slots());
         self.counts.verbs += u64::from(sizes::carried(&errand.operation).0);
         let mut touched = self.touch(now, &errand, self.plant.memory_read());
@@ -74,7 +75,7 @@ impl ScalioRig {
             _ => self.plant.serve(now, verb, bytes),
         };
         if let Some(request) = request {
-            self.post(at, Parcel::Answer { owner, client, request, touched }, context);
+            self.post(at, Parcel::Answer { owner, client, request, touched, since: now }, context);
         }
     }
 

@@ -23,7 +23,7 @@ use crate::rigs::edm::{EdmRig, EdmRigConfig};
 use crate::slab::Slab;
 use base::{Bytes, NodeId, Span, Time};
 use edm::{Access, Modify};
-use record::{Outcome, SpanKind};
+use record::Outcome;
 use scalio::layout::{block_bytes, offset};
 use scalio::{Index, MemoryAnswer, MemoryOperation, Token};
 use spec::scalio::{Carrier, CarrierName, Scalio};
@@ -233,10 +233,10 @@ impl ScalioRig {
     fn reach_memory(&mut self, number: u32, now: Time) {
         let Some(fabric) = &mut self.fabric else { return };
         let (errand, span) = (fabric.errands[number].errand.clone(), fabric.reading(Piece::First));
-        self.asks.reach(now, errand.owner, SpanKind::Network);
+        self.claim_awaited_way(errand.owner, errand.request, errand.since, now);
         let touched = self.touch(now, &errand, span);
         if let Some(fabric) = &mut self.fabric {
-            fabric.errands[number].touched = Some(touched);
+            (fabric.errands[number].touched, fabric.errands[number].errand.since) = (Some(touched), now);
         }
     }
 
@@ -264,12 +264,12 @@ impl ScalioRig {
         let Some(fabric) = &mut self.fabric else { return };
         let seen = fabric.carrier.seen;
         let OnItsWay { errand, touched, .. } = fabric.errands.remove(number);
-        let Errand { owner, client, request: Some(request), operation, .. } = errand else { return };
+        let Errand { owner, client, request: Some(request), operation, since, .. } = errand else { return };
         let touched = touched.expect("an operation that has ended was at its memory");
         check_swap(&operation, &touched, word);
         let is_refused = matches!(touched, Touched::Answer(MemoryAnswer::Unreachable));
         let at = context.now + if is_refused { faults::GIVE_UP } else { seen };
-        self.post(at, Parcel::Answer { owner, client, request, touched }, context);
+        self.post(at, Parcel::Answer { owner, client, request, touched, since }, context);
     }
 }
 

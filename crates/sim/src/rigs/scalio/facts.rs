@@ -141,7 +141,7 @@ impl ScalioRig {
 
     /// Judges what clients saw, key by key. Writes that were never answered may have happened.
     pub fn judge(&mut self, summary: &mut Summary) {
-        let open: Vec<asks::Ask> = self.asks.open().copied().collect();
+        let open: Vec<asks::Ask> = self.asks.open().cloned().collect();
         for ask in open.iter().filter(|ask| ask.asked.operation != Operation::Read) {
             self.note(ask, Said::put(ask));
         }

@@ -4,7 +4,7 @@
 //! loses its memory, what its cores were at and what its drives were writing, of which some may be there whole and the rest not at all; when it comes back its servers read
 //! their logs again, and nobody reaches a block before its server has set it.
 
-use super::asks::Owner;
+use super::asks::{Owner, Sent};
 use super::build::server_config;
 use super::programs::{Programs, ToClient};
 use super::{IoWork, Now, ScalioRig};
@@ -20,7 +20,7 @@ pub const GIVE_UP: Span = Span::us(500);
 pub struct ClientState {
     is_stopped: bool,
     /// What came meanwhile.
-    held: Vec<(Owner, ToClient)>,
+    held: Vec<(Owner, (Sent, ToClient))>,
     is_woken: bool,
 }
 
@@ -82,8 +82,8 @@ impl ScalioRig {
         &mut self,
         client: u32,
         owner: Owner,
-        input: Option<ToClient>,
-    ) -> Option<Option<ToClient>> {
+        input: Option<(Sent, ToClient)>,
+    ) -> Option<Option<(Sent, ToClient)>> {
         let state = &mut self.clients[client as usize];
         if !state.is_stopped {
             return Some(input);

@@ -1,12 +1,12 @@
 //! The programs of each design, what they are told, and what becomes of what they decide.
 
-use super::asks::Owner;
+use super::asks::{Owner, Sent, Submitted};
 use super::errands::Errand;
 use super::{IoWork, Now, Parcel, ScalioEvent, ScalioRig, sizes};
 use crate::rigs::alarm::Alarm;
 use base::{Program, Time};
 use hardware::ssd::CommandKind;
-use record::SpanKind;
+use record::{Place, SpanKind};
 use scalio::baseline::{ditto, leed};
 use scalio::{
     Client, ClientIn, ClientOut, FlashAnswer, FlashOperation, MemoryAnswer, Operation, Reply, Request, RequestId,
@@ -150,12 +150,20 @@ fn run<P: Program>(program: &mut P, now: Time, input: Option<P::In>, out: &mut V
 
 impl ScalioRig {
     /// Tells a client's program, or wakes it. What it then wants belongs to `owner`, or to the request that is about the same block.
-    pub(super) fn run_client(&mut self, client: u32, owner: Owner, input: Option<ToClient>, context: Now<'_, '_>) {
+    pub(super) fn run_client(
+        &mut self,
+        client: u32,
+        owner: Owner,
+        input: Option<(Sent, ToClient)>,
+        context: Now<'_, '_>,
+    ) {
         let Some(input) = self.unless_stopped(client, owner, input) else { return };
-        if let Some(input) = &input {
+        if let Some((sent, input)) = &input {
+            self.answer_is_seen(owner, *sent, input, context.now);
             self.asks.came(owner);
-            self.answer_is_seen(owner, input, context.now);
+            self.asks.pass(owner, context.now);
         }
+        let input = input.map(|(_, input)| input);
         let place = client as usize;
         let next = match &mut self.programs {
             Programs::Scalio { clients, .. } => {
@@ -191,15 +199,19 @@ impl ScalioRig {
         }
     }
 
-    /// The way back, of which the box's memory had a part.
-    fn answer_is_seen(&mut self, owner: Owner, input: &ToClient, now: Time) {
-        match input {
-            ToClient::Memory { .. } | ToClient::Pool { .. } => {
-                let memory = (SpanKind::Memory, self.memory_takes(input));
-                self.asks.reach_by(now, owner, memory, SpanKind::Return);
-            }
-            _ => self.asks.reach(now, owner, SpanKind::Return),
+    /// The way back, of which a core or the box's memory had a part.
+    fn answer_is_seen(&mut self, owner: Owner, sent: Sent, input: &ToClient, now: Time) {
+        let mut since = sent.since;
+        if let Some(worked) = sent.worked {
+            self.asks.claim_work(owner, since, worked);
+            since = worked.1;
         }
+        if let ToClient::Memory { .. } | ToClient::Pool { .. } = input {
+            let read = now.min(since + self.memory_takes(input));
+            self.asks.claim(owner, SpanKind::Memory, since, read, Place::Memory(0));
+            since = read;
+        }
+        self.asks.claim(owner, SpanKind::Return, since, now, Place::Link(0));
     }
 
     fn obey_client(&mut self, client: u32, owner: Owner, action: ClientOut<Token>, context: Now<'_, '_>) {
@@ -212,12 +224,14 @@ impl ScalioRig {
                 if self.wire_check {
                     sizes::check_memory(&operation);
                 }
-                self.begin_errand(Errand { owner, client, request, block, operation }, context);
+                let since = context.now;
+                self.begin_errand(Errand { owner, client, request, block, operation, since }, context);
             }
             ClientOut::Flash { request, device, operation } => {
                 self.asks.expect(owner);
                 let at = self.plant.post(context.now, client, sizes::COMMAND);
-                self.post(at, Parcel::Offload { owner, client, request, device, operation }, context);
+                let since = context.now;
+                self.post(at, Parcel::Offload { owner, client, request, device, operation, since }, context);
             }
             ClientOut::Send { device, request } => {
                 let owner = self.repeated(owner, client, request.number, context.now);
@@ -225,9 +239,9 @@ impl ScalioRig {
                 let (request, bytes) = sizes::of_request(request, self.wire_check);
                 let at = self.plant.post(context.now, client, bytes);
                 let input = ToServer::Request(request);
-                self.post(at, Parcel::Message { owner, client, device, input }, context);
+                self.post(at, Parcel::Message { owner, client, device, input, since: context.now }, context);
             }
-            ClientOut::Done { ticket, outcome, source } => self.done(ticket as u32, &outcome, source, context),
+            ClientOut::Done { ticket, outcome, source } => self.done(owner, ticket as u32, &outcome, source, context),
         }
     }
 
@@ -237,7 +251,7 @@ impl ScalioRig {
             return owner;
         }
         let owner = self.asks.sleeper(client, block);
-        self.asks.reach(now, owner, SpanKind::Schedule);
+        self.asks.claim_wait(owner, SpanKind::Schedule, now);
         owner
     }
 
@@ -248,14 +262,17 @@ impl ScalioRig {
             return owner;
         }
         let owner = self.owners.get(&(client, number)).copied().unwrap_or(Owner::NOBODY);
-        self.asks.reach(now, owner, SpanKind::Schedule);
+        self.asks.fork(owner);
+        self.asks.claim_wait(owner, SpanKind::Schedule, now);
         owner
     }
 
     fn obey_leed_client(&mut self, client: u32, owner: Owner, action: leed::ClientOut<Token>, context: Now<'_, '_>) {
         match action {
             leed::ClientOut::Send { device, call } => self.send_call(client, owner, device, call, context),
-            leed::ClientOut::Done { ticket, outcome, source } => self.done(ticket as u32, &outcome, source, context),
+            leed::ClientOut::Done { ticket, outcome, source } => {
+                self.done(owner, ticket as u32, &outcome, source, context)
+            }
         }
     }
 
@@ -264,13 +281,16 @@ impl ScalioRig {
             ditto::ClientOut::Send { device, call } => self.send_call(client, owner, device, call, context),
             ditto::ClientOut::Pool { request, operation } => {
                 let at = self.plant.post(context.now, client, sizes::REQUEST.max(operation.carried_bytes()));
-                self.post(at, Parcel::PoolVerb { owner, client, request, operation }, context);
+                let since = context.now;
+                self.post(at, Parcel::PoolVerb { owner, client, request, operation, since }, context);
             }
             ditto::ClientOut::AskChunk => {
                 let at = self.plant.post(context.now, client, sizes::COMMAND);
                 self.post(at, Parcel::AskChunk { client }, context);
             }
-            ditto::ClientOut::Done { ticket, outcome, source } => self.done(ticket as u32, &outcome, source, context),
+            ditto::ClientOut::Done { ticket, outcome, source } => {
+                self.done(owner, ticket as u32, &outcome, source, context)
+            }
         }
     }
 
@@ -278,7 +298,8 @@ impl ScalioRig {
         self.owners.insert((client, call.number), owner);
         let (call, bytes) = sizes::of_call(call, self.wire_check);
         let at = self.plant.post(context.now, client, bytes);
-        self.post(at, Parcel::Message { owner, client, device, input: ToServer::Call(call) }, context);
+        let (input, since) = (ToServer::Call(call), context.now);
+        self.post(at, Parcel::Message { owner, client, device, input, since }, context);
     }
 
     /// Tells a server's program, or wakes it.
@@ -354,15 +375,16 @@ impl ScalioRig {
     }
 
     fn submit(&mut self, owner: Owner, device: u32, request: RequestId, work: IoWork, context: Now<'_, '_>) {
-        let (start, end) = self.plant.submit(context.now, device);
-        self.asks.reach(start, owner, SpanKind::StorageQueue);
-        self.asks.reach(end, owner, SpanKind::Stack);
+        self.asks.io_begins(owner);
+        let worked = self.plant.submit(context.now, device);
+        let submitted = Submitted { since: self.asks.since(owner).unwrap_or(context.now), worked };
         if self.wire_check {
             sizes::check_flash(&work);
         }
         let (kind, extent) = shape(&work);
-        let done = self.devices[device as usize].submit(end, kind, extent);
-        self.post(done.end, Parcel::Io { owner, device, request, work, done, life: self.state.life }, context);
+        let done = self.devices[device as usize].submit(worked.1, kind, extent);
+        let life = self.state.life;
+        self.post(done.end, Parcel::Io { owner, device, request, work, submitted, done, life }, context);
     }
 
     pub(super) fn tell_io(
@@ -392,12 +414,11 @@ impl ScalioRig {
 
     fn send_back(&mut self, client: u32, number: u64, bytes: u32, input: ToClient, context: Now<'_, '_>) {
         let owner = self.owners.remove(&(client, number)).unwrap_or(Owner::NOBODY);
-        self.asks.reach(context.now, owner, SpanKind::StorageQueue);
-        let (start, end) = self.plant.send(context.now, client);
-        self.asks.reach(start, owner, SpanKind::StorageQueue);
-        self.asks.reach(end, owner, SpanKind::Stack);
-        let at = self.plant.answer(context.now, end, bytes);
-        self.post(at, Parcel::ToClient { owner, client, input }, context);
+        self.asks.claim_wait(owner, SpanKind::StorageQueue, context.now);
+        let worked = self.plant.send(context.now, client);
+        let at = self.plant.answer(context.now, worked.1, bytes);
+        let sent = Sent { since: context.now, worked: Some(worked) };
+        self.post(at, Parcel::ToClient { owner, client, input, sent }, context);
     }
 }
 

@@ -1,9 +1,10 @@
 //! Devices and what they do for whom, from the fetching of a command to its completion.
 
 use super::machine::{CHUNK, Home, read_way, write_way};
+use super::track::Owner;
 use super::{Giver, Haul, Job, Now, Phase, SDirectEvent, SDirectRig, Then};
 use base::Time;
-use record::SpanKind;
+use record::{Place, SpanKind};
 use sdirect::baseline::stack::{StackCommand, StackIn};
 use sdirect::{DeviceId, DeviceOperation, EngineIn, Size};
 
@@ -13,7 +14,7 @@ impl SDirectRig {
         giver: Giver,
         slot: u16,
         command: StackCommand,
-        ticket: Option<u32>,
+        owner: Option<Owner>,
         context: Now<'_, '_>,
     ) {
         let StackCommand { device, operation, address, bytes, .. } = command;
@@ -28,8 +29,9 @@ impl SDirectRig {
             posted: None,
             is_aborted: false,
             events: 0,
+            since: context.now,
             done: None,
-            ticket,
+            owner,
         };
         let place = self.jobs.insert(job) as u32;
         let at = self.machine.fetch_command(context.now, device.0, self.queues());
@@ -42,17 +44,18 @@ impl SDirectRig {
         if job.is_aborted && phase != Phase::Posted {
             return self.end_aborted(place, context);
         }
+        self.jobs[place as usize].since = context.now;
         match phase {
             Phase::Fetched => {
-                self.reach(&job, SpanKind::Serialization, context);
+                self.claim(&job, SpanKind::Serialization, Place::Bus(job.device.into()), context);
                 let at = self.machine.begin(context.now, job.device);
                 self.expect(at, place, Phase::Begun, context);
             }
             Phase::Begun => self.begun(place, &job, context),
             Phase::Accessed => self.accessed(place, &job, context),
-            Phase::Chunk(bytes) => self.chunk(place, bytes, context),
+            Phase::Chunk(bytes) => self.chunk(place, &job, bytes, context),
             Phase::Asked(bytes) => self.asked(place, &job, bytes, context),
-            Phase::Landed(bytes) => self.landed(place, bytes, context),
+            Phase::Landed(bytes) => self.landed(place, &job, bytes, context),
             Phase::Posted => self.posted(place, &job, context),
         }
     }
@@ -71,15 +74,14 @@ impl SDirectRig {
         }
     }
 
-    pub(super) fn reach(&mut self, job: &Job, kind: SpanKind, context: Now<'_, '_>) {
-        if let Some(ticket) = job.ticket {
-            self.tracks.reach(context.now, ticket, kind);
-        }
+    /// What a job has done since its last phase.
+    fn claim(&mut self, job: &Job, kind: SpanKind, at: Place, context: Now<'_, '_>) {
+        self.tracks.claim(job.owner, kind, job.since, context.now, at);
     }
 
     /// A read goes to the flash; a write first gets its data.
     pub(super) fn begun(&mut self, place: u32, job: &Job, context: Now<'_, '_>) {
-        self.reach(job, SpanKind::FlashWait, context);
+        self.claim(job, SpanKind::FlashWait, Place::Drive(job.device.into()), context);
         match job.operation {
             DeviceOperation::Read => self.access(place, context),
             DeviceOperation::Write => {
@@ -100,14 +102,14 @@ impl SDirectRig {
 
     /// The flash is done: data of a read leave the device, then the completion does.
     pub(super) fn accessed(&mut self, place: u32, job: &Job, context: Now<'_, '_>) {
-        if let (Some(ticket), Some(done)) = (job.ticket, &job.done) {
-            self.tracks.reach_by(context.now, ticket, done);
+        if let Some(done) = &job.done {
+            self.tracks.claim_device(job.owner, job.since, done, Place::Drive(job.device.into()));
         }
         if job.operation == DeviceOperation::Read {
             let legs = read_way(self.buffers(), matches!(job.giver, Giver::Engine));
             for bytes in chunks(job.bytes) {
-                let then = Then::Device(place, Phase::Chunk(bytes));
-                self.haul(context.now, Haul { legs, device: job.device, bytes, then }, context);
+                let (begun, then) = (context.now, Then::Device(place, Phase::Chunk(bytes)));
+                self.haul(begun, Haul { legs, device: job.device, bytes, begun, then }, context);
             }
         }
         let posted = self.machine.complete(context.now, job.device, self.queues());
@@ -118,14 +120,15 @@ impl SDirectRig {
     }
 
     /// Data of a read are with their giver; after the last comes the completion.
-    pub(super) fn chunk(&mut self, place: u32, bytes: u32, context: Now<'_, '_>) {
+    pub(super) fn chunk(&mut self, place: u32, before: &Job, bytes: u32, context: Now<'_, '_>) {
+        self.claim(before, SpanKind::Serialization, Place::Bus(before.device.into()), context);
         let job = &mut self.jobs[place as usize];
         job.moved += bytes;
         let job = *job;
-        self.reach(&job, SpanKind::Serialization, context);
         if matches!(job.giver, Giver::Engine) {
             let (device, slot) = (DeviceId(job.device), job.slot);
-            self.tell_engine(context.now, EngineIn::Arrived { device, slot, data: Size(bytes) }, context);
+            let input = EngineIn::Arrived { device, slot, data: Size(bytes) };
+            self.tell_engine(context.now, job.owner, input, context);
         }
         if let Some(posted) = job.posted.filter(|_| job.moved == job.bytes) {
             self.expect(posted.max(context.now), place, Phase::Posted, context);
@@ -133,41 +136,39 @@ impl SDirectRig {
     }
 
     pub(super) fn asked(&mut self, place: u32, job: &Job, bytes: u32, context: Now<'_, '_>) {
+        self.claim(job, SpanKind::Serialization, Place::Bus(job.device.into()), context);
         match job.giver {
             Giver::Engine => {
                 let (device, slot) = (DeviceId(job.device), job.slot);
-                self.tell_engine(context.now, EngineIn::Fetch { device, slot, bytes }, context);
+                self.tell_engine(context.now, job.owner, EngineIn::Fetch { device, slot, bytes }, context);
             }
             Giver::Core(_) => {
-                let then = Then::Device(place, Phase::Landed(bytes));
-                self.haul(
-                    context.now,
-                    Haul { legs: write_way(Home::Memory, false), device: job.device, bytes, then },
-                    context,
-                );
+                let legs = write_way(Home::Memory, false);
+                let (begun, then) = (context.now, Then::Device(place, Phase::Landed(bytes)));
+                self.haul(begun, Haul { legs, device: job.device, bytes, begun, then }, context);
             }
         }
     }
 
-    pub(super) fn landed(&mut self, place: u32, bytes: u32, context: Now<'_, '_>) {
+    pub(super) fn landed(&mut self, place: u32, before: &Job, bytes: u32, context: Now<'_, '_>) {
+        self.claim(before, SpanKind::Serialization, Place::Bus(before.device.into()), context);
         let job = &mut self.jobs[place as usize];
         job.moved += bytes;
-        if job.moved < job.bytes {
-            return;
+        if job.moved == job.bytes {
+            self.access(place, context);
         }
-        let job = *job;
-        self.reach(&job, SpanKind::Serialization, context);
-        self.access(place, context);
     }
 
     pub(super) fn posted(&mut self, place: u32, job: &Job, context: Now<'_, '_>) {
-        self.reach(job, SpanKind::Serialization, context);
+        self.claim(job, SpanKind::Serialization, Place::Bus(job.device.into()), context);
+        self.tracks.pass(job.owner, context.now);
         self.jobs.remove(place as usize);
         let (device, slot) = (DeviceId(job.device), job.slot);
         match job.giver {
             Giver::Engine => {
                 let is_success = !job.is_aborted;
-                self.tell_engine(context.now, EngineIn::Completed { device, slot, is_success }, context);
+                let input = EngineIn::Completed { device, slot, is_success };
+                self.tell_engine(context.now, job.owner, input, context);
             }
             Giver::Core(core) => self.run_stack(Some(StackIn::Completed { core, device, slot }), context),
         }

@@ -1,18 +1,27 @@
-//! Where the time of each request goes.
-//!
-//! A request has a mark: everything up to it is accounted for. Whoever moves a part of it says for what the time since the mark was, so that the spans sum to the latency
-//! however many parts move at the same time: each moment counts as what ended next.
+//! Requests in flight, by ticket: where their time goes, and when something last happened to them.
 
-use crate::drive::Ticket;
+use crate::drive::{Context, Ticket};
 use base::Time;
 use hardware::ssd::Done;
-use record::{SpanKind, Spans};
+use record::{Ledger, Place, SpanKind};
 
-#[derive(Clone, Copy, Debug, Default)]
+/// A request in flight. Tickets are used again: what comes late for an earlier one names another
+/// serial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The driver's ticket.
+    pub ticket: u32,
+    serial: u32,
+}
+
+#[derive(Clone, Debug)]
 struct Track {
+    serial: u32,
     start: Time,
-    mark: Time,
-    spans: Spans,
+    /// When it last went from one program or model to another. What waits since then says so when
+    /// it goes on.
+    since: Time,
+    ledger: Ledger,
 }
 
 /// All requests in flight, by ticket.
@@ -20,39 +29,66 @@ struct Track {
 pub struct Tracks(Vec<Track>);
 
 impl Tracks {
-    /// A request begins.
-    pub fn begin(&mut self, now: Time, ticket: Ticket) {
-        let place = ticket.0 as usize;
+    /// A request begins. Its parts may move at the same time if it `forks`.
+    pub fn begin<E: Copy>(&mut self, ticket: Ticket, forks: bool, context: &Context<'_, E>) -> Owner {
+        let (place, now) = (ticket.0 as usize, context.now);
         if self.0.len() <= place {
-            self.0.resize(place + 1, Track::default());
+            let none = Track { serial: 0, start: now, since: now, ledger: Ledger::open(now, false) };
+            self.0.resize(place + 1, none);
         }
-        self.0[place] = Track { start: now, mark: now, spans: Spans::default() };
-    }
-
-    /// Everything since the mark was `kind`.
-    pub fn reach(&mut self, now: Time, ticket: u32, kind: SpanKind) {
-        let Some(track) = self.0.get_mut(ticket as usize) else { return };
-        track.spans.add(kind, now.saturating_since(track.mark));
-        track.mark = track.mark.max(now);
-    }
-
-    /// Everything since the mark was a device's doing, of which it says how much was its work and how much was waiting.
-    pub fn reach_by(&mut self, now: Time, ticket: u32, done: &Done) {
-        let Some(track) = self.0.get_mut(ticket as usize) else { return };
-        let mut left = now.saturating_since(track.mark);
-        for (kind, span) in [(SpanKind::Flash, done.service), (SpanKind::CollectionWait, done.collection_wait)] {
-            let part = span.min(left);
-            track.spans.add(kind, part);
-            left -= part;
+        let mut ledger = context.open_ledger();
+        if forks {
+            ledger.fork();
         }
-        track.spans.add(SpanKind::FlashWait, left);
-        track.mark = track.mark.max(now);
+        let serial = self.0[place].serial;
+        self.0[place] = Track { serial, start: now, since: now, ledger };
+        Owner { ticket: ticket.0, serial }
     }
 
-    /// A request ends: when it began, and its spans, what nobody has claimed as waiting in the storage host.
-    pub fn end(&mut self, now: Time, ticket: u32) -> (Time, Spans) {
-        self.reach(now, ticket, SpanKind::StorageQueue);
-        let track = self.0[ticket as usize];
-        (track.start, track.spans)
+    /// The request that has a ticket now.
+    pub fn owner(&self, ticket: u32) -> Option<Owner> {
+        self.0.get(ticket as usize).map(|track| Owner { ticket, serial: track.serial })
+    }
+
+    fn get(&mut self, owner: Option<Owner>) -> Option<&mut Track> {
+        let Owner { ticket, serial } = owner?;
+        self.0.get_mut(ticket as usize).filter(|track| track.serial == serial)
+    }
+
+    /// A span of a request.
+    pub fn claim(&mut self, owner: Option<Owner>, kind: SpanKind, begin: Time, end: Time, place: Place) {
+        if let Some(track) = self.get(owner) {
+            track.ledger.claim(kind, begin, end, place);
+        }
+    }
+
+    /// A device's time for a command, which it was given at `begin`.
+    pub fn claim_device(&mut self, owner: Option<Owner>, begin: Time, done: &Done, place: Place) {
+        if let Some(track) = self.get(owner) {
+            let [wait, collection] =
+                [(SpanKind::FlashWait, done.wait), (SpanKind::CollectionWait, done.collection_wait)];
+            track.ledger.claim_parts(begin, place, [wait, collection, (SpanKind::Flash, done.service)]);
+        }
+    }
+
+    /// It has waited since something last happened to it.
+    pub fn claim_wait(&mut self, owner: Option<Owner>, kind: SpanKind, end: Time, place: Place) {
+        if let Some(track) = self.get(owner) {
+            track.ledger.claim(kind, track.since, end.max(track.since), place);
+        }
+    }
+
+    /// Something happens to a request.
+    pub fn pass(&mut self, owner: Option<Owner>, now: Time) {
+        if let Some(track) = self.get(owner) {
+            track.since = track.since.max(now);
+        }
+    }
+
+    /// A request ends: when it began, and its ledger.
+    pub fn end(&mut self, now: Time, ticket: u32) -> (Time, Ledger) {
+        let track = &mut self.0[ticket as usize];
+        track.serial = track.serial.wrapping_add(1);
+        (track.start, std::mem::replace(&mut track.ledger, Ledger::open(now, false)))
     }
 }

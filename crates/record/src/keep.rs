@@ -1,0 +1,179 @@
+//! The spans of a request in their order, for those requests of which they are asked.
+
+use crate::ledger::{Entry, Place};
+use crate::row::{Row, Sink, SinkError, SpanKind};
+use base::{RequestId, Span, Time};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// One span of one request: a row of the spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpanRow {
+    /// The request's number in the run.
+    pub request: RequestId,
+    /// The span's number in its request, from 0 in the order in which spans were claimed.
+    pub number: u32,
+    /// What it was.
+    pub entry: Entry,
+}
+
+impl SpanRow {
+    /// For the reader to fill in.
+    pub(crate) const BLANK: SpanRow = SpanRow {
+        request: RequestId(0),
+        number: 0,
+        entry: Entry {
+            kind: SpanKind::Wait,
+            place: Place::Nowhere,
+            begin: Time::ZERO,
+            end: Time::ZERO,
+            counted: Span::ZERO,
+        },
+    };
+}
+
+/// Whose spans are kept in their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// Nobody's.
+    #[default]
+    Nothing,
+    /// Those of the requests with the longest latency, so many.
+    Slowest(u32),
+    /// Those of every so manieth request.
+    Every(u64),
+    /// Those of all requests.
+    All,
+}
+
+/// Why a text does not say whose spans are kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` does not say whose spans are kept; allowed are none, slowest:K, every:N and all, K and N from 1")]
+pub struct KeepError(String);
+
+impl FromStr for Keep {
+    type Err = KeepError;
+    fn from_str(text: &str) -> Result<Keep, KeepError> {
+        let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number > 0);
+        let keep = match text.split_once(':') {
+            None if text == "none" => Some(Keep::Nothing),
+            None if text == "all" => Some(Keep::All),
+            Some(("slowest", count)) => number(count).map(Keep::Slowest),
+            Some(("every", step)) => number(step).map(|step| Keep::Every(step.into())),
+            _ => None,
+        };
+        keep.ok_or_else(|| KeepError(text.into()))
+    }
+}
+
+impl fmt::Display for Keep {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Keep::Nothing => write!(out, "none"),
+            Keep::Slowest(count) => write!(out, "slowest:{count}"),
+            Keep::Every(step) => write!(out, "every:{step}"),
+            Keep::All => write!(out, "all"),
+        }
+    }
+}
+
+/// Chooses requests whose spans are kept, and hands these to a sink: at once, or those of the
+/// slowest at the end.
+#[derive(Clone, Debug, Default)]
+pub struct Keeper {
+    keep: Keep,
+    /// By latency, and among equals the earliest last.
+    slowest: BTreeMap<(Span, Reverse<RequestId>), Vec<SpanRow>>,
+}
+
+impl Keeper {
+    /// Before the first request.
+    pub fn new(keep: Keep) -> Keeper {
+        Keeper { keep, slowest: BTreeMap::new() }
+    }
+
+    /// Whether the spans of a request may be wanted.
+    #[inline]
+    pub fn wants(&self, request: RequestId) -> bool {
+        match self.keep {
+            Keep::Nothing => false,
+            Keep::Slowest(_) | Keep::All => true,
+            Keep::Every(step) => request.0.is_multiple_of(step),
+        }
+    }
+
+    /// A request has ended.
+    pub fn take(&mut self, row: &Row, entries: Vec<Entry>, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let numbered = entries.into_iter().zip(0..);
+        let span = |(entry, number)| SpanRow { request: row.request, number, entry };
+        let spans: Vec<SpanRow> = numbered.map(span).collect();
+        let Keep::Slowest(count) = self.keep else { return sink.spans(&spans) };
+        self.slowest.insert((row.latency(), Reverse(row.request)), spans);
+        if self.slowest.len() > count as usize {
+            self.slowest.pop_first();
+        }
+        Ok(())
+    }
+
+    /// Hands over what was kept until the end, the slowest first.
+    pub fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        std::mem::take(&mut self.slowest).into_values().rev().try_for_each(|spans| sink.spans(&spans))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::column::Record;
+
+    #[derive(Default)]
+    struct Spans(Vec<u64>);
+
+    impl Sink for Spans {
+        fn row(&mut self, _: &Row) -> Result<(), SinkError> {
+            Ok(())
+        }
+        fn spans(&mut self, spans: &[SpanRow]) -> Result<(), SinkError> {
+            self.0.extend(spans.iter().map(|span| span.request.0));
+            Ok(())
+        }
+    }
+
+    /// The requests whose spans are kept, of requests with these latencies.
+    fn kept(keep: &str, latencies: &[u64]) -> Vec<u64> {
+        let (mut keeper, mut sink) = (Keeper::new(keep.parse().unwrap()), Spans::default());
+        for (latency, request) in latencies.iter().zip(0..) {
+            let row = Row { request: RequestId(request), end: Time::ns(*latency), ..Row::blank() };
+            let entry = SpanRow::BLANK.entry;
+            let entries = if keeper.wants(row.request) { vec![entry] } else { Vec::new() };
+            keeper.take(&row, entries, &mut sink).unwrap();
+        }
+        keeper.finish(&mut sink).unwrap();
+        sink.0
+    }
+
+    #[test]
+    fn those_are_kept_that_were_asked_for() {
+        let latencies = [3, 9, 1, 9, 4];
+        assert!(kept("none", &latencies).is_empty());
+        assert_eq!(kept("all", &latencies), [0, 1, 2, 3, 4]);
+        assert_eq!(kept("every:2", &latencies), [0, 2, 4]);
+        assert_eq!(kept("slowest:3", &latencies), [1, 3, 4]);
+        assert_eq!(kept("slowest:1", &latencies), [1]);
+    }
+
+    #[test]
+    fn what_is_none_of_the_four_is_refused_and_each_is_written_as_it_is_read() {
+        for text in ["none", "all", "every:1000", "slowest:20"] {
+            assert_eq!(text.parse::<Keep>().unwrap().to_string(), text);
+        }
+        for text in ["", "some", "every", "every:0", "slowest:-1", "slowest:", "all:3"] {
+            assert_eq!(text.parse::<Keep>(), Err(KeepError(text.into())));
+        }
+    }
+}

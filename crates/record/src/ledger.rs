@@ -1,0 +1,412 @@
+//! Where the time of a request goes: every instant is claimed by one span, when it happens.
+//!
+//! A ledger has a mark: up to it, every instant is accounted for. A claim names its own begin and
+//! end. What lies between the mark and a claim's begin was claimed by nobody and becomes
+//! [`SpanKind::Unattributed`]; what a claim shares with earlier ones was claimed twice and is
+//! counted as an error of the design. So the measurement can fail, and says where.
+//!
+//! Parts of one request may run beside each other: chunks, copies, attempts. From
+//! [`fork`](Ledger::fork) on claims may overlap, and each instant counts for the claim that ended
+//! first. Each part has to claim its own time without gaps.
+
+use crate::row::{SpanKind, Spans};
+use base::{Span, Time};
+
+const KINDS: usize = SpanKind::ALL.len();
+
+/// Kinds in the order in which a ledger keeps them: those that every link of a network takes come
+/// first, and lie in the cache line of the mark.
+const ORDER: [SpanKind; KINDS] = [
+    SpanKind::Serialization,
+    SpanKind::Propagation,
+    SpanKind::Forwarding,
+    SpanKind::NicQueue,
+    SpanKind::SwitchQueue,
+    SpanKind::Stack,
+    SpanKind::Schedule,
+    SpanKind::StorageQueue,
+    SpanKind::FlashWait,
+    SpanKind::CollectionWait,
+    SpanKind::Flash,
+    SpanKind::Wait,
+    SpanKind::Memory,
+    SpanKind::Network,
+    SpanKind::Return,
+    SpanKind::Mac,
+    SpanKind::Pcs,
+    SpanKind::Transceiver,
+    SpanKind::Replication,
+    SpanKind::Unattributed,
+];
+
+/// So many of them may lie in the cache line of the mark. The others are left alone where nothing
+/// is added to them.
+const NEAR: usize = 4;
+
+/// The place of each kind in [`ORDER`].
+const PLACE: [u8; KINDS] = {
+    let mut place = [u8::MAX; KINDS];
+    let mut index = 0;
+    while index < KINDS {
+        assert!(place[ORDER[index] as usize] == u8::MAX, "every kind has one place");
+        place[ORDER[index] as usize] = index as u8;
+        index += 1;
+    }
+    place
+};
+
+/// Writes the places, their names and their documentation from one table.
+macro_rules! places {
+    ($($kind:ident $name:literal $doc:literal;)+) => {
+        /// Where a request was during a span.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Place {
+            /// Nowhere in particular, or not known.
+            Nowhere,
+            $(#[doc = $doc] $kind(u32),)+
+        }
+
+        impl Place {
+            /// The names of all kinds of place, in the order of their numbers.
+            pub const NAMES: [&str; 1 + [$($name),+].len()] = ["nowhere", $($name),+];
+            /// The number of its kind, and its own among its like.
+            pub fn numbers(self) -> (u8, u32) {
+                let mut kind = 0;
+                if self == Place::Nowhere {
+                    return (kind, 0);
+                }
+                $(
+                    kind += 1;
+                    if let Place::$kind(index) = self {
+                        return (kind, index);
+                    }
+                )+
+                unreachable!("every place has been compared with")
+            }
+            /// The place with these numbers, if there is one.
+            pub fn of(kind: u8, index: u32) -> Option<Place> {
+                let places = [Place::Nowhere, $(Place::$kind(index)),+];
+                places.get(usize::from(kind)).copied()
+            }
+        }
+    };
+}
+
+places! {
+    Host "host" "A compute node, client or initiator, by its node number.";
+    Link "link" "A link, by its number in the rack: of a node's own link, the node's.";
+    Switch "switch" "A switch or an adapter that forwards, by its number among them.";
+    Port "port" "A port of a switch, by the number of the node behind it.";
+    Target "target" "A memory or storage node, by its node number.";
+    Core "core" "A core of the server.";
+    Nic "nic" "The network adapter of the server, or its logic.";
+    Bus "bus" "The server's PCIe tree, by the device whose transfer it is.";
+    Memory "memory" "The memory of a node, by its node number.";
+    Drive "drive" "A drive, by its number in the rack.";
+}
+
+/// One claimed span of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What the time was spent on.
+    pub kind: SpanKind,
+    /// Where.
+    pub place: Place,
+    /// From when.
+    pub begin: Time,
+    /// Until when.
+    pub end: Time,
+    /// How much of it counts in the sum of its kind: the rest ran beside other parts.
+    pub counted: Span,
+}
+
+/// The ledger of one request. In this order: what every claim touches is in the first cache line.
+#[repr(C)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::box_collection, reason = "a single word where no entries are kept")]
+pub struct Ledger {
+    /// Everything before is accounted for.
+    mark: Time,
+    /// The claims in their order, where they are kept.
+    entries: Option<Box<Vec<Entry>>>,
+    /// By [`PLACE`].
+    sums: [Span; KINDS],
+    /// Time that was claimed twice.
+    twice: Span,
+    /// What followed the longest gap; the end of the request if nothing.
+    gap_before: Option<SpanKind>,
+    longest_gap: Span,
+    is_forked: bool,
+}
+
+/// What has become of the time of a request that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The sums by kind: exactly the time from the opening to the end.
+    pub spans: Spans,
+    /// Time that was claimed twice, or beyond the end: an error of the design.
+    pub twice: Span,
+    /// What followed the longest gap; `None` if that was the end of the request.
+    pub gap_before: Option<SpanKind>,
+    /// The claims in their order, if they were kept.
+    pub entries: Vec<Entry>,
+}
+
+impl Ledger {
+    /// The ledger of a request that begins now. Keeps its claims in order if that is asked for.
+    #[inline]
+    pub fn open(now: Time, keeps_entries: bool) -> Ledger {
+        Ledger {
+            mark: now,
+            entries: keeps_entries.then(Box::default),
+            sums: [Span::ZERO; KINDS],
+            twice: Span::ZERO,
+            gap_before: None,
+            longest_gap: Span::ZERO,
+            is_forked: false,
+        }
+    }
+
+    /// Claims the time from `begin` to `end` for `kind`.
+    #[inline]
+    pub fn claim(&mut self, kind: SpanKind, begin: Time, end: Time, place: Place) {
+        if begin != self.mark {
+            self.meet(Some(kind), begin, end);
+        }
+        let counted = end.saturating_since(self.mark);
+        self.sums[PLACE[kind as usize] as usize] += counted;
+        self.mark = self.mark.max(end);
+        if self.entries.is_some() {
+            self.keep(Entry { kind, place, begin, end, counted });
+        }
+    }
+
+    /// Claims parts that follow each other from `begin` on.
+    #[inline(always)]
+    pub fn claim_parts<const PARTS: usize>(&mut self, begin: Time, place: Place, parts: [(SpanKind, Span); PARTS]) {
+        if begin != self.mark || self.entries.is_some() {
+            return self.claim_each(begin, place, &parts);
+        }
+        for (kind, span) in parts {
+            let place = PLACE[kind as usize] as usize;
+            if place < NEAR || span > Span::ZERO {
+                self.sums[place] += span;
+            }
+            self.mark += span;
+        }
+    }
+
+    /// The sums so far in an order of its own, to have them fetched from memory before they are
+    /// needed.
+    pub fn sums(&self) -> &[Span] {
+        &self.sums
+    }
+
+    #[cold]
+    fn claim_each(&mut self, begin: Time, place: Place, parts: &[(SpanKind, Span)]) {
+        let mut begin = begin;
+        for (kind, span) in parts.iter().filter(|(_, span)| *span > Span::ZERO) {
+            self.claim(*kind, begin, begin + *span, place);
+            begin += *span;
+        }
+    }
+
+    /// From now on parts of the request run beside each other: their claims may overlap.
+    pub fn fork(&mut self) {
+        self.is_forked = true;
+    }
+
+    /// A claim begins elsewhere than at the mark: a gap before it, or time that is claimed already.
+    #[cold]
+    fn meet(&mut self, kind: Option<SpanKind>, begin: Time, end: Time) {
+        let gap = begin.saturating_since(self.mark);
+        if gap > Span::ZERO {
+            self.sums[PLACE[SpanKind::Unattributed as usize] as usize] += gap;
+            if gap > self.longest_gap {
+                (self.longest_gap, self.gap_before) = (gap, kind);
+            }
+            let (kind, place) = (SpanKind::Unattributed, Place::Nowhere);
+            let entry = Entry { kind, place, begin: self.mark, end: begin, counted: gap };
+            self.mark = begin;
+            self.keep(entry);
+        } else if !self.is_forked {
+            self.twice += self.mark.min(end).saturating_since(begin);
+        }
+    }
+
+    #[cold]
+    fn keep(&mut self, entry: Entry) {
+        if let Some(entries) = self.entries.as_mut().filter(|_| entry.begin < entry.end) {
+            entries.push(entry);
+        }
+    }
+
+    /// Ends the request. Time up to `end` that nobody has claimed is a gap. A ledger with claims
+    /// beyond `end` is void: all of its time is unattributed, and the excess counts as claimed
+    /// twice.
+    pub fn settle(mut self, end: Time) -> Settled {
+        let beyond = self.mark.saturating_since(end);
+        if beyond > Span::ZERO {
+            self.void(beyond);
+        } else if self.mark < end {
+            self.meet(None, end, end);
+        }
+        let Ledger { sums, twice, gap_before, entries, .. } = self;
+        let spans = Spans::of(SpanKind::ALL.map(|kind| sums[PLACE[kind as usize] as usize]));
+        Settled { spans, twice, gap_before, entries: entries.map_or_else(Vec::new, |entries| *entries) }
+    }
+
+    #[cold]
+    fn void(&mut self, beyond: Span) {
+        let total: Span = self.sums.iter().copied().sum();
+        self.sums = [Span::ZERO; KINDS];
+        self.sums[PLACE[SpanKind::Unattributed as usize] as usize] = total.saturating_sub(beyond);
+        self.twice += beyond;
+        self.gap_before = None;
+        self.entries.as_mut().into_iter().flat_map(|entries| entries.iter_mut()).for_each(|entry| {
+            entry.counted = Span::ZERO;
+        });
+    }
+}
+
+/// What was wrong with the ledgers of a run: by what followed the gaps, and by what was claimed
+/// twice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// Unattributed time of requests in the statistics, by what followed their longest gap; last
+    /// those whose end did.
+    gaps: [Span; KINDS + 1],
+    /// Requests with time that was claimed twice.
+    pub requests_twice: u64,
+    /// All of that time.
+    pub twice: Span,
+}
+
+impl Audit {
+    /// Takes the ledger of a request; `counts` if it is in the statistics.
+    #[inline]
+    pub fn add(&mut self, settled: &Settled, counts: bool) {
+        let unattributed = settled.spans.get(SpanKind::Unattributed);
+        if unattributed > Span::ZERO && counts {
+            self.gaps[settled.gap_before.map_or(KINDS, |kind| kind as usize)] += unattributed;
+        }
+        if settled.twice > Span::ZERO {
+            self.requests_twice += 1;
+            self.twice += settled.twice;
+        }
+    }
+
+    /// What followed most of the unattributed time: a span, or the end of the request.
+    pub(crate) fn worst_gap(&self) -> &'static str {
+        let worst = (0..self.gaps.len()).max_by_key(|kind| self.gaps[*kind]);
+        worst.and_then(|kind| SpanKind::ALL.get(kind)).map_or("the end", |kind| kind.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(ns: u64) -> Time {
+        Time::ns(ns)
+    }
+
+    fn parts(spans: &Spans) -> Vec<(SpanKind, u64)> {
+        spans.iter().filter(|(_, span)| *span > Span::ZERO).map(|(kind, span)| (kind, span.as_ps() / 1_000)).collect()
+    }
+
+    #[test]
+    fn claims_that_follow_each_other_are_the_whole_time() {
+        let mut ledger = Ledger::open(at(10), false);
+        ledger.claim(SpanKind::Wait, at(10), at(12), Place::Host(0));
+        ledger.claim_parts(at(12), Place::Link(0), [(SpanKind::NicQueue, Span::ns(3)), (SpanKind::Stack, Span::ns(1))]);
+        ledger.claim(SpanKind::Flash, at(16), at(20), Place::Drive(1));
+        let settled = ledger.settle(at(20));
+        let expected = [(SpanKind::Wait, 2), (SpanKind::Stack, 1), (SpanKind::NicQueue, 3), (SpanKind::Flash, 4)];
+        assert_eq!((parts(&settled.spans), settled.twice), (expected.to_vec(), Span::ZERO));
+        assert!(settled.entries.is_empty(), "nobody asked for them");
+    }
+
+    #[test]
+    fn what_nobody_claims_is_unattributed_and_named_by_what_follows() {
+        let mut ledger = Ledger::open(at(0), true);
+        ledger.claim(SpanKind::Wait, at(0), at(1), Place::Nowhere);
+        ledger.claim(SpanKind::Flash, at(4), at(5), Place::Drive(0));
+        let settled = ledger.settle(at(7));
+        assert_eq!(parts(&settled.spans), [(SpanKind::Wait, 1), (SpanKind::Flash, 1), (SpanKind::Unattributed, 5)]);
+        assert_eq!(settled.gap_before, Some(SpanKind::Flash), "three of the five");
+        let ends: Vec<_> = settled.entries.iter().map(|entry| (entry.kind, entry.end)).collect();
+        assert_eq!(
+            ends,
+            [
+                (SpanKind::Wait, at(1)),
+                (SpanKind::Unattributed, at(4)),
+                (SpanKind::Flash, at(5)),
+                (SpanKind::Unattributed, at(7))
+            ]
+        );
+    }
+
+    #[test]
+    fn what_two_claim_is_an_error_unless_parts_run_beside_each_other() {
+        let overlapping = |forks: bool| {
+            let mut ledger = Ledger::open(at(0), false);
+            if forks {
+                ledger.fork();
+            }
+            ledger.claim(SpanKind::Flash, at(0), at(6), Place::Nowhere);
+            ledger.claim(SpanKind::Serialization, at(4), at(9), Place::Nowhere);
+            ledger.settle(at(9))
+        };
+        for (forks, twice) in [(false, Span::ns(2)), (true, Span::ZERO)] {
+            let settled = overlapping(forks);
+            assert_eq!(settled.twice, twice);
+            assert_eq!(parts(&settled.spans), [(SpanKind::Serialization, 3), (SpanKind::Flash, 6)]);
+        }
+    }
+
+    #[test]
+    fn a_claim_beyond_the_end_makes_the_ledger_void() {
+        let mut ledger = Ledger::open(at(0), false);
+        ledger.claim(SpanKind::Flash, at(0), at(6), Place::Nowhere);
+        let settled = ledger.settle(at(4));
+        assert_eq!((parts(&settled.spans), settled.twice), (vec![(SpanKind::Unattributed, 4)], Span::ns(2)));
+    }
+
+    #[test]
+    fn every_place_comes_back_from_its_numbers() {
+        for kind in 0..Place::NAMES.len() as u8 {
+            let place = Place::of(kind, 7).unwrap();
+            assert_eq!(place.numbers(), (kind, if kind == 0 { 0 } else { 7 }));
+        }
+        assert_eq!(Place::of(Place::NAMES.len() as u8, 0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_claimed_the_sums_are_the_latency_and_the_entries_tell_how(
+            claims in proptest::collection::vec((0usize..KINDS, 0u64..50, 0u64..50), 0..20),
+            forks: bool,
+            end in 40u64..100,
+        ) {
+            let mut ledger = Ledger::open(at(5), true);
+            if forks {
+                ledger.fork();
+            }
+            for (kind, begin, span) in claims {
+                let begin = at(5 + begin);
+                ledger.claim(SpanKind::ALL[kind], begin, begin + Span::ns(span), Place::Nowhere);
+            }
+            let settled = ledger.clone().settle(at(end));
+            prop_assert_eq!(settled.spans.total(), at(end) - at(5));
+            if ledger.mark <= at(end) {
+                for kind in SpanKind::ALL {
+                    let entries = settled.entries.iter().filter(|entry| entry.kind == kind);
+                    let counted: Span = entries.map(|entry| entry.counted).sum();
+                    prop_assert_eq!(counted, settled.spans.get(kind));
+                }
+            }
+        }
+    }
+}
