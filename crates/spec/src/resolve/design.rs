@@ -119,7 +119,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn check_dcqcn(&mut self, table: &str, config: &transport::config::Dcqcn) {
+    pub(crate) fn check_dcqcn(&mut self, table: &str, config: &transport::config::Dcqcn) {
         self.bytes("mtu", table, config.mtu, 1..=MTU_MAX);
         self.bytes("mark_all", table, config.mark_all, 1..=BUFFER_MAX);
         self.bytes("mark_from", table, config.mark_from, 0..=config.mark_all.count());

@@ -459,6 +459,10 @@ words! {
         Tcp,
         /// The same with windows that marks shrink too: DCTCP (SIGCOMM 2010).
         Dctcp,
+        /// RoCE: hops pause their neighbours instead of dropping (IEEE 802.1Qbb), and senders keep
+        /// to the rates of DCQCN (SIGCOMM 2015). `[wire.dcqcn]` has their parameters.
+        #[serde(rename = "dcqcn+pfc")]
+        DcqcnPfc,
         /// Packets leave as soon as the link is free. Commands whose packets are lost are sent again.
         Unpaced,
     }
@@ -476,8 +480,13 @@ written! {
         window_max: Quantity<Bytes>,
         /// With windows: the least retransmission timeout. Ours: fine-grained timers, as "Safe and
         /// effective fine-grained TCP retransmissions" (SIGCOMM 2009) has them; Linux has 200 ms.
+        /// With dcqcn+pfc: the timeout of a queue pair, by default 67.1 ms: 4.096 us times 2^14,
+        /// which perftest asks adapters for.
         #[schemars(extend("default" = "1ms"))]
         timeout_min: Quantity<Span>,
+        /// With dcqcn+pfc: the parameters of both, as the rival dcqcn has them. `mtu` has no
+        /// meaning: `fabric.mtu` and `segment` are the packets.
+        dcqcn: crate::design_file::DcqcnFile,
         /// Bytes of TCP options in every segment: 12 with timestamps (RFC 7323).
         #[schemars(range(max = 40), extend("default" = 12))]
         tcp_options: u32,
