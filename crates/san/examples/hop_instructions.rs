@@ -80,6 +80,7 @@ fn config(graph: &Graph, here: VertexId, estimate: Rate) -> HopConfig {
             classes: NODES * NODES,
             lapse: Span::ms(10),
             data_end_reads: false,
+            passes_rejected: false,
         }),
         scheduling: SchedulingConfig::StorageDriven(StorageDrivenConfig {
             rank,
@@ -87,6 +88,7 @@ fn config(graph: &Graph, here: VertexId, estimate: Rate) -> HopConfig {
             service: Service::WeightedRoundRobin(vec![64, 32, 16, 8, 4, 2, 1]),
         }),
         buffer: Bytes::kib(16 << 10),
+        lossless: None,
         response_frame: 120,
     }
 }
@@ -119,6 +121,7 @@ fn command(number: u32) -> Packet {
         credit: 0,
         rank: 0,
         marked: false,
+        ingress: 0,
         length: 0,
         stream: 0,
     }

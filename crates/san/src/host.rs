@@ -21,16 +21,16 @@ mod receive;
 mod recover;
 mod stream;
 
-use crate::connection::{Connections, WindowConfig};
+use crate::connection::{Connections, StreamConfig};
 use crate::id::{DriveId, Port, SessionId, Tag};
 use crate::packet::{Outcome, Packet, PacketKind};
 use crate::retry::RetryPolicy;
 use crate::route::{Advertisement, Router};
 use crate::session::{Attempt, LANES_MAX};
-use crate::stream::{Streams, by_windows, repair};
+use crate::stream::{Streams, by_windows, pause, repair};
 use crate::trail::Trail;
 use crate::wire::{WireConfig, WireFormat};
-use base::{Operation, Program, RequestId, Span, Time};
+use base::{Operation, Program, Rate, RequestId, Span, Time};
 use io::{Io, IoPlace, Ios, Stage};
 use lane::{Lanes, Session, Sessions};
 use nvme::queue::QueueError;
@@ -91,7 +91,7 @@ impl HostSessions {
 }
 
 /// A host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HostConfig {
     /// Where it is.
     pub vertex: VertexId,
@@ -123,7 +123,9 @@ pub struct HostConfig {
     pub retry: RetryPolicy,
     /// How sessions share the network; `None`: packets leave as soon as the link is free, and lost
     /// ones are repaired by sending commands again.
-    pub window: Option<WindowConfig>,
+    pub stream: Option<StreamConfig>,
+    /// By port: the rate of its link. Only asked for where sessions keep to rates.
+    pub links: Vec<Rate>,
 }
 
 /// The ways out of a host.
@@ -291,7 +293,7 @@ impl Host {
             ios: Ios::default(),
             timers: Timers::default(),
             counters: HostCounters::default(),
-            streams: Streams::new(config.window.map(Connections::new)),
+            streams: Streams::new(config.stream.map(|stream| Connections::new(stream, &config.links))),
             config,
         })
     }
@@ -468,6 +470,7 @@ fn command_packet(config: &HostConfig, session: &Session, io: &Io, payload: u32,
         status: Outcome::Success,
         credit: 0,
         rank: 0,
+        ingress: 0,
         marked: false,
         length: 0,
         stream: 0,
@@ -481,7 +484,12 @@ impl Program for Host {
     fn on(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
         match input {
             HostIn::Packet { port, packet } => self.receive(now, port, &packet, out),
-            other => by_windows(self, out, now, |host, out| host.handle(now, other, out)),
+            other => {
+                if let HostIn::LinkUp(port) = other {
+                    pause(self, now, port, false, out);
+                }
+                by_windows(self, out, now, |host, out| host.handle(now, other, out));
+            }
         }
     }
 

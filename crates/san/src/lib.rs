@@ -10,6 +10,7 @@
 
 pub mod connection;
 pub mod cost;
+pub mod deadlock;
 pub mod egress;
 pub mod gimbal;
 pub mod hop;

@@ -29,13 +29,30 @@ pub enum PacketKind {
         /// Of what a target sent.
         to_target: bool,
     },
+    /// Packets of the connection come marked: the congestion notification of RoCE.
+    Notification {
+        /// They are a target's.
+        to_target: bool,
+    },
+    /// Priority flow control: the neighbour is to send no more, or to go on. One link only.
+    Pause {
+        /// No more.
+        stop: bool,
+    },
 }
 
 impl PacketKind {
     /// Whether it goes from the host to the target.
     pub const fn is_outward(self) -> bool {
-        use PacketKind::{Acknowledgement, Command, WriteData};
-        matches!(self, Command | WriteData { .. } | Acknowledgement { to_target: true })
+        use PacketKind::{Acknowledgement, Command, Notification, WriteData};
+        let has_data = matches!(self, Command | WriteData { .. });
+        has_data || matches!(self, Acknowledgement { to_target: true } | Notification { to_target: true })
+    }
+
+    /// Whether it is of the class that priority flow control never pauses.
+    pub const fn is_control(self) -> bool {
+        use PacketKind::{Acknowledgement, Notification, Pause};
+        matches!(self, Acknowledgement { .. } | Notification { .. } | Pause { .. })
     }
 }
 
@@ -91,6 +108,8 @@ pub struct Packet {
     pub marked: bool,
     /// Urgency, 0 first: written by hops into commands, copied by the target to the ready-to-transfer and by the host to its write data.
     pub rank: u8,
+    /// The port by which the hop got it that has it now; of packets elsewhere it says nothing.
+    pub ingress: u16,
     /// Bytes that it takes of its connection's stream ([`crate::connection`]); TCP knows it by itself.
     pub length: u32,
     /// Where these begin; of an acknowledgement what is expected next.
@@ -127,6 +146,7 @@ impl Packet {
             status: self.status,
             marked: self.marked,
             rank: self.rank,
+            ingress: self.ingress,
             length: self.length,
             stream: self.stream,
             trail,
@@ -141,6 +161,7 @@ impl Packet {
         (self.source, self.target, self.drive) = (other.source, other.target, other.drive);
         (self.credit, self.kind, self.operation) = (other.credit, other.kind, other.operation);
         (self.status, self.rank, self.marked) = (other.status, other.rank, other.marked);
+        self.ingress = other.ingress;
         (self.length, self.stream) = (other.length, other.stream);
         self.trail.become_copy_of(&other.trail);
     }

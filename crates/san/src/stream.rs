@@ -1,9 +1,9 @@
-//! Programs whose packets pass windows: what comes is in order, what goes waits its turn. Hosts and
-//! targets do that alike.
+//! Programs whose packets pass connections: what comes is in order, what goes waits its turn. Hosts
+//! and targets do that alike.
 
 use crate::connection::{Connections, Flow};
 use crate::id::Port;
-use crate::packet::Packet;
+use crate::packet::{Packet, PacketKind};
 use base::Time;
 
 /// The windows of a program that has actions `O`.
@@ -47,6 +47,9 @@ pub(crate) trait Streamed: Sized {
 pub(crate) fn receive<P: Streamed>(program: &mut P, now: Time, port: Port, packet: &Packet, out: &mut Vec<P::Out>) {
     if program.streams().connections.is_none() {
         return program.take_in(now, port, packet, out);
+    }
+    if let PacketKind::Pause { stop } = packet.kind {
+        return pause(program, now, port, stop, out);
     }
     let Some(place) = program.place_of(packet).filter(|_| Connections::carries(packet)) else {
         return by_windows(program, out, now, |program, out| program.take_in(now, port, packet, out));
@@ -100,6 +103,14 @@ pub(crate) fn by_windows<P: Streamed>(
 pub(crate) fn repair<P: Streamed>(program: &mut P, now: Time, out: &mut Vec<P::Out>) {
     let Streams { connections: Some(connections), flows, .. } = program.streams() else { return };
     connections.on_wakeup(now, flows);
+    out.extend(flows.drain(..).filter_map(sending::<P>));
+}
+
+/// The hop at the other end of a link wants no more, or wants it again; a link that comes up is not
+/// paused.
+pub(crate) fn pause<P: Streamed>(program: &mut P, now: Time, port: Port, stop: bool, out: &mut Vec<P::Out>) {
+    let Streams { connections: Some(connections), flows, .. } = program.streams() else { return };
+    connections.pause(now, port, stop, flows);
     out.extend(flows.drain(..).filter_map(sending::<P>));
 }
 

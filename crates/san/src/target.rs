@@ -17,14 +17,14 @@ mod flight;
 mod reset;
 mod stream;
 
-use crate::connection::{Connections, WindowConfig};
+use crate::connection::{Connections, StreamConfig};
 use crate::gimbal::GimbalConfig;
 use crate::id::{DriveId, Port, SessionId};
 use crate::packet::{Outcome, Packet, PacketKind};
 use crate::session::Attempt;
-use crate::stream::{Streams, by_windows, repair};
+use crate::stream::{Streams, by_windows, pause, repair};
 use crate::wire::{WireConfig, WireFormat};
-use base::{Operation, Program, RequestId, Span, Time};
+use base::{Operation, Program, Rate, RequestId, Span, Time};
 use drive::Drive;
 use flight::{Flights, Reception, Session, Stage};
 use nvme::wire::MtuError;
@@ -58,7 +58,7 @@ pub struct TargetSession {
 }
 
 /// A storage node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TargetConfig {
     /// How sessions use the wire.
     pub wire: WireConfig,
@@ -80,7 +80,9 @@ pub struct TargetConfig {
     /// How old a packet may be when it comes, by the time that its first hop wrote; an older one is dropped. `None`: no limit.
     pub packet_life_max: Option<Span>,
     /// How sessions share the network, as hosts have it.
-    pub window: Option<WindowConfig>,
+    pub stream: Option<StreamConfig>,
+    /// By port: the rate of its link, as hosts have it.
+    pub links: Vec<Rate>,
 }
 
 /// Why a target cannot be.
@@ -131,6 +133,8 @@ pub enum TargetIn {
     DriveFailed(DriveId),
     /// A drive works (again).
     DriveBack(DriveId),
+    /// The link of a port is there again.
+    LinkUp(Port),
 }
 
 /// What a target decides.
@@ -237,7 +241,7 @@ impl Target {
             packet_life_max: config.packet_life_max,
             deadlines: VecDeque::new(),
             counters: TargetCounters::default(),
-            streams: Streams::new(config.window.map(Connections::new)),
+            streams: Streams::new(config.stream.map(|stream| Connections::new(stream, &config.links))),
             lanes: usize::from(config.lanes),
         })
     }
@@ -312,6 +316,10 @@ impl Target {
 
     /// A packet has come, in its turn.
     fn take(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
+        if packet.kind == PacketKind::Command && packet.status == Outcome::Rejected {
+            // A hop has answered it: only its stream wanted it here.
+            return;
+        }
         let Some(place) = self.meet(packet.tag.session) else {
             self.counters.unknown += 1;
             return;
@@ -588,6 +596,7 @@ impl Program for Target {
             TargetIn::DriveFailed(drive) => {
                 by_windows(self, out, now, |target, out| target.on_drive_failed(now, drive, out));
             }
+            TargetIn::LinkUp(port) => pause(self, now, port, false, out),
             TargetIn::DriveBack(drive) => {
                 self.drives.iter_mut().filter(|other| other.id == drive).for_each(|drive| drive.is_up = true);
             }

@@ -76,6 +76,7 @@ pub(crate) fn command(operation: Operation, bytes: u32, source: VertexId, target
         status: Outcome::Success,
         credit: 0,
         rank: 0,
+        ingress: 0,
         marked: false,
         length: 0,
         stream: 0,
@@ -108,5 +109,6 @@ pub(crate) fn reservation() -> ReservationConfig {
         classes: 64,
         lapse: Span::ms(10),
         data_end_reads: false,
+        passes_rejected: false,
     }
 }

@@ -127,6 +127,8 @@ impl WireFormat {
             PacketKind::ReadyToTransfer => self.ready_frame,
             PacketKind::Response => self.response_frame,
             PacketKind::Acknowledgement { .. } => transport::framing::tcp_wire(0),
+            PacketKind::Notification { .. } => transport::framing::roce_notification_wire(),
+            PacketKind::Pause { .. } => transport::framing::pause_wire(),
             PacketKind::WriteData { .. } => {
                 self.data_frame(PduKind::HostData, self.config.host_data_max, payload, offset)
             }

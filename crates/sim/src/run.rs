@@ -204,6 +204,7 @@ impl Play<'_> {
         let limits = self.limits(san.run);
         let mut outcomes = self.drive(&mut rig, source.as_mut(), &limits)?;
         rig.judge_write_order(&mut outcomes.summary);
+        rig.judge_pauses(&mut outcomes.summary);
         price(san, &mut outcomes.summary);
         Ok(outcomes)
     }

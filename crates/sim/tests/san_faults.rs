@@ -2,11 +2,12 @@
 
 mod san_support;
 
-use base::{Seed, Span, Time};
+use base::{Bytes, Seed, Span, Time};
 use record::Outcome;
 use san::DriveId;
 use san::retry::RetryPolicy;
-use san_support::{config, load, network, play};
+use san::route::Policy;
+use san_support::{config, load, network, paced, play, shared, windows};
 use sim::rigs::san::{Fault, FaultKind, SanRigConfig};
 use topology::{Graph, Kind, LinkId, VertexKind};
 
@@ -76,11 +77,64 @@ fn under_random_faults_every_request_ends_once_and_no_acknowledged_write_is_undo
         }
         let policy = [RetryPolicy::CrossControllerReset, RetryPolicy::Quiesce { wait: Span::ms(20) }];
         config.host.retry = policy[seed as usize / 2 % 2];
-        // `play` sees that each request ends once and all of its time is accounted for.
-        let played = play(config.clone(), &load(&config, 0.5, 16, 2_000), seed);
-        assert_eq!(played.fact("write_order_violations"), 0.0, "seed {seed}");
-        assert_eq!(played.finished(), 2_000, "seed {seed}: {:?}", played.summary.counts);
+        let streams = [None, Some(windows()), Some(paced(Span::us(100)))];
+        for (number, stream) in streams.into_iter().enumerate() {
+            let config = stream.map_or(config.clone(), |stream| shared(config.clone(), stream));
+            // `play` sees that each request ends once and all of its time is accounted for.
+            let played = play(config.clone(), &load(&config, 0.5, 16, 2_000), seed);
+            assert_eq!(played.fact("write_order_violations"), 0.0, "seed {seed}, {number}");
+            assert_eq!(played.finished(), 2_000, "seed {seed}, {number}: {:?}", played.summary.counts);
+        }
     }
+}
+
+/// One of two hosts reads so much through two switches that they pause the targets. Then a cable
+/// goes for a while, shorter or longer than its ends take to notice, or a switch restarts: whoever
+/// was paused goes on.
+#[test]
+fn what_was_paused_when_a_link_or_a_switch_went_goes_on_when_it_is_back() {
+    let graph = network(Kind::LeafSpine { leaves: 2, spines: 1, endpoints_per_leaf: 9 }, 2, 9);
+    let cables: Vec<LinkId> = (0..graph.links().len() as u32).map(LinkId).collect();
+    let spine = graph.of_kind(VertexKind::Switch).last().expect("there are three");
+    let mut paused = 0;
+    let away = [Span::us(20), Span::us(400)];
+    let times = |away| [120, 150, 200, 300].map(|at_us| (away, Time::us(at_us)));
+    for (away, at) in away.into_iter().flat_map(times) {
+        for what in cables.iter().map(|link| FaultKind::Link(*link)).chain([FaultKind::Vertex(spine)]) {
+            let mut config = shared(config(graph.clone()), paced(Span::ZERO));
+            (config.reservation, config.host.credits) = (None, false);
+            config.route.policy = Policy::ShortestPath;
+            config.faults = vec![fault(at, what, false), fault(at + away, what, true)];
+            let load = workload::storage::Config { block: Bytes::kib(64), ..load(&config, 0.2, 128, 1_200) };
+            let played = play(config, &load, 1);
+            assert_eq!(played.finished(), 1_200, "{what:?} for {away} from {at:?}: {:?}", played.summary.warnings);
+            let fact = |name: &str| played.summary.extra.get(name).copied().unwrap_or_default();
+            assert_eq!(fact("pfc_deadlocked_links"), 0.0);
+            let last = played.rows.iter().map(|row| row.end).max().expect("there are rows");
+            // A host that has lost its link asks anew after its timeout of 100 ms, whatever the
+            // transport.
+            assert!(last < Time::ms(150), "{what:?} for {away} from {at:?}: {last:?}");
+            paused += u64::from(fact("pause_frames") > 0.0);
+        }
+    }
+    assert!(paused > 0, "nobody was ever paused");
+}
+
+/// Four adapters in a ring, each of which sends what is for the one opposite over the next: with
+/// thresholds that the first packets pass, all wait for each other, and the run says so.
+#[test]
+fn a_ring_that_deadlocks_is_named() {
+    let graph = network(Kind::Ring { nodes: 8 }, 8, 8);
+    let mut config = shared(config(graph), paced(Span::ZERO));
+    (config.reservation, config.host.credits, config.route.policy) = (None, false, Policy::ShortestPath);
+    config.scheduling = san::egress::SchedulingConfig::Fifo;
+    let load = workload::storage::Config { block: Bytes::kib(256), ..load(&config, 0.0, 64, 3_000) };
+    let played = play(config, &load, 1);
+    assert!(played.finished() < 3_000);
+    assert!(played.fact("pfc_deadlocked_links") >= 8.0);
+    let named =
+        |warning: &String| warning.starts_with("priority flow control has deadlocked: ") && warning.contains(" -> a");
+    assert!(played.summary.warnings.iter().any(named), "{:?}", played.summary.warnings);
 }
 
 #[test]

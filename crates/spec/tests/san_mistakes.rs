@@ -224,30 +224,62 @@ fn an_exponent_of_a_skew_that_is_not_there_is_refused() {
 }
 
 #[test]
-fn windows_do_not_go_with_what_hops_answer_in_a_targets_place() {
-    assert_eq!(
-        said("[wire]\ntransport = \"tcp\""),
-        "wire.transport: reservation.on goes only with transport = unpaced: a hop that rejects a command leaves \
-         a hole in the stream of its session"
-    );
+fn keys_of_one_transport_do_not_go_with_another() {
+    let by = |transport: &str, key: &str| said(&format!("[wire]\ntransport = \"{transport}\"\n{key}"));
     assert_eq!(
         said("[wire]\ntimeout_min = \"1ms\""),
-        "wire.timeout_min: `timeout_min` goes only with transport = tcp and dctcp"
+        "wire.timeout_min: `timeout_min` goes only with transport = tcp, dctcp and dcqcn+pfc"
     );
+    assert_eq!(
+        by("dcqcn+pfc", "window_max = \"64KiB\""),
+        "wire.window_max: `window_max` goes only with transport = tcp and dctcp"
+    );
+    assert_eq!(by("tcp", "dcqcn.preset = \"hpcc\""), "wire.dcqcn: `dcqcn` goes only with transport = dcqcn+pfc");
+    assert_eq!(
+        by("dcqcn+pfc", "tcp_options = 12"),
+        "wire.tcp_options: `tcp_options` goes only with transport = tcp, dctcp and unpaced"
+    );
+    assert_eq!(
+        by("dcqcn+pfc", "dcqcn.mtu = \"1KiB\""),
+        "wire.dcqcn.mtu: packets are those of `fabric.mtu` and `wire.segment`"
+    );
+    assert_eq!(
+        by("dcqcn+pfc", "dcqcn.shared_buffer = \"1MiB\""),
+        "wire.dcqcn.shared_buffer: `shared_buffer` goes only with pfc = \"dynamic\""
+    );
+    assert_eq!(
+        by("dcqcn+pfc", "dcqcn = { mark_from = \"0B\", mark_all = \"0B\" }"),
+        "wire.dcqcn.mark_all: 0B is out of range; allowed is 1B..=1TiB"
+    );
+    assert_eq!(
+        said("queue = \"1MiB\"\n[wire]\ntransport = \"dcqcn+pfc\""),
+        "fabric.queue: `queue` goes only with transport = tcp, dctcp and unpaced: wire.dcqcn has thresholds of its own"
+    );
+}
+
+/// Marks shrink windows on the way back too, and a hop that rejects a command of a stream passes
+/// it.
+#[test]
+fn hops_do_what_streams_need() {
     let windows = plan(&with("[reservation]\non = false\n[wire]\ntransport = \"dctcp\""));
     let spec::Scene::San(san) = windows.scene else { panic!("it is a SAN") };
-    assert!(san.target.window.is_some_and(|window| window.obeys_marks) && san.routing.marks_answers);
+    assert!(san.target.stream.is_some_and(|stream| stream.obeys_marks()) && san.routing.marks_answers);
+    for (transport, passes) in [("tcp", true), ("dcqcn+pfc", true), ("unpaced", false)] {
+        let plan = plan(&with(&format!("[wire]\ntransport = \"{transport}\"")));
+        let spec::Scene::San(san) = plan.scene else { panic!("it is a SAN") };
+        assert_eq!(san.reservation.map(|config| config.passes_rejected), Some(passes), "{transport}");
+    }
 }
 
 /// The paper's hosts speak NVMe/TCP; its own design books bandwidth instead.
 #[test]
 fn the_rival_has_the_windows_of_tcp_and_the_design_none() {
     let window = |text: &str| match plan(text).scene {
-        spec::Scene::San(san) => (san.host.window, san.target.window, san.host.timeout),
+        spec::Scene::San(san) => (san.host.stream, san.target.stream, san.host.timeout),
         _ => panic!("it is a SAN"),
     };
     let (host, target, timeout) = window(&SMALL.replace("\"san\"\nrun", "\"san-plain\"\nrun"));
-    assert!(host.is_some_and(|window| !window.obeys_marks) && host == target);
+    assert!(host.is_some_and(|stream| !stream.obeys_marks()) && host == target);
     assert_eq!(timeout, base::Span::secs(30));
     assert_eq!(window(SMALL), (None, None, base::Span::ms(20)));
 }

@@ -269,7 +269,17 @@ vertex = "t3"
 
 #[test]
 fn a_printed_plan_is_the_plan() {
-    for text in [SMALL, EVERY_KEY, &SMALL.replace("\"san\"\n[", "\"san-plain\"\n[")] {
+    let by = |transport: &str| format!("{SMALL}\n[wire]\ntransport = \"{transport}\"\n");
+    let paced = by("dcqcn+pfc");
+    for text in [
+        SMALL,
+        EVERY_KEY,
+        &SMALL.replace("\"san\"\n[", "\"san-plain\"\n["),
+        &by("dctcp"),
+        &paced,
+        &format!("{paced}timeout_min = \"3ms\"\n[wire.dcqcn]\npreset = \"hpcc\"\ngain = 0.25\n"),
+        &format!("{paced}[wire.dcqcn]\npause_above = \"1MB\"\nresume_below = \"7KB\"\nhyper_bps = 77\n"),
+    ] {
         let plan = plan(text);
         assert_eq!(again(&plan), plan);
         assert_eq!(again(&plan).hash(), plan.hash());
@@ -308,6 +318,30 @@ fn every_key_is_heard() {
             assert_eq!(printed[table].get(key), Some(value), "{table}.{key}");
         }
     }
+}
+
+/// The thresholds follow the rate of hosts' links, as those of the rival; a ring of four may
+/// deadlock.
+#[test]
+fn flow_control_has_the_rivals_defaults_and_warns_of_circles() {
+    let by = |rate: u64, nodes: u32| {
+        plan(&format!(
+            "title = \"own\"\ndesign.name = \"san-plain\"\nrun.requests = 100\nwire.transport = \"dcqcn+pfc\"\n\
+             fabric = {{ kind = \"ring\", nodes = {nodes}, hosts = 2, rate = \"{rate}Gbps\" }}\n"
+        ))
+    };
+    for (rate, mark_from) in [(100, 12_500), (40, 5_000)] {
+        let plan = by(rate, 3);
+        let stream = san(&plan).host.stream.expect("it has one");
+        let dcqcn = stream.dcqcn().expect("it is paced");
+        assert_eq!(dcqcn.mark_from, Bytes::new(mark_from));
+        assert!((stream.timeout_min.as_ns_f64() - 67_108_864.0).abs() < 1.0);
+        assert!(!plan.warnings.iter().any(|warning| warning.contains("deadlock")), "{:?}", plan.warnings);
+    }
+    let warned = by(100, 4).warnings.iter().any(|warning| {
+        warning.starts_with("priority flow control may deadlock here: packets take links that make a circle (a")
+    });
+    assert!(warned);
 }
 
 const CUSTOM: &str =

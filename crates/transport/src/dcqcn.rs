@@ -9,20 +9,24 @@
 //! priority). A pause holds until the switch says go: its refreshing is not modelled.
 
 mod buffer;
+mod marking;
+mod pacer;
 mod rate;
 mod switch;
 #[cfg(test)]
 mod testing;
 
 use crate::common::{Ready, ReadyRing, Sparse, Timers};
-use crate::config::{Dcqcn, Reaction};
+use crate::config::Dcqcn;
 use crate::cost::{Part, Train, WireCost};
 use crate::framing::{roce_ack_wire, roce_notification_wire, roce_request_wire, roce_response_wire, roce_wire};
 use crate::{HostIn, HostOut, Message, Packet, PacketKind};
 use base::{Bytes, NodeId, Operation, Program, Rate, Stream, Time};
-use rate::RateControl;
 use std::collections::VecDeque;
 
+pub use buffer::Buffer;
+pub use marking::Marking;
+pub use pacer::{Due, Notifier, Pacer, RateTimers};
 pub use switch::Switch;
 
 /// `priority` of data that answers a read.
@@ -40,32 +44,9 @@ pub struct Host {
     ring: ReadyRing,
     /// When queue pairs that have used up their rate may send again.
     paced: Timers,
-    /// What is due for queue pairs below line rate: keys are [`Due::key`].
-    timers: Timers,
+    /// What is due for queue pairs below line rate.
+    rates: RateTimers,
     paused: bool,
-}
-
-/// What a timer of a queue pair is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
-    /// Alpha moves.
-    Alpha = 0,
-    /// The rate rises.
-    Increase = 1,
-    /// A cut, if one was noted; of [`Reaction::Periodic`] only.
-    Cut = 2,
-}
-
-impl Due {
-    const ALL: [Due; 3] = [Due::Alpha, Due::Increase, Due::Cut];
-
-    fn key(self, peer: NodeId) -> u32 {
-        peer.0 * Due::ALL.len() as u32 + self as u32
-    }
-    fn of_key(key: u32) -> (NodeId, Due) {
-        let count = Due::ALL.len() as u32;
-        (NodeId(key / count), Due::ALL[(key % count) as usize])
-    }
 }
 
 /// The sending half of a queue pair.
@@ -76,10 +57,7 @@ struct QueuePair {
     offset: u64,
     /// Its number.
     sequence: u32,
-    rate: RateControl,
-    /// When the last packet left, and how many bytes it was on the wire: the rate says how long it
-    /// keeps the next one back.
-    last: (Time, u32),
+    pacer: Pacer,
 }
 
 /// The receiving half.
@@ -87,8 +65,7 @@ struct QueuePair {
 struct Arrivals {
     sequence: u32,
     offset: u64,
-    /// No notification goes out before this.
-    quiet_until: Time,
+    notifier: Notifier,
 }
 
 /// The NIC of `node`, on links of `rate`.
@@ -101,7 +78,7 @@ pub fn host(config: &Dcqcn, node: NodeId, rate: Rate) -> Host {
         control: VecDeque::new(),
         ring: ReadyRing::default(),
         paced: Timers::default(),
-        timers: Timers::default(),
+        rates: RateTimers::default(),
         paused: false,
     }
 }
@@ -151,17 +128,7 @@ fn form(message: &Message, offset: u64, payload: u32) -> (PacketKind, u64, u32) 
 
 impl QueuePair {
     fn new(rate: Rate, config: &Dcqcn) -> QueuePair {
-        QueuePair {
-            messages: VecDeque::new(),
-            offset: 0,
-            sequence: 0,
-            rate: RateControl::new(rate, config),
-            last: (Time::ZERO, 0),
-        }
-    }
-    /// When the present rate lets the next packet go.
-    fn next_send(&self) -> Time {
-        self.last.0 + self.rate.spacing(u64::from(self.last.1))
+        QueuePair { messages: VecDeque::new(), offset: 0, sequence: 0, pacer: Pacer::new(rate, config) }
     }
     /// The next packet, of at most `mtu` payload; there must be a message.
     fn next_packet(&mut self, node: NodeId, mtu: u64) -> Packet {
@@ -191,7 +158,7 @@ impl QueuePair {
 impl Host {
     /// The present rate of the queue pair to `peer`, in bits a second.
     pub fn rate_bps(&self, peer: NodeId) -> f64 {
-        self.pairs[peer.index()].rate.current_bps()
+        self.pairs[peer.index()].pacer.rate_bps()
     }
     /// Whether the switch has paused this host.
     pub fn is_paused(&self) -> bool {
@@ -208,7 +175,7 @@ impl Host {
 
     /// Lets a queue pair with something to send take its turn, now or when its rate allows.
     fn list(&mut self, now: Time, peer: NodeId) {
-        let next_send = self.pairs[peer.index()].next_send();
+        let next_send = self.pairs[peer.index()].pacer.next_send();
         if next_send <= now {
             self.ring.add(peer);
         } else {
@@ -221,8 +188,7 @@ impl Host {
         let expected = (arrivals.sequence, arrivals.offset);
         assert_eq!((packet.sequence, packet.offset), expected, "a lossless fabric lost or reordered a packet");
         arrivals.offset += u64::from(packet.payload);
-        if packet.marked && now >= arrivals.quiet_until {
-            arrivals.quiet_until = now + self.config.notification_interval;
+        if packet.marked && arrivals.notifier.is_due(now, &self.config) {
             let wire = roce_notification_wire();
             let kind = PacketKind::CongestionNotification;
             self.control.push_back(Packet::new(kind, self.node, packet.source, wire));
@@ -244,58 +210,13 @@ impl Host {
     }
 
     fn on_notification(&mut self, now: Time, peer: NodeId) {
-        let rate = &mut self.pairs[peer.index()].rate;
-        match self.config.reaction {
-            Reaction::AtOnce { .. } => {
-                rate.cut(now, &self.config);
-                self.set(now, peer, Due::Alpha);
-                self.set(now, peer, Due::Increase);
-            }
-            Reaction::Periodic { .. } => {
-                if rate.note(now, &self.config) {
-                    self.set(now, peer, Due::Alpha);
-                    self.set(now, peer, Due::Cut);
-                }
-            }
-        }
-    }
-
-    /// Starts a timer of the queue pair to `peer`.
-    fn set(&mut self, now: Time, peer: NodeId, due: Due) {
-        let span = match (due, self.config.reaction) {
-            (Due::Alpha, _) => self.config.alpha_timer,
-            (Due::Increase, _) => self.config.increase_timer,
-            (Due::Cut, Reaction::Periodic { cut_interval }) => cut_interval,
-            (Due::Cut, Reaction::AtOnce { .. }) => return,
-        };
-        self.timers.set(due.key(peer), now + span);
-    }
-
-    /// A timer of a queue pair that is watched is due.
-    fn on_timer(&mut self, now: Time, key: u32) {
-        let (peer, due) = Due::of_key(key);
-        let rate = &mut self.pairs[peer.index()].rate;
-        match due {
-            Due::Alpha => rate.move_alpha(self.config.gain),
-            Due::Increase => rate.timer_increase(now, &self.config),
-            Due::Cut => {
-                if rate.cut_noted() {
-                    self.set(now, peer, Due::Increase);
-                }
-            }
-        }
-        self.repace(now, peer);
-        if self.pairs[peer.index()].rate.is_watched() {
-            self.set(now, peer, due);
-        } else {
-            Due::ALL.iter().for_each(|other| self.timers.cancel(other.key(peer)));
-        }
+        self.rates.notified(now, peer.0, &mut self.pairs[peer.index()].pacer, &self.config);
     }
 
     /// A higher rate lets a packet that is already waiting go sooner, a lower one later.
     fn repace(&mut self, now: Time, peer: NodeId) {
         if self.paced.deadline(peer.0).is_some() {
-            self.paced.set(peer.0, self.pairs[peer.index()].next_send().max(now));
+            self.paced.set(peer.0, self.pairs[peer.index()].pacer.next_send().max(now));
         }
     }
 
@@ -308,9 +229,8 @@ impl Host {
     fn send_to(&mut self, now: Time, peer: NodeId) -> Packet {
         let pair = &mut self.pairs[peer.index()];
         let packet = pair.next_packet(self.node, self.config.mtu.count());
-        pair.rate.sent(now, u64::from(packet.wire), &self.config);
-        pair.last = (now, packet.wire);
-        let next_send = pair.next_send();
+        pair.pacer.sent(now, packet.wire, &self.config);
+        let next_send = pair.pacer.next_send();
         let more = !pair.messages.is_empty();
         let stays = more && next_send <= now;
         self.ring.turn(if stays { Ready::Again } else { Ready::Done });
@@ -341,12 +261,14 @@ impl Program for Host {
     /// While paused, pacing waits with everything else.
     fn next_wakeup(&self) -> Option<Time> {
         let paced = self.paced.next().filter(|_| !self.paused);
-        [self.timers.next(), paced].into_iter().flatten().min()
+        [self.rates.next(), paced].into_iter().flatten().min()
     }
 
     fn on_wakeup(&mut self, now: Time, _: &mut Vec<HostOut>) {
-        while let Some(key) = self.timers.pop_due(now) {
-            self.on_timer(now, key);
+        while let Some(due) = self.rates.pop_due(now) {
+            let peer = NodeId(due.flow());
+            self.rates.fire(now, due, &mut self.pairs[peer.index()].pacer, &self.config);
+            self.repace(now, peer);
         }
         self.release_paced(now);
     }

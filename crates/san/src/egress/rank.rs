@@ -40,7 +40,9 @@ impl Traffic {
     pub fn of(packet: &Packet, config: &RankConfig) -> Traffic {
         match packet.kind {
             PacketKind::Command | PacketKind::WriteData { .. } => Traffic::Ranked(packet.rank),
-            PacketKind::ReadyToTransfer | PacketKind::Acknowledgement { .. } => Traffic::WriteCompletion,
+            PacketKind::ReadyToTransfer => Traffic::WriteCompletion,
+            PacketKind::Acknowledgement { .. } => Traffic::WriteCompletion,
+            PacketKind::Notification { .. } | PacketKind::Pause { .. } => Traffic::WriteCompletion,
             PacketKind::Response if packet.operation == Operation::Write => Traffic::WriteCompletion,
             PacketKind::Response | PacketKind::ReadData { .. } if packet.trail.is_detour() => Traffic::Stray,
             PacketKind::Response | PacketKind::ReadData { .. } => Traffic::Ranked(config.read_rank),

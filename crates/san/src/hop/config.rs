@@ -3,8 +3,9 @@
 use crate::egress::SchedulingConfig;
 use crate::reserve::ReservationConfig;
 use crate::route::{Neighbour, RouteConfig};
-use base::Bytes;
+use base::{Bytes, Seed};
 use topology::VertexId;
+use transport::config::Dcqcn;
 
 /// Everything that a hop has to know. Its techniques can be turned off one by one: another [`crate::route::Policy`], no `reservation`,
 /// [`SchedulingConfig::Fifo`].
@@ -24,10 +25,23 @@ pub struct HopConfig {
     pub reservation: Option<ReservationConfig>,
     /// Queues.
     pub scheduling: SchedulingConfig,
-    /// Buffer of each port.
+    /// Buffer of each port; without a meaning where `lossless` has thresholds.
     pub buffer: Bytes,
+    /// Priority flow control and DCQCN's marks; `None`: a full buffer drops.
+    pub lossless: Option<LosslessConfig>,
     /// What a response capsule without hops in its trail takes on the wire: hops make such responses when they refuse a command.
     pub response_frame: u32,
+}
+
+/// What makes a hop lossless (IEEE 802.1Qbb).
+#[derive(Clone, Debug, PartialEq)]
+pub struct LosslessConfig {
+    /// When ports are paused and packets are marked.
+    pub dcqcn: Dcqcn,
+    /// By port: what may still come in once its neighbour is told to pause.
+    pub headrooms: Vec<Bytes>,
+    /// Of the marks.
+    pub seed: Seed,
 }
 
 /// What a hop has counted.
@@ -49,6 +63,8 @@ pub struct HopCounts {
     pub detoured: u64,
     /// Packets marked.
     pub marked: u64,
+    /// Pause frames sent, those that let the neighbour go on not counted.
+    pub pauses: u64,
     /// Answers that the policer held back.
     pub held: u64,
     /// Distances told.

@@ -77,6 +77,17 @@ pub enum Passed {
     Over,
 }
 
+impl Passed {
+    /// The action that it stands for, if there is one.
+    pub(super) fn action(self, packet: &Packet) -> Option<HopOut> {
+        match self {
+            Passed::On(port) => Some(HopOut::Send { port, packet: packet.copied() }),
+            Passed::Waits(port, at) => Some(HopOut::Wake { port, at }),
+            Passed::Over => None,
+        }
+    }
+}
+
 /// Why a packet ended at a hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {

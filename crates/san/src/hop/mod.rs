@@ -9,10 +9,11 @@
 //! bandwidth control. What was on the wire is the rig's to lose.
 
 mod config;
+mod lossless;
 mod message;
 mod port;
 
-pub use config::{HopConfig, HopCounts};
+pub use config::{HopConfig, HopCounts, LosslessConfig};
 pub use message::{DropReason, HopIn, HopOut, Passed};
 
 use crate::egress::{RankConfig, SchedulingConfig};
@@ -22,6 +23,7 @@ use crate::reserve::ReservationConfig;
 use crate::route::{RouteConfig, Router};
 use crate::trail::{Trail, TrailHop, Way};
 use base::{Bytes, Operation, Program, Rate, Time};
+use lossless::Lossless;
 use port::{EgressPort, Entry};
 use topology::VertexId;
 
@@ -41,6 +43,7 @@ pub struct Hop {
     counts: HopCounts,
     /// Memory for what waited at a port that fails.
     stranded: Vec<Packet>,
+    lossless: Option<Box<Lossless>>,
 }
 
 impl Hop {
@@ -49,7 +52,10 @@ impl Hop {
         assert!(config.here.0 <= u32::from(u16::MAX), "trails on the wire name vertices in 16 bits");
         assert!(config.neighbours.len() < crate::trail::PORTS_MAX, "and ports in 15");
         let reservation = config.reservation.as_ref();
-        let port = |rate| EgressPort::new(rate, config.buffer, &config.scheduling, reservation);
+        // Without losses the room is that of ingress ports.
+        let room = if config.lossless.is_some() { Bytes::new(u64::MAX) } else { config.buffer };
+        let port = |rate| EgressPort::new(rate, room, &config.scheduling, reservation);
+        let lossless = config.lossless.as_ref().map(|lossless| Box::new(Lossless::new(lossless, config.here)));
         Hop {
             here: config.here,
             route: config.route,
@@ -63,6 +69,7 @@ impl Hop {
             response_frame: config.response_frame,
             counts: HopCounts::default(),
             stranded: Vec::new(),
+            lossless,
             reservation: config.reservation,
         }
     }
@@ -91,6 +98,23 @@ impl Hop {
     pub fn held_max(&self, port: Port) -> Bytes {
         self.ports[port.index()].held_max()
     }
+    /// The most bytes of frames that ever waited of what came in by a port; zero without flow
+    /// control.
+    pub fn ingress_max(&self, port: Port) -> Bytes {
+        self.lossless.as_ref().map_or(Bytes::ZERO, |lossless| lossless.highest(port))
+    }
+    /// Whether the neighbour at a port has been told to pause.
+    pub fn pauses(&self, port: Port) -> bool {
+        self.lossless.as_ref().is_some_and(|lossless| lossless.pauses(port))
+    }
+    /// Whether the neighbour at a port has told this hop to pause.
+    pub fn is_paused(&self, port: Port) -> bool {
+        self.lossless.as_ref().is_some_and(|lossless| !lossless.is_open(port))
+    }
+    /// Ports at which packets wait that came in by `ingress`; none without flow control.
+    pub fn waits_at(&self, ingress: Port) -> impl Iterator<Item = Port> {
+        self.lossless.iter().flat_map(move |lossless| lossless.waits_at(ingress))
+    }
     /// What is booked on a port; zero without reservation. For tests and reports: looks at every class of sessions.
     pub fn booked(&self, now: Time, port: Port) -> Rate {
         match (&self.reservation, &self.ports[port.index()].booked) {
@@ -110,6 +134,10 @@ impl Hop {
             debug_assert!(false, "the rig names ports that the hop has");
             return Passed::Over;
         }
+        if let PacketKind::Pause { stop } = packet.kind {
+            return self.on_pause(port, stop);
+        }
+        packet.ingress = port.0;
         match self.egress_of(now, port, packet, out) {
             Some(egress) => self.enqueue(now, egress, packet, out),
             None => Passed::Over,
@@ -118,11 +146,15 @@ impl Hop {
 
     /// The port in whose queue a packet belongs, as it has become; `None` when it has ended.
     fn egress_of(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
-        if packet.kind.is_outward() {
+        let egress = if packet.kind.is_outward() {
             self.on_outward(now, port, packet, out)
         } else {
             self.on_answer(now, port, packet, out)
+        }?;
+        if self.lossless.is_some() {
+            self.mark_by_rule(egress, packet);
         }
+        Some(egress)
     }
 
     /// As the first half of [`HopIn::PortFree`], without moving the packet: what is to be sent now by that port, to be read where it lies.
@@ -134,7 +166,10 @@ impl Hop {
         }
         let egress = &mut self.ports[port.index()];
         egress.woken(now);
-        let packet = egress.next_to_send(now)?;
+        let packet = match self.lossless.as_deref_mut() {
+            None => egress.next_to_send(now),
+            Some(lossless) => next_of_class(now, port, egress, lossless),
+        }?;
         self.counts.sent += 1;
         Some(packet)
     }
@@ -144,8 +179,18 @@ impl Hop {
         if !self.has_port(port) {
             return None;
         }
+        self.let_go_on(out);
         self.release_held(now, port, out);
-        self.ports[port.index()].wake()
+        self.let_go_on(out);
+        self.wake(port)
+    }
+
+    /// When to call for a port, if nobody was told so yet.
+    #[inline]
+    fn wake(&mut self, port: Port) -> Option<Time> {
+        let egress = &mut self.ports[port.index()];
+        let Some(lossless) = &self.lossless else { return egress.wake() };
+        egress.wake_for(lossless.has_control(port) || lossless.is_open(port) && !egress.queue.is_empty())
     }
 
     /// A packet will come in by a port shortly: what is booked for it can be on its way from memory meanwhile. Nothing else comes of it.
@@ -197,8 +242,8 @@ impl Hop {
         match chosen {
             None if is_command => self.refuse(now, port, packet, Outcome::Unreachable, out),
             None => self.discard(packet, DropReason::NoRoute, out),
-            Some(_) if is_command && books && !self.book(now, port, packet) => {
-                self.refuse(now, port, packet, Outcome::Rejected, out)
+            Some(egress) if is_command && books && !self.book(now, port, packet) => {
+                self.reject(now, port, egress, packet, out)
             }
             Some(egress) => self.depart(now, port, egress, packet, out),
         }
@@ -209,7 +254,30 @@ impl Hop {
         let (Some(config), Some(booked)) = (&self.reservation, &mut self.ports[port.index()].booked) else {
             return true;
         };
-        packet.operation == Operation::Write || booked.book(config, now, packet)
+        let is_rejected = packet.status == Outcome::Rejected;
+        packet.operation == Operation::Write || is_rejected || booked.book(config, now, packet)
+    }
+
+    /// There is no bandwidth for the answer: the host is told so. What is part of a stream goes on
+    /// without effect.
+    #[inline(never)]
+    fn reject(
+        &mut self,
+        now: Time,
+        ingress: Port,
+        egress: Port,
+        packet: &mut Packet,
+        out: &mut Vec<HopOut>,
+    ) -> Option<Port> {
+        if !self.reservation.as_ref().is_some_and(|config| config.passes_rejected) {
+            return self.refuse(now, ingress, packet, Outcome::Rejected, out);
+        }
+        let mut answer = packet.copied();
+        if let Some(back) = self.refuse(now, ingress, &mut answer, Outcome::Rejected, out) {
+            self.send(now, back, &answer, out);
+        }
+        packet.status = Outcome::Rejected;
+        self.depart(now, ingress, egress, packet, out)
     }
 
     /// Answers a command in the target's place.
@@ -247,7 +315,7 @@ impl Hop {
             packet.rank = rank.of_credit(self.credit(packet.drive).map(|credit| credit >> halvings));
         }
         let is_marked = self.is_marked(egress);
-        packet.marked |= is_marked;
+        packet.marked |= is_marked && self.lossless.is_none();
         if self.write_hop(now, ingress, packet, is_marked) {
             Some(egress)
         } else {
@@ -265,7 +333,7 @@ impl Hop {
     fn is_marked(&mut self, egress: Port) -> bool {
         let queued = || self.ports[egress.index()].queue.used();
         let is_marked = self.route.ecn_threshold.is_some_and(|threshold| queued() > threshold);
-        self.counts.marked += u64::from(is_marked);
+        self.counts.marked += u64::from(is_marked && self.lossless.is_none());
         is_marked
     }
 
@@ -307,7 +375,7 @@ impl Hop {
             return self.stray(now, port, packet, out);
         }
         let is_marked = self.route.marks_answers && self.is_marked(egress);
-        packet.marked |= is_marked;
+        packet.marked |= is_marked && self.lossless.is_none();
         packet.trail.pass_back(port, is_marked);
         Some(egress)
     }
@@ -344,7 +412,7 @@ impl Hop {
             None => self.discard(packet, DropReason::NoRoute, out),
             Some(egress) => {
                 let is_marked = self.route.marks_answers && self.is_marked(egress);
-                packet.marked |= is_marked;
+                packet.marked |= is_marked && self.lossless.is_none();
                 if self.write_hop(now, port, packet, is_marked) {
                     Some(egress)
                 } else {
@@ -369,8 +437,11 @@ impl Hop {
     /// Puts a packet where it waits for a port, or lets it through.
     #[inline(always)]
     fn enqueue(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HopOut>) -> Passed {
+        if self.lossless.is_some() {
+            return self.enqueue_lossless(now, port, packet, out);
+        }
         let egress = &mut self.ports[port.index()];
-        match egress.enter(self.reservation.as_ref(), now, packet) {
+        match egress.enter(self.reservation.as_ref(), now, packet, true) {
             Entry::Wire => {
                 self.counts.sent += 1;
                 return Passed::On(port);
@@ -387,11 +458,68 @@ impl Hop {
 
     /// Puts a packet where it waits for a port, or sends it.
     fn send(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HopOut>) {
-        match self.enqueue(now, port, packet, out) {
-            Passed::On(port) => out.push(HopOut::Send { port, packet: packet.copied() }),
-            Passed::Waits(port, at) => out.push(HopOut::Wake { port, at }),
-            Passed::Over => {}
+        let passed = self.enqueue(now, port, packet, out);
+        out.extend(passed.action(packet));
+    }
+
+    /// The same where flow control keeps packets from being dropped.
+    #[inline(never)]
+    fn enqueue_lossless(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HopOut>) -> Passed {
+        let Some(lossless) = self.lossless.as_deref_mut() else { return Passed::Over };
+        let egress = &mut self.ports[port.index()];
+        let entry = if packet.kind.is_control() {
+            control_enters(now, port, packet, egress, lossless)
+        } else if lossless.has_room(packet) {
+            egress.enter(self.reservation.as_ref(), now, packet, lossless.takes_data(port))
+        } else {
+            Entry::Refused
+        };
+        match entry {
+            Entry::Wire => {
+                self.counts.sent += 1;
+                return Passed::On(port);
+            }
+            Entry::Refused => {
+                self.discard(packet, DropReason::BufferFull, out);
+                return Passed::Over;
+            }
+            Entry::Queue | Entry::Policer => self.counts.held += u64::from(entry == Entry::Policer),
         }
+        if !packet.kind.is_control() && lossless.enter(port, packet) {
+            self.counts.pauses += 1;
+            let (port, at) = (Port(packet.ingress), self.wake(Port(packet.ingress)));
+            out.extend(at.map(|at| HopOut::Wake { port, at }));
+        }
+        self.wake(port).map_or(Passed::Over, |at| Passed::Waits(port, at))
+    }
+
+    /// The neighbour at a port wants no more data, or wants them again.
+    fn on_pause(&mut self, port: Port, stop: bool) -> Passed {
+        let Some(lossless) = &mut self.lossless else { return Passed::Over };
+        lossless.hear(port, stop);
+        if stop { Passed::Over } else { self.wake(port).map_or(Passed::Over, |at| Passed::Waits(port, at)) }
+    }
+
+    /// Neighbours go on for whose packets there is room now.
+    fn let_go_on(&mut self, out: &mut Vec<HopOut>) {
+        while let Some(port) = self.lossless.as_deref_mut().and_then(Lossless::let_go_on) {
+            out.extend(self.wake(port).map(|at| HopOut::Wake { port, at }));
+        }
+    }
+
+    fn forget_pauses(&mut self, port: Port) {
+        if let Some(lossless) = &mut self.lossless {
+            lossless.forget(port);
+        }
+    }
+
+    /// Marks a packet by DCQCN's rule.
+    #[inline(never)]
+    fn mark_by_rule(&mut self, egress: Port, packet: &mut Packet) {
+        let Some(lossless) = self.lossless.as_deref_mut().filter(|_| !packet.kind.is_control()) else { return };
+        let is_marked = lossless.marks(self.ports[egress.index()].queue.used());
+        packet.marked |= is_marked;
+        self.counts.marked += u64::from(is_marked);
     }
 
     #[cold]
@@ -408,10 +536,14 @@ impl Hop {
     /// Lets out of the policer what may go.
     fn release_held(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) {
         let Some(config) = &self.reservation else { return };
-        while let Some((packet, entry)) = self.ports[port.index()].release(config, now) {
+        let is_open = self.lossless.as_ref().is_none_or(|lossless| lossless.takes_data(port));
+        while let Some((packet, entry)) = self.ports[port.index()].release(config, now, is_open) {
             match entry {
                 Entry::Wire => {
                     self.counts.sent += 1;
+                    if let Some(lossless) = &mut self.lossless {
+                        lossless.leave(port, &packet);
+                    }
                     out.push(HopOut::Send { port, packet });
                 }
                 Entry::Queue => {}
@@ -425,7 +557,13 @@ impl Hop {
         self.forget_lost();
         let mut stranded = std::mem::take(&mut self.stranded);
         self.ports[port.index()].fail(&mut stranded);
+        self.forget_pauses(port);
+        let failed = port;
         for packet in &mut stranded {
+            if let Some(lossless) = &mut self.lossless {
+                lossless.leave(failed, packet);
+            }
+            self.let_go_on(out);
             let egress = self.another_way(now, packet, out);
             if let Some(port) = egress {
                 self.send(now, port, packet, out);
@@ -482,11 +620,8 @@ impl Program for Hop {
     fn on(&mut self, now: Time, input: HopIn, out: &mut Vec<HopOut>) {
         match input {
             HopIn::Packet { port, mut packet } => {
-                if !self.has_port(port) {
-                    debug_assert!(false, "the rig names ports that the hop has");
-                } else if let Some(egress) = self.egress_of(now, port, &mut packet, out) {
-                    self.send(now, egress, &packet, out);
-                }
+                let passed = self.pass(now, port, &mut packet, out);
+                out.extend(passed.action(&packet));
             }
             HopIn::PortFree(port) => {
                 out.extend(self.next_to_send(now, port).map(|packet| HopOut::Send { port, packet: packet.copied() }));
@@ -500,6 +635,7 @@ impl Program for Hop {
             }
             HopIn::LinkDown(port) if self.has_port(port) => self.on_link_down(now, port, out),
             HopIn::LinkUp(port) if self.has_port(port) => {
+                self.forget_pauses(port);
                 self.router.link_up(now, port);
                 self.tell(now, out);
             }
@@ -517,6 +653,39 @@ impl Program for Hop {
         self.tell(now, out);
         self.forget_lost();
     }
+}
+
+/// A control packet comes to a port: it goes before data, and is never paused.
+fn control_enters(now: Time, port: Port, packet: &Packet, egress: &mut EgressPort, lossless: &mut Lossless) -> Entry {
+    if egress.is_free(now) && !lossless.has_control(port) {
+        egress.occupy(now, packet.frame);
+        return Entry::Wire;
+    }
+    lossless.put_control(port, packet.copied());
+    Entry::Queue
+}
+
+/// The packet that leaves by a port: control first, then data unless they are paused.
+fn next_of_class<'a>(
+    now: Time,
+    port: Port,
+    egress: &'a mut EgressPort,
+    lossless: &'a mut Lossless,
+) -> Option<&'a Packet> {
+    if !egress.is_free(now) {
+        return None;
+    }
+    if lossless.has_control(port) {
+        let packet = lossless.next_control(port)?;
+        egress.occupy(now, packet.frame);
+        return Some(packet);
+    }
+    if !lossless.is_open(port) {
+        return None;
+    }
+    let packet = egress.next_to_send(now)?;
+    lossless.leave(port, packet);
+    Some(packet)
 }
 
 /// A time as trails carry it.

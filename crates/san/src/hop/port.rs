@@ -77,9 +77,15 @@ impl EgressPort {
         Bytes::new(self.held_max)
     }
 
-    /// Takes a packet in.
+    /// Takes a packet in; unless the port `is_open`, it does not go onto the wire.
     #[inline]
-    pub(super) fn enter(&mut self, config: Option<&ReservationConfig>, now: Time, packet: &Packet) -> Entry {
+    pub(super) fn enter(
+        &mut self,
+        config: Option<&ReservationConfig>,
+        now: Time,
+        packet: &Packet,
+        is_open: bool,
+    ) -> Entry {
         if Bytes::new(u64::from(packet.frame)) > self.queue.room() {
             return Entry::Refused;
         }
@@ -94,13 +100,13 @@ impl EgressPort {
             self.is_blocked |= Bytes::new(u64::from(packet.frame)) > room;
             return Entry::Policer;
         }
-        self.enqueue(now, packet)
+        self.enqueue(now, packet, is_open)
     }
 
     /// Past the policer.
     #[inline]
-    fn enqueue(&mut self, now: Time, packet: &Packet) -> Entry {
-        if self.busy_until <= now && self.queue.is_empty() {
+    fn enqueue(&mut self, now: Time, packet: &Packet, is_open: bool) -> Entry {
+        if is_open && self.busy_until <= now && self.queue.is_empty() {
             self.queue.pass(packet);
             self.busy_until = now + self.serialization.of(Bytes::new(u64::from(packet.frame)));
             return Entry::Wire;
@@ -109,13 +115,13 @@ impl EgressPort {
     }
 
     /// Takes one packet out of the policer that may go on, if the queue has room for it, and lets it.
-    pub(super) fn release(&mut self, config: &ReservationConfig, now: Time) -> Option<(Packet, Entry)> {
+    pub(super) fn release(&mut self, config: &ReservationConfig, now: Time, is_open: bool) -> Option<(Packet, Entry)> {
         let room = self.queue.room_left();
         let released = self.booked.as_mut()?.release(config, now, room);
         self.is_blocked = released == Released::Blocked;
         let Released::Packet(packet) = released else { return None };
         self.held -= u64::from(packet.frame);
-        let entry = self.enqueue(now, &packet);
+        let entry = self.enqueue(now, &packet, is_open);
         Some((packet, entry))
     }
 
@@ -129,9 +135,25 @@ impl EgressPort {
         Some(packet)
     }
 
+    /// Whether nothing is on the wire.
+    pub(super) fn is_free(&self, now: Time) -> bool {
+        self.busy_until <= now
+    }
+
+    /// A packet leaves now that waited in no queue here.
+    pub(super) fn occupy(&mut self, now: Time, frame: u32) {
+        self.busy_until = now + self.serialization.of(Bytes::new(u64::from(frame)));
+    }
+
     /// When to look at this port again, if no wake-up so early is under way.
+    #[inline]
     pub(super) fn wake(&mut self) -> Option<Time> {
-        let queue = if self.queue.is_empty() { Time::MAX } else { self.busy_until };
+        self.wake_for(!self.queue.is_empty())
+    }
+
+    /// The same where it is known whether something waits that may go.
+    pub(super) fn wake_for(&mut self, has_ready: bool) -> Option<Time> {
+        let queue = if has_ready { self.busy_until } else { Time::MAX };
         let due = || self.booked.as_ref().and_then(|booked| booked.policer.next_due()).unwrap_or(Time::MAX);
         let policer = if self.is_blocked { Time::MAX } else { due() };
         let at = queue.min(policer);

@@ -294,6 +294,7 @@ impl Host {
             status: Outcome::Success,
             credit: 0,
             rank: 0,
+            ingress: 0,
             marked: false,
             length: 0,
             stream: 0,

@@ -49,6 +49,9 @@ pub struct ReservationConfig {
     pub lapse: Span,
     /// Whether the last data of a read end it and no response follows: [`crate::wire::WireConfig::success_flag`].
     pub data_end_reads: bool,
+    /// Whether a rejected command goes on to its target, where it does nothing, beside the answer
+    /// that goes back: the stream of its connection has no hole then ([`crate::connection`]).
+    pub passes_rejected: bool,
 }
 
 /// Sessions that are policed together: see [`ReservationConfig::classes`].

@@ -59,8 +59,8 @@ pub enum WireError {
         /// Whose it should be.
         expected: u16,
     },
-    /// TCP's own packet.
-    #[error("an acknowledgement is no PDU")]
+    /// A packet of the transport alone.
+    #[error("a packet of the transport alone is no PDU")]
     Bare,
     /// A PDU that no packet of a session is.
     #[error("a {kind:?} PDU is no packet of an I/O")]
@@ -102,7 +102,9 @@ fn header_of(format: &WireFormat, packet: &Packet, offset: u32) -> Result<Header
             Header::ControllerData(ControllerData { command, offset, length, is_last: last, is_success })
         }
         PacketKind::Response => response_header(packet),
-        PacketKind::Acknowledgement { .. } => return Err(WireError::Bare),
+        PacketKind::Acknowledgement { .. } | PacketKind::Notification { .. } | PacketKind::Pause { .. } => {
+            return Err(WireError::Bare);
+        }
     })
 }
 

@@ -43,6 +43,7 @@ fn packet(kind: PacketKind) -> Packet {
         credit: 0,
         rank: 0,
         marked: false,
+        ingress: 0,
         length: 0,
         stream: 0,
     }
@@ -174,7 +175,7 @@ mod bytes {
                 address: if is_command { 0 } else { sent.address },
                 bytes: if is_command { 1 } else { sent.bytes },
                 kind: if sent.kind.is_outward() { PacketKind::Command } else { PacketKind::Response },
-                payload: 0, frame: 0, credit: 0, rank: 0, marked: false, length: 0, stream: 0, status: Outcome::Success, trail: Trail::default(),
+                payload: 0, frame: 0, credit: 0, rank: 0, marked: false, ingress: 0, length: 0, stream: 0, status: Outcome::Success, trail: Trail::default(),
                 ..sent
             };
             prop_assert_eq!(decode(&format, &known, &bytes).unwrap(), sent);

@@ -1,14 +1,14 @@
 //! A host with two uplinks, a target with one drive, and between them two ways of which a test says what they do to each packet.
 #![allow(dead_code)]
 
-use base::{Bytes, Operation, Program, RequestId, Span, Time};
+use base::{Bytes, Operation, Program, RequestId, Seed, Span, Stream, Time};
 use nvme::pdu::Framing;
 use san::host::{Host, HostConfig, HostDone, HostIn, HostIo, HostOut, HostSessions, Uplinks};
 use san::retry::RetryPolicy;
 use san::route::{Advertisement, DistanceConfig, Horizon, Neighbour, Policy, RouteConfig, Router};
 use san::target::{Admission, JobId, Target, TargetConfig, TargetIn, TargetOut, TargetSession};
 use san::wire::WireConfig;
-use san::{DriveId, Packet, PacketKind, Port, SessionId};
+use san::{DriveId, Packet, PacketKind, Port, SessionId, Tag, Trail};
 use std::collections::BTreeMap;
 use topology::VertexId;
 
@@ -26,6 +26,8 @@ enum Event {
     LinkUp(Port),
     DriveFailed,
     DriveBack,
+    /// Priority flow control of a way: at the target, else at the host.
+    Pause(bool, Packet),
 }
 
 pub struct Net {
@@ -49,6 +51,8 @@ pub struct Net {
     count: u64,
     /// By way and direction: when the last packet arrives; a connection keeps order.
     arrivals: [[Time; 2]; 2],
+    /// What part of packets the network marks.
+    marks: (f64, Stream),
 }
 
 pub fn wire() -> WireConfig {
@@ -82,7 +86,8 @@ pub fn host_config(retry: RetryPolicy) -> HostConfig {
         back_off: Span::us(10),
         back_off_max: Span::us(100),
         suspect_for: Span::ms(1),
-        window: None,
+        stream: None,
+        links: Vec::new(),
         retry,
     }
 }
@@ -98,7 +103,8 @@ pub fn target_config() -> TargetConfig {
         flights_max: 64,
         command_life_max: None,
         packet_life_max: None,
-        window: None,
+        stream: None,
+        links: Vec::new(),
     }
 }
 
@@ -147,6 +153,7 @@ impl Net {
             events: BTreeMap::new(),
             count: 0,
             arrivals: [[Time::ZERO; 2]; 2],
+            marks: (0.0, Seed(1).stream("marks")),
         };
         for port in [Port(0), Port(1)] {
             let told = [1, 0, 0, 1].map(|distance| if distance == 0 { 2 } else { distance });
@@ -240,6 +247,8 @@ impl Net {
                 self.drive_lives += 1;
                 self.tell_target(TargetIn::DriveFailed(DriveId(2)));
             }
+            Event::Pause(true, packet) => self.tell_target(TargetIn::Packet { port: Port(0), packet }),
+            Event::Pause(false, packet) => self.tell_host(HostIn::Packet { port: Port(0), packet }),
             Event::DriveBack => self.tell_target(TargetIn::DriveBack(DriveId(2))),
         }
     }
@@ -298,8 +307,9 @@ impl Net {
             }
         }
     }
-    fn carry(&mut self, port: Port, packet: Packet) {
+    fn carry(&mut self, port: Port, mut packet: Packet) {
         self.sent.push((self.now, packet.clone()));
+        packet.marked |= self.marks.0 > 0.0 && self.marks.1.unit() < self.marks.0;
         let is_outward = packet.kind.is_outward();
         if is_outward && !self.links[port.index()] {
             return;
@@ -327,6 +337,24 @@ impl Net {
 }
 
 impl Net {
+    /// Marks a part of all packets, and pauses both ends so many times for 5 us.
+    pub fn annoy(&mut self, marks: f64, pauses: u64) {
+        self.marks.0 = marks;
+        for pause in 0..pauses {
+            let at = Time::us(pause * 40);
+            for at_target in [true, false] {
+                self.pause(at, at_target, true);
+                self.pause(at + Span::us(5), at_target, false);
+            }
+        }
+    }
+    /// The target may send no more by its first link, or may again.
+    pub fn pause_target(&mut self, at: Time, stop: bool) {
+        self.pause(at, true, stop);
+    }
+    fn pause(&mut self, at: Time, at_target: bool, stop: bool) {
+        self.schedule(at, Event::Pause(at_target, pause_packet(stop)));
+    }
     /// Takes the last command out of the network and has a hop refuse it.
     pub fn refuse_last(&mut self) {
         let last = self.events.iter().rev().find(|(_, event)| matches!(event, Event::ToTarget(..))).map(|(at, _)| *at);
@@ -338,5 +366,29 @@ impl Net {
     /// A packet comes to the target, once more.
     pub fn deliver(&mut self, packet: Packet) {
         self.schedule(self.now + Span::us(1), Event::ToTarget(Port(0), packet));
+    }
+}
+
+fn pause_packet(stop: bool) -> Packet {
+    Packet {
+        kind: PacketKind::Pause { stop },
+        request: RequestId(u64::MAX),
+        address: 0,
+        tag: Tag::default(),
+        bytes: 0,
+        payload: 0,
+        frame: 84,
+        source: VertexId(0),
+        target: VertexId(3),
+        drive: DriveId(2),
+        credit: 0,
+        operation: Operation::Read,
+        status: san::Outcome::Success,
+        marked: false,
+        rank: 0,
+        ingress: 0,
+        length: 0,
+        stream: 0,
+        trail: Trail::default(),
     }
 }

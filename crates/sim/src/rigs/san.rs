@@ -13,6 +13,7 @@ mod faults;
 mod flights;
 mod foresee;
 mod network;
+mod pauses;
 mod plan;
 mod prime;
 mod sizes;

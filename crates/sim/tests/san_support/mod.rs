@@ -6,6 +6,7 @@ use hardware::DramConfig;
 use hardware::ssd::presets::pm9a3_960_quick;
 use nvme::pdu::Framing;
 use record::{Outcome, Row, RunIdentity, Summary};
+use san::connection::{PacedConfig, Sharing, StreamConfig, WindowConfig};
 use san::egress::{RankConfig, SchedulingConfig, Service, StorageDrivenConfig};
 use san::gimbal::GimbalConfig;
 use san::host::{HostConfig, HostSessions};
@@ -20,6 +21,7 @@ use spec::san::{EndTimes, Passing};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use topology::{Cabling, Config, Endpoints, Graph, Kind, Lengths, Placement, Ports, VertexId};
+use transport::config::{Dcqcn, Pause, Reaction};
 use workload::storage::{Addresses, Arrivals, Assignment, Generator, Mix};
 
 /// 4 KiB.
@@ -69,6 +71,7 @@ pub fn config(graph: Graph) -> SanRigConfig {
         host: host(),
         target: target(),
         faults: Vec::new(),
+        seed: Seed(1),
         checks_write_order: true,
         wire_check: false,
     }
@@ -111,6 +114,7 @@ fn reservation() -> ReservationConfig {
         classes: 64,
         lapse: Span::ms(5),
         data_end_reads: true,
+        passes_rejected: false,
     }
 }
 
@@ -153,7 +157,8 @@ fn host() -> HostConfig {
         back_off: Span::us(20),
         back_off_max: Span::ms(1),
         suspect_for: Span::ms(5),
-        window: None,
+        stream: None,
+        links: Vec::new(),
         retry: RetryPolicy::CrossControllerReset,
     }
 }
@@ -169,8 +174,45 @@ fn target() -> TargetConfig {
         flights_max: 1 << 16,
         command_life_max: None,
         packet_life_max: None,
-        window: None,
+        stream: None,
+        links: Vec::new(),
     }
+}
+
+/// TCP's windows.
+pub fn windows() -> Sharing {
+    Sharing::Window(WindowConfig { initial: 15_000, max: 288 << 10, obeys_marks: false })
+}
+
+/// DCQCN over priority flow control with small thresholds.
+pub fn paced(hole_patience: Span) -> Sharing {
+    let dcqcn = Dcqcn {
+        mtu: Bytes::new(1_024),
+        mark_from: Bytes::new(12_500),
+        mark_all: Bytes::new(500_000),
+        mark_probability: 0.01,
+        pause: Pause::Static { above: Bytes::new(40_000), below: Bytes::new(20_000) },
+        reaction: Reaction::AtOnce { increase_bytes: Bytes::new(10_000_000) },
+        gain: 1.0 / 256.0,
+        rate_min_bps: 100_000_000,
+        notification_interval: Span::us(50),
+        alpha_timer: Span::us(55),
+        increase_timer: Span::us(55),
+        fast_recovery_rounds: 5,
+        additive_bps: 100_000_000,
+        hyper_bps: 1_000_000_000,
+    };
+    Sharing::Paced(PacedConfig { dcqcn, hole_patience })
+}
+
+/// The same network, whose sessions share it so.
+pub fn shared(config: SanRigConfig, sharing: Sharing) -> SanRigConfig {
+    let stream = StreamConfig { segment: 17_500, timeout_min: Span::ms(1), acknowledgement: 86, sharing };
+    let (mut host, mut target) = (config.host, config.target);
+    (host.stream, target.stream) = (Some(stream), Some(stream));
+    (host.probe, host.timeout) = (Span::ms(100), Span::ms(100));
+    let reservation = config.reservation.map(|it| ReservationConfig { passes_rejected: true, ..it });
+    SanRigConfig { host, target, reservation, ..config }
 }
 
 fn gimbal() -> GimbalConfig {
@@ -255,6 +297,7 @@ pub fn play(config: SanRigConfig, load: &workload::storage::Config, seed: u64) -
     let mut outcomes =
         drive(&mut rig, &mut source, &mut rows, identity, &limits, &mut Bound).expect("memory is a sink");
     rig.judge_write_order(&mut outcomes.summary);
+    rig.judge_pauses(&mut outcomes.summary);
     let played = Played { rows, summary: outcomes.summary };
     played.check();
     played

@@ -91,12 +91,7 @@ impl Resolver<'_> {
     fn check_protocol(&mut self, protocol: &Protocol) {
         let table = format!("design.{}", protocol.name().word());
         match protocol {
-            Protocol::Dcqcn(config) => {
-                self.bytes("mark_from", &table, config.mark_from, 0..=config.mark_all.count());
-                if let Pause::Static { above, below } = config.pause {
-                    self.bytes("resume_below", &table, below, 1..=above.count());
-                }
-            }
+            Protocol::Dcqcn(config) => self.check_dcqcn(&table, config),
             Protocol::Pfabric(config) => {
                 self.bytes("queue", &table, config.queue, 1..=BUFFER_MAX);
                 if let RateControl::Dctcp(dctcp) = &config.control {
@@ -110,6 +105,14 @@ impl Resolver<'_> {
                 self.bytes("flit_wire", &table, config.flit_wire, config.flit_payload.count()..=MTU_MAX);
             }
             _ => {}
+        }
+    }
+
+    /// What of DCQCN's parameters depends on each other.
+    pub(crate) fn check_dcqcn(&mut self, table: &str, config: &transport::config::Dcqcn) {
+        self.bytes("mark_from", table, config.mark_from, 0..=config.mark_all.count());
+        if let Pause::Static { above, below } = config.pause {
+            self.bytes("resume_below", table, below, 1..=above.count());
         }
     }
 

@@ -2,23 +2,51 @@
 
 use super::file::{AdmissionName, HostFile, RetryName, TargetFile, TransportName, WireFile};
 use super::{EndTimes, Passing, San};
-use crate::design_file::DesignName;
+use crate::design_file::{DcqcnFile, DesignName};
+use crate::ground::Ground;
 use crate::quantity::{Limit, Plain, Quantity};
 use crate::resolve::Resolver;
 use base::{Bytes, Span};
 use nvme::pdu::{Digests, Framing};
-use san::connection::WindowConfig;
+use san::PacketKind;
+use san::connection::{PacedConfig, Sharing, StreamConfig, WindowConfig};
 use san::gimbal::GimbalConfig;
 use san::host::{HostConfig, HostSessions};
 use san::retry::{RetryPolicy, quiesce_wait};
+use san::route::{EcmpHash, Policy, RouteConfig};
 use san::target::{Admission, TargetConfig};
 use san::wire::{WireConfig, WireFormat};
-use topology::VertexId;
+use topology::{Graph, VertexId, VertexKind};
+use transport::config::Dcqcn;
+use transport::framing::roce_ack_wire;
 
 /// The longest that a drive may take for one command; ours, ten times what a write behind garbage collection takes at worst.
 const DRIVE_TIME_MAX: Span = Span::ms(100);
 /// Segments in the window of a new connection (RFC 6928).
 const INITIAL_SEGMENTS: u32 = 10;
+/// The timeout of a queue pair: 4.096 us times 2^14 (InfiniBand 9.9.2.4.1). perftest's default.
+const QUEUE_PAIR_TIMEOUT: Span = Span::ps(4_096_000 << 14);
+/// How long a hole may stay in a stream whose packets overtake each other. Ours: longer than the
+/// full buffer of a hop takes to leave by one link of 100 Gb/s.
+const HOLE_PATIENCE: Span = Span::ms(1);
+/// Bytes of RoCE's headers beyond IPv4's and TCP's 40: UDP, BTH and ICRC are 24 beside IPv4's 20.
+const ROCE_BEYOND_TCP: u32 = 4;
+
+/// The ways that packets of a session take.
+pub(super) struct Ways<'a> {
+    pub graph: Option<&'a Graph>,
+    pub passing: Passing,
+    pub routing: &'a RouteConfig,
+    /// Hops that a header counts, where there is one.
+    pub hops: Option<u32>,
+}
+
+impl Ways<'_> {
+    /// Whether those of one session and uplink are one way, as long as nothing breaks.
+    fn keep_order(&self) -> bool {
+        matches!(self.routing.policy, Policy::ShortestPath | Policy::Ecmp(EcmpHash::Session))
+    }
+}
 
 impl Resolver<'_> {
     pub(super) fn end_times(&self, file: &HostFile) -> EndTimes {
@@ -36,7 +64,10 @@ impl Resolver<'_> {
         let bytes = |size: Bytes| size.count() as u32;
         WireConfig {
             mtu: passing.mtu.count() as u32,
-            tcp_options: file.tcp_options(),
+            tcp_options: match file.transport {
+                Some(TransportName::DcqcnPfc) => ROCE_BEYOND_TCP,
+                _ => file.tcp_options(),
+            },
             has_header,
             framing: Framing {
                 digests: Digests { header: file.header_digest(), data: file.data_digest() },
@@ -52,40 +83,83 @@ impl Resolver<'_> {
         }
     }
 
-    /// The windows of sessions, if they have any: by default where `is_paced`. No header has more than `hops`.
-    pub(super) fn window(
+    /// How sessions share the network, if they do: by default by windows where `is_paced`.
+    pub(super) fn stream(
         &mut self,
         file: &WireFile,
         wire: &WireConfig,
         is_paced: bool,
-        hops: u32,
-    ) -> Option<WindowConfig> {
+        ways: &Ways<'_>,
+    ) -> Option<StreamConfig> {
         let ours = if is_paced { TransportName::Tcp } else { TransportName::Unpaced };
         let name = file.transport.unwrap_or(ours);
-        if name == TransportName::Unpaced {
-            for key in ["timeout_min", "window_max"] {
-                let reason = format!("`{key}` goes only with transport = tcp and dctcp");
-                self.refuse_key(&format!("wire.{key}"), &reason);
-            }
-            return None;
-        }
+        self.refuse_keys_of_others(name);
+        let timeout_min = match (name, file.timeout_min) {
+            (TransportName::DcqcnPfc, None) => QUEUE_PAIR_TIMEOUT,
+            _ => file.timeout_min(),
+        };
+        let sharing = match name {
+            TransportName::Unpaced => return None,
+            TransportName::Tcp | TransportName::Dctcp => Sharing::Window(WindowConfig {
+                initial: INITIAL_SEGMENTS * wire.mtu,
+                max: file.window_max().count() as u32,
+                obeys_marks: name == TransportName::Dctcp,
+            }),
+            TransportName::DcqcnPfc => Sharing::Paced(PacedConfig {
+                dcqcn: self.dcqcn(&file.dcqcn.clone().unwrap_or_default(), ways.graph, wire),
+                hole_patience: if ways.keep_order() { Span::ZERO } else { HOLE_PATIENCE },
+            }),
+        };
         // A frame of the MTU was found to have room; what has not is complained of elsewhere.
         let format = WireFormat::new(wire).ok()?;
-        Some(WindowConfig {
-            segment: format.longest(hops),
-            initial_window: INITIAL_SEGMENTS * wire.mtu,
-            window_max: file.window_max().count() as u32,
-            timeout_min: file.timeout_min(),
-            obeys_marks: name == TransportName::Dctcp,
-            acknowledgement: format.frame(san::PacketKind::Acknowledgement { to_target: true }, 0, 0),
-        })
+        let acknowledgement = match sharing {
+            Sharing::Window(_) => format.frame(PacketKind::Acknowledgement { to_target: true }, 0, 0),
+            Sharing::Paced(_) => roce_ack_wire(),
+        };
+        let segment = format.longest(ways.hops.unwrap_or(0));
+        Some(StreamConfig { segment, timeout_min, acknowledgement, sharing })
+    }
+
+    /// Keys that go with another transport than `name`.
+    fn refuse_keys_of_others(&mut self, name: TransportName) {
+        use TransportName::{DcqcnPfc, Dctcp, Tcp, Unpaced};
+        let windows = [Tcp, Dctcp];
+        for (key, goes_with, named) in [
+            ("wire.timeout_min", &[Tcp, Dctcp, DcqcnPfc][..], "tcp, dctcp and dcqcn+pfc"),
+            ("wire.window_max", &windows, "tcp and dctcp"),
+            ("wire.dcqcn", &[DcqcnPfc], "dcqcn+pfc"),
+            ("wire.tcp_options", &[Tcp, Dctcp, Unpaced], "tcp, dctcp and unpaced"),
+            ("fabric.queue", &[Tcp, Dctcp, Unpaced], "tcp, dctcp and unpaced: wire.dcqcn has thresholds of its own"),
+        ] {
+            if !goes_with.contains(&name) {
+                let last = key.rsplit('.').next().unwrap_or(key);
+                self.refuse_key(key, &format!("`{last}` goes only with transport = {named}"));
+            }
+        }
+    }
+
+    /// The rival's parameters, where links have the rate of a host's.
+    fn dcqcn(&mut self, file: &DcqcnFile, graph: Option<&Graph>, wire: &WireConfig) -> Dcqcn {
+        let link = |graph: &Graph| {
+            let first = graph.of_kind(VertexKind::Host).find_map(|host| graph.hops(host).first());
+            first.map(|hop| graph.link(hop.channel.link()).rate)
+        };
+        let shown = Ground::shown(DesignName::Dcqcn);
+        let ground = graph.and_then(link).map_or(shown, |rate| Ground { rate, ..shown });
+        let config = file.parameters(&ground);
+        self.refuse_key("wire.dcqcn.mtu", "packets are those of `fabric.mtu` and `wire.segment`");
+        for (key, needs) in file.idle_keys(&config) {
+            self.conflict(&format!("wire.dcqcn.{key}"), format!("`{key}` goes only with {needs}"));
+        }
+        self.check_dcqcn("wire.dcqcn", &config);
+        Dcqcn { mtu: Bytes::new(u64::from(wire.segment_max)), ..config }
     }
 
     pub(super) fn target(
         &self,
         file: &TargetFile,
         gimbal: GimbalConfig,
-        (wire, window): (WireConfig, Option<WindowConfig>),
+        (wire, stream): (WireConfig, Option<StreamConfig>),
         queue_entries: u16,
         design: DesignName,
     ) -> TargetConfig {
@@ -105,7 +179,8 @@ impl Resolver<'_> {
             flights_max: file.flights_max(),
             command_life_max: file.command_life(),
             packet_life_max: file.packet_life(),
-            window,
+            stream,
+            links: Vec::new(),
         }
     }
 
@@ -129,7 +204,8 @@ impl Resolver<'_> {
             back_off_max: file.back_off_max(),
             suspect_for: file.suspect(),
             retry: self.retry(file, target),
-            window: target.window,
+            stream: target.stream,
+            links: Vec::new(),
         };
         self.check_times(&config);
         config
@@ -173,7 +249,7 @@ impl Resolver<'_> {
 
 /// How long nothing may come for a command: the first time, and later ones.
 fn patience(target: &TargetConfig) -> (Span, Span) {
-    match target.window {
+    match target.stream {
         None => (Span::ms(8), Span::ms(20)),
         Some(_) => (Span::secs(30), Span::secs(30)),
     }
@@ -232,17 +308,26 @@ fn target_of(target: &TargetConfig) -> TargetFile {
 }
 
 fn wire_of(target: &TargetConfig) -> WireFile {
-    let wire = &target.wire;
+    let (wire, sharing) = (&target.wire, target.stream.map(|stream| stream.sharing));
+    let is_roce = matches!(sharing, Some(Sharing::Paced(_)));
     let bytes = |count: u32| Some(Quantity(Bytes::new(u64::from(count))));
     WireFile {
-        transport: Some(match target.window {
+        transport: Some(match sharing {
             None => TransportName::Unpaced,
-            Some(window) if window.obeys_marks => TransportName::Dctcp,
-            Some(_) => TransportName::Tcp,
+            Some(Sharing::Window(window)) if window.obeys_marks => TransportName::Dctcp,
+            Some(Sharing::Window(_)) => TransportName::Tcp,
+            Some(Sharing::Paced(_)) => TransportName::DcqcnPfc,
         }),
-        timeout_min: target.window.map(|window| Quantity(window.timeout_min)),
-        window_max: target.window.and_then(|window| bytes(window.window_max)),
-        tcp_options: Some(wire.tcp_options),
+        timeout_min: target.stream.map(|stream| Quantity(stream.timeout_min)),
+        window_max: match sharing {
+            Some(Sharing::Window(window)) => bytes(window.max),
+            _ => None,
+        },
+        dcqcn: match sharing {
+            Some(Sharing::Paced(paced)) => Some(DcqcnFile { mtu: None, ..DcqcnFile::of_parameters(&paced.dcqcn) }),
+            _ => None,
+        },
+        tcp_options: if is_roce { None } else { Some(wire.tcp_options) },
         segment: bytes(wire.segment_max),
         in_capsule: bytes(wire.in_capsule_max),
         host_data: bytes(wire.host_data_max),

@@ -59,7 +59,7 @@ impl San {
 
     fn session_bytes(&self) -> f64 {
         let tenant = if matches!(self.target.admission, Admission::Gimbal(_)) { TENANT_BYTES } else { 0.0 };
-        SESSION_BYTES + tenant + if self.host.window.is_some() { WINDOW_BYTES } else { 0.0 }
+        SESSION_BYTES + tenant + if self.host.stream.is_some() { WINDOW_BYTES } else { 0.0 }
     }
 
     /// What hops keep of the ways that requests took.
@@ -90,7 +90,7 @@ impl San {
     /// Packets of a request: a command, a response, and data in segments.
     fn packets(&self) -> f64 {
         let data = (self.io.mean_bytes() / f64::from(self.target.wire.segment_max)).ceil();
-        let both = if self.host.window.is_some() { 2.0 } else { 1.0 };
+        let both = if self.host.stream.is_some() { 2.0 } else { 1.0 };
         (2.0 + data) * both
     }
 }

@@ -403,6 +403,10 @@ words! {
         Tcp,
         /// The same with windows that marks shrink too: DCTCP (SIGCOMM 2010).
         Dctcp,
+        /// RoCE: hops pause their neighbours instead of dropping (IEEE 802.1Qbb), and senders keep
+        /// to the rates of DCQCN (SIGCOMM 2015). `[wire.dcqcn]` has their parameters.
+        #[serde(rename = "dcqcn+pfc")]
+        DcqcnPfc,
         /// Packets leave as soon as the link is free. Commands whose packets are lost are sent again.
         Unpaced,
     }
@@ -419,7 +423,12 @@ table! {
         window_max: Quantity<Bytes> ["16KiB" to "1GiB"] = Bytes::kib(288),
         /// With windows: the least retransmission timeout. Ours: fine-grained timers, as "Safe and
         /// effective fine-grained TCP retransmissions" (SIGCOMM 2009) has them; Linux has 200 ms.
+        /// With dcqcn+pfc: the timeout of a queue pair, by default 67.1 ms: 4.096 us times 2^14,
+        /// which perftest asks adapters for.
         timeout_min: Quantity<Span> ["1us" to "60s"] = Span::ms(1),
+        /// With dcqcn+pfc: the parameters of both, as the rival dcqcn has them. `mtu` has no
+        /// meaning: `fabric.mtu` and `segment` are the packets.
+        dcqcn: crate::design_file::DcqcnFile,
         /// Bytes of TCP options in every segment: 12 with timestamps (RFC 7323).
         tcp_options: u32 [to 40] = 12,
         /// Payload of a simulated packet, several frames back to back: smaller is more exact and slower. Ours.

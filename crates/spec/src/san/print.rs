@@ -11,7 +11,7 @@ use super::file::{
 use super::io::io_of;
 use crate::blox::print::stateless_flash_of;
 use crate::design_file::DesignFile;
-use crate::file::ExperimentFile;
+use crate::file::{ExperimentFile, FabricFile};
 use crate::print::written_run;
 use crate::quantity::{Limit, Plain, Quantity};
 use san::egress::{SchedulingConfig, Service};
@@ -27,7 +27,7 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
     let (requests, duration) = san.io.limits();
     ExperimentFile {
         design: Some(DesignFile { name: Some(san.design), ..DesignFile::default() }),
-        fabric: Some(fabric_of(&san.fabric)),
+        fabric: Some(written_fabric(san)),
         drives: Some(DrivesFile::of(&san.drives)),
         flash: san.flash.as_ref().map(stateless_flash_of),
         routing: Some(routing_of(&san.routing)),
@@ -48,6 +48,13 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
         fault: (!san.faults.is_empty()).then(faults),
         ..ExperimentFile::default()
     }
+}
+
+/// Thresholds of flow control take the place of the queue's length.
+fn written_fabric(san: &San) -> FabricFile {
+    let fabric = fabric_of(&san.fabric);
+    let is_lossless = san.host.stream.is_some_and(|stream| stream.dcqcn().is_some());
+    if is_lossless { FabricFile { queue: None, ..fabric } } else { fabric }
 }
 
 fn routing_of(config: &RouteConfig) -> RoutingFile {

@@ -1,11 +1,12 @@
 //! From what is written of a SAN to a plan: defaults that depend on other values, ranges, and combinations.
 
+use super::ends::Ways;
 use super::fabric_file::{DriveModelName, DriveStateName, DrivesFile};
 use super::file::{
     ESTIMATES, GimbalFile, OVER_COMMITMENT, QueueName, ReservationFile, RoutePolicyName, RoutingFile, SchedulingFile,
 };
 use super::limits::ways;
-use super::{Drives, Passing, San, SanFabric};
+use super::{Drives, San, SanFabric};
 use crate::blox::file::FlashFile;
 use crate::blox::{Flash, PresetName};
 use crate::design_file::DesignName;
@@ -45,7 +46,7 @@ impl Resolver<'_> {
         let graph = fabric.as_ref().map(|fabric| &*fabric.graph);
         let (longest, hops) = graph.map_or((None, None), |graph| ways(graph, &mut routing));
         let passing = fabric.as_ref().map_or_else(|| self.passing(&FabricFile::default()), |fabric| fabric.passing);
-        let (host, target) = self.sessions(file, gimbal, &passing, hops, design);
+        let (host, target) = self.sessions(file, gimbal, &Ways { graph, passing, routing: &routing, hops }, design);
         if let Some(fabric) = fabric.as_ref().filter(|_| self.sound(&["fabric"])) {
             self.within_names(fabric, &host.wire, &routing, longest);
         }
@@ -73,38 +74,32 @@ impl Resolver<'_> {
         })
     }
 
-    /// Both ends of sessions, and the wire between them. `hops` are those that a header counts, where
-    /// there is one.
+    /// Both ends of sessions, and the wire between them.
     fn sessions(
         &mut self,
         file: &ExperimentFile,
         gimbal: GimbalConfig,
-        passing: &Passing,
-        hops: Option<u32>,
+        ways: &Ways<'_>,
         design: DesignName,
     ) -> (HostConfig, TargetConfig) {
         let wire_file = file.wire.clone().unwrap_or_default();
-        let wire = self.wire(&wire_file, passing, hops.is_some());
+        let wire = self.wire(&wire_file, &ways.passing, ways.hops.is_some());
         let is_reserved = file.reservation.as_ref().and_then(|it| it.on).unwrap_or(design == DesignName::San);
         let is_paced = design != DesignName::San && !is_reserved;
-        let window = self.window(&wire_file, &wire, is_paced, hops.unwrap_or(0));
+        let stream = self.stream(&wire_file, &wire, is_paced, ways);
         let host_file = file.host.clone().unwrap_or_default();
         let entries = host_file.queue_entries();
-        let target = self.target(&file.target.clone().unwrap_or_default(), gimbal, (wire, window), entries, design);
+        let target = self.target(&file.target.clone().unwrap_or_default(), gimbal, (wire, stream), entries, design);
         (self.host(&host_file, &target, design), target)
     }
 
     /// What hops have to know of the wire. A stream would wait for what a hop has answered in the
-    /// target's place.
-    fn agree(&mut self, host: &HostConfig, routing: &mut RouteConfig, reservation: Option<&mut ReservationConfig>) {
-        routing.marks_answers |= host.window.is_some_and(|window| window.obeys_marks);
+    /// target's place, if that did not go on without effect.
+    fn agree(&self, host: &HostConfig, routing: &mut RouteConfig, reservation: Option<&mut ReservationConfig>) {
+        routing.marks_answers |= host.stream.is_some_and(|stream| stream.obeys_marks());
         let Some(reservation) = reservation else { return };
         reservation.data_end_reads = host.wire.success_flag;
-        if host.window.is_some() && self.sound(&["reservation"]) {
-            let reason = "reservation.on goes only with transport = unpaced: a hop that rejects a command leaves a \
-                          hole in the stream of its session";
-            self.conflict("wire.transport", reason);
-        }
+        reservation.passes_rejected = host.stream.is_some();
     }
 
     fn drives(&mut self, file: &DrivesFile, flash: Option<&FlashFile>) -> (Drives, Option<Flash>) {
@@ -188,8 +183,9 @@ impl Resolver<'_> {
             burst: file.burst(),
             classes: file.classes(),
             lapse: file.lapse(),
-            // The wire says it.
+            // The wire says these.
             data_end_reads: false,
+            passes_rejected: false,
         };
         if is_on && !routing.is_symmetric && self.sound(&["routing"]) {
             let reason = "a booking is of the port by which the answer leaves: reservation.on needs routing.symmetric";

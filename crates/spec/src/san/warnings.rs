@@ -3,7 +3,9 @@
 use super::{San, SanLoad};
 use crate::warnings::{measured, of_trace};
 use base::{Bytes, Operation, Span};
+use san::deadlock::circle_of_ways;
 use san::oracle::{Demand, each_to_each};
+use san::route::Policy;
 use topology::{Graph, VertexId, VertexKind};
 use workload::storage::Arrivals;
 
@@ -22,6 +24,7 @@ impl San {
         self.skipped(&mut out);
         self.unsafe_retry(&mut out);
         self.timeouts(&mut out);
+        self.deadlock(&mut out);
         out
     }
 
@@ -99,13 +102,30 @@ impl San {
     }
 
     fn timeouts(&self, out: &mut Vec<String>) {
-        let lost_after = self.host.window.map_or(self.host.timeout, |window| window.timeout_min);
+        let lost_after = self.host.stream.map_or(self.host.timeout, |stream| stream.timeout_min);
         let (limit, timeout) = (self.run.drain_limit, lost_after);
         if limit < timeout {
             out.push(format!(
                 "drain_limit = {limit} is shorter than the {timeout} after which what was lost is sent again"
             ));
         }
+    }
+
+    /// Links that pause each other in a circle (san::deadlock). Ways that are learnt may lead
+    /// around.
+    fn deadlock(&self, out: &mut Vec<String>) {
+        if self.host.stream.is_none_or(|stream| stream.dcqcn().is_none()) {
+            return;
+        }
+        let graph = &*self.fabric.graph;
+        let detours = matches!(self.routing.policy, Policy::Isr | Policy::IsrAsPrinted) && self.routing.stretch_max > 0;
+        let Some(circle) = circle_of_ways(graph, detours) else { return };
+        let sources = circle.iter().chain(circle.first()).map(|link| graph.source(*link));
+        let names: Vec<&str> = sources.map(|vertex| graph.vertex(vertex).name.as_str()).collect();
+        out.push(format!(
+            "priority flow control may deadlock here: packets take links that make a circle ({}). A run warns if it has",
+            names.join(" -> ")
+        ));
     }
 
     /// What every host wants of every target, for the oracle: reads, at the rate that all drives of a target can give one host's share of.

@@ -7,11 +7,11 @@ use base::{Bytes, NodeId};
 
 /// What every ingress port holds of the buffer, in wire bytes.
 #[derive(Clone, Debug)]
-pub(super) struct Buffer {
+pub struct Buffer {
     ports: Vec<Ingress>,
     used: u64,
     rule: Pause,
-    /// What a port may still receive once it is paused.
+    /// What all ports together may still receive once they are paused.
     headroom: u64,
     /// How far below a dynamic threshold a port goes on: two full packets (SIGCOMM'15, 4).
     hysteresis: u64,
@@ -20,36 +20,55 @@ pub(super) struct Buffer {
 }
 
 /// Data in the switch that came in by one port.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Ingress {
     used: u64,
     highest: u64,
     paused: bool,
+    /// What it may still receive once it is paused.
+    headroom: u64,
 }
 
 impl Buffer {
-    pub(super) fn new(config: &Dcqcn, ports: u32, headroom: Bytes) -> Buffer {
+    /// Empty. `headrooms` are those of the ingress ports, in their order: what each may still
+    /// receive once it is paused.
+    pub fn new(config: &Dcqcn, headrooms: impl IntoIterator<Item = Bytes>) -> Buffer {
+        let port = |headroom: Bytes| Ingress { used: 0, highest: 0, paused: false, headroom: headroom.count() };
+        let ports: Vec<Ingress> = headrooms.into_iter().map(port).collect();
         Buffer {
-            ports: vec![Ingress::default(); ports as usize],
+            headroom: ports.iter().map(|port| port.headroom).sum(),
+            ports,
             used: 0,
             rule: config.pause,
-            headroom: headroom.count(),
             hysteresis: 2 * u64::from(roce_wire(config.mtu.count() as u32, true)),
             waiting: Vec::new(),
         }
     }
     /// The most that ever was held of `port`.
-    pub(super) fn highest(&self, port: NodeId) -> Bytes {
+    pub fn highest(&self, port: NodeId) -> Bytes {
         Bytes::new(self.ports[port.index()].highest)
+    }
+    /// Whether `port` is paused.
+    pub fn is_paused(&self, port: NodeId) -> bool {
+        self.ports[port.index()].paused
+    }
+    /// Whether `wire` bytes more of `from` fit. They always do where the headroom is right and the
+    /// neighbour obeys. A static threshold bounds each port, a dynamic one all of them.
+    pub fn has_room(&self, from: NodeId, wire: u64) -> bool {
+        let ingress = &self.ports[from.index()];
+        let (used, room) = match self.rule {
+            Pause::Static { above, .. } => (ingress.used, above.count() + ingress.headroom),
+            Pause::Dynamic { shared, .. } => (self.used, shared.count() + self.headroom),
+        };
+        used + wire <= room
     }
 
     /// `wire` bytes have come in by `from`; whether that port has to be paused now.
-    pub(super) fn charge(&mut self, from: NodeId, wire: u64) -> bool {
+    pub fn charge(&mut self, from: NodeId, wire: u64) -> bool {
         self.used += wire;
         let ingress = &mut self.ports[from.index()];
         ingress.used += wire;
         ingress.highest = ingress.highest.max(ingress.used);
-        self.expect_room(from);
         let threshold = self.threshold();
         let ingress = &mut self.ports[from.index()];
         if ingress.paused || ingress.used <= threshold {
@@ -61,15 +80,20 @@ impl Buffer {
         }
         true
     }
+    /// The neighbour at `port` has forgotten that it is paused.
+    pub fn forget_pause(&mut self, port: NodeId) {
+        self.ports[port.index()].paused = false;
+        self.waiting.retain(|other| *other != port);
+    }
     /// `wire` bytes that came in by `from` have left. Ask [`Self::next_to_resume`] until it names
     /// no port.
-    pub(super) fn release(&mut self, from: NodeId, wire: u64) {
+    pub fn release(&mut self, from: NodeId, wire: u64) {
         self.used -= wire;
         self.ports[from.index()].used -= wire;
     }
     /// A port that may go on, now that data of `from` have left: that one, or, where ports share,
     /// any.
-    pub(super) fn next_to_resume(&mut self, from: NodeId) -> Option<NodeId> {
+    pub fn next_to_resume(&mut self, from: NodeId) -> Option<NodeId> {
         let port = match self.rule {
             Pause::Static { below, .. } => {
                 let ingress = &self.ports[from.index()];
@@ -95,14 +119,6 @@ impl Buffer {
         let used = self.ports[port.index()].used;
         used == 0 || used + self.hysteresis <= self.threshold()
     }
-    /// A static threshold bounds each port, a dynamic one all of them.
-    fn expect_room(&self, from: NodeId) {
-        let (used, room) = match self.rule {
-            Pause::Static { above, .. } => (self.ports[from.index()].used, above.count() + self.headroom),
-            Pause::Dynamic { shared, .. } => (self.used, shared.count() + self.headroom * self.ports.len() as u64),
-        };
-        assert!(used <= room, "headroom was too small: a lossless switch would drop from {from:?}");
-    }
 }
 
 #[cfg(test)]
@@ -116,7 +132,7 @@ mod tests {
 
     fn dynamic(ports: u32, shared: u64, share: f64) -> Buffer {
         let pause = Pause::Dynamic { shared: Bytes::new(shared), share };
-        Buffer::new(&Dcqcn { pause, ..config() }, ports, HEADROOM)
+        Buffer::new(&Dcqcn { pause, ..config() }, vec![HEADROOM; ports as usize])
     }
 
     /// Ports 0 to `count` fill in turns, a byte each, until all of them are paused: what each
@@ -156,7 +172,7 @@ mod tests {
     #[test]
     fn a_static_threshold_pauses_past_its_last_byte_and_resumes_below_the_other() {
         let pause = Pause::Static { above: Bytes::new(1_000), below: Bytes::new(400) };
-        let mut buffer = Buffer::new(&Dcqcn { pause, ..config() }, 2, HEADROOM);
+        let mut buffer = Buffer::new(&Dcqcn { pause, ..config() }, [HEADROOM; 2]);
         assert!(!buffer.charge(NodeId(0), 1_000));
         assert!(buffer.charge(NodeId(0), 1));
         assert!(!buffer.charge(NodeId(0), 1), "it is paused already");
@@ -185,5 +201,30 @@ mod tests {
         assert!(buffer.charge(NodeId(1), 100));
         buffer.release(NodeId(1), 100);
         assert_eq!(buffer.next_to_resume(NodeId(1)), Some(NodeId(1)));
+    }
+
+    #[test]
+    fn a_port_has_room_for_its_own_headroom_above_the_threshold_and_no_byte_more() {
+        let pause = Pause::Static { above: Bytes::new(1_000), below: Bytes::new(400) };
+        let mut buffer = Buffer::new(&Dcqcn { pause, ..config() }, [50, 70].map(Bytes::new));
+        for (port, room) in [(NodeId(0), 1_050), (NodeId(1), 1_070)] {
+            assert!(buffer.has_room(port, room) && !buffer.has_room(port, room + 1));
+        }
+        buffer.charge(NodeId(0), 1_000);
+        assert!(buffer.has_room(NodeId(0), 50) && !buffer.has_room(NodeId(0), 51));
+        let mut shared = dynamic(2, 1_000, 1.0);
+        shared.charge(NodeId(0), 900);
+        let left = 100 + 2 * HEADROOM.count();
+        assert!(shared.has_room(NodeId(1), left) && !shared.has_room(NodeId(1), left + 1));
+    }
+
+    #[test]
+    fn a_port_whose_pause_was_forgotten_is_paused_anew_by_its_next_byte() {
+        let mut buffer = dynamic(2, 10_000, 1.0);
+        assert!(buffer.charge(NodeId(0), 6_000) && buffer.is_paused(NodeId(0)));
+        buffer.forget_pause(NodeId(0));
+        assert!(!buffer.is_paused(NodeId(0)));
+        assert_eq!(buffer.next_to_resume(NodeId(0)), None);
+        assert!(buffer.charge(NodeId(0), 1));
     }
 }

@@ -1,6 +1,7 @@
 //! The switch: output queues with RED-like marks, and priority flow control by ingress port.
 
 use super::buffer::Buffer;
+use super::marking::Marking;
 use crate::common::PortQueues;
 use crate::config::Dcqcn;
 use crate::framing::pause_wire;
@@ -19,25 +20,6 @@ pub struct Switch {
     pause_frames: u64,
 }
 
-/// Marks with a probability that rises from 0 at K_min to P_max at K_max, and to 1 above (SIGCOMM'15, Figure 5).
-#[derive(Clone, Debug)]
-struct Marking {
-    from: f64,
-    all: f64,
-    probability: f64,
-    random: Stream,
-}
-
-impl Marking {
-    fn marks(&mut self, queued: Bytes) -> bool {
-        let queued = queued.count() as f64;
-        if queued <= self.from {
-            return false;
-        }
-        queued > self.all || self.random.unit() < self.probability * (queued - self.from) / (self.all - self.from)
-    }
-}
-
 impl Switch {
     pub(super) fn new(config: &Dcqcn, ports: u32, headroom: Bytes, random: Stream) -> Switch {
         let unlimited = Bytes::new(u64::MAX);
@@ -46,13 +28,8 @@ impl Switch {
             data: queues(),
             control: queues(),
             pauses: queues(),
-            buffer: Buffer::new(config, ports, headroom),
-            marking: Marking {
-                from: config.mark_from.count() as f64,
-                all: config.mark_all.count() as f64,
-                probability: config.mark_probability,
-                random,
-            },
+            buffer: Buffer::new(config, (0..ports).map(|_| headroom)),
+            marking: Marking::new(config, random),
             pause_frames: 0,
         }
     }
@@ -68,6 +45,8 @@ impl Switch {
     fn take_data(&mut self, from: NodeId, mut packet: Packet) {
         let queued = self.data.port(packet.target).used();
         packet.marked |= self.marking.marks(queued);
+        let has_room = self.buffer.has_room(from, u64::from(packet.wire));
+        assert!(has_room, "headroom was too small: a lossless switch would drop from {from:?}");
         if self.buffer.charge(from, u64::from(packet.wire)) {
             self.pause_frames += 1;
             self.say(from, 1);

@@ -1,5 +1,6 @@
 //! Hops in small networks: ways, bookings, failures.
 
+mod lossless;
 mod net;
 
 use super::*;
@@ -34,6 +35,7 @@ fn settings() -> HopConfig {
         reservation: Some(reservation()),
         scheduling: storage_driven(),
         buffer: Bytes::kib(4 << 10),
+        lossless: None,
         response_frame: 120,
     }
 }

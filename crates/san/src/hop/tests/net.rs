@@ -1,6 +1,6 @@
 //! A small network of hops with the simplest hosts and targets: enough to see what hops do to packets.
 
-use crate::hop::{Hop, HopConfig, HopIn, HopOut};
+use crate::hop::{Hop, HopConfig, HopIn, HopOut, LosslessConfig};
 use crate::id::{Port, SessionId, Tag};
 use crate::packet::{Outcome, Packet, PacketKind};
 use crate::route::{converge, neighbours, peer};
@@ -51,13 +51,26 @@ pub(super) struct Net {
     pub out: Vec<HopOut>,
 }
 
+/// Between hops what a link and its ends hold; from endpoints, which obey no pause, all that they
+/// send.
+fn with_headrooms(lossless: LosslessConfig, graph: &Graph, vertex: VertexId) -> LosslessConfig {
+    let headroom = |hop: &topology::Hop| {
+        let rate = graph.link(hop.channel.link()).rate;
+        let is_hop = graph.vertex(hop.to).kind.forwards();
+        let in_loop = rate.bytes_in(PROPAGATION * 2) + Bytes::new(84 + 4 * 4_400);
+        if is_hop { in_loop } else { Bytes::kib(1 << 20) }
+    };
+    LosslessConfig { headrooms: graph.hops(vertex).iter().map(headroom).collect(), ..lossless }
+}
+
 impl Net {
     /// All up and converged. `settings` gets the place-specific parts of the configuration filled in.
     pub fn new(graph: Graph, settings: &HopConfig) -> Net {
         let hop = |vertex: VertexId| {
             let vertices = graph.vertices().len();
-            let own =
-                HopConfig { here: vertex, vertices, neighbours: neighbours(&graph, vertex, false), ..settings.clone() };
+            let lossless = settings.lossless.clone().map(|lossless| with_headrooms(lossless, &graph, vertex));
+            let neighbours = neighbours(&graph, vertex, false);
+            let own = HopConfig { here: vertex, vertices, neighbours, lossless, ..settings.clone() };
             graph.vertex(vertex).kind.forwards().then(|| Hop::new(own))
         };
         let mut hops: Vec<Option<Hop>> = graph.vertex_ids().map(hop).collect();
@@ -118,10 +131,12 @@ impl Net {
 
     fn on(&mut self, event: Event) {
         match event {
-            Event::Arrive { link, packet, .. } if self.broken.contains(&link) => self.lost.push(packet),
+            Event::Arrive { link, packet, .. } if self.broken.contains(&link) => self.lose(packet),
             Event::Arrive { at, port, packet, .. } if self.hops[at.index()].is_some() => {
                 self.tell(at, HopIn::Packet { port, packet });
             }
+            // Endpoints have no ear for it: the headroom of their ports is for that.
+            Event::Arrive { packet, .. } if matches!(packet.kind, PacketKind::Pause { .. }) => {}
             Event::Arrive { at, port, packet, .. } if packet.destination() != at => {
                 panic!("{at:?} by {port:?} is not where {packet:?} goes")
             }
@@ -152,7 +167,7 @@ impl Net {
             let keys: Vec<_> = self.events.iter().filter(|(_, event)| on_wire(event)).map(|(key, _)| *key).collect();
             for key in keys {
                 let Some(Event::Arrive { packet, .. }) = self.events.remove(&key) else { continue };
-                self.lost.push(packet);
+                self.lose(packet);
             }
         }
         for channel in [link.forward(), link.backward()] {
@@ -166,6 +181,13 @@ impl Net {
             if self.hops[vertex.index()].is_some() {
                 self.tell(vertex, if is_up { HopIn::LinkUp(port) } else { HopIn::LinkDown(port) });
             }
+        }
+    }
+
+    /// A pause is of its link, and nobody misses it.
+    fn lose(&mut self, packet: Packet) {
+        if !matches!(packet.kind, PacketKind::Pause { .. }) {
+            self.lost.push(packet);
         }
     }
 

@@ -9,12 +9,12 @@ use super::ends::Violations;
 use super::facts::{Shortest, Ways};
 use super::sizes::Sizes;
 use super::track::Tracks;
-use super::wires::Wires;
+use super::wires::{Wires, headroom};
 use super::{Counts, Place, SanRig};
 use crate::slab::Slab;
-use base::Time;
+use base::{Bytes, Rate, Time};
 use history::WriteOrder;
-use san::hop::{Hop, HopConfig, HopCounts};
+use san::hop::{Hop, HopConfig, HopCounts, LosslessConfig};
 use san::host::{Host, HostConfig, HostSessions, Uplinks};
 use san::route::{Router, neighbours};
 use san::target::{Target, TargetConfig, TargetSession};
@@ -48,8 +48,26 @@ impl SanRigConfig {
             reservation: self.reservation.clone(),
             scheduling: self.scheduling.clone(),
             buffer: self.passing.queue,
+            lossless: self.lossless(here),
             response_frame,
         }
+    }
+
+    /// Flow control of a hop, where sessions ask for it.
+    fn lossless(&self, here: VertexId) -> Option<LosslessConfig> {
+        let stream = self.host.stream.as_ref()?;
+        let longest = Bytes::new(u64::from(stream.segment));
+        let links = self.graph.hops(here).iter().map(|hop| hop.channel.reverse());
+        Some(LosslessConfig {
+            dcqcn: *stream.dcqcn()?,
+            headrooms: links.map(|link| headroom(&self.graph, &self.passing, &self.ends, link, longest)).collect(),
+            seed: self.seed.child(&format!("hop/{}", here.0)),
+        })
+    }
+
+    /// By port: the rates of a vertex' links.
+    fn links(&self, vertex: VertexId) -> Vec<Rate> {
+        self.graph.hops(vertex).iter().map(|hop| self.graph.link(hop.channel.link()).rate).collect()
     }
 
     /// By number: all drives, and where they are.
@@ -73,10 +91,12 @@ impl SanRigConfig {
             1 => Uplinks::One,
             _ => Uplinks::Routed(Box::new(Router::new(vertex, self.graph.vertices().len(), around, &self.route))),
         };
-        Ok(Host::new(HostConfig { vertex, sessions, ..self.host.clone() }, uplinks)?)
+        let links = self.links(vertex);
+        Ok(Host::new(HostConfig { vertex, sessions, links, ..self.host.clone() }, uplinks)?)
     }
 
-    fn target_program(&self, place: u32, hosts: u32, lanes: usize) -> Result<Target, SanBuildError> {
+    fn target_program(&self, place: u32, vertices: &Vertices, lanes: usize) -> Result<Target, SanBuildError> {
+        let hosts = vertices.hosts.len() as u32;
         let first = place * self.drives_per_target;
         let drives = first..first + self.drives_per_target;
         let of_drive = |drive: u32| {
@@ -86,6 +106,7 @@ impl SanRigConfig {
             sessions: drives.clone().flat_map(of_drive).collect(),
             drives: drives.map(DriveId).collect(),
             lanes: lanes as u8,
+            links: self.links(vertices.targets[place as usize]),
             ..self.target.clone()
         })?)
     }
@@ -97,8 +118,7 @@ impl SanRigConfig {
 
     fn target_programs(&self, vertices: &Vertices) -> Result<Vec<Target>, SanBuildError> {
         let lanes = vertices.hosts.iter().map(|host| self.graph.degree(*host)).max().unwrap_or(1);
-        let hosts = vertices.hosts.len() as u32;
-        (0..vertices.targets.len() as u32).map(|place| self.target_program(place, hosts, lanes)).collect()
+        (0..vertices.targets.len() as u32).map(|place| self.target_program(place, vertices, lanes)).collect()
     }
 
     fn hop_programs(&self, vertices: &Vertices, response_frame: u32) -> Vec<Hop> {

@@ -17,12 +17,12 @@ impl WireCheck {
         WireCheck { format, bytes: Vec::new() }
     }
 
-    /// Acknowledgements are TCP's own, and have no bytes here.
+    /// Acknowledgements, notifications and pauses are the transport's own, and have no bytes here.
     ///
     /// # Panics
     /// When the bytes say something else than the packet.
     pub fn check(&mut self, packet: &Packet) {
-        if let PacketKind::Acknowledgement { .. } = packet.kind {
+        if packet.kind.is_control() {
             return;
         }
         let is_data = matches!(packet.kind, PacketKind::WriteData { .. } | PacketKind::ReadData { .. });

@@ -1,6 +1,6 @@
 //! What a storage network is made of, as its rig needs it.
 
-use base::Time;
+use base::{Seed, Time};
 use hardware::ssd::{Precondition, QuickConfig, SolidStateConfig};
 use nvme::wire::MtuError;
 use san::DriveId;
@@ -74,6 +74,8 @@ pub struct SanRigConfig {
     pub target: TargetConfig,
     /// What breaks, in any order.
     pub faults: Vec<Fault>,
+    /// Of the marks of hops.
+    pub seed: Seed,
     /// Whether the order of acknowledged writes is checked, block by block.
     pub checks_write_order: bool,
     /// Whether every packet is encoded and decoded on its way.

@@ -147,6 +147,11 @@ impl SanRig {
         self.target_did(target, place, context);
     }
 
+    /// The link of a port is there again.
+    pub(super) fn target_notices(&mut self, target: VertexId, port: Port, context: Now<'_, '_>) {
+        self.tell_target(target, TargetIn::LinkUp(port), context);
+    }
+
     fn tell_target(&mut self, target: VertexId, input: TargetIn, context: Now<'_, '_>) {
         let At::Target(place) = self.places[target.index()] else { return };
         self.targets[place as usize].on(context.now, input, &mut self.target_out);
@@ -161,8 +166,8 @@ impl SanRig {
 
     fn target_did(&mut self, target: VertexId, place: u32, context: Now<'_, '_>) {
         let mut out = std::mem::take(&mut self.target_out);
-        // What is ready to leave waits for its window only.
-        let waited = if self.config.target.window.is_some() { SpanKind::Schedule } else { SpanKind::StorageQueue };
+        // What is ready to leave waits for its window or its rate only.
+        let waited = if self.config.target.stream.is_some() { SpanKind::Schedule } else { SpanKind::StorageQueue };
         for action in &out {
             match *action {
                 TargetOut::Send { port, ref packet } => {

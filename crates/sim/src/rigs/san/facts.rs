@@ -141,6 +141,10 @@ impl SanRig {
         }
         out.insert("hop_queue_max_bytes".into(), self.highest(Hop::waiting_max) as f64);
         out.insert("hop_held_max_bytes".into(), self.highest(Hop::held_max) as f64);
+        if self.is_lossless() {
+            out.insert("pause_frames".into(), all.pauses as f64);
+            out.insert("hop_ingress_max_bytes".into(), self.highest(Hop::ingress_max) as f64);
+        }
     }
 
     /// The most of something that any port has had.
@@ -225,6 +229,7 @@ pub(super) fn add(all: &mut HopCounts, one: &HopCounts) {
     all.unreachable += one.unreachable;
     all.detoured += one.detoured;
     all.marked += one.marked;
+    all.pauses += one.pauses;
     all.held += one.held;
     all.advertised += one.advertised;
 }

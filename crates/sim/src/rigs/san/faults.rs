@@ -97,6 +97,7 @@ impl SanRig {
             }
             Place::Host(_) => self.host_notices(vertex, port, is_up, context),
             // A target answers the way a request came; what is lost its host repeats.
+            Place::Target(_) if is_up => self.target_notices(vertex, port, context),
             Place::Target(_) => {}
         }
     }

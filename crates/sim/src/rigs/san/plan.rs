@@ -31,6 +31,7 @@ impl SanRigConfig {
             host: plan.host.clone(),
             target: plan.target.clone(),
             faults: plan.faults.iter().flat_map(faults_of).collect(),
+            seed,
             checks_write_order: plan.check_write_order,
             wire_check,
         })

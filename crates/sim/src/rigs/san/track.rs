@@ -133,8 +133,8 @@ impl Tracks {
     fn is_critical(&self, packet: &Packet) -> bool {
         let is_read = packet.operation == Operation::Read;
         match packet.kind {
-            PacketKind::Command | PacketKind::ReadyToTransfer => true,
-            PacketKind::Acknowledgement { .. } => false,
+            PacketKind::Command | PacketKind::ReadyToTransfer => packet.status == Outcome::Success,
+            PacketKind::Acknowledgement { .. } | PacketKind::Notification { .. } | PacketKind::Pause { .. } => false,
             PacketKind::WriteData { last } => last,
             PacketKind::ReadData { last } => last && self.data_end_reads,
             PacketKind::Response => !(is_read && self.data_end_reads && packet.status == Outcome::Success),

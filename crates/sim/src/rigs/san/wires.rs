@@ -7,6 +7,7 @@ use hardware::Link;
 use san::{Packet, PacketKind, Port};
 use spec::san::{EndTimes, Passing};
 use topology::{Channel, Graph, Medium, VertexId, VertexKind};
+use transport::framing::pause_wire;
 
 /// Light in glass: 5 ns a metre, a refractive index of 1.5.
 const PS_PER_MILLIMETRE: u64 = 5;
@@ -149,7 +150,9 @@ impl Wires {
         let serialization = leg.serialization.of(Bytes::new(u64::from(packet.frame)));
         let (start, end) = leg.link.occupy(now + times.send_stack, serialization);
         let leaving = Leaving { channel, ready_at: now, start, fate: Fate::Arrives };
-        (end + times.behind(), leaving)
+        // Pauses pass no part behind the end of the link.
+        let is_pause = matches!(packet.kind, PacketKind::Pause { .. });
+        (end + if is_pause { times.propagation } else { times.behind() }, leaving)
     }
 
     /// Where the time of a flight went, up to its arrival, which is `now`: these parts sum to the time since it was ready exactly.
@@ -210,6 +213,16 @@ fn times(graph: &Graph, passing: &Passing, ends: &EndTimes, channel: Channel) ->
             VertexKind::Adapter | VertexKind::Switch => Span::ZERO,
         },
     }
+}
+
+/// What may still come in by `link` once a hop wants its neighbour there to pause: what the loop of
+/// link, parts and software holds, and of frames of at most `longest` the one that crossed the
+/// threshold, those that both ends are sending, and one that has come in meanwhile.
+pub(super) fn headroom(graph: &Graph, passing: &Passing, ends: &EndTimes, link: Channel, longest: Bytes) -> Bytes {
+    let times = times(graph, passing, ends, link);
+    let rate = graph.link(link.link()).rate;
+    let in_loop = times.propagation * 2 + times.forwarding + times.send_stack;
+    rate.bytes_in(in_loop) + Bytes::new(u64::from(pause_wire())) + longest * 4
 }
 
 fn propagation(length: Length) -> Span {
