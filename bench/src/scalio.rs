@@ -25,8 +25,14 @@ fn play(plan: &Scalio) -> f64 {
     let mut rig = sim::rigs::scalio::build(plan, Seed(1), false, false).expect("the rack can be built");
     let mut source = workload::storage::Generator::new(&plan.io, Seed(1));
     let memory = DramConfig { latency: Span::ZERO, bandwidth: None };
-    let limits =
-        Limits { warm_up: WarmUp::Requests(0), drain: Span::secs(1), memory, planned_load: None, first_fault: None };
+    let limits = Limits {
+        warm_up: WarmUp::Requests(0),
+        drain: Span::secs(1),
+        memory,
+        planned_load: None,
+        first_fault: None,
+        spans: record::Keep::Nothing,
+    };
     let identity = RunIdentity {
         version: String::new(),
         plan_hash: String::new(),

@@ -1,5 +1,6 @@
 //! Hosts, targets and drives.
 
+use super::track::End;
 use super::{Now, Place as At, SanEvent, SanRig, outcome_of};
 use crate::drive::{Ended, Ticket};
 use base::{Bytes, Operation, Program, Request, RequestId, Time};
@@ -96,7 +97,7 @@ impl SanRig {
                     if packet.kind == PacketKind::Command {
                         self.tracks.sent(context.now, packet);
                     } else if let Some(track) = self.tracks.of(packet) {
-                        track.goes(context.now, SpanKind::Schedule, Place::Host(packet.source.0));
+                        track.goes(context.now, End::Host, SpanKind::Schedule, Place::Host(packet.source.0));
                     }
                     self.carrier.send(host, *port, packet, context);
                 }
@@ -172,7 +173,7 @@ impl SanRig {
             match *action {
                 TargetOut::Send { port, ref packet } => {
                     if let Some(track) = self.tracks.of(packet) {
-                        track.goes(context.now, waited, Place::Target(target.0));
+                        track.goes(context.now, End::Target, waited, Place::Target(target.0));
                     }
                     self.counts.at_target(packet, false);
                     self.carrier.send(target, port, packet, context);
@@ -206,7 +207,7 @@ impl SanRig {
             let begun = context.now - work.done.total();
             let at = Place::Drive(work.drive.0);
             track.claim_device(begun, [waits[0], waits[1], (SpanKind::Flash, service)], at);
-            track.passed(context.now);
+            track.passed(context.now, End::Target);
         }
         self.store(&work);
         self.tell_target(work.target, TargetIn::Done { job: work.job }, context);

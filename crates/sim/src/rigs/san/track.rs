@@ -24,6 +24,13 @@ pub(super) struct LegParts {
     pub stack: Span,
 }
 
+/// An end of the way of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Host,
+    Target,
+}
+
 /// One request in flight. In this order, and from the start of a cache line on: what every link touches is in the first.
 #[repr(C, align(64))]
 #[derive(Clone, Debug)]
@@ -38,9 +45,9 @@ pub(super) struct Track {
     /// When its last attempt was sent.
     sent_at: Time,
     sends: u32,
-    /// Whether what an end did last with this attempt was to send a packet: one more goes beside it,
-    /// or in its place.
-    is_underway: bool,
+    /// The end that has this attempt; none while a packet of it is under way. What another sends
+    /// goes beside that, or in its place.
+    turn: Option<End>,
     /// When it was asked.
     pub asked_at: Time,
     /// As it was asked.
@@ -82,7 +89,7 @@ impl Tracks {
             since: now,
             sent_at: now,
             sends: 0,
-            is_underway: false,
+            turn: Some(End::Host),
             asked_at: now,
             request: *request,
             start: None,
@@ -151,7 +158,7 @@ impl Tracks {
         let host = Place::Host(track.request.source.0);
         track.ledger.claim(SpanKind::Schedule, track.sent_at, now, host);
         track.start = track.start.or(Some(now));
-        (track.tag, track.sent_at, track.since) = (packet.tag, now, now);
+        (track.tag, track.sent_at, track.since, track.turn) = (packet.tag, now, now, Some(End::Host));
         track.sends += 1;
     }
 
@@ -165,7 +172,9 @@ impl Tracks {
     /// A packet is at an end of its way.
     pub fn came(&mut self, now: Time, packet: &Packet) {
         if let Some(track) = self.of(packet) {
-            track.passed(now);
+            use PacketKind::{Command, WriteData};
+            let is_to_target = matches!(packet.kind, Command | WriteData { .. });
+            track.passed(now, if is_to_target { End::Target } else { End::Host });
         }
     }
 
@@ -210,17 +219,17 @@ impl Track {
     }
 
     /// A packet of it is at an end, or a device is done with it.
-    pub fn passed(&mut self, now: Time) {
-        (self.since, self.is_underway) = (now, false);
+    pub fn passed(&mut self, now: Time, end: End) {
+        (self.since, self.turn) = (now, Some(end));
     }
 
     /// An end sends a packet of it, which has waited until now.
-    pub fn goes(&mut self, now: Time, kind: SpanKind, at: Place) {
-        if self.is_underway {
+    pub fn goes(&mut self, now: Time, end: End, kind: SpanKind, at: Place) {
+        if self.turn != Some(end) {
             self.ledger.fork();
         }
         self.waited(now, kind, at);
-        self.is_underway = true;
+        self.turn = None;
     }
 
     /// A leg, from `begin` on.
