@@ -20,7 +20,12 @@ pub fn describe(arguments: &DescribeArguments) -> Result<(), Failure> {
         return print_json(&columns);
     }
     let mut text = String::new();
-    for (table, what) in [("records", "one row a request"), ("summary", "one a point or a run")] {
+    let tables = [
+        ("records", "one row a request"),
+        ("spans", "one row a span of a request, with `run --spans`"),
+        ("summary", "one a point or a run"),
+    ];
+    for (table, what) in tables {
         text += &format!("{table}: {what}\n");
         text.extend(columns.iter().filter(|column| column.table == table).map(entry));
         text.push('\n');

@@ -72,9 +72,13 @@ fn warn_of_saturation(load: &Load, facts: &RunFacts, window_ps: u64, warnings: &
         warnings
             .push("all requests were intended at one time, or before the warm-up ended: loads are given as 0".into());
     } else if let Some(growth) = facts.backlog_growth.filter(|growth| *growth > SATURATION) {
+        let achieved = match achieved {
+            0.0 => "nothing ended while requests arrived: the run is shorter than a latency".to_owned(),
+            _ => format!("{achieved:.3} Gb/s achieved"),
+        };
         warnings.push(format!(
-            "saturation: {:.1} % of the load stays behind ({offered:.3} Gb/s offered, {achieved:.3} Gb/s achieved); \
-             latency then grows with the length of the run",
+            "saturation: {:.1} % of the load stays behind ({offered:.3} Gb/s offered, {achieved}); latency then grows \
+             with the length of the run",
             100.0 * growth
         ));
     }

@@ -6,7 +6,7 @@
 //!
 //! * [`Sharing::Window`]: TCP. The sender is the one of [`transport::dctcp`] (NewReno, with DCTCP's
 //!   answer to marks where that is wanted); every packet is acknowledged at once.
-//! * [`Sharing::Paced`]: RoCE with DCQCN over priority flow control ([`paced`]).
+//! * [`Sharing::Paced`]: RoCE with DCQCN over priority flow control.
 //!
 //! A later generation of the association is a new connection; what is left of an earlier one is
 //! dropped. Resets ([`crate::retry`]) and what hops answer in a target's place go beside the stream.

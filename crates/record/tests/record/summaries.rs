@@ -199,6 +199,17 @@ fn saturation_is_told_of_a_backlog_that_grows_by_more_than_two_percent_of_the_lo
 }
 
 #[test]
+fn saturation_before_the_first_end_says_that_the_run_is_too_short() {
+    let rows: Vec<Row> = (0..1_000).map(|i| read(i, Time::ZERO, Span::us(9), Span::ns(1))).collect();
+    let facts = RunFacts { backlog_growth: Some(0.9), ..facts(&rows, Time::us(1)) };
+    assert_eq!(
+        summarizer(&rows, Time::ZERO).finish(&facts).warnings[0],
+        "saturation: 90.0 % of the load stays behind (512.000 Gb/s offered, nothing ended while requests arrived: the \
+         run is shorter than a latency); latency then grows with the length of the run"
+    );
+}
+
+#[test]
 fn a_load_that_was_not_offered_whole_is_partial_and_says_why() {
     let mut rows = steady(4_000);
     rows[10].outcome = Outcome::Unfinished;
