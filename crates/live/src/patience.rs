@@ -151,7 +151,7 @@ mod tests {
         while now.saturating_since(start) < length {
             let sleeps = patience.look(now, served) == Span::ZERO;
             (waits, without) = (waits + 1, without + u64::from(sleeps));
-            now = now + Span::ns(group * 1_000_000_000 / if sleeps { asleep } else { polling });
+            now += Span::ns(group * 1_000_000_000 / if sleeps { asleep } else { polling });
             served += group;
         }
         without as f64 / waits as f64
