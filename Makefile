@@ -17,7 +17,7 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo paper test tidy bench fit-coverage fuzz interop models soak clean rust openssl without-tls
+.PHONY: help build demo paper test tidy bench dependencies fit-coverage fuzz interop least-rust models soak clean rust openssl without-tls
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -44,6 +44,12 @@ test: openssl rust ## every check and every test
 
 without-tls: rust ## the live target and its commands, built and tested as without OpenSSL
 	$(CARGO) test --workspace --no-default-features --test serving --test documents --test security --test sessions
+
+dependencies: rust ## licences, sources and use of all dependencies, by cargo-deny and cargo-shear
+	tools/check-dependencies.sh
+
+least-rust: rust ## type-check the program with the least Rust version that Cargo.toml names
+	tools/check-least-rust.sh $(TLS)
 
 tidy: rust ## floors, forbidden names and sizes by layers.toml
 	$(CARGO) xtask tidy

@@ -17,8 +17,8 @@
 //! kept. A start that lies outside the range is no place to hold a parameter at: then it stays where the
 //! points want it.
 //!
-//! The error of a point is that of the measurement ([`FitRequest::point_error`]), and by how much
-//! the model's answer hangs on the addresses that it draws. The simplex is argmin's. A gradient
+//! The error of a point is that of the measurement ([`FitRequest::point_error`]), and what is left of
+//! the model's own when the addresses that it draws have been allowed for. The simplex is argmin's. A gradient
 //! would be of no use to it: the model counts whole commands, and its answers have small steps.
 
 mod attempt;

@@ -11,11 +11,8 @@ use super::{
     KNOWN_WITHIN_MAX, Outcome, Parameter,
 };
 use crate::ssd::drive::SolidStateConfig;
-use base::Seed;
 use std::collections::BTreeMap;
 
-/// How often the model is played with other addresses to see how its answers scatter. Ours.
-const SCATTER_SEEDS: u64 = 4;
 /// How often a profile may find a better place before that is an end. Ours.
 const BETTER_MAX: usize = 3;
 /// How many counts of dies are tried beyond the best one to each side while the points cannot tell
@@ -166,11 +163,12 @@ impl<'a> Attempt<'a> {
         for drive in drives.iter().filter(outer) {
             let free = self.continuous();
             let bench = self.bench(&drive.config, self.points())?;
+            let search = self.searching(&bench, &free);
             let behind = drive.squares - drives[0].squares;
             let profiler = Profiler {
-                search: self.searching(&bench, &free),
+                search,
                 best: &drive.config,
-                squares: drive.squares,
+                squares: search.squares(&drive.config)?,
                 rise: (RISE_95 * self.excess(&drives[0]) - behind).max(0.0),
             };
             for (index, parameter) in free.iter().enumerate() {
@@ -191,10 +189,11 @@ impl<'a> Attempt<'a> {
         let spare = self.used.len().saturating_sub(self.free.len()).max(1);
         (best.squares / spare as f64).max(1.0)
     }
+    /// The best drive from `start`, on a bench made there; then on one made where that has led.
     fn search(&self, start: &SolidStateConfig, is_wide: bool) -> Result<Best, FitError> {
-        let bench = self.bench(start, self.points())?;
         let free = self.continuous();
-        self.searching(&bench, &free).best(start, is_wide)
+        let near = self.searching(&self.bench(start, self.points())?, &free).best(start, is_wide)?;
+        self.searching(&self.bench(&near.config, self.points())?, &free).again(&near.config)
     }
     fn searching<'b>(&'b self, bench: &'b Bench, free: &'b [Parameter]) -> Search<'b> {
         Search { origin: &self.request.start, free, points: &self.used, bench }
@@ -295,7 +294,7 @@ impl<'a> Attempt<'a> {
         config: &SolidStateConfig,
         points: impl Iterator<Item = &'b FitPoint>,
     ) -> Result<Bench, FitError> {
-        bench(self.request, config, points, self.request.seed)
+        bench(self.request, config, points)
     }
 }
 
@@ -308,28 +307,19 @@ fn bench<'b>(
     request: &FitRequest,
     config: &SolidStateConfig,
     points: impl Iterator<Item = &'b FitPoint>,
-    seed: Seed,
 ) -> Result<Bench, FitError> {
     let loads: Vec<_> = points.map(|point| point.load).collect();
-    Bench::new(config, &loads, request.state, seed)
+    Bench::at(config, &loads, request.state, request.seed)
 }
 
-/// The points that are used, each with its error: that of the measurement, and as far as the
-/// model's answer hangs on the addresses that were drawn.
+/// The points that are used, each with its error: that of the measurement, and what is left of the
+/// model's own.
 fn used_points(request: &FitRequest) -> Result<Vec<UsedPoint>, FitError> {
-    let points: Vec<FitPoint> = request.used().cloned().collect();
-    let of_seed = |number: u64| -> Result<Vec<f64>, FitError> {
-        let bench = bench(request, &request.start, points.iter(), request.seed.child(&format!("scatter/{number}")))?;
-        points.iter().map(|point| Ok(bench.iops(&request.start, point.load)?.ln())).collect()
-    };
-    let answers = (0..SCATTER_SEEDS).map(of_seed).collect::<Result<Vec<_>, _>>()?;
-    let scatter = |index: usize| {
-        let count = SCATTER_SEEDS as f64;
-        let mean = answers.iter().map(|answer| answer[index]).sum::<f64>() / count;
-        answers.iter().map(|answer| (answer[index] - mean).powi(2)).sum::<f64>() / (count - 1.0)
-    };
-    let error = |index: usize| (request.point_error.powi(2) + scatter(index)).sqrt();
-    let used = (0..).zip(&points).map(|(index, point)| UsedPoint { point: point.clone(), error: error(index) });
+    let bench = bench(request, &request.start, request.used())?;
+    let used = request.used().map(|point| {
+        let error = request.point_error.hypot(bench.error(point.load));
+        UsedPoint { point: point.clone(), error }
+    });
     Ok(used.collect())
 }
 

@@ -35,11 +35,30 @@ struct Size {
     pages: u32,
 }
 
+/// How often each load is played with other addresses, to free an answer of those that it drew.
+/// Ours.
+const DRAWS: u64 = 16;
+
 /// Drives in the states in which the loads find them, for one geometry.
+///
+/// An answer hangs on the addresses that are drawn: by 1 % and more where commands wait for dies.
+/// The addresses are the same for every drive, so that two drives differ by their own times alone.
+/// That leaves one error in all answers to a load. [`at`](Bench::at) measures it near one drive, by
+/// [`DRAWS`] other draws, and takes it out.
 pub(super) struct Bench {
     reads: Option<Stage>,
     writes: Option<Stage>,
     seed: Seed,
+    draws: Vec<Draw>,
+}
+
+/// What the addresses of a bench do to the answer to one load.
+struct Draw {
+    load: ClosedLoad,
+    /// ln(answer / mean answer).
+    shift: f64,
+    /// Variance of ln(answer) over draws.
+    variance: f64,
 }
 
 /// A smaller drive's data.
@@ -50,6 +69,18 @@ struct Stage {
 }
 
 impl Bench {
+    /// Makes the states that these loads need, and measures what the addresses do near `config`.
+    pub(super) fn at(
+        config: &SolidStateConfig,
+        loads: &[ClosedLoad],
+        state: WrittenState,
+        seed: Seed,
+    ) -> Result<Bench, FitError> {
+        let mut bench = Bench::new(config, loads, state, seed)?;
+        let draws = loads.iter().map(|load| bench.draw(config, *load)).collect::<Result<_, DriveError>>();
+        bench.draws = draws?;
+        Ok(bench)
+    }
     /// Makes the states that these loads need.
     pub(super) fn new(
         config: &SolidStateConfig,
@@ -59,14 +90,33 @@ impl Bench {
     ) -> Result<Bench, FitError> {
         let reads = loads.iter().any(|load| !load.writes()).then(|| Stage::of_reads(config));
         let writes = loads.iter().any(ClosedLoad::writes).then(|| Stage::of_writes(config, state));
-        Ok(Bench { reads: reads.transpose()?, writes: writes.transpose()?, seed })
+        Ok(Bench { reads: reads.transpose()?, writes: writes.transpose()?, seed, draws: Vec::new() })
     }
-    /// Commands a second that a drive of this geometry answers under a load. The addresses are the same for every drive.
+    /// Commands a second that a drive of this geometry answers under a load.
     pub(super) fn iops(&self, config: &SolidStateConfig, load: ClosedLoad) -> Result<f64, DriveError> {
+        let shift = self.draw_of(load).map_or(0.0, |draw| draw.shift);
+        Ok(self.play(config, load, self.seed)? * (-shift).exp())
+    }
+    /// Standard deviation of ln(answer) that is left when the addresses have been allowed for.
+    pub(super) fn error(&self, load: ClosedLoad) -> f64 {
+        self.draw_of(load).map_or(0.0, |draw| (draw.variance / DRAWS as f64).sqrt())
+    }
+    fn draw_of(&self, load: ClosedLoad) -> Option<&Draw> {
+        self.draws.iter().find(|draw| draw.load == load)
+    }
+    fn draw(&self, config: &SolidStateConfig, load: ClosedLoad) -> Result<Draw, DriveError> {
+        let of_seed = |seed| Ok(self.play(config, load, seed)?.ln());
+        let others = (0..DRAWS).map(|number| of_seed(self.seed.child(&format!("draw/{number}"))));
+        let others = others.collect::<Result<Vec<f64>, DriveError>>()?;
+        let mean = others.iter().sum::<f64>() / DRAWS as f64;
+        let variance = others.iter().map(|other| (other - mean).powi(2)).sum::<f64>() / (DRAWS - 1) as f64;
+        Ok(Draw { load, shift: of_seed(self.seed)? - mean, variance })
+    }
+    fn play(&self, config: &SolidStateConfig, load: ClosedLoad, seed: Seed) -> Result<f64, DriveError> {
         let stage = if load.writes() { &self.writes } else { &self.reads };
         let mut drive = stage.as_ref().expect("a bench has a stage for each of its loads").drive(config)?;
         let name = format!("ssd/fit/{}/{}/{}", load.read_share, load.bytes.count(), load.depth);
-        Loop::new(&drive, load, self.seed.stream(&name))?.play(&mut drive)
+        Loop::new(&drive, load, seed.stream(&name))?.play(&mut drive)
     }
 }
 

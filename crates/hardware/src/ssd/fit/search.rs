@@ -69,7 +69,11 @@ impl Search<'_> {
             config = first(Search { free: &early, points: &reading, ..*self }, &config)?;
             config = Search { free: &late, points: &writing, ..*self }.descend(&config, FIRST_STEP)?;
         }
-        config = self.descend(&config, AGAIN_STEP)?;
+        self.again(&config)
+    }
+    /// The best drive close to one that is nearly it.
+    pub(super) fn again(&self, near: &SolidStateConfig) -> Result<Best, FitError> {
+        let config = self.descend(near, AGAIN_STEP)?;
         let squares = self.squares(&config)?;
         Ok(Best { config, squares })
     }

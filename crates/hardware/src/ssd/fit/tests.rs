@@ -277,6 +277,27 @@ fn cover(number: u64, loads: &[ClosedLoad], of: &[Parameter], free: Free, covera
     found
 }
 
+/// Largest difference between answers of benches with other addresses to one drive, as ln.
+fn scatter(load: ClosedLoad, make: impl Fn(u64) -> Bench) -> f64 {
+    let answers = (0..6).map(|seed| make(seed).iops(&truth(), load).expect("the drive can do this").ln());
+    let (low, high) = answers.fold((f64::MAX, f64::MIN), |(low, high), answer| (low.min(answer), high.max(answer)));
+    high - low
+}
+
+#[test]
+fn answers_do_not_depend_on_the_addresses_once_these_are_allowed_for() {
+    // Commands wait for dies: which of them are busy is a matter of luck.
+    let load = load(1.0, 4, 16);
+    let new = |seed| Bench::new(&truth(), &[load], WrittenState::Steady, Seed(seed)).expect("a sound drive");
+    let at = |config: &SolidStateConfig, seed| Bench::at(config, &[load], WrittenState::Steady, Seed(seed));
+    let of_draw = scatter(load, new);
+    // Measured near another drive of the same dies, as in a search.
+    let allowed = scatter(load, |seed| at(&start(), seed).expect("a sound drive"));
+    let left = at(&start(), 0).expect("a sound drive").error(load);
+    assert!(of_draw > 0.015 && allowed < 0.5 * of_draw, "{of_draw} {allowed}");
+    assert!(left > 0.0 && allowed < 6.0 * left, "{allowed} of {left}");
+}
+
 #[test]
 fn ranges_have_the_truth_in_most_of_ten_drives() {
     let loads = [load(1.0, 4, 1), load(1.0, 4, 8), load(1.0, 4, 64)];
