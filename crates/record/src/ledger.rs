@@ -55,6 +55,12 @@ const PLACE: [u8; KINDS] = {
     place
 };
 
+/// Where the sum of a kind lies in a ledger and in [`Spans`].
+#[inline]
+pub(crate) fn place_of(kind: SpanKind) -> usize {
+    usize::from(PLACE[kind as usize])
+}
+
 /// Writes the places, their names and their documentation from one table.
 macro_rules! places {
     ($($kind:ident $name:literal $doc:literal;)+) => {
@@ -129,7 +135,7 @@ pub struct Ledger {
     mark: Time,
     /// The claims in their order, where they are kept.
     entries: Option<Box<Vec<Entry>>>,
-    /// By [`PLACE`].
+    /// In the order of [`place_of`].
     sums: [Span; KINDS],
     /// Time that was claimed twice.
     twice: Span,
@@ -174,7 +180,7 @@ impl Ledger {
             self.meet(Some(kind), begin, end);
         }
         let counted = end.saturating_since(self.mark);
-        self.sums[PLACE[kind as usize] as usize] += counted;
+        self.sums[place_of(kind)] += counted;
         self.mark = self.mark.max(end);
         if self.entries.is_some() {
             self.keep(Entry { kind, place, begin, end, counted });
@@ -188,7 +194,7 @@ impl Ledger {
             return self.claim_each(begin, place, &parts);
         }
         for (kind, span) in parts {
-            let place = PLACE[kind as usize] as usize;
+            let place = place_of(kind);
             if place < NEAR || span > Span::ZERO {
                 self.sums[place] += span;
             }
@@ -221,7 +227,7 @@ impl Ledger {
     fn meet(&mut self, kind: Option<SpanKind>, begin: Time, end: Time) {
         let gap = begin.saturating_since(self.mark);
         if gap > Span::ZERO {
-            self.sums[PLACE[SpanKind::Unattributed as usize] as usize] += gap;
+            self.sums[place_of(SpanKind::Unattributed)] += gap;
             if gap > self.longest_gap {
                 (self.longest_gap, self.gap_before) = (gap, kind);
             }
@@ -244,23 +250,23 @@ impl Ledger {
     /// Ends the request. Time up to `end` that nobody has claimed is a gap. A ledger with claims
     /// beyond `end` is void: all of its time is unattributed, and the excess counts as claimed
     /// twice.
-    pub fn settle(mut self, end: Time) -> Settled {
+    #[inline]
+    pub fn settle(&mut self, end: Time) -> Settled {
         let beyond = self.mark.saturating_since(end);
         if beyond > Span::ZERO {
             self.void(beyond);
         } else if self.mark < end {
             self.meet(None, end, end);
         }
-        let Ledger { sums, twice, gap_before, entries, .. } = self;
-        let spans = Spans::of(SpanKind::ALL.map(|kind| sums[PLACE[kind as usize] as usize]));
-        Settled { spans, twice, gap_before, entries: entries.map_or_else(Vec::new, |entries| *entries) }
+        let entries = self.entries.take().map_or_else(Vec::new, |entries| *entries);
+        Settled { spans: Spans::of(self.sums), twice: self.twice, gap_before: self.gap_before, entries }
     }
 
     #[cold]
     fn void(&mut self, beyond: Span) {
         let total: Span = self.sums.iter().copied().sum();
         self.sums = [Span::ZERO; KINDS];
-        self.sums[PLACE[SpanKind::Unattributed as usize] as usize] = total.saturating_sub(beyond);
+        self.sums[place_of(SpanKind::Unattributed)] = total.saturating_sub(beyond);
         self.twice += beyond;
         self.gap_before = None;
         self.entries.as_mut().into_iter().flat_map(|entries| entries.iter_mut()).for_each(|entry| {

@@ -1,6 +1,7 @@
 //! One row a request. The spans of a row sum exactly to its end-to-end time.
 
 use crate::keep::SpanRow;
+use crate::ledger::place_of;
 use base::{Bytes, NodeId, Operation, RequestId, Span, Time};
 
 /// How a request ended.
@@ -86,25 +87,27 @@ span_kinds! {
 /// A request's time, split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spans {
-    by_kind: [Span; SpanKind::ALL.len()],
+    /// In the order of [`place_of`], which is that of ledgers: no request pays for another order.
+    placed: [Span; SpanKind::ALL.len()],
     /// All of them together, or the longest span if they are more than that.
     total: Span,
 }
 
 impl Spans {
-    /// Of sums by kind, in the order of the columns.
-    pub(crate) fn of(by_kind: [Span; SpanKind::ALL.len()]) -> Spans {
-        let total = by_kind.iter().fold(0_u64, |sum, span| sum.saturating_add(span.as_ps()));
-        Spans { by_kind, total: Span::ps(total) }
+    /// Of sums by kind, in the order of [`place_of`].
+    #[inline]
+    pub(crate) fn of(placed: [Span; SpanKind::ALL.len()]) -> Spans {
+        let total = placed.iter().fold(0_u64, |sum, span| sum.saturating_add(span.as_ps()));
+        Spans { placed, total: Span::ps(total) }
     }
     /// Adds `span` to `kind`.
     pub fn add(&mut self, kind: SpanKind, span: Span) {
-        self.by_kind[kind as usize] += span;
+        self.placed[place_of(kind)] += span;
         self.total = Span::ps(self.total.as_ps().saturating_add(span.as_ps()));
     }
     /// The time spent in `kind`.
     pub fn get(&self, kind: SpanKind) -> Span {
-        self.by_kind[kind as usize]
+        self.placed[place_of(kind)]
     }
     /// All kinds together.
     pub fn total(&self) -> Span {
@@ -113,6 +116,10 @@ impl Spans {
     /// Every kind with its time, in the order of the columns.
     pub fn iter(&self) -> impl Iterator<Item = (SpanKind, Span)> + '_ {
         SpanKind::ALL.iter().map(|kind| (*kind, self.get(*kind)))
+    }
+    /// Every time, in the order of [`place_of`].
+    pub(crate) fn placed(&self) -> &[Span; SpanKind::ALL.len()] {
+        &self.placed
     }
     /// All kinds together in picoseconds, wide enough for any values.
     #[inline]
@@ -124,7 +131,7 @@ impl Spans {
     }
     #[cold]
     fn wide_total_ps(&self) -> u128 {
-        self.by_kind.iter().map(|span| u128::from(span.as_ps())).sum()
+        self.placed.iter().map(|span| u128::from(span.as_ps())).sum()
     }
 }
 

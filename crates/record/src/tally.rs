@@ -1,5 +1,6 @@
 //! Sums and histograms of the requests of one operation. Integers throughout, so that the order of rows changes nothing.
 
+use crate::ledger::place_of;
 use crate::row::{Row, SpanKind, Spans};
 use crate::summary::Statistics;
 use base::Span;
@@ -31,7 +32,7 @@ pub(crate) struct Tally {
     spans: SpanSums,
 }
 
-/// Sums by kind of span.
+/// Sums by kind of span, in the order of [`place_of`].
 #[derive(Clone, Debug)]
 struct SpanSums {
     /// What has been put away.
@@ -54,7 +55,7 @@ impl SpanSums {
             return self.add(spans, total);
         };
         self.recent_total_ps = recent_total_ps;
-        for (sum, (_, span)) in self.recent_ps.iter_mut().zip(spans.iter()) {
+        for (sum, span) in self.recent_ps.iter_mut().zip(spans.placed()) {
             *sum += span.as_ps();
         }
     }
@@ -68,7 +69,7 @@ impl SpanSums {
 
     /// The sums so far.
     fn sums_ps(&self) -> [u128; SpanKind::ALL.len()] {
-        std::array::from_fn(|kind| self.settled_ps[kind] + u128::from(self.recent_ps[kind]))
+        std::array::from_fn(|place| self.settled_ps[place] + u128::from(self.recent_ps[place]))
     }
 }
 
@@ -157,8 +158,9 @@ impl Tally {
     }
 
     pub fn span_mean_ns(&self) -> BTreeMap<String, f64> {
-        let means = self.spans.sums_ps().into_iter().map(|sum| mean_of(sum, self.count()) / 1e3);
-        SpanKind::ALL.iter().map(|kind| kind.name().to_owned()).zip(means).collect()
+        let sums_ps = self.spans.sums_ps();
+        let mean_ns = |kind: &SpanKind| mean_of(sums_ps[place_of(*kind)], self.count()) / 1e3;
+        SpanKind::ALL.iter().map(|kind| (kind.name().to_owned(), mean_ns(kind))).collect()
     }
 }
 
@@ -284,7 +286,7 @@ mod tests {
                 sums.add(&one, one.total());
             }
             let total: u128 = spans.into_iter().map(u128::from).sum();
-            prop_assert_eq!(sums.sums_ps()[SpanKind::Schedule as usize], total);
+            prop_assert_eq!(sums.sums_ps()[place_of(SpanKind::Schedule)], total);
         }
     }
 }

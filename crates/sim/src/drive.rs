@@ -499,7 +499,7 @@ impl<R: Rig> Drive<'_, R> {
             return Ok(());
         }
         let mut ended = std::mem::take(&mut self.ended);
-        for end in ended.drain(..) {
+        for end in &mut ended {
             let InFlight { request, intended } = self.in_flight[end.ticket.0 as usize];
             assert!(intended != NEVER, "request {} has ended twice", request.id.0);
             self.close(end.ticket);
@@ -514,6 +514,7 @@ impl<R: Rig> Drive<'_, R> {
                 None => {}
             }
         }
+        ended.clear();
         self.ended = ended;
         Ok(())
     }
@@ -534,9 +535,9 @@ impl<R: Rig> Drive<'_, R> {
 
     /// Settles the ledger of a request that has ended, and writes its row.
     #[inline]
-    fn write(&mut self, request: &Request, intended: Time, end: Ended) -> Result<(), SinkError> {
+    fn write(&mut self, request: &Request, intended: Time, ended: &mut Ended) -> Result<(), SinkError> {
         let unloaded = self.unloaded(request);
-        let Ended { outcome, start, end, ledger, .. } = end;
+        let Ended { outcome, start, end, ref mut ledger, .. } = *ended;
         let settled = ledger.settle(end);
         let row = Row {
             request: request.id,
@@ -572,7 +573,7 @@ impl<R: Rig> Drive<'_, R> {
             }
             let (ticket, start, end) = (Ticket(ticket), intended, self.stopped_at);
             let ledger = Ledger::open(intended, false);
-            self.write(&request, intended, Ended { ticket, outcome, start, end, ledger })?;
+            self.write(&request, intended, &mut Ended { ticket, outcome, start, end, ledger })?;
         }
         self.keeper.finish(self.sink)
     }

@@ -108,6 +108,23 @@ fn every_rig_claims_every_instant_of_its_requests_once() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Losses make attempts of one request overlap: a repeat goes while an answer, or what acknowledges
+/// it, is still under way.
+#[test]
+fn a_san_that_loses_packets_claims_no_instant_twice() {
+    for (design, transport) in [("san", "tcp"), ("san-plain", "tcp"), ("san-plain", "dctcp")] {
+        let text = format!(
+            "title = 'ledgers'\ndesign.name = '{design}'\nwire.transport = '{transport}'\n\
+             fabric = {{ kind = 'single-switch', hosts = 2, targets = 16 }}\n\
+             drives = {{ per_target = 1, model = 'quick' }}\n\
+             io = {{ write_share = 0.3, depth = 128, size = '128KiB' }}\n\
+             run = {{ requests = 2000, warm_up_requests = 0 }}\n"
+        );
+        let (wrong, finished) = audit(&plan(&text), u64::MAX);
+        assert!(finished == 2_000 && wrong.is_empty(), "{design} over {transport}: {finished} {wrong:?}");
+    }
+}
+
 /// The files beside an experiment.
 struct Beside(PathBuf);
 
