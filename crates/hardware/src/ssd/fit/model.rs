@@ -37,7 +37,7 @@ struct Size {
 
 /// How often each load is played with other addresses, to free an answer of those that it drew.
 /// Ours.
-const DRAWS: u64 = 16;
+const DRAWS: u64 = 32;
 
 /// Drives in the states in which the loads find them, for one geometry.
 ///

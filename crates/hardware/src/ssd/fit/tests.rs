@@ -250,13 +250,14 @@ fn unknown_drive(stream: &mut Stream, of: &[Parameter]) -> SolidStateConfig {
 type Coverage = std::collections::BTreeMap<Parameter, [u32; 2]>;
 
 /// Measures a drive for so long that it does not hang on the addresses that were drawn, as fio
-/// does; the error is that of the measurement alone.
-fn long_measured(config: &SolidStateConfig, loads: &[ClosedLoad], mut noise: impl FnMut() -> f64) -> Vec<FitPoint> {
-    const RUNS: u64 = 8;
+/// does, and with addresses of its own; the error is that of the measurement alone.
+fn long_measured(number: u64, config: &SolidStateConfig, loads: &[ClosedLoad], stream: &mut Stream) -> Vec<FitPoint> {
+    const RUNS: u64 = 16;
+    let seeds = (number + 1) * RUNS..(number + 2) * RUNS;
     let mut points = measured(config, loads, || 1.0);
     for point in &mut points {
         let run = |seed| predict(config, point.load, WrittenState::Steady, Seed(seed)).expect("the drive can do this");
-        point.iops = (100..100 + RUNS).map(run).sum::<f64>() / RUNS as f64 * noise();
+        point.iops = seeds.clone().map(run).sum::<f64>() / RUNS as f64 * (1.0 + 0.01 * gauss(stream));
     }
     points
 }
@@ -265,7 +266,7 @@ fn long_measured(config: &SolidStateConfig, loads: &[ClosedLoad], mut noise: imp
 fn cover(number: u64, loads: &[ClosedLoad], of: &[Parameter], free: Free, coverage: &mut Coverage) -> Fit {
     let mut stream = Seed(number).stream("unknown drive");
     let unknown = unknown_drive(&mut stream, of);
-    let points = long_measured(&unknown, loads, || 1.0 + 0.01 * gauss(&mut stream));
+    let points = long_measured(number, &unknown, loads, &mut stream);
     let found = fit(&FitRequest { free, ..request(points) }).expect("reads tell something");
     for told in &found.parameters {
         if let Some(range) = told.range {
