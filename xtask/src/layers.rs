@@ -21,6 +21,9 @@ pub struct Layers {
     pub(crate) name: Vec<NameRule>,
     /// How large functions and files may be.
     pub(crate) limits: Limits,
+    /// How texts read.
+    #[serde(default)]
+    pub(crate) text: Text,
 }
 
 /// One floor. Its number is its place in the file.
@@ -86,6 +89,22 @@ pub(crate) struct Limits {
     pub dispatch_arm_lines: usize,
 }
 
+/// Rules about documents and comments.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Text {
+    /// Columns of a line of prose or of a comment; tables and code may be wider.
+    pub columns: usize,
+    /// Words of a sentence in a document.
+    pub words: usize,
+    /// Markdown files, and folders of them.
+    pub documents: Vec<String>,
+    /// Crates whose comments are checked.
+    pub crates: Vec<String>,
+    /// Whole doc lines that say nothing.
+    pub stubs: Vec<String>,
+}
+
 impl Layers {
     /// Reads a rule file.
     ///
@@ -100,6 +119,7 @@ impl Layers {
             layers.check_names(&rule.of, rule.only.as_deref().unwrap_or_default())?;
             ensure!(!rule.reason.is_empty(), "the import rule of {} has no reason", rule.of);
         }
+        layers.check_names("text", &layers.text.crates)?;
         for rule in &layers.name {
             layers.check_names(&rule.what, &rule.crates)?;
             let reasons = [&rule.reason].into_iter().chain(rule.files.values());
