@@ -17,7 +17,7 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo paper test tidy bench fit-coverage fuzz interop models soak clean rust openssl without-tls
+.PHONY: help build book demo paper test tidy bench fit-coverage fuzz interop models soak clean rust openssl without-tls
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -44,6 +44,11 @@ test: openssl rust ## every check and every test
 
 without-tls: rust ## the live target and its commands, built and tested as without OpenSSL
 	$(CARGO) test --workspace --no-default-features --test serving --test documents --test security --test sessions
+
+book: rust ## the documents as a book, in target/book; installs mdbook below target/ where it is missing
+	tools/setup-mdbook.sh
+	PATH="$(CURDIR)/target/mdbook/bin:$$PATH" mdbook build docs
+	@echo "The book: $(CURDIR)/target/book/index.html"
 
 tidy: rust ## floors, forbidden names and sizes by layers.toml
 	$(CARGO) xtask tidy

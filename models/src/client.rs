@@ -38,7 +38,7 @@ impl std::hash::Hash for Told {
 /// A slot that a client has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hold {
-    /// Which.
+    /// The slot.
     pub slot: usize,
     /// The word that it has put there.
     pub word: Word,
@@ -55,7 +55,8 @@ pub enum After {
     Answer(Value),
 }
 
-/// The next remote operation of a client. Each is one step; what is decided from it is decided in that step.
+/// The next remote operation of a client. Each is one step; what is decided from it is decided in
+/// that step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Begins its next operation.
@@ -102,7 +103,7 @@ pub enum Phase {
     Invalidate { slot: usize, answer: Answer },
     /// The paper's client.
     Paper(PaperPhase),
-    /// The server forgot its request; it asks nothing more.
+    /// The server lost its request; it sends no more.
     Unanswered,
 }
 
@@ -235,7 +236,8 @@ impl View {
     }
 }
 
-/// What the paper's client has read of the block. A slot has two pieces: all but the value, and the value.
+/// What the paper's client has read of the block. A slot has two pieces: all but the value, and the
+/// value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PaperView {
     /// The header.

@@ -1,10 +1,12 @@
-//! The model with fewer states and the same verdict: steps that nobody can tell apart from the next one are taken together with it, and states from which the same can
-//! follow count as one ([`crate::fold`]).
+//! The model with fewer states and the same verdict: indistinguishable steps are merged with the
+//! next one, and states with the same possible futures count as one ([`crate::fold`]).
 //!
-//! Why nothing wrong is missed. An operation that is called later, or answered earlier, than it could be has fewer orders that explain it: so the server's
-//! clients call when the server is free to take them, and whatever decides an answer gives it at once. A step that reads what can change no more, or that
-//! compares with a version that is gone, has one result whenever it is taken. With one batch at a time and no restart to come, a record that is not
-//! yet pointed to is seen by nobody, so appending, flushing and storing its offset are one step.
+//! No flaw is missed, for three reasons. An operation that is invoked later, or answered earlier,
+//! than possible has fewer orders that explain it. So the server's clients invoke when the server
+//! is free, and an answer is given as soon as it is decided. A step that reads constant data, or
+//! that compares with a version that is gone, has the same result at any time. With one batch at a
+//! time and no restart ahead, no client sees a record without a pointer, so appending, flushing and
+//! storing its offset are one step.
 
 use crate::client::{After, Phase, Piece};
 use crate::fold::Folding;

@@ -1,7 +1,8 @@
 //! A queue that stays where it is in memory.
 //!
-//! A ring buffer walks through all of its room even while it holds one item; with hundreds of hosts that is megabytes of
-//! cold memory. Here the slot freed last is used next, so a short queue keeps to a few cache lines.
+//! A ring buffer walks through all of its room even while it holds one item; with hundreds of hosts
+//! that is megabytes of cold memory. Here the slot freed last is used next, so a short queue keeps
+//! to a few cache lines.
 
 use prefetch_index::prefetch_index;
 

@@ -22,7 +22,8 @@ impl Cpu {
         self.free_at.len()
     }
 
-    /// Work for one core, behind what it has already: when it begins and ends. `work` is a name for the report.
+    /// Work for one core, behind what it has already: when it begins and ends. `work` is a name for
+    /// the report.
     pub fn run(&mut self, now: Time, core: usize, work: &'static str, span: Span) -> (Time, Time) {
         let start = self.free_at[core].max(now);
         self.free_at[core] = start + span;

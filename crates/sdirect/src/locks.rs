@@ -1,4 +1,5 @@
-//! Turns of add_writes on blocks: each waits for those that came before it on either of its blocks, so that nobody waits in a circle.
+//! Turns of add_writes on blocks: each waits for those that came before it on either of its blocks,
+//! so that nobody waits in a circle.
 
 use crate::DeviceId;
 use std::collections::{BTreeMap, VecDeque};
@@ -6,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// A block: its device and its first byte.
 pub(crate) type Block = (DeviceId, u64);
 
-/// Who has, and who waits for, each block.
+/// The holder of each block, and its waiters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Locks {
     queues: BTreeMap<Block, VecDeque<u32>>,

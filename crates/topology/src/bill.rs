@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 /// Counts of everything in a graph, missing parts included: what failed was bought too.
 ///
-/// In a switched network an endpoint's own adapters are not vertices: a cost model gets their number from `by_ports_used` and the ports of
-/// an adapter (paper, 5.2: Table 1 has 80 such ports on 40 adapters).
+/// In a switched network an endpoint's own adapters are not vertices: a cost model gets their
+/// number from `by_ports_used` and the ports of an adapter (paper, 5.2: Table 1 has 80 such ports
+/// on 40 adapters).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bill {
     /// Vertices of each kind that occurs.
@@ -32,8 +33,8 @@ impl Bill {
         self.used(kind).map(|(ports, count)| ports * count).sum()
     }
 
-    /// How many parts of `ports` ports, at least one, the vertices of a kind need, each its own. A link stands for
-    /// `trunk` cables.
+    /// Returns the number of parts with `ports` ports (at least one) that the vertices of a kind
+    /// need, with separate parts for each vertex. A link counts as `trunk` cables.
     pub fn parts(&self, kind: VertexKind, ports: u64, trunk: u64) -> u64 {
         self.used(kind).map(|(used, count)| (used * trunk).div_ceil(ports).max(1) * count).sum()
     }

@@ -1,4 +1,4 @@
-//! What a caller can be told.
+//! Errors that a caller can act on.
 
 use crate::graph::{LinkId, VertexKind};
 use base::Rate;
@@ -10,9 +10,9 @@ pub enum BuildError {
     /// A parameter lies outside its range.
     #[error("{field}: {got} is outside {min}..={max}")]
     OutOfRange {
-        /// Which parameter.
+        /// Name of the parameter.
         field: &'static str,
-        /// What it is.
+        /// The rejected value.
         got: u64,
         /// The least that is allowed.
         min: u64,
@@ -32,9 +32,9 @@ pub enum BuildError {
     /// A number that must be even is odd.
     #[error("{field}: {got} is odd, it must be even")]
     Odd {
-        /// Which parameter.
+        /// Name of the parameter.
         field: &'static str,
-        /// What it is.
+        /// The rejected value.
         got: u32,
     },
     /// More endpoints than places for them.
@@ -44,7 +44,7 @@ pub enum BuildError {
         what: &'static str,
         /// How many there are to be.
         got: u64,
-        /// How many fit.
+        /// Number of places.
         places: u64,
         /// Where the limit comes from.
         because: String,
@@ -54,7 +54,7 @@ pub enum BuildError {
     PortsOverRadix {
         /// The vertex.
         name: String,
-        /// What it is.
+        /// Kind of the vertex.
         kind: VertexKind,
         /// How many cables end at it.
         cables: u32,
@@ -64,7 +64,7 @@ pub enum BuildError {
     /// A link joins a vertex to itself.
     #[error("link {} joins {name} to itself", link.0)]
     JoinsItself {
-        /// Which link.
+        /// The link.
         link: LinkId,
         /// The vertex.
         name: String,
@@ -72,7 +72,7 @@ pub enum BuildError {
     /// A link carries nothing, or more than can be added up.
     #[error("link {} between {} and {} has a rate of {got}, it must be more than 0bps and at most {max}", link.0, ends[0], ends[1])]
     BadRate {
-        /// Which link.
+        /// The link.
         link: LinkId,
         /// Its ends.
         ends: [String; 2],
@@ -85,11 +85,11 @@ pub enum BuildError {
     #[error("link {} is a board between {} {} and {} {}, it must join a host or target with an adapter",
         link.0, kinds[0], ends[0], kinds[1], ends[1])]
     BadBoard {
-        /// Which link.
+        /// The link.
         link: LinkId,
         /// Its ends.
         ends: [String; 2],
-        /// What they are.
+        /// Kinds of both ends.
         kinds: [VertexKind; 2],
     },
     /// Two vertices have one name.

@@ -25,8 +25,8 @@ impl Failures {
 }
 
 impl Graph {
-    /// The same graph with `failures` missing as well. Ids, ports and names stay; the result may be disconnected. Ids that the
-    /// graph does not have are passed over.
+    /// The same graph with `failures` missing as well. Ids, ports and names stay; the result may be
+    /// disconnected. Ids that the graph does not have are passed over.
     pub fn without(&self, failures: &Failures) -> Graph {
         let mut graph = self.clone();
         for vertex in &failures.vertices {

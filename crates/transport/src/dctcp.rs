@@ -96,7 +96,7 @@ fn with_blocks(packet: Packet, blocks: impl Iterator<Item = (u64, u64)>) -> Pack
     Packet { priority: wide(first), value: wide(second), message, sequence, wire, ..packet }
 }
 
-/// The blocks of an acknowledgement, as stream offsets: as many as its length has room for.
+/// The blocks of an acknowledgement, as stream offsets; its length limits their number.
 pub(crate) fn blocks_of(packet: &Packet) -> impl Iterator<Item = (u64, u64)> {
     let count = (1..=BLOCKS_MAX).find(|count| packet.wire == tcp_selective_wire(*count)).unwrap_or(0);
     let split = |wide: u64| ((wide >> 32) as u32, wide as u32);

@@ -89,7 +89,8 @@ impl Places {
     }
 }
 
-/// Where another block may be written, the first place that is free is taken: then places keep their numbers.
+/// Where another block may be written, the first place that is free is taken: then places keep
+/// their numbers.
 fn numbers(needed: &[bool], keeps_order: bool) -> Vec<Option<u8>> {
     let mut next = 0;
     let number = |needed: &bool| {

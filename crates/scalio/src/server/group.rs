@@ -33,7 +33,7 @@ pub(super) struct Member<V> {
     pub changed: Vec<u16>,
     /// Where the new segment lies.
     pub new: Option<SegmentPointer>,
-    /// Compare-and-swaps on its slots: how many are on their way, and whether one came too late.
+    /// Compare-and-swaps on its slots: the number in flight, and whether one failed.
     pub swaps: u32,
     pub late: bool,
     pub results: Vec<RequestResult<V>>,
@@ -81,7 +81,8 @@ impl<V: Value> Server<V> {
         self.has_room_for_updates().then_some(free.came + self.config.group_wait)
     }
 
-    /// Takes what can be committed together out of the ring, if that is a full group or has waited long enough.
+    /// Takes what can be committed together out of the ring, if that is a full group or has waited
+    /// long enough.
     pub(super) fn form_group(&mut self, now: Time, out: &mut Vec<ServerOut<V>>) -> bool {
         let most = self.config.group_updates as usize;
         let is_due = match self.group_due() {
@@ -113,7 +114,7 @@ impl<V: Value> Server<V> {
         self.has_room(self.rows_of_updates(), Room::Update)
     }
 
-    /// Room beside what groups on their way have yet to write.
+    /// Room beside the data that groups in flight have yet to write.
     pub(super) fn has_room(&self, rows: Rows, purpose: Room) -> bool {
         let promised = self.groups.iter().map(|(_, group)| group.promised).fold(Rows::default(), Rows::and);
         self.log.has_room(rows.and(promised), purpose)

@@ -1,4 +1,5 @@
-//! An NVMe-oF target in software: data pass through the host's memory, which takes all that clients send, and the host's stack does the rest.
+//! An NVMe-oF target in software: data pass through the host's memory, which takes all that clients
+//! send, and the host's stack does the rest.
 
 use super::stack::StackCommand;
 use crate::{Command, CommandId, DeviceOperation, Outcome, Refusal};
@@ -10,16 +11,16 @@ use std::collections::BTreeMap;
 pub enum TargetIn {
     /// A client's command is in memory.
     Command {
-        /// Which.
+        /// The identifier.
         id: CommandId,
-        /// What.
+        /// The command.
         command: Command,
     },
     /// Data of a write are in memory.
     Data {
         /// Of which command.
         id: CommandId,
-        /// How much.
+        /// Length in bytes.
         bytes: u32,
     },
     /// The stack has finished with a command.
@@ -36,7 +37,7 @@ pub enum TargetOut {
     Grant {
         /// Of which command.
         id: CommandId,
-        /// How much.
+        /// Length in bytes.
         bytes: u32,
     },
     /// The stack shall do this.
@@ -45,14 +46,14 @@ pub enum TargetOut {
     Send {
         /// Of which command.
         id: CommandId,
-        /// How much.
+        /// Length in bytes.
         bytes: u32,
     },
     /// A command has ended.
     Answer {
-        /// Which.
+        /// The identifier.
         id: CommandId,
-        /// How.
+        /// The result.
         outcome: Outcome,
     },
 }
@@ -70,7 +71,7 @@ struct Held {
 #[derive(Clone, Debug, Default)]
 pub struct Target {
     held: slab::Slab<Held>,
-    /// Writes whose data are on their way.
+    /// Writes with data in flight.
     writes: BTreeMap<CommandId, u32>,
 }
 

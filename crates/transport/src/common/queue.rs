@@ -48,7 +48,7 @@ impl ByteQueue {
     }
 }
 
-/// One queue an output port, and the list of ports that have got something since they were last asked about.
+/// One queue per output port, and the list of ports with new packets since the last query.
 #[derive(Clone, Debug)]
 pub struct PortQueues {
     queues: Vec<ByteQueue>,

@@ -38,7 +38,8 @@ impl Ranges {
         start >= end
             || self.ranges.get(self.first_reaching(start)).is_some_and(|range| range.0 <= start && end <= range.1)
     }
-    /// The end of the range that starts at or before `from`, or `from`: everything in between is in the set.
+    /// The end of the range that starts at or before `from`, or `from`: everything in between is in
+    /// the set.
     pub fn contiguous_from(&self, from: u64) -> u64 {
         match self.ranges.get(self.first_reaching(from)) {
             Some(range) if range.0 <= from => range.1,

@@ -13,7 +13,7 @@ pub struct Buffer {
     rule: Pause,
     /// What all ports together may still receive once they are paused.
     headroom: u64,
-    /// How far below a dynamic threshold a port goes on: two full packets (SIGCOMM'15, 4).
+    /// A port resumes this far below a dynamic threshold: two full packets (SIGCOMM'15, 4).
     hysteresis: u64,
     /// Ports that are paused by a dynamic threshold, in the order of their pausing.
     waiting: Vec<NodeId>,
@@ -85,8 +85,8 @@ impl Buffer {
         self.ports[port.index()].paused = false;
         self.waiting.retain(|other| *other != port);
     }
-    /// `wire` bytes that came in by `from` have left. Ask [`Self::next_to_resume`] until it names
-    /// no port.
+    /// `wire` bytes that arrived from `from` have left. Call [`Self::next_to_resume`] until it
+    /// names no port.
     pub fn release(&mut self, from: NodeId, wire: u64) {
         self.used -= wire;
         self.ports[from.index()].used -= wire;

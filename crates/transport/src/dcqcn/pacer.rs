@@ -34,14 +34,14 @@ impl Pacer {
     }
 }
 
-/// The notification point of one flow: tells its sender of marks, not too often.
+/// The notification point of one flow: reports marks to its sender at a limited rate.
 #[derive(Clone, Debug, Default)]
 pub struct Notifier {
     quiet_until: Time,
 }
 
 impl Notifier {
-    /// A marked packet has come; whether a notification goes out.
+    /// A marked packet has arrived. Returns whether to send a notification.
     pub fn is_due(&mut self, now: Time, config: &Dcqcn) -> bool {
         let is_due = now >= self.quiet_until;
         if is_due {

@@ -25,7 +25,7 @@ pub(super) struct Buffer {
     may_be_prolonged: bool,
 }
 
-/// A page on its way into flash.
+/// A page that is being written to flash.
 #[derive(Clone, Copy, Debug)]
 struct Program {
     end: Time,
@@ -74,7 +74,8 @@ impl Buffer {
     pub(super) fn programming(&mut self, now: Time, die: DieId, page: PageAddress, booked: &Booked) {
         self.leave(now, die, page, booked, self.page_units.min(self.gathering));
     }
-    /// All pages leave that are not full; nobody knows which holds how much, and the last to end is taken to hold what the others do not.
+    /// All pages leave that are not full; nobody knows which holds how much, and the last to end is
+    /// taken to hold what the others do not.
     pub(super) fn programming_partial(
         &mut self,
         now: Time,

@@ -13,7 +13,7 @@ pub enum ClientIn<V> {
     Issue {
         /// The application's name for it.
         ticket: u64,
-        /// What.
+        /// The operation.
         operation: Operation<V>,
     },
     /// A server answers.
@@ -25,16 +25,16 @@ pub enum ClientIn<V> {
 pub enum ClientOut<V> {
     /// To the server of a device.
     Send {
-        /// Which.
+        /// The device.
         device: u32,
-        /// What.
+        /// The call.
         call: Call<V>,
     },
     /// An operation has ended.
     Done {
-        /// Which.
+        /// The ticket.
         ticket: u64,
-        /// How.
+        /// The result.
         outcome: Outcome<V>,
         /// Where from.
         source: Source,
