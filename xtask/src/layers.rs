@@ -65,7 +65,8 @@ pub(crate) struct ImportRule {
 pub(crate) struct NameRule {
     /// What the names stand for, in a word or two.
     pub what: String,
-    /// Paths such as `std::time::Instant`; each stands for everything below it. The keyword `unsafe` is one too.
+    /// Paths such as `std::time::Instant`; each stands for everything below it. The keyword
+    /// `unsafe` is one too.
     pub paths: Vec<String>,
     /// Crates that may mention them.
     #[serde(default)]
@@ -77,7 +78,8 @@ pub(crate) struct NameRule {
     pub reason: String,
 }
 
-/// Sizes in lines, of code that is not marked `#[cfg(test)]` for files. Above the first a warning, above the second an error.
+/// Sizes in lines, of code that is not marked `#[cfg(test)]` for files. Above the first a warning,
+/// above the second an error.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Limits {
@@ -109,7 +111,8 @@ impl Layers {
     /// Reads a rule file.
     ///
     /// # Errors
-    /// When it is not of this form, names a crate twice, or has a rule about a crate that stands nowhere.
+    /// When it is not of this form, names a crate twice, or has a rule about a crate that stands
+    /// nowhere.
     pub fn parse(text: &str) -> anyhow::Result<Layers> {
         let layers: Layers = toml::from_str(text)?;
         layers.check_crates()?;

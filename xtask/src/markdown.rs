@@ -86,8 +86,8 @@ pub fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// Returns the sentences of the prose and the list items of `text`, each with its first line from 1. Code spans
-/// are one word, and links are their text.
+/// Returns the sentences of the prose and the list items of `text`, each with its first line from
+/// 1. Code spans are one word, and links are their text.
 pub fn sentences(text: &str) -> Vec<(usize, String)> {
     let mut sentences = Vec::new();
     let (mut paragraph, mut start) = (String::new(), 0);

@@ -82,7 +82,8 @@ fn parse(root: &Path, path: PathBuf) -> anyhow::Result<(PathBuf, usize, syn::Fil
     Ok((path, text.lines().count(), syntax))
 }
 
-/// The files of modules that only tests compile (`#[cfg(test)] mod tests;`), without their extension.
+/// The files of modules that only tests compile (`#[cfg(test)] mod tests;`), without their
+/// extension.
 fn test_modules(path: &Path, syntax: &syn::File) -> Vec<PathBuf> {
     let own_folder = match path.file_stem().and_then(|stem| stem.to_str()) {
         Some("lib" | "main" | "mod") => path.parent().unwrap_or(path).to_owned(),

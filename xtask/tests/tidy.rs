@@ -51,7 +51,8 @@ impl Tree {
         std::fs::write(path, text).unwrap();
         self
     }
-    /// A crate with dependencies on others, each a whole line of the manifest or the name of a sibling.
+    /// A crate with dependencies on others, each a whole line of the manifest or the name of a
+    /// sibling.
     fn member(self, name: &str, imports: &[&str], code: &str) -> Tree {
         let line = |import: &&str| match import.contains('=') {
             true => format!("{import}\n"),

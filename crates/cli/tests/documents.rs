@@ -75,18 +75,23 @@ fn every_command_exists_with_its_options() {
             // Comments and further commands of the line.
             let own =
                 command.split(" #").next().unwrap_or_default().split([';', '|', '&', ')']).next().unwrap_or_default();
-            let mut words = own.split_whitespace();
-            let name = words.next().unwrap_or_default().to_owned();
+            let name = own.split_whitespace().next().unwrap_or_default();
             if name.is_empty() || name.starts_with('-') {
                 continue;
             }
+            // A command of `disk` stands behind the address, and has options of its own.
+            let (command, options) =
+                own.split_once(" --").map_or((own, ""), |(command, _)| (command, &own[command.len()..]));
             let place = format!("{}: rackweave {own}", page.display());
-            let help = helps.entry(name.clone()).or_insert_with(|| {
-                let said = home.say(&format!("{name} --help"));
-                assert_eq!(said.code, Some(0), "{place}");
-                said.out
-            });
-            for option in words.filter_map(|word| word.strip_prefix("--")) {
+            for command in [name, command] {
+                helps.entry(command.to_owned()).or_insert_with(|| {
+                    let said = home.say(&format!("{command} --help"));
+                    assert_eq!(said.code, Some(0), "{place}: {}", said.err);
+                    said.out
+                });
+            }
+            let help = helps[name].clone() + &helps[command];
+            for option in options.split_whitespace().filter_map(|word| word.strip_prefix("--")) {
                 let option = option.split('=').next().unwrap_or_default();
                 let is_known = help.split([' ', '\n', ',', '[']).any(|word| word == format!("--{option}"));
                 assert!(is_known, "{place}: there is no --{option}");

@@ -6,7 +6,8 @@ use std::io::{self, BufRead};
 /// The longest line that is read; a longer one is an error before it is held in memory.
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// Why a file was refused: which file, which line (from 1), and the reason with the value that was found.
+/// Why a file was refused: which file, which line (from 1), and the reason with the value that was
+/// found.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}:{line}: {reason}")]
 pub struct FileError {
@@ -63,7 +64,7 @@ pub enum Reason {
     Value {
         /// The column.
         field: &'static str,
-        /// What it holds.
+        /// The rejected value.
         got: String,
         /// What it may hold.
         allowed: String,
@@ -73,7 +74,7 @@ pub enum Reason {
     Unit {
         /// The column.
         field: &'static str,
-        /// Why not.
+        /// The reason.
         error: UnitError,
     },
     /// A value that must not fall does.
@@ -81,7 +82,7 @@ pub enum Reason {
     Falls {
         /// The column.
         field: &'static str,
-        /// What it holds.
+        /// The rejected value.
         got: String,
         /// What the line before holds.
         before: String,
@@ -126,7 +127,7 @@ pub enum Reason {
     Option {
         /// The option.
         option: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// A node sends to itself.

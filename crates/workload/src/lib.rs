@@ -1,16 +1,22 @@
-//! Load generators, message-size distributions and trace readers: who asks whom for how much, and when.
+//! Load generators, message-size distributions and trace readers: who asks whom for how much, and
+//! when.
 //!
-//! * [`Config`] says what a workload is made of; [`Config::problems`] says what is impossible about it.
+//! * [`Config`] says what a workload is made of; [`Config::problems`] says what is impossible about
+//!   it.
 //! * [`Generator`] plays it: a [`Source`] that a host asks for one [`Arrival`] after the other.
-//! * [`SizeDistribution`] has closed-form moments, [`profile`] has the five application distributions of the EDM paper.
-//! * [`storage`] has loads of block storage: volumes, addresses, application profiles; [`mod@block_trace`] reads, inspects and
-//!   replays recorded ones, [`fio`] plays fio's job files, [`imitation`] stands for traces that
-//!   cannot be shipped, [`lsm`] asks what key-value stores ask of their drives.
-//! * [`read_cdf`], [`read_trace`] and [`write_trace`] are the file formats; a bad line is a [`FileError`] that names it.
+//! * [`SizeDistribution`] has closed-form moments, [`profile`] has the five application
+//!   distributions of the EDM paper.
+//! * [`storage`] has loads of block storage: volumes, addresses, application profiles;
+//!   [`mod@block_trace`] reads, inspects and replays recorded ones, [`fio`] plays fio's job files,
+//!   [`imitation`] stands for traces that cannot be shipped, [`lsm`] asks what key-value stores ask
+//!   of their drives.
+//! * [`read_cdf`], [`read_trace`] and [`write_trace`] are the file formats; a bad line is a
+//!   [`FileError`] that names it.
 //!
-//! Every node has one random stream a purpose (`workload/node/3/arrivals`, `.../phases`, `.../target`, `.../size`,
-//! `.../operation`), and every request takes exactly one number from each of the last three: other sizes or another mix
-//! leave the arrival times and the targets as they were.
+//! Every node has one random stream a purpose (`workload/node/3/arrivals`, `.../phases`,
+//! `.../target`, `.../size`, `.../operation`), and every request takes exactly one number from each
+//! of the last three: other sizes or another mix leave the arrival times and the targets as they
+//! were.
 
 pub mod block_trace;
 mod cdf;

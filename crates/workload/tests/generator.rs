@@ -235,7 +235,8 @@ mod patterns {
 mod closed_loop {
     use super::*;
 
-    /// A design that answers after a random latency. Checks on every step that no node has more than `depth` requests out.
+    /// A design that answers after a random latency. Checks on every step that no node has more
+    /// than `depth` requests out.
     struct Bench {
         generator: Generator,
         latency: Stream,

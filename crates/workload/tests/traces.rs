@@ -12,8 +12,8 @@ use workload::block_trace::{
 const STRICT: Tolerance =
     Tolerance { volume: None, beyond: Beyond::Refuse, skip_bad: 0, inversions: Inversions::Refuse };
 
-/// A small file of each format, which all say the same: at 0 device A reads 8 KiB from byte 4096, 1.5 ms later device B writes 512 bytes
-/// at byte 1024, and 98.5 ms later A reads 4 KiB at 0.
+/// A small file of each format, which all say the same: at 0 device A reads 8 KiB from byte 4096,
+/// 1.5 ms later device B writes 512 bytes at byte 1024, and 98.5 ms later A reads 4 KiB at 0.
 const SAME: [(Format, &str); 9] = [
     (Format::Mqsim, "7000000 1 8 16 1\n8500000 2 2 1 0\n107000000 1 0 8 1\n"),
     (Format::Disksim, "7.000000 1 8 16 1\n8.5000 2 2 1 0\n107.0 1 0 8 1\n"),

@@ -27,10 +27,10 @@ pub struct Lsm {
 }
 
 impl Lsm {
-    /// A player of `config` whose every draw follows from `seed`.
+    /// A player of `config`. `seed` decides every draw.
     ///
     /// # Panics
-    /// When `config` has [`problems`](LsmConfig::problems); whoever reads it from outside checks first.
+    /// If `config` has [`problems`](LsmConfig::problems). Check external configurations first.
     pub fn new(config: &LsmConfig, seed: Seed) -> Lsm {
         let problems = config.problems();
         assert!(problems.is_empty(), "the stores were not checked: {}", problems[0]);
