@@ -39,7 +39,7 @@ impl Stream {
     /// A uniform integer in `0..bound`, without modulo bias (Lemire's method). `bound` must not be
     /// zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        assert!(bound > 0, "an integer below zero was asked for");
+        assert!(bound > 0, "the bound of a random integer must be positive");
         loop {
             let product = u128::from(self.next_u64()) * u128::from(bound);
             let low = product as u64;

@@ -99,7 +99,7 @@ pub enum Reason {
     )]
     Messages,
     /// The lines fit none of the formats that were tried, or several.
-    #[error("the format cannot be told from `{got}`, {why}: name one of {allowed}")]
+    #[error("the format cannot be detected from `{got}`, {why}: name one of {allowed}")]
     Format {
         /// The first line.
         got: String,
@@ -109,7 +109,7 @@ pub enum Reason {
         allowed: String,
     },
     /// There is more than may be kept in memory.
-    #[error("the trace holds more than {limit} requests, which is the most that is kept: play only the first so many")]
+    #[error("the trace has more than {limit} requests, the maximum in memory: limit the number of requests")]
     TooMany {
         /// The most.
         limit: u64,

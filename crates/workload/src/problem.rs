@@ -62,7 +62,7 @@ pub enum Problem {
         before: f64,
     },
     /// A message's source is its target.
-    #[error("{field}: node {node} asks itself, source and target must differ")]
+    #[error("{field}: node {node} sends to itself; source and target must differ")]
     AsksItself {
         /// The message.
         field: String,

@@ -388,7 +388,7 @@ mod traces {
         assert_eq!(
             texts,
             [
-                "arrivals.messages[0]: node 1 asks itself, source and target must differ",
+                "arrivals.messages[0]: node 1 sends to itself; source and target must differ",
                 "arrivals.messages[1].target: 3 is outside 0..=2",
                 "arrivals.messages[1].at (ps): 4000 comes after 5000, values must not fall",
             ]

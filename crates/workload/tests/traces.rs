@@ -266,7 +266,7 @@ fn a_file_of_no_format_says_so_with_its_first_line_and_all_names() {
     let names = "mqsim, disksim, spc, systor, msr, alibaba, tencent, blktrace, blktrace-issued, fio-iolog";
     assert_eq!(
         error,
-        format!("small:1: the format cannot be told from `apples,3`, which fits none: name one of {names}")
+        format!("small:1: the format cannot be detected from `apples,3`, which fits none: name one of {names}")
     );
     assert_eq!(read_as(None, STRICT, b"\n# nothing\n").unwrap_err().to_string(), "small:1: the file holds no data");
     assert_eq!(

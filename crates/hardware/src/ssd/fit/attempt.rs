@@ -253,7 +253,7 @@ impl<'a> Attempt<'a> {
         let names: Vec<String> = others.map(|other| other.to_string()).collect();
         let what = match doubt {
             Doubt::NoInfluence => "hardly depend on it".to_owned(),
-            Doubt::SameAsOthers => format!("cannot tell it from {}", names.join(", ")),
+            Doubt::SameAsOthers => format!("cannot distinguish it from {}", names.join(", ")),
         };
         format!("at an error of {} a point, the points that are used {what}", self.error())
     }

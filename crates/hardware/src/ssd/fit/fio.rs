@@ -247,7 +247,7 @@ impl Sum {
         if !(DEPTH_SHARE.0..=DEPTH_SHARE.1).contains(&share) {
             let mean = self.latency_ns / 1e9;
             return Err(first.at.wrong(format!(
-                "{mean:.2} commands were under way on average ({:.1} a second of {:.1} us each), and {asked} were asked for \
+                "{mean:.2} commands were in flight on average ({:.1} a second of {:.1} us each), and {asked} were requested \
                  (iodepth times numjobs): an engine that is synchronous, a rate limit, or a processor that cannot keep up",
                 self.iops,
                 self.latency_ns / self.iops / 1e3

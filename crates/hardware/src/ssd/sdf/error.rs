@@ -77,7 +77,7 @@ pub enum SdfError {
         owner: RegionId,
     },
     /// A request for more than a unit.
-    #[error("{bytes} B were asked for, and a unit has {unit} B")]
+    #[error("{bytes} B were requested, and a unit has {unit} B")]
     BeyondUnit {
         /// The rejected value.
         bytes: u64,
@@ -93,7 +93,7 @@ pub enum SdfError {
         to: RegionId,
     },
     /// The lender has no more free blocks than it needs itself.
-    #[error("region {} has {free} free blocks that it can spare, and {wanted} were asked for", from.0)]
+    #[error("region {} can spare {free} free blocks, and {wanted} were requested", from.0)]
     TooFewFree {
         /// The lending region.
         from: RegionId,
