@@ -214,7 +214,7 @@ impl View {
         }
     }
 
-    /// Whether the piece is still to be read.
+    /// Returns whether the piece is still to be read.
     pub fn lacks(&self, piece: Piece) -> bool {
         match piece {
             Piece::Block => self.words[0].is_none(),
@@ -266,7 +266,7 @@ impl PaperView {
         }
     }
 
-    /// Whether the piece is still to be read.
+    /// Returns whether the piece is still to be read.
     pub fn lacks(&self, piece: Piece) -> bool {
         match piece {
             Piece::Block => self.slots[0].is_none(),
@@ -281,7 +281,7 @@ impl PaperView {
         self.slots[slot].expect("a view is judged when it is whole")
     }
 
-    /// Whether a slot was seen to hold the key.
+    /// Returns whether a slot was seen to hold the key.
     pub fn holds(&self, slot: usize, key: Key) -> bool {
         let seen = self.slot(slot);
         seen.occupied && seen.key == Some(key)

@@ -62,12 +62,12 @@ impl Folding {
         Folding { rests, is_versioned, model }
     }
 
-    /// Whether anybody can still be led to a record there.
+    /// Returns whether anybody can still be led to a record there.
     pub fn leads_to(&self, state: &State, place: u8) -> bool {
         !self.is_versioned || Places::new(self, state).has_record(place)
     }
 
-    /// Whether anybody can still be led to a value there.
+    /// Returns whether anybody can still be led to a value there.
     pub fn leads_to_value(&self, state: &State, place: u8) -> bool {
         !self.is_versioned || Places::new(self, state).has_value(place)
     }
@@ -157,7 +157,7 @@ impl Fold<'_> {
         self.state.memory.slots[slot].word
     }
 
-    /// Whether the slot still has the word.
+    /// Returns whether the slot still has the word.
     fn has(&self, slot: usize, word: Word) -> bool {
         self.word(slot) == word
     }

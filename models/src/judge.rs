@@ -123,12 +123,12 @@ impl Judge {
         pending.for_each(|pending| write_operation(pending, out));
     }
 
-    /// Whether a correct store could hold `value` now.
+    /// Returns whether a correct store could hold `value` now.
     pub fn allows(&self, value: Value) -> bool {
         self.possible.iter().any(|state| state.value == value)
     }
 
-    /// Whether the key is certainly deleted: a read now must find nothing.
+    /// Returns whether the key is certainly deleted: a read now must find nothing.
     pub fn is_deleted(&self) -> bool {
         self.possible.iter().all(|state| state.value == ABSENT)
     }

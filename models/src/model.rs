@@ -53,7 +53,7 @@ impl CacheModel {
         self.scenario.programs[client][usize::from(state.clients[client].done)]
     }
 
-    /// Whether it sends no more requests.
+    /// Returns whether it sends no more requests.
     pub fn is_finished(&self, state: &State, client: usize) -> bool {
         let it = &state.clients[client];
         it.is_dead || it.phase == Phase::Unanswered || usize::from(it.done) == self.scenario.programs[client].len()
@@ -204,7 +204,7 @@ impl CacheModel {
         }
     }
 
-    /// Whether a living client works on the slot.
+    /// Returns whether a living client works on the slot.
     fn is_kept(&self, state: &State, slot: usize) -> bool {
         state.clients.iter().filter(|client| !client.is_dead).any(|client| match client.phase {
             Phase::Paper(phase) => phase.holds() == Some(slot),

@@ -50,7 +50,7 @@ impl CacheModel {
         Version { count, ..version }
     }
 
-    /// Whether a compare-and-swap that expects the one word finds it in the other.
+    /// Returns whether a compare-and-swap that expects the one word finds it in the other.
     fn is_same(&self, one: Word, other: Word) -> bool {
         let is_plain = self.variant.has(Flaw::PlainWord);
         one == other || is_plain && (one.state, one.fingerprint) == (other.state, other.fingerprint)

@@ -79,7 +79,7 @@ impl Reduced {
         of_server.or_else(|| (0..state.clients.len()).find_map(|client| self.forced_of_client(state, client)))
     }
 
-    /// Whether nobody sees the next step of a batch.
+    /// Returns whether nobody sees the next step of a batch.
     fn is_hidden(&self, state: &State, lane: usize) -> bool {
         let Some(batch) = &state.server.lanes[lane] else { return false };
         let model = self.model();
@@ -121,7 +121,7 @@ impl Reduced {
         it.phase == Phase::Sent || self.model().scenario.programs[client][usize::from(it.done)..].iter().any(is_write)
     }
 
-    /// Whether the next read has but one result: what is read can change no more.
+    /// Returns whether the next read has but one result: what is read can change no more.
     fn is_settled(&self, state: &State, phase: Phase) -> bool {
         match phase {
             Phase::Flash { header, .. } | Phase::BypassFlash { header } => self.is_fixed(state, header),
@@ -142,7 +142,8 @@ impl Reduced {
         self.model().scenario.budget.overwrites == 0 && record.sequence == item.sequence && is_safe
     }
 
-    /// Whether the client compares with a word that is gone for ever, or has seen that it is.
+    /// Returns whether the client compares with a word that is gone for ever, or has seen that it
+    /// is.
     fn is_lost(&self, state: &State, phase: Phase) -> bool {
         let is_gone = |slot: usize, word: Word| state.memory.slots[slot].word != word;
         self.folding.is_versioned
@@ -162,7 +163,7 @@ impl Reduced {
             }
     }
 
-    /// Whether the step is worth taking now.
+    /// Returns whether the step is worth taking now.
     fn is_worth(&self, state: &State, step: Step) -> bool {
         match step {
             Step::Client { client, .. } if state.clients[client].phase == Phase::Idle => self.can_begin(state, client),

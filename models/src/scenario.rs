@@ -30,7 +30,7 @@ pub enum Operation {
     Delete(Key),
     /// By the server, in a batch.
     CompareAndSwap {
-        /// Of which key.
+        /// The key.
         key: Key,
         /// Swaps if the key holds this.
         expected: Value,

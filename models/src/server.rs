@@ -101,7 +101,7 @@ impl CacheModel {
         alone.chain(together.map(|order| order_of(&order))).collect()
     }
 
-    /// Whether the server answers reads now.
+    /// Returns whether the server answers reads now.
     pub fn serves_reads(&self, state: &State) -> bool {
         Self::is_idle(state) || self.variant.has(Flaw::ServerReadsBetween) && state.server.recovering.is_none()
     }
@@ -240,7 +240,7 @@ impl CacheModel {
         Stage::Invalidate { slot: 0, found: false }
     }
 
-    /// Whether invalidating is the writing client's task.
+    /// Returns whether invalidating is the writing client's task.
     pub fn writer_invalidates(&self) -> bool {
         self.variant.protocol != Protocol::Ours || self.variant.has(Flaw::WriterInvalidates)
     }

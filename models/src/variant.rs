@@ -89,7 +89,7 @@ impl Variant {
         Variant { protocol: Protocol::Ours, flaw: Some(flaw) }
     }
 
-    /// Whether this is done wrong.
+    /// Returns whether this is done wrong.
     pub fn has(&self, flaw: Flaw) -> bool {
         self.flaw == Some(flaw)
     }

@@ -16,8 +16,8 @@ pub trait Program {
     type Out;
     /// Takes one input at `now` and appends its actions to `out`.
     fn on(&mut self, now: Time, input: Self::In, out: &mut Vec<Self::Out>);
-    /// When the program next wants to run without input; `None` when only an input can change
-    /// anything.
+    /// Returns the time at which the program next wants to run without input; `None` when only an
+    /// input can change anything.
     fn next_wakeup(&self) -> Option<Time>;
     /// Lets time pass to `now` and appends due actions to `out`.
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<Self::Out>);

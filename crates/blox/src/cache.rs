@@ -110,8 +110,8 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
         self.held.get((slot, page)).map(|held| held.value)
     }
 
-    /// Whether a write of this page may enter now: the page is held already (a write over it takes
-    /// no room), or there is room and nobody has waited for it longer.
+    /// Returns whether a write of this page may enter now: the page is held already (a write over
+    /// it takes no room), or there is room and nobody has waited for it longer.
     pub fn admits(&self, slot: u32, page: Page) -> bool {
         (self.has_room() && self.waiting.is_empty()) || self.held.get((slot, page)).is_some()
     }

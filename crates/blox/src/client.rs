@@ -64,7 +64,7 @@ pub struct LimitConfig {
     pub write_cost: u32,
 }
 
-/// Why a client cannot be as configured.
+/// Reason why a client cannot be as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -92,7 +92,7 @@ pub enum ClientError {
     },
 }
 
-/// What may happen to a client.
+/// Inputs of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientIn {
     /// A request of the workload.
@@ -126,7 +126,7 @@ pub enum ClientOut {
     },
 }
 
-/// How a request ended.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientOutcome {
     /// A read was served.
@@ -173,7 +173,7 @@ pub struct Client {
     /// Timeouts in the rack since its last packet.
     strikes: u32,
     next_probe: Time,
-    /// When it last ran, from which waiting times count.
+    /// Time at which it last ran, from which waiting times count.
     seen: Time,
     counters: ClientCounters,
 }
@@ -441,7 +441,7 @@ impl Client {
         write_deadlines.trim(is_current);
     }
 
-    /// When the rate limit lets the first of the waiting go.
+    /// Returns the time at which the rate limit lets the first of the waiting go.
     fn release_at(&self, now: Time) -> Option<Time> {
         if self.waiting == 0 {
             return None;
@@ -466,7 +466,7 @@ impl Request {
         }
     }
 
-    /// Whether it counts and costs as a write.
+    /// Returns whether it counts and costs as a write.
     fn is_write(&self) -> bool {
         self.operation != Operation::Read
     }

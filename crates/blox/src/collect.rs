@@ -61,7 +61,7 @@ pub enum Coordination {
     Controller(NodeId),
 }
 
-/// Why a unit collects or wants to.
+/// Reason why a unit collects or wants to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
     /// It has time.
@@ -85,7 +85,7 @@ pub fn urgency(config: &CollectionConfig, free: u64, owned: u64, idle: bool) -> 
     (config.background && idle && is_below(free, owned, config.stop_ppm)).then_some(Urgency::Background)
 }
 
-/// Whether `free` of `owned` is less than this many millionths.
+/// Returns whether `free` of `owned` is less than this many millionths.
 fn is_below(free: u64, owned: u64, ppm: u32) -> bool {
     free * PARTS < owned * u64::from(ppm)
 }
@@ -194,7 +194,7 @@ impl Collector {
         self.members.iter().filter(|member| member.owned > 0).map(|member| (member.vssd, member.free))
     }
 
-    /// Whether the unit collects now.
+    /// Returns whether the unit collects now.
     pub fn is_collecting(&self) -> bool {
         matches!(self.phase, Phase::Collecting { .. })
     }
@@ -210,7 +210,7 @@ impl Collector {
         self.disturbed = true;
     }
 
-    /// When [`on_wakeup`](Self::on_wakeup) should be called.
+    /// Returns the time at which [`on_wakeup`](Self::on_wakeup) should be called.
     pub fn next_wakeup(&self) -> Time {
         match self.phase {
             Phase::Asking { deadline, .. } => deadline.min(self.next_check),

@@ -75,7 +75,7 @@ pub struct ControlConfig {
     pub next_vssd: u32,
 }
 
-/// Why a configuration cannot work.
+/// Reason why a configuration cannot work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
     /// A server could serve after another has taken its place.
@@ -132,7 +132,7 @@ pub enum ControlError {
     },
 }
 
-/// What may happen to the control plane.
+/// Inputs of the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlIn {
     /// A packet for it: heartbeats and `UpToDate`; others are ignored.
@@ -202,7 +202,7 @@ pub struct Control {
     servers: Vec<Server>,
     groups: Vec<Group>,
     next_vssd: u32,
-    /// When unconfirmed orders are sent again.
+    /// Time at which unconfirmed orders are sent again.
     resend_at: Option<Time>,
     wake: Option<Time>,
     has_begun: bool,
@@ -322,7 +322,7 @@ impl Control {
             }
         }
     }
-    /// Whether a server has been heard so lately that it is up.
+    /// Returns whether a server has been heard so lately that it is up.
     fn is_heard(&self, now: Time, node: NodeId) -> bool {
         let lately = self.config.beat * BEATS_HEARD.min(u64::from(self.config.misses));
         let is_late = |server: &Server| now.saturating_since(server.last_heard) >= lately;

@@ -64,7 +64,7 @@ impl Ledger {
         self.under_way
     }
 
-    /// Whether a loan has been ordered and not yet been carried out.
+    /// Returns whether a loan has been ordered and not yet been carried out.
     pub fn is_lending(&self) -> bool {
         self.under_way.is_some()
     }

@@ -136,7 +136,7 @@ impl StorageNode {
         &self.counters
     }
 
-    /// Whether a vSSD collects garbage now; false for one that is not here.
+    /// Returns whether a vSSD collects garbage now; false for one that is not here.
     pub fn is_collecting(&self, vssd: VssdId) -> bool {
         self.by_name.get(&vssd).is_some_and(|&index| self.units[self.vssds[index].unit].collector.is_collecting())
     }
@@ -271,7 +271,7 @@ impl StorageNode {
         }
     }
 
-    /// Whether clients may be answered now.
+    /// Returns whether clients may be answered now.
     fn may_answer(&self, now: Time) -> bool {
         self.lease.as_ref().is_none_or(|lease| lease.holds(now))
     }

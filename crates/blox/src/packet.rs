@@ -110,7 +110,7 @@ pub enum CollectionNote {
     Finish = 5,
 }
 
-/// Why a server does not serve a request.
+/// Reason why a server does not serve a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {

@@ -106,7 +106,7 @@ impl IdlePredictor {
         self.predicted
     }
 
-    /// Whether the vSSD is expected to stay idle for longer than the threshold.
+    /// Returns whether the vSSD is expected to stay idle for longer than the threshold.
     ///
     /// The paper predicts from gaps that have ended, so that a vSSD whose requests stop for good
     /// would never count as idle. Ours: the gap that is open at `now` counts like one that has

@@ -42,7 +42,7 @@ pub struct Job {
     pub page: Page,
     /// Its urgency; only coordinated schedulers use it.
     pub key: SchedulingKey,
-    /// When it joined the queue of the storage stack.
+    /// Time at which it joined the queue of the storage stack.
     pub arrived: Time,
 }
 
@@ -165,8 +165,8 @@ impl Scheduler {
         }
     }
 
-    /// When [`on_wakeup`](Scheduler::on_wakeup) is due: at the end of Kyber's window, never for the
-    /// others.
+    /// Returns the time at which [`on_wakeup`](Scheduler::on_wakeup) is due: at the end of Kyber's
+    /// window, never for the others.
     pub fn next_wakeup(&self) -> Option<Time> {
         match &self.queues {
             Queues::Kyber(kyber) => kyber.window_ends(),
@@ -181,7 +181,7 @@ impl Scheduler {
         }
     }
 
-    /// How many jobs wait.
+    /// Returns how many jobs wait.
     pub fn len(&self) -> usize {
         match &self.queues {
             Queues::Fifo(queue) => queue.len(),
@@ -190,13 +190,13 @@ impl Scheduler {
         }
     }
 
-    /// Whether no job waits.
+    /// Returns whether no job waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many jobs of a kind may be at the device at once; `None` when the scheduler sets no
-    /// limit.
+    /// Returns how many jobs of a kind may be at the device at once; `None` when the scheduler sets
+    /// no limit.
     pub fn depth(&self, kind: JobKind) -> Option<u32> {
         match &self.queues {
             Queues::Kyber(kyber) => Some(kyber.depth(kind)),

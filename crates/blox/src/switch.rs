@@ -43,7 +43,7 @@ pub struct SwitchConfig {
     pub table_entries: u32,
 }
 
-/// Why a switch cannot be as configured.
+/// Reason why a switch cannot be as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SwitchError {
@@ -77,7 +77,7 @@ pub enum SwitchError {
     },
 }
 
-/// What may happen to a switch.
+/// Inputs of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchIn {
     /// A packet has arrived.
@@ -114,7 +114,7 @@ pub enum SwitchOut {
     },
 }
 
-/// Why a packet ended in the switch.
+/// Reason why a packet ended in the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {
     /// Its port had no room.
@@ -225,18 +225,18 @@ impl Switch {
         &self.counters
     }
 
-    /// Whether the switch believes that a vSSD collects. For checks: in a rack only the packets
-    /// know.
+    /// Returns whether the switch believes that a vSSD collects. For checks: in a rack only the
+    /// packets know.
     pub fn is_collecting(&self, vssd: VssdId) -> bool {
         self.tables.holds(vssd) && self.tables.bits(vssd).1 == tables::Phase::Granted
     }
 
-    /// Whether packets wait for the link behind any port.
+    /// Returns whether packets wait for the link behind any port.
     pub fn is_waiting(&self) -> bool {
         self.waiting_bytes > 0
     }
 
-    /// Whether packets wait for the link behind a port.
+    /// Returns whether packets wait for the link behind a port.
     pub fn is_waiting_at(&self, port: NodeId) -> bool {
         self.ports[self.port_index(port)].bytes > 0
     }
@@ -250,7 +250,7 @@ impl Switch {
         is_quiet
     }
 
-    /// Whether a vSSD is in the tables.
+    /// Returns whether a vSSD is in the tables.
     pub fn is_registered(&self, vssd: VssdId) -> bool {
         self.tables.is_registered(vssd)
     }
@@ -300,7 +300,7 @@ impl Switch {
         }
     }
 
-    /// Whether what leaves the pipeline at this time is due before everything else in it.
+    /// Returns whether what leaves the pipeline at this time is due before everything else in it.
     fn is_next(&self, leaves_at: Time) -> bool {
         self.leaving.is_empty() && self.recirculating.front().is_none_or(|(due, _)| *due > leaves_at)
     }
@@ -387,8 +387,8 @@ impl Switch {
         Queued { packet, entered, bytes: packet.wire_bytes().count() as u32, flow, class }
     }
 
-    /// Whether there is room for `queued` now, at the cost of others with less right where the
-    /// policy says so.
+    /// Returns whether there is room for `queued` now, at the cost of others with less right where
+    /// the policy says so.
     fn make_room(&mut self, index: usize, queued: &Queued, out: &mut Vec<SwitchOut>) -> bool {
         loop {
             let port = &mut self.ports[index];
@@ -480,7 +480,8 @@ impl Switch {
         }
     }
 
-    /// When the first packet inside the pipeline is due; the largest time if there is none.
+    /// Returns the time at which the first packet inside the pipeline is due; the largest time if
+    /// there is none.
     #[inline]
     fn next_in_pipeline(&self) -> Time {
         due(&self.recirculating).min(due(&self.leaving))
@@ -510,8 +511,8 @@ fn due(queue: &VecDeque<(Time, Passing)>) -> Time {
 }
 
 impl Port {
-    /// Whether a packet of this length would be queued and sent in one moment, and leave no trace
-    /// in the queue.
+    /// Returns whether a packet of this length would be queued and sent in one moment, and leave no
+    /// trace in the queue.
     fn lets_through(&self, bytes: u32, room: Bytes) -> bool {
         self.is_idle && self.bytes == 0 && u64::from(bytes) <= room.count() && self.queue.is_memoryless()
     }

@@ -112,7 +112,8 @@ impl LookOut {
     fn new(period_days: u32) -> LookOut {
         LookOut { period_days, next_day: period_days }
     }
-    /// Whether it is time; if so, the next time is a whole period later, however late this one is.
+    /// Returns whether it is time; if so, the next time is a whole period later, however late this
+    /// one is.
     fn is_due(&mut self, day: u32) -> bool {
         let is_due = day >= self.next_day;
         if is_due {

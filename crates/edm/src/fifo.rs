@@ -23,7 +23,7 @@ impl<T: Copy> Fifo<T> {
     pub fn with_capacity(room: usize) -> Fifo<T> {
         Fifo { slots: Vec::with_capacity(room), head: NONE, tail: NONE, free: NONE }
     }
-    /// Whether it holds nothing.
+    /// Returns whether it holds nothing.
     pub fn is_empty(&self) -> bool {
         self.head == NONE
     }

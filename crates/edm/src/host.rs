@@ -24,14 +24,14 @@ pub enum Access {
     Read {
         /// Address at the memory node.
         address: u64,
-        /// How much; not zero.
+        /// Length in bytes; not zero.
         bytes: u32,
     },
     /// Write `bytes` to `address`.
     Write {
         /// Address at the memory node.
         address: u64,
-        /// How much; not zero.
+        /// Length in bytes; not zero.
         bytes: u32,
         /// The data, if it is at most eight bytes.
         word: u64,
@@ -45,7 +45,7 @@ pub enum Access {
     },
 }
 
-/// What may happen to a host, past the receive side of its PHY.
+/// Inputs of a host, past the receive side of its PHY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostIn {
     /// A request of the application.
@@ -82,7 +82,7 @@ pub enum HostIn {
     },
 }
 
-/// What a host may decide.
+/// Decisions of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostOut {
     /// A read or read-modify-write is answered.
@@ -129,7 +129,7 @@ pub struct Transmission {
     pub lead: Tag,
     /// Whether another request of its batch comes right after it.
     pub followed: bool,
-    /// When the host decided to send it.
+    /// Time at which the host decided to send it.
     pub queued: Time,
 }
 
@@ -281,13 +281,13 @@ impl Host {
         }
     }
 
-    /// When [`poll_transmit`](Host::poll_transmit) will next have something; `None` if nothing
-    /// waits to be sent.
+    /// Returns the time at which [`poll_transmit`](Host::poll_transmit) will next have something;
+    /// `None` if nothing waits to be sent.
     pub fn transmit_ready(&self) -> Option<Time> {
         if self.data.is_empty() { self.control_ready() } else { Some(Time::ZERO) }
     }
 
-    /// When the first control message may be sent.
+    /// Returns the time at which the first control message may be sent.
     fn control_ready(&self) -> Option<Time> {
         let control = self.control.front()?;
         let made = control.queued + self.make_request;
@@ -335,8 +335,8 @@ impl Host {
         writes.map(|(until, _)| *until).max().unwrap_or(Time::ZERO)
     }
 
-    /// Whether the first control message is a request that would leave before chunks of its pair's
-    /// earlier writes, which are granted but still here.
+    /// Returns whether the first control message is a request that would leave before chunks of its
+    /// pair's earlier writes, which are granted but still here.
     fn would_overtake(&self) -> bool {
         let Some(Transmission { what: Wire::Memory(request), .. }) = self.control.front() else { return false };
         self.config.ordering == Ordering::Pair
@@ -661,7 +661,7 @@ impl Host {
         }
     }
 
-    /// Whether the slot still holds the request that the timer was set for.
+    /// Returns whether the slot still holds the request that the timer was set for.
     fn is_current(&self, timer: &Timer) -> bool {
         self.items[timer.slot as usize].generation == timer.generation
     }

@@ -46,7 +46,7 @@ pub enum Body {
     ReadRequest {
         /// Address at the memory node.
         address: u64,
-        /// How much to read.
+        /// Length in bytes.
         bytes: u32,
     },
     /// One chunk of a write: `bytes` of payload for `address`; self-describing, so that the memory

@@ -29,7 +29,7 @@ use crate::{Ordering, Tag};
 use base::{NodeId, Span, Time};
 use prefetch_index::prefetch_index;
 
-/// What a demand is for.
+/// Purpose of a demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DemandKind {
     /// A write, or a batch of small ones: the source waits for /G/.
@@ -53,7 +53,7 @@ pub struct Demand {
     pub target: NodeId,
     /// The message's number between the two.
     pub id: MessageId,
-    /// How much; not zero.
+    /// Length in bytes; not zero.
     pub bytes: u32,
     /// The purpose.
     pub kind: DemandKind,
@@ -76,7 +76,7 @@ pub struct Match {
     pub last: bool,
 }
 
-/// Why a demand was not taken: the sender broke the protocol. Nothing changed.
+/// Reason why a demand was not taken: the sender broke the protocol. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// A node number beyond the last port, or a node that wants to talk to itself.
@@ -141,7 +141,7 @@ impl Demand {
     }
 }
 
-/// What the data of a channel is for.
+/// Purpose of the data of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Write,
@@ -356,7 +356,8 @@ impl Scheduler {
         }
     }
 
-    /// When the next iteration should start; `None` while there is nothing to match.
+    /// Returns the time at which the next iteration should start; `None` while there is nothing to
+    /// match.
     pub fn next_iteration(&self) -> Option<Time> {
         self.next
     }

@@ -16,7 +16,7 @@ pub const WORD_BYTES: u64 = 8;
 /// The largest page, so that a piece of an access always fits the size of a message.
 pub const PAGE_BYTES_MAX: u64 = 1 << 30;
 
-/// What an application does.
+/// Request of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Reads.
@@ -114,7 +114,7 @@ impl Access {
     }
 }
 
-/// Why a range cannot be mapped, or an address not accessed.
+/// Reason why a range cannot be mapped, or an address not accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MapError {

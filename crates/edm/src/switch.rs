@@ -12,7 +12,7 @@ use base::{NodeId, Program, Span, Time};
 use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
 
-/// What may happen to the switch, past the receive side of its PHY.
+/// Inputs of the switch, past the receive side of its PHY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchIn {
     /// An /N/ has come in on `port` and gone through the insert pipeline.
@@ -43,12 +43,12 @@ pub enum SwitchIn {
     },
 }
 
-/// What the switch may decide.
+/// Decisions of the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchOut {
     /// A /G/ leaves the scheduler at `at` for the port `to`.
     Grant {
-        /// When the round that made it is over.
+        /// End of the round that made it.
         at: Time,
         /// The node that may send.
         to: NodeId,
@@ -61,7 +61,7 @@ pub enum SwitchOut {
     },
     /// The buffered RREQ or RMWREQ leaves for its memory node: the first grant of the response.
     Request {
-        /// When the round that made it is over.
+        /// End of the round that made it.
         at: Time,
         /// The message.
         message: Message,

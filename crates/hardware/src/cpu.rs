@@ -17,7 +17,7 @@ impl Cpu {
         Cpu { free_at: vec![Time::ZERO; cores as usize], busy: BTreeMap::new() }
     }
 
-    /// How many cores there are.
+    /// Returns the number of cores.
     pub fn cores(&self) -> usize {
         self.free_at.len()
     }
@@ -31,7 +31,7 @@ impl Cpu {
         (start, self.free_at[core])
     }
 
-    /// When a core has done all that it was given.
+    /// Returns the time at which a core has done all that it was given.
     pub fn free_at(&self, core: usize) -> Time {
         self.free_at[core]
     }

@@ -3,7 +3,7 @@
 use base::{Bytes, Rate, Span, Time};
 use serde::Serialize;
 
-/// What a memory is made of.
+/// Configuration of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DramConfig {
     /// From the request at the controller to the first byte. Zero leaves memory out of a fabric

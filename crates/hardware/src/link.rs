@@ -36,11 +36,11 @@ impl Link {
         self.busy += serialization;
         now + serialization
     }
-    /// When the last bit of everything put in so far leaves.
+    /// Returns the time at which the last bit of everything put in so far leaves.
     pub fn free_at(&self) -> Time {
         self.free_at
     }
-    /// Whether something put in at `now` would leave at once.
+    /// Returns whether something put in at `now` would leave at once.
     pub fn is_idle(&self, now: Time) -> bool {
         self.free_at <= now
     }

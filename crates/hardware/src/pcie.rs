@@ -24,7 +24,7 @@ pub struct PcieLinkConfig {
     pub latency: Span,
 }
 
-/// Why a tree cannot be built.
+/// Reason why a tree cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PcieError {
     /// A rate or packet size of nothing.

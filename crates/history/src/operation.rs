@@ -28,11 +28,11 @@ pub struct Operation {
     pub value: u64,
     /// Time of the invocation.
     pub invoked: Time,
-    /// When the client was answered; `None` if it never was.
+    /// Time at which the client was answered; `None` if it never was.
     pub responded: Option<Time>,
 }
 
-/// Why a register is not linearizable.
+/// Reason why a register is not linearizable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// Two writes share a value: an error of the recorder.

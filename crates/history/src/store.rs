@@ -81,7 +81,7 @@ impl StoreOperation {
     }
 }
 
-/// What a check says.
+/// Content of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreVerdict {
     /// Some order of the operations explains every answer.

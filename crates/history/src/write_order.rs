@@ -36,7 +36,7 @@ pub struct Write {
     pub id: u64,
     /// Time of the invocation.
     pub begun: Time,
-    /// When its client was answered, with or without success.
+    /// Time at which its client was answered, with or without success.
     pub ended: Option<Time>,
     /// Whether that was an acknowledgement.
     pub is_acknowledged: bool,
@@ -52,7 +52,7 @@ pub struct OrderViolation {
     pub found: Found,
     /// The acknowledged write that had replaced it.
     pub winner: Write,
-    /// When the read began.
+    /// Time at which the read began.
     pub read_begun: Time,
     /// End of the read.
     pub read_ended: Time,

@@ -278,12 +278,12 @@ impl<E: Copy> EventQueue<E> {
     pub fn now(&self) -> Time {
         self.now
     }
-    /// How many events are pending.
+    /// Returns the number of pending events.
     #[inline]
     pub fn len(&self) -> usize {
         (self.pushed - self.popped) as usize
     }
-    /// Whether none is pending.
+    /// Returns whether none is pending.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.pushed == self.popped
@@ -329,8 +329,9 @@ impl<E: Copy> EventQueue<E> {
         self.reach_next_slot()?;
         self.ready.pop_until(self.aside_at).or_else(|| self.take_aside())
     }
-    /// Whether the event that is aside comes before all others, none of which is ready and due
-    /// before it. If it lies beyond the wheel, so that nobody knows, it is put among the others.
+    /// Returns whether the event that is aside comes before all others, none of which is ready and
+    /// due before it. If it lies beyond the wheel, so that nobody knows, it is put among the
+    /// others.
     fn aside_is_next(&mut self) -> bool {
         let geometry = self.wheel.geometry();
         let slot = geometry.slot(self.aside_at);

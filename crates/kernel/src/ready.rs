@@ -62,7 +62,7 @@ impl<E: Copy> Ready<E> {
             _ => self.late.pop().map(|Entry { at, event, .. }| Due { at, event }),
         }
     }
-    /// Whether nothing is ready.
+    /// Returns whether nothing is ready.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.left() == 0 && self.late.is_empty()
@@ -171,7 +171,7 @@ impl<E: Copy> Ready<E> {
     }
 }
 
-/// How many different times are in a slot, which is sorted and not empty.
+/// Returns how many different times are in a slot, which is sorted and not empty.
 fn times<E>(slot: &[Due<E>]) -> usize {
     1 + slot.windows(2).filter(|pair| pair[0].at != pair[1].at).count()
 }

@@ -48,7 +48,7 @@ impl Chain {
     const fn new(bundle: u32, count: usize) -> Chain {
         Chain(bundle << COUNT_BITS | count as u32)
     }
-    /// Whether the next event needs a bundle of its own: always of an empty one.
+    /// Returns whether the next event needs a bundle of its own: always of an empty one.
     #[inline]
     pub(crate) fn is_full(self) -> bool {
         self.count() >= ROOM

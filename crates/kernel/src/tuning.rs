@@ -43,8 +43,8 @@ impl Occupancy {
     pub(crate) fn joined(&mut self) {
         self.times += 1;
     }
-    /// Whether enough was seen for a decision about `pending` events: re-sorting them must stay
-    /// cheap beside it.
+    /// Returns whether enough was seen for a decision about `pending` events: re-sorting them must
+    /// stay cheap beside it.
     #[inline]
     pub(crate) fn is_known(&self, pending: usize) -> bool {
         self.times >= WINDOW_MIN.max(pending as u64)
@@ -69,7 +69,7 @@ pub(crate) fn wanted_slots_log(pending: usize) -> u32 {
     (pending.max(1).ilog2() + 2).clamp(*SLOTS_LOGS.start(), *SLOTS_LOGS.end())
 }
 
-/// Whether the ring is much too small or much too large for that many events.
+/// Returns whether the ring is much too small or much too large for that many events.
 pub(crate) fn is_ill_sized(geometry: Geometry, pending: usize) -> bool {
     let wanted = wanted_slots_log(pending);
     wanted > geometry.slots_log || wanted + 3 <= geometry.slots_log

@@ -9,7 +9,7 @@ use base::Time;
 pub struct Expiry(pub u32);
 
 impl Expiry {
-    /// Whether it is forgotten at `now`.
+    /// Returns whether it is forgotten at `now`.
     pub fn is_past(self, now: Time) -> bool {
         self.0 != 0 && now.as_ps() / 1_000_000_000_000 >= u64::from(self.0)
     }
@@ -44,7 +44,7 @@ pub struct Payload<V> {
 pub struct Slot<V> {
     /// Its word.
     pub word: SlotWord,
-    /// When a client last used it.
+    /// Time at which a client last used it.
     pub last_use: Time,
     /// What it holds; `None` where it was never written, or the bytes do not agree with their
     /// checksum.

@@ -33,7 +33,7 @@ pub enum Protocol {
     },
 }
 
-/// What a client is made of.
+/// Configuration of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
     /// The client.
@@ -60,7 +60,7 @@ pub struct ClientConfig {
     pub touch: bool,
 }
 
-/// What an application wants.
+/// Request of an application.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation<V> {
     /// The value of a key.
@@ -72,7 +72,7 @@ pub enum Operation<V> {
     Update(crate::RequestBody<V>),
 }
 
-/// How an operation ended.
+/// Result of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome<V> {
     /// A GET: what is there.
@@ -119,7 +119,7 @@ pub enum Source {
     Server,
 }
 
-/// What happens to a client.
+/// Inputs of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientIn<V> {
     /// Its application wants something.
@@ -147,7 +147,7 @@ pub enum ClientIn<V> {
     Reply(Reply<V>),
 }
 
-/// What a client decides.
+/// Decisions of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientOut<V> {
     /// An operation on the index.

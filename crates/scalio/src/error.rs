@@ -26,7 +26,7 @@ pub enum LimitError {
     },
 }
 
-/// Why a server rejected a request.
+/// Reason why a server rejected a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// A key, a value or a time to live beyond the limits.

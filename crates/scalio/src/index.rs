@@ -25,7 +25,7 @@ impl<V: Value> Index<V> {
         }
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> u32 {
         self.headers.len() as u32
     }

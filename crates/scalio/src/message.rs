@@ -62,13 +62,13 @@ impl<V> RequestBody<V> {
 /// A server's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply<V> {
-    /// To whom.
+    /// The recipient.
     pub client: ClientId,
     /// To which of its requests.
     pub number: u64,
     /// Of the server.
     pub epoch: u32,
-    /// What became of it.
+    /// The result.
     pub result: RequestResult<V>,
 }
 

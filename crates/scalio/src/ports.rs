@@ -76,7 +76,7 @@ pub enum MemoryOperation<V> {
     },
 }
 
-/// How an operation on the index ended.
+/// Result of an operation on the index.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemoryAnswer<V> {
     /// What a read found.
@@ -151,7 +151,7 @@ pub enum FlashOperation<V> {
     },
 }
 
-/// How an operation on a device ended.
+/// Result of an operation on a device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FlashAnswer<V> {
     /// A segment, if it is the expected one and whole.

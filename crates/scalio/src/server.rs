@@ -23,7 +23,7 @@ use base::{Program, Span, Time};
 use slab::Slab;
 use std::collections::{BTreeSet, VecDeque};
 
-/// What a server is made of.
+/// Configuration of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
     /// Which device: the server's blocks are those `b` with `b % devices == device`.
@@ -53,7 +53,7 @@ pub struct ServerConfig {
     pub volatile_cache: bool,
 }
 
-/// What happens to a server.
+/// Inputs of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerIn<V> {
     /// A client's request.
@@ -74,7 +74,7 @@ pub enum ServerIn<V> {
     },
 }
 
-/// What a server decides.
+/// Decisions of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerOut<V> {
     /// An operation on the index.
@@ -140,7 +140,7 @@ struct Update<V> {
     expiry: Expiry,
 }
 
-/// What an answer is for.
+/// Purpose of an answer.
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
     /// A group's step.
@@ -239,7 +239,7 @@ impl<V: Value> Server<V> {
     pub fn waiting(&self) -> usize {
         self.ring.len()
     }
-    /// Whether it has nothing to do and waits for nothing.
+    /// Returns whether it has nothing to do and waits for nothing.
     pub fn is_idle(&self) -> bool {
         self.ring.is_empty() && self.groups.is_empty() && self.compaction.is_none() && self.recovery.is_none()
     }

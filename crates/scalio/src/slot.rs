@@ -68,7 +68,7 @@ impl SlotWord {
         SlotWord::assemble(SlotState::Free, 0, 0, Version::first(epoch))
     }
 
-    /// What it is for.
+    /// Returns its purpose.
     pub const fn state(self) -> SlotState {
         match self.0 & 3 {
             0 => SlotState::Dead,
@@ -98,13 +98,13 @@ impl SlotWord {
     pub const fn free(self) -> SlotWord {
         SlotWord::assemble(SlotState::Free, 0, 0, self.version().next())
     }
-    /// Whether the lease of a filler ended before `now`. An answer that is wrong costs time and
-    /// nothing else.
+    /// Returns whether the lease of a filler ended before `now`. An answer that is wrong costs time
+    /// and nothing else.
     pub fn lease_ended(self, now: Time) -> bool {
         let since = lease_stamp(now).wrapping_sub(self.lease()) % LEASE_CYCLE;
         since != 0 && since < LEASE_CYCLE / 2
     }
-    /// Whether it holds, or will hold, a key of that fingerprint.
+    /// Returns whether it holds, or will hold, a key of that fingerprint.
     pub fn is_of(self, fingerprint: u16) -> bool {
         matches!(self.state(), SlotState::Filling | SlotState::Valid) && self.fingerprint() == fingerprint
     }

@@ -8,7 +8,7 @@ use crate::{ClientId, Command, CommandId, Extent, Outcome};
 use base::{Program, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a client is made of.
+/// Configuration of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
     /// The client.
@@ -19,7 +19,7 @@ pub struct ClientConfig {
     pub attempts_max: u32,
 }
 
-/// What its application wants.
+/// Request of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {
     /// One command of the NIC.
@@ -27,16 +27,16 @@ pub enum Task {
     /// A copy without Copy or MultiCast: the data come to the client, which then writes all targets
     /// at the same time.
     CopyByClient {
-        /// From where.
+        /// The source.
         from: Extent,
-        /// To where.
+        /// The destination.
         to: Vec<Extent>,
         /// Length in bytes.
         bytes: u64,
     },
 }
 
-/// What happens to a client.
+/// Inputs of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientIn {
     /// Its application wants something.
@@ -48,7 +48,7 @@ pub enum ClientIn {
     },
     /// Data of a read.
     Data {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// Their place in the command.
         offset: u64,
@@ -57,7 +57,7 @@ pub enum ClientIn {
     },
     /// It may send data of a write.
     Grant {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// From here.
         offset: u64,
@@ -73,12 +73,12 @@ pub enum ClientIn {
     },
 }
 
-/// What a client decides.
+/// Decisions of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientOut {
     /// Sends a command to the NIC.
     Command {
-        /// Of which task.
+        /// The task.
         ticket: u32,
         /// Its number.
         id: CommandId,
@@ -87,7 +87,7 @@ pub enum ClientOut {
     },
     /// Data of a write go to the NIC.
     Data {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// From here.
         offset: u64,

@@ -35,32 +35,32 @@ pub struct Extent {
 pub enum Command {
     /// Data to the client.
     Read {
-        /// From where.
+        /// The source.
         from: Extent,
         /// Length in bytes.
         bytes: u64,
     },
     /// Data from the client.
     Write {
-        /// To where.
+        /// The destination.
         to: Extent,
         /// Length in bytes.
         bytes: u64,
     },
     /// `Copy(ssd1_address1, ssd2_address2, length)` of the paper, section 2.
     Copy {
-        /// From where.
+        /// The source.
         from: Extent,
-        /// To where.
+        /// The destination.
         to: Extent,
         /// Length in bytes.
         bytes: u64,
     },
     /// `MultiCast(ssd1_address1, ssd2_address2, ..., length)`.
     MultiCast {
-        /// From where.
+        /// The source.
         from: Extent,
-        /// To where, each different.
+        /// The destinations, all different.
         to: Vec<Extent>,
         /// Length in bytes.
         bytes: u64,
@@ -96,14 +96,14 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Whether its blocks are such that pieces of `piece` bytes are whole ones.
+    /// Returns whether its blocks are such that pieces of `piece` bytes are whole ones.
     pub(crate) fn fits(self, piece: u32) -> bool {
         let block = self.block.count();
         block.is_power_of_two() && block >= 8 && u64::from(piece).is_multiple_of(block)
     }
 }
 
-/// Why a command is not even begun.
+/// Reason why a command is not even begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No device has this number.
@@ -162,7 +162,7 @@ pub enum Refusal {
     },
 }
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Success.

@@ -25,7 +25,7 @@ use base::{Program, Span, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use streams::{Piece, Stream};
 
-/// What an engine is made of.
+/// Configuration of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
     /// The devices below it.
@@ -50,7 +50,7 @@ pub struct EngineConfig {
     pub grants_max: u32,
 }
 
-/// Why an engine cannot be built.
+/// Reason why an engine cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// Slots, packets or commands of size nothing.
@@ -81,7 +81,7 @@ pub enum EngineError {
     },
 }
 
-/// What happens to an engine.
+/// Inputs of an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EngineIn<P> {
     /// A client's command has come.
@@ -93,7 +93,7 @@ pub enum EngineIn<P> {
     },
     /// A client's data have come, for a grant.
     Data {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// Their place in the command.
         offset: u64,
@@ -104,7 +104,7 @@ pub enum EngineIn<P> {
     Arrived {
         /// The device.
         device: DeviceId,
-        /// Of which read.
+        /// The read.
         slot: u16,
         /// They.
         data: P,
@@ -113,7 +113,7 @@ pub enum EngineIn<P> {
     Fetch {
         /// The device.
         device: DeviceId,
-        /// Of which write.
+        /// The write.
         slot: u16,
         /// Length in bytes.
         bytes: u32,
@@ -122,7 +122,7 @@ pub enum EngineIn<P> {
     Completed {
         /// The device.
         device: DeviceId,
-        /// Of which command.
+        /// The command.
         slot: u16,
         /// Whether its status is success.
         is_success: bool,
@@ -143,7 +143,7 @@ pub enum EngineIn<P> {
     PortFree,
 }
 
-/// What an engine decides.
+/// Decisions of an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EngineOut<P> {
     /// A command is in its slot and the doorbell is rung.
@@ -165,7 +165,7 @@ pub enum EngineOut<P> {
     Supply {
         /// The device.
         device: DeviceId,
-        /// Of which write.
+        /// The write.
         slot: u16,
         /// They.
         data: P,
@@ -175,12 +175,12 @@ pub enum EngineOut<P> {
     Abort {
         /// The device.
         device: DeviceId,
-        /// Of which write.
+        /// The write.
         slot: u16,
     },
     /// A packet of data to a client. The engine sends the next when the port is free.
     Send {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// Their place in the command.
         offset: u64,
@@ -189,7 +189,7 @@ pub enum EngineOut<P> {
     },
     /// A client may send this part of its data.
     Grant {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// From here.
         offset: u64,
@@ -234,7 +234,7 @@ pub(crate) enum End {
     Client(ClientId),
 }
 
-/// What a slot of a device is taken for.
+/// Use of a slot of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// Reads a piece.
@@ -342,7 +342,7 @@ impl<P: Payload> Engine<P> {
         self.streams.len() + self.adds.len()
     }
 
-    /// Whether nothing is left of any command: no piece, no slot, no byte of a FIFO.
+    /// Returns whether nothing is left of any command: no piece, no slot, no byte of a FIFO.
     pub fn is_idle(&self) -> bool {
         let slots = self.devices.iter().all(|device| device.slots.taken().is_empty());
         slots && self.running() == 0 && self.pieces.is_empty() && self.fifos.iter().all(Credits::is_idle)

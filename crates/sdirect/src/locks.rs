@@ -21,7 +21,7 @@ impl Locks {
         }
         self.is_first(job, blocks)
     }
-    /// Whether nobody is before `job` on any of its blocks.
+    /// Returns whether nobody is before `job` on any of its blocks.
     pub(crate) fn is_first(&self, job: u32, blocks: &[Block]) -> bool {
         blocks.iter().all(|block| self.queues.get(block).and_then(VecDeque::front) == Some(&job))
     }

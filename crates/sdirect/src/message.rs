@@ -39,11 +39,11 @@ pub enum Message {
     },
     /// Data, to either side.
     Data {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// Their place in it.
         offset: u64,
-        /// How many bytes follow.
+        /// Number of following bytes.
         bytes: u32,
     },
     /// The client may send.
@@ -64,7 +64,7 @@ pub enum Message {
     },
 }
 
-/// Why bytes are no message.
+/// Reason why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// It ends too early.

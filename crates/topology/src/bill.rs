@@ -23,7 +23,7 @@ pub struct Bill {
 }
 
 impl Bill {
-    /// How many vertices of a kind there are.
+    /// Returns the number of vertices of a kind.
     pub fn count(&self, kind: VertexKind) -> u64 {
         self.vertices.get(&kind).copied().unwrap_or(0)
     }
@@ -43,7 +43,7 @@ impl Bill {
         self.by_ports_used.range((kind, 0)..=(kind, u64::MAX)).map(|((_, ports), count)| (*ports, *count))
     }
 
-    /// How many cables there are.
+    /// Returns the number of cables.
     pub fn cable_count(&self) -> u64 {
         self.cables.values().sum()
     }

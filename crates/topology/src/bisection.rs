@@ -33,7 +33,7 @@ pub enum Method {
 pub struct Bisection {
     /// The least that was found, in one direction; the other has the same.
     pub capacity: Rate,
-    /// How many links are cut there.
+    /// Number of cut links.
     pub cables: u64,
     /// No halving has less. The same as `capacity` when that is exact.
     pub at_least: Rate,

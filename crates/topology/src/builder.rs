@@ -55,7 +55,7 @@ impl Builder {
         self.push(Link { ends, rate, length: Length::mm(0), medium: Medium::Board })
     }
 
-    /// How many ports of a vertex are still free; 0 when too many are taken.
+    /// Returns the number of free ports of a vertex; 0 if too many are taken.
     pub(crate) fn free_ports(&self, vertex: VertexId) -> u32 {
         self.vertices[vertex.index()].ports.saturating_sub(self.ports_taken[vertex.index()])
     }

@@ -24,7 +24,7 @@ pub enum Kind {
         leaves: u32,
         /// Switches that leaves are cabled to.
         spines: u32,
-        /// How many endpoints a leaf has room for.
+        /// Maximum endpoints of a leaf.
         endpoints_per_leaf: u32,
     },
     /// Switched: a folded Clos network of equal switches with full bisection bandwidth, the m-port
@@ -50,7 +50,7 @@ pub enum Kind {
     /// the other. Three ports an adapter, as the paper's dual ring has (3.2, and 300 GbE in 5.5);
     /// two rings over the same neighbours are a [`Kind::Ring`] with 2 cables.
     DualRing {
-        /// How many adapters, even, from 4.
+        /// Number of adapters, even, from 4.
         nodes: u32,
     },
     /// Switchless: a grid of any number of dimensions. All dimensions 2: a hypercube.
@@ -81,13 +81,13 @@ pub enum Kind {
         routers: u32,
         /// Ports of an adapter for other groups.
         global_cables: u32,
-        /// How many groups, from 2.
+        /// Number of groups, from 2.
         groups: u32,
     },
 }
 
 impl Kind {
-    /// Whether it has switches. Otherwise adapters join it.
+    /// Returns whether it has switches. Otherwise adapters join it.
     pub fn is_switched(&self) -> bool {
         matches!(
             self,
@@ -157,7 +157,7 @@ pub struct Endpoints {
     pub placement: Placement,
 }
 
-/// How many ports each vertex has.
+/// Number of ports of each vertex.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ports {
     /// Of a host, and of a target in a switched fabric.

@@ -8,7 +8,7 @@ const UNREACHED: u16 = u16::MAX;
 /// The most vertices of a table of all distances: 128 MiB.
 const TABLE_VERTICES_MAX: usize = 1 << 13;
 
-/// How many links lie between one vertex and each other one. Distances are the same in both
+/// Number of links between one vertex and each other one. Distances are the same in both
 /// directions, because links are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distances {
@@ -60,7 +60,7 @@ pub struct DistanceSummary {
     pub sum: u64,
     /// How many pairs are joined.
     pub pairs: u64,
-    /// How many are not.
+    /// The others.
     pub unreached_pairs: u64,
 }
 

@@ -3,7 +3,7 @@
 use crate::graph::{LinkId, VertexKind};
 use base::Rate;
 
-/// Why no graph could be built. Names the numbers.
+/// Reason why no graph could be built. Names the numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -42,7 +42,7 @@ pub enum BuildError {
     NoRoom {
         /// Hosts, targets or both.
         what: &'static str,
-        /// How many there are to be.
+        /// The requested number.
         got: u64,
         /// Number of places.
         places: u64,
@@ -56,9 +56,9 @@ pub enum BuildError {
         name: String,
         /// Kind of the vertex.
         kind: VertexKind,
-        /// How many cables end at it.
+        /// Number of its cables.
         cables: u32,
-        /// How many ports it has.
+        /// Number of its ports.
         ports: u32,
     },
     /// A link joins a vertex to itself.
@@ -109,14 +109,14 @@ pub enum BuildError {
         from: String,
         /// The first vertex that was not reached.
         unreached: String,
-        /// How many were reached.
+        /// Number of reached vertices.
         reached: usize,
-        /// How many there are.
+        /// The actual number.
         vertices: usize,
     },
 }
 
-/// Why there is no dimension-order route.
+/// Reason why there is no dimension-order route.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RouteError {
@@ -139,12 +139,12 @@ pub enum RouteError {
     },
 }
 
-/// Why no table of all distances was made.
+/// Reason why no table of all distances was made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{vertices} vertices are too many for a table of all distances, allowed are {max}")]
 pub struct TableError {
-    /// How many there are.
+    /// The actual number.
     pub vertices: usize,
-    /// How many may be.
+    /// The allowed number.
     pub max: usize,
 }

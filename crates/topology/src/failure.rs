@@ -50,7 +50,7 @@ impl Graph {
         }
     }
 
-    /// Whether the working `nodes` can all reach each other.
+    /// Returns whether the working `nodes` can all reach each other.
     pub fn joins(&self, nodes: &[VertexId]) -> bool {
         nodes.first().is_none_or(|first| {
             let distances = self.distances_from(*first);

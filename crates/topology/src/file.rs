@@ -28,7 +28,7 @@ const FILE_BYTES_MAX: u64 = 128 << 20;
 /// The longest name of a vertex, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Why a file is no graph: which file, which line (from 1), and what was found there.
+/// Reason why a file is no graph: which file, which line (from 1), and what was found there.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}:{line}: {reason}")]
 pub struct FileError {
@@ -66,7 +66,7 @@ pub enum Reason {
     /// A link has not two ends.
     #[error("{got} ends, a link has 2")]
     Ends {
-        /// How many were given.
+        /// The given number.
         got: usize,
     },
     /// A link ends at a vertex that is not in the file.

@@ -88,8 +88,8 @@ impl Graph {
         Cut { capacity_bps, links }
     }
 
-    /// Whether traffic between the sides may use a channel: not through an endpoint that is on
-    /// neither side.
+    /// Returns whether traffic between the sides may use a channel: not through an endpoint that is
+    /// on neither side.
     fn passes(&self, channel: Channel, side: &[Option<bool>]) -> bool {
         [self.source(channel), self.target(channel)]
             .iter()

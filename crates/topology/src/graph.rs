@@ -86,7 +86,7 @@ impl VertexKind {
     /// Every kind, in their order.
     pub const ALL: [VertexKind; 4] = [VertexKind::Host, VertexKind::Target, VertexKind::Adapter, VertexKind::Switch];
 
-    /// Whether a path may lead through it.
+    /// Returns whether a path may lead through it.
     pub const fn forwards(self) -> bool {
         matches!(self, VertexKind::Adapter | VertexKind::Switch)
     }
@@ -115,11 +115,11 @@ pub struct Vertex {
     pub kind: VertexKind,
     /// Its name, unique in the graph.
     pub name: String,
-    /// How many ports it has, used or not.
+    /// Number of its ports, used or not.
     pub ports: u32,
 }
 
-/// What a link is made of.
+/// Configuration of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Medium {
     /// A cable between two ports.
@@ -260,7 +260,7 @@ impl Graph {
         2 * self.links.len()
     }
 
-    /// Where a channel begins.
+    /// Returns the start of a channel.
     pub fn source(&self, channel: Channel) -> VertexId {
         self.channel_end(channel, !channel.is_forward()).vertex
     }
@@ -285,7 +285,7 @@ impl Graph {
         &self.hops[self.offsets[vertex.index()] as usize..self.offsets[vertex.index() + 1] as usize]
     }
 
-    /// How many working links a vertex has.
+    /// Returns how many working links a vertex has.
     pub fn degree(&self, vertex: VertexId) -> usize {
         self.hops(vertex).len()
     }
@@ -296,12 +296,12 @@ impl Graph {
         self.hops(source).iter().filter(move |hop| hop.to == target).map(|hop| hop.channel)
     }
 
-    /// Whether a vertex works.
+    /// Returns whether a vertex works.
     pub fn works(&self, vertex: VertexId) -> bool {
         self.vertex_works[vertex.index()]
     }
 
-    /// Whether a link and both its ends work.
+    /// Returns whether a link and both its ends work.
     pub fn link_works(&self, link: LinkId) -> bool {
         self.link_works[link.index()]
     }
@@ -311,7 +311,7 @@ impl Graph {
         (0..self.links.len() as u32).map(LinkId).filter(|link| self.link_works(*link))
     }
 
-    /// Whether every vertex and every link works.
+    /// Returns whether every vertex and every link works.
     pub fn is_whole(&self) -> bool {
         self.vertex_works.iter().chain(&self.link_works).all(|works| *works)
     }
@@ -335,7 +335,7 @@ impl Graph {
             .unwrap_or_default()
     }
 
-    /// Whether a path may pass through a vertex.
+    /// Returns whether a path may pass through a vertex.
     pub(crate) fn forwards(&self, vertex: VertexId) -> bool {
         self.vertex(vertex).kind.forwards()
     }

@@ -15,12 +15,12 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// How many places it has.
+    /// Returns how many places it has.
     pub fn places(&self) -> u64 {
         self.sizes.iter().map(|size| u64::from(*size)).product()
     }
 
-    /// Where a vertex is.
+    /// Returns the place of a vertex.
     pub fn coordinates(&self, vertex: VertexId) -> Vec<u32> {
         let mut rest = vertex.0;
         self.sizes.iter().map(|size| (rest % size, rest /= size).0).collect()
@@ -32,7 +32,7 @@ impl Grid {
         VertexId(along.fold(0, |vertex, (size, coordinate)| vertex * size + coordinate))
     }
 
-    /// How many ids apart neighbours in a dimension are.
+    /// Returns how many ids apart neighbours in a dimension are.
     pub(crate) fn stride(&self, dimension: usize) -> u32 {
         self.sizes[..dimension].iter().product()
     }
@@ -46,8 +46,8 @@ impl Grid {
         (self.wraps[dimension] || !is_over_edge).then(|| VertexId(vertex.0 - at * stride + next * stride))
     }
 
-    /// How many steps lead from one coordinate to another, and whether upwards: the shorter way
-    /// round, up on a tie.
+    /// Returns how many steps lead from one coordinate to another, and whether upwards: the shorter
+    /// way round, up on a tie.
     fn way(&self, dimension: usize, from: u32, to: u32) -> (u32, bool) {
         let size = self.sizes[dimension];
         let (up, down) = ((to + size - from) % size, (from + size - to) % size);

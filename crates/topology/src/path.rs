@@ -18,7 +18,7 @@ impl Path {
         Path { vertices: vec![vertex], channels: Vec::new() }
     }
 
-    /// How many links it takes.
+    /// Returns its number of links.
     pub fn hops(&self) -> usize {
         self.channels.len()
     }
@@ -97,7 +97,7 @@ impl Graph {
         MinimalPaths { graph: self, toward, path: Path::at(source), tried }
     }
 
-    /// How many shortest paths there are, without walking them; stops at `u128::MAX`.
+    /// Returns how many shortest paths there are, without walking them; stops at `u128::MAX`.
     pub fn count_minimal_paths(&self, source: VertexId, target: VertexId) -> u128 {
         let toward = self.distances_from(target);
         let mut counts = vec![0u128; self.vertices.len()];
@@ -130,7 +130,8 @@ impl Graph {
         self.hops(at).iter().filter(move |hop| self.leads(hop, at, toward)).copied()
     }
 
-    /// Whether a hop out of `at` comes one nearer, to the end itself or to a vertex that forwards.
+    /// Returns whether a hop out of `at` comes one nearer, to the end itself or to a vertex that
+    /// forwards.
     pub(crate) fn leads(&self, hop: &Hop, at: VertexId, toward: &Distances) -> bool {
         let is_nearer = toward.to(at).is_some_and(|here| toward.to(hop.to).is_some_and(|there| there + 1 == here));
         is_nearer && (hop.to == toward.from() || self.forwards(hop.to))

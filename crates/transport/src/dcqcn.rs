@@ -111,7 +111,7 @@ fn last_of_response(config: &Dcqcn, bytes: Bytes) -> u32 {
     roce_response_wire(((bytes.count() - 1) % config.mtu.count() + 1) as u32, true)
 }
 
-/// What a lone request puts on the wires.
+/// Returns the wire cost of a lone request.
 pub fn wire_cost(config: &Dcqcn, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
     WireCost::of_parts(operation, bytes, read_request, |part, bytes| train(config, part, bytes))
 }
@@ -162,7 +162,7 @@ impl Host {
     pub fn rate_bps(&self, peer: NodeId) -> f64 {
         self.pairs[peer.index()].pacer.rate_bps()
     }
-    /// Whether the switch has paused this host.
+    /// Returns whether the switch has paused this host.
     pub fn is_paused(&self) -> bool {
         self.paused
     }

@@ -71,7 +71,7 @@ pub fn train(config: &Dctcp, bytes: Bytes) -> Train {
     Train::new(bytes, config.mss, |payload, _| tcp_wire(payload), tcp_wire(0))
 }
 
-/// What a lone request puts on the wires.
+/// Returns the wire cost of a lone request.
 pub fn wire_cost(config: &Dctcp, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
     WireCost::of_messages(operation, bytes, read_request, |bytes| train(config, bytes))
 }

@@ -130,7 +130,7 @@ impl Slots {
     pub fn at(&self, now: Time) -> u64 {
         now.as_ps() / self.span.as_ps()
     }
-    /// When `slot` begins.
+    /// Returns the time at which `slot` begins.
     pub fn start(&self, slot: u64) -> Time {
         Time::ps(slot * self.span.as_ps())
     }

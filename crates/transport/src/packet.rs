@@ -28,7 +28,7 @@ pub struct Message {
     pub expects_answer: bool,
 }
 
-/// What a packet is for.
+/// Purpose of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
     /// Carries payload of a message.
@@ -50,7 +50,7 @@ pub enum PacketKind {
 /// One packet on a wire. Plain data: the bytes on the wire are what its design's codec makes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// What it is for.
+    /// Its purpose.
     pub kind: PacketKind,
     /// The message it belongs to, by the rig's number (used again after the message's end), or 0.
     pub message: u32,
@@ -103,14 +103,14 @@ impl Packet {
             tag: 0,
         }
     }
-    /// Whether it is consumed by the neighbour on this link: such packets pass MAC and PHY, but
-    /// neither the protocol stack nor the layer-2 pipeline.
+    /// Returns whether it is consumed by the neighbour on this link: such packets pass MAC and PHY,
+    /// but neither the protocol stack nor the layer-2 pipeline.
     pub const fn is_one_hop(&self) -> bool {
         matches!(self.kind, PacketKind::Pause | PacketKind::CreditReturn)
     }
 }
 
-/// What may happen to a host.
+/// Inputs of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostIn {
     /// The application has a message to send.
@@ -121,7 +121,7 @@ pub enum HostIn {
     Announced(Message),
 }
 
-/// What a host may decide.
+/// Decisions of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostOut {
     /// Every byte of this message, which was sent to this host, has arrived. Exactly once a
@@ -150,16 +150,16 @@ pub trait Host: Program<In = HostIn, Out = HostOut> {
     /// The same at the receiver, just before the [`HostIn::Receive`] of that packet; not called
     /// when it is empty.
     fn give_content(&mut self, _content: &[u8]) {}
-    /// Whether [`poll_transmit`](Host::poll_transmit) might return a packet without further input
-    /// or wake-up. `true` is always right; `false` spares the rig an event when the link falls
-    /// idle.
+    /// Returns whether [`poll_transmit`](Host::poll_transmit) might return a packet without further
+    /// input or wake-up. `true` is always right; `false` spares the rig an event when the link
+    /// falls idle.
     fn may_transmit(&self) -> bool {
         true
     }
 }
 
-/// What may happen to a switch: a packet has come in on a port, wholly received and past the
-/// layer-2 pipeline.
+/// Inputs of a switch: a packet has come in on a port, wholly received and past the layer-2
+/// pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchIn {
     /// The port, which is the number of the node behind it.
@@ -168,7 +168,7 @@ pub struct SwitchIn {
     pub packet: Packet,
 }
 
-/// What a switch may decide besides queueing.
+/// Decisions of a switch besides queueing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchOut {
     /// This packet found no room, or lost its place to a more urgent one.
@@ -179,9 +179,9 @@ pub enum SwitchOut {
 pub trait Switch: Program<In = SwitchIn, Out = SwitchOut> {
     /// The packet to put on the wire of `port` at `now`, when that link is free, or `None`.
     fn poll_transmit(&mut self, now: Time, port: NodeId) -> Option<Packet>;
-    /// Whether [`poll_transmit`](Switch::poll_transmit) might return a packet for `port` without
-    /// further input or wake-up. `true` is always right; `false` spares the rig an event when the
-    /// link falls idle.
+    /// Returns whether [`poll_transmit`](Switch::poll_transmit) might return a packet for `port`
+    /// without further input or wake-up. `true` is always right; `false` spares the rig an event
+    /// when the link falls idle.
     fn may_transmit(&self, _port: NodeId) -> bool {
         true
     }

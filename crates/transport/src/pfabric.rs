@@ -78,7 +78,7 @@ pub fn train(config: &Pfabric, bytes: Bytes) -> Train {
     Train::new(bytes, config.mss, |payload, _| pfabric_wire(payload), pfabric_ack_wire())
 }
 
-/// What a lone request puts on the wires.
+/// Returns the wire cost of a lone request.
 pub fn wire_cost(config: &Pfabric, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
     WireCost::of_messages(operation, bytes, read_request, |bytes| train(config, bytes))
 }

@@ -115,7 +115,7 @@ impl Started {
         let Started { message, bytes, next: offset, .. } = *self;
         Piece { message, sequence, bytes, offset, payload: mtu.count().min(bytes - offset) as u32 }
     }
-    /// Whether that was all of it.
+    /// Returns whether that was all of it.
     fn advance(&mut self, payload: u32) -> bool {
         self.next += u64::from(payload);
         self.next == self.bytes
@@ -134,13 +134,13 @@ struct Incoming {
     inbox: Inbox,
 }
 
-/// Whether a packet may be called for beside `outstanding` bytes; alone, any may.
+/// Returns whether a packet may be called for beside `outstanding` bytes; alone, any may.
 fn fits(piece: &Piece, outstanding: u64, limit: Bytes) -> bool {
     outstanding == 0 || outstanding + u64::from(piece.payload) <= limit.count()
 }
 
-/// Whether a message is short enough for a credit regardless of other late ones: Homa and NDP send
-/// as much blindly, pHost has tokens for it.
+/// Returns whether a message is short enough for a credit regardless of other late ones: Homa and
+/// NDP send as much blindly, pHost has tokens for it.
 fn is_short(piece: &Piece, config: &ReceiverDriven) -> bool {
     piece.bytes <= config.outstanding.count()
 }
@@ -159,7 +159,7 @@ struct Receiver {
     grantable: ShortestFirst,
     /// Payload called for and not there.
     outstanding: u64,
-    /// When the link will have room for what the next credit calls for.
+    /// Time at which the link will have room for what the next credit calls for.
     next_credit: Time,
     /// Since when a credit could be given if it were its time: the pace does not slip while a due
     /// credit waits for the host's own link.
@@ -284,7 +284,7 @@ impl Receiver {
         self.list(source);
         Some((source, piece))
     }
-    /// Whether the most urgent packet fits into what may be outstanding.
+    /// Returns whether the most urgent packet fits into what may be outstanding.
     fn may_grant(&self) -> bool {
         let next = self.grantable.peek().and_then(|first| self.next(first.peer));
         let may =

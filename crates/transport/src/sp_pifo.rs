@@ -71,7 +71,7 @@ mod tests {
         assert!([7, 0, 3, 9].into_iter().all(|rank| queue.place(rank) == 0));
     }
 
-    /// How many pairs leave in the wrong order when all packets come before any leaves.
+    /// Returns how many pairs leave in the wrong order when all packets come before any leaves.
     fn inversions(ranks: &[u32], place: impl FnMut(&u32) -> usize) -> usize {
         let mut order: Vec<(usize, usize)> = ranks.iter().map(place).zip(0..).collect();
         order.sort();

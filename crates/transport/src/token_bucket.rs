@@ -48,7 +48,7 @@ impl TokenBucket {
         }
     }
 
-    /// Whether it fills at all.
+    /// Returns whether it fills at all.
     pub fn fills(&self) -> bool {
         self.rate > 0
     }
@@ -70,8 +70,8 @@ impl TokenBucket {
         is_there
     }
 
-    /// When [`take`](Self::take) of `bytes` will succeed if the rate stays and nothing else is
-    /// taken; `None` when never.
+    /// Returns the time at which [`take`](Self::take) of `bytes` will succeed if the rate stays and
+    /// nothing else is taken; `None` when never.
     pub fn ready_at(&mut self, now: Time, bytes: Bytes) -> Option<Time> {
         self.fill(now);
         let missing = self.needed(bytes) - self.level;

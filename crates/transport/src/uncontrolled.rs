@@ -33,7 +33,7 @@ pub fn train(config: &Uncontrolled, framing: Framing, bytes: Bytes) -> Train {
     Train { acknowledgements: 0, ..packets }
 }
 
-/// What a lone request puts on the wires.
+/// Returns the wire cost of a lone request.
 pub fn wire_cost(
     config: &Uncontrolled,
     framing: Framing,

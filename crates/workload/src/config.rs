@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A whole workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Config {
-    /// How many nodes there are; ids run from 0.
+    /// Number of nodes; ids run from 0.
     pub nodes: u32,
     /// The traffic pattern.
     pub pattern: Pattern,

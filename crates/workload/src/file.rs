@@ -6,8 +6,8 @@ use std::io::{self, BufRead};
 /// The longest line that is read; a longer one is an error before it is held in memory.
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// Why a file was refused: which file, which line (from 1), and the reason with the value that was
-/// found.
+/// Reason why a file was refused: which file, which line (from 1), and the reason with the value
+/// that was found.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}:{line}: {reason}")]
 pub struct FileError {
@@ -103,7 +103,7 @@ pub enum Reason {
     Format {
         /// The first line.
         got: String,
-        /// What went wrong.
+        /// The error.
         why: String,
         /// What may be named.
         allowed: String,
@@ -188,7 +188,7 @@ impl<'a, R: BufRead> Lines<'a, R> {
     }
 }
 
-/// Whether a line says nothing: blank, or a `#` comment.
+/// Returns whether a line says nothing: blank, or a `#` comment.
 pub(crate) fn is_silent(text: &str) -> bool {
     text.is_empty() || text.starts_with('#')
 }

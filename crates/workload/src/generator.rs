@@ -35,8 +35,8 @@ pub trait Source {
     /// in any loop, the second half of an action of two requests (storage reads a block and then
     /// writes it). `None` if nothing does, or when exhausted.
     fn after_end(&mut self, now: Time, finished: &Request) -> Option<Arrival>;
-    /// Whether the end of a request at `now` could still bring another one: a closed loop that is
-    /// not at its limits. An open loop and a trace wait for nothing.
+    /// Returns whether the end of a request at `now` could still bring another one: a closed loop
+    /// that is not at its limits. An open loop and a trace wait for nothing.
     fn awaits_an_end(&self, _now: Time) -> bool {
         false
     }
@@ -87,7 +87,7 @@ impl Generator {
         }
     }
 
-    /// How many requests were handed out so far.
+    /// Returns how many requests were handed out so far.
     pub fn made(&self) -> u64 {
         self.limits.made()
     }

@@ -13,7 +13,8 @@ pub(crate) const DEPTH_MAX: u32 = 1 << 20;
 /// would take the generator through thousands of periods.
 const ON_PERIOD_REQUESTS_MIN: f64 = 1e-3;
 
-/// Why a workload cannot be played. `field` is the path in [`Config`], such as `mix[1].weight`.
+/// Reason why a workload cannot be played. `field` is the path in [`Config`], such as
+/// `mix[1].weight`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {

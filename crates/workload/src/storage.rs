@@ -109,7 +109,7 @@ pub enum Action {
     Insert,
     /// Reads it and the following blocks in one request, as far as the working set reaches.
     Scan {
-        /// How many blocks at most; the number is uniform from 1 on.
+        /// Number of blocks at most; the number is uniform from 1 on.
         blocks_max: u32,
     },
     /// Reads it and, when the answer is there, writes it: two requests, the second of which starts

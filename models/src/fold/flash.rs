@@ -43,12 +43,12 @@ impl Places {
         [place.unwrap_or(u8::MAX), item.sequence]
     }
 
-    /// Whether anybody can still be led there.
+    /// Returns whether anybody can still be led there.
     pub fn has_record(&self, place: u8) -> bool {
         self.records[usize::from(place)].is_some()
     }
 
-    /// Whether anybody can still be led there.
+    /// Returns whether anybody can still be led there.
     pub fn has_value(&self, place: u8) -> bool {
         self.values[usize::from(place)].is_some()
     }

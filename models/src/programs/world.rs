@@ -276,7 +276,7 @@ impl World {
         }
     }
 
-    /// Whether a message arrives; a copy of it may arrive again.
+    /// Returns whether a message arrives; a copy of it may arrive again.
     fn survives(&mut self, again: impl FnOnce(Vec<u8>) -> Parcel, bytes: &[u8]) -> bool {
         if self.chance(self.kind.faults.double) {
             self.parcels.push(again(bytes.to_vec()));

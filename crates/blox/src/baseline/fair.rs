@@ -157,8 +157,9 @@ mod tests {
         assert_eq!(problem.raise(&[0; 2], &[1_000; 2]), [10, 10]);
     }
 
-    /// Whether a flow's gain must be another's loss there, and nobody there has more: it uses the
-    /// resource, which has not a whole unit for everybody left, and has the highest rate on it.
+    /// Returns whether a flow's gain must be another's loss there, and nobody there has more: it
+    /// uses the resource, which has not a whole unit for everybody left, and has the highest rate
+    /// on it.
     fn is_bottleneck(problem: &Problem, rates: &[u64], flow: usize, resource: usize) -> bool {
         let is_user = |flow: usize| {
             problem.usages[flow].iter().any(|usage| usage.resource == resource && usage.parts_per_unit > 0)

@@ -30,7 +30,7 @@ impl Controller {
         self.flows.refused()
     }
 
-    /// Whether a vSSD collects, as far as the controller knows.
+    /// Returns whether a vSSD collects, as far as the controller knows.
     pub fn is_collecting(&self, vssd: VssdId) -> bool {
         self.collecting.contains(&vssd)
     }
@@ -54,8 +54,8 @@ impl Controller {
         }
     }
 
-    /// Whether a replica of the same volume in this rack collects. A repeated request of a vSSD
-    /// does not block itself.
+    /// Returns whether a replica of the same volume in this rack collects. A repeated request of a
+    /// vSSD does not block itself.
     fn another_collects(&self, vssd: VssdId) -> bool {
         self.flows.replicas_here(vssd).any(|(_, other)| other != vssd && self.is_collecting(other))
     }

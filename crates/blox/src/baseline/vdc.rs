@@ -63,7 +63,7 @@ pub struct Volume {
     pub replicas: Vec<(NodeId, VssdId)>,
 }
 
-/// Why a controller cannot start.
+/// Reason why a controller cannot start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VdcConfigError {
     /// There would be no end of reports.

@@ -84,8 +84,8 @@ impl Volume {
         }
     }
 
-    /// Whether a new request may be sent now: those that came before go first. Takes the tokens if
-    /// so.
+    /// Returns whether a new request may be sent now: those that came before go first. Takes the
+    /// tokens if so.
     pub fn may_go(&mut self, now: Time, is_write: bool) -> bool {
         self.waiting.is_empty() && self.may_leave(now, is_write)
     }
@@ -96,7 +96,7 @@ impl Volume {
         self.bucket.as_mut().is_none_or(|bucket| bucket.try_take(now, cost))
     }
 
-    /// When the first that waits may be sent.
+    /// Returns the time at which the first that waits may be sent.
     pub fn allowed_at(&self, now: Time, is_write: impl Fn(&Tag) -> bool) -> Option<Time> {
         let first = self.waiting.front()?;
         let cost = self.cost(is_write(first));

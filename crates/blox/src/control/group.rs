@@ -65,7 +65,7 @@ impl Group {
     pub fn hosts(&self, node: NodeId) -> bool {
         self.members.iter().any(|(_, member)| member.0 == node)
     }
-    /// Whether orders of this group go, or went until lately, to that vSSD.
+    /// Returns whether orders of this group go, or went until lately, to that vSSD.
     pub fn knows(&self, node: NodeId, vssd: VssdId) -> bool {
         let member = (node, vssd);
         self.members.iter().any(|(_, other)| *other == member) || self.leaving.contains(&member)

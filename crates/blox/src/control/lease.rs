@@ -53,11 +53,11 @@ impl Lease {
             }
         }
     }
-    /// Whether the server may answer clients now.
+    /// Returns whether the server may answer clients now.
     pub fn holds(&self, now: Time) -> bool {
         self.until.is_some_and(|until| now < until)
     }
-    /// When the lease ends unless it is renewed; `None` before the first echo.
+    /// Returns the time at which the lease ends unless it is renewed; `None` before the first echo.
     pub fn until(&self) -> Option<Time> {
         self.until
     }

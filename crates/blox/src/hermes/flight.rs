@@ -119,7 +119,7 @@ impl Waiting {
     }
 }
 
-/// What an alarm is for.
+/// Purpose of an alarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alarm {
     /// Sends INV again to members that have not acknowledged it.

@@ -131,7 +131,8 @@ impl Replica {
             None => {}
         }
     }
-    /// When [`on_wakeup`](Replica::on_wakeup) has something to do at the earliest.
+    /// Returns the time at which [`on_wakeup`](Replica::on_wakeup) has something to do at the
+    /// earliest.
     pub fn next_wakeup(&self) -> Option<Time> {
         let rebuild = self.rebuild.as_ref().and_then(Rebuild::next_due);
         earlier(self.alarms.next(), rebuild)
@@ -154,7 +155,7 @@ impl Replica {
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
-    /// Whether nobody is writing the page, as far as this replica knows.
+    /// Returns whether nobody is writing the page, as far as this replica knows.
     pub fn is_valid(&self, page: Page) -> bool {
         matches!(self.table.get(page), Some(Entry::Settled(_)))
     }
@@ -352,7 +353,8 @@ impl Replica {
             false => self.replay(now, slot, out),
         }
     }
-    /// Whether a write's coordinator can still finish it: a stale member has forgotten its writes.
+    /// Returns whether a write's coordinator can still finish it: a stale member has forgotten its
+    /// writes.
     fn is_live(&self, node: NodeId) -> bool {
         self.peers.iter().enumerate().any(|(place, (server, _))| *server == node && self.stale != Some(place))
     }

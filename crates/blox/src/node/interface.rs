@@ -169,7 +169,7 @@ pub enum NodeIn {
     Recover,
 }
 
-/// What a storage server decides.
+/// Decisions of a storage server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeOut {
     /// Send a packet.
@@ -247,7 +247,7 @@ pub enum Stage {
     Redirected,
 }
 
-/// Why a configuration makes no storage server, with its numbers.
+/// Reason why a configuration makes no storage server, with its numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NodeError {

@@ -47,7 +47,7 @@ impl Timers {
         Some(alarm)
     }
 
-    /// When the next one rings.
+    /// Returns the time at which the next one rings.
     pub fn next(&self) -> Option<Time> {
         self.by_time.peek().map(|Reverse((time, _))| *time)
     }

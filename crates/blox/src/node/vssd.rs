@@ -14,7 +14,7 @@ use crate::schedule::{Job, JobId, JobKind, Scheduler};
 use base::{Span, Time};
 use std::collections::VecDeque;
 
-/// What a job is for.
+/// Purpose of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A client's read: its place among the requests.
@@ -30,11 +30,11 @@ pub(super) enum Purpose {
 pub(super) struct Work {
     /// Which of the server's vSSDs.
     pub vssd: usize,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
     /// As the scheduler knows it.
     pub job: Job,
-    /// When it was given to the device; none while it waits or is set aside.
+    /// Time at which it was given to the device; none while it waits or is set aside.
     pub given: Option<Time>,
 }
 
@@ -186,7 +186,7 @@ impl Vssd {
         lanes.scheduler.on_wakeup(now);
     }
 
-    /// When [`on_wakeup`](Self::on_wakeup) or the replica's is due.
+    /// Returns the time at which [`on_wakeup`](Self::on_wakeup) or the replica's is due.
     pub fn next_wakeup(&self, now: Time) -> Option<Time> {
         let bucket = self.lanes.bucket.as_ref().zip(self.lanes.throttled.front());
         let tokens = bucket.map(|(bucket, (cost, _))| bucket.next_allowed(now, *cost));

@@ -36,7 +36,7 @@ const HEADER: u32 = 9;
 /// The most UDP payload in a jumbo frame of 9,000 B.
 const BACKGROUND_MAX: u32 = 9_000 - headers::IPV4 - headers::UDP;
 
-/// Why bytes are not a packet.
+/// Reason why bytes are not a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {

@@ -163,7 +163,7 @@ impl Domain {
         Some(job)
     }
 
-    /// Whether the device's 90th percentile is above the target, as far as that is known.
+    /// Returns whether the device's 90th percentile is above the target, as far as that is known.
     fn is_slow(&mut self, now: Time) -> bool {
         let bucket = self.latency.as_mut().and_then(|latency| latency.device_bucket(now));
         bucket.is_some_and(|bucket| bucket >= GOOD_BUCKETS)

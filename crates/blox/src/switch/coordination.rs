@@ -191,7 +191,7 @@ pub(super) fn replace(tables: &mut Tables, vssd: VssdId, row: Option<Row>, progr
     }
 }
 
-/// What a created vSSD's row says.
+/// Content of a created vSSD's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     /// Its server.

@@ -46,7 +46,7 @@ pub(super) const CLASSES: u8 = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Queued {
     pub packet: Packet,
-    /// When it came to the switch.
+    /// Time at which it came to the switch.
     pub entered: Time,
     /// Its length on the wire.
     pub bytes: u32,
@@ -76,7 +76,7 @@ impl Egress {
         }
     }
 
-    /// Whether only waiting packets determine the next, and not those already sent.
+    /// Returns whether only waiting packets determine the next, and not those already sent.
     pub fn is_memoryless(&self) -> bool {
         matches!(self, Egress::Fifo(_) | Egress::Priority(_))
     }
@@ -100,7 +100,8 @@ impl Egress {
         }
     }
 
-    /// When [`pop`](Egress::pop) can next give something, when nothing but time is in the way.
+    /// Returns the time at which [`pop`](Egress::pop) can next give something, when nothing but
+    /// time is in the way.
     pub fn next_allowed(&self, now: Time) -> Option<Time> {
         match self {
             Egress::Shaped(queue) => queue.next_allowed(now),

@@ -105,7 +105,7 @@ impl Tables {
         (self.collecting[vssd.index()], self.phase[vssd.index()])
     }
 
-    /// Whether the vSSD is in the tables, read like [`bits`](Tables::bits).
+    /// Returns whether the vSSD is in the tables, read like [`bits`](Tables::bits).
     pub fn is_registered(&self, vssd: VssdId) -> bool {
         self.holds(vssd) && self.replica[vssd.index()] != NONE
     }

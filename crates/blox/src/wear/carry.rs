@@ -277,11 +277,11 @@ impl SwapCarrier {
 
 /// Questions.
 impl SwapCarrier {
-    /// When it wants to run again.
+    /// Returns the time at which it wants to run again.
     pub fn next_wakeup(&self) -> Option<Time> {
         self.active.as_ref()?.goes_at.filter(|_| !self.is_down)
     }
-    /// Whether a swap is underway.
+    /// Returns whether a swap is underway.
     pub fn is_swapping(&self) -> bool {
         self.active.as_ref().is_some_and(|active| !active.progress.is_over())
     }

@@ -269,7 +269,7 @@ impl SwapProgress {
     pub fn stage(&self) -> SwapStage {
         self.stage
     }
-    /// Whether nothing more will happen.
+    /// Returns whether nothing more will happen.
     pub fn is_over(&self) -> bool {
         matches!(self.stage, SwapStage::Done | SwapStage::Stopped)
     }

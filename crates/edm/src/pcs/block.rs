@@ -276,7 +276,7 @@ fn control(kind: BlockType, fields: u64) -> Block {
     Block { sync: Sync::Control, payload: kind.byte() as u64 | fields << 8 }
 }
 
-/// Why 66 bits are no block.
+/// Reason why 66 bits are no block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockError {

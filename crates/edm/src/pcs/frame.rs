@@ -54,7 +54,7 @@ pub const fn gap_blocks(tail_bytes: usize) -> u64 {
     (GAP_BYTES + tail_bytes).saturating_sub(8).div_ceil(8) as u64
 }
 
-/// Why a frame cannot be sent, or blocks are no frame.
+/// Reason why a frame cannot be sent, or blocks are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {

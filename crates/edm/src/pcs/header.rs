@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// Whether such messages arrive in chunks, so that `last` is meaningful.
+    /// Returns whether such messages arrive in chunks, so that `last` is meaningful.
     fn has_chunks(self) -> bool {
         matches!(self, Kind::WriteRequest | Kind::ReadResponse)
     }

@@ -75,7 +75,7 @@ const fn argument_bytes(modify: &Modify) -> u16 {
     }
 }
 
-/// Why something is no message, or cannot be made one.
+/// Reason why something is no message, or cannot be made one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {

@@ -62,7 +62,7 @@ pub enum Policy {
     None,
 }
 
-/// Why a block was not taken.
+/// Reason why a block was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OfferError {
@@ -184,7 +184,7 @@ impl Multiplexer {
         block
     }
 
-    /// Whether nothing waits and no gap is due.
+    /// Returns whether nothing waits and no gap is due.
     pub fn is_idle(&self) -> bool {
         self.control.is_empty() && self.messages.is_empty() && self.frames.is_empty() && self.gap_left == 0
     }
@@ -226,7 +226,7 @@ impl Multiplexer {
         })
     }
 
-    /// Whether the receiver would know that `block` is of `class`.
+    /// Returns whether the receiver would know that `block` is of `class`.
     fn admits(&self, class: Class, block: &Block) -> bool {
         block.sync == super::block::Sync::Control || self.line.owner_of_data() == Some(class)
     }
@@ -240,7 +240,7 @@ fn gap_after(content: &Content, gap_left: u64) -> u64 {
     }
 }
 
-/// Why a received block is not what it should be.
+/// Reason why a received block is not what it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {

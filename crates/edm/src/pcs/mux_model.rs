@@ -30,11 +30,11 @@ struct Item<T> {
 pub struct Completed<T> {
     /// Memory (messages, notifications, grants) or frame.
     pub class: Class,
-    /// What was given with it.
+    /// The tag that was submitted with it.
     pub tag: T,
-    /// When its first block started.
+    /// Time at which its first block started.
     pub first_block_start: Time,
-    /// When its last block ended.
+    /// Time at which its last block ended.
     pub last_block_end: Time,
 }
 
@@ -48,7 +48,7 @@ pub struct MuxLink<T> {
     messages: VecDeque<Item<T>>,
     frames: VecDeque<Item<T>>,
     completed: VecDeque<Completed<T>>,
-    /// When the last block that was decided on ends: the next may start then.
+    /// Time at which the last block that was decided on ends: the next may start then.
     free_at: Time,
     /// Before this no frame may start.
     gap_until: Time,
@@ -92,7 +92,8 @@ impl<T: Copy> MuxLink<T> {
         self.frames.push_back(Item { tag, left: blocks.frame.max(1), gap: blocks.gap, first_block_start: None });
     }
 
-    /// When the next item leaves if nothing else is submitted; `None` when nothing waits.
+    /// Returns the time at which the next item leaves if nothing else is submitted; `None` when
+    /// nothing waits.
     pub fn next_completion(&self) -> Option<Time> {
         match self.completed.front() {
             Some(completed) => Some(completed.last_block_end),
@@ -100,10 +101,10 @@ impl<T: Copy> MuxLink<T> {
         }
     }
 
-    /// When the first block of the memory item at the head of its queue started, or will start if
-    /// nothing else is submitted; `None` when no memory waits. While that item is alone in its
-    /// class this is final: a frame that comes later finds its turn taken, unless it comes at the
-    /// very time of that start.
+    /// Returns the time at which the first block of the memory item at the head of its queue
+    /// started, or will start if nothing else is submitted; `None` when no memory waits. While that
+    /// item is alone in its class this is final: a frame that comes later finds its turn taken,
+    /// unless it comes at the very time of that start.
     pub fn memory_start(&self) -> Option<Time> {
         let item = self.controls.front().or(self.messages.front())?;
         Some(item.first_block_start.unwrap_or_else(|| self.heads().memory_start()))
@@ -116,7 +117,7 @@ impl<T: Copy> MuxLink<T> {
         if has_ended { self.completed.pop_front() } else { None }
     }
 
-    /// Whether nothing waits and nothing that has left is still to be taken.
+    /// Returns whether nothing waits and nothing that has left is still to be taken.
     pub fn is_empty(&self) -> bool {
         self.controls.is_empty() && self.messages.is_empty() && self.frames.is_empty() && self.completed.is_empty()
     }
@@ -255,8 +256,8 @@ impl Heads {
         }
     }
 
-    /// When the next memory block starts if no other item comes. Memory must wait for something to
-    /// be sent.
+    /// Returns the time at which the next memory block starts if no other item comes. Memory must
+    /// wait for something to be sent.
     fn memory_start(&self) -> Time {
         match self.next_run() {
             Run::Turns(_) if self.last == Class::Memory => self.at + self.block_time,
@@ -265,7 +266,7 @@ impl Heads {
         }
     }
 
-    /// When the first of the items at the heads ends if no other comes.
+    /// Returns the time at which the first of the items at the heads ends if no other comes.
     fn first_completion(mut self) -> Option<Time> {
         loop {
             match self.next_run() {

@@ -72,7 +72,7 @@ pub enum Purpose {
 /// `end`, exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Booked {
-    /// When it is done.
+    /// Time at which it is done.
     pub end: Time,
     /// Waiting behind other requests.
     pub wait: Span,

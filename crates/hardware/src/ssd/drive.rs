@@ -52,7 +52,7 @@ pub struct Command {
     pub kind: CommandKind,
     /// First byte.
     pub address: u64,
-    /// How many bytes; none for a flush.
+    /// Number of bytes; none for a flush.
     pub bytes: Bytes,
 }
 
@@ -73,7 +73,7 @@ pub enum CommandKind {
 /// exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// When it is done.
+    /// Time at which it is done.
     pub end: Time,
     /// Waiting behind other commands: for dies, channels, the link, room in the buffer.
     pub wait: Span,

@@ -163,7 +163,7 @@ pub struct FittedPoint {
     pub model_iops: f64,
 }
 
-/// Why nothing was fitted.
+/// Reason why nothing was fitted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FitError {
@@ -240,11 +240,11 @@ impl ClosedLoad {
     /// Largest command.
     pub const BYTES_MAX: Bytes = Bytes::kib(16 << 10);
 
-    /// Whether it writes.
+    /// Returns whether it writes.
     pub fn writes(&self) -> bool {
         self.read_share < 1.0
     }
-    /// Whether it reads.
+    /// Returns whether it reads.
     pub fn reads(&self) -> bool {
         self.read_share > 0.0
     }

@@ -118,8 +118,8 @@ impl TranslationLayer {
         let page = PageAddress { block: self.blocks.block_of(place.slot), page: place.offset / self.units_per_page };
         Some(UnitAddress { page, slot: place.offset % self.units_per_page })
     }
-    /// Whether a page still gathers units: those it has are in the controller's memory and not in
-    /// flash.
+    /// Returns whether a page still gathers units: those it has are in the controller's memory and
+    /// not in flash.
     pub fn is_gathering(&self, page: PageAddress) -> bool {
         let die = self.dies.find(self.config.geometry.die_of(page.block));
         let open = die.into_iter().flat_map(|die| die.open.iter().flatten());

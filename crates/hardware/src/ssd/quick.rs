@@ -169,7 +169,7 @@ impl QuickDrive {
     pub fn busy(&self) -> Span {
         self.busy
     }
-    /// How many lanes share that time.
+    /// Returns how many lanes share that time.
     pub fn lanes(&self) -> u32 {
         self.config.lanes
     }

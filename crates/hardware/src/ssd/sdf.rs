@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::ops::Range;
 
-/// What the flash is made of.
+/// Configuration of the flash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SdfConfig {
     /// Its array.
@@ -53,7 +53,7 @@ pub struct SdfConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RegionId(pub u32);
 
-/// What a region is made of.
+/// Configuration of a region.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionConfig {
     /// Its dies.

@@ -58,7 +58,7 @@ pub(super) struct Volume {
 }
 
 impl CollectStep {
-    /// When it ends, if it is one.
+    /// Returns the time at which it ends, if it is one.
     pub fn end(&self) -> Option<Time> {
         self.booked().map(|booked| booked.end)
     }
@@ -70,7 +70,7 @@ impl CollectStep {
             CollectStep::Nothing => None,
         }
     }
-    /// Whether it has freed a block.
+    /// Returns whether it has freed a block.
     pub fn freed(&self) -> bool {
         matches!(self, CollectStep::Erased { freed: true, .. })
     }
@@ -81,7 +81,7 @@ impl Volume {
         let dies = layer.config().geometry.dies() as usize;
         Volume { layer, filled: vec![None; dies], filled_pages: 0 }
     }
-    /// Where a unit is.
+    /// Returns the place of a unit.
     pub(super) fn find(&self, unit: u64) -> Found {
         match self.layer.locate(unit) {
             None => Found::Nowhere,

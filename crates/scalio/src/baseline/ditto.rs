@@ -32,7 +32,7 @@ pub use slot::{METADATA_BYTES, Metadata, ObjectWord, SLOT_BYTES, SLOTS, Slot, Sl
 use super::leed;
 use crate::{ClientId, Operation, Outcome, RequestId, Source};
 
-/// What a client is made of.
+/// Configuration of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
     /// The client.
@@ -54,7 +54,7 @@ pub struct ClientConfig {
     pub answers_after_fill: bool,
 }
 
-/// Why a client cannot be made.
+/// Reason why a client cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientConfigError {
     /// Something of which there must be at least one.
@@ -96,7 +96,7 @@ impl ClientConfig {
     }
 }
 
-/// What happens to a client.
+/// Inputs of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientIn<V> {
     /// Its application wants something.
@@ -119,7 +119,7 @@ pub enum ClientIn<V> {
     Chunk(Option<u64>),
 }
 
-/// What a client decides.
+/// Decisions of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientOut<V> {
     /// To LEED's server of a device.

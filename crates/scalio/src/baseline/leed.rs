@@ -56,7 +56,7 @@ pub struct Call<V> {
 /// What a server answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer<V> {
-    /// To whom.
+    /// The recipient.
     pub client: ClientId,
     /// To which of its calls.
     pub number: u64,
@@ -64,7 +64,7 @@ pub struct Answer<V> {
     pub result: CallResult<V>,
 }
 
-/// How a call ended.
+/// Result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallResult<V> {
     /// A GET: what is there.
@@ -108,7 +108,7 @@ impl LogConfig {
     }
 }
 
-/// What the server of a device is made of.
+/// Configuration of the server of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
     /// Which device: the server's segments are those of the blocks `b` with `b % devices ==
@@ -126,7 +126,7 @@ pub struct ServerConfig {
     pub records: LogConfig,
 }
 
-/// Why a server cannot be made.
+/// Reason why a server cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerConfigError {
     /// No such device.
@@ -134,7 +134,7 @@ pub enum ServerConfigError {
     Device {
         /// The device.
         device: u32,
-        /// How many there are.
+        /// The actual number.
         devices: u32,
     },
     /// An operation that could never start.
@@ -142,7 +142,7 @@ pub enum ServerConfigError {
     Tokens {
         /// The dearest.
         cost: u32,
-        /// How many there are.
+        /// The actual number.
         capacity: u32,
     },
     /// A log without room beside what compaction keeps, or with chunks smaller than what lies in
@@ -164,7 +164,7 @@ pub enum ServerConfigError {
     },
 }
 
-/// What happens to a server.
+/// Inputs of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerIn<V> {
     /// A client calls.
@@ -178,7 +178,7 @@ pub enum ServerIn<V> {
     },
 }
 
-/// What a server decides.
+/// Decisions of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerOut<V> {
     /// An operation on its device.

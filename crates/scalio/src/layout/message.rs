@@ -23,7 +23,7 @@ use base::Span;
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 32;
 
-/// Why bytes are no message.
+/// Reason why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// The message is too short or too long.

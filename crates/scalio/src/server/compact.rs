@@ -87,8 +87,8 @@ impl<V: Value> Server<V> {
         self.begin_group(now, moves, rows, Room::Compaction, out);
     }
 
-    /// Whether an answer that it waits for will bring compaction on. Moves that find no room wait
-    /// for nobody.
+    /// Returns whether an answer that it waits for will bring compaction on. Moves that find no
+    /// room wait for nobody.
     pub(super) fn is_compacting(&self) -> bool {
         self.compaction.as_ref().is_some_and(|compaction| !matches!(compaction.step, Step::Move { moving: false, .. }))
     }

@@ -71,7 +71,7 @@ pub(super) enum Step {
 }
 
 impl<V: Value> Server<V> {
-    /// When the oldest update in the ring has waited long enough.
+    /// Returns the time at which the oldest update in the ring has waited long enough.
     pub(super) fn group_due(&self) -> Option<Time> {
         if self.recovery.is_some() || self.groups.len() >= self.config.groups_max as usize {
             return None;
@@ -97,7 +97,7 @@ impl<V: Value> Server<V> {
         is_due
     }
 
-    /// What the next group is made of.
+    /// Returns the configuration of the next group.
     fn next_updates(&self) -> impl Iterator<Item = &Update<V>> {
         let free = self.ring.iter().filter(|update| !self.locked.contains(&update.block));
         free.take(self.config.group_updates as usize)
@@ -120,7 +120,7 @@ impl<V: Value> Server<V> {
         self.log.has_room(rows.and(promised), purpose)
     }
 
-    /// Whether updates wait for nothing but room.
+    /// Returns whether updates wait for nothing but room.
     pub(super) fn lacks_room(&self) -> bool {
         !self.ring.is_empty() && !self.has_room_for_updates()
     }

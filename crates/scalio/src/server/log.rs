@@ -253,7 +253,7 @@ impl Log {
         let zones = (0u32..).zip(&self.zones).filter(|(_, zone)| closed(zone));
         zones.min_by_key(|(at, zone)| (cost(zone), *at)).map(|(at, _)| at)
     }
-    /// Whether nothing in the zone is of use.
+    /// Returns whether nothing in the zone is of use.
     pub fn is_empty(&self, zone: u32) -> bool {
         self.zones[zone as usize].live == 0
     }

@@ -58,12 +58,12 @@ pub struct StackConfig {
     pub notice: Notice,
 }
 
-/// What an application wants.
+/// Request of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackCommand {
     /// The host's name for it, given back at its end.
     pub ticket: u32,
-    /// Of which device.
+    /// The device.
     pub device: DeviceId,
     /// The operation.
     pub operation: DeviceOperation,
@@ -73,7 +73,7 @@ pub struct StackCommand {
     pub bytes: u32,
 }
 
-/// What happens to a stack.
+/// Inputs of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackIn {
     /// The application on a core wants something.
@@ -101,7 +101,7 @@ pub enum StackIn {
     },
 }
 
-/// What a stack decides.
+/// Decisions of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackOut {
     /// A core is busy for so long, behind what it has already.
@@ -142,12 +142,12 @@ pub enum Work {
     Look,
     /// Completion of a command.
     Completion {
-        /// Of which command.
+        /// The command.
         ticket: u32,
     },
     /// The thread of a command is woken.
     ContextSwitch {
-        /// Of which command.
+        /// The command.
         ticket: u32,
     },
 }
@@ -183,7 +183,7 @@ struct Core {
     waiting: VecDeque<StackCommand>,
     /// Completions that have not been processed.
     unseen: VecDeque<(DeviceId, u16)>,
-    /// When the interrupt comes, enough completions or not.
+    /// Time at which the interrupt comes, enough completions or not.
     interrupt_at: Option<Time>,
     /// Whether the handler or the poller is scheduled.
     is_looking: bool,

@@ -6,7 +6,7 @@ use crate::{Command, CommandId, DeviceOperation, Outcome, Refusal};
 use base::{Program, Time};
 use std::collections::BTreeMap;
 
-/// What happens to a target.
+/// Inputs of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetIn {
     /// A client's command is in memory.
@@ -18,7 +18,7 @@ pub enum TargetIn {
     },
     /// Data of a write are in memory.
     Data {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// Length in bytes.
         bytes: u32,
@@ -30,12 +30,12 @@ pub enum TargetIn {
     },
 }
 
-/// What a target decides.
+/// Decisions of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetOut {
     /// A client may send its data.
     Grant {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// Length in bytes.
         bytes: u32,
@@ -44,7 +44,7 @@ pub enum TargetOut {
     Issue(StackCommand),
     /// Data in memory go to the client.
     Send {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// Length in bytes.
         bytes: u32,

@@ -45,7 +45,7 @@ pub(crate) struct Piece<P> {
     is_over: bool,
     /// By target of the stream.
     takers: Vec<Taker>,
-    /// When a client has to have sent it.
+    /// Time at which a client has to have sent it.
     deadline: Option<Time>,
     grants: u32,
 }
@@ -76,7 +76,7 @@ enum Taking {
 }
 
 impl Taking {
-    /// Whether its part of the FIFO is set aside for it.
+    /// Returns whether its part of the FIFO is set aside for it.
     fn has_room(self) -> bool {
         matches!(self, Taking::Idle | Taking::Queued | Taking::Submitted(_))
     }
@@ -180,7 +180,7 @@ impl<P: Payload> Engine<P> {
         self.grant_piece(now, number, out);
     }
 
-    /// Whether the FIFOs of all targets that go on have room for the next piece.
+    /// Returns whether the FIFOs of all targets that go on have room for the next piece.
     fn has_room(&self, stream: u32) -> bool {
         let stream = &self.streams[stream as usize];
         let bytes = self.next_bytes(stream);

@@ -89,7 +89,7 @@ impl Fabric<'_> {
     }
 }
 
-/// How many cables join each pair of groups of a dragonfly.
+/// Returns the number of cables between each pair of groups of a dragonfly.
 pub(crate) fn cables_per_pair(routers: u32, global_cables: u32, groups: u32) -> u32 {
     (u64::from(routers) * u64::from(global_cables) / u64::from(groups - 1)) as u32
 }

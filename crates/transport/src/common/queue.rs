@@ -42,7 +42,7 @@ impl ByteQueue {
     pub fn highest(&self) -> Bytes {
         Bytes::new(self.highest)
     }
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }

@@ -49,8 +49,8 @@ impl Timers {
     pub fn deadline(&self, key: u32) -> Option<Time> {
         Some(self.keys[key as usize].at).filter(|deadline| *deadline != Time::MAX)
     }
-    /// When to call [`pop_due`](Self::pop_due) next: never later than the earliest deadline, at
-    /// times earlier.
+    /// Returns the time at which to call [`pop_due`](Self::pop_due) next: never later than the
+    /// earliest deadline, at times earlier.
     pub fn next(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }

@@ -48,12 +48,12 @@ impl Buffer {
     pub fn highest(&self, port: NodeId) -> Bytes {
         Bytes::new(self.ports[port.index()].highest)
     }
-    /// Whether `port` is paused.
+    /// Returns whether `port` is paused.
     pub fn is_paused(&self, port: NodeId) -> bool {
         self.ports[port.index()].paused
     }
-    /// Whether `wire` bytes more of `from` fit. They always do where the headroom is right and the
-    /// neighbour obeys. A static threshold bounds each port, a dynamic one all of them.
+    /// Returns whether `wire` bytes more of `from` fit. They always do where the headroom is right
+    /// and the neighbour obeys. A static threshold bounds each port, a dynamic one all of them.
     pub fn has_room(&self, from: NodeId, wire: u64) -> bool {
         let ingress = &self.ports[from.index()];
         let (used, room) = match self.rule {

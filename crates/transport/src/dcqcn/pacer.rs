@@ -23,7 +23,7 @@ impl Pacer {
     pub fn rate_bps(&self) -> f64 {
         self.rate.current_bps()
     }
-    /// When the present rate lets the next packet go.
+    /// Returns the time at which the present rate lets the next packet go.
     pub fn next_send(&self) -> Time {
         self.last.0 + self.rate.spacing(u64::from(self.last.1))
     }
@@ -51,7 +51,7 @@ impl Notifier {
     }
 }
 
-/// What a timer of a flow is for.
+/// Purpose of a timer of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Alpha moves.
@@ -88,7 +88,7 @@ impl Due {
 pub struct RateTimers(Timers);
 
 impl RateTimers {
-    /// When [`pop_due`](Self::pop_due) is next to be called.
+    /// Returns the time at which [`pop_due`](Self::pop_due) is next to be called.
     pub fn next(&self) -> Option<Time> {
         self.0.next()
     }

@@ -28,7 +28,7 @@ pub(super) struct RateControl {
     limited: bool,
     /// Notifications that no periodic check has processed.
     noted: Noted,
-    /// When it came back to line rate, where no timer runs: alpha has decayed since then.
+    /// Time at which it came back to line rate, where no timer runs: alpha has decayed since then.
     free_since: Time,
 }
 
@@ -60,7 +60,7 @@ impl RateControl {
     pub(super) fn current_bps(&self) -> f64 {
         self.current_bps
     }
-    /// Whether it is below line rate or about to be, so that timers run.
+    /// Returns whether it is below line rate or about to be, so that timers run.
     pub(super) fn is_watched(&self) -> bool {
         self.limited || self.noted.by_cut
     }

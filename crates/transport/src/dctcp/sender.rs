@@ -144,7 +144,7 @@ impl Sender {
     pub fn alpha(&self) -> f64 {
         self.congestion.alpha
     }
-    /// When the retransmission timer fires.
+    /// Returns the time at which the retransmission timer fires.
     pub fn deadline(&self) -> Option<Time> {
         Some(self.round_trip.deadline).filter(|deadline| *deadline != Time::MAX)
     }
@@ -157,7 +157,7 @@ impl Sender {
         self.submitted += bytes;
         self.messages.push_back((self.submitted, message));
     }
-    /// Whether [`next_segment`](Self::next_segment) gives one.
+    /// Returns whether [`next_segment`](Self::next_segment) gives one.
     pub fn can_send(&self) -> bool {
         self.loss.resend || self.hole().is_some() || self.new_segment().is_some()
     }

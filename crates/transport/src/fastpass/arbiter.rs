@@ -229,7 +229,7 @@ impl Program for Arbiter {
             self.take_demands(packet.source);
         }
     }
-    /// When the next batch comes into sight, if somebody waits for that.
+    /// Returns the time at which the next batch comes into sight, if somebody waits for that.
     fn next_wakeup(&self) -> Option<Time> {
         let next = (self.first / self.batch + 1) * self.batch;
         (!self.parked.is_empty()).then(|| self.slots.start(next - 1) - self.lead)

@@ -67,7 +67,7 @@ pub struct Endpoint {
     timers: Timers,
     /// This endpoint's share of the arbiter's link.
     demands: TokenBucket,
-    /// When that has room for the next demand, if one waits for it.
+    /// Time at which that has room for the next demand, if one waits for it.
     demand_at: Option<Time>,
     sequence: u64,
     /// The newest packet of the arbiter, and the newest that reported losses: earlier packets count

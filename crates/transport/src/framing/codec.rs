@@ -37,7 +37,7 @@ pub enum Framing {
     Flit,
 }
 
-/// Why bytes are not a packet of the expected framing.
+/// Reason why bytes are not a packet of the expected framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
@@ -124,7 +124,7 @@ fn agree(field: &'static str, holds: bool) -> Result<(), WireError> {
     if holds { Ok(()) } else { Err(WireError::Disagreement { field }) }
 }
 
-/// Whether the bytes that [`encode`] appended hold `content` behind their IPv4 header.
+/// Returns whether the bytes that [`encode`] appended hold `content` behind their IPv4 header.
 pub fn holds_content(bytes: &[u8], content: &[u8]) -> bool {
     let behind = bytes.get((PREAMBLE + ETHERNET + IPV4) as usize..);
     content.is_empty() || behind.is_some_and(|behind| behind.starts_with(content))

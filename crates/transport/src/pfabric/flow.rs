@@ -102,7 +102,7 @@ impl Flow {
             Control::Dctcp(flow) => flow.acknowledge(now, packet.offset, packet.marked),
         }
     }
-    /// When [`time_out`](Self::time_out) is due.
+    /// Returns the time at which [`time_out`](Self::time_out) is due.
     pub(super) fn deadline(&self) -> Option<Time> {
         match &self.control {
             Control::Minimal(flow) => flow.deadline(),

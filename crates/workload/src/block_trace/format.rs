@@ -95,8 +95,8 @@ impl Format {
         }
     }
 
-    /// Whether a file may end without a newline: only where the last column is one character, so
-    /// that a line that was cut off has too few columns.
+    /// Returns whether a file may end without a newline: only where the last column is one
+    /// character, so that a line that was cut off has too few columns.
     pub(super) const fn may_lack_last_newline(self) -> bool {
         matches!(self, Format::Mqsim | Format::Disksim)
     }

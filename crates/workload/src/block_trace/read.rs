@@ -118,7 +118,7 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
         self.format
     }
 
-    /// How many bad lines were skipped so far.
+    /// Returns how many bad lines were skipped so far.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
@@ -128,12 +128,13 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
         &self.skipped_first
     }
 
-    /// How many requests came behind a later one so far, and were put in order.
+    /// Returns how many requests came behind a later one so far, and were put in order.
     pub fn inverted(&self) -> u64 {
         self.inverted
     }
 
-    /// How many good lines were neither a read nor a write: headers, other events, flushes, trims.
+    /// Returns how many good lines were neither a read nor a write: headers, other events, flushes,
+    /// trims.
     pub fn passed_over(&self) -> u64 {
         self.passed_over
     }
@@ -220,8 +221,8 @@ enum Line {
     End,
 }
 
-/// Whether reading can continue after it. After a line that is too long it cannot: its rest would
-/// look like a line.
+/// Returns whether reading can continue after it. After a line that is too long it cannot: its rest
+/// would look like a line.
 fn is_of_one_line(reason: &Reason) -> bool {
     !matches!(reason, Reason::Read(_) | Reason::TooLong)
 }

@@ -119,7 +119,7 @@ impl Replay {
         Replay { config, requests: trace.requests, next: 0, limits }
     }
 
-    /// How many requests were handed out so far.
+    /// Returns how many requests were handed out so far.
     pub fn made(&self) -> u64 {
         self.limits.made()
     }

@@ -163,7 +163,7 @@ impl Player {
         }
     }
 
-    /// How many requests were handed out so far.
+    /// Returns how many requests were handed out so far.
     pub fn made(&self) -> u64 {
         self.limits.made()
     }

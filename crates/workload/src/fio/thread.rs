@@ -250,7 +250,7 @@ impl Pace {
         Pace { rates: job.rates, process: job.rate_process, start, ios: [0; 2], bytes: [0; 2], due_ps: [0.0; 2], gaps }
     }
 
-    /// When `io` is due, and counts it.
+    /// Returns the time at which `io` is due, and counts it.
     pub(super) fn due(&mut self, io: &Io) -> Time {
         let direction = usize::from(io.operation != Operation::Read);
         let RateLimit { ios_per_second, bytes_per_second } = self.rates[direction];

@@ -123,7 +123,7 @@ impl Imitator {
         }
     }
 
-    /// How many requests were handed out so far.
+    /// Returns how many requests were handed out so far.
     pub fn made(&self) -> u64 {
         self.limits.made()
     }

@@ -19,7 +19,7 @@ impl BlockCache {
         BlockCache { ways: vec![[EMPTY; WAYS]; (blocks / WAYS as u64) as usize] }
     }
 
-    /// Whether the block was there; it is from now on.
+    /// Returns whether the block was there; it is from now on.
     pub(super) fn touch(&mut self, name: u64) -> bool {
         let Some(last) = (self.ways.len() as u64).checked_sub(1) else { return false };
         let tag = name.max(1);

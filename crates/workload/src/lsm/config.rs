@@ -12,11 +12,11 @@ const KEYS_MAX: u64 = 1 << 40;
 /// volumes, behind the stores that are there already.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LsmConfig {
-    /// How many stores there are.
+    /// Number of stores.
     pub stores: u32,
-    /// How many clients they run at.
+    /// Number of clients with stores.
     pub clients: u32,
-    /// How many volumes they lie on.
+    /// Number of volumes with stores.
     pub volumes: u32,
     /// Keys of a store.
     pub keys: u64,
@@ -136,7 +136,7 @@ impl LsmConfig {
         self.keys * self.record.count()
     }
 
-    /// How many stores the fullest volume holds.
+    /// Returns how many stores the fullest volume holds.
     pub(super) fn stores_a_volume(&self) -> u64 {
         u64::from(self.stores.div_ceil(self.volumes))
     }

@@ -22,7 +22,7 @@ pub(super) struct Io {
     pub purpose: Purpose,
 }
 
-/// What an I/O is for.
+/// Purpose of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A block for this thread's lookup.

@@ -37,7 +37,7 @@ pub struct Operations {
     pub(super) written: u64,
     /// How often a writer had to wait for a flush or a compaction.
     pub(super) stalls: u64,
-    /// When the first that is timed began, and the last ended.
+    /// Time at which the first that is timed began, and the last ended.
     first: Time,
     last: Time,
 }

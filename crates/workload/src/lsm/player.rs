@@ -58,7 +58,7 @@ impl Lsm {
         &self.operations
     }
 
-    /// How many I/Os were handed out so far.
+    /// Returns how many I/Os were handed out so far.
     pub fn made(&self) -> u64 {
         self.limits.made()
     }

@@ -216,7 +216,7 @@ impl Tree {
         }
     }
 
-    /// Whether an update has to wait.
+    /// Returns whether an update has to wait.
     pub(super) fn is_stalled(&self) -> bool {
         let is_full = self.memtable + self.record > self.config.memtable.count();
         (is_full && self.full_memtables + 1 >= self.config.memtables_max) || self.level0 >= self.config.level0_stop
@@ -231,7 +231,7 @@ impl Tree {
         self.memtable += self.record;
     }
 
-    /// Whether there is a memtable to flush.
+    /// Returns whether there is a memtable to flush.
     pub(super) fn has_full_memtable(&self) -> bool {
         self.full_memtables > 0
     }

@@ -66,7 +66,7 @@ impl Picker {
         *newest
     }
 
-    /// How many of `wanted` blocks from `block` on lie in the working set.
+    /// Returns how many of `wanted` blocks from `block` on lie in the working set.
     pub(super) fn clip(&self, block: u64, wanted: u64) -> u64 {
         wanted.min(self.blocks - block)
     }

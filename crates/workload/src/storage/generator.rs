@@ -58,7 +58,7 @@ impl Generator {
         }
     }
 
-    /// How many requests were handed out so far.
+    /// Returns how many requests were handed out so far.
     pub fn made(&self) -> u64 {
         self.limits.made()
     }
@@ -223,7 +223,7 @@ impl Actions {
         }
     }
 
-    /// Whether a client's first request is a write, in the steady state of [`Mix::Runs`].
+    /// Returns whether a client's first request is a write, in the steady state of [`Mix::Runs`].
     fn begins_with_writes(&self, stream: &mut Stream) -> bool {
         match self {
             Actions::Independent { .. } => false,

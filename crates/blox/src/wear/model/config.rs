@@ -16,7 +16,7 @@ pub struct WearConfig {
     pub ssds: u32,
     /// vSSDs of a drive. All move with their drive's contents.
     pub vssds: u32,
-    /// What a drive is made of.
+    /// Configuration of a drive.
     pub flash: DriveFlash,
     /// What vSSDs run.
     pub workloads: Vec<WearWorkload>,
@@ -53,7 +53,7 @@ pub struct WearConfig {
     pub seed: Seed,
 }
 
-/// What a drive is made of.
+/// Configuration of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriveFlash {
     /// What an erase block holds.

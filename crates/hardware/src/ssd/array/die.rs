@@ -95,7 +95,7 @@ impl Die {
             }
         }
     }
-    /// When a read in this place starts.
+    /// Returns the time at which a read in this place starts.
     pub(super) fn start_at(&self, now: Time, place: Place, suspension: Suspension) -> Time {
         match place {
             Place::Back => self.queue.back().map_or(now, |last| last.end),
@@ -134,7 +134,8 @@ impl Die {
         self.make_room(index, read);
         (read.sequence, interrupted)
     }
-    /// When a numbered operation ends; of the parts of an interrupted one the last.
+    /// Returns the time at which a numbered operation ends; of the parts of an interrupted one the
+    /// last.
     pub(super) fn end_of(&self, sequence: u32) -> Option<Time> {
         self.queue.iter().rev().find(|slot| slot.sequence == sequence).map(|slot| slot.end)
     }
@@ -190,7 +191,7 @@ impl Die {
     }
 }
 
-/// When a slot that is interrupted now has stopped.
+/// Returns the time at which a slot that is interrupted now has stopped.
 fn stopped(now: Time, slot: &Slot, suspension: Suspension) -> Time {
     now.max(slot.work) + overhead(suspension)
 }

@@ -54,7 +54,7 @@ impl Collector {
     pub(super) fn new(reserve: u64, grace: u64, dies: usize) -> Collector {
         Collector { reserve, grace, due: BinaryHeap::with_capacity(dies), is_due: vec![false; dies] }
     }
-    /// When the next step is due.
+    /// Returns the time at which the next step is due.
     pub(super) fn next_due(&self) -> Option<Time> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }

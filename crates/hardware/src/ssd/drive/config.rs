@@ -115,8 +115,8 @@ pub struct RetryStep {
     pub retries: u32,
 }
 
-/// Why a drive refused. Nothing has changed then, save that a write of several units may have been
-/// stored in part when [`DriveError::Layer`] says that the drive is worn out.
+/// Reason why a drive refused. Nothing has changed then, save that a write of several units may
+/// have been stored in part when [`DriveError::Layer`] says that the drive is worn out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriveError {

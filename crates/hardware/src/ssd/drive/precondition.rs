@@ -52,7 +52,7 @@ pub struct PreconditionReport {
     pub wear: Wear,
 }
 
-/// Why the state was not reached.
+/// Reason why the state was not reached.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PreconditionError {

@@ -11,7 +11,7 @@ pub(super) struct Sensitivity {
     weights: Vec<f64>,
 }
 
-/// Why a parameter is not determined.
+/// Reason why a parameter is not determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doubt {
     /// The points hardly answer to it.

@@ -66,7 +66,7 @@ pub(super) struct Blocks {
     state: Vec<State>,
     stream: Vec<Stream>,
     erases: Vec<u32>,
-    /// How many blocks of the region had been filled when this one was.
+    /// Number of filled blocks of the region when this one was filled.
     filled_at: Vec<u32>,
     valid: MinTree,
     /// Blocks filled so far; wraps.
@@ -132,7 +132,7 @@ impl Blocks {
     pub(super) fn emptiest(&self, from: u32, to: u32, limit: u32) -> Option<(u32, u32)> {
         self.valid.lowest(from, to, limit)
     }
-    /// How many blocks were filled since this one was, which must have been.
+    /// Returns the number of blocks filled since this one, which must be filled.
     pub(super) fn age(&self, slot: u32) -> u32 {
         self.filled.wrapping_sub(self.filled_at[slot as usize])
     }

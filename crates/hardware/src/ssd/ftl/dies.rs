@@ -190,7 +190,7 @@ impl Dies {
             *ready = *ready & !(1 << bit) | u64::from(is_ready) << bit;
         }
     }
-    /// Whether all dies that can take units of a stream, and no others, are noted.
+    /// Returns whether all dies that can take units of a stream, and no others, are noted.
     pub(super) fn are_noted(&self, stream: Stream) -> bool {
         let is_noted = |rank: u32| self.ready[stream as usize][rank as usize / 64] >> (rank % 64) & 1 == 1;
         (0u32..).zip(self.striped()).all(|(rank, die)| is_noted(rank) == die.can_take_from_host(stream))

@@ -66,8 +66,8 @@ impl TranslationLayer {
         let slot = *self.dies.get(fullest).free.front()?;
         Some(self.take_slot(fullest, slot))
     }
-    /// Whether a die keeps a free block for the host and its reserve, and the region what its units
-    /// need.
+    /// Returns whether a die keeps a free block for the host and its reserve, and the region what
+    /// its units need.
     fn can_spare(&self, die: u32) -> bool {
         let counts = self.dies.get(die).owned > spare_blocks(self.config.hot_cold);
         let left = self.units_max() - u64::from(counts) * u64::from(self.units_per_block);

@@ -96,7 +96,7 @@ impl Mapping {
         let first = self.groups.get(self.index(place)) << self.group_bits;
         self.forward.position(first, first + (1 << self.group_bits), self.entry(place))
     }
-    /// Whether a place keeps the group of a unit.
+    /// Returns whether a place keeps the group of a unit.
     pub(super) fn is_of_group(&self, place: Place, unit: u64) -> bool {
         self.groups.get(self.index(place)) == unit >> self.group_bits
     }

@@ -3,7 +3,7 @@
 use crate::ssd::geometry::{BlockId, Geometry, GeometryError, PageAddress, UnitAddress};
 use base::Seed;
 
-/// What a translation layer is made of.
+/// Configuration of a translation layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FtlConfig {
     /// The array's geometry, of which the region owns some blocks.
@@ -39,7 +39,7 @@ pub enum VictimPolicy {
     Choices(u32),
 }
 
-/// Why the layer refused.
+/// Reason why the layer refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FtlError {
@@ -197,7 +197,7 @@ impl FtlCounters {
     }
 }
 
-/// Why a snapshot could not be taken up.
+/// Reason why a snapshot could not be taken up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {

@@ -4,7 +4,7 @@ use super::RegionId;
 use crate::ssd::ftl::{FtlError, SnapshotError};
 use crate::ssd::geometry::GeometryError;
 
-/// Why software-defined flash refused. Nothing has changed then.
+/// Reason why software-defined flash refused. Nothing has changed then.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SdfError {
@@ -113,7 +113,7 @@ pub enum SdfError {
 }
 
 impl SdfError {
-    /// Whether garbage has to be collected before this write.
+    /// Returns whether garbage has to be collected before this write.
     pub fn is_no_free_block(&self) -> bool {
         matches!(self, SdfError::Layer(FtlError::NoFreeBlock))
     }

@@ -37,7 +37,7 @@ impl Heap {
         }
     }
 
-    /// Whether the storage node has no chunks left.
+    /// Returns whether the storage node has no chunks left.
     pub(super) fn is_dry(&self) -> bool {
         self.is_dry
     }

@@ -124,7 +124,7 @@ impl<V: Value> PoolRequest<V> {
             PoolRequest::WriteObject { .. } | PoolRequest::Touch { .. } | PoolRequest::Describe { .. } => 0,
         }
     }
-    /// Whether nobody waits for its answer: the client takes one, and does nothing with it.
+    /// Returns whether nobody waits for its answer: the client takes one, and does nothing with it.
     pub fn is_asynchronous(&self) -> bool {
         matches!(self, PoolRequest::Touch { .. } | PoolRequest::Describe { .. })
     }

@@ -33,7 +33,7 @@ impl ObjectWord {
     pub fn fingerprint_of(key: &Key) -> u8 {
         (key.place(1).fingerprint & 0xff) as u8
     }
-    /// Whether nothing is kept.
+    /// Returns whether nothing is kept.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -45,7 +45,7 @@ impl ObjectWord {
     pub const fn address(self) -> Option<u64> {
         (self.0 & ((1 << POINTER_BITS) - 1)).checked_sub(1)
     }
-    /// Whether an object of that fingerprint is kept.
+    /// Returns whether an object of that fingerprint is kept.
     pub const fn is_of(self, fingerprint: u8) -> bool {
         !self.is_empty() && self.fingerprint() == fingerprint
     }
@@ -55,7 +55,7 @@ impl ObjectWord {
 /// it may be that of the slot's last object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    /// When the object was put in.
+    /// Time at which the object was put in.
     pub inserted: Time,
     /// Time of the last read, all that LRU needs.
     pub accessed: Time,

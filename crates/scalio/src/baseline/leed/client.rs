@@ -6,7 +6,7 @@ use base::{Program, Time};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-/// What happens to a client.
+/// Inputs of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientIn<V> {
     /// Its application wants something.
@@ -20,7 +20,7 @@ pub enum ClientIn<V> {
     Answer(Answer<V>),
 }
 
-/// What a client decides.
+/// Decisions of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientOut<V> {
     /// To the server of a device.
@@ -36,7 +36,7 @@ pub enum ClientOut<V> {
         ticket: u64,
         /// The result.
         outcome: Outcome<V>,
-        /// Where from.
+        /// The source.
         source: Source,
     },
 }

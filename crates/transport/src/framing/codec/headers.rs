@@ -110,7 +110,7 @@ pub(super) fn kind_of_code(code: u8) -> Result<PacketKind, WireError> {
     KINDS.get(usize::from(code)).copied().ok_or(WireError::Field { field: "kind", got: u64::from(code) })
 }
 
-/// What an Ethernet header says.
+/// Content of an Ethernet header.
 pub(super) struct Ethernet {
     pub source: NodeId,
     /// `None` for a group address.

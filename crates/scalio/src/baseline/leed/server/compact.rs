@@ -57,7 +57,7 @@ struct Moving<V> {
 }
 
 impl Space {
-    /// Whether there is need to compact, and something to win.
+    /// Returns whether there is need to compact, and something to win.
     fn wants_compaction(&self) -> bool {
         let is_short = self.log.free() < u64::from(self.config.compact_below);
         is_short && self.log.used() > self.live && self.log.chunks() < self.config.chunks_at_once as usize
@@ -177,7 +177,7 @@ impl<V: Value> Server<V> {
         }
     }
 
-    /// Whether there was need to start one.
+    /// Returns whether there was need to start one.
     fn start_record_job(&mut self, out: &mut Vec<ServerOut<V>>) -> bool {
         let Some(chunk) = self.records.next_chunk() else { return false };
         let job = self.record_jobs.insert(RecordJob {
