@@ -61,8 +61,8 @@ impl Inbox {
         Arrived::Complete(new)
     }
 
-    /// Returns the number of bytes of this packet's message that have arrived from its start without a
-    /// hole.
+    /// Returns the number of bytes of this packet's message that have arrived from its start
+    /// without a hole.
     pub fn arrived_in_order(&self, packet: &Packet) -> u64 {
         let Ok(index) = usize::try_from(packet.sequence.wrapping_sub(self.first) as i32) else { return packet.value };
         match self.open.as_ref().and_then(|open| open.get(index)) {
