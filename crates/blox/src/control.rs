@@ -1,30 +1,31 @@
-//! The control plane: who lives, who is a member of which group, and where a lost replica is built
-//! again (3.7).
+//! The control plane: liveness, group membership, and the place where a lost replica is rebuilt
+//! (3.7).
 //!
-//! What a storage server owes it:
+//! Obligations of a storage server:
 //!
-//! * every `beat`, a heartbeat with the number that its [`Lease`] gives. One that comes back goes
-//!   to [`Lease::echoed`]; while the lease does not hold, the server says nothing to clients;
-//! * each `Members` order to the replica that the packet's vSSD names. For a vSSD that it does not
-//!   have and that is listed as stale on this server, it makes a vSSD with
-//!   [`Contents::Lost`](crate::Contents::Lost); for any other that it does not have, it answers
-//!   `UpToDate` with the order's epoch at once;
-//! * after a restart, every replica anew with [`Contents::Lost`](crate::Contents::Lost), and a new
-//!   lease with one start more;
-//! * a replica's `UpToDate` as [`ControlMessage::UpToDate`] in a packet with the replica's vSSD.
+//! * every `beat`, it sends a heartbeat with the number from its [`Lease`]. An echo is passed to
+//!   [`Lease::echoed`]; while the lease does not hold, the server sends nothing to clients;
+//! * it passes each `Members` order to the replica that the packet's vSSD names. For an unknown
+//!   vSSD that is listed as stale on this server, it creates a vSSD with
+//!   [`Contents::Lost`](crate::Contents::Lost); for any other unknown one, it answers `UpToDate`
+//!   with the order's epoch at once;
+//! * after a restart, it creates every replica anew with [`Contents::Lost`](crate::Contents::Lost),
+//!   and a new lease with the start count increased by one;
+//! * it sends a replica's `UpToDate` as [`ControlMessage::UpToDate`] in a packet with the replica's
+//!   vSSD.
 //!
 //! A client gets the same `Members` orders with the group's name in the packet: the vSSD of its
 //! first replica at the start of the run. It neither reads from nor writes to the stale member. The
 //! switch gets `Create` and `Delete`; a vSSD that is its own replica has none in the rack.
 //!
-//! *No two epochs serve.* A write is done when every member of its coordinator's epoch has
+//! *No two epochs serve.* A write is complete when every member of its coordinator's epoch has
 //! acknowledged it in that epoch. A member that moves on acknowledges no more, so an epoch can
-//! still finish a write only while all its members are in it. Reads of a member that was removed
-//! end with its lease, before the new epoch begins. A server that comes back gets no echo until it
-//! has confirmed that it left; then it is brought up to date as a stale member.
+//! complete a write only while all its members are in it. Reads of a removed member end with its
+//! lease, before the new epoch begins. A returning server gets no echo until it has confirmed its
+//! removal; then it is brought up to date as a stale member.
 //!
-//! The last member that is not stale is never removed: it alone has the data. While it is silent
-//! the group waits.
+//! The last member that is not stale is never removed: only it has the data. While it is silent the
+//! group waits.
 
 mod check;
 mod group;

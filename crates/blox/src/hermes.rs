@@ -1,22 +1,22 @@
-//! Hermes (Katsarakis et al., ASPLOS'20): the replicas of a vSSD agree on each page, and every one
-//! of them may serve reads.
+//! Hermes (Katsarakis et al., ASPLOS'20): the replicas of a vSSD agree on each page, and each of
+//! them may serve reads.
 //!
-//! A [`Replica`] decides, its host moves: packets, the DRAM copy and the flash. What the host owes
-//! it:
+//! A [`Replica`] decides; its host moves packets, the DRAM copy and the flash. Obligations of the
+//! host:
 //!
-//! 1. A client's read: [`read`](Replica::read) when it arrives *and again when the device has
-//!    answered*; only `Serve` of the second call lets the value that was read go out (a write may
-//!    have come in between, and its value may have been flushed). `Wait` of either call means that
-//!    [`ReplicaOut::ReadReady`] will bring the value; what was read is thrown away then.
+//! 1. A client's read: call [`read`](Replica::read) on arrival *and again when the device has
+//!    answered*. Only `Serve` of the second call releases the value that was read (a write may have
+//!    happened in between, and its value may have been flushed). `Wait` of either call means that
+//!    [`ReplicaOut::ReadReady`] will bring the value; discard the one that was read.
 //! 2. Before both calls, and before every answer, the server's [`Lease`](crate::Lease) must hold; a
-//!    server without one says nothing.
-//! 3. A client's write, an [`Invalidate`](ReplicaMessage::Invalidate) and a
-//!    [`Fetched`](ReplicaMessage::Fetched) are handed in only when the write cache has room for the
-//!    page: outputs come in order, and an acknowledgement behind an [`Apply`](ReplicaOut::Apply)
-//!    promises that the copy exists.
-//! 4. A `Members` order of the control plane goes to [`members`](Replica::members); the answer is
-//!    [`ReplicaOut::UpToDate`], to the control plane.
-//! 5. [`Load`](ReplicaOut::Load) is answered by [`loaded`](Replica::loaded).
+//!    server without one is silent.
+//! 3. Pass in a client's write, an [`Invalidate`](ReplicaMessage::Invalidate) or a
+//!    [`Fetched`](ReplicaMessage::Fetched) only when the write cache has room for the page: outputs
+//!    are in order, and an acknowledgement after an [`Apply`](ReplicaOut::Apply) guarantees that
+//!    the copy exists.
+//! 4. Pass a `Members` order of the control plane to [`members`](Replica::members); the answer to
+//!    the control plane is [`ReplicaOut::UpToDate`].
+//! 5. Answer [`Load`](ReplicaOut::Load) by [`loaded`](Replica::loaded).
 
 mod flight;
 mod rebuild;

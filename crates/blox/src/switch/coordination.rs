@@ -1,23 +1,24 @@
-//! Algorithm 1 of the paper: where reads go while a replica collects, and who may collect.
+//! Algorithm 1 of the paper: the destination of reads while a replica collects, and grants of
+//! collection.
 //!
-//! Two things differ, both from what the tables allow (see [`tables`](super::tables)).
+//! Two things differ, both because of the tables' restrictions (see [`tables`](super::tables)).
 //!
-//! * **The race.** In the paper a soft request looks at its replica's bit in the destination table
-//!   on its first pass and sets its own there on its second. Two replicas' requests can both look
+//! * **The race.** In the paper a soft request reads its replica's bit in the destination table on
+//!   its first pass and sets its own there on its second. Two replicas' requests can both read
 //!   before either has set, and both be accepted. Here a request first sets its own bit in the
-//!   destination table, and then looks at its replica's in the same array, on its second pass:
-//!   whoever looks second sees the first. An accepted request is recirculated once, as in the
-//!   paper; a delayed one twice, to take its bit back.
-//! * **Order.** Clearing needs both arrays to change for one reason that only one of them knows, so
+//!   destination table, and then reads its replica's in the same array, on its second pass: the
+//!   second reader sees the first. An accepted request is recirculated once, as in the paper; a
+//!   delayed one twice, to clear its bit again.
+//! * **Order.** Clearing has to change both arrays for one reason that only one of them knows, so
 //!   it takes two passes, also for `finish`: the first locks the entry. Requests for a locked entry
-//!   go round until it is free, so that those of one vSSD are served one after another, and a late
+//!   recirculate until it is free. Those of one vSSD are thus served one after another, and a late
 //!   pass of one cannot undo the next.
 //!
-//! Two requests that see each other would both be delayed, again and again where both servers check
-//! at the same moments. So the lower number waits a few rounds for the higher to withdraw.
+//! Two requests that see each other would both be delayed, repeatedly if both servers check at the
+//! same moments. So the lower number waits a few rounds for the higher to withdraw.
 //!
-//! More than two replicas in a rack form a ring in the replica table; a request goes round it, one
-//! replica a pass.
+//! More than two replicas in a rack form a ring in the replica table; a request visits one replica
+//! per pass.
 
 use super::DropReason;
 use super::tables::{Phase, Register, Tables};

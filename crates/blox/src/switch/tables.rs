@@ -1,11 +1,10 @@
 //! The replica table and the destination table (3.3, Figure 5) as the register arrays of a
 //! programmable switch.
 //!
-//! A packet on its way through the pipeline may touch one entry of each array, once, and the arrays
-//! in the order of their stages. A [`Pass`] is such a way: it hands out each array as a value that
-//! is used up by touching it, so that code which would need two entries of an array does not
-//! compile; that stages come in order is asserted. What needs more has to send its packet through
-//! again.
+//! A packet in the pipeline may access one entry of each array, once, and the arrays in the order
+//! of their stages. A [`Pass`] enforces this: it provides each array as a value that an access
+//! consumes, so code that would need two entries of an array does not compile. The order of stages
+//! is asserted. Further accesses require another pass of the packet.
 
 use crate::VssdId;
 use base::{Bytes, NodeId};

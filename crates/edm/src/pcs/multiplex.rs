@@ -1,36 +1,39 @@
-//! Memory blocks and frame blocks on one line, and apart again (paper 3.2.3).
+//! Multiplexes memory blocks and frame blocks on one line, and separates them again (paper 3.2.3).
 //!
-//! [`Multiplexer`] chooses the block of each cycle; [`Demultiplexer`] takes the memory blocks out,
-//! puts idles in their place and holds a frame until its /T/, so that the decoder gets it in
-//! consecutive cycles. Notifications and grants go between any two blocks (with [`Policy::None`],
-//! not inside a frame). Memory takes the place of idles, in the gap between frames too.
+//! [`Multiplexer`] chooses the block of each cycle. [`Demultiplexer`] removes the memory blocks,
+//! replaces them by idles and holds a frame until its /T/, so that the decoder gets it in
+//! consecutive cycles. Notifications and grants may be between any two blocks (with
+//! [`Policy::None`], not inside a frame). Memory replaces idles, also in the gap between frames.
 //!
-//! # Whose a data block is
+//! # Owner of a data block
 //!
-//! /MD/ and /D/ look the same (paper 3.2). While only a message or only a frame is open there is no
-//! doubt. While both are, the two ends follow the same rule, computed from the blocks that have
-//! been on the line and nothing else:
+//! /MD/ and /D/ look the same (paper 3.2). While only a message or only a frame is open the owner
+//! is clear. While both are, the two ends follow the same rule, computed only from the blocks that
+//! have been on the line:
 //!
-//! * [`Policy::Fair`]: data blocks take turns. The turn is with the class that did *not* have the
-//!   last block; /N/, /G/ and /M*/ are memory's, /S/ and /T/ the frame's. An idle is a *pass*: it
-//!   uses up the turn of a class that has nothing ready.
+//! * [`Policy::Fair`]: data blocks take turns. The turn belongs to the class that did *not* have
+//!   the last block; /N/, /G/ and /M*/ are memory's, /S/ and /T/ the frame's. An idle is a *pass*:
+//!   it uses the turn of a class that has nothing ready.
 //! * [`Policy::Strict`]: data blocks are memory's until /MT/.
-//! * [`Policy::None`]: never are both open.
+//! * [`Policy::None`]: both are never open.
 //!
-//! Control blocks tell themselves whose they are, so they need no turn.
+//! Control blocks identify their class, so they need no turn.
 //!
-//! What it costs: nothing while both classes have blocks, for alternation is what fairness asks for
-//! anyway; nothing when a message or a frame ends, for /MT/ and /T/ need no turn. Only when a class
-//! runs dry *inside* its message or frame while the other is open too, `Fair` sends one idle for
-//! each data block of the other class, and `Strict` sends idles until memory has a block again. A
-//! MAC never runs dry inside a frame, and a host's message is in its buffer before it starts; a
-//! switch that forwards a message cut-through from a line that interleaves gets M, gap, M, gap,
-//! which are just the turns of `Fair`.
+//! The cost is zero while both classes have blocks, since fairness alternates anyway, and at the
+//! end of a message or a frame, since /MT/ and /T/ need no turn. Only when a class runs dry
+//! *inside* its message or frame while the other is open too, `Fair` sends one idle for each data
+//! block of the other class, and `Strict` sends idles until memory has a block again. A MAC never
+//! runs dry inside a frame, and a host's message is in its buffer before it starts. A switch that
+//! forwards a message cut-through from an interleaved line gets M, gap, M, gap, exactly the turns
+//! of `Fair`.
 //!
-//! Rejected: an /MD/ with a mark of its own must be a control block, which gives up a byte in
-//! eight; an announcement before each change of owner costs a block a change, half the line under
-//! fair alternation; counting the blocks that an /MS/ announces tells how many are memory's but not
-//! which.
+//! Rejected:
+//!
+//! * A marked /MD/ must be a control block, which costs a byte in eight.
+//! * An announcement before each change of owner costs a block per change, half the line under fair
+//!   alternation.
+//! * A count of the blocks that an /MS/ announces gives the number of memory's blocks but not which
+//!   they are.
 //!
 //! The policy is a property of the line: both ends must be given the same one.
 

@@ -1,29 +1,28 @@
-//! The timing of an array of flash: dies and channels that answer *when* an operation ends, and
-//! what it waited for.
+//! The timing of a flash array: dies and channels that answer *when* an operation ends, and what it
+//! waited for.
 //!
 //! Booking is eager: [`FlashArray::submit`] fixes start and end at once, there is no event queue,
 //! and `now` never runs backward over the calls.
 //!
-//! * A **die** does one operation at a time, first come, first served. A read holds it from the
-//!   begin of its array time until its data have left over the channel (there is one register and
-//!   no cache read); a program from the begin of its transfer until the end of its array time; an
-//!   erase for its array time. Planes add blocks, not operations: what several planes do as one
-//!   operation is written as a larger [`Geometry::page`].
-//! * A **channel** does one transfer at a time. A transfer takes the first gap that is long enough,
-//!   so that a transfer that a busy die needs late does not keep the channel from others until
-//!   then.
-//! * **Suspension** ([`Suspension::Reads`](super::Suspension::Reads)): a read goes before every
-//!   program and erase that has not begun, and interrupts the one that runs, once its array time
-//!   has begun and if it has interruptions left; a read that finds the die already reading for an
-//!   earlier one joins it and interrupts nothing. Everything behind the read moves back by the read
-//!   and, for an interruption, twice the overhead. An operation that would be done before it could
-//!   stop is not interrupted. Hence the end of a read is final when it is told; that of a program
-//!   or erase may grow, and [`FlashArray::end_of`] has the latest. Data for a program that moves
-//!   back stay in the cache register where they were booked to arrive.
+//! * A **die** executes one operation at a time, first come, first served. A read occupies it from
+//!   the begin of its array time until its data have left over the channel (there is one register
+//!   and no cache read); a program from the begin of its transfer until the end of its array time;
+//!   an erase for its array time. Planes add blocks, not operations: a multi-plane operation is
+//!   modelled by a larger [`Geometry::page`].
+//! * A **channel** carries one transfer at a time. A transfer takes the first gap that is long
+//!   enough, so a late transfer of a busy die does not block the channel until then.
+//! * **Suspension** ([`Suspension::Reads`](super::Suspension::Reads)): a read precedes every
+//!   program and erase that has not begun. It interrupts the running one if its array time has
+//!   begun and it has interruptions left. A read that finds the die already reading for an earlier
+//!   one joins it and interrupts nothing. Everything behind the read is delayed by the read and,
+//!   for an interruption, twice the overhead. An operation that would end before it could stop is
+//!   not interrupted. The end of a read is therefore final; that of a program or erase may grow,
+//!   and [`FlashArray::end_of`] has the latest. Data for a delayed program stay in the cache
+//!   register at their booked time.
 //!
-//! An operation's wait is split by what the die or the channel did meanwhile: work of collection
-//! counts as `collection_wait`, all else as `wait`, a gap that was too short for the transfer
-//! included.
+//! An operation's wait is split by the work of the die or the channel meanwhile: collection counts
+//! as `collection_wait`, everything else as `wait`, including a gap that was too short for the
+//! transfer.
 
 mod calendar;
 mod die;

@@ -1,29 +1,28 @@
-//! Fitting a drive to a measurement: its free parameters are moved until the model answers as a
-//! real drive did.
+//! Fits a drive to a measurement: adjusts its free parameters until the model matches a real drive.
 //!
 //! A measurement is a set of [`FitPoint`]s, each a random load at a fixed queue depth with the
-//! commands a second that came of it; [`read_fio`] takes them from fio's JSON. The model plays each
-//! load on the drive ([`SolidState`](super::SolidState)) in a closed loop, and Nelder and Mead's
-//! simplex moves the parameters until the squares of ln(model / measured) are least over the points
-//! that are used. The number of dies is no continuous number: a ladder of counts is walked from the
-//! preset's, with the others fitted at each.
+//! measured commands per second; [`read_fio`] reads them from fio's JSON. The model runs each load
+//! on the drive ([`SolidState`](super::SolidState)) in a closed loop. Nelder and Mead's simplex
+//! adjusts the parameters to minimise the squares of ln(model / measured) over the used points. The
+//! number of dies is not continuous: the search climbs a ladder of counts from the preset's, with
+//! the others fitted at each.
 //!
-//! It descends from several places, which are the same for every request: a wrong preset leads into
-//! dents.
+//! The search descends from several places, the same for every request, since a wrong preset leads
+//! into local minima.
 //!
-//! **What the data cannot tell is not fitted.** First all parameters are fitted together, and each
-//! has its *range* measured: the values that the points allow it when all others are fitted anew
-//! for each of them (profile likelihood; 95 %). Then those that are not determined are held at
-//! their start (or refused, when they were asked for by name), and the rest is fitted again. A
-//! parameter is not determined if what no change of the others makes as well of a small step of it
-//! tells it worse than within [`KNOWN_WITHIN_MAX`], or if its range with those held is wider than
-//! that. Of parameters that can only be told together, the first in the order of [`Parameter::ALL`]
-//! is kept. A start that lies outside the range is no place to hold a parameter at: then it stays
-//! where the points want it.
+//! **Undetermined parameters are not fitted.** First all parameters are fitted together, and the
+//! *range* of each is measured: the values that the points allow when all others are fitted again
+//! for each of them (profile likelihood; 95 %). Then undetermined ones are fixed at their start (or
+//! refused, if requested by name), and the rest is fitted again. A parameter is undetermined in two
+//! cases. Either the effect of a small step of it, apart from what changes of the others can
+//! imitate, determines it worse than within [`KNOWN_WITHIN_MAX`]. Or its range with those fixed is
+//! wider than that. Of parameters that cannot be separated, the first in the order of
+//! [`Parameter::ALL`] is kept. A start outside the range is no place to fix a parameter: then it
+//! keeps the best value.
 //!
-//! The error of a point is that of the measurement ([`FitRequest::point_error`]), and by how much
-//! the model's answer hangs on the addresses that it draws. The simplex is argmin's. A gradient
-//! would be of no use to it: the model counts whole commands, and its answers have small steps.
+//! The error of a point combines that of the measurement ([`FitRequest::point_error`]) and the
+//! scatter of the model over the addresses that it draws. The simplex is argmin's. A gradient would
+//! not help: the model counts whole commands, and its answers have small steps.
 
 mod attempt;
 mod determine;

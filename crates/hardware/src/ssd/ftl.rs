@@ -1,24 +1,23 @@
-//! The translation layer of a region of flash: where each logical unit lies in the blocks that the
-//! region owns. It keeps books and knows no time; whoever owns it turns its answers into operations
-//! of an array.
+//! The translation layer of a region of flash: the place of each logical unit in the blocks of the
+//! region. It is bookkeeping without time; its owner turns its answers into operations of an array.
 //!
-//! Its calls, in the order in which they are needed:
+//! Its calls, in the order of use:
 //!
 //! * Host: [`write`](TranslationLayer::write) gathers units into pages, striped over channels, then
-//!   dies, and says which page is now to be programmed; [`pad`](TranslationLayer::pad) closes pages
-//!   that are not full; [`locate`](TranslationLayer::locate) says what to read;
-//!   [`trim`](TranslationLayer::trim) forgets.
+//!   dies, and returns pages to program; [`pad`](TranslationLayer::pad) closes partial pages;
+//!   [`locate`](TranslationLayer::locate) returns what to read; [`trim`](TranslationLayer::trim)
+//!   drops units.
 //! * Collection: [`victim`](TranslationLayer::victim), then
-//!   [`relocate_next`](TranslationLayer::relocate_next) until it has nothing more, then
-//!   [`erased`](TranslationLayer::erased). A write that answers [`FtlError::NoFreeBlock`] asks for
+//!   [`relocate_next`](TranslationLayer::relocate_next) until it is empty, then
+//!   [`erased`](TranslationLayer::erased). A write that returns [`FtlError::NoFreeBlock`] requires
 //!   that.
-//! * Wear: [`level_step`](TranslationLayer::level_step) names a block whose data should move, as a
-//!   victim is.
+//! * Wear: [`level_step`](TranslationLayer::level_step) names a block whose data should move, like
+//!   a victim.
 //! * Lending: [`take_free`](TranslationLayer::take_free) and [`give`](TranslationLayer::give).
 //!
-//! Each die keeps one free block that the host cannot open, a die has one victim at a time, and a
-//! die takes the data of one victim at a time, for which it had room when that was chosen. Hence a
-//! collection that was begun can always be ended.
+//! Each die keeps one free block that the host cannot open. A die has one victim at a time, and
+//! receives the data of one victim at a time, for which it had room when that was chosen. A started
+//! collection can therefore always be completed.
 
 mod blocks;
 mod check;

@@ -1,18 +1,17 @@
 //! Software-defined flash: one array divided into regions, each with a translation layer of its
-//! own. Whoever owns it decides when a region collects garbage, moves cold data or lends blocks
+//! own. Its owner decides when a region collects garbage, moves cold data or lends blocks
 //! (open-channel drives; RackBlox, 3.2 and 3.5).
 //!
-//! Calls that take `now` book operations on the array, and `now` never runs backward over them. In
-//! the order of need:
+//! Calls with `now` book operations on the array, and `now` never runs backward over them. In the
+//! order of use:
 //!
 //! * [`create`](SoftwareDefinedFlash::create) a region: of whole channels, which no other region
-//!   touches, or of a share of each die's blocks.
-//! * [`read`](SoftwareDefinedFlash::read) and [`write`](SoftwareDefinedFlash::write) units of it. A
-//!   write is gathered with others until a page is full, in memory that is taken to survive a loss
-//!   of power; [`flush_partial`](SoftwareDefinedFlash::flush_partial) programs pages that are not
-//!   full.
+//!   uses, or of a share of each die's blocks.
+//! * [`read`](SoftwareDefinedFlash::read) and [`write`](SoftwareDefinedFlash::write) units of it.
+//!   Writes are gathered until a page is full, in memory that is assumed to survive a loss of
+//!   power; [`flush_partial`](SoftwareDefinedFlash::flush_partial) programs partial pages.
 //! * [`collect_step`](SoftwareDefinedFlash::collect_step): one read, one program or one erase. The
-//!   caller asks for the next when this one has ended; dies collect in parallel, each with its own
+//!   caller requests the next when this one has ended; dies collect in parallel, each with its own
 //!   victim.
 //! * [`level_step`](SoftwareDefinedFlash::level_step) makes a cold block a victim, which
 //!   `collect_step` then empties.
