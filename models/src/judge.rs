@@ -1,12 +1,15 @@
-//! Linearizability of one key, judged as an execution goes.
+//! Linearizability of one key, checked during an execution.
 //!
-//! Kept is every state that a correct store could be in: its value, and the answers of operations that have taken effect and whose clients still wait.
-//! An invocation adds the states in which it takes effect, at once or after others; an answer leaves those that gave this answer. None left: not linearizable.
-//! That is exact, needs no written-once values, and two executions after which the same may follow leave equal judges, so that the checker visits them once.
+//! The judge keeps every state that a correct store could have: its value, and the answers of
+//! operations that have taken effect and whose clients still wait. An invocation adds the states in
+//! which it takes effect, at once or after others. An answer keeps the states that gave this
+//! answer. If none is left, the execution is not linearizable. This is exact and needs no unique
+//! values. Two executions with the same possible futures have equal judges, so the checker visits
+//! them once.
 
 use crate::scenario::{ABSENT, CLIENTS_MAX, Operation, Value};
 
-/// What an operation tells its client.
+/// The answer of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Answer {
     /// What a GET found.
@@ -47,12 +50,12 @@ pub fn apply(operation: Operation, value: Value) -> (Answer, Value) {
 }
 
 impl Judge {
-    /// Nothing was asked yet, and the key holds `value`.
+    /// No operation yet, and the key holds `value`.
     pub fn new(value: Value) -> Judge {
         Judge { possible: vec![Possible { value, answers: [None; CLIENTS_MAX] }], pending: [None; CLIENTS_MAX] }
     }
 
-    /// A client asks.
+    /// An invocation of a client.
     pub fn invoke(&mut self, client: usize, operation: Operation) {
         self.pending[client] = Some(operation);
         let mut fresh = self.possible.clone();
@@ -92,7 +95,8 @@ impl Judge {
         !self.possible.is_empty()
     }
 
-    /// Writes all that matters of it, clients in this order. What one was answered that waits no more is nobody's business.
+    /// Writes all that matters of it, clients in this order. What one was answered that waits no
+    /// more is nobody's business.
     pub fn write(&self, order: &[usize], is_over: &dyn Fn(usize) -> bool, out: &mut Vec<u8>) {
         let told = |client: usize, answer: Option<Answer>| match answer {
             Some(_) if is_over(client) => 1,
@@ -119,12 +123,12 @@ impl Judge {
         pending.for_each(|pending| write_operation(pending, out));
     }
 
-    /// Whether a correct store could hold `value` now.
+    /// Returns whether a correct store could hold `value` now.
     pub fn allows(&self, value: Value) -> bool {
         self.possible.iter().any(|state| state.value == value)
     }
 
-    /// Whether the key is certainly deleted: whoever looks now must find nothing.
+    /// Returns whether the key is certainly deleted: a read now must find nothing.
     pub fn is_deleted(&self) -> bool {
         self.possible.iter().all(|state| state.value == ABSENT)
     }

@@ -1,4 +1,5 @@
-//! `models`: explores Scalio's cache protocol, tells what is wrong with a variant of it, and keeps the traces of the page about it.
+//! `models`: explores Scalio's cache protocol, prints the flaw of a variant, and updates the traces
+//! of the page about it.
 
 mod report;
 
@@ -10,25 +11,26 @@ use models::page;
 use report::Report;
 use std::io::Read;
 
-/// Explores Scalio's cache protocol and every broken variant of it. Ends with 1 if anything comes out otherwise than it must.
+/// Explores Scalio's cache protocol and every broken variant of it. Ends with 1 if anything comes
+/// out otherwise than it must.
 #[derive(Parser)]
 struct Arguments {
     /// Only this case (H1 to H18, paper, paper-H2 ...).
     #[arg(long)]
     variant: Option<String>,
-    /// Prints the execution that goes wrong.
+    /// Prints the failing execution.
     #[arg(long)]
     trace: bool,
     /// `large` explores ours in larger company too, in the reduced space: minutes in release.
     #[arg(long, value_enum, default_value_t = Size::Small)]
     size: Size,
-    /// Explores ours in so many random scenarios as well.
+    /// Also explores ours in this many random scenarios.
     #[arg(long, default_value_t = 0)]
     sweep: u64,
-    /// Plays so many random worlds with the programs themselves, of each sort.
+    /// Runs this many random worlds of each kind with the programs themselves.
     #[arg(long, default_value_t = 0)]
     worlds: u64,
-    /// Which random scenarios.
+    /// The random scenarios.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Reads a page, and writes it with its traces as they are now.

@@ -14,7 +14,7 @@ use stateright::{Model, Property};
 /// A variant in a scenario.
 #[derive(Clone, Debug)]
 pub struct CacheModel {
-    /// What runs.
+    /// The scenario.
     pub variant: Variant,
     /// What it has to get through.
     pub scenario: Scenario,
@@ -27,11 +27,11 @@ pub enum Step {
     Client { client: usize, choice: usize },
     /// The server takes these clients' requests as a batch and appends its record.
     Take { order: Order },
-    /// A batch goes on.
+    /// A batch continues.
     Advance { lane: usize },
     /// The server answers a read.
     ServeGet { client: usize },
-    /// The server's recovery goes on.
+    /// The server's recovery continues.
     Recover { step: usize },
     /// A lease runs out.
     Lapse { slot: usize },
@@ -53,7 +53,7 @@ impl CacheModel {
         self.scenario.programs[client][usize::from(state.clients[client].done)]
     }
 
-    /// Whether it asks nothing more.
+    /// Returns whether it sends no more requests.
     pub fn is_finished(&self, state: &State, client: usize) -> bool {
         let it = &state.clients[client];
         it.is_dead || it.phase == Phase::Unanswered || usize::from(it.done) == self.scenario.programs[client].len()
@@ -77,7 +77,7 @@ impl CacheModel {
         }
     }
 
-    /// Asks, and takes the first step of it.
+    /// Invokes an operation, and takes its first step.
     pub fn begin(&self, state: &mut State, client: usize, choice: usize) {
         let operation = self.operation(state, client);
         state.judges[usize::from(operation.key())].invoke(client, operation);
@@ -104,7 +104,7 @@ impl CacheModel {
         }
     }
 
-    /// The client has its answer, and goes on in the background.
+    /// The client has its answer, and continues in the background.
     pub fn answer_early(&self, state: &mut State, client: usize, answer: Answer) {
         self.respond(state, client, answer);
         state.clients[client].is_answered = true;
@@ -204,7 +204,7 @@ impl CacheModel {
         }
     }
 
-    /// Whether a living client works on the slot.
+    /// Returns whether a living client works on the slot.
     fn is_kept(&self, state: &State, slot: usize) -> bool {
         state.clients.iter().filter(|client| !client.is_dead).any(|client| match client.phase {
             Phase::Paper(phase) => phase.holds() == Some(slot),
@@ -279,14 +279,16 @@ impl CacheModel {
         }
     }
 
-    /// So often may clients give way without that anything gets done in between: twice for each of two clients that meet in one of two slots, and as often for
-    /// any more that can meet anywhere. Who gives way for ever passes every bound; a bound that is too low would call a crowd a livelock.
+    /// Number of times that clients may give way without progress: twice for each of two clients
+    /// that meet in one of two slots, and as often for any more that can meet anywhere. An endless
+    /// sequence exceeds every bound; a bound that is too low would report a crowd as a livelock.
     fn given_way_max(&self) -> u8 {
         let meetings = (self.scenario.programs.len() - 1).max(1) * (self.scenario.slots - 1).max(1);
         4 * meetings as u8
     }
 
-    /// What is wrong with a state in which programs have nothing left to do, or clients only give way.
+    /// What is wrong with a state in which programs have nothing left to do, or clients only give
+    /// way.
     fn audit(&self, state: &State) -> Option<Fault> {
         if state.given_way >= self.given_way_max() {
             return Some(Fault::Livelock);

@@ -50,7 +50,7 @@ impl CacheModel {
         Version { count, ..version }
     }
 
-    /// Whether a compare-and-swap that expects the one word finds it in the other.
+    /// Returns whether a compare-and-swap that expects the one word finds it in the other.
     fn is_same(&self, one: Word, other: Word) -> bool {
         let is_plain = self.variant.has(Flaw::PlainWord);
         one == other || is_plain && (one.state, one.fingerprint) == (other.state, other.fingerprint)
@@ -88,7 +88,8 @@ impl CacheModel {
         pieces
     }
 
-    /// What the double-read may read next: the other slots in any order, then the header, then the own word.
+    /// What the double-read may read next: the other slots in any order, then the header, then the
+    /// own word.
     fn check_pieces(&self, hold: Hold, view: &View) -> Vec<Piece> {
         if self.scenario.tearing == Tearing::None {
             return vec![Piece::Block; usize::from(view.lacks(Piece::Block))];
@@ -319,7 +320,7 @@ impl CacheModel {
         }
     }
 
-    /// The record, if it is the one that was looked for.
+    /// Returns the record, if it is the expected one.
     fn record(&self, state: &State, header: Header) -> Option<Record> {
         let record = state.flash[usize::from(header.place)];
         let is_it = record.sequence == header.sequence || self.variant.has(Flaw::RecordUnchecked);
@@ -445,7 +446,7 @@ impl CacheModel {
         Phase::Idle
     }
 
-    /// What a slot would answer to a reader of the key who looked now.
+    /// The answer of a slot to a reader of the key at this moment.
     pub fn shown(&self, state: &State, slot: usize, key: Key) -> Option<Value> {
         let mut view = View::default();
         view.read(Piece::Block, &state.memory);

@@ -1,4 +1,5 @@
-//! Traces inside a page: a line `<!-- trace H5 -->` is followed by a code block with the trace of that case.
+//! Traces inside a page: a line `<!-- trace H5 -->` is followed by a code block with the trace of
+//! that case.
 
 use crate::catalog;
 use crate::explore::explore;
@@ -11,7 +12,7 @@ pub enum PageError {
     UnknownCase {
         /// Where, from 1.
         line: usize,
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
     /// Nothing is found in that case.
@@ -19,7 +20,7 @@ pub enum PageError {
     NoTrace {
         /// Where, from 1.
         line: usize,
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
     /// A marker has no code block.
@@ -27,7 +28,7 @@ pub enum PageError {
     NoBlock {
         /// Where, from 1.
         line: usize,
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
 }

@@ -1,4 +1,5 @@
-//! The paper's client, after its section 5.2. Where the text is silent the kindest reading is taken.
+//! The paper's client, after its section 5.2. Where the text is silent the kindest reading is
+//! taken.
 
 use crate::client::{PaperPhase, PaperView, Phase, Piece};
 use crate::judge::Answer;
@@ -218,7 +219,7 @@ impl CacheModel {
         self.paper_next_invalidation(state, client, slots, answer)
     }
 
-    /// What a slot would answer to a reader of the key who looked now.
+    /// The answer of a slot to a reader of the key at this moment.
     pub fn paper_shown(&self, state: &State, slot: usize, key: u8) -> Option<Value> {
         let slot = state.memory.paper[slot];
         (slot.occupied && slot.complete && slot.key == Some(key)).then_some(slot.value)

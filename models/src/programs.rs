@@ -1,6 +1,8 @@
-//! The programs themselves (crate `scalio`: client, server, layouts as bytes) under schedules by chance, with everything going wrong.
+//! The programs themselves (crate `scalio`: client, server, layouts as bytes) under schedules by
+//! chance, with everything going wrong.
 //!
-//! The model says that the protocol is right, these worlds that the programs are the protocol. What clients saw is judged by `history::StoreHistory`.
+//! The model says that the protocol is right, these worlds that the programs are the protocol. What
+//! clients saw is judged by `history::StoreHistory`.
 
 mod device;
 mod ledger;
@@ -46,11 +48,11 @@ struct Kind {
 /// Worlds of one sort, and what must be found in them.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// What goes wrong.
+    /// The mishap.
     pub name: &'static str,
-    /// What runs.
+    /// The scenario.
     pub protocol: Protocol,
-    /// How often what goes wrong.
+    /// Frequency of the mishap.
     pub faults: Faults,
     /// Whether it is the paper's protocol, which has to be caught.
     pub is_flawed: bool,
@@ -58,7 +60,8 @@ pub struct Setting {
 
 const NETWORK: Faults = Faults { lose: 50, double: 50, sleep: 0, death: 0, crash: 0 };
 
-/// Ours where nothing but torn reads and delays happens, then with everything else; the paper's, with its lease and without.
+/// Ours where nothing but torn reads and delays happens, then with everything else; the paper's,
+/// with its lease and without.
 pub const SETTINGS: [Setting; 6] = [
     ours("torn reads and delays", Faults { lose: 0, double: 0, ..NETWORK }),
     ours("messages lost and doubled", NETWORK),
@@ -90,7 +93,7 @@ pub struct Tally {
     pub zones_reclaimed: u64,
 }
 
-/// Plays the worlds of these numbers, until one goes wrong.
+/// Runs the worlds with these numbers, until one fails.
 pub fn explore(setting: &Setting, worlds: Range<u64>) -> Tally {
     let mut tally = Tally::default();
     for seed in worlds {

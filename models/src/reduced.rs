@@ -1,10 +1,12 @@
-//! The model with fewer states and the same verdict: steps that nobody can tell apart from the next one are taken together with it, and states from which the same can
-//! follow count as one ([`crate::fold`]).
+//! The model with fewer states and the same verdict: indistinguishable steps are merged with the
+//! next one, and states with the same possible futures count as one ([`crate::fold`]).
 //!
-//! Why nothing wrong is missed. An operation that is called later, or answered earlier, than it could be has fewer orders that explain it: so the server's
-//! clients call when the server is free to take them, and whatever decides an answer gives it at once. A step that reads what can change no more, or that
-//! compares with a version that is gone, has one result whenever it is taken. With one batch at a time and no restart to come, a record that is not
-//! yet pointed to is seen by nobody, so appending, flushing and storing its offset are one step.
+//! No flaw is missed, for three reasons. An operation that is invoked later, or answered earlier,
+//! than possible has fewer orders that explain it. So the server's clients invoke when the server
+//! is free, and an answer is given as soon as it is decided. A step that reads constant data, or
+//! that compares with a version that is gone, has the same result at any time. With one batch at a
+//! time and no restart ahead, no client sees a record without a pointer, so appending, flushing and
+//! storing its offset are one step.
 
 use crate::client::{After, Phase, Piece};
 use crate::fold::Folding;
@@ -77,7 +79,7 @@ impl Reduced {
         of_server.or_else(|| (0..state.clients.len()).find_map(|client| self.forced_of_client(state, client)))
     }
 
-    /// Whether nobody sees the next step of a batch.
+    /// Returns whether nobody sees the next step of a batch.
     fn is_hidden(&self, state: &State, lane: usize) -> bool {
         let Some(batch) = &state.server.lanes[lane] else { return false };
         let model = self.model();
@@ -119,7 +121,7 @@ impl Reduced {
         it.phase == Phase::Sent || self.model().scenario.programs[client][usize::from(it.done)..].iter().any(is_write)
     }
 
-    /// Whether the next read has but one result: what is read can change no more.
+    /// Returns whether the next read has but one result: what is read can change no more.
     fn is_settled(&self, state: &State, phase: Phase) -> bool {
         match phase {
             Phase::Flash { header, .. } | Phase::BypassFlash { header } => self.is_fixed(state, header),
@@ -140,7 +142,8 @@ impl Reduced {
         self.model().scenario.budget.overwrites == 0 && record.sequence == item.sequence && is_safe
     }
 
-    /// Whether the client compares with a word that is gone for ever, or has seen that it is.
+    /// Returns whether the client compares with a word that is gone for ever, or has seen that it
+    /// is.
     fn is_lost(&self, state: &State, phase: Phase) -> bool {
         let is_gone = |slot: usize, word: Word| state.memory.slots[slot].word != word;
         self.folding.is_versioned
@@ -160,7 +163,7 @@ impl Reduced {
             }
     }
 
-    /// Whether the step is worth taking now.
+    /// Returns whether the step is worth taking now.
     fn is_worth(&self, state: &State, step: Step) -> bool {
         match step {
             Step::Client { client, .. } if state.clients[client].phase == Phase::Idle => self.can_begin(state, client),

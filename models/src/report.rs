@@ -10,7 +10,8 @@ use models::sweep;
 use models::variant::Variant;
 use std::time::Instant;
 
-/// States, counted as often as they are reached, after which a large scenario counts as not finished: ours, ten times what the largest takes.
+/// States, counted as often as they are reached, after which a large scenario counts as not
+/// finished: ours, ten times what the largest takes.
 const STATES_MAX: usize = 1_000_000_000;
 
 /// What has come out so far.

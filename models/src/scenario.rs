@@ -7,7 +7,7 @@ pub type Value = u8;
 
 /// The key holds nothing.
 pub const ABSENT: Value = 0;
-/// What the bytes of another block's record look like.
+/// Content of another block's record.
 pub const FOREIGN: Value = 99;
 /// Clients of a scenario, at most.
 pub const CLIENTS_MAX: usize = 4;
@@ -16,12 +16,13 @@ pub const SLOTS_MAX: usize = 3;
 /// Keys of the block, at most.
 pub const KEYS_MAX: usize = 2;
 
-/// What a client asks for.
+/// An operation of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Through the cache, one-sided.
     Get(Key),
-    /// Answered by the server from its index, as a scan, a backup or an increment would see the key.
+    /// Answered by the server from its index, as a scan, a backup or an increment would see the
+    /// key.
     ServerGet(Key),
     /// By the server, in a batch.
     Put(Key, Value),
@@ -29,7 +30,7 @@ pub enum Operation {
     Delete(Key),
     /// By the server, in a batch.
     CompareAndSwap {
-        /// Of which key.
+        /// The key.
         key: Key,
         /// Swaps if the key holds this.
         expected: Value,
@@ -62,11 +63,13 @@ pub enum Tearing {
 /// How often something may happen in one execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Budget {
-    /// A lease runs out under a client that lives and still works on its slot. (Under any other it always may.)
+    /// A lease runs out under a client that lives and still works on its slot. (Under any other it
+    /// always may.)
     pub lapses: u8,
     /// A client dies.
     pub deaths: u8,
-    /// The server restarts: its memory survives, what it was at and the drive's volatile cache need not.
+    /// The server restarts: its memory survives, what it was at and the drive's volatile cache need
+    /// not.
     pub crashes: u8,
     /// Flash that the index no longer points to is used again for another block's record.
     pub overwrites: u8,
@@ -89,7 +92,8 @@ pub struct Scenario {
     pub tearing: Tearing,
     /// In how many remote writes a payload arrives: one or two.
     pub payload_parts: usize,
-    /// A record lists where the values are, and each is a record of its own: a miss reads flash twice.
+    /// A record lists where the values are, and each is a record of its own: a miss reads flash
+    /// twice.
     pub values_apart: bool,
     /// Batches that the server has in flight at once, at most.
     pub batches: usize,

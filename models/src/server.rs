@@ -1,4 +1,5 @@
-//! The server: takes requests in batches, appends a record of the block, flushes, stores the offset, invalidates, acknowledges; and recovers.
+//! The server: takes requests in batches, appends a record of the block, flushes, stores the
+//! offset, invalidates, acknowledges; and recovers.
 
 use crate::client::{PaperPhase, PaperView, Phase};
 use crate::judge::{Answer, apply};
@@ -25,13 +26,13 @@ pub struct Server {
 /// A batch in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Batch {
-    /// By client: what it will be told.
+    /// The answers, by client.
     pub answers: [Option<Answer>; CLIENTS_MAX],
     /// Keys that are written.
     pub keys: [bool; KEYS_MAX],
     /// Its record.
     pub header: Header,
-    /// What comes next.
+    /// The next step.
     pub stage: Stage,
 }
 
@@ -44,7 +45,7 @@ pub enum Stage {
     Store,
     /// Invalidate this slot; whether one was found before it.
     Invalidate { slot: usize, found: bool },
-    /// Tell the clients.
+    /// Answers the clients.
     Acknowledge,
 }
 
@@ -87,7 +88,8 @@ impl CacheModel {
         state.clients.iter().enumerate().filter_map(sent).collect()
     }
 
-    /// Which waiting writers could be the next batch, and in which order: each alone, and all in any.
+    /// Which waiting writers could be the next batch, and in which order: each alone, and all in
+    /// any.
     pub fn next_batches(&self, state: &State) -> Vec<Order> {
         if self.free_lane(state).is_none() {
             return Vec::new();
@@ -99,7 +101,7 @@ impl CacheModel {
         alone.chain(together.map(|order| order_of(&order))).collect()
     }
 
-    /// Whether the server answers reads now.
+    /// Returns whether the server answers reads now.
     pub fn serves_reads(&self, state: &State) -> bool {
         Self::is_idle(state) || self.variant.has(Flaw::ServerReadsBetween) && state.server.recovering.is_none()
     }
@@ -176,7 +178,8 @@ impl CacheModel {
         Header { epoch: state.memory.header.epoch, place, sequence: record.sequence }
     }
 
-    /// Another block's record has a place of its own only in scenarios in which flash is used again: then the oldest place that nobody needs.
+    /// Another block's record has a place of its own only in scenarios in which flash is used
+    /// again: then the oldest place that nobody needs.
     fn place_record(&self, state: &mut State, record: Record) -> u8 {
         let recycles = self.scenario.budget.overwrites > 0;
         match self.garbage(state).into_iter().next().filter(|_| recycles) {
@@ -237,7 +240,7 @@ impl CacheModel {
         Stage::Invalidate { slot: 0, found: false }
     }
 
-    /// Whether invalidating is the writing client's task.
+    /// Returns whether invalidating is the writing client's task.
     pub fn writer_invalidates(&self) -> bool {
         self.variant.protocol != Protocol::Ours || self.variant.has(Flaw::WriterInvalidates)
     }
@@ -254,7 +257,8 @@ impl CacheModel {
         }
     }
 
-    /// Frees a slot if it is of the key: a read of the word, and compare-and-swaps until one succeeds.
+    /// Frees a slot if it is of the key: a read of the word, and compare-and-swaps until one
+    /// succeeds.
     pub fn invalidate(&self, state: &mut State, slot: usize, key: Key) -> bool {
         let word = state.memory.slots[slot].word;
         let is_match = word.state != SlotState::Free && word.fingerprint == self.fingerprint(key);
@@ -287,7 +291,8 @@ impl CacheModel {
         self.finish(state, client, Answer::Value(record.values[usize::from(key)]));
     }
 
-    /// The server restarts. Its batches are forgotten, and so is what only memory knew; what the drive had not flushed is there or not.
+    /// The server restarts. Its batches are forgotten, and so is what only memory knew; what the
+    /// drive had not flushed is there or not.
     pub fn crash(&self, state: &mut State, loses_cached: bool) {
         for batch in state.server.lanes.iter_mut().filter_map(Option::take) {
             for (client, _) in batch.answers.iter().enumerate().filter(|(_, answer)| answer.is_some()) {

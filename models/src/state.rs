@@ -1,4 +1,5 @@
-//! Everything that changes: the block in the server's memory, the flash, the server's and the clients' programs, and what was answered so far.
+//! Everything that changes: the block in the server's memory, the flash, the server's and the
+//! clients' programs, and what was answered so far.
 
 use crate::client::Client;
 use crate::judge::Judge;
@@ -35,7 +36,7 @@ pub struct Word {
     pub version: Version,
     /// Of the key that is held or fetched; 0 if none.
     pub fingerprint: u8,
-    /// Who fetches, counted from 1; 0 if nobody.
+    /// The fetching client, counted from 1; 0 if none.
     pub owner: u8,
     /// Whether the word says until when the owner may hold it.
     pub is_leased: bool,
@@ -95,9 +96,9 @@ pub enum Lease {
 pub struct Header {
     /// The server's life.
     pub epoch: u8,
-    /// Where on flash.
+    /// The place on flash.
     pub place: u8,
-    /// Which record is expected there.
+    /// The record is expected there.
     pub sequence: u8,
 }
 

@@ -25,7 +25,8 @@ pub fn scenario(seed: Seed, number: u64) -> Scenario {
     within_bounds(scenario)
 }
 
-/// Three clients that read two slots word by word take hours: `catalog::large` has some of them, random ones read slot by slot.
+/// Three clients that read two slots word by word take hours: `catalog::large` has some of them,
+/// random ones read slot by slot.
 fn within_bounds(scenario: Scenario) -> Scenario {
     let is_crowded = scenario.slots > 1 && scenario.programs.len() > 2;
     let tearing = if is_crowded && scenario.tearing == Tearing::Words { Tearing::Slots } else { scenario.tearing };

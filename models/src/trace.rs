@@ -1,4 +1,5 @@
-//! An execution as text: a row a step, a column for each client and the server, and what the step left in memory.
+//! An execution as text: a row a step, a column for each client and the server, and what the step
+//! left in memory.
 
 mod client;
 mod memory;
@@ -39,7 +40,7 @@ impl Trace {
         Trace { model, first, steps: taken.flatten().collect() }
     }
 
-    /// How many steps.
+    /// Number of steps.
     pub fn steps(&self) -> usize {
         self.steps.len()
     }
@@ -93,7 +94,7 @@ impl Trace {
         self.tell_answers(before, after, row);
     }
 
-    /// Whoever is answered in a step has it in the own column.
+    /// The answer of a step is in the column of its client.
     fn tell_answers(&self, before: &State, after: &State, row: &mut Row) {
         for (client, cell) in row.iter_mut().enumerate().take(self.clients()) {
             let (old, new) = (&before.clients[client], &after.clients[client]);

@@ -29,7 +29,7 @@ pub enum Flaw {
     ReadsPastFiller,
     /// H9: the word carries neither version nor owner.
     PlainWord,
-    /// H9b: a filler does not look whether its own slot is still its own.
+    /// H9b: a filler does not check whether its slot is still its own.
     OwnWordUnchecked,
     /// H9c: in the double-read, torn, a filler may see its own word before the offset.
     OwnWordInAnyOrder,
@@ -43,7 +43,7 @@ pub enum Flaw {
     ServerReadsBetween,
     /// H12: the lock is set first, fingerprint and lease after it.
     LockThenInstall,
-    /// H13: whichever batch comes last stores its offset.
+    /// H13: the last batch to finish stores its offset.
     OffsetOfAnyBatch,
     /// H14: a deletion leaves no record on flash.
     NoTombstone,
@@ -55,9 +55,10 @@ pub enum Flaw {
     VersionsBeginAgain,
     /// H15d: recovery frees the slots first, and sets the header then.
     RecoversSlotsFirst,
-    /// H16: a record is not compared with what was looked for.
+    /// H16: a record is not compared with the expected one.
     RecordUnchecked,
-    /// H17: the processor's plain store comes between the halves of the network card's compare-and-swap.
+    /// H17: the processor's plain store comes between the halves of the network card's
+    /// compare-and-swap.
     PlainStores,
     /// H19: versions come back after four changes of a slot; in the layout after 2^24.
     VersionsWrap,
@@ -77,7 +78,8 @@ pub struct Variant {
 impl Variant {
     /// Ours, whole.
     pub const OURS: Variant = Variant { protocol: Protocol::Ours, flaw: None };
-    /// The paper's, as kindly read as it can be: the offset is that of the double-read, every match is invalidated.
+    /// The paper's, as kindly read as it can be: the offset is that of the double-read, every match
+    /// is invalidated.
     pub const PAPER: Variant = Variant { protocol: Protocol::Paper { has_lease: false }, flaw: None };
     /// The paper's with its lease.
     pub const PAPER_WITH_LEASE: Variant = Variant { protocol: Protocol::Paper { has_lease: true }, flaw: None };
@@ -87,7 +89,7 @@ impl Variant {
         Variant { protocol: Protocol::Ours, flaw: Some(flaw) }
     }
 
-    /// Whether this is done wrong.
+    /// Returns whether this is done wrong.
     pub fn has(&self, flaw: Flaw) -> bool {
         self.flaw == Some(flaw)
     }

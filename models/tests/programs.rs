@@ -1,4 +1,5 @@
-//! Does the protocol hold: the programs themselves, on real bytes, under schedules by chance with everything going wrong.
+//! Does the protocol hold: the programs themselves, on real bytes, under schedules by chance with
+//! everything going wrong.
 
 use models::programs::{SETTINGS, Tally, explore};
 

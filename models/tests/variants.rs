@@ -1,4 +1,5 @@
-//! Does the protocol hold: each flaw is found, in an execution that shows it, and ours is clean in the same company.
+//! Does the protocol hold: each flaw is found, in an execution that shows it, and ours is clean in
+//! the same company.
 
 use base::Seed;
 use models::catalog::{self, Case};

@@ -48,7 +48,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Sorts the findings: warnings first, so that errors stand next to the last line, then by place.
+    /// Sorts the findings: warnings first, so that errors stand next to the last line, then by
+    /// place.
     pub(crate) fn new(crates: usize, files: usize, mut findings: Vec<Finding>) -> Report {
         findings.sort();
         Report { crates, files, findings }

@@ -21,6 +21,9 @@ pub struct Layers {
     pub(crate) name: Vec<NameRule>,
     /// How large functions and files may be.
     pub(crate) limits: Limits,
+    /// How texts read.
+    #[serde(default)]
+    pub(crate) text: Text,
 }
 
 /// One floor. Its number is its place in the file.
@@ -62,7 +65,8 @@ pub(crate) struct ImportRule {
 pub(crate) struct NameRule {
     /// What the names stand for, in a word or two.
     pub what: String,
-    /// Paths such as `std::time::Instant`; each stands for everything below it. The keyword `unsafe` is one too.
+    /// Paths such as `std::time::Instant`; each stands for everything below it. The keyword
+    /// `unsafe` is one too.
     pub paths: Vec<String>,
     /// Crates that may mention them.
     #[serde(default)]
@@ -74,7 +78,8 @@ pub(crate) struct NameRule {
     pub reason: String,
 }
 
-/// Sizes in lines, of code that is not marked `#[cfg(test)]` for files. Above the first a warning, above the second an error.
+/// Sizes in lines, of code that is not marked `#[cfg(test)]` for files. Above the first a warning,
+/// above the second an error.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Limits {
@@ -86,11 +91,28 @@ pub(crate) struct Limits {
     pub dispatch_arm_lines: usize,
 }
 
+/// Rules about documents and comments.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Text {
+    /// Columns of a line of prose or of a comment; tables and code may be wider.
+    pub columns: usize,
+    /// Words of a sentence in a document.
+    pub words: usize,
+    /// Markdown files, and folders of them.
+    pub documents: Vec<String>,
+    /// Crates whose comments are checked.
+    pub crates: Vec<String>,
+    /// Whole doc lines that say nothing.
+    pub stubs: Vec<String>,
+}
+
 impl Layers {
     /// Reads a rule file.
     ///
     /// # Errors
-    /// When it is not of this form, names a crate twice, or has a rule about a crate that stands nowhere.
+    /// When it is not of this form, names a crate twice, or has a rule about a crate that stands
+    /// nowhere.
     pub fn parse(text: &str) -> anyhow::Result<Layers> {
         let layers: Layers = toml::from_str(text)?;
         layers.check_crates()?;
@@ -100,6 +122,7 @@ impl Layers {
             layers.check_names(&rule.of, rule.only.as_deref().unwrap_or_default())?;
             ensure!(!rule.reason.is_empty(), "the import rule of {} has no reason", rule.of);
         }
+        layers.check_names("text", &layers.text.crates)?;
         for rule in &layers.name {
             layers.check_names(&rule.what, &rule.crates)?;
             let reasons = [&rule.reason].into_iter().chain(rule.files.values());

@@ -1,18 +1,23 @@
 //! What `cargo xtask tidy` checks: that the workspace keeps the rules of `layers.toml`.
 //!
-//! * [`Layers`] is the rule file; a rule without a reason, and an exception that excepts nothing, are errors too.
+//! * [`Layers`] is the rule file; a rule without a reason, and an exception that excepts nothing,
+//!   are errors too.
 //! * `workspace` asks cargo which crates there are, what they depend on, and lists their sources.
-//! * `floors` looks at dependencies; `names` at what product code mentions; `sizes` at functions and files.
+//! * `floors` checks dependencies, `names` what product code mentions, `sizes` functions and files.
+//! * `words` checks documents and comments: columns, words of a sentence, docs that say nothing.
 //!
-//! Product code is `src/` without what `#[cfg(test)]` marks: tests, examples and benchmarks may open files and read clocks.
+//! Product code is `src/` without what `#[cfg(test)]` marks: tests, examples and benchmarks may
+//! open files and read clocks.
 
 mod finding;
 mod floors;
 mod layers;
+pub mod markdown;
 mod names;
 mod product;
 mod sizes;
 mod source;
+mod words;
 mod workspace;
 
 use std::path::Path;
@@ -25,7 +30,8 @@ pub use layers::Layers;
 /// Checks the workspace at `root` by the `layers.toml` that lies there.
 ///
 /// # Errors
-/// When the workspace or its rules cannot be read. What breaks a rule is a [`Finding`] and not an error.
+/// When the workspace or its rules cannot be read. What breaks a rule is a [`Finding`] and not an
+/// error.
 pub fn tidy(root: &Path) -> anyhow::Result<Report> {
     let file = root.join("layers.toml");
     let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -38,5 +44,6 @@ pub fn tidy(root: &Path) -> anyhow::Result<Report> {
     let mut findings = floors::check(&layers, &crates);
     findings.extend(names::check(&layers, &sources));
     findings.extend(sources.iter().flat_map(|source| sizes::check(&layers.limits, source)));
+    findings.extend(words::check(&layers.text, root, &crates)?);
     Ok(Report::new(crates.len(), sources.len(), findings))
 }

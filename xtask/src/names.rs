@@ -1,7 +1,8 @@
 //! What product code mentions: clocks, sockets, files, threads, unordered maps, `unsafe`.
 //!
-//! Works on syntax alone: a name is what the file's own `use` lines make of it. Inside macros, where there is no syntax
-//! to go by, every run of `a::b::c` counts. Comments, documentation and strings do not.
+//! Works on syntax alone: a name is what the file's own `use` lines make of it. Inside macros,
+//! where there is no syntax to go by, every run of `a::b::c` counts. Comments, documentation and
+//! strings do not.
 
 mod mentions;
 
@@ -12,7 +13,8 @@ use crate::layers::{Layers, NameRule};
 use crate::source::Source;
 use mentions::{Mention, mentions};
 
-/// Where `paths` holds a rule's path, as often as it is mentioned: one finding a file, not one a mention.
+/// Where `paths` holds a rule's path, as often as it is mentioned: one finding a file, not one a
+/// mention.
 type Breaches<'a> = BTreeMap<&'a str, Vec<usize>>;
 
 /// Checks all product code, and that every file that is excepted from a rule needs it.

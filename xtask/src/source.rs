@@ -28,7 +28,7 @@ pub(crate) fn read_all(root: &Path, one: &Crate) -> anyhow::Result<Vec<Source>> 
     let build = one.folder.join("build.rs");
     let mut files: Vec<PathBuf> = build.is_file().then_some(build).into_iter().collect();
     for folder in ["benches", "examples", "src", "tests"] {
-        list(&one.folder.join(folder), &mut files)?;
+        list(&one.folder.join(folder), "rs", &mut files)?;
     }
     let parsed = files.into_iter().map(|path| parse(root, path)).collect::<anyhow::Result<Vec<_>>>()?;
     let product = one.folder.join("src");
@@ -47,8 +47,18 @@ pub(crate) fn read_all(root: &Path, one: &Crate) -> anyhow::Result<Vec<Source>> 
     Ok(sources.collect())
 }
 
-/// Appends the Rust files under `folder`, which need not exist.
-fn list(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+/// Every file below `path` with this extension, in the order of the paths, or `path` itself.
+pub(crate) fn files(path: &Path, extension: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    if path.is_file() {
+        files.push(path.to_owned());
+    }
+    list(path, extension, &mut files)?;
+    Ok(files)
+}
+
+/// Appends the files with `extension` under `folder`, which need not exist.
+fn list(folder: &Path, extension: &str, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     if !folder.is_dir() {
         return Ok(());
     }
@@ -57,8 +67,8 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            list(&path, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            list(&path, extension, files)?;
+        } else if path.extension().is_some_and(|own| own == extension) {
             files.push(path);
         }
     }
@@ -72,7 +82,8 @@ fn parse(root: &Path, path: PathBuf) -> anyhow::Result<(PathBuf, usize, syn::Fil
     Ok((path, text.lines().count(), syntax))
 }
 
-/// The files of modules that only tests compile (`#[cfg(test)] mod tests;`), without their extension.
+/// The files of modules that only tests compile (`#[cfg(test)] mod tests;`), without their
+/// extension.
 fn test_modules(path: &Path, syntax: &syn::File) -> Vec<PathBuf> {
     let own_folder = match path.file_stem().and_then(|stem| stem.to_str()) {
         Some("lib" | "main" | "mod") => path.parent().unwrap_or(path).to_owned(),

@@ -20,7 +20,8 @@ pub(crate) struct Crate {
 }
 
 impl Crate {
-    /// The line of the manifest on which a dependency stands; 0 when it is written in an unusual way.
+    /// The line of the manifest on which a dependency stands; 0 when it is written in an unusual
+    /// way.
     pub(crate) fn line_of(&self, import: &str) -> usize {
         let names_it = |line: &str| line.split(['.', '=', ' ', ']']).next().is_some_and(|word| word == import);
         self.manifest_text.lines().position(names_it).map_or(0, |index| index + 1)

@@ -1,64 +1,232 @@
-//! The documents keep up with the project: their links lead somewhere, their experiments are experiments.
+//! The documents match the project: links lead to files and headings, TOML is valid, and commands,
+//! metrics and spans exist. `crates/cli/tests/documents.rs` checks commands of `rackweave` and
+//! files of the live target.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use record::SpanKind;
 use spec::NoFiles;
+use xtask::markdown::{Kind, blocks, kinds};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Every Markdown file with its text, but for what cargo and runs produce and what others wrote.
-fn documents() -> Vec<(PathBuf, String)> {
-    let mut folders = vec![root()];
-    let mut documents = Vec::new();
+/// Returns every file below `folder` with `extension`, and its text. Skips the output of cargo and
+/// of runs, and files of others.
+fn files(folder: &Path, extension: &str) -> Vec<(PathBuf, String)> {
+    let mut folders = vec![folder.to_owned()];
+    let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             let name = path.file_name().unwrap().to_string_lossy();
             if path.is_dir() && !name.starts_with('.') && !["out", "target", "vendor"].contains(&&*name) {
                 folders.push(path);
-            } else if name.ends_with(".md") {
+            } else if path.extension().is_some_and(|own| own == extension) {
                 let text = std::fs::read_to_string(&path).unwrap();
-                documents.push((path, text));
+                files.push((path, text));
             }
         }
     }
-    documents.sort();
-    documents
+    files.sort();
+    files
 }
 
-/// What stands between `](` and `)`, without the web and without places inside a document.
+fn documents() -> Vec<(PathBuf, String)> {
+    files(&root(), "md")
+}
+
+/// Returns the targets of Markdown links, without the web.
 fn links(text: &str) -> impl Iterator<Item = &str> {
-    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
-    targets.filter(|target| !target.is_empty() && !target.contains("://") && !target.contains(char::is_whitespace))
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.contains("://") && !target.contains(char::is_whitespace))
 }
 
-/// The TOML blocks that are whole experiments: they start with a title.
-fn experiments(text: &str) -> impl Iterator<Item = &str> {
-    let blocks = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
-    blocks.filter(|block| block.starts_with("title"))
-}
-
-#[test]
-fn every_link_leads_to_a_file() {
-    let documents = documents();
-    let linked = documents.iter().flat_map(|(path, text)| links(text).map(move |link| (path, link)));
-    let broken: Vec<_> = linked.filter(|(path, link)| !path.parent().unwrap().join(link).exists()).collect();
-    assert!(broken.is_empty(), "{broken:#?}");
-    assert!(documents.iter().any(|(_, text)| links(text).next().is_some()), "no link was found at all");
+/// Returns the anchors that a heading gets on GitHub and in mdBook.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().zip(kinds(text)).filter(|(_, kind)| *kind == Kind::Heading);
+    let slug = |heading: &str| {
+        let kept = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = kept.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+        kept.collect::<String>().replace(' ', "-")
+    };
+    headings.map(|(heading, _)| slug(heading)).collect()
 }
 
 #[test]
-fn every_experiment_in_the_guide_is_one_without_warnings() {
+fn every_link_leads_to_a_file_and_a_heading() {
     let mut found = 0;
+    let mut broken = Vec::new();
     for (path, text) in documents() {
-        for experiment in experiments(&text) {
-            let name = path.display().to_string();
-            let parsed = spec::parse(&name, experiment, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
-            let warnings: Vec<_> = parsed.points(None).into_iter().flat_map(|point| point.plan.warnings).collect();
-            assert!(warnings.is_empty(), "{name}: {warnings:?}");
+        for link in links(&text) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let file = if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };
+            let has_anchor = |text: String| anchor.is_empty() || anchors(&text).contains(anchor);
+            let is_page = file.extension().is_some_and(|extension| extension == "md");
+            if !file.exists() || is_page && !has_anchor(std::fs::read_to_string(&file).unwrap()) {
+                broken.push((path.clone(), link.to_owned()));
+            }
             found += 1;
         }
     }
-    assert!(found >= 2, "the guide has two whole experiments, {found} were found");
+    assert!(broken.is_empty(), "{broken:#?}");
+    assert!(found > 100, "only {found} links were found");
+}
+
+/// Pages whose complete blocks are files of the live target; `crates/cli/tests/documents.rs` checks
+/// them.
+const TARGET_PAGES: [&str; 2] = ["docs/guide/live-target.md", "docs/reference/target.md"];
+
+/// Returns the warnings of an experiment, of all its points.
+fn warnings(name: &str, text: &str) -> Vec<String> {
+    let parsed = spec::parse(name, text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{name}: {errors}"));
+    parsed.points(None).into_iter().flat_map(|point| point.plan.warnings).collect()
+}
+
+#[test]
+fn every_block_of_toml_is_an_experiment_a_graph_a_target_or_a_fragment() {
+    let mut found = [0; 3];
+    for (path, text) in documents() {
+        for block in blocks(&text).iter().filter(|block| block.info.starts_with("toml")) {
+            let name = format!("{}:{}", path.display(), block.line);
+            match block.info.as_str() {
+                "toml" if TARGET_PAGES.iter().any(|page| path.ends_with(page)) => {
+                    assert!(spec::target::is_target_file(&block.text), "{name}: no file of a target");
+                }
+                "toml" => {
+                    let warnings = warnings(&name, &block.text);
+                    assert!(warnings.is_empty(), "{name}: {warnings:?}");
+                    found[0] += 1;
+                }
+                "toml graph" => {
+                    topology::file::read(&name, block.text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+                    found[1] += 1;
+                }
+                "toml fragment" => {
+                    toml::from_str::<toml::Table>(&block.text).unwrap_or_else(|error| panic!("{name}: {error}"));
+                    found[2] += 1;
+                }
+                other => panic!("{name}: `{other}` is none of toml, toml graph, toml fragment"),
+            }
+        }
+    }
+    assert!(found[0] >= 6 && found[1] >= 1 && found[2] >= 6, "{found:?}");
+}
+
+#[test]
+fn every_example_file_is_an_experiment() {
+    let examples = files(&root().join("docs/guide/examples"), "toml");
+    assert!(examples.len() >= 10, "{}", examples.len());
+    for (path, text) in examples {
+        warnings(&path.display().to_string(), &text);
+    }
+}
+
+#[test]
+fn the_book_has_every_page_once() {
+    let docs = root().join("docs");
+    let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    let listed: Vec<PathBuf> = links(&summary).map(|link| docs.join(link)).collect();
+    let pages = files(&docs, "md").into_iter().map(|(path, _)| path);
+    let pages: Vec<PathBuf> = pages.filter(|path| !path.ends_with("SUMMARY.md")).collect();
+    let times = |page: &&PathBuf| listed.iter().filter(|other| other == page).count();
+    let wrong: Vec<_> = pages.iter().chain(&listed).filter(|page| times(page) != 1 || !pages.contains(page)).collect();
+    assert!(wrong.is_empty(), "docs/SUMMARY.md lists each page of docs once, but {wrong:#?}");
+}
+
+/// Returns the code spans of `text`, and the lines of its code blocks.
+fn code(text: &str) -> Vec<String> {
+    let prose = text.lines().zip(kinds(text)).filter(|(_, kind)| *kind != Kind::Code);
+    let prose: Vec<&str> = prose.map(|(line, _)| line).collect();
+    let spans = prose.join("\n");
+    let spans = spans.split('`').skip(1).step_by(2).map(str::to_owned);
+    let lines = blocks(text).into_iter().flat_map(|block| block.text.lines().map(str::to_owned).collect::<Vec<_>>());
+    spans.chain(lines).collect()
+}
+
+#[test]
+fn every_target_of_make_exists() {
+    let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();
+    let targets: BTreeSet<&str> =
+        makefile.lines().filter_map(|line| line.split_once(':').map(|(name, _)| name)).collect();
+    let mut found = 0;
+    for (path, text) in documents().into_iter().filter(|(path, _)| !path.ends_with("CHANGELOG.md")) {
+        for name in code(&text).iter().filter_map(|code| code.trim().strip_prefix("make ")) {
+            let name = name.split_whitespace().next().unwrap();
+            assert!(targets.contains(name), "{}: `make {name}` is no target of the Makefile", path.display());
+            found += 1;
+        }
+    }
+    assert!(found >= 10, "only {found} were found");
+}
+
+/// Returns the string literals of the product that can be names of metrics; `{...}` is a hole.
+fn literals() -> BTreeSet<Vec<String>> {
+    let is_name = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
+    let mut literals = BTreeSet::new();
+    let is_test = |path: &Path| path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs");
+    for (_, text) in files(&root().join("crates"), "rs").into_iter().filter(|(path, _)| !is_test(path)) {
+        for literal in text.split('"') {
+            let mut parts = vec![String::new()];
+            let mut rest = literal;
+            while let Some((before, after)) = rest.split_once('{') {
+                parts.last_mut().unwrap().push_str(before);
+                parts.push(String::new());
+                rest = after.split_once('}').map_or("?", |(_, after)| after);
+            }
+            parts.last_mut().unwrap().push_str(rest);
+            if parts.iter().all(|part| part.chars().all(is_name)) && parts.concat().len() >= 3 {
+                literals.insert(parts);
+            }
+        }
+    }
+    literals
+}
+
+/// Whether a name of a document, with capitals for its variable parts, is an instance of a literal.
+fn is_instance(name: &str, literal: &[String]) -> bool {
+    let [first, holes @ ..] = literal else { return false };
+    let Some(mut rest) = name.strip_prefix(first.as_str()) else { return false };
+    for part in holes {
+        let Some(at) = rest.rfind(part.as_str()) else { return false };
+        rest = if part.is_empty() { "" } else { &rest[at + part.len()..] };
+    }
+    rest.is_empty()
+}
+
+/// Returns the first cells of the tables whose header begins with one of `headers`, as code spans.
+fn first_cells(text: &str, headers: &[&str]) -> Vec<String> {
+    let (mut names, mut is_ours, mut is_table) = (Vec::new(), false, false);
+    for line in text.lines() {
+        let cells = line.strip_prefix('|').and_then(|row| row.split('|').next());
+        if let Some(cell) = cells {
+            is_ours = if is_table { is_ours } else { headers.contains(&cell.trim()) };
+            names.extend(cell.split('`').skip(1).step_by(2).filter(|_| is_ours).map(str::to_owned));
+        }
+        is_table = cells.is_some();
+    }
+    names
+}
+
+#[test]
+fn every_metric_and_span_of_the_documents_exists() {
+    let literals = literals();
+    let exists = |name: &str| {
+        let alone = name.strip_prefix("device_").unwrap_or(name);
+        [name, alone].iter().any(|name| literals.iter().any(|literal| is_instance(name, literal)))
+    };
+    let (mut metrics, mut spans, mut lacking) = (0, 0, Vec::new());
+    for (path, text) in files(&root().join("docs"), "md") {
+        let mut names = first_cells(&text, &["name", "counter"]);
+        names.extend(code(&text).iter().filter_map(|code| code.strip_prefix("extra.").map(str::to_owned)));
+        metrics += names.len();
+        lacking.extend(names.into_iter().filter(|name| !exists(name)).map(|name| (path.clone(), name)));
+        let names = first_cells(&text, &["span"]);
+        spans += names.len();
+        let is_span = |name: &String| SpanKind::ALL.iter().any(|kind| kind.name() == name);
+        lacking.extend(names.into_iter().filter(|name| !is_span(name)).map(|name| (path.clone(), name)));
+    }
+    assert!(lacking.is_empty(), "no metric or span is called {lacking:#?}");
+    assert!(metrics > 100 && spans > 15, "{metrics} metrics, {spans} spans");
 }

@@ -51,7 +51,8 @@ impl Tree {
         std::fs::write(path, text).unwrap();
         self
     }
-    /// A crate with dependencies on others, each a whole line of the manifest or the name of a sibling.
+    /// A crate with dependencies on others, each a whole line of the manifest or the name of a
+    /// sibling.
     fn member(self, name: &str, imports: &[&str], code: &str) -> Tree {
         let line = |import: &&str| match import.contains('=') {
             true => format!("{import}\n"),
@@ -303,4 +304,52 @@ fn rules_without_a_reason_or_about_nothing_are_refused() {
 fn the_rules_of_this_workspace_are_sound() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../layers.toml");
     Layers::parse(&std::fs::read_to_string(file).unwrap()).unwrap_or_else(|error| panic!("{error:#}"));
+}
+
+/// Rules about texts, for the crate `edm` and a folder of documents.
+const TEXT: &str = r#"
+[text]
+columns = 40
+words = 6
+documents = ["docs"]
+crates = ["edm"]
+stubs = ["How many."]
+"#;
+
+/// A tree with rules about texts.
+fn texts(document: &str, code: &str) -> Tree {
+    let layers = LAYERS.to_owned() + TEXT;
+    Tree::new().file("layers.toml", &layers).file("docs/page.md", document).member("edm", &[], code)
+}
+
+#[test]
+fn prose_that_fits_passes_and_so_do_wide_tables_and_code() {
+    let table = format!("| {} | b |\n", "a ".repeat(40));
+    let code = format!("    {}\n\n```sh\n{}\n```\n", "word ".repeat(20), "word ".repeat(20));
+    let link = format!("See\n[this](https://example.org/{}).\n", "a".repeat(60));
+    texts(&format!("# A page\n\nShort prose.\n\n{table}\n{code}\n{link}"), "/// Packets.\npub struct A;\n").passes();
+    let made = "# Keys\n\nMade from the schema that checks files, by a command that nobody types by hand.\n";
+    texts(made, "").passes();
+}
+
+#[test]
+fn a_wide_line_of_prose_is_found() {
+    let found = texts("# A page\n\nShort one. And another. And a third one!!\n", "").only_finding();
+    assert_eq!(found, "error: docs/page.md:3: 41 columns, at most 40");
+}
+
+#[test]
+fn a_long_sentence_is_found_where_its_paragraph_begins() {
+    let found = texts("One. Two.\nThis has `a b c` six or so words.\n", "").only_finding();
+    assert!(found.starts_with("error: docs/page.md:1: a sentence of 7 words, at most 6: This"), "{found}");
+    // A list item is a sentence of its own.
+    texts("- one two three four\n- five six seven eight\n", "").passes();
+}
+
+#[test]
+fn a_wide_comment_and_a_doc_that_says_nothing_are_found() {
+    let found = texts("", "// This comment has some more columns than 40.\n").only_finding();
+    assert_eq!(found, "error: crates/edm/src/lib.rs:1: 46 columns, at most 40");
+    let found = texts("", "pub struct A {\n    /// How many.\n    pub a: u32,\n}\n").only_finding();
+    assert!(found.starts_with("error: crates/edm/src/lib.rs:2: `/// How many.` says nothing"), "{found}");
 }

@@ -1,7 +1,7 @@
 //! Names of things that every floor talks about.
 
-/// A place in the rack: a compute, memory or storage node, numbered from zero. Designs that serve storage volumes number the
-/// volumes after the nodes that ask.
+/// A place in the rack: a compute, memory or storage node, numbered from zero. Designs that serve
+/// storage volumes number the volumes after the client nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct NodeId(pub u32);
 
@@ -16,7 +16,7 @@ impl NodeId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct RequestId(pub u64);
 
-/// What a request asks of remote memory or storage.
+/// Kind of access to remote memory or storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
@@ -24,7 +24,8 @@ pub enum Operation {
     Read,
     /// Bytes go from the source to the target.
     Write,
-    /// An atomic read-modify-write of one 8-byte word at the target; `bytes` is the size of the answer.
+    /// An atomic read-modify-write of one 8-byte word at the target; `bytes` is the size of the
+    /// answer.
     ReadModifyWrite,
 }
 
@@ -44,11 +45,12 @@ impl Operation {
 pub struct Request {
     /// Its number in this run.
     pub id: RequestId,
-    /// What it asks.
+    /// Kind of access.
     pub operation: Operation,
-    /// Who asks.
+    /// The requesting node.
     pub source: NodeId,
-    /// Whose memory or storage it is about; the same as `source` for local memory, which no design is asked for.
+    /// The node whose memory or storage is accessed. Equal to `source` for local memory, which no
+    /// design serves.
     pub target: NodeId,
     /// The first byte at the target that it is about; 0 where the workload makes no addresses.
     pub address: u64,

@@ -1,8 +1,10 @@
 //! The ground floor: what every other crate of Rackweave measures and names things with.
 //!
 //! * [`Time`] and [`Span`]: virtual time in integer picoseconds.
-//! * [`Bytes`], [`Length`], [`Rate`] and [`Clock`]: sizes, cables, link rates and hardware clocks, with exact integer conversions to [`Span`].
-//! * [`mod@unit`]: quantities written with their unit (`"10ns"`, `"4KiB"`, `"100Gbps"`); a bare number is an error.
+//! * [`Bytes`], [`Length`], [`Rate`] and [`Clock`]: sizes, cables, link rates and hardware clocks,
+//!   with exact integer conversions to [`Span`].
+//! * [`mod@unit`]: quantities written with their unit (`"10ns"`, `"4KiB"`, `"100Gbps"`); a bare
+//!   number is an error.
 //! * [`Seed`] and [`Stream`]: one random stream a component, named by a path.
 //! * [`BoundedQueue`]: a queue that says no.
 //! * [`Program`]: the pure state machine that both hosts drive.

@@ -37,11 +37,11 @@ impl<T> BoundedQueue<T> {
     pub fn front(&self) -> Option<&T> {
         self.items.front()
     }
-    /// How many items wait.
+    /// Returns the number of waiting items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
-    /// Whether none waits.
+    /// Returns whether none waits.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

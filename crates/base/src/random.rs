@@ -1,8 +1,8 @@
 //! Seeded random streams, one a component, named by a path such as `host/3/arrivals`.
 //!
-//! A draw added in one component shifts nothing in any other. The generator is PCG-64-MCG (O'Neill 2014), a
-//! named algorithm whose output does not change with library versions; the seed of a stream is the run's seed and
-//! the FNV-1a hash of its path, mixed by SplitMix64.
+//! A draw added in one component shifts nothing in any other. The generator is PCG-64-MCG (O'Neill
+//! 2014), a named algorithm whose output does not change with library versions; the seed of a
+//! stream is the run's seed and the FNV-1a hash of its path, mixed by SplitMix64.
 
 use rand::{Rng, TryRng};
 use rand_pcg::Pcg64Mcg;
@@ -36,9 +36,10 @@ impl Stream {
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
-    /// A uniform integer in `0..bound`, without modulo bias (Lemire's method). `bound` must not be zero.
+    /// A uniform integer in `0..bound`, without modulo bias (Lemire's method). `bound` must not be
+    /// zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        assert!(bound > 0, "an integer below zero was asked for");
+        assert!(bound > 0, "the bound of a random integer must be positive");
         loop {
             let product = u128::from(self.next_u64()) * u128::from(bound);
             let low = product as u64;
@@ -76,7 +77,8 @@ fn split_mix(state: &mut u64) -> u64 {
     mix(*state)
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection in which every bit of `value` moves every other.
+/// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection in which every bit
+/// of `value` moves every other.
 pub const fn mix(value: u64) -> u64 {
     let once = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let twice = (once ^ (once >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

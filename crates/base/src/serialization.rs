@@ -1,8 +1,9 @@
-//! How long sizes take at one rate, asked again and again.
+//! Serialization times at one rate, cached for repeated sizes.
 
 use crate::{Bytes, Rate, Span};
 
-/// How long sizes take at a rate, without a wide division for the size that came last or where a byte takes whole picoseconds.
+/// How long sizes take at a rate, without a wide division for the size that came last or where a
+/// byte takes whole picoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Serialization {
     rate: Rate,

@@ -1,4 +1,5 @@
-//! Sizes, rates and clocks. Conversions to [`Span`] round up: a bit is on the wire until it is wholly sent.
+//! Sizes, rates and clocks. Conversions to [`Span`] round up: a bit is on the wire until it is
+//! wholly sent.
 
 use crate::time::Span;
 use std::iter::Sum;
@@ -134,7 +135,8 @@ impl Clock {
     pub const fn as_hz(self) -> u64 {
         self.0
     }
-    /// The length of `count` cycles, rounded to the nearest picosecond. The frequency must not be zero.
+    /// The length of `count` cycles, rounded to the nearest picosecond. The frequency must not be
+    /// zero.
     pub const fn cycles(self, count: u64) -> Span {
         let hz = self.0 as u128;
         Span::ps(((count as u128 * PS_PER_SECOND + hz / 2) / hz) as u64)

@@ -1,4 +1,5 @@
-//! Virtual time in integer picoseconds. `u64` holds 213 days, and no rounding error ever accumulates.
+//! Virtual time in integer picoseconds. `u64` holds 213 days, and no rounding error ever
+//! accumulates.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Rem, Sub, SubAssign};
@@ -72,7 +73,8 @@ impl Time {
 }
 
 impl Span {
-    /// The nearest span to a non-negative number of picoseconds; values past the range saturate, NaN is zero.
+    /// The nearest span to a non-negative number of picoseconds; values past the range saturate,
+    /// NaN is zero.
     pub fn from_ps_f64(picoseconds: f64) -> Span {
         Span(picoseconds.round() as u64)
     }

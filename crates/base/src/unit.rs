@@ -1,8 +1,10 @@
-//! Quantities as people write them: a number and its unit, `"10ns"`, `"4KiB"`, `"100Gbps"`, `"3GHz"`.
+//! Quantities as people write them: a number and its unit, `"10ns"`, `"4KiB"`, `"100Gbps"`,
+//! `"3GHz"`.
 //!
-//! A bare number is an error: nobody should have to guess whether `10` was nanoseconds. Parsing is exact: decimals
-//! that do not come out to a whole picosecond, byte, bit a second or hertz are refused too. Each type displays in the largest
-//! unit that keeps it whole, so that what is printed parses back to the same value.
+//! A bare number is an error: nobody should have to guess whether `10` was nanoseconds. Parsing is
+//! exact: decimals that do not come out to a whole picosecond, byte, bit a second or hertz are
+//! refused too. Each type displays in the largest unit that keeps it whole, so that what is printed
+//! parses back to the same value.
 
 use crate::size::{Bytes, Clock, Length, Rate};
 use crate::time::{Span, Time};
@@ -10,13 +12,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::str::FromStr;
 
-/// Why a written quantity was refused.
+/// Reason why a written quantity was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// There was a number but no unit behind it.
     #[error("`{text}` has no unit: write it with one of {allowed}")]
     Missing {
-        /// What was written.
+        /// The text.
         text: String,
         /// The units that would do.
         allowed: &'static str,
@@ -24,7 +26,7 @@ pub enum UnitError {
     /// The unit is not one of this quantity's.
     #[error("`{text}` has the unit `{unit}`; allowed are {allowed}")]
     Unknown {
-        /// What was written.
+        /// The text.
         text: String,
         /// The unit in it.
         unit: String,
@@ -34,13 +36,13 @@ pub enum UnitError {
     /// The part before the unit is not a non-negative decimal number.
     #[error("`{text}` does not start with a non-negative decimal number")]
     NotANumber {
-        /// What was written.
+        /// The text.
         text: String,
     },
     /// The value is finer than the quantity's resolution, or too large for it.
     #[error("`{text}` is not a whole number of {resolution}, or is too large")]
     OutOfResolution {
-        /// What was written.
+        /// The text.
         text: String,
         /// The smallest step of this quantity.
         resolution: &'static str,

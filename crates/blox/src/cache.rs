@@ -1,11 +1,13 @@
 //! The DRAM write cache of a storage server (RackBlox, 3.5.1 and Algorithm 2, lines 2 to 4).
 //!
-//! A write is done once every replica holds it in DRAM; the flash gets it later. A page is therefore *held* from the moment its
-//! value is put here until a flush of that very value has ended, and reads of a held page come from here. Pages are flushed
-//! oldest first; a page that is written again before its flush goes out takes the new value along (one flush for both).
+//! A write is done once every replica holds it in DRAM; the flash gets it later. A page is
+//! therefore *held* from the moment its value is inserted until a flush of that value has ended,
+//! and reads of a held page are served from here. Pages are flushed oldest first. A page that is
+//! written again before its flush starts is flushed once, with the new value.
 //!
-//! The cache is a bookkeeper: it says which page to flush next and never speaks to a device. Writes that find no room wait
-//! here too, in the order of a key that the owner gives (all equal: first come, first served).
+//! The cache is bookkeeping: it selects the next page to flush and never accesses a device. Writes
+//! without room also wait here, in the order of a key that the owner sets (all equal: first come,
+//! first served).
 
 use crate::hashed::Hashed;
 use crate::id::{Page, Value};
@@ -17,8 +19,8 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct CacheConfig {
     /// Most pages held, at least one.
     pub pages: u32,
-    /// Pages that may be dirty without any flush being asked for; below `pages`. 0 flushes each page as soon as it can;
-    /// `pages - 1` only when the cache is full, as Algorithm 2 reads by the letter.
+    /// Number of dirty pages that cause no flush; below `pages`. 0 flushes each page as soon as
+    /// possible; `pages - 1` only when the cache is full, as in a literal reading of Algorithm 2.
     pub flush_above: u32,
     /// Whose pages it holds.
     pub scope: CacheScope,
@@ -27,20 +29,21 @@ pub struct CacheConfig {
 /// Whose pages one cache holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheScope {
-    /// All vSSDs of the server share the pages: more room for each, and one vSSD's collection can stall the others' writes.
+    /// All vSSDs of the server share the pages: more room for each, and one vSSD's collection can
+    /// stall the others' writes.
     Server,
     /// Each vSSD has that many pages of its own.
     Vssd,
 }
 
-/// Where a held page stands.
+/// State of a held page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Waits for [`WriteCache::next_flush`] to name it.
     Dirty,
-    /// Its flush waits in the I/O scheduler and will take whatever value is there when it goes out.
+    /// Its flush waits in the I/O scheduler and will use the value at its start.
     Queued,
-    /// Its value is on its way to the flash.
+    /// Its value is being written to flash.
     Flushing,
     /// As `Flushing`, but a newer value has come, which needs a flush of its own.
     Rewritten,
@@ -65,7 +68,8 @@ pub struct Flush {
     pub latency: Span,
 }
 
-/// The pages that a server holds in DRAM. `W` is a write that waits for room, `K` the key that orders those.
+/// The pages that a server holds in DRAM. `W` is a write that waits for room, `K` the key that
+/// orders those.
 #[derive(Clone, Debug)]
 pub struct WriteCache<K, W> {
     capacity: usize,
@@ -106,15 +110,16 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
         self.held.get((slot, page)).map(|held| held.value)
     }
 
-    /// Whether a write of this page may enter now: the page is held already (a write over it takes no room), or there is
-    /// room and nobody has waited for it longer.
+    /// Returns whether a write of this page may enter now: the page is held already (a write over
+    /// it takes no room), or there is room and nobody has waited for it longer.
     pub fn admits(&self, slot: u32, page: Page) -> bool {
         (self.has_room() && self.waiting.is_empty()) || self.held.get((slot, page)).is_some()
     }
 
-    /// Holds `value` from now on. The owner has asked [`admits`](Self::admits) where a write can wait; a value that can not wait any
-    /// more (of a write that was queued behind another of its page) may exceed the capacity by its one page. `latency` is what the
-    /// write has spent and will spend in networks; its flush is scheduled with it.
+    /// Holds `value` from now on. The owner has checked [`admits`](Self::admits) if a write can
+    /// wait. A value that can no longer wait (of a write queued behind another of its page) may
+    /// exceed the capacity by its one page. `latency` is the time that the write has spent and will
+    /// spend in networks; it determines the priority of its flush.
     pub fn put(&mut self, slot: u32, page: Page, value: Value, latency: Span) {
         if let Some(held) = self.held.get_mut((slot, page)) {
             held.value = value;
@@ -128,7 +133,8 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
         self.dirty.push_back((slot, page));
     }
 
-    /// The next page to flush, if there are more dirty ones than may stay or a write waits for room. The owner queues the flush.
+    /// The next page to flush, if there are more dirty ones than may stay or a write waits for
+    /// room. The owner queues the flush.
     pub fn next_flush(&mut self) -> Option<Flush> {
         if self.dirty.len() <= self.flush_above && self.waiting.is_empty() {
             return None;
@@ -140,14 +146,16 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
         Some(Flush { slot, page, latency })
     }
 
-    /// A queued flush goes out to the flash now, or again after the flash had no room for it: the value that it takes along.
+    /// A queued flush starts now, or again after the flash had no room for it. Returns the value to
+    /// write.
     pub fn begin_flush(&mut self, slot: u32, page: Page) -> Value {
         let held = self.held_mut(slot, page);
         held.state = State::Flushing;
         held.value
     }
 
-    /// The flash has what [`begin_flush`](Self::begin_flush) gave out. The page leaves, or is dirty again if it has been rewritten meanwhile.
+    /// The flash has what [`begin_flush`](Self::begin_flush) gave out. The page leaves, or is dirty
+    /// again if it has been rewritten meanwhile.
     pub fn flushed(&mut self, slot: u32, page: Page) {
         let held = self.held_mut(slot, page);
         if held.state == State::Rewritten {
@@ -164,7 +172,8 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
         self.arrivals += 1;
     }
 
-    /// The first write that waits, if there is room for it; `place` says which page a write is about.
+    /// The first write that waits, if there is room for it; `place` says which page a write is
+    /// about.
     pub fn next_admitted(&mut self, place: impl Fn(&W) -> (u32, Page)) -> Option<W> {
         if self.waiting.is_empty() {
             return None;

@@ -1,13 +1,16 @@
-//! Who asks: sends each request to a replica, tries again what may be tried again, and says how it ended.
+//! The client: sends each request to a replica, retries where that is safe, and reports the result.
 //!
-//! Reads and writes go to the first replica of a volume (for a write it is Hermes's coordinator); the switch may redirect a read. A read that is not answered in
-//! time goes to the next replica, another rack's last. **A write that is not answered in time is never sent again**: its first copy
-//! may still be on its way, or be replayed by a replica; a second copy would be a second write of the same value, and if somebody
-//! else's write came in between, the late one would bring back what that had replaced. It ends as
-//! [`Indeterminate`](ClientOutcome::Indeterminate). A *refused* write has never begun (a replica that has begun one does not answer when it cannot end it), so it may go to the
-//! next replica.
+//! Reads and writes are sent to the first replica of a volume (for a write it is Hermes's
+//! coordinator); the switch may redirect a read. A read without an answer in time is sent to the
+//! next replica, another rack's last. **A write without an answer in time is never sent again**:
+//! its first copy may still be in flight, or a replica may replay it. A second copy would be a
+//! second write of the same value, and after another client's write in between, the late one would
+//! restore the replaced value. It ends as [`Indeterminate`](ClientOutcome::Indeterminate). A
+//! *rejected* write has never begun (a replica that has begun one does not answer if it cannot end
+//! it), so it may be sent to the next replica.
 //!
-//! Calling order: [`ClientIn::Issue`] with a tag that no request under way has; exactly one [`ClientOut::Done`] follows for each.
+//! Calling order: [`ClientIn::Issue`] with a tag that no open request has; exactly one
+//! [`ClientOut::Done`] follows for each.
 
 mod deadlines;
 mod volume;
@@ -21,25 +24,28 @@ use deadlines::{Deadline, Deadlines};
 use std::collections::BTreeMap;
 use volume::Volume;
 
-/// What a client must be told.
+/// Configuration of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
     /// The client itself.
     pub node: NodeId,
     /// Nodes below this are in the client's rack.
     pub rack_nodes: u32,
-    /// The replicas of each volume in the order of their rank; a volume is named by its place here, and on the wire by its first vSSD.
+    /// The replicas of each volume in the order of their rank; a volume is named by its place here,
+    /// and on the wire by its first vSSD.
     pub volumes: Vec<Vec<(NodeId, VssdId)>>,
-    /// After so long without an answer a read goes to the next replica.
+    /// Time without an answer after which a read is sent to the next replica.
     pub read_timeout: Span,
     /// After so long without an answer nobody knows whether a write was done.
     pub write_timeout: Span,
-    /// So many times a request is sent at most; at least 1.
+    /// Maximum number of times that a request is sent; at least 1.
     pub attempts_max: u32,
-    /// So many timeouts in the rack in a row, without one packet from there between, and its switch is taken for dead (3.7: "On switch failure,
-    /// RackBlox relies on replicas in another rack"): requests begin in the other rack.
+    /// Consecutive timeouts in the rack, without a packet from it in between, after which its
+    /// switch counts as dead (3.7: "On switch failure, RackBlox relies on replicas in another
+    /// rack"): requests then start in the other rack.
     pub silence: u32,
-    /// While the rack is silent, one read in so long begins there all the same, to notice that it is back.
+    /// While the rack is silent, one read in so long begins there all the same, to notice that it
+    /// is back.
     pub probe_period: Span,
     /// The baseline's rate limit.
     pub limit: Option<LimitConfig>,
@@ -48,9 +54,9 @@ pub struct ClientConfig {
 /// A rate limit that a controller sets (VDC, 4.1). There is no limit before its first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitConfig {
-    /// Who is told of demand.
+    /// Recipient of demand reports.
     pub controller: NodeId,
-    /// How often.
+    /// Period of demand reports.
     pub period: Span,
     /// Cost units that a volume may use at once after a pause.
     pub burst: u32,
@@ -58,7 +64,7 @@ pub struct LimitConfig {
     pub write_cost: u32,
 }
 
-/// Why a client cannot be as configured.
+/// Reason why a client cannot be as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -68,7 +74,7 @@ pub enum ClientError {
         /// Its place in the configuration.
         volume: usize,
     },
-    /// Orders of the control plane could not be told apart.
+    /// Orders of the control plane would be ambiguous.
     #[error("volumes {first} and {second} have the same first vSSD, {}", vssd.0)]
     SameName {
         /// The one.
@@ -78,18 +84,18 @@ pub enum ClientError {
         /// Their name.
         vssd: VssdId,
     },
-    /// A request would never be sent, or time out at once, or demand be told all the time.
+    /// A request would never be sent, or time out at once, or demand reports would be continuous.
     #[error("{field} is 0: it has to be more")]
     Zero {
-        /// Which.
+        /// The field.
         field: &'static str,
     },
 }
 
-/// What may happen to a client.
+/// Inputs of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientIn {
-    /// The workload asks for something.
+    /// A request of the workload.
     Issue {
         /// The caller's number; also on the wire.
         tag: Tag,
@@ -97,9 +103,9 @@ pub enum ClientIn {
         operation: Operation,
         /// The volume: a place in [`ClientConfig::volumes`].
         vssd_group: u32,
-        /// Which page.
+        /// The page.
         page: Page,
-        /// What to write; not looked at by a read.
+        /// The value to write; ignored by a read.
         value: Value,
     },
     /// A packet has arrived.
@@ -113,14 +119,14 @@ pub enum ClientOut {
     Send(Packet),
     /// A request has ended.
     Done {
-        /// Which.
+        /// The tag.
         tag: Tag,
-        /// How.
+        /// The result.
         outcome: ClientOutcome,
     },
 }
 
-/// How a request ended.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientOutcome {
     /// A read was served.
@@ -129,7 +135,7 @@ pub enum ClientOutcome {
     Written,
     /// A write was not answered in time: it may have taken effect, may yet, or never will.
     Indeterminate,
-    /// It was refused, by the last replica that was asked, and has had no effect.
+    /// The last contacted replica rejected it, and it has had no effect.
     Failed(Refusal),
     /// A read was not answered by anyone.
     Unanswered,
@@ -155,24 +161,24 @@ pub struct ClientCounters {
 pub struct Client {
     config: ClientConfig,
     volumes: Vec<Volume>,
-    /// Which volume an order of the control plane is about.
+    /// The volume an order of the control plane is about.
     names: BTreeMap<VssdId, usize>,
     requests: Hashed<Tag, Request>,
     read_deadlines: Deadlines,
     write_deadlines: Deadlines,
     /// Requests that wait for the rate limit, in all volumes.
     waiting: usize,
-    /// The end of a period in which something was asked for.
+    /// The end of a period with demand.
     report_at: Option<Time>,
     /// Timeouts in the rack since its last packet.
     strikes: u32,
     next_probe: Time,
-    /// When it last ran, from which waiting times count.
+    /// Time at which it last ran, from which waiting times count.
     seen: Time,
     counters: ClientCounters,
 }
 
-/// A request under way.
+/// An open request.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     operation: Operation,
@@ -192,7 +198,7 @@ struct Request {
 }
 
 impl Client {
-    /// A client with nothing under way.
+    /// A client without open requests.
     pub fn new(config: ClientConfig) -> Result<Client, ClientError> {
         check(&config)?;
         let names = names(&config)?;
@@ -260,7 +266,8 @@ impl Client {
         out.push(ClientOut::Send(request.packet(self.config.node, tag)));
     }
 
-    /// Where the attempts of a request begin: in the rack, unless that is silent. Only reads probe it: a write would be lost to the probe.
+    /// Where the attempts of a request begin: in the rack, unless that is silent. Only reads probe
+    /// it: a write would be lost to the probe.
     fn begin(&mut self, now: Time, tag: Tag) -> u32 {
         let Some(request) = self.requests.get(tag).filter(|request| request.attempts == 0) else { return 0 };
         if self.strikes < self.config.silence {
@@ -289,7 +296,7 @@ impl Client {
         }
     }
 
-    /// An answer to an earlier attempt is as good: its value was read while the request was under way.
+    /// An answer to an earlier attempt is valid too: its value was read while the request was open.
     fn on_read_reply(&mut self, now: Time, tag: Tag, value: Result<Value, Refusal>, out: &mut Vec<ClientOut>) {
         match (self.requests.get_mut(tag), value) {
             (Some(request), Ok(value)) if !request.is_writing => match request.operation {
@@ -305,7 +312,8 @@ impl Client {
         }
     }
 
-    /// A refusal counts only from the replica that was asked last: on an older one the write must not be sent a second time.
+    /// A rejection counts only from the last contacted replica: after an older one the write must
+    /// not be sent a second time.
     fn on_write_reply(
         &mut self,
         now: Time,
@@ -332,7 +340,8 @@ impl Client {
         }
     }
 
-    /// No replica is asked to write twice: its first refusal, if it came again, would look like the second.
+    /// No replica gets a write twice: its first rejection, if duplicated, would look like the
+    /// second.
     fn has_tried_enough(&self, tag: Tag) -> bool {
         let Some(request) = self.requests.get(tag) else { return true };
         let replicas = self.volumes[request.volume as usize].targets.len();
@@ -361,7 +370,7 @@ impl Client {
         }
     }
 
-    /// Sends what the rate limit of a volume lets go.
+    /// Sends the requests that the rate limit of a volume allows.
     fn release(&mut self, now: Time, index: usize, out: &mut Vec<ClientOut>) {
         while let Some(tag) = self.volumes[index].waiting.front().copied() {
             let is_write = self.requests.get(tag).is_some_and(Request::is_write);
@@ -380,7 +389,7 @@ impl Client {
         }
     }
 
-    /// Tells the controller what was asked for, volume by volume.
+    /// Reports demand to the controller, volume by volume.
     fn report(&mut self, now: Time, out: &mut Vec<ClientOut>) {
         let (Some(limit), true) = (self.config.limit, self.report_at.is_some_and(|at| at <= now)) else { return };
         self.report_at = None;
@@ -432,7 +441,7 @@ impl Client {
         write_deadlines.trim(is_current);
     }
 
-    /// When the rate limit lets the first of the waiting go.
+    /// Returns the time at which the rate limit lets the first of the waiting go.
     fn release_at(&self, now: Time) -> Option<Time> {
         if self.waiting == 0 {
             return None;
@@ -457,7 +466,7 @@ impl Request {
         }
     }
 
-    /// Whether it counts and costs as a write.
+    /// Returns whether it counts and costs as a write.
     fn is_write(&self) -> bool {
         self.operation != Operation::Read
     }

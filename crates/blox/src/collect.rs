@@ -1,16 +1,20 @@
-//! When a vSSD, or a channel group of them, collects garbage: the monitor of Algorithm 2 (lines 9 to 19) and the life of a
-//! request (RackBlox, 3.5.1 and 3.5.2).
+//! Garbage collection of a vSSD, or of a channel group of them: the monitor of Algorithm 2 (lines 9
+//! to 19) and the states of a request (RackBlox, 3.5.1 and 3.5.2).
 //!
-//! A *unit* collects together: one hardware-isolated vSSD, or all software-isolated vSSDs on the same channels. Its free-block
-//! ratio is that of all its members. Each member asks with a packet of its own, one "not now" delays the whole unit, and what
-//! the others were granted is given back. Nothing here knows packets or devices: the owner carries out the [`CollectorAction`]s.
+//! A *unit* collects together: one hardware-isolated vSSD, or all software-isolated vSSDs on the
+//! same channels. Its free-block ratio is that of all its members. Each member sends a request
+//! packet of its own; one "not now" delays the whole unit, and grants of the others are returned.
+//! This module knows neither packets nor devices: the owner executes the [`CollectorAction`]s.
 //!
-//! What the paper leaves open, and what is done here: an unanswered soft request is given up (and taken back, in case only the
-//! answer was lost) until the next check; a stream of collection ends when a block is free, not in the middle of a victim;
-//! background collection makes way, at its next step, for the first request that comes; a vSSD that runs out of free blocks
-//! between two checks asks at once, and if it collects already, its streams that had ended begin again; a finish that the switch
-//! does not echo (Algorithm 1, lines 24 and 25) is said again at the checks, because a bit that stays set would delay the replica
-//! and send reads away for ever.
+//! Our decisions where the paper is silent:
+//! * An unanswered soft request is abandoned (and withdrawn, in case only the answer was lost)
+//!   until the next check.
+//! * A stream of collection ends when a block is free, not in the middle of a victim.
+//! * Background collection stops at its next step for the first request that arrives.
+//! * A vSSD that runs out of free blocks between two checks requests at once. If it collects
+//!   already, its ended streams restart.
+//! * A finish that the switch does not echo (Algorithm 1, lines 24 and 25) is repeated at the
+//!   checks, because a stale bit would delay the replica and redirect reads forever.
 
 use crate::id::VssdId;
 use crate::packet::CollectionNote;
@@ -22,49 +26,54 @@ const PARTS: u64 = 1_000_000;
 /// Thresholds and patience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectionConfig {
-    /// Time between two looks at the free-block ratio (paper: 30 s).
+    /// Interval between checks of the free-block ratio (paper: 30 s).
     pub check_period: Span,
-    /// When the first look is taken.
+    /// Time of the first check.
     pub first_check: Time,
     /// Below this share of free blocks, in millionths, a unit must collect (paper: 25 %).
     pub regular_ppm: u32,
     /// Below this share it would like to (paper: 35 %). At least `regular_ppm`.
     pub soft_ppm: u32,
-    /// Collection ends once this share is free. The paper does not name it; at least `soft_ppm`, or a collection would end asking for the next.
+    /// Share of free blocks at which collection ends. The paper does not name it; at least
+    /// `soft_ppm`, or a collection would end with a request for the next.
     pub stop_ppm: u32,
-    /// How often an unanswered regular request is repeated before the unit collects without an answer (paper: 3).
+    /// How often an unanswered regular request is repeated before the unit collects without an
+    /// answer (paper: 3).
     pub retries: u32,
     /// How long an answer is waited for.
     pub answer_timeout: Span,
     /// Whether idle units collect in the background (3.5.1).
     pub background: bool,
-    /// Who is asked.
+    /// Recipient of requests.
     pub coordination: Coordination,
 }
 
-/// Who decides when a unit collects.
+/// Decides when a unit collects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coordination {
     /// Nobody: a unit collects once it must (the VDC baseline).
     Uncoordinated,
-    /// The switch, by `gc_op` packets (RackBlox). The packets are addressed to this node; the switch answers them on their way.
+    /// The switch, by `gc_op` packets (RackBlox). The packets are addressed to this node; the
+    /// switch answers them in transit.
     Switch(NodeId),
-    /// A controller on a server (RackBlox in software), which also names the replica that reads are sent to meanwhile.
+    /// A controller on a server (RackBlox in software), which also names the replica that reads are
+    /// sent to meanwhile.
     Controller(NodeId),
 }
 
-/// Why a unit collects or wants to.
+/// Reason why a unit collects or wants to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
     /// It has time.
     Background,
-    /// It would like to, and can be told to wait.
+    /// Collection is desirable and can be delayed.
     Soft,
     /// It must.
     Regular,
 }
 
-/// What one look at the ratio says (Algorithm 2, lines 10 to 16). `idle` is the idle predictor's word.
+/// Result of a check of the ratio (Algorithm 2, lines 10 to 16). `idle` is the idle predictor's
+/// result.
 pub fn urgency(config: &CollectionConfig, free: u64, owned: u64, idle: bool) -> Option<Urgency> {
     if is_below(free, owned, config.regular_ppm) {
         return Some(Urgency::Regular);
@@ -76,7 +85,7 @@ pub fn urgency(config: &CollectionConfig, free: u64, owned: u64, idle: bool) -> 
     (config.background && idle && is_below(free, owned, config.stop_ppm)).then_some(Urgency::Background)
 }
 
-/// Whether `free` of `owned` is less than so many millionths.
+/// Returns whether `free` of `owned` is less than this many millionths.
 fn is_below(free: u64, owned: u64, ppm: u32) -> bool {
     free * PARTS < owned * u64::from(ppm)
 }
@@ -84,7 +93,7 @@ fn is_below(free: u64, owned: u64, ppm: u32) -> bool {
 /// What the owner of a [`Collector`] has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectorAction {
-    /// Send this about that vSSD to whoever is asked.
+    /// Send this note about that vSSD to the recipient of requests.
     Say {
         /// The member that it is about.
         vssd: VssdId,
@@ -95,19 +104,19 @@ pub enum CollectorAction {
     Step {
         /// The member that collects.
         vssd: VssdId,
-        /// Which of its parallel streams.
+        /// The of its parallel streams.
         stream: u32,
     },
     /// The unit has ended a collection; blocks that were borrowed go back now.
     Ended,
 }
 
-/// Where a unit stands.
+/// State of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing is under way.
+    /// Idle.
     Quiet,
-    /// Members have asked, and not all answers are there.
+    /// Members have sent requests, and not all answers have arrived.
     Asking { urgency: Urgency, repeats_left: u32, deadline: Time },
     /// Streams are collecting.
     Collecting { urgency: Urgency },
@@ -123,7 +132,7 @@ struct Member {
     owes_finish: bool,
     /// The replica that reads may be sent to while this member collects.
     replica: Option<(NodeId, VssdId)>,
-    /// Which streams have a step under way.
+    /// The streams with an open step.
     streams: Vec<bool>,
 }
 
@@ -136,9 +145,10 @@ pub struct Collector {
     next_check: Time,
     /// Requests have come since a background collection began.
     disturbed: bool,
-    /// The collection under way has freed a block.
+    /// The current collection has freed a block.
     has_freed: bool,
-    /// The last collection found nothing to free: until the next check it would not find anything either.
+    /// The last collection found nothing to free: until the next check it would not find anything
+    /// either.
     barren: bool,
 }
 
@@ -157,7 +167,8 @@ impl Collector {
         }
     }
 
-    /// Adds a vSSD that collects in `streams` parallel streams. Until its blocks are reported it counts for nothing.
+    /// Adds a vSSD that collects in `streams` parallel streams. Until its blocks are reported it
+    /// counts for nothing.
     pub fn add_member(&mut self, vssd: VssdId, streams: u32) {
         let streams = vec![false; streams as usize];
         self.members.push(Member {
@@ -183,7 +194,7 @@ impl Collector {
         self.members.iter().filter(|member| member.owned > 0).map(|member| (member.vssd, member.free))
     }
 
-    /// Whether the unit collects now.
+    /// Returns whether the unit collects now.
     pub fn is_collecting(&self) -> bool {
         matches!(self.phase, Phase::Collecting { .. })
     }
@@ -199,7 +210,7 @@ impl Collector {
         self.disturbed = true;
     }
 
-    /// When [`on_wakeup`](Self::on_wakeup) should be called.
+    /// Returns the time at which [`on_wakeup`](Self::on_wakeup) should be called.
     pub fn next_wakeup(&self) -> Time {
         match self.phase {
             Phase::Asking { deadline, .. } => deadline.min(self.next_check),
@@ -207,7 +218,8 @@ impl Collector {
         }
     }
 
-    /// Takes the look that is due, and gives up on answers that are late. `idle` says whether every member is idle.
+    /// Performs the check that is due, and abandons late answers. `idle` tells whether every member
+    /// is idle.
     pub fn on_wakeup(&mut self, now: Time, idle: bool, out: &mut Vec<CollectorAction>) {
         if let Phase::Asking { deadline, .. } = self.phase
             && now >= deadline
@@ -222,13 +234,13 @@ impl Collector {
         }
     }
 
-    /// After a loss of power: whatever was granted before is not used, and must not bind the other replicas.
+    /// After a loss of power: earlier grants are not used, and must not block the other replicas.
     pub fn restart(&mut self, out: &mut Vec<CollectorAction>) {
         self.reset();
         self.finish_where(|_| true, out);
     }
 
-    /// A write found no free block: the unit asks at once, as strongly as it can.
+    /// A write found no free block: the unit requests at once, with the highest urgency.
     pub fn press(&mut self, now: Time, out: &mut Vec<CollectorAction>) {
         if !self.barren {
             self.resume(out);
@@ -236,8 +248,8 @@ impl Collector {
         }
     }
 
-    /// Streams that have ended look again: what was written since may have made garbage. Else a member whose dies had none when the others still had
-    /// some would wait, full, until the others have enough.
+    /// Ended streams check again: later writes may have produced garbage. Otherwise a member whose
+    /// dies had none when the others still had some would wait, full, until the others have enough.
     fn resume(&mut self, out: &mut Vec<CollectorAction>) {
         if !self.is_collecting() {
             return;
@@ -268,7 +280,8 @@ impl Collector {
         }
     }
 
-    /// A step has ended; `freed` a block, or found `nothing` to collect. The member's blocks have been reported before.
+    /// A step has ended; `freed` a block, or found `nothing` to collect. The member's blocks have
+    /// been reported before.
     pub fn step_done(&mut self, vssd: VssdId, stream: u32, freed: bool, nothing: bool, out: &mut Vec<CollectorAction>) {
         let Phase::Collecting { urgency } = self.phase else { return };
         self.has_freed |= freed;
@@ -288,7 +301,7 @@ impl Collector {
         }
     }
 
-    /// As after a loss of power: nothing is under way any more, and nobody is told.
+    /// As after a loss of power: resets all state without a message.
     pub fn reset(&mut self) {
         self.phase = Phase::Quiet;
         self.forget_answers();
@@ -306,7 +319,7 @@ impl Collector {
         }
     }
 
-    /// Asks for, or begins, a collection unless one as urgent is under way.
+    /// Requests, or starts, a collection unless one as urgent is in progress.
     fn want(&mut self, now: Time, urgency: Urgency, out: &mut Vec<CollectorAction>) {
         match &mut self.phase {
             Phase::Quiet if urgency == Urgency::Background => {
@@ -315,7 +328,8 @@ impl Collector {
             }
             Phase::Quiet => self.ask(now, urgency, out),
             Phase::Asking { urgency: Urgency::Soft, .. } if urgency == Urgency::Regular => self.ask(now, urgency, out),
-            // What began in idle time goes on even when requests come; whoever asks is known to collect already.
+            // A collection started in idle time continues even when requests arrive; the recipient
+            // already knows that the unit collects.
             Phase::Collecting { urgency: under_way } if urgency == Urgency::Regular => *under_way = urgency,
             _ => {}
         }
@@ -333,7 +347,8 @@ impl Collector {
 
     fn on_accept(&mut self, vssd: VssdId, replica: Option<(NodeId, VssdId)>, out: &mut Vec<CollectorAction>) {
         match self.phase {
-            // Too late, as with the answers after a "not now": the grant is given back, or it would bind the replica for ever.
+            // Too late, as with the answers after a "not now": the grant is given back, or it would
+            // bind the replica for ever.
             Phase::Quiet => self.finish_where(|member| member.vssd == vssd, out),
             Phase::Asking { urgency, .. } => {
                 self.grant(vssd, replica);
@@ -352,7 +367,8 @@ impl Collector {
         }
     }
 
-    /// One member must wait, so all do. A regular request is never denied (3.5.1): such an answer is to an earlier soft one.
+    /// One member must wait, so all do. A regular request is never denied (3.5.1): such an answer
+    /// is to an earlier soft one.
     fn on_delay(&mut self, out: &mut Vec<CollectorAction>) {
         if let Phase::Asking { urgency: Urgency::Soft, .. } = self.phase {
             self.phase = Phase::Quiet;
@@ -419,7 +435,7 @@ impl Collector {
         out.push(CollectorAction::Ended);
     }
 
-    /// Asks for, or announces, a collection; nobody is told of one that nobody coordinates.
+    /// Requests, or announces, a collection; an uncoordinated one sends no message.
     fn say_all(&mut self, note: CollectionNote, out: &mut Vec<CollectorAction>) {
         if self.config.coordination == Coordination::Uncoordinated {
             return;

@@ -1,22 +1,31 @@
-//! The control plane: who lives, who is a member of which group, and where a lost replica is built again (3.7).
+//! The control plane: liveness, group membership, and the place where a lost replica is rebuilt
+//! (3.7).
 //!
-//! What a storage server owes it:
+//! Obligations of a storage server:
 //!
-//! * every `beat`, a heartbeat with the number that its [`Lease`] gives. One that comes back goes to [`Lease::echoed`]; while the lease does not
-//!   hold, the server says nothing to clients;
-//! * each `Members` order to the replica that the packet's vSSD names. For a vSSD that it does not have and that is listed as stale on this server,
-//!   it makes a vSSD with [`Contents::Lost`](crate::Contents::Lost); for any other that it does not have, it answers `UpToDate` with the order's epoch at once;
-//! * after a restart, every replica anew with [`Contents::Lost`](crate::Contents::Lost), and a new lease with one start more;
-//! * a replica's `UpToDate` as [`ControlMessage::UpToDate`] in a packet with the replica's vSSD.
+//! * every `beat`, it sends a heartbeat with the number from its [`Lease`]. An echo is passed to
+//!   [`Lease::echoed`]; while the lease does not hold, the server sends nothing to clients;
+//! * it passes each `Members` order to the replica that the packet's vSSD names. For an unknown
+//!   vSSD that is listed as stale on this server, it creates a vSSD with
+//!   [`Contents::Lost`](crate::Contents::Lost); for any other unknown one, it answers `UpToDate`
+//!   with the order's epoch at once;
+//! * after a restart, it creates every replica anew with [`Contents::Lost`](crate::Contents::Lost),
+//!   and a new lease with the start count increased by one;
+//! * it sends a replica's `UpToDate` as [`ControlMessage::UpToDate`] in a packet with the replica's
+//!   vSSD.
 //!
-//! A client gets the same `Members` orders with the group's name in the packet: the vSSD of its first replica at the start of the run. It neither reads from nor
-//! writes to the stale member. The switch gets `Create` and `Delete`; a vSSD that is its own replica has none in the rack.
+//! A client gets the same `Members` orders with the group's name in the packet: the vSSD of its
+//! first replica at the start of the run. It neither reads from nor writes to the stale member. The
+//! switch gets `Create` and `Delete`; a vSSD that is its own replica has none in the rack.
 //!
-//! *No two epochs serve.* A write is done when every member of its coordinator's epoch has acknowledged it in that epoch. A member that moves on acknowledges no
-//! more, so an epoch can still finish a write only while all its members are in it. Reads of a member that was removed end with its lease, before the
-//! new epoch begins. A server that comes back gets no echo until it has confirmed that it left; then it is brought up to date as a stale member.
+//! *No two epochs serve.* A write is complete when every member of its coordinator's epoch has
+//! acknowledged it in that epoch. A member that moves on acknowledges no more, so an epoch can
+//! complete a write only while all its members are in it. Reads of a removed member end with its
+//! lease, before the new epoch begins. A returning server gets no echo until it has confirmed its
+//! removal; then it is brought up to date as a stale member.
 //!
-//! The last member that is not stale is never removed: it alone has the data. While it is silent the group waits.
+//! The last member that is not stale is never removed: only it has the data. While it is silent the
+//! group waits.
 
 mod check;
 mod group;
@@ -32,7 +41,7 @@ use group::{Group, Reported};
 /// A storage server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerPlace {
-    /// Which.
+    /// The node.
     pub node: NodeId,
     /// Its rack; a lost replica is built again in the same.
     pub rack: u32,
@@ -40,7 +49,7 @@ pub struct ServerPlace {
     pub room: u32,
 }
 
-/// What the control plane must be told.
+/// Configuration of the control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlConfig {
     /// The controller itself.
@@ -51,11 +60,11 @@ pub struct ControlConfig {
     pub servers: Vec<ServerPlace>,
     /// The replicas of each group, in the order of their rank.
     pub groups: Vec<Vec<(NodeId, VssdId)>>,
-    /// Who must know the groups.
+    /// Recipients of group membership.
     pub clients: Vec<NodeId>,
     /// Time between two heartbeats of a server.
     pub beat: Span,
-    /// So many beats without a heartbeat, and a server is taken for dead.
+    /// Missed heartbeats after which a server counts as dead.
     pub misses: u32,
     /// How long an echo lets a server serve; shorter than `misses` beats.
     pub lease: Span,
@@ -67,7 +76,7 @@ pub struct ControlConfig {
     pub next_vssd: u32,
 }
 
-/// Why a configuration cannot work.
+/// Reason why a configuration cannot work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
     /// A server could serve after another has taken its place.
@@ -109,7 +118,7 @@ pub enum ControlError {
     UnknownServer {
         /// Which group, from 0.
         group: usize,
-        /// Where.
+        /// The server.
         node: NodeId,
     },
     /// A vSSD that is in use twice, or whose number is kept for new ones.
@@ -117,14 +126,14 @@ pub enum ControlError {
     VssdTaken {
         /// Which group, from 0.
         group: usize,
-        /// Which.
+        /// The vssd.
         vssd: VssdId,
         /// The first number for new ones.
         next_vssd: u32,
     },
 }
 
-/// What may happen to the control plane.
+/// Inputs of the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlIn {
     /// A packet for it: heartbeats and `UpToDate`; others are ignored.
@@ -138,7 +147,7 @@ pub enum ControlIn {
 pub enum ControlOut {
     /// Sends a packet. Those for the switch have the controller itself as their target.
     Send(Packet),
-    /// Nothing to do; for whoever keeps a diary of the run.
+    /// No action; for callers that log the run.
     Happened(Event),
 }
 
@@ -155,19 +164,19 @@ pub enum Event {
     Rebuilding {
         /// The group's name.
         group: VssdId,
-        /// Which replica.
+        /// The replica.
         replica: (NodeId, VssdId),
     },
     /// A replica has been brought up to date.
     Rebuilt {
         /// The group's name.
         group: VssdId,
-        /// Which replica.
+        /// The replica.
         replica: (NodeId, VssdId),
     },
 }
 
-/// A server whose last beat is not older than so many was up just now.
+/// A server whose last heartbeat is at most this many beats old was up recently.
 const BEATS_HEARD: u64 = 2;
 
 /// What the control plane thinks of a server.
@@ -194,7 +203,7 @@ pub struct Control {
     servers: Vec<Server>,
     groups: Vec<Group>,
     next_vssd: u32,
-    /// When unconfirmed orders are sent again.
+    /// Time at which unconfirmed orders are sent again.
     resend_at: Option<Time>,
     wake: Option<Time>,
     has_begun: bool,
@@ -304,8 +313,9 @@ impl Control {
         out.push(ControlOut::Happened(Event::Suspected(node)));
         self.drop_silent(now, out);
     }
-    /// Silent servers leave their groups as soon as a member is heard that goes on without them. While none is, it may be the control plane itself that is cut
-    /// off; whom it then kept as the last member might be the very one that is dead, and the writes of all others would be lost with it.
+    /// Silent servers leave their groups as soon as a member that continues without them is heard.
+    /// Until then, the control plane itself may be cut off. The member that it then kept as the
+    /// last might be the dead one, and the writes of all others would be lost.
     fn drop_silent(&mut self, now: Time, out: &mut Vec<ControlOut>) {
         for server in 0..self.servers.len() {
             if self.servers[server].standing == Standing::Suspected {
@@ -313,7 +323,7 @@ impl Control {
             }
         }
     }
-    /// Whether a server has been heard so lately that it is up.
+    /// Returns whether a server has been heard so lately that it is up.
     fn is_heard(&self, now: Time, node: NodeId) -> bool {
         let lately = self.config.beat * BEATS_HEARD.min(u64::from(self.config.misses));
         let is_late = |server: &Server| now.saturating_since(server.last_heard) >= lately;
@@ -366,7 +376,8 @@ impl Control {
     fn fill_groups(&mut self, now: Time, out: &mut Vec<ControlOut>) {
         (0..self.groups.len()).for_each(|group| self.fill(now, group, out));
     }
-    /// Brings back a replica that the group has lost, at home if its server is back, else elsewhere after a while. One at a time.
+    /// Brings back a replica that the group has lost, at home if its server is back, else elsewhere
+    /// after a while. One at a time.
     fn fill(&mut self, now: Time, place: usize, out: &mut Vec<ControlOut>) {
         let Some(lost) = self.groups[place].next_lost(|node| self.is_alive(node)) else { return };
         let (node, vssd) = lost.member;
@@ -387,7 +398,8 @@ impl Control {
         out.push(ControlOut::Happened(Event::Rebuilding { group: group.name, replica }));
         self.announce(now, place, out);
     }
-    /// The server for a new replica: alive, in the rack of the lost one, without a replica of the group, with the fewest vSSDs.
+    /// The server for a new replica: alive, in the rack of the lost one, without a replica of the
+    /// group, with the fewest vSSDs.
     fn choose(&self, group: usize, lost: NodeId) -> Option<NodeId> {
         let rack = self.servers.iter().find(|server| server.place.node == lost)?.place.rack;
         let is_free = |node: NodeId| self.is_alive(node) && !self.groups[group].hosts(node);
@@ -396,7 +408,7 @@ impl Control {
         let vssds = |node: NodeId| self.groups.iter().filter(|group| group.hosts(node)).count();
         free.map(|place| place.node).min_by_key(|node| (vssds(*node), *node))
     }
-    /// Tells members, clients and the switch what the group is now.
+    /// Sends the current group to members, clients and the switch.
     fn announce(&mut self, now: Time, group: usize, out: &mut Vec<ControlOut>) {
         self.order(group, out);
         self.tell_switch(group, out);
@@ -429,7 +441,8 @@ impl Control {
         groups.iter().for_each(|group| self.order(*group, out));
         self.resend_at = (!groups.is_empty()).then(|| now + self.config.resend);
     }
-    /// Each serving member in the switch's rack, with the other as its replica. A member that is alone is its own: never redirected.
+    /// Each serving member in the switch's rack, with the other as its replica. A member that is
+    /// alone is its own: never redirected.
     fn tell_switch(&self, group: usize, out: &mut Vec<ControlOut>) {
         let in_rack = |node: NodeId| {
             self.servers.iter().any(|server| server.place.node == node && server.place.rack == self.config.rack)

@@ -1,8 +1,9 @@
-//! Blocks that the vSSDs of a channel group lend each other, so that they can put collection off and collect together
-//! (RackBlox, 3.5.2).
+//! Blocks that the vSSDs of a channel group lend each other, so that they can put collection off
+//! and collect together (RackBlox, 3.5.2).
 //!
-//! A vSSD that is about to run out of free blocks gets a group of them (1 GB) from the member that has most. After the
-//! collection they go back, erased first. What a borrower cannot spare then stays in the ledger until the next time.
+//! A vSSD that is about to run out of free blocks gets a group of them (1 GB) from the member that
+//! has most. After the collection they go back, erased first. What a borrower cannot spare then
+//! stays in the ledger until the next time.
 
 use crate::id::VssdId;
 use std::collections::BTreeMap;
@@ -10,9 +11,10 @@ use std::collections::BTreeMap;
 /// When and how much is borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BorrowConfig {
-    /// Blocks in one borrowed group, at least one (paper: as many as hold 1 GB).
+    /// Blocks in one borrowed group, at least one (paper: 1 GB of them).
     pub group_blocks: u32,
-    /// A vSSD with fewer free blocks than this borrows, and nobody is brought below it by lending or giving back. At least one.
+    /// A vSSD with fewer free blocks than this borrows, and nobody is brought below it by lending
+    /// or giving back. At least one.
     pub keep_blocks: u32,
 }
 
@@ -21,19 +23,20 @@ pub struct BorrowConfig {
 pub struct BlockMove {
     /// Whose free list they leave.
     pub from: VssdId,
-    /// Whose they join.
+    /// The region that they join.
     pub to: VssdId,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u32,
 }
 
-/// Who owes whom how many blocks, within one channel group.
+/// Debts in blocks within one channel group.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     config: BorrowConfig,
     /// By borrower and owner; never 0.
     debts: BTreeMap<(VssdId, VssdId), u32>,
-    /// A loan that has been ordered and not yet been carried out; one at a time, so that it is decided on known counts.
+    /// A loan that has been ordered and not yet been carried out; one at a time, so that it is
+    /// decided on known counts.
     under_way: Option<BlockMove>,
 }
 
@@ -43,7 +46,8 @@ impl Ledger {
         Ledger { config, debts: BTreeMap::new(), under_way: None }
     }
 
-    /// The loan to order for a member that has too few free blocks, if one can spare a group. `free` is what each member has.
+    /// The loan to order for a member that has too few free blocks, if one can spare a group.
+    /// `free` is what each member has.
     pub fn lend(&mut self, free: impl Iterator<Item = (VssdId, u32)> + Clone) -> Option<BlockMove> {
         if self.under_way.is_some() {
             return None;
@@ -60,7 +64,7 @@ impl Ledger {
         self.under_way
     }
 
-    /// Whether a loan has been ordered and not yet been carried out.
+    /// Returns whether a loan has been ordered and not yet been carried out.
     pub fn is_lending(&self) -> bool {
         self.under_way.is_some()
     }
@@ -74,7 +78,8 @@ impl Ledger {
         }
     }
 
-    /// What goes back after a collection, given what each member has free: as much of each debt as its borrower can spare.
+    /// Returns the blocks to give back after a collection, given each member's free blocks: as much
+    /// of each debt as its borrower can spare.
     pub fn give_back(&self, free: impl Iterator<Item = (VssdId, u32)>) -> Vec<BlockMove> {
         let mut spare: BTreeMap<VssdId, u32> =
             free.map(|(vssd, blocks)| (vssd, blocks.saturating_sub(self.config.keep_blocks))).collect();
@@ -90,8 +95,8 @@ impl Ledger {
         moves
     }
 
-    /// The device has erased and given back `blocks` of `from`'s debt to `to`. More than is owed is the device's mistake and
-    /// changes nothing beyond the debt.
+    /// The device has erased and given back `blocks` of `from`'s debt to `to`. More than is owed is
+    /// the device's mistake and changes nothing beyond the debt.
     pub fn returned(&mut self, moved: BlockMove) {
         if let Some(debt) = self.debts.get_mut(&(moved.from, moved.to)) {
             *debt = debt.saturating_sub(moved.blocks);
@@ -101,7 +106,8 @@ impl Ledger {
         }
     }
 
-    /// As after a loss of power: the debts are on flash with the block tables and stay; an order under way is forgotten.
+    /// As after a loss of power: debts are on flash with the block tables and stay; an open order
+    /// is dropped.
     pub fn reset(&mut self) {
         self.under_way = None;
     }

@@ -1,13 +1,13 @@
-//! A chained hash table whose order nobody sees, for what is looked up many times on the way of one request: pages that a cache holds, requests that
-//! a client has under way.
+//! A chained hash table without visible order, for frequent lookups: pages in a cache, open
+//! requests of a client.
 //!
-//! Rejected: a `BTreeMap`, in which the lookups of pages alone were a tenth of a run.
+//! Rejected: a `BTreeMap`, in which the lookups of pages alone took a tenth of a run.
 
 use crate::id::{Page, Tag};
 
 /// What entries are found by.
 pub(crate) trait Key: Copy + Eq {
-    /// Different for different keys, as far as 64 bits can tell them apart.
+    /// Different for different keys, as far as 64 bits can distinguish them.
     fn number(self) -> u64;
 }
 
@@ -115,13 +115,14 @@ impl<K: Key, V: Copy> Hashed<K, V> {
         None
     }
 
-    /// The top bits of a product with the golden ratio, which spreads neighbours (Knuth, The Art of Computer Programming 3, 6.4).
+    /// The top bits of a product with the golden ratio, which spreads neighbours (Knuth, The Art of
+    /// Computer Programming 3, 6.4).
     fn chain_of(&self, key: K) -> usize {
         let mixed = key.number().wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> 32) as usize & self.chains.len().wrapping_sub(1)
     }
 
-    /// Twice as many chains. All places are in use, so that each entry goes to its new chain.
+    /// Doubles the number of chains. All places are in use, so each entry moves to its new chain.
     fn grow(&mut self) {
         let chains = (self.chains.len() * 2).max(16);
         self.chains = vec![END; chains];

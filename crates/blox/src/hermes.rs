@@ -1,15 +1,22 @@
-//! Hermes (Katsarakis et al., ASPLOS'20): the replicas of a vSSD agree on each page, and every one of them may serve reads.
+//! Hermes (Katsarakis et al., ASPLOS'20): the replicas of a vSSD agree on each page, and each of
+//! them may serve reads.
 //!
-//! A [`Replica`] decides, its host moves: packets, the DRAM copy and the flash. What the host owes it:
+//! A [`Replica`] decides; its host moves packets, the DRAM copy and the flash. Obligations of the
+//! host:
 //!
-//! 1. A client's read: [`read`](Replica::read) when it arrives *and again when the device has answered*; only `Serve` of the
-//!    second call lets the value that was read go out (a write may have come in between, and its value may have been flushed). `Wait` of
-//!    either call means that [`ReplicaOut::ReadReady`] will bring the value; what was read is thrown away then.
-//! 2. Before both calls, and before every answer, the server's [`Lease`](crate::Lease) must hold; a server without one says nothing.
-//! 3. A client's write, an [`Invalidate`](ReplicaMessage::Invalidate) and a [`Fetched`](ReplicaMessage::Fetched) are handed in only when the write cache has room for the page: outputs come in
-//!    order, and an acknowledgement behind an [`Apply`](ReplicaOut::Apply) promises that the copy exists.
-//! 4. A `Members` order of the control plane goes to [`members`](Replica::members); the answer is [`ReplicaOut::UpToDate`], to the control plane.
-//! 5. [`Load`](ReplicaOut::Load) is answered by [`loaded`](Replica::loaded).
+//! 1. A client's read: call [`read`](Replica::read) on arrival *and again when the device has
+//!    answered*. Only `Serve` of the second call releases the value that was read (a write may have
+//!    happened in between, and its value may have been flushed). `Wait` of either call means that
+//!    [`ReplicaOut::ReadReady`] will bring the value; discard the one that was read.
+//! 2. Before both calls, and before every answer, the server's [`Lease`](crate::Lease) must hold; a
+//!    server without one is silent.
+//! 3. Pass in a client's write, an [`Invalidate`](ReplicaMessage::Invalidate) or a
+//!    [`Fetched`](ReplicaMessage::Fetched) only when the write cache has room for the page: outputs
+//!    are in order, and an acknowledgement after an [`Apply`](ReplicaOut::Apply) guarantees that
+//!    the copy exists.
+//! 4. Pass a `Members` order of the control plane to [`members`](Replica::members); the answer to
+//!    the control plane is [`ReplicaOut::UpToDate`].
+//! 5. Answer [`Load`](ReplicaOut::Load) by [`loaded`](Replica::loaded).
 
 mod flight;
 mod rebuild;
@@ -26,27 +33,29 @@ use base::{NodeId, Span};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u32);
 
-/// What a replica must be told once.
+/// Configuration of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaConfig {
     /// The server and the vSSD that this replica is.
     pub own: (NodeId, VssdId),
     /// Pages of the vSSD; messages about others are ignored and counted.
     pub pages: u64,
-    /// After so long without an acknowledgement an INV, and without an answer a fetch, is sent again.
+    /// After so long without an acknowledgement an INV, and without an answer a fetch, is sent
+    /// again.
     pub retransmit: Span,
     /// A page that has been invalid for so long is replayed (Hermes: the message-loss timeout).
     pub replay: Span,
-    /// Pages that a rebuild asks for at a time.
+    /// Pages that a rebuild requests at a time.
     pub fetch_window: usize,
 }
 
-/// What stands on a replica's flash when it is made.
+/// Content of a replica's flash at its creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
     /// The same as at every other replica of the group (the start of a run).
     Original,
-    /// Nothing that may be trusted: a new place for a lost replica, or a server that has restarted and has lost its DRAM.
+    /// Nothing that may be trusted: a new place for a lost replica, or a server that has restarted
+    /// and has lost its DRAM.
     Lost,
 }
 
@@ -64,7 +73,8 @@ pub enum Reading {
 /// The answer to a client's write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writing {
-    /// It is taken; [`ReplicaOut::WriteDone`] or [`ReplicaOut::Abandoned`] will follow (in `out` already where there is no peer).
+    /// It is taken; [`ReplicaOut::WriteDone`] or [`ReplicaOut::Abandoned`] will follow (in `out`
+    /// already where there is no peer).
     Taken,
     /// Not here.
     Refuse(Refusal),
@@ -77,7 +87,7 @@ pub struct Membership {
     pub epoch: u32,
     /// The members, the stale one included: it takes part in writes and serves nobody.
     pub replicas: [Option<(NodeId, VssdId)>; REPLICAS_MAX],
-    /// Who must be brought up to date.
+    /// The stale member.
     pub stale: Option<(NodeId, VssdId)>,
 }
 
@@ -90,43 +100,47 @@ pub enum ReplicaOut {
         to: NodeId,
         /// Its vSSD there.
         vssd: VssdId,
-        /// What.
+        /// The message.
         message: ReplicaMessage,
     },
-    /// Put the value into the local DRAM copy, to be flushed. `Value(0)` (only of a rebuild): the page is as never written.
+    /// Put the value into the local DRAM copy, to be flushed. `Value(0)` (only of a rebuild): the
+    /// page is as never written.
     Apply {
-        /// Which page.
+        /// The page.
         page: Page,
-        /// What.
+        /// The value.
         value: Value,
         /// Of the write.
         timestamp: Timestamp,
     },
     /// A client's write is at every live replica.
     WriteDone {
-        /// Whose.
+        /// The owner.
         ticket: Ticket,
     },
-    /// A read that waited: answer it with this value, without looking at cache or flash (the next write may have begun).
+    /// A delayed read: answer it with this value, without cache or flash (the next write may have
+    /// begun).
     ReadReady {
-        /// Whose.
+        /// The reader.
         ticket: Ticket,
         /// What it reads.
         value: Value,
     },
     /// Read the page from the cache or the flash and call [`Replica::loaded`].
     Load {
-        /// Which page.
+        /// The page.
         page: Page,
     },
-    /// The replica left its group. A request that was not `started` may be refused; a write that was may yet take effect, so it must not be answered.
+    /// The replica left its group. A request that was not `started` may be refused; a write that
+    /// was may yet take effect, so it must not be answered.
     Abandoned {
-        /// Whose.
+        /// The ticket.
         ticket: Ticket,
         /// Whether peers may have heard of it.
         started: bool,
     },
-    /// Tell the control plane ([`ControlMessage::UpToDate`](crate::ControlMessage::UpToDate)): this epoch is adopted, all that was in flight is settled, and a stale replica has every page.
+    /// Report to the control plane ([`ControlMessage::UpToDate`](crate::ControlMessage::UpToDate)):
+    /// this epoch is adopted, all open writes are settled, and a stale replica has every page.
     UpToDate {
         /// The epoch.
         epoch: u32,

@@ -18,8 +18,8 @@ impl VssdId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Page(pub u64);
 
-/// What stands for the data of a page: a number that no two writes of a run share (0: never written). On the wire it is the
-/// first eight bytes of the page.
+/// Represents the data of a page: a number that no two writes of a run share (0: never written). On
+/// the wire it is the first eight bytes of the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Value(pub u64);
 

@@ -1,16 +1,17 @@
-//! A token bucket: the software half of isolation (RackBlox, 3.3 and 4.5.2), and what a controller's rates are enforced with.
-//! Exact: no fraction of a token is ever lost or made, however often and at whatever moments the bucket is asked.
+//! A token bucket: the software half of isolation (RackBlox, 3.3 and 4.5.2), which also enforces a
+//! controller's rates. Exact: no fraction of a token is ever lost or created, at any polling times.
 
 use base::{Span, Time};
 
-/// Tokens are kept in units of a picosecond of one token a second, so that every rate adds whole units every picosecond.
+/// Tokens are kept in units of a picosecond of one token a second, so that every rate adds whole
+/// units every picosecond.
 const UNITS_PER_TOKEN: i128 = 1_000_000_000_000;
 
-/// Fills with `rate_per_second` tokens a second up to `burst`, starts full. What a token stands for is the caller's choice:
-/// a request, a byte, a cost unit.
+/// Fills with `rate_per_second` tokens per second up to `burst`, starts full. The caller defines a
+/// token: a request, a byte, a cost unit.
 ///
-/// A cost above `burst` is allowed once the bucket is full, and leaves a debt that the rate pays off first: a single large
-/// request is slow, never stuck. The long-term rate holds all the same.
+/// A cost above `burst` is allowed once the bucket is full, and leaves a debt that the rate pays
+/// off first: a single large request is slow, never stuck. The long-term rate still holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     rate_per_second: u64,
@@ -37,8 +38,8 @@ impl TokenBucket {
         self.rate_per_second = rate_per_second;
     }
 
-    /// The first moment, not before `now`, at which `cost` tokens may be taken if nobody takes others before;
-    /// [`Time::MAX`] when that is never or past the end of time.
+    /// The first moment, not before `now`, at which `cost` tokens may be taken if nobody takes
+    /// others before; [`Time::MAX`] when that is never or past the end of time.
     pub fn next_allowed(&self, now: Time, cost: u64) -> Time {
         let missing = self.needed(cost) - self.level_at(now);
         if missing <= 0 {
@@ -82,7 +83,8 @@ impl TokenBucket {
     }
 
     fn level_at(&self, now: Time) -> i128 {
-        // The product of two 64-bit numbers may need one bit more than an i128 has; such a bucket is full anyway.
+        // The product of two 64-bit numbers may need one bit more than an i128 has; such a bucket
+        // is full anyway.
         let gained = u128::from(now.saturating_since(self.since).as_ps()) * u128::from(self.rate_per_second);
         let gained = i128::try_from(gained).unwrap_or(i128::MAX);
         self.level.saturating_add(gained).min(units(self.burst))

@@ -1,13 +1,16 @@
-//! A storage server (RackBlox, 3.3 to 3.5): Algorithm 2 over a write cache, I/O schedulers, replicas and collectors.
+//! A storage server (RackBlox, 3.3 to 3.5): Algorithm 2 over a write cache, I/O schedulers,
+//! replicas and collectors.
 //!
-//! *A write* waits for room in the DRAM cache, goes to every live replica, and is answered once each has a copy in DRAM; the flash gets
-//! it later, through the I/O scheduler. *A read* waits until its page is valid here, is served from the cache if the page is
-//! held there, else goes through the scheduler to the device. *Collection* is decided for each unit by its
-//! `Collector`; this program carries the decisions to switch, controller and device.
+//! *A write* waits for room in the DRAM cache, is replicated to every live replica, and is answered
+//! once each has a copy in DRAM; the flash gets it later, through the I/O scheduler. *A read* waits
+//! until its page is valid here. It is served from the cache if the page is held there, otherwise
+//! through the scheduler from the device. Each unit's `Collector` decides about *collection*; this
+//! program executes the decisions at switch, controller and device.
 //!
-//! Every request that is accepted is answered once. The exceptions are those where any answer could be a lie: power was lost, the
-//! lease has lapsed (another may serve by now), or a write was under way when the replica left its group. Then nothing is
-//! said, and the client's patience ends the request.
+//! Every accepted request is answered once. The exceptions are cases where any answer could be
+//! wrong: power was lost, the lease has lapsed (another may serve by now), or a write was open when
+//! the replica left its group. Then the server is silent, and the client's timeout ends the
+//! request.
 
 mod check;
 mod collecting;
@@ -36,7 +39,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use timers::{Alarm, Timers};
 use vssd::{Vssd, Work};
 
-/// Orders of the control plane for vSSDs that are not here yet, at most; a peer must not fill our memory.
+/// Orders of the control plane for vSSDs that are not here yet, at most; a peer must not fill our
+/// memory.
 const WANTED_MAX: usize = 1_024;
 
 /// What has happened at a storage server, for reports.
@@ -58,7 +62,7 @@ pub struct NodeCounters {
     pub flushes: u64,
     /// Writes that found no free block, each time they were offered.
     pub writes_refused: u64,
-    /// Requests that were told why they are not served.
+    /// Requests rejected with a reason.
     pub refusals: u64,
     /// Requests that were not answered because the lease did not hold or the outcome was open.
     pub unanswered: u64,
@@ -132,7 +136,7 @@ impl StorageNode {
         &self.counters
     }
 
-    /// Whether a vSSD collects garbage now; false for one that is not here.
+    /// Returns whether a vSSD collects garbage now; false for one that is not here.
     pub fn is_collecting(&self, vssd: VssdId) -> bool {
         self.by_name.get(&vssd).is_some_and(|&index| self.units[self.vssds[index].unit].collector.is_collecting())
     }
@@ -267,7 +271,7 @@ impl StorageNode {
         }
     }
 
-    /// Whether clients may be answered now.
+    /// Returns whether clients may be answered now.
     fn may_answer(&self, now: Time) -> bool {
         self.lease.as_ref().is_none_or(|lease| lease.holds(now))
     }

@@ -7,22 +7,25 @@ pub use codec::{CodecError, PAGE_BYTES, RACKBLOX_PORT, decode, encode};
 use crate::id::{Page, Tag, Value, VssdId};
 use base::NodeId;
 
-/// One packet. Its header is the paper's (3.3, Figure 6): operation, vSSD and the network time so far.
+/// One packet. Its header is the paper's (3.3, Figure 6): operation, vSSD and the network time so
+/// far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// The vSSD that it is about; of no meaning in heartbeats and controller messages.
     pub vssd: VssdId,
-    /// LAT: nanoseconds that this packet has spent in networks so far, as stamped on its way; saturates.
+    /// LAT: nanoseconds that this packet has spent in networks so far, as stamped in transit;
+    /// saturates.
     pub latency_ns: u32,
-    /// Who sent it.
+    /// The sender.
     pub source: NodeId,
-    /// Where it goes; the switch may change it.
+    /// The destination; the switch may change it.
     pub target: NodeId,
-    /// What it says.
+    /// The content.
     pub body: Body,
 }
 
-/// What a packet says. The first five are Table 1 of the paper, the others are what it leaves to the implementation.
+/// What a packet says. The first five are Table 1 of the paper, the others are what it leaves to
+/// the implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// `create_vssd`: a server registers a new vSSD.
@@ -40,16 +43,16 @@ pub enum Body {
     Write {
         /// The client's number for it.
         tag: Tag,
-        /// Which page.
+        /// The page.
         page: Page,
-        /// What to write.
+        /// The value to write.
         value: Value,
     },
     /// `read`: a client's read of one page.
     Read {
         /// The client's number for it.
         tag: Tag,
-        /// Which page.
+        /// The page.
         page: Page,
     },
     /// `gc_op`.
@@ -72,13 +75,15 @@ pub enum Body {
     Replica(ReplicaMessage),
     /// A server says that it lives.
     Heartbeat {
-        /// The server's starts in the upper 32 bits, its beats since the last one in the lower (`Lease::beat`): it only rises, and a restart shows.
+        /// The server's starts in the upper 32 bits, its beats since the last one in the lower
+        /// (`Lease::beat`): it only rises, and a restart shows.
         beat: u64,
     },
     /// A message of the control plane to a server.
     Control(ControlMessage),
-    /// Traffic that is not RackBlox's and only takes room on links (4.5.2: the higher-priority traffic of the priority arm). It carries no
-    /// RackBlox header: vSSD and latency are 0, and nobody stamps it.
+    /// Traffic that is not RackBlox's and only takes room on links (4.5.2: the higher-priority
+    /// traffic of the priority arm). It carries no RackBlox header: vSSD and latency are 0, and
+    /// nobody stamps it.
     Background {
         /// UDP payload; at most what a jumbo frame holds (8,972 B).
         bytes: u32,
@@ -95,7 +100,7 @@ pub enum CollectionNote {
     Soft = 0,
     /// Must collect; is never denied.
     Regular = 1,
-    /// Collects in idle time, without asking.
+    /// Collects in idle time, without a request.
     Background = 2,
     /// The switch's yes.
     Accept = 3,
@@ -105,7 +110,7 @@ pub enum CollectionNote {
     Finish = 5,
 }
 
-/// Why a server does not serve a request.
+/// Reason why a server does not serve a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
@@ -128,23 +133,24 @@ pub struct Timestamp {
     pub node: NodeId,
 }
 
-/// A message between the replicas of a vSSD (Hermes). `epoch` is that of the sender's membership; one of another epoch is ignored.
+/// A message between the replicas of a vSSD (Hermes). `epoch` is that of the sender's membership;
+/// one of another epoch is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicaMessage {
     /// INV: a new value; the page is invalid until it is validated.
     Invalidate {
-        /// Which page.
+        /// The page.
         page: Page,
         /// The write's place in the order.
         timestamp: Timestamp,
-        /// What is written.
+        /// The written value.
         value: Value,
         /// The sender's epoch.
         epoch: u32,
     },
     /// ACK of an INV.
     Acknowledge {
-        /// Which page.
+        /// The page.
         page: Page,
         /// The INV's timestamp.
         timestamp: Timestamp,
@@ -153,23 +159,23 @@ pub enum ReplicaMessage {
     },
     /// VAL: every live replica has the value.
     Validate {
-        /// Which page.
+        /// The page.
         page: Page,
         /// The write's timestamp.
         timestamp: Timestamp,
         /// The sender's epoch.
         epoch: u32,
     },
-    /// A replica that is being rebuilt asks for one page.
+    /// A replica under rebuild requests one page.
     Fetch {
-        /// Which page.
+        /// The page.
         page: Page,
         /// The sender's epoch.
         epoch: u32,
     },
     /// The page as it is at a live replica.
     Fetched {
-        /// Which page.
+        /// The page.
         page: Page,
         /// Of its last write; version 0 when it was never written.
         timestamp: Timestamp,
@@ -180,10 +186,11 @@ pub enum ReplicaMessage {
     },
 }
 
-/// The most replicas of a vSSD: two in the rack, one elsewhere, and one that is being rebuilt (3.5.1: any number; four keeps packets plain).
+/// The most replicas of a vSSD: two in the rack, one elsewhere, and one that is being rebuilt
+/// (3.5.1: any number; four keeps packets plain).
 pub const REPLICAS_MAX: usize = 4;
 
-/// What the control plane tells a server.
+/// An order of the control plane to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlMessage {
     /// The live replicas of the packet's vSSD from now on.
@@ -192,15 +199,17 @@ pub enum ControlMessage {
         epoch: u32,
         /// `(server, vSSD there)`, in the order of their rank; unused places are `None`.
         replicas: [Option<(NodeId, VssdId)>; REPLICAS_MAX],
-        /// The replica that must be brought up to date from the others before it serves, if there is one.
+        /// The replica that must be brought up to date from the others before it serves, if there
+        /// is one.
         stale: Option<(NodeId, VssdId)>,
     },
-    /// A rebuilt replica tells the control plane that it is up to date.
+    /// A rebuilt replica reports to the control plane that it is up to date.
     UpToDate {
         /// The epoch of the order that it followed.
         epoch: u32,
     },
-    /// A server asks the software controller to collect, or tells it that it has finished ([`CollectionNote`] as in `gc_op`).
+    /// A server's request for collection to the software controller, or its report that it has
+    /// finished ([`CollectionNote`] as in `gc_op`).
     Ask(CollectionNote),
     /// The software controller's answer, with the replica that is free to serve reads meanwhile.
     Answer {
@@ -209,7 +218,8 @@ pub enum ControlMessage {
         /// Where reads may be sent.
         free: Option<(NodeId, VssdId)>,
     },
-    /// A client reports what a flow (its requests to the packet's vSSD) has asked for since its last report.
+    /// A client reports the demand of a flow (its requests to the packet's vSSD) since its last
+    /// report.
     Demand {
         /// Requests.
         requests: u32,
@@ -218,7 +228,8 @@ pub enum ControlMessage {
     },
     /// The controller's allocation for a flow until the next one.
     Rate {
-        /// Cost units a second (a read costs one; a write what the controller says in its configuration), 0 for no limit.
+        /// Cost units a second (a read costs one; a write what the controller says in its
+        /// configuration), 0 for no limit.
         per_second: u32,
     },
 }

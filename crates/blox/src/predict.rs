@@ -1,14 +1,16 @@
-//! What a storage server expects: how long an answer will be on its way (RackBlox, 3.4), and whether a vSSD stays idle (3.5.1).
+//! Predictions of a storage server: the return latency of an answer (RackBlox, 3.4), and whether a
+//! vSSD stays idle (3.5.1).
 
 use crate::schedule::JobKind;
 use base::{Span, Time};
 use std::collections::VecDeque;
 
-/// How many packets the mean is over: the paper's choice, small enough to see congestion come, large enough to smooth outliers.
+/// How many packets the mean is over: the paper's choice, small enough to see congestion come,
+/// large enough to smooth outliers.
 pub const RETURN_WINDOW: usize = 100;
 
-/// Predicts the network latency of an answer as the mean over the most recent incoming packets of one vSSD, reads and writes apart
-/// because their answers differ in size.
+/// Predicts the network latency of an answer as the mean over the most recent incoming packets of
+/// one vSSD, reads and writes apart because their answers differ in size.
 #[derive(Clone, Debug)]
 pub struct ReturnPredictor {
     reads: Window,
@@ -22,7 +24,8 @@ impl ReturnPredictor {
         ReturnPredictor { reads: window.clone(), writes: window }
     }
 
-    /// A request came in that has spent `latency_ns` in the network. [`JobKind::Other`] counts as a write.
+    /// A request came in that has spent `latency_ns` in the network. [`JobKind::Other`] counts as a
+    /// write.
     pub fn on_packet(&mut self, kind: JobKind, latency_ns: u32) {
         match kind {
             JobKind::Read => self.reads.add(latency_ns),
@@ -30,7 +33,8 @@ impl ReturnPredictor {
         }
     }
 
-    /// What the answer to a request of this kind will probably spend in the network; nothing while none was seen.
+    /// What the answer to a request of this kind will probably spend in the network; nothing while
+    /// none was seen.
     pub fn predict(&self, kind: JobKind) -> Span {
         match kind {
             JobKind::Read => self.reads.mean(),
@@ -66,7 +70,8 @@ impl Window {
 /// How the idle predictor weighs and decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdleConfig {
-    /// Weight of the last gap between requests against the last prediction, in thousandths: the paper's alpha of 0.5 is 500.
+    /// Weight of the last gap between requests against the last prediction, in thousandths: the
+    /// paper's alpha of 0.5 is 500.
     pub alpha_permille: u32,
     /// Collecting in the background pays when a longer gap is expected: 30 ms in the paper.
     pub threshold: Span,
@@ -81,7 +86,8 @@ pub struct IdlePredictor {
 }
 
 impl IdlePredictor {
-    /// Before the first request, which counts as a gap since the start of the run. Errors when alpha is above 1.
+    /// Before the first request, which counts as a gap since the start of the run. Errors when
+    /// alpha is above 1.
     pub fn new(config: IdleConfig) -> Result<IdlePredictor, AlphaError> {
         if config.alpha_permille > 1_000 {
             return Err(AlphaError { got: config.alpha_permille });
@@ -100,10 +106,11 @@ impl IdlePredictor {
         self.predicted
     }
 
-    /// Whether the vSSD is expected to stay idle for longer than the threshold.
+    /// Returns whether the vSSD is expected to stay idle for longer than the threshold.
     ///
-    /// The paper predicts from gaps that have ended, so that a vSSD whose requests stop for good would never count as idle. Ours:
-    /// the gap that is open at `now` counts like one that has ended, once it is longer than predicted.
+    /// The paper predicts from gaps that have ended, so that a vSSD whose requests stop for good
+    /// would never count as idle. Ours: the gap that is open at `now` counts like one that has
+    /// ended, once it is longer than predicted.
     pub fn is_idle(&self, now: Time) -> bool {
         let open = now.saturating_since(self.last_request);
         self.predicted.max(self.smoothed(open)) > self.config.threshold

@@ -1,8 +1,10 @@
-//! Coordinated I/O scheduling of one vSSD (RackBlox, 3.4 and 4.5.1): FIFO, Deadline or Kyber, each plain or coordinated.
+//! Coordinated I/O scheduling of one vSSD (RackBlox, 3.4 and 4.5.1): FIFO, Deadline or Kyber, each
+//! plain or coordinated.
 //!
-//! Calling order: [`push`](Scheduler::push) what has come, [`pop`](Scheduler::pop) until it gives nothing or the device is full,
-//! [`completed`](Scheduler::completed) for everything popped, once each; then pop again. After any of them
-//! [`next_wakeup`](Scheduler::next_wakeup) says when [`on_wakeup`](Scheduler::on_wakeup) is due; pop again after that, too.
+//! Calling order: [`push`](Scheduler::push) what has come, [`pop`](Scheduler::pop) until it gives
+//! nothing or the device is full, [`completed`](Scheduler::completed) for everything popped, once
+//! each; then pop again. After any of them [`next_wakeup`](Scheduler::next_wakeup) says when
+//! [`on_wakeup`](Scheduler::on_wakeup) is due; pop again after that, too.
 
 mod deadline;
 mod kyber;
@@ -34,29 +36,31 @@ pub enum JobKind {
 pub struct Job {
     /// The caller's name for it.
     pub id: JobId,
-    /// What it does.
+    /// The operation.
     pub kind: JobKind,
     /// Where; plain Deadline serves in this order (Linux's `mq-deadline` sorts by sector).
     pub page: Page,
-    /// How urgent it is; only coordinated schedulers look at it.
+    /// Its urgency; only coordinated schedulers use it.
     pub key: SchedulingKey,
-    /// When it joined the queue of the storage stack.
+    /// Time at which it joined the queue of the storage stack.
     pub arrived: Time,
 }
 
-/// How urgent a job is: the smaller, the more.
+/// Urgency of a job: the smaller, the more urgent.
 ///
-/// The paper's priority is Net + Storage + Predict, and the largest goes first. Storage time grows equally for all that wait, so
-/// `arrived - (Net + Predict)` never changes and sorts them the same way: a heap replaces sorting again at every dispatch.
+/// The paper's priority is Net + Storage + Predict, and the largest is first. Storage time grows
+/// equally for all waiting jobs, so `arrived - (Net + Predict)` is constant and gives the same
+/// order: a heap replaces sorting at every dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SchedulingKey(u64);
 
-/// Added to keys, which would otherwise be negative at the start of a run: twice the 2^32 ns that the LAT field can hold.
+/// Added to keys, which would otherwise be negative at the start of a run: twice the 2^32 ns that
+/// the LAT field can hold.
 const KEY_ORIGIN: Span = Span::ns(2 << 32);
 
 impl SchedulingKey {
-    /// Of a job that joined the queue at `arrived`, has spent `network` on its way here, and whose answer will probably spend
-    /// `predicted`. More than 2^33 ns of latency counts as that much.
+    /// For a job that joined the queue at `arrived`, has spent `network` in transit, and whose
+    /// answer will probably spend `predicted`. More than 2^33 ns of latency counts as that much.
     pub fn new(arrived: Time, network: Span, predicted: Span) -> SchedulingKey {
         let latency = network.as_ps().saturating_add(predicted.as_ps());
         SchedulingKey((arrived + KEY_ORIGIN).as_ps().saturating_sub(latency))
@@ -73,17 +77,20 @@ impl SchedulingKey {
 pub struct SchedulerConfig {
     /// The scheduler.
     pub policy: Policy,
-    /// Whether jobs of one queue are served by [`SchedulingKey`] (RackBlox), or as the plain scheduler does.
+    /// Whether jobs of one queue are served by [`SchedulingKey`] (RackBlox), or as the plain
+    /// scheduler does.
     pub coordinated: bool,
 }
 
-/// The schedulers that the paper coordinates. Its targets are in 4.1 and 4.5.1; coordinated ones are 1 ms looser there. Targets and
-/// `coordinated` are independent here, so that the effect of reordering and that of a looser target can be told apart.
+/// The schedulers that the paper coordinates. Its targets are in 4.1 and 4.5.1; coordinated ones
+/// are 1 ms higher there. Targets and `coordinated` are independent here, to separate the effect of
+/// reordering from that of a higher target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// First come, first served (Linux's `none`).
     Fifo,
-    /// Linux's `mq-deadline`: reads and writes apart, each with the age at which a job may no longer be overtaken.
+    /// Linux's `mq-deadline`: reads and writes apart, each with the age at which a job may no
+    /// longer be overtaken.
     Deadline {
         /// For reads.
         read: Span,
@@ -135,7 +142,8 @@ impl Scheduler {
         }
     }
 
-    /// The job to send to the device now; `None` when nothing waits, or when what waits is throttled until something completes.
+    /// The job to send to the device now; `None` when nothing waits, or when what waits is
+    /// throttled until something completes.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<Job> {
         match &mut self.queues {
@@ -147,8 +155,9 @@ impl Scheduler {
 
     /// A popped job has ended at `now`, after `device_time` in the device.
     ///
-    /// Kyber's total latency counts from the job's arrival when plain and is Net + Storage + Predict when coordinated, because the
-    /// paper's coordinated targets contain network delay (4.1).
+    /// Kyber's total latency counts from the job's arrival when plain and is Net + Storage +
+    /// Predict when coordinated, because the paper's coordinated targets contain network delay
+    /// (4.1).
     pub fn completed(&mut self, now: Time, job: &Job, device_time: Span) {
         let total_time = if self.coordinated { job.key.priority(now) } else { now.saturating_since(job.arrived) };
         if let Queues::Kyber(kyber) = &mut self.queues {
@@ -156,7 +165,8 @@ impl Scheduler {
         }
     }
 
-    /// When [`on_wakeup`](Scheduler::on_wakeup) is due: at the end of Kyber's window, never for the others.
+    /// Returns the time at which [`on_wakeup`](Scheduler::on_wakeup) is due: at the end of Kyber's
+    /// window, never for the others.
     pub fn next_wakeup(&self) -> Option<Time> {
         match &self.queues {
             Queues::Kyber(kyber) => kyber.window_ends(),
@@ -171,7 +181,7 @@ impl Scheduler {
         }
     }
 
-    /// How many jobs wait.
+    /// Returns how many jobs wait.
     pub fn len(&self) -> usize {
         match &self.queues {
             Queues::Fifo(queue) => queue.len(),
@@ -180,12 +190,13 @@ impl Scheduler {
         }
     }
 
-    /// Whether no job waits.
+    /// Returns whether no job waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many jobs of a kind may be at the device at once; `None` when the scheduler sets no limit.
+    /// Returns how many jobs of a kind may be at the device at once; `None` when the scheduler sets
+    /// no limit.
     pub fn depth(&self, kind: JobKind) -> Option<u32> {
         match &self.queues {
             Queues::Kyber(kyber) => Some(kyber.depth(kind)),

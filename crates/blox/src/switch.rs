@@ -1,7 +1,9 @@
-//! The top-of-rack switch: Algorithm 1 over its tables, in-band telemetry, network scheduling at its ports.
+//! The top-of-rack switch: Algorithm 1 over its tables, in-band telemetry, network scheduling at
+//! its ports.
 //!
-//! A packet takes [`SwitchConfig::pipeline`] from the ingress to the queue of its port, and [`SwitchConfig::recirculation`] longer for each further
-//! pass. A port sends one packet at a time: [`SwitchOut::Transmit`] starts it, [`SwitchIn::PortIdle`] says that the link can take the next.
+//! A packet takes [`SwitchConfig::pipeline`] from the ingress to the queue of its port, and
+//! [`SwitchConfig::recirculation`] longer for each further pass. A port sends one packet at a time:
+//! [`SwitchOut::Transmit`] starts it, [`SwitchIn::PortIdle`] says that the link can take the next.
 //! What a packet has spent in the switch when it starts is added to its LAT field (3.4).
 
 mod coordination;
@@ -30,7 +32,8 @@ pub struct SwitchConfig {
     pub pipeline: Span,
     /// What each further pass takes: the loop back and the pipeline to the tables again.
     pub recirculation: Span,
-    /// Whether it runs Algorithm 1. If not it is a plain switch: tables stay empty, and `gc_op`, `create_vssd` and `del_vssd` are dropped.
+    /// Whether it runs Algorithm 1. If not it is a plain switch: tables stay empty, and `gc_op`,
+    /// `create_vssd` and `del_vssd` are dropped.
     pub coordination: bool,
     /// At every port.
     pub scheduling: NetworkScheduling,
@@ -40,7 +43,7 @@ pub struct SwitchConfig {
     pub table_entries: u32,
 }
 
-/// Why a switch cannot be as configured.
+/// Reason why a switch cannot be as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SwitchError {
@@ -55,9 +58,9 @@ pub enum SwitchError {
     /// A number is below what makes sense.
     #[error("{field} is {got}: at least {least} is needed")]
     TooSmall {
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// What it is.
+        /// The rejected value.
         got: u64,
         /// What it has to be.
         least: u64,
@@ -65,21 +68,22 @@ pub enum SwitchError {
     /// A number is above what is possible.
     #[error("{field} is {got}: at most {most} is possible")]
     TooLarge {
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// What it is.
+        /// The rejected value.
         got: u64,
         /// What it may be.
         most: u64,
     },
 }
 
-/// What may happen to a switch.
+/// Inputs of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchIn {
     /// A packet has arrived.
     Packet(Packet),
-    /// The link to a node (or the uplink) can take the next packet. Every link can at the start and after [`LinkUp`](SwitchIn::LinkUp).
+    /// The link to a node (or the uplink) can take the next packet. Every link can at the start and
+    /// after [`LinkUp`](SwitchIn::LinkUp).
     PortIdle(NodeId),
     /// The link to a node is down, or the node behind it: what waits for it is lost.
     LinkDown(NodeId),
@@ -105,12 +109,12 @@ pub enum SwitchOut {
     Dropped {
         /// The packet.
         packet: Packet,
-        /// Why.
+        /// The reason.
         why: DropReason,
     },
 }
 
-/// Why a packet ended in the switch.
+/// Reason why a packet ended in the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {
     /// Its port had no room.
@@ -167,13 +171,14 @@ pub struct SwitchCounters {
 pub struct Switch {
     config: SwitchConfig,
     tables: Tables,
-    /// Packets on their way to another pass, and on their way to a port's queue. All take equally long: both are in order.
+    /// Packets in transit to another pass, and to a port's queue. All take equally long: both are
+    /// in order.
     recirculating: VecDeque<(Time, Passing)>,
     leaving: VecDeque<(Time, Passing)>,
     ports: Vec<Port>,
     /// Bytes that wait at all ports.
     waiting_bytes: u64,
-    /// When a port that holds back packets has to be looked at; not after the first moment.
+    /// Time to check a port that holds back packets; not after the first moment.
     shaper_wakeup: Time,
     has_failed: bool,
     counters: SwitchCounters,
@@ -220,23 +225,24 @@ impl Switch {
         &self.counters
     }
 
-    /// Whether the switch believes that a vSSD collects. For checks: in a rack only the packets know.
+    /// Returns whether the switch believes that a vSSD collects. For checks: in a rack only the
+    /// packets know.
     pub fn is_collecting(&self, vssd: VssdId) -> bool {
         self.tables.holds(vssd) && self.tables.bits(vssd).1 == tables::Phase::Granted
     }
 
-    /// Whether packets wait for the link behind any port.
+    /// Returns whether packets wait for the link behind any port.
     pub fn is_waiting(&self) -> bool {
         self.waiting_bytes > 0
     }
 
-    /// Whether packets wait for the link behind a port.
+    /// Returns whether packets wait for the link behind a port.
     pub fn is_waiting_at(&self, port: NodeId) -> bool {
         self.ports[self.port_index(port)].bytes > 0
     }
 
-    /// Takes note that the link to a node can take the next packet if nothing comes of that, and says whether it was so. If not,
-    /// [`SwitchIn::PortIdle`] has to say it.
+    /// Takes note that the link to a node can take the next packet if nothing comes of that, and
+    /// says whether it was so. If not, [`SwitchIn::PortIdle`] has to say it.
     pub fn idles(&mut self, now: Time, port: NodeId) -> bool {
         let index = self.port_index(port);
         let is_quiet = self.ports[index].bytes == 0 && self.next_in_pipeline().min(self.shaper_wakeup) > now;
@@ -244,13 +250,14 @@ impl Switch {
         is_quiet
     }
 
-    /// Whether a vSSD is in the tables.
+    /// Returns whether a vSSD is in the tables.
     pub fn is_registered(&self, vssd: VssdId) -> bool {
         self.tables.is_registered(vssd)
     }
 
-    /// Takes a frame as bytes. One that is not RackBlox's is counted and left to the caller, who forwards it as the layers below say; one
-    /// that is malformed is counted and ends here. Neither changes a table.
+    /// Processes a frame as bytes. A frame that is not RackBlox's is counted and returned to the
+    /// caller, who forwards it at the lower layers. A malformed one is counted and dropped. Neither
+    /// changes a table.
     pub fn on_bytes(&mut self, now: Time, bytes: &[u8], out: &mut Vec<SwitchOut>) -> Result<(), CodecError> {
         let packet = decode(bytes).inspect_err(|error| match error {
             CodecError::Foreign { .. } => self.counters.foreign += 1,
@@ -293,7 +300,7 @@ impl Switch {
         }
     }
 
-    /// Whether what leaves the pipeline at this time is due before everything else in it.
+    /// Returns whether what leaves the pipeline at this time is due before everything else in it.
     fn is_next(&self, leaves_at: Time) -> bool {
         self.leaving.is_empty() && self.recirculating.front().is_none_or(|(due, _)| *due > leaves_at)
     }
@@ -307,7 +314,7 @@ impl Switch {
             Body::Read { .. } if self.config.coordination && self.is_inside(packet.target) => self.decide_read(packet),
             Body::Collection(note) => coordination::collection(&mut self.tables, packet, note, *progress),
             Body::Create { server, replica, replica_server } => {
-                // A replica elsewhere is none that reads could be sent to: the vSSD stands alone.
+                // Reads cannot be redirected to a replica elsewhere: the vSSD is single.
                 let replica = if self.is_inside(replica_server) { replica } else { packet.vssd };
                 let row = Row { server, replica };
                 match self.is_inside(server) {
@@ -380,7 +387,8 @@ impl Switch {
         Queued { packet, entered, bytes: packet.wire_bytes().count() as u32, flow, class }
     }
 
-    /// Whether there is room for `queued` now, at the cost of others with less right where the policy says so.
+    /// Returns whether there is room for `queued` now, at the cost of others with less right where
+    /// the policy says so.
     fn make_room(&mut self, index: usize, queued: &Queued, out: &mut Vec<SwitchOut>) -> bool {
         loop {
             let port = &mut self.ports[index];
@@ -472,7 +480,8 @@ impl Switch {
         }
     }
 
-    /// When the first packet inside the pipeline is due; the largest time if there is none.
+    /// Returns the time at which the first packet inside the pipeline is due; the largest time if
+    /// there is none.
     #[inline]
     fn next_in_pipeline(&self) -> Time {
         due(&self.recirculating).min(due(&self.leaving))
@@ -502,7 +511,8 @@ fn due(queue: &VecDeque<(Time, Passing)>) -> Time {
 }
 
 impl Port {
-    /// Whether a packet of this length would be queued and sent in one moment, and leave no trace in the queue.
+    /// Returns whether a packet of this length would be queued and sent in one moment, and leave no
+    /// trace in the queue.
     fn lets_through(&self, bytes: u32, room: Bytes) -> bool {
         self.is_idle && self.bytes == 0 && u64::from(bytes) <= room.count() && self.queue.is_memoryless()
     }

@@ -1,8 +1,11 @@
-//! Wear levelling across drives (RackBlox, 3.6): who swaps with whom, how a swap is carried out, and a model of years.
+//! Wear levelling across drives (RackBlox, 3.6): the choice of drives, the execution of a swap, and
+//! a model of years.
 //!
-//! * [`LocalBalancer`] and [`GlobalBalancer`] decide: they are given what the drives have worn and how fast they wear, and name a [`Swap`].
-//! * [`SwapProgress`] says how a swap goes, block by block, so that a crash at any step loses nothing; [`SwapCarrier`] does it on a server, behind its requests.
-//! * [`WearModel`] plays a rack over years with the same two balancers.
+//! * [`LocalBalancer`] and [`GlobalBalancer`] decide: from the wear and the wear rates of the
+//!   drives they name a [`Swap`].
+//! * [`SwapProgress`] orders the steps of a swap, block by block, so that a crash at any step loses
+//!   nothing; [`SwapCarrier`] executes it on a server, at lower priority than its requests.
+//! * [`WearModel`] simulates a rack over years with the same two balancers.
 //!
 //! Days are bare numbers here: `base::Time` counts picoseconds and ends after 213 days.
 
@@ -58,9 +61,9 @@ pub struct Swap {
 pub struct WearError {
     /// The field of the configuration.
     pub field: &'static str,
-    /// What it was.
+    /// The rejected value.
     pub got: String,
-    /// What is allowed.
+    /// The allowed range.
     pub allowed: &'static str,
 }
 
@@ -76,7 +79,8 @@ impl WearError {
     }
 }
 
-/// Wear imbalance: the largest of all over their mean (RackBlox, 3.6: lambda). 1 where nothing is worn.
+/// Wear imbalance: the largest of all over their mean (RackBlox, 3.6: lambda). 1 where nothing is
+/// worn.
 pub fn imbalance(erases: impl IntoIterator<Item = f64>) -> f64 {
     let (mut largest, mut sum, mut count) = (0.0, 0.0, 0.0);
     for each in erases {
@@ -96,7 +100,7 @@ fn place_of_largest(values: impl IntoIterator<Item = f64>) -> Option<usize> {
     values.into_iter().enumerate().fold(None, larger).map(|(place, _)| place)
 }
 
-/// When a balancer looks next.
+/// Time of a balancer's next check.
 #[derive(Clone, Debug)]
 struct LookOut {
     period_days: u32,
@@ -108,7 +112,8 @@ impl LookOut {
     fn new(period_days: u32) -> LookOut {
         LookOut { period_days, next_day: period_days }
     }
-    /// Whether it is time; if so, the next time is a whole period later, however late this one is.
+    /// Returns whether it is time; if so, the next time is a whole period later, however late this
+    /// one is.
     fn is_due(&mut self, day: u32) -> bool {
         let is_due = day >= self.next_day;
         if is_due {

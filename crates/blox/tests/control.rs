@@ -1,4 +1,5 @@
-//! Does the protocol hold: the control plane finds the dead in time, and leaves no two epochs that serve.
+//! Does the protocol hold: the control plane finds the dead in time, and leaves no two epochs that
+//! serve.
 
 use base::{NodeId, Program, Seed, Span, Time};
 use blox::{
@@ -303,7 +304,8 @@ fn epochs(rack: &Rack) -> Vec<(u32, Vec<NodeId>, Option<NodeId>)> {
     epochs
 }
 
-/// Random silences. With this, a write that one epoch has finished is known to a member that serves in the next.
+/// Random silences. With this, a write that one epoch has finished is known to a member that serves
+/// in the next.
 #[test]
 fn in_each_epoch_serve_only_those_who_served_or_were_rebuilt_in_the_one_before() {
     let mut longest = 0;

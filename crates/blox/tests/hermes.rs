@@ -1,4 +1,5 @@
-//! Does the protocol hold: Hermes step by step. (Random schedules with faults: `crates/sim/tests/blox_hermes.rs`.)
+//! Does the protocol hold: Hermes step by step. (Random schedules with faults:
+//! `crates/sim/tests/blox_hermes.rs`.)
 
 use base::{NodeId, Span, Time};
 use blox::{
@@ -201,7 +202,8 @@ fn alone_in_its_group_a_replica_writes_at_once() {
     assert_eq!(beyond, []);
 }
 
-/// Carries every message and load between a stale replica and its peer until nothing is left to say.
+/// Carries every message and load between a stale replica and its peer until nothing is left to
+/// say.
 fn rebuild(stale: &mut Replica, peer: &mut Replica, first: Vec<ReplicaOut>) -> Vec<ReplicaOut> {
     let (mut queue, mut kept) = (std::collections::VecDeque::from(first), Vec::new());
     while let Some(output) = queue.pop_front() {

@@ -1,7 +1,9 @@
-//! What the documents say of the live target's file: every example is one that would be served.
+//! The documents match the program: every file of a live target would be served, and every command
+//! exists with its options.
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::Home;
@@ -37,6 +39,67 @@ fn every_example_is_a_target_by_itself() {
         }
     }
     assert!(found >= 2, "{found} examples were found");
+}
+
+/// Appends every Markdown file below `folder`.
+fn pages(folder: &Path, pages: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).expect("a folder of documents").map(|entry| entry.expect("an entry").path()) {
+        if path.is_dir() {
+            self::pages(&path, pages);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            pages.push(path);
+        }
+    }
+}
+
+/// Returns the arguments of every command of `rackweave` in a page: code spans, and lines of code.
+fn commands(text: &str) -> Vec<String> {
+    let lines = text.replace("\\\n", " ");
+    let line = |line: &str| {
+        line.trim_start().trim_start_matches("target/release/").strip_prefix("rackweave ").map(str::to_owned)
+    };
+    let spans = text.split('`').skip(1).step_by(2).filter_map(line);
+    lines.lines().filter_map(line).chain(spans).collect()
+}
+
+#[test]
+fn every_command_exists_with_its_options() {
+    let home = Home::new();
+    let mut helps: BTreeMap<String, String> = BTreeMap::new();
+    let mut all = vec![document("README.md"), document("CONTRIBUTING.md")];
+    pages(&document("docs"), &mut all);
+    pages(&document("experiments"), &mut all);
+    let mut found = 0;
+    for page in all {
+        for command in commands(&fs::read_to_string(&page).expect("a page")) {
+            // Comments and further commands of the line.
+            let own =
+                command.split(" #").next().unwrap_or_default().split([';', '|', '&', ')']).next().unwrap_or_default();
+            let name = own.split_whitespace().next().unwrap_or_default();
+            if name.is_empty() || name.starts_with('-') {
+                continue;
+            }
+            // A command of `disk` stands behind the address, and has options of its own.
+            let (command, options) =
+                own.split_once(" --").map_or((own, ""), |(command, _)| (command, &own[command.len()..]));
+            let place = format!("{}: rackweave {own}", page.display());
+            let mut knows = |command: &str, option: &str| {
+                let help = helps.entry(command.to_owned()).or_insert_with(|| {
+                    let said = home.say(&format!("{command} --help"));
+                    assert_eq!(said.code, Some(0), "{place}: {}", said.err);
+                    said.out
+                });
+                option.is_empty() || help.split([' ', '\n', ',', '[']).any(|word| word == option)
+            };
+            assert!(knows(name, ""));
+            for option in options.split_whitespace().filter(|word| word.starts_with("--")) {
+                let option = option.split('=').next().unwrap_or_default();
+                assert!(knows(name, option) || knows(command, option), "{place}: there is no {option}");
+            }
+            found += 1;
+        }
+    }
+    assert!(found > 60, "only {found} commands were found");
 }
 
 /// README.md calls OpenSSL's headers optional: then no build of `make test` may ask for them.

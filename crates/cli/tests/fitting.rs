@@ -96,7 +96,7 @@ fn several_files_are_one_measurement_and_their_points_are_told_apart() {
 fn mistakes_are_named_with_the_file_and_the_place_in_it() {
     said_of("\"error\": 0", "\"error\": 5").refused(2, &["fio.json: jobs[0] (qd1).error", "5"]);
     said_of("\"rw\": \"randread\"", "\"rw\": \"write\"").refused(2, &["global options.rw", "`write`", "randread"]);
-    said_of("\"iodepth\": \"2\"", "\"iodepth\": \"20\"").refused(2, &["jobs[1] (qd2)", "20 were asked for"]);
+    said_of("\"iodepth\": \"2\"", "\"iodepth\": \"20\"").refused(2, &["jobs[1] (qd2)", "20 were requested"]);
     said_of("\"jobs\": [", "\"jobs\": [,").refused(2, &["fio.json: line 4 column"]);
     let home = home();
     home.say("fit none.json").refused(2, &["none.json", "No such file"]);

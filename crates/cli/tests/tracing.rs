@@ -64,7 +64,8 @@ fn an_io_beyond_the_device_an_unknown_format_and_a_missing_file_are_bad_input() 
         .refused(2, &["`umass` is no format of traces: allowed are mqsim, disksim, spc"]);
     home().say("trace none.spc").refused(2, &["none.spc: "]);
     let text = Home::new().with("notes.txt", "these are no requests\n");
-    text.say("trace notes.txt").refused(2, &["notes.txt:1: the format cannot be told from `these are no requests`"]);
+    text.say("trace notes.txt")
+        .refused(2, &["notes.txt:1: the format cannot be detected from `these are no requests`"]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! How long the scheduler takes to form a maximal matching (paper 3.1.3), measured on the scheduler itself.
+//! How long the scheduler takes to form a maximal matching (paper 3.1.3), measured on the scheduler
+//! itself.
 
 use crate::config::{Config, Place, Policy};
 use crate::message::MessageId;
@@ -21,8 +22,9 @@ pub struct Matching {
     pub matched: f64,
 }
 
-/// Lets every ordered pair of ports of `place` demand one chunk, in an order drawn from `seed`, and counts the iterations until the
-/// matching is maximal. All ports are free at the start and none becomes free in between.
+/// Lets every ordered pair of ports of `place` demand one chunk, in an order drawn from `seed`, and
+/// counts the iterations until the matching is maximal. All ports are free at the start and none
+/// becomes free in between.
 pub fn maximal_matching(config: &Config, place: Place, trials: u32, seed: Seed) -> Matching {
     let mut sum = Matching::default();
     for trial in 0..trials {

@@ -1,7 +1,8 @@
-//! The cycle budget of EDM's logic (paper 3.2.1, 3.2.2 and Figure 5), in cycles of the PHY or scheduler clock.
+//! The cycle budget of EDM's logic (paper 3.2.1, 3.2.2 and Figure 5), in cycles of the PHY or
+//! scheduler clock.
 //!
-//! The figures marked *inferred* are not printed; they are the ones with which the sums of Table 1 come out
-//! (see the tests below).
+//! The figures marked *inferred* are not printed; they are the ones with which the sums of Table 1
+//! come out (see the tests below).
 
 use crate::config::Config;
 use base::Span;
@@ -20,9 +21,10 @@ pub const MAKE_DATA: u64 = 3;
 pub const TAKE_DATA: u64 = 3;
 /// Memory node: parse an RREQ, queue it, hand it to the memory controller.
 pub const TAKE_REQUEST: u64 = 3;
-/// Switch: tell a block's kind.
+/// Switch: detect a block's kind.
 pub const IDENTIFY: u64 = 1;
-/// Scheduler: insert into a notification queue (*inferred* to be on the path; 3.1.2 gives the 2 cycles).
+/// Scheduler: insert into a notification queue (*inferred* to be on the path; 3.1.2 gives the 2
+/// cycles).
 pub const INSERT: u64 = 2;
 /// Scheduler: one iteration of priority PIM.
 pub const ITERATION: u64 = 3;

@@ -3,13 +3,14 @@
 use base::{Bytes, Clock, Rate, Span};
 use serde::{Deserialize, Serialize};
 
-/// Which of several messages that compete for a port goes first (paper 3.1.1, property 4).
+/// Priority among messages that compete for a port (paper 3.1.1, property 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// Shortest remaining processing time: the fewest bytes left. Best for heavy-tailed sizes.
     Srpt,
-    /// First come, first served by the time of notification. Best for light-tailed sizes; never starves.
+    /// First come, first served by the time of notification. Best for light-tailed sizes; never
+    /// starves.
     Fcfs,
 }
 
@@ -17,12 +18,13 @@ pub enum Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ordering {
-    /// Nothing: messages of one pair overtake each other as the policy says. Not EDM as published: it shows what order costs.
+    /// Nothing: messages of one pair overtake each other as the policy says. Not EDM as published:
+    /// it shows what order costs.
     None,
     /// Each direction of a compute-memory pair for itself: a read may overtake an earlier write.
     Channel,
-    /// Reads and writes of one compute node at one memory node take effect in the order in which they were issued
-    /// (paper 3.1.1, property 5).
+    /// Reads and writes of one compute node at one memory node take effect in the order in which
+    /// they were issued (paper 3.1.1, property 5).
     Pair,
 }
 
@@ -34,32 +36,37 @@ pub struct Config {
     pub chunk: Bytes,
     /// Most active notifications an ordered pair may have, reads and writes each (the paper's X).
     pub active_per_pair: u8,
-    /// Who goes first.
+    /// The priority policy.
     pub policy: Policy,
     /// What is kept in order.
     pub ordering: Ordering,
-    /// Matching iterations between looking at the demand and issuing the grants: 1 issues after every iteration, as the
-    /// paper does; more hold the grants back until the round is over.
+    /// Matching iterations between a snapshot of the demand and the grants. 1 issues grants after
+    /// every iteration, as the paper does; more delay the grants until the round is over.
     pub iterations_per_round: u32,
-    /// How many scheduler cycles before a port is free its next grant may be issued. With zero a port that becomes free
-    /// waits for the end of the round after, half a round on average: 6 % of the line at 64 B and 100 Gb/s. With
-    /// the three cycles of an iteration it does not; a chunk then waits up to so long at its egress port, inside the
-    /// buffer that the clock-domain crossing of 3.2.2 needs anyway.
+    /// How many scheduler cycles before a port is free its next grant may be issued. With zero a
+    /// port that becomes free waits for the end of the round after, half a round on average: 6 % of
+    /// the line at 64 B and 100 Gb/s. With the three cycles of an iteration it does not; a chunk
+    /// then waits up to so long at its egress port, inside the buffer that the clock-domain
+    /// crossing of 3.2.2 needs anyway.
     pub look_ahead_cycles: u32,
-    /// Clock of host and switch PHY logic. 100 GbE bundles four 25 GbE lanes, so it stays at 390.625 MHz (paper 4.1).
+    /// Clock of host and switch PHY logic. 100 GbE bundles four 25 GbE lanes, so it stays at
+    /// 390.625 MHz (paper 4.1).
     pub phy_clock: Clock,
-    /// Clock of the scheduler's pipeline (3 GHz as an ASIC, paper 4.1; the PHY's own on the FPGA testbed).
+    /// Clock of the scheduler's pipeline (3 GHz as an ASIC, paper 4.1; the PHY's own on the FPGA
+    /// testbed).
     pub scheduler_clock: Clock,
-    /// Most bytes of small writes that share one notification while the pair is at its limit; zero batches none.
-    /// Never more than `chunk`, so that one grant covers a batch.
+    /// Most bytes of small writes that share one notification while the pair is at its limit; zero
+    /// batches none. Never more than `chunk`, so that one grant covers a batch.
     pub batch: Bytes,
-    /// After this long without an answer a read is answered with NULL, and a write that got no grant fails.
+    /// After this long without an answer a read is answered with NULL, and a write that got no
+    /// grant fails.
     pub timeout: Span,
 }
 
 impl Config {
-    /// The paper's testbed (4.1, 4.2): every clock at 2.56 ns, chunks of 256 B, X = 3. What the paper leaves open is chosen as
-    /// `spec` chooses it. Not a default: experiments get theirs from `spec`.
+    /// The paper's testbed (4.1, 4.2): every clock at 2.56 ns, chunks of 256 B, X = 3. What the
+    /// paper leaves open is chosen as `spec` chooses it. Not a default: experiments get theirs from
+    /// `spec`.
     pub const TESTBED: Config = Config {
         chunk: Bytes::new(256),
         active_per_pair: 3,

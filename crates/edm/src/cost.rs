@@ -10,7 +10,7 @@ use transport::cost::WireCost;
 /// Payload bytes of a 66-bit block.
 const BLOCK_BYTES: u64 = 8;
 
-/// The RMWREQ that stands for [`Operation::ReadModifyWrite`] where the workload does not say which.
+/// The RMWREQ that represents [`Operation::ReadModifyWrite`] if the workload names no operation.
 pub const REPRESENTATIVE_MODIFY: Modify = Modify::FetchAndAdd { addend: 1 };
 
 /// The request message of a read or read-modify-write.
@@ -41,7 +41,8 @@ fn data_blocks(config: &Config, operation: Operation, bytes: Bytes) -> (u64, u64
     (whole * blocks(chunk) + rest_blocks, whole + u64::from(rest > 0))
 }
 
-/// Bytes that a lone request puts on each direction of its two links: blocks of data, RREQ, /N/ and /G/.
+/// Bytes that a lone request puts on each direction of its two links: blocks of data, RREQ, /N/ and
+/// /G/.
 pub fn wire_cost(config: &Config, operation: Operation, bytes: Bytes) -> WireCost {
     let (data, chunks) = data_blocks(config, operation, bytes);
     let blocks = if operation == Operation::Write {
@@ -68,7 +69,8 @@ pub fn wire_cost(config: &Config, operation: Operation, bytes: Bytes) -> WireCos
     }
 }
 
-/// The time on the wire that counts for a lone request: its control messages, then all of its data in one stream.
+/// The time on the wire that counts for a lone request: its control messages, then all of its data
+/// in one stream.
 pub fn serialization(config: &Config, place: &Place, operation: Operation, bytes: Bytes) -> Span {
     let (data, _) = data_blocks(config, operation, bytes);
     let control = if operation == Operation::Write {
@@ -79,8 +81,9 @@ pub fn serialization(config: &Config, place: &Place, operation: Operation, bytes
     place.blocks(control + data)
 }
 
-/// The end-to-end time of a lone request, from the application's call to the last byte at the application (read) or
-/// at the memory controller (write). `transceiver` is one crossing of PMA, PMD and transceiver, `propagation` one hop.
+/// The end-to-end time of a lone request, from the application's call to the last byte at the
+/// application (read) or at the memory controller (write). `transceiver` is one crossing of PMA,
+/// PMD and transceiver, `propagation` one hop.
 pub fn unloaded(
     config: &Config,
     place: &Place,

@@ -1,7 +1,8 @@
 //! A queue that stays where it is in memory.
 //!
-//! A ring buffer walks through all of its room even while it holds one item; with hundreds of hosts that is megabytes of
-//! cold memory. Here the slot freed last is used next, so a short queue keeps to a few cache lines.
+//! A ring buffer walks through all of its room even while it holds one item; with hundreds of hosts
+//! that is megabytes of cold memory. Here the slot freed last is used next, so a short queue keeps
+//! to a few cache lines.
 
 use prefetch_index::prefetch_index;
 
@@ -22,7 +23,7 @@ impl<T: Copy> Fifo<T> {
     pub fn with_capacity(room: usize) -> Fifo<T> {
         Fifo { slots: Vec::with_capacity(room), head: NONE, tail: NONE, free: NONE }
     }
-    /// Whether it holds nothing.
+    /// Returns whether it holds nothing.
     pub fn is_empty(&self) -> bool {
         self.head == NONE
     }

@@ -1,10 +1,10 @@
-//! The host program: EDM's network stack in the NIC of a compute node, a memory node, or one that is both
-//! (paper 3.2.1).
+//! The host program: EDM's network stack in the NIC of a compute node, a memory node, or one that
+//! is both (paper 3.2.1).
 //!
-//! Requests wait in a queue a destination until one of X active notifications is free. RREQ, RMWREQ and /N/ go out as
-//! control, chunks of WREQ and RRES as data once they are granted.
-//! Message ids of reads have the top bit clear and those of writes have it set, so that a /G/ tells a write to a node from a
-//! response to it without another field.
+//! Requests wait in a queue per destination until one of X active notifications is free. RREQ,
+//! RMWREQ and /N/ leave as control, chunks of WREQ and RRES as data once they are granted. Message
+//! ids of reads have the top bit clear and those of writes have it set. A /G/ thus distinguishes a
+//! write to a node from a response to it without another field.
 
 mod foresee;
 
@@ -17,21 +17,21 @@ use crate::{Tag, pcs::memory as encoded};
 use base::{NodeId, Program, Time};
 use std::collections::VecDeque;
 
-/// What an application asks of remote memory.
+/// An application's request to remote memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Read `bytes` from `address`; `word` of the answer holds them if they are at most eight.
     Read {
         /// Address at the memory node.
         address: u64,
-        /// How much; not zero.
+        /// Length in bytes; not zero.
         bytes: u32,
     },
     /// Write `bytes` to `address`.
     Write {
         /// Address at the memory node.
         address: u64,
-        /// How much; not zero.
+        /// Length in bytes; not zero.
         bytes: u32,
         /// The data, if it is at most eight bytes.
         word: u64,
@@ -40,27 +40,28 @@ pub enum Access {
     Modify {
         /// Address at the memory node.
         address: u64,
-        /// How.
+        /// The modification.
         modify: Modify,
     },
 }
 
-/// What may happen to a host, past the receive side of its PHY.
+/// Inputs of a host, past the receive side of its PHY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostIn {
-    /// The application asks.
+    /// A request of the application.
     Submit {
         /// The caller's name for this request; comes back when it ends.
         tag: Tag,
-        /// Whose memory.
+        /// The memory node.
         target: NodeId,
-        /// What.
+        /// The request.
         access: Access,
     },
     /// A /G/ has been taken, and its chunk is ready to be made.
     Granted(Grant),
-    /// An RREQ or RMWREQ has reached the memory, whose data will be ready later: it is read (and changed) now, in the order of
-    /// arrival, so that a slow memory changes no answer. Not needed before a [`Serve`](HostIn::Serve) at the same time.
+    /// An RREQ or RMWREQ has reached the memory, whose data will be ready later: it is read (and
+    /// changed) now, in the order of arrival, so that a slow memory changes no answer. Not needed
+    /// before a [`Serve`](HostIn::Serve) at the same time.
     Begin {
         /// The request.
         message: Message,
@@ -69,7 +70,7 @@ pub enum HostIn {
     Serve {
         /// The request.
         message: Message,
-        /// The asking request's tag, for traces.
+        /// The request's tag, for traces.
         tag: Tag,
     },
     /// A chunk of a WREQ or RRES has come in whole.
@@ -81,7 +82,7 @@ pub enum HostIn {
     },
 }
 
-/// What a host may decide.
+/// Decisions of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostOut {
     /// A read or read-modify-write is answered.
@@ -98,11 +99,12 @@ pub enum HostOut {
         /// The request.
         tag: Tag,
     },
-    /// Something came in that nobody waits for (any more): a late answer or grant after a NULL, or a broken peer.
+    /// Something came in that nobody waits for (any more): a late answer or grant after a NULL, or
+    /// a broken peer.
     Unexpected,
 }
 
-/// What goes onto the wire.
+/// A transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
     /// A memory message.
@@ -114,7 +116,7 @@ pub enum Wire {
 /// One thing to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmission {
-    /// What.
+    /// The message.
     pub what: Wire,
     /// How many 66-bit blocks it makes.
     pub blocks: u64,
@@ -122,11 +124,12 @@ pub struct Transmission {
     pub word: u64,
     /// The request that it belongs to (a notification of a batch: the first), for traces.
     pub tag: Tag,
-    /// The request before it in its batch, whose notification and grant are its own too; otherwise `tag`.
+    /// The request before it in its batch, whose notification and grant are its own too; otherwise
+    /// `tag`.
     pub lead: Tag,
     /// Whether another request of its batch comes right after it.
     pub followed: bool,
-    /// When the host decided to send it.
+    /// Time at which the host decided to send it.
     pub queued: Time,
 }
 
@@ -139,15 +142,16 @@ impl Transmission {
 
 const WRITE_ID: u8 = 0x80;
 const NONE: u32 = u32::MAX;
-/// Grants kept for one answer while its memory is read: at 256 B chunks and 100 Gb/s, 1.3 us of memory latency.
+/// Grants kept for one answer while its memory is read: at 256 B chunks and 100 Gb/s, 1.3 us of
+/// memory latency.
 const EARLY_CHUNKS: usize = 64;
-/// Room for what a host usually has under way, so that a run settles soon and then allocates nothing.
+/// Capacity for a typical number of open items, so that a run soon stops allocating.
 const ROOM: usize = 64;
 /// The generation of a slot that holds nothing.
 const ENDED: u32 = 0;
 
-/// A request or response in the slab, in one of its peer's lists. One cache line: thousands are alive in a rack, and each is
-/// touched a few times only.
+/// A request or response in the slab, in one of its peer's lists. One cache line: thousands are
+/// alive in a rack, and each is touched a few times only.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Item {
@@ -157,11 +161,11 @@ struct Item {
     access: Access,
     /// Bytes granted or received so far.
     done: u32,
-    /// Whether that has grown since the timer last looked.
+    /// Whether it has grown since the timer last fired.
     has_progressed: bool,
-    /// When the timer looks again.
+    /// Next time at which the timer fires.
     deadline: Time,
-    /// Tells the timer whether the slot still holds the same request.
+    /// Identifies to the timer whether the slot still holds the same request.
     generation: u32,
     next: u32,
     role: Role,
@@ -193,7 +197,7 @@ enum Role {
 struct Peer {
     /// Last of the waiting items, which are linked in a ring: the next one is the first.
     waiting_tail: u32,
-    /// First of the items under way of whatever role, linked in order of arrival. They are a few at most.
+    /// First of the open items of any role, linked in order of arrival. There are at most a few.
     under_way: u32,
     reads_active: u8,
     writes_active: u8,
@@ -205,14 +209,15 @@ impl Default for Peer {
     }
 }
 
-/// The next message ids towards one node: kept for ever, so that a late answer does not meet a new request with its id.
+/// The next message ids towards one node: kept for ever, so that a late answer does not meet a new
+/// request with its id.
 #[derive(Clone, Copy, Debug, Default)]
 struct NextIds {
     read: u8,
     write: u8,
 }
 
-/// A request to be looked at again at its deadline.
+/// A request to check at its deadline.
 #[derive(Clone, Copy, Debug)]
 struct Timer {
     slot: u32,
@@ -225,7 +230,8 @@ pub struct Host {
     node: NodeId,
     config: Config,
     make_request: base::Span,
-    /// How long data take through the switch, which is more than what an RREQ takes with a fast scheduler.
+    /// How long data take through the switch, which is more than what an RREQ takes with a fast
+    /// scheduler.
     forward: base::Span,
     peers: Sparse<Peer>,
     next_ids: Vec<NextIds>,
@@ -236,12 +242,15 @@ pub struct Host {
     control: Fifo<Transmission>,
     /// Whether control is next if both wait.
     control_next: bool,
-    /// In order: the timeout is the same for all. Those of ended requests stay until room is needed.
+    /// In order: the timeout is the same for all. Those of ended requests stay until room is
+    /// needed.
     timers: VecDeque<Timer>,
     generation: u32,
-    /// Grants for answers whose data the memory has not delivered yet: the grant queue of 3.2.1 holds them.
+    /// Grants for answers whose data the memory has not delivered yet: the grant queue of 3.2.1
+    /// holds them.
     early: Vec<Grant>,
-    /// Writes that may be inside the switch, until when: a few, for as long as data take through it.
+    /// Writes that may be inside the switch, until when: a few, for as long as data take through
+    /// it.
     passing: Vec<(Time, NodeId)>,
     /// Words of answers that the memory has not delivered yet, in the order of [`HostIn::Begin`].
     begun: VecDeque<(NodeId, MessageId, u64)>,
@@ -272,12 +281,13 @@ impl Host {
         }
     }
 
-    /// When [`poll_transmit`](Host::poll_transmit) will next have something; `None` if nothing waits to be sent.
+    /// Returns the time at which [`poll_transmit`](Host::poll_transmit) will next have something;
+    /// `None` if nothing waits to be sent.
     pub fn transmit_ready(&self) -> Option<Time> {
         if self.data.is_empty() { self.control_ready() } else { Some(Time::ZERO) }
     }
 
-    /// When the first control message may be sent.
+    /// Returns the time at which the first control message may be sent.
     fn control_ready(&self) -> Option<Time> {
         let control = self.control.front()?;
         let made = control.queued + self.make_request;
@@ -287,13 +297,15 @@ impl Host {
         })
     }
 
-    /// What to put on the uplink now that it is free. Data and control take turns while both wait: data alone would
-    /// starve requests on a fully granted uplink, control alone would keep circuits waiting after a burst of requests.
+    /// What to put on the uplink now that it is free. Data and control take turns while both wait:
+    /// data alone would starve requests on a fully granted uplink, control alone would keep
+    /// circuits waiting after a burst of requests.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmission> {
         self.transmit_with(now, |transmission| *transmission)
     }
 
-    /// [`poll_transmit`](Host::poll_transmit) for callers in a hurry: `send` sees what is next where it has waited.
+    /// [`poll_transmit`](Host::poll_transmit) for callers in a hurry: `send` sees what is next
+    /// where it has waited.
     #[inline(always)]
     pub fn transmit_with<R>(&mut self, now: Time, send: impl FnOnce(&Transmission) -> R) -> Option<R> {
         let control_ready = self.control_ready().is_some_and(|ready| ready <= now) && !self.would_overtake();
@@ -323,8 +335,8 @@ impl Host {
         writes.map(|(until, _)| *until).max().unwrap_or(Time::ZERO)
     }
 
-    /// Whether the first control message is a request that would leave before chunks of its pair's earlier writes, which are
-    /// granted but still here.
+    /// Returns whether the first control message is a request that would leave before chunks of its
+    /// pair's earlier writes, which are granted but still here.
     fn would_overtake(&self) -> bool {
         let Some(Transmission { what: Wire::Memory(request), .. }) = self.control.front() else { return false };
         self.config.ordering == Ordering::Pair
@@ -372,7 +384,7 @@ impl Host {
         self.peers.set(target.0, peer);
     }
 
-    /// Notifies as many waiting requests for `target` as its limits and order allow.
+    /// Notifies waiting requests for `target` as far as its limits and order allow.
     fn release(&mut self, now: Time, target: NodeId, peer: &mut Peer) {
         while let Some(slot) = self.first_waiting(peer) {
             if !self.may_go(peer, slot) {
@@ -387,7 +399,8 @@ impl Host {
         if self.is_write(slot) {
             return peer.writes_active < self.config.active_per_pair;
         }
-        // A read must not overtake the pair's earlier writes, which are before it in `data` once nothing of them is ungranted.
+        // A read must not overtake the pair's earlier writes, which are before it in `data` once
+        // nothing of them is ungranted.
         let writes_ahead = self.config.ordering == Ordering::Pair && peer.writes_active > 0;
         peer.reads_active < self.config.active_per_pair && !writes_ahead
     }
@@ -648,7 +661,7 @@ impl Host {
         }
     }
 
-    /// Whether the slot still holds the request that the timer was set for.
+    /// Returns whether the slot still holds the request that the timer was set for.
     fn is_current(&self, timer: &Timer) -> bool {
         self.items[timer.slot as usize].generation == timer.generation
     }
@@ -707,11 +720,11 @@ impl Host {
         let after = move |slot: &u32| if *slot == last { None } else { some(self.items[*slot as usize].next) };
         std::iter::successors(some(first), after).filter(move |slot| self.items[*slot as usize].role == role)
     }
-    /// The item under way in `role` with this id.
+    /// Returns the open item in `role` with this id.
     fn find(&self, peer: &Peer, role: Role, id: MessageId) -> Option<u32> {
         self.walk(peer, role).find(|slot| self.items[*slot as usize].id == id)
     }
-    /// Puts an item under way.
+    /// Opens an item.
     fn append(&mut self, peer: &mut Peer, role: Role, slot: u32) {
         let item = &mut self.items[slot as usize];
         (item.role, item.next) = (role, NONE);
@@ -725,7 +738,7 @@ impl Host {
         }
         self.items[last as usize].next = slot;
     }
-    /// Takes an item under way out of its list.
+    /// Removes an item from its list.
     fn remove(&mut self, peer: &mut Peer, slot: u32) {
         let next = self.items[slot as usize].next;
         if peer.under_way == slot {

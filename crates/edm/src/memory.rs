@@ -1,7 +1,8 @@
 //! A memory node's words and the atomic operations on them (paper 3.2.1, "Implementing RMWREQ").
 //!
-//! The contents are kept in 8-byte words at 8-byte addresses, zero until written. Messages of up to eight bytes carry
-//! their word through the simulator; larger payloads are sizes only there, and bytes in the codec and live.
+//! The contents are kept in 8-byte words at 8-byte addresses, zero until written. Messages of up to
+//! eight bytes carry their word through the simulator; larger payloads are sizes only there, and
+//! bytes in the codec and live.
 
 use crate::message::Modify;
 use std::collections::BTreeMap;
@@ -21,8 +22,8 @@ impl Memory {
     pub fn write(&mut self, address: u64, word: u64) {
         self.words.insert(address & !7, word);
     }
-    /// Executes `modify` on the word that holds `address`, not preempted by any other access, and returns the answer:
-    /// 1 or 0 for a compare-and-swap, the old word otherwise.
+    /// Executes `modify` on the word that holds `address`, not preempted by any other access, and
+    /// returns the answer: 1 or 0 for a compare-and-swap, the old word otherwise.
     pub fn modify(&mut self, address: u64, modify: Modify) -> u64 {
         let old = self.read(address);
         let (new, answer) = match modify {

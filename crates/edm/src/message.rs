@@ -2,7 +2,7 @@
 
 use base::NodeId;
 
-/// Tells the messages of one ordered pair of nodes apart (8 bits on the wire; the paper, 3.1.4).
+/// Identifies a message of one ordered pair of nodes (8 bits on the wire; the paper, 3.1.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u8);
 
@@ -18,18 +18,19 @@ pub enum Modify {
     },
     /// Adds (wrapping); the response is the old word, 8 bytes.
     FetchAndAdd {
-        /// What is added.
+        /// The added value.
         addend: u64,
     },
     /// Stores `new`; the response is the old word, 8 bytes.
     Swap {
-        /// What is stored.
+        /// The stored value.
         new: u64,
     },
 }
 
 impl Modify {
-    /// Bytes of the RRES that answers it: the switch infers the demand from the opcode (paper 3.1.1).
+    /// Bytes of the RRES that answers it: the switch infers the demand from the opcode (paper
+    /// 3.1.1).
     pub const fn response_bytes(self) -> u32 {
         match self {
             Modify::CompareAndSwap { .. } => 1,
@@ -45,10 +46,11 @@ pub enum Body {
     ReadRequest {
         /// Address at the memory node.
         address: u64,
-        /// How much to read.
+        /// Length in bytes.
         bytes: u32,
     },
-    /// One chunk of a write: `bytes` of payload for `address`; self-describing, so that the memory node keeps no state for it.
+    /// One chunk of a write: `bytes` of payload for `address`; self-describing, so that the memory
+    /// node keeps no state for it.
     WriteRequest {
         /// Address of this chunk at the memory node.
         address: u64,
@@ -61,7 +63,7 @@ pub enum Body {
     ReadModifyWrite {
         /// Address at the memory node.
         address: u64,
-        /// What to do.
+        /// The operation.
         modify: Modify,
     },
     /// One chunk of a response. Zero bytes and `last`: the NULL response.
@@ -76,20 +78,20 @@ pub enum Body {
 /// A memory message on a wire: one /MS/ ... /MT/ or one /MST/.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Message {
-    /// Who sends it.
+    /// The sender.
     pub source: NodeId,
-    /// Who gets it.
+    /// The receiver.
     pub target: NodeId,
     /// The message's number between these two; a response carries that of its request.
     pub id: MessageId,
-    /// What it is.
+    /// The content.
     pub body: Body,
 }
 
 /// A demand notification, /N/: "I have `bytes` for `target`" (paper 3.1.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Notification {
-    /// For whom; who sends is known by the port.
+    /// The destination; the port identifies the sender.
     pub target: NodeId,
     /// The message's number between these two.
     pub id: MessageId,
@@ -102,7 +104,7 @@ pub struct Notification {
 /// A grant, /G/: "send `bytes` of message `id` to `target`" (paper 3.1.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Grant {
-    /// To whom the chunk goes.
+    /// The destination of the chunk.
     pub target: NodeId,
     /// The message's number.
     pub id: MessageId,

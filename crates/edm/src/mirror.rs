@@ -1,9 +1,9 @@
-//! Two interfaces, one stream: accepts the first copy of whatever arrives on a primary and a backup network
-//! (paper 3.3, fault tolerance).
+//! Two interfaces, one stream: accepts the first copy of each message from a primary and a backup
+//! network (paper 3.3, fault tolerance).
 //!
-//! Both networks carry the same messages of one kind from one peer in the same order, so the k-th copy on either is
-//! the same message and no number is needed on the wire. An interface that has missed something can never come back: it
-//! would have to be brought up to date first.
+//! Both networks carry the same messages of one kind from one peer in the same order. The k-th copy
+//! on either is thus the same message, and no number is needed on the wire. An interface that has
+//! missed a message can never return: it would have to be resynchronised first.
 
 use base::NodeId;
 
@@ -56,7 +56,8 @@ mod tests {
         assert!(copy(0));
         assert!(!copy(1));
         assert!(copy(0));
-        // The primary dies here, with its second message delivered and the backup's copy of it still to come.
+        // The primary dies here, with its second message delivered and the backup's copy of it
+        // still to come.
         assert!(!copy(1));
         assert!(copy(1));
     }

@@ -1,20 +1,25 @@
-//! The matching scheduler of the switch: notification queues and priority PIM (paper 3.1.1 to 3.1.3).
+//! The matching scheduler of the switch: notification queues and priority PIM (paper 3.1.1 to
+//! 3.1.3).
 //!
-//! A *channel* is an ordered pair source, target of data together with what the data is for: writes of the source, or answers
-//! to the target's reads. Demands of a channel are served in order, so only the head of a channel competes. (With one queue for
-//! both, two nodes that read and write each other's memory can wait for each other in a circle.) Each target port has a notification queue of channel heads in order of priority; each source
-//! port has an array of the same heads, so that it can tell the best of several requests. An iteration is three
-//! cycles: every free target asks the free source of its best head; every source takes the best request; both are marked
-//! busy until `l/B` after the grant.
+//! A *channel* is an ordered pair (source and target of data) together with the purpose of the
+//! data: writes of the source, or answers to the target's reads. Demands of a channel are served in
+//! order, so only the head of a channel competes. (With one queue for both, two nodes that read and
+//! write each other's memory can wait for each other in a cycle.) Each target port has a
+//! notification queue of channel heads in order of priority. Each source port has an array of the
+//! same heads, to select the best of several requests. An iteration takes three cycles: every free
+//! target requests the free source of its best head; every source accepts the best request; both
+//! are marked busy until `l/B` after the grant.
 //!
-//! What a chunk occupies (`l`) is counted in 66-bit blocks with framing, and the /G/ or RREQ that the scheduler itself
-//! puts on the source's downlink is booked there too: with payload bytes alone every port would be
-//! oversubscribed by its own control traffic and the zero-queue property of 3.1.1 would not hold at full load.
+//! The size of a chunk (`l`) is counted in 66-bit blocks with framing. The /G/ or RREQ that the
+//! scheduler itself sends on the source's downlink is booked there too. With payload bytes alone,
+//! its own control traffic would oversubscribe every port, and the zero-queue property of 3.1.1
+//! would fail at full load.
 //!
-//! *No starvation under FCFS.* Asking for the best demand *with a free source* is not enough: a source and a target that are
-//! both always wanted, and whose chunks end half a chunk apart, are never free together, so a demand between them could wait for
-//! ever (`tests/scheduler.rs` builds that case). So a target that has passed over its oldest demand X*N times in a row,
-//! a full notification queue of 3.1.2, asks for nothing else until it has been granted. SRPT has no such rule.
+//! *No starvation under FCFS.* To request the best demand *with a free source* is not enough. A
+//! source and a target in constant demand, with chunks that end half a chunk apart, are never free
+//! together, so a demand between them could wait forever (`tests/scheduler.rs` builds that case). A
+//! target that has passed over its oldest demand X*N times in a row, a full notification queue of
+//! 3.1.2, therefore requests nothing else until it has been granted. SRPT has no such rule.
 
 use crate::config::{Config, Place, Policy};
 use crate::message::{Body, Message, MessageId};
@@ -24,7 +29,7 @@ use crate::{Ordering, Tag};
 use base::{NodeId, Span, Time};
 use prefetch_index::prefetch_index;
 
-/// What a demand is for.
+/// Purpose of a demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DemandKind {
     /// A write, or a batch of small ones: the source waits for /G/.
@@ -42,15 +47,15 @@ pub enum DemandKind {
 /// Bytes that a source has for a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Who will send the data.
+    /// The sender of the data.
     pub source: NodeId,
-    /// Who will receive the data.
+    /// The receiver of the data.
     pub target: NodeId,
     /// The message's number between the two.
     pub id: MessageId,
-    /// How much; not zero.
+    /// Length in bytes; not zero.
     pub bytes: u32,
-    /// What for.
+    /// The purpose.
     pub kind: DemandKind,
     /// Carried along for traces; not on any wire.
     pub tag: Tag,
@@ -71,15 +76,15 @@ pub struct Match {
     pub last: bool,
 }
 
-/// Why a demand was not taken: the sender broke the protocol. Nothing changed.
+/// Reason why a demand was not taken: the sender broke the protocol. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// A node number beyond the last port, or a node that wants to talk to itself.
     #[error("a demand from {} to {} is not between two of this switch's {nodes} ports", source_port.0, target.0)]
     NoSuchPort {
-        /// Who would send.
+        /// The sender.
         source_port: NodeId,
-        /// Who would receive.
+        /// The receiver.
         target: NodeId,
         /// Ports of the switch.
         nodes: u32,
@@ -90,9 +95,9 @@ pub enum Refused {
     /// The pair has X active notifications of this kind already.
     #[error("more than {limit} active notifications of one kind from {} to {}", source_port.0, target.0)]
     PairFull {
-        /// Who would send.
+        /// The sender.
         source_port: NodeId,
-        /// Who would receive.
+        /// The receiver.
         target: NodeId,
         /// The X of the configuration.
         limit: u8,
@@ -100,7 +105,7 @@ pub enum Refused {
     /// One of the two ports is disabled.
     #[error("port {} is disabled", port.0)]
     PortDisabled {
-        /// Which.
+        /// The demand.
         port: NodeId,
     },
 }
@@ -115,7 +120,7 @@ impl Default for First {
     }
 }
 
-/// Which channel.
+/// The channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Channel {
     source: NodeId,
@@ -136,7 +141,7 @@ impl Demand {
     }
 }
 
-/// What the data of a channel is for.
+/// Purpose of the data of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Write,
@@ -152,7 +157,8 @@ impl DemandKind {
     }
 }
 
-/// The channel heads that one port could serve, best first: an ordered list as in 3.1.2. Keys are unique.
+/// The channel heads that one port could serve, best first: an ordered list as in 3.1.2. Keys are
+/// unique.
 #[derive(Clone, Debug, Default)]
 struct OrderedList(Vec<(u64, Peer)>);
 
@@ -186,7 +192,8 @@ const NONE: u32 = u32::MAX;
 /// Room for what a port usually has waiting, so that a run settles soon and then allocates nothing.
 const ROOM: usize = 32;
 
-/// A demand in the slab, linked to the next of its channel. One cache line; what only a response has is beside it.
+/// A demand in the slab, linked to the next of its channel. One cache line; what only a response
+/// has is beside it.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Entry {
@@ -227,8 +234,8 @@ impl Entry {
 #[repr(align(64))]
 struct Asked(Message);
 
-/// The scheduler. Calling order: [`insert`](Scheduler::insert) at any time; [`iterate`](Scheduler::iterate) at
-/// [`next_iteration`](Scheduler::next_iteration).
+/// The scheduler. Calling order: [`insert`](Scheduler::insert) at any time;
+/// [`iterate`](Scheduler::iterate) at [`next_iteration`](Scheduler::next_iteration).
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     config: Config,
@@ -268,12 +275,12 @@ pub struct Scheduler {
 struct Requests {
     /// One bit a port: free as a target.
     free_targets: Vec<u64>,
-    /// Which channel of which source each target asks for, if any, and which targets those are.
+    /// The channel and source that each target requests, if any, and the set of these targets.
     asked: Vec<Option<Peer>>,
     asking: Vec<u32>,
-    /// How many targets ask each source.
+    /// Number of targets that request each source.
     count: Vec<u32>,
-    /// Sources with at least one request, and the first target that asks, with the class.
+    /// Sources with at least one request, and the first requesting target, with the class.
     sources: Vec<(u32, Peer)>,
 }
 
@@ -303,8 +310,8 @@ impl Requests {
     }
 }
 
-/// Sets the bits of the ports that are free at `soon`. Without a branch: which those are nobody can guess. Eight at a time, so
-/// that no bit has to wait for all before it.
+/// Sets the bits of the ports that are free at `soon`. Without a branch: which those are nobody can
+/// guess. Eight at a time, so that no bit has to wait for all before it.
 fn mark_free(bits: &mut [u64], free_at: &[Time], soon: Time) {
     for (word, free_at) in bits.iter_mut().zip(free_at.chunks(64)) {
         let (eights, rest) = free_at.as_chunks::<8>();
@@ -349,7 +356,8 @@ impl Scheduler {
         }
     }
 
-    /// When the next iteration should start; `None` while there is nothing to match.
+    /// Returns the time at which the next iteration should start; `None` while there is nothing to
+    /// match.
     pub fn next_iteration(&self) -> Option<Time> {
         self.next
     }
@@ -389,8 +397,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// A demand of either direction between two ports will come in shortly: what is known of its channels can be on its way from
-    /// memory meanwhile.
+    /// Prefetches the state of the channels between two ports: a demand of either direction will
+    /// arrive shortly.
     #[inline]
     pub fn foresee(&self, port: NodeId, other: NodeId) {
         let classes = |source: NodeId, target: NodeId| {
@@ -402,8 +410,9 @@ impl Scheduler {
         classes(other, port);
     }
 
-    /// Books blocks that a source has put on its own uplink besides its chunks. They push back what it was granted, so
-    /// a busy port stays busy for so much longer; an idle one has already sent them.
+    /// Books blocks that a source has put on its own uplink besides its chunks. They push back what
+    /// it was granted, so a busy port stays busy for so much longer; an idle one has already sent
+    /// them.
     pub fn book_uplink(&mut self, now: Time, source: NodeId, blocks: u64) {
         let free_at = &mut self.source_free_at[source.index()];
         if *free_at > now {
@@ -411,12 +420,13 @@ impl Scheduler {
         }
     }
 
-    /// Runs the round that starts at `start` and appends its grants, which are issued at `start + round()`.
+    /// Runs the round that starts at `start` and appends its grants, which are issued at `start +
+    /// round()`.
     pub fn iterate(&mut self, start: Time, out: &mut Vec<Match>) {
         self.iterate_each(start, |made| out.push(made));
     }
 
-    /// [`iterate`](Self::iterate) for callers in a hurry: each grant goes to `take` as soon as it is made.
+    /// [`iterate`](Self::iterate) without a buffer: passes each grant to `take` at once.
     pub fn iterate_each(&mut self, start: Time, mut take: impl FnMut(Match)) {
         let issue_at = start + self.round;
         let mut any = false;
@@ -430,8 +440,8 @@ impl Scheduler {
             self.accept(start, issue_at, &mut take);
         }
         self.round_end = issue_at;
-        // A round that matched something may be followed by one that matches more; after an empty one nothing changes until
-        // a port becomes free or a demand comes in.
+        // A round that matched something may be followed by one that matches more; after an empty
+        // one nothing changes until a port becomes free or a demand comes in.
         self.next = if any { Some(issue_at) } else { self.earliest_eligible().map(|at| at.max(issue_at)) };
     }
 
@@ -508,7 +518,8 @@ impl Scheduler {
         Demand { source, target, id, bytes, kind, tag }
     }
 
-    /// Puts a demand before the first of its channel that is less urgent. A head that is overtaken no longer competes.
+    /// Puts a demand before the first of its channel that is less urgent. A head that is overtaken
+    /// no longer competes.
     fn link_by_priority(&mut self, channel: Channel, slot: u32) {
         let key = self.key(slot);
         let (mut before, mut at) = (NONE, self.first(channel));
@@ -554,7 +565,8 @@ impl Scheduler {
         self.next = Some(self.next.map_or(start, |next| next.min(start)));
     }
 
-    /// A write waits until the pair's earlier reads have been sent on, so that it cannot overtake them.
+    /// A write waits until the pair's earlier reads have been sent on, so that it cannot overtake
+    /// them.
     fn held_back(&self, head: u32) -> bool {
         let Entry { source, target, class, sequence, .. } = &self.entries[head as usize];
         if self.config.ordering != Ordering::Pair || *class == Class::Response {
@@ -571,13 +583,15 @@ impl Scheduler {
     fn key(&self, slot: u32) -> u64 {
         let entry = &self.entries[slot as usize];
         match self.config.policy {
-            // The low half of the sequence number makes keys unique and equal sizes first come, first served.
+            // The low half of the sequence number makes keys unique and equal sizes first come,
+            // first served.
             Policy::Srpt => (u64::from(entry.remaining) << 32) | (entry.sequence & 0xffff_ffff),
             Policy::Fcfs => entry.sequence,
         }
     }
 
-    /// The demands that a target may ask for: all in its queue, or the oldest alone if that has been passed over too often.
+    /// Returns the demands that a target may request: all in its queue, or only the oldest if that
+    /// has been passed over too often.
     fn candidates(&self, target: usize) -> &[(u64, Peer)] {
         let queue = &self.queues[target].0;
         let patience = u32::from(self.config.active_per_pair) * self.place.nodes;
@@ -585,7 +599,7 @@ impl Scheduler {
         if oldest_only { &queue[..queue.len().min(1)] } else { queue }
     }
 
-    /// Cycle 1: each free target asks the first free source in its queue.
+    /// Cycle 1: each free target requests the first free source in its queue.
     fn request(&mut self, issue_at: Time) {
         let soon = issue_at + self.look_ahead;
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -614,7 +628,8 @@ impl Scheduler {
         }
     }
 
-    /// Most requests will be granted, and each demand is in another cold place: all are fetched at once.
+    /// Most requests will be granted, and each demand is in another cold place: all are fetched at
+    /// once.
     fn foresee_grants(&self) {
         for (source, Peer { port, class }) in &self.scratch.sources {
             let head = self.first(Channel { source: NodeId(*source), target: NodeId(*port), class: *class });
@@ -660,7 +675,8 @@ impl Scheduler {
         *passed_over = if is_first { 0 } else { passed_over.saturating_add(1) };
     }
 
-    /// Both ports are busy for `l/B` from the moment of the grant; the grant itself takes its place on the source's downlink.
+    /// Both ports are busy for `l/B` from the moment of the grant; the grant itself takes its place
+    /// on the source's downlink.
     fn book(&mut self, issue_at: Time, source: NodeId, target: NodeId, blocks: u64, grant_blocks: u64) {
         let free_at = self.source_free_at[source.index()].max(self.target_free_at[target.index()]);
         let until = issue_at.max(free_at) + self.block * blocks;
@@ -718,14 +734,16 @@ impl Scheduler {
     }
 }
 
-/// Blocks that a chunk of `demand` makes. A batch is at most one chunk; each of its messages has its own framing.
+/// Blocks that a chunk of `demand` makes. A batch is at most one chunk; each of its messages has
+/// its own framing.
 fn chunk_blocks(demand: &Demand, bytes: u32) -> u64 {
     match demand.kind {
         DemandKind::Response { .. } => encoded::response_blocks(bytes),
         DemandKind::Write { batch: 1 } => encoded::write_blocks(bytes),
         DemandKind::Write { batch } => {
             let batch = u64::from(batch);
-            // The address fills /MS/ and /MT/ of each message, and each may round up to a whole block: an upper bound.
+            // The address fills /MS/ and /MT/ of each message, and each may round up to a whole
+            // block: an upper bound.
             2 * batch + u64::from(bytes).div_ceil(8) + batch - 1
         }
     }

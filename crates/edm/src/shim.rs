@@ -1,9 +1,10 @@
-//! The load/store shim: an application's virtual range, backed page by page by local or remote memory (paper 3.3,
-//! "Application integration").
+//! The load/store shim: an application's virtual range, backed page by page by local or remote
+//! memory (paper 3.3, "Application integration").
 //!
-//! [`AddressMap`] knows what backs which page. [`Shim`] turns loads, stores and atomic operations into [`Access`]es,
-//! cut at page boundaries: the local ones go to the node's own memory controller, the remote ones have an EDM message
-//! ([`Access::body`]). It moves no data and keeps no state of an access.
+//! [`AddressMap`] knows what backs which page. [`Shim`] turns loads, stores and atomic operations
+//! into [`Access`]es, cut at page boundaries: the local ones go to the node's own memory
+//! controller, the remote ones have an EDM message ([`Access::body`]). It moves no data and keeps
+//! no state of an access.
 
 use crate::message::{Body, Modify};
 use base::NodeId;
@@ -15,7 +16,7 @@ pub const WORD_BYTES: u64 = 8;
 /// The largest page, so that a piece of an access always fits the size of a message.
 pub const PAGE_BYTES_MAX: u64 = 1 << 30;
 
-/// What an application does.
+/// Request of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Reads.
@@ -46,7 +47,7 @@ pub enum Place {
     },
     /// Another node's.
     Remote {
-        /// Which node.
+        /// The node.
         node: NodeId,
         /// The address there.
         address: u64,
@@ -93,7 +94,7 @@ impl Piece {
 pub struct Access {
     /// Which part of the application's access it is.
     pub piece: Piece,
-    /// Where it goes.
+    /// The destination.
     pub place: Place,
     /// What it does there.
     pub operation: Operation,
@@ -113,7 +114,7 @@ impl Access {
     }
 }
 
-/// Why a range cannot be mapped, or an address not accessed.
+/// Reason why a range cannot be mapped, or an address not accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MapError {
@@ -126,13 +127,13 @@ pub enum MapError {
     /// A range of no bytes.
     #[error("an empty range at {address:#x}: allowed is at least one byte")]
     Empty {
-        /// Where.
+        /// The address.
         address: u64,
     },
     /// Not at a page boundary.
     #[error("{field} {got:#x} is not a multiple of the page of {page_bytes} bytes")]
     Misaligned {
-        /// Which of the numbers.
+        /// The of the numbers.
         field: &'static str,
         /// The number.
         got: u64,
@@ -162,7 +163,7 @@ pub enum MapError {
     /// Nothing is mapped there.
     #[error("{access} at {address:#x}: no memory is mapped there")]
     Unmapped {
-        /// What was tried.
+        /// The access.
         access: &'static str,
         /// The first address that is not mapped.
         address: u64,
@@ -170,9 +171,9 @@ pub enum MapError {
     /// An atomic operation on less or more than a word.
     #[error("atomic operation on {bytes} bytes at {address:#x}: allowed is one word, {WORD_BYTES} aligned bytes")]
     Word {
-        /// Where.
+        /// The address.
         address: u64,
-        /// How many.
+        /// Length in bytes.
         bytes: u64,
     },
 }
@@ -196,7 +197,8 @@ impl AddressMap {
     /// Nothing is mapped.
     ///
     /// # Errors
-    /// [`MapError::PageSize`] unless `page_bytes` is a power of two from [`WORD_BYTES`] to [`PAGE_BYTES_MAX`].
+    /// [`MapError::PageSize`] unless `page_bytes` is a power of two from [`WORD_BYTES`] to
+    /// [`PAGE_BYTES_MAX`].
     pub fn new(page_bytes: u64) -> Result<AddressMap, MapError> {
         if !page_bytes.is_power_of_two() || !(WORD_BYTES..=PAGE_BYTES_MAX).contains(&page_bytes) {
             return Err(MapError::PageSize { got: page_bytes });
@@ -207,8 +209,8 @@ impl AddressMap {
     /// Backs `length` bytes from `virtual_base` by this node's memory from `physical` on.
     ///
     /// # Errors
-    /// A number that is not a multiple of the page, an empty range, one beyond the last address, one that is mapped
-    /// already.
+    /// A number that is not a multiple of the page, an empty range, one beyond the last address,
+    /// one that is mapped already.
     pub fn map_local(&mut self, virtual_base: u64, length: u64, physical: u64) -> Result<(), MapError> {
         self.map(virtual_base, length, Place::Local { physical })
     }
@@ -236,11 +238,12 @@ impl AddressMap {
         self.mappings.remove(&virtual_base).map(|_| ()).ok_or(unmapped)
     }
 
-    /// Cuts an access of `length` bytes from `address` at page boundaries and says where each piece is, in order.
+    /// Cuts an access of `length` bytes from `address` at page boundaries and says where each piece
+    /// is, in order.
     ///
     /// # Errors
-    /// An address that is not mapped (then nothing may be accessed), an empty range or one beyond the last address, an
-    /// atomic operation on anything but one aligned word.
+    /// An address that is not mapped (then nothing may be accessed), an empty range or one beyond
+    /// the last address, an atomic operation on anything but one aligned word.
     pub fn translate(&self, address: u64, length: u64, access: Operation) -> Result<Vec<Access>, MapError> {
         check_range(address, length)?;
         if matches!(access, Operation::Modify(_)) && (length != WORD_BYTES || !address.is_multiple_of(WORD_BYTES)) {
@@ -286,7 +289,8 @@ impl AddressMap {
         Ok(())
     }
 
-    /// Ranges do not overlap, so only the last one that starts before the new one's end can be in its way.
+    /// Ranges do not overlap, so only the last one that starts before the new one's end can be in
+    /// its way.
     fn check_free(&self, address: u64, bytes: u64) -> Result<(), MapError> {
         match self.mappings.range(..=address + (bytes - 1)).next_back() {
             Some((base, mapping)) if base + (mapping.bytes - 1) >= address => {
@@ -463,7 +467,8 @@ mod tests {
             let pages = 16_384 / page;
             let mut map = AddressMap::new(page).unwrap();
             for index in 0..pages {
-                // Backing in reverse order, local and remote in turn: no two neighbours lie side by side.
+                // Backing in reverse order, local and remote in turn: no two neighbours lie side by
+                // side.
                 let backing = (pages - index) * page;
                 match index % 2 {
                     0 => map.map_local(index * page, page, backing).unwrap(),

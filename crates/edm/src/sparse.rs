@@ -1,12 +1,13 @@
 //! A table with a value for every key, of which few are other than the default.
 //!
-//! A rack has a pair of nodes for every two of them, hundreds of thousands, but only a few are in use at a time. A plain table of
-//! all pairs of a large rack misses the cache at every access; the few in use, sorted, stay in it. In a small rack the plain
-//! table stays there too, and is quicker.
+//! A rack has a pair of nodes for every two of them, hundreds of thousands, but only a few are in
+//! use at a time. A plain table of all pairs of a large rack misses the cache at every access; the
+//! few in use, sorted, stay in it. In a small rack the plain table stays there too, and is quicker.
 
 use prefetch_index::prefetch_index;
 
-/// Up to so many keys the plain table is used: with a value of 12 bytes it is 4 KB a node, and a rack has as many nodes.
+/// Up to this many keys the plain table is used: with a value of 12 bytes it has 4 KB per node, for
+/// all nodes of a rack.
 const PLAIN_KEYS: u32 = 320;
 
 /// Values by key; a key that was never set has the default.
@@ -19,7 +20,8 @@ pub struct Sparse<V> {
 }
 
 impl<V: Copy + Default + PartialEq> Sparse<V> {
-    /// All defaults for keys below `keys`, with room for `room` others before a large table allocates.
+    /// All defaults for keys below `keys`, with room for `room` others before a large table
+    /// allocates.
     pub fn new(keys: u32, room: usize) -> Sparse<V> {
         if keys <= PLAIN_KEYS {
             return Sparse { plain: vec![V::default(); keys as usize], entries: Vec::new() };

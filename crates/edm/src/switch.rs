@@ -1,7 +1,8 @@
-//! The switch program: takes notifications and requests, issues grants, forwards data along virtual circuits
-//! (paper 3.1.1, 3.2.2).
+//! The switch program: takes notifications and requests, issues grants, forwards data along virtual
+//! circuits (paper 3.1.1, 3.2.2).
 //!
-//! It never buffers data: what arrives without a circuit broke the protocol and is dropped and counted.
+//! It never buffers data: what arrives without a circuit broke the protocol and is dropped and
+//! counted.
 
 use crate::config::{Config, Place};
 use crate::message::{Body, Grant, Message, MessageId, Notification};
@@ -11,14 +12,14 @@ use base::{NodeId, Program, Span, Time};
 use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
 
-/// What may happen to the switch, past the receive side of its PHY.
+/// Inputs of the switch, past the receive side of its PHY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchIn {
     /// An /N/ has come in on `port` and gone through the insert pipeline.
     Notification {
-        /// Where.
+        /// The ingress port.
         port: NodeId,
-        /// What.
+        /// The input.
         notification: Notification,
         /// For traces.
         tag: Tag,
@@ -37,19 +38,19 @@ pub enum SwitchIn {
     },
     /// The link of this port is corrupt or dead (paper 3.3).
     PortDown {
-        /// Which.
+        /// The request.
         port: NodeId,
     },
 }
 
-/// What the switch may decide.
+/// Decisions of the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchOut {
     /// A /G/ leaves the scheduler at `at` for the port `to`.
     Grant {
-        /// When the round that made it is over.
+        /// End of the round that made it.
         at: Time,
-        /// Who may send.
+        /// The node that may send.
         to: NodeId,
         /// What may be sent.
         grant: Grant,
@@ -60,7 +61,7 @@ pub enum SwitchOut {
     },
     /// The buffered RREQ or RMWREQ leaves for its memory node: the first grant of the response.
     Request {
-        /// When the round that made it is over.
+        /// End of the round that made it.
         at: Time,
         /// The message.
         message: Message,
@@ -69,18 +70,18 @@ pub enum SwitchOut {
         /// For traces.
         tag: Tag,
     },
-    /// The data that has just come in goes to the port of its target.
+    /// Forwards the data that have just arrived to the port of their target.
     Forward {
-        /// Where to.
+        /// The port of the target.
         to: NodeId,
     },
     /// The data that has just come in has no circuit and is dropped.
     NoCircuit,
     /// The sender broke the protocol; nothing changed.
     Refused {
-        /// Who.
+        /// The port.
         port: NodeId,
-        /// How.
+        /// The fault.
         reason: Refused,
     },
     /// The demand with this tag was forgotten because a port of its pair is down.
@@ -103,14 +104,15 @@ struct Circuit {
 #[derive(Clone, Debug)]
 pub struct Switch {
     scheduler: Scheduler,
-    /// Circuits of each source port, in the order of their grants. Data comes nearly in that order: an RREQ takes a cycle
-    /// more than a /G/ until its chunk is ready.
+    /// Circuits of each source port, in the order of their grants. Data comes nearly in that order:
+    /// an RREQ takes a cycle more than a /G/ until its chunk is ready.
     circuits: Vec<VecDeque<Circuit>>,
     dropped: Vec<Tag>,
     violations: u64,
     notifications: u64,
     announced_bytes: u64,
-    /// A host that gave a message up leaves its circuit behind; nothing uses one that is older than the hosts' timeout.
+    /// A host that gave a message up leaves its circuit behind; nothing uses one that is older than
+    /// the hosts' timeout.
     lapse_after: Span,
 }
 
@@ -136,7 +138,7 @@ impl Switch {
         self.violations
     }
 
-    /// Something between two ports will come in on `port` shortly: what is known of them can be on its way from memory meanwhile.
+    /// Prefetches the state of two ports: a message between them will arrive on `port` shortly.
     #[inline]
     pub fn foresee(&self, port: NodeId, other: NodeId) {
         self.scheduler.foresee(port, other);
@@ -145,7 +147,8 @@ impl Switch {
         }
     }
 
-    /// Bits of the fields of all /N/ over bits of the data that they announced (paper 3.1.4); `None` before the first.
+    /// Bits of the fields of all /N/ over bits of the data that they announced (paper 3.1.4);
+    /// `None` before the first.
     pub fn notification_overhead(&self) -> Option<f64> {
         let bits = self.notifications * encoded::NOTIFICATION_FIELD_BITS as u64;
         (self.announced_bytes > 0).then(|| bits as f64 / (self.announced_bytes * 8) as f64)
@@ -174,7 +177,7 @@ impl Switch {
             Body::WriteRequest { .. } | Body::ReadResponse { .. } => return self.on_data(now, message, out),
         };
         let kind = DemandKind::Response { request: message };
-        // The response runs the other way: from the memory node to the one that asks.
+        // The response has the opposite direction: from the memory node to the requester.
         let demand = Demand { source: message.target, target: message.source, id: message.id, bytes, kind, tag };
         if message.source.index() < self.circuits.len() {
             self.scheduler.book_uplink(now, message.source, encoded::message_blocks(&message.body));
@@ -191,7 +194,8 @@ impl Switch {
         out.push(if forwards { SwitchOut::Forward { to: message.target } } else { SwitchOut::NoCircuit });
     }
 
-    /// What [`SwitchIn::Data`] does with so many bytes, for callers in a hurry: whether they go on to `target`.
+    /// [`SwitchIn::Data`] with this many bytes, without a buffer: returns whether they are
+    /// forwarded to `target`.
     pub fn forwards(&mut self, now: Time, source: NodeId, target: NodeId, id: MessageId, bytes: u32) -> bool {
         let has_circuit = self.use_circuit(now, source, target, id, bytes);
         self.violations += u64::from(!has_circuit);

@@ -1,4 +1,5 @@
-//! Does the host hold its side of the protocol? What it says, and when, against 3.1.1 and 3.2.1 of the paper.
+//! Does the host hold its side of the protocol? What it says, and when, against 3.1.1 and 3.2.1 of
+//! the paper.
 
 use base::{NodeId, Program, Rate, Span, Time};
 use edm::{Access, Body, Config, Grant, Host, HostIn, HostOut, Place, Tag, Transmission, Wire};
@@ -52,7 +53,8 @@ fn grant_of(sent: &Transmission, bytes: u16) -> Grant {
     Grant { target: said.target, id: said.id, bytes }
 }
 
-/// X active notifications a pair; what waits behind them shares the next one as far as a chunk goes.
+/// X active notifications a pair; what waits behind them shares the next one as far as a chunk
+/// goes.
 #[test]
 fn a_pair_has_x_active_notifications_and_what_waits_is_batched() {
     let mut host = host(config());
@@ -82,8 +84,8 @@ fn the_largest_writes_are_notified_one_by_one() {
     assert_eq!(notified(&sent(&mut host, Time::ZERO)), [(u32::MAX, 1); 3]);
 }
 
-/// Ordering `Pair`: a read that comes after a write waits for its grant, then for its data to leave, then for as long as data
-/// take through the switch: an RREQ is faster there.
+/// Ordering `Pair`: a read that comes after a write waits for its grant, then for its data to
+/// leave, then for as long as data take through the switch: an RREQ is faster there.
 #[test]
 fn a_read_leaves_so_late_after_a_write_that_it_cannot_overtake_it_in_the_switch() {
     let mut host = host(config());
@@ -93,7 +95,8 @@ fn a_read_leaves_so_late_after_a_write_that_it_cannot_overtake_it_in_the_switch(
     assert_eq!(first.len(), 1, "the read waits: {first:?}");
     let granted_at = Time::ns(200);
     tell(&mut host, granted_at, HostIn::Granted(grant_of(&first[0].1, 64)));
-    // However long the uplink was busy: the data go first, although control is ready and it was its turn.
+    // However long the uplink was busy: the data go first, although control is ready and it was its
+    // turn.
     let later = granted_at + Span::ns(50);
     let then = sent(&mut host, later);
     let kinds: Vec<_> = then.iter().map(|(at, sent)| (*at, sent.tag)).collect();

@@ -1,4 +1,5 @@
-//! Does the matching hold what 3.1 of the paper promises? Against a literal, slow model of it, over random schedules.
+//! Does the matching hold what 3.1 of the paper promises? Against a literal, slow model of it, over
+//! random schedules.
 
 mod model;
 
@@ -129,7 +130,8 @@ fn play(config: Config, nodes: u32, steps: &[Step]) -> Played {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The grants, the refusals and the moments at which there is something to match are those of the literal model.
+    /// The grants, the refusals and the moments at which there is something to match are those of
+    /// the literal model.
     #[test]
     fn it_grants_what_a_literal_priority_pim_grants(config in configs(), (nodes, steps) in (2u32..7).prop_flat_map(|n| (Just(n), steps(n)))) {
         let mut scheduler = Scheduler::new(config, place(nodes));
@@ -168,8 +170,8 @@ proptest! {
         prop_assert_eq!(model.waiting(), 0);
     }
 
-    /// A port takes part in one circuit at a time, in each direction; the next may start so much earlier that its grant is
-    /// on the way while the last blocks pass.
+    /// A port takes part in one circuit at a time, in each direction; the next may start so much
+    /// earlier that its grant is on the way while the last blocks pass.
     #[test]
     fn a_matching_is_a_matching(config in configs(), (nodes, steps) in (2u32..7).prop_flat_map(|n| (Just(n), steps(n)))) {
         let place = place(nodes);
@@ -183,7 +185,8 @@ proptest! {
             let until = (*at).max(both_free) + place.blocks(made.blocks);
             (free[source][0], free[target][1]) = (until, until);
         }
-        // In one round no port is matched twice unless the chunk itself is shorter than the look-ahead.
+        // In one round no port is matched twice unless the chunk itself is shorter than the
+        // look-ahead.
         let least = place.blocks(2);
         if config.iterations_per_round == 1 && look_ahead < least {
             for pair in played.issued.chunk_by(|a, b| a.at == b.at) {
@@ -197,8 +200,8 @@ proptest! {
         }
     }
 
-    /// Every accepted demand is granted to its last byte, in chunks, and in order within its channel, whatever the policy (unless
-    /// it is told to keep no order at all).
+    /// Every accepted demand is granted to its last byte, in chunks, and in order within its
+    /// channel, whatever the policy (unless it is told to keep no order at all).
     #[test]
     fn every_demand_is_granted_whole_and_in_order(config in configs(), (nodes, steps) in (2u32..7).prop_flat_map(|n| (Just(n), steps(n)))) {
         let played = play(config, nodes, &steps);
@@ -225,7 +228,8 @@ proptest! {
         }
     }
 
-    /// Ordering `Pair`: the first grant of a write is later than the forwarding of every earlier read of the same pair.
+    /// Ordering `Pair`: the first grant of a write is later than the forwarding of every earlier
+    /// read of the same pair.
     #[test]
     fn a_write_never_overtakes_an_earlier_read_of_its_pair(config in configs(), (nodes, steps) in (2u32..4).prop_flat_map(|n| (Just(n), steps(n)))) {
         let config = Config { ordering: Ordering::Pair, ..config };
@@ -240,7 +244,8 @@ proptest! {
         }
     }
 
-    /// Disabling ports at any time forgets exactly their demands and leaves the others to be granted whole.
+    /// Disabling ports at any time forgets exactly their demands and leaves the others to be
+    /// granted whole.
     #[test]
     fn a_disabled_port_takes_only_its_own_demands_along(config in configs(), before in steps(5), after in steps(5), port in 0u32..5) {
         let mut scheduler = Scheduler::new(config, place(5));
@@ -288,8 +293,8 @@ proptest! {
         prop_assert!(played.scheduler.longest_queue() <= 2 * u32::from(config.active_per_pair) * sources);
     }
 
-    /// With no new arrivals, and chunks so long that nothing becomes free meanwhile, iterations go on until no waiting
-    /// demand has both of its ports free.
+    /// With no new arrivals, and chunks so long that nothing becomes free meanwhile, iterations go
+    /// on until no waiting demand has both of its ports free.
     #[test]
     fn iterations_reach_a_maximal_matching(config in configs(), demands in prop::collection::vec(demands(12), 1..200)) {
         let config = Config { chunk: Bytes::new(60_000), ..config };
@@ -377,7 +382,8 @@ fn a_port_is_matched_again_at_l_over_b_less_the_look_ahead_and_not_a_picosecond_
     }
 }
 
-/// What the scheduler itself puts on a downlink keeps that port busy: one block for /G/, two for a forwarded RREQ.
+/// What the scheduler itself puts on a downlink keeps that port busy: one block for /G/, two for a
+/// forwarded RREQ.
 #[test]
 fn a_grant_takes_its_place_on_the_downlink_of_its_source() {
     for (first, blocks) in
@@ -430,9 +436,10 @@ fn every_broken_rule_is_refused_by_its_name_and_changes_nothing() {
     assert_eq!(scheduler.insert(Time::ns(3), write(2, 3, 64)), Ok(()));
 }
 
-/// Reads and writes all to all, every node in both roles and every queue full. With one queue for both classes of an ordered
-/// pair this stands still: a write of A to B waits for A's earlier read of B, whose answer is behind a write of B to A, which
-/// waits for B's earlier read of A, whose answer is behind the write of A to B.
+/// Reads and writes all to all, every node in both roles and every queue full. With one queue for
+/// both classes of an ordered pair this stands still: a write of A to B waits for A's earlier read
+/// of B, whose answer is behind a write of B to A, which waits for B's earlier read of A, whose
+/// answer is behind the write of A to B.
 #[test]
 fn reads_and_writes_in_both_roles_never_wait_for_each_other_in_a_circle() {
     for policy in [Policy::Srpt, Policy::Fcfs] {
@@ -456,8 +463,9 @@ fn reads_and_writes_in_both_roles_never_wait_for_each_other_in_a_circle() {
     }
 }
 
-/// Demands of each pair are replaced as soon as they are granted: every port is wanted all the time, by everybody.
-/// `refill` says which pairs are; returns when the victim, which asks once at `since`, is granted, if it is by `end`.
+/// Demands of each pair are replaced as soon as they are granted: every port is wanted all the
+/// time, by everybody. `refill` says which pairs are; returns when the victim, which asks once at
+/// `since`, is granted, if it is by `end`.
 fn grant_of_victim(
     config: Config,
     nodes: u32,
@@ -492,7 +500,8 @@ fn grant_of_victim(
     None
 }
 
-/// SRPT starves by design: a long message loses against an endless supply of short ones for the same port.
+/// SRPT starves by design: a long message loses against an endless supply of short ones for the
+/// same port.
 #[test]
 fn srpt_lets_short_messages_starve_a_long_one_and_fcfs_does_not() {
     let shorts = |source: u32, target: u32| (target == 0 && source != 1).then_some(64);
@@ -508,8 +517,9 @@ fn srpt_lets_short_messages_starve_a_long_one_and_fcfs_does_not() {
     assert!(granted(Policy::Fcfs).is_some_and(|at| at <= bound));
 }
 
-/// A source and a target that are always wanted, with chunks that end at different times, are hardly ever free together: a
-/// matching that only looks at ports that are free lets the one demand between them wait for ever. It must not.
+/// A source and a target that are always wanted, with chunks that end at different times, are
+/// hardly ever free together: a matching that only looks at ports that are free lets the one demand
+/// between them wait for ever. It must not.
 #[test]
 fn fcfs_serves_a_demand_between_two_ports_that_everybody_else_keeps_busy() {
     let sizes: [fn(u32, u32) -> u32; 3] =

@@ -17,12 +17,13 @@ impl Cpu {
         Cpu { free_at: vec![Time::ZERO; cores as usize], busy: BTreeMap::new() }
     }
 
-    /// How many cores there are.
+    /// Returns the number of cores.
     pub fn cores(&self) -> usize {
         self.free_at.len()
     }
 
-    /// Work for one core, behind what it has already: when it begins and ends. `work` is a name for the report.
+    /// Work for one core, behind what it has already: when it begins and ends. `work` is a name for
+    /// the report.
     pub fn run(&mut self, now: Time, core: usize, work: &'static str, span: Span) -> (Time, Time) {
         let start = self.free_at[core].max(now);
         self.free_at[core] = start + span;
@@ -30,7 +31,7 @@ impl Cpu {
         (start, self.free_at[core])
     }
 
-    /// When a core has done all that it was given.
+    /// Returns the time at which a core has done all that it was given.
     pub fn free_at(&self, core: usize) -> Time {
         self.free_at[core]
     }

@@ -1,43 +1,51 @@
 //! The one-way network delay of a data centre, packet by packet.
 //!
-//! The only published trace of RackBlox's evaluation, `net_trace.dat` (breidys2/RackBlox, Apache-2.0), holds 600,000 one-way delays
-//! in whole microseconds that are consumed in order: mean 142, P95 210, P99.9 325, autocorrelation 0.82 at lag 100. Looking at it:
+//! The only published trace of RackBlox's evaluation, `net_trace.dat` (breidys2/RackBlox,
+//! Apache-2.0), holds 600,000 one-way delays in whole microseconds that are consumed in order: mean
+//! 142, P95 210, P99.9 325, autocorrelation 0.82 at lag 100. Its properties:
 //!
-//! * The delay has a *level* for exactly 1,000 packets, then a new one that does not depend on it. That is why the autocorrelation
-//!   falls along a straight line, from 0.91 at lag 1 (0.82 at 100, 0.63 at 300, 0.43 at 500) to none at lag 1,000, which no sum of
-//!   first-order autoregressive processes does; a Gaussian process behind a table of quantiles was given up for it.
-//! * Around its level the delay is white, in a narrow band: 12 us wide at the lowest level, 73 us at the highest.
-//! * Every fiftieth window is a burst, always the same one: 145 to 450 us, wider than all others together.
+//! * The delay has a *level* for exactly 1,000 packets, then a new, independent one. The
+//!   autocorrelation therefore falls along a straight line, from 0.91 at lag 1 (0.82 at 100, 0.63
+//!   at 300, 0.43 at 500) to none at lag 1,000. No sum of first-order autoregressive processes does
+//!   that; a Gaussian process behind a table of quantiles was rejected for it.
+//! * Around its level the delay is white, in a narrow band: 12 us wide at the lowest level, 73 us
+//!   at the highest.
+//! * Every fiftieth window is a burst, always the same one: 145 to 450 us, wider than all others
+//!   together.
 //!
-//! So the model is these windows: a level drawn uniformly from the table of [`LEVELS`], delays drawn independently between its
-//! quartiles, and [`BURST`] every fiftieth time. With fewer packets than a cycle of 50,000 a run meets a burst with
-//! that share only: tails beyond P98 are settled after several cycles.
+//! The model has these windows: a level drawn uniformly from the table of [`LEVELS`], delays drawn
+//! independently between its quartiles, and [`BURST`] every fiftieth time. A run with fewer packets
+//! than a cycle of 50,000 meets a burst with that share only: tails beyond P98 are stable after
+//! several cycles.
 //!
-//! The trace is consumed in order by requests, and knows one client. Here every client has a process of its own: paths to different
-//! machines are not congested together, and each begins at its own random position in the cycle. Packets of one client,
-//! there and back and to any target, draw from its process in the order in which they are sent.
+//! Requests consume the trace in order, for one client. Here every client has a process of its own:
+//! paths to different machines are not congested together, and each starts at its own random
+//! position in the cycle. Packets of one client, in both directions and to any target, draw from
+//! its process in the order in which they are sent.
 //!
-//! How well does the return-latency predictor (RackBlox 3.4) do on the trace itself? The mean of the last 100 delays is within
-//! 25 us of the next one 94.9 % of the time, which is the paper's 95 %. Scaled to *Medium* it is 83.4 %, to *Slow* 65.7 %, for
-//! errors scale too; within 10 % of the true delay it is 91.9 % at any scale. The misses are the bursts, the 100 packets
-//! after each change of level, and the widest levels. A window that mixes packets of several clients predicts far less, for
-//! their levels have nothing to do with each other: of two clients 67 %, of four 60 %, of eight 54 %. The paper's figure thus supposes
-//! one process a volume, as where one client asks it or where all its clients share a congested path; a rig says which it is by
-//! who draws from the same [`NetworkDelay`].
+//! On the trace itself, the return-latency predictor (RackBlox 3.4) reaches the paper's 95 %: the
+//! mean of the last 100 delays is within 25 us of the next one 94.9 % of the time. Scaled to
+//! *Medium* it is 83.4 %, to *Slow* 65.7 %, since errors scale too; within 10 % of the true delay
+//! it is 91.9 % at any scale. The misses are the bursts, the 100 packets after each change of
+//! level, and the widest levels. A window that mixes packets of several clients predicts far less,
+//! since their levels are independent: of two clients 67 %, of four 60 %, of eight 54 %. The
+//! paper's figure thus assumes one process per volume, with one client per volume or a shared
+//! congested path. A rig chooses by sharing [`NetworkDelay`] among clients or not.
 
 use base::{Span, Stream};
 use std::sync::Arc;
 
 /// How many packets a level lasts.
 const WINDOW_PACKETS: u64 = 1_000;
-/// Every so many windows the last is a burst.
+/// The last of this many windows is a burst.
 const CYCLE_WINDOWS: u64 = 50;
 const PS_PER_US: f64 = 1e6;
 /// P95 of the trace.
 const P95_US: f64 = 210.0;
 
-/// Delays in microseconds by level: minimum, quartiles and maximum of a window of 1,000 packets. The 588 windows without a burst,
-/// in order of their mean, at every twentieth from the first to the last (each an average over the 3 % around it).
+/// Delays in microseconds by level: minimum, quartiles and maximum of a window of 1,000 packets.
+/// The 588 windows without a burst, in order of their mean, at every twentieth from the first to
+/// the last (each an average over the 3 % around it).
 const LEVELS: [[f64; 5]; 21] = [
     [89.5, 94.7, 97.3, 99.8, 102.5],
     [93.8, 97.2, 99.5, 101.7, 104.4],
@@ -84,8 +92,8 @@ const BURST: [(f64, f64); 18] = [
     (1.0, 450.5),
 ];
 
-/// How slow the network is. RackBlox (4.5.3) scales one trace to three published distributions and gives no factors: those of
-/// *Medium* and *Slow* are ours.
+/// How slow the network is. RackBlox (4.5.3) scales one trace to three published distributions and
+/// gives no factors: those of *Medium* and *Slow* are ours.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkLatency {
@@ -215,7 +223,8 @@ impl Windows {
     }
 }
 
-/// The value at the quantile `draw`, which lies in `[0, 1)`, of a distribution that is linear between its quartiles.
+/// The value at the quantile `draw`, which lies in `[0, 1)`, of a distribution that is linear
+/// between its quartiles.
 fn between(quartiles: &[f64; 5], draw: f64) -> f64 {
     let place = draw * 4.0;
     let quarter = place as usize;
@@ -238,7 +247,7 @@ mod tests {
         (0..packets).map(|_| delay.draw().as_ns_f64() / 1e3).collect()
     }
 
-    /// 2,000 windows of which 40 are bursts: as many levels as make the mean good to half a percent.
+    /// 2,000 windows of which 40 are bursts: enough levels for a mean within half a percent.
     fn fast() -> Vec<f64> {
         delays(NetworkLatency::Fast, 1, 2_000_000)
     }
@@ -324,7 +333,8 @@ mod tests {
 
     #[test]
     fn the_return_latency_predictor_does_as_well_as_on_the_trace() {
-        // The slower, the more hangs on the few hundred levels of the trace and on how many of them are wide.
+        // The slower the network, the more depends on the few hundred levels of the trace and on
+        // the number of wide ones.
         const SHARES: [(NetworkLatency, f64, f64); 3] = [
             (NetworkLatency::Fast, 0.949, 0.01),
             (NetworkLatency::Medium, 0.834, 0.02),

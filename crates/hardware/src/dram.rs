@@ -3,10 +3,11 @@
 use base::{Bytes, Rate, Span, Time};
 use serde::Serialize;
 
-/// What a memory is made of.
+/// Configuration of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DramConfig {
-    /// From the request at the controller to the first byte. Zero leaves memory out of a fabric measurement.
+    /// From the request at the controller to the first byte. Zero leaves memory out of a fabric
+    /// measurement.
     pub latency: Span,
     /// All channels together; `None` is unlimited.
     pub bandwidth: Option<Rate>,

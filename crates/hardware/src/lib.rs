@@ -1,7 +1,9 @@
-//! Hardware models that know no design: each answers *when* an operation is done and decides nothing.
+//! Hardware models that know no design: each answers *when* an operation is done and decides
+//! nothing.
 //!
-//! Units: all times are [`base::Time`] and [`base::Span`] in picoseconds; rates are line rates above 64b/66b coding
-//! (a "100 Gb/s" link moves 100 Gb/s of Ethernet bytes, preamble and inter-frame gap included).
+//! Units: all times are [`base::Time`] and [`base::Span`] in picoseconds; rates are line rates
+//! above 64b/66b coding (a "100 Gb/s" link moves 100 Gb/s of Ethernet bytes, preamble and
+//! inter-frame gap included).
 
 mod cpu;
 mod delay;

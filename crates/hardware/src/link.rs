@@ -15,7 +15,8 @@ impl Link {
     pub fn new(rate: Rate) -> Link {
         Link { rate, free_at: Time::ZERO, busy: Span::ZERO }
     }
-    /// Starts sending `size` as soon as the link is free; returns when its first and its last bit leave.
+    /// Starts sending `size` as soon as the link is free; returns when its first and its last bit
+    /// leave.
     pub fn submit(&mut self, now: Time, size: Bytes) -> (Time, Time) {
         self.occupy(now, self.rate.span_of(size))
     }
@@ -26,19 +27,20 @@ impl Link {
         self.busy += serialization;
         (start, self.free_at)
     }
-    /// Puts something small (a 66-bit control block) between the units of whatever is being sent, without waiting for its
-    /// end; returns when its last bit leaves. What was put in before keeps its times: the delay that it would take from
-    /// this, one block, is paid by what comes next, so that the link never carries more than its rate.
+    /// Inserts something small (a 66-bit control block) between the units of the current
+    /// transmission, without waiting for its end; returns the time at which its last bit leaves.
+    /// Earlier transmissions keep their times: the next one bears the delay of one block, so the
+    /// link never carries more than its rate.
     pub fn insert(&mut self, now: Time, serialization: Span) -> Time {
         self.free_at = self.free_at.max(now) + serialization;
         self.busy += serialization;
         now + serialization
     }
-    /// When the last bit of everything put in so far leaves.
+    /// Returns the time at which the last bit of everything put in so far leaves.
     pub fn free_at(&self) -> Time {
         self.free_at
     }
-    /// Whether something put in at `now` would leave at once.
+    /// Returns whether something put in at `now` would leave at once.
     pub fn is_idle(&self, now: Time) -> bool {
         self.free_at <= now
     }

@@ -1,7 +1,9 @@
-//! A PCIe tree: root complex, switches, devices, and the links between them, with what packets cost beside their data.
+//! A PCIe tree: root complex, switches, devices, and the links between them, with the overhead of
+//! packets.
 //!
-//! A transfer occupies every link on its way, each for its own time; the links work at once, a hop's latency apart, as switches cut through. So a transfer ends with the slowest link, and a
-//! fast link that others need too is held only for as long as it needs itself. Bytes are counted a link and direction.
+//! A transfer occupies every link on its path, each for its own time. The links work concurrently,
+//! a hop's latency apart, as switches cut through. A transfer thus ends with the slowest link, and
+//! a fast shared link is occupied only for its own time. Bytes are counted per link and direction.
 
 use crate::Link;
 use base::{Bytes, Rate, Span, Time};
@@ -13,15 +15,16 @@ pub struct PcieLinkConfig {
     pub rate: Rate,
     /// Most data of a packet (Max_Payload_Size).
     pub payload_max: Bytes,
-    /// Most data that one read request asks for (Max_Read_Request_Size).
+    /// Maximum data of one read request (Max_Read_Request_Size).
     pub read_max: Bytes,
-    /// What a packet has beside its data: framing, sequence number, header, CRC, and its share of acknowledgements and credits.
+    /// What a packet has beside its data: framing, sequence number, header, CRC, and its share of
+    /// acknowledgements and credits.
     pub overhead: Bytes,
     /// From one end to the other, the receiver's forwarding included.
     pub latency: Span,
 }
 
-/// Why a tree cannot be built.
+/// Reason why a tree cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PcieError {
     /// A rate or packet size of nothing.
@@ -109,13 +112,15 @@ impl PcieTree {
         Ok(PciePlace(self.upward.len() as u16))
     }
 
-    /// Moves data, by posted writes or as the completions of a read: when the first and the last byte are there.
+    /// Moves data, by posted writes or as the completions of a read: when the first and the last
+    /// byte are there.
     pub fn transfer(&mut self, now: Time, from: PciePlace, to: PciePlace, data: Bytes) -> (Time, Time) {
         let packets = |config: &PcieLinkConfig| data.count().div_ceil(config.payload_max.count()).max(1);
         self.along(now, from, to, data.count(), packets)
     }
 
-    /// Asks for data: when the last request is there. The data then come by a [`transfer`](PcieTree::transfer) the other way.
+    /// Requests data: returns the arrival of the last request. The data then return by a
+    /// [`transfer`](PcieTree::transfer) in the opposite direction.
     pub fn request(&mut self, now: Time, from: PciePlace, to: PciePlace, data: Bytes) -> Time {
         let packets = |config: &PcieLinkConfig| data.count().div_ceil(config.read_max.count()).max(1);
         self.along(now, from, to, 0, packets).1

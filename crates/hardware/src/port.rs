@@ -3,14 +3,16 @@
 use crate::link::Link;
 use base::{Bytes, Rate, Serialization, Span, Time};
 
-/// One direction of a cable with the queue in front of it.
+/// One direction of a cable with its queue.
 ///
-/// What is put in leaves at `max(now, free) + serialization` and is at the other end a propagation later, so the moment of arrival is known at
-/// once: the port needs no event for the start or the end of a service and no memory for what waits. A port that must choose among
-/// what waits is a [`Link`] with its queues in front.
+/// A packet leaves at `max(now, free) + serialization` and arrives a propagation later, so its
+/// arrival is known at once: the port needs no event for the start or the end of a service, and no
+/// memory for waiting packets. A port that must choose among waiting packets is a [`Link`] with
+/// queues in front.
 ///
-/// Not built: a ring of what is under way with only its head in the event queue. It would keep the pending set small, but the kernel's wheel
-/// costs about the same at some hundred pending events as at ten thousand, and each event would touch the ring as well.
+/// Rejected: a ring of packets in flight with only its head in the event queue. It would keep the
+/// pending set small, but the kernel's wheel costs about the same at some hundred pending events as
+/// at ten thousand, and each event would touch the ring as well.
 #[derive(Clone, Copy, Debug)]
 pub struct FifoPort {
     link: Link,

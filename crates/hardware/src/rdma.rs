@@ -1,8 +1,9 @@
-//! An adapter with remote direct memory access: verbs that read, write and swap words of a host's memory without its cores.
+//! An RDMA adapter: verbs that read, write and swap words of a host's memory without its cores.
 //!
-//! An adapter is three things in a row: an engine that begins so many messages a second, a unit that swaps words (slower by far, for it holds each word
-//! over PCIe), and a port. Messages are booked when they are given, in the order of the calls; engine, unit and port each hold up only what is behind.
-//! The port's place of an answer is taken when its request is served, so that one that is long in coming does not hold up those that are ready before.
+//! An adapter has three stages: an engine with a message rate, a unit that swaps words (far slower,
+//! since it locks each word over PCIe), and a port. Messages are booked in the order of the calls;
+//! engine, unit and port each delay only later messages. An answer takes its place at the port when
+//! its request is served, so a slow answer does not delay answers that are ready earlier.
 
 use crate::link::Link;
 use base::{Bytes, Rate, Serialization, Span, Time};
@@ -101,7 +102,8 @@ impl RdmaAdapter {
         self.depart(now, begun + self.config.processing, data)
     }
 
-    /// All of a request is here at `now`; when all of its answer is at the adapter that asked.
+    /// A whole request has arrived at `now`; returns the time at which its whole answer is at the
+    /// requesting adapter.
     pub fn serve(&mut self, now: Time, verb: Verb, answer: Bytes) -> Time {
         let mut ready = self.engine(now) + self.config.processing;
         if verb == Verb::Swap {
@@ -118,7 +120,8 @@ impl RdmaAdapter {
         self.engine(now) + self.config.processing + self.config.memory_write
     }
 
-    /// The adapter itself sends `data`, which it has at `now`; when all of them are at the other adapter.
+    /// The adapter itself sends `data`, which it has at `now`; when all of them are at the other
+    /// adapter.
     pub fn forward(&mut self, now: Time, data: Bytes) -> Time {
         self.depart(now, now, data)
     }

@@ -1,4 +1,5 @@
-//! An NVMe-oF target inside the adapter: it brings commands to drives over PCIe, peer to peer, and no core of the host has to do with it.
+//! An NVMe-oF target inside the adapter: it brings commands to drives over PCIe, peer to peer, and
+//! no core of the host has to do with it.
 
 use base::{Span, Time};
 
@@ -9,7 +10,8 @@ pub struct TargetOffloadConfig {
     pub commands_per_second: u64,
     /// From a command's arrival to the drive's doorbell: its entry in the drive's queue.
     pub submission: Span,
-    /// From the drive's completion to the answer on its way, the data being in the adapter's staging memory.
+    /// From the drive's completion to the departure of the answer, with the data in the adapter's
+    /// staging memory.
     pub completion: Span,
 }
 

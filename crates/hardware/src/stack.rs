@@ -1,5 +1,5 @@
-//! What a message crosses between an application and the wire, above the 66-bit blocks: protocol stack, MAC, PCS,
-//! transceiver, and the layer-2 pipeline of a switch.
+//! What a message crosses between an application and the wire, above the 66-bit blocks: protocol
+//! stack, MAC, PCS, transceiver, and the layer-2 pipeline of a switch.
 
 use base::Span;
 use serde::Serialize;
@@ -15,7 +15,7 @@ pub struct EthernetStack {
     pub pcs: Span,
     /// PMA, PMD and transceiver, each crossing.
     pub transceiver: Span,
-    /// Layer-2 forwarding of a switch (parse, look up, buffer, crossbar), each pass.
+    /// Layer-2 forwarding of a switch (parse, lookup, buffer, crossbar), per pass.
     pub forwarding: Span,
 }
 
@@ -33,10 +33,11 @@ impl EthernetStack {
     /// TCP/IP in hardware. Source: EDM (ASPLOS'25), Table 1.
     pub const TCP: EthernetStack = EthernetStack { protocol: Span::ps(666_200), ..EthernetStack::RAW };
 
-    /// CXL. Source: Pond (ASPLOS'23), the latency breakdown of its pools: 25 ns for both passes of a CXL port, 20 ns for both
-    /// passes of a retimer, and a switch of two ports with 20 ns for arbitration and its internal network. Assumptions:
-    /// each pass takes half of a round trip; a link at rack distance has one retimer, of which each end is charged
-    /// half. One trip is then 12.5 + 10 + (12.5 + 10 + 12.5) + 10 + 12.5 = 80 ns; fibre or copper comes on top.
+    /// CXL. Source: Pond (ASPLOS'23), the latency breakdown of its pools: 25 ns for both passes of
+    /// a CXL port, 20 ns for both passes of a retimer, and a switch of two ports with 20 ns for
+    /// arbitration and its internal network. Assumptions: each pass takes half of a round trip; a
+    /// link at rack distance has one retimer, of which each end is charged half. One trip is then
+    /// 12.5 + 10 + (12.5 + 10 + 12.5) + 10 + 12.5 = 80 ns; fibre or copper comes on top.
     pub const CXL: EthernetStack = EthernetStack {
         protocol: Span::ps(12_500),
         mac: Span::ZERO,
@@ -49,7 +50,8 @@ impl EthernetStack {
     pub fn host_pass(&self) -> Span {
         self.protocol + self.mac + self.pcs + self.transceiver
     }
-    /// What a switch adds between the last bit in and the output queue: receive side and layer-2 pipeline.
+    /// What a switch adds between the last bit in and the output queue: receive side and layer-2
+    /// pipeline.
     pub fn switch_receive(&self) -> Span {
         self.transceiver + self.pcs + self.mac + self.forwarding
     }
@@ -63,7 +65,8 @@ impl EthernetStack {
 mod tests {
     use super::*;
 
-    /// EDM Table 1, last row, without serialization: reads are two trips, writes one; 10 ns of fibre a hop.
+    /// EDM Table 1, last row, without serialization: reads are two trips, writes one; 10 ns of
+    /// fibre a hop.
     #[test]
     fn table_1_of_edm_comes_out_for_its_three_rivals() {
         let trip = |stack: EthernetStack| {

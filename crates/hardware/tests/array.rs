@@ -1,4 +1,5 @@
-//! Is the timing of dies and channels right? Closed forms, both sides of each edge, and that the parts of a wait are its whole.
+//! Is the timing of dies and channels right? Closed forms, both sides of each edge, and that the
+//! parts of a wait are its whole.
 
 use base::{Bytes, Rate, Span, Time};
 use hardware::ssd::{
@@ -19,7 +20,8 @@ fn geometry(channels: u32, dies_per_channel: u32) -> Geometry {
         unit: Bytes::kib(4),
     }
 }
-/// The MLC chips of the closed form in blox.md; the bus takes 0.7 us for command, address and the data's check bytes.
+/// The MLC chips of the closed form in blox.md; the bus takes 0.7 us for command, address and the
+/// data's check bytes.
 fn mlc(suspension: Suspension) -> Timing {
     Timing {
         pages: vec![PageTimes { read: Span::us(75), program: Span::us(1_300) }],
@@ -275,7 +277,8 @@ proptest! {
         }
     }
 
-    /// A lone die on its channel never idles while something is booked: the last end is the busy periods' sum.
+    /// A lone die on its channel never idles while something is booked: the last end is the busy
+    /// periods' sum.
     #[test]
     fn a_lone_die_is_busy_exactly_as_long_as_it_serves(steps in prop::collection::vec(step(1), 1..120)) {
         let mut array = array(1, 1, Suspension::None);
@@ -287,8 +290,8 @@ proptest! {
         prop_assert_eq!(array.die_free_at(hardware::ssd::DieId(0)), free_at);
     }
 
-    /// A die that is never idle has ended after all service and all overheads. (Programs are left out: the transfer of one that moved
-    /// back may keep a read from the channel.)
+    /// A die that is never idle has ended after all service and all overheads. (Programs are left
+    /// out: the transfer of one that moved back may keep a read from the channel.)
     #[test]
     fn suspension_loses_no_work(erases in prop::collection::vec(any::<bool>(), 1..60), limit in 1..4u32) {
         let mut array = array(1, 1, suspending(limit));

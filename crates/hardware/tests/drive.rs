@@ -1,4 +1,5 @@
-//! Whole drives: unloaded latencies, the write buffer, collection, preparation, snapshots, named presets.
+//! Whole drives: unloaded latencies, the write buffer, collection, preparation, snapshots, named
+//! presets.
 
 use base::{Bytes, Rate, Seed, Span, Time};
 use hardware::ssd::presets::{self, DriveConfig, PRESETS};
@@ -14,7 +15,8 @@ const KIB_4: Bytes = Bytes::kib(4);
 const READ: Span = Span::us(50);
 const PROGRAM: Span = Span::us(500);
 
-/// 2 channels of 2 dies, 16 blocks each of 16 pages of 8 KiB: 1024 pages. One byte takes a nanosecond on channel and link.
+/// 2 channels of 2 dies, 16 blocks each of 16 pages of 8 KiB: 1024 pages. One byte takes a
+/// nanosecond on channel and link.
 fn config() -> SolidStateConfig {
     SolidStateConfig {
         geometry: Geometry {
@@ -70,7 +72,8 @@ fn filled(pattern: Pattern) -> SolidState {
     drive.precondition(Precondition { fill: 1.0, pattern }).expect("it fits");
     drive
 }
-/// Overwrites at random, `depth` at a time, each after one before it has ended; returns the end of the last.
+/// Overwrites at random, `depth` at a time, each after one before it has ended; returns the end of
+/// the last.
 fn overwrite(drive: &mut SolidState, start: Time, depth: usize, count: u64) -> Time {
     let units = drive.capacity().count() / 4096;
     let mut stream = Seed(9).stream("overwrite");
@@ -380,7 +383,8 @@ fn unloaded_read(mut drive: SolidState, page: u64) -> Span {
     read(&mut drive, Time::ZERO, page * pages_of_all_dies).service
 }
 
-/// Means of reads and writes of 4 KiB at queue depth 1, in microseconds, as their sources have them, with what is left open.
+/// Means of reads and writes of 4 KiB at queue depth 1, in microseconds, as their sources have
+/// them, with what is left open.
 #[test]
 fn every_preset_has_the_latencies_of_its_source() {
     let published = [

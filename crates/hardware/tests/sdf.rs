@@ -1,4 +1,5 @@
-//! Software-defined flash: regions keep apart what they should, collect step by step, lend and get back, and never lose data.
+//! Software-defined flash: regions keep apart what they should, collect step by step, lend and get
+//! back, and never lose data.
 
 use base::{Bytes, Rate, Seed, Span, Time};
 use hardware::ssd::{
@@ -279,7 +280,8 @@ fn a_region_with_debts_can_neither_be_deleted_nor_restored() {
     flash.delete(Time::ZERO, lender).expect("no debts left");
 }
 
-/// What flash really holds: a version of a unit at each physical place that was written since its erase.
+/// What flash really holds: a version of a unit at each physical place that was written since its
+/// erase.
 #[derive(Default)]
 struct Chips {
     contents: BTreeMap<UnitAddress, (u64, u64)>,

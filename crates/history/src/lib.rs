@@ -1,15 +1,22 @@
-//! Histories of operations on registers, and whether they are linearizable (Herlihy and Wing, TOPLAS 1990).
+//! Histories of operations on registers, and checks that they are linearizable (Herlihy and Wing,
+//! TOPLAS 1990).
 //!
-//! Linearizability is local: each register is judged alone. With values that are written once, one register is quick to judge (Gibbons and Korach,
-//! SIAM J. Comput. 1997). A write and the reads that saw it are a *cluster*; between its first response `f` and its last invocation `s` lies its
-//! *zone*, forward if `f < s`. The history is linearizable when no read saw a value before it was written, no two forward zones overlap and
-//! no backward zone lies within a forward one. So a cluster is kept as three operations, however often it was read, and a register costs `n log n` of its values.
+//! Linearizability is local: each register is checked alone. If values are unique, one register is
+//! fast to check (Gibbons and Korach, SIAM J. Comput. 1997). A write and the reads that returned it
+//! are a *cluster*. Between its first response `f` and its last invocation `s` lies its *zone*,
+//! forward if `f < s`. The history is linearizable under three conditions: no read returns a value
+//! before its write, no two forward zones overlap, and no backward zone lies within a forward one.
+//! A cluster therefore needs only three operations, however often it was read, and a register costs
+//! `n log n` of its values.
 //!
-//! [`StoreHistory`] is for a key-value store: with deletions and compare-and-swaps an order has to be searched for.
+//! [`StoreHistory`] is for a key-value store: deletions and compare-and-swaps require a search for
+//! an order.
 //!
-//! [`WriteOrder`] asks less, as a run goes and with less memory: that the last acknowledged write of a block wins.
+//! [`WriteOrder`] checks a weaker property during a run, with less memory: the last acknowledged
+//! write of a block wins.
 //!
-//! An operation precedes another if it ended *before* the other began; at the same instant they are concurrent.
+//! An operation precedes another if it ended *before* the other began. At the same instant they are
+//! concurrent.
 
 mod operation;
 mod register;
@@ -43,7 +50,8 @@ impl History {
     pub fn new(initial: fn(RegisterId) -> u64) -> History {
         History { registers: BTreeMap::new(), initial, operations: 0, broken: None }
     }
-    /// Adds an operation. A read without an answer says nothing and is forgotten; a write without one may or may not have happened.
+    /// Adds an operation. A read without an answer says nothing and is forgotten; a write without
+    /// one may or may not have happened.
     pub fn record(&mut self, operation: Operation) {
         if operation.action == Action::Read && operation.responded.is_none() {
             return;
@@ -56,13 +64,15 @@ impl History {
             self.broken.get_or_insert(violation);
         }
     }
-    /// Promises that every operation that was invoked before `before` has been recorded, judges what there is, and forgets values that nothing
-    /// later can have to do with. (A read that returns one of those is then a read of a value that nobody wrote.)
+    /// Promises that every operation that was invoked before `before` has been recorded, judges
+    /// what there is, and forgets values that nothing later can have to do with. (A read that
+    /// returns one of those is then a read of a value that nobody wrote.)
     pub fn settle(&mut self, before: Time) -> Result<(), Violation> {
         self.broken.clone().map_or(Ok(()), Err)?;
         self.registers.iter_mut().try_for_each(|(id, register)| register.settle(*id, before))
     }
-    /// Whether everything that was recorded is linearizable; else the first register, in their order, that is not.
+    /// Whether everything that was recorded is linearizable; else the first register, in their
+    /// order, that is not.
     pub fn check(&self) -> Result<(), Violation> {
         self.broken.clone().map_or(Ok(()), Err)?;
         self.registers.iter().try_for_each(|(id, register)| register.check(*id))

@@ -22,28 +22,31 @@ pub struct Operation {
     pub id: u64,
     /// On what.
     pub register: RegisterId,
-    /// What it does.
+    /// The operation.
     pub action: Action,
     /// What was written or read.
     pub value: u64,
-    /// When the client asked.
+    /// Time of the invocation.
     pub invoked: Time,
-    /// When the client was answered; `None` if it never was.
+    /// Time at which the client was answered; `None` if it never was.
     pub responded: Option<Time>,
 }
 
-/// Why a register is not linearizable.
+/// Reason why a register is not linearizable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Two writes share a value: a mistake of whoever made the history.
+    /// Two writes share a value: an error of the recorder.
     WrittenTwice,
-    /// A read returned what nobody wrote, or what had been overwritten before the last [`settle`](crate::History::settle).
+    /// A read returned what nobody wrote, or what had been overwritten before the last
+    /// [`settle`](crate::History::settle).
     NeverWritten,
     /// A read ended before the write of its value began.
     FutureRead,
-    /// Two values were each seen after the other: first and last sight of the one, then of the other.
+    /// Two values were each seen after the other: first and last sight of the one, then of the
+    /// other.
     Interleaved,
-    /// A value came and went while another was seen before and after: a stale read, a lost write, or old after new.
+    /// A value came and went while another was seen before and after: a stale read, a lost write,
+    /// or old after new.
     Stale,
 }
 
@@ -51,9 +54,9 @@ pub enum Why {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("register {register:?} is not linearizable ({why}):{}", Listed(operations))]
 pub struct Violation {
-    /// Which.
+    /// The register.
     pub register: RegisterId,
-    /// Why.
+    /// The violated rule.
     pub why: Why,
     /// No order of these is right.
     pub operations: Vec<Operation>,

@@ -3,7 +3,8 @@
 use crate::operation::{Action, Operation, RegisterId, Violation, Why};
 use base::Time;
 
-/// An instant, in picoseconds plus one: zero is before everything, where the initial value was written.
+/// An instant, in picoseconds plus one: zero is before everything, where the initial value was
+/// written.
 type Instant = u64;
 const BEFORE_ALL: Instant = 0;
 const NEVER: Instant = Instant::MAX;
@@ -21,7 +22,7 @@ struct Cluster {
     value: u64,
     /// `None` until the write is recorded: a read may be answered first.
     write: Option<Interval>,
-    /// The read that was answered first and the one that was asked last.
+    /// The read with the first response and the read with the last invocation.
     reads: Option<(Interval, Interval)>,
 }
 
@@ -78,7 +79,7 @@ impl Zone {
 }
 
 pub struct Register {
-    /// By value. Values of a run mostly grow, so that a new one goes to the end.
+    /// By value. Values of a run mostly grow, so a new one is appended.
     clusters: Vec<Cluster>,
 }
 
@@ -157,7 +158,8 @@ impl Register {
                 return Err(conflict(id, Why::Interleaved, one, other));
             }
         }
-        // The forward zones are apart: only the last that begins before a backward one can reach beyond it.
+        // The forward zones are apart: only the last that begins before a backward one can reach
+        // beyond it.
         for (zone, cluster) in backward {
             let begun = forward.partition_point(|(other, _)| other.first < zone.last);
             let around = begun.checked_sub(1).map(|place| forward[place]);
@@ -167,8 +169,9 @@ impl Register {
         }
         Ok(())
     }
-    /// Drops values whose zone is past and that another value has replaced. Whatever comes later has both its ends after `before`, so
-    /// it cannot conflict with such a zone, except by a read of the value itself or of one that was replaced even earlier: those are gone too, and such a
+    /// Drops values that were replaced and whose zone is past. Later operations have both ends
+    /// after `before`, so they cannot conflict with such a zone. The exception is a read of the
+    /// value itself, or of one that was replaced even earlier. Those values are gone too, so such a
     /// read has no write.
     fn forget(&mut self, before: Instant) {
         let mut latest = [(BEFORE_ALL, None); 2];

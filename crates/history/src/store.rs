@@ -1,6 +1,8 @@
-//! Histories of a key-value store (get, put, delete, compare-and-swap), and whether they are linearizable.
+//! Histories of a key-value store (get, put, delete, compare-and-swap), and checks that they are
+//! linearizable.
 //!
-//! Each key is judged alone. One that is only read and written, with values written once, goes the quick way of [`crate::History`]; any other is searched.
+//! Each key is checked alone. A key with only reads and writes of unique values uses the fast
+//! algorithm of [`crate::History`]; any other is searched.
 
 mod json_lines;
 mod search;
@@ -15,7 +17,7 @@ pub type StoreKey = u64;
 /// A value, by the caller's number for it; `None`: the key is not there.
 pub type StoreValue = Option<u64>;
 
-/// What is asked of the store.
+/// An operation on the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreAction {
     /// Finds the key's value.
@@ -51,15 +53,16 @@ pub enum StoreAnswer {
 pub struct StoreOperation {
     /// The caller's number for it, for messages.
     pub id: u64,
-    /// Who asked.
+    /// The requesting client.
     pub client: u64,
     /// On what.
     pub key: StoreKey,
-    /// What was asked.
+    /// The operation.
     pub action: StoreAction,
-    /// When.
+    /// Time of the invocation.
     pub invoked: Time,
-    /// When it was answered, and what; `None` if it never was. Then it may have taken effect, or will, or never does.
+    /// When it was answered, and what; `None` if it never was. Then it may have taken effect, or
+    /// will, or never does.
     pub answered: Option<(Time, StoreAnswer)>,
 }
 
@@ -78,7 +81,7 @@ impl StoreOperation {
     }
 }
 
-/// What a check says.
+/// Content of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreVerdict {
     /// Some order of the operations explains every answer.
@@ -87,7 +90,8 @@ pub enum StoreVerdict {
     Illegal {
         /// The first key, in their order, for which there is none.
         key: StoreKey,
-        /// Operations that show it, by their numbers: of a searched key the first whose answer cannot be explained.
+        /// Operations that show it, by their numbers: of a searched key the first whose answer
+        /// cannot be explained.
         operations: Vec<u64>,
     },
     /// The search was given up; no key was found illegal.
@@ -121,8 +125,8 @@ impl StoreHistory {
         self.keys.values().map(Vec::len).sum()
     }
 
-    /// Judges each key, in their order; a key that has to be searched is given up after `steps_max` steps, or when 128 of its operations are under way at once: those that are
-    /// never answered are so for ever.
+    /// Checks each key, in their order. Gives up a searched key after `steps_max` steps, or when
+    /// 128 of its operations overlap. An unanswered operation overlaps all later ones.
     pub fn check(&self, steps_max: u64) -> StoreVerdict {
         let mut verdict = StoreVerdict::Linearizable;
         for (key, operations) in &self.keys {
@@ -139,8 +143,9 @@ impl StoreHistory {
         verdict
     }
 
-    /// Writes the history for `tools/porcupine`: a JSON object a line. Keys and values become decimal strings. Times are a picosecond later than they were, so that what
-    /// keys held at first can be put there before everything.
+    /// Writes the history for `tools/porcupine`: a JSON object a line. Keys and values become
+    /// decimal strings. Times are a picosecond later than they were, so that what keys held at
+    /// first can be put there before everything.
     pub fn write_json_lines(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
         for (key, operations) in &self.keys {
             json_lines::write_initial(out, *key, (self.initial)(*key))?;

@@ -1,11 +1,14 @@
-//! Whether the last acknowledged write of each block wins, judged as a run goes.
+//! Checks during a run that the last acknowledged write of each block wins.
 //!
-//! A read may find the write that was acknowledged last before it began, or one that was under way at the same time as that write or as the read
-//! itself. Anything else was overwritten: a write that comes back after a later one was acknowledged is what a careless retry over a second path does.
-//! That is Lamport's regular register with many writers; [`crate::History`] judges the stronger linearizability, and needs more.
+//! A read may return the write that was acknowledged last before it began, or one that was
+//! concurrent with that write or with the read itself. Any other write was overwritten. A write
+//! that reappears after the acknowledgement of a later one is the typical result of a careless
+//! retry over a second path. This is Lamport's regular register with many writers.
+//! [`crate::History`] checks the stronger linearizability, and needs more memory.
 //!
-//! What is kept of a block is what a read may still find: what is in flight, the write that won and those that were under way with it, writes that have failed
-//! since; and the last one that was dropped, for messages.
+//! For each block the checker keeps what a read may still return: writes in flight, the winning
+//! write, the writes concurrent with it, and later failed writes. For messages it also keeps the
+//! last write that was dropped.
 
 mod block;
 
@@ -31,9 +34,9 @@ pub enum WriteEnd {
 pub struct Write {
     /// The caller's number for it; no two of a block share one. 0 is what a block holds at first.
     pub id: u64,
-    /// When its client asked.
+    /// Time of the invocation.
     pub begun: Time,
-    /// When its client was answered, with or without success.
+    /// Time at which its client was answered, with or without success.
     pub ended: Option<Time>,
     /// Whether that was an acknowledgement.
     pub is_acknowledged: bool,
@@ -43,15 +46,15 @@ pub struct Write {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("block {} of drive {}: a read from {} ps to {} ps found {found}, but {winner} came after that", block.1, block.0, read_begun.as_ps(), read_ended.as_ps())]
 pub struct OrderViolation {
-    /// Where.
+    /// The block.
     pub block: BlockId,
-    /// What was found.
+    /// What the read returned.
     pub found: Found,
     /// The acknowledged write that had replaced it.
     pub winner: Write,
-    /// When the read began.
+    /// Time at which the read began.
     pub read_begun: Time,
-    /// When it ended.
+    /// End of the read.
     pub read_ended: Time,
 }
 
@@ -97,19 +100,20 @@ impl WriteOrder {
         WriteOrder::default()
     }
 
-    /// A client asks for a write. `id` is not 0 and new to the block.
+    /// A client invokes a write. `id` is not 0 and new to the block.
     pub fn write_begins(&mut self, now: Time, block: BlockId, id: u64) {
         self.blocks.entry(block).or_default().write_begins(now, id);
     }
 
-    /// The client is answered. An answer to a write that never began, or a second one, changes nothing.
+    /// The client is answered. An answer to a write that never began, or a second one, changes
+    /// nothing.
     pub fn write_ends(&mut self, now: Time, block: BlockId, id: u64, end: WriteEnd) {
         if let Some(block) = self.blocks.get_mut(&block) {
             block.write_ends(now, id, end);
         }
     }
 
-    /// A client asks for a read.
+    /// A client invokes a read.
     pub fn read_begins(&mut self, now: Time, block: BlockId) {
         self.blocks.entry(block).or_default().read_begins(now);
     }
@@ -130,7 +134,7 @@ impl WriteOrder {
         judged.map_err(|(found, winner)| OrderViolation { block, found, winner, read_begun: begun, read_ended: now })
     }
 
-    /// Looks at a block that holds `id` now, as a read that takes no time.
+    /// Checks a block that now holds `id`, as a read of zero duration.
     pub fn holds(&mut self, now: Time, block: BlockId, id: u64) -> Result<(), OrderViolation> {
         self.read_begins(now, block);
         self.read_ends(now, block, now, id)

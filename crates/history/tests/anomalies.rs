@@ -73,7 +73,8 @@ fn a_value_that_is_written_twice_is_a_mistake_of_the_caller() {
     assert_eq!(why(&[write(1, 0, 10), write(1, 20, 30)]), Some(Why::WrittenTwice));
 }
 
-/// A lawful history of a million operations on a thousand registers; what is settled takes no memory.
+/// A lawful history of a million operations on a thousand registers; what is settled takes no
+/// memory.
 #[test]
 fn a_long_run_is_judged_in_little_memory() {
     let mut stream = Seed(1).stream("run");

@@ -4,7 +4,8 @@ use base::{Seed, Time};
 use history::{Action, History, Operation};
 use std::collections::BTreeSet;
 
-/// Wing and Gong's search (JPDC 1993), remembering what it has seen (Lowe, 2017): which operations took effect and the value then.
+/// Wing and Gong's search (JPDC 1993), remembering what it has seen (Lowe, 2017): which operations
+/// took effect and the value then.
 fn some_order_explains(operations: &[Operation]) -> bool {
     let mut stack = vec![(0u32, 0u64)];
     let mut seen = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! Does the protocol hold: histories of a key-value store are judged as one who tries every order would, and as Porcupine does.
+//! Does the protocol hold: histories of a key-value store are judged as one who tries every order
+//! would, and as Porcupine does.
 
 mod porcupine;
 
@@ -176,7 +177,8 @@ struct Life {
     losses: u64,
 }
 
-/// Clients of a correct store: an operation takes effect somewhere between its call and its answer. Some are never answered, some answers are made up.
+/// Clients of a correct store: an operation takes effect somewhere between its call and its answer.
+/// Some are never answered, some answers are made up.
 fn lived(seed: Seed, life: Life) -> Vec<StoreOperation> {
     let mut draw = seed.stream("life");
     let mut held = vec![None; life.keys as usize + 1];

@@ -1,5 +1,6 @@
-//! Where the events of the far future wait: queues of whole chunks out of one store, so that events which wander from
-//! queue to queue are copied from stream to stream and need no more room than there ever were events.
+//! Where the events of the far future wait: queues of whole chunks out of one store, so that events
+//! which wander from queue to queue are copied from stream to stream and need no more room than
+//! there ever were events.
 
 use crate::slab::{Due, NONE};
 

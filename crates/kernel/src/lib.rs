@@ -5,22 +5,25 @@
 //! Three places, by how soon an event is due; each hands over to the one before it.
 //!
 //! * **ready**: the slot that was reached last, sorted. Pops come from here.
-//! * **wheel**: the near future, a ring of slots of `2^k` picoseconds with about two events each, a bitmap to find the
-//!   next one in use, and for each a link to its events, in bundles of a cache line.
+//! * **wheel**: the near future, a ring of slots of `2^k` picoseconds with about two events each, a
+//!   bitmap to find the next one in use, and for each a link to its events, in bundles of a cache
+//!   line.
 //! * **far**: everything beyond the ring, a radix heap by blocks of slots.
 //!
-//! Bundles on the wheel are in one table and linked by index, events beyond it in chunks that are used again: a queue that
-//! has reached its size allocates nothing. Every place keeps events of equal time in the order in which they came. No
-//! event carries a sequence number for that; only a slot too full to sort or insert into in place gives some out.
+//! Bundles on the wheel are in one table and linked by index, events beyond it in chunks that are
+//! used again: a queue that has reached its size allocates nothing. Every place keeps events of
+//! equal time in the order in which they came. No event carries a sequence number for that; only a
+//! slot too full to sort or insert into in place gives some out.
 //!
-//! The width of a slot follows the events: it is guessed from a sample when the queue outgrows its ring, and
-//! corrected when slots turn out too full or too empty. It changes how fast the queue is and never what it answers.
+//! The width of a slot follows the events: it is guessed from a sample when the queue outgrows its
+//! ring, and corrected when slots turn out too full or too empty. It changes how fast the queue is
+//! and never what it answers.
 //!
 //! # What was rejected
 //!
-//! A binary heap (79 ns a hold at 10,000 pending, 817 ns at a million), a 4-ary heap (60, 492), a radix heap alone (48,
-//! 60) and a calendar queue (51, 169): see `bench` for the figures of this one. A wheel of fixed width is as quick, but
-//! only at the time scale it was made for.
+//! A binary heap (79 ns a hold at 10,000 pending, 817 ns at a million), a 4-ary heap (60, 492), a
+//! radix heap alone (48, 60) and a calendar queue (51, 169): see `bench` for the figures of this
+//! one. A wheel of fixed width is as quick, but only at the time scale it was made for.
 
 mod bitmap;
 mod chunks;
@@ -76,19 +79,20 @@ pub enum Soon {
 
 /// Is shown events before they are due.
 pub trait Foresight<E> {
-    /// An event will be popped soon, if nothing goes before it.
+    /// An event will pop soon, unless an earlier one is pushed.
     fn foresee(&self, soon: Soon, event: &E);
 }
 
-/// Later than whatever is put aside.
+/// Later than every prefetched event.
 const NEVER: u64 = u64::MAX;
 
-/// Who foresees wants that many events to be ready.
+/// Number of events that a prefetching driver keeps ready.
 const AHEAD: usize = 5;
-/// ... but for that no slot is made ready that is further away: what is pushed between would have to be sorted in.
+/// ... but for that no slot is made ready that is further away: what is pushed between would have
+/// to be sorted in.
 const CLOSE: u64 = 8;
 
-/// What a queue has done so far, for those who want to know why it is fast or slow.
+/// Counters of a queue, to explain its speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistics {
     /// Events that were pushed.
@@ -114,7 +118,8 @@ impl<E: Copy> EventQueue<E> {
     pub fn new() -> Self {
         Self::with_capacity(0)
     }
-    /// An empty queue at time zero with room for `pending` events; it grows beyond that when it must.
+    /// An empty queue at time zero with room for `pending` events; it grows beyond that when it
+    /// must.
     pub fn with_capacity(pending: usize) -> Self {
         let geometry = Geometry { shift: tuning::FIRST_SHIFT, slots_log: tuning::wanted_slots_log(pending) };
         EventQueue {
@@ -149,9 +154,10 @@ impl<E: Copy> EventQueue<E> {
         self.pushed += 1;
         self.file(at.as_ps(), event);
     }
-    /// Like [`push`](Self::push), and comes out in the same order; for one event that is nearly always pending, such as the next
-    /// arrival of a load. It is kept beside all others, as long as it can be, which is cheaper. One at a time has room there: while
-    /// another has it, and at [`Time::MAX`], this is [`push`](Self::push).
+    /// Like [`push`](Self::push), and comes out in the same order; for one event that is nearly
+    /// always pending, such as the next arrival of a load. It is kept beside all others, as long as
+    /// it can be, which is cheaper. One at a time has room there: while another has it, and at
+    /// [`Time::MAX`], this is [`push`](Self::push).
     ///
     /// # Panics
     /// As [`push`](Self::push) does.
@@ -163,7 +169,8 @@ impl<E: Copy> EventQueue<E> {
         self.pushed += 1;
         (self.aside, self.aside_at) = (Some(event), at.as_ps());
     }
-    /// Puts the event that is aside among the others: behind those of its time that are there, for they came before it.
+    /// Puts the event that is aside among the others: behind those of its time that are there, for
+    /// they came before it.
     #[cold]
     #[inline(never)]
     fn file_aside(&mut self) {
@@ -220,9 +227,9 @@ impl<E: Copy> EventQueue<E> {
         self.popped += 1;
         Some((self.now, entry.event))
     }
-    /// Like [`pop`](Self::pop), and shows `foresight` events that will be popped soon, so that what they need can be on its way
-    /// from memory meanwhile. Most are shown once in each state of [`Soon`]; those that come late or have an instant for
-    /// themselves, in fewer.
+    /// Like [`pop`](Self::pop), and shows `foresight` events that will pop soon, so that the caller
+    /// can prefetch their memory. It shows most events once in each state of [`Soon`]. Late events
+    /// and events with an instant of their own appear in fewer states.
     #[inline]
     pub fn pop_foreseeing(&mut self, foresight: &impl Foresight<E>) -> Option<(Time, E)> {
         if self.ready.left() < AHEAD {
@@ -271,18 +278,18 @@ impl<E: Copy> EventQueue<E> {
     pub fn now(&self) -> Time {
         self.now
     }
-    /// How many events are pending.
+    /// Returns the number of pending events.
     #[inline]
     pub fn len(&self) -> usize {
         (self.pushed - self.popped) as usize
     }
-    /// Whether none is pending.
+    /// Returns whether none is pending.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.pushed == self.popped
     }
-    /// Forgets all pending events and goes back to time zero. Memory and slot width are kept for the next use; counts
-    /// start again.
+    /// Removes all pending events and resets the time to zero. Keeps memory and slot width for the
+    /// next use; counters restart.
     pub fn clear(&mut self) {
         self.ready.clear();
         self.wheel.clear();
@@ -313,7 +320,8 @@ fn scheduled_in_the_past(at: Time, now: Time) -> ! {
 
 /// How the ring turns.
 impl<E: Copy> EventQueue<E> {
-    /// Takes the earliest event when it is aside or nothing is ready; `None` when nothing is pending.
+    /// Takes the earliest event when it is aside or nothing is ready; `None` when nothing is
+    /// pending.
     fn pop_next(&mut self) -> Option<Due<E>> {
         if self.aside.is_some() && self.aside_is_next() {
             return self.take_aside();
@@ -321,8 +329,9 @@ impl<E: Copy> EventQueue<E> {
         self.reach_next_slot()?;
         self.ready.pop_until(self.aside_at).or_else(|| self.take_aside())
     }
-    /// Whether the event that is aside comes before all others, none of which is ready and due before it. If it lies beyond the
-    /// wheel, so that nobody knows, it is put among the others.
+    /// Returns whether the event that is aside comes before all others, none of which is ready and
+    /// due before it. If it lies beyond the wheel, so that nobody knows, it is put among the
+    /// others.
     fn aside_is_next(&mut self) -> bool {
         let geometry = self.wheel.geometry();
         let slot = geometry.slot(self.aside_at);
@@ -360,8 +369,8 @@ impl<E: Copy> EventQueue<E> {
         self.cursor = slot + 1;
         self.look_ahead();
     }
-    /// Puts onto the wheel whatever is less than a turn ahead. Each block comes before any event is pushed to it
-    /// directly, so far events, which were pushed earlier, stay in front.
+    /// Moves all events less than one turn ahead to the wheel. Each block arrives before any event
+    /// is pushed to it directly, so far events, which were pushed earlier, stay in front.
     #[inline]
     fn look_ahead(&mut self) {
         let end = self.wheel.geometry().block_of_slot(self.cursor) + BLOCKS;
@@ -388,7 +397,8 @@ impl<E: Copy> EventQueue<E> {
             self.reshape(Some(shift));
         }
     }
-    /// Sorts all pending events into slots of width `2^shift`, or of a width guessed from a sample of them.
+    /// Sorts all pending events into slots of width `2^shift`, or of a width guessed from a sample
+    /// of them.
     fn reshape(&mut self, shift: Option<u32>) {
         self.take_all();
         let shift = shift.or_else(|| tuning::guessed_shift(&self.in_transit, self.now.as_ps()));

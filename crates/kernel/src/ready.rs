@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 /// A batch no longer than this is sorted, and takes late arrivals, by insertion.
 const SHORT: usize = 24;
-/// An event that only its order of arrival tells from others of its time.
+/// An event that differs from others of its time only in its order of insertion.
 #[derive(Clone, Copy)]
 struct Entry<E> {
     at: u64,
@@ -14,14 +14,16 @@ struct Entry<E> {
     event: E,
 }
 
-/// A sorted batch, and a heap for events that arrive late for it when it is too long to insert into.
+/// A sorted batch, and a heap for events that arrive late for it when it is too long to insert
+/// into.
 pub(crate) struct Ready<E> {
     batch: Vec<Due<E>>,
     /// How much of the batch is gone.
     taken: usize,
     /// Where the slot that was reached last begins in the batch, until more events come in.
     last_slot: usize,
-    /// While this holds anything, every new event goes here: so at equal times the batch's came first.
+    /// While this is not empty, every new event is inserted here, so at equal times the batch's
+    /// events stay first.
     late: BinaryHeap<Entry<E>>,
     late_order: u64,
     /// Empty, save while a long batch is sorted.
@@ -60,7 +62,7 @@ impl<E: Copy> Ready<E> {
             _ => self.late.pop().map(|Entry { at, event, .. }| Due { at, event }),
         }
     }
-    /// Whether nothing is ready.
+    /// Returns whether nothing is ready.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.left() == 0 && self.late.is_empty()
@@ -85,8 +87,8 @@ impl<E: Copy> Ready<E> {
         let times = [self.batch.get(self.taken).map(|due| due.at), self.late.peek().map(|entry| entry.at)];
         times.into_iter().flatten().min()
     }
-    /// Takes the chain of a slot, which starts at `slot_start`, out of the slab and adds it to the batch, all of which is earlier.
-    /// Returns how many different times are in the chain.
+    /// Takes the chain of a slot, which starts at `slot_start`, out of the slab and adds it to the
+    /// batch, all of which is earlier. Returns how many different times are in the chain.
     #[inline]
     pub(crate) fn fill(&mut self, slab: &mut Slab<E>, chain: Chain, slot_start: u64) -> usize {
         self.drop_taken();
@@ -123,7 +125,8 @@ impl<E: Copy> Ready<E> {
         }
         times(slot)
     }
-    /// Adds an event to the slot that is being worked off; false when its time is known to be there already.
+    /// Adds an event to the slot that is being worked off; false when its time is known to be there
+    /// already.
     pub(crate) fn push(&mut self, at: u64, event: E) -> bool {
         if !self.late.is_empty() {
             return self.push_late(at, event);
@@ -168,12 +171,13 @@ impl<E: Copy> Ready<E> {
     }
 }
 
-/// How many different times are in a slot, which is sorted and not empty.
+/// Returns how many different times are in a slot, which is sorted and not empty.
 fn times<E>(slot: &[Due<E>]) -> usize {
     1 + slot.windows(2).filter(|pair| pair[0].at != pair[1].at).count()
 }
 
-/// Sorts a slot of a few events that came newest first, and returns how many different times are in it; `None` if they are more.
+/// Sorts a slot of a few events that came newest first, and returns how many different times are in
+/// it; `None` if they are more.
 fn sort_few<E: Copy>(slot: &mut [Due<E>]) -> Option<usize> {
     Some(match slot.len() {
         3 => sort_by_rank::<3, E>(slot),
@@ -186,7 +190,8 @@ fn sort_few<E: Copy>(slot: &mut [Due<E>]) -> Option<usize> {
     })
 }
 
-/// Each event's place is the number of those before it: more comparisons than needed, but no branch that depends on the times.
+/// Each event's place is the number of those before it: more comparisons than needed, but no branch
+/// that depends on the times.
 fn sort_by_rank<const LEN: usize, E: Copy>(slot: &mut [Due<E>]) -> usize {
     let newest_first: [Due<E>; LEN] = std::array::from_fn(|index| slot[index]);
     let mut ranks = [0; LEN];

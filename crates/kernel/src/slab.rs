@@ -1,8 +1,9 @@
-//! Where the events of the near future wait: bundles of events of one slot, in one growing table, linked by index, so that
-//! scheduling allocates nothing.
+//! Where the events of the near future wait: bundles of events of one slot, in one growing table,
+//! linked by index, so that scheduling allocates nothing.
 //!
-//! A bundle of events of eight bytes is one cache line. With a node for each event, the way along a chain of six cost six misses
-//! of the cache, each known only after the one before: half of the time in which a large rack's slots were made ready.
+//! A bundle of events of eight bytes is one cache line. With a node for each event, the way along a
+//! chain of six cost six misses of the cache, each known only after the one before: half of the
+//! time in which a large rack's slots were made ready.
 
 use prefetch_index::prefetch_index;
 
@@ -41,13 +42,13 @@ const NO_BUNDLE: u32 = u32::MAX >> COUNT_BITS;
 const COUNT_BITS: u32 = 3;
 
 impl Chain {
-    /// No event. It looks like a full bundle, so that the next event opens another.
+    /// No event. It has the form of a full bundle, so that the next event opens another.
     pub(crate) const EMPTY: Chain = Chain::new(NO_BUNDLE, ROOM);
 
     const fn new(bundle: u32, count: usize) -> Chain {
         Chain(bundle << COUNT_BITS | count as u32)
     }
-    /// Whether the next event needs a bundle of its own: always of an empty one.
+    /// Returns whether the next event needs a bundle of its own: always of an empty one.
     #[inline]
     pub(crate) fn is_full(self) -> bool {
         self.count() >= ROOM
@@ -104,13 +105,15 @@ impl<E: Copy> Slab<E> {
         self.bundles.push(Bundle { events: [event; ROOM], low: [at as u32; ROOM], next });
         Chain::new(index as u32, 1)
     }
-    /// Moves every event of a slot, which starts at `slot_start`, to the end of `all`, the newest first, and frees the chain.
+    /// Moves every event of a slot, which starts at `slot_start`, to the end of `all`, the newest
+    /// first, and frees the chain.
     #[inline]
     pub(crate) fn drain(&mut self, chain: Chain, slot_start: u64, all: &mut Vec<Due<E>>) {
         let (mut index, mut count, mut oldest) = (chain.bundle(), chain.count(), NO_BUNDLE);
         while index != NO_BUNDLE {
             let bundle = &self.bundles[index as usize];
-            // No more than there is room for, which spares a check an event; and of a known number, which grows `all` once.
+            // No more than there is room for, which spares a check an event; and of a known number,
+            // which grows `all` once.
             let places = (0..count.min(ROOM)).rev();
             all.extend(
                 places.map(|place| Due { at: whole(slot_start, bundle.low[place]), event: bundle.events[place] }),

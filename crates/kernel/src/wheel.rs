@@ -3,10 +3,11 @@
 use crate::bitmap::Bitmap;
 use crate::slab::{Chain, Due, Slab};
 
-/// The ring is refilled from the far future in this many steps a turn, so it always looks ahead at least 7/8 turn.
+/// Number of refills from the far future per turn. The wheel thus covers at least 7/8 turn ahead.
 pub(crate) const BLOCKS: u64 = 8;
 
-/// How picoseconds map to slots and blocks of slots. Slot and block numbers count from time zero, not round the ring.
+/// How picoseconds map to slots and blocks of slots. Slot and block numbers count from time zero,
+/// not round the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     /// A slot is `2^shift` picoseconds wide.
@@ -42,7 +43,7 @@ impl Geometry {
     }
 }
 
-/// The ring. It holds less than one turn at any time, so a place in it stands for one slot number.
+/// The ring. It holds less than one turn at any time, so each place belongs to one slot number.
 pub(crate) struct Wheel {
     geometry: Geometry,
     /// The events of each slot.
@@ -74,7 +75,8 @@ impl Wheel {
             self.occupied.insert(place);
         }
     }
-    /// The first slot that holds something, at or after `cursor`, no event being in a slot before it.
+    /// The first slot that holds something, at or after `cursor`, no event being in a slot before
+    /// it.
     #[inline]
     pub(crate) fn next_occupied(&self, cursor: u64) -> Option<u64> {
         let start = self.place(cursor);
@@ -93,8 +95,8 @@ impl Wheel {
         self.occupied.remove(place);
         std::mem::replace(&mut self.chains[place], Chain::EMPTY)
     }
-    /// Moves all events to the end of `all`, none of which is in a slot before `cursor`. Those of equal time stay in the order in
-    /// which they came.
+    /// Moves all events to the end of `all`, none of which is in a slot before `cursor`. Those of
+    /// equal time stay in the order in which they came.
     pub(crate) fn take_all<E: Copy>(&mut self, slab: &mut Slab<E>, cursor: u64, all: &mut Vec<Due<E>>) {
         let mut from = cursor;
         while let Some(slot) = self.next_occupied(from) {

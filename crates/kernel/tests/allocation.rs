@@ -12,8 +12,8 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator with the caller's own arguments; counting touches no memory of
-// theirs.
+// SAFETY: every call goes to the system's allocator with the caller's own arguments; counting
+// touches no memory of theirs.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);

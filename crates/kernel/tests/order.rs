@@ -1,4 +1,5 @@
-//! The queue answers what a sorted map of (time, order of arrival) answers, whatever the interleaving.
+//! The queue answers what a sorted map of (time, order of arrival) answers, whatever the
+//! interleaving.
 
 use base::{Seed, Span, Time};
 use kernel::{EventQueue, Foresight, Soon};
@@ -34,9 +35,11 @@ impl Foresight<u64> for Pending<'_> {
 enum Step {
     /// One event after this delay.
     Push(u64),
-    /// That many times: put an event aside, due after the first delay, push another after the second, and pop.
+    /// That many times: put an event aside, due after the first delay, push another after the
+    /// second, and pop.
     Aside { count: usize, delays: [u64; 2] },
-    /// That many events, the first after `delay`, each `gap` after the one before; a gap of zero makes ties.
+    /// That many events, the first after `delay`, each `gap` after the one before; a gap of zero
+    /// makes ties.
     Burst { count: u64, delay: u64, gap: u64 },
     /// That many pops.
     Pop(usize),
@@ -155,7 +158,8 @@ proptest! {
         pair.step(Step::Drain)?;
     }
 
-    /// A small seedbed of times, so that most events tie, spread so that ties sit on every level of the queue.
+    /// A small seedbed of times, so that most events tie, spread so that ties sit on every level of
+    /// the queue.
     #[test]
     fn ties_stay_in_order_on_every_level(
         times in prop::collection::vec(delay(), 1..6),

@@ -1,4 +1,5 @@
-//! A block of the index: one for all keys of a hash, in memory that clients read and change from afar.
+//! A block of the index: one for all keys of a hash, in memory that clients read and change from
+//! afar.
 
 use crate::{Key, SegmentPointer, SlotWord, Version};
 use base::Time;
@@ -8,25 +9,27 @@ use base::Time;
 pub struct Expiry(pub u32);
 
 impl Expiry {
-    /// Whether it is forgotten at `now`.
+    /// Returns whether it is forgotten at `now`.
     pub fn is_past(self, now: Time) -> bool {
         self.0 != 0 && now.as_ps() / 1_000_000_000_000 >= u64::from(self.0)
     }
 }
 
-/// What stands in front of a block's slots.
+/// The header of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockHeader {
     /// Of the server: one more after each restart.
     pub epoch: u32,
-    /// Where the keys of the block are listed on flash; `None` where there are none yet. One aligned word, so it is never torn.
+    /// Where the keys of the block are listed on flash; `None` where there are none yet. One
+    /// aligned word, so it is never torn.
     pub segment: Option<SegmentPointer>,
 }
 
 /// A key with its value, as a filler wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payload<V> {
-    /// Version of the slot's word under which it was written: another version in the word means that it is not the word's.
+    /// Version of the slot's word under which it was written: another version in the word means
+    /// that it is not the word's.
     pub version: Version,
     /// The key.
     pub key: Key,
@@ -41,9 +44,10 @@ pub struct Payload<V> {
 pub struct Slot<V> {
     /// Its word.
     pub word: SlotWord,
-    /// When a client last used it.
+    /// Time at which a client last used it.
     pub last_use: Time,
-    /// What it holds; `None` where it was never written, or the bytes do not agree with their checksum.
+    /// What it holds; `None` where it was never written, or the bytes do not agree with their
+    /// checksum.
     pub payload: Option<Payload<V>>,
 }
 
@@ -61,7 +65,7 @@ impl<V> Slot<V> {
 /// One block as a read found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block<V> {
-    /// What stands in front.
+    /// The header.
     pub header: BlockHeader,
     /// Its slots.
     pub slots: Vec<Slot<V>>,

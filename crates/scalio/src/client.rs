@@ -1,8 +1,10 @@
 //! A client: reads the store by itself, has the server change it.
 //!
-//! A GET reads the block. What a valid slot holds is the answer; a slot that somebody fills is waited for. Else the client takes a slot, reads the block
-//! again (now nobody else can fill the key, and a writer has to take the slot away), reads segment and record from flash, answers, and fills the slot.
-//! With no slot to take it reads the block twice and, if no slot could hold the key at the second time, believes the first one's pointer.
+//! A GET reads the block. What a valid slot holds is the answer; a slot that somebody fills is
+//! waited for. Else the client takes a slot, reads the block again (now nobody else can fill the
+//! key, and a writer has to take the slot away), reads segment and record from flash, answers, and
+//! fills the slot. With no slot to take it reads the block twice and, if no slot could hold the key
+//! at the second time, believes the first one's pointer.
 
 mod get;
 mod paper;
@@ -21,53 +23,56 @@ use tasks::Tasks;
 /// Whose cache protocol clients and servers speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// Ours: linearizable, whoever stops at whatever moment.
+    /// Ours: linearizable, with clients and servers that may stop at any moment.
     Linearizable,
-    /// The paper's (5.2): clients invalidate, flags are stored without looking, nothing tells a payload's version.
+    /// The paper's (5.2): clients invalidate, flags are stored unconditionally, and payloads have
+    /// no version.
     Paper {
         /// Its optional lease; without, a filler that dies locks its slot for ever.
         lease: bool,
     },
 }
 
-/// What a client is made of.
+/// Configuration of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// Which client.
+    /// The client.
     pub client: ClientId,
     /// Blocks of the store.
     pub blocks: u32,
     /// Devices of the store; block `b` belongs to the device and the server `b % devices`.
     pub devices: u32,
-    /// Whose protocol.
+    /// The protocol.
     pub protocol: Protocol,
-    /// How long a filler may take before others take its slot. At most [`LEASE_MAX`](crate::LEASE_MAX).
+    /// How long a filler may take before others take its slot. At most
+    /// [`LEASE_MAX`](crate::LEASE_MAX).
     pub lease: Span,
-    /// Between two looks at a slot that somebody fills.
+    /// Interval between polls of a slot that another client fills.
     pub retry_wait: Span,
-    /// Looks and restarts of one GET before it gives up.
+    /// Polls and restarts of one GET before it gives up.
     pub attempts_max: u32,
     /// A request to a server is repeated after so long without an answer...
     pub reply_timeout: Span,
     /// ...and sent so often at most.
     pub sends_max: u32,
-    /// Whether a hit writes down when it was. Without, slots leave in the order in which they were filled.
+    /// Whether a hit writes down when it was. Without, slots leave in the order in which they were
+    /// filled.
     pub touch: bool,
 }
 
-/// What an application wants.
+/// Request of an application.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation<V> {
     /// The value of a key.
     Get {
-        /// Which.
+        /// The key.
         key: Key,
     },
     /// A change by the server.
     Update(crate::RequestBody<V>),
 }
 
-/// How an operation ended.
+/// Result of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome<V> {
     /// A GET: what is there.
@@ -81,7 +86,7 @@ pub enum Outcome<V> {
     },
     /// A compare-and-swap found something else.
     Differs {
-        /// What.
+        /// The found.
         found: Option<V>,
     },
     /// It was not done.
@@ -114,35 +119,35 @@ pub enum Source {
     Server,
 }
 
-/// What happens to a client.
+/// Inputs of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientIn<V> {
     /// Its application wants something.
     Issue {
         /// The application's name for it.
         ticket: u64,
-        /// What.
+        /// The operation.
         operation: Operation<V>,
     },
     /// An operation on the index is done.
     Memory {
-        /// Which.
+        /// The request.
         request: RequestId,
-        /// How.
+        /// The answer.
         answer: MemoryAnswer<V>,
     },
     /// An offloaded operation on a device is done.
     Flash {
-        /// Which.
+        /// The request.
         request: RequestId,
-        /// How.
+        /// The answer.
         answer: FlashAnswer<V>,
     },
     /// A server answers.
     Reply(Reply<V>),
 }
 
-/// What a client decides.
+/// Decisions of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientOut<V> {
     /// An operation on the index.
@@ -151,32 +156,32 @@ pub enum ClientOut<V> {
         request: Option<RequestId>,
         /// On which block.
         block: u32,
-        /// What.
+        /// The operation.
         operation: MemoryOperation<V>,
     },
     /// A read of a device, without its server.
     Flash {
         /// For the answer.
         request: RequestId,
-        /// Which device.
+        /// The device.
         device: u32,
-        /// What.
+        /// The operation.
         operation: FlashOperation<V>,
     },
     /// To the server of a device.
     Send {
-        /// Which.
+        /// The device.
         device: u32,
-        /// What.
+        /// The request.
         request: Request<V>,
     },
     /// An operation has ended.
     Done {
-        /// Which.
+        /// The ticket.
         ticket: u64,
-        /// How.
+        /// The result.
         outcome: Outcome<V>,
-        /// Where from.
+        /// The source.
         source: Source,
     },
 }
@@ -190,7 +195,7 @@ pub struct ClientCounters {
     pub misses: u64,
     /// Of these, without a slot to take.
     pub bypasses: u64,
-    /// Looks at a slot that somebody else was filling.
+    /// Polls of a slot that another client was filling.
     pub waits: u64,
     /// Restarts because a slot was taken before us.
     pub lost_races: u64,
@@ -200,7 +205,7 @@ pub struct ClientCounters {
     pub ties: u64,
     /// Slots whose payload was not that of their word.
     pub torn: u64,
-    /// Segments and records that were not what was looked for, because their place was used again.
+    /// Segments and records with other content, because their place was reused.
     pub foreign: u64,
     /// Segments and records whose checksum did not agree.
     pub corrupt: u64,

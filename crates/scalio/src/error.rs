@@ -21,12 +21,12 @@ pub enum LimitError {
     /// A time to live beyond the clock of the store, which counts 2^32 seconds.
     #[error("a time to live of {} s ends beyond the store's clock", got.as_secs_f64())]
     TimeToLive {
-        /// What was asked.
+        /// The requested number.
         got: Span,
     },
 }
 
-/// Why a server did not do what it was asked.
+/// Reason why a server rejected a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// A key, a value or a time to live beyond the limits.
@@ -71,7 +71,7 @@ pub enum Corrupt {
     /// They end too early.
     #[error("{got} bytes, at least {needed} are needed")]
     Short {
-        /// What there is.
+        /// The actual length.
         got: usize,
         /// What there has to be.
         needed: usize,
@@ -79,9 +79,9 @@ pub enum Corrupt {
     /// They do not begin as such a thing does.
     #[error("magic {got:#010x} instead of {expected:#010x}")]
     Magic {
-        /// What is there.
+        /// The actual value.
         got: u32,
-        /// What should be.
+        /// The expected value.
         expected: u32,
     },
     /// They were changed, or written in part.
@@ -89,21 +89,21 @@ pub enum Corrupt {
     Checksum {
         /// Of what is there.
         got: u32,
-        /// What it says.
+        /// The actual value.
         expected: u32,
     },
     /// A field says what it cannot.
     #[error("{field} = {got} is not allowed")]
     Field {
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// What it says.
+        /// The actual value.
         got: u64,
     },
     /// They are whole, and of something else: the place was used again.
     #[error("another {what} is stored there")]
     Foreign {
-        /// What was looked for.
+        /// The expected record.
         what: &'static str,
     },
 }

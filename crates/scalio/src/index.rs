@@ -1,4 +1,5 @@
-//! The first layer of the index as a host without bytes keeps it: what memory does with one operation.
+//! The first layer of the index as a host without bytes keeps it: what memory does with one
+//! operation.
 
 use crate::{Block, BlockHeader, MemoryAnswer, MemoryOperation, Slot, Value};
 use prefetch_index::prefetch_index;
@@ -24,11 +25,11 @@ impl<V: Value> Index<V> {
         }
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> u32 {
         self.headers.len() as u32
     }
-    /// What stands in front of a block; `None` while its server recovers.
+    /// The header of a block; `None` while its server recovers.
     pub fn header(&self, block: u32) -> Option<BlockHeader> {
         self.headers[block as usize]
     }
@@ -38,7 +39,8 @@ impl<V: Value> Index<V> {
         &self.slots[first..first + self.slots_per_block]
     }
 
-    /// Carries out an operation. A slot that the block does not have answers [`MemoryAnswer::Unreachable`].
+    /// Carries out an operation. A slot that the block does not have answers
+    /// [`MemoryAnswer::Unreachable`].
     pub fn carry_out(&mut self, block: u32, operation: MemoryOperation<V>) -> MemoryAnswer<V> {
         match operation {
             MemoryOperation::ReadBlock => self.block(block).map_or(MemoryAnswer::Unreachable, MemoryAnswer::Block),
@@ -78,7 +80,7 @@ impl<V: Value> Index<V> {
         }
     }
 
-    /// A block will be read or changed soon: it can be on its way from memory meanwhile.
+    /// Prefetches a block that will be read or changed soon.
     #[inline]
     pub fn foresee(&self, block: u32) {
         let first = block as usize * self.slots_per_block;

@@ -57,7 +57,8 @@ impl Key {
         Place { block: block as u32, fingerprint: (hash & ((1 << FINGERPRINT_BITS) - 1)) as u16 }
     }
 
-    /// High bits choose the block and low ones are the fingerprint, so that the two say different things.
+    /// High bits choose the block and low ones are the fingerprint, so that the two say different
+    /// things.
     fn hash(&self) -> u64 {
         let (low, high) = self.bytes.split_at(8);
         let word = |half: &[u8]| half.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));

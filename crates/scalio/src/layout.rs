@@ -1,14 +1,15 @@
-//! The index and the log as bytes: for each thing a *view*, which is the bytes in place, and its meaning, which the programs use.
+//! The index and the log as bytes. Each part has a *view*, the bytes in place, and a meaning, which
+//! the programs use.
 //!
 //! | view | meaning | bytes |
 //! | --- | --- | --- |
-//! | [`HeaderBytes`] | [`BlockHeader`](crate::BlockHeader) | 16, in front of a block |
-//! | [`SlotBytes`] | [`Slot`](crate::Slot) | 112, as many as a block has slots |
+//! | [`HeaderBytes`] | [`BlockHeader`](crate::BlockHeader) | 16, at the start of a block |
+//! | [`SlotBytes`] | [`Slot`](crate::Slot) | 112 for each slot of a block |
 //! | [`BucketBytes`], [`ItemBytes`] | [`Segment`](crate::Segment) | 512 a bucket: 32 and 15 times 32 |
 //! | [`PageBytes`], [`RecordBytes`] | [`Page`](crate::Page) | 16, then records of 40 and their values, each up to the next 16 |
 //!
-//! All little endian, all words of 8 B aligned. Checksums are CRC-32C. What does not agree with its checksum has no meaning: it is [`Corrupt`](crate::Corrupt),
-//! or a slot without payload.
+//! All are little endian, and all words of 8 B are aligned. Checksums are CRC-32C. Bytes with a
+//! wrong checksum have no meaning: they are [`Corrupt`](crate::Corrupt), or a slot without payload.
 
 mod flash;
 mod memory;

@@ -1,14 +1,17 @@
-//! Scalio (Sun et al., OSDI 2025): a key-value store on a box of SSDs whose clients read memory and flash from afar, without the box's processor.
+//! Scalio (Sun et al., OSDI 2025): a key-value store on a JBOF whose clients read memory and flash
+//! remotely, without the JBOF's processor.
 //!
-//! | part | does |
+//! | part | function |
 //! | --- | --- |
-//! | [`Client`] | GET by one-sided operations alone: the block of the key, else segment and record from flash, and fills the cache; asks the server for the rest |
+//! | [`Client`] | GET by one-sided operations alone: the block of the key, else segment and record from flash, and fills the cache; sends other requests to the server |
 //! | [`Server`] | one for each device: takes updates, commits them in groups to a log, publishes, invalidates, answers; compacts and recovers the log |
 //! | [`layout`] | all of it as bytes |
-//! | [`baseline`] | LEED and LEED with Ditto, which the paper compares with |
+//! | [`baseline`] | LEED and LEED with Ditto, the paper's rivals |
 //!
-//! The paper's protocol (5.2) loses linearizability when a lease runs out under a living client, when a block is read while it is written, and in other
-//! ways that `docs/concepts/one-sided-caches.md` shows. [`Protocol::Linearizable`] is what we run; [`Protocol::Paper`] is for study.
+//! The paper's protocol (5.2) loses linearizability when a lease expires under a living client,
+//! when a block is read while it is written, and in other ways that
+//! `docs/concepts/one-sided-caches.md` shows. [`Protocol::Linearizable`] is ours;
+//! [`Protocol::Paper`] is for study.
 
 pub mod baseline;
 mod block;

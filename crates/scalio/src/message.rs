@@ -7,10 +7,10 @@ use base::Span;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClientId(pub u16);
 
-/// What a client asks a server to do.
+/// A client's request to a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request<V> {
-    /// Who asks.
+    /// The requesting client.
     pub client: ClientId,
     /// Which of its requests: what is repeated has the same number.
     pub number: u64,
@@ -18,7 +18,7 @@ pub struct Request<V> {
     pub settled: u64,
     /// Of the server, as the client knows it.
     pub epoch: u32,
-    /// What.
+    /// The body.
     pub body: RequestBody<V>,
 }
 
@@ -45,7 +45,7 @@ pub enum RequestBody<V> {
         key: Key,
         /// What should be there; `None`: nothing.
         expected: Option<V>,
-        /// What then should.
+        /// The value to store instead.
         new: V,
     },
 }
@@ -62,13 +62,13 @@ impl<V> RequestBody<V> {
 /// A server's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply<V> {
-    /// To whom.
+    /// The recipient.
     pub client: ClientId,
     /// To which of its requests.
     pub number: u64,
     /// Of the server.
     pub epoch: u32,
-    /// What became of it.
+    /// The result.
     pub result: RequestResult<V>,
 }
 
@@ -84,7 +84,7 @@ pub enum RequestResult<V> {
     },
     /// A compare-and-swap found something else.
     Differs {
-        /// What.
+        /// The found.
         found: Option<V>,
     },
     /// It was not done.

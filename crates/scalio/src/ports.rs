@@ -1,7 +1,8 @@
-//! What programs ask of memory and flash, near or far. The host decides what carries it, and answers.
+//! Operations of programs on memory and flash, local or remote. The host chooses the carrier, and
+//! answers.
 //!
-//! Answers come once each. Of one client, operations on the memory of one block are carried out in the order in which they were asked for, as on a
-//! reliable connection; nothing else is ordered.
+//! Each operation has one answer. Operations of one client on the memory of one block are executed
+//! in the order of their requests, as on a reliable connection; nothing else is ordered.
 
 use crate::{Block, BlockHeader, Corrupt, Extent, Item, Page, Payload, Record, Segment, SegmentPointer, SlotWord};
 use base::Time;
@@ -11,14 +12,16 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
-/// An operation on the index. For clients by remote direct memory access, for the server on its own memory.
+/// An operation on the index. For clients by remote direct memory access, for the server on its own
+/// memory.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemoryOperation<V> {
     /// Reads a block. Words of 8 B are whole; the block may be torn between them.
     ReadBlock,
-    /// Reads a block, then its header, then the word of a slot, strictly one after the other: three reads posted at once on a connection that carries them
-    /// out in order. Read in any other order, a filler could take a pointer for that of a moment at which its slot was still its own, or no other held
-    /// the key (the model in `models` finds both).
+    /// Reads a block, then its header, then the word of a slot, strictly one after the other: three
+    /// reads posted at once on a connection that carries them out in order. Read in any other
+    /// order, a filler could take a pointer for that of a moment at which its slot was still its
+    /// own, or no other held the key (the model in `models` finds both).
     Check {
         /// The slot.
         slot: u8,
@@ -29,24 +32,25 @@ pub enum MemoryOperation<V> {
         slot: u8,
         /// What should be there.
         expected: SlotWord,
-        /// What then should.
+        /// The value to store instead.
         new: SlotWord,
     },
     /// Writes a slot's payload, not atomically.
     WritePayload {
         /// The slot.
         slot: u8,
-        /// What.
+        /// The payload.
         payload: Payload<V>,
     },
     /// Writes when a slot was last used.
     Touch {
         /// The slot.
         slot: u8,
-        /// When.
+        /// The time.
         at: Time,
     },
-    /// Stores flags of a slot without looking (the paper's protocol alone), each apart from the other and from the rest of the word.
+    /// Stores flags of a slot unconditionally (the paper's protocol alone), each separately from
+    /// the other and from the rest of the word.
     StoreFlags {
         /// The slot.
         slot: u8,
@@ -59,19 +63,20 @@ pub enum MemoryOperation<V> {
     },
     /// Stores where the keys of the block are listed: an aligned word (the server alone).
     Publish {
-        /// Where.
+        /// The place.
         segment: SegmentPointer,
     },
     /// Makes the block unreachable until it is reset (the server alone, when it begins to recover).
     Close,
-    /// Makes the block as new, all slots free (the server alone, when it has recovered): the header before the slots.
+    /// Makes the block as new, all slots free (the server alone, when it has recovered): the header
+    /// before the slots.
     Reset {
         /// With this header.
         header: BlockHeader,
     },
 }
 
-/// How an operation on the index ended.
+/// Result of an operation on the index.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemoryAnswer<V> {
     /// What a read found.
@@ -127,29 +132,29 @@ pub enum FlashOperation<V> {
     },
     /// Writes.
     Write {
-        /// Where.
+        /// The place.
         extent: Extent,
-        /// What.
+        /// The content.
         content: Content<V>,
     },
     /// Makes durable all that was answered to have been written.
     Flush,
     /// Reads all that is whole in a row of sectors.
     Scan {
-        /// Which.
+        /// The extent.
         extent: Extent,
     },
     /// Forgets a row of sectors.
     Trim {
-        /// Which.
+        /// The extent.
         extent: Extent,
     },
 }
 
-/// How an operation on a device ended.
+/// Result of an operation on a device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FlashAnswer<V> {
-    /// A segment, if it is the one that was looked for and whole.
+    /// A segment, if it is the expected one and whole.
     Segment(Result<Arc<Segment>, Corrupt>),
     /// A record, likewise.
     Record(Result<Record<V>, Corrupt>),

@@ -1,6 +1,8 @@
-//! A store as it is after loading, without the loading: where the segments and records of a known set of keys lie, worked out when somebody looks.
+//! A store in its state after loading, without the loading: the places of segments and records of a
+//! known set of keys, computed on access.
 //!
-//! A rack of 20 million keys would take gigabytes of flash contents. Here a key takes four bytes: its number in a list by block.
+//! A rack of 20 million keys would take gigabytes of flash contents. Here a key takes four bytes:
+//! its number in a list by block.
 
 use crate::{
     Expiry, Extent, Item, Key, PAGE_HEADER_BYTES, Page, Record, RecordPlace, SECTOR_BYTES, Segment, SegmentPointer,
@@ -11,7 +13,7 @@ use crate::{
 pub trait Contents {
     /// What is under a key.
     type Value: Value;
-    /// How many.
+    /// Number of keys.
     fn keys(&self) -> u32;
     /// The key of a number below [`keys`](Contents::keys). No two are the same.
     fn key(&self, number: u32) -> Key;
@@ -23,7 +25,8 @@ pub trait Contents {
     fn value_bytes(&self) -> u32;
 }
 
-/// Where everything lies: on each device all segments in order of block, then in zones of their own the pages with each block's records.
+/// Where everything lies: on each device all segments in order of block, then in zones of their own
+/// the pages with each block's records.
 #[derive(Clone, Debug)]
 pub struct Preload<C> {
     contents: C,
@@ -51,14 +54,15 @@ pub struct PreloadError {
     pub keys: u32,
     /// Their segment, or their row of pages.
     pub what: &'static str,
-    /// What it takes.
+    /// The required amount.
     pub sectors: u32,
-    /// What it may.
+    /// The allowed amount.
     pub allowed: u32,
 }
 
 impl<C: Contents> Preload<C> {
-    /// Works out where the contents lie in a store of `blocks` blocks on `devices` devices, `page_records` records a page.
+    /// Works out where the contents lie in a store of `blocks` blocks on `devices` devices,
+    /// `page_records` records a page.
     pub fn new(
         contents: C,
         blocks: u32,
@@ -86,7 +90,8 @@ impl<C: Contents> Preload<C> {
         Ok(preload)
     }
 
-    /// One row of sectors a block behind what is there already, each within a zone; the next kind begins with a zone of its own.
+    /// One row of sectors a block behind what is there already, each within a zone; the next kind
+    /// begins with a zone of its own.
     fn lay_out(&mut self, blocks: u32, sectors: impl Fn(&Self, u32) -> u32) -> Vec<u64> {
         let zone = u64::from(self.zone_sectors);
         let mut firsts = Vec::with_capacity(blocks as usize);
@@ -111,7 +116,7 @@ impl<C: Contents> Preload<C> {
         self.needed[device as usize]
     }
 
-    /// Tells a server of what lies on its device.
+    /// Informs a server of the content of its device.
     pub fn install(&self, device: u32, server: &mut Server<C::Value>) {
         for block in (device..self.segments.len() as u32).step_by(self.devices as usize) {
             if let Some(pointer) = self.pointer(block) {

@@ -24,7 +24,7 @@ pub struct Sequence(pub u64);
 pub struct Extent {
     /// The first.
     pub sector: u64,
-    /// How many.
+    /// The sectors.
     pub sectors: u32,
 }
 
@@ -42,7 +42,8 @@ impl SegmentPointer {
     pub const fn new(extent: Extent, sequence: Sequence) -> SegmentPointer {
         SegmentPointer { extent, tag: tag_of(sequence) }
     }
-    /// Fails on a segment that is not the one of `block` to which this points: its place was used again.
+    /// Fails on a segment that is not the one of `block` to which this points: its place was used
+    /// again.
     pub fn check(&self, block: u32, segment: &Segment) -> Result<(), Corrupt> {
         let same =
             segment.block == block && self.tag == tag_of(segment.sequence) && self.extent.sectors == segment.sectors();
@@ -74,7 +75,8 @@ pub struct Item {
     pub value_bytes: u16,
     /// When it is forgotten.
     pub expiry: Expiry,
-    /// Its record was written together with this segment: if it is not there after a crash, the segment was never published.
+    /// Its record was written together with this segment: if it is not there after a crash, the
+    /// segment was never published.
     pub is_fresh: bool,
 }
 
@@ -89,14 +91,14 @@ impl Item {
 /// All keys of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Whose.
+    /// The owner.
     pub block: u32,
     /// Of the server that wrote it.
     pub epoch: u32,
-    /// Which writing of the segment.
+    /// The writing of the segment.
     pub sequence: Sequence,
-    /// When it was written, every segment of its epoch up to this sequence was whole on the device: one of them that is not any more has rotted and was not
-    /// cut off. 40 bits.
+    /// When it was written, every segment of its epoch up to this sequence was whole on the device:
+    /// one of them that is not any more has rotted and was not cut off. 40 bits.
     pub settled: Sequence,
     /// In order of key, each once.
     pub items: Vec<Item>,
@@ -107,7 +109,8 @@ impl Segment {
     pub const fn empty(block: u32) -> Segment {
         Segment { block, epoch: 0, sequence: Sequence(0), settled: Sequence(0), items: Vec::new() }
     }
-    /// Sectors that it takes; one even where it lists nothing, since it says that all keys are gone.
+    /// Sectors that it takes; one even where it lists nothing, since it says that all keys are
+    /// gone.
     pub fn sectors(&self) -> u32 {
         (self.items.len() as u32).div_ceil(BUCKET_ITEMS).max(1)
     }
@@ -138,7 +141,7 @@ impl Segment {
 pub struct Record<V> {
     /// The key.
     pub key: Key,
-    /// Which update of the store wrote it.
+    /// The update of the store wrote it.
     pub sequence: Sequence,
     /// When it is forgotten.
     pub expiry: Expiry,

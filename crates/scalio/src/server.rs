@@ -1,7 +1,9 @@
-//! The server of one device: takes updates of its blocks, commits them in groups, and keeps the log in order.
+//! The server of one device: takes updates of its blocks, commits them in groups, and keeps the log
+//! in order.
 //!
-//! A group is: read the segments, write records and new segments, make them durable, publish the new places, take away every slot that may hold an older
-//! value, answer. The order is what makes the cache linearizable. A segment is in one group at a time.
+//! A group is: read the segments, write records and new segments, make them durable, publish the
+//! new places, take away every slot that may hold an older value, answer. The order is what makes
+//! the cache linearizable. A segment is in one group at a time.
 
 mod apply;
 mod asked;
@@ -21,7 +23,7 @@ use base::{Program, Span, Time};
 use slab::Slab;
 use std::collections::{BTreeSet, VecDeque};
 
-/// What a server is made of.
+/// Configuration of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
     /// Which device: the server's blocks are those `b` with `b % devices == device`.
@@ -30,20 +32,20 @@ pub struct ServerConfig {
     pub devices: u32,
     /// Blocks of the store.
     pub blocks: u32,
-    /// Whose protocol.
+    /// The protocol.
     pub protocol: Protocol,
     /// Updates in a group at most.
     pub group_updates: u32,
     /// A group that is not full is committed so long after its first update.
     pub group_wait: Span,
-    /// Groups on their way at once at most.
+    /// Maximum groups in flight.
     pub groups_max: u32,
     /// Zones of the log.
     pub zones: u32,
     /// Sectors of a zone.
     pub zone_sectors: u32,
-    /// Zones that only compaction may take, at least 4: it opens a zone of each kind and one more before it wins one back, and a restart
-    /// needs one.
+    /// Zones that only compaction may take, at least 4: it opens a zone of each kind and one more
+    /// before it wins one back, and a restart needs one.
     pub reserve_zones: u32,
     /// Compaction begins when fewer zones than this are free.
     pub compact_below: u32,
@@ -51,28 +53,28 @@ pub struct ServerConfig {
     pub volatile_cache: bool,
 }
 
-/// What happens to a server.
+/// Inputs of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerIn<V> {
-    /// A client asks.
+    /// A client's request.
     Request(Request<V>),
     /// An operation on the index is done.
     Memory {
-        /// Which.
+        /// The request.
         request: RequestId,
-        /// How.
+        /// The answer.
         answer: MemoryAnswer<V>,
     },
     /// An operation on the device is done.
     Flash {
-        /// Which.
+        /// The request.
         request: RequestId,
-        /// How.
+        /// The answer.
         answer: FlashAnswer<V>,
     },
 }
 
-/// What a server decides.
+/// Decisions of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerOut<V> {
     /// An operation on the index.
@@ -81,14 +83,14 @@ pub enum ServerOut<V> {
         request: RequestId,
         /// On which block.
         block: u32,
-        /// What.
+        /// The operation.
         operation: MemoryOperation<V>,
     },
     /// An operation on its device.
     Flash {
         /// For the answer.
         request: RequestId,
-        /// What.
+        /// The operation.
         operation: FlashOperation<V>,
     },
     /// To a client.
@@ -138,7 +140,7 @@ struct Update<V> {
     expiry: Expiry,
 }
 
-/// What an answer is for.
+/// Purpose of an answer.
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
     /// A group's step.
@@ -237,7 +239,7 @@ impl<V: Value> Server<V> {
     pub fn waiting(&self) -> usize {
         self.ring.len()
     }
-    /// Whether it has nothing to do and waits for nothing.
+    /// Returns whether it has nothing to do and waits for nothing.
     pub fn is_idle(&self) -> bool {
         self.ring.is_empty() && self.groups.is_empty() && self.compaction.is_none() && self.recovery.is_none()
     }
@@ -314,7 +316,7 @@ impl<V: Value> Server<V> {
         out.push(ServerOut::Memory { request, block, operation });
     }
 
-    /// Begins whatever can begin.
+    /// Starts all work that can start.
     fn advance(&mut self, now: Time, out: &mut Vec<ServerOut<V>>) {
         if self.recovery.is_some() {
             return;
@@ -324,7 +326,7 @@ impl<V: Value> Server<V> {
         self.refuse_what_waits_for_ever(out);
     }
 
-    /// Updates that wait for room while nothing is on its way that could make some.
+    /// Updates that wait for room while no open operation could free any.
     fn refuse_what_waits_for_ever(&mut self, out: &mut Vec<ServerOut<V>>) {
         if !self.groups.is_empty() || !self.lacks_room() || self.is_compacting() {
             return;

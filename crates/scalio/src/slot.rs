@@ -1,6 +1,7 @@
-//! The word of a slot: the only thing in shared memory that more than one place changes, and only by compare-and-swap.
+//! The word of a slot: the only shared memory that more than one place changes, and only by
+//! compare-and-swap.
 //!
-//! | bits | what |
+//! | bits | content |
 //! | --- | --- |
 //! | 0 | the paper's flag `complete` |
 //! | 1 | the paper's flag `occupied` |
@@ -9,18 +10,20 @@
 //! | 32..56 | changes of this slot in this epoch, modulo 2^24 |
 //! | 56..64 | epoch of the server, modulo 2^8 |
 //!
-//! A version (the last two) comes back after 2^24 changes of one slot in one epoch. To whoever only wants to take the slot away that is all the same: what he
-//! takes is in the same state as what he saw. It would hurt where a filler's payload or its last compare-and-swap arrives so late that the slot is
-//! filled under the same version again (H19 in `docs/concepts/one-sided-caches.md`). Each change is a read and a write of one word over PCIe, 0.3 us at
-//! the very least (ours), so that takes 5 s; a filler sends nothing once its lease has ended by its own clock, and a reliable connection gives up after a
-//! second or two. After a crash of the server all versions are new.
+//! A version (the last two) recurs after 2^24 changes of one slot in one epoch. That is harmless to
+//! a client that only takes the slot away: the slot is in the same state as when it was read. It is
+//! harmful if a filler's payload or its last compare-and-swap arrives so late that the slot is
+//! filled under the same version again (H19 in `docs/concepts/one-sided-caches.md`). Each change is
+//! a read and a write of one word over PCIe, at least 0.3 us (ours), so that takes 5 s. A filler
+//! sends nothing once its lease has ended by its own clock, and a reliable connection gives up
+//! after a second or two. After a crash of the server all versions are new.
 
 use base::{Span, Time};
 use std::fmt;
 
 /// 2^26 ps: the unit of leases.
 pub const LEASE_UNIT: Span = Span::ps(1 << 26);
-/// The longest lease that a word can tell from an expired one.
+/// The longest lease that a word can distinguish from an expired one.
 pub const LEASE_MAX: Span = Span::ps((1 << 26) * (LEASE_CYCLE as u64 / 2 - 1));
 const LEASE_CYCLE: u32 = 1 << 18;
 const COUNT_BITS: u32 = 24;
@@ -41,7 +44,8 @@ impl Version {
     }
 }
 
-/// What a slot is for. The bits are the paper's flags (5.2, Figure 9); its states A, B, C and D stand in parentheses.
+/// State of a slot. The bits are the paper's flags (5.2, Figure 9), with its states A, B, C and D
+/// in parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotState {
     /// Invalidated while it was filled, or just locked (D). The paper's protocol alone has it.
@@ -64,7 +68,7 @@ impl SlotWord {
         SlotWord::assemble(SlotState::Free, 0, 0, Version::first(epoch))
     }
 
-    /// What it is for.
+    /// Returns its purpose.
     pub const fn state(self) -> SlotState {
         match self.0 & 3 {
             0 => SlotState::Dead,
@@ -94,12 +98,13 @@ impl SlotWord {
     pub const fn free(self) -> SlotWord {
         SlotWord::assemble(SlotState::Free, 0, 0, self.version().next())
     }
-    /// Whether the lease of a filler ended before `now`. An answer that is wrong costs time and nothing else.
+    /// Returns whether the lease of a filler ended before `now`. An answer that is wrong costs time
+    /// and nothing else.
     pub fn lease_ended(self, now: Time) -> bool {
         let since = lease_stamp(now).wrapping_sub(self.lease()) % LEASE_CYCLE;
         since != 0 && since < LEASE_CYCLE / 2
     }
-    /// Whether it holds, or will hold, a key of that fingerprint.
+    /// Returns whether it holds, or will hold, a key of that fingerprint.
     pub fn is_of(self, fingerprint: u16) -> bool {
         matches!(self.state(), SlotState::Filling | SlotState::Valid) && self.fingerprint() == fingerprint
     }
@@ -135,7 +140,7 @@ impl SlotWord {
     }
 }
 
-/// Rounded up: a lease is never shorter than was asked for.
+/// Rounded up: a lease is never shorter than requested.
 fn lease_stamp(time: Time) -> u32 {
     (time.as_ps().div_ceil(LEASE_UNIT.as_ps()) % u64::from(LEASE_CYCLE)) as u32
 }

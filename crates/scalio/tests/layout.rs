@@ -1,4 +1,5 @@
-//! Does the protocol hold: whatever is written as bytes is read as what it was, and whatever is damaged has no meaning.
+//! Does the protocol hold: whatever is written as bytes is read as what it was, and whatever is
+//! damaged has no meaning.
 
 use base::{Span, Time};
 use proptest::collection::{btree_map, vec};

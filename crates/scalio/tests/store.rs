@@ -523,7 +523,8 @@ fn a_record_that_rots_is_missed_once_a_later_update_of_any_block_speaks_for_it()
         let page = store.page_of(11);
         store.flash.remove(&page);
         let mut store = Store::found_on(store.flash);
-        // Nobody speaks for the last group: it is taken for one that was cut off, and the value before counts.
+        // Nobody speaks for the last group: it is taken for one that was cut off, and the value
+        // before counts.
         let expected = if speaks { Outcome::Refused(Refusal::Corrupt) } else { Outcome::Value(Some(value(10))) };
         assert_eq!(store.get(key(this)).0, expected);
         assert_eq!(store.server.counters().corrupt, u64::from(speaks));

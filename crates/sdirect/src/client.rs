@@ -1,16 +1,17 @@
-//! A client across the fabric: sends commands, sends data when it is granted, repeats what is lost, and does by itself what only S-Direct's NIC could do for it.
+//! A client across the fabric: sends commands, sends data when granted, retransmits after losses,
+//! and executes by itself what only S-Direct's NIC could do for it.
 //!
-//! Data have no contents here: a client's program says which bytes go where, and its host has them. What comes back counts by offset; data that come out of order follow
-//! something that was lost, and are asked for again.
+//! Data have no contents here: a client's program selects the bytes, and its host stores them.
+//! Received data count by offset. Out-of-order data follow a loss, and are requested again.
 
 use crate::{ClientId, Command, CommandId, Extent, Outcome};
 use base::{Program, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a client is made of.
+/// Configuration of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// Which client.
+    /// The client.
     pub client: ClientId,
     /// Without a sign of life for so long, a command is repeated.
     pub timeout: Span,
@@ -18,83 +19,84 @@ pub struct ClientConfig {
     pub attempts_max: u32,
 }
 
-/// What its application wants.
+/// Request of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {
     /// One command of the NIC.
     Command(Command),
-    /// A copy without Copy or MultiCast: the data come to the client, which then writes all targets at the same time.
+    /// A copy without Copy or MultiCast: the data come to the client, which then writes all targets
+    /// at the same time.
     CopyByClient {
-        /// From where.
+        /// The source.
         from: Extent,
-        /// To where.
+        /// The destination.
         to: Vec<Extent>,
-        /// How much.
+        /// Length in bytes.
         bytes: u64,
     },
 }
 
-/// What happens to a client.
+/// Inputs of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientIn {
     /// Its application wants something.
     Issue {
         /// The host's name for it.
         ticket: u32,
-        /// What.
+        /// The task.
         task: Task,
     },
     /// Data of a read.
     Data {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// Their place in the command.
         offset: u64,
-        /// How much.
+        /// Length in bytes.
         bytes: u32,
     },
     /// It may send data of a write.
     Grant {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// From here.
         offset: u64,
-        /// How much.
+        /// Length in bytes.
         bytes: u32,
     },
     /// A command has ended.
     Answer {
-        /// Which.
+        /// The identifier.
         id: CommandId,
-        /// How.
+        /// The result.
         outcome: Outcome,
     },
 }
 
-/// What a client decides.
+/// Decisions of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientOut {
-    /// A command goes to the NIC.
+    /// Sends a command to the NIC.
     Command {
-        /// Of which task.
+        /// The task.
         ticket: u32,
         /// Its number.
         id: CommandId,
-        /// What.
+        /// The command.
         command: Command,
     },
     /// Data of a write go to the NIC.
     Data {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// From here.
         offset: u64,
-        /// How much.
+        /// Length in bytes.
         bytes: u32,
     },
     /// A task has ended.
     Finish {
-        /// Which.
+        /// The caller's identifier of the task.
         ticket: u32,
         /// How. `None`: nobody answered.
         outcome: Option<Outcome>,
@@ -118,7 +120,7 @@ struct Running {
     /// Commands that have not ended.
     open: u32,
     outcome: Option<Outcome>,
-    /// The writes of a copy whose read is under way.
+    /// The writes of a copy whose read is outstanding.
     then: Vec<Command>,
 }
 

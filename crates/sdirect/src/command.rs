@@ -1,4 +1,4 @@
-//! What clients ask for, what is refused before anything is issued, and how a command ends.
+//! Commands of clients, checks that reject them before anything is issued, and their results.
 
 use base::Bytes;
 
@@ -6,14 +6,15 @@ use base::Bytes;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub u16);
 
-/// Who asks, over the fabric or (a driver on the NIC's own host) over PCIe.
+/// A client, over the fabric or (a driver on the NIC's own host) over PCIe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u16);
 
-/// A client's command. Clients count their commands; a number comes again only when the client repeats the command.
+/// A client's command. Clients count their commands; a number comes again only when the client
+/// repeats the command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId {
-    /// Who asks.
+    /// The requesting client.
     pub client: ClientId,
     /// The client's count, from 0.
     pub number: u32,
@@ -22,50 +23,52 @@ pub struct CommandId {
 /// A place on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extent {
-    /// Which device.
+    /// The device.
     pub device: DeviceId,
     /// First byte.
     pub address: u64,
 }
 
-/// What a client asks for. Lengths and addresses in bytes, whole blocks save in [`Command::AddWrite`].
+/// A command of a client. Lengths and addresses are in bytes, and whole blocks except in
+/// [`Command::AddWrite`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Data to the client.
     Read {
-        /// From where.
+        /// The source.
         from: Extent,
-        /// How much.
+        /// Length in bytes.
         bytes: u64,
     },
     /// Data from the client.
     Write {
-        /// To where.
+        /// The destination.
         to: Extent,
-        /// How much.
+        /// Length in bytes.
         bytes: u64,
     },
     /// `Copy(ssd1_address1, ssd2_address2, length)` of the paper, section 2.
     Copy {
-        /// From where.
+        /// The source.
         from: Extent,
-        /// To where.
+        /// The destination.
         to: Extent,
-        /// How much.
+        /// Length in bytes.
         bytes: u64,
     },
     /// `MultiCast(ssd1_address1, ssd2_address2, ..., length)`.
     MultiCast {
-        /// From where.
+        /// The source.
         from: Extent,
-        /// To where, each different.
+        /// The destinations, all different.
         to: Vec<Extent>,
-        /// How much.
+        /// Length in bytes.
         bytes: u64,
     },
-    /// `add_write(ssd1_address1, ssd1_address2)`: the 64-bit little-endian words at both addresses are added, wrapping, and the sum is written to the second.
+    /// `add_write(ssd1_address1, ssd1_address2)`: the 64-bit little-endian words at both addresses
+    /// are added, wrapping, and the sum is written to the second.
     AddWrite {
-        /// Which device.
+        /// The device.
         device: DeviceId,
         /// The first word, at a multiple of 8.
         first: u64,
@@ -74,7 +77,7 @@ pub enum Command {
     },
 }
 
-/// What a device is asked for through its queue pair.
+/// An operation that a device executes through its queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceOperation {
     /// Data to the NIC.
@@ -93,14 +96,14 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Whether its blocks are such that pieces of `piece` bytes are whole ones.
+    /// Returns whether its blocks are such that pieces of `piece` bytes are whole ones.
     pub(crate) fn fits(self, piece: u32) -> bool {
         let block = self.block.count();
         block.is_power_of_two() && block >= 8 && u64::from(piece).is_multiple_of(block)
     }
 }
 
-/// Why a command is not even begun.
+/// Reason why a command is not even begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No device has this number.
@@ -112,7 +115,7 @@ pub enum Refusal {
     /// The device was removed.
     #[error("device {} is gone", device.0)]
     Gone {
-        /// Which.
+        /// The device.
         device: DeviceId,
     },
     /// Not a whole number of blocks, or an odd place of a word.
@@ -128,7 +131,7 @@ pub enum Refusal {
     /// Beyond the device's end, or of no length.
     #[error("{bytes} bytes from {address} are not within the {capacity} bytes of device {}", device.0)]
     Range {
-        /// Which device.
+        /// The device.
         device: DeviceId,
         /// The first byte.
         address: u64,
@@ -146,12 +149,12 @@ pub enum Refusal {
     /// A MultiCast to nobody, or to more than the engine takes.
     #[error("{got} targets; allowed are 1 to {max}")]
     Targets {
-        /// How many.
+        /// The actual number.
         got: usize,
         /// The most.
         max: usize,
     },
-    /// The engine has as many commands as it can hold.
+    /// The engine's command table is full.
     #[error("the engine holds {max} commands already")]
     Busy {
         /// The most.
@@ -159,10 +162,10 @@ pub enum Refusal {
     },
 }
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As asked.
+    /// Success.
     Done,
     /// Not begun.
     Refused(Refusal),

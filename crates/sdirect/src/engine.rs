@@ -1,11 +1,14 @@
 //! The NIC's NVMe logic (paper, section 2) as one program.
 //!
-//! Every command but add_write is a *stream*: a source, some targets, a length. A stream is cut into *pieces*, each at most what one NVMe command moves. A piece
-//! is asked for when the FIFO of every target has room for all of it; its data go on as they come. Devices and clients are both *ends*: a piece is asked of a device by a read
-//! in its queue pair and of a client by a grant; it goes to a device by a write that fetches, and to a client by packets.
+//! Every command but add_write is a *stream*: a source, some targets, a length. A stream is cut
+//! into *pieces*, each at most the length of one NVMe command. The engine requests a piece when the
+//! FIFO of every target has room for all of it, and forwards its data as they arrive. Devices and
+//! clients are both *ends*. The engine requests a piece from a device by a read in its queue pair,
+//! and from a client by a grant. It delivers a piece to a device by a write that fetches, and to a
+//! client by packets.
 //!
-//! Invariants: what is reserved and what is there never exceed a FIFO's bound; each command ends once; a slot is free again only after its device has
-//! completed it, or is gone.
+//! Invariants: reserved and present bytes never exceed a FIFO's bound; each command ends once; a
+//! slot is free again only after its device has completed it or is removed.
 
 mod adds;
 mod port;
@@ -22,7 +25,7 @@ use base::{Program, Span, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use streams::{Piece, Stream};
 
-/// What an engine is made of.
+/// Configuration of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
     /// The devices below it.
@@ -31,7 +34,7 @@ pub struct EngineConfig {
     pub queue_depth: u16,
     /// Most bytes of one NVMe command; a multiple of every device's block.
     pub piece: u32,
-    /// Most bytes in the FIFO of a pair, what is on its way included; at least a piece.
+    /// Maximum bytes in the FIFO of a pair, data in flight included; at least a piece.
     pub fifo: u64,
     /// Most payload of a packet to a client.
     pub packet: u32,
@@ -39,7 +42,7 @@ pub struct EngineConfig {
     pub commands_max: usize,
     /// Most targets of a MultiCast.
     pub targets_max: usize,
-    /// Commands of a client whose answers are remembered; at least as many as it has outstanding.
+    /// Commands of a client whose answers are kept; at least as many as it has outstanding.
     pub remembered: usize,
     /// How long a client may take to send what it was granted, before it is granted again.
     pub patience: Span,
@@ -47,13 +50,13 @@ pub struct EngineConfig {
     pub grants_max: u32,
 }
 
-/// Why an engine cannot be built.
+/// Reason why an engine cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// Slots, packets or commands of size nothing.
     #[error("{what} is 0")]
     Zero {
-        /// Which field.
+        /// Name of the parameter.
         what: &'static str,
     },
     /// A device's block is no power of two from 8, or does not divide a piece.
@@ -61,14 +64,14 @@ pub enum EngineError {
         "device {device}: blocks of {block} bytes; a power of two from 8 that divides a piece of {piece} is needed"
     )]
     Block {
-        /// Which device.
+        /// The device.
         device: usize,
         /// Its block.
         block: u64,
         /// A piece.
         piece: u32,
     },
-    /// A FIFO that holds no piece would stand still.
+    /// A FIFO smaller than a piece would block forever.
     #[error("a FIFO of {fifo} bytes does not hold a piece of {piece}")]
     Fifo {
         /// The bound.
@@ -78,19 +81,19 @@ pub enum EngineError {
     },
 }
 
-/// What happens to an engine.
+/// Inputs of an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EngineIn<P> {
     /// A client's command has come.
     Command {
-        /// Whose.
+        /// The identifier.
         id: CommandId,
-        /// What.
+        /// The command.
         command: Command,
     },
     /// A client's data have come, for a grant.
     Data {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// Their place in the command.
         offset: u64,
@@ -99,27 +102,27 @@ pub enum EngineIn<P> {
     },
     /// A device has written data of a read to the NIC, in order.
     Arrived {
-        /// Which device.
+        /// The device.
         device: DeviceId,
-        /// Of which read.
+        /// The read.
         slot: u16,
         /// They.
         data: P,
     },
-    /// A device asks for the next bytes of a write.
+    /// A device requests the next bytes of a write.
     Fetch {
-        /// Which device.
+        /// The device.
         device: DeviceId,
-        /// Of which write.
+        /// The write.
         slot: u16,
-        /// How many.
+        /// Length in bytes.
         bytes: u32,
     },
     /// A device has posted a completion.
     Completed {
-        /// Which device.
+        /// The device.
         device: DeviceId,
-        /// Of which command.
+        /// The command.
         slot: u16,
         /// Whether its status is success.
         is_success: bool,
@@ -128,54 +131,56 @@ pub enum EngineIn<P> {
     Gone(DeviceId),
     /// A device is there again, with an empty queue pair.
     Back(DeviceId),
-    /// A device is there: a new one, whose number is the next, or a known one whose capacity has changed.
+    /// A device is there: a new one, whose number is the next, or a known one whose capacity has
+    /// changed.
     Present {
-        /// Which device.
+        /// The device.
         device: DeviceId,
-        /// What it is.
+        /// Size and layout of the device.
         geometry: Geometry,
     },
     /// The port to the fabric can take a packet of data again.
     PortFree,
 }
 
-/// What an engine decides.
+/// Decisions of an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EngineOut<P> {
     /// A command is in its slot and the doorbell is rung.
     Submit {
         /// Which client's command it serves.
         id: CommandId,
-        /// Which device.
+        /// The device.
         device: DeviceId,
         /// Its command identifier.
         slot: u16,
-        /// What.
+        /// The operation.
         operation: DeviceOperation,
         /// First byte on the device.
         address: u64,
-        /// How many.
+        /// Length in bytes.
         bytes: u32,
     },
     /// Data for a device's fetch.
     Supply {
-        /// Which device.
+        /// The device.
         device: DeviceId,
-        /// Of which write.
+        /// The write.
         slot: u16,
         /// They.
         data: P,
     },
-    /// A device's fetches, those that wait and those that will come, end in an error: the data will not come.
+    /// A device's fetches, those that wait and those that will come, end in an error: the data will
+    /// not come.
     Abort {
-        /// Which device.
+        /// The device.
         device: DeviceId,
-        /// Of which write.
+        /// The write.
         slot: u16,
     },
     /// A packet of data to a client. The engine sends the next when the port is free.
     Send {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// Their place in the command.
         offset: u64,
@@ -184,18 +189,18 @@ pub enum EngineOut<P> {
     },
     /// A client may send this part of its data.
     Grant {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// From here.
         offset: u64,
-        /// How much.
+        /// Length in bytes.
         bytes: u32,
     },
     /// A command has ended.
     Answer {
-        /// Which.
+        /// The identifier.
         id: CommandId,
-        /// How.
+        /// The result.
         outcome: Outcome,
     },
 }
@@ -211,7 +216,8 @@ pub struct EngineCounters {
     pub doorbells: u64,
     /// Commands that came again.
     pub repeated: u64,
-    /// Data and completions that belong to nothing (any more), and what a device did beyond what it was asked for.
+    /// Data and completions that belong to no command, and completions beyond what a device was
+    /// requested to do.
     pub strays: u64,
     /// Grants that were given again.
     pub granted_again: u64,
@@ -228,7 +234,7 @@ pub(crate) enum End {
     Client(ClientId),
 }
 
-/// What a slot of a device is taken for.
+/// Use of a slot of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// Reads a piece.
@@ -336,7 +342,7 @@ impl<P: Payload> Engine<P> {
         self.streams.len() + self.adds.len()
     }
 
-    /// Whether nothing is left of any command: no piece, no slot, no byte of a FIFO.
+    /// Returns whether nothing is left of any command: no piece, no slot, no byte of a FIFO.
     pub fn is_idle(&self) -> bool {
         let slots = self.devices.iter().all(|device| device.slots.taken().is_empty());
         slots && self.running() == 0 && self.pieces.is_empty() && self.fifos.iter().all(Credits::is_idle)
@@ -404,7 +410,8 @@ impl<P: Payload> Engine<P> {
         out.push(EngineOut::Answer { id, outcome });
     }
 
-    /// Puts everything to work that can be: slots first for add_writes, then for pieces that hold memory, then for new reads.
+    /// Puts everything to work that can be: slots first for add_writes, then for pieces that hold
+    /// memory, then for new reads.
     fn pump(&mut self, now: Time, out: &mut Vec<EngineOut<P>>) {
         for device in (0..self.devices.len() as u16).map(DeviceId) {
             self.submit_adds(device, out);
@@ -476,7 +483,8 @@ impl<P: Payload> Engine<P> {
         self.drop_streams(device, out);
     }
 
-    /// Takes a new device, or the new capacity of one; what cannot be is the caller's mistake, and is not taken.
+    /// Takes a new device, or the new capacity of one; what cannot be is the caller's mistake, and
+    /// is not taken.
     fn present(&mut self, device: DeviceId, geometry: Geometry) {
         let is_next = self.devices.len() == usize::from(device.0) && geometry.fits(self.config.piece);
         match self.devices.get_mut(device.0 as usize) {

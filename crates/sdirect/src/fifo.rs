@@ -1,10 +1,11 @@
-//! The FIFO of a pair that communicates, as far as credits go: how much may be on its way into it.
+//! The credits of a communicating pair's FIFO: the bytes that may be in flight to it.
 
-/// Bytes of a FIFO. Room is reserved before data are asked for, becomes occupied when they come and is free again when they have left.
+/// Bytes of a FIFO. Space is reserved before data are requested, occupied when they arrive, and
+/// free when they have left.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Credits {
     bound: u64,
-    /// Asked for and not there yet.
+    /// Requested and not yet arrived.
     reserved: u64,
     /// There.
     occupied: u64,
@@ -16,11 +17,11 @@ impl Credits {
     pub(crate) fn new(bound: u64) -> Credits {
         Credits { bound, reserved: 0, occupied: 0, highest: 0 }
     }
-    /// Whether `bytes` more may be asked for.
+    /// Returns whether `bytes` more may be requested.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
         self.reserved + self.occupied + bytes <= self.bound
     }
-    /// Sets room aside. The caller has asked whether there is any.
+    /// Reserves space. The caller has checked that there is room.
     pub(crate) fn reserve(&mut self, bytes: u64) {
         self.reserved += bytes;
     }

@@ -1,7 +1,9 @@
-//! S-Direct (Lu, APNet): a NIC that drives NVMe devices itself, over PCIe, without the host's processor or memory.
+//! S-Direct (Lu, APNet): a NIC that drives NVMe devices itself, over PCIe, without the host's
+//! processor or memory.
 //!
-//! [`Engine`] is the NIC's logic: a queue pair a device, cut-through of data, Copy, MultiCast and add_write, a FIFO with credits for each pair that
-//! communicates. It is a [`base::Program`]; what PCIe, devices and the fabric take is the rig's.
+//! [`Engine`] is the NIC's logic: a queue pair a device, cut-through of data, Copy, MultiCast and
+//! add_write, a FIFO with credits for each pair that communicates. It is a [`base::Program`]; what
+//! PCIe, devices and the fabric take is the rig's.
 //!
 //! | what the paper leaves open | here |
 //! | --- | --- |

@@ -1,4 +1,5 @@
-//! Turns of add_writes on blocks: each waits for those that came before it on either of its blocks, so that nobody waits in a circle.
+//! Turns of add_writes on blocks: each waits for those that came before it on either of its blocks,
+//! so that nobody waits in a circle.
 
 use crate::DeviceId;
 use std::collections::{BTreeMap, VecDeque};
@@ -6,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// A block: its device and its first byte.
 pub(crate) type Block = (DeviceId, u64);
 
-/// Who has, and who waits for, each block.
+/// The holder of each block, and its waiters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Locks {
     queues: BTreeMap<Block, VecDeque<u32>>,
@@ -20,7 +21,7 @@ impl Locks {
         }
         self.is_first(job, blocks)
     }
-    /// Whether nobody is before `job` on any of its blocks.
+    /// Returns whether nobody is before `job` on any of its blocks.
     pub(crate) fn is_first(&self, job: u32, blocks: &[Block]) -> bool {
         blocks.iter().all(|block| self.queues.get(block).and_then(VecDeque::front) == Some(&job))
     }

@@ -1,19 +1,21 @@
-//! Messages between clients and the NIC as bytes: what goes into a packet behind UDP.
+//! Messages between clients and the NIC as bytes: the UDP payload.
 //!
-//! The paper says that commands are encapsulated and not how; the layout is ours. A header of 26 bytes, little endian, in front of a body:
+//! The paper says that commands are encapsulated and not how; the layout is ours. A header of 26
+//! bytes, little endian, precedes a body:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! | --- | --- |
 //! | 0 | version, 1 |
 //! | 1 | kind: 1 command, 2 data, 3 grant, 4 answer |
 //! | 2..4 | client |
 //! | 4..8 | number of the command |
 //! | 8..16 | offset (data, grant), else 0 |
-//! | 16..20 | length of the data (data), of what is granted (grant), of the body (command, answer) |
+//! | 16..20 | length of the data (data), of the granted range (grant), of the body (command, answer) |
 //! | 20..22 | 0 |
-//! | 22..26 | CRC-32C of the bytes before and of the body of a command or an answer |
+//! | 22..26 | CRC-32C of the preceding bytes and of the body of a command or an answer |
 //!
-//! Data are not in the checksum: the packet's own covers them. A command's body is padded to 64 bytes, an answer's and a grant's to 16.
+//! The checksum excludes data: the packet's own covers them. A command's body is padded to 64
+//! bytes, an answer's and a grant's to 16.
 
 use crate::{ClientId, Command, CommandId, DeviceId, Extent, Outcome, Refusal};
 
@@ -32,16 +34,16 @@ pub enum Message {
     Command {
         /// Its number.
         id: CommandId,
-        /// What.
+        /// The command.
         command: Command,
     },
     /// Data, to either side.
     Data {
-        /// Of which command.
+        /// The command.
         id: CommandId,
         /// Their place in it.
         offset: u64,
-        /// How many bytes follow.
+        /// Number of following bytes.
         bytes: u32,
     },
     /// The client may send.
@@ -50,25 +52,25 @@ pub enum Message {
         id: CommandId,
         /// From here.
         offset: u64,
-        /// How much.
+        /// Length in bytes.
         bytes: u32,
     },
     /// A command has ended.
     Answer {
-        /// Which.
+        /// The identifier.
         id: CommandId,
-        /// How.
+        /// The result.
         outcome: Outcome,
     },
 }
 
-/// Why bytes are no message.
+/// Reason why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// It ends too early.
     #[error("a message of {got} bytes ends before its {needed}")]
     Short {
-        /// What there is.
+        /// The actual length.
         got: usize,
         /// What there has to be.
         needed: usize,
@@ -79,12 +81,12 @@ pub enum MessageError {
     /// A field says what it cannot.
     #[error("{field} = {got} is not allowed")]
     Field {
-        /// Which.
+        /// Name of the field.
         field: &'static str,
-        /// What it says.
+        /// The rejected value.
         got: u64,
     },
-    /// It was changed on its way.
+    /// The message was corrupted in transit.
     #[error("the checksum is {got:#010x}, and {expected:#010x} was sent")]
     Checksum {
         /// Of what came.
@@ -116,10 +118,10 @@ impl Message {
         bytes.extend(body);
     }
 
-    /// Reads a message; bytes behind it, such as data, are left alone.
+    /// Parses a message, and ignores bytes after it, such as data.
     ///
     /// # Errors
-    /// When they are none, whatever they are.
+    /// If the bytes are no valid message.
     pub fn decode(bytes: &[u8]) -> Result<Message, MessageError> {
         let mut reader = Reader { bytes };
         let [version, kind] = [reader.u8()?, reader.u8()?];

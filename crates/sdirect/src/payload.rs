@@ -1,8 +1,8 @@
-//! Data on their way: real bytes in the live engine and in tests, sizes alone in the simulator.
+//! Data in flight: real bytes in the live engine and in tests, only sizes in the simulator.
 
 /// Some bytes in a row.
 pub trait Payload: Clone {
-    /// How many.
+    /// Length in bytes.
     fn size(&self) -> u32;
     /// `bytes` of them from `from` on; both are within.
     fn part(&self, from: u32, bytes: u32) -> Self;
@@ -14,7 +14,7 @@ pub trait Payload: Clone {
     fn with_word(&self, at: u32, word: u64) -> Self;
 }
 
-/// Data whose contents nobody looks at.
+/// Data without contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u32);
 

@@ -31,7 +31,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Remembers so many commands a client, at least one.
+    /// Remembers this many commands of each client, at least one.
     pub(crate) fn new(remembered: usize) -> Results {
         Results { remembered: remembered.max(1), clients: BTreeMap::new() }
     }

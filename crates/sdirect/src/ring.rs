@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Pairs that have something to do, each with its queue; they take turns. A pair is there as long as it has something.
+/// Pairs that have something to do, each with its queue; they take turns. A pair is there as long
+/// as it has something.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring<T> {
     /// Front: whose turn it is.
@@ -31,7 +32,7 @@ impl<T> Ring<T> {
     pub(crate) fn front(&self) -> Option<&T> {
         self.pairs.front().and_then(|(_, items)| items.front())
     }
-    /// The turn goes to the next pair; the item stays unless `done`, which takes it out.
+    /// Passes the turn to the next pair. The item stays unless `done`, which removes it.
     pub(crate) fn turn(&mut self, done: bool) {
         let Some((pair, mut items)) = self.pairs.pop_front() else { return };
         if done {

@@ -1,4 +1,5 @@
-//! Does the engine keep its promises, whatever the order in which devices, clients and the fabric move?
+//! Does the engine keep its promises, whatever the order in which devices, clients and the fabric
+//! move?
 
 mod common;
 
@@ -172,7 +173,8 @@ fn pairs_that_share_a_source_get_equal_parts_of_it() {
     while !world.answers.contains_key(&id(3)) {
         assert!(world.step());
     }
-    // Device 2 has one copy and device 1 three: by pairs they share evenly, so that one of the three is nearly over when the one is.
+    // Device 2 has one copy and device 1 three: by pairs they share evenly, so that one of the
+    // three is nearly over when the one is.
     let ended = (0..3).filter(|number| world.answers.contains_key(&id(*number))).count();
     assert!(ended <= 1, "three copies of one pair took {ended} turns of the other pair's one");
     world.settle();

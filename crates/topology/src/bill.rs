@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 /// Counts of everything in a graph, missing parts included: what failed was bought too.
 ///
-/// In a switched network an endpoint's own adapters are not vertices: a cost model gets their number from `by_ports_used` and the ports of
-/// an adapter (paper, 5.2: Table 1 has 80 such ports on 40 adapters).
+/// In a switched network an endpoint's own adapters are not vertices: a cost model gets their
+/// number from `by_ports_used` and the ports of an adapter (paper, 5.2: Table 1 has 80 such ports
+/// on 40 adapters).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bill {
     /// Vertices of each kind that occurs.
@@ -22,7 +23,7 @@ pub struct Bill {
 }
 
 impl Bill {
-    /// How many vertices of a kind there are.
+    /// Returns the number of vertices of a kind.
     pub fn count(&self, kind: VertexKind) -> u64 {
         self.vertices.get(&kind).copied().unwrap_or(0)
     }
@@ -32,8 +33,8 @@ impl Bill {
         self.used(kind).map(|(ports, count)| ports * count).sum()
     }
 
-    /// How many parts of `ports` ports, at least one, the vertices of a kind need, each its own. A link stands for
-    /// `trunk` cables.
+    /// Returns the number of parts with `ports` ports (at least one) that the vertices of a kind
+    /// need, with separate parts for each vertex. A link counts as `trunk` cables.
     pub fn parts(&self, kind: VertexKind, ports: u64, trunk: u64) -> u64 {
         self.used(kind).map(|(used, count)| (used * trunk).div_ceil(ports).max(1) * count).sum()
     }
@@ -42,7 +43,7 @@ impl Bill {
         self.by_ports_used.range((kind, 0)..=(kind, u64::MAX)).map(|((_, ports), count)| (*ports, *count))
     }
 
-    /// How many cables there are.
+    /// Returns the number of cables.
     pub fn cable_count(&self) -> u64 {
         self.cables.values().sum()
     }

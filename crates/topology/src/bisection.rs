@@ -1,8 +1,10 @@
-//! Bisection bandwidth: what two halves of the nodes can at least send each other, however the network is halved.
+//! Bisection bandwidth: what two halves of the nodes can at least send each other, however the
+//! network is halved.
 //!
-//! To find it is NP-hard in general (Garey, Johnson and Stockmeyer 1976). Kinds with a formula use it. Up to
-//! [`ENUMERATED_MAX`] nodes every halving is tried. Beyond that the answer is two numbers: the best halving that was found, and a bound
-//! below which no halving can be. For one halving the least cut over all places for the switches is exact, by maximum flow.
+//! To find it is NP-hard in general (Garey, Johnson and Stockmeyer 1976). Kinds with a formula use
+//! it. Up to [`ENUMERATED_MAX`] nodes every halving is tried. Beyond that the answer is two
+//! numbers: the best halving that was found, and a bound below which no halving can be. For one
+//! halving the least cut over all places for the switches is exact, by maximum flow.
 
 use crate::graph::{Graph, VertexId};
 use crate::partition::Partition;
@@ -20,7 +22,7 @@ const ROUNDING: f64 = 1e-9;
 pub enum Method {
     /// By the kind's formula, [`Config::closed_form`](crate::Config::closed_form).
     ClosedForm,
-    /// The least of so many halvings, all that there are.
+    /// Exact: the least of this many halvings, which are all.
     Enumerated(u64),
     /// The best of some; the truth lies between `at_least` and `capacity`.
     Searched,
@@ -31,13 +33,14 @@ pub enum Method {
 pub struct Bisection {
     /// The least that was found, in one direction; the other has the same.
     pub capacity: Rate,
-    /// How many links are cut there.
+    /// Number of cut links.
     pub cables: u64,
     /// No halving has less. The same as `capacity` when that is exact.
     pub at_least: Rate,
     /// How it was found.
     pub method: Method,
-    /// One of the halves, the smaller when the number of nodes is odd; empty when a formula gave the numbers.
+    /// One of the halves, the smaller when the number of nodes is odd; empty when a formula gave
+    /// the numbers.
     pub half: Vec<VertexId>,
 }
 
@@ -55,14 +58,16 @@ impl Graph {
         }
     }
 
-    /// The bisection of any set of different vertices, without formulas. Traffic may pass all vertices that forward, and no endpoint outside the set.
+    /// The bisection of any set of different vertices, without formulas. Traffic may pass all
+    /// vertices that forward, and no endpoint outside the set.
     pub fn bisection_of(&self, nodes: &[VertexId]) -> Bisection {
         if nodes.len() <= ENUMERATED_MAX { self.enumerate_halves(nodes) } else { self.search_halves(nodes) }
     }
 
     fn enumerate_halves(&self, nodes: &[VertexId]) -> Bisection {
         let smaller = nodes.len() / 2;
-        // Of an even number, the halving and its mirror image are one: the last node stands in the other half.
+        // With an even number, a halving and its mirror image are the same: the last node is in the
+        // other half.
         let free = if nodes.len().is_multiple_of(2) { nodes.len().saturating_sub(1) } else { nodes.len() };
         let choices = (0u32..1 << free).filter(|chosen| chosen.count_ones() as usize == smaller);
         let mut tried = 0;
@@ -88,9 +93,10 @@ impl Graph {
         Bisection { at_least: self.bisection_bound(nodes).min(found.capacity), ..found }
     }
 
-    /// Every pair of nodes sends a unit along its shortest paths. A halving parts a known number of pairs, and no
-    /// channel has more than the highest load for its rate: so much rate must be cut (Leighton, "Introduction to Parallel Algorithms and Architectures", 1992,
-    /// section 1.9, by an embedding of the complete graph). Pairs that are not joined give no bound.
+    /// Every pair of nodes sends a unit along its shortest paths. A halving parts a known number of
+    /// pairs, and no channel has more than the highest load for its rate: so much rate must be cut
+    /// (Leighton, "Introduction to Parallel Algorithms and Architectures", 1992, section 1.9, by an
+    /// embedding of the complete graph). Pairs that are not joined give no bound.
     fn bisection_bound(&self, nodes: &[VertexId]) -> Rate {
         if !self.joins(nodes) {
             return Rate::bps(0);

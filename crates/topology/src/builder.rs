@@ -6,7 +6,8 @@ use crate::graph::{End, Graph, LINKS_MAX, Link, LinkId, Medium, RATE_MAX, VERTIC
 use base::{Length, Rate};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Collects vertices and links. Ports are given out in the order of the cables; nothing is checked before [`Builder::finish`].
+/// Collects vertices and links. Ports are given out in the order of the cables; nothing is checked
+/// before [`Builder::finish`].
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     vertices: Vec<Vertex>,
@@ -21,7 +22,7 @@ impl Builder {
         Builder::default()
     }
 
-    /// Adds a vertex with so many ports.
+    /// Adds a vertex with this number of ports.
     pub fn vertex(&mut self, kind: VertexKind, name: impl Into<String>, ports: u32) -> VertexId {
         self.vertices.push(Vertex { kind, name: name.into(), ports });
         self.ports_taken.push(0);
@@ -42,7 +43,8 @@ impl Builder {
         self.push(Link { ends, rate, length, medium: Medium::Cable })
     }
 
-    /// Joins a target and the adapter in its node, or a host and its adapter, without taking a port.
+    /// Joins a target and the adapter in its node, or a host and its adapter, without taking a
+    /// port.
     ///
     /// # Panics
     ///
@@ -53,7 +55,7 @@ impl Builder {
         self.push(Link { ends, rate, length: Length::mm(0), medium: Medium::Board })
     }
 
-    /// How many ports of a vertex are still free; 0 when too many are taken.
+    /// Returns the number of free ports of a vertex; 0 if too many are taken.
     pub(crate) fn free_ports(&self, vertex: VertexId) -> u32 {
         self.vertices[vertex.index()].ports.saturating_sub(self.ports_taken[vertex.index()])
     }
@@ -67,8 +69,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// When a vertex has more cables than ports, a link joins a vertex to itself or has a rate of 0 or over [`RATE_MAX`](crate::RATE_MAX), a board joins anything
-    /// but an endpoint and an adapter, two vertices share a name, something cannot be reached, or there is too much of it.
+    /// When a vertex has more cables than ports, a link joins a vertex to itself or has a rate of 0
+    /// or over [`RATE_MAX`](crate::RATE_MAX), a board joins anything but an endpoint and an
+    /// adapter, two vertices share a name, something cannot be reached, or there is too much of it.
     pub fn finish(self) -> Result<Graph, BuildError> {
         self.finish_as(None)
     }
@@ -131,8 +134,9 @@ impl Builder {
     }
 }
 
-/// Hosts, targets and adapters must all reach each other, and every switch must be reached by them. Two that touch the same islands of forwarding
-/// vertices (redundant switches are one each) reach the same, so that one search for each set of islands is enough.
+/// Hosts, targets and adapters must all reach each other, and every switch must be reached by them.
+/// Two that touch the same islands of forwarding vertices (redundant switches are one each) reach
+/// the same, so that one search for each set of islands is enough.
 fn check_connected(graph: &Graph) -> Result<(), BuildError> {
     let islands = islands(graph);
     let mut ends: Vec<VertexId> =
@@ -165,7 +169,8 @@ fn check_reach(graph: &Graph, from: VertexId, must_reach: &[VertexId]) -> Result
     }
 }
 
-/// By vertex that forwards: the number of the connected piece that it is in when endpoints are taken away.
+/// By vertex that forwards: the number of the connected piece that it is in when endpoints are
+/// taken away.
 fn islands(graph: &Graph) -> Vec<Option<u32>> {
     let mut islands = vec![None; graph.vertices.len()];
     let mut count = 0;

@@ -4,14 +4,16 @@ use crate::grid::Grid;
 use base::{Length, Rate};
 use std::fmt;
 
-/// The shape of the fabric: what joins the endpoints (switched) or the storage nodes' adapters (switchless).
+/// The shape of the fabric: what joins the endpoints (switched) or the storage nodes' adapters
+/// (switchless).
 ///
 /// Adapters and switches get the first ids. Endpoints follow, targets before hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Switched: one top-of-rack switch.
     SingleSwitch,
-    /// Switched: several top-of-rack switches that share no cable; every endpoint is cabled to each.
+    /// Switched: several top-of-rack switches that share no cable; every endpoint is cabled to
+    /// each.
     RedundantSwitches {
         /// How many, from 2.
         switches: u32,
@@ -22,11 +24,12 @@ pub enum Kind {
         leaves: u32,
         /// Switches that leaves are cabled to.
         spines: u32,
-        /// How many endpoints a leaf has room for.
+        /// Maximum endpoints of a leaf.
         endpoints_per_leaf: u32,
     },
-    /// Switched: a folded Clos network of equal switches with full bisection bandwidth, the m-port n-tree of Lin, Chung and Huang
-    /// (IPDPS 2004). Three layers are the fat tree of Al-Fares et al. (SIGCOMM 2008), two the one of the paper, 5.3.
+    /// Switched: a folded Clos network of equal switches with full bisection bandwidth, the m-port
+    /// n-tree of Lin, Chung and Huang (IPDPS 2004). Three layers are the fat tree of Al-Fares et
+    /// al. (SIGCOMM 2008), two the one of the paper, 5.3.
     FatTree {
         /// Ports of a switch that the tree uses, even.
         radix: u32,
@@ -35,18 +38,19 @@ pub enum Kind {
     },
     /// Switchless: a row.
     DaisyChain {
-        /// How many adapters.
+        /// Number of adapters.
         nodes: u32,
     },
     /// Switchless: a circle.
     Ring {
-        /// How many adapters.
+        /// Number of adapters.
         nodes: u32,
     },
-    /// Switchless: two rings of `nodes / 2`, and a rung between each adapter of one and its twin on the other. Three ports an adapter, as
-    /// the paper's dual ring has (3.2, and 300 GbE in 5.5); two rings over the same neighbours are a [`Kind::Ring`] with 2 cables.
+    /// Switchless: two rings of `nodes / 2`, and a rung between each adapter of one and its twin on
+    /// the other. Three ports an adapter, as the paper's dual ring has (3.2, and 300 GbE in 5.5);
+    /// two rings over the same neighbours are a [`Kind::Ring`] with 2 cables.
     DualRing {
-        /// How many adapters, even, from 4.
+        /// Number of adapters, even, from 4.
         nodes: u32,
     },
     /// Switchless: a grid of any number of dimensions. All dimensions 2: a hypercube.
@@ -54,34 +58,36 @@ pub enum Kind {
         /// Adapters in each dimension.
         dimensions: Vec<u32>,
     },
-    /// Switchless: a grid whose every dimension wraps round. A dimension of 2 has two cables between its two adapters, so that every
-    /// adapter has 2 cables a dimension: four for the four nodes of the paper, 5.1.
+    /// Switchless: a grid whose every dimension wraps round. A dimension of 2 has two cables
+    /// between its two adapters, so that every adapter has 2 cables a dimension: four for the four
+    /// nodes of the paper, 5.1.
     Torus {
         /// Adapters in each dimension.
         dimensions: Vec<u32>,
     },
     /// Switchless: every adapter is cabled to every other one.
     FullMesh {
-        /// How many adapters.
+        /// Number of adapters.
         nodes: u32,
     },
-    /// Switchless: fully meshed groups that are fully meshed among each other (Kim et al., ISCA 2008), each pair of groups by as
-    /// many cables as the global ports allow for all pairs alike: `routers * global_cables / (groups - 1)`, rounded down. Ports that are left over stay
-    /// free. Of 3 routers, 3 global cables and 9 groups (27 nodes), each group has 9 global ports and uses 8.
-    /// A group's cable `c` leads to the group `c + 1` further on and is the router `c / global_cables`'s, the relative arrangement of
-    /// Camarero et al. (ACM TACO 2014).
+    /// Switchless: fully meshed groups that are fully meshed among each other (Kim et al., ISCA
+    /// 2008). Each pair of groups has the same number of cables, as many as the global ports allow:
+    /// `routers * global_cables / (groups - 1)`, rounded down. Remaining ports stay free. With 3
+    /// routers, 3 global cables and 9 groups (27 nodes), each group has 9 global ports and uses 8.
+    /// A group's cable `c` leads to the group `c + 1` further on and belongs to router `c /
+    /// global_cables`, the relative arrangement of Camarero et al. (ACM TACO 2014).
     Dragonfly {
         /// Adapters a group.
         routers: u32,
         /// Ports of an adapter for other groups.
         global_cables: u32,
-        /// How many groups, from 2.
+        /// Number of groups, from 2.
         groups: u32,
     },
 }
 
 impl Kind {
-    /// Whether it has switches. Otherwise adapters join it.
+    /// Returns whether it has switches. Otherwise adapters join it.
     pub fn is_switched(&self) -> bool {
         matches!(
             self,
@@ -126,7 +132,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Where endpoints go.
+/// Placement of endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// Each place is filled before the next one.
@@ -135,11 +141,12 @@ pub enum Placement {
     Spread,
 }
 
-/// Who uses the network.
+/// Hosts and targets of the network.
 ///
-/// In a switched fabric every endpoint is a vertex with cables to a switch. In a switchless one the adapters are the storage
-/// nodes' own: target `i` sits behind adapter `i` on a board, and a host is cabled to free ports of an adapter (paper, 4.6,
-/// "Client Connectivity"). With neither hosts nor targets a switchless graph is its adapters alone.
+/// In a switched fabric every endpoint is a vertex with cables to a switch. In a switchless one the
+/// adapters belong to the storage nodes: target `i` is behind adapter `i` on a board, and a host is
+/// cabled to free ports of an adapter (paper, 4.6, "Client Connectivity"). With neither hosts nor
+/// targets, a switchless graph consists of its adapters only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoints {
     /// Clients.
@@ -150,7 +157,7 @@ pub struct Endpoints {
     pub placement: Placement,
 }
 
-/// How many ports each vertex has.
+/// Number of ports of each vertex.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ports {
     /// Of a host, and of a target in a switched fabric.
@@ -166,9 +173,11 @@ pub struct Ports {
 pub struct Lengths {
     /// From a host or target to its switch or adapter.
     pub endpoint: Length,
-    /// To a neighbour in a chain, ring or grid, within a group of a dragonfly, between layers of switches.
+    /// To a neighbour in a chain, ring or grid, within a group of a dragonfly, between layers of
+    /// switches.
     pub near: Length,
-    /// Back round a ring or torus, between groups of a dragonfly, to the topmost of three or more layers.
+    /// Back round a ring or torus, between groups of a dragonfly, to the topmost of three or more
+    /// layers.
     pub far: Length,
 }
 
@@ -183,7 +192,7 @@ pub struct Cabling {
     pub fabric_cables: u32,
     /// Parallel cables from an endpoint to its switch (to each of its switches) or adapter.
     pub endpoint_cables: u32,
-    /// How long.
+    /// Lengths of the cables.
     pub lengths: Lengths,
 }
 
@@ -192,7 +201,7 @@ pub struct Cabling {
 pub struct Config {
     /// The shape.
     pub kind: Kind,
-    /// Who is joined by it.
+    /// The endpoints.
     pub endpoints: Endpoints,
     /// Ports of everything.
     pub ports: Ports,

@@ -3,12 +3,13 @@
 use crate::error::TableError;
 use crate::graph::{Graph, VertexId};
 
-/// Stands for "not reached"; more than the longest path of [`crate::VERTICES_MAX`] vertices.
+/// Marks an unreachable vertex; exceeds the longest path of [`crate::VERTICES_MAX`] vertices.
 const UNREACHED: u16 = u16::MAX;
 /// The most vertices of a table of all distances: 128 MiB.
 const TABLE_VERTICES_MAX: usize = 1 << 13;
 
-/// How many links lie between one vertex and each other one. Distances are the same in both directions, because links are.
+/// Number of links between one vertex and each other one. Distances are the same in both
+/// directions, because links are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distances {
     from: VertexId,
@@ -59,7 +60,7 @@ pub struct DistanceSummary {
     pub sum: u64,
     /// How many pairs are joined.
     pub pairs: u64,
-    /// How many are not.
+    /// The others.
     pub unreached_pairs: u64,
 }
 
@@ -81,7 +82,8 @@ impl DistanceSummary {
 }
 
 impl Graph {
-    /// The distances from one vertex, which does not have to forward itself; the others on the way do.
+    /// The distances from one vertex, which does not have to forward itself; the others on the way
+    /// do.
     pub fn distances_from(&self, from: VertexId) -> Distances {
         let mut hops = vec![UNREACHED; self.vertices.len()];
         self.search(from, &mut hops, &mut Vec::new());

@@ -1,18 +1,18 @@
-//! What a caller can be told.
+//! Errors that a caller can act on.
 
 use crate::graph::{LinkId, VertexKind};
 use base::Rate;
 
-/// Why no graph could be built. Names the numbers.
+/// Reason why no graph could be built. Names the numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A parameter lies outside its range.
     #[error("{field}: {got} is outside {min}..={max}")]
     OutOfRange {
-        /// Which parameter.
+        /// Name of the parameter.
         field: &'static str,
-        /// What it is.
+        /// The rejected value.
         got: u64,
         /// The least that is allowed.
         min: u64,
@@ -32,9 +32,9 @@ pub enum BuildError {
     /// A number that must be even is odd.
     #[error("{field}: {got} is odd, it must be even")]
     Odd {
-        /// Which parameter.
+        /// Name of the parameter.
         field: &'static str,
-        /// What it is.
+        /// The rejected value.
         got: u32,
     },
     /// More endpoints than places for them.
@@ -42,9 +42,9 @@ pub enum BuildError {
     NoRoom {
         /// Hosts, targets or both.
         what: &'static str,
-        /// How many there are to be.
+        /// The requested number.
         got: u64,
-        /// How many fit.
+        /// Number of places.
         places: u64,
         /// Where the limit comes from.
         because: String,
@@ -54,17 +54,17 @@ pub enum BuildError {
     PortsOverRadix {
         /// The vertex.
         name: String,
-        /// What it is.
+        /// Kind of the vertex.
         kind: VertexKind,
-        /// How many cables end at it.
+        /// Number of its cables.
         cables: u32,
-        /// How many ports it has.
+        /// Number of its ports.
         ports: u32,
     },
     /// A link joins a vertex to itself.
     #[error("link {} joins {name} to itself", link.0)]
     JoinsItself {
-        /// Which link.
+        /// The link.
         link: LinkId,
         /// The vertex.
         name: String,
@@ -72,7 +72,7 @@ pub enum BuildError {
     /// A link carries nothing, or more than can be added up.
     #[error("link {} between {} and {} has a rate of {got}, it must be more than 0bps and at most {max}", link.0, ends[0], ends[1])]
     BadRate {
-        /// Which link.
+        /// The link.
         link: LinkId,
         /// Its ends.
         ends: [String; 2],
@@ -85,11 +85,11 @@ pub enum BuildError {
     #[error("link {} is a board between {} {} and {} {}, it must join a host or target with an adapter",
         link.0, kinds[0], ends[0], kinds[1], ends[1])]
     BadBoard {
-        /// Which link.
+        /// The link.
         link: LinkId,
         /// Its ends.
         ends: [String; 2],
-        /// What they are.
+        /// Kinds of both ends.
         kinds: [VertexKind; 2],
     },
     /// Two vertices have one name.
@@ -109,14 +109,14 @@ pub enum BuildError {
         from: String,
         /// The first vertex that was not reached.
         unreached: String,
-        /// How many were reached.
+        /// Number of reached vertices.
         reached: usize,
-        /// How many there are.
+        /// The actual number.
         vertices: usize,
     },
 }
 
-/// Why there is no dimension-order route.
+/// Reason why there is no dimension-order route.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RouteError {
@@ -139,12 +139,12 @@ pub enum RouteError {
     },
 }
 
-/// Why no table of all distances was made.
+/// Reason why no table of all distances was made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{vertices} vertices are too many for a table of all distances, allowed are {max}")]
 pub struct TableError {
-    /// How many there are.
+    /// The actual number.
     pub vertices: usize,
-    /// How many may be.
+    /// The allowed number.
     pub max: usize,
 }

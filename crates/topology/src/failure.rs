@@ -25,8 +25,8 @@ impl Failures {
 }
 
 impl Graph {
-    /// The same graph with `failures` missing as well. Ids, ports and names stay; the result may be disconnected. Ids that the
-    /// graph does not have are passed over.
+    /// The same graph with `failures` missing as well. Ids, ports and names stay; the result may be
+    /// disconnected. Ids that the graph does not have are passed over.
     pub fn without(&self, failures: &Failures) -> Graph {
         let mut graph = self.clone();
         for vertex in &failures.vertices {
@@ -50,7 +50,7 @@ impl Graph {
         }
     }
 
-    /// Whether the working `nodes` can all reach each other.
+    /// Returns whether the working `nodes` can all reach each other.
     pub fn joins(&self, nodes: &[VertexId]) -> bool {
         nodes.first().is_none_or(|first| {
             let distances = self.distances_from(*first);

@@ -1,4 +1,5 @@
-//! Files for graphs of one's own, in TOML. Every key must be given, and no other; cables take ports in the order of the file.
+//! Files for graphs of one's own, in TOML. Every key must be given, and no other; cables take ports
+//! in the order of the file.
 //!
 //! ```toml
 //! [[vertex]]
@@ -27,7 +28,7 @@ const FILE_BYTES_MAX: u64 = 128 << 20;
 /// The longest name of a vertex, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Why a file is no graph: which file, which line (from 1), and what was found there.
+/// Reason why a file is no graph: which file, which line (from 1), and what was found there.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}:{line}: {reason}")]
 pub struct FileError {
@@ -35,7 +36,7 @@ pub struct FileError {
     pub file: String,
     /// The line, from 1. Of what concerns the file as a whole, 1.
     pub line: usize,
-    /// What is wrong.
+    /// What is wrong, and what is allowed.
     pub reason: Reason,
 }
 
@@ -52,7 +53,8 @@ pub enum Reason {
     /// The bytes are not text.
     #[error("is not UTF-8 text")]
     NotUtf8,
-    /// It is not TOML, a key is missing, unknown or given twice, or a value cannot be what it should.
+    /// It is not TOML, a key is missing, unknown or given twice, or a value cannot be what it
+    /// should.
     #[error("{0}")]
     Syntax(String),
     /// A name is empty, too long, or holds something that cannot be seen.
@@ -64,7 +66,7 @@ pub enum Reason {
     /// A link has not two ends.
     #[error("{got} ends, a link has 2")]
     Ends {
-        /// How many were given.
+        /// The given number.
         got: usize,
     },
     /// A link ends at a vertex that is not in the file.
@@ -127,11 +129,11 @@ enum RawMedium {
     Board,
 }
 
-/// Reads and checks a graph. `name` stands in errors; nothing is opened by it.
+/// Reads and checks a graph. Errors contain `name`; the function opens no file.
 ///
 /// # Errors
 ///
-/// When the file is not in the format, or its graph is not one that [`Builder::finish`] accepts.
+/// If the file is not in the format, or [`Builder::finish`] rejects its graph.
 pub fn read(name: &str, reader: impl Read) -> Result<Graph, FileError> {
     let text = read_text(name, reader)?;
     let source = Source { name, text: &text };
@@ -145,8 +147,9 @@ pub fn read(name: &str, reader: impl Read) -> Result<Graph, FileError> {
     builder.finish().map_err(|error| source.error(raw.offset_of(&error), Reason::Build(error)))
 }
 
-/// Writes a graph's vertices and links so that [`read`] gives them back. Missing parts are written too: a file describes what is there
-/// to fail. The parameters that a graph was built from are not kept.
+/// Writes a graph's vertices and links so that [`read`] gives them back. Missing parts are written
+/// too: a file describes what is there to fail. The parameters that a graph was built from are not
+/// kept.
 ///
 /// # Errors
 ///
@@ -160,7 +163,7 @@ pub fn write(graph: &Graph, mut writer: impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A text that can tell where it was wrong.
+/// A text with the position of each error.
 struct Source<'a> {
     name: &'a str,
     text: &'a str,
@@ -175,7 +178,8 @@ impl Source<'_> {
 }
 
 impl RawFile {
-    /// Where in the text the part is that `error` is about; the beginning when it is about the whole.
+    /// Where in the text the part is that `error` is about; the beginning when it is about the
+    /// whole.
     fn offset_of(&self, error: &BuildError) -> usize {
         let link = |id: &LinkId| self.link.get(id.index()).map(|link| link.span().start);
         let named = |wanted: &str| {

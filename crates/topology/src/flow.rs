@@ -1,4 +1,5 @@
-//! Maximum flows, by Dinic's algorithm as `petgraph` has it: disjoint paths, and minimum cuts for the bisection.
+//! Maximum flows, by Dinic's algorithm as `petgraph` has it: disjoint paths, and minimum cuts for
+//! the bisection.
 
 use crate::graph::{Channel, Graph, VertexId};
 use crate::path::Path;
@@ -11,13 +12,13 @@ use petgraph::visit::EdgeRef;
 pub(crate) struct Cut {
     /// Bits a second from one side to the other, of working links.
     pub capacity_bps: u64,
-    /// How many links.
+    /// Number of links.
     pub links: u64,
 }
 
 impl Graph {
-    /// As many paths as there can be without any two sharing a link, shortest first. Their number is the edge connectivity of the pair
-    /// (Menger). Parallel cables are different links.
+    /// A maximum set of paths of which no two share a link, shortest first. Their number is the
+    /// edge connectivity of the pair (Menger). Parallel cables are different links.
     pub fn disjoint_paths(&self, source: VertexId, target: VertexId) -> Vec<Path> {
         if source == target || !self.works(source) || !self.works(target) {
             return Vec::new();
@@ -44,7 +45,8 @@ impl Graph {
         }
     }
 
-    /// Follows one unit of flow to the target and uses it up. Where it comes back to a vertex, the loop is left out.
+    /// Follows one unit of flow to the target and uses it up. Where it comes back to a vertex, the
+    /// loop is left out.
     fn walk_flow(&self, source: VertexId, target: VertexId, used: &mut [bool]) -> Path {
         let mut path = Path::at(source);
         while path.end() != target {
@@ -60,14 +62,15 @@ impl Graph {
         path
     }
 
-    /// The least capacity that must be cut to part `side[v] == Some(true)` from `Some(false)`; the others go where it is cheapest. Sides
-    /// that no link joins are parted by nothing.
+    /// The least capacity that must be cut to part `side[v] == Some(true)` from `Some(false)`; the
+    /// others go where it is cheapest. Sides that no link joins are parted by nothing.
     pub(crate) fn minimum_cut(&self, side: &[Option<bool>]) -> Cut {
         let (mut network, channels) =
             self.network(|channel| self.passes(channel, side).then(|| self.link(channel.link()).rate.as_bps()));
         let (from, to) = (network.add_node(()), network.add_node(()));
         let cables = channels.len();
-        // More than any cut, so that no minimum cut takes one of the edges that hold a side together.
+        // More than any cut, so that no minimum cut takes one of the edges that hold a side
+        // together.
         let plenty = 1 + self.links.iter().map(|link| link.rate.as_bps()).sum::<u64>();
         for vertex in self.vertex_ids() {
             match side[vertex.index()] {
@@ -85,14 +88,16 @@ impl Graph {
         Cut { capacity_bps, links }
     }
 
-    /// Whether traffic between the sides may use a channel: not through an endpoint that is on neither side.
+    /// Returns whether traffic between the sides may use a channel: not through an endpoint that is
+    /// on neither side.
     fn passes(&self, channel: Channel, side: &[Option<bool>]) -> bool {
         [self.source(channel), self.target(channel)]
             .iter()
             .all(|end| self.forwards(*end) || side[end.index()].is_some())
     }
 
-    /// The working channels to which `capacity` gives one, as a directed graph over the same vertex numbers.
+    /// The working channels to which `capacity` gives one, as a directed graph over the same vertex
+    /// numbers.
     fn network(&self, capacity: impl Fn(Channel) -> Option<u64>) -> (DiGraph<(), u64>, Vec<Channel>) {
         let mut network = DiGraph::with_capacity(self.vertices.len() + 2, self.channel_count());
         for _ in &self.vertices {
@@ -113,7 +118,8 @@ fn node(vertex: VertexId) -> NodeIndex {
     NodeIndex::new(vertex.index())
 }
 
-/// What is still reached when the flow has taken its capacity: one side of a minimum cut (Ford and Fulkerson).
+/// What is still reached when the flow has taken its capacity: one side of a minimum cut (Ford and
+/// Fulkerson).
 fn residual_reach(network: &DiGraph<(), u64>, flow: &[u64], from: NodeIndex) -> Vec<bool> {
     let mut reached = vec![false; network.node_count()];
     reached[from.index()] = true;

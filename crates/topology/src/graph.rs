@@ -1,4 +1,5 @@
-//! Vertices, links and the adjacency between them. A finished graph is always valid: see [`crate::Builder`].
+//! Vertices, links and the adjacency between them. A finished graph is always valid: see
+//! [`crate::Builder`].
 
 use crate::config::Config;
 use base::{Length, Rate};
@@ -20,8 +21,9 @@ pub struct VertexId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
-/// One direction of a link. Links are full duplex, so each direction has the link's rate to itself. Channels `2 * link` (from the
-/// first end to the second) and `2 * link + 1` (back) belong to one link.
+/// One direction of a link. Links are full duplex, so each direction has the link's rate to itself.
+/// Channels `2 * link` (from the first end to the second) and `2 * link + 1` (back) belong to one
+/// link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Channel(pub u32);
 
@@ -60,7 +62,7 @@ impl Channel {
     pub const fn reverse(self) -> Channel {
         Channel(self.0 ^ 1)
     }
-    /// Whether it goes from the link's first end to the second.
+    /// Returns whether it leads from the link's first end to the second.
     pub const fn is_forward(self) -> bool {
         self.0 & 1 == 0
     }
@@ -73,7 +75,8 @@ pub enum VertexKind {
     Host,
     /// A storage node. It starts and ends paths only.
     Target,
-    /// A low-radix adapter of a switchless SAN: it sits in a storage node and passes on what is not for that node (paper, 3.2).
+    /// A low-radix adapter of a switchless SAN: it sits in a storage node and passes on what is not
+    /// for that node (paper, 3.2).
     Adapter,
     /// A high-radix switch.
     Switch,
@@ -83,7 +86,7 @@ impl VertexKind {
     /// Every kind, in their order.
     pub const ALL: [VertexKind; 4] = [VertexKind::Host, VertexKind::Target, VertexKind::Adapter, VertexKind::Switch];
 
-    /// Whether a path may lead through it.
+    /// Returns whether a path may lead through it.
     pub const fn forwards(self) -> bool {
         matches!(self, VertexKind::Adapter | VertexKind::Switch)
     }
@@ -108,15 +111,15 @@ impl fmt::Display for VertexKind {
 /// A place of the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vertex {
-    /// What it is.
+    /// Kind of the vertex.
     pub kind: VertexKind,
     /// Its name, unique in the graph.
     pub name: String,
-    /// How many ports it has, used or not.
+    /// Number of its ports, used or not.
     pub ports: u32,
 }
 
-/// What a link is made of.
+/// Configuration of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Medium {
     /// A cable between two ports.
@@ -138,13 +141,14 @@ impl Medium {
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Where.
+    /// The vertex at the other end.
     pub vertex: VertexId,
     /// The port there, from 0; `None` on a board.
     pub port: Option<u32>,
 }
 
-/// A full-duplex connection of two vertices. Parallel links are allowed: a bundle, or a torus that is 2 wide.
+/// A full-duplex connection of two vertices. Parallel links are allowed: a bundle, or a torus that
+/// is 2 wide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Its two ends, of different vertices.
@@ -177,7 +181,8 @@ pub struct Graph {
     pub(crate) vertex_works: Vec<bool>,
     /// By link: whether it and both its ends work.
     pub(crate) link_works: Vec<bool>,
-    /// Compressed adjacency: the hops of vertex `v` are `hops[offsets[v]..offsets[v + 1]]`, in the order of links (and so of ports).
+    /// Compressed adjacency: the hops of vertex `v` are `hops[offsets[v]..offsets[v + 1]]`, in the
+    /// order of links (and so of ports).
     offsets: Vec<u32>,
     hops: Vec<Hop>,
 }
@@ -255,7 +260,7 @@ impl Graph {
         2 * self.links.len()
     }
 
-    /// Where a channel begins.
+    /// Returns the start of a channel.
     pub fn source(&self, channel: Channel) -> VertexId {
         self.channel_end(channel, !channel.is_forward()).vertex
     }
@@ -274,27 +279,29 @@ impl Graph {
         self.link(channel.link()).ends[usize::from(is_second)]
     }
 
-    /// The working hops out of a vertex, by link id; on a vertex without board links that is by port.
+    /// The working hops out of a vertex, by link id; on a vertex without board links that is by
+    /// port.
     pub fn hops(&self, vertex: VertexId) -> &[Hop] {
         &self.hops[self.offsets[vertex.index()] as usize..self.offsets[vertex.index() + 1] as usize]
     }
 
-    /// How many working links a vertex has.
+    /// Returns how many working links a vertex has.
     pub fn degree(&self, vertex: VertexId) -> usize {
         self.hops(vertex).len()
     }
 
-    /// The channels out of `source` that lead to `target`: several when the two are joined by a bundle.
+    /// The channels out of `source` that lead to `target`: several when the two are joined by a
+    /// bundle.
     pub fn channels_between(&self, source: VertexId, target: VertexId) -> impl Iterator<Item = Channel> {
         self.hops(source).iter().filter(move |hop| hop.to == target).map(|hop| hop.channel)
     }
 
-    /// Whether a vertex works.
+    /// Returns whether a vertex works.
     pub fn works(&self, vertex: VertexId) -> bool {
         self.vertex_works[vertex.index()]
     }
 
-    /// Whether a link and both its ends work.
+    /// Returns whether a link and both its ends work.
     pub fn link_works(&self, link: LinkId) -> bool {
         self.link_works[link.index()]
     }
@@ -304,7 +311,7 @@ impl Graph {
         (0..self.links.len() as u32).map(LinkId).filter(|link| self.link_works(*link))
     }
 
-    /// Whether every vertex and every link works.
+    /// Returns whether every vertex and every link works.
     pub fn is_whole(&self) -> bool {
         self.vertex_works.iter().chain(&self.link_works).all(|works| *works)
     }
@@ -314,8 +321,9 @@ impl Graph {
         self.config.as_ref()
     }
 
-    /// Between whom the network's distances and bandwidth are counted: the working adapters where there are any (in a switchless SAN
-    /// an adapter *is* the storage node's place), else hosts and targets, else switches.
+    /// Between whom the network's distances and bandwidth are counted: the working adapters where
+    /// there are any (in a switchless SAN an adapter *is* the storage node's place), else hosts and
+    /// targets, else switches.
     pub fn nodes(&self) -> Vec<VertexId> {
         let of = |wanted: &[VertexKind]| -> Vec<VertexId> {
             self.vertex_ids().filter(|id| self.works(*id) && wanted.contains(&self.vertex(*id).kind)).collect()
@@ -327,7 +335,7 @@ impl Graph {
             .unwrap_or_default()
     }
 
-    /// Whether a path may pass through a vertex.
+    /// Returns whether a path may pass through a vertex.
     pub(crate) fn forwards(&self, vertex: VertexId) -> bool {
         self.vertex(vertex).kind.forwards()
     }

@@ -4,8 +4,8 @@ use crate::error::RouteError;
 use crate::graph::{Channel, Graph, VertexId};
 use crate::path::Path;
 
-/// A grid of vertices. The first dimension counts fastest: in three dimensions, vertex `(z * Y + y) * X + x` has the
-/// coordinates `x, y, z`.
+/// A grid of vertices. The first dimension counts fastest: in three dimensions, vertex `(z * Y + y)
+/// * X + x` has the coordinates `x, y, z`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
     /// How many vertices in each dimension.
@@ -15,12 +15,12 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// How many places it has.
+    /// Returns how many places it has.
     pub fn places(&self) -> u64 {
         self.sizes.iter().map(|size| u64::from(*size)).product()
     }
 
-    /// Where a vertex is.
+    /// Returns the place of a vertex.
     pub fn coordinates(&self, vertex: VertexId) -> Vec<u32> {
         let mut rest = vertex.0;
         self.sizes.iter().map(|size| (rest % size, rest /= size).0).collect()
@@ -32,7 +32,7 @@ impl Grid {
         VertexId(along.fold(0, |vertex, (size, coordinate)| vertex * size + coordinate))
     }
 
-    /// How many ids apart neighbours in a dimension are.
+    /// Returns how many ids apart neighbours in a dimension are.
     pub(crate) fn stride(&self, dimension: usize) -> u32 {
         self.sizes[..dimension].iter().product()
     }
@@ -46,7 +46,8 @@ impl Grid {
         (self.wraps[dimension] || !is_over_edge).then(|| VertexId(vertex.0 - at * stride + next * stride))
     }
 
-    /// How many steps lead from one coordinate to another, and whether upwards: the shorter way round, up on a tie.
+    /// Returns how many steps lead from one coordinate to another, and whether upwards: the shorter
+    /// way round, up on a tie.
     fn way(&self, dimension: usize, from: u32, to: u32) -> (u32, bool) {
         let size = self.sizes[dimension];
         let (up, down) = ((to + size - from) % size, (from + size - to) % size);
@@ -64,8 +65,9 @@ impl Graph {
         self.config.as_ref().and_then(|config| config.kind.grid())
     }
 
-    /// The dimension-order route: all of the first dimension, then of the second and so on, the shorter way round a wrapped
-    /// dimension, upwards on a tie. Of parallel cables it takes the first that works.
+    /// The dimension-order route: all of the first dimension, then of the second and so on, the
+    /// shorter way round a wrapped dimension, upwards on a tie. Of parallel cables it takes the
+    /// first that works.
     ///
     /// # Errors
     ///
@@ -90,7 +92,8 @@ impl Graph {
         Ok(path)
     }
 
-    /// Cables are laid upwards, so that up is forward. This tells the two cables of a dimension of 2 apart.
+    /// Cables are laid upwards, so up is forward. This distinguishes the two cables of a dimension
+    /// of 2.
     fn grid_channel(&self, from: VertexId, to: VertexId, is_up: bool) -> Result<Channel, RouteError> {
         let name = |vertex: VertexId| self.vertex(vertex).name.clone();
         let mut along = self.channels_between(from, to).filter(|channel| channel.is_forward() == is_up);

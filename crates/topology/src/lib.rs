@@ -1,15 +1,21 @@
-//! Network graphs of switched and switchless storage networks, and everything that follows from their shape alone.
+//! Network graphs of switched and switchless storage networks, and all properties that follow from
+//! their shape.
 //!
-//! * [`Config`] with a [`Kind`] builds any kind of `design/san.md` from plain parameters; [`file`](mod@file) reads a graph of one's own;
-//!   [`Builder`] makes one in code. All three end in the same checks and in a [`Graph`].
-//! * [`Graph`] is vertices, links and a compressed adjacency, all by index: a link has two [`Channel`]s, one a direction.
-//! * [`Distances`], [`DistanceTable`], [`Path`]: hops, all shortest paths and how many there are, dimension-order routes.
-//! * [`Graph::disjoint_paths`], [`Graph::bisection`], [`Graph::channel_loads`]: path diversity and bandwidth.
-//! * [`Failures`] and [`Graph::without`]: the same graph with parts missing, ids unchanged.
-//! * [`Bill`]: what has to be bought. [`picture`](mod@picture): what it looks like. [`Config::closed_form`]: what textbooks say of it.
+//! * [`Config`] with a [`Kind`] builds any kind of network from plain parameters;
+//!   [`file`](mod@file) reads a custom graph; [`Builder`] makes one in code. All three end in the
+//!   same checks and in a [`Graph`].
+//! * [`Graph`] has vertices, links and a compressed adjacency, all by index: a link has two
+//!   [`Channel`]s, one per direction.
+//! * [`Distances`], [`DistanceTable`], [`Path`]: hops, all shortest paths and their number,
+//!   dimension-order routes.
+//! * [`Graph::disjoint_paths`], [`Graph::bisection`], [`Graph::channel_loads`]: path diversity and
+//!   bandwidth.
+//! * [`Failures`] and [`Graph::without`]: the same graph without failed parts, ids unchanged.
+//! * [`Bill`]: the parts to buy. [`picture`](mod@picture): drawings. [`Config::closed_form`]:
+//!   textbook formulas.
 //!
-//! Hosts and targets end a path and never pass one on; adapters and switches do. Orders are by id or by port throughout, so
-//! equal input gives equal output.
+//! Hosts and targets are ends of a path; only adapters and switches forward. All orders are by id
+//! or by port, so equal input gives equal output.
 
 mod bill;
 mod bisection;

@@ -3,9 +3,10 @@
 use crate::graph::{Graph, VertexId};
 
 impl Graph {
-    /// By channel: how many ordered pairs of `nodes` cross it, when every pair sends one unit, split evenly over its shortest paths
-    /// (a half counts as a half). This is Brandes' edge betweenness (Journal of Mathematical Sociology 25, 2001) for chosen sources
-    /// and targets, with parallel cables as separate paths.
+    /// By channel: how many ordered pairs of `nodes` cross it, when every pair sends one unit,
+    /// split evenly over its shortest paths (a half counts as a half). This is Brandes' edge
+    /// betweenness (Journal of Mathematical Sociology 25, 2001) for chosen sources and targets,
+    /// with parallel cables as separate paths.
     pub fn channel_loads(&self, nodes: &[VertexId]) -> Vec<f64> {
         let mut is_node = vec![false; self.vertices.len()];
         nodes.iter().for_each(|node| is_node[node.index()] = true);
@@ -16,8 +17,8 @@ impl Graph {
         loads
     }
 
-    /// Everything flows to `target`: from the farthest vertices on, each hands what begins or arrives at it to its hops, by how many shortest
-    /// paths each hop opens.
+    /// Everything flows to `target`: from the farthest vertices on, each hands what begins or
+    /// arrives at it to its hops, by how many shortest paths each hop opens.
     fn add_loads_to(&self, target: VertexId, is_node: &[bool], loads: &mut [f64]) {
         let toward = self.distances_from(target);
         let mut order: Vec<VertexId> = self.vertex_ids().filter(|vertex| toward.to(*vertex).is_some()).collect();

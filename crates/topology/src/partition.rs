@@ -1,10 +1,12 @@
-//! Improves a halving of a graph step by step: Fiduccia and Mattheyses, "A linear-time heuristic for improving network
-//! partitions" (DAC 1982), with the nodes of the network balanced and the other vertices free.
+//! Improves a halving of a graph step by step: Fiduccia and Mattheyses, "A linear-time heuristic
+//! for improving network partitions" (DAC 1982), with the nodes of the network balanced and the
+//! other vertices free.
 
 use crate::graph::{Graph, VertexId};
 use std::collections::BTreeSet;
 
-/// Rounds of moves at most; each ends no worse than it began, and the search stops at the first that gains nothing.
+/// Rounds of moves at most; each ends no worse than it began, and the search stops at the first
+/// that gains nothing.
 const PASSES_MAX: usize = 32;
 
 /// Two sides of a graph.
@@ -21,14 +23,16 @@ pub(crate) struct Partition<'a> {
     cut_bps: u64,
 }
 
-/// Who may still move in a pass, the best last: by gain in bits a second, then by the lower id.
+/// Vertices that may still move in a pass, the best last: by gain in bits per second, then by the
+/// lower id.
 struct Movable {
     /// Of nodes on the first side, nodes on the second, and vertices that are no nodes.
     groups: [BTreeSet<(i64, std::cmp::Reverse<VertexId>)>; 3],
 }
 
 impl<'a> Partition<'a> {
-    /// A good halving that grew out of `start`: its nearer half first, then improved. The same arguments give the same answer.
+    /// A good halving that grew out of `start`: its nearer half first, then improved. The same
+    /// arguments give the same answer.
     pub(crate) fn search(graph: &'a Graph, nodes: &[VertexId], start: VertexId) -> Partition<'a> {
         let mut partition = Partition::grown(graph, nodes, start);
         for _ in 0..PASSES_MAX {
@@ -89,8 +93,8 @@ impl<'a> Partition<'a> {
         cut.map(|link| link.rate.as_bps()).sum()
     }
 
-    /// Moves every vertex once, always the best one that balance allows, and goes back to the best balanced state on the way.
-    /// Whether that was better than the beginning.
+    /// Moves every vertex once, always the best one that balance allows, and returns to the best
+    /// balanced state on the way. Returns whether that is better than the start.
     fn pass(&mut self) -> bool {
         let before = self.cut_bps;
         let mut gains: Vec<i64> = self.graph.vertex_ids().map(|vertex| self.gain(vertex)).collect();
@@ -136,7 +140,7 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// Moves a vertex for this pass, and tells its neighbours.
+    /// Moves a vertex for this pass and updates the gains of its neighbours.
     fn shift(&mut self, vertex: VertexId, gains: &mut [i64], movable: &mut Movable) {
         self.cut_bps = (self.cut_bps as i64 - gains[vertex.index()]) as u64;
         self.flip(vertex);
@@ -162,8 +166,8 @@ impl<'a> Partition<'a> {
 }
 
 impl Movable {
-    /// The best vertex that may move: any that is no node, or a node of the side that has at least as many. Within a move the sides may
-    /// differ by two (three when the number is odd).
+    /// Returns the best vertex that may move: any that is no node, or a node of the side with at
+    /// least as many nodes. Within a move the sides may differ by two (three if the number is odd).
     fn take(&mut self, surplus: i64) -> Option<VertexId> {
         let open = [surplus >= 0, surplus <= 0, true];
         let best = (0..3).filter(|group| open[*group]).filter_map(|group| Some((self.groups[group].last()?.0, group)));

@@ -18,12 +18,12 @@ impl Path {
         Path { vertices: vec![vertex], channels: Vec::new() }
     }
 
-    /// How many links it takes.
+    /// Returns its number of links.
     pub fn hops(&self) -> usize {
         self.channels.len()
     }
 
-    /// Where it ends.
+    /// Returns the last vertex.
     pub fn end(&self) -> VertexId {
         *self.vertices.last().expect("a path has a vertex")
     }
@@ -42,8 +42,8 @@ impl Path {
     }
 }
 
-/// All shortest paths of one pair, in the order of the links they take. Two paths that differ only in which cable of a bundle they take
-/// are two.
+/// All shortest paths of one pair, in the order of the links they take. Two paths that differ only
+/// in which cable of a bundle they take are two.
 pub struct MinimalPaths<'a> {
     graph: &'a Graph,
     toward: Distances,
@@ -89,14 +89,15 @@ impl MinimalPaths<'_> {
 }
 
 impl Graph {
-    /// All shortest paths from `source` to `target`; none when there is no path. Their number can be astronomical: take what you need.
+    /// All shortest paths from `source` to `target`; none when there is no path. Their number can
+    /// be astronomical: take what you need.
     pub fn minimal_paths(&self, source: VertexId, target: VertexId) -> MinimalPaths<'_> {
         let toward = self.distances_from(target);
         let tried = toward.to(source).map_or(Vec::new(), |_| vec![0]);
         MinimalPaths { graph: self, toward, path: Path::at(source), tried }
     }
 
-    /// How many shortest paths there are, without walking them; stops at `u128::MAX`.
+    /// Returns how many shortest paths there are, without walking them; stops at `u128::MAX`.
     pub fn count_minimal_paths(&self, source: VertexId, target: VertexId) -> u128 {
         let toward = self.distances_from(target);
         let mut counts = vec![0u128; self.vertices.len()];
@@ -108,7 +109,8 @@ impl Graph {
         counts[target.index()]
     }
 
-    /// Hands the counts of `front`, all equally far from the target, to the vertices one hop nearer; returns those.
+    /// Hands the counts of `front`, all equally far from the target, to the vertices one hop
+    /// nearer; returns those.
     fn count_one_hop(&self, front: &[VertexId], toward: &Distances, counts: &mut [u128]) -> Vec<VertexId> {
         let mut next = Vec::new();
         for at in front {
@@ -122,12 +124,14 @@ impl Graph {
         next
     }
 
-    /// The channels out of `at` that begin a shortest path to where `toward` counts from: what equal-cost multipath chooses among.
+    /// The channels out of `at` that begin a shortest path to where `toward` counts from: what
+    /// equal-cost multipath chooses among.
     pub fn minimal_hops<'a>(&'a self, at: VertexId, toward: &'a Distances) -> impl Iterator<Item = Hop> + 'a {
         self.hops(at).iter().filter(move |hop| self.leads(hop, at, toward)).copied()
     }
 
-    /// Whether a hop out of `at` comes one nearer, to the end itself or to a vertex that forwards.
+    /// Returns whether a hop out of `at` comes one nearer, to the end itself or to a vertex that
+    /// forwards.
     pub(crate) fn leads(&self, hop: &Hop, at: VertexId, toward: &Distances) -> bool {
         let is_nearer = toward.to(at).is_some_and(|here| toward.to(hop.to).is_some_and(|there| there + 1 == here));
         is_nearer && (hop.to == toward.from() || self.forwards(hop.to))

@@ -134,7 +134,8 @@ proptest! {
         for from in graph.vertex_ids() {
             let found = petgraph::algo::dijkstra(&other, from.0.into(), None, |_| 1u32);
             for to in graph.vertex_ids() {
-                // Petgraph would pass through endpoints; only redundant switches, which nothing else joins, notice.
+                // Petgraph would pass through endpoints; only redundant switches, which nothing
+                // else joins, notice.
                 let detours = matches!(config.kind, Kind::RedundantSwitches { .. });
                 if !(is_switched && detours) {
                     prop_assert_eq!(table.between(from, to), found.get(&petgraph::graph::NodeIndex::new(to.index())).copied());

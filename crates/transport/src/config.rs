@@ -1,4 +1,5 @@
-//! Parameters of the rivals. Plain structs with every field given; defaults and checks are in `spec`.
+//! Parameters of the rivals. Plain structs with every field given; defaults and checks are in
+//! `spec`.
 
 use base::{Bytes, Span};
 use serde::Serialize;
@@ -43,7 +44,7 @@ pub struct Dcqcn {
     pub reaction: Reaction,
     /// Gain g of alpha.
     pub gain: f64,
-    /// A cut never goes below this rate, in bits a second.
+    /// Lower bound of the rate after a cut, in bits per second.
     pub rate_min_bps: u64,
     /// Least time between two congestion notifications of a flow.
     pub notification_interval: Span,
@@ -72,8 +73,7 @@ pub enum Pause {
     /// Above a share of what is free of a buffer that all ports share (SIGCOMM'15, 4). A port may
     /// go on two full packets below that, or when nothing of it is left.
     Dynamic {
-        /// The buffer, without what is kept free for packets that are under way when a port is
-        /// paused.
+        /// The buffer, without the headroom for packets in flight when a port is paused.
         shared: Bytes,
         /// The share.
         share: f64,
@@ -93,7 +93,7 @@ pub enum Reaction {
     /// alpha timer, the rate is cut at most once a period, only the timer raises it, and the target
     /// stays while cuts follow each other.
     Periodic {
-        /// Time between two looks at whether a notification has come.
+        /// Time between two checks for a notification.
         cut_interval: Span,
     },
 }
@@ -109,16 +109,16 @@ pub struct Pfabric {
     pub window: u32,
     /// Retransmission timeout (about three round trips).
     pub timeout: Span,
-    /// What decides how much of a flow is under way.
+    /// What limits the data of a flow in flight.
     pub control: RateControl,
 }
 
-/// What decides how much of a flow of pFabric is under way, and how it finds losses.
+/// What limits the data of a pFabric flow in flight, and how it detects losses.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub enum RateControl {
     /// pFabric's own (SIGCOMM'13, 4.2).
     Minimal {
-        /// Timeouts in a row after which a flow goes into probe mode.
+        /// Consecutive timeouts after which a flow enters probe mode.
         probe_after: u32,
     },
     /// Each flow is a connection of DCTCP (EDM, ASPLOS'25, 4.3: pFabric on top of DCTCP). Its
@@ -127,14 +127,15 @@ pub enum RateControl {
     Dctcp(Dctcp),
 }
 
-/// An idealised receiver-driven protocol (Homa, pHost, NDP, ExpressPass at their best): receivers learn of messages in
-/// no time, pull the one with the least remaining bytes, one credit a packet at line rate.
+/// An idealised receiver-driven protocol (Homa, pHost, NDP, ExpressPass at their best): receivers
+/// learn of messages in no time, pull the one with the least remaining bytes, one credit a packet
+/// at line rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReceiverDriven {
     /// Largest payload of a packet.
     pub mtu: Bytes,
-    /// Payload that a receiver may have called for and not received. One round trip of it fills the link from one idle sender;
-    /// more lets it call on others while one is busy (overcommitment).
+    /// Payload that a receiver may have called for and not received. One round trip of it fills the
+    /// link from one idle sender; more lets it call on others while one is busy (overcommitment).
     pub outstanding: Bytes,
 }
 
@@ -145,7 +146,8 @@ pub struct CreditBased {
     pub flit_payload: Bytes,
     /// Flit with its header and CRC on the wire.
     pub flit_wire: Bytes,
-    /// Input buffer of a switch port, in flits for each of its two virtual channels: the credits of its peer.
+    /// Input buffer of a switch port, in flits for each of its two virtual channels: the credits of
+    /// its peer.
     pub switch_buffer_flits: u32,
     /// Input buffer of a device, in flits for each of its two virtual channels.
     pub device_buffer_flits: u32,

@@ -5,8 +5,8 @@ use base::{Bytes, Operation};
 /// Arguments of a read-modify-write: address, operand and expected value, 8 bytes each.
 pub const MODIFY_REQUEST: Bytes = Bytes::new(24);
 
-/// Wire bytes that one lone request puts on each direction of its two links, control packets, preambles and gaps
-/// included. `up` is host to switch.
+/// Wire bytes that one lone request puts on each direction of its two links, control packets,
+/// preambles and gaps included. `up` is host to switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireCost {
     /// Requester to switch.
@@ -37,8 +37,8 @@ pub struct Train {
 }
 
 impl Train {
-    /// A message of `bytes` cut into packets of at most `payload` that take `wire(payload, is_first)` bytes, each
-    /// acknowledged by `acknowledgement` bytes. `bytes` must not be zero.
+    /// A message of `bytes` cut into packets of at most `payload` that take `wire(payload,
+    /// is_first)` bytes, each acknowledged by `acknowledgement` bytes. `bytes` must not be zero.
     pub fn new(bytes: Bytes, payload: Bytes, wire: impl Fn(u32, bool) -> u32, acknowledgement: u32) -> Train {
         let packets = bytes.count().div_ceil(payload.count());
         let full = payload.count() as u32;
@@ -72,13 +72,13 @@ pub enum Part {
     Write,
     /// A request for data.
     Ask,
-    /// The data that was asked for.
+    /// The requested data.
     Answer,
 }
 
 impl WireCost {
-    /// Of a request made of messages: a read's request is `read_request` bytes long, a read-modify-write's
-    /// [`MODIFY_REQUEST`]; `train` is what the design makes of a message.
+    /// Of a request made of messages: a read's request is `read_request` bytes long, a
+    /// read-modify-write's [`MODIFY_REQUEST`]; `train` is what the design makes of a message.
     pub fn of_messages(
         operation: Operation,
         bytes: Bytes,
@@ -87,7 +87,8 @@ impl WireCost {
     ) -> WireCost {
         WireCost::of_parts(operation, bytes, read_request, |_, bytes| train(bytes))
     }
-    /// Like [`of_messages`](WireCost::of_messages) for designs that treat the parts of a request differently.
+    /// Like [`of_messages`](WireCost::of_messages) for designs that treat the parts of a request
+    /// differently.
     pub fn of_parts(
         operation: Operation,
         bytes: Bytes,

@@ -1,24 +1,27 @@
 //! A lossless memory fabric with hop-by-hop credits, as CXL inherits it from PCIe.
 //!
 //! What it is made of, and where that comes from:
-//! * A message travels in flits. CXL's 68-byte flit has 64 bytes of payload, 2 of protocol id and 2 of CRC (CXL
-//!   2.0, 4.2).
-//! * A flit is sent only when its receiver has promised room: the sender holds one credit for each free place in the
-//!   input buffer at the other end of the link (PCIe 5.0, 2.6.1; CXL 2.0, 4.2). Nothing is ever
-//!   dropped.
-//! * There are two virtual channels with buffers and credits of their own: requests (reads, and writes with their
-//!   data) and answers (the data of reads). PCIe separates posted, non-posted and completion credits, CXL.mem
-//!   separates M2S requests from S2M responses, for the same reason: a blocked request must never block an answer
-//!   (PCIe 5.0, 2.4.1).
-//! * The switch has one FIFO an input port and channel and a crossbar; each output serves the heads of the inputs
-//!   round robin, and the channels in turn. A head whose target has no credit or is being served blocks everything
-//!   behind it: the head-of-line blocking that EDM (ASPLOS'25), 4.3.1, blames for CXL's collapse in incasts.
-//! * Credits go back with the next flit in the other direction at no cost (the flit header has a field for them), or,
-//!   when a quarter of a buffer is owed and no flit can go, in a packet of 8 bytes (a PCIe DLLP with its framing).
+//! * A message travels in flits. CXL's 68-byte flit has 64 bytes of payload, 2 of protocol id and 2
+//!   of CRC (CXL 2.0, 4.2).
+//! * A flit is sent only when its receiver has promised room: the sender holds one credit for each
+//!   free place in the input buffer at the other end of the link (PCIe 5.0, 2.6.1; CXL 2.0, 4.2).
+//!   Nothing is ever dropped.
+//! * There are two virtual channels with buffers and credits of their own: requests (reads, and
+//!   writes with their data) and answers (the data of reads). PCIe separates posted, non-posted and
+//!   completion credits, CXL.mem separates M2S requests from S2M responses, for the same reason: a
+//!   blocked request must never block an answer (PCIe 5.0, 2.4.1).
+//! * The switch has one FIFO an input port and channel and a crossbar; each output serves the heads
+//!   of the inputs round robin, and the channels in turn. A head whose target has no credit or is
+//!   being served blocks everything behind it: the head-of-line blocking that EDM (ASPLOS'25),
+//!   4.3.1, blames for CXL's collapse in incasts.
+//! * Credits go back with the next flit in the other direction at no cost (the flit header has a
+//!   field for them), or, when a quarter of a buffer is owed and no flit can go, in a packet of 8
+//!   bytes (a PCIe DLLP with its framing).
 //!
-//! Assumptions: each of a port's two channels has the whole configured buffer; a buffer place is free again as soon
-//! as its flit starts to leave; a device drains its buffer at line rate, and a host interleaves its targets flit by
-//! flit (each flit is a memory transaction of its own), in order within a target and channel.
+//! Assumptions: each of a port's two channels has the whole configured buffer; a buffer place is
+//! free again as soon as its flit starts to leave; a device drains its buffer at line rate, and a
+//! host interleaves its targets flit by flit (each flit is a memory transaction of its own), in
+//! order within a target and channel.
 
 use crate::common::{Arrived, Inbox, Ready, ReadyRing, Sparse};
 use crate::config::CreditBased;
@@ -29,7 +32,8 @@ use base::{BoundedQueue, Bytes, NodeId, Operation, Program, Time};
 
 /// Requests and answers.
 const CHANNELS: usize = 2;
-/// A credit packet on the wire: a PCIe data link layer packet is 6 bytes and 2 of framing (PCIe 5.0, chapters 3 and 4).
+/// A credit packet on the wire: a PCIe data link layer packet is 6 bytes and 2 of framing (PCIe
+/// 5.0, chapters 3 and 4).
 pub const CREDIT_PACKET_WIRE: u32 = 8;
 
 /// Host or memory device `node`, idle and with all of its credits.
@@ -42,19 +46,20 @@ pub fn switch(config: &CreditBased, ports: u32) -> Switch {
     Switch::new(*config, ports)
 }
 
-/// The flits of a lone message of `bytes`. Credits ride on other flits, or wait until a packet of them is worth its
-/// bytes.
+/// The flits of a lone message of `bytes`. Credits ride on other flits, or wait until a packet of
+/// them is worth its bytes.
 pub fn train(config: &CreditBased, bytes: Bytes) -> Train {
     Train::new(bytes, config.flit_payload, |_, _| config.flit_wire.count() as u32, 0)
 }
 
-/// What a lone request of `bytes`, whose read request is `read_request` long, puts on the wires, but for credit
-/// packets.
+/// What a lone request of `bytes`, whose read request is `read_request` long, puts on the wires,
+/// but for credit packets.
 pub fn wire_cost(config: &CreditBased, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
     WireCost::of_messages(operation, bytes, read_request, |bytes| train(config, bytes))
 }
 
-/// So many flits are owed before the receiver with a buffer of `buffer` flits sends a packet of credits.
+/// Number of owed flits at which a receiver with a buffer of `buffer` flits sends a packet of
+/// credits.
 pub const fn return_from(buffer: u32) -> u32 {
     if buffer < 4 { 1 } else { buffer / 4 }
 }
@@ -81,11 +86,11 @@ impl FlitHeader {
 /// One end of a link: what it may send, and what it owes the other end.
 #[derive(Clone, Debug)]
 struct LinkEnd {
-    /// Free places at the other end that no flit is on its way to.
+    /// Free places at the other end that no flit in flight will use.
     available: [u32; CHANNELS],
     /// Places freed here that the other end does not know of.
     owed: [u32; CHANNELS],
-    /// Owing so many is worth a packet.
+    /// Number of owed credits that justifies a packet.
     return_from: u32,
 }
 
@@ -155,7 +160,7 @@ pub struct Host {
     config: CreditBased,
     link: LinkEnd,
     outboxes: [Outbox; CHANNELS],
-    /// The channel that is asked first.
+    /// The channel that is served first.
     turn: usize,
     /// What has come in, by source and channel.
     inboxes: Sparse<[Inbox; CHANNELS]>,
@@ -253,9 +258,9 @@ impl PortSet {
 struct Output {
     /// Inputs whose head wants this output, by channel.
     wanted_by: [PortSet; CHANNELS],
-    /// The input that is asked first, by channel.
+    /// The input that is served first, by channel.
     turn: [usize; CHANNELS],
-    /// The channel that is asked first.
+    /// The channel that is served first.
     channel_turn: usize,
     /// Wire bytes anywhere in the switch that are for this output.
     queued: u64,
@@ -298,7 +303,7 @@ impl Switch {
     pub fn highest_input(&self) -> usize {
         self.ports.iter().flat_map(|port| &port.inputs).map(BoundedQueue::highest).max().unwrap_or(0)
     }
-    /// Lets the head of an input FIFO ask for its output.
+    /// Lets the head of an input FIFO request its output.
     fn ask(&mut self, input: usize, channel: usize) {
         let Some(head) = self.ports[input].inputs[channel].front() else { return };
         let target = head.target;
@@ -337,7 +342,7 @@ impl Switch {
         self.ask(input, channel);
         Some(flit)
     }
-    /// Frees a place of an input FIFO, which its sender is told when it is worth it.
+    /// Frees a place of an input FIFO, and notifies its sender when enough are free.
     fn take_head(&mut self, input: usize, channel: usize) -> Option<Packet> {
         let port = &mut self.ports[input];
         let flit = port.inputs[channel].pop()?;

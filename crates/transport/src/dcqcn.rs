@@ -1,12 +1,14 @@
 //! RoCEv2 with DCQCN (Zhu et al., SIGCOMM'15) over priority flow control (IEEE 802.1Qbb).
 //!
-//! One reliable queue pair for each ordered pair of hosts. A write is an RDMA write (the RETH rides in its first packet),
-//! acknowledged once, with its last packet (coalesced, as InfiniBand 9.7.5.1.2 allows). A read is one read request, whose
-//! RETH is the request, and response packets, which acknowledge it and need no acknowledgement of their own; data of a
-//! response has [`RESPONSE`] in `priority`. The network is lossless, so packets come in order and once; a gap or a full
-//! buffer is a broken invariant and panics. Two traffic classes: data, which can be paused, and control (acknowledgements
-//! and congestion notifications), which goes first and is never paused (SIGCOMM'15, 5.1 sends notifications with high
-//! priority). A pause holds until the switch says go: its refreshing is not modelled.
+//! Each ordered pair of hosts has one reliable queue pair. A write is an RDMA write (its first
+//! packet carries the RETH), acknowledged once, with its last packet (coalesced, as InfiniBand
+//! 9.7.5.1.2 allows). A read is one read request, whose RETH is the request, and response packets,
+//! which acknowledge it and need no acknowledgement of their own; data of a response has
+//! [`RESPONSE`] in `priority`. The network is lossless, so packets arrive in order and once; a gap
+//! or a full buffer is a broken invariant and panics. There are two traffic classes: data, which
+//! can be paused, and control (acknowledgements and congestion notifications), which has priority
+//! and is never paused (SIGCOMM'15, 5.1 sends notifications with high priority). A pause lasts
+//! until the switch resumes the port: its refreshing is not modelled.
 
 mod buffer;
 mod marking;
@@ -83,8 +85,8 @@ pub fn host(config: &Dcqcn, node: NodeId, rate: Rate) -> Host {
     }
 }
 
-/// A switch whose ingress ports have `headroom` above the pause threshold for what is still coming; it draws its marks
-/// from `random`.
+/// A switch whose ingress ports have `headroom` above the pause threshold for what is still coming;
+/// it draws its marks from `random`.
 pub fn switch(config: &Dcqcn, ports: u32, headroom: Bytes, random: Stream) -> Switch {
     Switch::new(config, ports, headroom, random)
 }
@@ -109,7 +111,7 @@ fn last_of_response(config: &Dcqcn, bytes: Bytes) -> u32 {
     roce_response_wire(((bytes.count() - 1) % config.mtu.count() + 1) as u32, true)
 }
 
-/// What a lone request puts on the wires.
+/// Returns the wire cost of a lone request.
 pub fn wire_cost(config: &Dcqcn, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
     WireCost::of_parts(operation, bytes, read_request, |part, bytes| train(config, part, bytes))
 }
@@ -160,7 +162,7 @@ impl Host {
     pub fn rate_bps(&self, peer: NodeId) -> f64 {
         self.pairs[peer.index()].pacer.rate_bps()
     }
-    /// Whether the switch has paused this host.
+    /// Returns whether the switch has paused this host.
     pub fn is_paused(&self) -> bool {
         self.paused
     }

@@ -71,7 +71,7 @@ pub fn train(config: &Dctcp, bytes: Bytes) -> Train {
     Train::new(bytes, config.mss, |payload, _| tcp_wire(payload), tcp_wire(0))
 }
 
-/// What a lone request puts on the wires.
+/// Returns the wire cost of a lone request.
 pub fn wire_cost(config: &Dctcp, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
     WireCost::of_messages(operation, bytes, read_request, |bytes| train(config, bytes))
 }
@@ -96,7 +96,7 @@ fn with_blocks(packet: Packet, blocks: impl Iterator<Item = (u64, u64)>) -> Pack
     Packet { priority: wide(first), value: wide(second), message, sequence, wire, ..packet }
 }
 
-/// The blocks of an acknowledgement, as stream offsets: as many as its length has room for.
+/// The blocks of an acknowledgement, as stream offsets; its length limits their number.
 pub(crate) fn blocks_of(packet: &Packet) -> impl Iterator<Item = (u64, u64)> {
     let count = (1..=BLOCKS_MAX).find(|count| packet.wire == tcp_selective_wire(*count)).unwrap_or(0);
     let split = |wide: u64| ((wide >> 32) as u32, wide as u32);

@@ -1,34 +1,34 @@
-//! Fastpass (SIGCOMM'14): an arbiter decides when every packet is sent.
+//! Fastpass (SIGCOMM'14): an arbiter schedules every packet.
 //!
-//! Time is cut into slots, the same for all. An endpoint tells the arbiter how many slots it needs
-//! to which target; the arbiter answers which of the coming slots it got; the endpoint sends in
-//! them. No slot has a source or a target twice, so the switch queues (almost) nothing. The arbiter
-//! is a host behind the same switch, and each demand and allocation crosses its one link: that
-//! link, not the computing, is what it runs out of (EDM, ASPLOS'25, 4.3, which grants the arbiter
-//! infinite speed).
+//! Time is cut into slots, the same for all. An endpoint requests slots to a target from the
+//! arbiter; the arbiter answers with the allocated slots; the endpoint sends in them. No slot has a
+//! source or a target twice, so the switch queues (almost) nothing. The arbiter is a host behind
+//! the same switch, and each demand and allocation crosses its one link. That link, not the
+//! computing, is its bottleneck (EDM, ASPLOS'25, 4.3, which assumes infinite speed).
 //!
-//! What is as in the paper and its public code, and what is ours
+//! The paper and its public code have the following, unless marked as ours
 //! (`docs/concepts/rivals-fastpass.md` has more):
-//! * Demands are counts of slots a target; several packets to one target share a slot if they fit.
+//! * Demands are counts of slots per target; several packets to one target share a slot if they
+//!   fit.
 //! * Control packets have the public code's layout: up to 10 demands, or up to 64 slots of up to 15
-//!   targets at a byte a slot. An endpoint puts no more demands on the arbiter's link than its
-//!   share of it, four packets at once; demands that wait for that share packets (the public code
-//!   paces likewise, harder).
+//!   targets at a byte per slot. An endpoint uses at most its share of the arbiter's link for
+//!   demands, four packets at once. Waiting demands share packets (the public code paces likewise,
+//!   with a lower limit).
 //! * The arbiter plans a batch of 16 slots at a time, and one ahead. It serves sources in turn, the
-//!   least recently allocated first, as the paper's fair policy does. Within a source the target
-//!   with the fewest slots left comes first, as its policy for short completion times does. Each
+//!   least recently allocated first, as the paper's fair policy does. Within a source, the target
+//!   with the fewest remaining slots comes first, as in its policy for short completion times. Each
 //!   takes the earliest slots in which it and its target are both free: greedy, as in the paper.
-//!   What a source gets goes in the packet that is made then: nothing waits.
-//! * It plans when its link can carry the answer: an allocation never waits in the arbiter until
-//!   its slot has passed.
-//! * A slot is as long as a full data frame and a 64th more (ours), which is what control takes of
-//!   a busy link.
-//! * Control goes before data, at endpoints and in the switch. Queues are unbounded, so none is
-//!   lost.
-//! * Counts are totals, so that lost control packets do no harm: a demand without an answer is
-//!   stated again after `timeout`, and the arbiter then tells how many slots it has allocated. The
-//!   public code acknowledges every packet instead, at a frame each. Lost data are TCP's business
-//!   there, and never lost here.
+//!   Allocations leave in the next packet, without delay.
+//! * It plans when its link can carry the answer: no allocation waits in the arbiter until its slot
+//!   has passed.
+//! * A slot has the length of a full data frame and a 64th more (ours), the share of control on a
+//!   busy link.
+//! * Control has priority over data, at endpoints and in the switch. Queues are unbounded, so none
+//!   is lost.
+//! * Counts are totals, so lost control packets do no harm. A demand without an answer is repeated
+//!   after `timeout`, and the arbiter then reports the slots that it has allocated. The public code
+//!   acknowledges every packet instead, at a frame each. There, TCP handles lost data; here no data
+//!   are lost.
 //! * All hosts share one clock (the paper synchronises them by PTP).
 
 mod arbiter;
@@ -45,20 +45,20 @@ use crate::framing::{fastpass_allocation_wire, fastpass_demand_wire, fastpass_wi
 use crate::{HostIn, HostOut, Packet};
 use base::{Bytes, NodeId, Operation, Program, Rate, Span, Time};
 
-/// The most slots of a batch: two of them are in sight, and a packet carries as many.
+/// Maximum slots of a batch: two batches are planned, and a packet carries as many slots.
 pub const BATCH_MAX: u32 = control::SLOTS_MAX as u32 / 2;
 /// A slot is longer than its data by this part of it.
 const SLACK_PART: u64 = 64;
 
-/// Endpoints 0 to `nodes - 1` on links of `rate`, then the arbiter, whose answers take `lead` until an endpoint can
-/// act on them.
+/// Endpoints 0 to `nodes - 1` on links of `rate`, then the arbiter, whose answers take `lead` until
+/// an endpoint can act on them.
 pub fn hosts(config: &Fastpass, nodes: u32, rate: Rate, lead: Span) -> Vec<Host> {
     let endpoint = |node| Host::Endpoint(Box::new(Endpoint::new(*config, NodeId(node), nodes, rate)));
     let arbiter = Host::Arbiter(Box::new(Arbiter::new(*config, nodes, rate, lead)));
     (0..nodes).map(endpoint).chain([arbiter]).collect()
 }
 
-/// Control goes first, data after it.
+/// Control has priority over data.
 pub use crate::common::ClassSwitch as Switch;
 
 /// An empty switch; `ports` counts the arbiter's.
@@ -71,8 +71,8 @@ pub fn train(config: &Fastpass, bytes: Bytes) -> Train {
     Train::new(bytes, config.slot_payload, |payload, _| fastpass_wire(payload), 0)
 }
 
-/// What a lone request of `bytes`, whose read request is `read_request` long, puts on the wires of its two hosts. The
-/// arbiter's link carries the same control packets the other way round.
+/// What a lone request of `bytes`, whose read request is `read_request` long, puts on the wires of
+/// its two hosts. The arbiter's link carries the same control packets the other way round.
 pub fn wire_cost(config: &Fastpass, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
     let data = |bytes| train(config, bytes);
     let mut cost = WireCost::of_messages(operation, bytes, read_request, data);
@@ -130,7 +130,7 @@ impl Slots {
     pub fn at(&self, now: Time) -> u64 {
         now.as_ps() / self.span.as_ps()
     }
-    /// When `slot` begins.
+    /// Returns the time at which `slot` begins.
     pub fn start(&self, slot: u64) -> Time {
         Time::ps(slot * self.span.as_ps())
     }

@@ -43,7 +43,8 @@ pub const BTH: u32 = 12;
 pub const RETH: u32 = 16;
 /// Atomic extended transport header.
 pub const ATOMIC: u32 = 28;
-/// Acknowledge extended transport header: acknowledgements, first and last packet of a read's response.
+/// Acknowledge extended transport header: acknowledgements, first and last packet of a read's
+/// response.
 pub const AETH: u32 = 4;
 /// Invariant CRC.
 pub const ICRC: u32 = 4;
@@ -66,8 +67,8 @@ pub const fn frame_wire(network: u32) -> u32 {
 pub const fn tcp_wire(payload: u32) -> u32 {
     frame_wire(IPV4 + TCP + payload)
 }
-/// A bare TCP acknowledgement with so many selective blocks (RFC 2018: two bytes of padding, kind,
-/// length, 8 a block).
+/// A bare TCP acknowledgement with this many selective blocks (RFC 2018: two bytes of padding,
+/// kind, length, 8 per block).
 pub const fn tcp_selective_wire(blocks: u32) -> u32 {
     if blocks == 0 { tcp_wire(0) } else { frame_wire(IPV4 + TCP + 4 + 8 * blocks) }
 }
@@ -75,7 +76,8 @@ pub const fn tcp_selective_wire(blocks: u32) -> u32 {
 pub const fn roce_wire(payload: u32, first: bool) -> u32 {
     frame_wire(IPV4 + UDP + BTH + if first { RETH } else { 0 } + payload + ICRC)
 }
-/// A RoCEv2 read or atomic request: what a request of `bytes` says is in its RETH, or, if longer, in its AtomicETH.
+/// A RoCEv2 read or atomic request: what a request of `bytes` says is in its RETH, or, if longer,
+/// in its AtomicETH.
 pub const fn roce_request_wire(bytes: u32) -> u32 {
     frame_wire(IPV4 + UDP + BTH + request_extension(bytes) + ICRC)
 }
@@ -125,7 +127,7 @@ pub const fn fastpass_wire(payload: u32) -> u32 {
 pub const fn fastpass_control_wire(content: u32) -> u32 {
     frame_wire(IPV4 + content)
 }
-/// A Fastpass packet with so many demands.
+/// A Fastpass packet with this many demands.
 pub const fn fastpass_demand_wire(demands: u32) -> u32 {
     fastpass_control_wire(FASTPASS + 2 + 4 * demands)
 }

@@ -1,39 +1,41 @@
-//! What travels, and the two places that it travels between, for every packet-switched rival.
+//! Packets, and the two places that they travel between, for every packet-switched rival.
 //!
-//! A rival is a host program and a switch program over the same [`Packet`]. Programs push decisions and the rig
-//! pulls packets: after any input the rig asks each idle port of that place with `poll_transmit`, which returns the packet to
-//! put on the wire now, or `None`. A program that becomes able to send at a later time says so by `next_wakeup`.
+//! A rival is a host program and a switch program over the same [`Packet`]. Programs push decisions
+//! and the rig pulls packets: after any input the rig calls `poll_transmit` for each idle port of
+//! that place, which returns the packet to put on the wire now, or `None`. A program that can send
+//! only later returns that time from `next_wakeup`.
 
 use base::{Bytes, NodeId, Program, Time};
 
-/// A one-way message between two hosts, as the rig numbers it. Reads are two of them: a small request one way and
-/// the data the other way.
+/// A one-way message between two hosts, as the rig numbers it. Reads are two of them: a small
+/// request one way and the data the other way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The rig's own number, unique among messages in flight (numbers are used again).
     pub id: u32,
-    /// Who sends.
+    /// The sender.
     pub source: NodeId,
-    /// Who receives.
+    /// The receiver.
     pub target: NodeId,
     /// Payload; at least one byte.
     pub bytes: Bytes,
-    /// Whether it answers another message (the data of a read): fabrics with message classes keep answers in a virtual
-    /// channel of their own, so that requests cannot block them. Others need not look at it.
+    /// Whether it answers another message (the data of a read). Fabrics with message classes keep
+    /// answers in a virtual channel of their own, so that requests cannot block them. Others may
+    /// ignore it.
     pub is_answer: bool,
-    /// Whether another message will answer it (the request of a read): RDMA sends such a message as a read request, which
-    /// the answer acknowledges. Others need not look at it.
+    /// Whether another message will answer it (the request of a read). RDMA sends such a message as
+    /// a read request, which the answer acknowledges. Others may ignore it.
     pub expects_answer: bool,
 }
 
-/// What a packet is for.
+/// Purpose of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
     /// Carries payload of a message.
     Data,
     /// Acknowledges data.
     Acknowledgement,
-    /// Asks for, or announces, something (a demand to an arbiter).
+    /// Requests or announces something (a demand to an arbiter).
     Request,
     /// Permits sending: a credit, token or time slot.
     Grant,
@@ -48,22 +50,24 @@ pub enum PacketKind {
 /// One packet on a wire. Plain data: the bytes on the wire are what its design's codec makes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// What it is for.
+    /// Its purpose.
     pub kind: PacketKind,
     /// The message it belongs to, by the rig's number (used again after the message's end), or 0.
     pub message: u32,
-    /// The message's number among those of its ordered pair of hosts, counted by its sender from zero and never used
-    /// again: tells a late duplicate from a new message with the same rig number. Designs without loss may leave it 0.
+    /// The message's number among those of its ordered pair of hosts, counted by its sender from
+    /// zero and never reused. It distinguishes a late duplicate from a new message with the same
+    /// rig number. Designs without loss may leave it 0.
     pub sequence: u32,
-    /// Who made it.
+    /// The sender.
     pub source: NodeId,
-    /// Who gets it.
+    /// The receiver.
     pub target: NodeId,
     /// Offset of the payload in its message, or the acknowledged offset, in bytes.
     pub offset: u64,
     /// Payload bytes.
     pub payload: u32,
-    /// All bytes that the packet occupies on a wire: preamble, headers, padding, FCS and inter-frame gap included.
+    /// All bytes that the packet occupies on a wire: preamble, headers, padding, FCS and
+    /// inter-frame gap included.
     pub wire: u32,
     /// Smaller is more urgent (remaining bytes for SRPT designs).
     pub priority: u64,
@@ -71,14 +75,17 @@ pub struct Packet {
     pub marked: bool,
     /// The sender has sent these bytes before: for statistics.
     pub again: bool,
-    /// A number whose meaning depends on `kind` and design (bytes of the whole message, credits, slots, pause state...).
+    /// A number whose meaning depends on `kind` and design (bytes of the whole message, credits,
+    /// slots, pause state...).
     pub value: u64,
-    /// The rig's own number of this packet in flight: a program makes it 0 and hands on what it received.
+    /// The rig's own number of this packet in flight: a program makes it 0 and hands on what it
+    /// received.
     pub tag: u32,
 }
 
 impl Packet {
-    /// A packet with every other field zero: `Packet { offset, payload, ..Packet::new(kind, source, target, wire) }`.
+    /// A packet with every other field zero: `Packet { offset, payload, ..Packet::new(kind, source,
+    /// target, wire) }`.
     pub const fn new(kind: PacketKind, source: NodeId, target: NodeId, wire: u32) -> Packet {
         Packet {
             kind,
@@ -96,14 +103,14 @@ impl Packet {
             tag: 0,
         }
     }
-    /// Whether it is consumed by the neighbour on this link: such packets pass MAC and PHY, but neither the protocol
-    /// stack nor the layer-2 pipeline.
+    /// Returns whether it is consumed by the neighbour on this link: such packets pass MAC and PHY,
+    /// but neither the protocol stack nor the layer-2 pipeline.
     pub const fn is_one_hop(&self) -> bool {
         matches!(self.kind, PacketKind::Pause | PacketKind::CreditReturn)
     }
 }
 
-/// What may happen to a host.
+/// Inputs of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostIn {
     /// The application has a message to send.
@@ -114,17 +121,19 @@ pub enum HostIn {
     Announced(Message),
 }
 
-/// What a host may decide.
+/// Decisions of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostOut {
-    /// Every byte of this message, which was sent to this host, has arrived. Exactly once a message, and only out of
-    /// the [`HostIn::Receive`] of a packet that was sent after the message was submitted.
+    /// Every byte of this message, which was sent to this host, has arrived. Exactly once a
+    /// message, and only out of the [`HostIn::Receive`] of a packet that was sent after the message
+    /// was submitted.
     Deliver {
         /// The message's number.
         message: u32,
     },
-    /// Tells the target of this message about it in no time and off the wire: the idealisation that EDM (ASPLOS'25),
-    /// 4.3, grants receiver-driven protocols. The target gets [`HostIn::Announced`] at the same instant.
+    /// Announces this message to its target in no time and off the wire: the idealisation that EDM
+    /// (ASPLOS'25), 4.3, assumes for receiver-driven protocols. The target gets
+    /// [`HostIn::Announced`] at the same instant.
     Announce(Message),
 }
 
@@ -141,23 +150,25 @@ pub trait Host: Program<In = HostIn, Out = HostOut> {
     /// The same at the receiver, just before the [`HostIn::Receive`] of that packet; not called
     /// when it is empty.
     fn give_content(&mut self, _content: &[u8]) {}
-    /// Whether [`poll_transmit`](Host::poll_transmit) might return a packet without further input or wake-up. `true` is
-    /// always right; `false` spares the rig an event when the link falls idle.
+    /// Returns whether [`poll_transmit`](Host::poll_transmit) might return a packet without further
+    /// input or wake-up. `true` is always right; `false` spares the rig an event when the link
+    /// falls idle.
     fn may_transmit(&self) -> bool {
         true
     }
 }
 
-/// What may happen to a switch: a packet has come in on a port, wholly received and past the layer-2 pipeline.
+/// Inputs of a switch: a packet has come in on a port, wholly received and past the layer-2
+/// pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchIn {
     /// The port, which is the number of the node behind it.
     pub port: NodeId,
-    /// What came in.
+    /// The packet that arrived.
     pub packet: Packet,
 }
 
-/// What a switch may decide besides queueing.
+/// Decisions of a switch besides queueing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchOut {
     /// This packet found no room, or lost its place to a more urgent one.
@@ -168,12 +179,14 @@ pub enum SwitchOut {
 pub trait Switch: Program<In = SwitchIn, Out = SwitchOut> {
     /// The packet to put on the wire of `port` at `now`, when that link is free, or `None`.
     fn poll_transmit(&mut self, now: Time, port: NodeId) -> Option<Packet>;
-    /// Whether [`poll_transmit`](Switch::poll_transmit) might return a packet for `port` without further input or wake-up.
-    /// `true` is always right; `false` spares the rig an event when the link falls idle.
+    /// Returns whether [`poll_transmit`](Switch::poll_transmit) might return a packet for `port`
+    /// without further input or wake-up. `true` is always right; `false` spares the rig an event
+    /// when the link falls idle.
     fn may_transmit(&self, _port: NodeId) -> bool {
         true
     }
-    /// Ports whose `poll_transmit` may answer differently since the last call: appended to `ports`, then forgotten.
+    /// Ports whose `poll_transmit` may answer differently since the last call: appended to `ports`,
+    /// then forgotten.
     fn take_ready(&mut self, ports: &mut Vec<NodeId>);
     /// Payload and headers queued for `port`, in wire bytes.
     fn queued(&self, port: NodeId) -> Bytes;

@@ -1,9 +1,11 @@
-//! pFabric (Alizadeh et al., SIGCOMM'13): tiny priority queues in the switch, next to no rate control in the hosts.
+//! pFabric (Alizadeh et al., SIGCOMM'13): tiny priority queues in the switch, next to no rate
+//! control in the hosts.
 //!
-//! A message is a flow. Its packets carry its remaining (unacknowledged) bytes as priority; a host sends the flow with the least
-//! first, each with a fixed window of about a bandwidth-delay product, and takes packets as lost only after a fixed, short
-//! timeout (4.3: no fast retransmit). Every packet is acknowledged by itself. After several timeouts in a row a flow only probes,
-//! and when a probe is answered it starts again from a window of one.
+//! A message is a flow. Its packets carry its remaining (unacknowledged) bytes as priority; a host
+//! sends the flow with the least first, each with a fixed window of about a bandwidth-delay
+//! product, and takes packets as lost only after a fixed, short timeout (4.3: no fast retransmit).
+//! Every packet is acknowledged by itself. After several timeouts in a row a flow only probes, and
+//! when a probe is answered it starts again from a window of one.
 //!
 //! Instead of that, [`RateControl::Dctcp`] makes each flow a connection of DCTCP, as EDM
 //! (ASPLOS'25, 4.3) has it: marks of the switch, cumulative acknowledgements that echo them, fast
@@ -37,7 +39,8 @@ pub struct Host {
     outboxes: Sparse<Outbox>,
     inboxes: Sparse<Inbox>,
     acknowledgements: VecDeque<Packet>,
-    /// Flows that can send, least remaining bytes first, older first. Holds stale entries: see [`Flow::listed`].
+    /// Flows that can send, least remaining bytes first, older first. Holds stale entries: see
+    /// [`Flow::listed`].
     urgent: BinaryHeap<Reverse<(u64, u64, u32)>>,
     /// Flows made so far.
     made: u64,
@@ -75,7 +78,7 @@ pub fn train(config: &Pfabric, bytes: Bytes) -> Train {
     Train::new(bytes, config.mss, |payload, _| pfabric_wire(payload), pfabric_ack_wire())
 }
 
-/// What a lone request puts on the wires.
+/// Returns the wire cost of a lone request.
 pub fn wire_cost(config: &Pfabric, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
     WireCost::of_messages(operation, bytes, read_request, |bytes| train(config, bytes))
 }

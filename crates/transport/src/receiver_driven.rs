@@ -36,13 +36,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// A credit on the wire.
 pub const CREDIT_WIRE: u32 = receiver_driven_wire(0);
 
-/// Host `node` of `nodes` on a link of `rate`, which it paces its credits by. `source_limit` is the payload that
-/// keeps a source sending for the round trip of a credit and its data.
+/// Host `node` of `nodes` on a link of `rate`, which it paces its credits by. `source_limit` is the
+/// payload that keeps a source sending for the round trip of a credit and its data.
 pub fn host(config: &ReceiverDriven, node: NodeId, rate: Rate, source_limit: Bytes) -> Host {
     Host::new(*config, node, rate, source_limit)
 }
 
-/// Control goes first, then data of messages that are short enough to be called for at any time.
+/// Control has priority, then data of messages that are short enough for a credit at any time.
 pub use crate::common::ClassSwitch as Switch;
 
 /// An empty switch. Its queues have no bound; credits keep them short.
@@ -60,7 +60,7 @@ pub fn wire_cost(config: &ReceiverDriven, operation: Operation, bytes: Bytes, re
     WireCost::of_messages(operation, bytes, read_request, |bytes| train(config, bytes))
 }
 
-/// Least remaining bytes first; among equals, who has waited longest.
+/// Least remaining bytes first; among equals, the longest waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Urgency {
     remaining: u64,
@@ -115,7 +115,7 @@ impl Started {
         let Started { message, bytes, next: offset, .. } = *self;
         Piece { message, sequence, bytes, offset, payload: mtu.count().min(bytes - offset) as u32 }
     }
-    /// Whether that was all of it.
+    /// Returns whether that was all of it.
     fn advance(&mut self, payload: u32) -> bool {
         self.next += u64::from(payload);
         self.next == self.bytes
@@ -134,22 +134,22 @@ struct Incoming {
     inbox: Inbox,
 }
 
-/// Whether a packet may be called for beside `outstanding` bytes; alone, any may.
+/// Returns whether a packet may be called for beside `outstanding` bytes; alone, any may.
 fn fits(piece: &Piece, outstanding: u64, limit: Bytes) -> bool {
     outstanding == 0 || outstanding + u64::from(piece.payload) <= limit.count()
 }
 
-/// Whether a message is short enough to be called for whoever else is late: Homa and NDP send as
-/// much blindly, pHost has tokens for it.
+/// Returns whether a message is short enough for a credit regardless of other late ones: Homa and
+/// NDP send as much blindly, pHost has tokens for it.
 fn is_short(piece: &Piece, config: &ReceiverDriven) -> bool {
     piece.bytes <= config.outstanding.count()
 }
 
-/// The receiving side of a host: decides who may send to it.
+/// The receiving side of a host: decides which sources may send to it.
 #[derive(Clone, Debug)]
 struct Receiver {
     config: ReceiverDriven,
-    /// The most payload that one source is asked for ahead.
+    /// Maximum payload that is credited to one source in advance.
     source_limit: Bytes,
     sources: Sparse<Incoming>,
     /// Announced and not wholly granted, by source, what is left to grant, and sequence.
@@ -159,10 +159,10 @@ struct Receiver {
     grantable: ShortestFirst,
     /// Payload called for and not there.
     outstanding: u64,
-    /// When the link will have room for what the next credit calls for.
+    /// Time at which the link will have room for what the next credit calls for.
     next_credit: Time,
-    /// Since when a credit could be given if it were its time: the pace does not slip while a due credit waits for the
-    /// host's own link.
+    /// Since when a credit could be given if it were its time: the pace does not slip while a due
+    /// credit waits for the host's own link.
     grantable_since: Option<Time>,
 }
 
@@ -185,7 +185,7 @@ pub struct Host {
     rate: Rate,
     sender: Sender,
     receiver: Receiver,
-    /// The latest time that the host has been told.
+    /// The latest time passed to the host.
     now: Time,
 }
 
@@ -246,7 +246,7 @@ impl Receiver {
         incoming.next_sequence = sequence.wrapping_add(1);
         let is_listed = incoming.listed != 0;
         self.ungranted.insert((message.source, message.bytes.count(), sequence), Started::of(message));
-        // Whoever is listed keeps its place among equals.
+        // A listed message keeps its place among equals.
         if !is_listed || self.next(message.source).is_some_and(|(_, piece)| piece.sequence == sequence) {
             self.list(message.source);
         }
@@ -284,7 +284,7 @@ impl Receiver {
         self.list(source);
         Some((source, piece))
     }
-    /// Whether the most urgent packet fits into what may be outstanding.
+    /// Returns whether the most urgent packet fits into what may be outstanding.
     fn may_grant(&self) -> bool {
         let next = self.grantable.peek().and_then(|first| self.next(first.peer));
         let may =
@@ -353,7 +353,8 @@ impl Program for Host {
         }
         self.receiver.note_grantable(now);
     }
-    /// The next credit's time. When that has passed, the credit waits for the link and needs no wake-up.
+    /// The next credit's time. When that has passed, the credit waits for the link and needs no
+    /// wake-up.
     fn next_wakeup(&self) -> Option<Time> {
         let next = self.receiver.next_credit;
         (next > self.now && self.receiver.may_grant()).then_some(next)

@@ -1,8 +1,11 @@
-//! SP-PIFO (Alcoz, Dietmüller and Vanbever, NSDI'20): a push-in first-out queue approximated by a few FIFO queues.
+//! SP-PIFO (Alcoz, Dietmüller and Vanbever, NSDI'20): a push-in first-out queue approximated by a
+//! few FIFO queues.
 //!
-//! Only the mapping from ranks to queues is here; who keeps the queues and in which turn they are served is the owner's.
+//! This file has only the mapping from ranks to queues. The owner keeps the queues and chooses
+//! their order of service.
 
-/// The bounds of the queues. Queue 0 has the highest priority; bounds never fall from one queue to the next.
+/// The bounds of the queues. Queue 0 has the highest priority; bounds never fall from one queue to
+/// the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpPifo {
     bounds: Box<[u32]>,
@@ -22,9 +25,9 @@ impl SpPifo {
 
     /// The queue for a packet of `rank` (lower leaves earlier), and adapts the bounds.
     ///
-    /// From the lowest priority up, the first queue whose bound is at most the rank takes the packet, and the rank becomes its bound
-    /// (push-up). Where even queue 0 has a higher bound it takes the packet all the same, and all bounds fall by what it was too high
-    /// (push-down).
+    /// From the lowest priority up, the first queue whose bound is at most the rank takes the
+    /// packet, and the rank becomes its bound (push-up). Where even queue 0 has a higher bound it
+    /// takes the packet all the same, and all bounds fall by what it was too high (push-down).
     pub fn place(&mut self, rank: u32) -> usize {
         match self.bounds.iter().rposition(|bound| *bound <= rank) {
             Some(queue) => {
@@ -68,7 +71,7 @@ mod tests {
         assert!([7, 0, 3, 9].into_iter().all(|rank| queue.place(rank) == 0));
     }
 
-    /// How many pairs leave in the wrong order when all packets come before any leaves.
+    /// Returns how many pairs leave in the wrong order when all packets come before any leaves.
     fn inversions(ranks: &[u32], place: impl FnMut(&u32) -> usize) -> usize {
         let mut order: Vec<(usize, usize)> = ranks.iter().map(place).zip(0..).collect();
         order.sort();

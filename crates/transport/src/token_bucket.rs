@@ -2,11 +2,12 @@
 
 use base::{Bytes, Rate, Span, Time};
 
-/// Tokens are 2^-32 bytes: a bucket asked every picosecond still fills at its rate.
+/// Tokens are 2^-32 bytes: a bucket polled every picosecond still fills at its rate.
 const TOKEN_SHIFT: u32 = 32;
 /// Rates are kept as 2^-40 bytes a picosecond.
 const RATE_SHIFT: u32 = 40;
-/// 2^-40 bytes a picosecond in a bit a second, times 2^64: rates change with every request, and a division would cost more than all else.
+/// 2^-40 bytes a picosecond in a bit a second, times 2^64: rates change with every request, and a
+/// division would cost more than all else.
 const UNITS_PER_BPS: u128 = (1 << (RATE_SHIFT + 64)) / 8_000_000_000_000;
 
 /// Fills at a rate up to a burst. Rates change without loss or gain of what was filled before.
@@ -32,7 +33,8 @@ impl TokenBucket {
         TokenBucket { level: held, ..TokenBucket::new(burst) }
     }
 
-    /// All that there is to know of a bucket that does not fill, beside its burst; `None` of one that does.
+    /// All that there is to know of a bucket that does not fill, beside its burst; `None` of one
+    /// that does.
     pub fn held(&self) -> Option<i64> {
         (self.rate == 0).then_some(self.level)
     }
@@ -46,7 +48,7 @@ impl TokenBucket {
         }
     }
 
-    /// Whether it fills at all.
+    /// Returns whether it fills at all.
     pub fn fills(&self) -> bool {
         self.rate > 0
     }
@@ -57,7 +59,8 @@ impl TokenBucket {
         Bytes::new(self.level.max(0) as u64 >> TOKEN_SHIFT)
     }
 
-    /// Takes `bytes`, if they are there. More than the burst may be taken from a full bucket, and is then owed.
+    /// Takes `bytes`, if they are there. More than the burst may be taken from a full bucket, and
+    /// is then owed.
     pub fn take(&mut self, now: Time, bytes: Bytes) -> bool {
         self.fill(now);
         let is_there = self.level >= self.needed(bytes);
@@ -67,7 +70,8 @@ impl TokenBucket {
         is_there
     }
 
-    /// When [`take`](Self::take) of `bytes` will succeed if the rate stays and nothing else is taken; `None` when never.
+    /// Returns the time at which [`take`](Self::take) of `bytes` will succeed if the rate stays and
+    /// nothing else is taken; `None` when never.
     pub fn ready_at(&mut self, now: Time, bytes: Bytes) -> Option<Time> {
         self.fill(now);
         let missing = self.needed(bytes) - self.level;
@@ -77,7 +81,7 @@ impl TokenBucket {
         (self.rate > 0).then(|| now + Span::ps(self.time_for(missing as u64)))
     }
 
-    /// Picoseconds in which so many tokens fill, rounded up. The rate is not zero.
+    /// Picoseconds in which this many tokens fill, rounded up. The rate is not zero.
     fn time_for(&self, tokens: u64) -> u64 {
         const SHIFT: u32 = RATE_SHIFT - TOKEN_SHIFT;
         // Up to 16 MiB, which is nearly always, without a wide division.

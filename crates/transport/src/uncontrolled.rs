@@ -1,6 +1,7 @@
-//! Stacks without congestion control: raw Ethernet, RoCEv2 and TCP in hardware as EDM (ASPLOS'25) measures them in
-//! Table 1 and Figure 6. Messages are cut into packets that leave as soon as the link is free, the peers in turn; the switch queues
-//! without a limit, so nothing is lost and nothing needs an acknowledgement.
+//! Stacks without congestion control: raw Ethernet, RoCEv2 and TCP in hardware as EDM (ASPLOS'25)
+//! measures them in Table 1 and Figure 6. Messages are cut into packets that leave as soon as the
+//! link is free, the peers in turn; the switch queues without a limit, so nothing is lost and
+//! nothing needs an acknowledgement.
 
 use crate::common::{Arrived, Inbox, Ready, ReadyRing, Sparse};
 use crate::cost::{Train, WireCost};
@@ -32,7 +33,7 @@ pub fn train(config: &Uncontrolled, framing: Framing, bytes: Bytes) -> Train {
     Train { acknowledgements: 0, ..packets }
 }
 
-/// What a lone request puts on the wires.
+/// Returns the wire cost of a lone request.
 pub fn wire_cost(
     config: &Uncontrolled,
     framing: Framing,

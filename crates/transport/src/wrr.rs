@@ -17,8 +17,8 @@ impl WeightedRoundRobin {
         WeightedRoundRobin { weights: weights.into(), at: 0, left: weights[0] }
     }
 
-    /// Which queue sends the next packet; bit `i` of `waiting` says whether queue `i` has one. A queue that has none when its turn comes
-    /// loses the rest of it.
+    /// Which queue sends the next packet; bit `i` of `waiting` says whether queue `i` has one. A
+    /// queue that has none when its turn comes loses the rest of it.
     pub fn next(&mut self, waiting: u32) -> Option<usize> {
         let waiting = waiting & self.all();
         if waiting == 0 {

@@ -36,7 +36,8 @@ fn congested(config: &Dcqcn, notifications: u32) -> dcqcn::Host {
     host
 }
 
-/// When the next packet leaves: at `from`, or at one of the host's wake-ups after it.
+/// Returns the time at which the next packet leaves: at `from`, or at one of the host's wake-ups
+/// after it.
 fn next_packet(host: &mut dcqcn::Host, from: Time) -> Time {
     let mut now = from;
     loop {

@@ -1,11 +1,14 @@
-//! Recorded loads of block storage: reading them, looking into them, and playing them again.
+//! Recorded loads of block storage: parsing, inspection and replay.
 //!
-//! * [`Format`] names what can be read; [`open_block_trace`] unpacks gzip, tells the format when it is not named, and gives a
-//!   [`BlockReader`], which hands out one [`BlockRequest`] after the other in constant memory.
-//! * [`Inspection`] sums up a trace of any length; [`BlockReader::collect`] keeps one, and [`Replay`] plays it as a load.
-//! * A bad line is a [`FileError`](crate::FileError) that names file, line and value; [`Tolerance`] says how many are skipped.
+//! * [`Format`] names the readable formats; [`open_block_trace`] decompresses gzip, detects the
+//!   format if it is not given, and returns a [`BlockReader`], which yields one [`BlockRequest`]
+//!   after the other in constant memory.
+//! * [`Inspection`] summarises a trace of any length; [`BlockReader::collect`] keeps one, and
+//!   [`Replay`] replays it as a load.
+//! * A bad line is a [`FileError`](crate::FileError) with file, line and value; [`Tolerance`] sets
+//!   the number of skipped lines.
 //!
-//! Every format's times are kept exactly, in picoseconds since the first request; nothing is rounded.
+//! Every format's times are exact, in picoseconds since the first request; nothing is rounded.
 
 mod decode;
 mod format;
@@ -32,8 +35,8 @@ pub const SECTOR: Bytes = Bytes::new(512);
 pub struct BlockRequest {
     /// When, counted from the first request.
     pub at: Time,
-    /// On which device of the recorded machine: its number, or, where a format names devices, its place in the order of their first
-    /// requests.
+    /// On which device of the recorded machine: its number, or, where a format names devices, its
+    /// place in the order of their first requests.
     pub device: u32,
     /// A read or a write.
     pub operation: Operation,
@@ -88,8 +91,9 @@ pub const INVERSION_MAX: Span = Span::ms(1);
 pub enum Beyond {
     /// Its line is bad.
     Refuse,
-    /// Its address is taken modulo the volume, and moved down where its end would still lie beyond. Distances between blocks
-    /// change, and blocks that were different may become one. A request larger than the volume is bad all the same.
+    /// Its address is taken modulo the volume, and moved down where its end would still lie beyond.
+    /// Distances between blocks change, and blocks that were different may become one. A request
+    /// larger than the volume is bad all the same.
     Fold,
 }
 
@@ -107,7 +111,7 @@ pub struct BlockTrace {
 }
 
 impl BlockTrace {
-    /// The devices that are asked, in rising order.
+    /// The devices with requests, in rising order.
     pub fn devices(&self) -> Vec<u32> {
         let mut devices: Vec<u32> = self.requests.iter().map(|request| request.device).collect();
         devices.sort_unstable();

@@ -1,4 +1,5 @@
-//! Message-size distributions in the text form that network simulators share (ns-2's `EmpiricalRandomVariable`).
+//! Message-size distributions in the text form that network simulators share (ns-2's
+//! `EmpiricalRandomVariable`).
 
 use crate::config::SizeDistribution;
 use crate::file::{FileError, Lines, Reason, is_silent};
@@ -9,15 +10,16 @@ use std::io::BufRead;
 /// The most points that a file may have.
 const POINTS_MAX: usize = 1 << 20;
 
-/// Reads a cumulative distribution: a line a point, `<size in units> 1 <cumulative probability>`.
+/// Reads a cumulative distribution: one line per point, `<size in units> 1 <cumulative
+/// probability>`.
 ///
-/// `unit` is what a size of 1 stands for, such as one byte or one packet of 1460 bytes. The middle column may be left out, in
-/// the whole file. Blank lines and lines that begin with `#` are skipped. Sizes and probabilities must not fall, the last
-/// probability must be 1, and where the first is above 0 that much of the probability lies on the first size. `name` goes into
-/// the distribution and into errors.
+/// `unit` is the size of 1, such as one byte or one packet of 1460 bytes. The middle column may be
+/// absent, in the whole file. Blank lines and lines that begin with `#` are skipped. Sizes and
+/// probabilities must not decrease, and the last probability must be 1. If the first is above 0,
+/// the first size has that probability. The distribution and errors contain `name`.
 ///
 /// # Errors
-/// The first line that breaks these rules, and why.
+/// The first line that breaks these rules, with its reason.
 pub fn read_cdf(name: &str, unit: Bytes, reader: impl BufRead) -> Result<SizeDistribution, FileError> {
     let mut lines = Lines::new(name, reader);
     let mut table = Table { unit, columns: None, points: Vec::new() };
@@ -35,7 +37,7 @@ pub fn read_cdf(name: &str, unit: Bytes, reader: impl BufRead) -> Result<SizeDis
 /// The points so far.
 struct Table {
     unit: Bytes,
-    /// How many columns the first line had: all others have as many, or they were cut off.
+    /// Number of columns in the first line: all others must have the same, or they are truncated.
     columns: Option<usize>,
     points: Vec<(f64, f64)>,
 }

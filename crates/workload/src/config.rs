@@ -1,4 +1,5 @@
-//! What a workload is made of. Plain structs with every field given; defaults and checks are in `spec`.
+//! What a workload is made of. Plain structs with every field given; defaults and checks are in
+//! `spec`.
 
 use base::{Bytes, NodeId, Operation, Span, Time};
 use serde::Serialize;
@@ -6,72 +7,75 @@ use serde::Serialize;
 /// A whole workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Config {
-    /// How many nodes there are; ids run from 0.
+    /// Number of nodes; ids run from 0.
     pub nodes: u32,
-    /// Who asks whom.
+    /// The traffic pattern.
     pub pattern: Pattern,
-    /// What is asked, with weights that need not sum to 1.
+    /// The operations, with weights that need not sum to 1.
     pub mix: Vec<Class>,
-    /// Share of requests for the asking node's own memory: their target is their source, and no network carries them.
+    /// Share of requests for the client node's own memory: their target is their source, and no
+    /// network carries them.
     pub local_fraction: f64,
-    /// When.
+    /// The arrival process.
     pub arrivals: Arrivals,
     /// The workload ends after this many requests of all nodes together...
     pub requests: Option<u64>,
-    /// ...or with the last request whose intended start lies before this time, whichever comes first. At least one of the two
-    /// is given, save for a trace, which ends by itself.
+    /// ...or with the last request whose intended start lies before this time, whichever comes
+    /// first. At least one of the two is given, except for a trace, which ends by itself.
     pub duration: Option<Span>,
 }
 
 /// One class of requests in the mix.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Class {
-    /// What it asks.
+    /// The operation.
     pub operation: Operation,
     /// Its share.
     pub weight: f64,
-    /// How large.
+    /// The size.
     pub size: SizeDistribution,
 }
 
-/// Who asks whom.
+/// The traffic pattern.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
-    /// Every node asks every other, uniformly.
+    /// Every node sends to every other, uniformly.
     AllToAll,
-    /// The first `compute` nodes ask the others, uniformly.
+    /// The first `compute` nodes send to the others, uniformly.
     RoleSplit {
         /// How many compute nodes; the rest are memory nodes.
         compute: u32,
     },
-    /// All other nodes (or the first `sources` of them) ask one.
+    /// All other nodes (or the first `sources` of them) send to one.
     Incast {
-        /// The one that is asked.
+        /// The target.
         target: NodeId,
-        /// How many ask.
+        /// Number of sources.
         sources: u32,
     },
-    /// Each node asks one fixed other, and is asked by one fixed other (a seeded derangement).
+    /// Each node sends to one fixed other, and receives from one fixed other (a seeded
+    /// derangement).
     Permutation,
 }
 
-/// When requests come.
+/// The arrival process.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// Open loop: independent exponential gaps at each asking node.
+    /// Open loop: independent exponential gaps at each client node.
     Poisson {
-        /// Mean gap at one asking node, in picoseconds (not rounded: loads would drift).
+        /// Mean gap at one client node, in picoseconds (not rounded: loads would drift).
         mean_gap_ps: f64,
     },
     /// Open loop: equal gaps, each node starting at a random phase.
     Deterministic {
-        /// Gap at one asking node, in picoseconds.
+        /// Gap at one client node, in picoseconds.
         gap_ps: f64,
     },
-    /// Open loop: exponential on and off periods; Poisson while on. The mean rate of a node is
-    /// `on / (on + off) / mean_gap_ps` from the start, because each node begins on or off with these shares.
+    /// Open loop: exponential on and off periods; Poisson while on. The mean rate of a node is `on
+    /// / (on + off) / mean_gap_ps` from the start, because each node begins on or off with these
+    /// shares.
     OnOff {
         /// Mean gap while on, in picoseconds.
         mean_gap_ps: f64,
@@ -80,9 +84,9 @@ pub enum Arrivals {
         /// Mean length of an off period.
         off: Span,
     },
-    /// Closed loop: each asking node keeps `depth` requests outstanding.
+    /// Closed loop: each client node keeps `depth` requests outstanding.
     Closed {
-        /// Requests outstanding at each asking node.
+        /// Requests outstanding at each client node.
         depth: u32,
         /// From an answer to the next request of that slot.
         think: Span,
@@ -97,15 +101,15 @@ pub enum Arrivals {
 /// One line of a message trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TraceMessage {
-    /// When.
+    /// Intended start.
     pub at: Time,
-    /// What.
+    /// The operation.
     pub operation: Operation,
-    /// Who asks.
+    /// The source node.
     pub source: NodeId,
-    /// Who is asked.
+    /// The target node.
     pub target: NodeId,
-    /// How much.
+    /// Length in bytes.
     pub bytes: Bytes,
 }
 
@@ -127,7 +131,8 @@ pub enum SizeDistribution {
     Cdf {
         /// Where it comes from: a file's name or a shipped profile.
         name: String,
-        /// `(size in bytes, cumulative probability)`, both non-decreasing, from probability 0 (or the first point's) to 1.
+        /// `(size in bytes, cumulative probability)`, both non-decreasing, from probability 0 (or
+        /// the first point's) to 1.
         points: Vec<(f64, f64)>,
     },
 }

@@ -9,13 +9,13 @@ const DELAY_MAX: Span = Span::secs(1);
 /// The most delays that a file may have.
 const DELAYS_MAX: usize = 1 << 24;
 
-/// Reads one-way delays: one a line, with its unit (`142us`), or a number that counts in `unit`.
+/// Reads one-way delays: one per line, with its unit (`142us`), or a number that counts in `unit`.
 ///
 /// Blank lines and lines that begin with `#` are skipped. RackBlox's published `net_trace.dat` is
-/// such a file with a unit of 1 us. `name` goes into errors.
+/// such a file with a unit of 1 us. Errors contain `name`.
 ///
 /// # Errors
-/// The first line that is no delay of at most a second, and why; a file without a delay.
+/// The first line that is no delay of at most a second, with its reason; a file without a delay.
 pub fn read_delays(name: &str, unit: Option<Span>, reader: impl BufRead) -> Result<Vec<Span>, FileError> {
     let mut lines = Lines::new(name, reader);
     let mut delays = Vec::new();

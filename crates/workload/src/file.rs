@@ -6,7 +6,8 @@ use std::io::{self, BufRead};
 /// The longest line that is read; a longer one is an error before it is held in memory.
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// Why a file was refused: which file, which line (from 1), and the reason with the value that was found.
+/// Reason why a file was refused: which file, which line (from 1), and the reason with the value
+/// that was found.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}:{line}: {reason}")]
 pub struct FileError {
@@ -63,7 +64,7 @@ pub enum Reason {
     Value {
         /// The column.
         field: &'static str,
-        /// What it holds.
+        /// The rejected value.
         got: String,
         /// What it may hold.
         allowed: String,
@@ -73,7 +74,7 @@ pub enum Reason {
     Unit {
         /// The column.
         field: &'static str,
-        /// Why not.
+        /// The reason.
         error: UnitError,
     },
     /// A value that must not fall does.
@@ -81,7 +82,7 @@ pub enum Reason {
     Falls {
         /// The column.
         field: &'static str,
-        /// What it holds.
+        /// The rejected value.
         got: String,
         /// What the line before holds.
         before: String,
@@ -98,17 +99,17 @@ pub enum Reason {
     )]
     Messages,
     /// The lines fit none of the formats that were tried, or several.
-    #[error("the format cannot be told from `{got}`, {why}: name one of {allowed}")]
+    #[error("the format cannot be detected from `{got}`, {why}: name one of {allowed}")]
     Format {
         /// The first line.
         got: String,
-        /// What went wrong.
+        /// The error.
         why: String,
         /// What may be named.
         allowed: String,
     },
     /// There is more than may be kept in memory.
-    #[error("the trace holds more than {limit} requests, which is the most that is kept: play only the first so many")]
+    #[error("the trace has more than {limit} requests, the maximum in memory: limit the number of requests")]
     TooMany {
         /// The most.
         limit: u64,
@@ -126,7 +127,7 @@ pub enum Reason {
     Option {
         /// The option.
         option: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// A node sends to itself.
@@ -187,7 +188,7 @@ impl<'a, R: BufRead> Lines<'a, R> {
     }
 }
 
-/// Whether a line says nothing: blank, or a `#` comment.
+/// Returns whether a line says nothing: blank, or a `#` comment.
 pub(crate) fn is_silent(text: &str) -> bool {
     text.is_empty() || text.starts_with('#')
 }

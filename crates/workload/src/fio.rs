@@ -1,11 +1,13 @@
 //! fio's job files as loads.
 //!
-//! [`read_job_file`] reads one as it is: what is supported works as fio's HOWTO says, what concerns fio's own machinery alone is
-//! noted ([`JobFile::notes`]), and any other option is an error that names it with its line. [`Player`] plays the jobs: every job is
-//! a closed loop of its `iodepth`, held back by its rate if it has one.
+//! [`read_job_file`] reads an unmodified job file. Supported options work as in fio's HOWTO,
+//! options of fio's own machinery are noted ([`JobFile::notes`]), and any other option is an error
+//! with its line. [`Player`] runs the jobs: every job is a closed loop of its `iodepth`, limited by
+//! its rate if it has one.
 //!
-//! File names stand for volumes, in the order of [`JobFile::files`]; a job without one gets `name.thread.0` for each of its threads, as
-//! fio names its files. Which node a volume is, and how large, is the caller's to say ([`PlayConfig::volumes`]).
+//! File names represent volumes, in the order of [`JobFile::files`]; a job without one gets
+//! `name.thread.0` for each of its threads, as fio names its files. The caller maps a volume to a
+//! node and a size ([`PlayConfig::volumes`]).
 
 mod address;
 mod ini;

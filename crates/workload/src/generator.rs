@@ -1,4 +1,4 @@
-//! Who makes requests, and when.
+//! Sources of requests, and their arrival times.
 
 use crate::config::{Arrivals, Config, TraceMessage};
 use crate::limits::Limits;
@@ -21,33 +21,37 @@ pub struct Arrival {
 /// A source of requests, as the hosts of Rackweave drive it.
 ///
 /// Calling order: [`start`](Source::start) once; then, for each arrival when its time has come,
-/// [`after_arrival`](Source::after_arrival), and for each request when it has ended, [`after_end`](Source::after_end).
-/// What either returns lies not before the time of the call and may belong to any node.
+/// [`after_arrival`](Source::after_arrival), and for each request when it has ended,
+/// [`after_end`](Source::after_end). What either returns lies not before the time of the call and
+/// may belong to any node.
 pub trait Source {
-    /// Appends the first arrivals: the earliest of all in an open loop or a trace, `depth` a node in a closed loop.
+    /// Appends the first arrivals: the earliest of all in an open loop or a trace, `depth` a node
+    /// in a closed loop.
     fn start(&mut self, out: &mut Vec<Arrival>);
-    /// An open loop's or a trace's next arrival (of any node), now that `taken` has been handed to the design; `None` in a
-    /// closed loop, or when the workload is exhausted.
+    /// An open loop's or a trace's next arrival (of any node), now that `taken` has been handed to
+    /// the design; `None` in a closed loop, or when the workload is exhausted.
     fn after_arrival(&mut self, taken: &Arrival) -> Option<Arrival>;
-    /// What follows the end of `finished` at `now`: a closed loop's next arrival at its node, or, in any loop, the second half of an
-    /// action of two requests (storage reads a block and then writes it). `None` if nothing does, or when exhausted.
+    /// What follows the end of `finished` at `now`: a closed loop's next arrival at its node, or,
+    /// in any loop, the second half of an action of two requests (storage reads a block and then
+    /// writes it). `None` if nothing does, or when exhausted.
     fn after_end(&mut self, now: Time, finished: &Request) -> Option<Arrival>;
-    /// Whether the end of a request at `now` could still bring another one: a closed loop that is
-    /// not at its limits. An open loop and a trace wait for nothing.
+    /// Returns whether the end of a request at `now` could still bring another one: a closed loop
+    /// that is not at its limits. An open loop and a trace wait for nothing.
     fn awaits_an_end(&self, _now: Time) -> bool {
         false
     }
-    /// What only this load can tell of a run, by name with its unit at the end; nothing unless it says otherwise.
+    /// Metrics of this load, by name with the unit at the end; empty by default.
     fn extra(&self, _out: &mut BTreeMap<String, f64>) {}
 }
 
-/// Plays a [`Config`].
+/// Runs a [`Config`].
 ///
-/// Requests are numbered from zero in the order in which they are handed out. In an open loop and in a trace that is the order of
-/// their intended starts over all nodes (of equal starts, the lower node first; in a trace, the earlier line): one
-/// arrival is handed out at a time, so that the limit on requests keeps exactly the earliest ones and load does not fade
-/// out node by node. In a closed loop it is the order of the calls: at the start every asking node's first request, then every
-/// node's second and so on, and from then on whichever request ends first is answered by the next.
+/// Requests are numbered from zero in the order in which they are issued. In an open loop and in a
+/// trace that is the order of their intended starts over all nodes (of equal starts, the lower node
+/// first; in a trace, the earlier line). Arrivals are issued one at a time, so that the limit on
+/// requests keeps exactly the earliest ones and load does not fade out node by node. In a closed
+/// loop it is the order of the calls: at the start every client node's first request, then every
+/// node's second and so on. From then on the end of a request triggers the next.
 ///
 /// No arrival allocates, and none starts at or after the end of the duration.
 #[derive(Clone, Debug)]
@@ -69,10 +73,10 @@ enum Schedule {
 }
 
 impl Generator {
-    /// A generator of `config` whose every draw follows from `seed`. A trace's messages are copied.
+    /// A generator of `config`. `seed` decides every draw. A trace's messages are copied.
     ///
     /// # Panics
-    /// When `config` has [`problems`](Config::problems); whoever reads it from outside checks first.
+    /// If `config` has [`problems`](Config::problems). Check external configurations first.
     pub fn new(config: &Config, seed: Seed) -> Generator {
         let problems = config.problems();
         assert!(problems.is_empty(), "the workload was not checked: {}", problems[0]);
@@ -83,7 +87,7 @@ impl Generator {
         }
     }
 
-    /// How many requests were handed out so far.
+    /// Returns how many requests were handed out so far.
     pub fn made(&self) -> u64 {
         self.limits.made()
     }
@@ -99,7 +103,8 @@ impl Generator {
                 let (at, source) = tournament.earliest();
                 let id = self.limits.admit(at)?;
                 tournament.set(source, tickers[source.index()].next(gaps));
-                // Whose turn is next is known long before: a rack's streams are more than the nearest cache holds.
+                // Whose turn is next is known long before: a rack's streams are more than the
+                // nearest cache holds.
                 let (_, next) = tournament.earliest();
                 prefetch_index(&*tickers, next.index());
                 prefetch_index(&self.maker.nodes, next.index());
@@ -174,7 +179,7 @@ impl TraceMessage {
     }
 }
 
-/// Fills in what a request asks and of whom.
+/// Fills in operation, size and target of a request.
 #[derive(Clone, Debug)]
 struct Maker {
     targets: Targets,

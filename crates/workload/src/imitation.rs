@@ -1,10 +1,12 @@
 //! Loads named for the traces that they imitate, which are too large or not free to be shipped.
 //!
-//! An [`Imitation`] is a table of published statistics and of our choices where none was found; [`Shape`] is the same as parameters, and
-//! [`Imitator`] plays it. Arrivals are hyper-exponential with two phases, which Wajahat et al. ("Analyzing the distribution fit for storage
-//! workload and Internet traffic traces", Performance Evaluation 142, 2020) found to fit the gaps of over 250 storage traces best; the
-//! phases have balanced means, so that rate and variation decide them. Sizes and directions are independent of them. Traces have
-//! longer memory than this: daily cycles and phases are not imitated.
+//! An [`Imitation`] is a table of published statistics and of our choices where none was found;
+//! [`Shape`] is the same as parameters, and [`Imitator`] plays it. Arrivals are hyper-exponential
+//! with two phases, which Wajahat et al. ("Analyzing the distribution fit for storage workload and
+//! Internet traffic traces", Performance Evaluation 142, 2020) found to fit the gaps of over 250
+//! storage traces best; the phases have balanced means, so that rate and variation decide them.
+//! Sizes and directions are independent of them. Traces have longer memory than this: daily cycles
+//! and phases are not imitated.
 
 mod player;
 mod tables;
@@ -24,7 +26,7 @@ pub struct Imitation {
     pub title: &'static str,
     /// Where the figures come from.
     pub source: &'static str,
-    /// Which are ours for want of one.
+    /// The are ours for want of one.
     pub ours: &'static str,
     /// Share of reads among the requests.
     pub read_share: f64,
@@ -60,24 +62,27 @@ pub struct Shape {
     pub sequential_share: f64,
     /// Mean rate of all clients together, before it is scaled.
     pub requests_per_second: f64,
-    /// Standard deviation of the gaps over their mean: 1 is Poisson's, less is not to be had with these phases.
+    /// Standard deviation of the gaps over their mean: 1 is Poisson's, less is not to be had with
+    /// these phases.
     pub gap_variation: f64,
     /// Zipf's exponent of the popularity of extents, between 0 and 1.
     pub theta: f64,
 }
 
-/// How a shape is played. Clients are the nodes `0..clients`, volume `v` is the node `clients + v`; every request draws both.
+/// How a shape is played. Clients are the nodes `0..clients`, volume `v` is the node `clients + v`;
+/// every request draws both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ImitationConfig {
     /// The statistics.
     pub shape: Shape,
-    /// How many clients ask.
+    /// Number of clients.
     pub clients: u32,
-    /// How many volumes are asked.
+    /// Number of volumes.
     pub volumes: u32,
     /// How much of each volume is used, from its first byte on.
     pub capacity: Bytes,
-    /// What gaps are multiplied with: 0.5 plays twice as fast. The traces are from the age of disks.
+    /// What gaps are multiplied with: 0.5 plays twice as fast. The traces are from the age of
+    /// disks.
     pub time_scale: f64,
     /// The load ends after this many requests...
     pub requests: Option<u64>,

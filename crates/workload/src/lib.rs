@@ -1,16 +1,19 @@
-//! Load generators, message-size distributions and trace readers: who asks whom for how much, and when.
+//! Load generators, message-size distributions and trace readers.
 //!
-//! * [`Config`] says what a workload is made of; [`Config::problems`] says what is impossible about it.
-//! * [`Generator`] plays it: a [`Source`] that a host asks for one [`Arrival`] after the other.
-//! * [`SizeDistribution`] has closed-form moments, [`profile`] has the five application distributions of the EDM paper.
-//! * [`storage`] has loads of block storage: volumes, addresses, application profiles; [`mod@block_trace`] reads, inspects and
-//!   replays recorded ones, [`fio`] plays fio's job files, [`imitation`] stands for traces that
-//!   cannot be shipped, [`lsm`] asks what key-value stores ask of their drives.
-//! * [`read_cdf`], [`read_trace`] and [`write_trace`] are the file formats; a bad line is a [`FileError`] that names it.
+//! * [`Config`] describes a workload; [`Config::problems`] lists what is impossible about it.
+//! * [`Generator`] runs it: a [`Source`] that yields one [`Arrival`] after the other.
+//! * [`SizeDistribution`] has closed-form moments, [`profile`] has the five application
+//!   distributions of the EDM paper.
+//! * [`storage`] has loads of block storage: volumes, addresses, application profiles.
+//!   [`mod@block_trace`] reads, inspects and replays recorded ones, [`fio`] runs fio's job files,
+//!   [`imitation`] replaces traces that cannot be shipped, and [`lsm`] generates the drive load of
+//!   key-value stores.
+//! * [`read_cdf`], [`read_trace`] and [`write_trace`] are the file formats; a bad line is a
+//!   [`FileError`] with its place.
 //!
-//! Every node has one random stream a purpose (`workload/node/3/arrivals`, `.../phases`, `.../target`, `.../size`,
-//! `.../operation`), and every request takes exactly one number from each of the last three: other sizes or another mix
-//! leave the arrival times and the targets as they were.
+//! Every node has one random stream per purpose (`workload/node/3/arrivals`, `.../phases`,
+//! `.../target`, `.../size`, `.../operation`). Every request draws exactly one number from each of
+//! the last three: other sizes or another mix do not change arrival times and targets.
 
 pub mod block_trace;
 mod cdf;

@@ -26,12 +26,12 @@ impl Limits {
         Some(RequestId(self.made - 1))
     }
 
-    /// Whether a request that starts at `at` would be admitted.
+    /// Returns whether a request that starts at `at` would be admitted.
     pub(crate) fn is_open(&self, at: Time) -> bool {
         self.made < self.requests && at < self.end
     }
 
-    /// How many were admitted.
+    /// Returns how many were admitted.
     pub(crate) fn made(&self) -> u64 {
         self.made
     }

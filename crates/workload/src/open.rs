@@ -11,8 +11,9 @@ pub(crate) enum Gaps {
     Poisson { mean: f64 },
     /// All equal, after a random phase.
     Equal { gap: f64 },
-    /// Exponential while on. On and off periods are exponential too and begin in their steady state, so that the mean rate is
-    /// `on / (on + off)` of the rate while on from the first picosecond.
+    /// Exponential while on. On and off periods are exponential too and begin in their steady
+    /// state, so that the mean rate is `on / (on + off)` of the rate while on from the first
+    /// picosecond.
     OnOff { mean: f64, on: f64, off: f64 },
 }
 
@@ -33,8 +34,8 @@ impl Gaps {
 
 /// One node's clock of arrivals.
 ///
-/// The present is a whole number of picoseconds and a fraction below one: gaps need not be whole and their sum does
-/// not drift, however long the run. One cache line.
+/// The present is a whole number of picoseconds and a fraction below one: gaps need not be whole
+/// and their sum does not drift, however long the run. One cache line.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Ticker {
@@ -53,7 +54,7 @@ impl Ticker {
         Ticker { whole_ps: 0, fraction_ps: 0.0, on_left_ps: 0.0, gaps: stream("arrivals"), phases: stream("phases") }
     }
 
-    /// Goes to the first arrival. Call it once, before [`Ticker::next`].
+    /// Advances to the first arrival. Call it once, before [`Ticker::next`].
     pub(crate) fn first(&mut self, kind: &Gaps) -> Time {
         match kind {
             Gaps::Poisson { .. } => self.next(kind),
@@ -68,7 +69,7 @@ impl Ticker {
         }
     }
 
-    /// Goes to the next arrival; [`Time::MAX`] when it lies past the end of representable time.
+    /// Advances to the next arrival; [`Time::MAX`] if it lies past the end of representable time.
     pub(crate) fn next(&mut self, kind: &Gaps) -> Time {
         let gap = match kind {
             Gaps::Poisson { mean } => self.gaps.exponential(*mean),
@@ -110,10 +111,12 @@ impl Ticker {
     }
 }
 
-/// The next arrival of every node, and which of them is the earliest: a tournament of pairs (a winner tree).
+/// The next arrival of every node, and the node of the earliest: a tournament of pairs (a winner
+/// tree).
 ///
-/// A change of one entry replays the games on its way to the root, one comparison a level and no branch. A binary heap does
-/// two comparisons a level and mispredicts half of them. Of equal times the lower node wins.
+/// A change of one entry replays the games on its path to the root, one comparison per level and no
+/// branch. A binary heap does two comparisons per level and mispredicts half of them. Of equal
+/// times the lower node wins.
 #[derive(Clone, Debug)]
 pub(crate) struct Tournament {
     /// The winner at 1, below `k` its players `2k` and `2k + 1`, and the entries from `leaves` on.
@@ -162,7 +165,8 @@ impl Tournament {
 }
 
 impl Player {
-    /// The winner of a game, of equal times the left player. Who wins is anybody's guess, so it is not branched upon.
+    /// Returns the winner of a game, of equal times the left player. The result is unpredictable,
+    /// so the code does not branch on it.
     fn against(self, other: Player, other_is_left: bool) -> Player {
         let loses = (other.time < self.time) | ((other.time == self.time) & other_is_left);
         Player {
@@ -222,8 +226,9 @@ mod tests {
         let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         assert!((mean / 400.0 - 1.0).abs() < 0.03, "{mean}");
-        // A gap holds `on time E` (exponential, mean 100) and Poisson(E / on) off periods (exponential): its variance is
-        // E[E / on] * 2 off^2 + Var(E) * (1 + off / on)^2; a Poisson process of this rate would have 400^2.
+        // A gap holds `on time E` (exponential, mean 100) and Poisson(E / on) off periods
+        // (exponential): its variance is E[E / on] * 2 off^2 + Var(E) * (1 + off / on)^2; a Poisson
+        // process of this rate would have 400^2.
         let expected = 100.0 / 2_000.0 * 2.0 * 6_000.0f64.powi(2) + 100.0f64.powi(2) * 16.0;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
         assert!((variance / expected - 1.0).abs() < 0.06, "{variance} against {expected}");

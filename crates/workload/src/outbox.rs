@@ -7,9 +7,10 @@ use std::collections::BinaryHeap;
 
 /// Holds what a [`Source`](crate::Source) has made and could not yet hand out.
 ///
-/// Every call of the source ends with [`pop`](Outbox::pop), which hands out the earliest. Nothing is handed out late by that: whenever
-/// something is left here, an arrival that was handed out before is still to come, and is no later than all that is left; when it
-/// comes, `after_arrival` pops the next.
+/// Every call of the source ends with [`pop`](Outbox::pop), which hands out the earliest. Nothing
+/// is handed out late by that: whenever something is left here, an arrival that was handed out
+/// before is still to come, and is no later than all that is left; when it comes, `after_arrival`
+/// pops the next.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox<T> {
     waiting: BinaryHeap<Waiting<T>>,
@@ -63,7 +64,8 @@ impl<T> Outbox<T> {
     }
 }
 
-/// Calls a source as the driver does: arrivals in order of time, each request ends `served` after its arrival. For tests.
+/// Calls a source as the driver does: arrivals in order of time, each request ends `served` after
+/// its arrival. For tests.
 #[cfg(test)]
 pub(crate) fn play(
     source: &mut dyn crate::Source,

@@ -1,10 +1,12 @@
 //! Every number of a range once, in random order, without a table.
 
-/// Rounds of the network; four make a pseudorandom permutation of a good round function (Luby and Rackoff, 1988).
+/// Rounds of the network; four make a pseudorandom permutation of a good round function (Luby and
+/// Rackoff, 1988).
 const ROUNDS: u64 = 4;
 
-/// A keyed permutation of `0..count`: a Feistel network over the next power of four, walked until it lands in the range (Black and Rogaway,
-/// "Ciphers with arbitrary finite domains", 2002). Takes the place of fio's map of blocks, which needs a bit a block.
+/// A keyed permutation of `0..count`: a Feistel network over the next power of four, walked until
+/// it lands in the range (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). Takes
+/// the place of fio's map of blocks, which needs a bit a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Permutation {
     count: u64,
@@ -19,7 +21,7 @@ impl Permutation {
         Permutation { count, half_bits: bits.div_ceil(2), key }
     }
 
-    /// Where `index`, which is in the range, goes.
+    /// Returns the image of `index`, which is in the range.
     pub(crate) fn at(&self, index: u64) -> u64 {
         let mut value = self.mixed(index);
         while value >= self.count {

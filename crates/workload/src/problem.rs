@@ -9,20 +9,21 @@ pub const NODES_MAX: u32 = 1 << 20;
 pub const SIZE_MAX: Bytes = Bytes::new(1 << 40);
 /// The most requests that one node may keep outstanding in a closed loop.
 pub(crate) const DEPTH_MAX: u32 = 1 << 20;
-/// An on period holds this fraction of a request at least: shorter ones are no bursts, and a gap would take the
-/// generator through thousands of periods.
+/// An on period holds this fraction of a request at least: shorter ones are no bursts, and a gap
+/// would take the generator through thousands of periods.
 const ON_PERIOD_REQUESTS_MIN: f64 = 1e-3;
 
-/// Why a workload cannot be played. `field` is the path in [`Config`], such as `mix[1].weight`.
+/// Reason why a workload cannot be played. `field` is the path in [`Config`], such as
+/// `mix[1].weight`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// A whole number lies outside its range.
     #[error("{field}: {got} is outside {min}..={max}")]
     OutOfRange {
-        /// Which.
+        /// The field.
         field: String,
-        /// What it is.
+        /// The rejected value.
         got: u64,
         /// The least that is allowed.
         min: u64,
@@ -32,9 +33,9 @@ pub enum Problem {
     /// A real number is NaN, infinite, negative or otherwise of no use.
     #[error("{field}: {got} is not {allowed}")]
     BadNumber {
-        /// Which.
+        /// The field.
         field: String,
-        /// What it is.
+        /// The rejected value.
         got: f64,
         /// What it may be.
         allowed: &'static str,
@@ -42,19 +43,19 @@ pub enum Problem {
     /// A list has no entry.
     #[error("{field}: is empty, at least one entry is needed")]
     Empty {
-        /// Which.
+        /// The field.
         field: String,
     },
     /// Every weight of a list is zero.
     #[error("{field}: all weights are 0, at least one must be positive")]
     NoWeight {
-        /// Which.
+        /// The field.
         field: String,
     },
     /// A list that must not fall does.
     #[error("{field}: {got} comes after {before}, values must not fall")]
     Falls {
-        /// Which.
+        /// The field.
         field: String,
         /// The value.
         got: f64,
@@ -62,9 +63,9 @@ pub enum Problem {
         before: f64,
     },
     /// A message's source is its target.
-    #[error("{field}: node {node} asks itself, source and target must differ")]
+    #[error("{field}: node {node} sends to itself; source and target must differ")]
     AsksItself {
-        /// Which message.
+        /// The message.
         field: String,
         /// The node.
         node: u32,
@@ -72,9 +73,9 @@ pub enum Problem {
     /// A span that must not be zero is.
     #[error("{field}: {got} is too short, allowed is {min} or more")]
     TooShort {
-        /// Which.
+        /// The field.
         field: String,
-        /// What it is.
+        /// The rejected value.
         got: Span,
         /// The least that is allowed.
         min: Span,
@@ -265,7 +266,7 @@ impl Checker {
 }
 
 impl TraceMessage {
-    /// Whether it is one that a rack of so many nodes can carry out; the cheap check of long traces.
+    /// Returns whether a rack of this many nodes can carry it out; the fast check of long traces.
     fn fits(&self, nodes: u32) -> bool {
         let inside = self.source.0 < nodes && self.target.0 < nodes && self.source != self.target;
         inside && self.bytes > Bytes::ZERO && self.bytes <= SIZE_MAX
@@ -273,8 +274,9 @@ impl TraceMessage {
 }
 
 impl Config {
-    /// Everything that makes this workload impossible to play; empty when [`crate::Generator::new`] will take it.
-    /// With a trace, `pattern` and `mix` are not used and not looked at, and neither `requests` nor `duration` need be given.
+    /// Returns everything that makes this workload impossible to run; empty if
+    /// [`crate::Generator::new`] accepts it. With a trace, `pattern` and `mix` are ignored, and
+    /// neither `requests` nor `duration` is required.
     pub fn problems(&self) -> Vec<Problem> {
         let mut checker = Checker(Vec::new());
         checker.range("nodes", u64::from(self.nodes), 2, u64::from(NODES_MAX));
@@ -293,7 +295,8 @@ impl Config {
 }
 
 impl SizeDistribution {
-    /// Everything that makes it no distribution of sizes; empty when it is one. `field` begins the names of fields.
+    /// Everything that makes it no distribution of sizes; empty when it is one. `field` begins the
+    /// names of fields.
     pub fn problems(&self, field: &str) -> Vec<Problem> {
         let mut checker = Checker(Vec::new());
         checker.sizes(field, self);

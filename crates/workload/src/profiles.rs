@@ -1,13 +1,14 @@
 //! Message sizes of five applications over disaggregated memory.
 //!
-//! Figures: the `CDF_*.txt` files of the public repository wegul/EDM-tracegen (BSD licence), which go with the EDM paper
-//! (ASPLOS'25, section 4.3.2). They are deciles in packets of 1460 bytes, linear in between; most of them repeat the
-//! least size, so that 50 to 70 % of the messages are exactly 4 packets.
+//! Figures: the `CDF_*.txt` files of the public repository wegul/EDM-tracegen (BSD licence), which
+//! go with the EDM paper (ASPLOS'25, section 4.3.2). They are deciles in packets of 1460 bytes,
+//! linear in between; most of them repeat the least size, so that 50 to 70 % of the messages are
+//! exactly 4 packets.
 
 use crate::config::SizeDistribution;
 use base::Bytes;
 
-/// What a size of 1 stands for in [`Profile::points`].
+/// Bytes of a size of 1 in [`Profile::points`].
 const PACKET: Bytes = Bytes::new(1460);
 const SOURCE: &str = "wegul/EDM-tracegen (BSD); EDM, ASPLOS'25, section 4.3.2";
 
@@ -84,7 +85,8 @@ mod tests {
         }
     }
 
-    /// By hand, for Hadoop: 0.7 * 4 + 0.1 * (4 + 88) / 2 + 0.1 * (88 + 167) / 2 + 0.1 * (167 + 920) / 2 packets.
+    /// By hand, for Hadoop: 0.7 * 4 + 0.1 * (4 + 88) / 2 + 0.1 * (88 + 167) / 2 + 0.1 * (167 + 920)
+    /// / 2 packets.
     #[test]
     fn the_mean_is_that_of_the_deciles() {
         let mean = profile("hadoop").unwrap().mean_bytes();

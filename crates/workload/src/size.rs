@@ -3,8 +3,8 @@
 use crate::config::{Class, SizeDistribution};
 use base::Bytes;
 
-/// A piece of a cumulative distribution: sizes from `from` to `to`, uniform, with the probability `until - since`.
-/// An atom has `from == to`.
+/// A piece of a cumulative distribution: sizes from `from` to `to`, uniform, with the probability
+/// `until - since`. An atom has `from == to`.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     since: f64,
@@ -18,9 +18,11 @@ impl Piece {
         self.until - self.since
     }
 
-    /// Mean and second moment of a size drawn from this piece, rounded to the nearest byte and at least 1.
+    /// Mean and second moment of a size drawn from this piece, rounded to the nearest byte and at
+    /// least 1.
     ///
-    /// Exact: with `m` the nearest byte to `from`, the rounded size is `m + r` and `r` integrates in closed form.
+    /// Exact: with `m` the nearest byte to `from`, the rounded size is `m + r` and `r` integrates
+    /// in closed form.
     fn moments(&self) -> (f64, f64) {
         let width = self.to - self.from;
         if width == 0.0 {
@@ -44,19 +46,21 @@ fn integrals_of_rounding(end: f64) -> (f64, f64) {
     (first, second)
 }
 
-/// To the nearest byte, and at least one. Sizes are under 2^52, so adding a half is exact enough and needs no call.
+/// To the nearest byte, and at least one. Sizes are under 2^52, so adding a half is exact enough
+/// and needs no call.
 fn round(bytes: f64) -> u64 {
     ((bytes + 0.5) as u64).max(1)
 }
 
 impl SizeDistribution {
-    /// The mean size in bytes, of sizes as they are drawn (rounded to the nearest byte, at least 1).
+    /// The mean size in bytes, of sizes as they are drawn (rounded to the nearest byte, at least
+    /// 1).
     pub fn mean_bytes(&self) -> f64 {
         self.sum(|piece| piece.moments().0)
     }
 
-    /// The mean of the squared size, in bytes squared, of sizes as they are drawn; with the mean it gives the variance, and the
-    /// waiting time of an M/G/1 queue.
+    /// The mean of the squared size, in bytes squared, of sizes as they are drawn; with the mean it
+    /// gives the variance, and the waiting time of an M/G/1 queue.
     pub fn second_moment(&self) -> f64 {
         self.sum(|piece| piece.moments().1)
     }
@@ -99,7 +103,8 @@ fn between(points: &[(f64, f64)]) -> Vec<Piece> {
     pieces.filter(|piece| piece.weight() > 0.0).collect()
 }
 
-/// Running sums of the weights as probabilities; the last positive one is exactly 1 so that every draw below 1 finds its place.
+/// Running sums of the weights as probabilities; the last positive one is exactly 1 so that every
+/// draw below 1 finds its place.
 pub(crate) fn cumulative(weights: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
     let total: f64 = weights.clone().sum();
     let mut sum = 0.0;
@@ -184,7 +189,8 @@ mod tests {
         SizeDistribution::Cdf { name: "test".into(), points: points.to_vec() }
     }
 
-    /// Mean, second moment and largest of every quantile on a fine, even grid: sampling without its noise.
+    /// Mean, second moment and largest of every quantile on a fine, even grid: sampling without its
+    /// noise.
     fn by_quantiles(distribution: &SizeDistribution) -> (f64, f64, u64) {
         const STEPS: u32 = 200_000;
         let sampler = Sampler::new(distribution);
@@ -219,7 +225,7 @@ mod tests {
 
     #[test]
     fn moments_of_small_sizes_count_the_rounding() {
-        // Uniform on 0..2: half a byte of width goes up to 1, [0.5, 1.5) is 1, [1.5, 2) is 2.
+        // Uniform on 0..2: half a byte of width rounds up to 1, [0.5, 1.5) is 1, [1.5, 2) is 2.
         let small = cdf(&[(0.0, 0.0), (2.0, 1.0)]);
         assert_eq!(small.mean_bytes(), 0.75 * 1.0 + 0.25 * 2.0);
         assert_eq!(small.second_moment(), 0.75 * 1.0 + 0.25 * 4.0);
@@ -253,7 +259,8 @@ mod tests {
         assert_eq!(sampler.at(1.0 - 1e-12), Bytes::new(300));
     }
 
-    /// Kolmogorov-Smirnov: at the 0.1 % level the largest difference of the two cumulative curves is 1.95 / sqrt(n).
+    /// Kolmogorov-Smirnov: at the 0.1 % level the largest difference of the two cumulative curves
+    /// is 1.95 / sqrt(n).
     #[test]
     fn what_is_drawn_follows_the_points() {
         const COUNT: usize = 100_000;

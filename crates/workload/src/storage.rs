@@ -1,12 +1,14 @@
-//! Loads of block storage: which client asks which volume for which blocks, and when.
+//! Loads of block storage: clients, volumes, blocks and arrival times.
 //!
-//! Clients are the nodes `0..clients`, volume `v` is the node `clients + v`, and a request's `address` is the first byte in its
-//! volume. [`Config`] says what a load is made of, [`Config::problems`] what is impossible about it, and [`Generator`] plays
-//! it. [`PROFILES`] has the applications of RackBlox's evaluation and YCSB's core workloads.
+//! Clients are the nodes `0..clients`, volume `v` is the node `clients + v`, and a request's
+//! `address` is the first byte in its volume. [`Config`] describes a load, [`Config::problems`]
+//! lists what is impossible about it, and [`Generator`] runs it. [`PROFILES`] has the applications
+//! of RackBlox's evaluation and YCSB's core workloads.
 //!
-//! Every client has one random stream a purpose (`workload/node/3/arrivals`, `.../volume`, `.../action`, `.../address`, `.../length`).
-//! A request takes exactly one number from `volume`, `action` and `address`, whatever it then does with it, so that another mix
-//! or another distribution of addresses leaves everything else as it was.
+//! Every client has one random stream per purpose (`workload/node/3/arrivals`, `.../volume`,
+//! `.../action`, `.../address`, `.../length`). A request draws exactly one number from `volume`,
+//! `action` and `address`, whatever their use, so that another mix or another distribution of
+//! addresses changes nothing else.
 
 mod address;
 mod generator;
@@ -24,37 +26,39 @@ pub use zipfian::{YCSB_ITEMS, YCSB_ZETA, Zipfian, scramble, zeta};
 /// A whole load of block storage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Config {
-    /// How many clients ask; their nodes are `0..clients`.
+    /// Number of clients; their nodes are `0..clients`.
     pub clients: u32,
-    /// How many volumes are asked; their nodes come after the clients'.
+    /// Number of volumes; their nodes follow the clients'.
     pub volumes: u32,
-    /// Which client uses which volumes.
+    /// The client uses which volumes.
     pub assignment: Assignment,
     /// The unit of every request and of every address.
     pub block: Bytes,
-    /// How many blocks of a volume are used, from its first one on. Whoever knows the volumes checks
-    /// [`working_set`](Config::working_set) against their capacity.
+    /// Number of blocks of a volume that are used, from its first one on. The caller checks
+    /// [`working_set`](Config::working_set) against the capacity of the volumes.
     pub working_set_blocks: u64,
-    /// What is asked.
+    /// The operations.
     pub mix: Mix,
-    /// Where.
+    /// Distribution of addresses.
     pub addresses: Addresses,
-    /// When.
+    /// The arrival process.
     pub arrivals: Arrivals,
     /// The load ends after this many requests of all clients together...
     pub requests: Option<u64>,
-    /// ...or with the last request whose intended start lies before this time, whichever comes first. At least one of the two
-    /// is given.
+    /// ...or with the last request whose intended start lies before this time, whichever comes
+    /// first. At least one of the two is given.
     pub duration: Option<Span>,
 }
 
-/// Which client uses which volumes. A client with several draws one of them uniformly for each request.
+/// Which client uses which volumes. A client with several draws one of them uniformly for each
+/// request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assignment {
     /// Every client uses every volume.
     All,
-    /// Volumes are dealt to the clients like cards; where there are more clients than volumes, clients are dealt to the volumes.
+    /// Volumes are dealt to the clients like cards; where there are more clients than volumes,
+    /// clients are dealt to the volumes.
     RoundRobin,
     /// As listed.
     Fixed {
@@ -63,7 +67,7 @@ pub enum Assignment {
     },
 }
 
-/// What is asked.
+/// The operations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mix {
@@ -72,11 +76,13 @@ pub enum Mix {
         /// Actions with weights that need not sum to 1.
         classes: Vec<Class>,
     },
-    /// Runs of writes and runs of reads take turns at each client. Lengths are geometric, so that a load needs no time to settle.
+    /// Runs of writes and runs of reads take turns at each client. Lengths are geometric, so that a
+    /// load needs no time to settle.
     Runs {
         /// Share of writes in the long run, between 0 and 1, both excluded.
         write_share: f64,
-        /// Mean length of a run of writes, in requests, at least 1; that of the reads follows from the share.
+        /// Mean length of a run of writes, in requests, at least 1; that of the reads follows from
+        /// the share.
         write_run: f64,
     },
 }
@@ -84,7 +90,7 @@ pub enum Mix {
 /// One class of actions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Class {
-    /// What is done.
+    /// The operation.
     pub action: Action,
     /// Its share.
     pub weight: f64,
@@ -98,15 +104,16 @@ pub enum Action {
     Read,
     /// Writes it.
     Write,
-    /// Writes the block after the newest one of the volume, which becomes the newest; after the last comes the first.
+    /// Writes the block after the newest one of the volume, which becomes the newest; after the
+    /// last comes the first.
     Insert,
-    /// Reads it and the blocks behind it in one request, as far as the working set goes.
+    /// Reads it and the following blocks in one request, as far as the working set reaches.
     Scan {
-        /// How many blocks at most; the number is uniform from 1 on.
+        /// Number of blocks at most; the number is uniform from 1 on.
         blocks_max: u32,
     },
-    /// Reads it and, when the answer is there, writes it: two requests, the second of which starts when the first has ended, in an
-    /// open loop too.
+    /// Reads it and, when the answer is there, writes it: two requests, the second of which starts
+    /// when the first has ended, in an open loop too.
     ReadThenWrite,
 }
 
@@ -121,8 +128,8 @@ pub enum Addresses {
         /// The exponent, above 0 and not 1.
         theta: f64,
     },
-    /// Zipfian over YCSB's ten billion items, each hashed to some block: hot blocks lie scattered, and how hot they are hardly
-    /// depends on the size of the working set.
+    /// Zipfian over YCSB's ten billion items, each hashed to some block: hot blocks lie scattered,
+    /// and how hot they are hardly depends on the size of the working set.
     ScrambledZipfian {
         /// The exponent, above 0 and not 1; 0.99 in YCSB.
         theta: f64,
@@ -136,7 +143,7 @@ pub enum Addresses {
     Sequential,
 }
 
-/// When requests come.
+/// The arrival process.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
@@ -189,7 +196,8 @@ impl Mix {
         Mix::Independent { classes: vec![read, write] }
     }
 
-    /// The share of writes among the requests that this makes. [`Action::ReadThenWrite`] is two requests.
+    /// The share of writes among the requests that this makes. [`Action::ReadThenWrite`] is two
+    /// requests.
     pub fn write_share(&self) -> f64 {
         match self {
             Mix::Runs { write_share, .. } => *write_share,

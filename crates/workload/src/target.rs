@@ -1,10 +1,10 @@
-//! Who asks whom.
+//! Choice of the target node.
 
 use crate::config::Pattern;
 use base::{NodeId, Seed, Stream};
 
 impl Pattern {
-    /// The nodes that ask, in order of id, among `nodes` nodes.
+    /// Returns the client nodes among `nodes` nodes, in order of id.
     pub fn asking_nodes(&self, nodes: u32) -> Vec<NodeId> {
         match self {
             Pattern::AllToAll | Pattern::Permutation => (0..nodes).map(NodeId).collect(),
@@ -19,7 +19,7 @@ impl Pattern {
 /// A pattern made ready for drawing.
 #[derive(Clone, Debug)]
 pub(crate) enum Targets {
-    /// Uniform over all nodes but the one that asks.
+    /// Uniform over all nodes but the source.
     Others { nodes: u32 },
     /// Uniform over `count` nodes from `first`.
     Range { first: u32, count: u32 },
@@ -39,7 +39,7 @@ impl Targets {
         }
     }
 
-    /// Whom `source` asks next; never itself.
+    /// Returns the next target of `source`; never itself.
     pub(crate) fn draw(&self, source: NodeId, stream: &mut Stream) -> NodeId {
         match self {
             Targets::Others { nodes } => {
@@ -55,8 +55,8 @@ impl Targets {
 
 /// A permutation without a fixed point, uniform among all of them. At least two nodes.
 ///
-/// Shuffles until none is left in place: about 1 in e shuffles does it. Sattolo's algorithm needs one shuffle but makes
-/// only permutations that are a single cycle.
+/// Shuffles until none is left in place: about 1 in e shuffles does it. Sattolo's algorithm needs
+/// one shuffle but makes only permutations that are a single cycle.
 fn derangement(nodes: u32, stream: &mut Stream) -> Vec<NodeId> {
     let mut targets: Vec<NodeId> = (0..nodes).map(NodeId).collect();
     while targets.iter().enumerate().any(|(source, target)| source == target.index()) {
@@ -65,7 +65,8 @@ fn derangement(nodes: u32, stream: &mut Stream) -> Vec<NodeId> {
     targets
 }
 
-/// Fisher-Yates, written out because a library's may draw differently in its next version, and results would change.
+/// Fisher-Yates, written out because a library's may draw differently in its next version, and
+/// results would change.
 fn shuffle(targets: &mut [NodeId], stream: &mut Stream) {
     for last in (1..targets.len()).rev() {
         targets.swap(last, stream.below(last as u64 + 1) as usize);
@@ -101,7 +102,7 @@ mod tests {
         assert!(counts.values().all(|count| (850..1_150).contains(count)), "{counts:?}");
     }
 
-    /// How often `source` asks each node in 30,000 draws.
+    /// Number of requests from `source` to each node in 30,000 draws.
     fn counts(pattern: Pattern, nodes: u32, source: u32) -> Vec<u32> {
         let targets = Targets::new(&pattern, nodes, Seed(1));
         let mut stream = Seed(1).stream("test");

@@ -1,7 +1,8 @@
 //! Message traces as comma-separated values.
 //!
-//! Lines are split here and not by the `csv` crate: with comments, blank lines or CRLF endings the line numbers of its records
-//! (1.4) are those of an earlier line, and it does not tell a last line that was cut off.
+//! Lines are split here and not by the `csv` crate. With comments, blank lines or CRLF endings the
+//! line numbers of its records (1.4) are those of an earlier line, and it does not detect a
+//! truncated last line.
 
 use crate::block_trace::Inversions;
 use crate::config::TraceMessage;
@@ -14,14 +15,15 @@ use std::io::{self, BufRead, Write};
 pub(crate) const HEADER: &str = "time,source,target,operation,bytes";
 const OPERATIONS: [Operation; 3] = [Operation::Read, Operation::Write, Operation::ReadModifyWrite];
 
-/// Reads a trace for a rack of `nodes` nodes. The first line is `time,source,target,operation,bytes`, the others one
-/// message each, such as `10.5ns,0,3,read,64`: a time with its unit, two node numbers, `read`, `write` or
-/// `read-modify-write`, and a number of bytes. Where times fall by a little they are sorted (see
-/// [`Inversions`]). Blank lines and lines that begin with `#` are skipped. The last line must end in
-/// a newline, so that a file that was cut off is noticed. `name` goes into errors.
+/// Reads a trace for a rack of `nodes` nodes. The first line is
+/// `time,source,target,operation,bytes`, the others one message each, such as `10.5ns,0,3,read,64`:
+/// a time with its unit, two node numbers, `read`, `write` or `read-modify-write`, and a number of
+/// bytes. Small decreases of time are sorted (see [`Inversions`]). Blank lines and lines that begin
+/// with `#` are skipped. The last line must end in a newline, so that truncation is detected.
+/// Errors contain `name`.
 ///
 /// # Errors
-/// The first line that breaks these rules, and why.
+/// The first line that breaks these rules, with its reason.
 pub fn read_trace(
     name: &str,
     nodes: u32,

@@ -235,7 +235,8 @@ mod patterns {
 mod closed_loop {
     use super::*;
 
-    /// A design that answers after a random latency. Checks on every step that no node has more than `depth` requests out.
+    /// A design that answers after a random latency. Checks on every step that no node has more
+    /// than `depth` requests out.
     struct Bench {
         generator: Generator,
         latency: Stream,
@@ -387,7 +388,7 @@ mod traces {
         assert_eq!(
             texts,
             [
-                "arrivals.messages[0]: node 1 asks itself, source and target must differ",
+                "arrivals.messages[0]: node 1 sends to itself; source and target must differ",
                 "arrivals.messages[1].target: 3 is outside 0..=2",
                 "arrivals.messages[1].at (ps): 4000 comes after 5000, values must not fall",
             ]

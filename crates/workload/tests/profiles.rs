@@ -1,4 +1,5 @@
-//! The shipped profiles against the files that they were taken from, where these lie beside the project.
+//! The shipped profiles against the files that they were taken from, where these lie beside the
+//! project.
 
 use base::Bytes;
 use std::path::Path;

@@ -12,8 +12,8 @@ use workload::block_trace::{
 const STRICT: Tolerance =
     Tolerance { volume: None, beyond: Beyond::Refuse, skip_bad: 0, inversions: Inversions::Refuse };
 
-/// A small file of each format, which all say the same: at 0 device A reads 8 KiB from byte 4096, 1.5 ms later device B writes 512 bytes
-/// at byte 1024, and 98.5 ms later A reads 4 KiB at 0.
+/// A small file of each format, which all say the same: at 0 device A reads 8 KiB from byte 4096,
+/// 1.5 ms later device B writes 512 bytes at byte 1024, and 98.5 ms later A reads 4 KiB at 0.
 const SAME: [(Format, &str); 9] = [
     (Format::Mqsim, "7000000 1 8 16 1\n8500000 2 2 1 0\n107000000 1 0 8 1\n"),
     (Format::Disksim, "7.000000 1 8 16 1\n8.5000 2 2 1 0\n107.0 1 0 8 1\n"),
@@ -266,7 +266,7 @@ fn a_file_of_no_format_says_so_with_its_first_line_and_all_names() {
     let names = "mqsim, disksim, spc, systor, msr, alibaba, tencent, blktrace, blktrace-issued, fio-iolog";
     assert_eq!(
         error,
-        format!("small:1: the format cannot be told from `apples,3`, which fits none: name one of {names}")
+        format!("small:1: the format cannot be detected from `apples,3`, which fits none: name one of {names}")
     );
     assert_eq!(read_as(None, STRICT, b"\n# nothing\n").unwrap_err().to_string(), "small:1: the file holds no data");
     assert_eq!(

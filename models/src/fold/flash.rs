@@ -43,12 +43,12 @@ impl Places {
         [place.unwrap_or(u8::MAX), item.sequence]
     }
 
-    /// Whether anybody can still be led there.
+    /// Returns whether anybody can still be led there.
     pub fn has_record(&self, place: u8) -> bool {
         self.records[usize::from(place)].is_some()
     }
 
-    /// Whether anybody can still be led there.
+    /// Returns whether anybody can still be led there.
     pub fn has_value(&self, place: u8) -> bool {
         self.values[usize::from(place)].is_some()
     }
@@ -89,7 +89,8 @@ impl Places {
     }
 }
 
-/// Where another block may be written, the first place that is free is taken: then places keep their numbers.
+/// Where another block may be written, the first place that is free is taken: then places keep
+/// their numbers.
 fn numbers(needed: &[bool], keeps_order: bool) -> Vec<Option<u8>> {
     let mut next = 0;
     let number = |needed: &bool| {

@@ -57,7 +57,8 @@ impl Fold<'_> {
         }
     }
 
-    /// Parts that were read before their word: of use if the word that is read later may be of their version.
+    /// Parts that were read before their word: of use if the word that is read later may be of
+    /// their version.
     fn unlabelled(&self, slot: usize, view: &View, out: &mut Vec<u8>) {
         out.push(0);
         for part in self.parts(slot, view) {
@@ -90,7 +91,7 @@ impl Fold<'_> {
         out.extend(self.parts(slot, view).iter().map(|part| u8::from(part.is_some())));
     }
 
-    /// Not of the key: whether it can be locked, by whoever is to lock one next.
+    /// Not of the key: whether the next locking client can lock it.
     fn seen_other(&self, word: Word, is_lapsed: bool, is_there: u8, locks_next: bool, out: &mut Vec<u8>) {
         match locks_next && (word.state != SlotState::Fill || is_lapsed) {
             true => out.extend([1, 1, is_there]),

@@ -1,4 +1,4 @@
-//! A device that writes and reads sector by sector, and may lose what it was not told to keep.
+//! A device that writes and reads sector by sector, and may lose unflushed data.
 
 use super::world::Input;
 use base::Stream;
@@ -107,7 +107,7 @@ impl Device {
         }
     }
 
-    /// What the server had asked for is not done any more; of what was not flushed, any sector may be kept.
+    /// Cancels the server's requests; any unflushed sector may be kept.
     pub fn crash(&mut self, random: &mut Stream) {
         self.jobs.retain(|job| job.place.is_some());
         self.flush(|_| random.below(2) == 0);

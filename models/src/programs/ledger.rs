@@ -1,4 +1,4 @@
-//! What clients asked and what they were told.
+//! Requests of clients and their answers.
 
 use base::Time;
 use history::{StoreAction, StoreAnswer, StoreHistory, StoreOperation, StoreValue, StoreVerdict};
@@ -23,7 +23,7 @@ pub struct Open {
     pub client: usize,
     pub key: u8,
     pub wanted: Wanted,
-    /// The step in which it was asked.
+    /// The step of the invocation.
     pub start: u64,
 }
 
@@ -57,7 +57,7 @@ impl Ledger {
         self.record(open, action, None);
     }
 
-    /// Its client was told this.
+    /// The answer to its client.
     pub fn answered(&mut self, open: Open, outcome: Outcome<Token>, step: u64) {
         let told = |answer| Some((Time::ps(step), answer));
         match (open.wanted, outcome) {

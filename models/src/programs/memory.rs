@@ -24,7 +24,7 @@ impl Job {
     }
 }
 
-/// Jobs that no earlier one of the same block stands before.
+/// Jobs without an earlier one of the same block.
 pub fn ready(jobs: &VecDeque<Job>) -> Vec<usize> {
     let first = |at: &usize| jobs.iter().take(*at).all(|earlier| earlier.block != jobs[*at].block);
     (0..jobs.len()).filter(first).collect()
@@ -163,7 +163,7 @@ impl Memory {
         }
     }
 
-    /// Memory that did not survive: whatever it holds until it is made anew, it does not look like slots.
+    /// Memory that did not survive: until it is initialised again, its content is no valid slot.
     pub fn scramble(&mut self, device: u32, devices: u32) {
         let blocks = (self.bytes.len() / block_bytes(self.slots)) as u32;
         for block in (device..blocks).step_by(devices as usize) {

@@ -1,5 +1,6 @@
-//! A store whose every step is taken by chance: words of a block are read one by one while others write them, sectors are written one by one, messages are
-//! lost, doubled and overtaken, clients sleep and die, servers crash and recover.
+//! A store whose every step is taken by chance: words of a block are read one by one while others
+//! write them, sectors are written one by one, messages are lost, doubled and overtaken, clients
+//! sleep and die, servers crash and recover.
 
 use super::device::{self, Device};
 use super::ledger::{Ledger, Open, Wanted};
@@ -167,7 +168,7 @@ impl World {
             self.seats[seat].sleeps_until = self.now + Span::us(self.random.below(1500));
         }
         if self.chance(faults.death) {
-            // The last one lives, so that somebody is left to look.
+            // The last one lives, so that a client is left to read.
             let seat = self.random.below(self.seats.len() as u64 - 1) as usize;
             self.die(seat);
         }
@@ -188,7 +189,8 @@ impl World {
         open.into_values().for_each(|open| self.ledger.unknown(open));
     }
 
-    /// The server is gone with all that it had asked for; of what its device had not made durable any part may be. Memory may survive.
+    /// The server is gone with all its requests. Any part of the data that its device had not made
+    /// durable may be kept. Memory may survive.
     fn crash(&mut self, device: usize) {
         self.crashes += 1;
         let place = self.seats.len() + device;
@@ -274,7 +276,7 @@ impl World {
         }
     }
 
-    /// Whether a message arrives; a copy of it may arrive again.
+    /// Returns whether a message arrives; a copy of it may arrive again.
     fn survives(&mut self, again: impl FnOnce(Vec<u8>) -> Parcel, bytes: &[u8]) -> bool {
         if self.chance(self.kind.faults.double) {
             self.parcels.push(again(bytes.to_vec()));
@@ -382,7 +384,8 @@ impl World {
         }
     }
 
-    /// The server counts as live just what its segments list, whatever was compacted meanwhile.
+    /// The server counts exactly the listed records of its segments as live, regardless of
+    /// compaction.
     fn check_space(&mut self) {
         while self.is_busy() {
             self.take_step();

@@ -25,7 +25,8 @@ impl Mention {
         }
         Mention { parts, line }
     }
-    /// Whether this is `path` or something below it; or, with a glob at its end, something that brings `path` in.
+    /// Whether this is `path` or something below it; or, with a glob at its end, something that
+    /// brings `path` in.
     pub(crate) fn is_of(&self, path: &str) -> bool {
         let wanted: Vec<&str> = path.split("::").collect();
         match self.parts.split_last() {

@@ -18,7 +18,7 @@ impl Usage {
     }
 }
 
-/// Who uses what, and how much there is.
+/// Users and capacities of the resources.
 #[derive(Clone, Debug)]
 pub(super) struct Problem {
     /// By flow. An amount of 0 is no use.
@@ -28,9 +28,11 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    /// Raises the rates of all flows together from `start`, each up to its own `limits`, until resources are full: a flow stops when
-    /// one that it uses is. Full means that there is not a whole unit of rate left for everybody who still rises on it.
-    /// Afterwards a flow below its limit can gain a unit only if one that was raised by no more loses. `start` must fit.
+    /// Raises the rates of all flows together from `start`, each up to its own `limits`, until
+    /// resources are full: a flow stops when one of its resources is full. Full means that less
+    /// than a whole unit of rate is left for each flow that still rises on it. Afterwards a flow
+    /// below its limit can gain a unit only if a flow with at most its raise loses one. `start`
+    /// must fit.
     pub(super) fn raise(&self, start: &[u64], limits: &[u64]) -> Vec<u64> {
         let mut filling =
             Filling { problem: self, start, limits, level: 0, rates: start.to_vec(), rising: vec![true; start.len()] };
@@ -65,7 +67,8 @@ struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// Raises to the next level at which a resource is full, and stops the flows that use it. Whether any still rises.
+    /// Raises to the next level at which a resource is full, and stops the flows that use it.
+    /// Whether any still rises.
     fn rise(&mut self) -> bool {
         self.level = self.highest_level();
         self.rates = self.at(self.level);
@@ -140,7 +143,8 @@ mod tests {
     #[test]
     fn a_flow_held_back_at_one_resource_leaves_room_at_another() {
         let on = |resource| Usage::new(resource, 1, 1);
-        // The textbook's line of two links: the long flow and the first short one share the narrow link.
+        // The textbook's line of two links: the long flow and the first short one share the narrow
+        // link.
         let problem = Problem { usages: vec![vec![on(0), on(1)], vec![on(0)], vec![on(1)]], capacities: vec![10, 30] };
         assert_eq!(problem.raise(&[0; 3], &[1_000; 3]), [5, 5, 25]);
     }
@@ -153,8 +157,9 @@ mod tests {
         assert_eq!(problem.raise(&[0; 2], &[1_000; 2]), [10, 10]);
     }
 
-    /// Whether a flow's gain must be another's loss there, and nobody there has more: it uses the resource, which has not a whole unit
-    /// for everybody left, and has the highest rate on it.
+    /// Returns whether a flow's gain must be another's loss there, and nobody there has more: it
+    /// uses the resource, which has not a whole unit for everybody left, and has the highest rate
+    /// on it.
     fn is_bottleneck(problem: &Problem, rates: &[u64], flow: usize, resource: usize) -> bool {
         let is_user = |flow: usize| {
             problem.usages[flow].iter().any(|usage| usage.resource == resource && usage.parts_per_unit > 0)

@@ -1,6 +1,7 @@
-//! RackBlox (Software) (4.1): the controller of virtual datacenters also tracks which vSSDs collect garbage, grants collection by
-//! the rules of 3.5.1, and names the replica to which the storage server may redirect reads meanwhile. Redirecting is the
-//! server's work; each question costs it a round trip to the controller.
+//! RackBlox (Software) (4.1): the controller of virtual datacenters also tracks which vSSDs collect
+//! garbage, grants collection by the rules of 3.5.1, and names the replica to which the storage
+//! server may redirect reads meanwhile. Redirecting is the server's work; each question costs it a
+//! round trip to the controller.
 
 use super::ControllerOut;
 use super::vdc::{self, VdcConfig, VdcConfigError};
@@ -13,7 +14,8 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug)]
 pub struct Controller {
     flows: vdc::Controller,
-    /// Those that have been granted collection, or have said that they collect, and have not finished.
+    /// Those that have been granted collection, or have said that they collect, and have not
+    /// finished.
     collecting: BTreeSet<VssdId>,
 }
 
@@ -28,7 +30,7 @@ impl Controller {
         self.flows.refused()
     }
 
-    /// Whether a vSSD collects, as far as the controller knows.
+    /// Returns whether a vSSD collects, as far as the controller knows.
     pub fn is_collecting(&self, vssd: VssdId) -> bool {
         self.collecting.contains(&vssd)
     }
@@ -52,7 +54,8 @@ impl Controller {
         }
     }
 
-    /// Whether a replica of the same volume in this rack collects. A vSSD that asks again does not stand in its own way.
+    /// Returns whether a replica of the same volume in this rack collects. A repeated request of a
+    /// vSSD does not block itself.
     fn another_collects(&self, vssd: VssdId) -> bool {
         self.flows.replicas_here(vssd).any(|(_, other)| other != vssd && self.is_collecting(other))
     }
@@ -99,7 +102,8 @@ mod tests {
     const CONTROLLER: NodeId = NodeId(50);
     const REMOTE: NodeId = NodeId(60);
 
-    /// Two volumes of two replicas in this rack (servers 10 and 11) and one elsewhere: vSSDs 0, 1, 2 and 3, 4, 5.
+    /// Two volumes of two replicas in this rack (servers 10 and 11) and one elsewhere: vSSDs 0, 1,
+    /// 2 and 3, 4, 5.
     fn controller() -> Controller {
         let link = |server| Link { server: NodeId(server), rate: Rate::gbps(50) };
         let volume = |first| Volume {

@@ -1,10 +1,13 @@
-//! Virtual datacenters (Angel et al., "End-to-end performance isolation through virtual datacenters", OSDI'14; RackBlox, 4.1): a
-//! controller learns what every flow asks for and gives each a rate that its client enforces with a token bucket.
+//! Virtual datacenters (Angel et al., "End-to-end performance isolation through virtual
+//! datacenters", OSDI'14; RackBlox, 4.1): a controller measures the demand of every flow and
+//! assigns each a rate, which its client enforces with a token bucket.
 //!
-//! From the VDC paper: the central controller, virtual request cost, demand learnt periodically, max-min fair rates over several
-//! resources, enforcement at the hosts. RackBlox publishes neither its period nor its costs, so both are named parameters. Ours: one
-//! tenant a flow; capacities are given, not estimated; a flow is one client's requests to one volume; capacity that nobody has asked
-//! for is handed out equally on top, so that a flow that starts or grows is not held to its last period's demand.
+//! From the VDC paper: the central controller, virtual request cost, periodic measurement of
+//! demand, max-min fair rates over several resources, enforcement at the hosts. RackBlox publishes
+//! neither its period nor its costs, so both are named parameters. Ours: one tenant per flow;
+//! capacities are given, not estimated; a flow is one client's requests to one volume; unused
+//! capacity is distributed equally on top, so that a flow that starts or grows is not limited to
+//! its last period's demand.
 
 use super::ControllerOut;
 use super::fair::{Problem, Usage};
@@ -26,7 +29,7 @@ pub struct VdcConfig {
     pub write_cost: u32,
     /// What a message with a page takes on a link.
     pub page_message: Bytes,
-    /// The links of this rack's servers. A server that is not among them stands in another rack.
+    /// The links of this rack's servers. Any other server is in another rack.
     pub links: Vec<Link>,
     /// The devices of this rack. A vSSD that is on none has no limit of its own.
     pub devices: Vec<Device>,
@@ -37,7 +40,7 @@ pub struct VdcConfig {
 /// A server's link, the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Whose.
+    /// The owner.
     pub server: NodeId,
     /// In each direction.
     pub rate: Rate,
@@ -55,11 +58,12 @@ pub struct Device {
 /// A replicated volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// Its replicas by rank: the first serves reads and coordinates writes, which go on to the others.
+    /// Its replicas by rank: the first serves reads and coordinates writes, which go on to the
+    /// others.
     pub replicas: Vec<(NodeId, VssdId)>,
 }
 
-/// Why a controller cannot start.
+/// Reason why a controller cannot start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VdcConfigError {
     /// There would be no end of reports.
@@ -71,7 +75,7 @@ pub enum VdcConfigError {
     /// Capacity would count twice.
     #[error("controller: vSSD {} is on two devices", .0.0)]
     OnTwoDevices(VssdId),
-    /// Requests to it could not be told apart.
+    /// Requests to it would be ambiguous.
     #[error("controller: vSSD {} is in two places of the volumes", .0.0)]
     InTwoVolumes(VssdId),
     /// Capacity would be ambiguous.
@@ -101,7 +105,7 @@ type FlowKey = (NodeId, VssdId);
 #[derive(Clone, Debug)]
 struct Flow {
     volume: usize,
-    /// Asked for in this period.
+    /// Demand in this period.
     asked: Mix,
     /// As last seen; it says what a unit of the flow's rate takes of each resource.
     mix: Mix,
@@ -114,7 +118,7 @@ struct Mix {
 }
 
 const NOTHING: Mix = Mix { reads: 0, writes: 0 };
-/// Assumed of a flow that has not asked for anything yet.
+/// Assumed for a flow without requests so far.
 const ONE_READ: Mix = Mix { reads: 1, writes: 0 };
 
 impl Mix {
@@ -143,7 +147,8 @@ impl Controller {
         })
     }
 
-    /// Messages that were not understood: of a kind that a controller does not take, or about unknown vSSDs or clients.
+    /// Messages that were not understood: of a kind that a controller does not take, or about
+    /// unknown vSSDs or clients.
     pub fn refused(&self) -> u64 {
         self.refused
     }
@@ -156,7 +161,8 @@ impl Controller {
         self.config.node
     }
 
-    /// Where the replicas of the vSSD's volume are that stand in this rack, in order of their rank; none for an unknown vSSD.
+    /// The replicas of the vSSD's volume in this rack, in order of their rank; none for an unknown
+    /// vSSD.
     pub(super) fn replicas_here(&self, vssd: VssdId) -> impl Iterator<Item = (NodeId, VssdId)> {
         let volume = self.volume_of.get(&vssd).map(|index| &self.config.volumes[*index]);
         let replicas = volume.into_iter().flat_map(|volume| volume.replicas.iter().copied());
@@ -188,7 +194,7 @@ impl Controller {
         out.extend(self.flows.keys().zip(rates).map(|(flow, rate)| send_rate(node, *flow, rate)));
     }
 
-    /// Max-min fair over what is asked for; then what is left, equally.
+    /// Max-min fair over the demand; then the rest, equally.
     fn rates(&self, demands: &[u64]) -> Vec<u64> {
         let usages = self.flows.values().map(|flow| self.resources.usages(&self.config, flow)).collect();
         let problem = Problem { usages, capacities: self.resources.capacities.clone() };
@@ -225,7 +231,7 @@ impl Program for Controller {
     }
 }
 
-/// A count over `length` as a rate a second, rounded up so that a flow that asks for anything is given something.
+/// A count over `length` as a rate per second, rounded up so that any demand gets a nonzero rate.
 fn a_second(units: u64, length: Span) -> u64 {
     let unit_seconds = u128::from(units) * u128::from(Span::secs(1).as_ps());
     let rate = unit_seconds.div_ceil(u128::from(length.as_ps().max(1)));
@@ -261,8 +267,9 @@ impl Resources {
         Resources { capacities, device_of, link_of, links: config.links.len() }
     }
 
-    /// What a flow takes, with its mix of reads and writes. A write passes the first replica's link inward, goes out to each
-    /// of the others, and is written by all; the answer to a read goes out.
+    /// Resources of a flow with its mix of reads and writes. A write uses the first replica's
+    /// inbound link, its outbound link to each of the others, and all drives; the answer to a read
+    /// uses the outbound link.
     fn usages(&self, config: &VdcConfig, flow: &Flow) -> Vec<Usage> {
         let replicas = &config.volumes[flow.volume].replicas;
         let Mix { reads, writes } = flow.mix;

@@ -109,7 +109,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// The test keeps its own flash: whatever the order of writes and flushes, DRAM over flash is the last write.
+    /// The test keeps its own flash: whatever the order of writes and flushes, DRAM over flash is
+    /// the last write.
     #[test]
     fn dram_over_flash_is_always_the_last_write(steps in prop::collection::vec(step(), 1..300), above in 0_u32..3) {
         let mut cache = cache(3, above);

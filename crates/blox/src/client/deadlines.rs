@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deadline {
     pub tag: Tag,
-    /// Which of its sendings.
+    /// The of its sendings.
     pub sending: u32,
 }
 

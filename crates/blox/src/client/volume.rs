@@ -1,4 +1,4 @@
-//! What a client knows of one volume: where it is, what was asked of it, and how fast it may ask.
+//! A client's view of one volume: its replicas, its open requests, and its rate limit.
 
 use super::{ClientConfig, LimitConfig};
 use crate::{Tag, TokenBucket, VssdId};
@@ -39,7 +39,8 @@ impl Volume {
         volume
     }
 
-    /// Takes an order of the control plane, unless it is older than the last or leaves nobody to ask; says whether it did.
+    /// Accepts an order of the control plane, unless it is older than the last or leaves no
+    /// replica; returns whether it did.
     pub fn members(
         &mut self,
         epoch: u32,
@@ -83,7 +84,8 @@ impl Volume {
         }
     }
 
-    /// Whether a new request may be sent now: those that came before go first. Takes the tokens if so.
+    /// Returns whether a new request may be sent now: those that came before go first. Takes the
+    /// tokens if so.
     pub fn may_go(&mut self, now: Time, is_write: bool) -> bool {
         self.waiting.is_empty() && self.may_leave(now, is_write)
     }
@@ -94,7 +96,7 @@ impl Volume {
         self.bucket.as_mut().is_none_or(|bucket| bucket.try_take(now, cost))
     }
 
-    /// When the first that waits may be sent.
+    /// Returns the time at which the first that waits may be sent.
     pub fn allowed_at(&self, now: Time, is_write: impl Fn(&Tag) -> bool) -> Option<Time> {
         let first = self.waiting.front()?;
         let cost = self.cost(is_write(first));

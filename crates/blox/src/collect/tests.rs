@@ -276,8 +276,8 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Whatever happens: no stream has two steps at once, steps come only while collecting, and every collection that
-    /// began ends with one `Ended` and a finish for each member.
+    /// Whatever happens: no stream has two steps at once, steps come only while collecting, and
+    /// every collection that began ends with one `Ended` and a finish for each member.
     #[test]
     fn collections_are_balanced(events in prop::collection::vec(event(), 1..200)) {
         let mut unit = Unit::of(config(), &[ONE, TWO]);

@@ -1,4 +1,4 @@
-//! Configurations that cannot work are told so with their numbers.
+//! Rejects impossible configurations, with their numbers.
 
 use super::{ControlConfig, ControlError};
 use crate::id::VssdId;

@@ -1,4 +1,4 @@
-//! One group of replicas: its epochs, and who has confirmed what.
+//! One group of replicas: its epochs, and the confirmations of its members.
 
 use crate::Membership;
 use crate::id::VssdId;
@@ -65,7 +65,7 @@ impl Group {
     pub fn hosts(&self, node: NodeId) -> bool {
         self.members.iter().any(|(_, member)| member.0 == node)
     }
-    /// Whether orders of this group go, or went until lately, to that vSSD.
+    /// Returns whether orders of this group go, or went until lately, to that vSSD.
     pub fn knows(&self, node: NodeId, vssd: VssdId) -> bool {
         let member = (node, vssd);
         self.members.iter().any(|(_, other)| *other == member) || self.leaving.contains(&member)
@@ -76,8 +76,9 @@ impl Group {
     pub fn unconfirmed(&self) -> impl Iterator<Item = Member> {
         self.awaited.iter().chain(&self.leaving).copied()
     }
-    /// Takes the server out of the group; whether that began an epoch. Who alone has the data stays, to be trusted again with what a restart has left of it;
-    /// who is only silent stays as long as none of the others that serve `is_heard`.
+    /// Removes the server from the group; returns whether that began an epoch. The only holder of
+    /// the data stays, to be trusted again with the data that survive a restart. A silent server
+    /// stays as long as none of the other serving ones `is_heard`.
     pub fn lose(&mut self, now: Time, node: NodeId, has_restarted: bool, is_heard: &[NodeId]) -> bool {
         let Some(place) = self.members.iter().position(|(_, member)| member.0 == node) else { return false };
         let (_, member) = self.members[place];
@@ -112,7 +113,8 @@ impl Group {
         }
         self.lost.iter().find(|lost| is_alive(lost.member.0)).or(self.lost.first()).copied()
     }
-    /// Since when the next replica has been lost, if nothing but time keeps it from being built elsewhere.
+    /// Since when the next replica has been lost, if nothing but time keeps it from being built
+    /// elsewhere.
     pub fn waits_since(&self) -> Option<Time> {
         self.lost.first().filter(|_| self.stale.is_none()).map(|lost| lost.since)
     }

@@ -1,8 +1,10 @@
-//! A server's right to serve, which ends by itself.
+//! A server's right to serve, which expires by itself.
 //!
-//! The control plane sends each heartbeat of a server that it counts as a member back to it as it is. The lease runs from when that beat was *sent*,
-//! the control plane's patience from when it was *received*; so with a lease that is shorter than the patience, a server has fallen silent before anyone takes
-//! its place, whatever the network does (clocks run equally fast; the difference of the two is the margin for those that do not).
+//! The control plane echoes each heartbeat of a server that it counts as a member. The lease runs
+//! from the time when that beat was *sent*, the control plane's timeout from the time when it was
+//! *received*. With a lease shorter than the timeout, a server is silent before another takes its
+//! place, whatever the network does. (Clocks run equally fast; the difference of the two is the
+//! margin for those that do not.)
 
 use base::{Span, Time};
 use std::collections::VecDeque;
@@ -20,12 +22,14 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// A server that has just started for the `starts`-th time (from 0), and may not serve before the first echo. Its beats are
-    /// `starts` in the upper half and a count in the lower: they rise for ever, and a restart shows.
+    /// A server that has just started for the `starts`-th time (from 0), and may not serve before
+    /// the first echo. Its beats are `starts` in the upper half and a count in the lower: they rise
+    /// for ever, and a restart shows.
     pub fn new(span: Span, starts: u32) -> Lease {
         Lease { span, next_beat: u64::from(starts) << 32, sent: VecDeque::with_capacity(REMEMBERED_MAX), until: None }
     }
-    /// The right of a server that is a member from the start of the run: the control plane's patience with it runs from then, too.
+    /// The right of a server that is a member from the start of the run: the control plane's
+    /// patience with it runs from then, too.
     pub fn hold_from_start(&mut self) {
         self.until = self.until.max(Some(Time::ZERO + self.span));
     }
@@ -39,7 +43,8 @@ impl Lease {
         self.next_beat += 1;
         beat
     }
-    /// A heartbeat has come back from the control plane. One that was never sent, or long ago, changes nothing.
+    /// A heartbeat has come back from the control plane. One that was never sent, or long ago,
+    /// changes nothing.
     pub fn echoed(&mut self, beat: u64) {
         while let Some((sent_beat, at)) = self.sent.front().copied().filter(|(sent_beat, _)| *sent_beat <= beat) {
             self.sent.pop_front();
@@ -48,11 +53,11 @@ impl Lease {
             }
         }
     }
-    /// Whether the server may answer clients now.
+    /// Returns whether the server may answer clients now.
     pub fn holds(&self, now: Time) -> bool {
         self.until.is_some_and(|until| now < until)
     }
-    /// When the lease ends unless it is renewed; `None` before the first echo.
+    /// Returns the time at which the lease ends unless it is renewed; `None` before the first echo.
     pub fn until(&self) -> Option<Time> {
         self.until
     }

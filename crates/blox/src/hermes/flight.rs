@@ -1,4 +1,4 @@
-//! Pages that are not plainly valid: their state, who waits for them, and when something is done about them.
+//! Pages that are not valid: their state, their waiters, and their timers.
 
 use super::Ticket;
 use crate::id::{Page, Value, earlier};
@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 pub enum State {
     /// Another replica writes: its VAL.
     Invalid,
-    /// Another replica's write has overtaken ours: acknowledgements of ours first, then the other's VAL.
+    /// Another replica's write has overtaken ours: acknowledgements of ours first, then the other's
+    /// VAL.
     InvalidWrite,
     /// We write: acknowledgements.
     Write,
@@ -36,7 +37,8 @@ pub struct Flight {
     pub timestamp: Timestamp,
     /// Its value.
     pub value: Value,
-    /// What we drive; of no meaning in [`State::Invalid`]. Older than `timestamp` in [`State::InvalidWrite`], the same otherwise.
+    /// What we drive; of no meaning in [`State::Invalid`]. Older than `timestamp` in
+    /// [`State::InvalidWrite`], the same otherwise.
     pub drive: Drive,
     /// A bit for each peer whose acknowledgement of `drive` is missing.
     pub missing: u8,
@@ -117,10 +119,10 @@ impl Waiting {
     }
 }
 
-/// What an alarm is for.
+/// Purpose of an alarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alarm {
-    /// Send INV again to those who have not acknowledged it.
+    /// Sends INV again to members that have not acknowledged it.
     Retransmit,
     /// Replay the page.
     Replay,

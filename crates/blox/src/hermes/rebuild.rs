@@ -1,13 +1,13 @@
-//! A stale replica's way through all pages: it asks its peers for each, a window of them at a time.
+//! Rebuild of a stale replica: it requests all pages from its peers, a window at a time.
 
 use crate::id::Page;
 use base::{Span, Time};
 
-/// A page that was asked for.
+/// A requested page.
 struct Asked {
     page: Page,
     due: Time,
-    /// How often it was asked for: each time another peer is asked.
+    /// Number of requests so far: each uses another peer.
     tries: usize,
 }
 
@@ -29,7 +29,7 @@ impl Rebuild {
             asked: Vec::with_capacity(window),
         }
     }
-    /// The next page to ask the first peer for, while the window has room.
+    /// Returns the next page to request from the first peer, while the window has room.
     pub fn next_page(&mut self, now: Time) -> Option<Page> {
         if self.next == self.pages || self.asked.len() == self.window {
             return None;
@@ -39,14 +39,14 @@ impl Rebuild {
         self.asked.push(Asked { page, due: now + self.patience, tries: 0 });
         Some(page)
     }
-    /// A page that was asked for long ago, and how often before.
+    /// A page whose request timed out, and the number of its requests.
     pub fn overdue(&mut self, now: Time) -> Option<(Page, usize)> {
         let asked = self.asked.iter_mut().find(|asked| asked.due <= now)?;
         asked.tries += 1;
         asked.due = now + self.patience;
         Some((asked.page, asked.tries))
     }
-    /// Whether the page had been asked for; it no longer is.
+    /// Returns whether the page was requested, and removes the request.
     pub fn answered(&mut self, page: Page) -> bool {
         let place = self.asked.iter().position(|asked| asked.page == page);
         place.is_some_and(|place| {
@@ -64,7 +64,7 @@ impl Rebuild {
     pub fn is_done(&self) -> bool {
         self.next == self.pages && self.asked.is_empty()
     }
-    /// Nobody is left to ask: what is here is all there is.
+    /// No peer is left: the present data are all there is.
     pub fn give_up(&mut self) {
         self.next = self.pages;
         self.asked.clear();

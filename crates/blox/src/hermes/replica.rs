@@ -9,15 +9,18 @@ use crate::packet::{Refusal, ReplicaMessage, Timestamp};
 use base::{NodeId, Time};
 use slab::Slab;
 
-/// Loads for a stale peer at a time; it asks again for what is beyond.
+/// Loads for a stale peer at a time; it repeats requests beyond that.
 const LOADS_MAX: usize = 1_024;
 
 /// One replica of a vSSD.
 ///
-/// *Why an own timestamp is never used twice.* A replica that has lost its state may have left a write of its own behind at a peer, which will replay it;
-/// with the version that it then learns from others it could give another value the same timestamp. So every member says [`ReplicaOut::UpToDate`] only when
-/// whatever was in flight when it adopted the epoch has become valid, hence is known to the stale member too, and a stale member serves only in a later
-/// epoch, which the control plane begins when all have said so. For the same reason a replica that was removed forgets its timestamps.
+/// *Why an own timestamp is never used twice.* A replica that has lost its state may have left a
+/// write of its own at a peer, which will replay it. With the version that it then learns from
+/// others it could give another value the same timestamp. So every member reports
+/// [`ReplicaOut::UpToDate`] only when all writes open at the adoption of the epoch have become
+/// valid, and are thus known to the stale member too. A stale member serves only in a later epoch,
+/// which the control plane begins when all have reported. For the same reason a removed replica
+/// drops its timestamps.
 pub struct Replica {
     config: ReplicaConfig,
     table: Table,
@@ -26,7 +29,7 @@ pub struct Replica {
     alarms: Alarms,
     epoch: u32,
     peers: Vec<(NodeId, VssdId)>,
-    /// Which of the peers is stale.
+    /// The of the peers is stale.
     stale: Option<usize>,
     standing: Standing,
     contents: Contents,
@@ -39,7 +42,7 @@ pub struct Replica {
     ignored: u64,
 }
 
-/// What clients and the host ask.
+/// Requests of clients and the host.
 impl Replica {
     /// A replica that waits for its first [`Membership`].
     pub fn new(config: ReplicaConfig, contents: Contents) -> Replica {
@@ -61,7 +64,7 @@ impl Replica {
             config,
         }
     }
-    /// A client's read; the module says when to ask.
+    /// A client's read; the module calls when it is due.
     pub fn read(&mut self, page: Page, ticket: Ticket) -> Reading {
         if self.standing != Standing::Serving {
             return Reading::Refuse(Refusal::Stale);
@@ -93,7 +96,8 @@ impl Replica {
             None => Writing::Refuse(Refusal::OutOfRange),
         }
     }
-    /// A message of a peer's server. One of another epoch, of no member or of a page that does not exist is ignored.
+    /// A message of a peer's server. One of another epoch, of no member or of a page that does not
+    /// exist is ignored.
     pub fn message(&mut self, now: Time, from: NodeId, message: &ReplicaMessage, out: &mut Vec<ReplicaOut>) {
         let (page, epoch) = subject(message);
         let peer = self.peers.iter().position(|(server, _)| *server == from);
@@ -114,7 +118,8 @@ impl Replica {
             }
         }
     }
-    /// The value that [`ReplicaOut::Load`] asked for. It is passed on only if no write has touched the page meanwhile.
+    /// The value requested by [`ReplicaOut::Load`]. It is passed on only if no write has touched
+    /// the page meanwhile.
     pub fn loaded(&mut self, page: Page, value: Value, out: &mut Vec<ReplicaOut>) {
         let Some(place) = self.loads.iter().position(|(loading, _)| *loading == page) else { return };
         let (_, before) = self.loads.swap_remove(place);
@@ -126,7 +131,8 @@ impl Replica {
             None => {}
         }
     }
-    /// When [`on_wakeup`](Replica::on_wakeup) has something to do at the earliest.
+    /// Returns the time at which [`on_wakeup`](Replica::on_wakeup) has something to do at the
+    /// earliest.
     pub fn next_wakeup(&self) -> Option<Time> {
         let rebuild = self.rebuild.as_ref().and_then(Rebuild::next_due);
         earlier(self.alarms.next(), rebuild)
@@ -149,7 +155,7 @@ impl Replica {
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
-    /// Whether nobody is writing the page, as far as this replica knows.
+    /// Returns whether nobody is writing the page, as far as this replica knows.
     pub fn is_valid(&self, page: Page) -> bool {
         matches!(self.table.get(page), Some(Entry::Settled(_)))
     }
@@ -246,7 +252,7 @@ impl Replica {
             }
         }
     }
-    /// The page has become valid: those who wait read, and the next write begins.
+    /// The page has become valid: waiting reads are served, and the next write begins.
     fn settle(&mut self, now: Time, slot: usize, out: &mut Vec<ReplicaOut>) {
         loop {
             self.release(slot, out);
@@ -332,8 +338,9 @@ impl Replica {
         if flight.timestamp != timestamp {
             return;
         }
-        // Every member has this write. If one of ours is still without acknowledgements, then either it is this one, replayed by a peer,
-        // or this one has overtaken it everywhere: it counts as done just before.
+        // Every member has this write. If one of ours is still without acknowledgements, then
+        // either it is this one, replayed by a peer, or this one has overtaken it everywhere: it
+        // counts as done just before.
         let done = flight.drive.ticket.take();
         out.extend(done.map(|ticket| ReplicaOut::WriteDone { ticket }));
         self.settle(now, slot, out);
@@ -346,7 +353,8 @@ impl Replica {
             false => self.replay(now, slot, out),
         }
     }
-    /// Whether a write's coordinator can still finish it: a stale member has forgotten its writes.
+    /// Returns whether a write's coordinator can still finish it: a stale member has forgotten its
+    /// writes.
     fn is_live(&self, node: NodeId) -> bool {
         self.peers.iter().enumerate().any(|(place, (server, _))| *server == node && self.stale != Some(place))
     }
@@ -363,8 +371,9 @@ impl Replica {
 
 /// Membership.
 impl Replica {
-    /// An order of the control plane. An old one is ignored; the present one again is answered again. One that a replica with lost
-    /// contents cannot follow (to serve as if it had them) is ignored too.
+    /// An order of the control plane. An old one is ignored; the present one again is answered
+    /// again. One that a replica with lost contents cannot follow (to serve as if it had them) is
+    /// ignored too.
     pub fn members(&mut self, now: Time, order: &Membership, out: &mut Vec<ReplicaOut>) {
         if order.epoch <= self.epoch {
             self.reported &= order.epoch != self.epoch;
@@ -384,11 +393,13 @@ impl Replica {
         }
         self.adopt(now, order, out);
     }
-    /// A rebuild goes on in the next epoch: no write can have been done without this replica. After a gap it may have been no member for a while.
+    /// A rebuild continues in the next epoch: no write can have completed without this replica.
+    /// After a gap it may have been no member for a while.
     fn goes_on_rebuilding(&self, epoch: u32) -> bool {
         matches!(self.standing, Standing::Rebuilding | Standing::Rebuilt) && epoch == self.epoch + 1
     }
-    /// Forgets everything, timestamps too: a write of ours that no one else has must not outrank theirs later.
+    /// Forgets everything, timestamps too: a write of ours that no one else has must not outrank
+    /// theirs later.
     fn leave(&mut self, out: &mut Vec<ReplicaOut>) {
         for mut flight in self.flights.drain() {
             out.extend(flight.drive.ticket.map(|ticket| ReplicaOut::Abandoned { ticket, started: true }));
@@ -422,7 +433,8 @@ impl Replica {
         self.ask(now, out);
         self.report(out);
     }
-    /// What was in flight in the old epoch is driven on in the new one; the write of one who is gone is replayed.
+    /// Open writes of the old epoch continue in the new one; the write of a removed member is
+    /// replayed.
     fn carry_over(&mut self, now: Time, out: &mut Vec<ReplicaOut>) {
         let all = self.all_peers();
         self.unsettled = self.flights.len();
@@ -459,7 +471,7 @@ impl Replica {
 
 /// Rebuilding.
 impl Replica {
-    /// As a stale replica: asks for pages.
+    /// As a stale replica: requests pages.
     fn ask(&mut self, now: Time, out: &mut Vec<ReplicaOut>) {
         let (Some(rebuild), epoch) = (&mut self.rebuild, self.epoch) else { return };
         let mut fetch = |page: Page, tries: usize| {
@@ -477,7 +489,8 @@ impl Replica {
             self.report(out);
         }
     }
-    /// As a peer of a stale replica: only a valid page is passed on, else it could become valid there alone.
+    /// As a peer of a stale replica: only a valid page is passed on, else it could become valid
+    /// there alone.
     fn on_fetch(&mut self, page: Page, entry: Entry, out: &mut Vec<ReplicaOut>) {
         if self.standing != Standing::Serving {
             return;
@@ -493,7 +506,8 @@ impl Replica {
             }
         }
     }
-    /// A page that was valid at a peer in this epoch: whoever wrote it before is done, and whoever writes it now needs this replica too.
+    /// A page that was valid at a peer in this epoch: all earlier writes are complete, and any
+    /// current write needs this replica too.
     fn on_fetched(
         &mut self,
         now: Time,

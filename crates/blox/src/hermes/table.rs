@@ -1,4 +1,5 @@
-//! The last timestamp of every written page: eight bytes each, in chunks that are made when a page of theirs is first written.
+//! The last timestamp of every written page: eight bytes each, in chunks that are made when a page
+//! of theirs is first written.
 
 use crate::id::Page;
 use crate::packet::Timestamp;

@@ -1,4 +1,5 @@
-//! Carries the decisions of the collectors to switch, controller and device: Algorithm 2, lines 7 to 19, and channel groups.
+//! Carries the decisions of the collectors to switch, controller and device: Algorithm 2, lines 7
+//! to 19, and channel groups.
 
 use super::StorageNode;
 use super::interface::{NodeOut, VssdConfig};
@@ -43,7 +44,7 @@ impl StorageNode {
         index
     }
 
-    /// The answer of whoever was asked.
+    /// The answer of the coordinator.
     pub(super) fn on_note(
         &mut self,
         vssd: VssdId,
@@ -114,7 +115,8 @@ impl StorageNode {
         }
     }
 
-    /// A write found no free block: the vSSD borrows, and when nobody can lend its unit collects at once.
+    /// A write found no free block: the vSSD borrows, and when nobody can lend its unit collects at
+    /// once.
     pub(super) fn run_short(&mut self, now: Time, unit: usize, out: &mut Vec<NodeOut>) {
         if !self.lend(unit, out) {
             self.press(now, unit, out);
@@ -145,7 +147,7 @@ impl StorageNode {
         self.act(now, unit, out);
     }
 
-    /// Orders a loan if a member needs one and another can spare it; says whether one is on its way.
+    /// Orders a loan if a member needs one and another can spare it; returns whether one is open.
     fn lend(&mut self, unit: usize, out: &mut Vec<NodeOut>) -> bool {
         let Unit { collector, ledger, .. } = &mut self.units[unit];
         let Some(ledger) = ledger else { return false };

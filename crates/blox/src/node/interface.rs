@@ -1,4 +1,4 @@
-//! What a storage server is told of its place, what can happen to it and what it decides.
+//! Configuration, inputs and outputs of a storage server.
 
 use crate::cache::CacheConfig;
 use crate::collect::CollectionConfig;
@@ -18,11 +18,12 @@ pub struct NodeConfig {
     pub vssds: Vec<VssdConfig>,
     /// The DRAM write cache.
     pub cache: CacheConfig,
-    /// The I/O scheduler that each vSSD has. A coordinated one also orders the writes that wait for room in the cache.
+    /// The I/O scheduler that each vSSD has. A coordinated one also orders the writes that wait for
+    /// room in the cache.
     pub scheduler: SchedulerConfig,
     /// Most reads and writes of one vSSD at the device, at least one.
     pub device_depth: u32,
-    /// When garbage is collected, and who is asked.
+    /// Garbage collection and its coordinator.
     pub collection: CollectionConfig,
     /// Lending of free blocks within channel groups; without it nobody lends.
     pub borrow: Option<BorrowConfig>,
@@ -32,7 +33,8 @@ pub struct NodeConfig {
     pub return_window: usize,
     /// Patience and pace of the replicas.
     pub replication: ReplicationConfig,
-    /// The control plane, if there is one. Without it membership never changes, and a node that has recovered never serves again.
+    /// The control plane, if there is one. Without it membership never changes, and a node that has
+    /// recovered never serves again.
     pub control: Option<ControlLink>,
     /// Whether [`NodeOut::Mark`]s are made.
     pub marks: bool,
@@ -41,23 +43,24 @@ pub struct NodeConfig {
 /// Patience and pace of the replicas (Hermes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicationConfig {
-    /// After so long without an acknowledgement an INV, and without an answer a fetch, is sent again.
+    /// After so long without an acknowledgement an INV, and without an answer a fetch, is sent
+    /// again.
     pub retransmit: Span,
     /// A page that has been invalid for so long is replayed: its writer may have died.
     pub replay: Span,
-    /// Pages that a rebuild asks for at a time, at least one.
+    /// Pages that a rebuild requests at a time, at least one.
     pub fetch_window: usize,
 }
 
 /// How a server and the control plane know of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlLink {
-    /// Where heartbeats go.
+    /// Recipient of heartbeats.
     pub node: NodeId,
     /// Time between two heartbeats.
     pub heartbeat: Span,
-    /// A server that has not heard from the control plane for so long answers no reads: it may have been removed. Shorter than
-    /// the control plane's patience with silent servers.
+    /// A server that has not heard from the control plane for so long answers no reads: it may have
+    /// been removed. Shorter than the control plane's patience with silent servers.
     pub lease: Span,
 }
 
@@ -68,8 +71,8 @@ pub struct VssdConfig {
     pub id: VssdId,
     /// Its size.
     pub pages: u64,
-    /// vSSDs of the server with the same number collect together: a number of its own for each hardware-isolated vSSD, one for
-    /// all software-isolated vSSDs of a channel group.
+    /// vSSDs of the server with the same number collect together: a number of its own for each
+    /// hardware-isolated vSSD, one for all software-isolated vSSDs of a channel group.
     pub unit: u32,
     /// Parallel streams of garbage collection (one a channel, or one a die), at least one.
     pub streams: u32,
@@ -77,8 +80,8 @@ pub struct VssdConfig {
     pub isolation: Option<IsolationConfig>,
     /// The epoch of `replicas`, at least 1.
     pub epoch: u32,
-    /// `(server, vSSD there)` of each of its replicas, this one among them, in the order of their rank. Not looked at in
-    /// [`NodeIn::Adopt`]: there the control plane's order holds.
+    /// `(server, vSSD there)` of each of its replicas, this one included, in the order of their
+    /// rank. Ignored in [`NodeIn::Adopt`]: there the control plane's order applies.
     pub replicas: [Option<(NodeId, VssdId)>; REPLICAS_MAX],
 }
 
@@ -109,35 +112,38 @@ pub enum NodeIn {
     Packet(Packet),
     /// The device has read a page; a page never written reads as `Value(0)`.
     ReadDone {
-        /// Which read.
+        /// The read.
         job: DeviceJob,
         /// The page at the moment of the read.
         value: Value,
     },
     /// The device has taken a page: from now on it is read back as written.
     WriteDone {
-        /// Which write.
+        /// The write.
         job: DeviceJob,
     },
-    /// The device has no free block for a write. The node offers it again, under the same name, once there are free blocks.
+    /// The device has no free block for a write. The node offers it again, under the same name,
+    /// once there are free blocks.
     WriteRefused {
-        /// Which write.
+        /// The write.
         job: DeviceJob,
     },
-    /// A step of collection has ended. The host reports the vSSD's [`Blocks`](NodeIn::Blocks) before.
+    /// A step of collection has ended. The host reports the vSSD's [`Blocks`](NodeIn::Blocks)
+    /// before.
     Collected {
-        /// Which vSSD.
+        /// The vSSD.
         vssd: VssdId,
-        /// Which of its streams.
+        /// The of its streams.
         stream: u32,
         /// A block was erased and is free.
         freed: bool,
         /// There was nothing to collect, and the step took no time.
         nothing: bool,
     },
-    /// The device's count of a vSSD's blocks: whenever a block was allocated or freed, and at the start.
+    /// The device's count of a vSSD's blocks: whenever a block was allocated or freed, and at the
+    /// start.
     Blocks {
-        /// Which vSSD.
+        /// The vSSD.
         vssd: VssdId,
         /// Erased and unused.
         free: u32,
@@ -146,22 +152,24 @@ pub enum NodeIn {
     },
     /// The answer to [`NodeOut::Lend`], with the number of blocks that have moved.
     Lent(BlockMove),
-    /// The answer to [`NodeOut::Return`]: so many blocks have been erased and given back.
+    /// The answer to [`NodeOut::Return`]: this many blocks have been erased and returned.
     Returned(BlockMove),
     /// The device can no longer hold the vSSD's data: it takes no new writes from clients.
     WornOut {
-        /// Which vSSD.
+        /// The vSSD.
         vssd: VssdId,
     },
-    /// The host has made room for one more vSSD, a replacement for a replica lost elsewhere. A bad configuration is counted and ignored.
+    /// The host has made room for one more vSSD, a replacement for a replica lost elsewhere. A bad
+    /// configuration is counted and ignored.
     Adopt(VssdConfig),
-    /// Power is lost: DRAM and everything under way are gone, flash stays.
+    /// Power is lost: DRAM and all open work are gone, flash stays.
     Fail,
-    /// Power is back. The node's data may be old: it serves nothing until the control plane has named its place.
+    /// Power is back. The node's data may be old: it serves nothing until the control plane has
+    /// named its place.
     Recover,
 }
 
-/// What a storage server decides.
+/// Decisions of a storage server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeOut {
     /// Send a packet.
@@ -170,9 +178,9 @@ pub enum NodeOut {
     Read {
         /// Named in the answer.
         job: DeviceJob,
-        /// Which vSSD.
+        /// The vSSD.
         vssd: VssdId,
-        /// Which page.
+        /// The page.
         page: Page,
         /// The client and its request; none when a replica that is being rebuilt wants the page.
         request: Option<(NodeId, Tag)>,
@@ -181,42 +189,44 @@ pub enum NodeOut {
     Write {
         /// Named in the answer.
         job: DeviceJob,
-        /// Which vSSD.
+        /// The vSSD.
         vssd: VssdId,
-        /// Which page.
+        /// The page.
         page: Page,
-        /// What.
+        /// The value.
         value: Value,
     },
     /// Do one step of collection: move one page, or erase one block.
     Collect {
-        /// Which vSSD.
+        /// The vSSD.
         vssd: VssdId,
-        /// Which of its streams.
+        /// The of its streams.
         stream: u32,
     },
     /// Move free blocks from one vSSD's list to another's and answer [`NodeIn::Lent`].
     Lend(BlockMove),
-    /// Erase free blocks of a borrower, give them back to their owner and answer [`NodeIn::Returned`].
+    /// Erase free blocks of a borrower, give them back to their owner and answer
+    /// [`NodeIn::Returned`].
     Return(BlockMove),
-    /// The control plane wants a vSSD here that is not: make room for it and answer [`NodeIn::Adopt`].
+    /// The control plane wants a vSSD here that is not: make room for it and answer
+    /// [`NodeIn::Adopt`].
     Wanted {
         /// Its name.
         vssd: VssdId,
     },
     /// A request has reached a stage; for the accounting of latency alone.
     Mark {
-        /// Whose request.
+        /// The requester.
         source: NodeId,
-        /// Which.
+        /// The tag.
         tag: Tag,
-        /// Which stage.
+        /// The stage.
         stage: Stage,
     },
 }
 
-/// Stages of a request in a storage server. The time between two marks belongs to the earlier one's wait; the arrival of the
-/// packet and the sending of the answer are the ends.
+/// Stages of a request in a storage server. The time between two marks belongs to the earlier one's
+/// wait; the arrival of the packet and the sending of the answer are the ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// A read may be served: its page is valid here (not marked when it was so on arrival).
@@ -237,16 +247,16 @@ pub enum Stage {
     Redirected,
 }
 
-/// Why a configuration makes no storage server, with its numbers.
+/// Reason why a configuration makes no storage server, with its numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NodeError {
     /// A number is out of its range.
     #[error("{field}: {got} is outside {min}..={max}")]
     OutOfRange {
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// What it is.
+        /// The kind.
         got: u64,
         /// The least allowed.
         min: u64,
@@ -271,7 +281,7 @@ pub enum NodeError {
     /// A vSSD that is not among its own replicas.
     #[error("vSSD {vssd:?} of server {server:?} is not among the replicas that it is configured with")]
     NotAReplica {
-        /// Which vSSD.
+        /// The vSSD.
         vssd: VssdId,
         /// On which server.
         server: NodeId,

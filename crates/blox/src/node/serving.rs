@@ -42,14 +42,15 @@ enum WaitingFor {
     Peer { from: NodeId, message: ReplicaMessage, network: Span },
 }
 
-/// What tells a message that waits for room from another: vSSD, sender, kind, page, timestamp and epoch.
+/// Identifies a message that waits for room: vSSD, sender, kind, page, timestamp and epoch.
 pub(super) type MessageKey = (usize, NodeId, bool, Page, Timestamp, u32);
 
 impl StorageNode {
     pub(super) fn on_read(&mut self, now: Time, packet: &Packet, tag: Tag, page: Page, out: &mut Vec<NodeOut>) {
         let Some(index) = self.accept(now, packet, page, out) else { return };
         if let Some((server, vssd)) = self.units[self.vssds[index].unit].collector.replica_for_reads(packet.vssd) {
-            // RackBlox in software: the server itself sends the read on, at the price of a hop. It stays the client's packet.
+            // RackBlox in software: the server itself sends the read on, at the price of a hop. It
+            // stays the client's packet.
             self.counters.reads_redirected += 1;
             self.mark(packet.source, tag, Stage::Redirected, out);
             out.push(NodeOut::Send(Packet { target: server, vssd, ..*packet }));
@@ -131,7 +132,7 @@ impl StorageNode {
         self.settle(now, index, out);
     }
 
-    /// The vSSD takes no new writes; those that wait for room are told.
+    /// The vSSD accepts no new writes; those that wait for room are rejected.
     pub(super) fn on_worn_out(&mut self, now: Time, vssd: VssdId, out: &mut Vec<NodeOut>) {
         let Some(&index) = self.by_name.get(&vssd) else { return };
         self.vssds[index].is_worn_out = true;
@@ -151,20 +152,23 @@ impl StorageNode {
         self.settle(now, index, out);
     }
 
-    /// Does what a replica has decided. `network` is what the write at hand has spent and will spend in networks.
+    /// Does what a replica has decided. `network` is what the write at hand has spent and will
+    /// spend in networks.
     pub(super) fn carry_out(&mut self, now: Time, index: usize, network: Span, out: &mut Vec<NodeOut>) {
         while !self.replica_out.is_empty() {
             let mut outputs = std::mem::take(&mut self.replica_out);
             for output in outputs.drain(..) {
                 self.carry_out_one(now, index, network, output, out);
             }
-            // What came up meanwhile (a page loaded from the cache) is next; the emptied vector is kept for its memory.
+            // What came up meanwhile (a page loaded from the cache) is next; the emptied vector is
+            // kept for its memory.
             std::mem::swap(&mut outputs, &mut self.replica_out);
             self.replica_out.append(&mut outputs);
         }
     }
 
-    /// Lets everything move that can: writes into the cache, flushes and reads to the device, and sets the alarm.
+    /// Lets everything move that can: writes into the cache, flushes and reads to the device, and
+    /// sets the alarm.
     pub(super) fn settle(&mut self, now: Time, index: usize, out: &mut Vec<NodeOut>) {
         let cache = self.vssds[index].cache;
         loop {
@@ -245,7 +249,8 @@ impl StorageNode {
         self.carry_out(now, index, Span::ZERO, out);
     }
 
-    /// Where a request can be looked at here: its vSSD, if it has one and the page is in it. Else it is refused.
+    /// Returns the vSSD of a request, if it is here and contains the page. Otherwise rejects the
+    /// request.
     fn accept(&mut self, now: Time, packet: &Packet, page: Page, out: &mut Vec<NodeOut>) -> Option<usize> {
         let index = self.by_name.get(&packet.vssd).copied();
         let refusal = match index {
@@ -346,8 +351,9 @@ impl StorageNode {
         }
     }
 
-    /// The device has read a page for a client. A write may have come in between: then the page may be invalid, and what
-    /// the device has read (perhaps the new value, which other replicas do not have yet) must not go out.
+    /// The device has read a page for a client. A write may have come in between: then the page may
+    /// be invalid, and what the device has read (perhaps the new value, which other replicas do not
+    /// have yet) must not go out.
     fn on_fetched(&mut self, now: Time, request: usize, value: Value, out: &mut Vec<NodeOut>) {
         self.mark_request(request, Stage::Fetched, out);
         let Request { vssd: index, page, .. } = self.requests[request];
@@ -419,7 +425,8 @@ impl StorageNode {
         }
     }
 
-    /// What the device answers, if that is out there in this life and of the right kind: its vSSD, page and purpose.
+    /// What the device answers, if that is out there in this life and of the right kind: its vSSD,
+    /// page and purpose.
     fn take_back(&mut self, name: DeviceJob, fits: impl Fn(Purpose) -> bool) -> Option<(usize, Page, Purpose)> {
         let work = self.work.get_mut(name.slot as usize).filter(|_| name.life == self.life)?;
         work.given.filter(|_| fits(work.purpose))?;

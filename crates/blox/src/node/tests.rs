@@ -1,4 +1,5 @@
-//! Stories of one server with scripted packets and device answers; `tests/rack.rs` is about several servers that fail.
+//! Stories of one server with scripted packets and device answers; `tests/rack.rs` is about several
+//! servers that fail.
 
 use super::*;
 use crate::cache::CacheConfig;

@@ -4,7 +4,7 @@ use base::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Who wants to run.
+/// The owner of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Alarm {
     /// The server itself, for its heartbeat.
@@ -15,11 +15,13 @@ pub(super) enum Alarm {
     Vssd(u32),
 }
 
-/// Alarms by time. An alarm that is moved to a later time still rings at the earlier one: ringing early changes nothing, and
-/// most alarms (of a message that was answered in time) are moved with every request.
+/// Alarms by time. An alarm that is moved to a later time still rings at the earlier one: ringing
+/// early changes nothing, and most alarms (of a message that was answered in time) are moved with
+/// every request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
-    /// The entries that count are those that `armed` says; when an alarm is moved to an earlier time its old entry stays, and is passed over.
+    /// The entries that count are those that `armed` says; when an alarm is moved to an earlier
+    /// time its old entry stays, and is passed over.
     by_time: BinaryHeap<Reverse<(Time, Alarm)>>,
     heartbeat: Option<Time>,
     units: Vec<Option<Time>>,
@@ -45,7 +47,7 @@ impl Timers {
         Some(alarm)
     }
 
-    /// When the next one rings.
+    /// Returns the time at which the next one rings.
     pub fn next(&self) -> Option<Time> {
         self.by_time.peek().map(|Reverse((time, _))| *time)
     }

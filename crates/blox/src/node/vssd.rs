@@ -1,8 +1,9 @@
-//! One vSSD of a server: what waits for its device, and what is there.
+//! One vSSD of a server: its content, and the jobs that wait for its device.
 //!
-//! A job goes through the token bucket (software isolation), the I/O scheduler and the device, which takes `device_depth` at a
-//! time. A write for which the device has no free block is *refused*: it stands aside, so that reads go on, and is offered
-//! again once blocks are free. While any stands aside, further writes join it without asking the device.
+//! A job passes the token bucket (software isolation), the I/O scheduler and the device, which
+//! accepts `device_depth` at a time. A write for which the device has no free block is *rejected*:
+//! it is set aside, so that reads continue, and retried once blocks are free. While any is set
+//! aside, further writes join it without trying the device.
 
 use super::interface::{NodeConfig, VssdConfig};
 use crate::hermes::{Contents, Membership, Replica, ReplicaConfig};
@@ -13,12 +14,12 @@ use crate::schedule::{Job, JobId, JobKind, Scheduler};
 use base::{Span, Time};
 use std::collections::VecDeque;
 
-/// What a job is for.
+/// Purpose of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A client's read: its place among the requests.
     Read(usize),
-    /// A page that a rebuild elsewhere or here asks for.
+    /// A page requested by a rebuild here or elsewhere.
     Load,
     /// A flush of the write cache.
     Flush,
@@ -29,11 +30,11 @@ pub(super) enum Purpose {
 pub(super) struct Work {
     /// Which of the server's vSSDs.
     pub vssd: usize,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
     /// As the scheduler knows it.
     pub job: Job,
-    /// When it was given to the device; none while it waits or stands aside.
+    /// Time at which it was given to the device; none while it waits or is set aside.
     pub given: Option<Time>,
 }
 
@@ -49,7 +50,7 @@ pub(super) struct Vssd {
     pub cache_slot: u32,
     /// Its part in its group.
     pub replica: Replica,
-    /// How long answers will be on their way.
+    /// Expected return latency of answers.
     pub returns: ReturnPredictor,
     /// Whether it is idle.
     pub idle: IdlePredictor,
@@ -85,7 +86,8 @@ impl Lanes {
 }
 
 impl Vssd {
-    /// A vSSD at the start of the run, or after a restart (then its contents are [`Contents::Lost`]).
+    /// A vSSD at the start of the run, or after a restart (then its contents are
+    /// [`Contents::Lost`]).
     pub fn new(
         node: &NodeConfig,
         config: VssdConfig,
@@ -163,7 +165,8 @@ impl Vssd {
         self.lanes.refused.push_front(job);
     }
 
-    /// There may be free blocks again: refused writes are offered once more. Says whether there are any.
+    /// There may be free blocks again: refused writes are offered once more. Says whether there are
+    /// any.
     pub fn offer_again(&mut self) -> bool {
         self.lanes.may_offer = !self.lanes.refused.is_empty();
         self.lanes.may_offer
@@ -183,7 +186,7 @@ impl Vssd {
         lanes.scheduler.on_wakeup(now);
     }
 
-    /// When [`on_wakeup`](Self::on_wakeup) or the replica's is due.
+    /// Returns the time at which [`on_wakeup`](Self::on_wakeup) or the replica's is due.
     pub fn next_wakeup(&self, now: Time) -> Option<Time> {
         let bucket = self.lanes.bucket.as_ref().zip(self.lanes.throttled.front());
         let tokens = bucket.map(|(bucket, (cost, _))| bucket.next_allowed(now, *cost));

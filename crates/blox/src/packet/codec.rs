@@ -1,4 +1,5 @@
-//! Packets as bytes, as they would be on the wire: what `--wire` puts every packet of a run through, and what a live host sends.
+//! Packets as bytes, as they would be on the wire: what `--wire` puts every packet of a run
+//! through, and what a live host sends.
 //!
 //! | layer | bytes | source |
 //! | --- | --- | --- |
@@ -9,8 +10,9 @@
 //! | RackBlox header: OP, vSSD_ID, LAT | 1 + 4 + 4 | paper, 3.3 and Figure 6; big-endian |
 //! | body | by operation | `bodies`; a page of data is 4,096 B |
 //!
-//! A page does not fit into the 1,500 B of an ordinary Ethernet payload: the rack has to carry jumbo frames (9,000 B), as racks that
-//! carry 4 KiB blocks do; the paper does not say how it split them.
+//! A page does not fit into the 1,500 B of an ordinary Ethernet payload: the rack has to carry
+//! jumbo frames (9,000 B), as racks that carry 4 KiB blocks do; the paper does not say how it split
+//! them.
 
 mod bodies;
 mod headers;
@@ -20,10 +22,11 @@ use base::Bytes;
 use bytes::{Buf, BufMut};
 use headers::Datagram;
 
-/// The UDP port that tells RackBlox packets from others (3.3: "a reserved TCP/UDP port"). The number is ours, from the
+/// The UDP port of RackBlox packets (3.3: "a reserved TCP/UDP port"). The number is ours, from the
 /// dynamic range (RFC 6335, 6).
 pub const RACKBLOX_PORT: u16 = 50_023;
-/// Data of one page on the wire; the first eight are the [`Value`](crate::Value), the others are zero and are not looked at.
+/// Data of one page on the wire; the first eight bytes are the [`Value`](crate::Value), the others
+/// are zero and ignored.
 pub const PAGE_BYTES: u32 = 4_096;
 
 /// Where traffic that is not RackBlox's is sent: discard (RFC 863).
@@ -33,7 +36,7 @@ const HEADER: u32 = 9;
 /// The most UDP payload in a jumbo frame of 9,000 B.
 const BACKGROUND_MAX: u32 = 9_000 - headers::IPV4 - headers::UDP;
 
-/// Why bytes are not a packet.
+/// Reason why bytes are not a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
@@ -58,29 +61,30 @@ pub enum CodecError {
     /// A sound frame of somebody else: another protocol or port. A switch forwards it.
     #[error("not RackBlox: the {field} is {got:#x}")]
     Foreign {
-        /// Which field says so.
+        /// The field says so.
         field: &'static str,
-        /// What it holds.
+        /// The rejected value.
         got: u64,
     },
     /// A field holds what no packet has there.
     #[error("the {field} holds {got:#x}, which no packet has")]
     Field {
-        /// Which.
+        /// Name of the field.
         field: &'static str,
-        /// What it holds.
+        /// The rejected value.
         got: u64,
     },
     /// A checksum does not fit the bytes that it covers.
     #[error("the {field} is wrong: the frame is damaged")]
     Checksum {
-        /// Which checksum.
+        /// The checksum.
         field: &'static str,
     },
 }
 
 impl Packet {
-    /// What the packet occupies on a wire: its frame with preamble, padding, FCS and inter-frame gap. As long as what [`encode`] writes.
+    /// What the packet occupies on a wire: its frame with preamble, padding, FCS and inter-frame
+    /// gap. As long as what [`encode`] writes.
     pub fn wire_bytes(&self) -> Bytes {
         Bytes::new(u64::from(headers::frame_bytes(payload_bytes(&self.body))))
     }
@@ -94,7 +98,8 @@ fn payload_bytes(body: &Body) -> u32 {
     }
 }
 
-/// Appends `packet` as bytes, preamble to inter-frame gap. Nodes have to be below 2^24, the hosts of 10.0.0.0/8.
+/// Appends `packet` as bytes, preamble to inter-frame gap. Nodes have to be below 2^24, the hosts
+/// of 10.0.0.0/8.
 pub fn encode(packet: &Packet, bytes: &mut Vec<u8>) {
     let payload = payload_bytes(&packet.body);
     let datagram = match packet.body {

@@ -1,9 +1,11 @@
-//! Linux's `mq-deadline` (block/mq-deadline.c; Documentation/block/deadline-iosched.rst) for one vSSD: reads and writes apart, each
-//! sorted and with a FIFO of expiry times. A batch goes on in its direction from where it stands; a new batch prefers reads, and
-//! starts with the oldest job if that has expired. I/O priority classes are left out: the paper has none.
+//! Linux's `mq-deadline` (block/mq-deadline.c; Documentation/block/deadline-iosched.rst) for one
+//! vSSD: separate reads and writes, each sorted and with a FIFO of expiry times. A batch continues
+//! in its direction from its position; a new batch prefers reads, and starts with the oldest job if
+//! that has expired. I/O priority classes are left out: the paper has none.
 //!
-//! Sorted means by page when plain. When coordinated the key replaces the page, and a batch always takes the most urgent job; expiry
-//! still counts from arrival, and so bounds how long a job can be overtaken by others whose network was slower.
+//! Without coordination jobs are sorted by page. With coordination the key replaces the page, and a
+//! batch always takes the most urgent job. Expiry still counts from arrival, which bounds how long
+//! jobs with slower networks can overtake a job.
 
 use super::{Job, JobKind};
 use base::{Span, Time};
@@ -19,7 +21,7 @@ pub(super) const WRITES_STARVED: u32 = 2;
 pub(super) struct Deadline {
     reads: Direction,
     writes: Direction,
-    /// Which direction the batch goes.
+    /// Direction of the batch.
     writing: bool,
     /// Jobs that the batch has sent.
     batched: u32,
@@ -83,7 +85,7 @@ impl Deadline {
     }
 }
 
-/// Where a job stands among the sorted: page or key, then arrival.
+/// Position of a job in the sorted order: page or key, then arrival.
 type Place = (u64, u64);
 
 #[derive(Clone, Debug)]
@@ -91,9 +93,10 @@ struct Direction {
     coordinated: bool,
     expiry: Span,
     sorted: BTreeMap<Place, Job>,
-    /// In order of arrival; jobs that have left by the sorted order are removed when they come to the front.
+    /// In order of arrival; jobs that have left by the sorted order are removed when they come to
+    /// the front.
     fifo: VecDeque<Place>,
-    /// The place sent last: a plain batch goes on behind it.
+    /// The last dispatched position: an uncoordinated batch continues after it.
     position: Option<Place>,
     pushed: u64,
 }
@@ -114,7 +117,8 @@ impl Direction {
         self.sorted.len()
     }
 
-    /// The next in sorted order: the most urgent, or the one behind the last page sent. A plain batch ends at the highest page.
+    /// The next in sorted order: the most urgent, or the one behind the last page sent. A plain
+    /// batch ends at the highest page.
     fn next(&self) -> Option<Place> {
         let mut rest = if self.coordinated {
             self.sorted.range(..)

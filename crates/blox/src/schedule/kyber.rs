@@ -1,12 +1,14 @@
-//! Linux's `kyber` as of 4.20 and later (block/kyber-iosched.c; "kyber: implement improved heuristics", O. Sandoval, 2018) for one
-//! vSSD, which is one hardware queue.
+//! Linux's `kyber` as of 4.20 and later (block/kyber-iosched.c; "kyber: implement improved
+//! heuristics", O. Sandoval, 2018) for one vSSD, which is one hardware queue.
 //!
-//! A job holds one of its domain's tokens from dispatch to completion. Two histograms a domain, of the time in the device and of
-//! the total time, are looked at when a window ends: the device is congested when the 90th percentile of any domain's device time
-//! is above its target. A domain whose 99th percentile of total time is above its target gets more tokens; when the device is
-//! congested, one below its target gets fewer; both in proportion.
+//! A job holds one of its domain's tokens from dispatch to completion. Each domain has two
+//! histograms, of device time and of total time, which are evaluated at the end of a window. The
+//! device is congested if the 90th percentile of any domain's device time is above its target. A
+//! domain whose 99th percentile of total time is above its target gets more tokens; if the device
+//! is congested, one below its target gets fewer; both in proportion.
 //!
-//! Left out: the domain of discards (a vSSD has none here), and the share of tags for asynchronous writes (every write here is waited for).
+//! Left out: the domain of discards (a vSSD has none here), and the share of tags for asynchronous
+//! writes (every write here is synchronous).
 
 use super::queue::JobQueue;
 use super::{Job, JobKind};
@@ -19,14 +21,15 @@ const DEPTH_MAX: [u32; DOMAINS] = [256, 128, 16];
 const BATCH: [u32; DOMAINS] = [16, 8, 1];
 /// From the first completion after a window to the end of the next: 100 ms (`HZ / 10`).
 const WINDOW: Span = Span::ms(100);
-/// Histogram buckets are quarters of the target: 2^2 up to it are good (`KYBER_GOOD_BUCKETS`), as many more are bad, the last open.
+/// Histogram buckets are quarters of the target: 2^2 up to it are good (`KYBER_GOOD_BUCKETS`), the
+/// same number above are bad, the last open.
 const GOOD_BUCKETS: usize = 4;
 const BUCKETS: usize = 2 * GOOD_BUCKETS;
 /// A percentile is taken from this many samples,
 const SAMPLES_MIN: u32 = 500;
 /// or from fewer once they have been waiting for this long.
 const PATIENCE: Span = Span::secs(1);
-/// Percentile of device time that tells of congestion: not the 99th, so that an outlier does not.
+/// Percentile of device time that indicates congestion: not the 99th, so that an outlier does not.
 const CONGESTION_PERCENT: u32 = 90;
 /// Percentile of total time that depths follow.
 const TOTAL_PERCENT: u32 = 99;
@@ -119,7 +122,7 @@ impl Kyber {
     }
 
     fn adjust(&mut self, now: Time) {
-        // Not `any`: every domain's histogram must be looked at, because looking empties it.
+        // Not `any`: every domain's histogram must be evaluated, because the evaluation empties it.
         let congested = self.domains.iter_mut().fold(false, |congested, domain| domain.is_slow(now) | congested);
         for domain in &mut self.domains {
             domain.adjust(now, congested);
@@ -160,7 +163,7 @@ impl Domain {
         Some(job)
     }
 
-    /// Whether the device's 90th percentile is above the target, as far as that is known.
+    /// Returns whether the device's 90th percentile is above the target, as far as that is known.
     fn is_slow(&mut self, now: Time) -> bool {
         let bucket = self.latency.as_mut().and_then(|latency| latency.device_bucket(now));
         bucket.is_some_and(|bucket| bucket >= GOOD_BUCKETS)
@@ -183,11 +186,12 @@ struct Latency {
     target: Span,
     device: Histogram,
     total: Histogram,
-    /// When too few samples must do. As in Linux both histograms share it, so in a domain that is slow to gather samples
-    /// the first look at one starts the wait of the other.
+    /// Time after which few samples suffice. As in Linux both histograms share it: in a domain that
+    /// is slow to gather samples, the first evaluation of one starts the wait of the other.
     patience_ends: Option<Time>,
-    /// The last percentile of total time, kept for the next congestion: a domain need not have enough samples in the window in which
-    /// another sees congestion. Used once, so that old news does not throttle twice.
+    /// The last percentile of total time, kept for the next congestion: a domain need not have
+    /// enough samples in the window in which another sees congestion. Used once, so that old news
+    /// does not throttle twice.
     remembered: Option<usize>,
 }
 
@@ -222,7 +226,8 @@ impl Histogram {
         self.0[bucket.min(BUCKETS as u64 - 1) as usize] += 1;
     }
 
-    /// The bucket in which the percentile lies; the histogram is empty afterwards. `None` while there are too few samples.
+    /// The bucket in which the percentile lies; the histogram is empty afterwards. `None` while
+    /// there are too few samples.
     fn percentile(&mut self, percent: u32, now: Time, patience_ends: &mut Option<Time>) -> Option<usize> {
         let samples: u32 = self.0.iter().sum();
         if samples == 0 || (samples < SAMPLES_MIN && now < *patience_ends.get_or_insert(now + PATIENCE)) {

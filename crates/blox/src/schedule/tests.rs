@@ -1,4 +1,5 @@
-//! Each scheduler against what its rules say in closed form, and coordination against sorting again at every dispatch.
+//! Each scheduler against what its rules say in closed form, and coordination against sorting again
+//! at every dispatch.
 
 use super::*;
 use proptest::prelude::*;
@@ -120,7 +121,8 @@ mod deadline {
     fn an_expired_job_starts_a_batch_and_one_a_picosecond_younger_does_not() {
         for (age, starts) in [(Span::us(500) - Span::ps(1), 101), (Span::us(500), 1), (Span::us(501), 1)] {
             let mut scheduler = plain(DEADLINE);
-            // A full batch moves the position to page 99, so that page 1 would be the last in the order of the scan.
+            // A full batch moves the position to page 99, so that page 1 would be the last in the
+            // order of the scan.
             push_all(&mut scheduler, Time::ZERO, JobKind::Read, 84..100);
             assert!((84..100).all(|id| scheduler.pop(Time::ZERO).is_some_and(|job| job.id.0 == id)));
             push_all(&mut scheduler, Time::ZERO, JobKind::Read, [1, 101, 102]);
@@ -203,7 +205,8 @@ mod kyber {
     const SAMPLES: u32 = 500;
     const WINDOW: Span = Span::ms(100);
 
-    /// `count` jobs of a kind come, pass the device in `device` and end after `total` since their arrival, one after another.
+    /// `count` jobs of a kind come, pass the device in `device` and end after `total` since their
+    /// arrival, one after another.
     fn serve(scheduler: &mut Scheduler, now: Time, kind: JobKind, count: u32, device: Span, total: Span) {
         for id in 0..count {
             scheduler.push(now, job(id, kind, now - total, Span::ZERO));
@@ -212,7 +215,8 @@ mod kyber {
         }
     }
 
-    /// A window of enough samples with the given shares of the targets in the device and in total, and its end.
+    /// A window of enough samples with the given shares of the targets in the device and in total,
+    /// and its end.
     fn window(scheduler: &mut Scheduler, now: &mut Time, reads: (Span, Span), writes: (Span, Span)) {
         serve(scheduler, *now, JobKind::Read, SAMPLES, reads.0, reads.1);
         serve(scheduler, *now, JobKind::Write, SAMPLES, writes.0, writes.1);
@@ -260,7 +264,8 @@ mod kyber {
 
     #[test]
     fn slow_reads_cut_the_depth_of_writes_in_proportion_to_their_slack() {
-        // Total time of writes in quarters of their target, both sides of each bucket's edge, and the depth out of 128.
+        // Total time of writes in quarters of their target, both sides of each bucket's edge, and
+        // the depth out of 128.
         let quarter = WRITE_TARGET / 4;
         let after =
             [(quarter, 32), (quarter + Span::ps(1), 64), (quarter * 2, 64), (quarter * 3, 96), (quarter * 4, 128)];
@@ -390,7 +395,8 @@ mod kyber {
     }
 }
 
-/// What happens next in a random run: a job comes with its latencies in microseconds, or one is sent.
+/// What happens next in a random run: a job comes with its latencies in microseconds, or one is
+/// sent.
 #[derive(Clone, Debug)]
 enum Step {
     Come { kind: JobKind, network_us: u64, predicted_us: u64 },
@@ -445,7 +451,8 @@ proptest! {
                     }
                     Step::Send => {
                         let sent = scheduler.pop(now);
-                        // Which queue is served is the policy's choice; which job of it must be the one that sorting finds.
+                        // Which queue is served is the policy's choice; which job of it must be the
+                        // one that sorting finds.
                         let kind = sent.filter(|_| policy != FIFO).map(|job| job.kind);
                         prop_assert_eq!(sent, take_by_sorting(&mut waiting, now, kind));
                     }

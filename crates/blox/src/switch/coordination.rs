@@ -1,19 +1,24 @@
-//! Algorithm 1 of the paper: where reads go while a replica collects, and who may collect.
+//! Algorithm 1 of the paper: the destination of reads while a replica collects, and grants of
+//! collection.
 //!
-//! Two things differ, both from what the tables allow (see [`tables`](super::tables)).
+//! Two things differ, both because of the tables' restrictions (see [`tables`](super::tables)).
 //!
-//! * **The race.** In the paper a soft request looks at its replica's bit in the destination table on its first pass and sets its own there on its second.
-//!   Two replicas' requests can both look before either has set, and both be accepted. Here a request first sets its own bit in the destination table,
-//!   and then looks at its replica's in the same array, on its second pass: whoever looks second sees the first. An accepted request is
-//!   recirculated once, as in the paper; a delayed one twice, to take its bit back.
-//! * **Order.** Clearing needs both arrays to change for one reason that only one of them knows, so it takes two passes, also for
-//!   `finish`: the first locks the entry. Requests for a locked entry go round until it is free, so that those of one vSSD are served
-//!   one after another, and a late pass of one cannot undo the next.
+//! * **The race.** In the paper a soft request reads its replica's bit in the destination table on
+//!   its first pass and sets its own there on its second. Two replicas' requests can both read
+//!   before either has set, and both be accepted. Here a request first sets its own bit in the
+//!   destination table, and then reads its replica's in the same array, on its second pass: the
+//!   second reader sees the first. An accepted request is recirculated once, as in the paper; a
+//!   delayed one twice, to clear its bit again.
+//! * **Order.** Clearing has to change both arrays for one reason that only one of them knows, so
+//!   it takes two passes, also for `finish`: the first locks the entry. Requests for a locked entry
+//!   recirculate until it is free. Those of one vSSD are thus served one after another, and a late
+//!   pass of one cannot undo the next.
 //!
-//! Two requests that see each other would both be delayed, again and again where both servers check at the same moments. So the lower
-//! number waits a few rounds for the higher to withdraw.
+//! Two requests that see each other would both be delayed, repeatedly if both servers check at the
+//! same moments. So the lower number waits a few rounds for the higher to withdraw.
 //!
-//! More than two replicas in a rack form a ring in the replica table; a request goes round it, one replica a pass.
+//! More than two replicas in a rack form a ring in the replica table; a request visits one replica
+//! per pass.
 
 use super::DropReason;
 use super::tables::{Phase, Register, Tables};
@@ -28,7 +33,7 @@ pub(super) enum Progress {
     Arrived,
     /// A soft request that holds its entry in [`Phase::Asking`].
     Looking {
-        /// The replica that is to be looked at.
+        /// The replica to check.
         at: VssdId,
         /// How many replicas may follow: a table of a broken ring must not hold a packet forever.
         hops: u8,
@@ -37,23 +42,24 @@ pub(super) enum Progress {
     },
     /// Holds its entry in [`Phase::Releasing`], to clear both bits.
     Clearing,
-    /// Holds its entry in [`Phase::Releasing`], to replace it; what its phase was, and becomes again if it stays the same vSSD.
+    /// Holds its entry in [`Phase::Releasing`], to replace it; what its phase was, and becomes
+    /// again if it stays the same vSSD.
     Replacing(Phase),
 }
 
 /// What a pass has decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The packet goes where it is addressed.
+    /// The packet is forwarded to its address.
     Forward,
-    /// A read goes to another replica than it was sent to.
+    /// A read is redirected to another replica.
     Redirect {
         /// The replica's server.
         server: NodeId,
         /// The replica.
         replica: VssdId,
     },
-    /// The packet goes back to its sender with this note.
+    /// The packet returns to its sender with this note.
     Answer(CollectionNote),
     /// One more pass.
     Again(Progress),
@@ -66,8 +72,8 @@ pub(super) enum Verdict {
 /// Replicas of a vSSD beside itself.
 const HOPS: u8 = REPLICAS_MAX as u8 - 1;
 
-/// A pair needs two rounds: the higher number looks one pass after it has set its bit and clears it one pass later. Each
-/// further replica adds as much.
+/// A pair needs two rounds: the higher number checks one pass after it has set its bit and clears
+/// it one pass later. Each further replica adds the same.
 const PATIENCE: u8 = 2 * HOPS;
 
 /// One pass of a `gc_op`.
@@ -103,7 +109,8 @@ fn ask(tables: &mut Tables, packet: &Packet) -> Verdict {
         Ok(replica) => replica,
         Err(reason) => return Verdict::Refused(reason),
     };
-    // In every phase but idle this bit is set already, or about to be overwritten by the packet that holds the lock.
+    // In every phase but idle this bit is set already, or about to be overwritten by the packet
+    // that holds the lock.
     pass.collecting.write(packet.vssd, true);
     let alone = replica == packet.vssd;
     let to = if alone { Phase::Granted } else { Phase::Asking };
@@ -139,7 +146,7 @@ fn finish(tables: &mut Tables, packet: &Packet) -> Verdict {
     }
 }
 
-/// Looks at one replica for a request that holds its entry in asking, and moves that on.
+/// Checks one replica for a request that holds its entry in asking, and advances the request.
 fn look(tables: &mut Tables, vssd: VssdId, at: VssdId, hops: u8, patience: u8) -> Verdict {
     let pass = tables.pass();
     let next = pass.replica.replica_of(at).filter(|next| *next != vssd && hops > 1);
@@ -174,8 +181,8 @@ fn clear(tables: &mut Tables, vssd: VssdId, note: CollectionNote) -> Verdict {
 
 /// One pass of `create_vssd` (`server` and replica given) or `del_vssd`.
 ///
-/// A vSSD that is created again at the same server keeps its GC status: that is how the control plane tells the switch of a new replica,
-/// and it must not hide that the vSSD collects.
+/// A vSSD that is created again at the same server keeps its GC status: the control plane announces
+/// a new replica this way, which must not hide that the vSSD collects.
 pub(super) fn replace(tables: &mut Tables, vssd: VssdId, row: Option<Row>, progress: Progress) -> Verdict {
     let is_inside = tables.holds(vssd) && row.is_none_or(|row| tables.holds(row.replica));
     match progress {
@@ -185,7 +192,7 @@ pub(super) fn replace(tables: &mut Tables, vssd: VssdId, row: Option<Row>, progr
     }
 }
 
-/// What a created vSSD's row says.
+/// Content of a created vSSD's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     /// Its server.
@@ -214,10 +221,12 @@ fn write_row(tables: &mut Tables, vssd: VssdId, row: Option<Row>, phase: Phase) 
     Verdict::Consumed
 }
 
-/// A read, in its only pass. `is_up` knows the state of the link to a server, which the hardware keeps beside the tables.
+/// A read, in its only pass. `is_up` knows the state of the link to a server, which the hardware
+/// keeps beside the tables.
 ///
-/// It is redirected while its vSSD collects and the replica does not (Lines 4 to 9); and, whatever collects, when its server cannot be reached and
-/// the replica's can (3.7: "On link failure, it redirects requests to replicas in the rack").
+/// It is redirected while its vSSD collects and the replica does not (Lines 4 to 9). Regardless of
+/// collection, it is also redirected when its server is unreachable and the replica's is reachable
+/// (3.7: "On link failure, it redirects requests to replicas in the rack").
 pub(super) fn read(tables: &mut Tables, packet: &Packet, is_up: impl Fn(NodeId) -> bool) -> Verdict {
     if !tables.holds(packet.vssd) {
         return Verdict::Forward;

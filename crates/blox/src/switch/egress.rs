@@ -1,4 +1,4 @@
-//! What waits for the link of one port, and who goes next: a policy a file.
+//! Packets that wait for the link of one port, and the choice of the next: one file per policy.
 
 mod fair;
 mod fifo;
@@ -17,7 +17,8 @@ use shaped::Shaped;
 pub enum NetworkScheduling {
     /// In the order of arrival.
     Fifo,
-    /// Each flow (one source at one port) is held to a rate; among those that may, in the order of arrival.
+    /// Each flow (one source at one port) is held to a rate; among those that may, in the order of
+    /// arrival.
     TokenBucket {
         /// Of each flow.
         rate: Rate,
@@ -26,12 +27,14 @@ pub enum NetworkScheduling {
     },
     /// Deficit round robin over flows (Shreedhar and Varghese, SIGCOMM'95).
     FairQueue {
-        /// What a flow may send a round. Constant work a packet needs at least the largest packet (9,038 B).
+        /// What a flow may send a round. Constant work a packet needs at least the largest packet
+        /// (9,038 B).
         quantum: Bytes,
     },
     /// The most urgent class first, always.
     Priority {
-        /// Class of RackBlox's packets, 0 to 7, 7 the most urgent; background traffic names its own.
+        /// Class of RackBlox's packets, 0 to 7, 7 the most urgent; background traffic names its
+        /// own.
         storage: u8,
     },
 }
@@ -43,7 +46,7 @@ pub(super) const CLASSES: u8 = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Queued {
     pub packet: Packet,
-    /// When it came to the switch.
+    /// Time at which it came to the switch.
     pub entered: Time,
     /// Its length on the wire.
     pub bytes: u32,
@@ -73,7 +76,7 @@ impl Egress {
         }
     }
 
-    /// Whether only what waits decides who goes next, and not what has gone before.
+    /// Returns whether only waiting packets determine the next, and not those already sent.
     pub fn is_memoryless(&self) -> bool {
         matches!(self, Egress::Fifo(_) | Egress::Priority(_))
     }
@@ -97,7 +100,8 @@ impl Egress {
         }
     }
 
-    /// When [`pop`](Egress::pop) can next give something, when nothing but time is in the way.
+    /// Returns the time at which [`pop`](Egress::pop) can next give something, when nothing but
+    /// time is in the way.
     pub fn next_allowed(&self, now: Time) -> Option<Time> {
         match self {
             Egress::Shaped(queue) => queue.next_allowed(now),
@@ -115,7 +119,7 @@ impl Egress {
         }
     }
 
-    /// Takes out any packet, whatever may go yet.
+    /// Removes any packet, even one that may not leave yet.
     pub fn drain(&mut self) -> Option<Queued> {
         match self {
             Egress::Shaped(queue) => queue.drain(),

@@ -1,17 +1,21 @@
-//! The replica table and the destination table (3.3, Figure 5) as the register arrays of a programmable switch.
+//! The replica table and the destination table (3.3, Figure 5) as the register arrays of a
+//! programmable switch.
 //!
-//! A packet on its way through the pipeline may touch one entry of each array, once, and the arrays in the order of their stages. A
-//! [`Pass`] is such a way: it hands out each array as a value that is used up by touching it, so that code which would need two entries of an
-//! array does not compile; that stages come in order is asserted. What needs more has to send its packet through again.
+//! A packet in the pipeline may access one entry of each array, once, and the arrays in the order
+//! of their stages. A [`Pass`] enforces this: it provides each array as a value that an access
+//! consumes, so code that would need two entries of an array does not compile. The order of stages
+//! is asserted. Further accesses require another pass of the packet.
 
 use crate::VssdId;
 use base::{Bytes, NodeId};
 use std::cell::Cell;
 
-/// Where a vSSD stands, as the replica table's GC byte says. The destination table's bit is 1 in [`Asking`](Phase::Asking),
-/// [`Granted`](Phase::Granted) and mostly in [`Releasing`](Phase::Releasing).
+/// State of a vSSD, as in the replica table's GC byte. The destination table's bit is 1 in
+/// [`Asking`](Phase::Asking), [`Granted`](Phase::Granted) and mostly in
+/// [`Releasing`](Phase::Releasing).
 ///
-/// Asking and releasing are locks: exactly one packet that is being recirculated holds them, and only that packet ends them.
+/// Asking and releasing are locks: exactly one recirculating packet holds them, and only that
+/// packet ends them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Phase {
@@ -19,13 +23,14 @@ pub(crate) enum Phase {
     Idle = 0,
     /// Collects.
     Granted = 1,
-    /// Has asked softly; its replicas are being looked at.
+    /// Has sent a soft request; its replicas are being checked.
     Asking = 2,
     /// Its entry is being cleared or replaced.
     Releasing = 3,
 }
 
-/// What the replica table holds for a vSSD that has not been created, and the destination table for its server.
+/// What the replica table holds for a vSSD that has not been created, and the destination table for
+/// its server.
 const NONE: u32 = u32::MAX;
 
 /// Both tables.
@@ -35,7 +40,7 @@ pub(crate) struct Tables {
     server: Vec<u32>,
     collecting: Vec<bool>,
     phase: Vec<Phase>,
-    /// The stage that the packet under way has reached.
+    /// The stage that the current packet has reached.
     stage: Cell<u8>,
 }
 
@@ -50,8 +55,8 @@ pub struct TableBytes {
     pub registers: Bytes,
 }
 
-/// What the tables take in the switch with `entries` vSSDs: 64 Ki in the paper, and 131,072 where 64 servers have 16 SSDs of 128 vSSDs each,
-/// which is what the paper's own numbers multiply to.
+/// What the tables take in the switch with `entries` vSSDs: 64 Ki in the paper, and 131,072 where
+/// 64 servers have 16 SSDs of 128 vSSDs each, which is what the paper's own numbers multiply to.
 pub fn table_bytes(entries: u32) -> TableBytes {
     let entries = u64::from(entries);
     TableBytes {
@@ -93,12 +98,13 @@ impl Tables {
         }
     }
 
-    /// The GC bits of a vSSD, destination table first. For tests and statistics: a control plane reads registers beside the pipeline.
+    /// The GC bits of a vSSD, destination table first. For tests and statistics: a control plane
+    /// reads registers beside the pipeline.
     pub fn bits(&self, vssd: VssdId) -> (bool, Phase) {
         (self.collecting[vssd.index()], self.phase[vssd.index()])
     }
 
-    /// Whether the vSSD is in the tables, read like [`bits`](Tables::bits).
+    /// Returns whether the vSSD is in the tables, read like [`bits`](Tables::bits).
     pub fn is_registered(&self, vssd: VssdId) -> bool {
         self.holds(vssd) && self.replica[vssd.index()] != NONE
     }
@@ -124,7 +130,8 @@ pub(crate) struct Register<'a, T> {
 }
 
 impl<T: Copy> Register<'_, T> {
-    /// Reads an entry and writes what `change` makes of it: all that a stateful unit can do. Gives what was there.
+    /// Reads an entry and writes what `change` makes of it: all that a stateful unit can do. Gives
+    /// what was there.
     fn touch(self, vssd: VssdId, change: impl FnOnce(T) -> T) -> T {
         debug_assert!(self.stage.get() < self.place, "a packet does not flow back to an earlier stage");
         self.stage.set(self.place);
@@ -144,7 +151,7 @@ impl<T: Copy> Register<'_, T> {
 }
 
 impl Register<'_, Phase> {
-    /// Goes from one of `from` to `to`; stays where it is otherwise. Gives where it was.
+    /// Changes from one of `from` to `to`; otherwise unchanged. Returns the old phase.
     pub fn step(self, vssd: VssdId, from: &[Phase], to: Phase) -> Phase {
         self.touch(vssd, |held| if from.contains(&held) { to } else { held })
     }

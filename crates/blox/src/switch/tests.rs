@@ -190,7 +190,8 @@ fn a_vssd_without_a_replica_in_the_rack_is_accepted_and_never_redirected() {
     assert!(!rack.switch.is_collecting(RED));
 }
 
-/// Pipeline once, and a round for each further pass: one to accept, two to take a bit back (the higher number does not wait).
+/// Pipeline once, and a round for each further pass: one to accept, two to take a bit back (the
+/// higher number does not wait).
 #[test]
 fn latency_is_stamped_with_pipeline_and_rounds() {
     let mut rack = Rack::with_replicas(config());

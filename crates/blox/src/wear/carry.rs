@@ -1,4 +1,5 @@
-//! The program of a storage server that carries swaps out while requests go on, see [`SwapCarrier`].
+//! The program of a storage server that carries swaps out while requests go on, see
+//! [`SwapCarrier`].
 
 #[cfg(test)]
 mod tests;
@@ -14,26 +15,28 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct CarrierConfig {
     /// Pages of each vSSD.
     pub pages: u64,
-    /// Pages of each vSSD that move together. A region needs as many units beyond its pages, and memory holds twice as many.
+    /// Pages of each vSSD that move together. A region needs this many units beyond its pages, and
+    /// memory holds twice as many.
     pub batch: u32,
     /// How often a batch is tried.
     pub attempts_max: u32,
-    /// Pages that are on their way at the same time.
+    /// Maximum pages in flight.
     pub depth: u32,
     /// How long a swap makes way for requests at the device, unless a request waits for the swap.
     pub patience: Span,
 }
 
-/// Where a page lies: a unit of the region that a vSSD had when it was made, or has had since it was last swapped.
+/// Where a page lies: a unit of the region that a vSSD had when it was made, or has had since it
+/// was last swapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seat {
-    /// Whose region.
+    /// The owner of the region.
     pub region: VssdId,
-    /// Which unit of it.
+    /// The unit of it.
     pub unit: u64,
 }
 
-/// A page on its way from one region to another.
+/// A page in transit from one region to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwapCopy {
     block: SwapBlock,
@@ -51,11 +54,11 @@ pub enum CarrierIn {
         /// The other.
         other: VssdId,
     },
-    /// A page that was asked for with [`CarrierOut::Read`] is in memory.
+    /// A page requested with [`CarrierOut::Read`] is in memory.
     Read {
-        /// Which.
+        /// The copy.
         copy: SwapCopy,
-        /// What it holds.
+        /// The content.
         value: Value,
     },
     /// A page that was to be written is written.
@@ -77,7 +80,7 @@ pub enum CarrierOut {
     Read {
         /// To be handed back.
         copy: SwapCopy,
-        /// Where it is.
+        /// Its place.
         seat: Seat,
     },
     /// Write a page, behind requests.
@@ -86,7 +89,7 @@ pub enum CarrierOut {
         copy: SwapCopy,
         /// Where it shall be.
         seat: Seat,
-        /// What it holds.
+        /// The content.
         value: Value,
     },
     /// What lies there does not count.
@@ -98,7 +101,8 @@ pub enum CarrierOut {
         /// Where its page lies.
         seat: Seat,
     },
-    /// All pages have changed places: from now on each vSSD's region is the one that was the other's.
+    /// All pages have changed places: from now on each vSSD's region is the one that was the
+    /// other's.
     Exchange {
         /// One.
         one: VssdId,
@@ -124,18 +128,22 @@ pub struct CarrierCounters {
     pub time: Span,
 }
 
-/// Carries out the swaps of one storage server (RackBlox, 3.6), and knows meanwhile and afterwards where each page lies.
+/// Executes the swaps of one storage server (RackBlox, 3.6), and knows the place of each page
+/// during and after them.
 ///
-/// It stands between a server and its drives. The caller asks it for the [place](SwapCarrier::admit) of every read and write at the device and tells it when
-/// that [ends](SwapCarrier::end); it carries out each [`CarrierOut`] and reports it with [`on`](SwapCarrier::on). [`SwapProgress`] says in
-/// which order pages move, and why nothing is lost.
+/// It sits between a server and its drives. The caller requests the [place](SwapCarrier::admit) of
+/// every read and write at the device and reports its [end](SwapCarrier::end); it executes each
+/// [`CarrierOut`] and reports it with [`on`](SwapCarrier::on). [`SwapProgress`] documents the order
+/// of pages, and why nothing is lost.
 ///
-/// **Where pages lie.** A region has as many units more than its vSSD has pages as a batch has. The pages lie one behind the other from some unit on, in a circle, and
-/// the free units lie before them. The first batch of the other's pages goes there; it leaves as many free units behind it, where the next batch goes, and so on. When all have
-/// moved, each region holds the other's pages, and they begin a batch earlier.
+/// **Places of pages.** A region has a batch more units than its vSSD has pages. The pages are
+/// consecutive from some unit on, in a ring, and the free units precede them. The first batch of
+/// the other's pages is written there; it leaves the same number of free units behind it, for the
+/// next batch, and so on. When all have moved, each region holds the other's pages, and they begin
+/// a batch earlier.
 ///
-/// **Who goes first.** A page of a swap is read or written when no request is at the device, or has kept it waiting for [`CarrierConfig::patience`], or waits
-/// for the swap itself.
+/// **Priority.** A page of a swap is read or written when no request is at the device, when one has
+/// delayed it for [`CarrierConfig::patience`], or when a request waits for the swap itself.
 #[derive(Clone, Debug)]
 pub struct SwapCarrier {
     config: CarrierConfig,
@@ -166,7 +174,7 @@ struct Active {
     memory: BTreeMap<SwapBlock, Value>,
     todo: VecDeque<SwapAction>,
     outstanding: u32,
-    /// From when on the next page goes whatever is at the device.
+    /// Time from which the next page moves regardless of requests at the device.
     goes_at: Option<Time>,
 }
 
@@ -181,7 +189,8 @@ impl Pair {
 
 /// Commands.
 impl SwapCarrier {
-    /// A server without swaps. Fails without a batch, an attempt or a page on its way, and for more pages than a number of 32 bits names.
+    /// A server without swaps. Fails without a batch, an attempt or a page in flight, and for more
+    /// pages than 32-bit numbers name.
     pub fn new(config: CarrierConfig) -> Result<SwapCarrier, WearError> {
         WearError::check(config.depth > 0, "depth", 0, "at least one page is needed")?;
         let pages_max = u64::from(u32::MAX - config.batch);
@@ -198,7 +207,8 @@ impl SwapCarrier {
             counters: CarrierCounters::default(),
         })
     }
-    /// A request wants a page; where it lies, or `None` while the page moves: then the request is served with [`CarrierOut::Serve`].
+    /// A request wants a page; where it lies, or `None` while the page moves: then the request is
+    /// served with [`CarrierOut::Serve`].
     pub fn admit(&mut self, vssd: VssdId, page: Page, ticket: u64) -> Option<Seat> {
         let seat = match self.active.as_mut().and_then(|active| active.block(vssd, page)) {
             None => Some(self.own_seat(vssd, page)),
@@ -207,7 +217,8 @@ impl SwapCarrier {
                 match active.progress.admit(block, ticket) {
                     Admission::Serve(side) => Some(self.seat(block, side)),
                     Admission::Held => None,
-                    // Such a page has no place and was never written; its server does not ask for it.
+                    // Such a page has no place and was never written; its server does not access
+                    // it.
                     Admission::NoSuchBlock => Some(self.own_seat(vssd, page)),
                 }
             }
@@ -266,11 +277,11 @@ impl SwapCarrier {
 
 /// Questions.
 impl SwapCarrier {
-    /// When it wants to run again.
+    /// Returns the time at which it wants to run again.
     pub fn next_wakeup(&self) -> Option<Time> {
         self.active.as_ref()?.goes_at.filter(|_| !self.is_down)
     }
-    /// Whether a swap is underway.
+    /// Returns whether a swap is underway.
     pub fn is_swapping(&self) -> bool {
         self.active.as_ref().is_some_and(|active| !active.progress.is_over())
     }
@@ -292,7 +303,8 @@ impl SwapCarrier {
     fn own_seat(&self, vssd: VssdId, page: Page) -> Seat {
         Seat { region: vssd, unit: (self.begin_of(vssd) + page.0) % self.units() }
     }
-    /// Where a page of the active swap lies when it lies on a side: where its own region begins, or in the free units before the other's.
+    /// Where a page of the active swap lies when it lies on a side: where its own region begins, or
+    /// in the free units before the other's.
     fn seat(&self, block: SwapBlock, on: Side) -> Seat {
         let pair = self.active.as_ref().expect("a block belongs to a swap that is active").pair;
         let region = pair.of(on);
@@ -331,7 +343,7 @@ impl SwapCarrier {
         active.progress.on_event(event, &mut actions);
         self.carry(now, actions, out);
     }
-    /// Does what a swap asks for until it has to wait for pages.
+    /// Executes the steps of a swap until it has to wait for pages.
     fn carry(&mut self, now: Time, actions: Vec<SwapAction>, out: &mut Vec<CarrierOut>) {
         let mut actions = VecDeque::from(actions);
         let mut more = Vec::new();
@@ -354,7 +366,8 @@ impl SwapCarrier {
         let Some(active) = &mut self.active else { return };
         match action {
             SwapAction::Read { .. } | SwapAction::Write { .. } => active.todo.push_back(action),
-            // The record lies in memory that survives a loss of power, as the tables of the flash do.
+            // The record lies in memory that survives a loss of power, as the tables of the flash
+            // do.
             SwapAction::Commit { .. } => {
                 active.memory.clear();
                 active.progress.on_event(SwapEvent::Committed, more);
@@ -366,7 +379,7 @@ impl SwapCarrier {
             }
         }
     }
-    /// Sends pages on their way, when requests leave room or have been waited for.
+    /// Moves pages when requests leave room or have delayed them long enough.
     fn issue(&mut self, now: Time, out: &mut Vec<CarrierOut>) {
         let is_free = self.underway.is_empty();
         let (depth, patience) = (self.config.depth, self.config.patience);
@@ -422,7 +435,8 @@ impl SwapCarrier {
         self.attempt = self.attempt.wrapping_add(1);
         self.carry(now, actions, out);
     }
-    /// Ends a swap that is over. One that was stopped stays, as it says where pages lie, and no other begins.
+    /// Ends a swap that is over. One that was stopped stays, as it says where pages lie, and no
+    /// other begins.
     fn finish(&mut self, now: Time, out: &mut Vec<CarrierOut>) {
         let Some(active) = self.active.as_ref().filter(|active| active.progress.is_over()) else { return };
         let (pair, began) = (active.pair, active.began);

@@ -5,9 +5,9 @@ use super::{LookOut, SsdPlace, SsdWear, Swap, WearError, place_of_largest};
 /// How the servers of a rack are balanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GlobalConfig {
-    /// Days between two looks: 56 in the paper, as a swap between servers crosses the network.
+    /// Days between two checks: 56 in the paper, as a swap between servers crosses the network.
     pub period_days: u32,
-    /// Drives of either server that a look exchanges at most. The paper does not say how many.
+    /// Maximum drives of either server that one check exchanges. The paper does not give it.
     pub pairs: u32,
 }
 
@@ -24,9 +24,10 @@ impl GlobalBalancer {
         config.check()?;
         Ok(GlobalBalancer { config, look_out: LookOut::new(config.period_days) })
     }
-    /// Looks at the drives of each server, if a period has passed since the last look. The server whose drives have the largest mean wear gives
-    /// its fastest wearing drives' contents to the server whose drives wear most slowly in the mean, for those that wear slowest there. Pairs that
-    /// would gain nothing are left out; all are if it is the same server.
+    /// Checks the drives of each server, if a period has passed since the last check. The server
+    /// with the largest mean wear moves the contents of its fastest wearing drives to the server
+    /// whose drives wear most slowly in the mean, in exchange for those that wear slowest there.
+    /// Pairs without gain are skipped; all are if it is the same server.
     pub fn look(&mut self, day: u32, servers: &[Vec<SsdWear>]) -> Vec<Swap> {
         if !self.look_out.is_due(day) {
             return Vec::new();

@@ -7,22 +7,22 @@ use super::{LookOut, SsdPlace, SsdWear, Swap, WearError, imbalance, place_of_lar
 pub struct LocalConfig {
     /// By how much the most worn drive may exceed the mean: the paper's gamma, 0.1.
     pub gamma: f64,
-    /// Days between two looks, each of which makes one swap at most: 12 in the paper.
+    /// Days between two checks, each of which makes one swap at most: 12 in the paper.
     pub period_days: u32,
-    /// What makes a look swap.
+    /// Condition for a swap.
     pub trigger: SwapTrigger,
 }
 
-/// What makes a look swap. The paper says that imbalance must not exceed 1 + gamma and that drives are swapped periodically, and not
-/// whether a period without need is skipped.
+/// Condition for a swap. The paper says that imbalance must not exceed 1 + gamma and that drives
+/// are swapped periodically, and not whether a period without need is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwapTrigger {
-    /// Each look, unless the most worn drive wears no faster than the others.
+    /// Each check, unless the most worn drive wears no faster than the others.
     EveryLook,
-    /// An imbalance that exceeds 1 + gamma, or will after so many days at the present rates. 0 waits until it does, hence lets it exceed by what
-    /// one period adds.
+    /// An imbalance that exceeds 1 + gamma, or will after this many days at the present rates. 0
+    /// waits until it does, so it exceeds the limit by the wear of one period.
     Uneven {
-        /// How far to look ahead.
+        /// Days of extrapolation.
         horizon_days: u32,
     },
 }
@@ -41,8 +41,9 @@ impl LocalBalancer {
         config.check()?;
         Ok(LocalBalancer { config, server, look_out: LookOut::new(config.period_days) })
     }
-    /// Looks at the server's drives, if a period has passed since the last look: the most worn one swaps with the one that wears most
-    /// slowly. `None` too if they are the same, or it would gain nothing.
+    /// Checks the server's drives, if a period has passed since the last check: the most worn one
+    /// swaps with the one that wears most slowly. `None` also if they are the same, or without
+    /// gain.
     pub fn look(&mut self, day: u32, ssds: &[SsdWear]) -> Option<Swap> {
         if !self.look_out.is_due(day) || !self.is_triggered(ssds) {
             return None;

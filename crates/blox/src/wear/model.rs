@@ -14,9 +14,11 @@ use load::Load;
 
 /// A rack's wear over years, a day a step (RackBlox, 4.6, Figures 22 and 23).
 ///
-/// Each vSSD writes at a rate of its own; a drive's blocks are erased as often as the writes of its vSSDs, times their write amplification, fill
-/// them; and the balancers, [`LocalBalancer`] and [`GlobalBalancer`], decide about swaps from the wear and rates so far. Inside a drive wear is even, as its own
-/// wear levelling sees to that (4.6). A test of the simulator holds this model against whole translation layers.
+/// Each vSSD writes at a rate of its own; a drive's blocks are erased as often as the writes of its
+/// vSSDs, times their write amplification, fill them; and the balancers, [`LocalBalancer`] and
+/// [`GlobalBalancer`], decide about swaps from the wear and rates so far. Inside a drive wear is
+/// even, as its own wear levelling sees to that (4.6). A test of the simulator holds this model
+/// against whole translation layers.
 #[derive(Clone, Debug)]
 pub struct WearModel {
     config: WearConfig,
@@ -36,7 +38,7 @@ struct Drive {
     erases: f64,
     swap_erases: f64,
     meter: RateMeter,
-    /// Which contents lie on it.
+    /// The contents lie on it.
     content: usize,
 }
 
@@ -61,7 +63,8 @@ impl WearModel {
     pub fn run(self) -> WearReport {
         self.run_while(|_| true)
     }
-    /// Plays days for as long as `goes_on`, asked before each with its number; the report is of those that were played.
+    /// Simulates days as long as `goes_on`, which is called before each with its number; the report
+    /// covers the simulated days.
     pub fn run_while(mut self, mut goes_on: impl FnMut(u32) -> bool) -> WearReport {
         for day in 1..=self.config.days {
             if !goes_on(day) {

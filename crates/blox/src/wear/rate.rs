@@ -2,10 +2,11 @@
 
 /// The rate of wear of a drive, smoothed exponentially over a window of days.
 ///
-/// The paper speaks of the rate of wear and gives no window: it is ours. A window as short as the period between swaps makes the rule
-/// "largest wear against smallest rate" go wrong: a drive that has just been given the lightest load is, for that, the next
-/// to be given the heaviest, worn as it is, and the light load does no more than commute among the few most worn drives. A window over
-/// several periods remembers that the drive wore fast until lately.
+/// The paper speaks of the rate of wear and gives no window: it is ours. A window as short as the
+/// period between swaps makes the rule "largest wear against smallest rate" go wrong: a drive that
+/// has just been given the lightest load is, for that, the next to be given the heaviest, worn as
+/// it is, and the light load does no more than commute among the few most worn drives. A window
+/// over several periods remembers that the drive wore fast until lately.
 #[derive(Clone, Debug)]
 pub struct RateMeter {
     window_days: u32,
@@ -18,7 +19,8 @@ impl RateMeter {
     pub fn new(window_days: u32) -> RateMeter {
         RateMeter { window_days: window_days.max(1), seen_days: 0, erases_per_day: 0.0 }
     }
-    /// A day is over in which a block was erased so many times, in the mean; those that a swap cost are not counted.
+    /// A day has ended in which a block was erased this many times, in the mean; erases by swaps
+    /// are not counted.
     pub fn on_day(&mut self, erases: f64) {
         self.seen_days = (self.seen_days + 1).min(self.window_days);
         self.erases_per_day += (erases - self.erases_per_day) / f64::from(self.seen_days);

@@ -31,9 +31,11 @@ pub struct SwapPlan {
     pub one_blocks: u32,
     /// Blocks of the content of [`Side::Other`].
     pub other_blocks: u32,
-    /// Blocks of each content that move together: both sides need so many free ones, and memory holds twice as many.
+    /// Blocks of each content that move together: both sides need this many free ones, and memory
+    /// holds twice as many.
     pub batch: u32,
-    /// How often one batch is tried; then the swap stops where it is, which is a state like any other.
+    /// How often one batch is tried; then the swap stops where it is, which is a state like any
+    /// other.
     pub attempts_max: u32,
 }
 
@@ -61,28 +63,29 @@ pub enum SwapStage {
 pub enum SwapAction {
     /// Read a block into memory.
     Read {
-        /// Which.
+        /// The block.
         block: SwapBlock,
-        /// Where it lies.
+        /// Its place.
         from: Side,
     },
     /// Write a block from memory to free flash.
     Write {
-        /// Which.
+        /// The block.
         block: SwapBlock,
-        /// Where.
+        /// The destination.
         to: Side,
     },
-    /// Make this number durable: blocks with a smaller index lie on the side that is not their content's. The memory of the batch is free then.
+    /// Make this number durable: blocks with a smaller index lie on the side that is not their
+    /// content's. The memory of the batch is free then.
     Commit {
         /// For [`SwapProgress::resume`].
         moved: u32,
     },
     /// Erase what one side has of a block, if it has anything: that copy does not count.
     Erase {
-        /// Which.
+        /// The block.
         block: SwapBlock,
-        /// Where.
+        /// The on.
         on: Side,
     },
     /// Serve a request that was held.
@@ -96,14 +99,15 @@ pub enum SwapAction {
     },
 }
 
-/// What the caller reports. What was not asked for is ignored.
+/// Reports of the caller. Unrequested ones are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwapEvent {
     /// A block is in memory.
     Read(SwapBlock),
     /// A block is in its new place.
     Written(SwapBlock),
-    /// A block could not be read or written. What else was asked for of its batch is called off, and is over before the erases that follow.
+    /// A block could not be read or written. The remaining operations of its batch are cancelled,
+    /// and end before the erases that follow.
     Failed(SwapBlock),
     /// The record is durable.
     Committed,
@@ -122,20 +126,23 @@ pub enum Admission {
     NoSuchBlock,
 }
 
-/// A swap while it is carried out (RackBlox, 3.6): the contents of two drives, or of two vSSDs, change places, a batch of blocks at a time.
+/// A swap in progress (RackBlox, 3.6): the contents of two drives, or of two vSSDs, change places,
+/// a batch of blocks at a time.
 ///
-/// The caller's side, in the order of need:
+/// The caller's side, in order of use:
 ///
-/// * [`SwapProgress::new`], or [`SwapProgress::resume`] after a crash; then [`start`](SwapProgress::start).
-/// * [`admit`](SwapProgress::admit) each request to either content and [`end`](SwapProgress::end) it when it is done, also those that are underway
-///   when the swap starts.
-/// * Carry out each [`SwapAction`] and report it with [`on_event`](SwapProgress::on_event). Flash serves what clients ask for first: the paper
-///   gives their requests a higher priority than a swap's.
+/// * [`SwapProgress::new`], or [`SwapProgress::resume`] after a crash; then
+///   [`start`](SwapProgress::start).
+/// * [`admit`](SwapProgress::admit) each request to either content and [`end`](SwapProgress::end)
+///   it when it is done, also those in progress when the swap starts.
+/// * Execute each [`SwapAction`] and report it with [`on_event`](SwapProgress::on_event). Flash
+///   serves client requests first: the paper gives them a higher priority than a swap's.
 ///
-/// Why nothing is lost: a batch is written to free blocks beside the old ones, nobody writes to it meanwhile, and the one record that
-/// [`SwapAction::Commit`] makes durable changes the place of the whole batch at once. Before it the old copies count, after it the new ones, and those
-/// that do not count are erased before the next batch begins, also after a crash. That one number is all that has to survive; requests that
-/// were held were not answered, and are asked again.
+/// Why nothing is lost: a batch is written to free blocks beside the old ones, nothing writes to it
+/// meanwhile, and the one record that [`SwapAction::Commit`] makes durable changes the place of the
+/// whole batch atomically. Before it the old copies are valid, after it the new ones, and the
+/// invalid copies are erased before the next batch begins, also after a crash. Only that one number
+/// has to survive; held requests were not answered, and are repeated.
 #[derive(Clone, Debug)]
 pub struct SwapProgress {
     plan: SwapPlan,
@@ -190,8 +197,8 @@ impl SwapProgress {
     pub fn new(plan: SwapPlan) -> Result<SwapProgress, WearError> {
         SwapProgress::resume(plan, 0)
     }
-    /// A swap that a crash has interrupted, from the number that was last made durable (0: none was). Fails as `new` does, and for a number
-    /// that the plan never makes durable.
+    /// A swap that a crash has interrupted, from the number that was last made durable (0: none
+    /// was). Fails as `new` does, and for a number that the plan never makes durable.
     pub fn resume(plan: SwapPlan, moved: u32) -> Result<SwapProgress, WearError> {
         plan.check()?;
         let is_end_of_batch = moved.is_multiple_of(plan.batch) || moved == plan.blocks();
@@ -207,14 +214,16 @@ impl SwapProgress {
             held: Vec::new(),
         })
     }
-    /// Begins: first with erasing whatever a crash may have left of the batches on both sides of the last record.
+    /// Starts: first erases what a crash may have left of the batches on both sides of the last
+    /// record.
     pub fn start(&mut self, out: &mut Vec<SwapAction>) {
         let last = self.moved.saturating_sub(1) / self.plan.batch * self.plan.batch;
         let end = self.plan.end_of(self.moved);
         self.clear(last, end, out);
         self.go_on(out);
     }
-    /// A request to a block wants to be served. Each that is let through is to be [ended](SwapProgress::end).
+    /// A request to a block wants to be served. Each that is let through is to be
+    /// [ended](SwapProgress::end).
     pub fn admit(&mut self, block: SwapBlock, ticket: u64) -> Admission {
         if !self.plan.has(block) {
             return Admission::NoSuchBlock;
@@ -236,7 +245,7 @@ impl SwapProgress {
         }
         self.go_on(out);
     }
-    /// Something that was asked for has happened.
+    /// A requested operation has completed.
     pub fn on_event(&mut self, event: SwapEvent, out: &mut Vec<SwapAction>) {
         match (self.stage, event) {
             (SwapStage::Reading, SwapEvent::Read(block))
@@ -260,7 +269,7 @@ impl SwapProgress {
     pub fn stage(&self) -> SwapStage {
         self.stage
     }
-    /// Whether nothing more will happen.
+    /// Returns whether nothing more will happen.
     pub fn is_over(&self) -> bool {
         matches!(self.stage, SwapStage::Done | SwapStage::Stopped)
     }

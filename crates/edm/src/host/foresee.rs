@@ -1,5 +1,5 @@
-//! What a host will need soon is fetched from memory meanwhile: the hosts of a rack are more than a core's own caches hold. Nothing
-//! else comes of it.
+//! What a host will need soon is fetched from memory meanwhile: the hosts of a rack are more than a
+//! core's own caches hold. Nothing else comes of it.
 
 use super::Host;
 use crate::Tag;
@@ -7,12 +7,12 @@ use base::NodeId;
 use prefetch_index::prefetch_index;
 
 impl Host {
-    /// Something of or for `peer` will come in shortly: what is kept for it can be on its way from memory meanwhile.
+    /// Prefetches the state for `peer`: a message of or for it will arrive shortly.
     #[inline]
     pub fn foresee(&self, peer: NodeId) {
         self.peers.foresee(peer.0);
     }
-    /// The same a little later: what is under way with `peer`.
+    /// The same a little later: prefetches open items with `peer`.
     #[inline]
     pub fn foresee_item(&self, peer: NodeId) {
         prefetch_index(&self.items, self.peers.get(peer.0).under_way as usize);

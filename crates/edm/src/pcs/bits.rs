@@ -1,4 +1,5 @@
-//! Fields packed from the least significant bit up, the order in which a block's payload goes onto the line.
+//! Fields packed from the least significant bit up, the order in which a block's payload is
+//! transmitted.
 
 /// Puts fields side by side into one word.
 #[derive(Default)]

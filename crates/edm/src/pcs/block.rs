@@ -1,16 +1,18 @@
-//! The 66-bit block: two synchronisation bits and 64 bits of payload (IEEE 802.3 clauses 49 and 82; paper 3.2).
+//! The 66-bit block: two synchronisation bits and 64 bits of payload (IEEE 802.3 clauses 49 and 82;
+//! paper 3.2).
 //!
 //! Two types: [`Block`] is the checked view on 66 bits, [`Content`] is what they mean.
 //!
 //! # Block types
 //!
-//! Clause 49 gives its fifteen block types a Hamming distance of four: they are the [8, 4] extended Hamming code
-//! without the word 0x00. That code leaves no byte at distance four from all its words, so a PCS that keeps all
-//! fifteen has room for one more type, and EDM needs five. Clause 82 (40 and 100 Gb/s) lets frames start only at the
-//! first byte of a block, and so never sends the four types for starts and ordered sets in the second half of a block
-//! (0x2d, 0x33, 0x55, 0x66). We align starts in the same way at every rate; these four and 0x00 are EDM's, and the
-//! distance of four holds for all sixteen. The price: a peer that speaks clause 49 (10 and 25 Gb/s) on an EDM port has
-//! to start its frames at a block boundary.
+//! Clause 49 gives its fifteen block types a Hamming distance of four: they are the [8, 4] extended
+//! Hamming code without the word 0x00. That code leaves no byte at distance four from all its
+//! words, so a PCS that keeps all fifteen has room for one more type, and EDM needs five. Clause 82
+//! (40 and 100 Gb/s) lets frames start only at the first byte of a block, and so never sends the
+//! four types for starts and ordered sets in the second half of a block (0x2d, 0x33, 0x55, 0x66).
+//! We align starts in the same way at every rate; these four and 0x00 are EDM's, and the distance
+//! of four holds for all sixteen. The price: a peer that speaks clause 49 (10 and 25 Gb/s) on an
+//! EDM port has to start its frames at a block boundary.
 
 /// Which of the two kinds of block the synchronisation bits announce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +38,8 @@ impl Sync {
 pub struct Block {
     /// The kind of block.
     pub sync: Sync,
-    /// Eight bytes, the first one on the line in the least significant byte: of a control block, that one is the type.
+    /// Eight bytes, the first one on the line in the least significant byte: of a control block,
+    /// that one is the type.
     pub payload: u64,
 }
 
@@ -52,7 +55,8 @@ impl Block {
     /// Reads 66 bits.
     ///
     /// # Errors
-    /// [`BlockError::Sync`] when the two first bits are equal, [`BlockError::Width`] when a bit above the 66th is set.
+    /// [`BlockError::Sync`] when the two first bits are equal, [`BlockError::Width`] when a bit
+    /// above the 66th is set.
     pub const fn from_bits(bits: u128) -> Result<Block, BlockError> {
         if bits >> super::timing::BLOCK_BITS != 0 {
             return Err(BlockError::Width { got: bits });
@@ -68,8 +72,8 @@ impl Block {
     /// What the block means.
     ///
     /// # Errors
-    /// [`BlockError::Type`] for a type outside the sixteen, [`BlockError::Codes`] where a code other than idle or a
-    /// padding bit is set.
+    /// [`BlockError::Type`] for a type outside the sixteen, [`BlockError::Codes`] where a code
+    /// other than idle or a padding bit is set.
     pub fn content(self) -> Result<Content, BlockError> {
         let bytes = self.payload.to_le_bytes();
         if self.sync == Sync::Data {
@@ -99,7 +103,7 @@ pub enum BlockType {
     Idle,
     /// /S/ at the first byte.
     Start,
-    /// /T0/ to /T7/: so many data bytes before the end. At most 7.
+    /// /T0/ to /T7/: this many data bytes before the end. At most 7.
     Terminate(u8),
     /// /O/ at the first byte: link fault signalling.
     OrderedSet,
@@ -139,8 +143,8 @@ impl BlockType {
         BlockType::Grant,
     ];
 
-    /// The byte on the line. 0x00 went to a type whose fields are invalid when all are zero, so that a dead line is no
-    /// message.
+    /// The byte on the line. 0x00 went to a type whose fields are invalid when all are zero, so
+    /// that a dead line is no message.
     pub const fn byte(self) -> u8 {
         match self {
             BlockType::Idle => 0x1e,
@@ -257,7 +261,8 @@ impl Content {
         }
     }
 
-    /// Itself, if `block` carries nothing beside it: every other code is idle, which is zero, as is padding.
+    /// Itself, if `block` carries nothing beside it: every other code is idle, which is zero, as is
+    /// padding.
     fn without_codes(self, block: Block) -> Result<Content, BlockError> {
         if self.block() == block { Ok(self) } else { Err(BlockError::Codes { got: block.payload }) }
     }
@@ -271,7 +276,7 @@ fn control(kind: BlockType, fields: u64) -> Block {
     Block { sync: Sync::Control, payload: kind.byte() as u64 | fields << 8 }
 }
 
-/// Why 66 bits are no block.
+/// Reason why 66 bits are no block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockError {

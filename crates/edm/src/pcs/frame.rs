@@ -1,9 +1,9 @@
-//! Ordinary Ethernet frames as blocks, and back: preamble in /S/, padding, frame check sequence, /T/ and the gap after
-//! it (IEEE 802.3 clauses 3, 4 and 49).
+//! Ordinary Ethernet frames as blocks, and back: preamble in /S/, padding, frame check sequence,
+//! /T/ and the gap after it (IEEE 802.3 clauses 3, 4 and 49).
 //!
-//! Frames start at block boundaries (see [`super::block`]), so the gap is whole blocks after /T/. The standard lets a
-//! sender average the twelve bytes over several frames (deficit idle count, 46.3.1.4); we round up each gap, which
-//! costs at most seven byte times a frame.
+//! Frames start at block boundaries (see [`super::block`]), so the gap is whole blocks after /T/.
+//! The standard lets a sender average the twelve bytes over several frames (deficit idle count,
+//! 46.3.1.4); we round up each gap, which costs at most seven byte times a frame.
 
 use super::block::{Block, BlockError, Content, Tail};
 
@@ -13,16 +13,16 @@ pub const HEADER_BYTES: usize = 14;
 pub const CHECK_BYTES: usize = 4;
 /// The shortest frame, check sequence included.
 pub const FRAME_BYTES_MIN: usize = 64;
-/// The longest frame, check sequence included: a payload of 9,000 bytes (custom: 802.3 itself ends at 2,000) and a
-/// VLAN tag.
+/// The longest frame, check sequence included: a payload of 9,000 bytes (custom: 802.3 itself ends
+/// at 2,000) and a VLAN tag.
 pub const FRAME_BYTES_MAX: usize = HEADER_BYTES + 4 + 9_000 + CHECK_BYTES;
 /// The least time between frames, in bytes, counted from /T/ on.
 pub const GAP_BYTES: usize = 12;
 /// The most blocks of a frame: [`FRAME_BYTES_MAX`] bytes in /D/ and /T/, after /S/.
 pub const FRAME_BLOCKS_MAX: u64 = frame_blocks(FRAME_BYTES_MAX - CHECK_BYTES).frame;
 
-/// /S/ holds the preamble's last six bytes and the start-of-frame delimiter; the preamble's first byte becomes the
-/// type byte.
+/// /S/ holds the preamble's last six bytes and the start-of-frame delimiter; the preamble's first
+/// byte becomes the type byte.
 const PREAMBLE: [u8; 7] = [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5];
 
 /// How long a frame and the gap that must follow it are.
@@ -48,12 +48,13 @@ pub const fn frame_blocks(bytes: usize) -> FrameBlocks {
     FrameBlocks { frame: 2 + (on_wire / 8) as u64, gap: gap_blocks(on_wire % 8) }
 }
 
-/// /E/ blocks that must follow a /T/ with so many data bytes (at most 7): it holds the gap's first 8 - n bytes itself.
+/// /E/ blocks that must follow a /T/ with this many data bytes (at most 7): it holds the gap's
+/// first 8 - n bytes itself.
 pub const fn gap_blocks(tail_bytes: usize) -> u64 {
     (GAP_BYTES + tail_bytes).saturating_sub(8).div_ceil(8) as u64
 }
 
-/// Why a frame cannot be sent, or blocks are no frame.
+/// Reason why a frame cannot be sent, or blocks are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
@@ -91,13 +92,13 @@ pub enum FrameError {
         got: &'static str,
         /// Inside or between frames.
         place: &'static str,
-        /// What may come.
+        /// Blocks that may follow.
         allowed: &'static str,
     },
 }
 
-/// Appends the blocks of `frame` (destination address to payload) to `out`, /S/ to /T/: pads it, adds the check
-/// sequence.
+/// Appends the blocks of `frame` (destination address to payload) to `out`, /S/ to /T/: pads it,
+/// adds the check sequence.
 ///
 /// # Errors
 /// [`FrameError::Length`] when it is shorter than its header or longer than the longest frame.
@@ -126,9 +127,10 @@ pub fn append_gap(out: &mut Vec<Block>) {
     }
 }
 
-/// The standard decoder and MAC: takes blocks in consecutive cycles and returns frames. It knows no memory block.
+/// The standard decoder and MAC: takes blocks in consecutive cycles and returns frames. It knows no
+/// memory block.
 ///
-/// After an error it goes on at the next /S/.
+/// After an error it resumes at the next /S/.
 #[derive(Clone, Debug, Default)]
 pub struct FrameDecoder {
     /// The bytes of the open frame.
@@ -136,10 +138,12 @@ pub struct FrameDecoder {
 }
 
 impl FrameDecoder {
-    /// Takes the next block, and returns the frame that it completes: destination address to payload, with padding.
+    /// Takes the next block, and returns the frame that it completes: destination address to
+    /// payload, with padding.
     ///
     /// # Errors
-    /// A block that cannot come here, a frame that is too short or too long, or a wrong check sequence.
+    /// A block that cannot come here, a frame that is too short or too long, or a wrong check
+    /// sequence.
     pub fn push(&mut self, block: Block) -> Result<Option<Vec<u8>>, FrameError> {
         let open = self.open.take();
         match (block.content()?, open) {
@@ -218,7 +222,8 @@ mod tests {
 
     #[test]
     fn the_shortest_frame_takes_at_least_the_nine_blocks_of_the_paper() {
-        // 3.2 counts /S/, seven /D/ and /T/. With the whole preamble in /S/, 64 bytes are eight /D/ and an empty /T/.
+        // 3.2 counts /S/, seven /D/ and /T/. With the whole preamble in /S/, 64 bytes are eight /D/
+        // and an empty /T/.
         let blocks = encoded(&[1; 60]);
         assert_eq!(blocks.len(), 10);
         assert_eq!(encoded(&[1; HEADER_BYTES]).len(), 10, "padded");

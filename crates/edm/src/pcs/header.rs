@@ -11,9 +11,9 @@ pub const NODE_BITS: u32 = 9;
 pub const ID_BITS: u32 = 8;
 /// Bits of a size (paper 3.1.4).
 pub const SIZE_BITS: u32 = 16;
-/// What a notification tells, in the paper's count (3.1.4): destination, id and size.
+/// Bits of a notification, by the paper's count (3.1.4): destination, id and size.
 pub const NOTIFICATION_FIELD_BITS: u32 = NODE_BITS + ID_BITS + SIZE_BITS;
-/// What a grant tells, in the paper's count (3.1.4): destination, id and chunk.
+/// Bits of a grant, by the paper's count (3.1.4): destination, id and chunk.
 pub const GRANT_FIELD_BITS: u32 = NODE_BITS + ID_BITS + SIZE_BITS;
 /// The highest node number that fits.
 pub const NODE_MAX: u32 = (1 << NODE_BITS) - 1;
@@ -21,13 +21,15 @@ pub const NODE_MAX: u32 = (1 << NODE_BITS) - 1;
 const KIND_BITS: u32 = 3;
 const FLAG_BITS: u32 = 1;
 const BYTE_BITS: u32 = 8;
-/// A notification's size is wider than the paper's: the block has room, and messages may be longer than one chunk.
+/// A notification's size is wider than the paper's: the block has room, and messages may be longer
+/// than one chunk.
 const DEMAND_BITS: u32 = 32;
 const BATCH_BITS: u32 = 4;
-/// The most messages that one notification may stand for.
+/// Maximum messages per notification.
 pub const BATCH_MAX: u8 = 1 << BATCH_BITS;
 
-/// The kind of a message, as in the first three bits of its header. Zero is none, so that a dead line is no message.
+/// The kind of a message, as in the first three bits of its header. Zero is none, so that a dead
+/// line is no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     ReadRequest = 1,
@@ -47,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// Whether such messages come in chunks, so that `last` tells something.
+    /// Returns whether such messages arrive in chunks, so that `last` is meaningful.
     fn has_chunks(self) -> bool {
         matches!(self, Kind::WriteRequest | Kind::ReadResponse)
     }
@@ -64,8 +66,8 @@ pub(super) struct Header {
     pub(super) target: NodeId,
     pub(super) source: NodeId,
     pub(super) id: MessageId,
-    /// Read request: bytes to read (low half if `long`). Write, response: bytes of this chunk. RMW: bytes of the
-    /// arguments.
+    /// Read request: bytes to read (low half if `long`). Write, response: bytes of this chunk. RMW:
+    /// bytes of the arguments.
     pub(super) size: u16,
 }
 
@@ -115,8 +117,8 @@ impl Header {
         Ok(())
     }
 
-    /// Bytes of payload in the blocks, which the header alone tells: a receiver never waits for /MT/ to know its
-    /// buffer.
+    /// Bytes of payload in the blocks, from the header alone: a receiver never waits for /MT/ to
+    /// know its buffer.
     pub(super) fn payload_bytes(&self) -> u64 {
         let size = self.size as u64;
         match self.kind {

@@ -22,14 +22,14 @@ impl Class {
     }
 }
 
-/// The state of a line, a function of the blocks sent so far and of nothing else: transmitter and receiver each keep
-/// one.
+/// The state of a line, a function of the blocks sent so far and of nothing else: transmitter and
+/// receiver each keep one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     policy: Policy,
     pub(super) message_open: bool,
     pub(super) frame_open: bool,
-    /// Who had the last turn. After an idle line it is the frames', so that memory goes first.
+    /// The class with the last turn. After an idle line it is the frames', so that memory is first.
     last: Class,
 }
 
@@ -58,7 +58,7 @@ impl Line {
     pub(super) fn observe(&mut self, content: &Content) {
         self.last = match content {
             Content::Data(_) => self.owner_of_data().unwrap_or(self.last),
-            // A pass: whoever had the turn has nothing to send.
+            // A pass: the class with the turn has nothing to send.
             Content::Idle if self.message_open && self.frame_open => self.turn(),
             Content::Idle => Class::Frame,
             Content::Start(_) | Content::Terminate(_) | Content::OrderedSet { .. } => Class::Frame,

@@ -1,8 +1,9 @@
 //! Memory messages, demand notifications and grants as blocks, and back (paper 3.1.4 and 3.2).
 //!
-//! /MS/ holds a header of 48 bits and one byte of payload, each /MD/ eight, /MT/ up to seven; /MST/ is /MS/ for a
-//! message of at most one byte. The payload of a read request is its address; of a write, address and data; of a
-//! read-modify-write, address, opcode and arguments; of a response, its data. Numbers go low byte first.
+//! /MS/ holds a header of 48 bits and one byte of payload, each /MD/ eight, /MT/ up to seven; /MST/
+//! is /MS/ for a message of at most one byte. The payload of a read request is its address; of a
+//! write, address and data; of a read-modify-write, address, opcode and arguments; of a response,
+//! its data. Numbers go low byte first.
 
 use super::block::{Block, BlockError, Content};
 use super::header::{self, Header, Kind};
@@ -26,12 +27,12 @@ pub const NOTIFICATION_BLOCKS: u64 = 1;
 /// Blocks of a grant.
 pub const GRANT_BLOCKS: u64 = 1;
 
-/// /MD/ blocks between the /MS/ and the /MT/ of a message with so many bytes of payload.
+/// /MD/ blocks between the /MS/ and the /MT/ of a message with this many bytes of payload.
 pub(super) const fn inner_blocks(payload_bytes: u64) -> u64 {
     payload_bytes.saturating_sub(8).div_ceil(8)
 }
 
-/// Blocks of a message with so many bytes of payload, address and arguments included.
+/// Blocks of a message with this many bytes of payload, address and arguments included.
 pub const fn payload_blocks(payload_bytes: u64) -> u64 {
     if payload_bytes <= 1 { 1 } else { 2 + inner_blocks(payload_bytes) }
 }
@@ -42,12 +43,12 @@ pub const fn read_request_blocks(bytes: u32) -> u64 {
     payload_blocks(high_half + ADDRESS_BYTES)
 }
 
-/// Blocks of one chunk of a write with so many bytes of data.
+/// Blocks of one chunk of a write with this many bytes of data.
 pub const fn write_blocks(chunk_bytes: u32) -> u64 {
     payload_blocks(ADDRESS_BYTES + chunk_bytes as u64)
 }
 
-/// Blocks of one chunk of a response with so many bytes of data.
+/// Blocks of one chunk of a response with this many bytes of data.
 pub const fn response_blocks(chunk_bytes: u32) -> u64 {
     payload_blocks(chunk_bytes as u64)
 }
@@ -74,7 +75,7 @@ const fn argument_bytes(modify: &Modify) -> u16 {
     }
 }
 
-/// Why something is no message, or cannot be made one.
+/// Reason why something is no message, or cannot be made one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
@@ -84,7 +85,7 @@ pub enum MemoryError {
     /// A node number that does not fit its field.
     #[error("{field} node {got} is above {max}, the highest that a block can name", max = NODE_MAX)]
     Node {
-        /// Which of the two.
+        /// The of the two.
         field: &'static str,
         /// Its number.
         got: u32,
@@ -246,12 +247,12 @@ pub fn decode_grant(block: Block) -> Result<Grant, MemoryError> {
     }
 }
 
-/// Appends the blocks of `message` to `out`. `data` is the data of a write or response chunk, and empty for the other
-/// kinds.
+/// Appends the blocks of `message` to `out`. `data` is the data of a write or response chunk, and
+/// empty for the other kinds.
 ///
 /// # Errors
-/// A node above 511, a chunk above [`CHUNK_MAX`], data that are not as long as the message says. `out` is as before
-/// then.
+/// A node above 511, a chunk above [`CHUNK_MAX`], data that are not as long as the message says.
+/// `out` is as before then.
 pub fn encode_message(message: &Message, data: &[u8], out: &mut Vec<Block>) -> Result<(), MemoryError> {
     let (header, prefix) = parts(message)?;
     let allowed = header.payload_bytes() as usize - prefix.bytes().len();
@@ -277,7 +278,7 @@ fn next_bytes<const N: usize>(payload: &mut impl Iterator<Item = u8>) -> [u8; N]
     std::array::from_fn(|_| payload.next().unwrap_or(0))
 }
 
-/// What goes before the data: at most address, opcode and two arguments.
+/// The part before the data: at most address, opcode and two arguments.
 #[derive(Default)]
 struct Prefix {
     bytes: [u8; 25],
@@ -341,7 +342,8 @@ fn with_arguments(prefix: Prefix, modify: Modify) -> Prefix {
 /// Reads exactly one message; its data (of a write or response chunk) replace what is in `data`.
 ///
 /// # Errors
-/// Anything but the blocks that [`encode_message`] makes of one message. `data` is then unspecified.
+/// Anything but the blocks that [`encode_message`] makes of one message. `data` is then
+/// unspecified.
 pub fn decode_message(blocks: &[Block], data: &mut Vec<u8>) -> Result<Message, MemoryError> {
     let mut assembler = Assembler { payload: std::mem::take(data), ..Assembler::default() };
     for (index, block) in blocks.iter().enumerate() {
@@ -355,9 +357,10 @@ pub fn decode_message(blocks: &[Block], data: &mut Vec<u8>) -> Result<Message, M
     Err(MemoryError::Truncated { got: blocks.len() })
 }
 
-/// Puts messages together from their blocks, one block at a time.
+/// Reassembles messages from their blocks, one block at a time.
 ///
-/// After an error it goes on at the next /MS/ or /MST/; [`MemoryError::Nested`] has already begun the second message.
+/// After an error it resumes at the next /MS/ or /MST/; [`MemoryError::Nested`] has already started
+/// the second message.
 #[derive(Clone, Debug, Default)]
 pub struct Assembler {
     sequence: Sequence,
@@ -367,8 +370,9 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Takes the next block of memory messages; /N/ and /G/ go elsewhere ([`decode_notification`], [`decode_grant`]).
-    /// Returns the message that this block completes; its data are in [`Assembler::data`] until the next call.
+    /// Takes the next block of memory messages; /N/ and /G/ go elsewhere ([`decode_notification`],
+    /// [`decode_grant`]). Returns the message that this block completes; its data are in
+    /// [`Assembler::data`] until the next call.
     ///
     /// # Errors
     /// A block out of sequence, or a message whose fields contradict each other.

@@ -1,33 +1,39 @@
-//! Memory blocks and frame blocks on one line, and apart again (paper 3.2.3).
+//! Multiplexes memory blocks and frame blocks on one line, and separates them again (paper 3.2.3).
 //!
-//! [`Multiplexer`] chooses the block of each cycle; [`Demultiplexer`] takes the memory blocks out, puts idles in their
-//! place and holds a frame until its /T/, so that the decoder gets it in consecutive cycles. Notifications and grants
-//! go between any two blocks (with [`Policy::None`], not inside a frame). Memory takes the place of idles, in the gap
-//! between frames too.
+//! [`Multiplexer`] chooses the block of each cycle. [`Demultiplexer`] removes the memory blocks,
+//! replaces them by idles and holds a frame until its /T/, so that the decoder gets it in
+//! consecutive cycles. Notifications and grants may be between any two blocks (with
+//! [`Policy::None`], not inside a frame). Memory replaces idles, also in the gap between frames.
 //!
-//! # Whose a data block is
+//! # Owner of a data block
 //!
-//! /MD/ and /D/ look the same (paper 3.2). While only a message or only a frame is open there is no doubt. While both
-//! are, the two ends follow the same rule, computed from the blocks that have been on the line and nothing else:
+//! /MD/ and /D/ look the same (paper 3.2). While only a message or only a frame is open the owner
+//! is clear. While both are, the two ends follow the same rule, computed only from the blocks that
+//! have been on the line:
 //!
-//! * [`Policy::Fair`]: data blocks take turns. The turn is with the class that did *not* have the last block; /N/, /G/
-//!   and /M*/ are memory's, /S/ and /T/ the frame's. An idle is a *pass*: it uses up the turn of a class that has
-//!   nothing ready.
+//! * [`Policy::Fair`]: data blocks take turns. The turn belongs to the class that did *not* have
+//!   the last block; /N/, /G/ and /M*/ are memory's, /S/ and /T/ the frame's. An idle is a *pass*:
+//!   it uses the turn of a class that has nothing ready.
 //! * [`Policy::Strict`]: data blocks are memory's until /MT/.
-//! * [`Policy::None`]: never are both open.
+//! * [`Policy::None`]: both are never open.
 //!
-//! Control blocks tell themselves whose they are, so they need no turn.
+//! Control blocks identify their class, so they need no turn.
 //!
-//! What it costs: nothing while both classes have blocks, for alternation is what fairness asks for anyway; nothing
-//! when a message or a frame ends, for /MT/ and /T/ need no turn. Only when a class runs dry *inside* its message or
-//! frame while the other is open too, `Fair` sends one idle for each data block of the other class, and `Strict` sends
-//! idles until memory has a block again. A MAC never runs dry inside a frame, and a host's message is in its buffer
-//! before it starts; a switch that forwards a message cut-through from a line that interleaves gets M, gap, M, gap,
-//! which are just the turns of `Fair`.
+//! The cost is zero while both classes have blocks, since fairness alternates anyway, and at the
+//! end of a message or a frame, since /MT/ and /T/ need no turn. Only when a class runs dry
+//! *inside* its message or frame while the other is open too, `Fair` sends one idle for each data
+//! block of the other class, and `Strict` sends idles until memory has a block again. A MAC never
+//! runs dry inside a frame, and a host's message is in its buffer before it starts. A switch that
+//! forwards a message cut-through from an interleaved line gets M, gap, M, gap, exactly the turns
+//! of `Fair`.
 //!
-//! Rejected: an /MD/ with a mark of its own must be a control block, which gives up a byte in eight; an announcement
-//! before each change of owner costs a block a change, half the line under fair alternation; counting the blocks that
-//! an /MS/ announces tells how many are memory's but not which.
+//! Rejected:
+//!
+//! * A marked /MD/ must be a control block, which costs a byte in eight.
+//! * An announcement before each change of owner costs a block per change, half the line under fair
+//!   alternation.
+//! * A count of the blocks that an /MS/ announces gives the number of memory's blocks but not which
+//!   they are.
 //!
 //! The policy is a property of the line: both ends must be given the same one.
 
@@ -40,13 +46,14 @@ use super::sequence::{Sequence, Step};
 use base::{BoundedQueue, Full};
 use std::collections::VecDeque;
 
-/// Blocks of frames that may wait at the multiplexer: the back pressure to the MAC takes four cycles (paper 3.2.3).
+/// Blocks of frames that may wait at the multiplexer: the back pressure to the MAC takes four
+/// cycles (paper 3.2.3).
 pub const FRAME_BUFFER_BLOCKS: usize = 4;
 
 /// The longest gap between two frames, in blocks.
 const GAP_BLOCKS_MAX: u64 = gap_blocks(7);
 
-/// Who may send when both classes wait.
+/// Priority when both classes wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
@@ -58,11 +65,12 @@ pub enum Policy {
     None,
 }
 
-/// Why a block was not taken.
+/// Reason why a block was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OfferError {
-    /// The frame buffer is full: back pressure. The MAC keeps the block and offers it in the next cycle.
+    /// The frame buffer is full: back pressure. The MAC keeps the block and offers it in the next
+    /// cycle.
     #[error("the buffer of {FRAME_BUFFER_BLOCKS} frame blocks is full")]
     Full(Block),
     /// Not a block at all.
@@ -96,8 +104,8 @@ enum Lane {
 pub struct Multiplexer {
     policy: Policy,
     line: Line,
-    /// Bounded by the grants that their owner holds, as are the messages' blocks: memory is never pushed back (paper
-    /// 3.1.1).
+    /// Bounded by the grants that their owner holds, as are the messages' blocks: memory is never
+    /// pushed back (paper 3.1.1).
     control: VecDeque<Block>,
     messages: VecDeque<Block>,
     frames: BoundedQueue<Block>,
@@ -122,10 +130,12 @@ impl Multiplexer {
         }
     }
 
-    /// Queues a block of a message, a notification or a grant. A message may be offered block by block, as it comes.
+    /// Queues a block of a message, a notification or a grant. A message may be offered block by
+    /// block, as it comes.
     ///
     /// # Errors
-    /// [`OfferError::Memory`] for any other block, and for one out of sequence. A refused block changes nothing.
+    /// [`OfferError::Memory`] for any other block, and for one out of sequence. A refused block
+    /// changes nothing.
     pub fn offer_memory(&mut self, block: Block) -> Result<(), OfferError> {
         let content = block.content()?;
         if matches!(content, Content::Notification(_) | Content::Grant(_)) {
@@ -141,10 +151,12 @@ impl Multiplexer {
         Ok(())
     }
 
-    /// Queues a block of a frame. Idles are taken and forgotten: the multiplexer keeps the gap itself.
+    /// Queues a block of a frame. Idles are taken and forgotten: the multiplexer keeps the gap
+    /// itself.
     ///
     /// # Errors
-    /// [`OfferError::Full`] is back pressure; [`OfferError::Frame`] is a block that cannot come here.
+    /// [`OfferError::Full`] is back pressure; [`OfferError::Frame`] is a block that cannot come
+    /// here.
     pub fn offer_frame(&mut self, block: Block) -> Result<(), OfferError> {
         let content = block.content()?;
         let open_after = match (content, self.offered_frame_open) {
@@ -175,7 +187,7 @@ impl Multiplexer {
         block
     }
 
-    /// Whether nothing waits and no gap is due.
+    /// Returns whether nothing waits and no gap is due.
     pub fn is_idle(&self) -> bool {
         self.control.is_empty() && self.messages.is_empty() && self.frames.is_empty() && self.gap_left == 0
     }
@@ -217,7 +229,7 @@ impl Multiplexer {
         })
     }
 
-    /// Whether the receiver would know that `block` is of `class`.
+    /// Returns whether the receiver would know that `block` is of `class`.
     fn admits(&self, class: Class, block: &Block) -> bool {
         block.sync == super::block::Sync::Control || self.line.owner_of_data() == Some(class)
     }
@@ -231,7 +243,7 @@ fn gap_after(content: &Content, gap_left: u64) -> u64 {
     }
 }
 
-/// Why a received block is not what it should be.
+/// Reason why a received block is not what it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -259,7 +271,8 @@ pub enum Fault {
         /// The most.
         max: u64,
     },
-    /// Frames came closer together than the gap between them allows for, and the buffer is full: this one is dropped.
+    /// Frames came closer together than the gap between them allows for, and the buffer is full:
+    /// this one is dropped.
     #[error("frames without the gap between them: the buffer of {max} blocks is full")]
     Overrun {
         /// Its capacity.
@@ -270,12 +283,13 @@ pub enum Fault {
 /// What one cycle of the receiver brings forth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// The memory block that came in, for [`super::memory::Assembler`] or, of /N/ and /G/, for their decoders.
+    /// The memory block that came in, for [`super::memory::Assembler`] or, of /N/ and /G/, for
+    /// their decoders.
     pub memory: Option<Block>,
     /// The block for the frame decoder.
     pub frame: Block,
-    /// What was wrong with the block that came in. It may come with a memory block: the start that ended another
-    /// message.
+    /// What was wrong with the block that came in. It may come with a memory block: the start that
+    /// ended another message.
     pub fault: Option<Fault>,
 }
 
@@ -290,7 +304,8 @@ enum Hold {
     Dropping,
 }
 
-/// The receiving side: one block in, at most one memory block and exactly one frame block out, each cycle.
+/// The receiving side: one block in, at most one memory block and exactly one frame block out, each
+/// cycle.
 #[derive(Clone, Debug)]
 pub struct Demultiplexer {
     line: Line,
@@ -298,14 +313,15 @@ pub struct Demultiplexer {
     hold: Hold,
     /// The frame that is coming in, from /S/ on.
     assembling: Vec<Block>,
-    /// Whole frames, on their way to the decoder.
+    /// Whole frames in transit to the decoder.
     released: VecDeque<Block>,
     gap_left: u64,
     buffered_highest: u64,
 }
 
 impl Demultiplexer {
-    /// The most blocks in its buffers: the longest frame, and what comes in during the gap after the one before.
+    /// The most blocks in its buffers: the longest frame, and what comes in during the gap after
+    /// the one before.
     pub const BUFFER_BLOCKS_MAX: u64 = FRAME_BLOCKS_MAX + GAP_BLOCKS_MAX;
 
     /// An idle line. The policy must be the transmitter's.
@@ -321,7 +337,8 @@ impl Demultiplexer {
         }
     }
 
-    /// One cycle, from the 66 bits on the line. Bits that are no block change nothing but are reported.
+    /// One cycle, from the 66 bits on the line. Bits that are no block change nothing but are
+    /// reported.
     pub fn push_bits(&mut self, bits: u128) -> Received {
         match Block::from_bits(bits) {
             Ok(block) => self.push(block),
@@ -365,8 +382,8 @@ impl Demultiplexer {
         }
     }
 
-    /// The header's count decides when a message is over, so that a lost /MT/ never claims the blocks of frames for
-    /// long.
+    /// The header's count decides when a message is over, so that a lost /MT/ never claims the
+    /// blocks of frames for long.
     fn message_block(&mut self, block: Block, content: Content) -> (Option<Block>, Option<Fault>) {
         let (step, fault) = self.sequence.accept(content);
         self.line.message_open = self.sequence.is_open();
@@ -422,7 +439,8 @@ impl Demultiplexer {
         fault
     }
 
-    /// The block of this cycle for the decoder: frames back to back but for the gap, idles otherwise.
+    /// The block of this cycle for the decoder: frames back to back but for the gap, idles
+    /// otherwise.
     fn release(&mut self) -> Block {
         if self.gap_left > 0 {
             self.gap_left -= 1;

@@ -1,19 +1,21 @@
-//! The multiplexer's timing without its blocks: when does each item's last block leave?
+//! The multiplexer's timing without its blocks: the time at which each item's last block leaves.
 //!
-//! [`MuxLink`] decides exactly as [`super::multiplex::Multiplexer`] does, but runs from one item's boundary to the
-//! next, so that a frame of a thousand blocks costs as much as one of ten. Its items arrive whole, so no class runs
-//! dry inside one and no pass is ever sent. A block that finds the line idle starts at once: an idle line has no
-//! phase, which is where a real one would make it wait for the end of an idle block.
+//! [`MuxLink`] decides exactly as [`super::multiplex::Multiplexer`] does, but advances from one
+//! item's boundary to the next. A frame of a thousand blocks thus costs the same as one of ten. Its
+//! items arrive whole, so no class runs dry inside one and no pass is ever sent. A block that
+//! arrives at an idle line starts at once: the model has no phase of idle blocks, whose end a real
+//! line would wait for.
 //!
-//! Submit in the order of time; then ask [`MuxLink::next_completion`], which is final only until the next submission
-//! (memory may overtake a frame), and take what has left with [`MuxLink::pop_completed`].
+//! Submit in the order of time. [`MuxLink::next_completion`] is final only until the next
+//! submission (memory may overtake a frame). [`MuxLink::pop_completed`] returns items that have
+//! left.
 
 use super::frame::FrameBlocks;
 use super::multiplex::{Class, Policy};
 use base::{Span, Time};
 use std::collections::VecDeque;
 
-/// A message, notification, grant or frame that waits or is on its way.
+/// A waiting or current message, notification, grant or frame.
 #[derive(Clone, Copy, Debug)]
 struct Item<T> {
     tag: T,
@@ -28,11 +30,11 @@ struct Item<T> {
 pub struct Completed<T> {
     /// Memory (messages, notifications, grants) or frame.
     pub class: Class,
-    /// What was given with it.
+    /// The tag that was submitted with it.
     pub tag: T,
-    /// When its first block started.
+    /// Time at which its first block started.
     pub first_block_start: Time,
-    /// When its last block ended.
+    /// Time at which its last block ended.
     pub last_block_end: Time,
 }
 
@@ -46,7 +48,7 @@ pub struct MuxLink<T> {
     messages: VecDeque<Item<T>>,
     frames: VecDeque<Item<T>>,
     completed: VecDeque<Completed<T>>,
-    /// When the last block that was decided on ends: the next may start then.
+    /// Time at which the last block that was decided on ends: the next may start then.
     free_at: Time,
     /// Before this no frame may start.
     gap_until: Time,
@@ -70,7 +72,8 @@ impl<T: Copy> MuxLink<T> {
         }
     }
 
-    /// A memory message of so many blocks (at least one) waits from `now` on. Blocks that start at `now` see it.
+    /// A memory message of this many blocks (at least one) waits from `now` on. Blocks that start
+    /// at `now` take it into account.
     pub fn submit_memory(&mut self, now: Time, blocks: u64, tag: T) {
         self.advance(now);
         self.messages.push_back(Item { tag, left: blocks.max(1), gap: 0, first_block_start: None });
@@ -82,13 +85,15 @@ impl<T: Copy> MuxLink<T> {
         self.controls.push_back(Item { tag, left: 1, gap: 0, first_block_start: None });
     }
 
-    /// A frame ([`super::frame::frame_blocks`]) waits from `now` on. Its completion does not count the gap behind it.
+    /// A frame ([`super::frame::frame_blocks`]) waits from `now` on. Its completion does not count
+    /// the gap behind it.
     pub fn submit_frame(&mut self, now: Time, blocks: FrameBlocks, tag: T) {
         self.advance(now);
         self.frames.push_back(Item { tag, left: blocks.frame.max(1), gap: blocks.gap, first_block_start: None });
     }
 
-    /// When the next item leaves if nothing else is submitted; `None` when nothing waits.
+    /// Returns the time at which the next item leaves if nothing else is submitted; `None` when
+    /// nothing waits.
     pub fn next_completion(&self) -> Option<Time> {
         match self.completed.front() {
             Some(completed) => Some(completed.last_block_end),
@@ -96,9 +101,10 @@ impl<T: Copy> MuxLink<T> {
         }
     }
 
-    /// When the first block of the memory item at the head of its queue started, or will start if nothing else is
-    /// submitted; `None` when no memory waits. While that item is alone in its class this is final: a frame that comes
-    /// later finds its turn taken, unless it comes at the very time of that start.
+    /// Returns the time at which the first block of the memory item at the head of its queue
+    /// started, or will start if nothing else is submitted; `None` when no memory waits. While that
+    /// item is alone in its class this is final: a frame that comes later finds its turn taken,
+    /// unless it comes at the very time of that start.
     pub fn memory_start(&self) -> Option<Time> {
         let item = self.controls.front().or(self.messages.front())?;
         Some(item.first_block_start.unwrap_or_else(|| self.heads().memory_start()))
@@ -111,7 +117,7 @@ impl<T: Copy> MuxLink<T> {
         if has_ended { self.completed.pop_front() } else { None }
     }
 
-    /// Whether nothing waits and nothing that has left is still to be taken.
+    /// Returns whether nothing waits and nothing that has left is still to be taken.
     pub fn is_empty(&self) -> bool {
         self.controls.is_empty() && self.messages.is_empty() && self.frames.is_empty() && self.completed.is_empty()
     }
@@ -195,13 +201,15 @@ enum Run {
     Nothing,
     /// Only a frame waits, and it must wait for the gap after the one before.
     Gap,
-    /// Only this class for so many blocks: to the end of its item, or until the other one may come.
+    /// Only this class for this many blocks: to the end of its item, or until the other one may
+    /// start.
     Alone(Class, u64),
-    /// Both in turn, so many blocks together: until the first of the two items ends.
+    /// Both in turn, this many blocks together: until the first of the two items ends.
     Turns(u64),
 }
 
-/// The items at the heads of the queues: enough to see what comes next and which of them ends first.
+/// The items at the heads of the queues: enough to see what comes next and which of them ends
+/// first.
 #[derive(Clone, Copy, Debug)]
 struct Heads {
     policy: Policy,
@@ -230,8 +238,8 @@ impl Heads {
         }
     }
 
-    /// Memory blocks that start before the gap is over, when only the gap keeps a frame back that could then have a
-    /// turn.
+    /// Memory blocks that start before the gap is over, when only the gap keeps a frame back that
+    /// could then have a turn.
     fn memory_before_frame(&self, gap_is_over: bool) -> u64 {
         if self.policy != Policy::Fair || self.frame_left == 0 || gap_is_over {
             return self.memory_left;
@@ -248,7 +256,8 @@ impl Heads {
         }
     }
 
-    /// When the next memory block starts if no other item comes. Memory must wait for something to be sent.
+    /// Returns the time at which the next memory block starts if no other item comes. Memory must
+    /// wait for something to be sent.
     fn memory_start(&self) -> Time {
         match self.next_run() {
             Run::Turns(_) if self.last == Class::Memory => self.at + self.block_time,
@@ -257,7 +266,7 @@ impl Heads {
         }
     }
 
-    /// When the first of the items at the heads ends if no other comes.
+    /// Returns the time at which the first of the items at the heads ends if no other comes.
     fn first_completion(mut self) -> Option<Time> {
         loop {
             match self.next_run() {
@@ -321,7 +330,8 @@ mod tests {
 
     #[test]
     fn a_message_that_meets_a_long_frame_waits_as_the_policy_says() {
-        // 1,500 bytes of payload are 191 blocks. The message of 9 blocks comes during the frame's first block.
+        // 1,500 bytes of payload are 191 blocks. The message of 9 blocks comes during the frame's
+        // first block.
         assert_eq!(frame_blocks(1_514).frame, 191);
         let ends = [(Policy::Fair, 18, 200), (Policy::Strict, 10, 200), (Policy::None, 200, 191)];
         for (policy, message_end, frame_end) in ends {
@@ -393,7 +403,7 @@ mod tests {
         assert_eq!(starts, [(0, at(0)), (2, at(11) + half), (1, at(12) + half)]);
     }
 
-    /// What comes to the line.
+    /// Arrivals at the line.
     #[derive(Clone, Copy, Debug)]
     enum Kind {
         Message { bytes: u32 },
@@ -425,7 +435,7 @@ mod tests {
         drained(&mut link)
     }
 
-    /// The real multiplexer, with the frame blocks that back pressure still holds back, and who waits for what.
+    /// The real multiplexer, with frame blocks held by back pressure, and the items that wait.
     struct Stepped {
         multiplexer: Multiplexer,
         held_back: VecDeque<Block>,

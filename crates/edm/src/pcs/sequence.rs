@@ -1,4 +1,4 @@
-//! Where a receiver stands in the blocks of memory messages: the one state machine behind reassembly and
+//! A receiver's position in the blocks of memory messages: the one state machine for reassembly and
 //! demultiplexing.
 
 use super::block::Content;
@@ -14,15 +14,15 @@ pub(super) enum Sequence {
     /// Between messages.
     #[default]
     Closed,
-    /// After /MS/, with so many /MD/ to come before /MT/.
+    /// After /MS/, with this many /MD/ to come before /MT/.
     Open {
         /// How many its header announced.
         announced: u64,
         /// How many of them are still to come.
         left: u64,
     },
-    /// After an /MS/ whose header made no sense: its blocks are dropped up to /MT/, or up to the longest message there
-    /// is.
+    /// After an /MS/ whose header made no sense: its blocks are dropped up to /MT/, or up to the
+    /// longest message there is.
     Skipping {
         /// How many more /MD/ can belong to it.
         left: u64,
@@ -46,8 +46,9 @@ impl Sequence {
         self != Sequence::Closed
     }
 
-    /// Takes the next block of memory messages (never /N/, /G/ or a block of a frame) and moves on. A fault may come
-    /// with a step: a start inside a message is the fault of the one that it ends, and begins the next.
+    /// Takes the next block of memory messages (never /N/, /G/ or a block of a frame) and moves on.
+    /// A fault may come with a step: a start inside a message is the fault of the one that it ends,
+    /// and begins the next.
     pub(super) fn accept(&mut self, content: Content) -> (Step, Option<MemoryError>) {
         match content {
             Content::MemoryStart(fields) => self.start(fields, false),

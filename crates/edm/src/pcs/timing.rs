@@ -1,4 +1,5 @@
-//! How long blocks take. Rates are those of the payload: the two synchronisation bits ride on the line's 66/64 surplus.
+//! How long blocks take. Rates are those of the payload: the two synchronisation bits ride on the
+//! line's 66/64 surplus.
 
 use base::{Rate, Span};
 

@@ -1,5 +1,6 @@
-//! Priority PIM as 3.1.2 of the paper words it, with the busy timers of 3.1.1, slow and without any bookkeeping of its own:
-//! a list of demands, from which every queue and array is made anew in every cycle.
+//! Priority PIM as 3.1.2 of the paper words it, with the busy timers of 3.1.1, slow and without any
+//! bookkeeping of its own: a list of demands, from which every queue and array is made anew in
+//! every cycle.
 
 use base::{NodeId, Span, Time};
 use edm::pcs::memory as encoded;
@@ -36,7 +37,8 @@ impl Waiting {
             }
             DemandKind::Response { .. } => (encoded::response_blocks(bytes), 1),
             DemandKind::Write { batch: 1 } => (encoded::write_blocks(bytes), 1),
-            // /MS/ and /MT/ of each message, and whole blocks of payload: one a message may be partly filled.
+            // /MS/ and /MT/ of each message, and whole blocks of payload: one a message may be
+            // partly filled.
             DemandKind::Write { batch } => (u64::from(bytes).div_ceil(8) + 3 * u64::from(batch) - 1, 1),
         }
     }
@@ -101,8 +103,8 @@ impl Model {
         }
     }
 
-    /// What may compete: the oldest demand (without order: the best) of each source, target and class, unless it is a write behind a read of the pair
-    /// that has not been sent on.
+    /// What may compete: the oldest demand (without order: the best) of each source, target and
+    /// class, unless it is a write behind a read of the pair that has not been sent on.
     fn heads(&self) -> Vec<Waiting> {
         let before = |other: &Waiting, one: &Waiting| match self.config.ordering {
             Ordering::None => other.priority(self.config.policy) < one.priority(self.config.policy),
@@ -128,7 +130,8 @@ impl Model {
         self.waiting.iter().filter(oldest).filter(in_order).copied().collect()
     }
 
-    /// Heads by priority, best first: a notification queue if cut to one target, an array if cut to one source.
+    /// Heads by priority, best first: a notification queue if cut to one target, an array if cut to
+    /// one source.
     fn sorted(&self, keep: impl Fn(&Demand) -> bool) -> Vec<Waiting> {
         let mut heads: Vec<Waiting> = self.heads().into_iter().filter(|head| keep(&head.demand)).collect();
         heads.sort_by_key(|head| head.priority(self.config.policy));
@@ -173,7 +176,8 @@ impl Model {
                 best.map(|head| head.arrival)
             })
             .collect();
-        // Cycle 2: each source has an array in order of priority, a boolean an index, and a priority encoder.
+        // Cycle 2: each source has an array in order of priority, a boolean an index, and a
+        // priority encoder.
         let mut granted: Vec<(usize, u64)> = (0..nodes)
             .filter_map(|source| {
                 let array = self.sorted(|demand| demand.source == NodeId(source));
@@ -182,8 +186,8 @@ impl Model {
                 asks.iter().position(|set| *set).map(|best| (first_asking.unwrap(), array[best].arrival))
             })
             .collect();
-        // Cycle 3: both are marked busy. All at once; where a control block of one is booked on a port of another, the one
-        // with the lower asking port is first.
+        // Cycle 3: both are marked busy. All at once; where a control block of one is booked on a
+        // port of another, the one with the lower asking port is first.
         granted.sort();
         granted.into_iter().map(|(_, arrival)| self.mark_busy(arrival, issue_at)).collect()
     }

@@ -21,10 +21,10 @@ pub fn uniform_amplification(victim: VictimPolicy, ratio: f64, units_per_block: 
 }
 
 /// Blocks in the order of their writing. Between two visits of the cleaner to a place, all of the
-/// physical space is written once, of which the host writes `1 / A = 1 - u` if a share `u` of a
-/// victim is valid. A unit is missed by all these writes with `u = exp(-ratio (1 - u))`. That is `A
-/// = ratio / (ratio + W(-ratio e^-ratio))` with Lambert's W (Desnoyers, SYSTOR 2012; Luojie and
-/// Kurkoski, ICNC 2012, who print 2.36 for a ratio of 1.3).
+/// physical space is written once. The host writes `1 / A = 1 - u` of it if a share `u` of a victim
+/// is valid. All these writes miss a unit with `u = exp(-ratio (1 - u))`. That is `A = ratio /
+/// (ratio + W(-ratio e^-ratio))` with Lambert's W (Desnoyers, SYSTOR 2012; Luojie and Kurkoski,
+/// ICNC 2012, who print 2.36 for a ratio of 1.3).
 fn fifo(ratio: f64) -> f64 {
     let missed = |share: f64| (-ratio * (1.0 - share)).exp();
     // The other solution is 1. In between, where the slope of `missed` is 1, it is below the share.
@@ -36,12 +36,12 @@ fn fifo(ratio: f64) -> f64 {
     1.0 / (1.0 - low)
 }
 
-/// The emptiest block of `b` units first. Units are overwritten one by one, so that as many blocks
+/// The emptiest block of `b` units first. Units are overwritten one by one, so equally many blocks
 /// pass each count of valid units above that of victims, `m`, and there are `c / j` blocks with `j`
-/// valid ones. With harmonic numbers `H`, `1 / ratio = (b - m) / (b (H(b) - H(m)))`, and then
-/// `A = b / (b - m)`, linear between whole `m` (Bux and Iliadis, Performance Evaluation 2010; the
-/// mean field of Van Houdt, SIGMETRICS 2013, for more and more choices). In the limit of large
-/// blocks it is that of FIFO.
+/// valid ones. With harmonic numbers `H`, `1 / ratio = (b - m) / (b (H(b) - H(m)))`, and then `A =
+/// b / (b - m)`, linear between whole `m` (Bux and Iliadis, Performance Evaluation 2010; the mean
+/// field of Van Houdt, SIGMETRICS 2013, for an increasing number of choices). In the limit of large
+/// blocks it equals FIFO.
 fn greedy(ratio: f64, units_per_block: u32) -> f64 {
     let b = f64::from(units_per_block);
     let mut harmonic = 0.0;

@@ -1,8 +1,10 @@
 //! The saved states of many regions in one file, with the shape of what they were saved from.
 //!
-//! Little-endian throughout: eight bytes that name the format and its version; how many numbers the shape has (4 bytes), and for each the length of
-//! its name (1), the name, the number (8); how many regions there are (4), and for each its name (4), its length (8) and its bytes, which are those of
-//! [`SoftwareDefinedFlash::save`](super::SoftwareDefinedFlash::save); CRC-32 of all that (4). Nothing may follow.
+//! Little-endian throughout: eight bytes that name the format and its version; how many numbers the
+//! shape has (4 bytes), and for each the length of its name (1), the name, the number (8); how many
+//! regions there are (4), and for each its name (4), its length (8) and its bytes, which are those
+//! of [`SoftwareDefinedFlash::save`](super::SoftwareDefinedFlash::save); CRC-32 of all that (4).
+//! Nothing may follow.
 
 use super::ftl::SnapshotError;
 use crc32fast::Hasher;
@@ -21,7 +23,8 @@ pub struct RegionArchive {
 }
 
 impl RegionArchive {
-    /// Nothing yet, of what has this shape: numbers by name that whoever takes the states up has to have as well. Names are cut at 255 bytes.
+    /// An empty archive of a given shape: named numbers that the loading side must share. Names are
+    /// cut at 255 bytes.
     pub fn new(shape: Vec<(String, u64)>) -> RegionArchive {
         RegionArchive { shape, regions: BTreeMap::new() }
     }
@@ -41,7 +44,8 @@ impl RegionArchive {
     pub fn shape(&self) -> &[(String, u64)] {
         &self.shape
     }
-    /// Each number of `expected` that this shape has otherwise, with what it has; `None` where it lacks the name.
+    /// Each number of `expected` that this shape has otherwise, with what it has; `None` where it
+    /// lacks the name.
     pub fn differences<'a>(
         &'a self,
         expected: &'a [(String, u64)],
@@ -72,7 +76,8 @@ impl RegionArchive {
         sink.target.write_all(&checksum.to_le_bytes())?;
         sink.target.flush()
     }
-    /// Reads what [`save`](Self::save) wrote. Fails when it is something else, ends too early or too late, or has been changed on the way.
+    /// Reads what [`save`](Self::save) wrote. Fails when it is something else, ends too early or
+    /// too late, or has been changed on the way.
     pub fn read(source: impl Read) -> Result<RegionArchive, SnapshotError> {
         let mut source = Source { source, hasher: Hasher::new() };
         let magic: [u8; 8] = source.array()?;

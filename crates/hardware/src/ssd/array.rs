@@ -1,23 +1,28 @@
-//! The timing of an array of flash: dies and channels that answer *when* an operation ends, and what it waited for.
+//! The timing of a flash array: dies and channels that answer *when* an operation ends, and what it
+//! waited for.
 //!
-//! Booking is eager: [`FlashArray::submit`] fixes start and end at once, there is no event queue, and `now` never runs backward
-//! over the calls.
+//! Booking is eager: [`FlashArray::submit`] fixes start and end at once, there is no event queue,
+//! and `now` never runs backward over the calls.
 //!
-//! * A **die** does one operation at a time, first come, first served. A read holds it from the begin of its array time until its data
-//!   have left over the channel (there is one register and no cache read); a program from the begin of its transfer until the
-//!   end of its array time; an erase for its array time. Planes add blocks, not operations: what several planes do as one
-//!   operation is written as a larger [`Geometry::page`].
-//! * A **channel** does one transfer at a time. A transfer takes the first gap that is long enough, so that a transfer that a busy die
-//!   needs late does not keep the channel from others until then.
-//! * **Suspension** ([`Suspension::Reads`](super::Suspension::Reads)): a read goes before every program and erase that has not begun, and interrupts the one
-//!   that runs, once its array time has begun and if it has interruptions left; a read that finds the die already reading for an
-//!   earlier one joins it and interrupts nothing. Everything behind the read moves back by the read and, for an interruption, twice the
-//!   overhead. An operation that would be done before it could stop is not interrupted. Hence the end of a read is final when it is told; that of a program or erase may grow, and
-//!   [`FlashArray::end_of`] has the latest. Data for a program that moves back stay in the cache register where they were booked
-//!   to arrive.
+//! * A **die** executes one operation at a time, first come, first served. A read occupies it from
+//!   the begin of its array time until its data have left over the channel (there is one register
+//!   and no cache read); a program from the begin of its transfer until the end of its array time;
+//!   an erase for its array time. Planes add blocks, not operations: a multi-plane operation is
+//!   modelled by a larger [`Geometry::page`].
+//! * A **channel** carries one transfer at a time. A transfer takes the first gap that is long
+//!   enough, so a late transfer of a busy die does not block the channel until then.
+//! * **Suspension** ([`Suspension::Reads`](super::Suspension::Reads)): a read precedes every
+//!   program and erase that has not begun. It interrupts the running one if its array time has
+//!   begun and it has interruptions left. A read that finds the die already reading for an earlier
+//!   one joins it and interrupts nothing. Everything behind the read is delayed by the read and,
+//!   for an interruption, twice the overhead. An operation that would end before it could stop is
+//!   not interrupted. The end of a read is therefore final; that of a program or erase may grow,
+//!   and [`FlashArray::end_of`] has the latest. Data for a delayed program stay in the cache
+//!   register at their booked time.
 //!
-//! An operation's wait is split by what the die or the channel did meanwhile: work of collection counts as `collection_wait`, all
-//! else as `wait`, a gap that was too short for the transfer included.
+//! An operation's wait is split by the work of the die or the channel meanwhile: collection counts
+//! as `collection_wait`, everything else as `wait`, including a gap that was too short for the
+//! transfer.
 
 mod calendar;
 mod die;
@@ -28,31 +33,31 @@ pub(super) use calendar::Calendar;
 use die::{Die, Slot};
 use serde::Serialize;
 
-/// What a die is asked to do.
+/// An operation of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlashOperation {
     /// Array to register, then over the channel.
     Read {
-        /// Which page.
+        /// The page.
         page: PageAddress,
-        /// How much of it goes over the channel.
+        /// Bytes that cross the channel.
         bytes: Bytes,
         /// How often it is sensed and transferred again before its errors can be corrected.
         retries: u32,
     },
     /// Over the channel, then register to array: a whole page.
     Program {
-        /// Which page.
+        /// The page.
         page: PageAddress,
     },
     /// No data.
     Erase {
-        /// Which block.
+        /// The block.
         block: BlockId,
     },
 }
 
-/// For whom an operation is done: others that wait for it are told which it was.
+/// The purpose of an operation; operations that wait for it learn it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
@@ -62,10 +67,11 @@ pub enum Purpose {
     Collection,
 }
 
-/// When an operation ends, and why then: the three spans sum to the time from its submission to `end`, exactly.
+/// When an operation ends, and why then: the three spans sum to the time from its submission to
+/// `end`, exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Booked {
-    /// When it is done.
+    /// Time at which it is done.
     pub end: Time,
     /// Waiting behind other requests.
     pub wait: Span,
@@ -73,7 +79,7 @@ pub struct Booked {
     pub collection_wait: Span,
     /// Being served.
     pub service: Span,
-    /// To ask [`FlashArray::end_of`] with; `None` for what needed no flash.
+    /// The handle for [`FlashArray::end_of`]; `None` for operations without flash.
     pub ticket: Option<Ticket>,
 }
 
@@ -122,7 +128,8 @@ pub struct FlashArray {
     counters: ArrayCounters,
     /// A whole page's transfer, which programs need all the time.
     page_transfer: Span,
-    /// What was read last and how long its transfer takes: most reads are of one size, and the division is slow.
+    /// What was read last and how long its transfer takes: most reads are of one size, and the
+    /// division is slow.
     read_transfer: (Bytes, Span),
 }
 
@@ -142,7 +149,8 @@ impl FlashArray {
         let read_transfer = (geometry.page, page_transfer);
         Ok(FlashArray { geometry, timing, channels, dies, counters, page_transfer, read_transfer })
     }
-    /// Books an operation behind what is there. Its address must lie in the array, and `now` not before that of any earlier call.
+    /// Books an operation behind what is there. Its address must lie in the array, and `now` not
+    /// before that of any earlier call.
     pub fn submit(&mut self, now: Time, operation: FlashOperation, purpose: Purpose) -> Booked {
         match operation {
             FlashOperation::Read { page, bytes, retries } => self.read(now, page, bytes, retries, purpose),
@@ -150,12 +158,12 @@ impl FlashArray {
             FlashOperation::Erase { block } => self.erase(now, block, purpose),
         }
     }
-    /// When an operation will be done, interruptions since its booking included; `None` when it is over (or, at the latest, as soon as
-    /// its die has been asked for something later).
+    /// Returns the end of an operation, with all interruptions since its booking; `None` when it is
+    /// over (or, at the latest, at the next booking of its die).
     pub fn end_of(&self, ticket: Ticket) -> Option<Time> {
         self.dies[ticket.die.0 as usize].end_of(ticket.sequence)
     }
-    /// When a die will have done everything that it has been asked for; not after the present when it is idle.
+    /// Returns the end of all booked operations of a die; not after the present if it is idle.
     pub fn die_free_at(&self, die: DieId) -> Time {
         self.dies[die.0 as usize].free_at()
     }

@@ -1,5 +1,6 @@
-//! A drive of a medium that is written in place (3D XPoint): no pages, no translation that matters, no garbage, no erases. It is its table of
-//! latencies and a number of lanes that work side by side.
+//! A drive of a medium that is written in place (3D XPoint): no pages, no translation that matters,
+//! no garbage, no erases. It is its table of latencies and a number of lanes that work side by
+//! side.
 
 use super::array::{Calendar, Purpose};
 use super::drive::{Command, CommandKind, Cost, Done, DriveError, HostLink};
@@ -12,7 +13,8 @@ pub struct DirectConfig {
     pub capacity: Bytes,
     /// To the host.
     pub link: HostLink,
-    /// Accesses to the medium that go on at once. Neighbouring pieces of 4 KiB are on neighbouring lanes.
+    /// Accesses to the medium that go on at once. Neighbouring pieces of 4 KiB are on neighbouring
+    /// lanes.
     pub lanes: u32,
     /// The time of a read: once of the controller, and for each 4 KiB of the lane.
     pub read: Cost,
@@ -49,7 +51,8 @@ impl DirectDrive {
             }),
         }
     }
-    /// Books a command. `now` must not be before that of any earlier call. Trim and flush have nothing to do and take a command's time.
+    /// Books a command. `now` must not be before that of any earlier call. Trim and flush have
+    /// nothing to do and take a command's time.
     pub fn submit(&mut self, now: Time, command: Command) -> Result<Done, DriveError> {
         command.check_range(self.config.capacity)?;
         Ok(match command.kind {
@@ -77,7 +80,8 @@ impl DirectDrive {
         let arrived = Done::at(now).wait_until(start).then(length);
         self.access(now, arrived, command, per_4_kib).then(once + self.config.link.command)
     }
-    /// All pieces of a command at once, when it is ready for that; its times are those of the last to be done.
+    /// All pieces of a command at once, when it is ready for that; its times are those of the last
+    /// to be done.
     fn access(&mut self, now: Time, ready: Done, command: Command, each: Span) -> Done {
         let (first, end) = (command.address / PIECE, (command.address + command.bytes.count()).div_ceil(PIECE));
         let mut last = ready;

@@ -1,20 +1,25 @@
-//! A whole solid-state drive that manages itself: host link, firmware, write buffer, translation layer, garbage collection.
+//! A whole solid-state drive that manages itself: host link, firmware, write buffer, translation
+//! layer, garbage collection.
 //!
-//! [`SolidState::submit`] answers when a command ends, and `now` never runs backward over the calls. What the drive does by itself
-//! happens, in the order of time, before the next command: steps of collection, and the flush of pages that wait for more.
+//! [`SolidState::submit`] answers when a command ends, and `now` never runs backward over the
+//! calls. What the drive does by itself happens, in the order of time, before the next command:
+//! steps of collection, and the flush of pages that wait for more.
 //!
-//! * **Read**: firmware, then each page that holds a part of it, then the host link. Parts that are still in the write buffer or were never
-//!   written need no flash. The command ends with the part that is last, and its waits are that part's.
-//! * **Write**: host link, room in the write buffer, firmware, write-in. A page is programmed when it is full; its room is free again when the
-//!   program has ended. Where less than a unit is written, the rest is read first. Without a buffer ([`FlushPolicy::Through`]) a
-//!   command ends when its pages are programmed.
-//! * **Collection** keeps a fixed reserve of room on every die: what a page of the host takes from it
-//!   is won back, a step after the other, with requests between, and at the latest with the next page.
-//!   Where a write finds no free block at all, a whole victim is collected at once in front of it
-//!   (counted as forced).
+//! * **Read**: firmware, then each page that holds a part of it, then the host link. Parts that are
+//!   still in the write buffer or were never written need no flash. The command ends with the part
+//!   that is last, and its waits are that part's.
+//! * **Write**: host link, room in the write buffer, firmware, write-in. A page is programmed when
+//!   it is full; its room is free again when the program has ended. Where less than a unit is
+//!   written, the rest is read first. Without a buffer ([`FlushPolicy::Through`]) a command ends
+//!   when its pages are programmed.
+//! * **Collection** keeps a fixed reserve of room on every die: what a page of the host takes from
+//!   it is won back, a step after the other, with requests between, and at the latest with the next
+//!   page. Where a write finds no free block at all, a whole victim is collected at once in front
+//!   of it (counted as forced).
 //!
-//! Flash is booked at a command's arrival and fixed times before it (firmware) are added after: shifting all by the same time changes no
-//! wait. A program is booked when its last data arrive at the link, even when the buffer has room for them a little later.
+//! Flash is booked at a command's arrival and fixed times before it (firmware) are added after:
+//! shifting all by the same time changes no wait. A program is booked when its last data arrive at
+//! the link, even when the buffer has room for them a little later.
 
 mod buffer;
 mod collector;
@@ -40,14 +45,14 @@ use report::Observed;
 use std::io::{Read, Write};
 use std::ops::Range;
 
-/// What a drive is asked for.
+/// A request to a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// What to do.
+    /// The operation.
     pub kind: CommandKind,
     /// First byte.
     pub address: u64,
-    /// How many bytes; none for a flush.
+    /// Number of bytes; none for a flush.
     pub bytes: Bytes,
 }
 
@@ -64,10 +69,11 @@ pub enum CommandKind {
     Flush,
 }
 
-/// When a command ends, and why then: the three spans sum to the time from its arrival to `end`, exactly.
+/// When a command ends, and why then: the three spans sum to the time from its arrival to `end`,
+/// exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// When it is done.
+    /// Time at which it is done.
     pub end: Time,
     /// Waiting behind other commands: for dies, channels, the link, room in the buffer.
     pub wait: Span,
@@ -89,7 +95,8 @@ pub struct SolidState {
     to_host: Calendar,
     from_host: Calendar,
     observed: Observed,
-    /// The size that crossed the link last and how long that takes: most commands are of one size, and the division is slow.
+    /// The size that crossed the link last and how long that takes: most commands are of one size,
+    /// and the division is slow.
     link_time: (Bytes, Span),
 }
 
@@ -125,7 +132,7 @@ impl SolidState {
     pub fn layer(&self) -> &TranslationLayer {
         &self.volume.layer
     }
-    /// What it has done since it was made, prepared, or asked to forget.
+    /// Counters since construction, preparation, or the last reset.
     pub fn report(&self) -> DriveReport {
         self.observed.report(&self.array, &self.volume.layer)
     }
@@ -137,7 +144,8 @@ impl SolidState {
     pub fn save(&self, target: impl Write) -> std::io::Result<()> {
         self.volume.layer.save(target)
     }
-    /// A drive with the data of one of the same configuration. Fails when that differs, or the snapshot is damaged.
+    /// A drive with the data of one of the same configuration. Fails when that differs, or the
+    /// snapshot is damaged.
     pub fn restore(config: SolidStateConfig, source: impl Read) -> Result<SolidState, DriveError> {
         config.check()?;
         let layer = TranslationLayer::restore(config.layer(), source)?;
@@ -266,7 +274,8 @@ impl SolidState {
         for page in self.volume.layer.pad() {
             last = later(last, self.program(now, page));
         }
-        // Flash is booked at the command's arrival. That its data wait for the link shows only where the wait is longer than that for flash.
+        // Flash is booked at the command's arrival. That its data wait for the link shows only
+        // where the wait is longer than that for flash.
         let link_wait = arrived.wait.saturating_sub(last.wait + last.collection_wait);
         Ok(Done {
             end: last.end + link_wait + arrived.service,
@@ -331,7 +340,8 @@ impl SolidState {
         }
         self.buffer.gathers_nothing();
     }
-    /// Reads the old data of units that are written in part only. The write does not wait for them, its dies do.
+    /// Reads the old data of units that are written in part only. The write does not wait for them,
+    /// its dies do.
     fn read_rest(&mut self, now: Time, command: Command) {
         let unit = self.config.geometry.unit.count();
         let end = command.address + command.bytes.count();

@@ -37,7 +37,7 @@ impl Endurance {
     pub fn bytes(&self) -> f64 {
         self.flash.count() as f64 * f64::from(self.erases) / self.amplification
     }
-    /// How often a day it can write the whole drive, for so many years.
+    /// Drive writes per day for this many years.
     pub fn drive_writes_per_day(&self, years: f64) -> f64 {
         self.bytes() / (self.capacity.count().max(1) as f64 * 365.0 * years)
     }

@@ -1,25 +1,28 @@
-//! Fitting a drive to a measurement: its free parameters are moved until the model answers as a real drive did.
+//! Fits a drive to a measurement: adjusts its free parameters until the model matches a real drive.
 //!
-//! A measurement is a set of [`FitPoint`]s, each a random load at a fixed queue depth with the commands a second that came of it; [`read_fio`]
-//! takes them from fio's JSON. The model plays each load on the drive ([`SolidState`](super::SolidState)) in a closed loop, and Nelder and Mead's
-//! simplex moves the parameters until the squares of ln(model / measured) are least over the points that are used. The number of dies is
-//! no continuous number: a ladder of counts is walked from the preset's, with the others fitted at each.
+//! A measurement is a set of [`FitPoint`]s, each a random load at a fixed queue depth with the
+//! measured commands per second; [`read_fio`] reads them from fio's JSON. The model runs each load
+//! on the drive ([`SolidState`](super::SolidState)) in a closed loop. Nelder and Mead's simplex
+//! adjusts the parameters to minimise the squares of ln(model / measured) over the used points. The
+//! number of dies is not continuous: the search climbs a ladder of counts from the preset's, with
+//! the others fitted at each.
 //!
-//! It descends from several places, which are the same for every request: a wrong preset leads into
-//! dents.
+//! The search descends from several places, the same for every request, since a wrong preset leads
+//! into local minima.
 //!
-//! **What the data cannot tell is not fitted.** First all parameters are fitted together, and each has
-//! its *range* measured: the values that the points allow it when all others are fitted anew for each of them
-//! (profile likelihood; 95 %). Then those that are not determined are held at their start (or refused, when they were
-//! asked for by name), and the rest is fitted again. A parameter is not determined if what no change of the others makes
-//! as well of a small step of it tells it worse than within [`KNOWN_WITHIN_MAX`], or if its range with those held is wider
-//! than that. Of parameters that can only be told together, the first in the order of [`Parameter::ALL`] is
-//! kept. A start that lies outside the range is no place to hold a parameter at: then it stays where the
-//! points want it.
+//! **Undetermined parameters are not fitted.** First all parameters are fitted together, and the
+//! *range* of each is measured: the values that the points allow when all others are fitted again
+//! for each of them (profile likelihood; 95 %). Then undetermined ones are fixed at their start (or
+//! refused, if requested by name), and the rest is fitted again. A parameter is undetermined in two
+//! cases. Either the effect of a small step of it, apart from what changes of the others can
+//! imitate, determines it worse than within [`KNOWN_WITHIN_MAX`]. Or its range with those fixed is
+//! wider than that. Of parameters that cannot be separated, the first in the order of
+//! [`Parameter::ALL`] is kept. A start outside the range is no place to fix a parameter: then it
+//! keeps the best value.
 //!
-//! The error of a point is that of the measurement ([`FitRequest::point_error`]), and what is left of
-//! the model's own when the addresses that it draws have been allowed for. The simplex is argmin's. A gradient
-//! would be of no use to it: the model counts whole commands, and its answers have small steps.
+//! The error of a point combines that of the measurement ([`FitRequest::point_error`]) and what
+//! remains of the model's own after its drawn addresses are allowed for. The simplex is argmin's. A
+//! gradient would not help: the model counts whole commands, and its answers have small steps.
 
 mod attempt;
 mod determine;
@@ -40,13 +43,14 @@ use attempt::Attempt;
 use base::{Bytes, Seed, Span};
 use model::Bench;
 
-/// A parameter counts as determined when it is known at least so well, as a share of its value (or of its start, when that is larger: "much smaller
-/// than it was" is an answer too). Ours.
+/// A parameter counts as determined when it is known at least so well, as a share of its value (or
+/// of its start, when that is larger: "much smaller than it was" is an answer too). Ours.
 pub const KNOWN_WITHIN_MAX: f64 = 0.3;
 /// A count of dies is determined when the counts next to it make the sum of squares larger by so
 /// much, in units of the points' errors: two standard deviations.
 const DIES_MARGIN: f64 = 4.0;
-/// The step of ln(value) by which a parameter is moved aside to see how the points answer. Ours: large beside the model's own steps.
+/// The step of ln(value) by which a parameter is moved aside to see how the points answer. Ours:
+/// large beside the model's own steps.
 const ASIDE: f64 = 0.1;
 
 /// A random load in a closed loop: a command ends, the next begins.
@@ -56,7 +60,7 @@ pub struct ClosedLoad {
     pub read_share: f64,
     /// Of a command; its address is a multiple of it.
     pub bytes: Bytes,
-    /// Commands that are under way all the time.
+    /// Commands in flight at all times.
     pub depth: u32,
 }
 
@@ -65,7 +69,7 @@ pub struct ClosedLoad {
 pub struct FitPoint {
     /// What it is called.
     pub name: String,
-    /// What the drive was asked.
+    /// The load of the drive.
     pub load: ClosedLoad,
     /// Commands a second, reads and writes together.
     pub iops: f64,
@@ -73,7 +77,8 @@ pub struct FitPoint {
     pub latency: Span,
 }
 
-/// What the drive held when points that write were measured. (Points that only read find all data in flash, where they were written in order.)
+/// What the drive held when points that write were measured. (Points that only read find all data
+/// in flash, where they were written in order.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrittenState {
     /// Nothing: no garbage is collected.
@@ -98,9 +103,9 @@ pub struct FitRequest {
     pub start: SolidStateConfig,
     /// The measurement.
     pub points: Vec<FitPoint>,
-    /// For each point, whether the fit may use it. The others tell how well the fit predicts.
+    /// For each point, whether the fit may use it. The others measure its prediction error.
     pub is_used: Vec<bool>,
-    /// Which parameters.
+    /// The parameters to fit.
     pub free: Free,
     /// What the drive held.
     pub state: WrittenState,
@@ -124,13 +129,14 @@ pub struct Fit {
 /// What became of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedParameter {
-    /// Which.
+    /// The parameter.
     pub parameter: Parameter,
     /// Its value before, in the unit of [`Parameter::unit`].
     pub start: f64,
     /// Its value now.
     pub value: f64,
-    /// The values that the points allow, whatever the others are; `None` where they say nothing.
+    /// The values that the points allow, for any values of the others; `None` if they do not
+    /// constrain it.
     pub range: Option<Range>,
     /// Whether it was fitted.
     pub outcome: Outcome,
@@ -139,7 +145,7 @@ pub struct FittedParameter {
 /// Whether a parameter was fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It was: alone, or with those held that it cannot be told from.
+    /// It was fitted: alone, or with those held fixed from which the points cannot separate it.
     Fitted,
     /// It was not, because of this.
     Held(String),
@@ -156,7 +162,7 @@ pub struct FittedPoint {
     pub model_iops: f64,
 }
 
-/// Why nothing was fitted.
+/// Reason why nothing was fitted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FitError {
@@ -173,19 +179,19 @@ pub enum FitError {
     Point {
         /// The point.
         point: String,
-        /// Which of its values.
+        /// The of its values.
         what: &'static str,
         /// Its value.
         got: String,
-        /// What is allowed.
+        /// The allowed values.
         allowed: &'static str,
     },
-    /// A parameter that was asked for by name.
+    /// A parameter requested by name.
     #[error("{parameter} cannot be fitted: {reason}")]
     NotDetermined {
-        /// Which.
+        /// The parameter.
         parameter: Parameter,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// None of the parameters is determined.
@@ -216,7 +222,8 @@ impl FittedPoint {
 }
 
 impl Fit {
-    /// Mean and largest of the points' errors without their signs, of those that were used or of those that were not; `None` if there are none.
+    /// Mean and largest of the points' errors without their signs, of those that were used or of
+    /// those that were not; `None` if there are none.
     pub fn errors(&self, used: bool) -> Option<(f64, f64)> {
         let errors: Vec<f64> =
             self.points.iter().filter(|point| point.is_used == used).map(|point| point.error().abs()).collect();
@@ -227,16 +234,16 @@ impl Fit {
 }
 
 impl ClosedLoad {
-    /// Most commands under way.
+    /// Maximum commands in flight.
     pub const DEPTH_MAX: u32 = 4096;
     /// Largest command.
     pub const BYTES_MAX: Bytes = Bytes::kib(16 << 10);
 
-    /// Whether it writes.
+    /// Returns whether it writes.
     pub fn writes(&self) -> bool {
         self.read_share < 1.0
     }
-    /// Whether it reads.
+    /// Returns whether it reads.
     pub fn reads(&self) -> bool {
         self.read_share > 0.0
     }
@@ -250,7 +257,8 @@ pub fn fit(request: &FitRequest) -> Result<Fit, FitError> {
     attempt.finish(best)
 }
 
-/// How often each point of a load is answered by this drive: what [`fit`] compares with a measurement.
+/// How often each point of a load is answered by this drive: what [`fit`] compares with a
+/// measurement.
 pub fn predict(config: &SolidStateConfig, load: ClosedLoad, state: WrittenState, seed: Seed) -> Result<f64, FitError> {
     check_load("load", &load)?;
     let bench = Bench::new(config, &[load], state, seed)?;
@@ -293,7 +301,7 @@ impl FitRequest {
     fn used(&self) -> impl Iterator<Item = &FitPoint> {
         self.points.iter().zip(&self.is_used).filter(|(_, used)| **used).map(|(point, _)| point)
     }
-    /// Why the points can say nothing about a parameter whatever its value.
+    /// Why the points do not depend on a parameter at all.
     fn out_of_question(&self, parameter: Parameter) -> Option<&'static str> {
         let reads = self.used().any(|point| point.load.reads());
         let writes = self.used().any(|point| point.load.writes());

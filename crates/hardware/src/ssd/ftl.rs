@@ -1,18 +1,23 @@
-//! The translation layer of a region of flash: where each logical unit lies in the blocks that the region owns. It keeps books and
-//! knows no time; whoever owns it turns its answers into operations of an array.
+//! The translation layer of a region of flash: the place of each logical unit in the blocks of the
+//! region. It is bookkeeping without time; its owner turns its answers into operations of an array.
 //!
-//! Its calls, in the order in which they are needed:
+//! Its calls, in the order of use:
 //!
-//! * Host: [`write`](TranslationLayer::write) gathers units into pages, striped over channels, then dies, and says which page is now to be
-//!   programmed; [`pad`](TranslationLayer::pad) closes pages that are not full; [`locate`](TranslationLayer::locate) says what to read;
-//!   [`trim`](TranslationLayer::trim) forgets.
-//! * Collection: [`victim`](TranslationLayer::victim), then [`relocate_next`](TranslationLayer::relocate_next) until it has nothing more, then
-//!   [`erased`](TranslationLayer::erased). A write that answers [`FtlError::NoFreeBlock`] asks for that.
-//! * Wear: [`level_step`](TranslationLayer::level_step) names a block whose data should move, as a victim is.
+//! * Host: [`write`](TranslationLayer::write) gathers units into pages, striped over channels, then
+//!   dies, and returns pages to program; [`pad`](TranslationLayer::pad) closes partial pages;
+//!   [`locate`](TranslationLayer::locate) returns what to read; [`trim`](TranslationLayer::trim)
+//!   drops units.
+//! * Collection: [`victim`](TranslationLayer::victim), then
+//!   [`relocate_next`](TranslationLayer::relocate_next) until it is empty, then
+//!   [`erased`](TranslationLayer::erased). A write that returns [`FtlError::NoFreeBlock`] requires
+//!   that.
+//! * Wear: [`level_step`](TranslationLayer::level_step) names a block whose data should move, like
+//!   a victim.
 //! * Lending: [`take_free`](TranslationLayer::take_free) and [`give`](TranslationLayer::give).
 //!
-//! Each die keeps one free block that the host cannot open, a die has one victim at a time, and a die takes the data of one victim at a time, for
-//! which it had room when that was chosen. Hence a collection that was begun can always be ended.
+//! Each die keeps one free block that the host cannot open. A die has one victim at a time, and
+//! receives the data of one victim at a time, for which it had room when that was chosen. A started
+//! collection can therefore always be completed.
 
 mod blocks;
 mod check;
@@ -51,16 +56,18 @@ pub struct TranslationLayer {
     dies: Dies,
     /// Victims that are being moved, by slot, the oldest first.
     collecting: Vec<u32>,
-    /// The die, by its place, at which a search that takes dies in turn begins: for a victim, for a block to level.
+    /// The die, by its place, at which a search that takes dies in turn begins: for a victim, for a
+    /// block to level.
     search_turns: [u32; 2],
     draws: Draws,
     counters: FtlCounters,
 }
 
 impl TranslationLayer {
-    /// A layer over erased blocks, with nothing mapped. An error if the geometry, the policy or a block does not exist, a block comes twice, or
-    /// the blocks do not hold the logical units beside the spare blocks of each die: one that the host fills, one that moved units
-    /// fill (two of both with hot and cold apart), and one free.
+    /// A layer over erased blocks, with nothing mapped. An error if the geometry, the policy or a
+    /// block does not exist, a block comes twice, or the blocks do not hold the logical units
+    /// beside the spare blocks of each die: one that the host fills, one that moved units fill (two
+    /// of both with hot and cold apart), and one free.
     pub fn new(config: FtlConfig, blocks: impl IntoIterator<Item = BlockId>) -> Result<TranslationLayer, FtlError> {
         TranslationLayer::with_wear(config, blocks.into_iter().map(|block| SpareBlock { block, erases: 0 }))
     }
@@ -81,7 +88,8 @@ impl TranslationLayer {
         layer.check_spare()?;
         Ok(layer)
     }
-    /// Books for `slots` blocks, of which none is there yet. The geometry must be checked. No memory is taken for units that cannot be held.
+    /// Books for `slots` blocks, of which none is there yet. The geometry must be checked. No
+    /// memory is taken for units that cannot be held.
     fn without_blocks(config: FtlConfig, slots: u32) -> TranslationLayer {
         let geometry = config.geometry;
         let units_max = u64::from(slots) * u64::from(geometry.units_per_block());
@@ -109,15 +117,16 @@ impl TranslationLayer {
         let page = PageAddress { block: self.blocks.block_of(place.slot), page: place.offset / self.units_per_page };
         Some(UnitAddress { page, slot: place.offset % self.units_per_page })
     }
-    /// Whether a page still gathers units: those it has are in the controller's memory and not in flash.
+    /// Returns whether a page still gathers units: those it has are in the controller's memory and
+    /// not in flash.
     pub fn is_gathering(&self, page: PageAddress) -> bool {
         let die = self.dies.find(self.config.geometry.die_of(page.block));
         let open = die.into_iter().flat_map(|die| die.open.iter().flatten());
         let slot = self.blocks.slot_of(page.block);
         open.into_iter().any(|open| Some(open.slot) == slot && open.page == page.page && open.gathered > 0)
     }
-    /// Gives a unit a new place, after which its old one is invalid. [`FtlError::NoFreeBlock`]: first collect garbage, nothing has changed.
-    /// A die without a block to spare loses its turn.
+    /// Gives a unit a new place, after which its old one is invalid. [`FtlError::NoFreeBlock`]:
+    /// first collect garbage, nothing has changed. A die without a block to spare loses its turn.
     pub fn write(&mut self, unit: u64) -> Result<Written, FtlError> {
         if unit >= self.config.logical_units {
             return Err(FtlError::OutOfRange { unit, units: self.config.logical_units });
@@ -134,8 +143,9 @@ impl TranslationLayer {
         self.counters.host_units += 1;
         Ok(Written { at, program })
     }
-    /// Closes the pages in which units of the host are gathered, with padding: the pages to program now, at most one, or two with hot and cold
-    /// apart. Pages that gather moved units stay, as their units are still in the victims or safe in the controller's memory.
+    /// Closes the pages in which units of the host are gathered, with padding: the pages to program
+    /// now, at most one, or two with hot and cold apart. Pages that gather moved units stay, as
+    /// their units are still in the victims or safe in the controller's memory.
     pub fn pad(&mut self) -> Vec<PageAddress> {
         [Stream::Cold, Stream::Hot].into_iter().filter_map(|stream| self.pad_stream(stream)).collect()
     }
@@ -159,7 +169,7 @@ impl TranslationLayer {
     pub fn logical_units(&self) -> u64 {
         self.config.logical_units
     }
-    /// Units that the host has written and not trimmed. Looks at every block.
+    /// Units that the host has written and not trimmed. Visits every block.
     pub fn valid_units(&self) -> u64 {
         let counted: u64 = self.blocks.good().map(|slot| u64::from(self.blocks.valid(slot))).sum();
         counted - self.superseded().count() as u64
@@ -219,11 +229,13 @@ impl TranslationLayer {
         tables + size_of::<TranslationLayer>() as u64
     }
 
-    /// Where a unit of the host goes. With hot and cold apart it is hot if its last version was overwritten before collection moved it, or moved
-    /// it only from hot to warm (the rule is ours): the better hot units are kept together, the rarer any of them is moved.
+    /// Place of a host unit. With hot and cold separated, it is hot if its last version was
+    /// overwritten before collection moved it, or if collection moved it only from hot to warm (the
+    /// rule is ours). The better hot units are kept together, the more rarely any of them is moved.
     ///
-    /// Tried and given up: a threshold on the age of the last version, the mean life of collected hot blocks (SepBIT, FAST 2022). With greedy
-    /// cleaning it spirals down: fewer hot units, so hot blocks are cleaned sooner, so the threshold falls, until nothing is hot.
+    /// Rejected: a threshold on the age of the last version, the mean life of collected hot blocks
+    /// (SepBIT, FAST 2022). With greedy cleaning it spirals down: fewer hot units, so hot blocks
+    /// are cleaned earlier, so the threshold falls, until nothing is hot.
     #[inline]
     fn stream_of(&self, unit: u64) -> Stream {
         if !self.config.hot_cold {
@@ -233,7 +245,8 @@ impl TranslationLayer {
         let is_hot = old.is_some_and(|place| self.blocks.stream(place.slot) != Stream::Moved);
         if is_hot { Stream::Hot } else { Stream::Cold }
     }
-    /// Puts a unit into the open block of a stream on a die that has room for it. Where it lies now is for the caller to say.
+    /// Puts a unit into the open block of a stream on a die that has room for it. Where it lies now
+    /// is for the caller to say.
     #[inline]
     fn append(&mut self, die: u32, stream: Stream, unit: u64) -> (Place, UnitAddress, Option<PageAddress>) {
         let open = self.open_block(die, stream);

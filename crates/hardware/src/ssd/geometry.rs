@@ -3,8 +3,8 @@
 use base::{Bytes, Rate, Span};
 use serde::Serialize;
 
-/// Channels, dies, planes, blocks and pages. A die (LUN) executes one operation at a time; its planes only multiply blocks
-/// and the pages that one operation moves.
+/// Channels, dies, planes, blocks and pages. A die (LUN) executes one operation at a time; its
+/// planes only multiply blocks and the pages that one operation moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Geometry {
     /// Buses between controller and flash.
@@ -19,7 +19,8 @@ pub struct Geometry {
     pub pages_per_block: u32,
     /// A page's data.
     pub page: Bytes,
-    /// What is mapped as one: a page, or an equal part of it (several units are gathered into one program).
+    /// What is mapped as one: a page, or an equal part of it (several units are gathered into one
+    /// program).
     pub unit: Bytes,
 }
 
@@ -36,8 +37,8 @@ pub struct GeometryError {
 /// How long the parts of a drive take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Timing {
-    /// Array time of each kind of page, in the order in which kinds alternate inside a block (one entry for SLC, lower and upper
-    /// for MLC, three for TLC).
+    /// Array time of each kind of page, in the order in which kinds alternate inside a block (one
+    /// entry for SLC, lower and upper for MLC, three for TLC).
     pub pages: Vec<PageTimes>,
     /// Array time of an erase.
     pub erase: Span,
@@ -64,7 +65,8 @@ pub struct PageTimes {
 pub enum Suspension {
     /// It waits.
     None,
-    /// It starts after `overhead`; the interrupted operation ends later by the read and twice the overhead.
+    /// It starts after `overhead`; the interrupted operation ends later by the read and twice the
+    /// overhead.
     Reads {
         /// To stop, and again to go on.
         overhead: Span,
@@ -76,7 +78,8 @@ pub enum Suspension {
 impl Geometry {
     /// Most units that a block may have, so that a unit's place in its block takes 16 bits.
     pub const UNITS_PER_BLOCK_MAX: u64 = 1 << 16;
-    /// Most units that an array may have (256 TiB of 4 KiB units), so that a unit's number fits the packed tables.
+    /// Most units that an array may have (256 TiB of 4 KiB units), so that a unit's number fits the
+    /// packed tables.
     pub const UNITS_MAX: u64 = 1 << 36;
 
     /// Whether all numbers are there and fit each other. Everything below takes a checked geometry.
@@ -117,8 +120,8 @@ impl Geometry {
     pub fn physical_bytes(&self) -> Bytes {
         self.block_bytes() * u64::from(self.blocks())
     }
-    /// The units of a region of `blocks` blocks of which `over_provisioning` (a share of what the user sees: 0.07 makes 1.07 times the user's
-    /// bytes) is kept spare, rounded down.
+    /// The units of a region of `blocks` blocks of which `over_provisioning` (a share of what the
+    /// user sees: 0.07 makes 1.07 times the user's bytes) is kept spare, rounded down.
     pub fn logical_units(&self, blocks: u32, over_provisioning: f64) -> u64 {
         (u64::from(blocks) as f64 * f64::from(self.units_per_block()) / (1.0 + over_provisioning)) as u64
     }
@@ -191,7 +194,8 @@ impl GeometryError {
 }
 
 impl Timing {
-    /// Whether all times are there. An erase may take no time (media that are written in place); all else may not.
+    /// Whether all times are there. An erase may take no time (media that are written in place);
+    /// all else may not.
     pub fn check(&self) -> Result<(), GeometryError> {
         if self.pages.is_empty() {
             return Err(GeometryError::new("pages", "no kind of page, and at least one is needed"));
@@ -211,7 +215,8 @@ impl Timing {
             _ => Ok(()),
         }
     }
-    /// The array times of a page, by its place in its block: kinds of pages take turns. The timing must be checked.
+    /// The array times of a page, by its place in its block: kinds of pages take turns. The timing
+    /// must be checked.
     pub fn of_page(&self, page: u32) -> PageTimes {
         self.pages[page as usize % self.pages.len()]
     }
@@ -225,7 +230,8 @@ impl Timing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct DieId(pub u32);
 
-/// An erase block of the array: `die * blocks of a die + block of the die`; the planes of a die take turns.
+/// An erase block of the array: `die * blocks of a die + block of the die`; the planes of a die
+/// take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct BlockId(pub u32);
 

@@ -1,12 +1,16 @@
-//! Software-defined flash: geometry, timing of dies and channels, translation layers, and whole solid-state drives made of them.
+//! Software-defined flash: geometry, timing of dies and channels, translation layers, and whole
+//! solid-state drives made of them.
 //!
-//! * [`Geometry`], [`Timing`]: what a drive is made of and how long its parts take; [`presets`] has named drives with their sources.
-//! * [`mod@array`]: channels and dies that answer *when* a page is read or programmed or a block erased, and how much of the
-//!   wait was for other I/O and how much for garbage collection.
-//! * `ftl`: where each logical unit lies in a set of blocks; free blocks, victims, wear. It knows no time.
-//! * [`sdf`]: an array divided into regions, each with a translation layer of its own; the owner decides when a region collects
-//!   garbage (open-channel drives, RackBlox).
-//! * [`drive`]: a solid-state drive that decides itself: host link, firmware, write buffer, its own garbage collection.
+//! * [`Geometry`], [`Timing`]: what a drive is made of and how long its parts take; [`presets`] has
+//!   named drives with their sources.
+//! * [`mod@array`]: channels and dies that answer *when* a page is read or programmed or a block
+//!   erased, and how much of the wait was for other I/O and how much for garbage collection.
+//! * `ftl`: where each logical unit lies in a set of blocks; free blocks, victims, wear. It knows
+//!   no time.
+//! * [`sdf`]: an array divided into regions, each with a translation layer of its own; the owner
+//!   decides when a region collects garbage (open-channel drives, RackBlox).
+//! * [`drive`]: a solid-state drive that decides itself: host link, firmware, write buffer, its own
+//!   garbage collection.
 //! * [`DirectDrive`]: a drive that writes in place (Optane).
 //! * [`RegionArchive`]: the states of many regions in one file.
 //! * [`QuickDrive`]: a solid-state drive as a few sums, for racks of many.

@@ -1,8 +1,10 @@
-//! Named drives. A number without a source beside it is ours, chosen so that the drive shows its published latencies and bandwidths, and says so.
-//! Presets whose latencies are published only as those of the whole drive are *calibrated*: the split into parts is ours.
+//! Named drives. A number without a source beside it is ours, chosen so that the drive shows its
+//! published latencies and bandwidths, and says so. Presets whose latencies are published only as
+//! those of the whole drive are *calibrated*: the split into parts is ours.
 //!
-//! Flash is mapped by 4 KiB, and a table for a whole drive takes about 5 B for each: [`SolidStateConfig::with_blocks_per_plane`] makes the same drive with
-//! less flash, which has the same latencies and bandwidths.
+//! Flash is mapped by 4 KiB, and a table for a whole drive takes about 5 B for each:
+//! [`SolidStateConfig::with_blocks_per_plane`] makes the same drive with less flash, which has the
+//! same latencies and bandwidths.
 
 use super::direct::DirectConfig;
 use super::drive::{CollectionConfig, Cost, Firmware, FlushPolicy, HostLink, SolidStateConfig, WriteBuffer};
@@ -75,9 +77,11 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// P-SSD: FEMU's profile of the Micron L95B MLC chips in CNEX's open-channel SSD (read 48 and 64 us, program 850 and 2300 us, erase 3 ms, 52.433 us
-/// for the transfer of a page of 16 KiB; 256 pages a block), 16 channels, 1 TB (RackBlox, 3.7). Of chips a channel, its link and its
-/// firmware nothing is published: 8 dies of 4 planes, PCIe 3.0 x8, 2 us and a buffer of 4 MiB are ours. No suspension.
+/// P-SSD: FEMU's profile of the Micron L95B MLC chips in CNEX's open-channel SSD (read 48 and 64
+/// us, program 850 and 2300 us, erase 3 ms, 52.433 us for the transfer of a page of 16 KiB; 256
+/// pages a block), 16 channels, 1 TB (RackBlox, 3.7). Of chips a channel, its link and its firmware
+/// nothing is published: 8 dies of 4 planes, PCIe 3.0 x8, 2 us and a buffer of 4 MiB are ours. No
+/// suspension.
 pub fn p_ssd(seed: Seed) -> SolidStateConfig {
     let lower = PageTimes { read: Span::us(48), program: Span::us(850) };
     let upper = PageTimes { read: Span::us(64), program: Span::us(2_300) };
@@ -99,15 +103,16 @@ pub fn p_ssd(seed: Seed) -> SolidStateConfig {
     }
 }
 
-/// Intel DC: RackBlox names the series only. Reads of 80 us and writes of 20 us at queue depth 1 come out; the parts are ours, those of
-/// [`p3700`], with slower firmware.
+/// Intel DC: RackBlox names the series only. Reads of 80 us and writes of 20 us at queue depth 1
+/// come out; the parts are ours, those of [`p3700`], with slower firmware.
 pub fn intel_dc(seed: Seed) -> SolidStateConfig {
     let p3700 = p3700(seed);
     SolidStateConfig { firmware: Firmware { read: once(Span::us(8)), write: once(Span::ns(15_700)) }, ..p3700 }
 }
 
-/// Intel Optane 900P, 480 GB. 3D XPoint is no flash: nothing is collected, and its latencies are a table. Four lanes of 7.2 us and 8 us give 555 k
-/// reads and 500 k writes a second; the rest of 10 us is controller and link.
+/// Intel Optane 900P, 480 GB. 3D XPoint is no flash: nothing is collected, and its latencies are a
+/// table. Four lanes of 7.2 us and 8 us give 555 k reads and 500 k writes a second; the rest of 10
+/// us is controller and link.
 pub fn optane() -> DirectConfig {
     DirectConfig {
         capacity: Bytes::new(480_000_000_000 / 4096 * 4096),
@@ -118,10 +123,11 @@ pub fn optane() -> DirectConfig {
     }
 }
 
-/// Samsung 970 Pro 512 GB, as NVMeVirt fitted it: 8 channels of 2 LUNs, one-shot pages of 32 KiB, reads of 4 KiB in 35.76 us less or more 6 us (lower
-/// and upper pages), program 185 us, no time for an erase (it is in the program's), 800 MB/s a channel, 3360 MB/s of PCIe, firmware
-/// 21.5 us a read, write buffer 4 us and 0.46 us for each 4 KiB, two pages for each LUN in it, 7 % over-provisioning.
-/// Our own: 512 pages a block, and thresholds.
+/// Samsung 970 Pro 512 GB, as NVMeVirt fitted it: 8 channels of 2 LUNs, one-shot pages of 32 KiB,
+/// reads of 4 KiB in 35.76 us less or more 6 us (lower and upper pages), program 185 us, no time
+/// for an erase (it is in the program's), 800 MB/s a channel, 3360 MB/s of PCIe, firmware 21.5 us a
+/// read, write buffer 4 us and 0.46 us for each 4 KiB, two pages for each LUN in it, 7 %
+/// over-provisioning. Our own: 512 pages a block, and thresholds.
 pub fn samsung_970_pro(seed: Seed) -> SolidStateConfig {
     let lower = PageTimes { read: Span::ns(29_760), program: Span::us(185) };
     let upper = PageTimes { read: Span::ns(41_760), program: Span::us(185) };
@@ -141,8 +147,9 @@ pub fn samsung_970_pro(seed: Seed) -> SolidStateConfig {
     }
 }
 
-/// Samsung PM9A3 U.2, 3.84 TB. Of its inside nothing is published: 8 channels of 8 dies of 128-layer TLC at 1200 MT/s, one-shot programs over four
-/// planes of 16 KiB and suspension are ours. What comes out are about 80 us for a read at queue depth 1 and 12 us for a write.
+/// Samsung PM9A3 U.2, 3.84 TB. Of its inside nothing is published: 8 channels of 8 dies of
+/// 128-layer TLC at 1200 MT/s, one-shot programs over four planes of 16 KiB and suspension are
+/// ours. What comes out are about 80 us for a read at queue depth 1 and 12 us for a write.
 pub fn pm9a3(seed: Seed) -> SolidStateConfig {
     let geometry = geometry(8, 8, 1, 1_890, 528, 64);
     let timing = Timing {
@@ -161,11 +168,15 @@ pub fn pm9a3(seed: Seed) -> SolidStateConfig {
     }
 }
 
-/// Samsung PM9A3 U.2, 960 GB, as a few sums, written once in order. 32 lanes of 55 us a page give its sheet's 580 k reads a second, 87 us a program
-/// its 1.5 GB/s of writes. The lanes alone would read 9.5 GB/s; the link, 128 KiB in 19.3 us and 1 us, makes that the sheet's 6.5 GB/s. Fitted to calibration claims of the SAN study (NSDI'26) alone: 64.6 us for a read of 4 KiB and 102.5 us for one of 256 KiB, so that a hop of
-/// 2.9 us is 3.4 % and one of 3.1 us 1.7 % of a read (Figure 2c); 60 us that a read before a program costs its lane (suspension, resumption, work done again), so that reads and writes half and half
-/// of 4 KiB move 356 MB/s less than reads alone (Figure 8); 7 us of controller for a write, so that the network has 12.7 % of writes (Figure 4). Page and
-/// buffer are ours.
+/// Samsung PM9A3 U.2, 960 GB, as a few sums, written once in order. 32 lanes of 55 us a page give
+/// its sheet's 580 k reads a second, 87 us a program its 1.5 GB/s of writes. The lanes alone would
+/// read 9.5 GB/s; the link, 128 KiB in 19.3 us and 1 us, makes that the sheet's 6.5 GB/s. Fitted to
+/// calibration claims of the SAN study (NSDI'26) alone: 64.6 us for a read of 4 KiB and 102.5 us
+/// for one of 256 KiB, so that a hop of 2.9 us is 3.4 % and one of 3.1 us 1.7 % of a read (Figure
+/// 2c); 60 us that a read before a program costs its lane (suspension, resumption, work done
+/// again), so that reads and writes half and half of 4 KiB move 356 MB/s less than reads alone
+/// (Figure 8); 7 us of controller for a write, so that the network has 12.7 % of writes (Figure 4).
+/// Page and buffer are ours.
 pub fn pm9a3_960_quick(capacity: Bytes) -> QuickConfig {
     QuickConfig {
         capacity,
@@ -182,9 +193,11 @@ pub fn pm9a3_960_quick(capacity: Bytes) -> QuickConfig {
     }
 }
 
-/// The same drive after random writes of 128 KiB all over it. Fitted to Figure 9 alone, where reads lose 25.9 % and writes 31.9 % of their throughput at queue depth 1: a page
-/// takes 29 us more (the map's own reads and waits behind collection), a write 14 us more, and a program is 1 / (1 - 0.319) times as long. Behind the network, whose
-/// time does not grow, and over the sizes of Figure 9, reads come out 22 % and writes 26 % slower.
+/// The same drive after random writes of 128 KiB all over it. Fitted to Figure 9 alone, where reads
+/// lose 25.9 % and writes 31.9 % of their throughput at queue depth 1: a page takes 29 us more (the
+/// map's own reads and waits behind collection), a write 14 us more, and a program is 1 / (1 -
+/// 0.319) times as long. Behind the network, whose time does not grow, and over the sizes of Figure
+/// 9, reads come out 22 % and writes 26 % slower.
 pub fn pm9a3_960_quick_fragmented(capacity: Bytes) -> QuickConfig {
     QuickConfig {
         page_read: Span::us(84),
@@ -194,11 +207,15 @@ pub fn pm9a3_960_quick_fragmented(capacity: Bytes) -> QuickConfig {
     }
 }
 
-/// Samsung 970 PRO, 1 TB, as a few sums. Its sheet (Samsung, NVMe SSD 970 PRO data sheet, rev. 1.0) gives 500 k reads and 500 k writes of 4 KiB a second with 128
-/// outstanding, and 15 k reads and 55 k writes with one, which are 66.7 us and 18.2 us. 12 lanes of 20 us a page give the reads a second (128 commands spread at random
-/// keep 12 lanes busy for 85 % of the time), 24 us a program the writes, and the controller takes what is left of a lone command. Number and times of lanes are ours, and that a lane's
-/// register keeps its page, as that of every NAND chip does (without, the hottest key of a store is read at most 50,000 times a second);
-/// a read does not interrupt a program. Capacitors for the buffer are assumed: a flush costs no more than a command, which is not so with the drive that one can buy.
+/// Samsung 970 PRO, 1 TB, as a few sums. Its sheet (Samsung, NVMe SSD 970 PRO data sheet, rev. 1.0)
+/// gives 500 k reads and 500 k writes of 4 KiB a second with 128 outstanding, and 15 k reads and 55
+/// k writes with one, which are 66.7 us and 18.2 us. 12 lanes of 20 us a page give the reads a
+/// second (128 commands spread at random keep 12 lanes busy for 85 % of the time), 24 us a program
+/// the writes, and the controller takes what is left of a lone command. Number and times of lanes
+/// are ours, and that a lane's register keeps its page, as that of every NAND chip does (without,
+/// the hottest key of a store is read at most 50,000 times a second); a read does not interrupt a
+/// program. Capacitors for the buffer are assumed: a flush costs no more than a command, which is
+/// not so with the drive that one can buy.
 pub fn samsung_970_pro_quick(capacity: Bytes) -> QuickConfig {
     QuickConfig {
         capacity,
@@ -215,8 +232,10 @@ pub fn samsung_970_pro_quick(capacity: Bytes) -> QuickConfig {
     }
 }
 
-/// Intel P3700, 800 GB: 20 nm MLC, 18 channels. Reads of 78 us and writes of 20 us at queue depth 1 and sequential writes of 2 GB/s come out; times and
-/// number of dies, bus, firmware and spare space are ours. Its published 460 k reads a second are a limit of its controller, which is not modelled.
+/// Intel P3700, 800 GB: 20 nm MLC, 18 channels. Reads of 78 us and writes of 20 us at queue depth 1
+/// and sequential writes of 2 GB/s come out; times and number of dies, bus, firmware and spare
+/// space are ours. Its published 460 k reads a second are a limit of its controller, which is not
+/// modelled.
 pub fn p3700(seed: Seed) -> SolidStateConfig {
     let lower = PageTimes { read: Span::us(50), program: Span::us(500) };
     let upper = PageTimes { read: Span::us(62), program: Span::us(1_700) };
@@ -237,8 +256,9 @@ pub fn p3700(seed: Seed) -> SolidStateConfig {
     }
 }
 
-/// No product: a drive of 512 GB of TLC (56.5, 77.5 and 106 us a read: SimpleSSD's measurements, as FEMU's nand.h has them; a one-shot program of
-/// three pages in 2.1 ms, 700 us for each; erase 5 ms), 8 channels at 1200 MT/s, PCIe 4.0 x4, suspension. All of it is ours save the reads.
+/// No product: a drive of 512 GB of TLC (56.5, 77.5 and 106 us a read: SimpleSSD's measurements, as
+/// FEMU's nand.h has them; a one-shot program of three pages in 2.1 ms, 700 us for each; erase 5
+/// ms), 8 channels at 1200 MT/s, PCIe 4.0 x4, suspension. All of it is ours save the reads.
 pub fn tlc_gen4(seed: Seed) -> SolidStateConfig {
     let read = |ns| PageTimes { read: Span::ns(ns), program: Span::us(700) };
     let geometry = geometry(8, 4, 4, 340, 768, 16);

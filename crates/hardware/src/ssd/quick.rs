@@ -1,13 +1,15 @@
-//! A solid-state drive as a few sums: for racks of so many drives that the whole model ([`SolidState`](super::SolidState)) would take too much
-//! memory or time.
+//! A closed-form solid-state drive, for racks with so many drives that the whole model
+//! ([`SolidState`](super::SolidState)) would take too much memory or time.
 //!
-//! Flash is a number of lanes (dies). A read takes the lanes of its pages and then the link; a write is answered when it is in the buffer, and its
-//! programs become *backlog* of the lanes. A lane works at its backlog whenever no read wants it, in steps: a read waits for the end of the
-//! step that is being worked at, and costs the lane the time to suspend and resume. A write that finds its lanes' part of the buffer
-//! full waits for as long as the lane would need to make room alone.
+//! Flash is a number of lanes (dies). A read uses the lanes of its pages and then the link. A write
+//! is answered when it is in the buffer, and its programs become *backlog* of the lanes. A lane
+//! processes its backlog, in steps, whenever no read needs it: a read waits for the end of the
+//! current step, and costs the lane the time to suspend and resume. A write that finds its lanes'
+//! part of the buffer full waits for the time that the lane alone needs to make room.
 //!
-//! What collection costs is in the numbers: a fragmented drive programs more for each byte that the host writes, and reads more pages
-//! for the same bytes. What is left out: where data lie (addresses choose lanes by themselves), and the ups and downs of collection.
+//! The numbers contain the cost of collection: a fragmented drive programs more for each byte that
+//! the host writes, and reads more pages for the same bytes. Not modelled: the places of data
+//! (addresses select lanes directly), and variations of collection.
 
 use super::drive::{Command, CommandKind, Cost, Done, DriveError, HostLink, SolidStateConfig};
 use super::geometry::{PageTimes, Suspension};
@@ -30,13 +32,15 @@ pub struct QuickConfig {
     pub read: Cost,
     /// A lane's time to read a page.
     pub page_read: Span,
-    /// Whether a lane's register still has the page that it read last: reading that one again, before any other and before a program, takes none of the lane's time.
+    /// Whether a lane's register still has the page that it read last: reading that one again,
+    /// before any other and before a program, takes none of the lane's time.
     pub keeps_page: bool,
     /// The controller's time for a write: into the buffer.
     pub write: Cost,
-    /// A lane's time for each 4 KiB that the host writes, collection included; also the step after which a read may go before.
+    /// A lane's time for each 4 KiB that the host writes, collection included; also the step after
+    /// which a read may go before.
     pub program: Span,
-    /// What a read that goes before a program costs the lane on top.
+    /// Additional lane time of a read that precedes a program.
     pub suspend: Span,
     /// Write buffer, shared by the lanes in equal parts.
     pub buffer: Bytes,
@@ -143,7 +147,8 @@ impl QuickDrive {
             busy: Span::ZERO,
         })
     }
-    /// Books a command. `now` must not be before that of any earlier call. Trim and flush take a command's time.
+    /// Books a command. `now` must not be before that of any earlier call. Trim and flush take a
+    /// command's time.
     ///
     /// # Errors
     /// When the command is beyond the end or has no bytes.
@@ -159,11 +164,12 @@ impl QuickDrive {
     pub fn capacity(&self) -> Bytes {
         self.config.capacity
     }
-    /// The time of all lanes spent on the host's reads and programs so far, programs when they are accepted.
+    /// The time of all lanes spent on the host's reads and programs so far, programs when they are
+    /// accepted.
     pub fn busy(&self) -> Span {
         self.busy
     }
-    /// How many lanes share that time.
+    /// Returns how many lanes share that time.
     pub fn lanes(&self) -> u32 {
         self.config.lanes
     }
@@ -197,7 +203,7 @@ impl QuickDrive {
         lane.register = number + 1;
         let mut start = lane.free_at;
         if !booked_before && lane.backlog > Span::ZERO {
-            // The step under way ends first. A backlog that is not whole steps has a step begun.
+            // The current step ends first. A backlog of a fraction of a step starts a step.
             let rest = lane.backlog % program;
             lane.backlog -= rest;
             start = start + rest + suspend;
@@ -236,7 +242,8 @@ mod tests {
 
     const KIB: u64 = 1_024;
 
-    /// Reads of 50 us a page, writes that 8 lanes program at 40 us for each 4 KiB, 10 us and 5 us of controller, 1 us a command, 4 GB/s.
+    /// Reads of 50 us a page, writes that 8 lanes program at 40 us for each 4 KiB, 10 us and 5 us
+    /// of controller, 1 us a command, 4 GB/s.
     fn config() -> QuickConfig {
         QuickConfig {
             capacity: Bytes::kib(1 << 20),
@@ -372,7 +379,7 @@ mod tests {
         // Ten microseconds into the first of two programs of each lane.
         let done = drive.submit(Time::us(10), read(0)).unwrap();
         assert_eq!(done.wait, Span::us(30 + 3));
-        // The lane goes on with the second after that.
+        // The lane then continues with the second.
         let free_at = Time::us(10 + 33 + 50);
         let next = drive.submit(free_at + Span::us(15), read(0)).unwrap();
         assert_eq!(next.wait, Span::us(25 + 3));
@@ -415,7 +422,8 @@ mod tests {
         assert!((267e6..=445e6).contains(&lost), "{} MB/s", lost / 1e6);
     }
 
-    /// Lone commands of the sheet's depth 1, and random reads and writes of 512 B to 4 KiB at a depth that keeps all lanes busy: a drive counts commands, not bytes.
+    /// Lone commands of the sheet's depth 1, and random reads and writes of 512 B to 4 KiB at a
+    /// depth that keeps all lanes busy: a drive counts commands, not bytes.
     #[test]
     fn a_970_pro_does_what_its_sheet_says_at_both_depths_and_for_small_commands_too() {
         let config = super::super::presets::samsung_970_pro_quick(Bytes::kib(1 << 20));

@@ -1,15 +1,22 @@
-//! Software-defined flash: one array divided into regions, each with a translation layer of its own. Whoever owns it decides when a
-//! region collects garbage, moves cold data or lends blocks (open-channel drives; RackBlox, 3.2 and 3.5).
+//! Software-defined flash: one array divided into regions, each with a translation layer of its
+//! own. Its owner decides when a region collects garbage, moves cold data or lends blocks
+//! (open-channel drives; RackBlox, 3.2 and 3.5).
 //!
-//! Calls that take `now` book operations on the array, and `now` never runs backward over them. In the order of need:
+//! Calls with `now` book operations on the array, and `now` never runs backward over them. In the
+//! order of use:
 //!
-//! * [`create`](SoftwareDefinedFlash::create) a region: of whole channels, which no other region touches, or of a share of each die's blocks.
-//! * [`read`](SoftwareDefinedFlash::read) and [`write`](SoftwareDefinedFlash::write) units of it. A write is gathered with others until a page is
-//!   full, in memory that is taken to survive a loss of power; [`flush_partial`](SoftwareDefinedFlash::flush_partial) programs pages that are not full.
-//! * [`collect_step`](SoftwareDefinedFlash::collect_step): one read, one program or one erase. The caller asks for the next when this one has
-//!   ended; dies collect in parallel, each with its own victim.
-//! * [`level_step`](SoftwareDefinedFlash::level_step) makes a cold block a victim, which `collect_step` then empties.
-//! * [`lend`](SoftwareDefinedFlash::lend) and [`return_lent`](SoftwareDefinedFlash::return_lent) between regions of a channel group.
+//! * [`create`](SoftwareDefinedFlash::create) a region: of whole channels, which no other region
+//!   uses, or of a share of each die's blocks.
+//! * [`read`](SoftwareDefinedFlash::read) and [`write`](SoftwareDefinedFlash::write) units of it.
+//!   Writes are gathered until a page is full, in memory that is assumed to survive a loss of
+//!   power; [`flush_partial`](SoftwareDefinedFlash::flush_partial) programs partial pages.
+//! * [`collect_step`](SoftwareDefinedFlash::collect_step): one read, one program or one erase. The
+//!   caller requests the next when this one has ended; dies collect in parallel, each with its own
+//!   victim.
+//! * [`level_step`](SoftwareDefinedFlash::level_step) makes a cold block a victim, which
+//!   `collect_step` then empties.
+//! * [`lend`](SoftwareDefinedFlash::lend) and [`return_lent`](SoftwareDefinedFlash::return_lent)
+//!   between regions of a channel group.
 
 mod copying;
 mod error;
@@ -29,14 +36,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::ops::Range;
 
-/// What the flash is made of.
+/// Configuration of the flash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SdfConfig {
     /// Its array.
     pub geometry: Geometry,
     /// The array's times.
     pub timing: Timing,
-    /// How long an answer takes that needs no flash: units that were never written, or that wait for their program.
+    /// How long an answer takes that needs no flash: units that were never written, or that wait
+    /// for their program.
     pub without_flash: Span,
 }
 
@@ -44,7 +52,7 @@ pub struct SdfConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RegionId(pub u32);
 
-/// What a region is made of.
+/// Configuration of a region.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionConfig {
     /// Its dies.
@@ -53,11 +61,12 @@ pub struct RegionConfig {
     pub isolation: Isolation,
     /// Units that its host sees. What its blocks hold beyond that is spare.
     pub logical_units: u64,
-    /// Which block is collected next.
+    /// The block is collected next.
     pub victim: VictimPolicy,
-    /// Whether host units that are overwritten soon after they were written go to blocks of their own.
+    /// Whether host units that are overwritten soon after they were written go to blocks of their
+    /// own.
     pub hot_cold: bool,
-    /// Erases until a block goes bad; endless if `None`.
+    /// Number of erases after which a block goes bad; unlimited if `None`.
     pub endurance: Option<u32>,
     /// Of the random victim policies.
     pub seed: Seed,
@@ -68,7 +77,8 @@ pub struct RegionConfig {
 pub enum Isolation {
     /// It owns whole channels with all blocks of their dies.
     Hardware,
-    /// It owns these blocks of each of its dies, and shares dies and channels. Rates are limited above.
+    /// It owns these blocks of each of its dies, and shares dies and channels. Rates are limited
+    /// above.
     Software {
         /// Places of blocks in their die, from 0.
         blocks: Range<u32>,
@@ -84,7 +94,7 @@ pub struct WriteBooked {
     pub program: Option<Booked>,
 }
 
-/// What a region was asked for and what that took.
+/// Requests to a region and the operations that they took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegionCounters {
     /// Reads of flash.
@@ -113,7 +123,8 @@ pub struct SoftwareDefinedFlash {
     regions: Vec<Option<Region>>,
     /// Wear of blocks of deleted regions, for those that come next.
     resting: BTreeMap<BlockId, u32>,
-    /// Whether a block has ever belonged to a region. One that has and is in no region now, and does not rest, has gone bad.
+    /// Whether a block has ever belonged to a region. One that has and is in no region now, and
+    /// does not rest, has gone bad.
     is_used: Vec<bool>,
     loans: Vec<Loan>,
 }
@@ -139,8 +150,8 @@ impl SoftwareDefinedFlash {
             loans: Vec::new(),
         })
     }
-    /// Makes a region. Fails when its blocks do not exist, belong to another region, are part of a channel where it needs the whole, or
-    /// cannot hold its units.
+    /// Makes a region. Fails when its blocks do not exist, belong to another region, are part of a
+    /// channel where it needs the whole, or cannot hold its units.
     pub fn create(&mut self, config: RegionConfig) -> Result<RegionId, SdfError> {
         self.check_dies(&config)?;
         self.check_owners(&config)?;
@@ -155,8 +166,8 @@ impl SoftwareDefinedFlash {
         self.regions.push(Some(region));
         Ok(RegionId(self.regions.len() as u32 - 1))
     }
-    /// Ends a region and erases every block of it; returns when that is done. Its blocks keep their wear. Fails while it
-    /// has lent or borrowed.
+    /// Ends a region and erases every block of it; returns when that is done. Its blocks keep their
+    /// wear. Fails while it has lent or borrowed.
     pub fn delete(&mut self, now: Time, id: RegionId) -> Result<Time, SdfError> {
         self.check_debts(id)?;
         let blocks = self.layer(id)?.erase_counts();
@@ -187,7 +198,8 @@ impl SoftwareDefinedFlash {
         region.counters.read_collection_wait += booked.collection_wait;
         Ok(booked)
     }
-    /// Writes a unit. Fails with [`FtlError::NoFreeBlock`] (see [`SdfError::is_no_free_block`]) when garbage has to be collected first.
+    /// Writes a unit. Fails with [`FtlError::NoFreeBlock`] (see [`SdfError::is_no_free_block`])
+    /// when garbage has to be collected first.
     pub fn write(&mut self, now: Time, id: RegionId, unit: u64) -> Result<WriteBooked, SdfError> {
         let (array, region) = self.parts(id)?;
         let written = region.volume.layer.write(unit).inspect_err(|error| {
@@ -203,14 +215,15 @@ impl SoftwareDefinedFlash {
         region.check_unit(unit)?;
         Ok(region.volume.layer.trim(unit))
     }
-    /// Programs the pages that are not full; returns when the last is done, or `None` when there were none.
+    /// Programs the pages that are not full; returns when the last is done, or `None` when there
+    /// were none.
     pub fn flush_partial(&mut self, now: Time, id: RegionId) -> Result<Option<Time>, SdfError> {
         let (array, region) = self.parts(id)?;
         let pages = region.volume.layer.pad().into_iter();
         Ok(pages.map(|page| array.submit(now, FlashOperation::Program { page }, Purpose::Host).end).max())
     }
-    /// Takes the next step of a region's collection, on one die (dies collect in parallel) or where most is gained. Ask again when the
-    /// step has ended.
+    /// Runs the next step of a region's collection, on one die (dies collect in parallel) or where
+    /// most is gained. Call it again when the step has ended.
     pub fn collect_step(&mut self, now: Time, id: RegionId, die: Option<DieId>) -> Result<CollectStep, SdfError> {
         let dies = self.geometry().dies();
         if let Some(die) = die.filter(|die| die.0 >= dies) {
@@ -224,8 +237,9 @@ impl SoftwareDefinedFlash {
         }
         Ok(step)
     }
-    /// When a die's least worn block with data lags behind its most worn one by more than `spread_max` erases, makes it the victim of its die
-    /// and names that die: `collect_step` does the rest. Looks at one die a call, in turn.
+    /// If a die's least worn block with data is more than `spread_max` erases behind its most worn
+    /// one, makes it the victim of its die and returns that die: `collect_step` does the rest.
+    /// Checks one die per call, in turn.
     pub fn level_step(&mut self, id: RegionId, spread_max: u32) -> Result<Option<DieId>, SdfError> {
         let geometry = *self.geometry();
         let region = self.region_mut(id)?;
@@ -251,7 +265,8 @@ impl SoftwareDefinedFlash {
     pub fn wear(&self, id: RegionId) -> Result<Wear, SdfError> {
         Ok(self.layer(id)?.wear())
     }
-    /// Erase counts of the device: all regions, and the blocks of deleted ones. `None` without any block that was ever owned.
+    /// Erase counts of the device: all regions, and the blocks of deleted ones. `None` without any
+    /// block that was ever owned.
     pub fn device_wear(&self) -> Option<Wear> {
         let regions = self.regions.iter().flatten().map(|region| region.volume.layer.wear());
         let resting = self.resting.values().map(|erases| Wear {
@@ -266,7 +281,7 @@ impl SoftwareDefinedFlash {
     pub fn layer(&self, id: RegionId) -> Result<&TranslationLayer, SdfError> {
         Ok(&self.region(id)?.volume.layer)
     }
-    /// What a region was asked for.
+    /// Requests to a region.
     pub fn counters(&self, id: RegionId) -> Result<RegionCounters, SdfError> {
         Ok(self.region(id)?.counters)
     }
@@ -278,7 +293,7 @@ impl SoftwareDefinedFlash {
     pub fn array_counters(&self) -> &ArrayCounters {
         self.array.counters()
     }
-    /// The array, to ask for the ends of operations that may have been interrupted.
+    /// The array, for the ends of operations that may have been interrupted.
     pub fn array(&self) -> &FlashArray {
         &self.array
     }
@@ -294,7 +309,7 @@ impl SoftwareDefinedFlash {
     pub fn save(&self, id: RegionId, target: impl Write) -> Result<(), SdfError> {
         self.layer(id)?.save(target).map_err(|error| SdfError::Snapshot(SnapshotError::Read(error)))
     }
-    /// Takes up what was saved of a region of the same configuration.
+    /// Loads the saved state of a region with the same configuration.
     pub fn restore(&mut self, id: RegionId, source: impl Read) -> Result<(), SdfError> {
         self.check_debts(id)?;
         let config = self.layer(id)?.config().clone();
@@ -355,8 +370,9 @@ impl SoftwareDefinedFlash {
         }
         Ok(())
     }
-    /// The blocks that a new region gets: those that its configuration names and that are not bad. For those that lending has
-    /// left with a neighbour it gets resting ones that were the neighbour's.
+    /// The blocks that a new region gets: those that its configuration names and that are not bad.
+    /// For those that lending has left with a neighbour it gets resting ones that were the
+    /// neighbour's.
     fn blocks_for(&self, config: &RegionConfig) -> Vec<BlockId> {
         let named = self.blocks_of(config);
         let is_elsewhere = |block: &&BlockId| self.owner_of(**block).is_some();

@@ -1,15 +1,17 @@
-//! A translation layer put to work on an array: what the layer answers becomes booked operations. Regions of software-defined
-//! flash and whole drives are made of it.
+//! A translation layer put to work on an array: what the layer answers becomes booked operations.
+//! Regions of software-defined flash and whole drives are made of it.
 
 use super::array::{Booked, FlashArray, FlashOperation, Purpose};
 use super::ftl::{EraseOutcome, FtlError, TranslationLayer};
 use super::geometry::{BlockId, DieId, PageAddress, UnitAddress};
 use base::Time;
 
-/// One step of collection, which its owner paces: it asks for the next one when this has ended, so that requests come between.
+/// One step of collection, paced by its owner, which requests the next one when this has ended, so
+/// that requests run in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectStep {
-    /// A page was read out of the victim. If that filled a page, the next step on this die programs it.
+    /// A page was read out of the victim. If that filled a page, the next step on this die programs
+    /// it.
     Read(Booked),
     /// A page that moved data had filled was programmed.
     Programmed(Booked),
@@ -49,13 +51,14 @@ enum Move {
 #[derive(Clone, Debug)]
 pub(super) struct Volume {
     pub(super) layer: TranslationLayer,
-    /// For each die of the array, the page that its last step of collection filled and that its next step programs.
+    /// For each die of the array, the page that its last step of collection filled and that its
+    /// next step programs.
     filled: Vec<Option<PageAddress>>,
     filled_pages: u32,
 }
 
 impl CollectStep {
-    /// When it ends, if it is one.
+    /// Returns the time at which it ends, if it is one.
     pub fn end(&self) -> Option<Time> {
         self.booked().map(|booked| booked.end)
     }
@@ -67,7 +70,7 @@ impl CollectStep {
             CollectStep::Nothing => None,
         }
     }
-    /// Whether it has freed a block.
+    /// Returns whether it has freed a block.
     pub fn freed(&self) -> bool {
         matches!(self, CollectStep::Erased { freed: true, .. })
     }
@@ -78,7 +81,7 @@ impl Volume {
         let dies = layer.config().geometry.dies() as usize;
         Volume { layer, filled: vec![None; dies], filled_pages: 0 }
     }
-    /// Where a unit is.
+    /// Returns the place of a unit.
     pub(super) fn find(&self, unit: u64) -> Found {
         match self.layer.locate(unit) {
             None => Found::Nowhere,
@@ -111,15 +114,16 @@ impl Volume {
     pub(super) fn collect_step_untimed(&mut self, die: DieId) -> bool {
         self.next_move(Some(die)).is_some()
     }
-    /// Collects a victim without taking time; what was underway counts as done. Returns whether a block was freed.
+    /// Collects a victim without taking time; what was underway counts as done. Returns whether a
+    /// block was freed.
     pub(super) fn collect_untimed(&mut self, die: Option<DieId>) -> bool {
         self.settle();
         let Some(victim) = self.layer.victim(die) else { return false };
         while self.layer.relocate_next(victim).is_some() {}
         self.layer.erased(victim) == EraseOutcome::Free
     }
-    /// Writes a unit without taking time, and collects first if that is needed. Ends in any case: every round of collection frees a
-    /// block or is the last.
+    /// Writes a unit without taking time, and collects first if that is needed. Ends in any case:
+    /// every round of collection frees a block or is the last.
     pub(super) fn write_untimed(&mut self, unit: u64) -> Result<(), FtlError> {
         loop {
             match self.layer.write(unit) {

@@ -51,7 +51,8 @@ fn skewed() -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Blocks that hold data, by unit: all but the reserve and half of each of the two that are being filled.
+/// Blocks that hold data, by unit: all but the reserve and half of each of the two that are being
+/// filled.
 fn alpha(units: u64) -> f64 {
     f64::from((BLOCKS - 2) * UNITS_PER_BLOCK) / units as f64
 }
@@ -60,8 +61,8 @@ fn closed_form(victim: VictimPolicy, alpha: f64) -> f64 {
     uniform_amplification(victim, alpha, UNITS_PER_BLOCK).expect("a closed form")
 }
 
-/// The limit of large blocks is that of cleaning the oldest block, `a / (a + W(-a e^-a))` (Desnoyers, SYSTOR 2012), which greedy approaches from
-/// below.
+/// The limit of large blocks is that of cleaning the oldest block, `a / (a + W(-a e^-a))`
+/// (Desnoyers, SYSTOR 2012), which greedy approaches from below.
 #[test]
 fn greedy_amplifies_uniform_writes_as_the_closed_form_says() {
     for spare in [0.08, 0.15, 0.28] {
@@ -86,7 +87,8 @@ fn random_cleaning_amplifies_uniform_writes_as_the_closed_form_says() {
     }
 }
 
-/// Van Houdt, "A mean field model for a class of garbage collection algorithms" (SIGMETRICS 2013): choices close the gap quickly.
+/// Van Houdt, "A mean field model for a class of garbage collection algorithms" (SIGMETRICS 2013):
+/// choices close the gap quickly.
 #[test]
 fn more_choices_come_closer_to_greedy() {
     let units = units_for(0.28);
@@ -97,8 +99,9 @@ fn more_choices_come_closer_to_greedy() {
     assert!(ten < 1.08 * greedy, "{ten:.3} {greedy:.3}");
 }
 
-/// Ages tell hot blocks from cold ones, and the purer the blocks the better. (Greedy gains nothing from purity: it lets hot and cold blocks
-/// decay to the same valid share, and then each class amplifies as uniform writes do.)
+/// Ages tell hot blocks from cold ones, and the purer the blocks the better. (Greedy gains nothing
+/// from purity: it lets hot and cold blocks decay to the same valid share, and then each class
+/// amplifies as uniform writes do.)
 #[test]
 fn looking_at_age_helps_skewed_writes_and_helps_more_with_hot_and_cold_apart() {
     let plain = config(one_die(), units_for(0.2));

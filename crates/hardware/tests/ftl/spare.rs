@@ -79,8 +79,9 @@ fn a_region_can_grow_onto_dies_that_it_had_no_blocks_on() {
     layer.check().expect("the books are in order");
 }
 
-/// 512 GB in units of 16 KiB with 12.5 % beside; 16 channels, 8 dies each, 256 pages a block.
-/// A drive that shows 512 GB and has 12.5 % more, mapped in units of this size: how many units it shows, and what its tables take.
+/// 512 GB in units of 16 KiB with 12.5 % beside; 16 channels, 8 dies each, 256 pages a block. A
+/// drive that shows 512 GB and has 12.5 % more, mapped in units of this size: how many units it
+/// shows, and what its tables take.
 fn tables_of_512_gb(unit: Bytes) -> (u64, u64) {
     let geometry = Geometry {
         channels: 16,
@@ -102,7 +103,8 @@ fn the_tables_of_512_gb_in_whole_pages_take_less_than_200_mb() {
     assert!(bytes < 200_000_000, "{bytes}");
 }
 
-/// 125 million units cannot be told apart in less than 27 bits each, which is 422 MB for one direction of the map.
+/// 125 million units cannot be told apart in less than 27 bits each, which is 422 MB for one
+/// direction of the map.
 #[test]
 fn the_tables_of_512_gb_in_units_of_4_kib_take_less_than_7_bytes_a_unit() {
     let (units, bytes) = tables_of_512_gb(Bytes::kib(4));

@@ -42,7 +42,8 @@ fn padding_closes_the_page_that_gathers_and_none_else() {
 #[test]
 fn a_die_without_a_block_to_spare_loses_its_turn() {
     let geometry = geometry(8, 1, 1);
-    // Four blocks on the first die, eight on the second: the first has room for three pages before garbage is collected.
+    // Four blocks on the first die, eight on the second: the first has room for three pages before
+    // garbage is collected.
     let blocks = (0..4).chain(8..16).map(BlockId);
     let mut layer = TranslationLayer::new(config(geometry, 6), blocks).expect("there are spare blocks");
     let dies: Vec<u32> =

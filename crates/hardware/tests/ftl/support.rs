@@ -6,7 +6,8 @@ use hardware::ssd::{
     VictimPolicy,
 };
 
-/// Two channels with two dies of two planes, `blocks` blocks a die of `pages` pages with `units` units each.
+/// Two channels with two dies of two planes, `blocks` blocks a die of `pages` pages with `units`
+/// units each.
 pub fn geometry(blocks: u32, pages: u32, units: u64) -> Geometry {
     Geometry {
         channels: 2,

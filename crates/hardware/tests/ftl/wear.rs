@@ -4,7 +4,8 @@ use super::support::{config, empty, geometry, layer, write};
 use base::Seed;
 use hardware::ssd::{FtlConfig, FtlError, TranslationLayer};
 
-/// Overwrites a tenth of a layer's units at random, `writes` times; what is in the rest never changes.
+/// Overwrites a tenth of a layer's units at random, `writes` times; what is in the rest never
+/// changes.
 fn overwrite_a_tenth(layer: &mut TranslationLayer, writes: u32, spread_max: Option<u32>) {
     let mut stream = Seed(3).stream("overwrites");
     for _ in 0..writes {
@@ -29,7 +30,8 @@ fn blocks_of_data_that_lie_still_wear_only_if_they_are_levelled() {
     assert_eq!((still.min, moved), (0, 0));
     assert!(still.spread() > 60, "{still:?}");
     let (levelled, moved) = spread(Some(5));
-    // Dies are not levelled against each other, and blocks go on wearing while one waits for its die's turn.
+    // Dies are not levelled against each other, and blocks go on wearing while one waits for its
+    // die's turn.
     assert!(levelled.spread() < 15 && levelled.min > 0 && moved > 0, "{levelled:?}");
 }
 
@@ -59,7 +61,8 @@ fn a_block_goes_bad_with_its_last_erase_and_the_region_ends_when_nothing_can_be_
     let FtlError::WornOut { good_blocks, bad_blocks, valid_units } = end else { panic!("{end}") };
     assert_eq!((u64::from(good_blocks) + bad_blocks, valid_units), (64, 700));
     assert!(bad_blocks > 0 && layer.counters().bad_blocks == bad_blocks);
-    // No block was erased more often than it may be, and none had less than all erases when it went bad.
+    // No block was erased more often than it may be, and none had less than all erases when it went
+    // bad.
     assert!(layer.wear().max < endurance);
     assert!(layer.counters().erases >= bad_blocks * u64::from(endurance));
     assert!((0..700).all(|unit| layer.locate(unit).is_some()));

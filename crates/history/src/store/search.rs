@@ -1,18 +1,24 @@
-//! The search for an order (Wing and Gong, JPDC 1993), just in time and remembering what it has seen (Lowe, Concurrency and Computation 2017).
+//! The search for an order (Wing and Gong, JPDC 1993), just in time and with memoization (Lowe,
+//! Concurrency and Computation 2017).
 //!
-//! Events are taken in the order of time. Kept is the set of *situations* that some order of the operations leads to: the value, and which of the operations under way
-//! have taken effect. An operation is made to take effect when it is answered at the latest, perhaps after others that are under way. So the work grows
-//! with what is under way at once, not with the length of the history. An operation that changes nothing and fits takes effect at once: later would be no better.
-//! What was never answered is under way for ever. So values that nobody found or expected count as one, and of two unanswered operations that ask for the same
-//! the first takes effect first: nobody could tell.
+//! The search processes events in the order of time. It keeps the set of *situations* that some
+//! order of the operations leads to: the value, and the set of open operations that have taken
+//! effect. An operation takes effect at its response at the latest, perhaps after other open
+//! operations. The work thus grows with the number of concurrent operations, not with the length of
+//! the history.
+//!
+//! Two rules reduce the set. An operation that changes nothing and fits takes effect at once, since
+//! later would be no better. An unanswered operation stays open forever. Values that no operation
+//! read or expected count as one, and of two equal unanswered operations the first takes effect
+//! first, since no observer can distinguish them.
 
 use super::{StoreAction, StoreAnswer, StoreKey, StoreOperation, StoreValue, StoreVerdict};
 use std::collections::BTreeSet;
 
-/// What is held, and by place the operations under way that have taken effect.
+/// The value, and by place the open operations that have taken effect.
 type Situation = (StoreValue, u128);
 
-/// Operations under way at once, at most; those without an answer are so for ever.
+/// Maximum number of concurrent operations; unanswered ones stay open forever.
 const UNDER_WAY_MAX: usize = 128;
 
 /// The search was given up.
@@ -106,7 +112,8 @@ impl<'a> Search<'a> {
     /// Lets everything take effect that fits and changes nothing.
     fn settled(&self, (held, mut done): Situation) -> Situation {
         for (place, operation) in self.open(done) {
-            // Without an answer it need not take effect, and what changes nothing helps nobody. A put of what is there may change something later.
+            // Without an answer it need not take effect, and what changes nothing helps nobody. A
+            // put of what is there may change something later.
             let is_put = matches!(operation.action, StoreAction::Put(_));
             if operation.answered.is_some() && !is_put && operation.applied(held) == Some(held) {
                 done |= 1 << place;
@@ -115,13 +122,13 @@ impl<'a> Search<'a> {
         (held, done)
     }
 
-    /// Operations under way that have not taken effect.
+    /// Open operations that have not taken effect.
     fn open(&self, done: u128) -> impl Iterator<Item = (usize, &'a StoreOperation)> {
         let places = self.under_way.iter().enumerate();
         places.filter_map(move |(place, it)| it.filter(|_| done & (1 << place) == 0).map(|it| (place, it)))
     }
 
-    /// Whether an earlier place holds one that asks for the same, and neither was answered.
+    /// Returns whether an earlier place holds an equal operation, both unanswered.
     fn has_twin(&self, done: u128, place: usize, operation: &StoreOperation) -> bool {
         let is_twin = |(other, it): (usize, &StoreOperation)| {
             other < place && it.answered.is_none() && it.action == operation.action
@@ -137,7 +144,8 @@ impl<'a> Search<'a> {
         (is_of_use && !self.has_twin(done, place, operation)).then(|| self.settled((now, done | 1 << place)))
     }
 
-    /// Keeps what explains the answer: every situation in which the operation has taken effect, now at the latest.
+    /// Keeps what explains the answer: every situation in which the operation has taken effect, now
+    /// at the latest.
     fn answered(&mut self, operation: &StoreOperation) -> Result<(), GivenUp> {
         let is_it = |it: &Option<&StoreOperation>| it.is_some_and(|it| std::ptr::eq(it, operation));
         let place = self.under_way.iter().position(is_it).expect("an operation is under way until its answer");

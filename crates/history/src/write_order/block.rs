@@ -6,15 +6,16 @@ use base::Time;
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     write: Write,
-    /// The first acknowledged write that began after this one had ended, and was so found to have replaced it.
+    /// The first acknowledged write that began after this one had ended, and was so found to have
+    /// replaced it.
     replaced_by: Option<Write>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Block {
-    /// What a read that is under way, or begins now, may find.
+    /// Values that an open read, or a read that begins now, may return.
     candidates: Vec<Candidate>,
-    /// When the reads that are under way began, in the order of beginning.
+    /// Begin of each open read, in order.
     reads: Vec<Time>,
     /// The last write that was dropped, for messages.
     dropped: Option<Candidate>,
@@ -45,7 +46,8 @@ impl Block {
         self.forget();
     }
 
-    /// What had ended before `winner` began is replaced. What ended at the same instant was under way at the same time.
+    /// Writes that ended before `winner` began are replaced. Writes that ended at the same instant
+    /// were concurrent.
     fn replace_before(&mut self, winner: Write) {
         for candidate in &mut self.candidates {
             let is_before = candidate.write.id == 0 || candidate.write.ended.is_some_and(|ended| ended < winner.begun);
@@ -66,7 +68,8 @@ impl Block {
         }
     }
 
-    /// Whether a read that began at `begun` may find `id`; if not, what that is and what had replaced it.
+    /// Whether a read that began at `begun` may find `id`; if not, what that is and what had
+    /// replaced it.
     pub(super) fn judge(&self, begun: Time, id: u64) -> Result<(), (Found, Write)> {
         let known = self.candidates.iter().chain(&self.dropped).find(|candidate| candidate.write.id == id);
         match known {
@@ -85,7 +88,7 @@ impl Block {
         newest.expect("a block holds something").write
     }
 
-    /// Drops what was replaced before every read that is under way, and so before every one to come.
+    /// Drops writes that were replaced before every open read, and so before every later one.
     fn forget(&mut self) {
         let first_read = self.reads.first().copied();
         let dropped = &mut self.dropped;
@@ -107,7 +110,8 @@ impl Block {
     }
 }
 
-/// Whether `winner` was acknowledged before a read began; at the same instant they were under way together.
+/// Returns whether `winner` was acknowledged before a read began; at the same instant they are
+/// concurrent.
 fn is_past(winner: &Write, begun: Time) -> bool {
     winner.ended.is_some_and(|ended| ended < begun)
 }

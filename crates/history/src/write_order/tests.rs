@@ -109,7 +109,7 @@ fn memory_is_what_is_in_flight_and_one_write_a_block() {
     assert_eq!((order.remembered(), order.blocks()), (16, 16));
 }
 
-/// Whether a read may find a write, by the definition and with everything remembered.
+/// Returns whether a read may find a write, by the definition and with everything remembered.
 fn may_find(writes: &[(u64, u64, u64)], begun: u64, id: u64) -> bool {
     let found = writes.iter().find(|write| write.0 == id);
     let found_end = found.map_or(0, |write| write.2);

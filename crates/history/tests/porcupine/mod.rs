@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 /// The program.
 pub struct Porcupine(PathBuf);
 
-/// What it says.
+/// The content.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Opinion {
     Linearizable,
-    /// Of which key.
+    /// The key.
     Illegal(String),
     Unknown,
 }

@@ -1,17 +1,19 @@
-//! LEED behind Ditto (Shen et al., SOSP 2023): clients keep a cache in memory of the storage node, by one-sided operations alone.
+//! LEED behind Ditto (Shen et al., SOSP 2023): clients keep a cache in memory of the storage node,
+//! by one-sided operations alone.
 //!
 //! | operation | round trips | |
 //! | --- | --- | --- |
 //! | GET, hit | 2 | bucket, then object; the time of the access is written meanwhile |
 //! | GET, miss | 1, LEED's GET, then the fill | one more for each key with the same fingerprint |
-//! | fill | 3, and 2 or more where a block has to be won | object and bucket at once, compare-and-swap, bucket again for duplicates |
-//! | eviction | 2 | four buckets anywhere, the least recently used of the first 5 objects by compare-and-swap |
+//! | fill | 3, and 2 or more if a block has to be evicted | object and bucket at once, compare-and-swap, bucket again for duplicates |
+//! | eviction | 2 | four random buckets, the least recently used of the first 5 objects by compare-and-swap |
 //! | PUT, DELETE | LEED's, then 1 to 3 | bucket, object, compare-and-swap to empty |
 //!
-//! Blocks of objects come from chunks that a client asks of the storage node; when none is left it evicts. It is not linearizable, and not meant to
-//! be: a fill may put in what a PUT has meanwhile replaced (the paper's Figure 8b), and nobody takes it out again.
+//! Blocks of objects come from chunks that a client requests from the storage node; if none is left
+//! it evicts. Ditto is not linearizable, by design: a fill may insert a value that a PUT has
+//! meanwhile replaced (the paper's Figure 8b), and nothing removes it.
 //!
-//! | left out | why |
+//! | left out | reason |
 //! | --- | --- |
 //! | policies other than LRU, the history of evicted objects, the frequency counter's cache | the artifact's configuration is sampling and LRU |
 //! | a second storage node | the paper has one |
@@ -30,10 +32,10 @@ pub use slot::{METADATA_BYTES, Metadata, ObjectWord, SLOT_BYTES, SLOTS, Slot, Sl
 use super::leed;
 use crate::{ClientId, Operation, Outcome, RequestId, Source};
 
-/// What a client is made of.
+/// Configuration of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// Which client.
+    /// The client.
     pub client: ClientId,
     /// Blocks of the store behind the cache.
     pub blocks: u32,
@@ -47,17 +49,18 @@ pub struct ClientConfig {
     pub sample_buckets: u32,
     /// How often a fill or an invalidation that lost a race begins again before it gives up.
     pub attempts_max: u32,
-    /// Whether a GET that missed is answered only when the cache is filled, as in the artifact, or as soon as its value is there.
+    /// Whether a GET that missed is answered only when the cache is filled, as in the artifact, or
+    /// as soon as its value is there.
     pub answers_after_fill: bool,
 }
 
-/// Why a client cannot be made.
+/// Reason why a client cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientConfigError {
     /// Something of which there must be at least one.
     #[error("{field} is 0")]
     Zero {
-        /// What.
+        /// The field.
         field: &'static str,
     },
     /// More buckets than there are.
@@ -93,55 +96,55 @@ impl ClientConfig {
     }
 }
 
-/// What happens to a client.
+/// Inputs of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientIn<V> {
     /// Its application wants something.
     Issue {
         /// The application's name for it.
         ticket: u64,
-        /// What.
+        /// The operation.
         operation: Operation<V>,
     },
     /// LEED answers.
     Answer(leed::Answer<V>),
     /// The pool answers.
     Pool {
-        /// Which request.
+        /// The request.
         request: RequestId,
-        /// What.
+        /// The answer.
         answer: PoolAnswer<V>,
     },
     /// The storage node gives a chunk, by its address, or has none left.
     Chunk(Option<u64>),
 }
 
-/// What a client decides.
+/// Decisions of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientOut<V> {
     /// To LEED's server of a device.
     Send {
-        /// Which.
+        /// The device.
         device: u32,
-        /// What.
+        /// The call.
         call: leed::Call<V>,
     },
     /// One-sided, in the order in which they come.
     Pool {
         /// For the answer; `None`: the client does not want one.
         request: Option<RequestId>,
-        /// What.
+        /// The operation.
         operation: PoolRequest<V>,
     },
     /// To the storage node: a chunk, please. Answered with [`ClientIn::Chunk`].
     AskChunk,
     /// An operation has ended.
     Done {
-        /// Which.
+        /// The ticket.
         ticket: u64,
-        /// How.
+        /// The result.
         outcome: Outcome<V>,
-        /// Where from.
+        /// The source.
         source: Source,
     },
 }

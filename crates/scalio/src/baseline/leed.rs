@@ -1,4 +1,5 @@
-//! LEED (Guo et al., SIGCOMM 2023): a key-value store on a box of SSDs in which the box's cores do everything. All operations are calls.
+//! LEED (Guo et al., SIGCOMM 2023): a key-value store on a box of SSDs in which the box's cores do
+//! everything. All operations are calls.
 //!
 //! | operation | reads | writes | tokens |
 //! | --- | --- | --- | --- |
@@ -7,12 +8,14 @@
 //! | DELETE | segment, under its lock | segment | 4 |
 //! | CAS (ours: LEED has none) | segment, under its lock, then record | record and segment | 8 |
 //!
-//! A key that is not there costs a GET one read, or none where its segment lists nothing. A device has 1,024 tokens; requests wait for them in their order.
-//! Its memory keeps a pointer a segment. Segments and records lie in two circular logs, which compaction keeps from filling up:
+//! A key that is not there costs a GET one read, or none where its segment lists nothing. A device
+//! has 1,024 tokens; requests wait for them in their order. Its memory keeps a pointer a segment.
+//! Segments and records lie in two circular logs, which compaction keeps from filling up:
 //!
-//! * segments: a chunk at the head is read at once, what the index still points to is appended at once;
-//! * records: a chunk is read at once; the segments of all keys in it are locked and read, those of its records that they still list are appended at once,
-//!   and so are the segments.
+//! * segments: a chunk at the head is read at once, what the index still points to is appended at
+//!   once;
+//! * records: a chunk is read at once; the segments of all keys in it are locked and read, those of
+//!   its records that they still list are appended at once, and so are the segments.
 //!
 //! | where ours differs | why |
 //! | --- | --- |
@@ -39,29 +42,29 @@ pub use server::{Server, ServerCounters};
 
 use crate::{ClientId, Content, Extent, FlashAnswer, FlashOperation, Operation, RequestId, RequestResult};
 
-/// What a client asks of a server.
+/// A client's call to a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call<V> {
-    /// Who asks.
+    /// The requesting client.
     pub client: ClientId,
     /// The client's number for it.
     pub number: u64,
-    /// What.
+    /// The operation.
     pub operation: Operation<V>,
 }
 
 /// What a server answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer<V> {
-    /// To whom.
+    /// The recipient.
     pub client: ClientId,
     /// To which of its calls.
     pub number: u64,
-    /// How it ended.
+    /// The result.
     pub result: CallResult<V>,
 }
 
-/// How a call ended.
+/// Result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallResult<V> {
     /// A GET: what is there.
@@ -86,27 +89,30 @@ pub struct Tokens {
 /// A circular log on a device, and when it is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogConfig {
-    /// Where it lies.
+    /// Its place.
     pub extent: Extent,
     /// Sectors that compaction reads at once: 512 of segments and 256 of records in LEED.
     pub chunk_sectors: u32,
     /// Chunks compacted at once: 4 in LEED. Segments are compacted one chunk at a time.
     pub chunks_at_once: u32,
-    /// Compaction runs while fewer sectors than this are free: 12,288 for segments and 8,192 for records in LEED.
+    /// Compaction runs while fewer sectors than this are free: 12,288 for segments and 8,192 for
+    /// records in LEED.
     pub compact_below: u32,
 }
 
 impl LogConfig {
-    /// What only compaction may take: a chunk for each that is compacted at once, and as much again for what is skipped at the log's end.
+    /// What only compaction may take: a chunk for each that is compacted at once, and as much again
+    /// for what is skipped at the log's end.
     pub fn reserve(&self) -> u64 {
         2 * u64::from(self.chunk_sectors) * u64::from(self.chunks_at_once)
     }
 }
 
-/// What the server of a device is made of.
+/// Configuration of the server of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// Which device: the server's segments are those of the blocks `b` with `b % devices == device`.
+    /// Which device: the server's segments are those of the blocks `b` with `b % devices ==
+    /// device`.
     pub device: u32,
     /// Devices of the store.
     pub devices: u32,
@@ -120,15 +126,15 @@ pub struct ServerConfig {
     pub records: LogConfig,
 }
 
-/// Why a server cannot be made.
+/// Reason why a server cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerConfigError {
     /// No such device.
     #[error("device {device} of {devices}")]
     Device {
-        /// Which.
+        /// The device.
         device: u32,
-        /// How many there are.
+        /// The actual number.
         devices: u32,
     },
     /// An operation that could never start.
@@ -136,56 +142,58 @@ pub enum ServerConfigError {
     Tokens {
         /// The dearest.
         cost: u32,
-        /// How many there are.
+        /// The actual number.
         capacity: u32,
     },
-    /// A log without room beside what compaction keeps, or with chunks smaller than what lies in them.
+    /// A log without room beside what compaction keeps, or with chunks smaller than what lies in
+    /// them.
     #[error("a log of {sectors} sectors, at least {needed} are needed")]
     Log {
-        /// What it has.
+        /// The available amount.
         sectors: u32,
-        /// What it needs.
+        /// The required amount.
         needed: u64,
     },
     /// A chunk that cannot hold the longest thing in the log.
     #[error("chunks of {got} sectors, at least {needed} are needed")]
     Chunk {
-        /// What was given.
+        /// The given value.
         got: u32,
         /// Sectors of the longest segment or record.
         needed: u32,
     },
 }
 
-/// What happens to a server.
+/// Inputs of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerIn<V> {
     /// A client calls.
     Call(Call<V>),
     /// An operation on the device is done.
     Flash {
-        /// Which.
+        /// The request.
         request: RequestId,
-        /// How.
+        /// The answer.
         answer: FlashAnswer<V>,
     },
 }
 
-/// What a server decides.
+/// Decisions of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerOut<V> {
     /// An operation on its device.
     Flash {
         /// For the answer.
         request: RequestId,
-        /// What.
+        /// The operation.
         operation: FlashOperation<V>,
     },
-    /// One write of compaction, of several things that lie in a row. Answered with [`FlashAnswer::Done`] or [`FlashAnswer::Failed`].
+    /// One write of compaction, of several things that lie in a row. Answered with
+    /// [`FlashAnswer::Done`] or [`FlashAnswer::Failed`].
     WriteRun {
         /// For the answer.
         request: RequestId,
-        /// Where.
+        /// The extent.
         extent: Extent,
         /// What, each with its first sector.
         contents: Vec<(u64, Content<V>)>,

@@ -1,12 +1,13 @@
 //! A GET of our protocol.
 //!
-//! | why it is linearizable | |
+//! | case | why it is linearizable |
 //! | --- | --- |
-//! | a hit | the word was valid when it was read, and a write takes the word away before it is answered; the payload says which word it belongs to |
-//! | a miss | the second look reads the other slots, then the pointer, then our own word: when the pointer was read the slot was ours, and no other could hold the key or would come to. A writer that publishes later takes our slot away |
-//! | without a slot | the pointer is older than a moment at which no slot could hold the key, so what it leads to was committed, or is by then |
+//! | a hit | the word was valid when it was read, and a write frees the word before it is answered; the payload identifies its word |
+//! | a miss | the second read covers the other slots, then the pointer, then the own word: when the pointer was read the slot was ours, and no other slot could hold the key or get it. A writer that publishes later takes our slot away |
+//! | without a slot | the pointer is older than a moment at which no slot could hold the key, so its record was committed, or is by then |
 //!
-//! A filler whose lease has ended is never just ignored: its word is taken away first, or it could still make an older value valid behind our answer.
+//! A filler with an expired lease is never just ignored: its word is taken away first, or it could
+//! still make an older value valid after our answer.
 
 use super::{Client, ClientOut, Outcome, Source};
 use crate::{
@@ -37,11 +38,11 @@ enum Step {
     Segment { held: Option<Held>, pointer: SegmentPointer },
     /// The record.
     Record { held: Option<Held>, item: Item },
-    /// A while, to look again.
+    /// A pause before the next poll.
     Pause { held: Option<Held> },
 }
 
-/// A GET on its way.
+/// An open GET.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Get {
     key: Key,
@@ -214,7 +215,8 @@ impl<V: Value> Client<V> {
                 self.release(get, Some(held), out);
                 self.hit(now, index, get, &block, payload, out);
             }
-            // Two that wait for each other would wait for ever: the one with the higher slot gives way (ours; the paper lets both).
+            // Two that wait for each other would wait for ever: the one with the higher slot gives
+            // way (ours; the paper lets both).
             Others::Filling { slot } if slot < held.slot => {
                 self.counters.ties += 1;
                 self.release(get, Some(held), out);
@@ -305,14 +307,16 @@ impl<V: Value> Client<V> {
         }
     }
 
-    /// That there is nothing is as good an answer as any, and of the moment of the second read; the slot has nothing to hold.
+    /// That there is nothing is as good an answer as any, and of the moment of the second read; the
+    /// slot has nothing to hold.
     fn found_nothing(&mut self, index: usize, get: &Get, held: Option<Held>, out: &mut Vec<ClientOut<V>>) {
         self.counters.misses += 1;
         self.release(get, held, out);
         self.finish(index, Outcome::Value(None), Source::Flash, out);
     }
 
-    /// Answers, and fills the slot behind the answer. If the slot was taken away meanwhile, the last compare-and-swap fails and nobody reads what was written.
+    /// Answers, and fills the slot behind the answer. If the slot was taken away meanwhile, the
+    /// last compare-and-swap fails and nobody reads what was written.
     fn record_read(
         &mut self,
         now: Time,
@@ -323,7 +327,8 @@ impl<V: Value> Client<V> {
         out: &mut Vec<ClientOut<V>>,
     ) {
         self.counters.misses += 1;
-        // Late is late: a payload that is written long after its lease could meet its version again, which comes back after 2^24 changes of the slot.
+        // Late is late: a payload that is written long after its lease could meet its version
+        // again, which comes back after 2^24 changes of the slot.
         let (held, late) =
             if held.is_some_and(|held| held.word.lease_ended(now)) { (None, held) } else { (held, None) };
         self.release(get, late, out);
@@ -341,7 +346,8 @@ impl<V: Value> Client<V> {
         self.finish(index, Outcome::Value(Some(record.value)), Source::Flash, out);
     }
 
-    /// The place was used again while we were on our way, so the block has another pointer by now; or it is really damaged.
+    /// The place was used again while we were on our way, so the block has another pointer by now;
+    /// or it is really damaged.
     fn not_whole(
         &mut self,
         index: usize,
@@ -438,7 +444,8 @@ fn others<V: Value>(block: &Block<V>, get: &Get, own: Option<u8>, now: Time) -> 
     worst
 }
 
-/// The slot to take: one that is of no use to anybody, else a free one, else the one that was not used for longest.
+/// The slot to take: one that is of no use to anybody, else a free one, else the one that was not
+/// used for longest.
 fn victim<V: Value>(block: &Block<V>, get: &Get, now: Time) -> Option<u8> {
     let useless = |slot: &Slot<V>| slot.word.state() == SlotState::Filling || slot.whole().is_none();
     let rank = |slot: &Slot<V>| match slot.word.state() {

@@ -1,14 +1,14 @@
-//! The paper's client, step by step as its section 5.2 has it, mistakes included: for study.
+//! The paper's client, step by step as in its section 5.2, errors included, for study.
 //!
 //! | the paper | here |
 //! | --- | --- |
 //! | CAS of `complete` to 0 locks a slot | compare-and-swap of the word with that flag cleared |
 //! | the key is written, `occupied` set | a payload without a value, then a store of the flag |
-//! | a key that others fill: back off | release, wait, begin again |
+//! | a key that others fill: back off | release, wait, restart |
 //! | the value is written, `complete` set | a payload, then a store of the flag |
 //! | a writer sets `occupied` to 0 | in the first slot that matches |
 //!
-//! A payload has no version, so nothing tells whose it is.
+//! A payload has no version, so its writer is unknown.
 
 use super::tasks::Work;
 use super::{Client, ClientOut, Outcome, Protocol, Source};
@@ -29,7 +29,7 @@ enum Step {
     Pause,
 }
 
-/// A GET on its way.
+/// An open GET.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PaperGet {
     key: Key,
@@ -192,7 +192,8 @@ impl<V: Value> Client<V> {
         self.finish(index, Outcome::Value(payload.map(|payload| payload.value.clone())), Source::Cache, out);
     }
 
-    /// Clearing a flag that is clear already, in a slot whose lease has ended, would change nothing: the new lease makes the difference.
+    /// Clearing a flag that is clear already, in a slot whose lease has ended, would change
+    /// nothing: the new lease makes the difference.
     fn paper_lock(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! Asking memory and flash, and what comes back.
+//! Requests to memory and flash, and their answers.
 
 use super::tasks::Work;
 use super::{Client, ClientIn, ClientOut, Operation, Outcome, Protocol, Source};

@@ -1,4 +1,4 @@
-//! Operations on their way, each waiting for one answer or for a moment.
+//! Open operations, each waiting for one answer or for a time.
 
 use super::Outcome;
 use super::get::Get;
@@ -27,7 +27,7 @@ pub(super) enum Work<V> {
 pub(super) struct Task<V> {
     /// The application's name.
     pub ticket: u64,
-    /// What it does.
+    /// The work.
     pub work: Work<V>,
     awaited: Option<RequestId>,
     wake: Option<Time>,
@@ -59,13 +59,13 @@ impl<V> Tasks<V> {
     pub fn get(&self, index: usize) -> &Task<V> {
         &self.tasks[index]
     }
-    /// The task goes on with `work`, unless it has ended.
+    /// The task continues with `work`, unless it has ended.
     pub fn resume(&mut self, index: usize, work: Work<V>) {
         if let Some(task) = self.tasks.get_mut(index) {
             task.work = work;
         }
     }
-    /// The task ends; what is still on its way to it will find nobody.
+    /// Ends the task; later answers to it are ignored.
     pub fn end(&mut self, index: usize) -> Task<V> {
         self.sleep_until(index, None);
         self.tasks.remove(index)

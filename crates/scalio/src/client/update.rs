@@ -5,7 +5,7 @@ use super::{Client, ClientOut, Outcome, Protocol, Source};
 use crate::{Refusal, Reply, Request, RequestBody, RequestResult, Value};
 use base::Time;
 
-/// An update on its way.
+/// An open update.
 #[derive(Clone, Debug)]
 pub(super) struct Update<V> {
     pub number: u64,
@@ -56,8 +56,9 @@ impl<V: Value> Client<V> {
     }
 }
 
-/// A request that a server of a later epoch refuses may have been carried out before the restart, and repeating it could do it twice. What a device
-/// failed to write may be on it all the same, and come to light at the next restart.
+/// A request that a server of a later epoch refuses may have been carried out before the restart,
+/// and repeating it could do it twice. What a device failed to write may be on it all the same, and
+/// come to light at the next restart.
 fn outcome<V>(result: RequestResult<V>) -> Outcome<V> {
     match result {
         RequestResult::Refused(Refusal::WrongEpoch { .. } | Refusal::Recovering | Refusal::Device) => Outcome::Unknown,

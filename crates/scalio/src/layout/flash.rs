@@ -27,7 +27,7 @@ pub struct BucketBytes {
     pub block: U32,
     /// Epoch of the server that wrote it.
     pub epoch: U32,
-    /// Which bucket of the chain.
+    /// The bucket of the chain.
     pub index: u8,
     /// Buckets of the chain.
     pub chain: u8,
@@ -87,7 +87,7 @@ pub struct RecordBytes {
     pub key_bytes: u8,
     /// 1, so that a record is never all zeros.
     pub format: u8,
-    /// Which update wrote it.
+    /// The update wrote it.
     pub sequence: U64,
     /// When it is forgotten.
     pub expiry: U32,

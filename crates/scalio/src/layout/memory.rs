@@ -12,8 +12,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct HeaderBytes {
-    /// Sector (34 bits), buckets (6), tag (24). 1: no segment. 0: no block, since its server has not made the memory its own yet. Stored as one word, so
-    /// that there is no reading half of it.
+    /// Sector (34 bits), buckets (6), tag (24). 1: no segment. 0: no block, since its server has
+    /// not made the memory its own yet. Stored as one word, so that there is no reading half of it.
     pub segment: U64,
     /// Epoch of the server.
     pub epoch: U32,
@@ -52,7 +52,7 @@ pub const SLOT_BYTES: usize = size_of::<SlotBytes>();
 const HEADER_BYTES: usize = size_of::<HeaderBytes>();
 const NO_SEGMENT: u64 = 1;
 
-/// Bytes of a block of so many slots.
+/// Bytes of a block with this many slots.
 pub const fn block_bytes(slots: u8) -> usize {
     HEADER_BYTES + slots as usize * SLOT_BYTES
 }
@@ -151,7 +151,7 @@ fn payload<V: Value>(view: &SlotBytes) -> Option<Payload<V>> {
     unchecked_payload(view, None)
 }
 
-/// What the bytes of a payload say, whoever wrote which of them; `no_value` stands for a value's that are none.
+/// The meaning of a payload's bytes, by any mix of writers; `no_value` replaces an invalid value.
 fn unchecked_payload<V: Value>(view: &SlotBytes, no_value: Option<V>) -> Option<Payload<V>> {
     let key = Key::new(view.key.get(..usize::from(view.key_bytes))?).ok()?;
     let value = view.value.get(..usize::from(view.value_bytes.get())).and_then(V::decode).or(no_value)?;
@@ -165,7 +165,8 @@ pub fn encode_block<V: Value>(header: Option<&BlockHeader>, slots: impl Iterator
     bytes
 }
 
-/// [`decode_block`] for the paper's protocol, whose payloads have no checksum: what lies there is believed. `no_value` stands for bytes that are none.
+/// [`decode_block`] for the paper's protocol, whose payloads have no checksum: any content is
+/// accepted. `no_value` replaces invalid bytes.
 pub fn decode_block_unchecked<V: Value>(bytes: &[u8], no_value: &V) -> Option<Block<V>> {
     let (header, rest) = HeaderBytes::ref_from_prefix(bytes).ok()?;
     let slots = <[SlotBytes]>::ref_from_bytes(rest).ok()?;
@@ -174,7 +175,8 @@ pub fn decode_block_unchecked<V: Value>(bytes: &[u8], no_value: &V) -> Option<Bl
     Some(Block { header: decode_header(header)?, slots: slots.iter().map(slot).collect() })
 }
 
-/// What a block's bytes say; `None` where they are no header and whole slots: for a client, such a block is unreachable.
+/// What a block's bytes say; `None` where they are no header and whole slots: for a client, such a
+/// block is unreachable.
 pub fn decode_block<V: Value>(bytes: &[u8]) -> Option<Block<V>> {
     let (header, rest) = HeaderBytes::ref_from_prefix(bytes).ok()?;
     let slots = <[SlotBytes]>::ref_from_bytes(rest).ok()?;

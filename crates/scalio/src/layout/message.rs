@@ -11,8 +11,8 @@
 //! | 24..28 | epoch | epoch |
 //! | 28..32 | whether it has a time to live | what a refusal says second, or whether something was found |
 //!
-//! Behind it a request has its key (a byte of length, then bytes), its time to live (8 bytes, picoseconds), and its values (a byte that says whether
-//! there is one, a byte of length, bytes).
+//! Behind it a request has its key (a byte of length, then bytes), its time to live (8 bytes,
+//! picoseconds), and its values (a byte that says whether there is one, a byte of length, bytes).
 
 use crate::{
     ClientId, KEY_BYTES_MAX, Key, LimitError, Refusal, Reply, Request, RequestBody, RequestResult, SEGMENT_ITEMS_MAX,
@@ -23,19 +23,19 @@ use base::Span;
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 32;
 
-/// Why bytes are no message.
+/// Reason why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// It ends too early, or goes on.
+    /// The message is too short or too long.
     #[error("a message of {got} bytes does not end where it says")]
     Length {
-        /// What there is.
+        /// The actual length.
         got: usize,
     },
     /// Another version.
     #[error("version {0} of the messages is not known, 1 is")]
     Version(u8),
-    /// It was changed on its way.
+    /// The message was corrupted in transit.
     #[error("the checksum is {got:#010x}, and {expected:#010x} was sent")]
     Checksum {
         /// Of what came.
@@ -46,9 +46,9 @@ pub enum MessageError {
     /// A field says what it cannot.
     #[error("{field} = {got} is not allowed")]
     Field {
-        /// Which.
+        /// Name of the field.
         field: &'static str,
-        /// What it says.
+        /// The rejected value.
         got: u64,
     },
 }
@@ -106,10 +106,10 @@ pub fn request_bytes<V: Value>(body: &RequestBody<V>) -> usize {
     HEADER_BYTES + key + rest
 }
 
-/// A request from bytes.
+/// Parses a request.
 ///
 /// # Errors
-/// When they are none, whatever they are.
+/// If the bytes are no valid request.
 pub fn decode_request<V: Value>(bytes: &[u8]) -> Result<Request<V>, MessageError> {
     let (header, mut reader) = open(bytes)?;
     let key = reader.key()?;
@@ -178,10 +178,10 @@ fn refusal_fields(refusal: &Refusal, body: &mut Vec<u8>) -> (u8, u64, u32) {
     }
 }
 
-/// A reply from bytes.
+/// Parses a reply.
 ///
 /// # Errors
-/// When they are none, whatever they are.
+/// If the bytes are no valid reply.
 pub fn decode_reply<V: Value>(bytes: &[u8]) -> Result<Reply<V>, MessageError> {
     let (header, mut reader) = open(bytes)?;
     let result = match header.kind {

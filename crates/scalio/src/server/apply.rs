@@ -92,7 +92,8 @@ impl<V: Value> Server<V> {
         member.changed.push(key.place(self.config.blocks).fingerprint);
     }
 
-    /// Moves records, and the segment itself, out of a zone. A record that cannot be read keeps its zone from being used again.
+    /// Moves records, and the segment itself, out of a zone. A record that cannot be read keeps its
+    /// zone from being used again.
     fn apply_move(&mut self, member: &mut Member<V>, zone: u32) {
         let Some(segment) = &member.segment else { return self.log.keep(zone) };
         let within = |item: &&Item| item.record != UNPLACED && self.log.zone_of(item.record.sector()) == zone;

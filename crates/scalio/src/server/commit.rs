@@ -36,7 +36,7 @@ impl<V: Value> Server<V> {
         }
     }
 
-    /// Records of all members together, as many in a page as fit.
+    /// Records of all members together, packed into pages.
     fn write_pages(&mut self, group: usize, members: &mut [Member<V>], out: &mut Vec<ServerOut<V>>) {
         let fresh: Vec<Record<V>> = members.iter_mut().flat_map(|member| member.fresh.drain(..)).collect();
         for records in fresh.chunks(PAGE_RECORDS_MAX) {
@@ -65,7 +65,8 @@ impl<V: Value> Server<V> {
         self.write_content(group, extent, Content::Segment(segment), out);
     }
 
-    /// All segments of this epoch up to this sequence are whole on the device. What a failed group has left there never counts.
+    /// All segments of this epoch up to this sequence are whole on the device. What a failed group
+    /// has left there never counts.
     fn settled(&self) -> Sequence {
         let is_written = |group: &Group<V>| matches!(group.step, Step::Writes | Step::Flush);
         let writing = self.groups.iter().filter(|(_, group)| is_written(group)).map(|(_, group)| group.before);
@@ -96,7 +97,8 @@ impl<V: Value> Server<V> {
         self.ask_flash(Purpose::Group { group, part: Part::Flush }, FlashOperation::Flush, out);
     }
 
-    /// The new places first and the slots after them: the other way round a reader could fill a slot from the old place behind our back.
+    /// The new places first and the slots after them: the other way round a reader could fill a
+    /// slot from the old place behind our back.
     pub(super) fn publish(&mut self, now: Time, group: usize, out: &mut Vec<ServerOut<V>>) {
         self.groups[group].step = Step::Publish;
         self.groups[group].open = 0;
@@ -157,7 +159,8 @@ impl<V: Value> Server<V> {
         }
     }
 
-    /// Every slot that holds, or will hold, a key that may have changed. A slot of another key with the same fingerprint is lost for nothing.
+    /// Every slot that holds, or will hold, a key that may have changed. A slot of another key with
+    /// the same fingerprint is lost for nothing.
     fn take_slots_away(&mut self, group: usize, at: usize, block: &Block<V>, out: &mut Vec<ServerOut<V>>) {
         let member = &self.groups[group].members[at];
         let stale = |word: &SlotWord| member.changed.iter().any(|fingerprint| word.is_of(*fingerprint));

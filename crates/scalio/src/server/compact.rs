@@ -1,4 +1,5 @@
-//! Compaction: what is of use in the emptiest zone moves to the head of the log, then the zone is forgotten.
+//! Compaction: what is of use in the emptiest zone moves to the head of the log, then the zone is
+//! forgotten.
 
 use super::group::{PAGE_RECORDS_MAX, PAGE_SECTORS_MAX};
 use super::log::{Purpose as Room, Rows};
@@ -21,7 +22,7 @@ pub(super) struct Compaction {
 enum Step {
     /// Its contents are read.
     Scan,
-    /// Blocks that may have something in it, and whether some of them are on their way.
+    /// Blocks that may have valid data in it, and whether some of them are in transit.
     Move { left: BTreeSet<u32>, moving: bool },
     /// It is forgotten.
     Trim,
@@ -57,7 +58,8 @@ impl<V: Value> Server<V> {
         Rows::new(segments, pages, PAGE_SECTORS_MAX)
     }
 
-    /// A zone for each quarter of a zone that updates wrote, and more when they wait for room: a full store without updates moves nothing.
+    /// A zone for each quarter of a zone that updates wrote, and more when they wait for room: a
+    /// full store without updates moves nothing.
     fn may_compact(&self) -> bool {
         self.since_compaction >= self.config.zone_sectors / 4 || self.lacks_room()
     }
@@ -85,7 +87,8 @@ impl<V: Value> Server<V> {
         self.begin_group(now, moves, rows, Room::Compaction, out);
     }
 
-    /// Whether an answer that it waits for will bring compaction on. Moves that find no room wait for nobody.
+    /// Returns whether an answer that it waits for will bring compaction on. Moves that find no
+    /// room wait for nobody.
     pub(super) fn is_compacting(&self) -> bool {
         self.compaction.as_ref().is_some_and(|compaction| !matches!(compaction.step, Step::Move { moving: false, .. }))
     }
@@ -127,7 +130,8 @@ impl<V: Value> Server<V> {
         self.advance(now, out);
     }
 
-    /// Whose segments or records these are; a record whose segment lists another one by now moves nothing.
+    /// Whose segments or records these are; a record whose segment lists another one by now moves
+    /// nothing.
     fn blocks_in(&self, content: &Content<V>) -> Vec<u32> {
         match content {
             Content::Segment(segment) => vec![segment.block],

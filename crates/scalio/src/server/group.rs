@@ -33,7 +33,7 @@ pub(super) struct Member<V> {
     pub changed: Vec<u16>,
     /// Where the new segment lies.
     pub new: Option<SegmentPointer>,
-    /// Compare-and-swaps on its slots: how many are on their way, and whether one came too late.
+    /// Compare-and-swaps on its slots: the number in flight, and whether one failed.
     pub swaps: u32,
     pub late: bool,
     pub results: Vec<RequestResult<V>>,
@@ -71,7 +71,7 @@ pub(super) enum Step {
 }
 
 impl<V: Value> Server<V> {
-    /// When the oldest update in the ring has waited long enough.
+    /// Returns the time at which the oldest update in the ring has waited long enough.
     pub(super) fn group_due(&self) -> Option<Time> {
         if self.recovery.is_some() || self.groups.len() >= self.config.groups_max as usize {
             return None;
@@ -81,7 +81,8 @@ impl<V: Value> Server<V> {
         self.has_room_for_updates().then_some(free.came + self.config.group_wait)
     }
 
-    /// Takes what can be committed together out of the ring, if that is a full group or has waited long enough.
+    /// Takes what can be committed together out of the ring, if that is a full group or has waited
+    /// long enough.
     pub(super) fn form_group(&mut self, now: Time, out: &mut Vec<ServerOut<V>>) -> bool {
         let most = self.config.group_updates as usize;
         let is_due = match self.group_due() {
@@ -96,7 +97,7 @@ impl<V: Value> Server<V> {
         is_due
     }
 
-    /// What the next group is made of.
+    /// Returns the configuration of the next group.
     fn next_updates(&self) -> impl Iterator<Item = &Update<V>> {
         let free = self.ring.iter().filter(|update| !self.locked.contains(&update.block));
         free.take(self.config.group_updates as usize)
@@ -113,13 +114,13 @@ impl<V: Value> Server<V> {
         self.has_room(self.rows_of_updates(), Room::Update)
     }
 
-    /// Room beside what groups on their way have yet to write.
+    /// Room beside the data that groups in flight have yet to write.
     pub(super) fn has_room(&self, rows: Rows, purpose: Room) -> bool {
         let promised = self.groups.iter().map(|(_, group)| group.promised).fold(Rows::default(), Rows::and);
         self.log.has_room(rows.and(promised), purpose)
     }
 
-    /// Whether updates wait for nothing but room.
+    /// Returns whether updates wait for nothing but room.
     pub(super) fn lacks_room(&self) -> bool {
         !self.ring.is_empty() && !self.has_room_for_updates()
     }

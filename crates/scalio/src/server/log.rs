@@ -16,7 +16,8 @@ enum ZoneState {
     Kept,
 }
 
-/// What a zone holds. Moving a record costs a new segment, moving a segment costs no more than itself: so they do not share zones.
+/// What a zone holds. Moving a record costs a new segment, moving a segment costs no more than
+/// itself: so they do not share zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Segments: each lives until the next update of its block.
@@ -33,7 +34,7 @@ struct Zone {
     live: u64,
     /// Records among them.
     records: u32,
-    /// Writes on their way.
+    /// Writes in flight.
     writing: u32,
 }
 
@@ -77,7 +78,7 @@ impl Rows {
     }
 }
 
-/// Who wants room.
+/// The purpose of a space request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// An update: may not touch the reserve.
@@ -135,8 +136,9 @@ impl Log {
     pub fn live(&self) -> u64 {
         self.live
     }
-    /// Bytes that may be of use at most: three quarters of all zones but the reserve and two that are on their way. Then some zone has a quarter to win, and
-    /// what moves out of it takes at most an eighth more than it did (records of a few segments fill their last sector in part): compaction always gains.
+    /// Maximum valid bytes: three quarters of all zones except the reserve and two in transit. Some
+    /// zone then has a quarter to gain, and its valid data take at most an eighth more space when
+    /// moved (records of a few segments fill their last sector in part): compaction always gains.
     pub fn capacity(&self) -> u64 {
         let zones = (self.zones.len() as u64).saturating_sub(u64::from(self.reserve) + 2);
         // The end of a zone is left empty where the next segment does not fit.
@@ -148,13 +150,14 @@ impl Log {
         self.segment_bytes.checked_div(self.segments).unwrap_or(0)
     }
 
-    /// Whether there is room for rows of sectors, in whatever order they come.
+    /// Returns whether there is room for rows of sectors, in any order.
     pub fn has_room(&self, rows: Rows, purpose: Purpose) -> bool {
         self.zones_for(Kind::Segments, rows.segments) + self.zones_for(Kind::Records, rows.pages)
             <= self.usable(purpose)
     }
 
-    /// A zone ends where the next row does not fit: up to one sector less than the longest row stays empty, and as many of the longest as fit do fit.
+    /// A zone ends where the next row does not fit: up to one sector less than the longest row
+    /// stays empty, and as many of the longest rows as fit do fit.
     fn zones_for(&self, kind: Kind, row: Row) -> u32 {
         if row.count == 0 {
             return 0;
@@ -171,7 +174,8 @@ impl Log {
         self.free_zones().saturating_sub(kept)
     }
 
-    /// Room for a row of sectors within one zone, which counts as being written; `None` where there is none.
+    /// Room for a row of sectors within one zone, which counts as being written; `None` where there
+    /// is none.
     pub fn allocate(&mut self, sectors: u32, kind: Kind, purpose: Purpose) -> Option<Extent> {
         let (zone, next) = match self.open[kind as usize] {
             Some((zone, next)) if next + sectors <= self.zone_sectors => (zone, next),
@@ -210,7 +214,8 @@ impl Log {
             (self.segments - 1, self.segment_bytes - u64::from(bytes))
         };
     }
-    /// `records` records of together `bytes` bytes, which lie in the zone of `sector`, are of use from now on, or no more.
+    /// `records` records of together `bytes` bytes, which lie in the zone of `sector`, are of use
+    /// from now on, or no more.
     pub fn count_records(&mut self, sector: u64, bytes: u32, records: u32, is_live: bool) {
         self.count(sector, bytes, records, is_live);
     }
@@ -232,9 +237,10 @@ impl Log {
         }
     }
 
-    /// The zone that is cheapest to win back; `None` where less than a quarter of a zone is to be won (an eighth if it is urgent), or less than what may stay
-    /// empty at the end of the zone into which it moves. To move less would be to move the same for ever. What moves is what is of use, and for each
-    /// record its segment.
+    /// The zone that is cheapest to win back; `None` where less than a quarter of a zone is to be
+    /// won (an eighth if it is urgent), or less than what may stay empty at the end of the zone
+    /// into which it moves. To move less would be to move the same for ever. What moves is what is
+    /// of use, and for each record its segment.
     pub fn victim(&self, is_urgent: bool) -> Option<u32> {
         let bytes = u64::from(self.zone_sectors) * u64::from(SECTOR_BYTES);
         let segment = self.mean_segment();
@@ -247,7 +253,7 @@ impl Log {
         let zones = (0u32..).zip(&self.zones).filter(|(_, zone)| closed(zone));
         zones.min_by_key(|(at, zone)| (cost(zone), *at)).map(|(at, _)| at)
     }
-    /// Whether nothing in the zone is of use.
+    /// Returns whether nothing in the zone is of use.
     pub fn is_empty(&self, zone: u32) -> bool {
         self.zones[zone as usize].live == 0
     }

@@ -1,10 +1,14 @@
-//! After a restart: the log is read, the newest whole segment of each block is its segment, and the index begins anew in a later epoch.
+//! After a restart: the log is read, the newest whole segment of each block is its segment, and the
+//! index begins anew in a later epoch.
 //!
-//! A segment counts only if all records that were written together with it are whole: of a group that was cut off, some writes may be there and others
-//! not. What had been answered was all there, since it was durable before it was published. So a later segment of the same epoch says up to which sequence
-//! all was whole: what is not whole below has rotted since. It counts all the same: its key stays listed, and reading it says so. The last groups of an
-//! epoch have no later segment that speaks for them: of these alone, one that has rotted is taken for one that was cut off. (A segment that has rotted
-//! itself is not missed: the one before it counts.) Nothing is answered before the new epoch is on the device.
+//! A segment counts only if all records that were written together with it are whole: of a group
+//! that was cut off, some writes may be there and others not. What had been answered was all there,
+//! since it was durable before it was published. So a later segment of the same epoch says up to
+//! which sequence all was whole: what is not whole below has rotted since. It counts all the same:
+//! its key stays listed, and reading it says so. The last groups of an epoch have no later segment
+//! that speaks for them: of these alone, one that has rotted is taken for one that was cut off. (A
+//! segment that has rotted itself is not missed: the one before it counts.) Nothing is answered
+//! before the new epoch is on the device.
 
 use super::{Purpose, Server, ServerConfig, ServerOut, log};
 use crate::{
@@ -169,8 +173,8 @@ impl<V: Value> Server<V> {
         self.log.count_segment(pointer.extent, true);
     }
 
-    /// The server begins with a segment that is on the device already, and with the records that it lists: `records` of them, of `bytes` bytes together, in
-    /// the zone of `sector`.
+    /// The server begins with a segment that is on the device already, and with the records that it
+    /// lists: `records` of them, of `bytes` bytes together, in the zone of `sector`.
     pub fn install(&mut self, block: u32, pointer: SegmentPointer, sector: u64, records: u32, bytes: u32) {
         self.log.found_used(self.log.zone_of(pointer.extent.sector));
         self.log.found_used(self.log.zone_of(sector));
@@ -178,7 +182,8 @@ impl<V: Value> Server<V> {
         self.log.count_records(sector, bytes, records, true);
     }
 
-    /// A page without records says which epoch has begun, so that no other restart begins the same one.
+    /// A page without records says which epoch has begun, so that no other restart begins the same
+    /// one.
     fn mark(&mut self, recovery: &mut Recovery<V>, out: &mut Vec<ServerOut<V>>) {
         let page = Page { epoch: self.epoch, records: Vec::new() };
         let Some(extent) = self.log.allocate(page.sectors(), log::Kind::Records, log::Purpose::Compaction) else {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(super) enum Known<V> {
     /// Nothing: it is new.
     New,
-    /// It is on its way, or the client has settled it: nothing is to be done.
+    /// It is open, or the client has settled it: no action.
     Ignore,
     /// It was carried out with this result.
     Answered(RequestResult<V>),
@@ -19,11 +19,11 @@ pub(super) enum Known<V> {
 struct Window<V> {
     /// Numbers below are settled.
     settled: u64,
-    /// `None`: on its way.
+    /// `None`: open.
     requests: BTreeMap<u64, Option<RequestResult<V>>>,
 }
 
-/// Of all clients. Each keeps as many as it has open, and says which it has settled.
+/// Of all clients. Each keeps its open requests, and reports which it has settled.
 #[derive(Clone, Debug)]
 pub(super) struct Replies<V> {
     clients: BTreeMap<ClientId, Window<V>>,
@@ -36,7 +36,7 @@ impl<V> Default for Replies<V> {
 }
 
 impl<V: Clone> Replies<V> {
-    /// A request has come; a new one is on its way from now on.
+    /// A request has arrived; a new one is open from now on.
     pub fn came(&mut self, client: ClientId, number: u64, settled: u64) -> Known<V> {
         let window = self.clients.entry(client).or_insert_with(|| Window { settled: 0, requests: BTreeMap::new() });
         if settled > window.settled {

@@ -1,8 +1,10 @@
-//! A host's storage stack: the Linux kernel's, with interrupts, or SPDK's, with polling and batches.
+//! A host's storage stack: the Linux kernel's, with interrupts, or SPDK's, with polling and
+//! batches.
 //!
-//! Each core has a queue pair on every device. A command costs its core some time on its way down and some on its way up; in between it waits for its batch to be
-//! full, for the interrupt that coalescing holds back, or for the poller. Everything that takes time is asked of the host as [`StackOut::Run`] and goes on when that has
-//! [`Ran`](StackIn::Ran); the order of work on a core is the order in which it was asked for.
+//! Each core has a queue pair on every device. A command uses core time for its submission and for
+//! its completion. In between it waits for its batch to fill, for a coalesced interrupt, or for the
+//! poller. The program requests core time from the host with [`StackOut::Run`] and continues at
+//! [`Ran`](StackIn::Ran). Work on a core runs in the order of these requests.
 
 use crate::slots::Slots;
 use crate::{DeviceId, DeviceOperation};
@@ -18,14 +20,15 @@ pub enum Notice {
         handler: Span,
         /// Waking the thread that waits, for each command.
         context_switch: Span,
-        /// The interrupt is held back until so many completions wait (NVMe feature 08h), 1 for never.
+        /// Number of waiting completions that trigger an interrupt (NVMe feature 08h); 1 disables
+        /// coalescing.
         threshold: u32,
         /// It is held back no longer than this.
         time: Span,
     },
-    /// The core looks again and again and never sleeps.
+    /// The core polls continuously and never sleeps.
     Poll {
-        /// One look.
+        /// Duration of one poll.
         look: Span,
     },
 }
@@ -39,7 +42,8 @@ pub struct StackConfig {
     pub devices: u16,
     /// Commands of a queue pair at once.
     pub queue_depth: u16,
-    /// From the application's call until the command is in memory: system call and block layer, or SPDK's path.
+    /// From the application's call until the command is in memory: system call and block layer, or
+    /// SPDK's path.
     pub submission: Span,
     /// One doorbell, for all commands that are submitted with it.
     pub doorbell: Span,
@@ -54,59 +58,59 @@ pub struct StackConfig {
     pub notice: Notice,
 }
 
-/// What an application wants.
+/// Request of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackCommand {
     /// The host's name for it, given back at its end.
     pub ticket: u32,
-    /// Of which device.
+    /// The device.
     pub device: DeviceId,
-    /// What.
+    /// The operation.
     pub operation: DeviceOperation,
     /// First byte.
     pub address: u64,
-    /// How many.
+    /// Length in bytes.
     pub bytes: u32,
 }
 
-/// What happens to a stack.
+/// Inputs of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackIn {
     /// The application on a core wants something.
     Issue {
-        /// Which core.
+        /// Number of the core.
         core: u32,
-        /// What.
+        /// The command.
         command: StackCommand,
     },
     /// Work of a core is done.
     Ran {
-        /// Which core.
+        /// Number of the core.
         core: u32,
-        /// Which work.
+        /// The completed work.
         work: Work,
     },
     /// A device has posted a completion.
     Completed {
         /// Into whose queue.
         core: u32,
-        /// Which device.
+        /// The device.
         device: DeviceId,
-        /// Which command.
+        /// The command.
         slot: u16,
     },
 }
 
-/// What a stack decides.
+/// Decisions of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackOut {
     /// A core is busy for so long, behind what it has already.
     Run {
-        /// Which core.
+        /// Number of the core.
         core: u32,
         /// With what.
         work: Work,
-        /// How long.
+        /// Duration of the work.
         span: Span,
     },
     /// A command is in its queue and the doorbell is rung.
@@ -115,12 +119,12 @@ pub enum StackOut {
         core: u32,
         /// Its slot.
         slot: u16,
-        /// What.
+        /// The command.
         command: StackCommand,
     },
     /// A command is back at its application.
     Finish {
-        /// Which.
+        /// The caller's identifier of the command.
         ticket: u32,
     },
 }
@@ -128,22 +132,22 @@ pub enum StackOut {
 /// What a core is busy with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// A command on its way down.
+    /// Submission of a command.
     Submission(StackCommand),
     /// The doorbell of a batch.
     Doorbell,
     /// An interrupt's handler.
     Interrupt,
-    /// A look at the completion queues that finds something.
+    /// A poll that finds completions.
     Look,
-    /// A completion on its way up.
+    /// Completion of a command.
     Completion {
-        /// Of which command.
+        /// The command.
         ticket: u32,
     },
     /// The thread of a command is woken.
     ContextSwitch {
-        /// Of which command.
+        /// The command.
         ticket: u32,
     },
 }
@@ -171,17 +175,17 @@ struct Core {
     slots: Vec<Slots<u32>>,
     /// Ready for a doorbell.
     batch: VecDeque<StackCommand>,
-    /// When the batch goes, full or not.
+    /// Time at which the batch is submitted, full or not.
     batch_at: Option<Time>,
-    /// Whether a doorbell is on its way.
+    /// Whether a doorbell is in flight.
     is_ringing: bool,
     /// Rung, and without a slot.
     waiting: VecDeque<StackCommand>,
-    /// Completions that nobody has looked at.
+    /// Completions that have not been processed.
     unseen: VecDeque<(DeviceId, u16)>,
-    /// When the interrupt comes, enough completions or not.
+    /// Time at which the interrupt comes, enough completions or not.
     interrupt_at: Option<Time>,
-    /// Whether handler or poller is on its way to them.
+    /// Whether the handler or the poller is scheduled.
     is_looking: bool,
 }
 
@@ -243,7 +247,8 @@ impl Stack {
         out.push(StackOut::Finish { ticket });
     }
 
-    /// A command joins its core's batch, which goes when it is full, or holds all that is underway.
+    /// A command joins its core's batch. The batch is submitted when it is full, or contains every
+    /// outstanding command.
     fn gather(&mut self, now: Time, number: u32, command: StackCommand, out: &mut Vec<StackOut>) {
         let StackConfig { batch, batch_time, .. } = self.config;
         let core = self.core(number);
@@ -299,7 +304,7 @@ impl Stack {
         }
     }
 
-    /// The handler, or the poller, sets out to look.
+    /// Schedules the handler or the poller.
     fn notice(&mut self, number: u32, out: &mut Vec<StackOut>) {
         let (work, span) = match self.config.notice {
             Notice::Interrupt { handler, .. } => (Work::Interrupt, handler),
@@ -461,7 +466,8 @@ mod tests {
     #[test]
     fn a_batch_goes_when_it_is_full_or_when_its_time_is_over() {
         let full = Host::run(POLLED, &[Time::ZERO; 4]);
-        // Four times 2 us down, one doorbell, then 0.2 us to look and 1 us up for each.
+        // Four times 2 us for submission, one doorbell, then 0.2 us for the poll and 1 us for each
+        // completion.
         let first = Time::us(8) + Span::ns(100) + Span::us(80) + Span::ns(200) + Span::us(1);
         assert_eq!((full.finished[0], full.doorbells.clone()), ((0, first), vec![4]));
         // The second comes while the first is in the device, and waits 50 us for two more.
@@ -469,8 +475,8 @@ mod tests {
         assert_eq!(late.finished[1], (1, Time::us(10 + 2 + 50 + 80 + 1) + Span::ns(300)));
     }
 
-    /// Nothing else is underway that could end and bring another command: 2 us down, a doorbell, the
-    /// device, a look, 1 us up.
+    /// No other command is outstanding that could end and trigger another: 2 us for submission, a
+    /// doorbell, the device, a poll, 1 us for completion.
     #[test]
     fn a_batch_that_holds_all_that_is_underway_goes_at_once() {
         let alone = Host::run(POLLED, &[Time::ZERO]);
@@ -484,7 +490,8 @@ mod tests {
         let notice =
             Notice::Interrupt { handler: Span::us(3), context_switch: Span::us(4), threshold: 2, time: Span::us(100) };
         let pair = Host::run(StackConfig { notice, ..LINUX }, &[Time::ZERO; 2]);
-        // The second is down after 4.1 or 4.2 us; one handler, then 1 us up each, then 4 us to wake each.
+        // The second is down after 4.1 or 4.2 us; one handler, then 1 us up each, then 4 us to wake
+        // each.
         assert_eq!(pair.finished.len(), 2);
         assert!(pair.finished[0].1 < Time::us(4 + 80 + 3 + 2 + 4) + Span::us(1));
         let alone = Host::run(StackConfig { notice, ..LINUX }, &[Time::ZERO]);

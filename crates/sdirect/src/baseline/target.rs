@@ -1,25 +1,26 @@
-//! An NVMe-oF target in software: data pass through the host's memory, which takes all that clients send, and the host's stack does the rest.
+//! An NVMe-oF target in software: data pass through the host's memory, which takes all that clients
+//! send, and the host's stack does the rest.
 
 use super::stack::StackCommand;
 use crate::{Command, CommandId, DeviceOperation, Outcome, Refusal};
 use base::{Program, Time};
 use std::collections::BTreeMap;
 
-/// What happens to a target.
+/// Inputs of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetIn {
     /// A client's command is in memory.
     Command {
-        /// Which.
+        /// The identifier.
         id: CommandId,
-        /// What.
+        /// The command.
         command: Command,
     },
     /// Data of a write are in memory.
     Data {
-        /// Of which command.
+        /// The command.
         id: CommandId,
-        /// How much.
+        /// Length in bytes.
         bytes: u32,
     },
     /// The stack has finished with a command.
@@ -29,30 +30,30 @@ pub enum TargetIn {
     },
 }
 
-/// What a target decides.
+/// Decisions of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetOut {
     /// A client may send its data.
     Grant {
-        /// Of which command.
+        /// The command.
         id: CommandId,
-        /// How much.
+        /// Length in bytes.
         bytes: u32,
     },
     /// The stack shall do this.
     Issue(StackCommand),
     /// Data in memory go to the client.
     Send {
-        /// Of which command.
+        /// The command.
         id: CommandId,
-        /// How much.
+        /// Length in bytes.
         bytes: u32,
     },
     /// A command has ended.
     Answer {
-        /// Which.
+        /// The identifier.
         id: CommandId,
-        /// How.
+        /// The result.
         outcome: Outcome,
     },
 }
@@ -70,7 +71,7 @@ struct Held {
 #[derive(Clone, Debug, Default)]
 pub struct Target {
     held: slab::Slab<Held>,
-    /// Writes whose data are on their way.
+    /// Writes with data in flight.
     writes: BTreeMap<CommandId, u32>,
 }
 

@@ -1,7 +1,8 @@
 //! add_write: two words of a device are added, and the sum takes the place of the second.
 //!
-//! Devices read and write blocks, so that the blocks of both words are read, the second is changed and written back. Blocks are the engine's, one add_write at a
-//! time, from the reading of the first to the completion of the write.
+//! Devices read and write blocks, so that the blocks of both words are read, the second is changed
+//! and written back. Blocks are the engine's, one add_write at a time, from the reading of the
+//! first to the completion of the write.
 
 use super::{Engine, EngineOut, Use};
 use crate::locks::Block;

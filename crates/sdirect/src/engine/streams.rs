@@ -1,4 +1,4 @@
-//! Streams and their pieces: asking, passing on, failing, ending.
+//! Streams and their pieces: request, forward, fail, end.
 
 use super::{End, Engine, EngineOut, Use};
 use crate::{CommandId, DeviceId, DeviceOperation, Extent, Outcome, Payload};
@@ -13,9 +13,9 @@ pub(crate) struct Stream {
     /// First byte at the source.
     address: u64,
     bytes: u64,
-    /// How much was asked for.
+    /// Bytes requested so far.
     asked: u64,
-    /// Pieces that were asked for and have not ended.
+    /// Pieces that were requested and have not ended.
     open: u32,
     has_failed: bool,
     targets: Vec<Target>,
@@ -45,7 +45,7 @@ pub(crate) struct Piece<P> {
     is_over: bool,
     /// By target of the stream.
     takers: Vec<Taker>,
-    /// When a client has to have sent it.
+    /// Time at which a client has to have sent it.
     deadline: Option<Time>,
     grants: u32,
 }
@@ -56,7 +56,7 @@ struct Taker {
     state: Taking,
     /// How much it has taken.
     taken: u32,
-    /// How much it has asked for and not got.
+    /// Bytes requested and not received.
     wanted: u32,
 }
 
@@ -76,7 +76,7 @@ enum Taking {
 }
 
 impl Taking {
-    /// Whether its part of the FIFO is set aside for it.
+    /// Returns whether its part of the FIFO is set aside for it.
     fn has_room(self) -> bool {
         matches!(self, Taking::Idle | Taking::Queued | Taking::Submitted(_))
     }
@@ -180,7 +180,7 @@ impl<P: Payload> Engine<P> {
         self.grant_piece(now, number, out);
     }
 
-    /// Whether the FIFOs of all targets that go on have room for the next piece.
+    /// Returns whether the FIFOs of all targets that go on have room for the next piece.
     fn has_room(&self, stream: u32) -> bool {
         let stream = &self.streams[stream as usize];
         let bytes = self.next_bytes(stream);
@@ -266,7 +266,8 @@ impl<P: Payload> Engine<P> {
         self.counters.held_highest = self.counters.held_highest.max(self.counters.held);
     }
 
-    /// There is something for a target: the first time it gets in line, later it gets what it waits for.
+    /// There is something for a target: the first time it gets in line, later it gets what it waits
+    /// for.
     fn pass_on(&mut self, number: u32, target: usize, out: &mut Vec<EngineOut<P>>) {
         let piece = &mut self.pieces[number as usize];
         match piece.takers[target].state {
@@ -299,7 +300,7 @@ impl<P: Payload> Engine<P> {
         }
     }
 
-    /// A device asks for more of a piece.
+    /// A device requests more of a piece.
     pub(super) fn want(&mut self, number: u32, target: usize, bytes: u32, out: &mut Vec<EngineOut<P>>) {
         let piece = &mut self.pieces[number as usize];
         let taker = &mut piece.takers[target];
@@ -338,7 +339,7 @@ impl<P: Payload> Engine<P> {
         Some(part)
     }
 
-    /// Lets go of data that all targets have taken.
+    /// Releases data that all targets have received.
     pub(super) fn release(&mut self, number: u32) {
         let piece = &mut self.pieces[number as usize];
         let live = piece.takers.iter().filter(|taker| taker.state.has_room());
@@ -351,7 +352,7 @@ impl<P: Payload> Engine<P> {
         }
     }
 
-    /// The stream, the place in it and how much is left of a piece that goes to a client.
+    /// Returns the stream, the offset and the remaining length of a piece for a client.
     pub(super) fn outgoing_place(&self, number: u32, target: usize) -> (CommandId, u64, u32) {
         let piece = &self.pieces[number as usize];
         let taken = piece.takers[target].taken;
@@ -383,7 +384,7 @@ impl<P: Payload> Engine<P> {
         self.end_piece(number, out);
     }
 
-    /// Asks for no more of a stream.
+    /// Requests no more of a stream.
     fn stop(&mut self, number: u32) {
         let stream = &mut self.streams[number as usize];
         stream.bytes = stream.asked;
@@ -460,7 +461,7 @@ impl<P: Payload> Engine<P> {
         self.end_piece(number, out);
     }
 
-    /// A target gets no further pieces; if it was the last, nothing more is asked for.
+    /// A target gets no further pieces. If it was the last, the engine requests nothing more.
     fn fail_target(&mut self, number: u32, target: usize) {
         let stream = &mut self.streams[number as usize];
         stream.targets[target].has_failed = true;
@@ -505,7 +506,8 @@ impl<P: Payload> Engine<P> {
         }
     }
 
-    /// What a stream has still to ask of a removed device, or to bring to it, it will not.
+    /// Cancels everything that a stream has still to request from a removed device or to deliver to
+    /// it.
     fn drop_stream(&mut self, number: u32, device: DeviceId, out: &mut Vec<EngineOut<P>>) {
         let Some(stream) = self.streams.get(number as usize) else { return };
         let is_target = |target: &Target| target.end == End::Device(device);
@@ -520,7 +522,8 @@ impl<P: Payload> Engine<P> {
         for target in targets {
             self.fail_target(number, target);
             for piece in &pieces {
-                // Those with a slot or in line have failed already; what has not come yet need not come for this target.
+                // Those with a slot or in line have failed already; what has not come yet need not
+                // come for this target.
                 if self.pieces.get(*piece as usize).is_some_and(|piece| piece.takers[target].state == Taking::Idle) {
                     self.leave(*piece, target, Taking::Over);
                     self.end_piece(*piece, out);

@@ -15,8 +15,8 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// When a parameter is out of range, there are more endpoints than room for them, or a vertex needs more ports than it has. The
-    /// error names the numbers.
+    /// When a parameter is out of range, there are more endpoints than room for them, or a vertex
+    /// needs more ports than it has. The error names the numbers.
     pub fn build(&self) -> Result<Graph, BuildError> {
         self.check_cabling()?;
         let mut fabric = Fabric { config: self, builder: Builder::new() };
@@ -36,7 +36,7 @@ impl Config {
     }
 }
 
-/// Checks a parameter before memory is taken for what it asks.
+/// Checks a parameter before memory is allocated for it.
 pub(crate) fn in_range(field: &'static str, got: u64, min: u64, max: u64) -> Result<(), BuildError> {
     if (min..=max).contains(&got) { Ok(()) } else { Err(BuildError::OutOfRange { field, got, min, max }) }
 }
@@ -51,7 +51,7 @@ struct Fabric<'a> {
 enum Edge {
     /// Each endpoint to all of these.
     All(Vec<VertexId>),
-    /// Each endpoint to one of these, of which each takes so many.
+    /// Each endpoint to one of these vertices, each of which accepts this many.
     One(Vec<VertexId>, u32),
     /// To the adapters, as far as they have free ports.
     FreePorts(Vec<VertexId>),
@@ -92,7 +92,7 @@ impl Fabric<'_> {
         (first..first + count).map(|index| self.builder.vertex(kind, format!("{letter}{index}"), ports)).collect()
     }
 
-    /// Joins two neighbours of the fabric, by as many cables as neighbours have.
+    /// Joins two neighbours of the fabric with the configured number of cables.
     fn join(&mut self, ends: [VertexId; 2], length: Length) {
         for _ in 0..self.config.cabling.fabric_cables {
             self.builder.cable(ends, self.config.cabling.rate, length);

@@ -6,7 +6,8 @@ use crate::error::BuildError;
 use crate::graph::{VERTICES_MAX, VertexId, VertexKind};
 
 impl Fabric<'_> {
-    /// A chain, ring, mesh or torus. Cables are laid upwards from each adapter, dimension by dimension.
+    /// A chain, ring, mesh or torus. Cables are laid upwards from each adapter, dimension by
+    /// dimension.
     pub(super) fn grid(&mut self) -> Result<Edge, BuildError> {
         let grid = self.config.kind.grid().expect("only grids are built as grids");
         in_range("dimensions", grid.sizes.len() as u64, 1, u64::from(u32::BITS))?;
@@ -28,7 +29,7 @@ impl Fabric<'_> {
         Ok(Edge::FreePorts(adapters))
     }
 
-    /// A cable that goes up to a lower id has gone round.
+    /// A cable upwards to a lower id wraps around.
     fn grid_length(&self, from: VertexId, to: VertexId) -> base::Length {
         if to < from { self.config.cabling.lengths.far } else { self.config.cabling.lengths.near }
     }
@@ -52,7 +53,8 @@ impl Fabric<'_> {
     pub(super) fn dragonfly(&mut self, routers: u32, global_cables: u32, groups: u32) -> Result<Edge, BuildError> {
         in_range("routers", u64::from(routers), 1, VERTICES_MAX as u64)?;
         in_range("global_cables", u64::from(global_cables), 1, VERTICES_MAX as u64)?;
-        // With more groups than a group has global ports plus one, some pair of groups would have no cable.
+        // With more groups than a group has global ports plus one, some pair of groups would have
+        // no cable.
         let global_ports = u64::from(routers) * u64::from(global_cables);
         in_range("groups", u64::from(groups), 2, global_ports + 1)?;
         in_range("routers * groups", u64::from(routers) * u64::from(groups), 2, VERTICES_MAX as u64)?;
@@ -70,8 +72,8 @@ impl Fabric<'_> {
         Ok(Edge::FreePorts(adapters))
     }
 
-    /// Lays cable `cable` of `group`, when the group is the lower one of the two that it joins. Seen from the other group the offset
-    /// is the rest of the way round, in the same round.
+    /// Lays cable `cable` of `group`, when the group is the lower one of the two that it joins.
+    /// Seen from the other group the offset is the rest of the way round, in the same round.
     fn global_cable(&mut self, adapters: &[VertexId], group: u32, cable: u32) {
         let crate::config::Kind::Dragonfly { routers, global_cables, groups } = self.config.kind else {
             unreachable!("only a dragonfly has global cables")
@@ -87,7 +89,7 @@ impl Fabric<'_> {
     }
 }
 
-/// How many cables join each pair of groups of a dragonfly.
+/// Returns the number of cables between each pair of groups of a dragonfly.
 pub(crate) fn cables_per_pair(routers: u32, global_cables: u32, groups: u32) -> u32 {
     (u64::from(routers) * u64::from(global_cables) / u64::from(groups - 1)) as u32
 }

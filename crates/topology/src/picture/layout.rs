@@ -1,11 +1,11 @@
-//! Where vertices stand in a picture.
+//! Positions of vertices in a picture.
 
 use crate::config::Kind;
 use crate::graph::{Graph, VertexId, VertexKind};
 use crate::grid::Grid;
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
-/// Half the height of a vertex of the fabric, and of an endpoint that hangs on it.
+/// Half the height of a vertex of the fabric, and of an endpoint attached to it.
 const RADIUS: f64 = 14.0;
 const RADIUS_HUNG: f64 = 9.0;
 /// From centre to centre of neighbours; more when endpoints hang on them.
@@ -13,7 +13,8 @@ const STEP: f64 = 64.0;
 const STEP_HUNG: f64 = 96.0;
 /// How far off its adapter an endpoint hangs.
 const HANG: f64 = 32.0;
-/// In which directions, in degrees from the right, clockwise; those after them hang a ring further out.
+/// In which directions, in degrees from the right, clockwise; those after them hang a ring further
+/// out.
 const HANG_ANGLES: [f64; HUNG_RING] = [45.0, 225.0, 135.0, 315.0, 15.0, 195.0, 75.0, 255.0];
 const HUNG_RING: usize = 8;
 const HANG_RING: f64 = 24.0;
@@ -41,7 +42,7 @@ pub(super) struct Point {
 pub(super) struct Layout {
     places: Vec<Point>,
     radii: Vec<f64>,
-    /// Of grids that are drawn as such, to tell which cables go round.
+    /// For grids drawn as such: identifies cables that wrap around.
     grid: Option<Grid>,
 }
 
@@ -76,8 +77,8 @@ impl Layout {
         self.radii[vertex.index()]
     }
 
-    /// How far to the left of the line from its lower end a cable bulges that goes round a row, or from one panel to another; `None`
-    /// of all others.
+    /// Distance by which a wrapping cable of a row, or a cable between panels, bulges to the left
+    /// of the line from its lower end; `None` for all others.
     pub(super) fn arc(&self, ends: [VertexId; 2]) -> Option<f64> {
         let grid = self.grid.as_ref()?;
         if ends.iter().any(|end| u64::from(end.0) >= grid.places()) {
@@ -89,8 +90,8 @@ impl Layout {
         (apart > 1 || dimension > 2).then_some(if dimension == 2 { ARC / 2.0 } else { ARC })
     }
 
-    /// Moves everything so that the leftmost is at `left` and the topmost at `top`, in the middle of at least `width`; returns the
-    /// right lower corner.
+    /// Moves everything so that the leftmost is at `left` and the topmost at `top`, in the middle
+    /// of at least `width`; returns the right lower corner.
     pub(super) fn settle(&mut self, left: f64, top: f64, width: f64) -> Point {
         let round = if self.grid.as_ref().is_some_and(|grid| grid.wraps.contains(&true)) { ARC } else { 0.0 };
         let edge = |pick: fn(&Point) -> f64, sign: f64| {
@@ -134,7 +135,8 @@ impl Layout {
         }
     }
 
-    /// The first at the top, then clockwise, so wide that neighbours are `step` apart; `wider` than that.
+    /// The first at the top, then clockwise, so wide that neighbours are `step` apart; `wider` than
+    /// that.
     fn circle(&mut self, ids: &[VertexId], step: f64, wider: f64) {
         let radius = around(ids.len(), step) + wider;
         for (index, id) in ids.iter().enumerate() {
@@ -156,7 +158,8 @@ impl Layout {
         }
     }
 
-    /// The first dimension to the right, the second down, the third into the page; further ones as panels, to the right and down in turn.
+    /// The first dimension to the right, the second down, the third into the page; further ones as
+    /// panels, to the right and down in turn.
     fn place_grid(&mut self, grid: Grid, step: f64) {
         let last = |dimension: usize| grid.sizes.get(dimension).map_or(0.0, |size| f64::from(size - 1));
         let (into_x, into_y) = (INTO_X * step / STEP, INTO_Y * step / STEP);
@@ -192,7 +195,8 @@ impl Layout {
         }
     }
 
-    /// Endpoints in the lowest row, each forwarding vertex as many rows up as it is away from an endpoint.
+    /// Places endpoints in the lowest row, and each forwarding vertex as many rows up as its
+    /// distance from an endpoint.
     fn place_layers(&mut self, graph: &Graph) {
         let layers = layers(graph);
         let widest = layers.iter().map(Vec::len).max().unwrap_or(1);
@@ -212,7 +216,7 @@ fn layer_height(width: f64) -> f64 {
     LAYER.max(width / 12.0)
 }
 
-/// From centre to centre, with room for what hangs on the fullest vertex.
+/// Distance between centres, with room for the endpoints of the fullest vertex.
 fn step(graph: &Graph) -> f64 {
     let mut hung = vec![0; graph.vertices().len()];
     holders(graph).for_each(|(_, holder)| hung[holder.index()] += 1);
@@ -248,7 +252,7 @@ fn on_circle(radius: f64, index: usize, count: usize, start: f64) -> Point {
     Point { x: radius * angle.cos(), y: radius * angle.sin() }
 }
 
-/// Vertices by their hops from the nearest endpoint. Endpoints stand in the order of the switches that they are joined to.
+/// Vertices by their hops from the nearest endpoint. Endpoints are in the order of their switches.
 fn layers(graph: &Graph) -> Vec<Vec<VertexId>> {
     let mut neighbours: Vec<Vec<VertexId>> = vec![Vec::new(); graph.vertices().len()];
     for [first, second] in graph.links().iter().map(|link| link.ends.map(|end| end.vertex)) {

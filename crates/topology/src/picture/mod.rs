@@ -1,7 +1,8 @@
 //! A picture of any graph, as SVG: the same graph gives the same bytes.
 //!
-//! Every vertex shows its name. Cables that go round a grid (or between the panels of its fourth dimension and later ones) are dashed arcs beside the row; parallel cables bend away from each other; what
-//! has failed is grey and crossed by a red line.
+//! Every vertex shows its name. Cables that go round a grid (or between the panels of its fourth
+//! dimension and later ones) are dashed arcs beside the row; parallel cables bend away from each
+//! other; what has failed is grey and crossed by a red line.
 
 mod layout;
 
@@ -129,7 +130,8 @@ fn draw_link(graph: &Graph, layout: &Layout, id: LinkId, aside: f64) -> Path {
     }
 }
 
-/// A line, or an arc that leaves both ends sideways: `round` and `aside` are how far its handles lie to the left.
+/// A line, or an arc that leaves both ends sideways: `round` and `aside` are how far its handles
+/// lie to the left.
 fn curve(from: Point, to: Point, round: f64, aside: f64) -> String {
     let (dx, dy) = (to.x - from.x, to.y - from.y);
     let length = dx.hypot(dy).max(1.0);

@@ -73,7 +73,8 @@ fn any_kind() -> impl Strategy<Value = (Kind, u32)> {
     ]
 }
 
-/// The pictures of `docs/reference/topologies.md`: the name of each file in `docs/images/topologies`, and what it shows.
+/// The pictures of `docs/reference/topologies.md`: the name of each file in
+/// `docs/images/topologies`, and what it shows.
 pub fn documented() -> Vec<(&'static str, Config)> {
     vec![
         ("single-switch", with_endpoints(Kind::SingleSwitch, 4, 4)),

@@ -1,4 +1,5 @@
-//! An output-queued switch without loss, in which control goes before data: what several rivals have.
+//! A lossless output-queued switch in which control has priority over data, shared by several
+//! rivals.
 
 use super::PortQueues;
 use crate::{Packet, PacketKind, SwitchIn, SwitchOut};

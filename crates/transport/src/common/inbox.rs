@@ -1,4 +1,5 @@
-//! What one peer's messages have brought so far: each byte counted once, each message complete exactly once.
+//! What one peer's messages have brought so far: each byte counted once, each message complete
+//! exactly once.
 
 use super::Ranges;
 use crate::Packet;
@@ -9,18 +10,18 @@ use std::collections::VecDeque;
 pub enum Arrived {
     /// Nothing new was in it.
     Duplicate,
-    /// So many bytes were new, and some are still missing.
+    /// This many bytes were new, and some are still missing.
     Partial(u64),
-    /// The message is now whole; so many bytes were new.
+    /// The message is now complete; this many bytes were new.
     Complete(u64),
 }
 
 /// Reassembly of the messages of one sender, which may arrive interleaved, out of order and twice.
 ///
-/// Messages are told apart by [`Packet::sequence`], which the sender counts up from zero; a
-/// message's size is in [`Packet::value`] of its data. Memory is bounded by the span from the
-/// oldest unfinished message to the newest. A large rack has millions of these, most of which have
-/// nothing open: those are two words.
+/// [`Packet::sequence`], which the sender counts up from zero, identifies a message;
+/// [`Packet::value`] of its data has the message's size. The span from the oldest unfinished
+/// message to the newest bounds the memory. A large rack has millions of these, most without an
+/// open message: those are two words.
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
     /// Every message before this one is complete.
@@ -60,7 +61,8 @@ impl Inbox {
         Arrived::Complete(new)
     }
 
-    /// How many bytes of this packet's message have come from its beginning without a hole.
+    /// Returns the number of bytes of this packet's message that have arrived from its start
+    /// without a hole.
     pub fn arrived_in_order(&self, packet: &Packet) -> u64 {
         let Ok(index) = usize::try_from(packet.sequence.wrapping_sub(self.first) as i32) else { return packet.value };
         match self.open.as_ref().and_then(|open| open.get(index)) {
@@ -74,7 +76,8 @@ impl Inbox {
     fn is_next_whole(&self, packet: &Packet) -> bool {
         self.open.is_none() && packet.sequence == self.first && u64::from(packet.payload) == packet.value
     }
-    /// The entry of `sequence`, made if it is new; `None` when it was complete before (serial arithmetic, RFC 1982).
+    /// The entry of `sequence`, made if it is new; `None` when it was complete before (serial
+    /// arithmetic, RFC 1982).
     fn entry_of(&mut self, sequence: u32) -> Option<&mut Entry> {
         let index = usize::try_from(sequence.wrapping_sub(self.first) as i32).ok()?;
         let open = self.open.get_or_insert_default();

@@ -42,13 +42,13 @@ impl ByteQueue {
     pub fn highest(&self) -> Bytes {
         Bytes::new(self.highest)
     }
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 }
 
-/// One queue an output port, and the list of ports that have got something since they were last asked about.
+/// One queue per output port, and the list of ports with new packets since the last query.
 #[derive(Clone, Debug)]
 pub struct PortQueues {
     queues: Vec<ByteQueue>,

@@ -33,12 +33,13 @@ impl Ranges {
         }
         end - start - known
     }
-    /// Whether every byte of `[start, end)` is in the set.
+    /// Returns whether every byte of `[start, end)` is in the set.
     pub fn contains(&self, start: u64, end: u64) -> bool {
         start >= end
             || self.ranges.get(self.first_reaching(start)).is_some_and(|range| range.0 <= start && end <= range.1)
     }
-    /// The end of the range that starts at or before `from`, or `from`: everything in between is in the set.
+    /// The end of the range that starts at or before `from`, or `from`: everything in between is in
+    /// the set.
     pub fn contiguous_from(&self, from: u64) -> u64 {
         match self.ranges.get(self.first_reaching(from)) {
             Some(range) if range.0 <= from => range.1,
@@ -54,7 +55,7 @@ impl Ranges {
             range.0 = range.0.max(offset);
         }
     }
-    /// Whether no byte is in the set.
+    /// Returns whether no byte is in the set.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

@@ -39,7 +39,7 @@ impl ReadyRing {
             Ready::Done => self.listed[peer as usize] = false,
         }
     }
-    /// Whether nobody is listed.
+    /// Returns whether nobody is listed.
     pub fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }

@@ -5,8 +5,8 @@ use base::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Deadlines of numbered keys. Moving one later or cancelling it costs nothing: the heap holds at most a few stale
-/// entries a key, which are looked at once, when they come up.
+/// Deadlines of numbered keys. Postponing or cancelling one costs nothing: the heap holds at most a
+/// few stale entries per key, which are checked once, when they are due.
 #[derive(Clone, Debug)]
 pub struct Timers {
     keys: Sparse<Deadline>,
@@ -49,7 +49,8 @@ impl Timers {
     pub fn deadline(&self, key: u32) -> Option<Time> {
         Some(self.keys[key as usize].at).filter(|deadline| *deadline != Time::MAX)
     }
-    /// When to call [`pop_due`](Self::pop_due) next: never later than the earliest deadline, at times earlier.
+    /// Returns the time at which to call [`pop_due`](Self::pop_due) next: never later than the
+    /// earliest deadline, at times earlier.
     pub fn next(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }

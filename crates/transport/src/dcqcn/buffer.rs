@@ -13,7 +13,7 @@ pub struct Buffer {
     rule: Pause,
     /// What all ports together may still receive once they are paused.
     headroom: u64,
-    /// How far below a dynamic threshold a port goes on: two full packets (SIGCOMM'15, 4).
+    /// A port resumes this far below a dynamic threshold: two full packets (SIGCOMM'15, 4).
     hysteresis: u64,
     /// Ports that are paused by a dynamic threshold, in the order of their pausing.
     waiting: Vec<NodeId>,
@@ -48,12 +48,12 @@ impl Buffer {
     pub fn highest(&self, port: NodeId) -> Bytes {
         Bytes::new(self.ports[port.index()].highest)
     }
-    /// Whether `port` is paused.
+    /// Returns whether `port` is paused.
     pub fn is_paused(&self, port: NodeId) -> bool {
         self.ports[port.index()].paused
     }
-    /// Whether `wire` bytes more of `from` fit. They always do where the headroom is right and the
-    /// neighbour obeys. A static threshold bounds each port, a dynamic one all of them.
+    /// Returns whether `wire` bytes more of `from` fit. They always do where the headroom is right
+    /// and the neighbour obeys. A static threshold bounds each port, a dynamic one all of them.
     pub fn has_room(&self, from: NodeId, wire: u64) -> bool {
         let ingress = &self.ports[from.index()];
         let (used, room) = match self.rule {
@@ -85,8 +85,8 @@ impl Buffer {
         self.ports[port.index()].paused = false;
         self.waiting.retain(|other| *other != port);
     }
-    /// `wire` bytes that came in by `from` have left. Ask [`Self::next_to_resume`] until it names
-    /// no port.
+    /// `wire` bytes that arrived from `from` have left. Call [`Self::next_to_resume`] until it
+    /// names no port.
     pub fn release(&mut self, from: NodeId, wire: u64) {
         self.used -= wire;
         self.ports[from.index()].used -= wire;

@@ -23,7 +23,7 @@ impl Marking {
             random,
         }
     }
-    /// Whether a packet is marked that comes to an egress queue of so many bytes.
+    /// Returns whether to mark a packet that arrives at an egress queue of this many bytes.
     pub fn marks(&mut self, queued: Bytes) -> bool {
         let queued = queued.count() as f64;
         if queued <= self.from {

@@ -23,7 +23,7 @@ impl Pacer {
     pub fn rate_bps(&self) -> f64 {
         self.rate.current_bps()
     }
-    /// When the present rate lets the next packet go.
+    /// Returns the time at which the present rate lets the next packet go.
     pub fn next_send(&self) -> Time {
         self.last.0 + self.rate.spacing(u64::from(self.last.1))
     }
@@ -34,14 +34,14 @@ impl Pacer {
     }
 }
 
-/// The notification point of one flow: tells its sender of marks, not too often.
+/// The notification point of one flow: reports marks to its sender at a limited rate.
 #[derive(Clone, Debug, Default)]
 pub struct Notifier {
     quiet_until: Time,
 }
 
 impl Notifier {
-    /// A marked packet has come; whether a notification goes out.
+    /// A marked packet has arrived. Returns whether to send a notification.
     pub fn is_due(&mut self, now: Time, config: &Dcqcn) -> bool {
         let is_due = now >= self.quiet_until;
         if is_due {
@@ -51,7 +51,7 @@ impl Notifier {
     }
 }
 
-/// What a timer of a flow is for.
+/// Purpose of a timer of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Alpha moves.
@@ -88,7 +88,7 @@ impl Due {
 pub struct RateTimers(Timers);
 
 impl RateTimers {
-    /// When [`pop_due`](Self::pop_due) is next to be called.
+    /// Returns the time at which [`pop_due`](Self::pop_due) is next to be called.
     pub fn next(&self) -> Option<Time> {
         self.0.next()
     }

@@ -1,14 +1,14 @@
 //! The reaction point: one flow's rate (SIGCOMM'15, 3.1 and Figure 7).
 //!
 //! With [`Reaction::AtOnce`] a notification cuts the rate and raises alpha. With
-//! [`Reaction::Periodic`] it is noted, and two timers look at the note: one moves alpha, the other
-//! cuts.
+//! [`Reaction::Periodic`] it is recorded, and two timers check the record: one changes alpha, the
+//! other cuts.
 
 use crate::config::{Dcqcn, Reaction};
 use base::{Rate, Span, Time};
 
-/// Below line rate by less than this fraction, a flow is let go and its limiter forgets it, as NICs do: halving the distance
-/// to the target never quite ends.
+/// A flow within this fraction of line rate is released, and its limiter forgets it, as NICs do:
+/// halving the distance to the target never quite ends.
 const RELEASE: f64 = 1e-3;
 const PS_PER_BYTE_AT_1_BPS: f64 = 8e12;
 
@@ -16,7 +16,7 @@ const PS_PER_BYTE_AT_1_BPS: f64 = 8e12;
 #[derive(Clone, Debug)]
 pub(super) struct RateControl {
     line_bps: f64,
-    /// No cut goes below this.
+    /// Lower bound of the rate after a cut.
     least_bps: f64,
     current_bps: f64,
     target_bps: f64,
@@ -26,13 +26,13 @@ pub(super) struct RateControl {
     byte_rounds: u32,
     bytes: u64,
     limited: bool,
-    /// Notifications that a periodic look has not seen yet.
+    /// Notifications that no periodic check has processed.
     noted: Noted,
-    /// When it came back to line rate, where no timer runs: alpha has decayed since then.
+    /// Time at which it came back to line rate, where no timer runs: alpha has decayed since then.
     free_since: Time,
 }
 
-/// What waits for which look.
+/// Notifications that wait for each check.
 #[derive(Clone, Copy, Debug, Default)]
 struct Noted {
     by_alpha: bool,
@@ -60,7 +60,7 @@ impl RateControl {
     pub(super) fn current_bps(&self) -> f64 {
         self.current_bps
     }
-    /// Whether it is below line rate or about to be, so that timers run.
+    /// Returns whether it is below line rate or about to be, so that timers run.
     pub(super) fn is_watched(&self) -> bool {
         self.limited || self.noted.by_cut
     }
@@ -72,7 +72,7 @@ impl RateControl {
         self.lower();
         self.alpha = (1.0 - config.gain) * self.alpha + config.gain;
     }
-    /// A notification that is answered by the next looks; `true` if none is due yet.
+    /// Records a notification for the next checks; `true` if none is scheduled.
     pub(super) fn note(&mut self, now: Time, config: &Dcqcn) -> bool {
         let first = !self.is_watched();
         self.catch_up(now, config);
@@ -252,7 +252,7 @@ mod tests {
         assert!((rate.current_bps() / expected - 1.0).abs() < 1e-9, "{}", rate.current_bps());
     }
 
-    /// Looks every 4 us, alpha every microsecond, as HPCC's simulator has it.
+    /// Cuts every 4 us, alpha every microsecond, as in HPCC's simulator.
     fn periodic() -> Dcqcn {
         let reaction = Reaction::Periodic { cut_interval: Span::us(4) };
         Dcqcn { reaction, alpha_timer: Span::us(1), fast_recovery_rounds: 1, ..config() }

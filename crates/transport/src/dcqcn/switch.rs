@@ -61,14 +61,15 @@ impl Switch {
         }
     }
 
-    /// Tells the neighbour at `port` to stop (1) or go (0).
+    /// Pauses (1) or resumes (0) the neighbour at `port`.
     fn say(&mut self, port: NodeId, value: u64) {
         let frame = Packet { value, ..Packet::new(PacketKind::Pause, port, port, pause_wire()) };
         put(&mut self.pauses, port, frame);
     }
 }
 
-/// Data is bounded by its ingress ports, control by the messages under way: the queues themselves have no limit.
+/// Ingress ports bound the data, messages in flight bound the control: the queues themselves have
+/// no limit.
 fn put(queues: &mut PortQueues, port: NodeId, packet: Packet) {
     queues.push(port, packet).expect("an unlimited queue has room");
 }

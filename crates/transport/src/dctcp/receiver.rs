@@ -4,7 +4,7 @@ use crate::Packet;
 use crate::common::Ranges;
 use std::collections::VecDeque;
 
-/// Puts segments in order and tells which messages are whole.
+/// Orders segments and reports complete messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Receiver {
     /// Everything before this stream offset has come.
@@ -16,13 +16,14 @@ pub(super) struct Receiver {
 #[derive(Clone, Debug, Default)]
 struct Beyond {
     ranges: Ranges,
-    /// Stream offset of the end of each message whose last segment has come before the stream got there; ascending.
+    /// Stream offset of the end of each message whose last segment has come before the stream got
+    /// there; ascending.
     ends: VecDeque<(u64, u32)>,
 }
 
 impl Receiver {
-    /// Takes a segment in, names each message that it completes, and returns the next expected stream offset. `value` of
-    /// the segment is the stream offset of its message's end.
+    /// Takes a segment in, names each message that it completes, and returns the next expected
+    /// stream offset. `value` of the segment is the stream offset of its message's end.
     pub(super) fn take(&mut self, segment: &Packet, mut deliver: impl FnMut(u32)) -> u64 {
         let end = segment.offset + u64::from(segment.payload);
         if end <= self.expected {

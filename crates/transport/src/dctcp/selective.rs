@@ -33,7 +33,7 @@ impl Selective {
     pub(super) fn note_resent(&mut self, end: u64) {
         self.resent = self.resent.max(end);
     }
-    /// Whether the segment at `offset` was sent again in this recovery.
+    /// Returns whether the segment at `offset` was sent again in this recovery.
     pub(super) fn is_resent(&self, offset: u64) -> bool {
         offset < self.resent
     }
@@ -45,7 +45,7 @@ impl Selective {
     pub(super) fn selected_below(&self, offset: u64) -> u64 {
         self.ranges.iter().map(|(start, end)| end.min(offset).saturating_sub(start)).sum()
     }
-    /// Whether enough came beyond a hole.
+    /// Returns whether enough came beyond a hole.
     pub(super) fn shows_loss(&self, mss: u64) -> bool {
         self.lost_below(mss) > 0
     }

@@ -57,7 +57,7 @@ pub struct Sender {
     loss: Loss,
 }
 
-/// How much may be under way.
+/// Maximum bytes in flight.
 #[derive(Clone, Debug)]
 struct Congestion {
     window: f64,
@@ -144,7 +144,7 @@ impl Sender {
     pub fn alpha(&self) -> f64 {
         self.congestion.alpha
     }
-    /// When the retransmission timer fires.
+    /// Returns the time at which the retransmission timer fires.
     pub fn deadline(&self) -> Option<Time> {
         Some(self.round_trip.deadline).filter(|deadline| *deadline != Time::MAX)
     }
@@ -152,12 +152,12 @@ impl Sender {
     pub fn backlog(&self) -> u64 {
         self.submitted - self.unacknowledged
     }
-    /// A message goes behind what was submitted before.
+    /// Appends a message to those submitted before.
     pub fn submit(&mut self, message: u32, bytes: u64) {
         self.submitted += bytes;
         self.messages.push_back((self.submitted, message));
     }
-    /// Whether [`next_segment`](Self::next_segment) gives one.
+    /// Returns whether [`next_segment`](Self::next_segment) gives one.
     pub fn can_send(&self) -> bool {
         self.loss.resend || self.hole().is_some() || self.new_segment().is_some()
     }
@@ -220,7 +220,8 @@ impl Sender {
         self.round_trip.back_off();
     }
 
-    /// Bytes under way: sent, not known to be there and not known to be lost (RFC 6675, 4: "pipe").
+    /// Bytes in flight: sent, not known to be received and not known to be lost (RFC 6675, 4:
+    /// "pipe").
     fn in_flight(&self) -> u64 {
         let all = self.next - self.unacknowledged;
         match &self.loss.selective {
@@ -254,7 +255,8 @@ impl Sender {
         let payload = self.constants.mss.min(message_end - offset) as u32;
         Segment { message, offset, payload, message_end, again: offset < self.sent }
     }
-    /// What the window lets go next: one segment always, so that a small window cannot stall the stream.
+    /// Returns the next segment that the window allows: always at least one, so that a small window
+    /// cannot stall the stream.
     fn new_segment(&self) -> Option<Segment> {
         if self.next == self.submitted {
             return None;
@@ -319,7 +321,8 @@ impl Sender {
             }
         }
     }
-    /// A duplicate acknowledgement: a segment has left the network; `true` if the first unacknowledged one is lost.
+    /// A duplicate acknowledgement: a segment has left the network; `true` if the first
+    /// unacknowledged one is lost.
     fn duplicate(&mut self) -> bool {
         let mss = self.constants.mss;
         let selective = self.loss.selective.as_deref_mut();
@@ -436,7 +439,8 @@ impl RoundTrip {
         self.variation = self.variation - self.variation / 4 + error / 4;
         self.smoothed = self.smoothed - self.smoothed / 8 + seen / 8;
     }
-    /// Without a sample the timeout is its least value: round trips in a rack are known to be far below it.
+    /// Without a sample the timeout is its least value: round trips in a rack are known to be far
+    /// below it.
     fn timeout(&self, timeout_min: Span) -> Span {
         (self.smoothed + self.variation * 4).max(timeout_min) * (1 << self.backoff)
     }
@@ -475,9 +479,8 @@ mod tests {
         std::iter::from_fn(|| sender.next_segment(Time::ZERO)).map(|segment| segment.offset / MSS).collect()
     }
 
-    /// A window of 20 loses 3, 7 and 8. The duplicates that it causes show all three: each goes
-    /// again before anything is acknowledged that was sent after the loss. NewReno fills one a
-    /// round trip.
+    /// A window of 20 loses 3, 7 and 8. The resulting duplicates reveal all three: each is
+    /// retransmitted before any acknowledgement of later data. NewReno recovers one per round trip.
     #[test]
     fn three_holes_are_filled_in_one_round_trip_with_blocks_and_in_three_without() {
         for (is_selective, expected) in [(true, vec![3, 7, 8]), (false, vec![3])] {

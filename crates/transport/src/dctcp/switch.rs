@@ -1,4 +1,5 @@
-//! The switch: drop-tail output queues that mark what arrives when more than K bytes wait (SIGCOMM'10, 3.1: instantaneous length).
+//! The switch: drop-tail output queues that mark what arrives when more than K bytes wait
+//! (SIGCOMM'10, 3.1: instantaneous length).
 
 use crate::common::PortQueues;
 use crate::config::Dctcp;

@@ -73,7 +73,8 @@ pub struct Arbiter {
 }
 
 impl Arbiter {
-    /// The arbiter of `nodes` endpoints; it is node `nodes`. `config.batch` is at most [`BATCH_MAX`].
+    /// The arbiter of `nodes` endpoints; it is node `nodes`. `config.batch` is at most
+    /// [`BATCH_MAX`].
     pub fn new(config: Fastpass, nodes: u32, rate: Rate, lead: Span) -> Arbiter {
         assert!((1..=BATCH_MAX).contains(&config.batch), "a Fastpass batch is 1 to {BATCH_MAX} slots");
         let count = nodes as usize;
@@ -90,7 +91,7 @@ impl Arbiter {
             content: Box::default(),
         }
     }
-    /// Slots asked for and not allocated.
+    /// Slots requested and not allocated.
     pub fn backlog(&self) -> u64 {
         self.sources.iter().map(|demands| demands.left).sum()
     }
@@ -133,8 +134,9 @@ impl Arbiter {
         let in_sight = (self.first / self.batch + 2) * self.batch - self.first;
         !self.sources[source.index()].sends.from(self.first) & (u64::MAX >> (64 - in_sight))
     }
-    /// The target of `source` with the fewest slots left among those free in one of `free`, its place in the list,
-    /// and the common slots. Only targets in `known` once those are as many as a packet can name.
+    /// Returns the target of `source` with the fewest remaining slots among those free in one of
+    /// `free`, its place in the list, and the common slots. Considers only targets in `known` once
+    /// a packet can name no further ones.
     fn next_target(&mut self, source: NodeId, free: u64, known: &[NodeId]) -> Option<(usize, NodeId, u64)> {
         let demands = &self.sources[source.index()];
         let mut best: Option<(u64, usize, NodeId, u64)> = None;
@@ -186,7 +188,7 @@ impl Arbiter {
         let told = demands.told_again.drain(..count);
         told.map(|target| (target, demands.totals[target.index()].allocated as u16)).collect()
     }
-    /// The next packet to `source`, if there is something to tell it.
+    /// Returns the next packet to `source`, if there is one.
     fn answer(&mut self, source: NodeId) -> Option<Packet> {
         let slots = self.allocate(source);
         let demands = &mut self.sources[source.index()];
@@ -227,7 +229,7 @@ impl Program for Arbiter {
             self.take_demands(packet.source);
         }
     }
-    /// When the next batch comes into sight, if somebody waits for that.
+    /// Returns the time at which the next batch comes into sight, if somebody waits for that.
     fn next_wakeup(&self) -> Option<Time> {
         let next = (self.first / self.batch + 1) * self.batch;
         (!self.parked.is_empty()).then(|| self.slots.start(next - 1) - self.lead)
@@ -315,7 +317,7 @@ mod tests {
         let first = [vec![(9, 0, 3)], all(10..16)].concat();
         assert_eq!(next(&mut arbiter, Time::ZERO), Some(first));
         assert_eq!(next(&mut arbiter, Time::ZERO), Some(vec![(9, 1, 4)]));
-        // The rest has to wait for the next batch to come into sight, and goes in one packet then.
+        // The rest waits until the next batch is planned, and then leaves in one packet.
         assert_eq!(next(&mut arbiter, Time::ZERO), None);
         let wake = arbiter.next_wakeup().expect("somebody waits");
         assert_eq!(wake, arbiter.slots.start(11) - LEAD);

@@ -37,7 +37,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Whether it says nothing.
+    /// Returns whether it says nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.counts.is_empty()
     }

@@ -12,22 +12,22 @@ use base::{Bytes, NodeId, Program, Rate, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Slots of one target that may be asked for and not allocated (public code:
+/// Maximum slots of one target that are requested and not allocated (public code:
 /// `FASTPASS_REQUEST_WINDOW_SIZE` less one).
 const WINDOW: u64 = (1 << 13) - 1;
 /// Demand packets that may leave at once (public code: four, `req_bucketlen` over `req_cost`).
 const DEMAND_BURST: u64 = 4;
-/// Timeouts of a demand double up to this power of two. Ours: a busy arbiter is not told the same
-/// again and again.
+/// Timeouts of a demand double up to this power of two. Ours: it limits repeated demands to a busy
+/// arbiter.
 const BACKOFF_MAX: u32 = 6;
 
-/// What goes to one target.
+/// Data for one target.
 #[derive(Clone, Debug, Default)]
 struct Backlog {
     messages: Outgoing,
     /// Wire bytes of what is not sent.
     wire: u64,
-    /// Slots ever asked of the arbiter.
+    /// Total slots requested from the arbiter.
     asked: u64,
     /// Slots that the arbiter ever allocated, as far as is known: those that came and those that
     /// were lost.
@@ -53,7 +53,7 @@ struct Open {
     room: u32,
 }
 
-/// Asks for slots, and sends in those that it gets.
+/// Requests slots, and sends in the allocated ones.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     node: NodeId,
@@ -61,18 +61,17 @@ pub struct Endpoint {
     config: Fastpass,
     slots: Slots,
     targets: Sparse<Backlog>,
-    /// Targets for which more slots are needed than were asked, or that the arbiter has to hear of
-    /// again.
+    /// Targets that need more slots than requested, or whose demand must be repeated.
     wanting: ReadyRing,
     /// When to state the demand for a target again.
     timers: Timers,
     /// This endpoint's share of the arbiter's link.
     demands: TokenBucket,
-    /// When that has room for the next demand, if one waits for it.
+    /// Time at which that has room for the next demand, if one waits for it.
     demand_at: Option<Time>,
     sequence: u64,
-    /// The newest packet of the arbiter, and the newest that told of lost ones: what was sent
-    /// before counts as lost.
+    /// The newest packet of the arbiter, and the newest that reported losses: earlier packets count
+    /// as lost.
     newest: u64,
     settled: u64,
     /// Slots to come that are ours, and their targets.
@@ -82,7 +81,7 @@ pub struct Endpoint {
     missed: u64,
     inboxes: Sparse<Inbox>,
     content: Box<[u8]>,
-    /// The latest time that the endpoint has been told.
+    /// The latest time passed to the endpoint.
     now: Time,
 }
 
@@ -124,8 +123,8 @@ impl Endpoint {
         backlog.wire += train(&self.config, message.bytes).data_bytes();
         self.note_want(message.target);
     }
-    /// Slots that `target` needs beyond those asked for, as far as the window allows. In-order
-    /// packing may need more: that shows when a slot is over.
+    /// Slots that `target` needs beyond the requested ones, as far as the window allows. In-order
+    /// packing may need more: that shows when a slot has ended.
     fn want(&self, target: NodeId) -> u64 {
         let backlog = &self.targets[target.index()];
         let to_come = backlog.unanswered() + backlog.pending;
@@ -155,8 +154,8 @@ impl Endpoint {
             self.settle(target, count, control.sequence);
         }
     }
-    /// The arbiter has allocated `count` slots in all: those that did not come are lost, and asked
-    /// for again.
+    /// The arbiter has allocated `count` slots in total: missing ones are lost, and requested
+    /// again.
     fn settle(&mut self, target: NodeId, count: u16, sequence: u64) {
         let backlog = &mut self.targets[target.index()];
         let lost = count.wrapping_sub(backlog.allocated as u16) as i16;
@@ -183,7 +182,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes up the slots that have begun, and ends those in which nothing can be sent any more.
+    /// Starts the slots that have begun, and ends those that can no longer send.
     fn advance(&mut self, now: Time) {
         self.now = now;
         let present = self.slots.at(now);
@@ -201,8 +200,8 @@ impl Endpoint {
             self.end_slot(open.target);
         }
     }
-    /// Whether an open slot is used up, or past with nothing to send. What control has held up
-    /// still goes.
+    /// Returns whether an open slot is used up, or past without data. Data that control has delayed
+    /// are still sent.
     fn is_over(&self, open: &Open, present: u64) -> bool {
         match self.next_wire(open.target) {
             Some(wire) => wire > open.room,
@@ -220,7 +219,7 @@ impl Endpoint {
         self.note_want(target);
     }
 
-    /// Tells the arbiter of waiting demands, if this endpoint's share of its link allows.
+    /// Sends waiting demands to the arbiter, if this endpoint's share of its link allows.
     fn demand(&mut self, now: Time) -> Option<Packet> {
         let full = Bytes::new(u64::from(fastpass_demand_wire(DEMANDS_MAX as u32)));
         self.demand_at = None;
@@ -441,8 +440,7 @@ mod tests {
         assert_eq!(endpoint.missed_slots(), 1);
     }
 
-    /// A demand without an answer is stated again, later each time; the answer tells what was lost
-    /// on the way.
+    /// A demand without an answer is repeated, later each time; the answer reports what was lost.
     #[test]
     fn a_lost_demand_is_stated_again_and_lost_slots_are_asked_for_again() {
         let mut endpoint = endpoint();

@@ -1,9 +1,11 @@
 //! Frames as bytes: what `--wire` puts every packet of a run through.
 //!
-//! [`encode`] writes exactly [`Packet::wire`] bytes, as they would be on the wire (preamble to inter-frame gap, payload as
-//! zeros), and behind them a trailer of [`TRAILER`] bytes that is **not** on the wire and **not** counted: the simulator's own
-//! names for things, and the full width of fields that the real header cuts short. [`decode`] reads the headers into a view, checks their
-//! lengths and checksums, and then that the view says the same as the trailer wherever a real header has the field.
+//! [`encode`] writes exactly [`Packet::wire`] bytes, as they would be on the wire (preamble to
+//! inter-frame gap, payload as zeros), and behind them a trailer of [`TRAILER`] bytes that is
+//! **not** on the wire and **not** counted: the simulator's own names for things, and the full
+//! width of fields that the real header cuts short. [`decode`] reads the headers into a view,
+//! checks their lengths and checksums, and then that the view says the same as the trailer wherever
+//! a real header has the field.
 
 mod headers;
 mod trailer;
@@ -17,7 +19,8 @@ pub use trailer::TRAILER;
 /// Which frames a design puts on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// Ethernet alone: the payload stands behind the MAC header, whose type field holds its length (IEEE 802.3, 3.2.6).
+    /// Ethernet alone: the payload follows the MAC header, whose type field holds its length (IEEE
+    /// 802.3, 3.2.6).
     Raw,
     /// DCTCP: TCP over IPv4 over Ethernet.
     Tcp,
@@ -29,11 +32,12 @@ pub enum Framing {
     ReceiverDriven,
     /// Fastpass: TCP data, control packets of its own over IPv4 (its public code: protocol 222).
     Fastpass,
-    /// CXL-like flits and PCIe-like credit packets, no Ethernet: two bytes before and a CRC of two bytes behind.
+    /// CXL-like flits and PCIe-like credit packets, no Ethernet: two bytes before and a CRC of two
+    /// bytes behind.
     Flit,
 }
 
-/// Why bytes are not a packet of the expected framing.
+/// Reason why bytes are not a packet of the expected framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
@@ -48,15 +52,15 @@ pub enum WireError {
     /// A field holds what this framing never puts there.
     #[error("the field `{field}` holds {got:#x}, which this framing does not use")]
     Field {
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// What it holds.
+        /// The rejected value.
         got: u64,
     },
     /// A checksum does not fit the bytes it covers.
     #[error("the {field} is wrong: the frame is damaged")]
     Checksum {
-        /// Which checksum.
+        /// The checksum.
         field: &'static str,
     },
     /// Header and trailer say different things.
@@ -67,7 +71,7 @@ pub enum WireError {
     },
 }
 
-/// What real headers tell about a packet.
+/// The fields of a packet that real headers carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct View {
     kind: PacketKind,
@@ -111,7 +115,7 @@ pub fn decode(framing: Framing, bytes: &[u8]) -> Result<Packet, WireError> {
     Ok(packet)
 }
 
-/// A RoCEv2 request is told in an extended header of fixed length, which may be longer than the request.
+/// An extended header of fixed length carries a RoCEv2 request, and may be longer than the request.
 fn is_extended_header(framing: Framing, packet: &Packet, seen: u32) -> bool {
     framing == Framing::Roce && packet.kind == PacketKind::Request && seen == request_extension(packet.payload)
 }
@@ -120,7 +124,7 @@ fn agree(field: &'static str, holds: bool) -> Result<(), WireError> {
     if holds { Ok(()) } else { Err(WireError::Disagreement { field }) }
 }
 
-/// Whether the bytes that [`encode`] appended hold `content` behind their IPv4 header.
+/// Returns whether the bytes that [`encode`] appended hold `content` behind their IPv4 header.
 pub fn holds_content(bytes: &[u8], content: &[u8]) -> bool {
     let behind = bytes.get((PREAMBLE + ETHERNET + IPV4) as usize..);
     content.is_empty() || behind.is_some_and(|behind| behind.starts_with(content))
@@ -157,7 +161,8 @@ fn view_frame(framing: Framing, wire: &[u8], packet: &Packet) -> Result<View, Wi
     headers::read_network(framing, ethernet.ether_type, &covered[ETHERNET as usize..])
 }
 
-/// Protocol identifier (kind and mark), filler, CRC-16 cut from CRC-32: the flit's layout inside is not modelled.
+/// Protocol identifier (kind and mark), filler, CRC-16 cut from CRC-32: the flit's layout inside is
+/// not modelled.
 fn encode_flit(packet: &Packet, bytes: &mut Vec<u8>) {
     let start = bytes.len();
     bytes.extend_from_slice(&[headers::kind_code(packet.kind), u8::from(packet.marked)]);

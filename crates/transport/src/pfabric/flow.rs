@@ -1,4 +1,4 @@
-//! One message on its way out, whatever controls its rate.
+//! One outgoing message, with any rate control.
 
 use super::minimal::Minimal;
 use super::over_dctcp::OverDctcp;
@@ -19,7 +19,7 @@ pub(super) enum Send {
         /// Whether they were sent before.
         again: bool,
     },
-    /// A bare header that asks for an acknowledgement.
+    /// A bare header that requests an acknowledgement.
     Probe,
 }
 
@@ -102,7 +102,7 @@ impl Flow {
             Control::Dctcp(flow) => flow.acknowledge(now, packet.offset, packet.marked),
         }
     }
-    /// When [`time_out`](Self::time_out) is due.
+    /// Returns the time at which [`time_out`](Self::time_out) is due.
     pub(super) fn deadline(&self) -> Option<Time> {
         match &self.control {
             Control::Minimal(flow) => flow.deadline(),

@@ -34,7 +34,7 @@ pub(super) struct Minimal {
     in_flight: u32,
     window: u32,
     timeouts: u32,
-    /// So many in a row make it probe.
+    /// Number of consecutive timeouts after which it probes.
     probe_after: u32,
     mode: Mode,
     deadline: Option<Time>,
@@ -51,7 +51,7 @@ impl Minimal {
     pub(super) fn remaining(&self) -> u64 {
         self.bytes - self.acknowledged_bytes
     }
-    /// When all that is under way counts as lost.
+    /// Time at which all data in flight count as lost.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.deadline
     }
@@ -93,8 +93,8 @@ impl Minimal {
         }
         self.deadline = (self.in_flight > 0).then_some(now + config.timeout);
     }
-    /// Nothing was heard for a timeout: all that is under way counts as lost, and the flow starts
-    /// over with a window of one packet, as TCP does (paper, 4.2).
+    /// A timeout without any reception: all data in flight count as lost, and the flow restarts
+    /// with a window of one packet, as TCP does (paper, 4.2).
     pub(super) fn time_out(&mut self) {
         self.deadline = None;
         self.timeouts += 1;

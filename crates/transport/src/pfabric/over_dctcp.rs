@@ -38,7 +38,7 @@ impl OverDctcp {
         self.remaining = self.remaining.min(self.bytes - offset);
         self.sender.acknowledge(now, offset, marked);
     }
-    /// When the retransmission timer fires.
+    /// Returns the time at which the retransmission timer fires.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.sender.deadline()
     }

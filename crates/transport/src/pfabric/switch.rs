@@ -15,7 +15,7 @@ pub struct Switch {
     arrivals: u64,
 }
 
-/// A port's packets in no order, with what decisions look at beside them.
+/// A port's packets in no order, with the fields for decisions beside them.
 #[derive(Clone, Debug, Default)]
 struct Queue {
     keys: Vec<Key>,
@@ -44,8 +44,8 @@ impl Queue {
         self.used -= u64::from(packet.wire);
         packet
     }
-    /// The earliest packet of the flow of the most urgent packet: a flow's later packets are more urgent, its earlier ones
-    /// must not starve.
+    /// The earliest packet of the flow of the most urgent packet: a flow's later packets are more
+    /// urgent, its earlier ones must not starve.
     fn next(&self) -> Option<usize> {
         let urgent = self.keys.iter().min_by_key(|key| (key.priority, key.arrival))?;
         let same_flow =
@@ -76,7 +76,8 @@ impl Program for Switch {
     type In = SwitchIn;
     type Out = SwitchOut;
 
-    /// Takes the packet in; while that is too much, the least urgent packet goes, be it the new one.
+    /// Inserts the packet, and drops the least urgent packets while the queue is too long, the new
+    /// one included.
     fn on(&mut self, _: Time, input: SwitchIn, out: &mut Vec<SwitchOut>) {
         let mut packet = input.packet;
         let port = packet.target;

@@ -12,7 +12,7 @@ use base::Operation;
 /// A request as a line has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Recorded {
-    /// In picoseconds of whatever the trace counts from.
+    /// In picoseconds since the trace's own origin.
     pub time_ps: u128,
     pub device: u32,
     pub operation: Operation,
@@ -22,7 +22,8 @@ pub(super) struct Recorded {
 
 /// What becomes of the lines of one file, in order.
 pub(super) trait Decode {
-    /// What `line` asks for; `None` if it is no read or write and need not be one: a header, another event, a flush, a trim.
+    /// The request in `line`; `None` if it is no read or write and need not be one: a header,
+    /// another event, a flush, a trim.
     fn line(&mut self, line: &str) -> Result<Option<Recorded>, Reason>;
 
     /// Whether the format names its devices, and how this one is called.
@@ -47,7 +48,7 @@ pub(super) fn decoder(format: Format) -> Box<dyn Decode> {
     }
 }
 
-/// Formats whose lines stand for themselves.
+/// Formats with self-contained lines.
 impl<F: Fn(&str) -> Result<Option<Recorded>, Reason>> Decode for F {
     fn line(&mut self, line: &str) -> Result<Option<Recorded>, Reason> {
         self(line)

@@ -10,23 +10,31 @@ use std::str::FromStr;
 pub enum Format {
     /// MQSim (CMU-SAFARI/MQSim): `time_ns device first_sector sectors type`; 0 writes, 1 reads.
     Mqsim,
-    /// DiskSim's ASCII format (DiskSim 4.0 manual, 7): as MQSim's, with the time in milliseconds and a decimal point.
+    /// DiskSim's ASCII format (DiskSim 4.0 manual, 7): as MQSim's, with the time in milliseconds
+    /// and a decimal point.
     Disksim,
-    /// The Storage Performance Council's (SPC trace file format, revision 1.0.1), as UMass has its traces: `asu,sector,bytes,r|w,seconds`.
+    /// The Storage Performance Council's (SPC trace file format, revision 1.0.1), as UMass has its
+    /// traces: `asu,sector,bytes,r|w,seconds`.
     Spc,
-    /// Systor '17 (SNIA IOTTA 4964): `Timestamp,Response,IOType,LUN,Offset,Size` in seconds and bytes.
+    /// Systor '17 (SNIA IOTTA 4964): `Timestamp,Response,IOType,LUN,Offset,Size` in seconds and
+    /// bytes.
     Systor,
-    /// Microsoft Research Cambridge (SNIA IOTTA 388): `filetime,host,disk,Read|Write,offset,bytes,response`; a FILETIME counts 100 ns.
+    /// Microsoft Research Cambridge (SNIA IOTTA 388):
+    /// `filetime,host,disk,Read|Write,offset,bytes,response`; a FILETIME counts 100 ns.
     Msr,
     /// Alibaba block traces (alibaba/block-traces): `device,R|W,offset,bytes,microseconds`.
     Alibaba,
-    /// Tencent block storage (SNIA IOTTA 27917): `seconds,sector,sectors,type,volume`; 0 reads, 1 writes.
+    /// Tencent block storage (SNIA IOTTA 27917): `seconds,sector,sectors,type,volume`; 0 reads, 1
+    /// writes.
     Tencent,
-    /// What `blkparse` prints by default, of which the requests as they were queued (action `Q`) are taken.
+    /// What `blkparse` prints by default, of which the requests as they were queued (action `Q`)
+    /// are taken.
     Blktrace,
-    /// The same, of which the requests as they were issued to the drive (action `D`) are taken: merged and scheduled.
+    /// The same, of which the requests as they were issued to the drive (action `D`) are taken:
+    /// merged and scheduled.
     BlktraceIssued,
-    /// fio's I/O log, version 2 (times from `wait` lines) and 3 (a time in every line), in microseconds and bytes.
+    /// fio's I/O log, version 2 (times from `wait` lines) and 3 (a time in every line), in
+    /// microseconds and bytes.
     FioIolog,
 }
 
@@ -87,8 +95,8 @@ impl Format {
         }
     }
 
-    /// Whether a file may end without a newline: only where the last column is one character, so that a line that was cut off has too
-    /// few columns.
+    /// Returns whether a file may end without a newline: only where the last column is one
+    /// character, so that a line that was cut off has too few columns.
     pub(super) const fn may_lack_last_newline(self) -> bool {
         matches!(self, Format::Mqsim | Format::Disksim)
     }

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The unit of a footprint.
 const BLOCK: u64 = 4096;
-/// As many of the smallest hashes are kept: a footprint is exact up to as many blocks, and beyond off by about `1 / sqrt`, 0.4 %
-/// (Bar-Yossef et al., "Counting distinct elements in a data stream", 2002, algorithm 1).
+/// Number of smallest hashes that are kept: a footprint is exact up to this many blocks, and beyond
+/// off by about `1 / sqrt`, 0.4 % (Bar-Yossef et al., "Counting distinct elements in a data
+/// stream", 2002, algorithm 1).
 const HASHES_KEPT: usize = 1 << 16;
-/// Of a request larger than this many blocks, every so many-th block counts for all between.
+/// Of a request larger than this many blocks, every n-th block counts for those between.
 const BLOCKS_OF_A_REQUEST_MAX: u64 = 1 << 12;
 /// A size is kept to this many bits: whole sectors up to 1 MiB are exact.
 const SIZE_BITS: u32 = 11;
@@ -52,7 +53,8 @@ pub struct Report {
     pub bytes_per_second: f64,
     /// Requests in the busiest second, counted from the first request.
     pub requests_in_busiest_second: u64,
-    /// Standard deviation of the gaps between requests over their mean: 1 for a Poisson process, more for bursts.
+    /// Standard deviation of the gaps between requests over their mean: 1 for a Poisson process,
+    /// more for bursts.
     pub gap_variation: f64,
     /// Share of requests that begin where the request before on the same device has ended.
     pub sequential_share: f64,
@@ -71,7 +73,7 @@ pub struct Report {
 /// Requests of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SizeSummary {
-    /// How many.
+    /// The requests.
     pub requests: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -79,7 +81,8 @@ pub struct SizeSummary {
     pub mean_bytes: f64,
     /// The smallest size.
     pub least_bytes: u64,
-    /// The size that half of them do not exceed. Percentiles are exact for whole sectors up to 1 MiB, and rounded up by less than 0.1 % beyond.
+    /// The size that half of them do not exceed. Percentiles are exact for whole sectors up to 1
+    /// MiB, and rounded up by less than 0.1 % beyond.
     pub median_bytes: u64,
     /// The size that 90 of 100 do not exceed.
     pub p90_bytes: u64,
@@ -314,7 +317,8 @@ impl Distinct {
     }
 }
 
-/// SplitMix64's mixing (Steele et al., 2014), a permutation of 64 bits: blocks of up to 2^40 on up to 2^24 devices never collide.
+/// SplitMix64's mixing (Steele et al., 2014), a permutation of 64 bits: blocks of up to 2^40 on up
+/// to 2^24 devices never collide.
 fn hash(device: u32, block: u64) -> u64 {
     let mut mixed = (u64::from(device) << 40) ^ block;
     mixed = mixed.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -12,11 +12,11 @@ pub type OpenReader<'a> = BlockReader<'a, Box<dyn BufRead + 'a>>;
 
 /// RFC 1952, 2.3.1.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// How much of a file the format is told from.
+/// Bytes of a file from which the format is detected.
 const SAMPLE_BYTES: u64 = 1 << 16;
 /// And how many lines.
 const SAMPLE_LINES: usize = 32;
-/// The issued requests of blktrace are to be asked for: the queued ones look the same.
+/// The issued requests of blktrace must be requested by name: the queued ones look the same.
 const TOLD: [Format; 9] = [
     Format::Mqsim,
     Format::Disksim,
@@ -29,10 +29,11 @@ const TOLD: [Format; 9] = [
     Format::FioIolog,
 ];
 
-/// Opens a trace, which may be packed with gzip. Its format is told from its first lines when it is not given. `name` goes into errors.
+/// Opens a trace, which may be compressed with gzip. Detects its format from its first lines if it
+/// is not given. Errors contain `name`.
 ///
 /// # Errors
-/// A file that cannot be read, or whose format cannot be told.
+/// A file that cannot be read, or whose format cannot be detected.
 pub fn open_block_trace<'a>(
     name: &'a str,
     format: Option<Format>,

@@ -13,12 +13,14 @@ const SKIPPED_SHOWN_MAX: usize = 10;
 /// The most requests that a trace in memory may have: 40 bytes each.
 pub const REQUESTS_MAX: u64 = 1 << 23;
 
-/// Reads a block trace in MQSim's format to its end, such as `938513000 4 264719034 16 0`. Times count from the first request;
-/// where they fall by a little it is sorted (see [`Inversions`](super::Inversions)); blank lines and lines that begin with `#` are passed over. `name` goes into errors.
+/// Reads a complete block trace in MQSim's format, such as `938513000 4 264719034 16 0`. Times
+/// count from the first request. Small decreases are sorted (see
+/// [`Inversions`](super::Inversions)); blank lines and lines that begin with `#` are skipped.
+/// Errors contain `name`.
 ///
 /// # Errors
-/// The first bad line after the `skip_bad` that are tolerated, and why; a file that cannot be read, has no good line or more than
-/// [`REQUESTS_MAX`] of them.
+/// The first bad line after the `skip_bad` tolerated ones, with its reason; a file that cannot be
+/// read, has no good line or more than [`REQUESTS_MAX`] of them.
 pub fn read_block_trace(name: &str, tolerance: &Tolerance, reader: impl BufRead) -> Result<BlockTrace, FileError> {
     BlockReader::new(name, Format::Mqsim, *tolerance, reader).collect(None)
 }
@@ -44,7 +46,7 @@ pub struct BlockReader<'a, R> {
 }
 
 impl<'a, R: BufRead> BlockReader<'a, R> {
-    /// A reader of plain text in `format`. `name` goes into errors.
+    /// A reader of plain text in `format`. Errors contain `name`.
     pub fn new(name: &'a str, format: Format, tolerance: Tolerance, reader: R) -> Self {
         BlockReader {
             lines: Lines::new(name, reader),
@@ -66,8 +68,8 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
     /// The next request, or `None` behind the last one.
     ///
     /// # Errors
-    /// A bad line that is one too many, and why; a file that cannot be read on, or has no request at all. There is nothing to
-    /// be had behind an error.
+    /// A bad line that is one too many, and why; a file that cannot be read on, or has no request
+    /// at all. There is nothing to be had behind an error.
     #[allow(clippy::should_implement_trait, reason = "an iterator of results would go on behind an error")]
     pub fn next(&mut self) -> Result<Option<BlockRequest>, FileError> {
         loop {
@@ -96,7 +98,8 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
     /// The rest of the trace in memory, or its first requests.
     ///
     /// # Errors
-    /// As [`next`](BlockReader::next); and a trace of more than [`REQUESTS_MAX`] requests, unless fewer are asked for.
+    /// As [`next`](BlockReader::next); and a trace of more than [`REQUESTS_MAX`] requests, unless
+    /// fewer are requested.
     pub fn collect(mut self, first: Option<u64>) -> Result<BlockTrace, FileError> {
         let mut requests = Vec::new();
         while first.is_none_or(|first| (requests.len() as u64) < first) {
@@ -115,7 +118,7 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
         self.format
     }
 
-    /// How many bad lines were skipped so far.
+    /// Returns how many bad lines were skipped so far.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
@@ -125,12 +128,13 @@ impl<'a, R: BufRead> BlockReader<'a, R> {
         &self.skipped_first
     }
 
-    /// How many requests came behind a later one so far, and were put in order.
+    /// Returns how many requests came behind a later one so far, and were put in order.
     pub fn inverted(&self) -> u64 {
         self.inverted
     }
 
-    /// How many good lines were neither a read nor a write: headers, other events, flushes, trims.
+    /// Returns how many good lines were neither a read nor a write: headers, other events, flushes,
+    /// trims.
     pub fn passed_over(&self) -> u64 {
         self.passed_over
     }
@@ -217,13 +221,14 @@ enum Line {
     End,
 }
 
-/// Whether reading can go on behind it. After a line that is too long it cannot: its rest would look like a line.
+/// Returns whether reading can continue after it. After a line that is too long it cannot: its rest
+/// would look like a line.
 fn is_of_one_line(reason: &Reason) -> bool {
     !matches!(reason, Reason::Read(_) | Reason::TooLong)
 }
 
 impl Tolerance {
-    /// Where a request at `address` goes. Whole sectors of the volume count.
+    /// Place of a request at `address`. Whole sectors of the volume count.
     fn placed(&self, address: u64, bytes: u64) -> Result<u64, Reason> {
         let Some(volume) = self.volume else { return Ok(address) };
         let volume = volume.count() - volume.count() % SECTOR.count();

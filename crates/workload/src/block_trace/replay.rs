@@ -7,15 +7,15 @@ use crate::problem::{Checker, NODES_MAX, Problem};
 use base::{Bytes, NodeId, Request, Span, Time};
 use serde::Serialize;
 
-/// How a trace is played. Clients are the nodes `0..clients`, volume `v` is the node `clients + v`; volumes are dealt to the
-/// clients like cards, and a request comes from its volume's client.
+/// How a trace is played. Clients are the nodes `0..clients`, volume `v` is the node `clients + v`;
+/// volumes are dealt to the clients like cards, and a request comes from its volume's client.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReplayConfig {
-    /// How many clients ask.
+    /// Number of clients.
     pub clients: u32,
-    /// How many volumes are asked.
+    /// Number of volumes.
     pub volumes: u32,
-    /// Which device of the trace is which volume.
+    /// The device of the trace is which volume.
     pub devices: Devices,
     /// What times are multiplied with: 0.5 plays the trace twice as fast.
     pub time_scale: f64,
@@ -36,9 +36,10 @@ pub enum Devices {
         /// In any order; of several entries for one device, the first counts.
         pairs: Vec<(u32, u32)>,
     },
-    /// Every device is cut into stripes, which are dealt to the volumes, those of device `d` from volume `d` on. A request goes whole to
-    /// the volume of its first byte, and keeps its address: for volumes as large as the recorded devices. Spreads few devices
-    /// over many volumes.
+    /// Every device is cut into stripes, which are distributed over the volumes, those of device
+    /// `d` from volume `d` on. A whole request is sent to the volume of its first byte, and keeps
+    /// its address: for volumes as large as the recorded devices. This spreads few devices over
+    /// many volumes.
     Striped {
         /// How large a stripe is, more than 0.
         stripe: Bytes,
@@ -106,10 +107,11 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// A replay of all requests of `trace`, which it takes.
+    /// A replay of all requests of `trace`, which it consumes.
     ///
     /// # Panics
-    /// When `config` has [`problems`](ReplayConfig::problems) with this trace; whoever reads them from outside checks first.
+    /// If `config` has [`problems`](ReplayConfig::problems) with this trace. Check external
+    /// configurations first.
     pub fn new(config: ReplayConfig, trace: BlockTrace) -> Replay {
         let problems = config.problems(&trace);
         assert!(problems.is_empty(), "the replay was not checked: {}", problems[0]);
@@ -117,7 +119,7 @@ impl Replay {
         Replay { config, requests: trace.requests, next: 0, limits }
     }
 
-    /// How many requests were handed out so far.
+    /// Returns how many requests were handed out so far.
     pub fn made(&self) -> u64 {
         self.limits.made()
     }

@@ -6,7 +6,8 @@ use crate::storage::Zipfian;
 use base::Stream;
 use std::f64::consts::TAU;
 
-/// Skewed ranks are scattered over the region, as fio does. Its hash lets ranks collide; a permutation keeps the popularities.
+/// Skewed ranks are scattered over the region, as fio does. Its hash lets ranks collide; a
+/// permutation keeps the popularities.
 const SCATTER_KEY: u64 = 0x61c8_8646_80b5_83eb;
 
 /// Chooses blocks of `0..blocks`.
@@ -38,7 +39,8 @@ enum Law {
 }
 
 impl Chooser {
-    /// Of at least one block of `block` bytes each. A distribution without a centre draws one from `stream`.
+    /// Of at least one block of `block` bytes each. A distribution without a centre draws one from
+    /// `stream`.
     pub(super) fn new(distribution: &Distribution, blocks: u64, block: u64, stream: &mut Stream) -> Chooser {
         let mut place = |center: Option<f64>| match center {
             Some(share) => ((share * blocks as f64) as u64).min(blocks - 1),
@@ -148,7 +150,8 @@ mod tests {
         }
     }
 
-    /// With the power h, a share of 1 - h of the draws falls on a share of h of the ranks: h = 0.2 is the rule of 80 and 20.
+    /// With the power h, a share of 1 - h of the draws falls on a share of h of the ranks: h = 0.2
+    /// is the rule of 80 and 20.
     #[test]
     fn pareto_keeps_its_rule() {
         let mut counts = counts(&Distribution::Pareto { power: 0.2, center: None }, 1000);

@@ -20,12 +20,13 @@ struct Section {
     options: Vec<Written>,
 }
 
-/// Reads a job file. `name` goes into errors and notes.
+/// Reads a job file. Errors and notes contain `name`.
 ///
-/// Options of a `[global]` section go for the jobs behind it; the latest of several counts. `;` and `#` begin a comment.
+/// Options of a `[global]` section apply to the following jobs; the latest of several counts. `;`
+/// and `#` begin a comment.
 ///
 /// # Errors
-/// An option that is not supported, a value that is none, a line that is no option; a file without jobs.
+/// An unsupported option, an invalid value, a line that is no option; a file without jobs.
 pub fn read_job_file(name: &str, reader: impl BufRead) -> Result<JobFile, FileError> {
     let sections = sections(name, reader)?;
     let mut file = JobFile { jobs: Vec::new(), notes: Vec::new() };

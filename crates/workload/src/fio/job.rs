@@ -91,7 +91,8 @@ pub enum Order {
     },
     /// At random.
     Random {
-        /// How many I/Os follow each other from one random address on (`rw=randread:8`); 1 unless it is given.
+        /// How many I/Os follow each other from one random address on (`rw=randread:8`); 1 unless
+        /// it is given.
         run: u32,
     },
 }
@@ -151,13 +152,14 @@ pub struct RateLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateProcess {
-    /// On a schedule of equal gaps; who is late catches up.
+    /// On a schedule of equal gaps; a late request catches up.
     Linear,
     /// With exponential gaps.
     Poisson,
 }
 
-/// Where random I/O goes. `center` is the place of what is asked most often, as a share of the region.
+/// Distribution of random I/O. `center` is the place of the most frequent access, as a share of the
+/// region.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distribution {

@@ -12,7 +12,8 @@ const BLOCK: u64 = 4096;
 /// The most threads of a job.
 const THREADS_MAX: u64 = 1 << 16;
 
-/// Options that concern fio's own machinery, its files, its reports or the contents of buffers: they change no request.
+/// Options that concern fio's own machinery, its files, its reports or the contents of buffers:
+/// they change no request.
 const HARMLESS: [&str; 69] = [
     "allow_file_create",
     "allow_mounted_write",
@@ -98,7 +99,8 @@ const ASYNCHRONOUS: [&str; 11] = [
     "xnvme",
     "libblkio",
 ];
-/// Engines that wait for each I/O: "increasing iodepth beyond 1 will not affect synchronous ioengines". fio's default is one of them.
+/// Engines that wait for each I/O: "increasing iodepth beyond 1 will not affect synchronous
+/// ioengines". fio's default is one of them.
 const SYNCHRONOUS: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
 
 /// The job of a section, whose options are all that go for it, later ones over earlier ones.
@@ -147,7 +149,7 @@ impl<'a> Building<'a> {
         FileError { file: self.file.into(), line: option.line, reason }
     }
 
-    /// `kb_base` goes for the values before it too.
+    /// `kb_base` also applies to the values before it.
     fn find_base(&mut self, options: &[Written]) -> Result<(), FileError> {
         for option in options.iter().filter(|option| option.key == "kb_base") {
             self.values.kb_base = match option.value.as_str() {
@@ -183,7 +185,7 @@ impl<'a> Building<'a> {
         Err("is not supported: it would be ignored silently".into())
     }
 
-    /// What is asked, and where.
+    /// Operation and place.
     fn take_pattern(&mut self, key: &str, value: &str) -> Result<bool, String> {
         let values = self.values;
         let job = &mut self.job;
@@ -209,7 +211,7 @@ impl<'a> Building<'a> {
         Ok(true)
     }
 
-    /// How much.
+    /// Length in bytes.
     fn take_amount(&mut self, key: &str, value: &str) -> Result<bool, String> {
         let values = self.values;
         let job = &mut self.job;
@@ -244,7 +246,7 @@ impl<'a> Building<'a> {
         Ok(true)
     }
 
-    /// When.
+    /// The time.
     fn take_time(&mut self, key: &str, value: &str) -> Result<bool, String> {
         let job = &mut self.job;
         match key {
@@ -302,7 +304,7 @@ impl<'a> Building<'a> {
 
     fn take_distribution(&mut self, value: &str) -> Result<(), String> {
         let values = self.values;
-        // Only zones may differ between reads and writes; their name stands before the first alone.
+        // Only zones may differ between reads and writes; only the first has their name.
         let Some((kind, rest)) = value.split_once([':', '=']).filter(|(kind, _)| kind.starts_with("zoned")) else {
             let one = values.distribution(value)?;
             self.job.distributions = [one.clone(), one];

@@ -10,12 +10,13 @@ use base::{Bytes, NodeId, Request, RequestId, Seed, Span, Time};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How a job file is played. Threads, counted over all jobs, are dealt to the hosts, which are the nodes `0..hosts`.
+/// How a job file is played. Threads, counted over all jobs, are dealt to the hosts, which are the
+/// nodes `0..hosts`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlayConfig {
     /// The jobs.
     pub file: JobFile,
-    /// How many hosts ask.
+    /// Number of hosts.
     pub hosts: u32,
     /// What each of [`JobFile::files`] is, in their order.
     pub volumes: Vec<Volume>,
@@ -25,10 +26,10 @@ pub struct PlayConfig {
     pub duration: Option<Span>,
 }
 
-/// What a file name stands for.
+/// Meaning of a file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Volume {
-    /// Who holds it.
+    /// The node that holds it.
     pub node: NodeId,
     /// How large it is.
     pub capacity: Bytes,
@@ -64,7 +65,7 @@ impl PlayConfig {
         }
     }
 
-    /// What a thread asks for, with the capacity of each volume.
+    /// The place of a thread's requests, with the capacity of each volume.
     fn regions(&self, files: &[String], job: &Job, thread: u32) -> Vec<(Region, u64)> {
         let names = job.files_of(thread);
         let count = names.len() as u64;
@@ -120,20 +121,20 @@ struct Running {
     host: NodeId,
     job: Job,
     seed: Seed,
-    /// No later than this does it ask.
+    /// Time of its last request at the latest.
     deadline: Time,
-    /// When it has asked last: it asks in order.
+    /// Time of its previous request: requests are in order.
     last: Time,
     in_flight: u32,
     is_done: bool,
 }
 
 impl Player {
-    /// A player of `config` whose every draw follows from `seed`: every thread has streams of its own,
+    /// A player of `config`. `seed` decides every draw: every thread has streams of its own,
     /// `workload/fio/<job>/<thread>/...`.
     ///
     /// # Panics
-    /// When `config` has [`problems`](PlayConfig::problems); whoever reads it from outside checks first.
+    /// If `config` has [`problems`](PlayConfig::problems). Check external configurations first.
     pub fn new(config: &PlayConfig, seed: Seed) -> Player {
         let problems = config.problems();
         assert!(problems.is_empty(), "the jobs were not checked: {}", problems[0]);
@@ -162,7 +163,7 @@ impl Player {
         }
     }
 
-    /// How many requests were handed out so far.
+    /// Returns how many requests were handed out so far.
     pub fn made(&self) -> u64 {
         self.limits.made()
     }
@@ -180,7 +181,7 @@ impl Player {
         }
     }
 
-    /// Lets a thread ask for as much as its depth allows.
+    /// Issues requests of a thread up to its depth.
     fn fill(&mut self, index: usize, now: Time) {
         let running = &mut self.running[index];
         while let Some((at, io)) = running.next(now) {

@@ -1,4 +1,4 @@
-//! One thread of a job: what it asks next.
+//! One thread of a job: its next request.
 
 use super::address::Chooser;
 use super::job::{BlockSizes, FileOrder, Job, Mixture, Order, RateLimit, RateProcess};
@@ -28,7 +28,7 @@ pub(super) struct Thread {
     job: Job,
     files: Vec<File>,
     turn: usize,
-    /// What it still may ask for; `None` when only time ends it.
+    /// The remaining bytes; `None` if only time ends it.
     bytes_left: Option<u64>,
     ios_left: Option<u64>,
     is_over: bool,
@@ -38,7 +38,7 @@ pub(super) struct Thread {
     file: Stream,
 }
 
-/// Where a file stands. Pairs are for reads and for writes.
+/// Position in a file. Pairs are for reads and for writes.
 #[derive(Clone, Debug)]
 struct File {
     region: Region,
@@ -56,7 +56,7 @@ struct File {
 }
 
 impl Thread {
-    /// The thread that asks for `regions`. Every region holds the job's largest I/O.
+    /// The thread with the given `regions`. Every region holds the job's largest I/O.
     pub(super) fn new(job: &Job, regions: &[Region], io_bytes: Option<u64>, seed: Seed) -> Thread {
         let stream = |purpose: &str| seed.stream(purpose);
         let mut address = stream("address");
@@ -77,7 +77,7 @@ impl Thread {
         }
     }
 
-    /// The next I/O, or `None` when the thread has asked for everything.
+    /// Returns the next I/O, or `None` at the end of the thread.
     pub(super) fn next(&mut self) -> Option<Io> {
         if self.is_over || self.bytes_left == Some(0) || self.ios_left == Some(0) {
             self.is_over = true;
@@ -174,12 +174,12 @@ impl File {
         file
     }
 
-    /// What one pass asks for: whole blocks, where there is one size of them.
+    /// Bytes of one pass: whole blocks, if there is one size of them.
     fn usable(&self, job: &Job) -> u64 {
         job.only_size().map_or(self.region.length, |size| self.region.length - self.region.length % size)
     }
 
-    /// Where an I/O goes in the region; `None` behind its end when there are no more passes.
+    /// Returns the place of an I/O in the region; `None` beyond its end if no passes are left.
     fn offset(&mut self, job: &Job, direction: usize, bytes: u64, passes_max: u64, stream: &mut Stream) -> Option<u64> {
         match job.order {
             Order::Sequential { hole } => self.sequential(direction, bytes, hole, passes_max),
@@ -191,7 +191,7 @@ impl File {
         if self.positions[direction] + bytes > self.region.length {
             self.wraps[direction] += 1;
             self.positions[direction] = 0;
-            // Only holes bring a position to the end before all bytes are asked for.
+            // Only holes bring a position to the end before all bytes are requested.
             if hole > 0 && self.wraps[direction] >= passes_max {
                 return None;
             }
@@ -230,7 +230,7 @@ impl File {
     }
 }
 
-/// When a thread may ask next, by its rates.
+/// Returns the earliest time of the thread's next request, by its rates.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     rates: [RateLimit; 2],
@@ -250,7 +250,7 @@ impl Pace {
         Pace { rates: job.rates, process: job.rate_process, start, ios: [0; 2], bytes: [0; 2], due_ps: [0.0; 2], gaps }
     }
 
-    /// When `io` is due, and counts it.
+    /// Returns the time at which `io` is due, and counts it.
     pub(super) fn due(&mut self, io: &Io) -> Time {
         let direction = usize::from(io.operation != Operation::Read);
         let RateLimit { ios_per_second, bytes_per_second } = self.rates[direction];

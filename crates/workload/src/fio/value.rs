@@ -34,7 +34,8 @@ impl Values {
         number.checked_mul(factor).ok_or_else(bad)
     }
 
-    /// What a suffix multiplies with. With `kb_base` 1024, the default, `k` is 1024 and `ki` is 1000: fio's compatibility mode.
+    /// What a suffix multiplies with. With `kb_base` 1024, the default, `k` is 1024 and `ki` is
+    /// 1000: fio's compatibility mode.
     fn factor(self, suffix: &str) -> Option<u64> {
         let suffix = suffix.trim().to_ascii_lowercase();
         let suffix = suffix.strip_suffix('b').unwrap_or(&suffix);
@@ -66,8 +67,8 @@ impl Values {
         number.map(Amount::Percent).ok_or_else(|| format!("has the value `{text}`, allowed is 1% to 100%"))
     }
 
-    /// Up to three values for reads, writes and trims: one that is not ended by a comma goes for those behind it too. An empty one
-    /// keeps what was there.
+    /// Up to three values for reads, writes and trims. A value without a following comma also
+    /// applies to the later ones. An empty one keeps the previous value.
     pub(super) fn directions<T: Clone>(
         self,
         text: &str,
@@ -106,7 +107,8 @@ impl Values {
         Ok(BlockSizes::Range { min: first.min(second), max: first.max(second) })
     }
 
-    /// `bssplit`: `size/percent:size/percent`, where a percentage that is left out shares what is left.
+    /// `bssplit`: `size/percent:size/percent`, where a percentage that is left out shares what is
+    /// left.
     pub(super) fn split(self, text: &str) -> Said<BlockSizes> {
         let parts = percentages(text, ':', |part| {
             let (size, percent) = part.split_once('/').unwrap_or((part, ""));
@@ -173,7 +175,8 @@ fn split_number(text: &str, is_digit: impl Fn(char) -> bool, radix: u32) -> (&st
     (&text[..end], radix, &text[end..])
 }
 
-/// Parts with percentages that must come to 100; those that are left out share the rest evenly, the first ones a remainder.
+/// Parts with percentages that must come to 100; those that are left out share the rest evenly, the
+/// first ones a remainder.
 fn percentages<T>(text: &str, separator: char, read: impl Fn(&str) -> Said<(T, Option<u32>)>) -> Said<Vec<(T, u32)>> {
     let parts: Vec<(T, Option<u32>)> = text.split(separator).map(|part| read(part.trim())).collect::<Said<_>>()?;
     let given: u32 = parts.iter().filter_map(|(_, percent)| *percent).sum();

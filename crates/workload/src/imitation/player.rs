@@ -54,8 +54,8 @@ impl Shape {
     }
 }
 
-/// Plays an [`ImitationConfig`]: an open loop in which every request draws gap, client, volume, direction, size and place from a stream of
-/// its own (`workload/imitation/...`).
+/// Plays an [`ImitationConfig`]: an open loop in which every request draws gap, client, volume,
+/// direction, size and place from a stream of its own (`workload/imitation/...`).
 #[derive(Clone, Debug)]
 pub struct Imitator {
     config: ImitationConfig,
@@ -96,10 +96,11 @@ impl Phases {
 }
 
 impl Imitator {
-    /// A player of `config` whose every draw follows from `seed`.
+    /// A player of `config`. `seed` decides every draw.
     ///
     /// # Panics
-    /// When `config` has [`problems`](ImitationConfig::problems); whoever reads it from outside checks first.
+    /// If `config` has [`problems`](ImitationConfig::problems). Check external configurations
+    /// first.
     pub fn new(config: ImitationConfig, seed: Seed) -> Imitator {
         let problems = config.problems();
         assert!(problems.is_empty(), "the imitation was not checked: {}", problems[0]);
@@ -122,7 +123,7 @@ impl Imitator {
         }
     }
 
-    /// How many requests were handed out so far.
+    /// Returns how many requests were handed out so far.
     pub fn made(&self) -> u64 {
         self.limits.made()
     }
@@ -283,7 +284,8 @@ mod tests {
         let mut counts: Vec<u64> = extents.into_values().collect();
         counts.sort_unstable();
         let top = counts.iter().rev().take(10).sum::<u64>() as f64 / REQUESTS as f64;
-        // All ranks but the first two are drawn from a smooth approximation, which favours the first ones by some percent.
+        // All ranks but the first two are drawn from a smooth approximation, which favours the
+        // first ones by some percent.
         close("oltp-like", "share of the first ten", top, zeta(10, 0.9) / zeta(1000, 0.9), 0.06);
     }
 

@@ -1,10 +1,12 @@
 //! A block cache.
 
-/// Ways of a set. With eight of them, least recently used of a set is within some percent of least recently used of all.
+/// Ways of a set. With eight of them, least recently used of a set is within some percent of least
+/// recently used of all.
 const WAYS: usize = 8;
 const EMPTY: u64 = 0;
 
-/// Blocks by a 64-bit hash of their name, least recently used of a set goes first. No allocation after the first.
+/// Blocks by a 64-bit hash of their name; evicts the least recently used of a set. No allocation
+/// after the first.
 #[derive(Clone, Debug)]
 pub(super) struct BlockCache {
     /// Each set from the most recently used on.
@@ -12,12 +14,12 @@ pub(super) struct BlockCache {
 }
 
 impl BlockCache {
-    /// Of so many blocks, in whole sets; without a set it never hits.
+    /// A cache of this many blocks, in whole sets; without a set it never hits.
     pub(super) fn new(blocks: u64) -> BlockCache {
         BlockCache { ways: vec![[EMPTY; WAYS]; (blocks / WAYS as u64) as usize] }
     }
 
-    /// Whether the block was there; it is from now on.
+    /// Returns whether the block was there; it is from now on.
     pub(super) fn touch(&mut self, name: u64) -> bool {
         let Some(last) = (self.ways.len() as u64).checked_sub(1) else { return false };
         let tag = name.max(1);

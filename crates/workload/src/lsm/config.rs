@@ -7,15 +7,16 @@ use serde::Serialize;
 /// The most keys of a store.
 const KEYS_MAX: u64 = 1 << 40;
 
-/// Key-value stores and their clients. Clients are the nodes `0..clients`, volume `v` is the node `clients + v`; store `i` runs at client
-/// `i` modulo clients and lies on volume `i` modulo volumes, behind the stores that are there already.
+/// Key-value stores and their clients. Clients are the nodes `0..clients`, volume `v` is the node
+/// `clients + v`; store `i` runs at client `i` modulo clients and lies on volume `i` modulo
+/// volumes, behind the stores that are there already.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LsmConfig {
-    /// How many stores there are.
+    /// Number of stores.
     pub stores: u32,
-    /// How many clients they run at.
+    /// Number of clients with stores.
     pub clients: u32,
-    /// How many volumes they lie on.
+    /// Number of volumes with stores.
     pub volumes: u32,
     /// Keys of a store.
     pub keys: u64,
@@ -23,7 +24,7 @@ pub struct LsmConfig {
     pub record: Bytes,
     /// Zipf's exponent of the popularity of keys, between 0 and 1; YCSB's is 0.99.
     pub theta: f64,
-    /// What is asked.
+    /// The operations.
     pub mix: YcsbMix,
     /// Requests that are outstanding at each store.
     pub threads: u32,
@@ -41,7 +42,8 @@ pub struct LsmConfig {
     pub duration: Option<Span>,
 }
 
-/// Weights of requests: YCSB A is half reads and half updates, B 95 to 5, C reads only, F half reads and half read-modify-writes.
+/// Weights of requests: YCSB A is half reads and half updates, B 95 to 5, C reads only, F half
+/// reads and half read-modify-writes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct YcsbMix {
     /// Reads of one key.
@@ -55,11 +57,11 @@ pub struct YcsbMix {
 /// A store's tree. RocksDB's names are given where they differ.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TreeConfig {
-    /// `block_size`: what a read of a table asks for.
+    /// `block_size`: the size of a table read.
     pub block: Bytes,
     /// `write_buffer_size`: a memtable, and so a table of level 0.
     pub memtable: Bytes,
-    /// `max_write_buffer_number`: writers wait when as many memtables are full.
+    /// `max_write_buffer_number`: writers wait when this many memtables are full.
     pub memtables_max: u32,
     /// `level0_file_num_compaction_trigger`
     pub level0_trigger: u32,
@@ -87,12 +89,13 @@ pub struct TreeConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wal {
-    /// When it is in the log on the drive (`sync`). Updates that come during a write of the log share the next one.
+    /// When it is in the log on the drive (`sync`). Updates that come during a write of the log
+    /// share the next one.
     Synced,
-    /// At once. Whoever fills the buffer writes it out and waits for that.
+    /// At once. The thread that fills the buffer writes it out and waits for that.
     ///
-    /// Between its I/Os a thread runs ahead of the clock, by up to a buffer of updates: all threads together may be ahead by
-    /// a quarter of a memtable at most.
+    /// Between its I/Os a thread runs ahead of the clock, by up to a buffer of updates: all threads
+    /// together may be ahead by a quarter of a memtable at most.
     Buffered {
         /// The buffer.
         buffer: Bytes,
@@ -100,8 +103,8 @@ pub enum Wal {
 }
 
 impl LsmConfig {
-    /// What is impossible about it, in the order of its fields. Whether the stores fit the volumes is the caller's to check: see
-    /// [`LsmConfig::volume_bytes`].
+    /// What is impossible about it, in the order of its fields. Whether the stores fit the volumes
+    /// is the caller's to check: see [`LsmConfig::volume_bytes`].
     pub fn problems(&self) -> Vec<Problem> {
         let mut check = Checker::default();
         check.range("stores", u64::from(self.stores), 1, u64::from(NODES_MAX));
@@ -133,13 +136,13 @@ impl LsmConfig {
         self.keys * self.record.count()
     }
 
-    /// How many stores the fullest volume holds.
+    /// Returns how many stores the fullest volume holds.
     pub(super) fn stores_a_volume(&self) -> u64 {
         u64::from(self.stores.div_ceil(self.volumes))
     }
 
-    /// How large a volume must be: a store takes its data, what its upper levels hold, level 0 and the log, each with room to be written
-    /// anew beside the old one.
+    /// How large a volume must be: a store takes its data, what its upper levels hold, level 0 and
+    /// the log, each with room to be written anew beside the old one.
     pub fn volume_bytes(&self) -> Bytes {
         Bytes::new(super::tree::store_bytes(self).saturating_mul(self.stores_a_volume()))
     }

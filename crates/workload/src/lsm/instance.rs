@@ -22,7 +22,7 @@ pub(super) struct Io {
     pub purpose: Purpose,
 }
 
-/// What an I/O is for.
+/// Purpose of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A block for this thread's lookup.
@@ -49,7 +49,7 @@ struct Request {
 /// What a request does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Looks for its key from this run on.
+    /// Searches its key from this run on.
     Read { run: usize },
     /// Writes its key.
     Write,
@@ -63,7 +63,7 @@ pub(super) struct Shared<'a> {
     /// Requests that may still begin.
     pub left: &'a mut u64,
     pub end: Time,
-    /// What is asked for, and when.
+    /// The request and its time.
     pub out: &'a mut Vec<(Time, Io)>,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Store {
     zeta: f64,
     scatter: Permutation,
     threads: Vec<Option<Request>>,
-    /// For the next write of the log, and in the one under way.
+    /// For the next write of the log, and in the current one.
     log_waiting: Vec<usize>,
     log_writing: Vec<usize>,
     log_buffer: u64,
@@ -200,7 +200,7 @@ impl Store {
         self.threads[thread].as_mut().expect("a thread that waits has a request")
     }
 
-    /// Goes on with a lookup until an I/O is needed or the key is found.
+    /// Continues a lookup until an I/O is needed or the key is found.
     fn look_up(&mut self, thread: usize, run: usize, now: Time, shared: &mut Shared<'_>) -> Option<Time> {
         let Request { key, kind, .. } = *self.request(thread);
         let behind = if kind == Kind::ReadModifyWrite { Phase::Write } else { Phase::Done };
@@ -250,7 +250,7 @@ impl Store {
         }
     }
 
-    /// Writes the log for all who wait, unless it is being written.
+    /// Writes the log for all waiting threads, unless a write is in progress.
     fn write_log(&mut self, now: Time, shared: &mut Shared<'_>) {
         if !self.log_writing.is_empty() || self.log_waiting.is_empty() {
             return;
@@ -281,7 +281,7 @@ impl Store {
             Some(Work::Compact(compaction)) => self.tree.compacted(compaction),
             Some(Work::Flush) | None => self.tree.flushed(),
         }
-        // They ask again, and wait again if it is not enough.
+        // They retry, and wait again if it is not enough.
         for thread in std::mem::take(&mut self.stalled) {
             self.go_on(thread, now, shared);
         }

@@ -2,14 +2,14 @@
 
 use super::tree::{Compaction, Tree};
 
-/// What is done.
+/// The operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Work {
     Flush,
     Compact(Compaction),
 }
 
-/// A job under way.
+/// An open job.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub(super) work: Work,

@@ -1,7 +1,9 @@
 //! What became of key-value requests.
 //!
-//! A request lasts from its begin, which in this closed loop is when its thread's last one ended, to the end of its last I/O; of one that memory answered to when
-//! its store's code is through with it. A write that waits for a flush or a compaction waits in it. What begins in the warm-up is not timed.
+//! A request lasts from its begin, which in this closed loop is when its thread's last one ended,
+//! to the end of its last I/O; of one that memory answered to when its store's code is through with
+//! it. A write that waits for a flush or a compaction waits in it. What begins in the warm-up is
+//! not timed.
 
 use base::{Span, Time};
 use hdrhistogram::Histogram;
@@ -35,7 +37,7 @@ pub struct Operations {
     pub(super) written: u64,
     /// How often a writer had to wait for a flush or a compaction.
     pub(super) stalls: u64,
-    /// When the first that is timed began, and the last ended.
+    /// Time at which the first that is timed began, and the last ended.
     first: Time,
     last: Time,
 }

@@ -27,10 +27,10 @@ pub struct Lsm {
 }
 
 impl Lsm {
-    /// A player of `config` whose every draw follows from `seed`.
+    /// A player of `config`. `seed` decides every draw.
     ///
     /// # Panics
-    /// When `config` has [`problems`](LsmConfig::problems); whoever reads it from outside checks first.
+    /// If `config` has [`problems`](LsmConfig::problems). Check external configurations first.
     pub fn new(config: &LsmConfig, seed: Seed) -> Lsm {
         let problems = config.problems();
         assert!(problems.is_empty(), "the stores were not checked: {}", problems[0]);
@@ -58,7 +58,7 @@ impl Lsm {
         &self.operations
     }
 
-    /// How many I/Os were handed out so far.
+    /// Returns how many I/Os were handed out so far.
     pub fn made(&self) -> u64 {
         self.limits.made()
     }

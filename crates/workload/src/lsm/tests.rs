@@ -76,8 +76,8 @@ fn a_filter_that_always_lets_pass_costs_a_block_a_level() {
     leaky.tree.false_positive = 1.0;
     leaky.theta = 0.01;
     let (lsm, _) = played(&leaky);
-    // 64 MiB with base 4 and multiplier 10 are levels of 4, 40 and 64 MiB. Nearly uniform keys are in the first with a probability of
-    // 1 - exp(-4/64), in the second with 1 - exp(-40/64).
+    // 64 MiB with base 4 and multiplier 10 are levels of 4, 40 and 64 MiB. Nearly uniform keys are
+    // in the first with a probability of 1 - exp(-4/64), in the second with 1 - exp(-40/64).
     let (first, second) = (1.0 - (-4.0f64 / 64.0).exp(), 1.0 - (-40.0f64 / 64.0).exp());
     let expected = 1.0 + (1.0 - first) + (1.0 - first) * (1.0 - second);
     let ios = lsm.operations().of(Kind::Read).ios;
@@ -129,8 +129,8 @@ fn full_memtables_are_flushed_and_levels_compacted_into_the_next() {
     let amplification = lsm.operations().write_amplification();
     let written = bytes_of(&arrivals, Operation::Write);
     assert!((written as f64 / (60_000 * RECORD) as f64 - amplification).abs() < 0.01);
-    // Log and flush once each; level 0 merges with level 1, which is as large; each level below costs up to 1 + 10 at this skew-free
-    // model's worst.
+    // Log and flush once each; level 0 merges with level 1, which is as large; each level below
+    // costs up to 1 + 10 at this skew-free model's worst.
     assert!((3.0..16.0).contains(&amplification), "{amplification}");
     assert!(bytes_of(&arrivals, Operation::Read) > 60_000 * RECORD, "compactions read what they merge");
     let chunks = arrivals.iter().filter(|arrival| arrival.request.bytes == Bytes::kib(128)).count();
@@ -226,7 +226,8 @@ fn a_key_value_request_lasts_from_its_begin_to_the_end_of_its_last_io_or_to_what
     for span in [all.mean, all.median, all.p99, all.p999] {
         assert!((span.as_ns_f64() / exact - 1.0).abs() < 1e-3, "{span}");
     }
-    // Of updates into a buffered log, three of four end in memory after the code's 2 us and the fourth with the log's write.
+    // Of updates into a buffered log, three of four end in memory after the code's 2 us and the
+    // fourth with the log's write.
     let wal = Wal::Buffered { buffer: Bytes::new(4 * RECORD) };
     let tree = TreeConfig { wal, memtable: Bytes::kib(1 << 20), ..config().tree };
     let (lsm, _) = played(&LsmConfig { mix: UPDATES, tree, ..config() });

@@ -45,12 +45,12 @@ pub(super) struct Key {
     pub probability: f64,
 }
 
-/// What a lookup comes to.
+/// Result of a lookup step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lookup {
     /// The key was found without a further I/O.
     Found,
-    /// A block has to be read; behind it, the lookup goes on at `next`, unless the key `is_there`.
+    /// A block has to be read; then the lookup continues at `next`, unless the key `is_there`.
     Block { address: u64, next: usize, is_there: bool },
 }
 
@@ -83,7 +83,8 @@ pub(super) struct Tree {
     cache: BlockCache,
 }
 
-/// Sizes of the levels below level 0: each a multiple of the one above, and the last one holds all keys.
+/// Sizes of the levels below level 0: each a multiple of the one above, and the last one holds all
+/// keys.
 fn targets(config: &LsmConfig) -> Vec<u64> {
     let mut targets = Vec::new();
     let mut target = config.tree.level_base.count();
@@ -108,7 +109,8 @@ fn wal_bytes(config: &LsmConfig) -> u64 {
     config.tree.memtable.count().saturating_mul(2 * u64::from(config.tree.memtables_max)).max(1 << 31)
 }
 
-/// The area of a level with this target: a compaction writes beside what it reads, and level 1 takes level 0 whole.
+/// The area of a level with this target: a compaction writes beside what it reads, and level 1
+/// takes level 0 whole.
 fn level_bytes(config: &LsmConfig, target: u64) -> u64 {
     let room = level0_bytes(config).max(config.tree.table.count() * 4).max(config.tree.chunk.count());
     target.saturating_add(room).next_multiple_of(config.tree.block.count())
@@ -153,7 +155,8 @@ impl Tree {
         }
     }
 
-    /// Goes on with the lookup of `key` at run `from`: 0 is the memtables, then come the tables of level 0 and the levels.
+    /// Continues the lookup of `key` at run `from`: 0 is the memtables, then the tables of level 0
+    /// and the levels follow.
     pub(super) fn lookup(&mut self, key: Key, from: usize, draws: &mut Stream) -> Lookup {
         let level0 = self.level0 as usize;
         let last = level0 + self.levels.len();
@@ -213,7 +216,7 @@ impl Tree {
         }
     }
 
-    /// Whether an update has to wait.
+    /// Returns whether an update has to wait.
     pub(super) fn is_stalled(&self) -> bool {
         let is_full = self.memtable + self.record > self.config.memtable.count();
         (is_full && self.full_memtables + 1 >= self.config.memtables_max) || self.level0 >= self.config.level0_stop
@@ -228,7 +231,7 @@ impl Tree {
         self.memtable += self.record;
     }
 
-    /// Whether there is a memtable to flush.
+    /// Returns whether there is a memtable to flush.
     pub(super) fn has_full_memtable(&self) -> bool {
         self.full_memtables > 0
     }
@@ -278,7 +281,7 @@ impl Tree {
         level.next_table = (level.next_table + (upper + lower).div_ceil(table) as usize) % count;
     }
 
-    /// Where the next chunk of a flush goes.
+    /// Place of the next chunk of a flush.
     pub(super) fn flush_to(&mut self, bytes: u64) -> u64 {
         self.level0_writing.take(bytes)
     }
@@ -296,7 +299,7 @@ impl Tree {
         self.levels[from].reading.take(bytes)
     }
 
-    /// Where the next chunk of a compaction goes.
+    /// Place of the next chunk of a compaction.
     pub(super) fn write_below(&mut self, from: usize, bytes: u64) -> u64 {
         self.levels[from].writing.take(bytes)
     }

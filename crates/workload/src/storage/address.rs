@@ -20,7 +20,7 @@ enum Law {
     Sequential,
 }
 
-/// Where a volume stands. A volume is full at the start: its newest block is its last.
+/// State of a volume. A volume is full at the start: its newest block is its last.
 #[derive(Clone, Copy, Debug)]
 struct Position {
     next: u64,
@@ -45,7 +45,8 @@ impl Picker {
     pub(super) fn pick(&mut self, volume: u32, draw: f64) -> u64 {
         let position = &mut self.volumes[volume as usize];
         match &self.law {
-            // There are at most 2^40 blocks and 2^53 draws: no block is noticeably likelier than another.
+            // There are at most 2^40 blocks and 2^53 draws: no block is noticeably likelier than
+            // another.
             Law::Uniform => (draw * self.blocks as f64) as u64,
             Law::Zipfian(zipfian) => zipfian.rank(draw),
             Law::Scrambled(zipfian) => scramble(zipfian.rank(draw)) % self.blocks,
@@ -65,7 +66,7 @@ impl Picker {
         *newest
     }
 
-    /// How many of `wanted` blocks from `block` on lie in the working set.
+    /// Returns how many of `wanted` blocks from `block` on lie in the working set.
     pub(super) fn clip(&self, block: u64, wanted: u64) -> u64 {
         wanted.min(self.blocks - block)
     }

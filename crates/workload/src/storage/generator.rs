@@ -9,12 +9,13 @@ use crate::size::cumulative;
 use base::{Bytes, NodeId, Operation, Request, RequestId, Seed, Span, Stream, Time};
 use std::collections::BTreeSet;
 
-/// Plays a [`Config`]: requests are numbered from zero in the order in which they are handed out.
+/// Runs a [`Config`]: requests are numbered from zero in the order in which they are issued.
 ///
-/// In an open loop that is the order of their intended starts over all clients, and one arrival is handed out at a time. In a
-/// closed loop it is every client's first request, then every client's second and so on up to the depth, and from then
-/// on whichever request ends first is answered by the next. The write of a [`Action::ReadThenWrite`] is handed out when
-/// its read ends, at that time and without thinking, in either loop; both count towards the limit on requests.
+/// In an open loop that is the order of their intended starts over all clients, and arrivals are
+/// issued one at a time. In a closed loop it is every client's first request, then every client's
+/// second and so on up to the depth; from then on the end of a request triggers the next. The write
+/// of a [`Action::ReadThenWrite`] is issued when its read ends, without thinking time, in either
+/// loop; both count towards the limit on requests.
 #[derive(Clone, Debug)]
 pub struct Generator {
     schedule: Schedule,
@@ -42,10 +43,10 @@ struct Seconds {
 }
 
 impl Generator {
-    /// A generator of `config` whose every draw follows from `seed`.
+    /// A generator of `config`. `seed` decides every draw.
     ///
     /// # Panics
-    /// When `config` has [`problems`](Config::problems); whoever reads it from outside checks first.
+    /// If `config` has [`problems`](Config::problems). Check external configurations first.
     pub fn new(config: &Config, seed: Seed) -> Generator {
         let problems = config.problems();
         assert!(problems.is_empty(), "the load was not checked: {}", problems[0]);
@@ -57,7 +58,7 @@ impl Generator {
         }
     }
 
-    /// How many requests were handed out so far.
+    /// Returns how many requests were handed out so far.
     pub fn made(&self) -> u64 {
         self.limits.made()
     }
@@ -128,7 +129,7 @@ impl Schedule {
     }
 }
 
-/// Fills in what a request asks, of which volume and where.
+/// Fills in operation, volume and address of a request.
 #[derive(Clone, Debug)]
 struct Maker {
     block: Bytes,
@@ -222,7 +223,7 @@ impl Actions {
         }
     }
 
-    /// Whether a client's first request is a write, in the steady state of [`Mix::Runs`].
+    /// Returns whether a client's first request is a write, in the steady state of [`Mix::Runs`].
     fn begins_with_writes(&self, stream: &mut Stream) -> bool {
         match self {
             Actions::Independent { .. } => false,
@@ -230,7 +231,8 @@ impl Actions {
         }
     }
 
-    /// The next action, by one draw from `[0, 1)`; `is_writing` says which kind of run the client is in.
+    /// The next action, by one draw from `[0, 1)`; `is_writing` says which kind of run the client
+    /// is in.
     fn next(&self, is_writing: &mut bool, draw: f64) -> Action {
         match self {
             Actions::Independent { until, classes } => classes[until.partition_point(|until| *until <= draw)].action,

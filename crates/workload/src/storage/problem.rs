@@ -3,7 +3,8 @@
 use super::{Action, Addresses, Arrivals, Assignment, Config, Mix};
 use crate::problem::{Checker, DEPTH_MAX, NODES_MAX, Problem};
 
-/// The most blocks of a working set: the address of each, and a uniform draw of one, are exact far beyond.
+/// The most blocks of a working set: the address of each, and a uniform draw of one, are exact far
+/// beyond.
 const WORKING_SET_BLOCKS_MAX: u64 = 1 << 40;
 /// The largest block: a working set stays addressable by 64 bits.
 const BLOCK_BYTES_MAX: u64 = 1 << 23;
@@ -11,8 +12,9 @@ const BLOCK_BYTES_MAX: u64 = 1 << 23;
 const THETA_MAX: f64 = 4.0;
 
 impl Config {
-    /// What is impossible about this load, in the order of its fields; empty when it can be played. Whether the working set fits the
-    /// volumes is the caller's to check: see [`Config::working_set`].
+    /// What is impossible about this load, in the order of its fields; empty when it can be played.
+    /// Whether the working set fits the volumes is the caller's to check: see
+    /// [`Config::working_set`].
     pub fn problems(&self) -> Vec<Problem> {
         let mut check = Checker::default();
         check.range("clients", u64::from(self.clients), 1, u64::from(NODES_MAX) - 1);
@@ -66,7 +68,8 @@ impl Mix {
 fn check_runs(check: &mut Checker, write_share: f64, write_run: f64) {
     let has_both = write_share > 0.0 && write_share < 1.0;
     check.number("mix.write_share", write_share, "between 0 and 1, both excluded", has_both);
-    // A share such as 0.8 is not exact in binary: the run of reads that follows from it may miss 1 by a rounding.
+    // A share such as 0.8 is not exact in binary: the run of reads that follows from it may miss 1
+    // by a rounding.
     let is_run = |run: f64| run.is_finite() && run >= 1.0 - 1e-9;
     let read_run = write_run * (1.0 - write_share) / write_share;
     let good = is_run(write_run) && (!has_both || is_run(read_run));

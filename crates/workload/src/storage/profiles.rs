@@ -6,8 +6,8 @@ use super::{Action, Addresses, Class, Mix};
 pub const YCSB_THETA: f64 = 0.99;
 /// YCSB's `maxscanlength`; a record is a block here.
 pub const YCSB_SCAN_BLOCKS_MAX: u32 = 100;
-/// Mean length of AuctionMark's runs of writes, in requests. RackBlox (4.3) says that long sequences of writes and of reads take turns,
-/// and gives no length: this one is ours.
+/// Mean length of AuctionMark's runs of writes, in requests. RackBlox (4.3) says that long
+/// sequences of writes and of reads take turns, and gives no length: this one is ours.
 pub const AUCTION_MARK_WRITE_RUN: f64 = 256.0;
 
 const TABLE_2: &str = "write share: RackBlox, SOSP'23, Table 2; addresses as in its YCSB runs, ours";
@@ -28,7 +28,7 @@ pub struct Profile {
     pub classes: &'static [Class],
     /// Mean length of a run of writes in requests, where writes and reads come in runs.
     pub write_run: Option<f64>,
-    /// Where.
+    /// Distribution of addresses.
     pub addresses: Addresses,
 }
 
@@ -49,8 +49,9 @@ const SCAN: Action = Action::Scan { blocks_max: YCSB_SCAN_BLOCKS_MAX };
 
 /// The five applications of RackBlox's Table 2 and YCSB's six core workloads.
 ///
-/// YCSB D and E insert new records and grow; here an insertion overwrites the oldest block of a working set that stays as large as it
-/// is. YCSB F counts a read-modify-write as one operation; as block requests, a third of F is writes.
+/// YCSB D and E insert new records and grow; here an insertion overwrites the oldest block of a
+/// working set that stays as large as it is. YCSB F counts a read-modify-write as one operation; as
+/// block requests, a third of F is writes.
 pub const PROFILES: [Profile; 11] = [
     table_2("tpc-h", "TPC-H", &mix(97.73, Action::Write, 2.27)),
     table_2("seats", "Seats", &mix(89.66, Action::Write, 10.34)),

@@ -1,12 +1,14 @@
-//! Zipfian ranks by the method of Gray et al. ("Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994), as
-//! YCSB uses it.
+//! Zipfian ranks by the method of Gray et al. ("Quickly Generating Billion-Record Synthetic
+//! Databases", SIGMOD 1994), as YCSB uses it.
 
-/// How many items YCSB's scrambled zipfian generator draws from, whatever the size of its key space.
+/// Number of items that YCSB's scrambled zipfian generator draws from, for any size of its key
+/// space.
 pub const YCSB_ITEMS: u64 = 10_000_000_000;
 /// YCSB's published `ZETAN`: [`zeta`] of [`YCSB_ITEMS`] at its exponent 0.99.
 pub const YCSB_ZETA: f64 = 26.469_028_201_783_02;
 
-/// The first terms are added one by one, the others by the Euler-Maclaurin formula, whose error is then far below that of the sum.
+/// The first terms are added one by one, the others by the Euler-Maclaurin formula, whose error is
+/// then far below that of the sum.
 const TERMS_ADDED: u64 = 1_000;
 
 /// The generalised harmonic number: the sum of `1 / k^theta` for `k` in `1..=items`.
@@ -17,7 +19,8 @@ pub fn zeta(items: u64, theta: f64) -> f64 {
     if items == added { sum } else { sum - term(added) + tail(added as f64, items as f64, theta) }
 }
 
-/// The terms from `first` to `last` by the Euler-Maclaurin formula: integral, ends, first and third derivatives.
+/// The terms from `first` to `last` by the Euler-Maclaurin formula: integral, ends, first and third
+/// derivatives.
 fn tail(first: f64, last: f64, theta: f64) -> f64 {
     let power = |x: f64, lower: f64| x.powf(-theta - lower);
     let integral = (last.powf(1.0 - theta) - first.powf(1.0 - theta)) / (1.0 - theta);
@@ -27,7 +30,8 @@ fn tail(first: f64, last: f64, theta: f64) -> f64 {
     integral + ends + slopes - thirds
 }
 
-/// YCSB's `fnvhash64`: FNV-1a over the eight bytes of `value`, least first, as a signed number without its sign.
+/// YCSB's `fnvhash64`: FNV-1a over the eight bytes of `value`, least first, as a signed number
+/// without its sign.
 pub fn scramble(value: u64) -> u64 {
     const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 1_099_511_628_211;
@@ -36,8 +40,8 @@ pub fn scramble(value: u64) -> u64 {
     (hash as i64).unsigned_abs()
 }
 
-/// Ranks from 0 (the most popular) with probabilities near `1 / (rank + 1)^theta / zeta`: exact for the first two, the others
-/// by inversion of a smooth approximation.
+/// Ranks from 0 (the most popular) with probabilities near `1 / (rank + 1)^theta / zeta`: exact for
+/// the first two, the others by inversion of a smooth approximation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zipfian {
     items: u64,
@@ -54,7 +58,8 @@ impl Zipfian {
         Zipfian::with_zeta(items, theta, zeta(items, theta))
     }
 
-    /// YCSB's generator under its scrambled one. Its range includes both ends, so that there is one item more than its zeta counts.
+    /// YCSB's generator under its scrambled one. Its range includes both ends, so that there is one
+    /// item more than its zeta counts.
     pub fn ycsb(theta: f64) -> Zipfian {
         Zipfian::with_zeta(YCSB_ITEMS + 1, theta, zeta(YCSB_ITEMS, theta))
     }
@@ -100,14 +105,15 @@ mod tests {
         }
     }
 
-    /// YCSB added ten billion terms one after the other, and their rounding shows in its last digits.
+    /// YCSB added ten billion terms one after the other, and their rounding shows in its last
+    /// digits.
     #[test]
     fn zeta_of_ten_billion_items_is_the_one_that_ycsb_publishes() {
         assert!((zeta(YCSB_ITEMS, 0.99) - YCSB_ZETA).abs() < 1e-8, "{}", zeta(YCSB_ITEMS, 0.99));
     }
 
-    /// The first keys that YCSB inserts are known to all its users: user6284781860667377211, user8517097267634966620 and
-    /// user1820151046732198393.
+    /// The first keys that YCSB inserts are known to all its users: user6284781860667377211,
+    /// user8517097267634966620 and user1820151046732198393.
     #[test]
     fn keys_are_scrambled_as_in_ycsb() {
         let keys = [0, 1, 2].map(scramble);
@@ -133,7 +139,8 @@ mod tests {
             for below in [1u64, 2, 10, 100, 1_000, 10_000] {
                 let share = ranks.iter().filter(|rank| **rank < below).count() as f64 / f64::from(draws);
                 let law = zeta(below, theta) / zeta(100_000, theta);
-                // Gray's inversion is smooth where the law has steps: it is up to 1.25 % of all draws off in between.
+                // Gray's inversion is smooth where the law has steps: it is up to 1.25 % of all
+                // draws off in between.
                 assert!((share - law).abs() < 0.015, "{theta}, {below}: {share} {law}");
             }
         }

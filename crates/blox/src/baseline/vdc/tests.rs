@@ -1,4 +1,5 @@
-//! The controller's rates against shares worked out by hand, and its periods on both sides of their ends.
+//! The controller's rates against shares worked out by hand, and its periods on both sides of their
+//! ends.
 
 use super::*;
 use proptest::prelude::*;
@@ -10,7 +11,8 @@ const UNITS: u64 = 100_000;
 /// 12.5 MB/s with messages of 5,000 B: 2,500 of them a second.
 const SLOW_LINK: Rate = Rate::bps(100_000_000);
 
-/// One volume on server 10 and, when `copies` is 2, also on server 11, each device of 100,000 units a second.
+/// One volume on server 10 and, when `copies` is 2, also on server 11, each device of 100,000 units
+/// a second.
 fn config(copies: usize, rate: Rate) -> VdcConfig {
     let replicas = [(NodeId(10), VssdId(0)), (NodeId(11), VssdId(1))];
     let device = |vssd| Device { units_per_second: UNITS, vssds: vec![VssdId(vssd)] };
@@ -85,7 +87,8 @@ fn a_link_limits_as_well_as_a_device_and_only_in_its_direction() {
     let mut controller = controller(1, SLOW_LINK);
     report(&mut controller, Time::us(1), 0, 10_000, 0);
     report(&mut controller, Time::us(1), 1, 10_000, 10_000);
-    // Reads fill the way out with 2,500 messages a second, writes the way in with as many, which are ten units each.
+    // Reads fill the way out with 2,500 messages a second, writes the way in with as many, which
+    // are ten units each.
     assert_eq!(rates(&mut controller, Time::ZERO + PERIOD), [(0, 2_500), (1, 25_000)]);
 }
 
@@ -94,7 +97,8 @@ fn a_write_also_takes_the_way_out_to_the_replica_and_the_replicas_device() {
     let mut two = controller(2, SLOW_LINK);
     report(&mut two, Time::us(1), 0, 10_000, 0);
     report(&mut two, Time::us(1), 1, 10_000, 10_000);
-    // At a rate of x units each, reads take x messages a second of the way out and writes x / 10: x = 2,500 / 1.1 = 2,272.7.
+    // At a rate of x units each, reads take x messages a second of the way out and writes x / 10: x
+    // = 2,500 / 1.1 = 2,272.7.
     assert_eq!(rates(&mut two, Time::ZERO + PERIOD), [(0, 2_272), (1, 2_272)]);
 
     let mut config = config(2, Rate::gbps(50));
@@ -191,7 +195,8 @@ proptest! {
             report(&mut controller, Time::us(1), client, reads + writes, *writes);
         }
         let total: u64 = rates(&mut controller, Time::ZERO + PERIOD).iter().map(|(_, rate)| u64::from(*rate)).sum();
-        // The link is too fast to matter; what is not enough for a unit each is left by either filling.
+        // The link is too fast to matter; what is not enough for a unit each is left by either
+        // filling.
         prop_assert!((UNITS - 2 * demands.len() as u64..=UNITS).contains(&total), "{}", total);
     }
 }

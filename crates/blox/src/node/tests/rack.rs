@@ -1,5 +1,6 @@
-//! Two servers, a control plane and a switch that says yes, no or nothing, over devices that run out of blocks and networks that
-//! lose packets; one of the servers fails, or is cut off from all but its clients, and comes back, again and again.
+//! Two servers, a control plane and a switch that says yes, no or nothing, over devices that run
+//! out of blocks and networks that lose packets; one of the servers fails, or is cut off from all
+//! but its clients, and comes back, again and again.
 
 use super::*;
 use crate::control::{Control, ControlConfig, ControlIn, ControlOut, ServerPlace};
@@ -310,7 +311,8 @@ impl Rack {
         self.at(self.now, Event::Device(server, blocks));
     }
 
-    /// When a write had certainly taken effect: its answer, or the first answer to a read that saw it.
+    /// When a write had certainly taken effect: its answer, or the first answer to a read that saw
+    /// it.
     fn effects(&self) -> Vec<Option<Time>> {
         let mut effects: Vec<Option<Time>> = vec![None; self.asked.len()];
         for (number, asked) in self.asked.iter().enumerate() {
@@ -323,7 +325,8 @@ impl Rack {
         effects
     }
 
-    /// No read may return a value that was written over, with an effect that somebody had seen, before the read began.
+    /// No read may return a value that was written over, with an effect that somebody had seen,
+    /// before the read began.
     fn assert_no_read_is_outdated(&self) {
         let effects = self.effects();
         for read in self.asked.iter().filter(|asked| asked.written.is_none()) {
@@ -355,9 +358,10 @@ fn policy() -> impl Strategy<Value = Policy> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever devices, network, switch and power do: no request is answered twice; each that reached a running server was answered,
-    /// or lost with the power, or kept unanswered for a reason that is counted; no read is outdated; and in the end both
-    /// servers serve, with the same data.
+    /// Whatever devices, network, switch and power do: no request is answered twice; each that
+    /// reached a running server was answered, or lost with the power, or kept unanswered for a
+    /// reason that is counted; no read is outdated; and in the end both servers serve, with the
+    /// same data.
     #[test]
     fn every_request_ends_once_and_no_read_is_outdated(
         seed in any::<u64>(), requests in 50_u64..3_000, victim in 0_usize..2, failures in 0_u64..5, shared in any::<bool>(), policy in policy(),

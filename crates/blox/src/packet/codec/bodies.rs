@@ -1,6 +1,7 @@
-//! The OP byte and what stands behind the RackBlox header for each.
+//! The OP byte and the body that follows the RackBlox header for each.
 //!
-//! Table 1 names five operations without numbers; the numbers are ours, and so is every operation from 16 on.
+//! Table 1 names five operations without numbers; the numbers are ours, and so is every operation
+//! from 16 on.
 
 use super::headers::{get_address, put_address};
 use super::{CodecError, PAGE_BYTES, needs};

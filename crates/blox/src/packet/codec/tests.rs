@@ -147,7 +147,8 @@ proptest! {
         prop_assert!(decode(&noise).is_err());
     }
 
-    /// A hostile sender makes its checksums fit: nothing but the body's own rules stands between it and the tables.
+    /// A hostile sender makes its checksums fit: nothing but the body's own rules stands between it
+    /// and the tables.
     #[test]
     fn noise_behind_sound_headers_never_panics_and_what_is_taken_is_sound(
         operation in 0_u8..72, mut noise in prop::collection::vec(0_u8..12, 0..80),
@@ -181,7 +182,8 @@ fn a_read_is_what_figure_6_and_a_capture_would_show() {
     assert_eq!(bytes[50..59], [4, 1, 2, 3, 4, 0xa, 0xb, 0xc, 0xd], "OP, vSSD_ID, LAT");
 }
 
-/// Worked by hand from RFC 1071: 0x4500 + 0x0035 + 0x4000 + 0x4011 + 0x0a00 + 0x0001 + 0x0a00 + 0x0010 = 0xd957.
+/// Worked by hand from RFC 1071: 0x4500 + 0x0035 + 0x4000 + 0x4011 + 0x0a00 + 0x0001 + 0x0a00 +
+/// 0x0010 = 0xd957.
 #[test]
 fn the_ipv4_checksum_is_the_rfcs() {
     let bytes = encoded(&read_packet(1, 2));

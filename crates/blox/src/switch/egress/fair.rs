@@ -1,5 +1,6 @@
-//! Deficit round robin (Shreedhar and Varghese, SIGCOMM'95). A full port loses the last packet of the longest flow (McKenney, 1990):
-//! with a plain limit the flow that floods would fill the buffer, and fair turns would be turns of nobody else.
+//! Deficit round robin (Shreedhar and Varghese, SIGCOMM'95). A full port loses the last packet of
+//! the longest flow (McKenney, 1990): with a plain limit the flow that floods would fill the
+//! buffer, and fair turns would be turns of nobody else.
 
 use super::Queued;
 use base::Bytes;

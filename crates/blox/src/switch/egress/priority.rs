@@ -1,4 +1,5 @@
-//! The most urgent class first. A full port makes room for the more urgent by losing the last of the least urgent.
+//! The most urgent class first. A full port makes room for the more urgent by losing the last of
+//! the least urgent.
 
 use super::{CLASSES, Queued};
 use std::collections::VecDeque;

@@ -1,5 +1,6 @@
-//! A token bucket a flow; tokens are bits on the wire. A full port loses the last packet of the longest flow, as under fair queueing: what is beyond a
-//! flow's rate waits here, and would fill the buffer for all.
+//! A token bucket a flow; tokens are bits on the wire. A full port loses the last packet of the
+//! longest flow, as under fair queueing: what is beyond a flow's rate waits here, and would fill
+//! the buffer for all.
 
 use super::Queued;
 use crate::TokenBucket;

@@ -11,7 +11,8 @@ fn flow(source: u32, bytes: u32) -> Packet {
 /// Payload of a frame of 1,000 B on the wire.
 const KILOBYTE: u32 = 1_000 - 66;
 
-/// Puts packets into the queue of one port at once, then lets the link take one every `period`; gives `(time, packet)`.
+/// Puts packets into the queue of one port at once, then lets the link take one every `period`;
+/// gives `(time, packet)`.
 fn drained(scheduling: NetworkScheduling, packets: &[Packet], period: Span) -> Vec<(Time, Packet)> {
     let mut rack = Rack::new(SwitchConfig { scheduling, pipeline: Span::ZERO, ..config() });
     let blocker = flow(5, 1);
@@ -73,7 +74,8 @@ fn a_token_bucket_holds_a_flow_to_its_rate_and_no_other() {
     assert_eq!(sources(&sent), [1, 1, 2, 1, 1, 1]);
     let times: Vec<Time> = sent.iter().filter(|(_, packet)| packet.source.0 == 1).map(|(time, _)| *time).collect();
     assert_eq!(times[..2], [Time::ns(10), Time::ns(20)], "the burst");
-    // The bucket is full until the first leaves at 10 ns; 1,000 B are earned each microsecond from then on.
+    // The bucket is full until the first leaves at 10 ns; 1,000 B are earned each microsecond from
+    // then on.
     assert_eq!(times[2..], [Time::ns(1_010), Time::ns(2_010), Time::ns(3_010)]);
 }
 

@@ -89,7 +89,8 @@ impl World {
                 self.soft_grants += 1;
                 let collects = |other: &usize| tables.bits(VssdId(*other as u32)).1 == Phase::Granted;
                 let mut others = (0..state.soft.len()).filter(|other| *other != vssd as usize && collects(other));
-                // In a larger ring a regular request may come after its vSSD has been looked at: nothing denies it.
+                // In a larger ring a regular request may come after its vSSD has been looked at:
+                // nothing denies it.
                 let is_pair = state.soft.len() == 2;
                 assert!(!is_pair || others.next().is_none(), "accepted while the replica collects: {state:?}");
             }
@@ -186,7 +187,8 @@ proptest! {
         prop_assert_eq!((answers.len(), accepted), (3, 1), "{:?}", answers);
     }
 
-    /// Any packets at any moments: at most one soft grant, and tables that agree once nothing is under way.
+    /// Any packets at any moments: at most one soft grant, and tables that agree once nothing is
+    /// under way.
     #[test]
     fn the_tables_of_a_busy_switch_agree(
         requests in prop::collection::vec((0_u64..1_500, prop::bool::ANY, 0_usize..6), 1..60),

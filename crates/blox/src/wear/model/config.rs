@@ -16,17 +16,19 @@ pub struct WearConfig {
     pub ssds: u32,
     /// vSSDs of a drive. All move with their drive's contents.
     pub vssds: u32,
-    /// What a drive is made of.
+    /// Configuration of a drive.
     pub flash: DriveFlash,
     /// What vSSDs run.
     pub workloads: Vec<WearWorkload>,
-    /// Which of them runs which.
+    /// The of them runs which.
     pub assignment: Assignment,
     /// What a vSSD would write a day if it only wrote.
     pub peak_per_day: Bytes,
-    /// By how much vSSDs of one workload differ: each has a factor between 1 minus this and 1 plus this, drawn once.
+    /// By how much vSSDs of one workload differ: each has a factor between 1 minus this and 1 plus
+    /// this, drawn once.
     pub rate_spread: f64,
-    /// By how much a vSSD's load drifts: its factor goes steadily from one number between 1 minus this and 1 plus this to the next.
+    /// Drift of a vSSD's load: its factor moves steadily from one number between 1 minus this and 1
+    /// plus this to the next.
     pub drift: f64,
     /// Days from one of these numbers to the next.
     pub drift_days: u32,
@@ -38,11 +40,12 @@ pub struct WearConfig {
     pub global: GlobalConfig,
     /// Days over which a drive's rate of wear is smoothed, see [`RateMeter`](crate::RateMeter).
     pub rate_window_days: u32,
-    /// What a swap costs either drive, in erases of a block: 1 for a drive that is written once as a whole.
+    /// What a swap costs either drive, in erases of a block: 1 for a drive that is written once as
+    /// a whole.
     pub erases_per_swap: f64,
     /// Drives that are replaced.
     pub replacements: Vec<Replacement>,
-    /// Who swaps.
+    /// Levels that swap.
     pub arm: WearArm,
     /// Days between two [`WearSnapshot`](crate::WearSnapshot)s.
     pub snapshot_days: u32,
@@ -50,7 +53,7 @@ pub struct WearConfig {
     pub seed: Seed,
 }
 
-/// What a drive is made of.
+/// Configuration of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriveFlash {
     /// What an erase block holds.
@@ -68,12 +71,12 @@ pub struct WearWorkload {
     pub name: String,
     /// Writes of all requests, 0 to 1.
     pub write_share: f64,
-    /// Pages written to flash for each that was asked for, 1 or more.
+    /// Pages written to flash per page of a request, 1 or more.
     pub write_amplification: f64,
 }
 
-/// Which vSSD runs which workload. vSSDs are handed to servers in turn, and by a server to its drives in turn, as 4.6 has it; the
-/// workloads' order is not published.
+/// Which vSSD runs which workload. vSSDs are handed to servers in turn, and by a server to its
+/// drives in turn, as 4.6 has it; the workloads' order is not published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assignment {
     /// The next vSSD runs the next workload.
@@ -87,11 +90,11 @@ pub enum Assignment {
 pub struct Replacement {
     /// When, at the start of the day; the first day is 1.
     pub day: u32,
-    /// Which.
+    /// The place.
     pub place: SsdPlace,
 }
 
-/// Who swaps.
+/// Levels that swap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WearArm {
@@ -104,7 +107,8 @@ pub enum WearArm {
 }
 
 impl WearWorkload {
-    /// The five applications of RackBlox's Table 2, with its write shares and one write amplification for all.
+    /// The five applications of RackBlox's Table 2, with its write shares and one write
+    /// amplification for all.
     pub fn table_2(write_amplification: f64) -> Vec<WearWorkload> {
         let shares = [("tpc-h", 2.27), ("seats", 10.34), ("auction-mark", 53.76), ("tpc-c", 59.95), ("twitter", 97.86)];
         let workload = |(name, percent): (&str, f64)| WearWorkload {
@@ -117,13 +121,16 @@ impl WearWorkload {
 }
 
 impl WearConfig {
-    /// The rack of RackBlox's 4.6: 32 servers of 16 drives of 4 vSSDs, five years, gamma of 0.1, swaps every 12 days within a server and every 8
-    /// weeks between two (3.6), 30,000 writes a block.
+    /// The rack of RackBlox's 4.6: 32 servers of 16 drives of 4 vSSDs, five years, gamma of 0.1,
+    /// swaps every 12 days within a server and every 8 weeks between two (3.6), 30,000 writes a
+    /// block.
     ///
-    /// Ours, as the paper gives none of it: drives of 1 TiB with the blocks of the P-SSD (256 pages of 16 KiB, `blox.md`); 4.5 TB a day (52 MB/s) at
-    /// peak and a write amplification of 2, with which the mean drive uses nine tenths of its erases in the five years that 3.6 says a drive
-    /// lasts; a spread and a drift of 20 %, the latter by the month; rates smoothed over four local periods; one drive of either server in a swap
-    /// between servers; a swap at each look, as 3.6 says "periodically" and counts the cost of one every 12 days.
+    /// Ours, as the paper gives none of it: drives of 1 TiB with the blocks of the P-SSD (256 pages
+    /// of 16 KiB, `blox.md`); 4.5 TB a day (52 MB/s) at peak and a write amplification of 2, with
+    /// which the mean drive uses nine tenths of its erases in the five years that 3.6 says a drive
+    /// lasts; a spread and a drift of 20 %, the latter by the month; rates smoothed over four local
+    /// periods; one drive of either server in a swap between servers; a swap at each look, as 3.6
+    /// says "periodically" and counts the cost of one every 12 days.
     pub fn rackblox(arm: WearArm, seed: Seed) -> WearConfig {
         WearConfig {
             servers: 32,
@@ -147,7 +154,8 @@ impl WearConfig {
             seed,
         }
     }
-    /// What one vSSD of a workload adds to the erases of a block of its drive in a day, before spread and drift.
+    /// What one vSSD of a workload adds to the erases of a block of its drive in a day, before
+    /// spread and drift.
     pub fn erases_per_day(&self, workload: &WearWorkload) -> f64 {
         let written = self.peak_per_day.count() as f64 * workload.write_share * workload.write_amplification;
         written / (self.flash.block.count() as f64 * f64::from(self.flash.blocks))

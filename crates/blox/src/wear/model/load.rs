@@ -31,7 +31,8 @@ pub(super) fn contents(config: &WearConfig) -> Vec<Load> {
     let (servers, ssds) = (u64::from(config.servers), u64::from(config.ssds));
     let places = (0..servers).flat_map(|server| (0..ssds).map(move |ssd| (server, ssd)));
     let content = |(server, ssd)| {
-        // The vSSDs that come to this drive, when they are handed out to servers in turn and there to drives in turn.
+        // The vSSDs that come to this drive, when they are handed out to servers in turn and there
+        // to drives in turn.
         let vssds = (0..u64::from(config.vssds)).map(|round| (round * ssds + ssd) * servers + server);
         Load { vssds: vssds.map(|vssd| VssdLoad::new(config, vssd)).collect() }
     };

@@ -7,13 +7,13 @@ use serde::Serialize;
 /// What one run has seen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WearReport {
-    /// Who swapped.
+    /// Levels that swapped.
     pub arm: WearArm,
     /// One a day, after its swaps, in order.
     pub samples: Vec<WearSample>,
     /// Every so many days and on the last.
     pub snapshots: Vec<WearSnapshot>,
-    /// How many.
+    /// The swaps.
     pub swaps: SwapCounts,
     /// What that cost, and what the drives have left.
     pub lifetime: Lifetime,
@@ -28,9 +28,11 @@ pub struct WearSample {
     pub server_max: f64,
     /// The same, mean of all servers.
     pub server_mean: f64,
-    /// Between servers, each by the mean of its drives (RackBlox, 3.6). Swaps within servers cannot change it.
+    /// Between servers, each by the mean of its drives (RackBlox, 3.6). Swaps within servers cannot
+    /// change it.
     pub rack_servers: f64,
-    /// Between all drives of the rack (Figure 23, whose local arm would else equal that without swaps).
+    /// Between all drives of the rack (Figure 23, whose local arm would else equal that without
+    /// swaps).
     pub rack_ssds: f64,
     /// Erases of a block, mean over all drives.
     pub erases_mean: f64,
@@ -52,7 +54,7 @@ pub struct SwapCounts {
     pub local: Vec<u32>,
     /// Between servers, in pairs of drives.
     pub global: u32,
-    /// Looks between servers that led to any.
+    /// Checks between servers that led to a swap.
     pub global_looks: u32,
 }
 
@@ -63,8 +65,9 @@ pub struct Lifetime {
     pub swaps_mean: f64,
     /// Used for swaps by the drive that swapped most.
     pub swaps_max: f64,
-    /// What a drive would have used for swaps that was in each of those of the server that swapped most, and in one of each look between
-    /// servers. The worst case, of which 3.6 says 0.5 % (without the latter).
+    /// Share of endurance used by a hypothetical drive in every swap of the server with the most
+    /// swaps, and in one of each check between servers. The worst case, of which 3.6 says 0.5 %
+    /// (without the latter).
     pub swaps_worst_case: f64,
     /// Used by the mean drive, for everything.
     pub used_mean: f64,
@@ -73,8 +76,8 @@ pub struct Lifetime {
 }
 
 impl WearReport {
-    /// The largest imbalance between the drives of a server from the end of a day on (Figure 22, where that is when levelling has set in);
-    /// `None` if the run is not that long.
+    /// The largest imbalance between the drives of a server from the end of a day on (Figure 22,
+    /// where that is when levelling has set in); `None` if the run is not that long.
     pub fn server_imbalance_max(&self, from_day: u32) -> Option<f64> {
         self.samples.iter().filter(|sample| sample.day >= from_day).map(|sample| sample.server_max).reduce(f64::max)
     }

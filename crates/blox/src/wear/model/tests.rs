@@ -16,7 +16,8 @@ fn last(report: &WearReport) -> WearSample {
     *report.last().expect("days were played")
 }
 
-/// One server of two drives with a vSSD each, of which the first writes `shares[0]` of its peak of 10 drive writes a day and the second `shares[1]`.
+/// One server of two drives with a vSSD each, of which the first writes `shares[0]` of its peak of
+/// 10 drive writes a day and the second `shares[1]`.
 fn pair(shares: [f64; 2], arm: WearArm) -> WearConfig {
     let workload = |write_share: f64| WearWorkload { name: String::new(), write_share, write_amplification: 1.0 };
     WearConfig {
@@ -66,7 +67,8 @@ fn spread_and_drift_leave_the_mean_rate_as_it_is() {
     let plain = run(WearConfig { rate_spread: 0.0, drift: 0.0, ..rackblox(WearArm::NoSwap) });
     let varied = run(rackblox(WearArm::NoSwap));
     let ratio = last(&varied).erases_mean / last(&plain).erases_mean;
-    // 2,048 factors of standard deviation 0.2 / sqrt(3): their mean is within 0.0026 of 1, times four for certainty.
+    // 2,048 factors of standard deviation 0.2 / sqrt(3): their mean is within 0.0026 of 1, times
+    // four for certainty.
     assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
     assert_ne!(varied, plain);
 }

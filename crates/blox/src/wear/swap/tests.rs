@@ -221,7 +221,8 @@ impl World {
         }
         let place = choice % self.asked.len();
         if let SwapAction::Read { block, .. } | SwapAction::Write { block, .. } = self.asked[place] {
-            // What is left of the batch was asked for in vain: it is called off, and requests are still to be served.
+            // What is left of the batch was asked for in vain: it is called off, and requests are
+            // still to be served.
             let is_batch = |action: &SwapAction| matches!(action, SwapAction::Read { .. } | SwapAction::Write { .. });
             self.asked.retain(|action| !is_batch(action));
             self.swap.on_event(SwapEvent::Failed(block), &mut self.asked);

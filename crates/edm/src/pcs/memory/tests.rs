@@ -111,7 +111,8 @@ fn wrong_sequences_are_told_apart() {
     assert_eq!(decoded(&[]), Err(MemoryError::Truncated { got: 0 }));
 }
 
-/// The blocks of a message with bit `bit` of block `index` turned over; bit 8 is the first after the block type.
+/// The blocks of a message with bit `bit` of block `index` turned over; bit 8 is the first after
+/// the block type.
 fn flipped(message: &Message, data: &[u8], index: usize, bit: u32) -> Result<(Message, Vec<u8>), MemoryError> {
     let mut blocks = encoded(message, data);
     blocks[index].payload ^= 1 << bit;

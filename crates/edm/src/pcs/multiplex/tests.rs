@@ -296,7 +296,8 @@ fn traffic() -> impl Strategy<Value = Traffic> {
 }
 
 impl Traffic {
-    /// Sends everything, block by block as the patterns say; also how long the frame buffer ever was.
+    /// Sends everything, block by block as the patterns say; also how long the frame buffer ever
+    /// was.
     fn send(&self, policy: Policy) -> (Vec<Block>, usize) {
         let mut multiplexer = Multiplexer::new(policy);
         let mut memory = Vec::new();
@@ -325,7 +326,8 @@ impl Traffic {
     }
 }
 
-/// Bytes between the data of one frame and the start of the next, for all frames of a stream that a decoder sees.
+/// Bytes between the data of one frame and the start of the next, for all frames of a stream that a
+/// decoder sees.
 fn gaps(frame_side: &[Block]) -> Vec<usize> {
     let (mut gaps, mut since_end) = (Vec::new(), None);
     for block in frame_side {
@@ -397,8 +399,8 @@ proptest! {
 
     #[test]
     fn a_healthy_message_and_frame_get_through_after_any_line(line in any_line()) {
-        // A message that ends, a frame that ends: the first of each may be hurt by what was open before, the second
-        // not.
+        // A message that ends, a frame that ends: the first of each may be hurt by what was open
+        // before, the second not.
         let healthy = [response(&[1; 24]), Vec::from(frame(&[1; 60])), vec![Block::IDLE]].concat();
         for policy in POLICIES {
             let got = receive(policy, &[&line[..], &healthy, &healthy].concat());

@@ -1,11 +1,12 @@
-//! When a channel (or a link) is taken: a list of runs in the order of time, without what has passed.
+//! When a channel (or a link) is taken: a list of runs in the order of time, without what has
+//! passed.
 
 use super::Purpose;
 use base::{Span, Time};
 use std::collections::VecDeque;
 
-/// A channel's or a link's booked transfers. Transfers that touch and have one purpose are kept as one run, so that a busy channel's list
-/// stays short.
+/// A channel's or a link's booked transfers. Transfers that touch and have one purpose are kept as
+/// one run, so that a busy channel's list stays short.
 #[derive(Clone, Debug, Default)]
 pub(in crate::ssd) struct Calendar {
     runs: VecDeque<Run>,
@@ -19,8 +20,8 @@ struct Run {
 }
 
 impl Calendar {
-    /// Books `length` in the first gap that is long enough and not before `ready`. Returns its start, and how much of the time from
-    /// `ready` to there the channel worked for collection.
+    /// Books `length` in the first gap that is long enough and not before `ready`. Returns its
+    /// start, and how much of the time from `ready` to there the channel worked for collection.
     pub(in crate::ssd) fn book(&mut self, now: Time, ready: Time, length: Span, purpose: Purpose) -> (Time, Span) {
         while self.runs.front().is_some_and(|run| run.end <= now) {
             self.runs.pop_front();

@@ -5,7 +5,8 @@ use crate::ssd::geometry::Suspension;
 use base::{Span, Time};
 use std::collections::VecDeque;
 
-/// One die's booked operations. They follow each other without gaps: a die with something booked is never idle before its end.
+/// One die's booked operations. They follow each other without gaps: a die with something booked is
+/// never idle before its end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Die {
     queue: VecDeque<Slot>,
@@ -27,7 +28,7 @@ pub(super) struct Slot {
     is_read: bool,
 }
 
-/// Where a read goes.
+/// Position of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// Behind everything.
@@ -79,7 +80,7 @@ impl Die {
         self.queue.push_back(slot);
         slot.sequence
     }
-    /// Where a read goes that arrives now; forgets what is over.
+    /// Returns the position of a read that arrives now, and drops operations that are over.
     pub(super) fn place_read(&mut self, now: Time, suspension: Suspension) -> Place {
         self.forget(now);
         match self.queue.front() {
@@ -94,7 +95,7 @@ impl Die {
             }
         }
     }
-    /// When a read in this place starts.
+    /// Returns the time at which a read in this place starts.
     pub(super) fn start_at(&self, now: Time, place: Place, suspension: Suspension) -> Time {
         match place {
             Place::Back => self.queue.back().map_or(now, |last| last.end),
@@ -116,7 +117,8 @@ impl Die {
             Place::Interrupting => Span::ZERO,
         }
     }
-    /// Puts a read in its place and moves the others back; returns its number, and for whom the interrupted operation is, if one is.
+    /// Puts a read in its place and moves the others back; returns its number, and for whom the
+    /// interrupted operation is, if one is.
     pub(super) fn insert(&mut self, place: Place, mut read: Slot, suspension: Suspension) -> (u32, Option<Purpose>) {
         let mut interrupted = None;
         let index = match place {
@@ -132,7 +134,8 @@ impl Die {
         self.make_room(index, read);
         (read.sequence, interrupted)
     }
-    /// When a numbered operation ends; of the parts of an interrupted one the last.
+    /// Returns the time at which a numbered operation ends; of the parts of an interrupted one the
+    /// last.
     pub(super) fn end_of(&self, sequence: u32) -> Option<Time> {
         self.queue.iter().rev().find(|slot| slot.sequence == sequence).map(|slot| slot.end)
     }
@@ -150,7 +153,8 @@ impl Die {
             self.queue.pop_front();
         }
     }
-    /// Cuts the first slot where it has stopped; its rest, with the time to go on, follows at once and can be moved back.
+    /// Cuts the first slot where it has stopped; its rest, with the time to go on, follows at once
+    /// and can be moved back.
     fn split_first(&mut self, stopped: Time, overhead: Span) {
         let whole = self.queue[0];
         let done = Slot { work: stopped, end: stopped, interruptions_left: 0, ..whole };
@@ -187,7 +191,7 @@ impl Die {
     }
 }
 
-/// When a slot that is interrupted now has stopped.
+/// Returns the time at which a slot that is interrupted now has stopped.
 fn stopped(now: Time, slot: &Slot, suspension: Suspension) -> Time {
     now.max(slot.work) + overhead(suspension)
 }

@@ -25,7 +25,7 @@ pub(super) struct Buffer {
     may_be_prolonged: bool,
 }
 
-/// A page on its way into flash.
+/// A page that is being written to flash.
 #[derive(Clone, Copy, Debug)]
 struct Program {
     end: Time,
@@ -60,7 +60,7 @@ impl Buffer {
     pub(super) fn has_room(&self) -> bool {
         self.held < self.capacity
     }
-    /// Whether only programming pages that are not full can make room.
+    /// Returns whether only programming pages that are not full can make room.
     pub(super) fn is_all_gathering(&self) -> bool {
         self.programs.is_empty()
     }
@@ -74,7 +74,8 @@ impl Buffer {
     pub(super) fn programming(&mut self, now: Time, die: DieId, page: PageAddress, booked: &Booked) {
         self.leave(now, die, page, booked, self.page_units.min(self.gathering));
     }
-    /// All pages leave that are not full; nobody knows which holds how much, and the last to end is taken to hold what the others do not.
+    /// All pages leave that are not full; nobody knows which holds how much, and the last to end is
+    /// taken to hold what the others do not.
     pub(super) fn programming_partial(
         &mut self,
         now: Time,
@@ -105,7 +106,7 @@ impl Buffer {
         }
         room
     }
-    /// Whether a page is still here because its program has not ended.
+    /// Returns whether a page is still here because its program has not ended.
     pub(super) fn holds(&mut self, now: Time, die: DieId, page: PageAddress) -> bool {
         self.programmed_by(now, die).iter().any(|(held, _)| *held == page)
     }
@@ -116,11 +117,11 @@ impl Buffer {
         self.held = 0;
         self.gathering = 0;
     }
-    /// When all that has been programmed so far is in flash.
+    /// Returns the time at which all that has been programmed so far is in flash.
     pub(super) fn empty_at(&self, array: &FlashArray) -> Time {
         self.programs.iter().map(|Reverse(program)| end_by_now(array, program)).max().unwrap_or(Time::ZERO)
     }
-    /// When pages that are not full have waited long enough.
+    /// Returns the time at which pages that are not full have waited long enough.
     pub(super) fn idle_flush_at(&self) -> Option<Time> {
         match self.flush {
             FlushPolicy::AfterIdle(idle) if self.gathering > 0 => Some(self.last_write + idle),
@@ -155,7 +156,7 @@ impl Buffer {
     }
 }
 
-/// When a program ends, interruptions since its booking included.
+/// Returns the time at which a program ends, interruptions since its booking included.
 fn end_by_now(array: &FlashArray, program: &Program) -> Time {
     let prolonged = program.ticket.and_then(|ticket| array.end_of(ticket));
     prolonged.map_or(program.end, |end| end.max(program.end))

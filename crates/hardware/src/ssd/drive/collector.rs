@@ -1,19 +1,16 @@
-//! When a drive collects garbage: one law, for a drive at rest, at work and in preparation.
+//! When a drive collects garbage: one rule for a drive at rest, under load and in preparation.
 //!
-//! Each die holds a fixed *reserve* of room ([`SolidStateConfig::reserve_units`]): blocks that are
-//! erased, what is still empty of those that are being filled, and what has been emptied of the
-//! victim. A page that the host programs on a die takes from that room, and as many steps of
-//! collection as bring it back are owed then. They are taken one after the other, each when the one
-//! before has ended, so that requests come between; what is still owed when the host programs
-//! another page of the die is taken at once, or a die with a long queue would run out of free
-//! blocks. So the room of a die is within two pages of its reserve whatever the load is, the rest
-//! of it holds data, and what a user asked for as over-provisioning is what collection has to work
-//! with.
+//! Each die holds a fixed *reserve* of space ([`SolidStateConfig::reserve_units`]): erased blocks,
+//! the empty part of open blocks, and the emptied part of the victim. A page that the host programs
+//! on a die consumes space, and the collector then owes the steps that restore it. Each step starts
+//! when the previous one has ended, so requests run in between. Steps still owed when the host
+//! programs another page of the die run at once; otherwise a die with a long queue would run out of
+//! free blocks. The space of a die thus stays within two pages of its reserve under any load, the
+//! rest holds data, and collection has exactly the requested over-provisioning.
 //!
-//! Given up: two thresholds, from one of which a die collected up to the other. How much room a die
-//! had on average hung on the load and on the preparation, and with few blocks a die most of the
-//! over-provisioning was that room (970-pro with 64 blocks: write amplification 183 instead of
-//! 7.8).
+//! Rejected: two thresholds between which a die collected. The average space of a die then depended
+//! on load and preparation, and with few blocks a die it was most of the over-provisioning (970-pro
+//! with 64 blocks: write amplification 183 instead of 7.8).
 //!
 //! [`SolidStateConfig::reserve_units`]: super::config::SolidStateConfig::reserve_units
 
@@ -57,7 +54,7 @@ impl Collector {
     pub(super) fn new(reserve: u64, grace: u64, dies: usize) -> Collector {
         Collector { reserve, grace, due: BinaryHeap::with_capacity(dies), is_due: vec![false; dies] }
     }
-    /// When the next step is due.
+    /// Returns the time at which the next step is due.
     pub(super) fn next_due(&self) -> Option<Time> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
@@ -84,7 +81,8 @@ impl Collector {
     pub(super) fn host_programs_untimed(&self, die: DieId, volume: &mut Volume) {
         while volume.layer.room_of(die) < self.reserve && volume.collect_step_untimed(die) {}
     }
-    /// Collects the best victim now, all of it; its die is taken until that is done. Returns whether a block was erased.
+    /// Collects the best victim now, all of it; its die is taken until that is done. Returns
+    /// whether a block was erased.
     pub(super) fn collect_at_once(&mut self, now: Time, mut work: Work) -> bool {
         let Some(victim) = work.volume.layer.victim(None) else { return false };
         let die = work.array.geometry().die_of(victim);

@@ -35,7 +35,7 @@ pub struct SolidStateConfig {
     pub buffer: WriteBuffer,
     /// When garbage is collected, and which.
     pub collection: CollectionConfig,
-    /// Erases until a block goes bad; endless if `None`.
+    /// Number of erases after which a block goes bad; unlimited if `None`.
     pub endurance: Option<u32>,
     /// How often reads of worn blocks are repeated, by ascending wear; empty for never.
     pub read_retry: Vec<RetryStep>,
@@ -49,7 +49,8 @@ pub struct HostLink {
     /// Of data, each direction.
     #[serde(skip)]
     pub rate: Rate,
-    /// What a command takes beside its data: doorbell, fetch of the command, completion. A latency; commands overlap.
+    /// What a command takes beside its data: doorbell, fetch of the command, completion. A latency;
+    /// commands overlap.
     pub command: Span,
 }
 
@@ -86,7 +87,8 @@ pub struct WriteBuffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlushPolicy {
-    /// A page as soon as it is full. One that is not waits for more, for a flush, or until the buffer is full of such.
+    /// A page as soon as it is full. One that is not waits for more, for a flush, or until the
+    /// buffer is full of such.
     FullPages,
     /// As well, and pages that are not full when nothing was written for so long.
     AfterIdle(Span),
@@ -97,9 +99,10 @@ pub enum FlushPolicy {
 /// Garbage collection of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CollectionConfig {
-    /// Which block is collected next.
+    /// The block is collected next.
     pub victim: VictimPolicy,
-    /// Whether host units that are overwritten soon after they were written go to blocks of their own.
+    /// Whether host units that are overwritten soon after they were written go to blocks of their
+    /// own.
     pub hot_cold: bool,
 }
 
@@ -112,8 +115,8 @@ pub struct RetryStep {
     pub retries: u32,
 }
 
-/// Why a drive refused. Nothing has changed then, save that a write of several units may have been stored in part when
-/// [`DriveError::Layer`] says that the drive is worn out.
+/// Reason why a drive refused. Nothing has changed then, save that a write of several units may
+/// have been stored in part when [`DriveError::Layer`] says that the drive is worn out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriveError {
@@ -139,7 +142,7 @@ pub enum DriveError {
     Beyond {
         /// First byte.
         address: u64,
-        /// How many.
+        /// The actual number.
         bytes: u64,
         /// What the drive has.
         capacity: u64,
@@ -271,7 +274,7 @@ impl SolidStateConfig {
         );
         Err(DriveError::config("blocks_per_plane", reason))
     }
-    /// The spare units of a die and how many it needs, when it has not so many.
+    /// Returns the spare units of a die and the required number, if there are too few.
     fn lacking_spare(&self) -> Option<(f64, f64)> {
         let beside = self.units_per_die().saturating_sub(self.reserve_units()) as f64;
         let valid = beside / (1.0 + self.over_provisioning);

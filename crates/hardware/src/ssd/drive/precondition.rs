@@ -1,4 +1,5 @@
-//! Bringing a drive into the state in which it is to be measured, without taking time, and checking that it got there.
+//! Bringing a drive into the state in which it is to be measured, without taking time, and checking
+//! that it got there.
 
 use super::report::amplification;
 use super::{DriveError, SolidState};
@@ -24,7 +25,8 @@ pub enum Pattern {
     Fragmented(Steady),
 }
 
-/// When write amplification counts as steady: when its values over some windows of writes lie close together.
+/// When write amplification counts as steady: when its values over some windows of writes lie close
+/// together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
     /// Overwrites of a window, as a share of the filled units.
@@ -37,7 +39,7 @@ pub struct Steady {
     pub windows_max: u32,
 }
 
-/// What was done.
+/// The result of the preparation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreconditionReport {
     /// Units that hold data.
@@ -50,14 +52,14 @@ pub struct PreconditionReport {
     pub wear: Wear,
 }
 
-/// Why the state was not reached.
+/// Reason why the state was not reached.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PreconditionError {
     /// More than the drive holds, or less than nothing.
     #[error("filled to {fill}, and a share of 0 to 1 of the drive's {units} units is needed")]
     Fill {
-        /// What was asked for.
+        /// The rejected value.
         fill: f64,
         /// What the drive has.
         units: u64,
@@ -89,7 +91,7 @@ pub enum PreconditionError {
         least: f64,
         /// The largest.
         most: f64,
-        /// What is allowed.
+        /// The allowed range.
         tolerance: f64,
     },
     /// The drive could not take the data: worn out.
@@ -101,8 +103,9 @@ pub enum PreconditionError {
 }
 
 impl SolidState {
-    /// Brings the drive into a state and starts a new report. What is underway is done with, the buffer is empty, the clock stands still. Ends in
-    /// any case: at the latest after the windows of [`Steady::windows_max`].
+    /// Brings the drive into a state and resets its report. No operation is in flight, the buffer
+    /// is empty, and no time passes. Always terminates: at the latest after the windows of
+    /// [`Steady::windows_max`].
     pub fn precondition(&mut self, state: Precondition) -> Result<PreconditionReport, PreconditionError> {
         let units = self.logical_units;
         if !(0.0..=1.0).contains(&state.fill) {
@@ -154,7 +157,7 @@ impl SolidState {
     /// 1 and says nothing.
     fn use_up(&mut self, units: u64, stream: &mut Stream) -> Result<(), DriveError> {
         let erases = self.volume.layer.counters().erases;
-        // As many overwrites as there are units fill every block.
+        // A number of overwrites equal to the number of units fills every block.
         for _ in 0..self.config.geometry.units() {
             if self.volume.layer.counters().erases > erases {
                 break;

@@ -1,4 +1,4 @@
-//! What a drive tells of itself.
+//! Counters of a drive.
 
 use super::{Command, CommandKind, Done};
 use crate::ssd::array::{ArrayCounters, Busy, FlashArray};
@@ -7,7 +7,8 @@ use crate::ssd::volume::CollectStep;
 use base::{Span, Time};
 use hdrhistogram::Histogram;
 
-/// A drive's report; everything counts from its start (see [`restart_report`](super::SolidState::restart_report)).
+/// A drive's report; everything counts from its start (see
+/// [`restart_report`](super::SolidState::restart_report)).
 #[derive(Clone, Debug, PartialEq)]
 pub struct DriveReport {
     /// From the first command to the last end.
@@ -24,7 +25,8 @@ pub struct DriveReport {
     pub read_retries: u64,
     /// Programs and erases that were interrupted.
     pub interruptions: u64,
-    /// Units programmed, moved and padded ones included, for each unit that the host wrote; `None` if it wrote none.
+    /// Units programmed, moved and padded ones included, for each unit that the host wrote; `None`
+    /// if it wrote none.
     pub write_amplification: Option<f64>,
     /// Units that the host wrote.
     pub host_units: u64,

@@ -15,11 +15,10 @@ use std::collections::BTreeMap;
 
 /// How often a profile may find a better place before that is an end. Ours.
 const BETTER_MAX: usize = 3;
-/// How many counts of dies are tried beyond the best one to each side while the points cannot tell
-/// them from it. Ours: each takes as long as a fit.
+/// Number of counts of dies that are tried beyond the best one on each side while the points cannot
+/// distinguish them. Ours: each takes as long as a fit.
 const LIKE_MAX: usize = 2;
-/// A range is wide when half of it is more than so many standard deviations of
-/// [`KNOWN_WITHIN_MAX`].
+/// A range is wide if half of it exceeds this many standard deviations of [`KNOWN_WITHIN_MAX`].
 const OF_95_PERCENT: f64 = 1.96;
 
 /// The way to a fit: which parameters are still free, and why the others are not.
@@ -95,11 +94,11 @@ impl<'a> Attempt<'a> {
             let reason = same_with_other_dies(&best, self.request.point_error);
             self.give_up(Parameter::Dies, reason)?;
         }
-        // As many dies as the preset has, if the points allow them.
+        // The preset's number of dies, if the points allow it.
         Ok(best.swap_remove(at_start.filter(|_| best.len() > 1).unwrap_or(0)))
     }
-    /// Walks the ladder of dies to the best count, the others fitted at each; that first, then
-    /// those around it that the points cannot tell from it.
+    /// Searches the ladder of dies for the best count, with the others fitted at each. The best
+    /// comes first, then neighbours that the points cannot distinguish from it.
     fn count_dies(&mut self) -> Result<Vec<Best>, FitError> {
         let (ladder, first) = ladder_of_dies(self.request.start.geometry.dies_per_channel);
         let mut tried: BTreeMap<usize, Best> = BTreeMap::new();
@@ -223,7 +222,7 @@ impl<'a> Attempt<'a> {
         if let Some((index, doubt)) = self.sensitivity(best, &free)?.doubt(1.0) {
             return Ok(Some((free[index], self.explain(free[index], doubt))));
         }
-        // Whoever asks for a parameter by name gets it, with its range, however wide that is.
+        // A parameter requested by name is fitted, with its range, however wide.
         if matches!(self.request.free, Free::These(_)) {
             return Ok(None);
         }
@@ -253,7 +252,7 @@ impl<'a> Attempt<'a> {
         let names: Vec<String> = others.map(|other| other.to_string()).collect();
         let what = match doubt {
             Doubt::NoInfluence => "hardly depend on it".to_owned(),
-            Doubt::SameAsOthers => format!("cannot tell it from {}", names.join(", ")),
+            Doubt::SameAsOthers => format!("cannot distinguish it from {}", names.join(", ")),
         };
         format!("at an error of {} a point, the points that are used {what}", self.error())
     }

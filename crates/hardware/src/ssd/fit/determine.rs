@@ -1,15 +1,17 @@
-//! What points say about parameters: how each point answers to a step of each parameter, and which part of that answer is a parameter's own.
+//! What points say about parameters: how each point answers to a step of each parameter, and which
+//! part of that answer is a parameter's own.
 
 use super::KNOWN_WITHIN_MAX;
 
 /// Each parameter's answers, one for each point: the change of ln(model) for a step of 1.
 pub(super) struct Sensitivity {
     columns: Vec<Vec<f64>>,
-    /// What an error of 1 in ln(value) means as a share of the value or, where that is larger, of the start: 1 and less.
+    /// What an error of 1 in ln(value) means as a share of the value or, where that is larger, of
+    /// the start: 1 and less.
     weights: Vec<f64>,
 }
 
-/// Why a parameter is not determined.
+/// Reason why a parameter is not determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doubt {
     /// The points hardly answer to it.
@@ -23,11 +25,13 @@ impl Sensitivity {
     pub(super) fn new(columns: Vec<Vec<f64>>, weights: Vec<f64>) -> Sensitivity {
         Sensitivity { columns, weights }
     }
-    /// Within which share of its value each parameter is known when each point is known within `error`: one standard deviation of least squares.
+    /// Within which share of its value each parameter is known when each point is known within
+    /// `error`: one standard deviation of least squares.
     pub(super) fn known_within(&self, error: f64) -> Vec<f64> {
         (0..self.columns.len()).map(|index| error * self.weights[index] / self.own(index)).collect()
     }
-    /// The parameter to give up first: one without influence, else the last of those that the others can replace.
+    /// The parameter to give up first: one without influence, else the last of those that the
+    /// others can replace.
     pub(super) fn doubt(&self, error: f64) -> Option<(usize, Doubt)> {
         let alone = |index: usize| error * self.weights[index] / length(&self.columns[index]);
         // Not a number (nothing of nothing) is not known either.
@@ -36,7 +40,8 @@ impl Sensitivity {
         let replaced = || self.known_within(error).iter().rposition(|within| !is_known(*within));
         mute.map(|index| (index, Doubt::NoInfluence)).or_else(|| replaced().map(|index| (index, Doubt::SameAsOthers)))
     }
-    /// The length of what is left of a column when all that the others can make of it is taken away.
+    /// The length of what is left of a column when all that the others can make of it is taken
+    /// away.
     fn own(&self, index: usize) -> f64 {
         let mut base: Vec<Vec<f64>> = Vec::new();
         for (_, column) in self.columns.iter().enumerate().filter(|(other, _)| *other != index) {

@@ -1,8 +1,9 @@
-//! Reading fio's JSON (`fio --output-format=json`, version 3).
+//! Parses fio's JSON (`fio --output-format=json`, version 3).
 //!
-//! Jobs of one group ran at the same time: they are one point, of their summed depth, and must be alike. Jobs after a `stonewall` have
-//! groups of their own. The depth that was asked for is compared with the one that came of it (commands a second times mean latency): a
-//! synchronous engine keeps one command under way whatever `iodepth` says, and a rate limit keeps less.
+//! Jobs of one group ran at the same time: they are one point, with the sum of their depths, and
+//! must be alike. Jobs after a `stonewall` have groups of their own. The parser compares the
+//! requested depth with the measured one (commands per second times mean latency). A synchronous
+//! engine keeps one command in flight for any `iodepth`, and a rate limit keeps fewer.
 
 use super::{ClosedLoad, FitPoint};
 use base::{Bytes, Span};
@@ -32,8 +33,8 @@ pub struct FioError {
     pub reason: String,
 }
 
-/// Which share of the depth that was asked for must have been under way. Above: fio's mean latency counts commands before and after the run.
-/// Ours.
+/// Required share of the requested depth. The measured depth may exceed it: fio's mean latency
+/// counts commands before and after the run. Ours.
 const DEPTH_SHARE: (f64, f64) = (0.85, 1.1);
 /// Options that make another load than the model plays, with the values that do not.
 const REFUSED: [(&str, &[&str], &str); 7] = [
@@ -45,7 +46,7 @@ const REFUSED: [(&str, &[&str], &str); 7] = [
     ("fdatasync", &["0"], "the model does not flush"),
     ("sync", &["0", "none"], "the model does not flush"),
 ];
-/// Engines that go past the page cache without being asked to.
+/// Engines that bypass the page cache by default.
 const ALWAYS_DIRECT: [&str; 4] = ["spdk", "spdk_bdev", "io_uring_cmd", "libblkio"];
 
 /// Reads a file of fio.
@@ -75,7 +76,7 @@ fn not_json(error: serde_json::Error) -> FioError {
     let place = format!("line {} column {}", error.line(), error.column());
     let hint =
         "needed is what `fio --output-format=json` writes; fio's own notes before it go away with `--output=FILE`";
-    // What the parser says ends with the place, which stands before it already.
+    // The parser's message ends with the position, which is already at its start here.
     let said = error.to_string();
     let said = said.split(" at line ").next().unwrap_or_default();
     FioError { place, reason: format!("not JSON: {said}; {hint}") }
@@ -201,7 +202,8 @@ impl<'a> Job<'a> {
     }
 }
 
-/// A size as fio writes it: 4096, 4k, 4KiB, 1m. (With fio's usual `kb_base`, k and kb are 1024 too.)
+/// A size as fio writes it: 4096, 4k, 4KiB, 1m. (With fio's usual `kb_base`, k and kb are 1024
+/// too.)
 fn size(text: &str) -> Option<Bytes> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..end].parse().ok()?;
@@ -219,7 +221,8 @@ fn size(text: &str) -> Option<Bytes> {
 struct Sum {
     iops: f64,
     reads: f64,
-    /// Mean latencies, weighted with commands a second: by Little's law 10^9 times what was under way.
+    /// Mean latencies, weighted with commands per second: by Little's law 10^9 times the commands
+    /// in flight.
     latency_ns: f64,
 }
 
@@ -244,7 +247,7 @@ impl Sum {
         if !(DEPTH_SHARE.0..=DEPTH_SHARE.1).contains(&share) {
             let mean = self.latency_ns / 1e9;
             return Err(first.at.wrong(format!(
-                "{mean:.2} commands were under way on average ({:.1} a second of {:.1} us each), and {asked} were asked for \
+                "{mean:.2} commands were in flight on average ({:.1} a second of {:.1} us each), and {asked} were requested \
                  (iodepth times numjobs): an engine that is synchronous, a rate limit, or a processor that cannot keep up",
                 self.iops,
                 self.latency_ns / self.iops / 1e3
@@ -274,7 +277,7 @@ fn direction(at: &At<'_>) -> Result<(f64, f64), FioError> {
     }
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone)]
 struct At<'a> {
     value: &'a Value,

@@ -1,8 +1,9 @@
 //! Playing loads on a drive, in a closed loop.
 //!
-//! The drive is a smaller one of the same times, channels and dies: fewer and shorter blocks, so that it is brought into its state a thousand times
-//! faster. What decides write amplification, the ratio of spare to used space, stays, and so does the time of an erase for each
-//! page. A state is made once and taken up by every drive that differs in times only.
+//! The drive is a smaller one of the same times, channels and dies: fewer and shorter blocks, so
+//! that it is brought into its state a thousand times faster. What decides write amplification, the
+//! ratio of spare to used space, stays, and so does the time of an erase for each page. A state is
+//! made once and taken up by every drive that differs in times only.
 
 use super::{ClosedLoad, FitError, WrittenState};
 use crate::ssd::drive::{
@@ -12,11 +13,13 @@ use base::{Bytes, Seed, Span, Stream, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Blocks of a die and pages of a block of the smaller drive. Ours; with these a drive in steady state writes as fast as the whole one within 6 % at 7 %
-/// over-provisioning and within 2 % at 28 % (measured; a test holds 8 %).
+/// Blocks of a die and pages of a block of the smaller drive. Ours; with these a drive in steady
+/// state writes as fast as the whole one within 6 % at 7 % over-provisioning and within 2 % at 28 %
+/// (measured; a test holds 8 %).
 const WRITTEN: Size = Size { blocks: 128, pages: 48 };
 const READ: Size = Size { blocks: 20, pages: 12 };
-/// The units of the smaller drive above which its blocks are shortened, and the least pages that a block keeps. Ours.
+/// The units of the smaller drive above which its blocks are shortened, and the least pages that a
+/// block keeps. Ours.
 const UNITS_MAX: u64 = 1 << 21;
 const PAGES_MIN: u32 = 24;
 /// A multiple of every number of kinds of pages up to four.
@@ -24,9 +27,11 @@ const PAGES_STEP: u32 = 12;
 /// Units that are moved while a point is measured, and least and most commands. Ours.
 const MEASURED_UNITS: u64 = 32_768;
 const MEASURED_COMMANDS: (u64, u64) = (1_024, 8_192);
-/// Most when some are writes: those are slower to play, and less random, for most of them wait for programs.
+/// Most when some are writes: those are slower to play, and less random, for most of them wait for
+/// programs.
 const MEASURED_WRITES: u64 = 4_096;
-/// Amplification counts as steady when three windows of a third of the drive agree within 5 %. Ours.
+/// Amplification counts as steady when three windows of a third of the drive agree within 5 %.
+/// Ours.
 const STEADY: Steady = Steady { window: 0.33, windows: 3, tolerance: 0.05, windows_max: 60 };
 
 #[derive(Clone, Copy, Debug)]
@@ -200,7 +205,8 @@ impl Loop {
         let before = 2 * u64::from(load.depth) + writes_before(drive, load);
         Ok(Loop { load, places, before, measured, stream })
     }
-    /// Plays it and returns commands a second, from the end of the last command before to the end of the last that is measured.
+    /// Plays it and returns commands a second, from the end of the last command before to the end
+    /// of the last that is measured.
     fn play(mut self, drive: &mut SolidState) -> Result<f64, DriveError> {
         let mut ends = BinaryHeap::from(vec![Reverse(Time::ZERO); self.load.depth as usize]);
         let mut begin = Time::ZERO;

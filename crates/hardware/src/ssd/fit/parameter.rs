@@ -1,4 +1,4 @@
-//! What can be fitted: where it stands in a drive's configuration, and how it is moved.
+//! Parameters that can be fitted: their places in a drive's configuration, and their steps.
 
 use crate::ssd::drive::SolidStateConfig;
 use base::{Rate, Span};
@@ -13,7 +13,8 @@ pub enum Parameter {
     ArrayRead,
     /// Mean array time of a program; the kinds of pages keep their proportions.
     Program,
-    /// The controller's time of a read, once a command. The host's own time is part of what fio measures, and so of this.
+    /// The controller's time of a read, once a command. The host's own time is part of what fio
+    /// measures, and so of this.
     ReadFirmware,
     /// The controller's time of a write, once a command, with the host's own.
     WriteFirmware,
@@ -31,7 +32,7 @@ const RATE_STEP: f64 = 1e5;
 const DIES: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
 impl Parameter {
-    /// All, those first that are kept when two can only be told together.
+    /// All parameters; of two that cannot be separated, the earlier one is kept.
     pub const ALL: [Parameter; 6] = [
         Parameter::ArrayRead,
         Parameter::Program,
@@ -78,8 +79,9 @@ impl Parameter {
             Parameter::Dies => f64::from(config.geometry.dies_per_channel),
         }
     }
-    /// The drive with this parameter at `start`'s value times e to the `step`; of the channel it is the time of a byte that grows. The number of
-    /// dies does not move so. Times are rounded to nanoseconds.
+    /// The drive with this parameter at `start`'s value times e to the `step`; of the channel it is
+    /// the time of a byte that grows. The number of dies does not move so. Times are rounded to
+    /// nanoseconds.
     pub(super) fn moved(self, config: &mut SolidStateConfig, start: &SolidStateConfig, step: f64) {
         let factor = step.exp();
         let kinds = config.timing.pages.iter_mut().zip(&start.timing.pages);
@@ -99,7 +101,8 @@ impl Parameter {
             Parameter::Dies => {}
         }
     }
-    /// The step that [`moved`](Self::moved) took from `start` to `config`; none where both take no time.
+    /// The step that [`moved`](Self::moved) took from `start` to `config`; none where both take no
+    /// time.
     pub(super) fn step(self, config: &SolidStateConfig, start: &SolidStateConfig) -> f64 {
         if self.value(config) == 0.0 && self.value(start) == 0.0 {
             return 0.0;
@@ -132,7 +135,7 @@ impl fmt::Display for Parameter {
     }
 }
 
-/// The ladder of counts of dies, and where on it a drive stands.
+/// The ladder of counts of dies, and a drive's position on it.
 pub(super) fn ladder_of_dies(own: u32) -> (Vec<u32>, usize) {
     let mut ladder: Vec<u32> = DIES.into();
     let place = ladder.partition_point(|count| *count < own);

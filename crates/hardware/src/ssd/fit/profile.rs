@@ -42,7 +42,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// Whether a value is in it.
+    /// Returns whether a value is in it.
     pub fn contains(&self, value: f64) -> bool {
         (self.low <= value || self.is_open_below) && (value <= self.high || self.is_open_above)
     }

@@ -8,15 +8,16 @@ use argmin::core::{CostFunction, Error, Executor, State};
 use argmin::solver::neldermead::NelderMead;
 use argmin_math::{ArgminAdd, ArgminMul, ArgminSub};
 
-/// Size of the first simplex and of the one that starts again from what was found: steps of ln(value). Ours.
+/// Size of the first simplex and of the one that starts again from what was found: steps of
+/// ln(value). Ours.
 const FIRST_STEP: f64 = 0.4;
 const AGAIN_STEP: f64 = 0.1;
-/// It ends when the sums of squares of its corners differ by less (standard deviation, in units of
-/// the points' errors), or after so many rounds for each parameter. Ours.
+/// The search ends when the sums of squares of its corners differ by less than this (standard
+/// deviation, in units of the points' errors), or after this many rounds per parameter. Ours.
 const TOLERANCE: f64 = 0.05;
 const ROUNDS: u64 = 30;
-/// Where the search begins beside the start: so many places are looked at for each parameter, and
-/// it descends from the best of them. Ours.
+/// Number of additional starting points per parameter; the search descends from the best of them.
+/// Ours.
 const LOOKS: usize = 6;
 const DESCENTS: usize = 3;
 /// How far those places lie around the start: steps of ln(value), a factor of 6. Ours.
@@ -31,7 +32,7 @@ const STEP_MAX: f64 = 3.465_735_902_799_726_5;
 pub(super) struct Search<'a> {
     /// The drive from whose values steps are counted.
     pub(super) origin: &'a SolidStateConfig,
-    /// What moves.
+    /// The parameters that are varied.
     pub(super) free: &'a [Parameter],
     /// The points that count.
     pub(super) points: &'a [UsedPoint],

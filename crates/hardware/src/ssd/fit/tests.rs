@@ -164,7 +164,7 @@ fn depth_1_alone_tells_the_sum_only_and_the_array_gets_it() {
     let both = Free::These(vec![Parameter::ArrayRead, Parameter::ReadFirmware]);
     let error =
         fit(&FitRequest { free: both, ..request(points) }).expect_err("one number does not tell two").to_string();
-    assert!(error.contains("read-firmware") && error.contains("cannot tell it from array-read"), "{error}");
+    assert!(error.contains("read-firmware") && error.contains("cannot distinguish it from array-read"), "{error}");
 }
 
 #[test]

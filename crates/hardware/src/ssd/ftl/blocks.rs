@@ -52,10 +52,12 @@ impl Stream {
 }
 
 const NONE: u32 = u32::MAX;
-/// Marks the valid count of a block that is no candidate for a victim, so that it is above that of every candidate.
+/// Marks the valid count of a block that is no candidate for a victim, so that it is above that of
+/// every candidate.
 const NO_CANDIDATE: u32 = 1 << 31;
 
-/// Tables by *slot*, the region's own number of a block. A block that leaves makes its slot vacant, for another block of the same die.
+/// Tables by *slot*, the region's own number of a block. A block that leaves makes its slot vacant,
+/// for another block of the same die.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
     block_of: Vec<u32>,
@@ -64,7 +66,7 @@ pub(super) struct Blocks {
     state: Vec<State>,
     stream: Vec<Stream>,
     erases: Vec<u32>,
-    /// How many blocks of the region had been filled when this one was.
+    /// Number of filled blocks of the region when this one was filled.
     filled_at: Vec<u32>,
     valid: MinTree,
     /// Blocks filled so far; wraps.
@@ -121,7 +123,8 @@ impl Blocks {
     pub(super) fn valid(&self, slot: u32) -> u32 {
         self.valid.get(slot) & !NO_CANDIDATE
     }
-    /// The valid units of a candidate for a victim: a block that is full, with less than `limit` units valid.
+    /// The valid units of a candidate for a victim: a block that is full, with less than `limit`
+    /// units valid.
     pub(super) fn candidate(&self, slot: u32, limit: u32) -> Option<u32> {
         Some(self.valid.get(slot)).filter(|valid| *valid < limit)
     }
@@ -129,7 +132,7 @@ impl Blocks {
     pub(super) fn emptiest(&self, from: u32, to: u32, limit: u32) -> Option<(u32, u32)> {
         self.valid.lowest(from, to, limit)
     }
-    /// How many blocks were filled since this one was, which must have been.
+    /// Returns the number of blocks filled since this one, which must be filled.
     pub(super) fn age(&self, slot: u32) -> u32 {
         self.filled.wrapping_sub(self.filled_at[slot as usize])
     }
@@ -204,7 +207,7 @@ impl Blocks {
     pub(super) fn set_filled(&mut self, filled: u32) {
         self.filled = filled;
     }
-    /// Takes up a row of a snapshot; false if it is an impossible one.
+    /// Loads a row of a snapshot; false if it is impossible.
     pub(super) fn set_row(&mut self, slot: u32, row: [u64; 5]) -> bool {
         let [block, state, stream, erases, filled_at] = row;
         let (Some(state), Some(stream)) = (State::from_number(state), Stream::ALL.get(stream as usize)) else {
@@ -226,7 +229,7 @@ impl Blocks {
         self.filled_at[slot as usize] = filled_at;
         true
     }
-    /// Takes up the valid count of a slot whose state is known.
+    /// Loads the valid count of a slot with a known state.
     pub(super) fn set_valid(&mut self, slot: u32, valid: u32) {
         let is_candidate = self.state(slot) == State::Full;
         self.valid.set(slot, if is_candidate { valid } else { valid | NO_CANDIDATE });

@@ -1,4 +1,5 @@
-//! What must hold between any two calls: no block is lost or counted twice, and the map is a bijection between mapped units and valid places.
+//! What must hold between any two calls: no block is lost or counted twice, and the map is a
+//! bijection between mapped units and valid places.
 
 use super::TranslationLayer;
 use super::blocks::State;
@@ -8,8 +9,8 @@ use super::dies::Die;
 type Finding = Result<(), String>;
 
 impl TranslationLayer {
-    /// Looks through all tables for anything that must not be; says the first thing found. For tests and for restored snapshots: it takes
-    /// seconds for tens of millions of units.
+    /// Checks all tables for inconsistencies and returns the first. For tests and restored
+    /// snapshots: it takes seconds for tens of millions of units.
     pub fn check(&self) -> Result<(), String> {
         if !self.pending.is_empty() {
             return self.settled().check();
@@ -73,7 +74,8 @@ impl TranslationLayer {
     fn is_on(&self, slot: u32, die: &Die) -> bool {
         self.config.geometry.die_of(self.blocks.block_of(slot)) == die.id
     }
-    /// Victims, the dies that take their data and the list of both agree, and there is room for what is yet to be moved.
+    /// Victims, the dies that take their data and the list of both agree, and there is room for
+    /// what is yet to be moved.
     fn check_collections(&self) -> Finding {
         let victims: Vec<_> = self.dies.iter().filter_map(|die| die.collection).collect();
         let receivers = self.dies.iter().filter(|die| die.receives.is_some()).count();
@@ -92,7 +94,8 @@ impl TranslationLayer {
         }
         Ok(())
     }
-    /// Every mapped unit has a valid place of its own, and there are no other valid places; what is not written is not invalid.
+    /// Every mapped unit has a valid place of its own, and there are no other valid places; what is
+    /// not written is not invalid.
     fn check_map(&self) -> Finding {
         let words = (self.units_per_block as usize).div_ceil(64);
         let mut seen = vec![0u64; words * self.blocks.slots() as usize];

@@ -7,16 +7,19 @@ use super::victim::Pool;
 use super::{EraseOutcome, Relocation, TranslationLayer, VictimPolicy};
 use crate::ssd::geometry::{BlockId, DieId, PageAddress};
 
-/// Units of a victim whose owners are asked for at once, or a page of them if that has more. Many dies collect at the same time, and what was asked for
-/// has to stay in the second cache until it is its turn: 64 of each die did not.
+/// Units of a victim whose owners are prefetched at once, or a page of them if that has more. Many
+/// dies collect at the same time, and prefetched lines have to stay in the second-level cache until
+/// used: 64 per die did not.
 const WARMED: u32 = 8;
 
 impl TranslationLayer {
-    /// The block to collect, on a die or (`None`) anywhere. A victim that was named stays the answer until it is erased: the die's own,
-    /// and for the whole region the oldest. `None`: nothing would be won, or no die has room for what is valid.
+    /// Returns the block to collect, on a die or (`None`) anywhere. A victim stays the answer until
+    /// it is erased: the die's own, and for the whole region the oldest. `None`: nothing would be
+    /// gained, or no die has room for the valid units.
     ///
-    /// Over the whole region, cost-benefit takes dies in turn and the best block of the first that has one: ages make the best of all
-    /// a search through all blocks. The other policies look at all of them.
+    /// Over the whole region, cost-benefit takes dies in turn and the best block of the first that
+    /// has one: since ages matter, the best of all would require a search through all blocks. The
+    /// other policies consider all of them.
     pub fn victim(&mut self, die: Option<DieId>) -> Option<BlockId> {
         let slot = match die {
             Some(id) => self.victim_on(self.dies.place_of(id)?),
@@ -24,13 +27,15 @@ impl TranslationLayer {
         };
         slot.map(|slot| self.blocks.block_of(slot))
     }
-    /// Makes a certain block its die's victim, whatever is valid in it, to empty it. False if it is not a wholly written block of this region, its
-    /// die has another victim, or there is no room.
+    /// Makes a given block its die's victim, regardless of its valid units, to empty it. Returns
+    /// false if it is not a completely written block of this region, its die has another victim, or
+    /// there is no room.
     pub fn collect_block(&mut self, block: BlockId) -> bool {
         let slot = self.blocks.slot_of(block).filter(|slot| self.blocks.state(*slot) == State::Full);
         slot.is_some_and(|slot| self.begin(slot, false))
     }
-    /// Moves the valid units of the next page of a victim that has any. `None` if there are none any more, or the block is no victim.
+    /// Moves the valid units of the next page of a victim that has any. `None` if there are none
+    /// any more, or the block is no victim.
     pub fn relocate_next(&mut self, victim: BlockId) -> Option<Relocation> {
         let slot = self.blocks.slot_of(victim)?;
         let die = self.die_of(slot);
@@ -84,7 +89,8 @@ impl TranslationLayer {
         self.die_mut(slot).collection = Some(Collection { slot, target, next: 0, warmed: 0, levels_wear });
         true
     }
-    /// The die that can take what is valid in a block, if it can become a victim: its own or else the next that has room.
+    /// The die that can take what is valid in a block, if it can become a victim: its own or else
+    /// the next that has room.
     pub(super) fn target_of(&self, slot: u32) -> Option<u32> {
         let own = self.die_of(slot);
         if self.dies.get(own).collection.is_some() {
@@ -170,7 +176,8 @@ impl TranslationLayer {
         self.mapping.warm(collection.slot, offset, end);
         end
     }
-    /// Moves what is valid from `first`, which is, up to `end`; a page at most is filled by it, as it is a page that is emptied.
+    /// Moves what is valid from `first`, which is, up to `end`; a page at most is filled by it, as
+    /// it is a page that is emptied.
     fn move_units(&mut self, collection: Collection, first: u32, end: u32) -> (u32, Option<PageAddress>) {
         let stream = self.blocks.stream(collection.slot).after_move();
         let (mut units, mut programs) = (0, None);

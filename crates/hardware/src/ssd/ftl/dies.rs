@@ -1,4 +1,5 @@
-//! The dies that a region has blocks on: their free blocks, the blocks that are being filled, and the order in which dies take turns.
+//! The dies that a region has blocks on: their free blocks, the blocks that are being filled, and
+//! the order in which dies take turns.
 
 use super::blocks::Stream;
 use crate::ssd::geometry::{DieId, Geometry};
@@ -21,11 +22,12 @@ pub(super) struct Frontier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Collection {
     pub(super) slot: u32,
-    /// The die, by its place in [`Dies`], that takes the data: its own, unless that has no room left.
+    /// The die, by its place in [`Dies`], that takes the data: its own, unless that has no room
+    /// left.
     pub(super) target: u32,
     /// The offset up to which all has been moved.
     pub(super) next: u32,
-    /// The offset up to which the map has been asked for its entries.
+    /// The offset up to which entries of the map have been prefetched.
     pub(super) warmed: u32,
     /// Whether it levels wear: blocks opened for it are the most worn free ones.
     pub(super) levels_wear: bool,
@@ -47,7 +49,8 @@ pub(super) struct Die {
     pub(super) open: [Option<Frontier>; 4],
     /// Its victim, of which a die has one at a time.
     pub(super) collection: Option<Collection>,
-    /// The slot of the victim whose data it takes; one at a time, so that its room is promised once.
+    /// The slot of the victim whose data it takes; one at a time, so that its room is promised
+    /// once.
     pub(super) receives: Option<u32>,
 }
 
@@ -91,13 +94,15 @@ pub(super) struct Dies {
     list: Vec<Die>,
     /// By die of the array: the place in `list`, or the largest number.
     place_of: Vec<u32>,
-    /// Places in `list` in the order of writing: first over channels, then over the dies of a channel.
+    /// Places in `list` in the order of writing: first over channels, then over the dies of a
+    /// channel.
     stripe: Vec<u32>,
     /// By die, as in `list`: where it is in `stripe`.
     rank_of: Vec<u32>,
     /// By stream of the host: the place in `stripe` of the die whose turn it is.
     turns: [u32; 2],
-    /// By stream of the host: a bit for each place in `stripe` whose die can take a unit. When free blocks are few, most cannot.
+    /// By stream of the host: a bit for each place in `stripe` whose die can take a unit. When free
+    /// blocks are few, most cannot.
     ready: [Vec<u64>; 2],
     /// By die, as in `list`: its free and its good blocks when it was noted last; and the sums.
     noted: Vec<[u32; 2]>,
@@ -155,7 +160,7 @@ impl Dies {
     pub(super) fn striped(&self) -> impl Iterator<Item = &Die> {
         self.stripe.iter().map(|place| self.get(*place))
     }
-    /// The die that the next unit of a stream of the host goes to: whose turn it is, or the next one that has room.
+    /// Returns the die for the next unit of a host stream: the next in turn with room.
     #[inline]
     pub(super) fn next_for_host(&mut self, stream: Stream) -> Option<u32> {
         let ready = &self.ready[stream as usize];
@@ -168,8 +173,8 @@ impl Dies {
     pub(super) fn sums(&self) -> [u32; 2] {
         self.sums
     }
-    /// Takes note of how many blocks a die has, and whether it can take units of the host: to be called whenever its open, free or good blocks have
-    /// changed.
+    /// Takes note of how many blocks a die has, and whether it can take units of the host: to be
+    /// called whenever its open, free or good blocks have changed.
     pub(super) fn note_ready(&mut self, place: u32) {
         let die = self.get(place);
         let now = [die.free.len() as u32, die.owned];
@@ -185,7 +190,7 @@ impl Dies {
             *ready = *ready & !(1 << bit) | u64::from(is_ready) << bit;
         }
     }
-    /// Whether all dies that can take units of a stream, and no others, are noted.
+    /// Returns whether all dies that can take units of a stream, and no others, are noted.
     pub(super) fn are_noted(&self, stream: Stream) -> bool {
         let is_noted = |rank: u32| self.ready[stream as usize][rank as usize / 64] >> (rank % 64) & 1 == 1;
         (0u32..).zip(self.striped()).all(|(rank, die)| is_noted(rank) == die.can_take_from_host(stream))

@@ -5,25 +5,27 @@ use super::dies::RESERVE;
 use super::{FtlError, SpareBlock, TranslationLayer};
 use crate::ssd::geometry::BlockId;
 
-/// Blocks of each die beside its data: one that the host fills, one that moved units fill, and the reserve; hot units have two of their own to fill.
+/// Blocks of each die beside its data: one that the host fills, one that moved units fill, and the
+/// reserve; hot units have two of their own to fill.
 fn spare_blocks(hot_cold: bool) -> u32 {
     2 + RESERVE as u32 + 2 * u32::from(hot_cold)
 }
 
 impl TranslationLayer {
-    /// Takes up to `count` free blocks out of the region, each from the die that has most. It keeps two free blocks of each die, and as many blocks
-    /// as its logical units need.
+    /// Removes up to `count` free blocks from the region, each from the die with the most. Keeps
+    /// two free blocks of each die, and the blocks that its logical units need.
     pub fn take_free(&mut self, count: u32) -> Vec<SpareBlock> {
         (0..count).map_while(|_| self.take_one()).collect()
     }
-    /// Takes a certain block out of the region: one that is free, under the conditions of [`take_free`](Self::take_free).
+    /// Takes a certain block out of the region: one that is free, under the conditions of
+    /// [`take_free`](Self::take_free).
     pub fn take_block(&mut self, block: BlockId) -> Option<SpareBlock> {
         let slot = self.blocks.slot_of(block).filter(|slot| self.blocks.state(*slot) == State::Free)?;
         let die = self.die_of(slot);
         self.can_spare(die).then(|| self.take_slot(die, slot))
     }
-    /// Takes up erased blocks, with their wear. An error, and nothing is taken, if the array has no such block, it is owned already, or comes
-    /// twice.
+    /// Adds erased blocks, with their wear. Fails, without effect, if the array has no such block,
+    /// it is owned already, or occurs twice.
     pub fn give(&mut self, blocks: &[SpareBlock]) -> Result<(), FtlError> {
         self.check_new(blocks)?;
         let missing = self.count_missing_slots(blocks);
@@ -64,7 +66,8 @@ impl TranslationLayer {
         let slot = *self.dies.get(fullest).free.front()?;
         Some(self.take_slot(fullest, slot))
     }
-    /// Whether a die keeps a free block for the host and its reserve, and the region what its units need.
+    /// Returns whether a die keeps a free block for the host and its reserve, and the region what
+    /// its units need.
     fn can_spare(&self, die: u32) -> bool {
         let counts = self.dies.get(die).owned > spare_blocks(self.config.hot_cold);
         let left = self.units_max() - u64::from(counts) * u64::from(self.units_per_block);

@@ -1,23 +1,27 @@
-//! The two directions of the map, packed: where a logical unit lies, and whose a physical unit is.
+//! The two directions of the map, packed: the place of a logical unit, and the owner of a physical
+//! unit.
 //!
-//! Forward, a unit has its whole place. Backward, a place knows only a *group* of neighbouring units; which of them it belongs to is found by
-//! looking for the place among their forward entries. Those are side by side in memory, mostly in one cache line, and the one that is looked for is
-//! about to be changed anyway, so the bits saved (three to five of 25 in a large drive) cost hardly a further cache miss. With six a relocation took
-//! half as long again as with three. Rejected: dropping bits of the forward entry instead, which makes every overwrite by the host search a second
-//! table.
+//! Forward, a unit has its whole place. Backward, a place has only a *group* of neighbouring units;
+//! a search among their forward entries finds the owner. These are adjacent in memory, mostly in
+//! one cache line, and the matching one is about to be changed anyway. The bits saved (three to
+//! five of 25 in a large drive) thus cost hardly a further cache miss. With six a relocation took
+//! half as long again as with three. Rejected: dropping bits of the forward entry instead, which
+//! makes every overwrite by the host search a second table.
 
 use super::packed::PackedVec;
 use std::hint::black_box;
 
-/// A physical unit: a slot is the region's own number of a block, the offset the unit's number in it.
+/// A physical unit: a slot is the region's own number of a block, the offset the unit's number in
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) slot: u32,
     pub(super) offset: u32,
 }
 
-/// From so many physical units on, places keep groups of so many bits of units: the more units, the more memory counts; below the first, it is no
-/// concern and they keep the unit. The steps are ours: 512 GB in units of 16 KiB take less than 200 MB, with spare space of 12.5 % beside it too.
+/// From this many physical units on, places keep groups with this many bits of units. Memory
+/// matters more with more units; below the first, places keep the unit. The steps are ours: 512 GB
+/// in units of 16 KiB take less than 200 MB, also with spare space of 12.5 %.
 const GROUPS: [(u64, u32); 2] = [(1 << 24, 3), (1 << 25, 5)];
 /// The most that a snapshot may have.
 const GROUP_BITS_MAX: u32 = 6;
@@ -71,7 +75,8 @@ impl Mapping {
     pub(super) fn touch(&self, unit: u64) -> u64 {
         self.forward.get(unit)
     }
-    /// Says that a unit is written to a place that holds nothing yet; where the unit lies is still as before.
+    /// Says that a unit is written to a place that holds nothing yet; where the unit lies is still
+    /// as before.
     #[inline]
     pub(super) fn hold(&mut self, place: Place, unit: u64) {
         self.groups.set(self.index(place), unit >> self.group_bits);
@@ -91,7 +96,7 @@ impl Mapping {
         let first = self.groups.get(self.index(place)) << self.group_bits;
         self.forward.position(first, first + (1 << self.group_bits), self.entry(place))
     }
-    /// Whether a place keeps the group of a unit.
+    /// Returns whether a place keeps the group of a unit.
     pub(super) fn is_of_group(&self, place: Place, unit: u64) -> bool {
         self.groups.get(self.index(place)) == unit >> self.group_bits
     }
@@ -129,8 +134,8 @@ impl Mapping {
         let words = self.words_per_slot();
         self.invalid[slot as usize * words..(slot as usize + 1) * words].iter().map(|word| word.count_ones()).sum()
     }
-    /// Asks for the forward entries of those from `offset` to `end` that are valid, all at once: moved one after the other they would each wait for
-    /// memory.
+    /// Prefetches the forward entries of the valid units from `offset` to `end`, all at once: one
+    /// after the other they would each wait for memory.
     pub(super) fn warm(&self, slot: u32, offset: u32, end: u32) {
         let places = (offset..end.min(self.units_per_block)).map(|offset| Place { slot, offset });
         let mut seen = 0;

@@ -1,7 +1,9 @@
-//! The smallest of many small numbers, exactly, while they change all the time: a tree in which each node is the minimum of 64 below it.
+//! The smallest of many small numbers, exactly, while they change all the time: a tree in which
+//! each node is the minimum of 64 below it.
 //!
-//! Rejected: lists of blocks by valid count, where each overwrite unlinks a block and so touches three more cache lines; here it touches the
-//! number itself and, nearly always, one node that stays in the first cache.
+//! Rejected: lists of blocks by valid count, where each overwrite unlinks a block and so touches
+//! three more cache lines; here it touches the number itself and, nearly always, one node that
+//! stays in the first cache.
 
 const FAN_OUT_BITS: u32 = 6;
 const FAN_OUT: usize = 1 << FAN_OUT_BITS;
@@ -60,7 +62,8 @@ impl MinTree {
             self.levels[level][index] = self.minimum_below(level, index);
         }
     }
-    /// Replaces a number and tells no minimum: only for numbers that before and after are over every limit that [`lowest`](Self::lowest) is asked with.
+    /// Replaces a number without updating minima: only for numbers that before and after exceed
+    /// every limit passed to [`lowest`](Self::lowest).
     #[inline]
     pub(super) fn set_hidden(&mut self, index: u32, value: u32) {
         self.levels[0][index as usize] = value;
@@ -88,7 +91,8 @@ impl MinTree {
         self.levels.iter().map(|level| level.capacity() as u64 * 4).sum()
     }
 
-    /// A level that gets longer has nodes that covered fewer numbers; new numbers are the largest, so no minimum changes, save on a new level.
+    /// A level that gets longer has nodes that covered fewer numbers; new numbers are the largest,
+    /// so no minimum changes, save on a new level.
     fn resize_level(&mut self, level: usize, len: usize) {
         let had = self.levels[level].len();
         if len > had {

@@ -1,5 +1,6 @@
-//! A vector of unsigned numbers of a fixed width in bits. Tables of tens of millions of entries are what a drive's model spends its memory
-//! on, and a whole machine word for each would be half of it wasted.
+//! A vector of unsigned numbers of a fixed width in bits. Tables of tens of millions of entries are
+//! what a drive's model spends its memory on, and a whole machine word for each would be half of it
+//! wasted.
 
 /// Numbers of `width` bits each, side by side in machine words. All start as 0.
 #[derive(Clone, Debug)]
@@ -49,12 +50,13 @@ impl PackedVec {
             self.words[word + 1] = self.words[word + 1] & kept | value >> (64 - shift);
         }
     }
-    /// Where `value` stands first in `from..to`, both clipped to the length.
+    /// Returns the first position of `value` in `from..to`, both clipped to the length.
     #[inline]
     pub(super) fn position(&self, from: u64, to: u64, value: u64) -> Option<u64> {
         (from..to.min(self.len)).find(|index| self.get(*index) == value)
     }
-    /// Reads one word of each cache line that holds `from..to`, so that the lines of several places can be on their way at once.
+    /// Reads one word of each cache line that holds `from..to`, so that the lines of several places
+    /// are fetched concurrently.
     #[inline]
     pub(super) fn touch(&self, from: u64, to: u64) -> u64 {
         let (first, _) = self.place(from.min(self.len));

@@ -1,17 +1,19 @@
-//! Writes of the host whose old versions are still to be looked up.
+//! Host writes whose old versions still have to be looked up.
 //!
-//! Where a unit lay before is a word somewhere in a table of tens of megabytes, and marking that place invalid another: a write that does both at
-//! once waits for memory twice. So the layer keeps a few writes back and looks all of them up together, when they all wait at the same time.
-//! What the layer answers is the same: a unit that is pending is found here first, and whoever needs counts of valid units settles them before, or
-//! counts what is pending.
+//! The previous place of a unit is a word somewhere in a table of tens of megabytes, and marking
+//! that place invalid touches another. A write that does both at once waits for memory twice. The
+//! layer therefore delays a few writes and looks all of them up together, with concurrent misses.
+//! Its answers do not change: a pending unit is found here first, and code that needs counts of
+//! valid units settles them first, or counts the pending ones.
 //!
-//! The place of a pending write never lies in a victim: all are settled before a victim is chosen, and nothing is written into one.
+//! The place of a pending write never lies in a victim: all are settled before a victim is chosen,
+//! and nothing is written into one.
 
 use super::TranslationLayer;
 use super::mapping::Place;
 use std::hint::black_box;
 
-/// Writes that wait at most: about what a core can have on its way from memory.
+/// Maximum waiting writes: about the number of misses that a core can have outstanding.
 const PENDING_MAX: usize = 16;
 
 /// Writes whose units the map still has at their old places, oldest first.
@@ -64,7 +66,7 @@ impl TranslationLayer {
     #[inline]
     pub(super) fn supersede(&mut self, unit: u64, place: Place) {
         self.pending.push(unit, place);
-        // With hot and cold apart each write asks for the old place at once.
+        // With hot and cold separated, each write prefetches the old place at once.
         if self.pending.is_full() || self.config.hot_cold {
             self.settle();
         }
@@ -89,7 +91,7 @@ impl TranslationLayer {
         })
     }
 
-    /// Each look at memory for all writes before the next, so that they wait together.
+    /// Each memory access for all writes before the next, so that misses overlap.
     #[inline(never)]
     fn settle_pending(&mut self) {
         let TranslationLayer { pending, mapping, blocks, .. } = self;
@@ -132,7 +134,8 @@ mod tests {
         let config = FtlConfig { geometry, logical_units: UNITS, victim, hot_cold, endurance: None, seed: Seed(1) };
         TranslationLayer::new(config, (0..32).map(BlockId)).expect("there are spare blocks")
     }
-    /// Writes a unit, collects a step on a die in between, trims now and then; what the layer answers to all of it.
+    /// Writes a unit, collects a step on a die in between, trims now and then; what the layer
+    /// answers to all of it.
     fn act(layer: &mut TranslationLayer, unit: u64, kind: u8) -> String {
         let mut said = String::new();
         match kind {

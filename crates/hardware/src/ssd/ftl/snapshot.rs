@@ -1,7 +1,8 @@
 //! Snapshots: all of a layer as little-endian 64-bit words, with a CRC-32 at the end.
 //!
-//! What follows from the rest (valid counts, who receives a victim's data) is not written. What is read is bounded before memory is taken for
-//! it, and used only when the whole passes [`TranslationLayer::check`], so that a damaged snapshot is an error wherever the damage is.
+//! Derived values (valid counts, receivers of a victim's data) are not written. Sizes are checked
+//! before memory is allocated, and a snapshot is used only if the whole passes
+//! [`TranslationLayer::check`]. A damaged snapshot is thus an error wherever the damage is.
 
 use super::blocks::State;
 use super::dies::{Collection, Die, Frontier};
@@ -31,8 +32,9 @@ impl TranslationLayer {
         self.mapping.tables().iter().try_for_each(|table| sink.words(table))?;
         sink.finish()
     }
-    /// Takes up a snapshot. `config` must have the geometry, the logical units and the separation of hot and cold that it was made with; victim
-    /// policy, endurance and seed may be others. It goes on exactly as the saved layer would have.
+    /// Loads a snapshot. `config` must have the geometry, the logical units and the separation of
+    /// hot and cold of the original; victim policy, endurance and seed may differ. The layer
+    /// continues exactly as the saved one.
     pub fn restore(config: FtlConfig, source: impl Read) -> Result<TranslationLayer, SnapshotError> {
         config.geometry.check().map_err(|error| unusable(error.to_string()))?;
         let mut source = Source { source, hasher: Hasher::new() };
@@ -120,7 +122,7 @@ impl TranslationLayer {
         }
         self.connect_collections()
     }
-    /// Tells each die whose data it takes.
+    /// Sets the source of the data that each die receives.
     fn connect_collections(&mut self) -> Result<(), SnapshotError> {
         let collections: Vec<Collection> = self.dies.iter().filter_map(|die| die.collection).collect();
         for collection in collections {

@@ -3,18 +3,19 @@
 use crate::ssd::geometry::{BlockId, Geometry, GeometryError, PageAddress, UnitAddress};
 use base::Seed;
 
-/// What a translation layer is made of.
+/// Configuration of a translation layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FtlConfig {
     /// The array's geometry, of which the region owns some blocks.
     pub geometry: Geometry,
     /// Units that the host sees.
     pub logical_units: u64,
-    /// Which block is collected next.
+    /// The block is collected next.
     pub victim: VictimPolicy,
-    /// Whether host units whose last version was overwritten before collection moved it go to blocks of their own.
+    /// Whether host units whose last version was overwritten before collection moved it go to
+    /// blocks of their own.
     pub hot_cold: bool,
-    /// Erases until a block goes bad; endless if `None`.
+    /// Number of erases after which a block goes bad; unlimited if `None`.
     pub endurance: Option<u32>,
     /// Of the random victim policies.
     pub seed: Seed,
@@ -26,17 +27,19 @@ pub struct FtlConfig {
 pub enum VictimPolicy {
     /// The one with the fewest valid units.
     Greedy,
-    /// The one with the largest `age * (1 - u) / 2u`, where `u` is its valid share (Kawaguchi, Nishioka and Motoda, USENIX 1995).
+    /// The one with the largest `age * (1 - u) / 2u`, where `u` is its valid share (Kawaguchi,
+    /// Nishioka and Motoda, USENIX 1995).
     CostBenefit,
     /// The one that was filled first.
     Fifo,
     /// Any.
     Random,
-    /// The one with the fewest valid units of some that are drawn at random (Van Houdt, SIGMETRICS 2013).
+    /// The one with the fewest valid units of some that are drawn at random (Van Houdt, SIGMETRICS
+    /// 2013).
     Choices(u32),
 }
 
-/// Why the layer refused.
+/// Reason why the layer refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FtlError {
@@ -133,10 +136,10 @@ pub enum EraseOutcome {
     Refused,
 }
 
-/// A free block on its way between regions, with its wear.
+/// A free block in transit between regions, with its wear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpareBlock {
-    /// Which.
+    /// The block.
     pub block: BlockId,
     /// How often it was erased.
     pub erases: u32,
@@ -184,7 +187,8 @@ impl Wear {
 }
 
 impl FtlCounters {
-    /// Units that were programmed, padding included, for each unit that the host wrote; 1 before it wrote any.
+    /// Units that were programmed, padding included, for each unit that the host wrote; 1 before it
+    /// wrote any.
     pub fn write_amplification(&self) -> f64 {
         if self.host_units == 0 {
             return 1.0;
@@ -193,7 +197,7 @@ impl FtlCounters {
     }
 }
 
-/// Why a snapshot could not be taken up.
+/// Reason why a snapshot could not be taken up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {

@@ -9,7 +9,8 @@ use super::blocks::Blocks;
 use super::types::VictimPolicy;
 use base::Seed;
 
-/// The slots among which a victim is sought. Candidates are the full blocks of which something is invalid.
+/// The slots among which a victim is sought. Candidates are the full blocks of which something is
+/// invalid.
 pub(super) struct Pool<'a> {
     pub(super) blocks: &'a Blocks,
     /// Ranges of slots.
@@ -37,8 +38,8 @@ impl Pool<'_> {
     }
 }
 
-/// Random numbers that go on where they stopped when only their count was kept: each has a stream of its own, so that a snapshot need not
-/// know the state of a generator.
+/// Random numbers that go on where they stopped when only their count was kept: each has a stream
+/// of its own, so that a snapshot need not know the state of a generator.
 #[derive(Clone, Debug)]
 pub(super) struct Draws {
     seed: Seed,

@@ -5,9 +5,10 @@ use super::{SpareBlock, TranslationLayer, Wear};
 use crate::ssd::geometry::BlockId;
 
 impl TranslationLayer {
-    /// Static wear levelling. Looks at one die a call, dies in turn: if its most worn good block is more than `spread_max` erases ahead of its least
-    /// worn full one, that one becomes a victim, to be moved and erased as any other. Blocks that are opened for its data
-    /// are the most worn free ones of the die.
+    /// Static wear levelling. Checks one die per call, dies in turn. If its most worn good block is
+    /// more than `spread_max` erases ahead of its least worn full one, the latter becomes a victim,
+    /// to be moved and erased as any other. Its data are written to the most worn free blocks of
+    /// the die.
     pub fn level_step(&mut self, spread_max: u32) -> Option<BlockId> {
         if self.dies.len() == 0 {
             return None;
@@ -23,16 +24,17 @@ impl TranslationLayer {
         self.counters.levelled_blocks += 1;
         Some(self.blocks.block_of(slot))
     }
-    /// The least worn of the full blocks, where data have lain still for longest. Looks at every block.
+    /// The least worn of the full blocks, where data have been static for longest. Visits every
+    /// block.
     pub fn coldest(&self) -> Option<BlockId> {
         let full = self.blocks.good().filter(|slot| self.blocks.state(*slot) == State::Full);
         full.min_by_key(|slot| self.blocks.erases(*slot)).map(|slot| self.blocks.block_of(slot))
     }
-    /// The most worn of the good blocks. Looks at every block.
+    /// The most worn of the good blocks. Visits every block.
     pub fn hottest(&self) -> Option<BlockId> {
         self.blocks.good().max_by_key(|slot| self.blocks.erases(*slot)).map(|slot| self.blocks.block_of(slot))
     }
-    /// Erase counts of the good blocks together; all 0 if there are none. Looks at every block.
+    /// Sum of the erase counts of the good blocks; 0 if there are none. Visits every block.
     pub fn wear(&self) -> Wear {
         let mut wear = Wear { min: u32::MAX, mean: 0.0, max: 0, blocks: 0 };
         let mut sum = 0;
@@ -52,7 +54,8 @@ impl TranslationLayer {
         self.blocks.good().map(spare).collect()
     }
 
-    /// Takes the most worn free block of a die out of its queue; of equals the one that waited longest.
+    /// Takes the most worn free block of a die out of its queue; of equals the one that waited
+    /// longest.
     pub(super) fn most_worn_free(&mut self, die: u32) -> Option<u32> {
         let free = &self.dies.get(die).free;
         let most = free.iter().map(|slot| self.blocks.erases(*slot)).max()?;

@@ -1,4 +1,5 @@
-//! Moving units between regions on behalf of the owner, not of a request: others that wait for it are told that it was collection.
+//! Moves units between regions on behalf of the owner, not of a request: operations that wait for
+//! it count the time as collection.
 
 use super::{RegionId, SdfError, SoftwareDefinedFlash, WriteBooked};
 use crate::ssd::array::{Booked, FlashOperation, Purpose};
@@ -17,7 +18,8 @@ impl SoftwareDefinedFlash {
         let operation = FlashOperation::Read { page: at.page, bytes, retries: 0 };
         Ok(array.submit(now, operation, Purpose::Collection))
     }
-    /// Writes a unit that comes from elsewhere. Fails as [`write`](SoftwareDefinedFlash::write) does.
+    /// Writes a unit that comes from elsewhere. Fails as [`write`](SoftwareDefinedFlash::write)
+    /// does.
     pub fn write_moved(&mut self, now: Time, id: RegionId, unit: u64) -> Result<WriteBooked, SdfError> {
         let (array, region) = self.parts(id)?;
         let written = region.volume.layer.write(unit)?;

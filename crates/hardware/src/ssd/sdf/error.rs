@@ -4,7 +4,7 @@ use super::RegionId;
 use crate::ssd::ftl::{FtlError, SnapshotError};
 use crate::ssd::geometry::GeometryError;
 
-/// Why software-defined flash refused. Nothing has changed then.
+/// Reason why software-defined flash refused. Nothing has changed then.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SdfError {
@@ -61,7 +61,7 @@ pub enum SdfError {
     ChannelOwned {
         /// The channel.
         channel: u32,
-        /// Whose it is.
+        /// The owner.
         owner: RegionId,
     },
     /// Blocks of another region.
@@ -73,13 +73,13 @@ pub enum SdfError {
         start: u32,
         /// One past the last.
         end: u32,
-        /// Whose they are.
+        /// The owner.
         owner: RegionId,
     },
-    /// More than a unit was asked for at once.
-    #[error("{bytes} B were asked for, and a unit has {unit} B")]
+    /// A request for more than a unit.
+    #[error("{bytes} B were requested, and a unit has {unit} B")]
     BeyondUnit {
-        /// What was asked for.
+        /// The rejected value.
         bytes: u64,
         /// What a unit has.
         unit: u64,
@@ -87,17 +87,17 @@ pub enum SdfError {
     /// Blocks are lent between regions that span the same channels only (RackBlox, 3.5.2).
     #[error("regions {} and {} do not span the same channels", from.0, to.0)]
     NotOneGroup {
-        /// Who should lend.
+        /// The lending region.
         from: RegionId,
-        /// Who should borrow.
+        /// The borrowing region.
         to: RegionId,
     },
     /// The lender has no more free blocks than it needs itself.
-    #[error("region {} has {free} free blocks that it can spare, and {wanted} were asked for", from.0)]
+    #[error("region {} can spare {free} free blocks, and {wanted} were requested", from.0)]
     TooFewFree {
-        /// Who should lend.
+        /// The lending region.
         from: RegionId,
-        /// What was asked for.
+        /// The requested number.
         wanted: u32,
         /// What it can spare.
         free: u32,
@@ -113,7 +113,7 @@ pub enum SdfError {
 }
 
 impl SdfError {
-    /// Whether garbage has to be collected before this write.
+    /// Returns whether garbage has to be collected before this write.
     pub fn is_no_free_block(&self) -> bool {
         matches!(self, SdfError::Layer(FtlError::NoFreeBlock))
     }

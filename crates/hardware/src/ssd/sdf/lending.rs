@@ -1,8 +1,10 @@
-//! Lending free blocks between the regions of a channel group (RackBlox, 3.5.2): a region that has run out borrows a group of free blocks
-//! from a neighbour instead of collecting alone, and gives as many back after the common collection.
+//! Lends free blocks between the regions of a channel group (RackBlox, 3.5.2): a region without
+//! free blocks borrows a group of them from a neighbour instead of collecting alone, and returns
+//! the same number after the common collection.
 //!
-//! What goes either way are free blocks, and a block gets into a region's free list by being erased only: whatever the borrower has
-//! written into a lent block is erased before a block goes back. It need not be the very block that was lent.
+//! Only free blocks are lent and returned, and only an erase frees a block: data that the borrower
+//! has written to a lent block are erased before a block is returned. It need not be the same
+//! block.
 
 use super::{RegionId, SdfError, SoftwareDefinedFlash};
 
@@ -15,7 +17,8 @@ pub(super) struct Loan {
 }
 
 impl SoftwareDefinedFlash {
-    /// Hands `blocks` free blocks of one region to another that spans the same channels. All or nothing.
+    /// Hands `blocks` free blocks of one region to another that spans the same channels. All or
+    /// nothing.
     pub fn lend(&mut self, from: RegionId, to: RegionId, blocks: u32) -> Result<(), SdfError> {
         if from == to || self.region(from)?.channels != self.region(to)?.channels {
             return Err(SdfError::NotOneGroup { from, to });
@@ -27,8 +30,8 @@ impl SoftwareDefinedFlash {
         }
         Ok(())
     }
-    /// Gives back what a region has borrowed, as far as it has free blocks that it can spare, to the longest waiting lender first. Returns
-    /// how many blocks went back.
+    /// Gives back what a region has borrowed, as far as it has free blocks that it can spare, to
+    /// the longest waiting lender first. Returns how many blocks went back.
     pub fn return_lent(&mut self, borrower: RegionId) -> Result<u32, SdfError> {
         self.region(borrower)?;
         let mut returned = 0;
@@ -60,7 +63,8 @@ impl SoftwareDefinedFlash {
         }
     }
 
-    /// Moves up to `most` free blocks; if fewer than `least` can be spared, none, and that is an error.
+    /// Moves up to `most` free blocks; if fewer than `least` can be spared, none, and that is an
+    /// error.
     fn hand_over(&mut self, from: RegionId, to: RegionId, most: u32, least: u32) -> Result<u32, SdfError> {
         let giver = &mut self.region_mut(from)?.volume.layer;
         let blocks = giver.take_free(most);

@@ -39,7 +39,8 @@ impl SoftwareDefinedFlash {
         Err(steady.missed(&values))
     }
 
-    /// Overwrites units until there is something to collect: before that write amplification is steady at 1 and says nothing.
+    /// Overwrites units until there is something to collect: before that write amplification is
+    /// steady at 1 and says nothing.
     fn use_up(
         &mut self,
         id: RegionId,
@@ -47,7 +48,7 @@ impl SoftwareDefinedFlash {
         next: &mut impl FnMut() -> u64,
     ) -> Result<(), PreconditionError> {
         let erases = self.layer_counters(id)?.erases;
-        // As many overwrites as there are units fill every block.
+        // A number of overwrites equal to the number of units fills every block.
         for _ in 0..self.geometry().units() {
             if self.free_ratio(id)? < kept.begin || self.layer_counters(id)?.erases > erases {
                 break;
@@ -57,7 +58,7 @@ impl SoftwareDefinedFlash {
         Ok(())
     }
 
-    /// Overwrites so many units and returns the write amplification of that.
+    /// Overwrites this many units and returns the resulting write amplification.
     fn overwrite(
         &mut self,
         id: RegionId,

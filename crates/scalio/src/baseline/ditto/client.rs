@@ -1,5 +1,6 @@
-//! A client: looks into the pool, calls LEED for what is not there, and fills and empties slots by compare-and-swap. The search for a key in its
-//! bucket is here, with what follows from it; winning a block for a fill is in `evict`.
+//! A client: reads the pool, calls LEED on a miss, and fills and empties slots by compare-and-swap.
+//! This file has the search for a key in its bucket, and the actions on its result; `evict` wins a
+//! block for a fill.
 
 mod evict;
 
@@ -33,11 +34,12 @@ pub struct Counters {
     pub bucket_evictions: u64,
     /// Objects taken out after a PUT or a DELETE.
     pub invalidations: u64,
-    /// Objects taken out by those who had put them in, since another client had done so too.
+    /// Objects removed by the client that inserted them, because another client had inserted the
+    /// key too.
     pub duplicates: u64,
     /// Compare-and-swaps that came too late.
     pub lost_races: u64,
-    /// Answers to nothing that was asked.
+    /// Answers that match no request.
     pub unknown_answers: u64,
 }
 
@@ -56,7 +58,7 @@ pub struct Client<V> {
     counters: Counters,
 }
 
-/// An operation on its way.
+/// An open operation.
 #[derive(Clone, Debug)]
 struct Task<V> {
     ticket: u64,
@@ -64,7 +66,7 @@ struct Task<V> {
     step: Step<V>,
     /// What is put in, from the moment when LEED said it.
     fill: Option<Fill<V>>,
-    /// What its application will be told; `None` when it has been.
+    /// The result for the application; `None` once delivered.
     outcome: Option<(Outcome<V>, Source)>,
     /// Races lost.
     attempts: u32,
@@ -89,7 +91,7 @@ enum Step<V> {
     Deciding(std::marker::PhantomData<V>),
 }
 
-/// Why a key is looked for in its bucket.
+/// The reason for searching a key in its bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     /// A GET wants its value.
@@ -102,7 +104,7 @@ enum Purpose {
     Invalidate,
 }
 
-/// A compare-and-swap on its way.
+/// An open compare-and-swap.
 #[derive(Clone, Debug)]
 struct Swap {
     slot: SlotId,
@@ -112,11 +114,12 @@ struct Swap {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Why {
-    /// To put an object in: into an empty slot, or instead of another key's, or of its own key's older one.
+    /// To put an object in: into an empty slot, or instead of another key's, or of its own key's
+    /// older one.
     Insert { is_same_key: bool },
     /// To take out what this task has put in.
     Withdraw,
-    /// To take out what was replaced; then the search goes on in this bucket.
+    /// Removes a replaced object; then the search continues in this bucket.
     Invalidate { bucket: Vec<Slot>, next: usize },
 }
 
@@ -130,7 +133,7 @@ struct Fill<V> {
 }
 
 impl<V: Value> Client<V> {
-    /// A client of an empty pool; `stream` chooses where victims are looked for.
+    /// A client of an empty pool; `stream` draws the places where it searches victims.
     pub fn new(config: ClientConfig, stream: Stream) -> Result<Client<V>, ClientConfigError> {
         config.check()?;
         Ok(Client {
@@ -156,7 +159,7 @@ impl<V: Value> Client<V> {
         self.heap.free()
     }
 
-    /// Whether nothing is on its way.
+    /// Returns whether no operation is open.
     pub fn is_idle(&self) -> bool {
         self.tasks.is_empty()
     }
@@ -219,7 +222,7 @@ impl<V: Value> Client<V> {
         out.push(ClientOut::Pool { request, operation });
     }
 
-    /// Looks at the slots of a bucket from `next` on for the task's key.
+    /// Checks the slots of a bucket from `next` on for the task's key.
     fn look(
         &mut self,
         now: Time,
@@ -303,7 +306,8 @@ impl<V: Value> Client<V> {
         }
     }
 
-    /// Puts the task's object into an empty slot of its bucket, or in place of the least recently used.
+    /// Puts the task's object into an empty slot of its bucket, or in place of the least recently
+    /// used.
     fn choose(&mut self, task: usize, bucket: &[Slot], out: &mut Vec<ClientOut<V>>) {
         let empty = bucket.iter().position(|slot| slot.word.is_empty());
         let used = || oldest(bucket.iter().copied().enumerate()).map(|(place, _)| place);
@@ -356,7 +360,8 @@ impl<V: Value> Client<V> {
         }
     }
 
-    /// The block of what was taken out is this client's, and nobody asks when it was last used.
+    /// The block of the removed object belongs to this client, and its last access no longer
+    /// matters.
     fn take_out(&mut self, swap: &Swap, out: &mut Vec<ClientOut<V>>) {
         if let Some(address) = swap.expected.address() {
             self.heap.give_back(address);
@@ -378,7 +383,8 @@ impl<V: Value> Client<V> {
         if is_same_key { self.end(task, out) } else { self.search(task, Purpose::Duplicate, out) }
     }
 
-    /// The first object of the key stays; a client that finds another one than its own takes out its own.
+    /// The first object of the key stays; a client that finds another one than its own takes out
+    /// its own.
     fn on_duplicate(&mut self, task: usize, first: SlotId, out: &mut Vec<ClientOut<V>>) {
         match &self.tasks[task].fill {
             Some(fill) if fill.slot != first => {
@@ -437,7 +443,8 @@ impl<V: Value> Client<V> {
             }
             (Step::Swap(swap), PoolAnswer::Found(found)) => self.on_swapped(now, task, swap, found, out),
             (Step::Hunt(hunt), answer) => self.on_hunt(task, hunt, answer, out),
-            // An answer of another kind than was asked for: the host is broken, and the operation ends as if nothing were cached.
+            // An answer of the wrong kind: the host is broken, and the operation ends as if nothing
+            // were cached.
             _ => {
                 self.counters.unknown_answers += 1;
                 self.end(task, out);

@@ -1,8 +1,10 @@
-//! A client's own blocks of the pool: it asks the storage node for whole chunks, cuts them, and keeps what it frees.
+//! A client's own blocks of the pool: it requests whole chunks from the storage node, cuts them,
+//! and keeps freed blocks.
 
 use super::PoolGeometry;
 
-/// Free blocks of one client, by their addresses; the last freed is taken first, as in Ditto's lists.
+/// Free blocks of one client, by their addresses; the last freed is taken first, as in Ditto's
+/// lists.
 #[derive(Clone, Debug)]
 pub(super) struct Heap {
     geometry: PoolGeometry,
@@ -35,7 +37,7 @@ impl Heap {
         }
     }
 
-    /// Whether asking the storage node is vain.
+    /// Returns whether the storage node has no chunks left.
     pub(super) fn is_dry(&self) -> bool {
         self.is_dry
     }

@@ -1,4 +1,5 @@
-//! Memory of the storage node: the table, the objects, and the chunks that are not given out yet. Everything but giving out is done by its NIC.
+//! Memory of the storage node: the table, the objects, and the chunks that are not given out yet.
+//! Everything but giving out is done by its NIC.
 
 use super::slot::{METADATA_BYTES, Metadata, ObjectWord, SLOT_BYTES, SLOTS, Slot, SlotId};
 use crate::{Key, Value};
@@ -29,7 +30,7 @@ impl PoolGeometry {
 /// A key and its value, in a block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object<V> {
-    /// The key: a fingerprint does not tell keys apart.
+    /// The key: a fingerprint does not identify a key.
     pub key: Key,
     /// The value.
     pub value: V,
@@ -42,14 +43,14 @@ impl<V: Value> Object<V> {
     }
 }
 
-/// What a client asks of the pool, one-sided.
+/// A one-sided operation of a client on the pool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PoolRequest<V> {
     /// Reads `count` buckets from `first` on, as one.
     ReadBuckets {
         /// The first.
         first: u32,
-        /// How many.
+        /// Number of buckets.
         count: u32,
     },
     /// Reads the block at an address.
@@ -80,11 +81,11 @@ pub enum PoolRequest<V> {
         /// Now.
         accessed: base::Time,
     },
-    /// Writes all that replacement asks of a slot.
+    /// Writes all replacement data of a slot.
     Describe {
         /// The slot.
         slot: SlotId,
-        /// What is written.
+        /// The written data.
         metadata: Metadata,
     },
 }
@@ -113,7 +114,8 @@ impl<V: Value> PoolRequest<V> {
             PoolRequest::Describe { .. } => METADATA_BYTES,
         }
     }
-    /// Bytes of data that its answer carries back. A block is read whole, for its object's length is in it.
+    /// Bytes of data that its answer carries back. A block is read whole, for its object's length
+    /// is in it.
     pub fn answer_bytes(&self, geometry: &PoolGeometry) -> u32 {
         match self {
             PoolRequest::ReadBuckets { count, .. } => count * SLOTS as u32 * SLOT_BYTES,
@@ -122,7 +124,7 @@ impl<V: Value> PoolRequest<V> {
             PoolRequest::WriteObject { .. } | PoolRequest::Touch { .. } | PoolRequest::Describe { .. } => 0,
         }
     }
-    /// Whether nobody waits for its answer: the client takes one, and does nothing with it.
+    /// Returns whether nobody waits for its answer: the client takes one, and does nothing with it.
     pub fn is_asynchronous(&self) -> bool {
         matches!(self, PoolRequest::Touch { .. } | PoolRequest::Describe { .. })
     }
@@ -163,7 +165,7 @@ impl<V: Value> Pool<V> {
         self.chunks_given
     }
 
-    /// Gives out a chunk, while there is one: what the storage node's control core does when a client asks.
+    /// Allocates a chunk, if one is left: the work of the storage node's control core.
     pub fn give_chunk(&mut self) -> Option<u64> {
         if self.chunks_given == self.geometry.chunks {
             return None;
@@ -175,7 +177,8 @@ impl<V: Value> Pool<V> {
         Some(start)
     }
 
-    /// Does what is asked; nothing, and answers what an empty place would, where there is no such slot or block.
+    /// Executes an operation. If there is no such slot or block, it has no effect and returns the
+    /// answer of an empty place.
     pub fn execute(&mut self, request: PoolRequest<V>) -> PoolAnswer<V> {
         match request {
             PoolRequest::ReadBuckets { first, count } => self.read_buckets(first, count),

@@ -1,5 +1,7 @@
-//! The hash table of Ditto: buckets of 8 slots of 48 bytes, each a word that only compare-and-swap changes, and what its replacement policies
-//! ask of an object. (Its source keeps fingerprint, length, pointer; hash of the key, insertion, last access, a counter, frequency.)
+//! The hash table of Ditto: buckets of 8 slots of 48 bytes. Each has a word that only
+//! compare-and-swap changes, and the data of an object for its replacement policies. (Its source
+//! keeps fingerprint, length, pointer; hash of the key, insertion, last access, a counter,
+//! frequency.)
 
 use crate::Key;
 use base::Time;
@@ -12,8 +14,8 @@ pub const SLOT_BYTES: u32 = 48;
 pub const METADATA_BYTES: u32 = SLOT_BYTES - 8;
 const POINTER_BITS: u32 = 48;
 
-/// The word of a slot: fingerprint in the high 8 bits, then length in units of 64 bytes, then the address of the object plus one in 48 bits.
-/// All zeros: empty.
+/// The word of a slot: fingerprint in the high 8 bits, then length in units of 64 bytes, then the
+/// address of the object plus one in 48 bits. All zeros: empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectWord(pub u64);
 
@@ -21,7 +23,8 @@ impl ObjectWord {
     /// An empty slot.
     pub const EMPTY: ObjectWord = ObjectWord(0);
 
-    /// The word of an object of `bytes` bytes at `address`, which must be less than 2^48 - 1. Longer ones than 16,320 bytes are said to be of 16,320.
+    /// The word of an object of `bytes` bytes at `address`, which must be less than 2^48 - 1.
+    /// Longer ones than 16,320 bytes are said to be of 16,320.
     pub fn new(fingerprint: u8, bytes: u32, address: u64) -> ObjectWord {
         let units = u64::from(bytes.div_ceil(64).min(255));
         ObjectWord(u64::from(fingerprint) << 56 | units << POINTER_BITS | (address + 1))
@@ -30,7 +33,7 @@ impl ObjectWord {
     pub fn fingerprint_of(key: &Key) -> u8 {
         (key.place(1).fingerprint & 0xff) as u8
     }
-    /// Whether nothing is kept.
+    /// Returns whether nothing is kept.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -42,20 +45,22 @@ impl ObjectWord {
     pub const fn address(self) -> Option<u64> {
         (self.0 & ((1 << POINTER_BITS) - 1)).checked_sub(1)
     }
-    /// Whether an object of that fingerprint is kept.
+    /// Returns whether an object of that fingerprint is kept.
     pub const fn is_of(self, fingerprint: u8) -> bool {
         !self.is_empty() && self.fingerprint() == fingerprint
     }
 }
 
-/// What replacement is decided by. Written without any order against the word, so that for a moment it may be that of the slot's last object.
+/// What replacement is decided by. Written without any order against the word, so that for a moment
+/// it may be that of the slot's last object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    /// When the object was put in.
+    /// Time at which the object was put in.
     pub inserted: Time,
-    /// When it was last read: all that LRU asks.
+    /// Time of the last read, all that LRU needs.
     pub accessed: Time,
-    /// How often it was put in or changed. Reads are not counted: Ditto counts them for the policies that ask, and LRU does not.
+    /// Number of insertions and changes. Reads are not counted: Ditto counts them for other
+    /// policies, and LRU does not need them.
     pub frequency: u64,
 }
 

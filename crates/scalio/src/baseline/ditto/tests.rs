@@ -137,7 +137,8 @@ impl Rack {
         self.input(client, ClientIn::Answer(answer));
     }
 
-    /// Does the next thing of a client, of each kind whether it may; `false` when it waits for nothing.
+    /// Does the next thing of a client, of each kind whether it may; `false` when it waits for
+    /// nothing.
     fn step(&mut self, client: usize) -> bool {
         let outbox = &self.outboxes[client];
         if !outbox.one_sided.is_empty() {
@@ -159,7 +160,8 @@ impl Rack {
         }
     }
 
-    /// Plays one operation to its end: how it ended, round trips to the pool, one-sided operations that nobody waited for.
+    /// Plays one operation to its end: how it ended, round trips to the pool, one-sided operations
+    /// that nobody waited for.
     fn play(&mut self, client: usize, operation: Operation<Bytes>) -> (Outcome<Bytes>, Source, u64, u64) {
         let (round_trips, asynchronous) = (self.round_trips, self.asynchronous);
         self.issue(client, operation);
@@ -230,7 +232,8 @@ fn a_hit_takes_two_round_trips_and_writes_the_time_of_the_access_meanwhile() {
 fn a_miss_looks_once_calls_leed_and_fills() {
     let mut rack = Rack::new(1, POOL);
     rack.store.insert(key("a"), "1".into());
-    // Bucket; then, behind LEED's answer, bucket again, compare-and-swap, and bucket once more. Object and metadata are written without waiting.
+    // Bucket; then, behind LEED's answer, bucket again, compare-and-swap, and bucket once more.
+    // Object and metadata are written without waiting.
     assert_eq!(rack.play(0, get("a")), (value("1"), Source::Server, 4, 2));
     assert_eq!(rack.play(0, get("nothing")), (Outcome::Value(None), Source::Server, 1, 0));
     assert_eq!((rack.clients[0].counters().misses, rack.clients[0].counters().fills), (2, 1));
@@ -283,7 +286,8 @@ fn a_fill_that_a_put_overtook_serves_an_old_value_to_those_who_come_after_a_newe
     assert_eq!(rack.play_alone(2, get("x")), (value("42"), Source::Cache));
 }
 
-/// Up to the compare-and-swap of a fill: bucket, LEED's answer, chunk, object, and the bucket that shows which slots are empty.
+/// Up to the compare-and-swap of a fill: bucket, LEED's answer, chunk, object, and the bucket that
+/// shows which slots are empty.
 fn up_to_the_swap(rack: &mut Rack, client: usize, name: &str) {
     rack.issue(client, get(name));
     rack.do_one_sided(client);
@@ -413,7 +417,8 @@ fn an_answer_to_nothing_is_counted_and_changes_nothing() {
     assert_eq!((rack.clients[0].counters().unknown_answers, rack.clients[0].is_idle()), (1, true));
 }
 
-/// Ranks of keys, the most frequent first: rank r comes with a probability in proportion to r^-0.99 (YCSB).
+/// Ranks of keys, the most frequent first: rank r comes with a probability in proportion to r^-0.99
+/// (YCSB).
 struct Zipf(Vec<f64>);
 
 impl Zipf {

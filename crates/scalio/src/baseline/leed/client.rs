@@ -6,37 +6,37 @@ use base::{Program, Time};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-/// What happens to a client.
+/// Inputs of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientIn<V> {
     /// Its application wants something.
     Issue {
         /// The application's name for it.
         ticket: u64,
-        /// What.
+        /// The operation.
         operation: Operation<V>,
     },
     /// A server answers.
     Answer(Answer<V>),
 }
 
-/// What a client decides.
+/// Decisions of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientOut<V> {
     /// To the server of a device.
     Send {
-        /// Which.
+        /// The device.
         device: u32,
-        /// What.
+        /// The call.
         call: Call<V>,
     },
     /// An operation has ended.
     Done {
-        /// Which.
+        /// The ticket.
         ticket: u64,
-        /// How.
+        /// The result.
         outcome: Outcome<V>,
-        /// Where from.
+        /// The source.
         source: Source,
     },
 }

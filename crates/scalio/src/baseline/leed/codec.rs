@@ -1,10 +1,10 @@
-//! Calls and answers as bytes: those of Scalio's requests and replies, and in front of them a byte that tells what Scalio's servers are never
-//! asked.
+//! Calls and answers as bytes: those of Scalio's requests and replies, preceded by a byte for the
+//! calls that Scalio's servers do not have.
 //!
 //! | first byte | call | answer |
 //! | --- | --- | --- |
-//! | 0 | the update that follows | the result that follows |
-//! | 1 | a GET of the key of the deletion that follows | the value that the difference that follows has found |
+//! | 0 | the following update | the following result |
+//! | 1 | a GET of the key of the following deletion | the value that the following difference has found |
 
 use super::{Answer, Call, CallResult};
 use crate::layout::{
@@ -30,10 +30,10 @@ pub fn call_bytes<V: Value>(call: &Call<V>) -> usize {
     }
 }
 
-/// A call from bytes.
+/// Parses a call.
 ///
 /// # Errors
-/// When they are none, whatever they are.
+/// If the bytes are no valid call.
 pub fn decode_call<V: Value>(bytes: &[u8]) -> Result<Call<V>, MessageError> {
     let (first, rest) = split(bytes)?;
     let request = decode_request(rest)?;
@@ -62,10 +62,10 @@ pub fn answer_bytes<V: Value>(answer: &Answer<V>) -> usize {
     }
 }
 
-/// An answer from bytes.
+/// Parses an answer.
 ///
 /// # Errors
-/// When they are none, whatever they are.
+/// If the bytes are no valid answer.
 pub fn decode_answer<V: Value>(bytes: &[u8]) -> Result<Answer<V>, MessageError> {
     let (first, rest) = split(bytes)?;
     let reply = decode_reply(rest)?;

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Who holds each locked segment, and behind it who waits. A holder that needs several asks for all of them in one step: then whoever came first
-/// is first in every queue, and nobody waits in a circle.
+/// The holder of each locked segment, and its waiters. A holder that needs several locks requests
+/// all of them in one step. The first requester is then first in every queue, and no cycle of
+/// waiters can form.
 #[derive(Clone, Debug)]
 pub(super) struct Locks<T>(BTreeMap<u32, VecDeque<T>>);
 
@@ -12,14 +13,14 @@ impl<T: Copy> Locks<T> {
         Locks(BTreeMap::new())
     }
 
-    /// Asks for a segment; whether `holder` has it now.
+    /// Requests a segment; returns whether `holder` has it now.
     pub(super) fn ask(&mut self, segment: u32, holder: T) -> bool {
         let queue = self.0.entry(segment).or_default();
         queue.push_back(holder);
         queue.len() == 1
     }
 
-    /// The holder gives a segment back; who has it now.
+    /// The holder releases a segment; returns its next holder.
     pub(super) fn give_back(&mut self, segment: u32) -> Option<T> {
         let queue = self.0.get_mut(&segment).expect("what is unlocked was locked");
         queue.pop_front();

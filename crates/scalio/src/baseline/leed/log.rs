@@ -1,14 +1,16 @@
-//! A circular log of sectors: where things begin, what may be written where, and how far it has been compacted.
+//! A circular log of sectors: where things begin, what may be written where, and how far it has
+//! been compacted.
 //!
-//! Positions count sectors since the beginning of time and never repeat; the place on flash is the position modulo the log's size. Between head
-//! and tail lies what may still be of use:
+//! Positions count sectors since the beginning of time and never repeat; the place on flash is the
+//! position modulo the log's size. Between head and tail lies what may still be of use:
 //!
 //! ```text
 //!   reuse limit <= head <= scanned <= tail <= reuse limit + size
 //! ```
 //!
-//! Compaction takes chunks at `scanned`, moves what lives in them to the tail, and gives them back in any order; the head passes finished ones.
-//! Space behind the head is overwritten only when nobody reads there, and a chunk ends where something is not yet known to the index.
+//! Compaction takes chunks at `scanned`, moves what lives in them to the tail, and gives them back
+//! in any order; the head passes finished ones. Space behind the head is overwritten only when
+//! nobody reads there, and a chunk ends where something is not yet known to the index.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -61,7 +63,8 @@ impl Pins {
 }
 
 impl CircularLog {
-    /// An empty log in `sectors` sectors from `base` on, of which only compaction takes the last `reserve`.
+    /// An empty log in `sectors` sectors from `base` on, of which only compaction takes the last
+    /// `reserve`.
     pub(super) fn new(base: u64, sectors: u64, reserve: u64) -> CircularLog {
         CircularLog {
             base,
@@ -97,8 +100,10 @@ impl CircularLog {
         self.chunks.len()
     }
 
-    /// Where `count` sectors in a row begin, taken from the tail; `None` while there is no room. Nothing lies across the end of the log: sectors
-    /// there are skipped, and come free with the rest. Until [`known`](CircularLog::known) is called for the position, no compaction looks at it.
+    /// Allocates `count` consecutive sectors at the tail and returns the first; `None` if there is
+    /// no room. No allocation crosses the end of the log: sectors there are skipped, and freed with
+    /// the rest. Until [`known`](CircularLog::known) is called for the position, no compaction
+    /// reads it.
     pub(super) fn append(&mut self, count: u64, by_compaction: bool) -> Option<u64> {
         let position = self.next_position(count);
         let kept = if by_compaction { 0 } else { self.reserve };
@@ -142,10 +147,11 @@ impl CircularLog {
         self.appends.clear(position);
     }
 
-    /// Somebody reads what lies at a sector of the device: it is not overwritten before [`end_read`](CircularLog::end_read), if it has not been
-    /// already. Returns its position.
+    /// Somebody reads what lies at a sector of the device: it is not overwritten before
+    /// [`end_read`](CircularLog::end_read), if it has not been already. Returns its position.
     pub(super) fn begin_read(&mut self, sector: u64) -> u64 {
-        // The latest position at that sector. Positions before the head hold no space back that is not free already.
+        // The latest position at that sector. Positions before the head hold no space back that is
+        // not free already.
         let back = (self.base + self.tail + self.sectors - 1 - sector) % self.sectors;
         let position = (self.tail + self.sectors - 1 - back).saturating_sub(self.sectors);
         self.reads.set(position);
@@ -156,7 +162,8 @@ impl CircularLog {
         self.reads.clear(position);
     }
 
-    /// The next stretch to compact, at most `limit` sectors, ending where something begins or nothing is yet.
+    /// The next stretch to compact, at most `limit` sectors, ending where something begins or
+    /// nothing is yet.
     pub(super) fn next_chunk(&mut self, limit: u64) -> Option<Chunk> {
         let wrap = self.scanned + self.sectors - self.scanned % self.sectors;
         let known = self.appends.oldest().unwrap_or(self.tail);
@@ -262,7 +269,8 @@ mod tests {
         let readers = [log.begin_read(103), log.begin_read(103)];
         assert_eq!(readers, [3, 3]);
         reclaim(&mut log, 8);
-        // Five of the ten are still held, so that two and the reserve fit, and skipped sectors are not free either.
+        // Five of the ten are still held, so that two and the reserve fit, and skipped sectors are
+        // not free either.
         assert_eq!((log.free(), append(&mut log, 4)), (5, None));
         log.end_read(3);
         assert_eq!(append(&mut log, 4), None);

@@ -1,4 +1,5 @@
-//! The server of one device. GETs are here; what changes a segment is in `update`, what moves one in `compact`.
+//! The server of one device. GETs are here; what changes a segment is in `update`, what moves one
+//! in `compact`.
 
 mod compact;
 mod update;
@@ -28,7 +29,7 @@ pub struct ServerCounters {
     pub calls: u64,
     /// GETs that began again, since compaction had moved what they were reading.
     pub restarts: u64,
-    /// Segments and records that were not what was looked for, though nobody had moved them.
+    /// Segments and records with wrong content, although nothing had moved them.
     pub corrupt: u64,
     /// Reads of the device for calls.
     pub reads: u64,
@@ -44,7 +45,7 @@ pub struct ServerCounters {
     pub reclaimed_sectors: u64,
     /// Most calls that ever waited for tokens.
     pub waiting_max: u64,
-    /// Answers of the device to nothing that was asked.
+    /// Answers of the device that match no request.
     pub unknown_answers: u64,
 }
 
@@ -62,7 +63,8 @@ pub struct Server<V> {
     operations: Slab<Operated>,
     segment_job: Option<SegmentJob>,
     record_jobs: Slab<RecordJob<V>>,
-    /// Who waits for room in the log of segments, oldest first; compaction of segments does not.
+    /// Operations that wait for room in the log of segments, oldest first; compaction of segments
+    /// does not wait.
     waiting_for_segments: VecDeque<Holder>,
     /// Calls that wait for room in the log of records, oldest first.
     waiting_for_records: VecDeque<usize>,
@@ -83,7 +85,7 @@ struct Space {
     config: LogConfig,
 }
 
-/// Who has a lock, or waits for one.
+/// Holders of locks, and waiters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
     /// A call.
@@ -92,14 +94,14 @@ enum Holder {
     Job(usize),
 }
 
-/// A call on its way.
+/// An open call.
 #[derive(Clone, Debug)]
 struct Work<V> {
     call: Call<V>,
     cost: u32,
     /// Its segment, by its place in the index.
     segment: u32,
-    /// Where the index said that the segment lies, when it was last asked.
+    /// The place of the segment at the last lookup of the index.
     pointer: Option<SegmentPointer>,
     update: Option<Update<V>>,
 }
@@ -137,7 +139,8 @@ impl Space {
         Space { log, live: 0, config }
     }
 
-    /// Counts sectors as of use before there is a place for them. Refused where they, and `kept` for compaction, could never all be.
+    /// Counts sectors as of use before there is a place for them. Refused where they, and `kept`
+    /// for compaction, could never all be.
     fn claim(&mut self, sectors: u32, kept: u32) -> Result<(), Refusal> {
         if self.live + u64::from(sectors) + u64::from(kept) > self.usable() {
             return Err(self.full());
@@ -146,7 +149,8 @@ impl Space {
         Ok(())
     }
 
-    /// Sectors that may be of use at once: not the reserve, nor what may be skipped at the log's end.
+    /// Sectors that may be of use at once: not the reserve, nor what may be skipped at the log's
+    /// end.
     fn usable(&self) -> u64 {
         u64::from(self.config.extent.sectors) - self.config.reserve() - 2 * u64::from(self.config.chunk_sectors)
     }
@@ -201,13 +205,14 @@ impl<V: Value> Server<V> {
         (self.segments.live * u64::from(SECTOR_BYTES), self.records.live * u64::from(SECTOR_BYTES))
     }
 
-    /// Whether nothing is on its way.
+    /// Returns whether no operation is open.
     pub fn is_idle(&self) -> bool {
         self.works.is_empty() && self.operations.is_empty() && self.segment_job.is_none() && self.record_jobs.is_empty()
     }
 
-    /// Puts all keys of a block into the logs, as if they had been stored long ago, without a word to the device: what it returns has to be there
-    /// when the server starts. For a block that has no keys yet.
+    /// Puts all keys of a block into the logs, as if they had been stored long ago, without a word
+    /// to the device: what it returns has to be there when the server starts. For a block that has
+    /// no keys yet.
     pub fn load(&mut self, block: u32, values: Vec<(Key, V)>) -> Result<Vec<(Extent, Content<V>)>, Refusal> {
         let segment = self.segment_of(block);
         let mut loaded = Vec::new();
@@ -256,7 +261,7 @@ impl<V: Value> Server<V> {
         self.tokens.push(cost, work);
     }
 
-    /// Starts whatever can go on: nothing here waits for time.
+    /// Starts all work that can continue: nothing here waits for time.
     fn go_on(&mut self, now: Time, out: &mut Vec<ServerOut<V>>) {
         loop {
             self.hand_out_room(out);
@@ -365,7 +370,8 @@ impl<V: Value> Server<V> {
         }
     }
 
-    /// A GET found something else than it looked for: since it was moved, and the index says so, or since it is corrupt.
+    /// A GET found wrong content: either the segment was moved, as the index shows, or it is
+    /// corrupt.
     fn restart(&mut self, work: usize, refusal: Refusal, out: &mut Vec<ServerOut<V>>) {
         let Work { segment, pointer, .. } = self.works[work];
         if refusal == Refusal::Corrupt && self.index.get(segment) != pointer {

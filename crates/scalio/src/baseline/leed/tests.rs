@@ -305,7 +305,8 @@ fn what_somebody_reads_is_not_overwritten_though_others_wait() {
         }
     }
     assert!(rack.answers.iter().all(|answer| answer.number != slow));
-    // The log of segments has 420 sectors, 126 of them for compaction, and the slow reader is in the first.
+    // The log of segments has 420 sectors, 126 of them for compaction, and the slow reader is in
+    // the first.
     assert!(rack.answers.len() < 420 - 126, "{} calls were answered", rack.answers.len());
     rack.settle();
     assert_eq!(rack.answers.len(), 1_002);
@@ -475,8 +476,9 @@ fn a_client_calls_the_server_of_its_key_and_refuses_what_no_server_takes() {
 /// What a key has held, with the step from which on.
 type History = Vec<(usize, Option<Vec<u8>>)>;
 
-/// Plays random calls against a device that ends its operations in random order. The index changes in the step that answers a change, so those
-/// answers, in their order, are the history; a GET must answer what the key held at some step of its own.
+/// Plays random calls against a device that ends its operations in random order. The index changes
+/// in the step that answers a change, so those answers, in their order, are the history; a GET must
+/// answer what the key held at some step of its own.
 struct Play {
     rack: Rack,
     stream: Stream,
@@ -505,7 +507,8 @@ impl Play {
         self.stream.below(bound as u64) as usize
     }
 
-    /// One of the operations of the device on their way, rather a new one: so that some take very long.
+    /// One of the operations of the device on their way, rather a new one: so that some take very
+    /// long.
     fn pick_pending(&mut self) -> usize {
         let waits = self.rack.pending.len();
         (0..3).map(|_| self.pick(waits)).max().unwrap_or(0)

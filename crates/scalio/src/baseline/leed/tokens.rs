@@ -1,4 +1,5 @@
-//! Admission to one SSD: an operation takes tokens before it starts and gives them back when it has been answered.
+//! Admission to one SSD: an operation takes tokens before it starts and gives them back when it has
+//! been answered.
 
 use std::collections::VecDeque;
 
@@ -15,14 +16,15 @@ impl<T> TokenQueue<T> {
         TokenQueue { capacity, taken: 0, waiting: VecDeque::new() }
     }
 
-    /// Queues `item`; [`next`](TokenQueue::next) says when it may start. What costs more than there ever is would wait for ever: the caller's
-    /// configuration excludes it.
+    /// Queues `item`; [`next`](TokenQueue::next) says when it may start. What costs more than there
+    /// ever is would wait for ever: the caller's configuration excludes it.
     pub(super) fn push(&mut self, cost: u32, item: T) {
         self.waiting.push_back((cost, item));
     }
 
-    /// The oldest that waits, if there are tokens for it; it has taken them. A cheap newcomer never overtakes a dear one, as it may in LEED's
-    /// source: that starves writes under a stream of reads.
+    /// The oldest that waits, if there are tokens for it; it has taken them. A cheap newcomer never
+    /// overtakes a dear one, as it may in LEED's source: that starves writes under a stream of
+    /// reads.
     pub(super) fn next(&mut self) -> Option<T> {
         let (cost, _) = self.waiting.front()?;
         if self.taken + cost > self.capacity {

@@ -18,7 +18,8 @@ const PAUSE_OPCODE: u16 = 0x0101;
 const PAUSE_GROUP: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 1];
 /// Data travels in class 3.
 const PAUSE_CLASS: u16 = 1 << 3;
-/// Largest value of the type field that is a length (IEEE 802.3, 3.2.6), and the type of longer payloads without one.
+/// Largest value of the type field that is a length (IEEE 802.3, 3.2.6), and the type of longer
+/// payloads without one.
 const LENGTH_MAX: u16 = 1500;
 const JUMBO_TYPE: u16 = 0x8870;
 const PROTOCOL_TCP: u8 = 6;
@@ -38,8 +39,9 @@ const OPTION_PADDING: u8 = 1;
 const OPTION_SELECTIVE: u8 = 5;
 const ROCE_PORT: u16 = 4791;
 const RECEIVER_DRIVEN_PORT: u16 = 41_000;
-/// BTH opcodes (InfiniBand 9.2.1, Annex A17.9.3) of reliable connections: write and read response first, middle, last,
-/// only; read request; compare and swap, which stands for every atomic; acknowledge; congestion notification.
+/// BTH opcodes (InfiniBand 9.2.1, Annex A17.9.3) of reliable connections: write and read response
+/// first, middle, last, only; read request; compare and swap, which represents every atomic;
+/// acknowledge; congestion notification.
 const WRITE_FIRST: u8 = 0x06;
 const WRITE_MIDDLE: u8 = 0x07;
 const WRITE_LAST: u8 = 0x08;
@@ -64,7 +66,7 @@ pub(super) enum Stack {
     Tcp,
     /// IPv4, TCP with pFabric's option.
     TcpPriority,
-    /// IPv4, UDP, BTH and what the opcode asks for, ICRC.
+    /// IPv4, UDP, BTH, the extended header of the opcode, ICRC.
     Roce,
     /// IPv4, UDP, the receiver-driven header.
     ReceiverDriven,
@@ -108,7 +110,7 @@ pub(super) fn kind_of_code(code: u8) -> Result<PacketKind, WireError> {
     KINDS.get(usize::from(code)).copied().ok_or(WireError::Field { field: "kind", got: u64::from(code) })
 }
 
-/// What an Ethernet header says.
+/// Content of an Ethernet header.
 pub(super) struct Ethernet {
     pub source: NodeId,
     /// `None` for a group address.
@@ -235,8 +237,8 @@ fn ecn_of(packet: &Packet) -> u8 {
     }
 }
 
-/// The mark of an acknowledgement is the echo in the TCP flags; that of data is in the IPv4 header. The checksum stays zero, as before
-/// offloading to the NIC: the FCS covers the segment.
+/// The mark of an acknowledgement is the echo in the TCP flags; that of data is in the IPv4 header.
+/// The checksum stays zero, as before offloading to the NIC: the FCS covers the segment.
 fn write_tcp(stack: Stack, packet: &Packet, bytes: &mut Vec<u8>) {
     let is_acknowledgement = packet.kind == PacketKind::Acknowledgement;
     let ecn = if is_acknowledgement { ECN_NONE } else { ecn_of(packet) };
@@ -285,8 +287,8 @@ fn read_tcp(ip: &Ipv4) -> Result<View, WireError> {
     Ok(View { kind, payload, marked, offset: (u64::from(offset), LOW_32) })
 }
 
-/// The byte offset stands in for the packet sequence number, and its 24 bits for the low bits of that. The payload of a
-/// request is its extended header.
+/// The byte offset replaces the packet sequence number, whose 24 bits are its low bits. The payload
+/// of a request is its extended header.
 fn write_roce(packet: &Packet, bytes: &mut Vec<u8>) {
     let (opcode, extension) = roce_opcode(packet);
     let payload = if packet.kind == PacketKind::Request { 0 } else { packet.payload };
@@ -302,7 +304,7 @@ fn write_roce(packet: &Packet, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&check.to_le_bytes());
 }
 
-/// Opcode, and the bytes of the extended header that it asks for.
+/// Opcode, and the length of its extended header in bytes.
 fn roce_opcode(packet: &Packet) -> (u8, u32) {
     let (first, last) = (packet.offset == 0, packet.offset + u64::from(packet.payload) == packet.value);
     match packet.kind {
@@ -368,7 +370,7 @@ fn write_udp(source: u16, target: u16, length: u32, bytes: &mut Vec<u8>) {
     put32(bytes, length << 16);
 }
 
-/// The port tells the kind.
+/// The port identifies the kind.
 fn write_receiver_driven(packet: &Packet, bytes: &mut Vec<u8>) {
     let carried = UDP + RECEIVER_DRIVEN + packet.payload;
     write_ipv4(PROTOCOL_UDP, ecn_of(packet), carried, packet, bytes);
@@ -448,5 +450,6 @@ fn get32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Every read above stays inside this: the shortest frame without its Ethernet header and FCS holds the IPv4 header.
+/// Every read above stays inside this: the shortest frame without its Ethernet header and FCS holds
+/// the IPv4 header.
 const _: () = assert!(FRAME_MIN - ETHERNET - FCS >= IPV4 && FRAME_MIN - ETHERNET - FCS >= 20);

@@ -1,5 +1,5 @@
-//! What `blkparse` prints by default: `major,minor cpu sequence seconds.nanoseconds pid action rwbs sector + sectors [process]`
-//! (blkparse(1), "DEFAULT OUTPUT").
+//! What `blkparse` prints by default: `major,minor cpu sequence seconds.nanoseconds pid action rwbs
+//! sector + sectors [process]` (blkparse(1), "DEFAULT OUTPUT").
 
 use super::{Decode, Recorded};
 use crate::block_trace::text::{Names, columns, decimal_ps, whole};
@@ -10,14 +10,15 @@ use base::Operation;
 
 /// The trace actions of blkparse(1).
 const ACTIONS: [&str; 17] = ["A", "B", "C", "D", "F", "G", "I", "M", "P", "Q", "R", "S", "T", "U", "UT", "X", "m"];
-/// The letters of its RWBS field: read, write, discard, erase, flush or forced access, ahead, sync, meta, none, barrier, verify.
+/// The letters of its RWBS field: read, write, discard, erase, flush or forced access, ahead, sync,
+/// meta, none, barrier, verify.
 const LETTERS: &str = "RWDEFASMNBV";
 
 pub(super) struct Blktrace {
     /// The action whose lines are requests.
     action: &'static str,
     names: Names,
-    /// Behind the events stands a summary a CPU and in total.
+    /// A summary per CPU and in total follows the events.
     is_in_summary: bool,
 }
 

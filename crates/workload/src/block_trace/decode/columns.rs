@@ -54,7 +54,7 @@ pub(super) fn spc(line: &str) -> Said {
     Ok(Some(Recorded { time_ps, device, operation, address: sector * SECTOR.count(), bytes }))
 }
 
-/// A header may stand anywhere, so that files of one hour each can be put together.
+/// A header may occur anywhere, so that files of one hour each can be concatenated.
 pub(super) fn systor(line: &str) -> Said {
     if line.trim_start_matches('\u{feff}').split(',').map(str::trim).eq(SYSTOR_COLUMNS.split(',')) {
         return Ok(None);

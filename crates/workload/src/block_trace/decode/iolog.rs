@@ -1,8 +1,9 @@
 //! fio's I/O logs (fio's HOWTO, "Trace file format").
 //!
-//! Version 2 has times only through `wait` lines: "wait for offset microseconds. Everything below 100 is discarded. The time is
-//! relative to the previous wait statement"; so the waits are added up. Version 3 begins every line with a time. The HOWTO does not
-//! give its unit; fio's `log_io_u` writes microseconds.
+//! Version 2 has times only through `wait` lines: "wait for offset microseconds. Everything below
+//! 100 is discarded. The time is relative to the previous wait statement"; so the waits are added
+//! up. Version 3 begins every line with a time. The HOWTO does not give its unit; fio's `log_io_u`
+//! writes microseconds.
 
 use super::{Decode, Recorded};
 use crate::block_trace::Format;
@@ -18,7 +19,7 @@ const HEADERS: [&str; 2] = ["fio version 2 iolog", "fio version 3 iolog"];
 pub(super) struct Iolog {
     version: Option<Version>,
     names: Names,
-    /// Which of the files are open.
+    /// The of the files are open.
     open: Vec<bool>,
     waited_us: u64,
 }

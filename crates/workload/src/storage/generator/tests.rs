@@ -27,7 +27,8 @@ fn of(profile: &Profile) -> Config {
     Config { mix: profile.mix(), addresses: profile.addresses, ..open() }
 }
 
-/// Plays a load against storage that answers each request after `service`, as a host does: arrivals in order of time.
+/// Plays a load against storage that answers each request after `service`, as a host does: arrivals
+/// in order of time.
 fn play(config: &Config, seed: u64, service: Span) -> Vec<Arrival> {
     let mut generator = Generator::new(config, Seed(seed));
     let (mut arrivals, mut ends) = (Vec::new(), Vec::new());

@@ -135,8 +135,8 @@ fn text_before_the_json_is_named_with_the_remedy() {
 fn a_depth_that_was_not_kept_is_an_error_and_one_that_nearly_was_is_none() {
     let kept = |share: f64| changed("/jobs/0/read/lat_ns/mean", json!(100_000.0 * share));
     assert!(read(&kept(0.86)).is_ok() && read(&kept(1.09)).is_ok());
-    assert!(refused(&kept(0.84)).contains("0.84 commands were under way on average"));
-    assert!(refused(&kept(1.11)).contains("1.11 commands were under way on average"));
+    assert!(refused(&kept(0.84)).contains("0.84 commands were in flight on average"));
+    assert!(refused(&kept(1.11)).contains("1.11 commands were in flight on average"));
 }
 
 #[test]

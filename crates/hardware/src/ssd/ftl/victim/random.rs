@@ -1,5 +1,6 @@
-//! Candidates drawn at random, with replacement, of which the emptiest is taken (Van Houdt, SIGMETRICS 2013); a single one is plain random
-//! selection. Blocks that hold valid data only are drawn again: they would only be moved.
+//! Candidates drawn at random, with replacement, of which the emptiest is taken (Van Houdt,
+//! SIGMETRICS 2013); a single one is plain random selection. Blocks that hold valid data only are
+//! drawn again: they would only be moved.
 
 use super::{Draws, Pool};
 

@@ -1,4 +1,5 @@
-//! A block for a fill: from the client's own, from a chunk that the storage node gives, or from an object that has not been used for long.
+//! A block for a fill: from the client's own, from a chunk that the storage node gives, or from an
+//! object that has not been used for long.
 
 use super::{Client, Fill, Purpose, Step};
 use crate::Value;
@@ -55,7 +56,8 @@ impl<V: Value> Client<V> {
         }
     }
 
-    /// Writes the object and reads the bucket at once: what comes back tells which slots may be had, and that the object is there.
+    /// Writes the object and reads the bucket at once: the result shows the available slots, and
+    /// that the object is present.
     fn write_object(&mut self, task: usize, address: u64, out: &mut Vec<ClientOut<V>>) {
         let key = self.tasks[task].key;
         let Some(fill) = &mut self.tasks[task].fill else { return };
@@ -90,7 +92,8 @@ impl<V: Value> Client<V> {
         }
     }
 
-    /// Takes the first objects of what was read; reads elsewhere until there are enough, or it has looked often enough.
+    /// Takes the first objects of the read buckets. Reads others until there are enough, or the
+    /// limit of reads is reached.
     fn on_sampled(&mut self, task: usize, mut hunt: Hunt, slots: &[Slot], out: &mut Vec<ClientOut<V>>) {
         let missing = (self.config.samples as usize).saturating_sub(hunt.sampled.len());
         let base = u64::from(hunt.first) * SLOTS as u64;

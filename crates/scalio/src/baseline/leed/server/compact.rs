@@ -1,7 +1,9 @@
-//! Compaction of both logs. It starts when little is free and something can be won, and never waits for room that only it could win.
+//! Compaction of both logs. It starts when little space is free and some can be gained, and never
+//! waits for room that only it could free.
 //!
-//! Segments are moved without locks: the index takes the new place only where it still has the old one. Records are moved under the locks of the
-//! segments that list them, all asked for at once.
+//! Segments are moved without locks: the index accepts the new place only where it still has the
+//! old one. Records are moved under the locks of the segments that list them, all requested at
+//! once.
 
 use super::{Holder, Operated, Server, Space, item_of, segment_in};
 use crate::baseline::leed::ServerOut;
@@ -10,20 +12,20 @@ use crate::{Content, Extent, FlashAnswer, FlashOperation, Page, Refusal, Request
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A chunk of segments on its way.
+/// A chunk of segments in transit.
 #[derive(Clone, Debug)]
 pub(super) struct SegmentJob {
     chunk: Chunk,
     /// What lives in it, with where it lies; `None` until the chunk is read.
     found: Option<Vec<(SegmentPointer, Arc<Segment>)>>,
-    /// Where it goes; `None` while there is no room.
+    /// Its destination; `None` while there is no room.
     run: Option<u64>,
 }
 
 /// Records with their sectors, each alone in its page.
 type Records<V> = Vec<(u64, Arc<Page<V>>)>;
 
-/// A chunk of records on its way.
+/// A chunk of records in transit.
 #[derive(Clone, Debug)]
 pub(super) struct RecordJob<V> {
     chunk: Chunk,
@@ -55,7 +57,7 @@ struct Moving<V> {
 }
 
 impl Space {
-    /// Whether there is need to compact, and something to win.
+    /// Returns whether there is need to compact, and something to win.
     fn wants_compaction(&self) -> bool {
         let is_short = self.log.free() < u64::from(self.config.compact_below);
         is_short && self.log.used() > self.live && self.log.chunks() < self.config.chunks_at_once as usize
@@ -175,7 +177,7 @@ impl<V: Value> Server<V> {
         }
     }
 
-    /// Whether there was need to start one.
+    /// Returns whether there was need to start one.
     fn start_record_job(&mut self, out: &mut Vec<ServerOut<V>>) -> bool {
         let Some(chunk) = self.records.next_chunk() else { return false };
         let job = self.record_jobs.insert(RecordJob {
@@ -295,7 +297,8 @@ impl<V: Value> Server<V> {
         self.waiting_jobs.push_back(job);
     }
 
-    /// Writes the records that live, as soon as there is room, and lists them where they will be; `false` while there is none.
+    /// Writes the records that live, as soon as there is room, and lists them where they will be;
+    /// `false` while there is none.
     pub(super) fn place_record_run(&mut self, job: usize, out: &mut Vec<ServerOut<V>>) -> bool {
         let pages = self.record_jobs[job].moving.iter().flat_map(|moving| &moving.records);
         let sectors: u32 = pages.map(|page| page.sectors()).sum();
@@ -326,7 +329,8 @@ impl<V: Value> Server<V> {
         self.publish_moved(job, out);
     }
 
-    /// Writes those of the job's segments for which there is room, as one where they lie in a row; `false` while some have none.
+    /// Writes those of the job's segments for which there is room, as one where they lie in a row;
+    /// `false` while some have none.
     pub(super) fn place_job_segments(&mut self, job: usize, out: &mut Vec<ServerOut<V>>) -> bool {
         let first = self.record_jobs[job].placed;
         while self.place_job_segment(job) {}
@@ -403,7 +407,8 @@ impl<V: Value> Server<V> {
         self.publish_moved(job, out);
     }
 
-    /// Puts the index onto segments that are written, once the records are; the chunk is done with the last.
+    /// Puts the index onto segments that are written, once the records are; the chunk is done with
+    /// the last.
     fn publish_moved(&mut self, job: usize, out: &mut Vec<ServerOut<V>>) {
         if !self.record_jobs[job].is_run_written {
             return;

@@ -1,7 +1,9 @@
-//! What changes a segment: PUT, DELETE, and a compare-and-swap.
+//! Changes of a segment: PUT, DELETE, and compare-and-swap.
 //!
-//! A change takes room for its record, asks for the lock of its segment, reads the segment, and writes record and segment. When both are written the
-//! index gets the new place, and only then is the lock given back and the call answered: who reads the index never sees what is not yet there.
+//! A change allocates room for its record, acquires the lock of its segment, reads the segment, and
+//! writes record and segment. When both are written the index gets the new place. Only then is the
+//! lock released and the call answered, so a reader of the index never sees data that are not yet
+//! written.
 
 use super::{Holder, Operated, Server, check_length, item_of, record_in, segment_in};
 use crate::baseline::leed::{CallResult, ServerOut};
@@ -12,7 +14,7 @@ use crate::{
 use base::{Span, Time};
 use std::sync::Arc;
 
-/// A change on its way.
+/// An open change.
 #[derive(Clone, Debug)]
 pub(super) struct Update<V> {
     /// What it stores, if it does, and where: `None` while it waits for room.
@@ -40,7 +42,7 @@ struct NewSegment {
     position: Option<u64>,
     /// What its writing leaves behind.
     replaced: Option<Item>,
-    /// What the call will be told.
+    /// The result of the call.
     is_found: bool,
 }
 
@@ -57,7 +59,8 @@ impl<V: Value> Server<V> {
         }
     }
 
-    /// The record that a change will write, if it does; room for it is claimed, though not yet found.
+    /// The record that a change will write, if it does; room for it is claimed, though not yet
+    /// found.
     fn claim_record(&mut self, now: Time, work: usize) -> Result<Option<NewRecord<V>>, Refusal> {
         let (key, value, time_to_live) = match &self.works[work].call.operation {
             Operation::Update(RequestBody::Put { key, value, time_to_live }) => (*key, value.clone(), *time_to_live),
@@ -238,13 +241,13 @@ impl<V: Value> Server<V> {
         self.conclude(work, out);
     }
 
-    /// Gives up a change that has not been told to write its segment.
+    /// Abandons a change before it writes its segment.
     pub(super) fn refuse(&mut self, work: usize, refusal: Refusal, out: &mut Vec<ServerOut<V>>) {
         self.counters.corrupt += u64::from(refusal == Refusal::Corrupt);
         self.end_update(work, CallResult::Update(RequestResult::Refused(refusal)), out);
     }
 
-    /// Gives up a change that has no room for its record, and so has not asked for its lock.
+    /// Abandons a change without room for its record, before it requests its lock.
     pub(super) fn refuse_unlocked(&mut self, work: usize, refusal: Refusal, out: &mut Vec<ServerOut<V>>) {
         let update = self.works[work].update.take().expect("a change on its way");
         self.abandon(update.record, update.segment);
