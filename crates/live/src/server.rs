@@ -4,7 +4,7 @@
 //! One place waits ([`Server::run`]), one serves what has happened ([`Server::turn`]), and after each connection's turn all that it has
 //! caused is carried out before the next (`settle`). The thread sleeps when nothing happens.
 
-use crate::backend::{Backends, Completion, Quick, Submitted};
+use crate::backend::{Backends, Completion, Memory, Submitted};
 use crate::clock::Clock;
 use crate::doors::Doors;
 use crate::engine::EngineRole;
@@ -28,7 +28,7 @@ use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use nvme::pdu::PduError;
-use nvme::target::{CloseReason, ConnectionId, Notice, PortId, TargetConfig};
+use nvme::target::{CloseReason, ConnectionId, IoRequest, Notice, PortId, TargetConfig};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use spec::target::TargetPlan;
@@ -470,19 +470,19 @@ impl Server {
         self.room = room;
     }
 
-    /// Brings the target what it takes of `bytes`. Whenever enough answers have gathered they are sent, so that the host works while we do.
+    /// Brings the target what it takes of `bytes`, and sends the answers.
     fn feed(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
         let mut rest = bytes;
-        while !rest.is_empty() && self.target.wants_input(id) {
-            let Some(socket) = socket_of(&mut self.sockets, id) else { return };
-            let backends = self.recorder.is_none().then_some(&self.backends);
-            let mut quick = Quick::new(backends, &mut self.metrics, socket);
-            let taken = self.target.receive_at_once(now, id, rest, &mut quick);
-            if quick.end() == Moved::Ended {
-                return self.lose(now, id);
+        loop {
+            while !rest.is_empty() && self.target.wants_input(id) {
+                let taken = self.target.receive(now, id, rest);
+                self.carry_out(now, rest);
+                rest = &rest[taken..];
             }
-            rest = &rest[taken..];
             self.settle(now);
+            if rest.is_empty() || !self.target.wants_input(id) {
+                break;
+            }
         }
         let Some(socket) = socket_of(&mut self.sockets, id) else { return };
         socket.keep(rest);
@@ -494,13 +494,7 @@ impl Server {
     /// Carries out what the target wants until it wants nothing more.
     fn settle(&mut self, now: Time) {
         loop {
-            let mut is_quiet = true;
-            while let Some(request) = self.engine.next_io(now, &mut self.target) {
-                is_quiet = false;
-                if let Submitted::Over(completion) = self.backends.submit(now, request) {
-                    self.complete(now, completion);
-                }
-            }
+            let mut is_quiet = !self.carry_out(now, &[]);
             while let Some(id) = self.target.next_active() {
                 is_quiet = false;
                 self.serve(id);
@@ -509,6 +503,39 @@ impl Server {
                 return;
             }
         }
+    }
+
+    /// Carries out all requests of the target; some are about bytes of `input`, which it was
+    /// brought last. Returns whether there were any.
+    fn carry_out(&mut self, now: Time, input: &[u8]) -> bool {
+        let mut was_asked = false;
+        while let Some(request) = self.answer_from_memory(now, input, &mut was_asked) {
+            was_asked = true;
+            if let Submitted::Over(completion) = self.backends.submit(now, request) {
+                self.complete(now, completion);
+            }
+        }
+        was_asked
+    }
+
+    /// Answers requests of backends in memory, up to one of another backend or another kind, which it
+    /// returns.
+    fn answer_from_memory(&mut self, now: Time, input: &[u8], was_asked: &mut bool) -> Option<IoRequest> {
+        let Server { engine, target, backends, metrics, recorder, .. } = self;
+        let mut memory = Memory::of(backends, recorder.is_some());
+        while let Some(request) = engine.next_io(now, target) {
+            let tag = request.tag;
+            let (result, counts_as) = match memory.carry_out(request, input) {
+                Ok(answered) => answered,
+                Err(request) => return Some(request),
+            };
+            if let Some(operation) = counts_as {
+                metrics.observe_at_once(operation);
+            }
+            target.complete(now, tag, result);
+            *was_asked = true;
+        }
+        None
     }
 
     fn finish_over(&mut self, now: Time) {
@@ -530,7 +557,7 @@ impl Server {
     /// Sends what waits for a connection, ends it where that is due, and has it read on where it waited for that.
     fn serve(&mut self, id: ConnectionId) {
         let Some(socket) = socket_of(&mut self.sockets, id) else { return };
-        if socket.push(&mut self.target) == Moved::Ended {
+        if socket.push(&mut self.target, &self.backends) == Moved::Ended {
             return self.lose(self.clock.now(), id);
         }
         if let Some(reason) = self.target.should_close(id) {

@@ -3,8 +3,8 @@
 //!
 //! | kind of call | calls |
 //! | --- | --- |
-//! | a socket | [`Target::accept`], [`Target::secured`], [`Target::receive`] or [`Target::receive_at_once`] while [`Target::wants_input`], [`Target::transmit`] and then [`Target::transmitted`], [`Target::should_close`], [`Target::closed`] |
-//! | backends | [`Target::next_io`] until it gives `None`, [`Target::complete`] once for each |
+//! | a socket | [`Target::accept`], [`Target::secured`], [`Target::receive`] while [`Target::wants_input`], [`Target::pieces`] and then [`Target::transmitted`], [`Target::end_loans`], [`Target::should_close`], [`Target::closed`] |
+//! | backends | [`Target::next_io`] until it gives `None`, after each [`Target::receive`] and before bytes are sent; [`Target::complete`] once for each |
 //! | time | [`Target::next_wakeup`], [`Target::on_wakeup`] |
 //! | management | [`Target::reconfigure`], [`Target::end_channels`]; one by one [`Target::add_namespace`], [`Target::remove_namespace`], [`Target::resize_namespace`], [`Target::set_path`], [`Target::set_authentication`]; [`Target::reservations`] |
 //! | whoever watches | [`Target::next_notice`], [`Target::counters`], [`Target::gauges`] |
@@ -17,7 +17,6 @@
 
 mod admin;
 mod answers;
-mod at_once;
 mod authentication;
 mod commands;
 mod config;
@@ -30,6 +29,7 @@ mod flight;
 mod identify;
 mod io;
 mod link;
+mod loans;
 mod logs;
 mod manage;
 mod notice;
@@ -43,8 +43,6 @@ mod subsystem;
 mod timers;
 
 pub use crate::outgoing::{Piece, Pieces, Slices};
-pub use at_once::AtOnce;
-pub(crate) use at_once::WAITING_MAX;
 pub use authentication::{AuthenticationConfig, HostSecrets};
 pub use config::{
     ConfigError, HostAccess, NamespaceConfig, PathState, PortConfig, SubsystemConfig, TargetConfig, TargetLimits,
@@ -65,6 +63,8 @@ use connection::{Connections, Stage};
 use controller::Controller;
 use fabrics::CONTROLLER_MAX;
 use flight::Flights;
+use link::Input;
+use loans::Loans;
 use std::collections::{BTreeMap, VecDeque};
 use subsystem::Subsystem;
 
@@ -109,6 +109,10 @@ pub struct Channel {
     pub subsystem: Nqn,
 }
 
+/// Requests of a backend in memory that gather before it has to answer: so few that they, their
+/// commands and their answers stay in the processor's first cache.
+const PROMPT_MAX: usize = 16;
+
 /// All subsystems, namespaces, controllers and connections of a process.
 #[derive(Debug)]
 pub struct Target {
@@ -124,6 +128,9 @@ pub struct Target {
     last_controller: u16,
     flights: Flights,
     requests: VecDeque<IoRequest>,
+    /// How many of them a backend in memory answers before more input is taken.
+    prompt: usize,
+    loans: Option<Loans>,
     active: VecDeque<ConnectionId>,
     notices: VecDeque<Notice>,
     /// Challenges that were made.
@@ -153,6 +160,8 @@ impl Target {
             last_controller: 0,
             flights: Flights::default(),
             requests: VecDeque::new(),
+            prompt: 0,
+            loans: None,
             active: VecDeque::new(),
             notices: VecDeque::new(),
             challenges: 0,
@@ -195,10 +204,27 @@ impl Target {
         }
     }
 
-    /// Bytes of a connection, in any split. Returns how many were taken: less than all when too much waits to be sent to the host
-    /// or the connection ends; bring the rest again when [`Self::wants_input`] says so. Bytes of a connection that is gone are taken.
+    /// Takes bytes of a connection, in any split, and returns how many. It takes less than all when
+    /// too much waits to be sent to the host, when the connection ends, or when a backend in memory
+    /// has requests to answer: take those from [`Self::next_io`], then bring the rest while
+    /// [`Self::wants_input`] says so. It takes all bytes of a connection that is gone.
     pub fn receive(&mut self, now: Time, connection: ConnectionId, bytes: &[u8]) -> usize {
-        self.take_in(now, connection, bytes, usize::MAX, &mut at_once::Never)
+        self.pass(now);
+        let Some(index) = self.connections.find(connection) else { return bytes.len() };
+        // Requests may be about bytes of the last call.
+        if self.prompt > 0 {
+            return 0;
+        }
+        let (mut input, commands) = (Input::new(bytes), self.counters.commands);
+        while self.prompt < PROMPT_MAX
+            && self.connections[index].takes_input(&self.limits)
+            && self.take_pdu(index, &mut input)
+        {}
+        if self.counters.commands > commands {
+            self.keep_alive_of(index);
+        }
+        self.refresh_idle(index);
+        input.taken()
     }
 
     /// Whether bytes of the host would be taken: read its socket only then.
@@ -207,7 +233,8 @@ impl Target {
         index.is_some_and(|index| self.connections[index].takes_input(&self.limits))
     }
 
-    /// What waits to be sent, as slices in order: headers, and data straight from the buffers that backends filled.
+    /// What waits to be sent, as slices in order: headers, and data straight from the buffers that
+    /// backends filled. It ends where data are lent: [`Self::pieces`] goes on.
     pub fn transmit(&self, connection: ConnectionId) -> Slices<'_> {
         match self.connections.find(connection) {
             Some(index) => self.connections[index].out.slices(),
@@ -225,9 +252,10 @@ impl Target {
         let Some(index) = self.connections.find(connection).filter(|_| bytes > 0) else { return };
         let place = &mut self.connections[index];
         let freed = place.out.advance(bytes, &mut self.pool);
-        place.charged -= freed;
+        place.charged -= freed.bytes;
+        self.loans_over(freed.loans);
         self.restart_stall(index);
-        if freed > 0 {
+        if freed.bytes > 0 {
             self.unpark(index);
         }
     }
@@ -240,7 +268,8 @@ impl Target {
             self.detach(index, CloseReason::AssociationEnded);
         }
         if let Some(mut gone) = self.connections.close(index) {
-            gone.out.clear(&mut self.pool);
+            let freed = gone.out.clear(&mut self.pool);
+            self.loans_over(freed.loans);
         }
     }
 
@@ -266,7 +295,12 @@ impl Target {
 
     /// What a backend has to do next.
     pub fn next_io(&mut self) -> Option<IoRequest> {
-        self.requests.pop_front()
+        if self.loans.is_some() && self.requests.front().is_some_and(|next| self.ends_loans(next)) {
+            self.end_all_loans();
+        }
+        let request = self.requests.pop_front()?;
+        self.prompt -= usize::from(request.operation.is_prompt());
+        Some(request)
     }
 
     /// When to call [`Self::on_wakeup`] at the latest; `None` when nothing is awaited. May be earlier than needed.

@@ -2,7 +2,7 @@
 
 use crate::log::ErrorEntry;
 use crate::pdu::Header;
-use crate::target::flight::{Phase, Transfer};
+use crate::target::flight::{Own, Phase, Transfer};
 use crate::target::io::{IoOperation, IoRequest, IoResult, IoStatus, IoTag};
 use crate::target::{BackendId, Target};
 use crate::transfer::TargetRead;
@@ -40,6 +40,7 @@ impl Target {
         flight.pending += 1;
         let controller = flight.connection.and_then(|index| self.connections[index].controller()).unwrap_or(0);
         let tag = self.flights.tag(slot);
+        self.prompt += usize::from(operation.is_prompt());
         self.requests.push_back(IoRequest { tag, backend, controller, operation });
     }
 
@@ -53,6 +54,9 @@ impl Target {
         };
         let flight = &mut self.flights[slot];
         flight.pending -= 1;
+        if flight.is_loan {
+            return self.on_loan_answered(slot, result.status == IoStatus::Done);
+        }
         flight.fail(result.status.status());
         if !result.buffer.is_empty() {
             flight.buffer = result.buffer;
@@ -66,9 +70,13 @@ impl Target {
     fn on_worked(&mut self, slot: u32) {
         let flight = &self.flights[slot];
         let (status, command) = (flight.status, flight.command);
-        if let Some(controller) = flight.shutdown_of {
-            self.release(slot);
-            return self.on_shutdown_done(controller);
+        match flight.own {
+            Some(Own::Shutdown(controller)) => {
+                self.release(slot);
+                return self.on_shutdown_done(controller);
+            }
+            Some(Own::Loan { connection, payload }) => return self.on_loan_ended(slot, connection, payload, status),
+            None => {}
         }
         if let Some(backend) = self.flights[slot].flush_after.take().filter(|_| status.is_success()) {
             return self.request(slot, backend, IoOperation::Flush);
@@ -146,13 +154,15 @@ impl Target {
         let flight = &mut self.flights[slot];
         let payload = std::mem::take(&mut flight.buffer);
         // The buffer goes with the data: its charge ends when they have left.
-        flight.charged = 0;
+        let charged = std::mem::take(&mut flight.charged);
         let place = &mut self.connections[index];
         let may_flag = place.may_flag_success && result == 0;
         let most = self.limits.controller_data_max;
         let mut read = TargetRead::new(flight.command.id, payload.len() as u32, most, may_flag);
         let pieces = std::iter::from_fn(|| read.next_data()).map(Header::ControllerData);
-        place.out.push_data(place.framing, pieces, payload);
+        if let Some(buffer) = place.out.push_data(place.framing, pieces, payload) {
+            (flight.buffer, flight.charged) = (buffer, charged);
+        }
         !read.needs_response()
     }
 

@@ -3,11 +3,11 @@
 use crate::feature::QueueCounts;
 use crate::property::{Configuration, PropertyId, Shutdown, ShutdownState};
 use crate::target::controller::{Controller, VERSION};
-use crate::target::flight::Phase;
+use crate::target::flight::{Own, Phase};
 use crate::target::io::IoOperation;
 use crate::target::notice::CloseReason;
 use crate::target::{BackendId, Target, Tolerated};
-use crate::{Body, Command, Io, PropertySize, Status};
+use crate::{PropertySize, Status};
 
 /// CC.CSS: all I/O command sets that the controller has, which is NVM alone.
 const ALL_COMMAND_SETS: u8 = 6;
@@ -109,8 +109,8 @@ impl Target {
         if backends.is_empty() {
             return self.on_shutdown_done(id);
         }
-        let slot = self.flights.open(self.now, None, Command::new(0, Body::Io(Io::Flush)));
-        (self.flights[slot].shutdown_of, self.flights[slot].phase) = (Some(id), Phase::Working);
+        let slot = self.flights.open_own(self.now, Own::Shutdown(id));
+        self.flights[slot].phase = Phase::Working;
         for backend in backends {
             self.request(slot, backend, IoOperation::Flush);
         }

@@ -52,8 +52,9 @@ impl Target {
     /// What waits to be sent never will be.
     pub(super) fn drop_output(&mut self, index: u32) {
         let place = &mut self.connections[index];
-        place.charged -= place.out.clear(&mut self.pool);
-        place.stall = None;
+        let freed = place.out.clear(&mut self.pool);
+        (place.charged, place.stall) = (place.charged - freed.bytes, None);
+        self.loans_over(freed.loans);
         self.mark_active(index);
     }
 

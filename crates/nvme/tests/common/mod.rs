@@ -62,6 +62,7 @@ pub fn namespace(id: u32, blocks: u64) -> NamespaceConfig {
         is_read_only: false,
         has_volatile_cache: true,
         keeps_reservations: true,
+        lends: false,
         reservations: Reservations::default(),
     }
 }
@@ -120,7 +121,7 @@ impl Disks {
         self.log.push(name(&request.operation));
         let disk = self.content.entry(request.backend).or_insert_with(|| vec![0; 2048 * BLOCK]);
         match request.operation {
-            IoOperation::Read { range, mut buffer } => {
+            IoOperation::Read { range, mut buffer } | IoOperation::EndLoan { range, mut buffer } => {
                 buffer.copy_from_slice(&disk[bytes(range)]);
                 return IoResult { status: IoStatus::Done, buffer };
             }
@@ -140,6 +141,9 @@ impl Disks {
                 let status = if is_equal { IoStatus::Done } else { IoStatus::Miscompare };
                 return IoResult { status, buffer: data };
             }
+            // Nobody writes but this.
+            IoOperation::Lend { .. } => {}
+            IoOperation::WriteInput { .. } => unreachable!("its data were put in"),
             IoOperation::Flush => self.flushes += 1,
             IoOperation::WriteZeroes { range, .. } => disk[bytes(range)].fill(0),
             IoOperation::Deallocate { ranges } => ranges.into_iter().for_each(|range| disk[bytes(range)].fill(0)),
@@ -179,10 +183,22 @@ impl Disks {
     }
 }
 
+/// A write from the input as one with data of its own.
+pub fn with_data(operation: IoOperation, input: &[u8]) -> IoOperation {
+    match operation {
+        IoOperation::WriteInput { range, from, to, is_durable } => {
+            IoOperation::Write { range, data: input[from..to].to_vec(), is_durable }
+        }
+        other => other,
+    }
+}
+
 fn name(operation: &IoOperation) -> &'static str {
     match operation {
         IoOperation::Read { .. } => "read",
-        IoOperation::Write { .. } => "write",
+        IoOperation::Lend { .. } => "lend",
+        IoOperation::EndLoan { .. } => "end loan",
+        IoOperation::Write { .. } | IoOperation::WriteInput { .. } => "write",
         IoOperation::Flush => "flush",
         IoOperation::WriteZeroes { .. } => "write zeroes",
         IoOperation::Deallocate { .. } => "deallocate",

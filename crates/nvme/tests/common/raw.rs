@@ -43,7 +43,12 @@ impl Raw {
         world.work();
         let bytes: Vec<u8> = world.target.transmit(self.connection).flatten().copied().collect();
         world.target.transmitted(self.connection, bytes.len());
-        let mut input = &bytes[..];
+        self.hear(&bytes)
+    }
+
+    /// The target has said this.
+    pub fn hear(&mut self, bytes: &[u8]) -> &mut Vec<Pdu> {
+        let mut input = bytes;
         while let Some(pdu) = self.assembler.next(&mut input).unwrap() {
             if let Header::InitializeResponse(response) = pdu.header {
                 self.framing = Framing { digests: response.digests, alignment: response.alignment };
