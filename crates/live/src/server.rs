@@ -472,20 +472,16 @@ impl Server {
 
     /// Brings the target what it takes of `bytes`, and sends the answers.
     fn feed(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
-        let mut rest = bytes;
+        let mut input = Input { id, brought: &[], rest: bytes };
         loop {
-            while !rest.is_empty() && self.target.wants_input(id) {
-                let taken = self.target.receive(now, id, rest);
-                self.carry_out(now, rest);
-                rest = &rest[taken..];
-            }
+            self.carry_out(now, &mut input);
             self.settle(now);
-            if rest.is_empty() || !self.target.wants_input(id) {
+            if input.rest.is_empty() || !self.target.wants_input(id) {
                 break;
             }
         }
         let Some(socket) = socket_of(&mut self.sockets, id) else { return };
-        socket.keep(rest);
+        socket.keep(input.rest);
         if socket.has_input() && self.target.wants_input(id) {
             self.list(id);
         }
@@ -494,7 +490,7 @@ impl Server {
     /// Carries out what the target wants until it wants nothing more.
     fn settle(&mut self, now: Time) {
         loop {
-            let mut is_quiet = !self.carry_out(now, &[]);
+            let mut is_quiet = !self.carry_out(now, &mut Input::none());
             while let Some(id) = self.target.next_active() {
                 is_quiet = false;
                 self.serve(id);
@@ -505,9 +501,9 @@ impl Server {
         }
     }
 
-    /// Carries out all requests of the target; some are about bytes of `input`, which it was
-    /// brought last. Returns whether there were any.
-    fn carry_out(&mut self, now: Time, input: &[u8]) -> bool {
+    /// Carries out all requests of the target, and brings it `input` as far as it takes it. Returns
+    /// whether there were any requests.
+    fn carry_out(&mut self, now: Time, input: &mut Input<'_>) -> bool {
         let mut was_asked = false;
         while let Some(request) = self.answer_from_memory(now, input, &mut was_asked) {
             was_asked = true;
@@ -518,24 +514,28 @@ impl Server {
         was_asked
     }
 
-    /// Answers requests of backends in memory, up to one of another backend or another kind, which it
-    /// returns.
-    fn answer_from_memory(&mut self, now: Time, input: &[u8], was_asked: &mut bool) -> Option<IoRequest> {
+    /// Answers requests of backends in memory, up to one that needs something else, which it returns.
+    fn answer_from_memory(&mut self, now: Time, input: &mut Input<'_>, was_asked: &mut bool) -> Option<IoRequest> {
         let Server { engine, target, backends, metrics, recorder, .. } = self;
         let mut memory = Memory::of(backends, recorder.is_some());
-        while let Some(request) = engine.next_io(now, target) {
-            let tag = request.tag;
-            let (result, counts_as) = match memory.carry_out(request, input) {
-                Ok(answered) => answered,
-                Err(request) => return Some(request),
-            };
-            if let Some(operation) = counts_as {
-                metrics.observe_at_once(operation);
+        loop {
+            while let Some(request) = engine.next_io(now, target) {
+                let tag = request.tag;
+                let (result, counts_as) = match memory.carry_out(request, input.brought) {
+                    Ok(answered) => answered,
+                    Err(request) => return Some(request),
+                };
+                if let Some(operation) = counts_as {
+                    metrics.observe_at_once(operation);
+                }
+                target.complete(now, tag, result);
+                *was_asked = true;
             }
-            target.complete(now, tag, result);
-            *was_asked = true;
+            if input.rest.is_empty() || !target.wants_input(input.id) {
+                return None;
+            }
+            input.bring(target, now);
         }
-        None
     }
 
     fn finish_over(&mut self, now: Time) {
@@ -640,6 +640,26 @@ impl Server {
         self.sockets.clear();
         self.recorder = None;
         self.backends.sync_all().map_err(RunError::in_("the last sync"))
+    }
+}
+
+/// Bytes of a connection that the target is brought.
+struct Input<'a> {
+    id: ConnectionId,
+    /// Those of the last call: requests may be about them.
+    brought: &'a [u8],
+    /// Those that it has not taken.
+    rest: &'a [u8],
+}
+
+impl Input<'_> {
+    fn none() -> Self {
+        Input { id: ConnectionId::of_bits(0), brought: &[], rest: &[] }
+    }
+
+    fn bring(&mut self, target: &mut Machine, now: Time) {
+        self.brought = self.rest;
+        self.rest = &self.rest[target.receive(now, self.id, self.rest)..];
     }
 }
 

@@ -111,7 +111,7 @@ pub struct Channel {
 
 /// Requests of a backend in memory that gather before it has to answer: so few that they, their
 /// commands and their answers stay in the processor's first cache.
-const PROMPT_MAX: usize = 16;
+const PROMPT_MAX: usize = 8;
 
 /// All subsystems, namespaces, controllers and connections of a process.
 #[derive(Debug)]

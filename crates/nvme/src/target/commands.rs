@@ -124,7 +124,7 @@ impl Target {
             }
             (Transfer::In(length) | Transfer::Out(length), _) => {
                 if self.connections[index].parked.is_empty() && self.charge(index, slot, length) {
-                    return self.start(index, slot);
+                    return self.start(index, slot, false);
                 }
                 self.flights[slot].phase = Phase::Parked;
                 self.connections[index].parked.push_back(slot);
@@ -171,15 +171,16 @@ impl Target {
                 return;
             }
             self.connections[index].parked.pop_front();
-            self.start(index, slot);
+            self.start(index, slot, true);
         }
     }
 
-    fn start(&mut self, index: u32, slot: u32) {
+    /// There is room for the command's data, at once or after it has waited.
+    fn start(&mut self, index: u32, slot: u32, has_waited: bool) {
         let transfer = self.flights[slot].transfer;
         match transfer {
             Transfer::In(length) => self.start_receiving(index, slot, length),
-            Transfer::Out(_) if self.borrow(index, slot) => {}
+            Transfer::Out(_) if self.borrow(index, slot, has_waited) => {}
             Transfer::Out(length) => {
                 self.flights[slot].buffer = self.pool.take(length as usize);
                 self.launch(slot);

@@ -58,8 +58,8 @@ impl Target {
     }
 
     /// Asks for the loan of a read, or returns false: it needs a buffer.
-    pub(super) fn borrow(&mut self, index: u32, slot: u32) -> bool {
-        let Some((backend, range)) = self.lendable(index, slot) else { return false };
+    pub(super) fn borrow(&mut self, index: u32, slot: u32, has_waited: bool) -> bool {
+        let Some((backend, range)) = self.lendable(index, slot, has_waited) else { return false };
         let borrower = self.connections[index].id;
         match &mut self.loans {
             Some(loans) if (loans.borrower, loans.lender) == (borrower, backend) => loans.count += 1,
@@ -72,19 +72,17 @@ impl Target {
     }
 
     /// The backend that may lend the data of a read, and the blocks.
-    fn lendable(&self, index: u32, slot: u32) -> Option<(BackendId, BlockRange)> {
+    fn lendable(&self, index: u32, slot: u32, has_waited: bool) -> Option<(BackendId, BlockRange)> {
         let Transfer::Out(length) = self.flights[slot].transfer else { return None };
         let command = &self.flights[slot].command;
         let (Body::Io(io @ Io::Read(access)), Fuse::None) = (command.body, command.fuse) else { return None };
         if length > BYTES_MAX.min(self.limits.controller_data_max) || !self.connections[index].may_borrow() {
             return None;
         }
-        if !self.namespace_at(index, command.namespace).ok()?.config.lends {
-            return None;
-        }
-        // It may have waited for the budget.
-        let config = &self.admit(index, command, io).ok()?.config;
-        (!config.has_volatile_cache).then_some((config.backend, access.into()))
+        let config = &self.namespace_at(index, command.namespace).ok()?.config;
+        // A read that has waited may not be allowed any more.
+        let is_admitted = config.lends && (!has_waited || self.admit(index, command, io).is_ok());
+        (is_admitted && !config.has_volatile_cache).then_some((config.backend, access.into()))
     }
 
     /// The backend has answered a request to lend.
