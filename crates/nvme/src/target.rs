@@ -22,6 +22,7 @@ mod commands;
 mod config;
 mod connection;
 mod controller;
+mod controllers;
 mod fabrics;
 mod features;
 mod finish;
@@ -36,6 +37,7 @@ mod notice;
 mod nvm;
 mod properties;
 mod reconfigure;
+mod requests;
 mod reservations;
 mod reserve;
 mod sdirect;
@@ -60,12 +62,12 @@ use crate::Nqn;
 use crate::pool::Pool;
 use base::Time;
 use connection::{Connections, Stage};
-use controller::Controller;
-use fabrics::CONTROLLER_MAX;
+use controllers::Controllers;
 use flight::Flights;
 use link::Input;
 use loans::Loans;
-use std::collections::{BTreeMap, VecDeque};
+use requests::Requests;
+use std::collections::VecDeque;
 use subsystem::Subsystem;
 
 /// A place where hosts come in.
@@ -109,10 +111,6 @@ pub struct Channel {
     pub subsystem: Nqn,
 }
 
-/// Requests of a backend in memory that gather before it has to answer: so few that they, their
-/// commands and their answers stay in the processor's first cache.
-const PROMPT_MAX: usize = 8;
-
 /// All subsystems, namespaces, controllers and connections of a process.
 #[derive(Debug)]
 pub struct Target {
@@ -123,13 +121,9 @@ pub struct Target {
     /// Counts changes of what the discovery log says.
     discovery_generation: u64,
     connections: Connections,
-    controllers: BTreeMap<u16, Controller>,
-    /// The last controller id that was given, so that they are not used again at once.
-    last_controller: u16,
+    controllers: Controllers,
     flights: Flights,
-    requests: VecDeque<IoRequest>,
-    /// How many of them a backend in memory answers before more input is taken.
-    prompt: usize,
+    requests: Requests,
     loans: Option<Loans>,
     active: VecDeque<ConnectionId>,
     notices: VecDeque<Notice>,
@@ -156,11 +150,9 @@ impl Target {
             subsystems: config.subsystems.into_iter().map(Subsystem::new).collect(),
             discovery_generation: 1,
             connections: Connections::default(),
-            controllers: BTreeMap::new(),
-            last_controller: 0,
+            controllers: Controllers::default(),
             flights: Flights::default(),
-            requests: VecDeque::new(),
-            prompt: 0,
+            requests: Requests::default(),
             loans: None,
             active: VecDeque::new(),
             notices: VecDeque::new(),
@@ -175,7 +167,7 @@ impl Target {
     /// Numbers controllers from `last + 1` on, and not from 1: two targets that serve one subsystem
     /// must not give the same number.
     pub fn number_controllers_after(&mut self, last: u16) {
-        self.last_controller = last.min(CONTROLLER_MAX);
+        self.controllers.number_after(last);
     }
 
     /// A host has opened a connection by `port`.
@@ -212,11 +204,11 @@ impl Target {
         self.pass(now);
         let Some(index) = self.connections.find(connection) else { return bytes.len() };
         // Requests may be about bytes of the last call.
-        if self.prompt > 0 {
+        if self.requests.hold_input() {
             return 0;
         }
         let (mut input, commands) = (Input::new(bytes), self.counters.commands);
-        while self.prompt < PROMPT_MAX
+        while !self.requests.suffice()
             && self.connections[index].takes_input(&self.limits)
             && self.take_pdu(index, &mut input)
         {}
@@ -295,12 +287,10 @@ impl Target {
 
     /// What a backend has to do next.
     pub fn next_io(&mut self) -> Option<IoRequest> {
-        if self.loans.is_some() && self.requests.front().is_some_and(|next| self.ends_loans(next)) {
+        if self.loans.is_some() && self.requests.first().is_some_and(|next| self.ends_loans(next)) {
             self.end_all_loans();
         }
-        let request = self.requests.pop_front()?;
-        self.prompt -= usize::from(request.operation.is_prompt());
-        Some(request)
+        self.requests.take()
     }
 
     /// When to call [`Self::on_wakeup`] at the latest; `None` when nothing is awaited. May be earlier than needed.
@@ -322,7 +312,7 @@ impl Target {
     pub fn gauges(&self) -> Gauges {
         Gauges {
             connections: self.connections.count() as u64,
-            controllers: self.controllers.len() as u64,
+            controllers: self.controllers.count() as u64,
             commands: self.flights.open_count() as u64,
             data_bytes: self.connections.iter().map(|(_, connection)| connection.charged).sum(),
             pool_bytes: self.pool.held(),

@@ -40,8 +40,7 @@ impl Target {
         flight.pending += 1;
         let controller = flight.connection.and_then(|index| self.connections[index].controller()).unwrap_or(0);
         let tag = self.flights.tag(slot);
-        self.prompt += usize::from(operation.is_prompt());
-        self.requests.push_back(IoRequest { tag, backend, controller, operation });
+        self.requests.push(IoRequest { tag, backend, controller, operation });
     }
 
     /// A backend answers. Once for each request; what is not awaited is counted and dropped.
@@ -203,7 +202,7 @@ impl Target {
     fn log_error(&mut self, index: u32, slot: u32, status: Status) {
         let place = &self.connections[index];
         let command = self.flights[slot].command;
-        let Some(controller) = place.controller().and_then(|id| self.controllers.get_mut(&id)) else { return };
+        let Some(controller) = place.controller().and_then(|id| self.controllers.get_mut(id)) else { return };
         let block = match command.body {
             Body::Io(Io::Read(access) | Io::Write(access) | Io::Compare(access)) => access.start,
             _ => 0,

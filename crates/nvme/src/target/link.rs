@@ -206,7 +206,7 @@ impl Target {
         self.connections[index].stage = Stage::Closing(reason);
         if queue == 0 {
             self.end_controller(controller, reason);
-        } else if let Some(controller) = self.controllers.get_mut(&controller) {
+        } else if let Some(controller) = self.controllers.get_mut(controller) {
             controller.queues[usize::from(queue)] = None;
         }
     }

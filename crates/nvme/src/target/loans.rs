@@ -147,7 +147,7 @@ impl Target {
             (flight.phase, flight.pending) = (Phase::Working, 1);
             let (tag, buffer) = (self.flights.tag(slot), self.pool.take(bytes));
             let operation = IoOperation::EndLoan { range, buffer };
-            self.requests.push_front(IoRequest { tag, backend: lender, controller: 0, operation });
+            self.requests.push_first(IoRequest { tag, backend: lender, controller: 0, operation });
         }
     }
 
