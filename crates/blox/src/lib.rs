@@ -15,7 +15,6 @@ mod client;
 mod collect;
 mod control;
 mod groups;
-mod hashed;
 mod hermes;
 mod id;
 mod isolate;
