@@ -5,6 +5,7 @@
 //! caused is carried out before the next (`settle`). The thread sleeps when nothing happens.
 
 use crate::backend::{Backends, Completion, Memory, Submitted};
+use crate::busy_poll::BusyPoll;
 use crate::clock::Clock;
 use crate::doors::Doors;
 use crate::engine::EngineRole;
@@ -14,7 +15,7 @@ use crate::in_use::InUse;
 use crate::listen::listen_unless_in_use;
 use crate::machine::{JournalSink, Machine};
 use crate::metrics::{Metrics, Size};
-use crate::patience::Patience;
+
 use crate::records::Recorder;
 use crate::secrets::{Secrets, random};
 use crate::setup::{END_WAIT, OpenStorage, OpenedByName, Preparation, Prepared};
@@ -113,7 +114,7 @@ pub struct Server {
     sockets: Vec<Option<Socket>>,
     /// Connections that may have more input.
     listed: VecDeque<ConnectionId>,
-    pub(crate) patience: Patience,
+    pub(crate) busy_poll: BusyPoll,
     timer: Timer,
     /// What the timer is set to.
     alarm: Option<Time>,
@@ -156,7 +157,7 @@ impl Server {
         let Ready { plan, doors, config, target, backends, opened, security, secrets, state, metrics } = ready;
         let records = plan.records.as_ref().filter(|_| in_use.is_refused());
         let mut server = Server {
-            patience: Patience::new(plan.busy_poll),
+            busy_poll: BusyPoll::new(plan.busy_poll),
             timer: Timer::new(poll.registry(), TIMER)?,
             poll,
             clock,
@@ -238,7 +239,7 @@ impl Server {
         self.end(&mut events)
     }
 
-    /// Looks for work for a while, then sleeps until something happens or is due.
+    /// Polls for a while, then sleeps until an event arrives or a timer is due.
     fn wait(&mut self, events: &mut Events) -> Result<(), RunError> {
         let timeout = self.timeout()?;
         // What backends work on needs the processor itself.
@@ -246,18 +247,19 @@ impl Server {
             return self.sleep(events, timeout);
         }
         let began = self.clock.now();
-        let poll = self.patience.look(began, self.target.target().counters().commands);
-        if !self.look(events, began + poll)? {
-            // What comes by this timeout may be late by a look; timers that may not are events.
-            let looked = Clock::wait(began, self.clock.now());
-            self.sleep(events, timeout.map(|timeout| timeout.saturating_sub(looked)))?;
-            self.patience.slept(self.clock.now().saturating_since(began));
+        let poll = self.busy_poll.span(began, self.target.target().counters().commands);
+        if !self.poll_until(events, began + poll)? {
+            // What is due at this timeout may be late by one poll; precise timers are events.
+            let polled = Clock::wait(began, self.clock.now());
+            self.sleep(events, timeout.map(|timeout| timeout.saturating_sub(polled)))?;
+            self.busy_poll.slept(self.clock.now().saturating_since(began));
         }
         Ok(())
     }
 
-    /// Looks until something has happened or `until`; whether it has. Between looks whoever else wants this processor has it.
-    fn look(&mut self, events: &mut Events, until: Time) -> Result<bool, RunError> {
+    /// Polls until an event arrives or `until` passes, and yields the processor in between. Returns
+    /// whether one arrived.
+    fn poll_until(&mut self, events: &mut Events, until: Time) -> Result<bool, RunError> {
         while self.clock.now() < until {
             self.sleep(events, Some(Duration::ZERO))?;
             if !events.is_empty() {
@@ -340,13 +342,13 @@ impl Server {
         let Some(http) = http else { return };
         http.on_event(token, || {
             let sizes = opened.iter().map(|(name, opened)| Size {
-                subsystem: &name.subsystem,
+                subsystem: name.subsystem.clone(),
                 namespace: name.namespace,
                 bytes: opened.blocks * opened.plan.block.count(),
             });
             let dropped = recorder.as_ref().map_or(0, Recorder::dropped);
             let target = target.target();
-            metrics.text(&target.counters(), &target.gauges(), dropped, sizes)
+            metrics.text(target.counters(), target.gauges(), dropped, sizes.collect())
         });
     }
 

@@ -84,11 +84,8 @@ impl Quick {
 }
 
 fn ready(limits: TargetLimits, lends: bool) -> (World, Raw) {
-    let mut config = TargetConfig { limits, ..config() };
-    for namespace in &mut config.subsystems[0].namespaces {
-        (namespace.lends, namespace.has_volatile_cache) = (lends, false);
-    }
-    let mut world = World::new(config);
+    let config = TargetConfig { limits, ..config() };
+    let mut world = World::new(if lends { lending(config) } else { config });
     let admin = Raw::admin(&mut world);
     let raw = Raw::queue(&mut world, &admin, 1, 15);
     (world, raw)
@@ -370,10 +367,7 @@ macro_rules! play {
 /// What a journal holds is what served: the backend is asked for the same, in the same order.
 #[test]
 fn a_recorded_target_asks_for_the_same_loans_and_its_journal_plays_them_again() {
-    let mut config = config();
-    for namespace in &mut config.subsystems[0].namespaces {
-        (namespace.lends, namespace.has_volatile_cache) = (true, false);
-    }
+    let config = lending(config());
     let burst: Vec<u8> = (0..12).flat_map(|id| pdu(id, (1, u64::from(id % 3) * 8, 8), id % 4 == 3, id as u8)).collect();
     let bytes = [hello(0), [hello(1), burst].concat()];
     let mut target = Target::new(config.clone()).unwrap();

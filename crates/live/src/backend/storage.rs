@@ -308,12 +308,12 @@ struct Luck(AtomicU32);
 
 impl Luck {
     /// Misses in a row after which one read of [`Self::REST`] looks.
-    const PATIENCE: u32 = 16;
+    const MISSES_MAX: u32 = 16;
     const REST: u32 = 64;
 
     fn holds(&self) -> bool {
         let misses = self.0.load(Ordering::Relaxed);
-        let holds = misses < Self::PATIENCE || misses.is_multiple_of(Self::REST);
+        let holds = misses < Self::MISSES_MAX || misses.is_multiple_of(Self::REST);
         if !holds {
             self.0.fetch_add(1, Ordering::Relaxed);
         }

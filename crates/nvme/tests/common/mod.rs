@@ -97,6 +97,14 @@ pub fn config() -> TargetConfig {
     }
 }
 
+/// The same with backends in memory, which lend.
+pub fn lending(mut config: TargetConfig) -> TargetConfig {
+    for namespace in config.subsystems.iter_mut().flat_map(|subsystem| &mut subsystem.namespaces) {
+        (namespace.lends, namespace.has_volatile_cache) = (true, false);
+    }
+    config
+}
+
 /// Disks in memory.
 #[derive(Default)]
 pub struct Disks {
@@ -337,6 +345,7 @@ impl World {
                 continue;
             }
             let taken = self.target.receive(self.now, connection, &bytes);
+            self.work_on(&bytes);
             self.guests[guest].initiator.transmitted(queue, taken);
             moved |= taken > 0;
         }
@@ -353,6 +362,7 @@ impl World {
                 self.target.transmitted(connection, bytes.len());
                 moved = true;
             }
+            self.target.end_loans(connection);
             if self.target.should_close(connection).is_some() {
                 self.guests[guest].queues.remove(&queue);
                 self.guests[guest].initiator.closed(self.now, queue);
@@ -364,9 +374,15 @@ impl World {
     }
 
     pub fn work(&mut self) -> bool {
+        self.work_on(&[])
+    }
+
+    /// Backends answer; some requests are about bytes of `input`.
+    pub fn work_on(&mut self, input: &[u8]) -> bool {
         let mut moved = false;
-        while let Some(request) = self.target.next_io() {
+        while let Some(mut request) = self.target.next_io() {
             moved = true;
+            request.operation = with_data(request.operation, input);
             if self.answers {
                 self.answer(request);
             } else {

@@ -27,6 +27,16 @@ impl Raw {
         world.target.receive(world.now, self.connection, bytes)
     }
 
+    /// As [`Self::bytes`], and backends answer in between.
+    pub fn bring(&mut self, world: &mut World, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() && world.target.wants_input(self.connection) {
+            let taken = self.bytes(world, rest);
+            world.work_on(rest);
+            rest = &rest[taken..];
+        }
+    }
+
     pub fn send(&mut self, world: &mut World, header: &Header, data: &[u8]) {
         let mut bytes = Vec::new();
         self.framing.write(header, data, &mut bytes);
