@@ -9,9 +9,10 @@
 //! without room also wait here, in the order of a key that the owner sets (all equal: first come,
 //! first served).
 
-use crate::hashed::Hashed;
 use crate::id::{Page, Value};
 use base::Span;
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
 use std::collections::{BTreeMap, VecDeque};
 
 /// How much a cache holds and when it begins to flush.
@@ -77,7 +78,8 @@ pub struct WriteCache<K, W> {
     /// vSSDs that use this cache.
     vssds: u32,
     /// Pages of all of them.
-    held: Hashed<(u32, Page), Held>,
+    /// Looked up many times a request: lookups in a `BTreeMap` were a tenth of a run.
+    held: IndexMap<(u32, Page), Held, FxBuildHasher>,
     /// Dirty pages, oldest first: exactly those in [`State::Dirty`].
     dirty: VecDeque<(u32, Page)>,
     /// Writes without room, by key and then by arrival.
@@ -92,7 +94,7 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
             capacity: config.pages as usize,
             flush_above: config.flush_above as usize,
             vssds: 0,
-            held: Hashed::default(),
+            held: IndexMap::default(),
             dirty: VecDeque::new(),
             waiting: BTreeMap::new(),
             arrivals: 0,
@@ -107,13 +109,13 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
 
     /// The newest value of a held page.
     pub fn read(&self, slot: u32, page: Page) -> Option<Value> {
-        self.held.get((slot, page)).map(|held| held.value)
+        self.held.get(&(slot, page)).map(|held| held.value)
     }
 
     /// Returns whether a write of this page may enter now: the page is held already (a write over
     /// it takes no room), or there is room and nobody has waited for it longer.
     pub fn admits(&self, slot: u32, page: Page) -> bool {
-        (self.has_room() && self.waiting.is_empty()) || self.held.get((slot, page)).is_some()
+        (self.has_room() && self.waiting.is_empty()) || self.held.contains_key(&(slot, page))
     }
 
     /// Holds `value` from now on. The owner has checked [`admits`](Self::admits) if a write can
@@ -121,7 +123,7 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
     /// exceed the capacity by its one page. `latency` is the time that the write has spent and will
     /// spend in networks; it determines the priority of its flush.
     pub fn put(&mut self, slot: u32, page: Page, value: Value, latency: Span) {
-        if let Some(held) = self.held.get_mut((slot, page)) {
+        if let Some(held) = self.held.get_mut(&(slot, page)) {
             held.value = value;
             held.latency = latency;
             if held.state == State::Flushing {
@@ -162,7 +164,7 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
             held.state = State::Dirty;
             self.dirty.push_back((slot, page));
         } else {
-            self.held.remove((slot, page));
+            self.held.swap_remove(&(slot, page));
         }
     }
 
@@ -180,7 +182,7 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
         }
         let first = self.waiting.first_entry()?;
         let (slot, page) = place(first.get());
-        let fits = self.held.len() < self.capacity || self.held.get((slot, page)).is_some();
+        let fits = self.held.len() < self.capacity || self.held.contains_key(&(slot, page));
         fits.then(|| first.remove())
     }
 
@@ -207,7 +209,7 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
     }
 
     fn held_mut(&mut self, slot: u32, page: Page) -> &mut Held {
-        self.held.get_mut((slot, page)).expect("a page is held until its last flush has ended")
+        self.held.get_mut(&(slot, page)).expect("a page is held until its last flush has ended")
     }
 }
 

@@ -15,12 +15,13 @@
 mod deadlines;
 mod volume;
 
-use crate::hashed::Hashed;
 use crate::id::earlier;
 use crate::packet::{Body, ControlMessage, Packet, Refusal};
 use crate::{Page, Tag, Value, VssdId};
 use base::{NodeId, Operation, Program, Span, Time};
 use deadlines::{Deadline, Deadlines};
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
 use std::collections::BTreeMap;
 use volume::Volume;
 
@@ -163,7 +164,7 @@ pub struct Client {
     volumes: Vec<Volume>,
     /// The volume an order of the control plane is about.
     names: BTreeMap<VssdId, usize>,
-    requests: Hashed<Tag, Request>,
+    requests: IndexMap<Tag, Request, FxBuildHasher>,
     read_deadlines: Deadlines,
     write_deadlines: Deadlines,
     /// Requests that wait for the rate limit, in all volumes.
@@ -206,7 +207,7 @@ impl Client {
         Ok(Client {
             volumes,
             names,
-            requests: Hashed::default(),
+            requests: IndexMap::default(),
             read_deadlines: Deadlines::new(config.read_timeout),
             write_deadlines: Deadlines::new(config.write_timeout),
             waiting: 0,
@@ -233,7 +234,7 @@ impl Client {
         let Some(volume) = self.volumes.get_mut(request.volume as usize) else {
             return out.push(ClientOut::Done { tag, outcome: ClientOutcome::Failed(Refusal::UnknownVssd) });
         };
-        assert!(self.requests.get(tag).is_none(), "a tag names one request at a time, and {tag:?} is under way");
+        assert!(!self.requests.contains_key(&tag), "a tag names one request at a time, and {tag:?} is under way");
         self.requests.insert(tag, request);
         volume.ask(request.is_write());
         if let Some(limit) = self.config.limit {
@@ -251,7 +252,7 @@ impl Client {
     /// Sends a request, for the first time or again, to the replica whose turn it is.
     fn send(&mut self, now: Time, tag: Tag, out: &mut Vec<ClientOut>) {
         let begin = self.begin(now, tag);
-        let Some(request) = self.requests.get_mut(tag) else { return };
+        let Some(request) = self.requests.get_mut(&tag) else { return };
         if request.attempts == 0 {
             request.begins_at = begin;
         }
@@ -269,7 +270,7 @@ impl Client {
     /// Where the attempts of a request begin: in the rack, unless that is silent. Only reads probe
     /// it: a write would be lost to the probe.
     fn begin(&mut self, now: Time, tag: Tag) -> u32 {
-        let Some(request) = self.requests.get(tag).filter(|request| request.attempts == 0) else { return 0 };
+        let Some(request) = self.requests.get(&tag).filter(|request| request.attempts == 0) else { return 0 };
         if self.strikes < self.config.silence {
             return 0;
         }
@@ -298,7 +299,7 @@ impl Client {
 
     /// An answer to an earlier attempt is valid too: its value was read while the request was open.
     fn on_read_reply(&mut self, now: Time, tag: Tag, value: Result<Value, Refusal>, out: &mut Vec<ClientOut>) {
-        match (self.requests.get_mut(tag), value) {
+        match (self.requests.get_mut(&tag), value) {
             (Some(request), Ok(value)) if !request.is_writing => match request.operation {
                 Operation::ReadModifyWrite => {
                     (request.is_writing, request.attempts) = (true, 0);
@@ -322,7 +323,7 @@ impl Client {
         done: Result<(), Refusal>,
         out: &mut Vec<ClientOut>,
     ) {
-        let request = self.requests.get(tag).filter(|request| request.is_writing);
+        let request = self.requests.get(&tag).filter(|request| request.is_writing);
         match (request, done) {
             (Some(_), Ok(())) => self.end(tag, ClientOutcome::Written, out),
             (Some(request), Err(refusal)) if request.asked.1 == from => self.on_refusal(now, tag, refusal, out),
@@ -343,13 +344,13 @@ impl Client {
     /// No replica gets a write twice: its first rejection, if duplicated, would look like the
     /// second.
     fn has_tried_enough(&self, tag: Tag) -> bool {
-        let Some(request) = self.requests.get(tag) else { return true };
+        let Some(request) = self.requests.get(&tag) else { return true };
         let replicas = self.volumes[request.volume as usize].targets.len();
         request.attempts >= self.config.attempts_max || request.is_writing && request.attempts as usize >= replicas
     }
 
     fn end(&mut self, tag: Tag, outcome: ClientOutcome, out: &mut Vec<ClientOut>) {
-        self.requests.remove(tag);
+        self.requests.swap_remove(&tag);
         self.trim_deadlines();
         out.push(ClientOut::Done { tag, outcome });
     }
@@ -373,7 +374,7 @@ impl Client {
     /// Sends the requests that the rate limit of a volume allows.
     fn release(&mut self, now: Time, index: usize, out: &mut Vec<ClientOut>) {
         while let Some(tag) = self.volumes[index].waiting.front().copied() {
-            let is_write = self.requests.get(tag).is_some_and(Request::is_write);
+            let is_write = self.requests.get(&tag).is_some_and(Request::is_write);
             if !self.volumes[index].may_leave(now, is_write) {
                 return;
             }
@@ -422,12 +423,12 @@ impl Client {
     }
 
     fn is_current(&self, tag: Tag, sending: u32) -> bool {
-        self.requests.get(tag).is_some_and(|request| request.sending == sending)
+        self.requests.get(&tag).is_some_and(|request| request.sending == sending)
     }
 
     fn strike(&mut self, tag: Tag) {
         self.counters.timeouts += 1;
-        let asked = self.requests.get(tag).map(|request| request.asked.0);
+        let asked = self.requests.get(&tag).map(|request| request.asked.0);
         let in_rack = asked.is_some_and(|server| server.0 < self.config.rack_nodes);
         self.strikes = self.strikes.saturating_add(u32::from(in_rack));
     }
@@ -435,8 +436,9 @@ impl Client {
     /// Forgets deadlines of what has ended, so that they wake nobody.
     fn trim_deadlines(&mut self) {
         let Client { requests, read_deadlines, write_deadlines, .. } = self;
-        let is_current =
-            |deadline: &Deadline| requests.get(deadline.tag).is_some_and(|request| request.sending == deadline.sending);
+        let is_current = |deadline: &Deadline| {
+            requests.get(&deadline.tag).is_some_and(|request| request.sending == deadline.sending)
+        };
         read_deadlines.trim(is_current);
         write_deadlines.trim(is_current);
     }
@@ -446,7 +448,7 @@ impl Client {
         if self.waiting == 0 {
             return None;
         }
-        let write = |tag: &Tag| self.requests.get(*tag).is_some_and(Request::is_write);
+        let write = |tag: &Tag| self.requests.get(tag).is_some_and(Request::is_write);
         self.volumes.iter().filter_map(|volume| volume.allowed_at(now, write)).min()
     }
 }

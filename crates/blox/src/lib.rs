@@ -17,7 +17,6 @@ mod client;
 mod collect;
 mod control;
 mod groups;
-mod hashed;
 mod hermes;
 mod id;
 mod isolate;

@@ -8,9 +8,9 @@
 //!
 //! A copy between two backends goes to threads whenever one of them has threads.
 
-mod at_once;
 mod disk;
 mod flash;
+mod memory;
 mod pool;
 mod ring;
 pub mod storage;
@@ -20,11 +20,11 @@ mod work;
 use crate::clock::Clock;
 use crate::error::StartError;
 use crate::state::{Keeper, NamespaceName, SharedState};
-pub(crate) use at_once::Quick;
 use base::{Operation, Time};
 use disk::{Disk, Sources};
 pub(crate) use flash::{Drive, DriveTime};
 use hardware::ssd::DriveError;
+pub(crate) use memory::Memory;
 use nvme::target::{BackendId, IoOperation, IoRequest, IoResult, IoStatus, IoTag};
 pub(crate) use pool::Done;
 use pool::{Job, Pool};
@@ -36,6 +36,9 @@ use std::io;
 use std::sync::Arc;
 use storage::Storage;
 use watched::Watched;
+
+/// Bytes of a read that the loop tries by itself: more keeps other connections waiting.
+const CACHED_MAX: usize = 16 << 10;
 
 /// What is known of a request beside its result: for records and metrics.
 #[derive(Clone, Copy, Debug)]
@@ -199,7 +202,7 @@ impl Backends {
     }
 
     fn begin(&mut self, now: Time, request: IoRequest) -> Submitted {
-        let IoRequest { tag, backend: id, controller, operation } = request;
+        let IoRequest { tag, backend: id, controller, mut operation } = request;
         let mut facts =
             Facts { backend: id, controller, transfer: None, came: now, taken_up: now, done: now, drive: None };
         let over = move |result| Submitted::Over(Completion { tag, result, facts, due: now });
@@ -208,16 +211,19 @@ impl Backends {
             return kept.map_or_else(|status| over(IoResult::bare(status)), |()| Submitted::Later);
         }
         let (Some(sources), true) = (self.sources(&operation), self.all.contains_key(&id)) else {
-            return over(refused(operation, IoStatus::Unavailable));
+            return over(answer_to(operation, IoStatus::Unavailable));
         };
         let due = match self.ask_drive(now, id, &operation, &mut facts) {
             Ok(due) => due,
             Err(error) => {
                 tracing::error!(backend = id.0, %error, "the emulated drive refuses a request");
-                return over(refused(operation, IoStatus::OutOfRange));
+                return over(answer_to(operation, IoStatus::OutOfRange));
             }
         };
         if let Some((backend, pool)) = self.runs_on(id, &operation) {
+            if self.read_cached(id, &mut operation) {
+                return over(answer_to(operation, IoStatus::Done));
+            }
             let job = Job { tag, disk: backend.disk.clone(), operation, sources, facts, due };
             Backend::submit(backend.ring.as_ref(), pool, job);
             return Submitted::Later;
@@ -227,14 +233,22 @@ impl Backends {
     }
 
     /// The disk of a backend whose requests are carried out in the loop and answered at once.
-    fn quick_disk(&self, id: BackendId) -> Option<&Disk> {
+    fn memory_disk(&self, id: BackendId) -> Option<&Disk> {
         let backend = self.all.get(&id)?;
         (backend.pool.is_none() && backend.drive.is_none()).then_some(&*backend.disk)
     }
 
-    /// The disk of a backend whose requests are answered as soon as they are done.
-    fn prompt_disk(&self, id: BackendId) -> Option<&Disk> {
-        self.all.get(&id).filter(|backend| backend.drive.is_none()).map(|backend| &*backend.disk)
+    /// Whether a backend lends what is read: its bytes are in memory, and nothing else uses them.
+    pub(crate) fn lends(&self, id: BackendId) -> bool {
+        self.memory_disk(id).is_some_and(|disk| disk.storage.lend().is_some())
+    }
+
+    /// Reads what is in the page cache, as threads would not have to wait for it.
+    fn read_cached(&self, id: BackendId, operation: &mut IoOperation) -> bool {
+        let IoOperation::Read { range, buffer } = operation else { return false };
+        let Some(backend) = self.all.get(&id).filter(|backend| backend.drive.is_none()) else { return false };
+        let at = backend.disk.blocks.bytes(*range).0;
+        buffer.len() <= CACHED_MAX && backend.disk.storage.read_cached(at, buffer)
     }
 
     /// When an emulated drive would be done; `now` where there is none.
@@ -331,10 +345,10 @@ impl Ord for Held {
     }
 }
 
-/// The buffer goes back whatever happens.
-fn refused(operation: IoOperation, status: IoStatus) -> IoResult {
+/// The answer to an operation, with its buffer.
+fn answer_to(operation: IoOperation, status: IoStatus) -> IoResult {
     let buffer = match operation {
-        IoOperation::Read { buffer, .. } => buffer,
+        IoOperation::Read { buffer, .. } | IoOperation::EndLoan { buffer, .. } => buffer,
         IoOperation::Write { data, .. }
         | IoOperation::Compare { data, .. }
         | IoOperation::CompareAndWrite { data, .. } => data,

@@ -1,7 +1,7 @@
 //! `/metrics` and `/healthz`, on a listener of their own in the same loop.
 //!
-//! A handful of lines instead of a library: every HTTP server of the ecosystem brings an asynchronous runtime with it, and two paths
-//! without bodies need none. One request a connection; whoever is slow or sends too much is cut off.
+//! `httparse` reads the requests, and the loop serves them: servers of the ecosystem bring threads or
+//! an asynchronous runtime. One request a connection; a slow one, or one too long, is cut off.
 
 use base::{Span, Time};
 use mio::net::{TcpListener, TcpStream};
@@ -13,8 +13,13 @@ use std::io::{self, Read, Write};
 const CONNECTIONS_MAX: usize = 16;
 /// Longest head of a request.
 const HEAD_MAX: usize = 8 << 10;
+/// Most header fields of a request.
+const HEADERS_MAX: usize = 64;
 /// Longest life of a connection.
 const LIFE: Span = Span::secs(5);
+
+const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 
 struct Connection {
     stream: TcpStream,
@@ -89,9 +94,11 @@ impl Connection {
     fn serve(&mut self, metrics: impl FnOnce() -> String) -> Life {
         if self.answer.is_empty() {
             match self.read_head() {
-                Some(Request::Metrics) => self.answer = answer("200 OK", &metrics()),
-                Some(Request::Health) => self.answer = answer("200 OK", "ok\n"),
-                Some(Request::Unknown) => self.answer = answer("404 Not Found", "there are /metrics and /healthz\n"),
+                Some(Request::Metrics) => self.answer = answer("200 OK", METRICS_TYPE, &metrics()),
+                Some(Request::Health) => self.answer = answer("200 OK", TEXT_TYPE, "ok\n"),
+                Some(Request::Unknown) => {
+                    self.answer = answer("404 Not Found", TEXT_TYPE, "there are /metrics and /healthz\n");
+                }
                 Some(Request::Malformed) => return Life::Over,
                 None => return Life::GoesOn,
             }
@@ -103,8 +110,8 @@ impl Connection {
     fn read_head(&mut self) -> Option<Request> {
         let mut room = [0; 1024];
         loop {
-            if self.head.windows(4).any(|window| window == b"\r\n\r\n") {
-                return Some(request(&self.head));
+            if let Some(request) = request(&self.head) {
+                return Some(request);
             }
             match self.stream.read(&mut room) {
                 Ok(count) if count > 0 && self.head.len() + count <= HEAD_MAX => self.head.extend(&room[..count]),
@@ -129,25 +136,27 @@ impl Connection {
     }
 }
 
-fn request(head: &[u8]) -> Request {
-    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    let mut words = line.split(|byte| *byte == b' ');
-    match (words.next(), words.next(), words.next()) {
-        (Some(b"GET"), Some(path), Some(version)) if version.starts_with(b"HTTP/1.") => {
-            match path.split(|byte| *byte == b'?').next().unwrap_or_default() {
-                b"/metrics" => Request::Metrics,
-                b"/healthz" => Request::Health,
-                _ => Request::Unknown,
-            }
-        }
-        _ => Request::Malformed,
+/// The request at the front of `head`, once it is whole.
+fn request(head: &[u8]) -> Option<Request> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut parsed = httparse::Request::new(&mut headers);
+    match parsed.parse(head) {
+        Ok(status) if status.is_partial() => return None,
+        Ok(_) if parsed.method == Some("GET") => {}
+        _ => return Some(Request::Malformed),
     }
+    let path = parsed.path.and_then(|path| path.split('?').next());
+    Some(match path {
+        Some("/metrics") => Request::Metrics,
+        Some("/healthz") => Request::Health,
+        _ => Request::Unknown,
+    })
 }
 
-fn answer(status: &str, body: &str) -> Vec<u8> {
+fn answer(status: &str, content: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        "HTTP/1.1 {status}\r\nContent-Type: {content}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
     );
     (head + body).into_bytes()
 }
@@ -159,11 +168,12 @@ mod tests {
 
     #[test]
     fn two_paths_are_served() {
-        assert_eq!(request(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"), Request::Metrics);
-        assert_eq!(request(b"GET /healthz?full=1 HTTP/1.0\r\n\r\n"), Request::Health);
-        assert_eq!(request(b"GET / HTTP/1.1\r\n\r\n"), Request::Unknown);
-        assert_eq!(request(b"POST /metrics HTTP/1.1\r\n\r\n"), Request::Malformed);
-        assert_eq!(request(b"GET /metrics\r\n\r\n"), Request::Malformed);
+        assert_eq!(request(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"), Some(Request::Metrics));
+        assert_eq!(request(b"GET /healthz?full=1 HTTP/1.0\r\n\r\n"), Some(Request::Health));
+        assert_eq!(request(b"GET / HTTP/1.1\r\n\r\n"), Some(Request::Unknown));
+        assert_eq!(request(b"POST /metrics HTTP/1.1\r\n\r\n"), Some(Request::Malformed));
+        assert_eq!(request(b"GET /metrics\r\n\r\n"), Some(Request::Malformed));
+        assert_eq!(request(b"GET /metrics HTTP/1.1\r\nHost: a\r\n"), None);
     }
 
     proptest! {

@@ -13,6 +13,7 @@
 
 mod attacker;
 mod backend;
+mod busy_poll;
 mod clock;
 mod doors;
 mod drafts;
@@ -27,7 +28,7 @@ mod machine;
 mod manage;
 mod metrics;
 mod parts;
-mod patience;
+
 mod records;
 mod remote;
 mod secrets;

@@ -3,8 +3,8 @@
 use base::Time;
 use nvme::journal::Recorder;
 use nvme::target::{
-    AtOnce, Channel, CloseReason, ConfigError, ConnectionId, IoRequest, IoResult, IoTag, Notice, PortId, Refused,
-    Slices, Target, TargetConfig,
+    Channel, CloseReason, ConfigError, ConnectionId, IoRequest, IoResult, IoTag, Notice, PortId, Refused, Target,
+    TargetConfig,
 };
 use std::io::Write;
 
@@ -54,18 +54,8 @@ impl Machine {
     pub(crate) fn accept(&mut self, now: Time, port: PortId) -> Result<ConnectionId, Refused> {
         of_both!(self, machine => machine.accept(now, port))
     }
-    /// As [`Target::receive_at_once`]: returns early when answers have gathered. With a journal nothing is carried out at once: it holds every request.
-    pub(crate) fn receive_at_once(
-        &mut self,
-        now: Time,
-        connection: ConnectionId,
-        bytes: &[u8],
-        backends: &mut dyn AtOnce,
-    ) -> usize {
-        match self {
-            Machine::Alone(target) => target.receive_at_once(now, connection, bytes, backends),
-            Machine::Recorded(recorder) => recorder.receive(now, connection, bytes),
-        }
+    pub(crate) fn receive(&mut self, now: Time, connection: ConnectionId, bytes: &[u8]) -> usize {
+        of_both!(self, machine => machine.receive(now, connection, bytes))
     }
     pub(crate) fn secured(&mut self, now: Time, connection: ConnectionId, channel: Channel) {
         of_both!(self, machine => machine.secured(now, connection, channel))
@@ -73,8 +63,8 @@ impl Machine {
     pub(crate) fn wants_input(&self, connection: ConnectionId) -> bool {
         self.target().wants_input(connection)
     }
-    pub(crate) fn transmit(&self, connection: ConnectionId) -> Slices<'_> {
-        self.target().transmit(connection)
+    pub(crate) fn end_loans(&mut self, connection: ConnectionId) {
+        of_both!(self, machine => machine.end_loans(connection))
     }
     pub(crate) fn transmitted(&mut self, connection: ConnectionId, bytes: usize) {
         of_both!(self, machine => machine.transmitted(connection, bytes))

@@ -1,9 +1,10 @@
 //! A plan takes the place of another while hosts are connected: all that can fail comes first, so
 //! that a plan that cannot be changes nothing.
 
+use crate::busy_poll::BusyPoll;
 use crate::error::StartError;
 use crate::in_use::InUse;
-use crate::patience::Patience;
+
 use crate::secrets::Secrets;
 use crate::server::Server;
 use crate::setup::{Opened, Preparation, Prepared};
@@ -38,7 +39,7 @@ impl Server {
         self.doors.change(doors);
         self.security.change(security, &plan, &secrets);
         self.secrets = secrets;
-        self.patience = Patience::new(plan.busy_poll);
+        self.busy_poll = BusyPoll::new(plan.busy_poll);
         let changes = changes.iter().map(Change::to_string);
         let keys = other_keys.iter().map(|host| format!("TLS key of {host} changed"));
         tell(&changes.chain(keys).collect::<Vec<_>>(), &restarts(&self.plan, &plan));

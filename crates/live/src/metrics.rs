@@ -1,28 +1,39 @@
-//! What a running target tells about itself, in the text format of Prometheus (exposition format 0.0.4).
+//! What a running target counts, in OpenMetrics' text format 1.0.
 
 use crate::backend::Facts;
 use base::{Operation, Span, Time};
 use nvme::target::{Counters, Gauges};
-use std::fmt::Write;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use std::fmt::Error;
 
-/// Upper ends of the buckets of latency: steps of about three from ten microseconds to ten seconds.
-const ENDS: [(Span, &str); 13] = [
-    (Span::us(10), "0.00001"),
-    (Span::us(30), "0.00003"),
-    (Span::us(100), "0.0001"),
-    (Span::us(300), "0.0003"),
-    (Span::ms(1), "0.001"),
-    (Span::ms(3), "0.003"),
-    (Span::ms(10), "0.01"),
-    (Span::ms(30), "0.03"),
-    (Span::ms(100), "0.1"),
-    (Span::ms(300), "0.3"),
-    (Span::secs(1), "1"),
-    (Span::secs(3), "3"),
-    (Span::secs(10), "10"),
+/// Upper ends of the buckets of latency, in seconds: steps of about three from ten microseconds to
+/// ten seconds.
+const ENDS: [(Span, f64); 13] = [
+    (Span::us(10), 0.00001),
+    (Span::us(30), 0.00003),
+    (Span::us(100), 0.0001),
+    (Span::us(300), 0.0003),
+    (Span::ms(1), 0.001),
+    (Span::ms(3), 0.003),
+    (Span::ms(10), 0.01),
+    (Span::ms(30), 0.03),
+    (Span::ms(100), 0.1),
+    (Span::ms(300), 0.3),
+    (Span::secs(1), 1.0),
+    (Span::secs(3), 3.0),
+    (Span::secs(10), 10.0),
 ];
 
-/// How long requests of one kind took.
+/// Every name begins with it.
+const PREFIX: &str = "rackweave_target";
+
+/// How long requests of one kind took. Not the library's histogram, which takes a lock for each.
 #[derive(Clone, Copy, Debug, Default)]
 struct Latency {
     /// Not above each end, and above all.
@@ -36,6 +47,13 @@ impl Latency {
         self.counts[bucket] += 1;
         self.sum_ps += u128::from(span.as_ps());
     }
+
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), Error> {
+        let ends = ENDS.iter().map(|(_, end)| *end).chain([f64::MAX]);
+        let buckets: Vec<(f64, u64)> = ends.zip(self.counts).collect();
+        let seconds = self.sum_ps as f64 / 1e12;
+        encoder.encode_histogram::<NoLabelSet>(seconds, self.counts.iter().sum(), &buckets, None)
+    }
 }
 
 /// What is counted here and not in the target.
@@ -47,9 +65,10 @@ pub(crate) struct Metrics {
     writes: Latency,
 }
 
-/// A namespace in the text.
-pub(crate) struct Size<'a> {
-    pub subsystem: &'a str,
+/// The size of a namespace.
+#[derive(Debug)]
+pub(crate) struct Size {
+    pub subsystem: String,
     pub namespace: u32,
     pub bytes: u64,
 }
@@ -74,92 +93,85 @@ impl Metrics {
     }
 
     /// Everything as text.
-    pub(crate) fn text<'a>(
-        &self,
-        counters: &Counters,
-        gauges: &Gauges,
-        rows_dropped: u64,
-        sizes: impl Iterator<Item = Size<'a>>,
-    ) -> String {
+    pub(crate) fn text(&self, counters: Counters, gauges: Gauges, rows_dropped: u64, sizes: Vec<Size>) -> String {
+        let mut registry = Registry::with_prefix(PREFIX);
+        registry.register_collector(Box::new(Snapshot { own: self.clone(), counters, gauges, rows_dropped, sizes }));
         let mut text = String::new();
-        write_counters(&mut text, counters, rows_dropped, self.turns);
-        write_gauges(&mut text, gauges);
-        head(&mut text, "namespace_bytes", "gauge", "Size of a namespace.");
-        for Size { subsystem, namespace, bytes } in sizes {
-            let subsystem = escaped(subsystem);
-            line(&mut text, &format!("namespace_bytes{{subsystem=\"{subsystem}\",namespace=\"{namespace}\"}}"), bytes);
-        }
-        self.write_latencies(&mut text);
+        encode(&mut text, &registry).expect("a String takes whatever is written to it");
         text
     }
+}
 
-    fn write_latencies(&self, text: &mut String) {
-        let help = "Time of a backend for a request; what the loop itself does counts as it was done in one turn.";
-        head(text, "request_seconds", "histogram", help);
-        for (operation, latency) in [("read", &self.reads), ("write", &self.writes)] {
-            let mut below = 0;
-            let ends = ENDS.iter().map(|(_, end)| *end).chain(["+Inf"]);
-            for (end, count) in ends.zip(latency.counts) {
-                below += count;
-                line(text, &format!("request_seconds_bucket{{operation=\"{operation}\",le=\"{end}\"}}"), below);
-            }
-            let seconds = latency.sum_ps as f64 / 1e12;
-            line(text, &format!("request_seconds_sum{{operation=\"{operation}\"}}"), seconds);
-            line(text, &format!("request_seconds_count{{operation=\"{operation}\"}}"), below);
+/// All values at one time.
+#[derive(Debug)]
+struct Snapshot {
+    own: Metrics,
+    counters: Counters,
+    gauges: Gauges,
+    rows_dropped: u64,
+    sizes: Vec<Size>,
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        self.encode_counters(&mut encoder)?;
+        self.encode_gauges(&mut encoder)?;
+        let help = "Size of a namespace.";
+        let mut family = encoder.encode_descriptor("namespace_bytes", help, None, MetricType::Gauge)?;
+        for Size { subsystem, namespace, bytes } in &self.sizes {
+            let labels = [("subsystem", subsystem.clone()), ("namespace", namespace.to_string())];
+            ConstGauge::new(*bytes).encode(family.encode_family(&labels)?)?;
         }
+        let help = "Time of a backend for a request; what the loop itself does counts as it was done in one turn.";
+        let mut family = encoder.encode_descriptor("request_seconds", help, None, MetricType::Histogram)?;
+        for (operation, latency) in [("read", &self.own.reads), ("write", &self.own.writes)] {
+            latency.encode(family.encode_family(&[("operation", operation)])?)?;
+        }
+        Ok(())
     }
 }
 
-fn write_counters(text: &mut String, counters: &Counters, rows_dropped: u64, turns: u64) {
-    for (name, help, value) in [
-        ("connections_accepted_total", "Connections taken.", counters.connections_accepted),
-        ("connections_refused_total", "Connections refused for their number.", counters.connections_refused),
-        ("protocol_errors_total", "Connections that broke the protocol.", counters.protocol_errors),
-        ("commands_total", "Commands that came.", counters.commands),
-        ("commands_failed_total", "Commands that failed.", counters.commands_failed),
-        ("authentications_failed_total", "Authentications that came to nothing.", counters.authentications_failed),
-        ("reads_total", "Reads answered with data.", counters.reads),
-        ("writes_total", "Writes answered with success.", counters.writes),
-        ("read_bytes_total", "Bytes that reads returned.", counters.read_bytes),
-        ("written_bytes_total", "Bytes that writes brought.", counters.written_bytes),
-        ("media_errors_total", "Reads and writes that a backend's medium has failed.", counters.media_errors),
-        ("data_digest_errors_total", "Data digests that were wrong.", counters.data_digest_errors),
-        ("keep_alive_expirations_total", "Hosts that were silent for too long.", counters.keep_alive_expirations),
-        ("record_rows_dropped_total", "Rows of records that could not be written in time.", rows_dropped),
-        ("turns_total", "How often the loop has woken up.", turns),
-    ] {
-        head(text, name, "counter", help);
-        line(text, name, value);
+impl Snapshot {
+    /// The library ends their names with `_total`.
+    fn encode_counters(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let counters = &self.counters;
+        for (name, help, value) in [
+            ("connections_accepted", "Connections taken.", counters.connections_accepted),
+            ("connections_refused", "Connections refused for their number.", counters.connections_refused),
+            ("protocol_errors", "Connections that broke the protocol.", counters.protocol_errors),
+            ("commands", "Commands that came.", counters.commands),
+            ("commands_failed", "Commands that failed.", counters.commands_failed),
+            ("authentications_failed", "Authentications that came to nothing.", counters.authentications_failed),
+            ("reads", "Reads answered with data.", counters.reads),
+            ("writes", "Writes answered with success.", counters.writes),
+            ("read_bytes", "Bytes that reads returned.", counters.read_bytes),
+            ("written_bytes", "Bytes that writes brought.", counters.written_bytes),
+            ("media_errors", "Reads and writes that a backend's medium has failed.", counters.media_errors),
+            ("data_digest_errors", "Data digests that were wrong.", counters.data_digest_errors),
+            ("keep_alive_expirations", "Hosts that were silent for too long.", counters.keep_alive_expirations),
+            ("record_rows_dropped", "Rows of records that could not be written in time.", self.rows_dropped),
+            ("turns", "How often the loop has woken up.", self.own.turns),
+        ] {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(value).encode(metric)?;
+        }
+        Ok(())
     }
-}
 
-fn write_gauges(text: &mut String, gauges: &Gauges) {
-    for (name, help, value) in [
-        ("connections", "Open connections.", gauges.connections),
-        ("controllers", "Controllers of hosts.", gauges.controllers),
-        ("commands_open", "Commands that were not answered yet.", gauges.commands),
-        ("data_bytes", "Bytes that open commands hold.", gauges.data_bytes),
-        ("pool_bytes", "Bytes of free buffers.", gauges.pool_bytes),
-    ] {
-        head(text, name, "gauge", help);
-        line(text, name, value);
+    fn encode_gauges(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let gauges = &self.gauges;
+        for (name, help, value) in [
+            ("connections", "Open connections.", gauges.connections),
+            ("controllers", "Controllers of hosts.", gauges.controllers),
+            ("commands_open", "Commands that were not answered yet.", gauges.commands),
+            ("data_bytes", "Bytes that open commands hold.", gauges.data_bytes),
+            ("pool_bytes", "Bytes of free buffers.", gauges.pool_bytes),
+        ] {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value).encode(metric)?;
+        }
+        Ok(())
     }
-}
-
-/// Every name begins with it.
-const PREFIX: &str = "rackweave_target_";
-
-fn head(text: &mut String, name: &str, kind: &str, help: &str) {
-    // A String takes whatever is written to it.
-    let _ = write!(text, "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}\n");
-}
-
-fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
-    let _ = writeln!(text, "{PREFIX}{name} {value}");
-}
-
-fn escaped(label: &str) -> String {
-    label.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]
@@ -186,12 +198,12 @@ mod tests {
         for took in [Span::ZERO, Span::us(10), Span::ps(10_000_001), Span::secs(11)] {
             metrics.observe(&facts(Operation::Read), Time::us(5) + took);
         }
-        let text = metrics.text(&Counters::default(), &Gauges::default(), 0, std::iter::empty());
+        let text = metrics.text(Counters::default(), Gauges::default(), 0, Vec::new());
         for line in [
-            "rackweave_target_request_seconds_bucket{operation=\"read\",le=\"0.00001\"} 2",
-            "rackweave_target_request_seconds_bucket{operation=\"read\",le=\"0.00003\"} 3",
-            "rackweave_target_request_seconds_bucket{operation=\"read\",le=\"10\"} 3",
-            "rackweave_target_request_seconds_bucket{operation=\"read\",le=\"+Inf\"} 4",
+            "rackweave_target_request_seconds_bucket{le=\"1e-5\",operation=\"read\"} 2",
+            "rackweave_target_request_seconds_bucket{le=\"3e-5\",operation=\"read\"} 3",
+            "rackweave_target_request_seconds_bucket{le=\"10.0\",operation=\"read\"} 3",
+            "rackweave_target_request_seconds_bucket{le=\"+Inf\",operation=\"read\"} 4",
             "rackweave_target_request_seconds_count{operation=\"write\"} 0",
         ] {
             assert!(text.lines().any(|other| other == line), "{line} in\n{text}");
@@ -199,9 +211,25 @@ mod tests {
     }
 
     #[test]
+    fn every_name_of_a_counter_ends_in_total_and_the_text_has_an_end() {
+        let counters = Counters { reads: 7, ..Counters::default() };
+        let text = Metrics::default().text(counters, Gauges { connections: 3, ..Gauges::default() }, 5, Vec::new());
+        for line in [
+            "# TYPE rackweave_target_reads counter",
+            "rackweave_target_reads_total 7",
+            "rackweave_target_record_rows_dropped_total 5",
+            "# TYPE rackweave_target_connections gauge",
+            "rackweave_target_connections 3",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line} in\n{text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
     fn a_name_cannot_end_its_label() {
-        let sizes = [Size { subsystem: "a\"b\\c", namespace: 1, bytes: 512 }];
-        let text = Metrics::default().text(&Counters::default(), &Gauges::default(), 0, sizes.into_iter());
+        let sizes = vec![Size { subsystem: "a\"b\\c".into(), namespace: 1, bytes: 512 }];
+        let text = Metrics::default().text(Counters::default(), Gauges::default(), 0, sizes);
         assert!(text.contains("namespace_bytes{subsystem=\"a\\\"b\\\\c\",namespace=\"1\"} 512\n"), "{text}");
     }
 }

@@ -45,7 +45,8 @@ impl Recorder {
         Recorder::check(records)?;
         let folder = PathBuf::from(&records.folder);
         fs::create_dir_all(&folder).map_err(|error| StartError::file(&folder, error))?;
-        let plan_hash = format!("{:x}", Sha256::digest(plan.to_toml().as_bytes()));
+        let digest = Sha256::digest(plan.to_toml().as_bytes());
+        let plan_hash = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         let provenance = Provenance { version: env!("CARGO_PKG_VERSION").into(), plan_hash };
         let (sender, receiver) = sync_channel(ROWS_MAX);
         let writer = ParquetWriter::new(FileParts::new(folder), &provenance).with_rows_per_part(ROWS_PER_PART);

@@ -4,7 +4,8 @@
 //! One place waits ([`Server::run`]), one serves what has happened ([`Server::turn`]), and after each connection's turn all that it has
 //! caused is carried out before the next (`settle`). The thread sleeps when nothing happens.
 
-use crate::backend::{Backends, Completion, Quick, Submitted};
+use crate::backend::{Backends, Completion, Memory, Submitted};
+use crate::busy_poll::BusyPoll;
 use crate::clock::Clock;
 use crate::doors::Doors;
 use crate::engine::EngineRole;
@@ -14,7 +15,7 @@ use crate::in_use::InUse;
 use crate::listen::listen_unless_in_use;
 use crate::machine::{JournalSink, Machine};
 use crate::metrics::{Metrics, Size};
-use crate::patience::Patience;
+
 use crate::records::Recorder;
 use crate::secrets::{Secrets, random};
 use crate::setup::{END_WAIT, OpenStorage, OpenedByName, Preparation, Prepared};
@@ -28,7 +29,7 @@ use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use nvme::pdu::PduError;
-use nvme::target::{CloseReason, ConnectionId, Notice, PortId, TargetConfig};
+use nvme::target::{CloseReason, ConnectionId, IoRequest, Notice, PortId, TargetConfig};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use spec::target::TargetPlan;
@@ -113,7 +114,7 @@ pub struct Server {
     sockets: Vec<Option<Socket>>,
     /// Connections that may have more input.
     listed: VecDeque<ConnectionId>,
-    pub(crate) patience: Patience,
+    pub(crate) busy_poll: BusyPoll,
     timer: Timer,
     /// What the timer is set to.
     alarm: Option<Time>,
@@ -156,7 +157,7 @@ impl Server {
         let Ready { plan, doors, config, target, backends, opened, security, secrets, state, metrics } = ready;
         let records = plan.records.as_ref().filter(|_| in_use.is_refused());
         let mut server = Server {
-            patience: Patience::new(plan.busy_poll),
+            busy_poll: BusyPoll::new(plan.busy_poll),
             timer: Timer::new(poll.registry(), TIMER)?,
             poll,
             clock,
@@ -238,7 +239,7 @@ impl Server {
         self.end(&mut events)
     }
 
-    /// Looks for work for a while, then sleeps until something happens or is due.
+    /// Polls for a while, then sleeps until an event arrives or a timer is due.
     fn wait(&mut self, events: &mut Events) -> Result<(), RunError> {
         let timeout = self.timeout()?;
         // What backends work on needs the processor itself.
@@ -246,18 +247,19 @@ impl Server {
             return self.sleep(events, timeout);
         }
         let began = self.clock.now();
-        let poll = self.patience.look(began, self.target.target().counters().commands);
-        if !self.look(events, began + poll)? {
-            // What comes by this timeout may be late by a look; timers that may not are events.
-            let looked = Clock::wait(began, self.clock.now());
-            self.sleep(events, timeout.map(|timeout| timeout.saturating_sub(looked)))?;
-            self.patience.slept(self.clock.now().saturating_since(began));
+        let poll = self.busy_poll.span(began, self.target.target().counters().commands);
+        if !self.poll_until(events, began + poll)? {
+            // What is due at this timeout may be late by one poll; precise timers are events.
+            let polled = Clock::wait(began, self.clock.now());
+            self.sleep(events, timeout.map(|timeout| timeout.saturating_sub(polled)))?;
+            self.busy_poll.slept(self.clock.now().saturating_since(began));
         }
         Ok(())
     }
 
-    /// Looks until something has happened or `until`; whether it has. Between looks whoever else wants this processor has it.
-    fn look(&mut self, events: &mut Events, until: Time) -> Result<bool, RunError> {
+    /// Polls until an event arrives or `until` passes, and yields the processor in between. Returns
+    /// whether one arrived.
+    fn poll_until(&mut self, events: &mut Events, until: Time) -> Result<bool, RunError> {
         while self.clock.now() < until {
             self.sleep(events, Some(Duration::ZERO))?;
             if !events.is_empty() {
@@ -340,13 +342,13 @@ impl Server {
         let Some(http) = http else { return };
         http.on_event(token, || {
             let sizes = opened.iter().map(|(name, opened)| Size {
-                subsystem: &name.subsystem,
+                subsystem: name.subsystem.clone(),
                 namespace: name.namespace,
                 bytes: opened.blocks * opened.plan.block.count(),
             });
             let dropped = recorder.as_ref().map_or(0, Recorder::dropped);
             let target = target.target();
-            metrics.text(&target.counters(), &target.gauges(), dropped, sizes)
+            metrics.text(target.counters(), target.gauges(), dropped, sizes.collect())
         });
     }
 
@@ -470,22 +472,18 @@ impl Server {
         self.room = room;
     }
 
-    /// Brings the target what it takes of `bytes`. Whenever enough answers have gathered they are sent, so that the host works while we do.
+    /// Brings the target what it takes of `bytes`, and sends the answers.
     fn feed(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
-        let mut rest = bytes;
-        while !rest.is_empty() && self.target.wants_input(id) {
-            let Some(socket) = socket_of(&mut self.sockets, id) else { return };
-            let backends = self.recorder.is_none().then_some(&self.backends);
-            let mut quick = Quick::new(backends, &mut self.metrics, socket);
-            let taken = self.target.receive_at_once(now, id, rest, &mut quick);
-            if quick.end() == Moved::Ended {
-                return self.lose(now, id);
-            }
-            rest = &rest[taken..];
+        let mut input = Input { id, brought: &[], rest: bytes };
+        loop {
+            self.carry_out(now, &mut input);
             self.settle(now);
+            if input.rest.is_empty() || !self.target.wants_input(id) {
+                break;
+            }
         }
         let Some(socket) = socket_of(&mut self.sockets, id) else { return };
-        socket.keep(rest);
+        socket.keep(input.rest);
         if socket.has_input() && self.target.wants_input(id) {
             self.list(id);
         }
@@ -494,13 +492,7 @@ impl Server {
     /// Carries out what the target wants until it wants nothing more.
     fn settle(&mut self, now: Time) {
         loop {
-            let mut is_quiet = true;
-            while let Some(request) = self.engine.next_io(now, &mut self.target) {
-                is_quiet = false;
-                if let Submitted::Over(completion) = self.backends.submit(now, request) {
-                    self.complete(now, completion);
-                }
-            }
+            let mut is_quiet = !self.carry_out(now, &mut Input::none());
             while let Some(id) = self.target.next_active() {
                 is_quiet = false;
                 self.serve(id);
@@ -508,6 +500,43 @@ impl Server {
             if is_quiet {
                 return;
             }
+        }
+    }
+
+    /// Carries out all requests of the target, and brings it `input` as far as it takes it. Returns
+    /// whether there were any requests.
+    fn carry_out(&mut self, now: Time, input: &mut Input<'_>) -> bool {
+        let mut was_asked = false;
+        while let Some(request) = self.answer_from_memory(now, input, &mut was_asked) {
+            was_asked = true;
+            if let Submitted::Over(completion) = self.backends.submit(now, request) {
+                self.complete(now, completion);
+            }
+        }
+        was_asked
+    }
+
+    /// Answers requests of backends in memory, up to one that needs something else, which it returns.
+    fn answer_from_memory(&mut self, now: Time, input: &mut Input<'_>, was_asked: &mut bool) -> Option<IoRequest> {
+        let Server { engine, target, backends, metrics, recorder, .. } = self;
+        let mut memory = Memory::of(backends, recorder.is_some());
+        loop {
+            while let Some(request) = engine.next_io(now, target) {
+                let tag = request.tag;
+                let (result, counts_as) = match memory.carry_out(request, input.brought) {
+                    Ok(answered) => answered,
+                    Err(request) => return Some(request),
+                };
+                if let Some(operation) = counts_as {
+                    metrics.observe_at_once(operation);
+                }
+                target.complete(now, tag, result);
+                *was_asked = true;
+            }
+            if input.rest.is_empty() || !target.wants_input(input.id) {
+                return None;
+            }
+            input.bring(target, now);
         }
     }
 
@@ -530,7 +559,7 @@ impl Server {
     /// Sends what waits for a connection, ends it where that is due, and has it read on where it waited for that.
     fn serve(&mut self, id: ConnectionId) {
         let Some(socket) = socket_of(&mut self.sockets, id) else { return };
-        if socket.push(&mut self.target) == Moved::Ended {
+        if socket.push(&mut self.target, &self.backends) == Moved::Ended {
             return self.lose(self.clock.now(), id);
         }
         if let Some(reason) = self.target.should_close(id) {
@@ -613,6 +642,26 @@ impl Server {
         self.sockets.clear();
         self.recorder = None;
         self.backends.sync_all().map_err(RunError::in_("the last sync"))
+    }
+}
+
+/// Bytes of a connection that the target is brought.
+struct Input<'a> {
+    id: ConnectionId,
+    /// Those of the last call: requests may be about them.
+    brought: &'a [u8],
+    /// Those that it has not taken.
+    rest: &'a [u8],
+}
+
+impl Input<'_> {
+    fn none() -> Self {
+        Input { id: ConnectionId::of_bits(0), brought: &[], rest: &[] }
+    }
+
+    fn bring(&mut self, target: &mut Machine, now: Time) {
+        self.brought = self.rest;
+        self.rest = &self.rest[target.receive(now, self.id, self.rest)..];
     }
 }
 

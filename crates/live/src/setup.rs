@@ -74,7 +74,11 @@ fn path_of(plan: &Namespace) -> Option<&str> {
 }
 
 /// What hosts are shown of a namespace.
-fn namespace_config(opened: &Opened, reservations: Reservations, keeps_reservations: bool) -> NamespaceConfig {
+fn namespace_config(
+    opened: &Opened,
+    lends: bool,
+    (reservations, keeps_reservations): (Reservations, bool),
+) -> NamespaceConfig {
     let Opened { plan, backend, blocks, uuid, .. } = opened;
     NamespaceConfig {
         id: plan.id,
@@ -88,6 +92,7 @@ fn namespace_config(opened: &Opened, reservations: Reservations, keeps_reservati
         is_read_only: plan.read_only,
         has_volatile_cache: !matches!(plan.backend, Backend::Ram | Backend::Null),
         keeps_reservations,
+        lends,
         reservations,
     }
 }
@@ -316,7 +321,9 @@ impl<'a> Preparation<'a> {
         let subsystem = |plan_of_it: &Subsystem| {
             let namespaces = plan_of_it.namespaces.iter().filter_map(|namespace| {
                 let name = name_of(plan_of_it, namespace);
-                Some(namespace_config(opened.get(&name)?, state.reservations(&name), state.is_kept()))
+                let opened = opened.get(&name)?;
+                let reserved = (state.reservations(&name), state.is_kept());
+                Some(namespace_config(opened, self.backends.lends(opened.backend), reserved))
             });
             let config = subsystem_config(plan_of_it, namespaces.collect(), ports)?;
             let authentication = self.secrets.authentication(&plan.dhchap, plan_of_it)?;

@@ -1,9 +1,10 @@
 //! One connection of a host: its socket, what the system has said of it, and bytes that the target has not taken yet.
 
+use crate::backend::{Backends, Memory};
 use crate::machine::Machine;
 use crate::stream::Stream;
 use mio::net::TcpStream;
-use nvme::target::{Channel, ConnectionId};
+use nvme::target::{Channel, ConnectionId, Piece, Target};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 
@@ -97,22 +98,35 @@ impl Socket {
         self.left.extend_from_slice(bytes);
     }
 
-    /// Sends what the target has for it, as far as the system takes it.
-    pub(crate) fn push(&mut self, target: &mut Machine) -> Moved {
-        while self.may_write {
-            if target.transmit(self.id).next().is_none() {
-                return Moved::Settled;
-            }
-            match self.send(target.transmit(self.id)) {
+    /// Sends what the target has for it, as far as the system takes it, and ends the loans of the
+    /// rest.
+    pub(crate) fn push(&mut self, target: &mut Machine, backends: &Backends) -> Moved {
+        while self.may_write && target.target().pieces(self.id).next().is_some() {
+            match self.send_from(target.target(), backends) {
                 Ok(sent) => target.transmitted(self.id, sent),
                 Err(moved) => return moved,
             }
         }
+        if target.target().lender(self.id).is_some() {
+            target.end_loans(self.id);
+        }
         Moved::Settled
     }
 
+    fn send_from(&mut self, target: &Target, backends: &Backends) -> Result<usize, Moved> {
+        let Some(lender) = target.lender(self.id) else { return self.send(target.transmit(self.id)) };
+        let mut memory = Memory::of(backends, false);
+        let lent = memory.lent_by(lender);
+        // What cannot be sent from where it lies ends what is sent: reading it then says why.
+        let slices = target.pieces(self.id).map_while(|piece| match piece {
+            Piece::Bytes(bytes) => Some(bytes),
+            Piece::Lent { range, from, to } => lent?.bytes(range)?.get(from..to),
+        });
+        self.send(slices)
+    }
+
     /// Sends what the system takes of `waiting` by one call; how many bytes that was.
-    pub(crate) fn send<'a>(&mut self, waiting: impl Iterator<Item = &'a [u8]>) -> Result<usize, Moved> {
+    fn send<'a>(&mut self, waiting: impl Iterator<Item = &'a [u8]>) -> Result<usize, Moved> {
         if !self.may_write {
             return Ok(0);
         }
@@ -135,11 +149,6 @@ impl Socket {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
             Err(_) => Err(Moved::Ended),
         }
-    }
-
-    /// Whether bytes go to the system as they are.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.stream.is_plain()
     }
 
     /// Ends it from this side: what was sent last can still be read. Unread bytes would make the system send a reset, which overtakes it.

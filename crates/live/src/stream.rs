@@ -26,11 +26,6 @@ impl Stream {
         }
     }
 
-    /// Whether bytes go to the system as they are.
-    pub(crate) fn is_plain(&self) -> bool {
-        matches!(self, Stream::Plain(_))
-    }
-
     /// Whom a handshake has shown the peer to be, once after it.
     pub(crate) fn take_channel(&mut self) -> Option<Channel> {
         match self {

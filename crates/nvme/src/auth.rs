@@ -10,7 +10,7 @@ pub use group::{GroupId, PRIVATE_MAX};
 
 use crate::interchange::{Interchange, Malformed};
 use crate::layout::codes;
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 /// SECP of NVMe (Base 2.0, 6.1).
@@ -111,8 +111,8 @@ impl HashId {
 
     /// HMAC of all parts, one behind the other.
     pub fn hmac(self, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
-        fn run<M: Mac + hmac::digest::KeyInit>(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
-            let mut mac = <M as Mac>::new_from_slice(key).expect("HMAC takes keys of any length");
+        fn run<M: Mac + KeyInit>(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+            let mut mac = <M as KeyInit>::new_from_slice(key).expect("HMAC takes keys of any length");
             parts.iter().for_each(|part| mac.update(part));
             mac.finalize().into_bytes().to_vec()
         }

@@ -7,23 +7,27 @@
 //! | --- | --- | --- |
 //! | 1 accept | port u16 | connection u64, or FFFFFFFFFFFFFFFFh when it was refused |
 //! | 2 receive | connection u64, length u32, bytes | bytes taken u32 |
-//! | 3 transmitted | connection u64, length u32 | CRC32C of the bytes that left u32 |
+//! | 3 transmitted | connection u64, length u32 | CRC32C of what left u32 |
 //! | 4 closed | connection u64 | |
 //! | 5 complete | tag u64, status u8, length u32, buffer | |
 //! | 6 wakeup | | next wake-up u64, or FFFFFFFFFFFFFFFFh for none |
 //! | 7 request | | tag u64, backend u32, CRC32C of what is to be done u32 |
-//! | 8 add a namespace | subsystem (length u8, name), id u32, backend u32, blocks u64, block shift u8, UUID 16 B, NGUID 16 B, EUI-64 8 B, group u32, flags u8 (read only, volatile cache, reservations are kept) | whether it was done u8 |
+//! | 8 add a namespace | subsystem (length u8, name), id u32, backend u32, blocks u64, block shift u8, UUID 16 B, NGUID 16 B, EUI-64 8 B, group u32, flags u8 (read only, volatile cache, reservations are kept, its backend lends) | whether it was done u8 |
 //! | 9 remove a namespace | subsystem, id u32 | as above |
 //! | 10 resize a namespace | subsystem, id u32, blocks u64 | as above |
 //! | 11 set a path | subsystem, port u16, group u32, state u8 | as above |
 //! | 12 a connection is secured | connection u64, host (length u8, name), subsystem | |
+//! | 13 loans end | connection u64 | |
+//!
+//! Bytes that left from where a backend lent them count as 16 bytes: their first block (u64), and the
+//! first byte of the loan that left and the first that did not (u32 each).
 //!
 //! [`Recorder`] stands around a target and writes it, [`replay`] reads it, tells a fresh target the same and compares what it decides. Secrets are no part of it:
 //! they are in the configuration that a replay is given, as is the entropy of challenges. Reservations of a namespace that is added are not recorded: it begins without.
 
 mod changes;
 
-use crate::outgoing::Slices;
+use crate::outgoing::{Piece, Pieces, Slices};
 use crate::target::{
     CloseReason, ConfigError, ConnectionId, IoOperation, IoRequest, IoResult, IoStatus, IoTag, Notice, PortId, Refused,
     Target, TargetConfig,
@@ -32,7 +36,7 @@ use base::Time;
 use std::io::{self, Read, Write};
 
 /// What a journal begins with: name and version.
-pub const MAGIC: [u8; 8] = *b"RWNVMJ01";
+pub const MAGIC: [u8; 8] = *b"RWNVMJ02";
 /// Longest piece of bytes in an entry: more is a journal that is damaged.
 const PIECE_MAX: u32 = 64 << 20;
 const NONE: u64 = u64::MAX;
@@ -49,6 +53,7 @@ const REMOVE: u8 = 9;
 const RESIZE: u8 = 10;
 const PATH: u8 = 11;
 const SECURED: u8 = 12;
+const END_LOANS: u8 = 13;
 
 const STATUSES: [IoStatus; 10] = [
     IoStatus::Done,
@@ -69,6 +74,8 @@ pub struct Recorder<W> {
     target: Target,
     sink: W,
     now: Time,
+    /// The bytes that came last: requests may be about them.
+    input: Vec<u8>,
     failure: Option<io::Error>,
 }
 
@@ -76,7 +83,7 @@ impl<W: Write> Recorder<W> {
     /// A fresh target and an empty journal. Buffer the sink: entries are small.
     pub fn new(config: TargetConfig, sink: W) -> Result<Self, ConfigError> {
         let target = Target::new(config)?;
-        let mut recorder = Recorder { target, sink, now: Time::ZERO, failure: None };
+        let mut recorder = Recorder { target, sink, now: Time::ZERO, input: Vec::new(), failure: None };
         recorder.write(&[&MAGIC]);
         Ok(recorder)
     }
@@ -97,6 +104,8 @@ impl<W: Write> Recorder<W> {
     /// As [`Target::receive`].
     pub fn receive(&mut self, now: Time, connection: ConnectionId, bytes: &[u8]) -> usize {
         let taken = self.target.receive(now, connection, bytes);
+        self.input.clear();
+        self.input.extend_from_slice(bytes);
         let (id, length) = (connection.bits().to_le_bytes(), (bytes.len() as u32).to_le_bytes());
         self.entry(RECEIVE, now, &[&id, &length, bytes, &(taken as u32).to_le_bytes()]);
         taken
@@ -110,6 +119,17 @@ impl<W: Write> Recorder<W> {
     /// As [`Target::transmit`].
     pub fn transmit(&self, connection: ConnectionId) -> Slices<'_> {
         self.target.transmit(connection)
+    }
+
+    /// As [`Target::pieces`].
+    pub fn pieces(&self, connection: ConnectionId) -> Pieces<'_> {
+        self.target.pieces(connection)
+    }
+
+    /// As [`Target::end_loans`].
+    pub fn end_loans(&mut self, connection: ConnectionId) {
+        self.target.end_loans(connection);
+        self.entry(END_LOANS, self.now, &[&connection.bits().to_le_bytes()]);
     }
 
     /// As [`Target::transmitted`].
@@ -139,7 +159,7 @@ impl<W: Write> Recorder<W> {
     /// As [`Target::next_io`].
     pub fn next_io(&mut self) -> Option<IoRequest> {
         let request = self.target.next_io()?;
-        let (tag, backend, digest) = decided(&request);
+        let (tag, backend, digest) = decided(&request, &self.input);
         self.entry(REQUEST, self.now, &[&tag.to_le_bytes(), &backend.to_le_bytes(), &digest.to_le_bytes()]);
         Some(request)
     }
@@ -190,13 +210,24 @@ impl<W: Write> Recorder<W> {
     }
 }
 
-/// CRC32C of the next `count` bytes that leave by a connection.
+/// CRC32C of the next `count` bytes that leave by a connection, of loans by their names.
 fn leaving(target: &Target, connection: ConnectionId, count: usize) -> u32 {
     let (mut digest, mut left) = (0, count);
-    for slice in target.transmit(connection) {
-        let now = slice.len().min(left);
-        digest = crc32c::crc32c_append(digest, &slice[..now]);
-        left -= now;
+    for piece in target.pieces(connection) {
+        left -= match piece {
+            Piece::Bytes(bytes) => {
+                let now = bytes.len().min(left);
+                digest = crc32c::crc32c_append(digest, &bytes[..now]);
+                now
+            }
+            Piece::Lent { range, from, to } => {
+                let now = (to - from).min(left);
+                let place = [from as u32, (from + now) as u32].map(u32::to_le_bytes).concat();
+                let named = [&range.start.to_le_bytes()[..], &place].concat();
+                digest = crc32c::crc32c_append(digest, &named);
+                now
+            }
+        };
         if left == 0 {
             break;
         }
@@ -205,14 +236,19 @@ fn leaving(target: &Target, connection: ConnectionId, count: usize) -> u32 {
 }
 
 /// What a request asks for, in short: its tag, its backend, a digest of the rest.
-fn decided(request: &IoRequest) -> (u64, u32, u32) {
-    (request.tag.bits(), request.backend.0, digest_of(&request.operation))
+fn decided(request: &IoRequest, input: &[u8]) -> (u64, u32, u32) {
+    (request.tag.bits(), request.backend.0, digest_of(&request.operation, input))
 }
 
 /// A read's buffer holds what others left and is no part of the decision.
-fn digest_of(operation: &IoOperation) -> u32 {
+fn digest_of(operation: &IoOperation, input: &[u8]) -> u32 {
     let described = match operation {
         IoOperation::Read { range, buffer } => format!("read {range:?} {}", buffer.len()),
+        IoOperation::EndLoan { range, buffer } => format!("end loan {range:?} {}", buffer.len()),
+        IoOperation::WriteInput { range, from, to, is_durable } => {
+            let data = input.get(*from..*to).unwrap_or_default();
+            format!("write input {range:?} {} {is_durable}", crc32c::crc32c(data))
+        }
         IoOperation::Write { range, data, is_durable } => {
             format!("write {range:?} {} {is_durable}", crc32c::crc32c(data))
         }
@@ -268,13 +304,16 @@ pub struct Replayed {
     pub entries: u64,
     /// Of them such that hold a decision that was compared.
     pub compared: u64,
+    /// Of them requests to lend.
+    pub loans: u64,
     /// When the last entry was.
     pub end: Time,
 }
 
 /// Tells a fresh target what the journal says and compares every decision.
 pub fn replay(config: TargetConfig, journal: impl Read) -> Result<Replayed, ReplayError> {
-    let mut player = Player { target: Target::new(config)?, journal, played: Replayed::default(), now: Time::ZERO };
+    let (target, played) = (Target::new(config)?, Replayed::default());
+    let mut player = Player { target, journal, played, now: Time::ZERO, input: Vec::new() };
     let magic = u64::from_le_bytes(player.bytes()?);
     if magic != u64::from_le_bytes(MAGIC) {
         return Err(player.damaged("its beginning", magic));
@@ -288,6 +327,8 @@ struct Player<R> {
     journal: R,
     played: Replayed,
     now: Time,
+    /// As in [`Recorder`].
+    input: Vec<u8>,
 }
 
 impl<R: Read> Player<R> {
@@ -312,8 +353,8 @@ impl<R: Read> Player<R> {
             }
             RECEIVE => {
                 let connection = ConnectionId::of_bits(self.u64()?);
-                let bytes = self.piece()?;
-                let taken = self.target.receive(now, connection, &bytes);
+                self.input = self.piece()?;
+                let taken = self.target.receive(now, connection, &self.input);
                 self.compare_u32("the bytes taken", taken as u32)
             }
             TRANSMITTED => {
@@ -322,6 +363,11 @@ impl<R: Read> Player<R> {
                 let digest = leaving(&self.target, connection, count);
                 self.target.transmitted(connection, count);
                 self.compare_u32("the digest of bytes that left", digest)
+            }
+            END_LOANS => {
+                let connection = ConnectionId::of_bits(self.u64()?);
+                self.target.end_loans(connection);
+                Ok(())
             }
             CLOSED => {
                 let connection = ConnectionId::of_bits(self.u64()?);
@@ -352,7 +398,9 @@ impl<R: Read> Player<R> {
 
     fn request(&mut self) -> Result<(), ReplayError> {
         let request = self.target.next_io();
-        let (tag, backend, digest) = request.as_ref().map_or((NONE, 0, 0), decided);
+        let is_loan = request.as_ref().is_some_and(|request| matches!(request.operation, IoOperation::Lend { .. }));
+        self.played.loans += u64::from(is_loan);
+        let (tag, backend, digest) = request.map_or((NONE, 0, 0), |request| decided(&request, &self.input));
         self.compare_u64("the tag of a request", tag)?;
         self.compare_u32("the backend of a request", backend)?;
         self.compare_u32("the digest of a request", digest)

@@ -2,17 +2,17 @@
 
 use crate::pdu::{Framing, Header, PduKind};
 use crate::pool::Pool;
-use crate::target::{BackendId, BlockRange, IoStatus, WAITING_MAX};
+use crate::target::BlockRange;
 use std::collections::VecDeque;
 
 /// Sent bytes that are kept in front, or as many as wait if these are more, before the rest is moved down.
 const SLACK: usize = 16 << 10;
 
-/// Room that a connection keeps while nothing waits: for as much as reads that are carried out at once add at most, and what is around their data.
-const CAPACITY_MAX: usize = WAITING_MAX + (32 << 10);
+/// Room that a connection keeps while nothing waits: for a full queue's short reads.
+const CAPACITY_MAX: usize = 320 << 10;
 
-/// More than the header before and the digest and the response behind the data of a read.
-const HEADERS_MAX: usize = 256;
+/// Shorter data are copied behind their header: that costs less than another slice to send.
+const COPIED_MAX: usize = 2 << 10;
 
 /// A piece of the stream.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +21,26 @@ enum Segment {
     Bytes(usize),
     /// A part of the first payload that no earlier segment ends.
     Payload { from: usize, to: usize, ends: bool },
-    /// A part of what the lender keeps there.
-    Lent { range: BlockRange, from: usize, to: usize },
+}
+
+/// Where the data of a command are.
+#[derive(Debug)]
+enum Payload {
+    /// In the buffer that a backend filled.
+    Here(Vec<u8>),
+    /// In these blocks of the lender: so many bytes.
+    Lent { range: BlockRange, bytes: usize },
+    /// They were lent, and the lender has yet to fill a buffer of so many bytes.
+    Awaited { bytes: usize },
+}
+
+impl Payload {
+    fn bytes(&self) -> usize {
+        match self {
+            Payload::Here(buffer) => buffer.len(),
+            Payload::Lent { bytes, .. } | Payload::Awaited { bytes } => *bytes,
+        }
+    }
 }
 
 /// A part of the stream, as it is sent.
@@ -41,6 +59,15 @@ pub enum Piece<'a> {
     },
 }
 
+/// What sending has set free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Freed {
+    /// Bytes of payloads, lent ones included.
+    pub(crate) bytes: u64,
+    /// Loans that are over.
+    pub(crate) loans: u32,
+}
+
 /// What waits to be sent.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
@@ -48,12 +75,11 @@ pub(crate) struct Outgoing {
     /// Of `bytes`, how many were sent.
     start: usize,
     segments: VecDeque<Segment>,
-    payloads: VecDeque<Vec<u8>>,
-    /// Bytes of headers, responses, small data and what is lent that wait.
+    payloads: VecDeque<Payload>,
+    /// The number of the first payload: how many there were before it.
+    first: u64,
+    /// Bytes of headers, responses and small data that wait.
     waiting: usize,
-    /// How many of them are lent, and by whom: one backend at a time.
-    lent: usize,
-    lender: BackendId,
 }
 
 impl Outgoing {
@@ -65,16 +91,6 @@ impl Outgoing {
     /// Bytes that wait, payloads apart: what a host makes us keep by sending and not reading.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.waiting
-    }
-
-    /// Of these, those that are lent.
-    pub(crate) fn lent_bytes(&self) -> usize {
-        self.lent
-    }
-
-    /// The others.
-    pub(crate) fn copied_bytes(&self) -> usize {
-        self.waiting - self.lent
     }
 
     /// A PDU without data.
@@ -93,66 +109,44 @@ impl Outgoing {
         self.count_bytes(bytes.len());
     }
 
-    /// Room for `more` bytes. Grows by doubling, and not beyond what is kept: each of many connections has its own.
-    fn make_room(&mut self, more: usize) {
-        let (length, capacity) = (self.bytes.len(), self.bytes.capacity());
-        let grown = (capacity * 2).clamp(SLACK, CAPACITY_MAX);
-        if capacity - length < more && grown >= length + more {
-            self.bytes.reserve_exact(grown - length);
-        }
-    }
-
-    /// A PDU with the bytes that `lender` keeps in `range`, as many as the header says, without a digest.
-    pub(crate) fn push_lent(&mut self, framing: Framing, header: &Header, lender: BackendId, range: BlockRange) {
-        debug_assert!(self.may_borrow_from(lender), "one lends at a time");
+    /// A PDU with the bytes that the lender keeps in `range`, as many as the header says, without a
+    /// digest.
+    pub(crate) fn push_lent(&mut self, framing: Framing, header: &Header, range: BlockRange) {
         self.push(framing, header);
-        let to = header.data_length() as usize;
-        self.segments.push_back(Segment::Lent { range, from: 0, to });
-        (self.waiting, self.lent, self.lender) = (self.waiting + to, self.lent + to, lender);
+        let bytes = header.data_length() as usize;
+        self.segments.push_back(Segment::Payload { from: 0, to: bytes, ends: true });
+        self.payloads.push_back(Payload::Lent { range, bytes });
     }
 
-    /// Whether nobody else lends.
-    pub(crate) fn may_borrow_from(&self, backend: BackendId) -> bool {
-        self.lent == 0 || self.lender == backend
+    /// Whether a block that is lent and `is_wanted` waits to be sent.
+    pub(crate) fn borrows(&self, is_wanted: impl Fn(BlockRange) -> bool) -> bool {
+        self.payloads.iter().any(|payload| matches!(payload, Payload::Lent { range, .. } if is_wanted(*range)))
     }
 
-    /// Who lends what waits, if anybody does.
-    pub(crate) fn lender(&self) -> Option<BackendId> {
-        (self.lent > 0).then_some(self.lender)
-    }
-
-    /// Whether a block of `range` of `backend` waits to be sent from where it lies.
-    pub(crate) fn borrows(&self, backend: BackendId, range: BlockRange) -> bool {
-        let is_hit = |segment: &Segment| matches!(segment, Segment::Lent { range: lent, .. } if lent.overlaps(range));
-        self.lender() == Some(backend) && self.segments.iter().any(is_hit)
-    }
-
-    /// Copies all that is lent: `read` appends the bytes of a range. False when it fails, which leaves nothing that can be sent.
-    pub(crate) fn end_loans(&mut self, mut read: impl FnMut(BlockRange, &mut Vec<u8>) -> Option<IoStatus>) -> bool {
-        let room = Vec::with_capacity(self.waiting);
-        let old = std::mem::replace(&mut self.bytes, room);
-        let mut old = &old[self.start..];
-        (self.start, self.waiting, self.lent) = (0, 0, 0);
-        for segment in std::mem::take(&mut self.segments) {
-            match segment {
-                Segment::Bytes(count) => {
-                    let (now, rest) = old.split_at(count);
-                    self.push_bytes(now);
-                    old = rest;
-                }
-                Segment::Payload { .. } => self.segments.push_back(segment),
-                Segment::Lent { range, from, to } => {
-                    let begin = self.bytes.len();
-                    if read(range, &mut self.bytes) != Some(IoStatus::Done) || self.bytes.len() < begin + to {
-                        return false;
-                    }
-                    self.bytes.truncate(begin + to);
-                    self.bytes.drain(begin..begin + from);
-                    self.count_bytes(to - from);
-                }
+    /// Ends all loans: what was lent is sent when its bytes have [come](Self::take_in). Returns the
+    /// number, the blocks and the bytes of each.
+    pub(crate) fn end_loans(&mut self) -> Vec<(u64, BlockRange, usize)> {
+        let lent = self.payloads.iter_mut().enumerate().filter_map(|(place, payload)| match *payload {
+            Payload::Lent { range, bytes } => {
+                *payload = Payload::Awaited { bytes };
+                Some((self.first + place as u64, range, bytes))
             }
+            _ => None,
+        });
+        lent.collect()
+    }
+
+    /// The bytes of a loan that was ended, as long as it was. Gives them back when nobody awaits
+    /// them.
+    pub(crate) fn take_in(&mut self, number: u64, buffer: Vec<u8>) -> Result<(), Vec<u8>> {
+        let place = number.checked_sub(self.first).and_then(|place| usize::try_from(place).ok());
+        match place.and_then(|place| self.payloads.get_mut(place)) {
+            Some(payload @ Payload::Awaited { .. }) if payload.bytes() == buffer.len() => {
+                *payload = Payload::Here(buffer);
+                Ok(())
+            }
+            _ => Err(buffer),
         }
-        true
     }
 
     /// So many were put behind `bytes`.
@@ -164,64 +158,54 @@ impl Outgoing {
         }
     }
 
-    /// A PDU whose data `fill` appends. Nothing of it stays unless the status is [`IoStatus::Done`].
-    pub(crate) fn push_filled(
+    /// PDUs with the data of one command, in order. Every header says how long its piece is;
+    /// together they are `payload`. Returns it when it is short: its data were copied.
+    pub(crate) fn push_data(
         &mut self,
         framing: Framing,
-        header: &Header,
-        fill: impl FnOnce(&mut Vec<u8>) -> Option<IoStatus>,
-    ) -> Option<IoStatus> {
-        let begin = self.bytes.len();
-        self.make_room(header.data_length() as usize + HEADERS_MAX);
-        framing.append_header(header, &mut self.bytes);
-        let data = self.bytes.len();
-        let status = fill(&mut self.bytes);
-        if status != Some(IoStatus::Done) {
-            self.bytes.truncate(begin);
-            return status;
-        }
-        // Whatever a backend does, the stream stays one.
-        self.bytes.resize(data + header.data_length() as usize, 0);
-        let trailer = framing.trailer(header.kind(), &self.bytes[data..]);
-        self.bytes.extend(trailer.into_iter().flatten());
-        self.count_bytes(self.bytes.len() - begin);
-        status
-    }
-
-    /// PDUs with the data of one command, in order; every header says how long its piece is, together they are `payload`.
-    pub(crate) fn push_data(&mut self, framing: Framing, pieces: impl Iterator<Item = Header>, payload: Vec<u8>) {
+        pieces: impl Iterator<Item = Header>,
+        payload: Vec<u8>,
+    ) -> Option<Vec<u8>> {
+        let is_copied = payload.len() < COPIED_MAX;
         let mut from = 0;
         for header in pieces {
             let to = from + header.data_length() as usize;
             self.push(framing, &header);
-            self.segments.push_back(Segment::Payload { from, to, ends: to == payload.len() });
+            if is_copied {
+                self.push_bytes(&payload[from..to]);
+            } else {
+                self.segments.push_back(Segment::Payload { from, to, ends: to == payload.len() });
+            }
             let trailer = framing.trailer(PduKind::ControllerData, &payload[from..to]);
             self.push_bytes(trailer.as_ref().map_or(&[], |digest| digest));
             from = to;
         }
         debug_assert_eq!(from, payload.len(), "the pieces are the whole payload");
-        self.payloads.push_back(payload);
+        if is_copied {
+            return Some(payload);
+        }
+        self.payloads.push_back(Payload::Here(payload));
+        None
     }
 
-    /// All that waits, in order. Nothing of it may be lent.
+    /// What waits, in order, up to the first payload that is lent.
     pub(crate) fn slices(&self) -> Slices<'_> {
         Slices(self.pieces())
     }
 
-    /// All that waits, in order.
+    /// What waits, in order, up to the first payload that has yet to come.
     pub(crate) fn pieces(&self) -> Pieces<'_> {
         Pieces { bytes: &self.bytes[self.start..], segments: self.segments.iter(), payloads: self.payloads.iter() }
     }
 
-    /// `count` bytes were sent. Returns how many bytes of payload buffers went back to the pool.
-    pub(crate) fn advance(&mut self, mut count: usize, pool: &mut Pool) -> u64 {
-        let mut freed = 0;
+    /// `count` bytes were sent.
+    pub(crate) fn advance(&mut self, mut count: usize, pool: &mut Pool) -> Freed {
+        let mut freed = Freed::default();
         while count > 0 {
             let Some(segment) = self.segments.front_mut() else { break };
             let (length, ends) = match segment {
                 Segment::Bytes(length) => (*length, false),
                 Segment::Payload { from, to, ends } => (*to - *from, *ends),
-                Segment::Lent { from, to, .. } => (*to - *from, false),
             };
             let sent = count.min(length);
             count -= sent;
@@ -232,38 +216,39 @@ impl Outgoing {
                     self.waiting -= sent;
                 }
                 Segment::Payload { from, .. } => *from += sent,
-                Segment::Lent { from, .. } => {
-                    *from += sent;
-                    self.waiting -= sent;
-                    self.lent -= sent;
-                }
             }
             if sent == length {
                 self.segments.pop_front();
-                freed += if ends { self.free_payload(pool) } else { 0 };
+                if ends {
+                    self.free_payload(pool, &mut freed);
+                }
             }
         }
         self.compact();
         freed
     }
 
-    /// Nothing of it will be sent. Returns as [`Self::advance`].
-    pub(crate) fn clear(&mut self, pool: &mut Pool) -> u64 {
-        let mut freed = 0;
+    /// Nothing of it will be sent.
+    pub(crate) fn clear(&mut self, pool: &mut Pool) -> Freed {
+        let mut freed = Freed::default();
         while !self.payloads.is_empty() {
-            freed += self.free_payload(pool);
+            self.free_payload(pool, &mut freed);
         }
         self.segments.clear();
         self.bytes.clear();
-        (self.start, self.waiting, self.lent) = (0, 0, 0);
+        (self.start, self.waiting) = (0, 0);
         freed
     }
 
-    fn free_payload(&mut self, pool: &mut Pool) -> u64 {
-        let Some(payload) = self.payloads.pop_front() else { return 0 };
-        let length = payload.len() as u64;
-        pool.give(payload);
-        length
+    fn free_payload(&mut self, pool: &mut Pool, freed: &mut Freed) {
+        let Some(payload) = self.payloads.pop_front() else { return };
+        self.first += 1;
+        freed.bytes += payload.bytes() as u64;
+        match payload {
+            Payload::Here(buffer) => pool.give(buffer),
+            Payload::Lent { .. } => freed.loans += 1,
+            Payload::Awaited { .. } => {}
+        }
     }
 
     fn compact(&mut self) {
@@ -285,7 +270,14 @@ pub struct Slices<'a>(Pieces<'a>);
 impl Slices<'_> {
     /// Of a connection that is not there.
     pub(crate) fn none() -> Self {
-        Slices(Pieces { bytes: &[], segments: Default::default(), payloads: Default::default() })
+        Slices(Pieces::none())
+    }
+}
+
+impl Pieces<'_> {
+    /// Of a connection that is not there.
+    pub(crate) fn none() -> Self {
+        Pieces { bytes: &[], segments: Default::default(), payloads: Default::default() }
     }
 }
 
@@ -295,7 +287,10 @@ impl<'a> Iterator for Slices<'a> {
     fn next(&mut self) -> Option<&'a [u8]> {
         match self.0.next()? {
             Piece::Bytes(bytes) => Some(bytes),
-            Piece::Lent { .. } => unreachable!("loans end with the call that made them"),
+            Piece::Lent { .. } => {
+                *self = Slices::none();
+                None
+            }
         }
     }
 }
@@ -305,7 +300,7 @@ impl<'a> Iterator for Slices<'a> {
 pub struct Pieces<'a> {
     bytes: &'a [u8],
     segments: std::collections::vec_deque::Iter<'a, Segment>,
-    payloads: std::collections::vec_deque::Iter<'a, Vec<u8>>,
+    payloads: std::collections::vec_deque::Iter<'a, Payload>,
 }
 
 impl<'a> Iterator for Pieces<'a> {
@@ -323,9 +318,15 @@ impl<'a> Iterator for Pieces<'a> {
                 if ends {
                     self.payloads.next();
                 }
-                Some(Piece::Bytes(&payload[from..to]))
+                match payload {
+                    Payload::Here(buffer) => Some(Piece::Bytes(&buffer[from..to])),
+                    Payload::Lent { range, .. } => Some(Piece::Lent { range: *range, from, to }),
+                    Payload::Awaited { .. } => {
+                        self.segments = Default::default();
+                        None
+                    }
+                }
             }
-            Segment::Lent { range, from, to } => Some(Piece::Lent { range, from, to }),
         }
     }
 }
@@ -355,19 +356,21 @@ mod tests {
         ) {
             let framing = Framing { digests: Digests { header: digest, data: digest }, alignment: 0 };
             let (mut outgoing, mut expected, mut pool) = (Outgoing::default(), Vec::new(), Pool::new(1 << 20));
+            let mut copied = 0;
             for (at, length) in lengths.iter().enumerate() {
                 let payload: Vec<u8> = (0..*length).map(|byte| (byte as usize + at) as u8).collect();
                 for header in data(TargetRead::new(at as u16, *length, 1024, false)) {
                     let Header::ControllerData(ControllerData { offset, length, .. }) = header else { unreachable!() };
                     framing.write(&header, &payload[offset as usize..(offset + length) as usize], &mut expected);
                 }
-                outgoing.push_data(framing, data(TargetRead::new(at as u16, *length, 1024, false)), payload);
+                let pieces = data(TargetRead::new(at as u16, *length, 1024, false));
+                copied += outgoing.push_data(framing, pieces, payload).map_or(0, |payload| payload.len() as u64);
             }
             prop_assert_eq!(all(&outgoing), expected.clone());
-            let (mut sent, mut freed) = (Vec::new(), 0);
+            let (mut sent, mut freed) = (Vec::new(), copied);
             for portion in portions.iter().cycle() {
                 let now: Vec<u8> = outgoing.slices().flatten().copied().take(*portion).collect();
-                freed += outgoing.advance(now.len(), &mut pool);
+                freed += outgoing.advance(now.len(), &mut pool).bytes;
                 sent.extend(now);
                 if outgoing.is_empty() {
                     break;
@@ -386,44 +389,48 @@ mod tests {
         ) {
             let framing = Framing::INITIAL;
             let (mut outgoing, mut expected, mut pool) = (Outgoing::default(), Vec::new(), Pool::new(1 << 20));
-            let lender = BackendId(3);
-            let fill = |range: BlockRange| (0..range.blocks * 512).map(move |byte| (byte as u64 / 7 + range.start) as u8);
+            let content = |range: BlockRange| -> Vec<u8> {
+                (0..range.blocks * 512).map(|byte| (byte as u64 / 7 + range.start) as u8).collect()
+            };
+            let mut loans = 0;
             for (at, (blocks, is_lent)) in lengths.into_iter().enumerate() {
                 let range = BlockRange { start: at as u64 * 10, blocks };
-                let header = data(TargetRead::new(at as u16, blocks * 512, 1 << 20, false)).next().expect("there are some");
-                framing.write(&header, &fill(range).collect::<Vec<u8>>(), &mut expected);
+                let pieces = || data(TargetRead::new(at as u16, blocks * 512, 1 << 20, false));
+                let header = pieces().next().expect("there are some");
+                framing.write(&header, &content(range), &mut expected);
                 if is_lent {
-                    outgoing.push_lent(framing, &header, lender, range);
+                    loans += 1;
+                    outgoing.push_lent(framing, &header, range);
                     let [last, next] = [-1, 0].map(|from| BlockRange {
                         start: (range.start + u64::from(blocks)).saturating_add_signed(from),
                         blocks: 1,
                     });
-                    prop_assert_eq!([last, next].map(|range| outgoing.borrows(lender, range)), [true, false]);
-                    prop_assert!(!outgoing.borrows(BackendId(4), range) && !outgoing.may_borrow_from(BackendId(4)));
+                    let borrows = |wanted: BlockRange| outgoing.borrows(|lent| lent.overlaps(wanted));
+                    prop_assert_eq!([last, next].map(borrows), [true, false]);
                 } else {
-                    let status = outgoing.push_filled(framing, &header, |out| {
-                        out.extend(fill(range));
-                        Some(IoStatus::Done)
-                    });
-                    prop_assert_eq!(status, Some(IoStatus::Done));
+                    let copied = outgoing.push_data(framing, pieces(), content(range)).is_some();
+                    prop_assert_eq!(copied, blocks < 4);
                 }
             }
             let end = end.index(expected.len() + 1);
-            let pieces = |outgoing: &Outgoing| -> Vec<u8> {
+            let sent = |outgoing: &Outgoing| -> Vec<u8> {
                 outgoing.pieces().flat_map(|piece| match piece {
                     Piece::Bytes(bytes) => bytes.to_vec(),
-                    Piece::Lent { range, from, to } => fill(range).collect::<Vec<u8>>()[from..to].to_vec(),
+                    Piece::Lent { range, from, to } => content(range)[from..to].to_vec(),
                 }).collect()
             };
-            prop_assert_eq!(pieces(&outgoing), expected.clone());
-            outgoing.advance(end, &mut pool);
-            prop_assert_eq!(pieces(&outgoing), &expected[end..]);
-            let read = |range, bytes: &mut Vec<u8>| {
-                bytes.extend(fill(range));
-                Some(IoStatus::Done)
-            };
-            prop_assert!(outgoing.end_loans(read));
-            prop_assert_eq!((outgoing.lent_bytes(), outgoing.waiting_bytes()), (0, expected.len() - end));
+            prop_assert_eq!(sent(&outgoing), expected.clone());
+            let before = outgoing.advance(end, &mut pool);
+            prop_assert_eq!(sent(&outgoing), &expected[end..]);
+            let ended: Vec<_> = outgoing.end_loans();
+            prop_assert_eq!(before.loans as usize + ended.len(), loans);
+            for (number, range, bytes) in ended {
+                prop_assert!(outgoing.take_in(number, vec![0; bytes + 1]).is_err(), "of another length");
+                let waiting = all(&outgoing);
+                prop_assert!(waiting.len() < expected.len() - end && expected[end..].starts_with(&waiting));
+                prop_assert_eq!(outgoing.take_in(number, content(range)), Ok(()));
+                prop_assert!(outgoing.take_in(number, content(range)).is_err(), "it is there");
+            }
             prop_assert_eq!(all(&outgoing), &expected[end..]);
         }
     }

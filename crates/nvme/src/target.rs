@@ -3,8 +3,8 @@
 //!
 //! | kind of call | calls |
 //! | --- | --- |
-//! | a socket | [`Target::accept`], [`Target::secured`], [`Target::receive`] or [`Target::receive_at_once`] while [`Target::wants_input`], [`Target::transmit`] and then [`Target::transmitted`], [`Target::should_close`], [`Target::closed`] |
-//! | backends | [`Target::next_io`] until it gives `None`, [`Target::complete`] once for each |
+//! | a socket | [`Target::accept`], [`Target::secured`], [`Target::receive`] while [`Target::wants_input`], [`Target::pieces`] and then [`Target::transmitted`], [`Target::end_loans`], [`Target::should_close`], [`Target::closed`] |
+//! | backends | [`Target::next_io`] until it gives `None`, after each [`Target::receive`] and before bytes are sent; [`Target::complete`] once for each |
 //! | time | [`Target::next_wakeup`], [`Target::on_wakeup`] |
 //! | management | [`Target::reconfigure`], [`Target::end_channels`]; one by one [`Target::add_namespace`], [`Target::remove_namespace`], [`Target::resize_namespace`], [`Target::set_path`], [`Target::set_authentication`]; [`Target::reservations`] |
 //! | whoever watches | [`Target::next_notice`], [`Target::counters`], [`Target::gauges`] |
@@ -17,12 +17,12 @@
 
 mod admin;
 mod answers;
-mod at_once;
 mod authentication;
 mod commands;
 mod config;
 mod connection;
 mod controller;
+mod controllers;
 mod fabrics;
 mod features;
 mod finish;
@@ -30,12 +30,14 @@ mod flight;
 mod identify;
 mod io;
 mod link;
+mod loans;
 mod logs;
 mod manage;
 mod notice;
 mod nvm;
 mod properties;
 mod reconfigure;
+mod requests;
 mod reservations;
 mod reserve;
 mod sdirect;
@@ -43,8 +45,6 @@ mod subsystem;
 mod timers;
 
 pub use crate::outgoing::{Piece, Pieces, Slices};
-pub use at_once::AtOnce;
-pub(crate) use at_once::WAITING_MAX;
 pub use authentication::{AuthenticationConfig, HostSecrets};
 pub use config::{
     ConfigError, HostAccess, NamespaceConfig, PathState, PortConfig, SubsystemConfig, TargetConfig, TargetLimits,
@@ -62,10 +62,12 @@ use crate::Nqn;
 use crate::pool::Pool;
 use base::Time;
 use connection::{Connections, Stage};
-use controller::Controller;
-use fabrics::CONTROLLER_MAX;
+use controllers::Controllers;
 use flight::Flights;
-use std::collections::{BTreeMap, VecDeque};
+use link::Input;
+use loans::Loans;
+use requests::Requests;
+use std::collections::VecDeque;
 use subsystem::Subsystem;
 
 /// A place where hosts come in.
@@ -119,11 +121,10 @@ pub struct Target {
     /// Counts changes of what the discovery log says.
     discovery_generation: u64,
     connections: Connections,
-    controllers: BTreeMap<u16, Controller>,
-    /// The last controller id that was given, so that they are not used again at once.
-    last_controller: u16,
+    controllers: Controllers,
     flights: Flights,
-    requests: VecDeque<IoRequest>,
+    requests: Requests,
+    loans: Option<Loans>,
     active: VecDeque<ConnectionId>,
     notices: VecDeque<Notice>,
     /// Challenges that were made.
@@ -149,10 +150,10 @@ impl Target {
             subsystems: config.subsystems.into_iter().map(Subsystem::new).collect(),
             discovery_generation: 1,
             connections: Connections::default(),
-            controllers: BTreeMap::new(),
-            last_controller: 0,
+            controllers: Controllers::default(),
             flights: Flights::default(),
-            requests: VecDeque::new(),
+            requests: Requests::default(),
+            loans: None,
             active: VecDeque::new(),
             notices: VecDeque::new(),
             challenges: 0,
@@ -166,7 +167,7 @@ impl Target {
     /// Numbers controllers from `last + 1` on, and not from 1: two targets that serve one subsystem
     /// must not give the same number.
     pub fn number_controllers_after(&mut self, last: u16) {
-        self.last_controller = last.min(CONTROLLER_MAX);
+        self.controllers.number_after(last);
     }
 
     /// A host has opened a connection by `port`.
@@ -195,10 +196,27 @@ impl Target {
         }
     }
 
-    /// Bytes of a connection, in any split. Returns how many were taken: less than all when too much waits to be sent to the host
-    /// or the connection ends; bring the rest again when [`Self::wants_input`] says so. Bytes of a connection that is gone are taken.
+    /// Takes bytes of a connection, in any split, and returns how many. It takes less than all when
+    /// too much waits to be sent to the host, when the connection ends, or when a backend in memory
+    /// has requests to answer: take those from [`Self::next_io`], then bring the rest while
+    /// [`Self::wants_input`] says so. It takes all bytes of a connection that is gone.
     pub fn receive(&mut self, now: Time, connection: ConnectionId, bytes: &[u8]) -> usize {
-        self.take_in(now, connection, bytes, usize::MAX, &mut at_once::Never)
+        self.pass(now);
+        let Some(index) = self.connections.find(connection) else { return bytes.len() };
+        // Requests may be about bytes of the last call.
+        if self.requests.hold_input() {
+            return 0;
+        }
+        let (mut input, commands) = (Input::new(bytes), self.counters.commands);
+        while !self.requests.suffice()
+            && self.connections[index].takes_input(&self.limits)
+            && self.take_pdu(index, &mut input)
+        {}
+        if self.counters.commands > commands {
+            self.keep_alive_of(index);
+        }
+        self.refresh_idle(index);
+        input.taken()
     }
 
     /// Whether bytes of the host would be taken: read its socket only then.
@@ -207,7 +225,8 @@ impl Target {
         index.is_some_and(|index| self.connections[index].takes_input(&self.limits))
     }
 
-    /// What waits to be sent, as slices in order: headers, and data straight from the buffers that backends filled.
+    /// What waits to be sent, as slices in order: headers, and data straight from the buffers that
+    /// backends filled. It ends where data are lent: [`Self::pieces`] goes on.
     pub fn transmit(&self, connection: ConnectionId) -> Slices<'_> {
         match self.connections.find(connection) {
             Some(index) => self.connections[index].out.slices(),
@@ -225,9 +244,10 @@ impl Target {
         let Some(index) = self.connections.find(connection).filter(|_| bytes > 0) else { return };
         let place = &mut self.connections[index];
         let freed = place.out.advance(bytes, &mut self.pool);
-        place.charged -= freed;
+        place.charged -= freed.bytes;
+        self.loans_over(freed.loans);
         self.restart_stall(index);
-        if freed > 0 {
+        if freed.bytes > 0 {
             self.unpark(index);
         }
     }
@@ -240,7 +260,8 @@ impl Target {
             self.detach(index, CloseReason::AssociationEnded);
         }
         if let Some(mut gone) = self.connections.close(index) {
-            gone.out.clear(&mut self.pool);
+            let freed = gone.out.clear(&mut self.pool);
+            self.loans_over(freed.loans);
         }
     }
 
@@ -266,7 +287,10 @@ impl Target {
 
     /// What a backend has to do next.
     pub fn next_io(&mut self) -> Option<IoRequest> {
-        self.requests.pop_front()
+        if self.loans.is_some() && self.requests.first().is_some_and(|next| self.ends_loans(next)) {
+            self.end_all_loans();
+        }
+        self.requests.take()
     }
 
     /// When to call [`Self::on_wakeup`] at the latest; `None` when nothing is awaited. May be earlier than needed.
@@ -288,7 +312,7 @@ impl Target {
     pub fn gauges(&self) -> Gauges {
         Gauges {
             connections: self.connections.count() as u64,
-            controllers: self.controllers.len() as u64,
+            controllers: self.controllers.count() as u64,
             commands: self.flights.open_count() as u64,
             data_bytes: self.connections.iter().map(|(_, connection)| connection.charged).sum(),
             pool_bytes: self.pool.held(),

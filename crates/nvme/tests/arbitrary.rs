@@ -55,10 +55,11 @@ fn reach(world: &mut World, reached: Reached) -> Raw {
 /// Feeds bytes in portions; backends answer.
 fn feed(world: &mut World, raw: &mut Raw, bytes: &[u8], portion: usize) {
     for piece in bytes.chunks(portion) {
-        raw.bytes(world, piece);
-        world.work();
+        raw.bring(world, piece);
         let waiting: usize = world.target.transmit(raw.connection).map(<[u8]>::len).sum();
         world.target.transmitted(raw.connection, waiting);
+        world.target.end_loans(raw.connection);
+        world.work();
     }
 }
 
@@ -158,8 +159,9 @@ proptest! {
         reached in reached(),
         pdus in prop::collection::vec(likely_pdu(), 1..40),
         portion in 1usize..2000,
+        lends in any::<bool>(),
     ) {
-        let mut world = World::new(config());
+        let mut world = World::new(if lends { lending(config()) } else { config() });
         let mut raw = reach(&mut world, reached);
         let before = world.target.counters();
         feed(&mut world, &mut raw, &pdus.concat(), portion);

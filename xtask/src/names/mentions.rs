@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
-use syn::{ExprUnsafe, ImplItem, Item, ItemImpl, ItemTrait, ItemUse, Macro, Path, Signature, UseTree};
+use syn::{ExprUnsafe, ImplItem, Item, ItemImpl, ItemTrait, ItemUse, Macro, Path, Safety, Signature, UseTree};
 
 use crate::product::{attributes, attributes_of_part, is_test};
 use crate::source::line_of;
@@ -188,7 +188,9 @@ impl<'ast> Visit<'ast> for Paths<'_> {
         visit::visit_item_trait(self, item);
     }
     fn visit_signature(&mut self, signature: &'ast Signature) {
-        signature.unsafety.iter().for_each(|keyword| self.unsafety(line_of(keyword)));
+        if let Safety::Unsafe(keyword) = &signature.safety {
+            self.unsafety(line_of(keyword));
+        }
         visit::visit_signature(self, signature);
     }
 }

@@ -118,6 +118,8 @@ fn commands(operation: &IoOperation, shift: u8) -> Vec<Command> {
             durable(vec![one(Write, BlockRange { start: *start, blocks })], *is_durable)
         }
         IoOperation::Flush => vec![flush],
+        // A drive lends nothing.
+        IoOperation::Lend { .. } | IoOperation::EndLoan { .. } | IoOperation::WriteInput { .. } => Vec::new(),
         IoOperation::PersistReservations { .. } | IoOperation::Engine(_) => Vec::new(),
     }
 }

@@ -19,19 +19,13 @@ pub trait Storage: Send + Sync {
     fn bytes(&self) -> u64;
     /// Fills `buffer` from `at` on.
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()>;
-    /// Appends `bytes` from `at` on to `out`, or nothing if it fails.
-    fn append(&self, at: u64, bytes: usize, out: &mut Vec<u8>) -> io::Result<()> {
-        let begin = out.len();
-        out.resize(begin + bytes, 0);
-        self.read(at, &mut out[begin..]).inspect_err(|_| out.truncate(begin))
-    }
     /// Its bytes, to be sent from where they lie; `None` where they are not in memory. Nobody changes them meanwhile.
     fn lend(&self) -> Option<Lender<'_>> {
         None
     }
-    /// As [`Self::append`] where that needs no waiting: false, with nothing appended, where it
-    /// would, or fails.
-    fn append_at_once(&self, _at: u64, _bytes: usize, _out: &mut Vec<u8>) -> bool {
+    /// As [`Self::read`] where that needs no waiting. Where it would, or fails, it returns false, and
+    /// `buffer` holds anything.
+    fn read_cached(&self, _at: u64, _buffer: &mut [u8]) -> bool {
         false
     }
     /// Puts `data` at `at`. It survives a loss of power only after a later [`Self::sync`].
@@ -195,9 +189,6 @@ impl Storage for Memory {
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.with(at, buffer.len(), |from, there| buffer[from..from + there.len()].copy_from_slice(there))
     }
-    fn append(&self, at: u64, bytes: usize, out: &mut Vec<u8>) -> io::Result<()> {
-        self.with(at, bytes, |_, there| out.extend_from_slice(there))
-    }
     fn lend(&self) -> Option<Lender<'_>> {
         Some(Lender::Memory(LentMemory(self.lock())))
     }
@@ -254,11 +245,6 @@ impl Storage for Nothing {
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.check(at, buffer.len() as u64)?;
         buffer.fill(0);
-        Ok(())
-    }
-    fn append(&self, at: u64, bytes: usize, out: &mut Vec<u8>) -> io::Result<()> {
-        self.check(at, bytes as u64)?;
-        out.resize(out.len() + bytes, 0);
         Ok(())
     }
     fn lend(&self) -> Option<Lender<'_>> {
@@ -322,12 +308,12 @@ struct Luck(AtomicU32);
 
 impl Luck {
     /// Misses in a row after which one read of [`Self::REST`] looks.
-    const PATIENCE: u32 = 16;
+    const MISSES_MAX: u32 = 16;
     const REST: u32 = 64;
 
     fn holds(&self) -> bool {
         let misses = self.0.load(Ordering::Relaxed);
-        let holds = misses < Self::PATIENCE || misses.is_multiple_of(Self::REST);
+        let holds = misses < Self::MISSES_MAX || misses.is_multiple_of(Self::REST);
         if !holds {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -606,20 +592,14 @@ impl Storage for DiskFile {
     }
     /// What lies in the page cache. No thread has to be woken for it, which would cost several
     /// times what copying does.
-    fn append_at_once(&self, at: u64, bytes: usize, out: &mut Vec<u8>) -> bool {
+    fn read_cached(&self, at: u64, buffer: &mut [u8]) -> bool {
+        let bytes = buffer.len();
         if self.is_direct || self.check(at, bytes as u64).is_err() || !self.luck.holds() {
             return false;
         }
-        let begin = out.len();
-        out.resize(begin + bytes, 0);
-        let mut room = [IoSliceMut::new(&mut out[begin..])];
-        let got = preadv2(&self.file, &mut room, at, ReadWriteFlags::NOWAIT);
-        let was_there = got == Ok(bytes);
-        self.luck.note(was_there);
-        if !was_there {
-            out.truncate(begin);
-        }
-        was_there
+        let got = preadv2(&self.file, &mut [IoSliceMut::new(buffer)], at, ReadWriteFlags::NOWAIT);
+        self.luck.note(got == Ok(bytes));
+        got == Ok(bytes)
     }
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
         self.check_whole()?;
@@ -737,9 +717,9 @@ mod tests {
         assert_eq!(back, [[1; 6].as_slice(), &[0; 14]].concat()[..]);
         let data: Vec<u8> = (10..26).collect();
         memory.write(3, &data).expect("it is over all three pieces");
-        let mut appended = vec![7];
-        memory.append(2, 18, &mut appended).expect("it is inside");
-        assert_eq!(appended, [&[7, 1], data.as_slice(), &[0]].concat());
+        let mut there = [7; 18];
+        memory.read(2, &mut there).expect("it is inside");
+        assert_eq!(there, [&[1], data.as_slice(), &[0]].concat()[..]);
         assert_eq!((memory.bytes(), memory.zero(15, 6, false).is_err()), (20, true));
         memory.resize(0).expect("it may be empty");
         assert_eq!(memory.bytes(), 0);
@@ -848,15 +828,13 @@ mod tests {
         if preadv2(&disk.file, &mut room, 4096, ReadWriteFlags::NOWAIT).is_err() {
             return println!("SKIPPED: this file system does not read without waiting");
         }
-        let mut out = vec![1, 2];
-        assert!(disk.append_at_once(8192, 4096, &mut out));
-        assert_eq!((&out[..2], &out[2..]), (&[1, 2][..], &[7; 4096][..]));
-        out.truncate(2);
-        assert!(!disk.append_at_once((1 << 20) - 512, 4096, &mut out), "a part of it is outside");
-        assert!(!disk.append_at_once(u64::MAX, 4096, &mut out));
-        assert_eq!(out, [1, 2]);
+        let mut room = [0; 4096];
+        assert!(disk.read_cached(8192, &mut room));
+        assert_eq!(room, [7; 4096]);
+        assert!(!disk.read_cached((1 << 20) - 512, &mut room), "a part of it is outside");
+        assert!(!disk.read_cached(u64::MAX, &mut room));
         let direct = DiskFile::open(&folder.path().join("direct"), Some(1 << 20), true, false).expect("it is made");
-        assert!(!direct.append_at_once(0, 4096, &mut out));
+        assert!(!direct.read_cached(0, &mut room));
     }
 
     #[test]

@@ -45,8 +45,8 @@ impl Storage for Watched {
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.note("read", at, buffer.len() as u64, self.storage.read(at, buffer))
     }
-    fn append_at_once(&self, at: u64, bytes: usize, out: &mut Vec<u8>) -> bool {
-        self.storage.append_at_once(at, bytes, out)
+    fn read_cached(&self, at: u64, buffer: &mut [u8]) -> bool {
+        self.storage.read_cached(at, buffer)
     }
     fn lend(&self) -> Option<Lender<'_>> {
         self.storage.lend()

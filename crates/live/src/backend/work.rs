@@ -36,7 +36,7 @@ pub(crate) fn carry_out(
     sources: &[Source<'_>],
 ) -> IoResult {
     match operation {
-        IoOperation::Read { range, mut buffer } => {
+        IoOperation::Read { range, mut buffer } | IoOperation::EndLoan { range, mut buffer } => {
             let status = of_read(storage.read(blocks.bytes(range).0, &mut buffer));
             IoResult { status, buffer }
         }
@@ -69,8 +69,11 @@ pub(crate) fn carry_out(
         IoOperation::Copy { start, is_durable, .. } => {
             IoResult::bare(copy(storage, blocks, start, sources, is_durable))
         }
-        // The state's keeper and S-Direct's engine do this.
-        IoOperation::PersistReservations { .. } | IoOperation::Engine(_) => IoResult::bare(IoStatus::Unsupported),
+        // The state's keeper, S-Direct's engine and `Memory` do this.
+        IoOperation::PersistReservations { .. }
+        | IoOperation::Engine(_)
+        | IoOperation::Lend { .. }
+        | IoOperation::WriteInput { .. } => IoResult::bare(IoStatus::Unsupported),
     }
 }
 

@@ -10,6 +10,7 @@ use std::io::{Read, Write};
 const READ_ONLY: u8 = 1;
 const VOLATILE_CACHE: u8 = 2;
 const KEEPS_RESERVATIONS: u8 = 4;
+const LENDS: u8 = 8;
 
 /// A name with its length before it; names are shorter than 256 bytes.
 fn named(name: Nqn) -> Vec<u8> {
@@ -21,6 +22,7 @@ fn namespace_bytes(config: &NamespaceConfig) -> Vec<u8> {
     let read_only = if config.is_read_only { READ_ONLY } else { 0 };
     let cache = if config.has_volatile_cache { VOLATILE_CACHE } else { 0 };
     let keeps = if config.keeps_reservations { KEEPS_RESERVATIONS } else { 0 };
+    let lends = if config.lends { LENDS } else { 0 };
     [
         &config.id.to_le_bytes()[..],
         &config.backend.0.to_le_bytes(),
@@ -30,7 +32,7 @@ fn namespace_bytes(config: &NamespaceConfig) -> Vec<u8> {
         &config.nguid,
         &config.eui64,
         &config.group.to_le_bytes(),
-        &[read_only | cache | keeps],
+        &[read_only | cache | keeps | lends],
     ]
     .concat()
 }
@@ -136,6 +138,7 @@ impl<R: Read> Player<R> {
             is_read_only: flags & READ_ONLY != 0,
             has_volatile_cache: flags & VOLATILE_CACHE != 0,
             keeps_reservations: flags & KEEPS_RESERVATIONS != 0,
+            lends: flags & LENDS != 0,
             reservations: Reservations::default(),
         })
     }

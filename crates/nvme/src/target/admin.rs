@@ -46,7 +46,7 @@ impl Target {
 
     /// Answers event requests with what happened.
     pub(super) fn tell_events(&mut self, controller: u16) {
-        while let Some((slot, event)) = self.controllers.get_mut(&controller).and_then(|known| known.next_event()) {
+        while let Some((slot, event)) = self.controllers.get_mut(controller).and_then(|known| known.next_event()) {
             self.finish(slot, Status::SUCCESS, event.encode().into());
         }
     }
@@ -54,7 +54,7 @@ impl Target {
     /// Something happened that the hosts of `who` are told.
     pub(super) fn tell_all(&mut self, who: &[u16], event: Event) {
         for id in who {
-            if let Some(controller) = self.controllers.get_mut(id) {
+            if let Some(controller) = self.controllers.get_mut(*id) {
                 controller.raise(event);
             }
             self.tell_events(*id);
@@ -89,13 +89,16 @@ impl Target {
     /// Ends a command that no backend has taken up. One that changes reservations has changed them, and goes on.
     fn withdraw(&mut self, victim: u32) -> bool {
         let (tag, flight) = (self.flights.tag(victim), &self.flights[victim]);
-        let theirs = self.requests.iter().filter(|request| request.tag == tag);
-        let is_decided =
-            theirs.clone().any(|request| matches!(request.operation, IoOperation::PersistReservations { .. }));
-        if theirs.count() != flight.pending as usize || is_decided || flight.partner.is_some() {
+        let (mut waiting, mut is_decided) = (0, false);
+        for request in self.requests.of(tag) {
+            waiting += 1;
+            is_decided |= matches!(request.operation, IoOperation::PersistReservations { .. });
+        }
+        if waiting != flight.pending || is_decided || flight.partner.is_some() {
             return false;
         }
-        self.requests.retain(|request| request.tag != tag);
+        debug_assert!(!flight.is_loan, "no command comes before requests to lend are taken");
+        self.requests.withdraw(tag);
         self.flights[victim].pending = 0;
         self.finish(victim, Status::ABORT_REQUESTED, 0);
         true

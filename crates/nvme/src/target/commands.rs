@@ -2,15 +2,17 @@
 
 use crate::pdu::PduError;
 use crate::queue::QueueError;
-use crate::target::at_once::AtOnce;
 use crate::target::connection::{Fused, Incoming, Stage};
 use crate::target::flight::{Phase, Transfer};
+use crate::target::io::IoOperation;
+use crate::target::nvm::is_durable;
 use crate::target::{Target, Tolerated};
 use crate::{Admin, Body, Command, Fabrics, Fuse, Io, QueueKind, Sgl, Sqe, Status};
 
 impl Target {
-    /// A capsule's header came; `data_length` bytes of data follow.
-    pub(super) fn on_command(&mut self, index: u32, entry: &Sqe, data_length: u32, backends: &mut dyn AtOnce) {
+    /// A capsule's header came; `data_length` bytes of data follow, in the input from byte `whole`
+    /// on if all of them are there already.
+    pub(super) fn on_command(&mut self, index: u32, entry: &Sqe, data_length: u32, whole: Option<usize>) {
         self.counters.commands += 1;
         let kind = QueueKind::of(self.connections[index].queue_id());
         let decoded = Command::decode(entry, kind);
@@ -28,8 +30,7 @@ impl Target {
             self.check(index, &command, data_length)
         });
         match checked {
-            Ok(transfer) if self.read_at_once(index, slot, transfer, backends) => {}
-            Ok(transfer) => self.begin(index, slot, transfer, data_length),
+            Ok(transfer) => self.begin(index, slot, transfer, data_length, whole),
             Err(status) => self.finish(slot, status, 0),
         }
     }
@@ -111,20 +112,53 @@ impl Target {
     }
 
     /// The command may be carried out: when its data are here, when the budget has room.
-    fn begin(&mut self, index: u32, slot: u32, transfer: Transfer, data_length: u32) {
+    fn begin(&mut self, index: u32, slot: u32, transfer: Transfer, data_length: u32, whole: Option<usize>) {
         self.flights[slot].transfer = transfer;
         match (transfer, self.flights[slot].command.data) {
             (Transfer::None, _) => self.launch(slot),
+            (Transfer::In(length), Sgl::InCapsule { offset: 0, .. })
+                if self.writes_input(index, slot, length, whole) => {}
             (Transfer::In(_), Sgl::InCapsule { .. }) => {
                 self.flights[slot].buffer = self.pool.take(data_length as usize);
                 self.connections[index].incoming = Incoming::Capsule { slot };
             }
-            _ => {
+            (Transfer::In(length) | Transfer::Out(length), _) => {
+                if self.connections[index].parked.is_empty() && self.charge(index, slot, length) {
+                    return self.start(index, slot, false);
+                }
                 self.flights[slot].phase = Phase::Parked;
                 self.connections[index].parked.push_back(slot);
-                self.unpark(index);
             }
         }
+    }
+
+    /// Has a backend in memory write from the input. False when the data have to be gathered.
+    fn writes_input(&mut self, index: u32, slot: u32, length: u32, whole: Option<usize>) -> bool {
+        let command = &self.flights[slot].command;
+        let (Some(from), Body::Io(Io::Write(access)), Fuse::None) = (whole, command.body, command.fuse) else {
+            return false;
+        };
+        // That it may be written has just been checked.
+        let Ok(namespace) = self.namespace_at(index, command.namespace) else { return false };
+        if !namespace.config.lends {
+            return false;
+        }
+        let (backend, to) = (namespace.config.backend, from + length as usize);
+        let is_durable = is_durable(access.flags);
+        let operation = IoOperation::WriteInput { range: access.into(), from, to, is_durable };
+        self.request(slot, backend, operation);
+        true
+    }
+
+    /// Takes room for the command's data out of the connection's budget, if there is some.
+    fn charge(&mut self, index: u32, slot: u32, length: u32) -> bool {
+        let (place, length) = (&mut self.connections[index], u64::from(length));
+        let fits = place.charged + length <= self.limits.data_budget_bytes;
+        if fits {
+            place.charged += length;
+            self.flights[slot].charged = length;
+        }
+        fits
     }
 
     /// Gives the budget to those who wait for it, in order.
@@ -133,20 +167,20 @@ impl Target {
             let (Transfer::In(length) | Transfer::Out(length)) = self.flights[slot].transfer else {
                 unreachable!("only commands with data wait for the budget")
             };
-            let place = &mut self.connections[index];
-            if place.charged + u64::from(length) > self.limits.data_budget_bytes {
+            if !self.charge(index, slot, length) {
                 return;
             }
-            place.parked.pop_front();
-            place.charged += u64::from(length);
-            self.flights[slot].charged = u64::from(length);
-            self.start(index, slot);
+            self.connections[index].parked.pop_front();
+            self.start(index, slot, true);
         }
     }
 
-    fn start(&mut self, index: u32, slot: u32) {
-        match self.flights[slot].transfer {
+    /// There is room for the command's data, at once or after it has waited.
+    fn start(&mut self, index: u32, slot: u32, has_waited: bool) {
+        let transfer = self.flights[slot].transfer;
+        match transfer {
             Transfer::In(length) => self.start_receiving(index, slot, length),
+            Transfer::Out(_) if self.borrow(index, slot, has_waited) => {}
             Transfer::Out(length) => {
                 self.flights[slot].buffer = self.pool.take(length as usize);
                 self.launch(slot);

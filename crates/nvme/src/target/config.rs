@@ -175,6 +175,10 @@ pub struct NamespaceConfig {
     pub has_volatile_cache: bool,
     /// Whether reservations that ask for it survive a loss of power: somebody carries out [`IoOperation::PersistReservations`](super::IoOperation).
     pub keeps_reservations: bool,
+    /// The backend keeps its data in memory and answers requests in order before it takes the next
+    /// one. It is asked to lend what is read ([`IoOperation::Lend`](super::IoOperation::Lend)) and
+    /// writes from the input ([`IoOperation::WriteInput`](super::IoOperation::WriteInput)).
+    pub lends: bool,
     /// Reservations that outlived the last run.
     pub reservations: Reservations,
 }

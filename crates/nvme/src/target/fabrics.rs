@@ -5,7 +5,7 @@ use crate::pdu::Limits;
 use crate::queue::{QueueShape, TargetQueue};
 use crate::target::config::PortConfig;
 use crate::target::connection::{ADMIN_IN_CAPSULE, Stage};
-use crate::target::controller::{Controller, Guest, Role};
+use crate::target::controller::{Guest, Role};
 use crate::target::notice::{CloseReason, Notice};
 use crate::target::{Target, Tolerated};
 use crate::transfer::Tags;
@@ -17,8 +17,6 @@ const OFFSET_QUEUE: u16 = 42;
 const OFFSET_SIZE: u16 = 44;
 /// Bit 1 of what Connect's answer says of authentication: in-band, now (ATR).
 const ASK_IN_BAND: u16 = 1 << 1;
-/// Highest controller id that a subsystem may give (Base 2.0, 3.1.1).
-pub(super) const CONTROLLER_MAX: u16 = 0xffef;
 /// Admin commands at a time that every host may have beside its event requests: Linux asks for a queue of 32.
 const ADMIN_COMMANDS: u32 = 32;
 
@@ -123,13 +121,13 @@ impl Target {
             return Err(invalid(ConnectData::OFFSET_CONTROLLER, true));
         }
         self.check_crowd(data)?;
-        let id = self.free_controller_id().ok_or(bare(Status::CONNECT_BUSY))?;
-        let mut controller = Controller::new(id, guest, index, &self.limits);
-        controller.keep_alive = self.keep_alive_span(connect.keep_alive_ms);
+        let keep_alive = self.keep_alive_span(connect.keep_alive_ms);
+        let opened = self.controllers.open(guest, index, &self.limits);
+        let controller = opened.ok_or(bare(Status::CONNECT_BUSY))?;
+        controller.keep_alive = keep_alive;
         controller.keep_alive(self.now);
-        self.wake_by(controller.keep_alive_deadline);
-        self.controllers.insert(id, controller);
-        self.last_controller = id;
+        let (id, deadline) = (controller.id, controller.keep_alive_deadline);
+        self.wake_by(deadline);
         let (connection, host_id) = (self.connections[index].id, data.host_id);
         let (host, subsystem) = (data.host, data.subsystem);
         self.notice(Notice::Connected { connection, host, host_id, subsystem, controller: id });
@@ -139,8 +137,7 @@ impl Target {
     /// No host locks the others out.
     fn check_crowd(&mut self, data: &ConnectData) -> Result<(), Refusal> {
         let most = self.limits.controllers_per_host_max;
-        let owned = self.controllers.values().filter(|known| known.host == data.host).count();
-        if owned < usize::from(most) {
+        if self.controllers.count_of(&data.host) < usize::from(most) {
             return Ok(());
         }
         self.notice(Notice::Crowded { host: data.host, subsystem: data.subsystem, most });
@@ -167,14 +164,6 @@ impl Target {
         Ok(Guest { role, port, host: data.host, host_id: data.host_id })
     }
 
-    fn free_controller_id(&self) -> Option<u16> {
-        if self.controllers.len() >= usize::from(self.limits.controllers_max) {
-            return None;
-        }
-        let above = self.last_controller + 1..=CONTROLLER_MAX;
-        above.chain(1..=self.last_controller).find(|id| !self.controllers.contains_key(id))
-    }
-
     /// A timeout rounded up to our granularity (Base 2.0, 3.9); zero for none.
     pub(super) fn keep_alive_span(&self, milliseconds: u32) -> Span {
         let step = u64::from(self.limits.keep_alive_100_ms) * 100;
@@ -183,7 +172,7 @@ impl Target {
 
     /// That an I/O queue is of the host whose controller it names.
     fn check_host(&mut self, index: u32, data: &ConnectData) -> Result<(), Refusal> {
-        let controller = self.controllers.get(&data.controller);
+        let controller = self.controllers.get(data.controller);
         let controller = controller.ok_or(invalid(ConnectData::OFFSET_CONTROLLER, true))?;
         let (is_host, is_id) = (controller.host == data.host, controller.host_id == data.host_id);
         if is_host && (is_id || self.tolerates(index, Tolerated::OtherHostId)) {
@@ -197,7 +186,7 @@ impl Target {
         let port = self.connections[index].port;
         self.check_host(index, data)?;
         let (limits, subsystems) = (&self.limits, &self.subsystems);
-        let controller = self.controllers.get_mut(&data.controller);
+        let controller = self.controllers.get_mut(data.controller);
         let controller = controller.ok_or(invalid(ConnectData::OFFSET_CONTROLLER, true))?;
         let subsystem = controller.subsystem().map(|at| subsystems[at].config.name);
         if subsystem != Some(data.subsystem) {
@@ -226,7 +215,7 @@ impl Target {
     /// The connection is a queue from now on; Connect was its first command.
     fn open_queue(&mut self, index: u32, slot: u32, connect: &Connect, controller: u16) {
         let limits = self.limits;
-        let asked = self.controllers.get(&controller).and_then(|known| self.authentication_of(known));
+        let asked = self.controllers.get(controller).and_then(|known| self.authentication_of(known));
         let place = &mut self.connections[index];
         let has_flow_control = !connect.attributes.contains(ConnectAttributes::NO_FLOW_CONTROL);
         let shape = QueueShape::new(connect.queue, connect.size_minus_one, has_flow_control);
@@ -251,7 +240,7 @@ impl Target {
 
     /// The controller is gone, with all of its connections.
     pub(super) fn end_controller(&mut self, id: u16, reason: CloseReason) {
-        let Some(controller) = self.controllers.remove(&id) else { return };
+        let Some(controller) = self.controllers.end(id) else { return };
         self.notice(Notice::ControllerGone { controller: id, host: controller.host, reason });
         for index in controller.queues.into_iter().flatten() {
             self.close(index, reason);

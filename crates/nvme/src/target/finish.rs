@@ -2,7 +2,7 @@
 
 use crate::log::ErrorEntry;
 use crate::pdu::Header;
-use crate::target::flight::{Phase, Transfer};
+use crate::target::flight::{Own, Phase, Transfer};
 use crate::target::io::{IoOperation, IoRequest, IoResult, IoStatus, IoTag};
 use crate::target::{BackendId, Target};
 use crate::transfer::TargetRead;
@@ -40,7 +40,7 @@ impl Target {
         flight.pending += 1;
         let controller = flight.connection.and_then(|index| self.connections[index].controller()).unwrap_or(0);
         let tag = self.flights.tag(slot);
-        self.requests.push_back(IoRequest { tag, backend, controller, operation });
+        self.requests.push(IoRequest { tag, backend, controller, operation });
     }
 
     /// A backend answers. Once for each request; what is not awaited is counted and dropped.
@@ -53,6 +53,9 @@ impl Target {
         };
         let flight = &mut self.flights[slot];
         flight.pending -= 1;
+        if flight.is_loan {
+            return self.on_loan_answered(slot, result.status == IoStatus::Done);
+        }
         flight.fail(result.status.status());
         if !result.buffer.is_empty() {
             flight.buffer = result.buffer;
@@ -66,9 +69,13 @@ impl Target {
     fn on_worked(&mut self, slot: u32) {
         let flight = &self.flights[slot];
         let (status, command) = (flight.status, flight.command);
-        if let Some(controller) = flight.shutdown_of {
-            self.release(slot);
-            return self.on_shutdown_done(controller);
+        match flight.own {
+            Some(Own::Shutdown(controller)) => {
+                self.release(slot);
+                return self.on_shutdown_done(controller);
+            }
+            Some(Own::Loan { connection, payload }) => return self.on_loan_ended(slot, connection, payload, status),
+            None => {}
         }
         if let Some(backend) = self.flights[slot].flush_after.take().filter(|_| status.is_success()) {
             return self.request(slot, backend, IoOperation::Flush);
@@ -146,13 +153,15 @@ impl Target {
         let flight = &mut self.flights[slot];
         let payload = std::mem::take(&mut flight.buffer);
         // The buffer goes with the data: its charge ends when they have left.
-        flight.charged = 0;
+        let charged = std::mem::take(&mut flight.charged);
         let place = &mut self.connections[index];
         let may_flag = place.may_flag_success && result == 0;
         let most = self.limits.controller_data_max;
         let mut read = TargetRead::new(flight.command.id, payload.len() as u32, most, may_flag);
         let pieces = std::iter::from_fn(|| read.next_data()).map(Header::ControllerData);
-        place.out.push_data(place.framing, pieces, payload);
+        if let Some(buffer) = place.out.push_data(place.framing, pieces, payload) {
+            (flight.buffer, flight.charged) = (buffer, charged);
+        }
         !read.needs_response()
     }
 
@@ -193,7 +202,7 @@ impl Target {
     fn log_error(&mut self, index: u32, slot: u32, status: Status) {
         let place = &self.connections[index];
         let command = self.flights[slot].command;
-        let Some(controller) = place.controller().and_then(|id| self.controllers.get_mut(&id)) else { return };
+        let Some(controller) = place.controller().and_then(|id| self.controllers.get_mut(id)) else { return };
         let block = match command.body {
             Body::Io(Io::Read(access) | Io::Write(access) | Io::Compare(access)) => access.start,
             _ => 0,

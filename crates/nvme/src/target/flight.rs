@@ -1,7 +1,7 @@
 //! Commands between their arrival and their answer.
 
-use crate::target::BackendId;
 use crate::target::io::IoTag;
+use crate::target::{BackendId, ConnectionId};
 use crate::transfer::{ReadyPlan, TargetWrite};
 use crate::{Body, Command, Fabrics, Status};
 use base::Time;
@@ -35,6 +35,15 @@ pub(super) enum Transfer {
     Out(u32),
 }
 
+/// What the target itself has asked a backend for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Own {
+    /// A flush, before this controller shuts down.
+    Shutdown(u16),
+    /// The bytes of a loan, which are this payload of the connection.
+    Loan { connection: ConnectionId, payload: u64 },
+}
+
 /// A command.
 #[derive(Debug)]
 pub(super) struct Flight {
@@ -57,8 +66,10 @@ pub(super) struct Flight {
     pub(super) partner: Option<u32>,
     /// What was read is flushed there before it is given to the host.
     pub(super) flush_after: Option<BackendId>,
-    /// Whose shutdown it is, of the target's own.
-    pub(super) shutdown_of: Option<u16>,
+    /// What it is for, where no host has sent it.
+    pub(super) own: Option<Own>,
+    /// A backend was asked to lend its data.
+    pub(super) is_loan: bool,
     /// When it came.
     pub(super) received: Time,
 }
@@ -79,7 +90,8 @@ impl Flight {
             status: Status::SUCCESS,
             partner: None,
             flush_after: None,
-            shutdown_of: None,
+            own: None,
+            is_loan: false,
             received: Time::ZERO,
         }
     }
@@ -112,13 +124,20 @@ impl Flights {
         slot
     }
 
+    /// A place for a request of the target itself.
+    pub(super) fn open_own(&mut self, now: Time, own: Own) -> u32 {
+        let slot = self.open(now, None, Command::new(0, Body::Fabrics(Fabrics::Disconnect)));
+        self.places[slot as usize].own = Some(own);
+        slot
+    }
+
     /// Frees a place. Its buffer has to have been taken.
     pub(super) fn close(&mut self, slot: u32) {
         let flight = &mut self.places[slot as usize];
         flight.use_count = flight.use_count.wrapping_add(1);
         (flight.phase, flight.transfer, flight.connection) = (Phase::Free, Transfer::None, None);
-        (flight.charged, flight.pending, flight.partner, flight.shutdown_of) = (0, 0, None, None);
-        flight.flush_after = None;
+        (flight.charged, flight.pending, flight.partner, flight.own) = (0, 0, None, None);
+        (flight.flush_after, flight.is_loan) = (None, false);
         self.free.push(slot);
     }
 

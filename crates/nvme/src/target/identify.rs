@@ -49,7 +49,7 @@ const NOT_A_NAMESPACE: Status = Status::INVALID_NAMESPACE;
 impl Target {
     /// The structure that was asked for.
     pub(super) fn identify(&self, index: u32, namespace: u32, asked: Identify) -> Result<Vec<u8>, Status> {
-        let controller = self.connections[index].controller().and_then(|id| self.controllers.get(&id));
+        let controller = self.connections[index].controller().and_then(|id| self.controllers.get(id));
         let controller = controller.ok_or(Status::INTERNAL_ERROR)?;
         let known = IdentifyId::of_code(asked.structure);
         if known == Some(IdentifyId::Controller) {
@@ -110,8 +110,8 @@ impl Target {
 
     /// Controllers of the same subsystem from `from` on: a count and ids of two bytes each, rising.
     fn controller_list(&self, asking: &Controller, from: u16) -> Vec<u8> {
-        let ids = self.controllers.range(from..).filter(|(_, known)| known.role == asking.role);
-        let ids: Vec<u16> = ids.map(|(id, _)| *id).take(IDENTIFY_BYTES / 2 - 1).collect();
+        let mut ids = self.controllers.ids_of(|known| known.id >= from && known.role == asking.role);
+        ids.truncate(IDENTIFY_BYTES / 2 - 1);
         let words = std::iter::once(ids.len() as u16).chain(ids);
         words.flat_map(u16::to_le_bytes).collect()
     }

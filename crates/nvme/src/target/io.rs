@@ -115,6 +115,33 @@ pub enum IoOperation {
         /// Room for them.
         buffer: Vec<u8>,
     },
+    /// Keep these blocks as they are, so that [`Target::pieces`](super::Target::pieces) may name
+    /// them to be sent from where they lie. [`IoStatus::Done`] grants the loan, which is a read;
+    /// after any other answer the blocks are read into a buffer. A granted loan lasts until its
+    /// bytes are sent or [`Self::EndLoan`] comes, which precedes every request that changes them.
+    Lend {
+        /// Which blocks.
+        range: BlockRange,
+    },
+    /// Fill all of `buffer` with blocks that were lent and give it back: the loan is over.
+    EndLoan {
+        /// Which blocks.
+        range: BlockRange,
+        /// Room for them.
+        buffer: Vec<u8>,
+    },
+    /// Write a part of the bytes that the last [`Target::receive`](super::Target::receive) was
+    /// called with, before it is called again.
+    WriteInput {
+        /// Which blocks.
+        range: BlockRange,
+        /// First of those bytes.
+        from: usize,
+        /// First byte behind them.
+        to: usize,
+        /// As in Write.
+        is_durable: bool,
+    },
     /// Write `data`, give the buffer back.
     Write {
         /// Which blocks.
@@ -179,6 +206,36 @@ pub enum IoOperation {
     },
     /// Have the engine of S-Direct do this, with ordinary operations of the backends that it names. Answer with [`IoResult::of_engine`].
     Engine(EngineOperation),
+}
+
+impl IoOperation {
+    /// Whether only a backend in memory is asked to do it, before more input is taken.
+    pub(super) fn is_prompt(&self) -> bool {
+        matches!(self, IoOperation::Lend { .. } | IoOperation::WriteInput { .. })
+    }
+
+    /// Calls `is_wanted` with ranges that it changes until one is; true when it may change others.
+    pub(super) fn changes(&self, is_wanted: impl Fn(BlockRange) -> bool) -> bool {
+        match self {
+            IoOperation::Write { range, .. }
+            | IoOperation::WriteInput { range, .. }
+            | IoOperation::WriteZeroes { range, .. }
+            | IoOperation::CompareAndWrite { range, .. } => is_wanted(*range),
+            IoOperation::Deallocate { ranges } => ranges.iter().any(|range| is_wanted(*range)),
+            IoOperation::Copy { start, sources, .. } => {
+                let blocks = sources.iter().map(|source| source.range.blocks).sum();
+                is_wanted(BlockRange { start: *start, blocks })
+            }
+            IoOperation::Engine(_) => true,
+            IoOperation::Read { .. }
+            | IoOperation::Lend { .. }
+            | IoOperation::EndLoan { .. }
+            | IoOperation::Compare { .. }
+            | IoOperation::Verify { .. }
+            | IoOperation::Flush
+            | IoOperation::PersistReservations { .. } => false,
+        }
+    }
 }
 
 /// How it ended.

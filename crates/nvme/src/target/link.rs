@@ -3,14 +3,60 @@
 use crate::Status;
 use crate::pdu::{Event, Framing, Header, HostData, InitializeRequest, InitializeResponse, PduError, ReadyToTransfer};
 use crate::target::Target;
-use crate::target::at_once::AtOnce;
 use crate::target::connection::{Fused, Incoming, Stage};
 use crate::target::flight::{Phase, Transfer};
 use crate::target::notice::{CloseReason, Notice};
 use crate::transfer::ReadyPlan;
 
+/// Bytes of one call, and how far they are taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Input<'a> {
+    length: usize,
+    rest: &'a [u8],
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Input { length: bytes.len(), rest: bytes }
+    }
+
+    /// How many are taken.
+    pub(super) fn taken(&self) -> usize {
+        self.length - self.rest.len()
+    }
+}
+
 impl Target {
-    pub(super) fn on_event(&mut self, index: u32, event: Event<'_>, backends: &mut dyn AtOnce) {
+    /// Takes the next PDU: a command that is whole, or the events that the reader has of it. False
+    /// when nothing more can be taken from `input`.
+    pub(super) fn take_pdu(&mut self, index: u32, input: &mut Input<'_>) -> bool {
+        if let Some((entry, data)) = self.connections[index].reader.next_capsule(&mut input.rest) {
+            let data_begin = input.taken() - data.len();
+            self.on_command(index, entry, data.len() as u32, Some(data_begin));
+            if self.connections[index].incoming != Incoming::Discard {
+                self.on_data(index, 0, data);
+                self.on_end(index, true);
+            }
+            return true;
+        }
+        while self.connections[index].takes_input(&self.limits) {
+            match self.connections[index].reader.next(&mut input.rest) {
+                Ok(Some(event @ Event::End { .. })) => {
+                    self.on_event(index, event);
+                    return true;
+                }
+                Ok(Some(event)) => self.on_event(index, event),
+                Ok(None) => return false,
+                Err(error) => {
+                    self.terminate(index, error);
+                    return false;
+                }
+            }
+        }
+        false
+    }
+
+    fn on_event(&mut self, index: u32, event: Event<'_>) {
         match event {
             Event::Header(Header::InitializeRequest(request)) => self.on_initialize(index, request),
             Event::Header(Header::HostTermination(end)) => {
@@ -18,7 +64,7 @@ impl Target {
                 self.drop_output(index);
             }
             Event::Header(Header::Command { entry, data_length }) => {
-                self.on_command(index, &entry, data_length, backends);
+                self.on_command(index, &entry, data_length, None);
             }
             Event::Header(Header::HostData(data)) => {
                 if let Err(error) = self.on_host_data(index, &data) {
@@ -26,7 +72,7 @@ impl Target {
                 }
             }
             Event::Header(_) => unreachable!("a controller's reader gives what hosts send"),
-            Event::Data { offset, bytes } => self.on_data(index, offset as usize, bytes, backends),
+            Event::Data { offset, bytes } => self.on_data(index, offset as usize, bytes),
             Event::End { is_sound } => self.on_end(index, is_sound),
         }
     }
@@ -69,11 +115,10 @@ impl Target {
         Ok(())
     }
 
-    pub(super) fn on_data(&mut self, index: u32, offset: usize, bytes: &[u8], backends: &mut dyn AtOnce) {
+    fn on_data(&mut self, index: u32, offset: usize, bytes: &[u8]) {
         let incoming = self.connections[index].incoming;
         let (slot, start) = match incoming {
             Incoming::Discard => return,
-            Incoming::Capsule { slot } if offset == 0 && self.write_at_once(index, slot, bytes, backends) => return,
             Incoming::Capsule { slot } => (slot, offset),
             Incoming::Data { slot, offset: from } => (slot, from as usize + offset),
         };
@@ -83,7 +128,7 @@ impl Target {
         }
     }
 
-    pub(super) fn on_end(&mut self, index: u32, is_sound: bool) {
+    fn on_end(&mut self, index: u32, is_sound: bool) {
         let incoming = std::mem::replace(&mut self.connections[index].incoming, Incoming::Discard);
         let (Incoming::Capsule { slot } | Incoming::Data { slot, .. }) = incoming else { return };
         if !is_sound {
@@ -98,7 +143,7 @@ impl Target {
     }
 
     /// Data of an R2T came: asks for more, carries the command out, or answers with its failure.
-    pub(super) fn go_on_receiving(&mut self, index: u32, slot: u32) {
+    fn go_on_receiving(&mut self, index: u32, slot: u32) {
         match self.flights[slot].write.outcome() {
             Some(status) if status.is_success() => self.launch(slot),
             Some(status) => self.finish(slot, status, 0),
@@ -161,7 +206,7 @@ impl Target {
         self.connections[index].stage = Stage::Closing(reason);
         if queue == 0 {
             self.end_controller(controller, reason);
-        } else if let Some(controller) = self.controllers.get_mut(&controller) {
+        } else if let Some(controller) = self.controllers.get_mut(controller) {
             controller.queues[usize::from(queue)] = None;
         }
     }

@@ -42,7 +42,7 @@ impl Target {
     }
 
     fn log(&mut self, index: u32, asked: GetLogPage) -> Result<Vec<u8>, Status> {
-        let controller = self.connections[index].controller().and_then(|id| self.controllers.get(&id));
+        let controller = self.connections[index].controller().and_then(|id| self.controllers.get(id));
         let controller = controller.ok_or(Status::INTERNAL_ERROR)?;
         let known = LogId::of_code(asked.log).ok_or(Status::INVALID_LOG_PAGE)?;
         if !supports(controller.role, known) {

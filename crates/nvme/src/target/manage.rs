@@ -111,23 +111,19 @@ impl Target {
         subsystem.path_changes += 1;
         let changes = subsystem.path_changes;
         subsystem.paths.insert((path.port, path.group), Path { state: path.state, changes });
-        let hosts = self.controllers_where(|known| known.role == Role::Storage(at) && known.port == path.port);
+        let hosts = self.controllers.ids_of(|known| known.role == Role::Storage(at) && known.port == path.port);
         self.tell_all(&hosts, Event::ASYMMETRIC_ACCESS_CHANGED);
     }
 
     /// What the discovery log says has changed.
     pub(super) fn tell_discovery(&mut self) {
         self.discovery_generation += 1;
-        let discovery = self.controllers_where(|known| known.role == Role::Discovery);
+        let discovery = self.controllers.ids_of(|known| known.role == Role::Discovery);
         self.tell_all(&discovery, Event::DISCOVERY_CHANGED);
     }
 
-    pub(super) fn controllers_where(&self, is_it: impl Fn(&Controller) -> bool) -> Vec<u16> {
-        self.controllers.values().filter(|known| is_it(known)).map(|known| known.id).collect()
-    }
-
     pub(super) fn end_controllers(&mut self, reason: CloseReason, is_out: impl Fn(&Controller) -> bool) {
-        let out = self.controllers_where(is_out);
+        let out = self.controllers.ids_of(is_out);
         out.into_iter().for_each(|id| self.end_controller(id, reason));
     }
 
@@ -152,7 +148,7 @@ impl Target {
             let secrets = new.and_then(|config| config.hosts.get(host));
             secrets.is_some() && secrets != old.as_ref().and_then(|config| config.hosts.get(host))
         };
-        let out = self.controllers_where(|known| known.role == Role::Storage(at) && is_other(&known.host));
+        let out = self.controllers.ids_of(|known| known.role == Role::Storage(at) && is_other(&known.host));
         out.into_iter().for_each(|id| self.end_controller(id, CloseReason::Replaced));
     }
 
@@ -171,7 +167,7 @@ impl Target {
     pub(super) fn tell_namespace(&mut self, subsystem: usize, id: u32) {
         let of_subsystem = |role: Role| role == Role::Storage(subsystem);
         let mut hosts = Vec::new();
-        for controller in self.controllers.values_mut().filter(|known| of_subsystem(known.role)) {
+        for controller in self.controllers.iter_mut().filter(|known| of_subsystem(known.role)) {
             controller.changed_namespaces.insert(id);
             hosts.push(controller.id);
         }

@@ -1,13 +1,12 @@
 //! Commands of the NVM command set: checked against namespace, path and reservation, and given to backends.
 
-use crate::log::AnaState;
 use crate::range::{CopyFormat, CopyRange, DatasetRange};
 use crate::target::config::NamespaceConfig;
 use crate::target::controller::Controller;
 use crate::target::flight::{Phase, Transfer};
 use crate::target::io::{BlockRange, CopySource, IoOperation};
 use crate::target::reservations::Intent;
-use crate::target::subsystem::Namespace;
+use crate::target::subsystem::{Namespace, Wanted};
 use crate::target::{BackendId, Target, TargetLimits};
 use crate::vendor::VendorCommand;
 use crate::{Access, AccessFlags, Body, Command, Copy, DatasetManagement, DatasetUse, Io, Sgl, Status};
@@ -79,20 +78,9 @@ fn list_bytes(data: Sgl, needed: u32) -> u32 {
     data.length().filter(|given| (needed..=needed.max(LIST_BYTES_MAX)).contains(given)).unwrap_or(needed)
 }
 
-/// What is wanted of a namespace.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
-    /// For reservations; `None` where they do not mind.
-    pub(super) intent: Option<Intent>,
-    /// Blocks are changed.
-    pub(super) changes: bool,
-    /// First block, and how many.
-    pub(super) range: Option<(u64, u64)>,
-}
-
 impl Target {
     fn storage(&self, index: u32) -> Result<(&Controller, usize), Status> {
-        let controller = self.connections[index].controller().and_then(|id| self.controllers.get(&id));
+        let controller = self.connections[index].controller().and_then(|id| self.controllers.get(id));
         let controller = controller.ok_or(Status::INTERNAL_ERROR)?;
         Ok((controller, controller.subsystem().ok_or(Status::INVALID_OPCODE.without_retry())?))
     }
@@ -109,25 +97,7 @@ impl Target {
         if !controller.is_ready() {
             return Err(Status::COMMAND_SEQUENCE.without_retry());
         }
-        let subsystem = &self.subsystems[subsystem];
-        let namespace = subsystem.namespaces.get(&id).ok_or(Status::INVALID_NAMESPACE.without_retry())?;
-        let config = &namespace.config;
-        match subsystem.path(controller.port, config.group).state {
-            AnaState::Optimized | AnaState::NonOptimized => {}
-            AnaState::Inaccessible => return Err(Status::ANA_INACCESSIBLE),
-            AnaState::PersistentLoss => return Err(Status::ANA_PERSISTENT_LOSS),
-            AnaState::Change => return Err(Status::ANA_TRANSITION),
-        }
-        let is_within = |(start, blocks): (u64, u64)| start.checked_add(blocks).is_some_and(|end| end <= config.blocks);
-        if wanted.intent.is_some_and(|intent| !config.reservations.allows(controller.host_id, intent)) {
-            Err(Status::RESERVATION_CONFLICT.without_retry())
-        } else if wanted.changes && config.is_read_only {
-            Err(Status::WRITE_PROTECTED.without_retry())
-        } else if !wanted.range.is_none_or(is_within) {
-            Err(Status::LBA_OUT_OF_RANGE.without_retry())
-        } else {
-            Ok(namespace)
-        }
+        self.subsystems[subsystem].admit(controller.port, controller.host_id, id, wanted)
     }
 
     /// What an I/O command moves, if it may be carried out.
@@ -249,7 +219,7 @@ impl Target {
 
     pub(super) fn namespace_at(&self, index: u32, id: u32) -> Result<&Namespace, Status> {
         let (_, subsystem) = self.storage(index)?;
-        self.subsystems[subsystem].namespaces.get(&id).ok_or(Status::INVALID_NAMESPACE.without_retry())
+        self.subsystems[subsystem].namespace(id)
     }
 
     fn deallocation(&self, index: u32, slot: u32, manage: DatasetManagement) -> Result<Option<IoOperation>, Status> {

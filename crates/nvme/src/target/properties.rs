@@ -3,11 +3,11 @@
 use crate::feature::QueueCounts;
 use crate::property::{Configuration, PropertyId, Shutdown, ShutdownState};
 use crate::target::controller::{Controller, VERSION};
-use crate::target::flight::Phase;
+use crate::target::flight::{Own, Phase};
 use crate::target::io::IoOperation;
 use crate::target::notice::CloseReason;
 use crate::target::{BackendId, Target, Tolerated};
-use crate::{Body, Command, Io, PropertySize, Status};
+use crate::{PropertySize, Status};
 
 /// CC.CSS: all I/O command sets that the controller has, which is NVM alone.
 const ALL_COMMAND_SETS: u8 = 6;
@@ -21,7 +21,7 @@ impl Target {
     /// The controller of a connection that has one.
     pub(super) fn controller_of(&mut self, index: u32) -> Option<&mut Controller> {
         let id = self.connections[index].controller()?;
-        self.controllers.get_mut(&id)
+        self.controllers.get_mut(id)
     }
 
     pub(super) fn on_property_get(&mut self, index: u32, slot: u32, offset: u32, size: PropertySize) {
@@ -89,7 +89,7 @@ impl Target {
 
     /// CC.EN from 1 to 0: I/O queues are gone, event requests end, features are as at first. The host makes a new association.
     fn reset(&mut self, id: u16) {
-        let Some(controller) = self.controllers.get_mut(&id) else { return };
+        let Some(controller) = self.controllers.get_mut(id) else { return };
         controller.reset();
         let queues: Vec<u32> = controller.queues.iter().skip(1).copied().flatten().collect();
         let requests: Vec<u32> = controller.event_requests.drain(..).collect();
@@ -103,14 +103,14 @@ impl Target {
 
     /// CC.SHN: complete when everything that was written would survive a loss of power.
     fn shut_down(&mut self, id: u16) {
-        let Some(controller) = self.controllers.get_mut(&id) else { return };
+        let Some(controller) = self.controllers.get_mut(id) else { return };
         controller.status.shutdown = ShutdownState::Occurring;
         let backends = controller.subsystem().map(|at| self.volatile_backends(at)).unwrap_or_default();
         if backends.is_empty() {
             return self.on_shutdown_done(id);
         }
-        let slot = self.flights.open(self.now, None, Command::new(0, Body::Io(Io::Flush)));
-        (self.flights[slot].shutdown_of, self.flights[slot].phase) = (Some(id), Phase::Working);
+        let slot = self.flights.open_own(self.now, Own::Shutdown(id));
+        self.flights[slot].phase = Phase::Working;
         for backend in backends {
             self.request(slot, backend, IoOperation::Flush);
         }
@@ -124,7 +124,7 @@ impl Target {
 
     /// Everything is flushed; where that failed nothing better can be done.
     pub(super) fn on_shutdown_done(&mut self, id: u16) {
-        let controller = self.controllers.get_mut(&id);
+        let controller = self.controllers.get_mut(id);
         if let Some(controller) = controller.filter(|known| known.status.shutdown == ShutdownState::Occurring) {
             controller.status.shutdown = ShutdownState::Complete;
         }

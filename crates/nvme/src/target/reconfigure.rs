@@ -127,7 +127,7 @@ impl Target {
             self.end_controllers(CloseReason::Removed, |known| known.role == Role::Storage(at));
             self.subsystems.remove(at);
             // Controllers know their subsystem by its place.
-            for controller in self.controllers.values_mut() {
+            for controller in self.controllers.iter_mut() {
                 if let Role::Storage(place) = &mut controller.role {
                     *place -= usize::from(*place > at);
                 }
@@ -215,7 +215,7 @@ impl Target {
         let old = &mut known.config;
         if identity(old) != identity(&new) {
             self.drop_namespace(at, new.id);
-            for controller in self.controllers.values_mut().filter(|known| known.role == Role::Storage(at)) {
+            for controller in self.controllers.iter_mut().filter(|known| known.role == Role::Storage(at)) {
                 controller.replaced_namespaces.insert(new.id);
             }
             self.put_namespace(at, new);
@@ -225,7 +225,7 @@ impl Target {
         let old = std::mem::replace(old, new.clone());
         if old.group != new.group {
             self.subsystems[at].path_changes += 1;
-            let hosts = self.controllers_where(|known| known.role == Role::Storage(at));
+            let hosts = self.controllers.ids_of(|known| known.role == Role::Storage(at));
             self.tell_all(&hosts, Event::ASYMMETRIC_ACCESS_CHANGED);
         }
         match (old == new, old.blocks == new.blocks) {
@@ -261,8 +261,8 @@ impl Target {
             |known: &Controller| known.subsystem().is_none_or(|at| subsystems[at].config.ports.contains(&known.port));
         let may =
             |known: &Controller| known.subsystem().is_none_or(|at| subsystems[at].config.hosts.allows(&known.host));
-        let unreached = self.controllers_where(|known| !reaches(known));
-        let refused = self.controllers_where(|known| !may(known));
+        let unreached = self.controllers.ids_of(|known| !reaches(known));
+        let refused = self.controllers.ids_of(|known| !may(known));
         unreached.into_iter().for_each(|id| self.end_controller(id, CloseReason::Removed));
         refused.into_iter().for_each(|id| self.end_controller(id, CloseReason::NotAllowed));
         self.end_connections(CloseReason::Removed, |port, _| !ports.contains(&port));

@@ -134,7 +134,7 @@ impl Target {
         }
         let namespace = self.subsystems[subsystem].namespaces.get(&id).ok_or(Status::INVALID_NAMESPACE)?;
         let controller_of = |host: HostId| {
-            let mut known = self.controllers.values();
+            let mut known = self.controllers.iter();
             let of_host = known.find(|known| known.subsystem() == Some(subsystem) && known.host_id == host);
             of_host.map_or(NO_CONTROLLER, |controller| controller.id)
         };
@@ -153,7 +153,7 @@ impl Target {
     fn tell_hosts(&mut self, subsystem: usize, id: u32, hosts: &[HostId], kind: u8) {
         let told = self
             .controllers
-            .values_mut()
+            .iter_mut()
             .filter(|controller| controller.subsystem() == Some(subsystem) && hosts.contains(&controller.host_id));
         let told: Vec<u16> = told
             .map(|controller| {
@@ -168,7 +168,7 @@ impl Target {
     fn abort_commands(&mut self, subsystem: usize, id: u32, hosts: &[HostId]) {
         let theirs = self
             .controllers
-            .values()
+            .iter()
             .filter(|controller| controller.subsystem() == Some(subsystem) && hosts.contains(&controller.host_id));
         let queues: Vec<u32> =
             theirs.flat_map(|controller| controller.queues.iter().skip(1).flatten().copied()).collect();

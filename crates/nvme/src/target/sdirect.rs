@@ -3,8 +3,9 @@
 use crate::target::Target;
 use crate::target::config::NamespaceConfig;
 use crate::target::io::{EngineDevice, EngineOperation, EnginePlace, IoOperation};
-use crate::target::nvm::{Wanted, copy_range_blocks_max};
+use crate::target::nvm::copy_range_blocks_max;
 use crate::target::reservations::Intent;
+use crate::target::subsystem::Wanted;
 use crate::vendor::{MultiCastTarget, TARGETS_MAX, VendorCommand};
 use crate::{Command, Status};
 

@@ -4,6 +4,8 @@ use crate::log::AnaState;
 use crate::target::PortId;
 use crate::target::authentication::Exertion;
 use crate::target::config::{NamespaceConfig, SubsystemConfig};
+use crate::target::reservations::Intent;
+use crate::{HostId, Status};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A subsystem.
@@ -27,6 +29,17 @@ pub(super) struct Path {
     pub(super) changes: u64,
 }
 
+/// What is wanted of a namespace.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// For reservations; `None` where they do not mind.
+    pub(super) intent: Option<Intent>,
+    /// Blocks are changed.
+    pub(super) changes: bool,
+    /// First block, and how many.
+    pub(super) range: Option<(u64, u64)>,
+}
+
 /// A namespace.
 #[derive(Debug)]
 pub(super) struct Namespace {
@@ -39,6 +52,21 @@ pub(super) struct Namespace {
 impl Namespace {
     pub(super) fn new(config: NamespaceConfig) -> Self {
         Namespace { config, is_reserving: false, waiting: VecDeque::new() }
+    }
+
+    /// Whether `host` may now do what is wanted.
+    fn admit(&self, host: HostId, wanted: Wanted) -> Result<(), Status> {
+        let config = &self.config;
+        let is_within = |(start, blocks): (u64, u64)| start.checked_add(blocks).is_some_and(|end| end <= config.blocks);
+        if wanted.intent.is_some_and(|intent| !config.reservations.allows(host, intent)) {
+            Err(Status::RESERVATION_CONFLICT.without_retry())
+        } else if wanted.changes && config.is_read_only {
+            Err(Status::WRITE_PROTECTED.without_retry())
+        } else if !wanted.range.is_none_or(is_within) {
+            Err(Status::LBA_OUT_OF_RANGE.without_retry())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -58,6 +86,23 @@ impl Subsystem {
     /// How `port` reaches `group`.
     pub(super) fn path(&self, port: PortId, group: u32) -> Path {
         self.paths.get(&(port, group)).copied().unwrap_or(Path { state: AnaState::Optimized, changes: 0 })
+    }
+
+    /// The namespace `id`.
+    pub(super) fn namespace(&self, id: u32) -> Result<&Namespace, Status> {
+        self.namespaces.get(&id).ok_or(Status::INVALID_NAMESPACE.without_retry())
+    }
+
+    /// The namespace `id`, if `host` may now do by `port` what is wanted of it.
+    pub(super) fn admit(&self, port: PortId, host: HostId, id: u32, wanted: Wanted) -> Result<&Namespace, Status> {
+        let namespace = self.namespace(id)?;
+        match self.path(port, namespace.config.group).state {
+            AnaState::Optimized | AnaState::NonOptimized => {}
+            AnaState::Inaccessible => return Err(Status::ANA_INACCESSIBLE),
+            AnaState::PersistentLoss => return Err(Status::ANA_PERSISTENT_LOSS),
+            AnaState::Change => return Err(Status::ANA_TRANSITION),
+        }
+        namespace.admit(host, wanted).map(|()| namespace)
     }
 
     /// Groups that namespaces are in, rising, each with its namespaces.

@@ -15,10 +15,7 @@ impl Target {
     }
 
     fn expire_controllers(&mut self) {
-        let late = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= self.now);
-        let expired = self.controllers.values().filter(|controller| late(controller.keep_alive_deadline));
-        let expired: Vec<u16> = expired.map(|controller| controller.id).collect();
-        for controller in expired {
+        for controller in self.controllers.expired(self.now) {
             self.counters.keep_alive_expirations += 1;
             self.end_controller(controller, CloseReason::KeepAlive);
         }
@@ -52,15 +49,15 @@ impl Target {
     /// What waits to be sent never will be.
     pub(super) fn drop_output(&mut self, index: u32) {
         let place = &mut self.connections[index];
-        place.charged -= place.out.clear(&mut self.pool);
-        place.stall = None;
+        let freed = place.out.clear(&mut self.pool);
+        (place.charged, place.stall) = (place.charged - freed.bytes, None);
+        self.loans_over(freed.loans);
         self.mark_active(index);
     }
 
     fn earliest_deadline(&self) -> Option<Time> {
-        let controllers = self.controllers.values().filter_map(|controller| controller.keep_alive_deadline);
         let connections = self.connections.iter().flat_map(|(_, place)| [place.deadline, place.stall]).flatten();
-        controllers.chain(connections).min()
+        self.controllers.earliest_deadline().into_iter().chain(connections).min()
     }
 
     /// A deadline was set.
@@ -94,7 +91,7 @@ impl Target {
         let place = &self.connections[index];
         let Some(controller) = place.controller().filter(|_| !place.has_to_prove()) else { return };
         let has_keep_alive =
-            self.controllers.get(&controller).is_some_and(|controller| controller.keep_alive > Span::ZERO);
+            self.controllers.get(controller).is_some_and(|controller| controller.keep_alive > Span::ZERO);
         if has_keep_alive {
             self.connections[index].deadline = None;
         } else {

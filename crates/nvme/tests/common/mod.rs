@@ -62,6 +62,7 @@ pub fn namespace(id: u32, blocks: u64) -> NamespaceConfig {
         is_read_only: false,
         has_volatile_cache: true,
         keeps_reservations: true,
+        lends: false,
         reservations: Reservations::default(),
     }
 }
@@ -96,6 +97,14 @@ pub fn config() -> TargetConfig {
     }
 }
 
+/// The same with backends in memory, which lend.
+pub fn lending(mut config: TargetConfig) -> TargetConfig {
+    for namespace in config.subsystems.iter_mut().flat_map(|subsystem| &mut subsystem.namespaces) {
+        (namespace.lends, namespace.has_volatile_cache) = (true, false);
+    }
+    config
+}
+
 /// Disks in memory.
 #[derive(Default)]
 pub struct Disks {
@@ -120,7 +129,7 @@ impl Disks {
         self.log.push(name(&request.operation));
         let disk = self.content.entry(request.backend).or_insert_with(|| vec![0; 2048 * BLOCK]);
         match request.operation {
-            IoOperation::Read { range, mut buffer } => {
+            IoOperation::Read { range, mut buffer } | IoOperation::EndLoan { range, mut buffer } => {
                 buffer.copy_from_slice(&disk[bytes(range)]);
                 return IoResult { status: IoStatus::Done, buffer };
             }
@@ -140,6 +149,9 @@ impl Disks {
                 let status = if is_equal { IoStatus::Done } else { IoStatus::Miscompare };
                 return IoResult { status, buffer: data };
             }
+            // Nobody writes but this.
+            IoOperation::Lend { .. } => {}
+            IoOperation::WriteInput { .. } => unreachable!("its data were put in"),
             IoOperation::Flush => self.flushes += 1,
             IoOperation::WriteZeroes { range, .. } => disk[bytes(range)].fill(0),
             IoOperation::Deallocate { ranges } => ranges.into_iter().for_each(|range| disk[bytes(range)].fill(0)),
@@ -179,10 +191,22 @@ impl Disks {
     }
 }
 
+/// A write from the input as one with data of its own.
+pub fn with_data(operation: IoOperation, input: &[u8]) -> IoOperation {
+    match operation {
+        IoOperation::WriteInput { range, from, to, is_durable } => {
+            IoOperation::Write { range, data: input[from..to].to_vec(), is_durable }
+        }
+        other => other,
+    }
+}
+
 fn name(operation: &IoOperation) -> &'static str {
     match operation {
         IoOperation::Read { .. } => "read",
-        IoOperation::Write { .. } => "write",
+        IoOperation::Lend { .. } => "lend",
+        IoOperation::EndLoan { .. } => "end loan",
+        IoOperation::Write { .. } | IoOperation::WriteInput { .. } => "write",
         IoOperation::Flush => "flush",
         IoOperation::WriteZeroes { .. } => "write zeroes",
         IoOperation::Deallocate { .. } => "deallocate",
@@ -321,6 +345,7 @@ impl World {
                 continue;
             }
             let taken = self.target.receive(self.now, connection, &bytes);
+            self.work_on(&bytes);
             self.guests[guest].initiator.transmitted(queue, taken);
             moved |= taken > 0;
         }
@@ -337,6 +362,7 @@ impl World {
                 self.target.transmitted(connection, bytes.len());
                 moved = true;
             }
+            self.target.end_loans(connection);
             if self.target.should_close(connection).is_some() {
                 self.guests[guest].queues.remove(&queue);
                 self.guests[guest].initiator.closed(self.now, queue);
@@ -348,9 +374,15 @@ impl World {
     }
 
     pub fn work(&mut self) -> bool {
+        self.work_on(&[])
+    }
+
+    /// Backends answer; some requests are about bytes of `input`.
+    pub fn work_on(&mut self, input: &[u8]) -> bool {
         let mut moved = false;
-        while let Some(request) = self.target.next_io() {
+        while let Some(mut request) = self.target.next_io() {
             moved = true;
+            request.operation = with_data(request.operation, input);
             if self.answers {
                 self.answer(request);
             } else {

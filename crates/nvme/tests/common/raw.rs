@@ -27,6 +27,16 @@ impl Raw {
         world.target.receive(world.now, self.connection, bytes)
     }
 
+    /// As [`Self::bytes`], and backends answer in between.
+    pub fn bring(&mut self, world: &mut World, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() && world.target.wants_input(self.connection) {
+            let taken = self.bytes(world, rest);
+            world.work_on(rest);
+            rest = &rest[taken..];
+        }
+    }
+
     pub fn send(&mut self, world: &mut World, header: &Header, data: &[u8]) {
         let mut bytes = Vec::new();
         self.framing.write(header, data, &mut bytes);
@@ -43,7 +53,12 @@ impl Raw {
         world.work();
         let bytes: Vec<u8> = world.target.transmit(self.connection).flatten().copied().collect();
         world.target.transmitted(self.connection, bytes.len());
-        let mut input = &bytes[..];
+        self.hear(&bytes)
+    }
+
+    /// The target has said this.
+    pub fn hear(&mut self, bytes: &[u8]) -> &mut Vec<Pdu> {
+        let mut input = bytes;
         while let Some(pdu) = self.assembler.next(&mut input).unwrap() {
             if let Header::InitializeResponse(response) = pdu.header {
                 self.framing = Framing { digests: response.digests, alignment: response.alignment };

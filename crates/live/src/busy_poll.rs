@@ -25,9 +25,9 @@ const SLEEP_PERCENT: u64 = 90;
 
 /// Learns how long to poll.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct BusyPoll {
     longest: Span,
-    look: Span,
+    span: Span,
     /// Sleeps at once.
     sleeps: bool,
     /// This epoch tries the other way.
@@ -44,12 +44,12 @@ pub(crate) struct Patience {
     waits: u64,
 }
 
-impl Patience {
+impl BusyPoll {
     /// One that has seen nothing yet. It never polls for longer than `longest`; zero: never.
-    pub(crate) fn new(longest: Span) -> Patience {
-        Patience {
+    pub(crate) fn new(longest: Span) -> BusyPoll {
+        BusyPoll {
             longest,
-            look: Span::ZERO,
+            span: Span::ZERO,
             sleeps: false,
             is_trial: false,
             left: 1,
@@ -62,14 +62,14 @@ impl Patience {
     }
 
     /// How long to poll now, when `served` requests have been served since the start.
-    pub(crate) fn look(&mut self, now: Time, served: u64) -> Span {
+    pub(crate) fn span(&mut self, now: Time, served: u64) -> Span {
         let elapsed = now.saturating_since(self.began);
         if elapsed >= EPOCH {
             self.end_epoch(elapsed, served - self.served);
             (self.began, self.served, self.waits) = (now, served, 0);
         }
         self.waits += 1;
-        if self.sleeps { Span::ZERO } else { self.look }
+        if self.sleeps { Span::ZERO } else { self.span }
     }
 
     fn end_epoch(&mut self, elapsed: Span, count: u64) {
@@ -99,7 +99,7 @@ impl Patience {
     /// Polling was in vain or was not done: work came after `span`, being woken included, which is
     /// taken to cost no more than the longest poll.
     pub(crate) fn slept(&mut self, span: Span) {
-        self.look = if span > self.longest * 2 { Span::ZERO } else { (self.look * 2).max(FIRST).min(self.longest) };
+        self.span = if span > self.longest * 2 { Span::ZERO } else { (self.span * 2).max(FIRST).min(self.longest) };
     }
 }
 
@@ -110,46 +110,46 @@ mod tests {
     const LONGEST: Span = Span::us(50);
 
     #[test]
-    fn short_sleeps_double_the_look_up_to_the_longest() {
-        let mut patience = Patience::new(LONGEST);
-        let looks: Vec<u64> = (0..6)
+    fn short_sleeps_double_the_poll_up_to_the_longest() {
+        let mut busy_poll = BusyPoll::new(LONGEST);
+        let polls: Vec<u64> = (0..6)
             .map(|_| {
-                let look = patience.look(Time::ZERO, 0);
-                patience.slept(LONGEST * 2);
-                look.as_ps() / Span::us(1).as_ps()
+                let span = busy_poll.span(Time::ZERO, 0);
+                busy_poll.slept(LONGEST * 2);
+                span.as_ps() / Span::us(1).as_ps()
             })
             .collect();
-        assert_eq!(looks, [0, 5, 10, 20, 40, 50]);
+        assert_eq!(polls, [0, 5, 10, 20, 40, 50]);
     }
 
     #[test]
-    fn one_long_sleep_ends_looking() {
-        let mut patience = Patience::new(LONGEST);
-        (0..6).for_each(|_| patience.slept(Span::ZERO));
-        patience.slept(LONGEST * 2 + Span::ps(1));
-        assert_eq!(patience.look(Time::ZERO, 0), Span::ZERO);
+    fn one_long_sleep_ends_polling() {
+        let mut busy_poll = BusyPoll::new(LONGEST);
+        (0..6).for_each(|_| busy_poll.slept(Span::ZERO));
+        busy_poll.slept(LONGEST * 2 + Span::ps(1));
+        assert_eq!(busy_poll.span(Time::ZERO, 0), Span::ZERO);
     }
 
     #[test]
-    fn without_a_longest_look_there_is_none() {
-        let mut patience = Patience::new(Span::ZERO);
-        patience.slept(Span::ZERO);
-        assert_eq!(patience.look(Time::ZERO, 0), Span::ZERO);
+    fn without_a_longest_poll_there_is_none() {
+        let mut busy_poll = BusyPoll::new(Span::ZERO);
+        busy_poll.slept(Span::ZERO);
+        assert_eq!(busy_poll.span(Time::ZERO, 0), Span::ZERO);
     }
 
     /// Plays a second of waits.
-    fn share_asleep(patience: &mut Patience, group: u64, polling: u64, asleep: u64) -> f64 {
-        share_in(Span::secs(1), patience, group, polling, asleep)
+    fn share_asleep(busy_poll: &mut BusyPoll, group: u64, polling: u64, asleep: u64) -> f64 {
+        share_in(Span::secs(1), busy_poll, group, polling, asleep)
     }
 
     /// Plays waits that end with `group` requests each, of which a loop that polls serves `polling` a
     /// second and one that sleeps `asleep`. Returns the share of waits without polling.
-    fn share_in(length: Span, patience: &mut Patience, group: u64, polling: u64, asleep: u64) -> f64 {
-        let (start, mut served) = (patience.began, patience.served);
+    fn share_in(length: Span, busy_poll: &mut BusyPoll, group: u64, polling: u64, asleep: u64) -> f64 {
+        let (start, mut served) = (busy_poll.began, busy_poll.served);
         let (mut now, mut waits, mut without) = (start, 0, 0);
-        patience.look = LONGEST;
+        busy_poll.span = LONGEST;
         while now.saturating_since(start) < length {
-            let sleeps = patience.look(now, served) == Span::ZERO;
+            let sleeps = busy_poll.span(now, served) == Span::ZERO;
             (waits, without) = (waits + 1, without + u64::from(sleeps));
             now += Span::ns(group * 1_000_000_000 / if sleeps { asleep } else { polling });
             served += group;
@@ -159,33 +159,33 @@ mod tests {
 
     #[test]
     fn groups_that_sleeping_serves_as_fast_end_polling() {
-        let mut patience = Patience::new(LONGEST);
-        let share = share_asleep(&mut patience, 32, 1_000_000, 950_000);
+        let mut busy_poll = BusyPoll::new(LONGEST);
+        let share = share_asleep(&mut busy_poll, 32, 1_000_000, 950_000);
         assert!(share > 0.9, "{share}");
     }
 
     #[test]
     fn groups_that_polling_serves_faster_are_polled_for_but_in_few_trials() {
-        let mut patience = Patience::new(LONGEST);
-        let share = share_asleep(&mut patience, 32, 600_000, 300_000);
+        let mut busy_poll = BusyPoll::new(LONGEST);
+        let share = share_asleep(&mut busy_poll, 32, 600_000, 300_000);
         assert!(share > 0.0 && share < 0.02, "{share}");
     }
 
     #[test]
     fn lone_requests_are_always_polled_for_also_after_groups() {
-        let mut patience = Patience::new(LONGEST);
-        assert_eq!(share_asleep(&mut patience, 1, 60_000, 60_000), 0.0);
-        share_asleep(&mut patience, 32, 1_000_000, 1_000_000);
-        let share = share_asleep(&mut patience, 1, 60_000, 60_000);
+        let mut busy_poll = BusyPoll::new(LONGEST);
+        assert_eq!(share_asleep(&mut busy_poll, 1, 60_000, 60_000), 0.0);
+        share_asleep(&mut busy_poll, 32, 1_000_000, 1_000_000);
+        let share = share_asleep(&mut busy_poll, 1, 60_000, 60_000);
         assert!(share < 0.005, "{share}");
     }
 
     #[test]
     fn a_load_that_changes_is_tried_at_once() {
-        let mut patience = Patience::new(LONGEST);
-        share_asleep(&mut patience, 32, 600_000, 300_000);
-        let left = patience.left;
-        let share = share_in(EPOCH * 8, &mut patience, 64, 2_000_000, 2_000_000);
+        let mut busy_poll = BusyPoll::new(LONGEST);
+        share_asleep(&mut busy_poll, 32, 600_000, 300_000);
+        let left = busy_poll.left;
+        let share = share_in(EPOCH * 8, &mut busy_poll, 64, 2_000_000, 2_000_000);
         assert!(left > 16 && share > 0.5, "{left}, {share}");
     }
 }

@@ -1,0 +1,84 @@
+//! All controllers, by their number.
+
+use crate::Nqn;
+use crate::target::TargetLimits;
+use crate::target::controller::{Controller, Guest};
+use base::Time;
+use std::collections::BTreeMap;
+
+/// Highest controller id that a subsystem may give (Base 2.0, 3.1.1).
+const ID_MAX: u16 = 0xffef;
+
+/// The controllers of all subsystems. A number that was given last comes again last.
+#[derive(Debug, Default)]
+pub(super) struct Controllers {
+    all: BTreeMap<u16, Controller>,
+    /// The number that was given last.
+    last: u16,
+}
+
+impl Controllers {
+    /// Gives numbers from `last + 1` on.
+    pub(super) fn number_after(&mut self, last: u16) {
+        self.last = last.min(ID_MAX);
+    }
+
+    /// A controller for `guest`, whose admin queue is the connection `admin`; `None` when there are
+    /// as many as may be.
+    pub(super) fn open(&mut self, guest: Guest, admin: u32, limits: &TargetLimits) -> Option<&mut Controller> {
+        if self.all.len() >= usize::from(limits.controllers_max) {
+            return None;
+        }
+        let above = self.last + 1..=ID_MAX;
+        let id = above.chain(1..=self.last).find(|id| !self.all.contains_key(id))?;
+        self.last = id;
+        Some(self.all.entry(id).or_insert(Controller::new(id, guest, admin, limits)))
+    }
+
+    /// Takes out one that has ended.
+    pub(super) fn end(&mut self, id: u16) -> Option<Controller> {
+        self.all.remove(&id)
+    }
+
+    pub(super) fn get(&self, id: u16) -> Option<&Controller> {
+        self.all.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: u16) -> Option<&mut Controller> {
+        self.all.get_mut(&id)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// In the order of their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Controller> {
+        self.all.values()
+    }
+
+    /// In the order of their numbers.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Controller> {
+        self.all.values_mut()
+    }
+
+    /// The numbers of those that `is_it`.
+    pub(super) fn ids_of(&self, is_it: impl Fn(&Controller) -> bool) -> Vec<u16> {
+        self.iter().filter(|known| is_it(known)).map(|known| known.id).collect()
+    }
+
+    /// How many `host` has.
+    pub(super) fn count_of(&self, host: &Nqn) -> usize {
+        self.iter().filter(|known| known.host == *host).count()
+    }
+
+    /// Those whose host has been silent for too long.
+    pub(super) fn expired(&self, now: Time) -> Vec<u16> {
+        self.ids_of(|known| known.keep_alive_deadline.is_some_and(|deadline| deadline <= now))
+    }
+
+    /// When the next one expires.
+    pub(super) fn earliest_deadline(&self) -> Option<Time> {
+        self.iter().filter_map(|controller| controller.keep_alive_deadline).min()
+    }
+}
