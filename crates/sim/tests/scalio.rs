@@ -90,7 +90,7 @@ fn a_lone_hit_takes_one_read_of_its_block() {
     let plan = plan(&text);
     let Scene::Scalio(scalio) = &plan.scene else { panic!("{:?}", plan.scene) };
     let bytes = scalio::layout::block_bytes(8) as u64;
-    let alone = scalio.verbs.adapter.unloaded(Verb::Read, Bytes::new(16), Bytes::new(bytes));
+    let alone = scalio.rdma.adapter.unloaded(Verb::Read, Bytes::new(16), Bytes::new(bytes));
     let (_, rows) = play(&text, false);
     let shortest = rows.iter().map(|row| row.end - row.intended).min();
     assert_eq!(shortest, Some(alone));

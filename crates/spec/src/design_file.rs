@@ -1,10 +1,13 @@
 //! The written form of the designs, and their defaults, each with its source.
 
 use crate::file::words;
+use crate::plan::Edm;
 use crate::quantity::Quantity;
 use crate::table::table;
 use base::{Bytes, Clock, Span};
-use transport::config::{CreditBased, Dctcp, Fastpass, ReceiverDriven};
+use transport::config::{
+    CreditBased, Dcqcn, Dctcp, Fastpass, Pause, Pfabric, RateControl, Reaction, ReceiverDriven,
+};
 use transport::uncontrolled::Uncontrolled;
 
 words! {
@@ -101,34 +104,33 @@ words! {
 
 words! {
     /// Which of the messages that compete for a port goes first.
-    PolicyName {
+    PolicyName is edm::Policy {
         /// The one with the fewest bytes left.
-        Srpt,
+        Srpt is edm::Policy::Srpt,
         /// The one that was announced first.
-        Fcfs,
+        Fcfs is edm::Policy::Fcfs,
     }
 }
 
 words! {
     /// What is kept in order.
-    OrderingName {
+    OrderingName is edm::Ordering {
         /// Nothing: messages of a pair overtake each other as the policy says. Not EDM as published.
-        None,
+        None is edm::Ordering::None,
         /// Each direction of a pair for itself: a read may overtake an earlier write.
-        Channel,
+        Channel is edm::Ordering::Channel,
         /// Reads and writes of one node at another take effect in the order of their issue.
-        Pair,
+        Pair is edm::Ordering::Pair,
     }
 }
 
 table! {
     /// What moves the messages. A table of a design that no point of the experiment uses is an error.
-    #[schemars(extend("required" = ["name"]))]
     DesignFile {
         /// Which design.
-        name: DesignName,
-        /// Which fixed latencies apply; not for edm, whose pipeline is counted in cycles of its clocks.
-        stack: StackName where [Messages] = StackName::Own,
+        name: DesignName where [needed],
+        /// Which fixed latencies apply. EDM's pipeline is counted in cycles of its clocks.
+        stack: StackName where [Messages; design.name != "edm"] = StackName::Own,
         /// Parameters of edm.
         edm: EdmFile,
         /// Parameters of dctcp.
@@ -155,35 +157,17 @@ table! {
     }
 }
 
-/// The parameters of EDM in one row, as they are written.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct EdmRow {
-    pub chunk: Bytes,
-    pub active_per_pair: u8,
-    pub policy: PolicyName,
-    pub ordering: OrderingName,
-    pub iterations: u32,
-    pub look_ahead_cycles: u32,
-    pub phy_clock: Clock,
-    pub scheduler_clock: Clock,
-    pub batch: Bytes,
-    pub timeout: Span,
-    pub redundant: bool,
-    pub preemption: PreemptionName,
-    pub matching_trials: u32,
-}
-
 table! {
     /// EDM. Sources are sections of its paper (ASPLOS'25).
-    EdmFile => EdmRow on _ground of Edm {
+    EdmFile => Edm on _ground of Edm {
         /// Most bytes that one grant lets through (4.3: 256 B).
         chunk: Quantity<Bytes> ["1B" to "65535B"] = Bytes::new(256),
         /// Most active notifications of an ordered pair, the paper's X (4.3: 3).
         active_per_pair: u8 [1 to 64] = 3,
         /// Which message goes first (4.3.2 has heavy-tailed sizes, for which 3.1.1 recommends SRPT).
-        policy: PolicyName = PolicyName::Srpt,
+        policy: PolicyName = edm::Policy::Srpt,
         /// What is kept in order (3.1.1, property 5).
-        ordering: OrderingName = OrderingName::Pair,
+        ordering: OrderingName = edm::Ordering::Pair,
         /// Matching iterations before grants go out; 1 grants after every iteration (3.1.2).
         iterations: u32 [1 to 64] = 1,
         /// How many scheduler cycles before a port is free its next grant may be issued: an iteration's 3 (3.1.2) hide the round that a
@@ -203,6 +187,22 @@ table! {
         preemption: PreemptionName = PreemptionName::Fair,
         /// Measure, besides the run, the time to a maximal matching of a full demand matrix over so many random trials (3.1.3).
         matching_trials: u32 [to 10_000] = 0,
+    } as {
+        config: edm::Config {
+            chunk,
+            active_per_pair,
+            policy,
+            ordering,
+            iterations_per_round: iterations,
+            look_ahead_cycles,
+            phy_clock,
+            scheduler_clock,
+            batch,
+            timeout,
+        },
+        redundant,
+        preemption,
+        matching_trials,
     }
 }
 
@@ -267,38 +267,12 @@ words! {
     }
 }
 
-/// The parameters of DCQCN in one row, as they are written.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct DcqcnRow {
-    pub preset: DcqcnPreset,
-    pub mtu: Bytes,
-    pub mark_from: Bytes,
-    pub mark_all: Bytes,
-    pub mark_probability: f64,
-    pub pfc: PfcName,
-    pub pause_above: Bytes,
-    pub resume_below: Bytes,
-    pub shared_buffer: Bytes,
-    pub free_share: f64,
-    pub gain: f64,
-    pub rate_min_bps: u64,
-    pub notification_interval: Span,
-    pub reaction: ReactionName,
-    pub cut_interval: Span,
-    pub alpha_timer: Span,
-    pub increase_timer: Span,
-    pub increase_bytes: Bytes,
-    pub fast_recovery_rounds: u32,
-    pub additive_bps: u64,
-    pub hyper_bps: u64,
-}
-
 table! {
     /// RoCEv2 with DCQCN and priority flow control. "Paper" is SIGCOMM'15, whose values are for 40
     /// Gb/s; those that are bytes in a queue or bits a second scale with the link rate, unless
     /// `preset` says otherwise. What `paper` and `hpcc` have instead is in
     /// docs/concepts/rivals-dcqcn.md.
-    DcqcnFile => DcqcnRow on ground of Dcqcn {
+    DcqcnFile => Dcqcn on ground of Dcqcn {
         /// Whose constants the other keys have when they are not given.
         preset: DcqcnPreset = DcqcnPreset::Scaled,
         /// Largest payload: the RoCE MTU of 1024 bytes, which fits into a standard frame (paper, 6).
@@ -311,17 +285,17 @@ table! {
         mark_probability: f64 [above 0.0 to 1.0] = 0.01,
         /// When the switch pauses an ingress port.
         pfc: PfcName = PfcName::Static,
-        /// With static: XOFF threshold of an ingress port, above `mark_all`, so that marks come
+        /// XOFF threshold of an ingress port, above `mark_all`, so that marks come
         /// before pauses (paper, 4).
-        pause_above: Quantity<Bytes> ["1B" to "1TiB"] = Bytes::new(ground.scaled_from_40g(240_000)),
-        /// With static: XON threshold, two full frames lower (paper, 4).
-        resume_below: Quantity<Bytes> = Bytes::new(ground.scaled_from_40g(240_000).saturating_sub(2 * 1538).max(1)),
-        /// With dynamic: the buffer that all ports share, without headroom. What the paper's 12 MB
+        pause_above: Quantity<Bytes> ["1B" to "1TiB"] where [pfc = "static"] = Bytes::new(ground.scaled_from_40g(240_000)),
+        /// XON threshold, two full frames lower (paper, 4).
+        resume_below: Quantity<Bytes> where [pfc = "static"] = Bytes::new(ground.scaled_from_40g(240_000).saturating_sub(2 * 1538).max(1)),
+        /// The buffer that all ports share, without headroom. What the paper's 12 MB
         /// leave beside 22.4 KB for each of eight classes at 32 ports (paper, 4).
-        shared_buffer: Quantity<Bytes> ["1B" to "1TiB"] = DCQCN_SHARED,
-        /// With dynamic: the share of what is free of it that one port may hold (paper, 4: beta /
+        shared_buffer: Quantity<Bytes> ["1B" to "1TiB"] where [pfc = "dynamic"] = DCQCN_SHARED,
+        /// The share of what is free of it that one port may hold (paper, 4: beta /
         /// 8, with beta = 8).
-        free_share: f64 [above 0.0 to 1_024.0] = 1.0,
+        free_share: f64 [above 0.0 to 1_024.0] where [pfc = "dynamic"] = 1.0,
         /// Gain g of alpha (paper, Figure 14: 1/256).
         gain: f64 [above 0.0 to 1.0] = 1.0 / 256.0,
         /// Least rate of a flow in bits a second. The paper gives none; 100 Mb/s is in the published
@@ -331,21 +305,56 @@ table! {
         notification_interval: Quantity<Span> ["1ps" to "1h"] = Span::us(50),
         /// How a flow answers notifications.
         reaction: ReactionName = ReactionName::AtOnce,
-        /// With periodic: time between two looks at whether a notification has come (HPCC's
+        /// Time between two looks at whether a notification has come (HPCC's
         /// simulator: 4 us).
-        cut_interval: Quantity<Span> ["1ps" to "1h"] = Span::us(4),
+        cut_interval: Quantity<Span> ["1ps" to "1h"] where [reaction = "periodic"] = Span::us(4),
         /// Alpha decays when no notification came for this long (paper, 3.1: 55 us).
         alpha_timer: Quantity<Span> ["1ps" to "1h"] = Span::us(55),
         /// Rate-increase timer (paper, Figure 14: 55 us).
         increase_timer: Quantity<Span> ["1ps" to "1h"] = Span::us(55),
-        /// With at-once: rate-increase byte counter (paper, Figure 14: 10 MB).
-        increase_bytes: Quantity<Bytes> ["1B" to "1TiB"] = Bytes::new(10_000_000),
+        /// Rate-increase byte counter (paper, Figure 14: 10 MB).
+        increase_bytes: Quantity<Bytes> ["1B" to "1TiB"] where [reaction = "at-once"] = Bytes::new(10_000_000),
         /// Rounds of fast recovery, F (paper, 3.1: 5).
         fast_recovery_rounds: u32 [1 to 1_000] = 5,
         /// Additive step in bits a second (paper, 3.1: 40 Mb/s at 40 Gb/s).
         additive_bps: u64 [from 1] = ground.scaled_from_40g(40_000_000),
         /// Hyper step in bits a second; the paper gives none, ten additive steps is what its vendor's adapters ship with.
         hyper_bps: u64 [from 1] = ground.scaled_from_40g(400_000_000),
+    } as {
+        mtu,
+        mark_from,
+        mark_all,
+        mark_probability,
+        pause,
+        reaction: answer,
+        gain,
+        rate_min_bps,
+        notification_interval,
+        alpha_timer,
+        increase_timer,
+        fast_recovery_rounds,
+        additive_bps,
+        hyper_bps,
+    } from {
+        let pause = match pfc {
+            PfcName::Static => Pause::Static { above: pause_above, below: resume_below },
+            PfcName::Dynamic => Pause::Dynamic { shared: shared_buffer, share: free_share },
+        };
+        let answer = match reaction {
+            ReactionName::AtOnce => Reaction::AtOnce { increase_bytes },
+            ReactionName::Periodic => Reaction::Periodic { cut_interval },
+        };
+    } to {
+        // What its values were taken from says nothing more.
+        let preset = DcqcnPreset::Scaled;
+        let (pfc, [pause_above, resume_below], shared_buffer, free_share) = match pause {
+            Pause::Static { above, below } => (PfcName::Static, [above, below], Bytes::ZERO, 0.0),
+            Pause::Dynamic { shared, share } => (PfcName::Dynamic, [Bytes::ZERO; 2], shared, share),
+        };
+        let (reaction, increase_bytes, cut_interval) = match answer {
+            Reaction::AtOnce { increase_bytes } => (ReactionName::AtOnce, increase_bytes, Span::ZERO),
+            Reaction::Periodic { cut_interval } => (ReactionName::Periodic, Bytes::ZERO, cut_interval),
+        };
     }
 }
 
@@ -363,21 +372,9 @@ words! {
     }
 }
 
-/// The parameters of pFabric in one row, as they are written.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct PfabricRow {
-    pub mss: Bytes,
-    pub queue: Bytes,
-    pub window: u32,
-    pub timeout: Span,
-    pub rate_control: RateControlName,
-    pub probe_after: u32,
-    pub mark_above: Bytes,
-}
-
 table! {
     /// pFabric. "Paper" is SIGCOMM'13.
-    PfabricFile => PfabricRow on ground of Pfabric {
+    PfabricFile => Pfabric on ground of Pfabric {
         /// Largest segment: 1500 bytes less the IPv4 and TCP headers, and the priority.
         mss: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_452),
         /// Room of an output queue: two bandwidth-delay products (paper, 4.1).
@@ -391,12 +388,29 @@ table! {
         timeout: Quantity<Span> ["1ps" to "1h"] = ground.round_trip() + ground.full_queue(ground.bandwidth_delay() * 2),
         /// What decides how much of a flow is under way.
         rate_control: RateControlName = RateControlName::Minimal,
-        /// With minimal: timeouts in a row before a flow probes (paper, 5.2: 5).
-        probe_after: u32 [1 to 1_000] = 5,
-        /// With dctcp: marking threshold of an output queue. Neither paper gives one for queues of
+        /// Timeouts in a row before a flow probes (paper, 5.2: 5).
+        probe_after: u32 [1 to 1_000] where [rate_control = "minimal"] = 5,
+        /// Marking threshold of an output queue. Neither paper gives one for queues of
         /// two bandwidth-delay products: half of that, above DCTCP's bound of a seventh of one
         /// (SIGCOMM'10, 3.4).
-        mark_above: Quantity<Bytes> = ground.bandwidth_delay(),
+        mark_above: Quantity<Bytes> where [rate_control = "dctcp"] = ground.bandwidth_delay(),
+    } as { mss, queue, window, timeout, control } from {
+        let control = match rate_control {
+            RateControlName::Minimal => RateControl::Minimal { probe_after },
+            RateControlName::Dctcp => RateControl::Dctcp(Dctcp {
+                mss,
+                mark_above,
+                queue,
+                initial_window: window,
+                timeout_min: timeout,
+                ..DctcpFile::default().resolve(ground)
+            }),
+        };
+    } to {
+        let (rate_control, probe_after, mark_above) = match control {
+            RateControl::Minimal { probe_after } => (RateControlName::Minimal, probe_after, Bytes::ZERO),
+            RateControl::Dctcp(dctcp) => (RateControlName::Dctcp, 0, dctcp.mark_above),
+        };
     }
 }
 
@@ -461,57 +475,5 @@ table! {
     }
 }
 
-impl From<EdmRow> for crate::plan::Edm {
-    fn from(row: EdmRow) -> crate::plan::Edm {
-        let config = edm::Config {
-            chunk: row.chunk,
-            active_per_pair: row.active_per_pair,
-            policy: match row.policy {
-                PolicyName::Srpt => edm::Policy::Srpt,
-                PolicyName::Fcfs => edm::Policy::Fcfs,
-            },
-            ordering: match row.ordering {
-                OrderingName::None => edm::Ordering::None,
-                OrderingName::Channel => edm::Ordering::Channel,
-                OrderingName::Pair => edm::Ordering::Pair,
-            },
-            iterations_per_round: row.iterations,
-            look_ahead_cycles: row.look_ahead_cycles,
-            phy_clock: row.phy_clock,
-            scheduler_clock: row.scheduler_clock,
-            batch: row.batch,
-            timeout: row.timeout,
-        };
-        let EdmRow { redundant, preemption, matching_trials, .. } = row;
-        crate::plan::Edm { config, redundant, preemption, matching_trials }
-    }
-}
-
-impl EdmRow {
-    /// The row that says all of `edm`.
-    pub(crate) fn of(edm: &crate::plan::Edm) -> EdmRow {
-        let config = &edm.config;
-        EdmRow {
-            chunk: config.chunk,
-            active_per_pair: config.active_per_pair,
-            policy: match config.policy {
-                edm::Policy::Srpt => PolicyName::Srpt,
-                edm::Policy::Fcfs => PolicyName::Fcfs,
-            },
-            ordering: match config.ordering {
-                edm::Ordering::None => OrderingName::None,
-                edm::Ordering::Channel => OrderingName::Channel,
-                edm::Ordering::Pair => OrderingName::Pair,
-            },
-            iterations: config.iterations_per_round,
-            look_ahead_cycles: config.look_ahead_cycles,
-            phy_clock: config.phy_clock,
-            scheduler_clock: config.scheduler_clock,
-            batch: config.batch,
-            timeout: config.timeout,
-            redundant: edm.redundant,
-            preemption: edm.preemption,
-            matching_trials: edm.matching_trials,
-        }
-    }
-}
+// A table of other tables too: its parameters depend on their rack.
+crate::quantity::plain!(DcqcnFile);

@@ -20,6 +20,7 @@ mod error;
 mod experiment;
 mod file;
 mod ground;
+mod idle;
 mod load;
 mod plan;
 mod print;

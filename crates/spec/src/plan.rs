@@ -1,5 +1,7 @@
 //! A plan: an experiment in which nothing is left to choose.
 
+use crate::idle::with_first_names;
+use crate::schema::shared_schema;
 use crate::blox::Blox;
 use crate::design_file::{DesignName, PreemptionName, StackName};
 use crate::file::{FaultName, LoadBasis};
@@ -399,6 +401,7 @@ impl Plan {
     ///
     /// The text that is hashed is the experiment file of [`to_toml`](Plan::to_toml) without `title` and `seed`, as JSON without white space, keys
     /// sorted by their bytes, numbers as serde_json prints them (shortest decimal that reads back), quantities in the largest unit that keeps them whole.
+    /// A key that was renamed counts by its first name.
     /// A trace counts by the digest of its messages, and a graph and recorded delays by theirs, not by their file names.
     pub fn hash(&self) -> String {
         let mut file = crate::print::file_of(self);
@@ -416,7 +419,8 @@ impl Plan {
         if let Some(rack) = &mut file.rack {
             (rack.network_file, rack.network_unit) = (None, None);
         }
-        let value = serde_json::to_value(&file).expect("every value of a plan can be written in JSON");
+        let mut value = serde_json::to_value(&file).expect("every value of a plan can be written in JSON");
+        with_first_names(shared_schema(), &mut value);
         let mut text = String::new();
         write_canonical(&value, &mut text);
         hex(&Sha256::digest(text))

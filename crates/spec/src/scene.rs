@@ -81,22 +81,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// Asks for tables that the design cannot do without.
-    pub(crate) fn need_tables(&mut self, tables: &[&str], design: DesignName) {
-        for table in tables {
-            if self.document.at(table).is_none() && !self.soundness.is_broken(table) {
-                self.soundness.mark(table);
-                self.report("", Problem::missing(table, &format!("the design {} needs it", design.word())));
-            }
-        }
-    }
-
-    /// Refuses tables that mean nothing to this one of a scene's designs.
-    pub(crate) fn foreign_tables(&mut self, tables: &[&str], design: DesignName) {
-        for table in tables {
-            self.refuse_key(table, &format!("`{table}` does not go with the design {}", design.word()));
-        }
-    }
 }
 
 /// Whether a schema goes with `scene`: with its table, unless it says more.

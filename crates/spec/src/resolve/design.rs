@@ -1,7 +1,10 @@
 //! The design of a point: its own table's keys over their defaults, its stack, and what cannot be.
 
 use super::{RATES, Resolver};
-use crate::design_file::{DesignFile, DesignName, EdmRow};
+use crate::design_file::{
+    CxlFile, DcqcnFile, DctcpFile, DesignFile, DesignName, FastpassFile, HardwareTcpFile, PfabricFile, RawEthernetFile, ReceiverDrivenFile,
+    Rocev2File,
+};
 use crate::error::Problem;
 use crate::ground::Ground;
 use crate::plan::{Design, Edm, Fabric, Packet, Protocol};
@@ -41,50 +44,29 @@ impl Resolver<'_> {
             return Some(Design::Edm(self.edm(file, fabric, &ground)));
         }
         let protocol = protocol_of(name, file, &ground)?;
-        self.refuse_idle_keys(file, &protocol);
+        // Their defaults depend on the rack and on presets.
+        let table = serde_json::to_value(protocol.table()).expect("a table can be written in JSON");
+        self.refuse_idle_keys(name, &[("design", table)]);
         self.check_protocol(&protocol);
         Some(Design::Packet(Packet { protocol, stack_name, stack }))
     }
 
     fn edm(&mut self, file: &DesignFile, fabric: &Fabric, ground: &Ground) -> Edm {
-        if file.stack.is_some() {
-            self.conflict(
-                "design.stack",
-                "`stack` does not go with edm: its pipeline is counted in cycles of its clocks",
-            );
-        }
         let table = file.edm.clone().unwrap_or_default();
-        let mut row = table.resolve(ground);
+        let mut edm = table.resolve(ground);
         if table.batch.is_none() {
-            row.batch = row.chunk;
+            edm.config.batch = edm.config.chunk;
         }
         if u64::from(fabric.nodes) > EDM_NODES_MAX && self.sound(&["fabric"]) {
             let allowed = format!("2..={EDM_NODES_MAX} with design edm");
             self.report("fabric.nodes", Problem::out_of_range(fabric.nodes, allowed));
         }
-        self.check_edm(&row);
-        row.into()
-    }
-
-    fn check_edm(&mut self, row: &EdmRow) {
-        if row.batch > row.chunk {
-            let reason =
-                format!("a batch of {} is more than a chunk of {}: one grant must cover it", row.batch, row.chunk);
+        let edm::Config { batch, chunk, .. } = edm.config;
+        if batch > chunk {
+            let reason = format!("a batch of {batch} is more than a chunk of {chunk}: one grant must cover it");
             self.conflict("design.edm.batch", reason);
         }
-    }
-
-    /// Refuses keys that mean nothing with the way that another key chooses.
-    fn refuse_idle_keys(&mut self, file: &DesignFile, protocol: &Protocol) {
-        let idle = match protocol {
-            Protocol::Dcqcn(config) => file.dcqcn.as_ref().map(|table| table.idle_keys(config)),
-            Protocol::Pfabric(config) => file.pfabric.as_ref().map(|table| table.idle_keys(config)),
-            _ => None,
-        };
-        for (key, needs) in idle.unwrap_or_default() {
-            let path = format!("design.{}.{key}", protocol.name().word());
-            self.conflict(&path, format!("`{key}` goes only with {needs}"));
-        }
+        edm
     }
 
     /// What depends on other keys, or is by default as large as the rack makes it.
@@ -134,7 +116,7 @@ fn protocol_of(name: DesignName, file: &DesignFile, ground: &Ground) -> Option<P
     Some(match name {
         DesignName::Dctcp => Protocol::Dctcp(resolved!(dctcp)),
         DesignName::Dcqcn => Protocol::Dcqcn(file.dcqcn.clone().unwrap_or_default().parameters(ground)),
-        DesignName::Pfabric => Protocol::Pfabric(file.pfabric.clone().unwrap_or_default().parameters(ground)),
+        DesignName::Pfabric => Protocol::Pfabric(resolved!(pfabric)),
         DesignName::ReceiverDriven => Protocol::ReceiverDriven(resolved!(receiver_driven)),
         DesignName::Cxl => Protocol::Cxl(resolved!(cxl)),
         DesignName::Fastpass => Protocol::Fastpass(resolved!(fastpass)),
@@ -146,6 +128,23 @@ fn protocol_of(name: DesignName, file: &DesignFile, ground: &Ground) -> Option<P
 }
 
 impl Protocol {
+    /// The table of the design, with all of its parameters.
+    pub(crate) fn table(&self) -> DesignFile {
+        let mut file = DesignFile::default();
+        match self {
+            Protocol::Dctcp(config) => file.dctcp = Some(DctcpFile::of(config)),
+            Protocol::Dcqcn(config) => file.dcqcn = Some(DcqcnFile { preset: None, ..DcqcnFile::of(config) }),
+            Protocol::Pfabric(config) => file.pfabric = Some(PfabricFile::of(config)),
+            Protocol::ReceiverDriven(config) => file.receiver_driven = Some(ReceiverDrivenFile::of(config)),
+            Protocol::Cxl(config) => file.cxl = Some(CxlFile::of(config)),
+            Protocol::Fastpass(config) => file.fastpass = Some(FastpassFile::of(config)),
+            Protocol::RawEthernet(config) => file.raw_ethernet = Some(RawEthernetFile::of(config)),
+            Protocol::Rocev2(config) => file.rocev2 = Some(Rocev2File::of(config)),
+            Protocol::HardwareTcp(config) => file.hardware_tcp = Some(HardwareTcpFile::of(config)),
+        }
+        file
+    }
+
     /// The name of the design and of its table.
     pub fn name(&self) -> DesignName {
         match self {
