@@ -124,7 +124,8 @@ fn only_software_uses_cores_and_only_buffers_in_memory_use_memory() {
 #[test]
 fn encoding_every_message_changes_no_row() {
     for design in DESIGNS {
-        let keys = "clients.remote = true\nmachine.devices = 2\nio.write_share = 0.5\ntask.bytes = '8KiB'\nio.depth = 4";
+        let keys =
+            "clients.remote = true\nmachine.devices = 2\nio.write_share = 0.5\ntask.bytes = '8KiB'\nio.depth = 4";
         let plan = of(design, keys);
         let mut rows: Vec<Row> = Vec::new();
         let options = RunOptions { wire_check: true, ..RunOptions::default() };
@@ -162,8 +163,7 @@ fn lost_packets_cost_time_and_no_request() {
 
 #[test]
 fn a_client_that_gets_no_answer_gives_up() {
-    let keys =
-        "clients.remote = true\nclients.loss_percent = 50.0\nclients.timeout = '1ms'\nclients.attempts = 2\nio.depth = 8";
+    let keys = "clients.remote = true\nclients.loss_percent = 50.0\nclients.timeout = '1ms'\nclients.attempts = 2\nio.depth = 8";
     let (rows, _) = play(&plan(keys));
     let lost = rows.iter().filter(|row| row.outcome == Outcome::Lost).count();
     assert!(lost > 20 && lost < rows.len(), "{lost} of {}", rows.len());

@@ -14,7 +14,7 @@ use crate::san::file::{
     CheckFile, GimbalFile, HostFile, ReservationFile, RoutingFile, SchedulingFile, TargetFile, WireFile,
 };
 use crate::san::lsm::LsmFile;
-use crate::scalio::file::{CarrierFile, CoresFile, DittoFile, LeedFile, ScalioFile, StoreFile, RdmaFile};
+use crate::scalio::file::{CarrierFile, CoresFile, DittoFile, LeedFile, RdmaFile, ScalioFile, StoreFile};
 use crate::sdirect::file::{ClientsFile, MachineFile, NicFile, SoftwareFile, TaskFile};
 use crate::table::table;
 use crate::wear::file::WearFile;

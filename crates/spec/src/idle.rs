@@ -179,10 +179,11 @@ impl File<'_> {
             return format!("the design {design} needs it");
         }
         let meaning = schema.get("description").and_then(Json::as_str).unwrap_or_default().replace('\n', " ");
-        let for_value = conditions(schema).into_iter().filter(|condition| condition.is.is_some()).find_map(|condition| {
-            let (given, default, goes) = self.other(table, &condition);
-            given.or(default).filter(|_| goes).map(|value| format!("{} = {} needs it", condition.key, label(value)))
-        });
+        let for_value =
+            conditions(schema).into_iter().filter(|condition| condition.is.is_some()).find_map(|condition| {
+                let (given, default, goes) = self.other(table, &condition);
+                given.or(default).filter(|_| goes).map(|value| format!("{} = {} needs it", condition.key, label(value)))
+            });
         for_value.unwrap_or(meaning)
     }
 }

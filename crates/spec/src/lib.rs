@@ -27,7 +27,7 @@ mod print;
 mod quantity;
 pub mod reference;
 mod resolve;
-mod rival_rows;
+mod rivals;
 pub mod san;
 pub mod scalio;
 mod scene;

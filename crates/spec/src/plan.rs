@@ -1,20 +1,19 @@
 //! A plan: an experiment in which nothing is left to choose.
 
-use crate::idle::with_first_names;
-use crate::schema::shared_schema;
 use crate::blox::Blox;
 use crate::design_file::{DesignName, PreemptionName, StackName};
 use crate::file::{FaultName, LoadBasis};
+use crate::idle::with_first_names;
+pub use crate::rivals::Protocol;
 use crate::san::{San, SanLoad};
 use crate::scalio::Scalio;
+use crate::schema::shared_schema;
 use crate::sdirect::SDirect;
 use crate::wear::Wear;
 use base::{Bytes, NodeId, Rate, Span, Time};
 use hardware::{DramConfig, EthernetStack};
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
-use transport::config::{CreditBased, Dcqcn, Dctcp, Fastpass, Pfabric, ReceiverDriven};
-use transport::uncontrolled::Uncontrolled;
 use workload::block_trace::Inversions;
 
 /// One run, wholly specified and checked. Made by [`crate::parse`] only.
@@ -122,29 +121,6 @@ pub struct Packet {
     pub stack_name: StackName,
     /// Its latencies; the transceiver is the fabric's.
     pub stack: EthernetStack,
-}
-
-/// A rival's protocol with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Protocol {
-    /// DCTCP.
-    Dctcp(Dctcp),
-    /// DCQCN over priority flow control.
-    Dcqcn(Dcqcn),
-    /// pFabric.
-    Pfabric(Pfabric),
-    /// The idealised receiver-driven protocol.
-    ReceiverDriven(ReceiverDriven),
-    /// Hop-by-hop credits.
-    Cxl(CreditBased),
-    /// Fastpass.
-    Fastpass(Fastpass),
-    /// Frames and nothing else.
-    RawEthernet(Uncontrolled),
-    /// RoCEv2 without congestion control.
-    Rocev2(Uncontrolled),
-    /// Hardware TCP without congestion control.
-    HardwareTcp(Uncontrolled),
 }
 
 /// The load that an open loop was asked to offer.

@@ -128,7 +128,11 @@ fn write_arrivals(arrivals: &Arrivals, local_fraction: f64, file: &mut WorkloadF
 }
 
 fn class_of(class: &Class) -> ClassFile {
-    ClassFile { operation: Some(Plain::written(class.operation)), weight: Some(class.weight), size: Some(size_of(&class.size)) }
+    ClassFile {
+        operation: Some(Plain::written(class.operation)),
+        weight: Some(class.weight),
+        size: Some(size_of(&class.size)),
+    }
 }
 
 fn size_of(size: &SizeDistribution) -> SizeFile {

@@ -4,6 +4,8 @@ mod background;
 mod demand;
 mod design;
 
+pub(crate) use design::{BUFFER_MAX, MTU_MAX};
+
 use crate::check::{Completeness, check};
 use crate::document::Node;
 use crate::error::{PlanError, Problem, Problems};

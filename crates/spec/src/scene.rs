@@ -44,16 +44,6 @@ impl DesignName {
     /// What the design is about.
     pub(crate) fn scene(self) -> SceneName {
         match self {
-            DesignName::Edm
-            | DesignName::Dctcp
-            | DesignName::Dcqcn
-            | DesignName::Pfabric
-            | DesignName::ReceiverDriven
-            | DesignName::Cxl
-            | DesignName::Fastpass
-            | DesignName::RawEthernet
-            | DesignName::Rocev2
-            | DesignName::HardwareTcp => Messages,
             DesignName::Rackblox | DesignName::RackbloxSoftware | DesignName::Vdc => Volumes,
             DesignName::WearLevelling => Wear,
             DesignName::San | DesignName::SanPlain => San,
@@ -63,6 +53,8 @@ impl DesignName {
             | DesignName::LeedDitto
             | DesignName::NvmeOf
             | DesignName::NvmeOfOffload => Pairs,
+            // EDM and its rivals.
+            _ => Messages,
         }
     }
 }
@@ -80,7 +72,6 @@ impl Resolver<'_> {
             self.problems.add(self.document.place_of(&path), &path, Problem::Conflict(reason));
         }
     }
-
 }
 
 /// Whether a schema goes with `scene`: with its table, unless it says more.

@@ -197,10 +197,7 @@ fn parts_that_do_not_go_together_are_refused() {
             "[flash]\nsuspension_limit = 3",
             "flash.suspension_limit: suspension is given by `suspension_overhead` and `suspension_limit` together, or by suspension_limit = 0 alone",
         ),
-        (
-            "[io]\nprofile = \"ycsb-a\"\nwrite_share = 0.5",
-            "io.write_share: `write_share` does not go with `profile`",
-        ),
+        ("[io]\nprofile = \"ycsb-a\"\nwrite_share = 0.5", "io.write_share: `write_share` does not go with `profile`"),
         (
             "[io]\nrequests_per_second = 5.0",
             "io.requests_per_second: `requests_per_second` does not go with arrivals = closed",

@@ -146,11 +146,11 @@ fn what_is_missing_is_named_with_what_it_is_for() {
     );
     assert_eq!(
         complaint(&with("load = 0.5", "")),
-        "small.toml:7:2: workload: `workload.load` is missing: arrivals = poisson needs the load to offer, such as load = 0.8"
+        "small.toml:7:2: workload: `load` is missing: arrivals = poisson needs it"
     );
     assert_eq!(
         complaint(&with("load = 0.5", "load = 0.5\narrivals = \"on-off\"\non = \"1us\"")),
-        "small.toml:7:2: workload: `workload.off` is missing: arrivals = on-off needs the mean length of an off period"
+        "small.toml:7:2: workload: `off` is missing: arrivals = on-off needs it"
     );
 }
 
@@ -360,10 +360,7 @@ fn a_background_has_streams() {
 fn background_frames_are_refused_beside_the_packets_of_a_rival() {
     let text = with_stream("load = 0.1").replace("name = \"edm\"", "name = \"dctcp\"");
     let said = complaint(&text);
-    assert!(
-        said.starts_with("small.toml:11:3: background: `background` does not go with the design dctcp"),
-        "{said}"
-    );
+    assert!(said.starts_with("small.toml:11:3: background: `background` does not go with the design dctcp"), "{said}");
     let swept = with_stream("load = 0.1") + "[sweep]\ndesign.name = [\"edm\", \"cxl\"]\n";
     assert!(complaint(&swept).ends_with("does not go with the design cxl (at the sweep point design.name = cxl)"));
 }

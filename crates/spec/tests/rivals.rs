@@ -131,9 +131,19 @@ fn a_key_that_the_chosen_way_does_not_read_is_an_error() {
         ("dcqcn", "preset = \"paper\", pause_above = \"1MB\"", "pause_above", "pfc = static, not with dynamic"),
         ("dcqcn", "pfc = \"dynamic\", resume_below = \"1MB\"", "resume_below", "pfc = static, not with dynamic"),
         ("dcqcn", "cut_interval = \"1us\"", "cut_interval", "reaction = periodic, not with at-once"),
-        ("dcqcn", "preset = \"hpcc\", increase_bytes = \"1MB\"", "increase_bytes", "reaction = at-once, not with periodic"),
+        (
+            "dcqcn",
+            "preset = \"hpcc\", increase_bytes = \"1MB\"",
+            "increase_bytes",
+            "reaction = at-once, not with periodic",
+        ),
         ("pfabric", "mark_above = \"1KB\"", "mark_above", "rate_control = dctcp, not with minimal"),
-        ("pfabric", "rate_control = \"dctcp\", probe_after = 3", "probe_after", "rate_control = minimal, not with dctcp"),
+        (
+            "pfabric",
+            "rate_control = \"dctcp\", probe_after = 3",
+            "probe_after",
+            "rate_control = minimal, not with dctcp",
+        ),
     ] {
         let got = complaint(&text("100Gbps", design, table));
         let end = format!("design.{design}.{key}: `{key}` goes only with {needs}");

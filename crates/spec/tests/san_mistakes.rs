@@ -234,7 +234,10 @@ fn keys_of_one_transport_do_not_go_with_another() {
         by("dcqcn+pfc", "window_max = \"64KiB\""),
         "wire.window_max: `window_max` goes only with transport = tcp or dctcp, not with dcqcn+pfc"
     );
-    assert_eq!(by("tcp", "dcqcn.preset = \"hpcc\""), "wire.dcqcn: `dcqcn` goes only with transport = dcqcn+pfc, not with tcp");
+    assert_eq!(
+        by("tcp", "dcqcn.preset = \"hpcc\""),
+        "wire.dcqcn: `dcqcn` goes only with transport = dcqcn+pfc, not with tcp"
+    );
     assert_eq!(
         by("dcqcn+pfc", "tcp_options = 12"),
         "wire.tcp_options: `tcp_options` goes only with transport = tcp, dctcp or unpaced, not with dcqcn+pfc"

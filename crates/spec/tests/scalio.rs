@@ -243,7 +243,7 @@ fn mistakes_of_options_and_loads_are_named_too() {
         ),
         (with("[[fault]]\nkind = 'node-down'\nnode = 161\nat = '1us'"), "161 is out of range; allowed is 0..=160"),
         (with("[[fault]]\nkind = 'switch-down'\nat = '1us'"), "clients and the box stop and come back"),
-        (with("[[fault]]\nkind = 'node-down'\nat = '1us'"), "the box comes after the last"),
+        (with("[[fault]]\nkind = 'node-down'\nat = '1us'"), "box comes after the last"),
         (with("machine.devices = 3"), "`machine` does not go with the design scalio"),
         (with("fabric = { nodes = 2, rate = '1Gbps' }"), "`fabric` does not go with the design scalio"),
         (with("store.kyes = 3"), "unknown key `kyes`, did you mean `keys`?"),

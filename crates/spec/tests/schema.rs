@@ -119,7 +119,7 @@ fn quantities_have_a_pattern_that_their_default_and_example_meet() {
 #[test]
 fn every_default_of_the_schema_is_in_the_resolved_plan() {
     let root = schema();
-    for design in DESIGNS {
+    for design in DESIGNS.iter() {
         let text = common::with("name = \"edm\"", &format!("name = \"{design}\""));
         let printed: Value = serde_json::to_value(common::plan(&text)).unwrap();
         for section in ["fabric", "memory", "run"] {

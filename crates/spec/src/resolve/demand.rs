@@ -3,9 +3,7 @@
 use super::Resolver;
 use crate::cost;
 use crate::error::Problem;
-use crate::file::{
-    ArrivalsName, ClassFile, DistributionFile, PatternName, RunFile, SizeFile, WorkloadFile,
-};
+use crate::file::{ArrivalsName, ClassFile, DistributionFile, PatternName, RunFile, SizeFile, WorkloadFile};
 use crate::load::{MeanCost, asking_nodes, cost_for, load_at, mean_gap_ps};
 use crate::plan::{Design, Fabric, PlannedLoad, TraceSource};
 use crate::quantity::{Plain, Quantity};

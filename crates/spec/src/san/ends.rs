@@ -2,10 +2,11 @@
 
 use super::Passing;
 use super::file::{HostEnd, HostFile, Sessions, TransportName, WireFile};
-use crate::design_file::{DcqcnFile, DesignName};
+use crate::design_file::DesignName;
 use crate::ground::Ground;
 use crate::quantity::Quantity;
 use crate::resolve::Resolver;
+use crate::rivals::{DcqcnFile, Rival};
 use base::{Bytes, Span};
 use san::PacketKind;
 use san::connection::{PacedConfig, Sharing, StreamConfig, WindowConfig};
@@ -80,31 +81,29 @@ impl Resolver<'_> {
     }
 
     /// The rival's parameters, where links have the rate of a host's.
-    fn dcqcn(
-        &mut self,
-        file: &DcqcnFile,
-        graph: Option<&Graph>,
-        wire: &WireConfig,
-        design: DesignName,
-    ) -> Dcqcn {
+    fn dcqcn(&mut self, file: &DcqcnFile, graph: Option<&Graph>, wire: &WireConfig, design: DesignName) -> Dcqcn {
         let link = |graph: &Graph| {
             let first = graph.of_kind(VertexKind::Host).find_map(|host| graph.hops(host).first());
             first.map(|hop| graph.link(hop.channel.link()).rate)
         };
         let shown = Ground::shown(DesignName::Dcqcn);
         let ground = graph.and_then(link).map_or(shown, |rate| Ground { rate, ..shown });
-        let config = file.parameters(&ground);
+        let config = Rival::parameters(file, &ground);
         self.refuse_key("wire.dcqcn.mtu", "packets are those of `fabric.mtu` and `wire.segment`");
         let table = serde_json::to_value(DcqcnFile::of(&config)).expect("a table can be written in JSON");
-        self.refuse_idle_keys(design, &[("wire.transport", TransportName::DcqcnPfc.word().into()), ("wire.dcqcn", table)]);
-        self.check_dcqcn("wire.dcqcn", &config);
+        self.refuse_idle_keys(
+            design,
+            &[("wire.transport", TransportName::DcqcnPfc.word().into()), ("wire.dcqcn", table)],
+        );
+        DcqcnFile::check(self, "wire.dcqcn", &config);
         Dcqcn { mtu: Bytes::new(u64::from(wire.segment_max)), ..config }
     }
 
     pub(super) fn host(&mut self, file: &HostFile, target: &TargetConfig, design: DesignName) -> HostEnd {
         let sessions = Sessions { target, design };
         let end = file.resolve(sessions);
-        if matches!(end.host.retry, RetryPolicy::Quiesce { .. }) && sessions.life().is_none() && self.sound(&["target"]) {
+        if matches!(end.host.retry, RetryPolicy::Quiesce { .. }) && sessions.life().is_none() && self.sound(&["target"])
+        {
             let reason =
                 "retry = quiesce needs target.command_life and target.packet_life: without them no wait is long enough";
             self.conflict("host.retry", reason);

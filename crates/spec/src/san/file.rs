@@ -1,9 +1,10 @@
 //! The written form of a SAN's techniques, and their defaults, each with its source. "Paper" is the SAN study, NSDI'26; "ours" is what it does not say.
 
 use super::EndTimes;
-use crate::design_file::{DcqcnFile, DesignName};
+use crate::design_file::DesignName;
 use crate::file::words;
 use crate::quantity::{ByteCount, Of1024, Plain, Quantity};
+use crate::rivals::DcqcnFile;
 use crate::table::table;
 use base::{Bytes, Rate, Span};
 use nvme::pdu::{Digests, Framing};

@@ -47,7 +47,8 @@ impl Resolver<'_> {
         let graph = fabric.as_ref().map(|fabric| &*fabric.graph);
         let (longest, hops) = graph.map_or((None, None), |graph| ways(graph, &mut routing));
         let passing = fabric.as_ref().map_or_else(|| self.passing(&FabricFile::default()), |fabric| fabric.passing);
-        let (HostEnd { times: ends, host }, target) = self.sessions(file, gimbal, &Ways { graph, passing, routing: &routing, hops }, design);
+        let (HostEnd { times: ends, host }, target) =
+            self.sessions(file, gimbal, &Ways { graph, passing, routing: &routing, hops }, design);
         if let Some(fabric) = fabric.as_ref().filter(|_| self.sound(&["fabric"])) {
             self.within_names(fabric, &host.wire, &routing, longest);
         }
@@ -84,8 +85,7 @@ impl Resolver<'_> {
         design: DesignName,
     ) -> (HostEnd, TargetConfig) {
         let wire_file = file.wire.clone().unwrap_or_default();
-        let wire =
-            wire_file.resolve(OnWire { mtu: ways.passing.mtu.count() as u32, has_header: ways.hops.is_some() });
+        let wire = wire_file.resolve(OnWire { mtu: ways.passing.mtu.count() as u32, has_header: ways.hops.is_some() });
         let is_reserved = file.reservation.as_ref().and_then(|it| it.on).unwrap_or(design == DesignName::San);
         let is_paced = design != DesignName::San && !is_reserved;
         let stream = self.stream(&wire_file, &wire, (is_paced, design), ways);

@@ -1,7 +1,7 @@
 //! From a plan of the room back to the file that says all of it.
 
 use super::Scalio;
-use super::file::{CarrierFile, CoresFile, DittoFile, LeedFile, ScalioFile, StoreFile, RdmaFile};
+use super::file::{CarrierFile, CoresFile, DittoFile, LeedFile, RdmaFile, ScalioFile, StoreFile};
 use crate::blox::file::IoFile;
 use crate::blox::print::{flash_of, write_io, write_places_and_times};
 use crate::design_file::DesignFile;

@@ -86,7 +86,10 @@ impl Resolver<'_> {
 
     fn check_nic(&mut self, nic: &Nic) {
         let unit = 4_096;
-        if nic.transfer_max == Bytes::ZERO || !nic.transfer_max.count().is_multiple_of(unit) || nic.transfer_max > Bytes::kib(1 << 20) {
+        if nic.transfer_max == Bytes::ZERO
+            || !nic.transfer_max.count().is_multiple_of(unit)
+            || nic.transfer_max > Bytes::kib(1 << 20)
+        {
             let allowed = "a multiple of 4KiB up to 1GiB";
             self.report("nic.transfer_max", Problem::out_of_range(nic.transfer_max, allowed));
         }

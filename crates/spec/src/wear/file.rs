@@ -1,9 +1,9 @@
 //! The written form of wear levelling, and its defaults, each with its source. "Paper" is RackBlox, SOSP'23.
 
+use super::{DAYS_PER_YEAR, GlobalLevelling, LocalLevelling, Replacement, Wear, WearLoad, WornDrive};
 use crate::file::words;
 use crate::quantity::Quantity;
 use crate::table::table;
-use super::{DAYS_PER_YEAR, GlobalLevelling, LocalLevelling, Replacement, Wear, WearLoad, WornDrive};
 use base::Bytes;
 use workload::storage::Profile;
 

@@ -2,7 +2,7 @@
 
 use base::{Bytes, Span, Time};
 use hardware::{Cpu, RdmaAdapter, TargetOffload, Verb};
-use spec::scalio::{Cores, Scalio, Rdma};
+use spec::scalio::{Cores, Rdma, Scalio};
 
 /// All of them.
 pub struct Plant {

@@ -9,7 +9,8 @@ use crate::resolve::Resolver;
 
 /// The swaps of a file, in order of time.
 pub(super) fn swaps_of(file: &ExperimentFile) -> Vec<PlannedSwap> {
-    let mut swaps: Vec<PlannedSwap> = file.swap.iter().flatten().filter(|swap| swap.at.is_some()).map(SwapFile::resolve).collect();
+    let mut swaps: Vec<PlannedSwap> =
+        file.swap.iter().flatten().filter(|swap| swap.at.is_some()).map(SwapFile::resolve).collect();
     swaps.sort_by_key(|swap| swap.at);
     swaps
 }
