@@ -7,18 +7,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use support::{Home, SMALL, SWEEP};
 
-const DESIGNS: [&str; 10] = [
-    "edm",
-    "dctcp",
-    "dcqcn",
-    "pfabric",
-    "receiver-driven",
-    "cxl",
-    "fastpass",
-    "raw-ethernet",
-    "rocev2",
-    "hardware-tcp",
-];
+/// EDM and every rival that is registered.
+fn designs() -> impl Iterator<Item = String> {
+    let rivals = spec::DesignName::RIVALS.iter().map(|design| design.word());
+    [spec::DesignName::Edm.word()].into_iter().chain(rivals)
+}
 
 #[test]
 fn a_run_leaves_its_plan_its_records_and_its_summaries() {
@@ -150,7 +143,7 @@ fn the_plan_of_a_run_replays_as_it_was_with_its_files_and_all_seeds() {
 #[test]
 fn encoding_every_message_changes_no_record_of_any_design() {
     let home = Home::new().with("a.toml", SMALL);
-    for design in DESIGNS {
+    for design in designs() {
         home.run(&format!("run a.toml --set design.name={design} --out {design}"));
         home.run(&format!("run a.toml --set design.name={design} --out {design}-wire --wire"));
         assert_eq!(home.files(design), home.files(&format!("{design}-wire")), "{design}");

@@ -131,17 +131,14 @@ impl Play<'_> {
             Design::Packet(rival) => rival,
         };
         let rig = packet_config(messages, rival, options);
-        match &rival.protocol {
-            Protocol::Dctcp(config) => self.on(messages, packet::dctcp(config, &rig)),
-            Protocol::Dcqcn(config) => self.on(messages, packet::dcqcn(config, &rig, seed.child("fabric"))),
-            Protocol::Pfabric(config) => self.on(messages, packet::pfabric(config, &rig)),
-            Protocol::ReceiverDriven(config) => self.on(messages, rivals::receiver_driven(config, &rig)),
-            Protocol::Cxl(config) => self.on(messages, rivals::credit_based(config, &rig)),
-            Protocol::Fastpass(config) => self.on(messages, rivals::fastpass(config, &rig)),
-            Protocol::RawEthernet(config) => self.on(messages, packet::uncontrolled(config, Framing::Raw, &rig)),
-            Protocol::Rocev2(config) => self.on(messages, packet::uncontrolled(config, Framing::Roce, &rig)),
-            Protocol::HardwareTcp(config) => self.on(messages, packet::uncontrolled(config, Framing::Tcp, &rig)),
+        macro_rules! play {
+            ($( $(#[$doc:meta])* $rival:ident $key:ident : $file:ident of $config:ident; )*) => {
+                match &rival.protocol { $(
+                    Protocol::$rival(config) => self.on(messages, rivals::rig::$key(config, &rig, seed.child("fabric"))),
+                )* }
+            };
         }
+        spec::rivals!(play)
     }
 
     fn on(self, messages: &Messages, mut rig: impl Rig) -> Result<Outcomes, RunError> {

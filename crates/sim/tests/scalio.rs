@@ -90,7 +90,7 @@ fn a_lone_hit_takes_one_read_of_its_block() {
     let plan = plan(&text);
     let Scene::Scalio(scalio) = &plan.scene else { panic!("{:?}", plan.scene) };
     let bytes = scalio::layout::block_bytes(8) as u64;
-    let alone = scalio.verbs.adapter.unloaded(Verb::Read, Bytes::new(16), Bytes::new(bytes));
+    let alone = scalio.rdma.adapter.unloaded(Verb::Read, Bytes::new(16), Bytes::new(bytes));
     let (_, rows) = play(&text, false);
     let shortest = rows.iter().map(|row| row.end - row.intended).min();
     assert_eq!(shortest, Some(alone));
@@ -317,7 +317,7 @@ fn a_lone_hit_over_edm_takes_one_read_of_its_block_by_edm_s_own_formula() {
     let memory = carrier.memory_latency + carrier.memory_bandwidth.span_of(bytes);
     let (_, rows) = play(&text, false);
     let shortest = rows.iter().map(|row| row.end - row.intended).min();
-    assert_eq!(shortest, Some(network + memory + carrier.post + carrier.seen));
+    assert_eq!(shortest, Some(network + memory + carrier.post + carrier.completion));
 }
 
 #[test]

@@ -91,11 +91,11 @@ fn a_depth_of_a_batch_rings_once_for_all() {
 }
 
 #[test]
-fn every_design_serves_askers_here_and_elsewhere_and_the_same_seed_gives_the_same_rows() {
+fn every_design_serves_clients_here_and_elsewhere_and_the_same_seed_gives_the_same_rows() {
     for design in DESIGNS {
         for remote in [false, true] {
             let keys = format!(
-                "askers.remote = {remote}\naskers.count = 2\nmachine.devices = 3\nio.write_share = 0.5\ntask.bytes = '16KiB'\nio.arrivals = 'poisson'\n\
+                "clients.remote = {remote}\nclients.count = 2\nmachine.devices = 3\nio.write_share = 0.5\ntask.bytes = '16KiB'\nio.arrivals = 'poisson'\n\
                  io.requests_per_second = 50000.0"
             );
             let plan = of(design, &keys);
@@ -107,7 +107,7 @@ fn every_design_serves_askers_here_and_elsewhere_and_the_same_seed_gives_the_sam
 
 #[test]
 fn only_software_uses_cores_and_only_buffers_in_memory_use_memory() {
-    let keys = "askers.remote = true\nmachine.devices = 2\nio.arrivals = 'poisson'\nio.requests_per_second = 20000.0";
+    let keys = "clients.remote = true\nmachine.devices = 2\nio.arrivals = 'poisson'\nio.requests_per_second = 20000.0";
     for (design, uses_cores, memory_accesses) in
         [("s-direct", false, 0.0), ("target-offload", false, 2.0), ("linux", true, 2.0), ("spdk", true, 2.0)]
     {
@@ -124,7 +124,8 @@ fn only_software_uses_cores_and_only_buffers_in_memory_use_memory() {
 #[test]
 fn encoding_every_message_changes_no_row() {
     for design in DESIGNS {
-        let keys = "askers.remote = true\nmachine.devices = 2\nio.write_share = 0.5\ntask.bytes = '8KiB'\nio.depth = 4";
+        let keys =
+            "clients.remote = true\nmachine.devices = 2\nio.write_share = 0.5\ntask.bytes = '8KiB'\nio.depth = 4";
         let plan = of(design, keys);
         let mut rows: Vec<Row> = Vec::new();
         let options = RunOptions { wire_check: true, ..RunOptions::default() };
@@ -137,7 +138,7 @@ fn encoding_every_message_changes_no_row() {
 fn commands_between_devices_leave_network_and_memory_alone() {
     for (task, reads_and_writes) in [("'copy'", 2.0), ("'replicate'\ntask.targets = 3", 4.0), ("'add-write'", 3.0)] {
         let keys = format!(
-            "machine.devices = 4\naskers.remote = true\ntask.bytes = '16KiB'\nio.depth = 4\ntask.kind = {task}"
+            "machine.devices = 4\nclients.remote = true\ntask.bytes = '16KiB'\nio.depth = 4\ntask.kind = {task}"
         );
         let (rows, outcomes) = finished(&plan(&keys));
         assert_eq!(extra(&outcomes, "doorbells"), rows.len() as f64 * reads_and_writes, "{task}");
@@ -152,7 +153,7 @@ fn commands_between_devices_leave_network_and_memory_alone() {
 fn lost_packets_cost_time_and_no_request() {
     for share in ["0.0", "1.0"] {
         let keys = format!(
-            "askers.remote = true\naskers.loss_percent = 3.0\naskers.timeout = '2ms'\naskers.attempts = 20\nio.write_share = {share}\ntask.bytes = '16KiB'\nio.depth = 8"
+            "clients.remote = true\nclients.loss_percent = 3.0\nclients.timeout = '2ms'\nclients.attempts = 20\nio.write_share = {share}\ntask.bytes = '16KiB'\nio.depth = 8"
         );
         let (_, outcomes) = finished(&plan(&keys));
         assert!(outcomes.summary.counts.dropped_packets > 20, "{:?}", outcomes.summary.counts);
@@ -162,8 +163,7 @@ fn lost_packets_cost_time_and_no_request() {
 
 #[test]
 fn a_client_that_gets_no_answer_gives_up() {
-    let keys =
-        "askers.remote = true\naskers.loss_percent = 50.0\naskers.timeout = '1ms'\naskers.attempts = 2\nio.depth = 8";
+    let keys = "clients.remote = true\nclients.loss_percent = 50.0\nclients.timeout = '1ms'\nclients.attempts = 2\nio.depth = 8";
     let (rows, _) = play(&plan(keys));
     let lost = rows.iter().filter(|row| row.outcome == Outcome::Lost).count();
     assert!(lost > 20 && lost < rows.len(), "{lost} of {}", rows.len());

@@ -217,7 +217,7 @@ pub struct Vssd {
     /// Pages of each virtual drive that change places together in a swap.
     pub swap_batch: u32,
     /// How long a page of a swap makes way for requests at the device.
-    pub swap_patience: Span,
+    pub swap_wait_max: Span,
 }
 
 /// Two drives of a server that exchange what they hold (RackBlox, 3.6).

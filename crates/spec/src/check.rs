@@ -33,8 +33,8 @@ pub(crate) fn find<'a>(root: &'a Json, path: &str) -> Result<&'a Json, Problem> 
 fn step<'a>(root: &'a Json, schema: &'a Json, key: &str) -> Result<&'a Json, Problem> {
     property(root, schema, key).ok_or_else(|| {
         let branches = branches(root, schema);
-        let keys = branches.iter().filter_map(|branch| branch.get("properties")?.as_object()).flat_map(Map::keys);
-        Problem::unknown_key(key, keys.cloned().collect())
+        let keys = branches.iter().filter_map(|branch| branch.get("properties")?.as_object()).flatten();
+        Problem::no_key(key, &keys.map(|(key, schema)| (key.clone(), schema.clone())).collect())
     })
 }
 
@@ -160,8 +160,8 @@ impl Checker<'_> {
                 Some(property) => self.node(property, &entry.node, &below),
                 None => match schema.get("additionalProperties") {
                     Some(Json::Bool(false)) => {
-                        let allowed = properties.into_iter().flat_map(Map::keys).cloned().collect();
-                        self.problems.add(entry.key_place, path, Problem::unknown_key(&entry.key, allowed));
+                        let problem = Problem::no_key(&entry.key, properties.unwrap_or(&Map::new()));
+                        self.problems.add(entry.key_place, path, problem);
                     }
                     Some(other) => self.node(other, &entry.node, &below),
                     None => {}

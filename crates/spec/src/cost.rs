@@ -2,9 +2,8 @@
 
 use crate::plan::{Design, Fabric, Messages, Packet, Protocol};
 use base::{Bytes, Operation, Span};
-use transport::cost::{MODIFY_REQUEST, Part, Train, WireCost};
-use transport::framing::Framing;
-use transport::{credit_based, dcqcn, dctcp, fastpass, pfabric, receiver_driven, uncontrolled};
+use transport::cost::{MODIFY_REQUEST, WireCost};
+use transport::fastpass;
 
 /// The read request of every rival: an address of 8 bytes (EDM, 4.2).
 pub const READ_REQUEST: Bytes = Bytes::new(8);
@@ -14,50 +13,13 @@ pub const READ_REQUEST: Bytes = Bytes::new(8);
 pub fn wire_cost(design: &Design, operation: Operation, bytes: Bytes) -> WireCost {
     match design {
         Design::Edm(edm) => edm::cost::wire_cost(&edm.config, operation, bytes),
-        Design::Packet(packet) => packet_cost(&packet.protocol, operation, bytes),
-    }
-}
-
-fn packet_cost(protocol: &Protocol, operation: Operation, bytes: Bytes) -> WireCost {
-    match protocol {
-        Protocol::Dctcp(config) => dctcp::wire_cost(config, operation, bytes, READ_REQUEST),
-        Protocol::Dcqcn(config) => dcqcn::wire_cost(config, operation, bytes, READ_REQUEST),
-        Protocol::Pfabric(config) => pfabric::wire_cost(config, operation, bytes, READ_REQUEST),
-        Protocol::ReceiverDriven(config) => receiver_driven::wire_cost(config, operation, bytes, READ_REQUEST),
-        Protocol::Cxl(config) => credit_based::wire_cost(config, operation, bytes, READ_REQUEST),
-        Protocol::Fastpass(config) => fastpass::wire_cost(config, operation, bytes, READ_REQUEST),
-        others => WireCost::of_messages(operation, bytes, READ_REQUEST, |bytes| train(others, bytes)),
-    }
-}
-
-/// The packets of a lone one-way message.
-fn train(protocol: &Protocol, bytes: Bytes) -> Train {
-    match protocol {
-        Protocol::Dctcp(config) => dctcp::train(config, bytes),
-        Protocol::Dcqcn(config) => dcqcn::train(config, Part::Write, bytes),
-        Protocol::Pfabric(config) => pfabric::train(config, bytes),
-        Protocol::ReceiverDriven(config) => receiver_driven::train(config, bytes),
-        Protocol::Cxl(config) => credit_based::train(config, bytes),
-        Protocol::Fastpass(config) => fastpass::train(config, bytes),
-        Protocol::RawEthernet(config) => uncontrolled::train(config, Framing::Raw, bytes),
-        Protocol::Rocev2(config) => uncontrolled::train(config, Framing::Roce, bytes),
-        Protocol::HardwareTcp(config) => uncontrolled::train(config, Framing::Tcp, bytes),
+        Design::Packet(packet) => packet.protocol.wire_cost(operation, bytes),
     }
 }
 
 /// The wire bytes of a rival's largest packet; a queue must have room for it.
 pub(crate) fn largest_packet(protocol: &Protocol) -> Bytes {
-    // Two full packets, so that the first is full.
-    let full = match protocol {
-        Protocol::Dctcp(config) => config.mss,
-        Protocol::Dcqcn(config) => config.mtu,
-        Protocol::Pfabric(config) => config.mss,
-        Protocol::ReceiverDriven(config) => config.mtu,
-        Protocol::Cxl(config) => config.flit_payload,
-        Protocol::Fastpass(config) => config.slot_payload,
-        Protocol::RawEthernet(config) | Protocol::Rocev2(config) | Protocol::HardwareTcp(config) => config.mtu,
-    };
-    Bytes::new(u64::from(train(protocol, full).first))
+    Bytes::new(u64::from(protocol.train(protocol.full()).first))
 }
 
 /// What a lone request of Fastpass puts on the arbiter's link: demands down to it, allocations up from it. `None` for the others.
@@ -95,7 +57,7 @@ pub(crate) fn unloaded(plan: &Messages, operation: Operation, bytes: Bytes) -> S
 /// A message from application to application: the stack, the fibre, and every packet once plus the first again at the switch.
 fn one_way(packet: &Packet, fabric: &Fabric, bytes: Bytes) -> Span {
     let stack = &packet.stack;
-    let train = train(&packet.protocol, bytes);
+    let train = packet.protocol.train(bytes);
     let sent = Bytes::new(train.data_bytes() + u64::from(train.first));
     let crossing = stack.host_pass() * 2 + stack.switch_receive() + stack.switch_transmit();
     crossing + fabric.propagation * 2 + fabric.rate.span_of(sent)

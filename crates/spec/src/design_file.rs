@@ -1,35 +1,22 @@
 //! The written form of the designs, and their defaults, each with its source.
 
 use crate::file::words;
+use crate::plan::Edm;
 use crate::quantity::Quantity;
+use crate::rivals::{
+    CxlFile, DcqcnFile, DctcpFile, FastpassFile, HardwareTcpFile, PfabricFile, RawEthernetFile, ReceiverDrivenFile,
+    Rocev2File,
+};
 use crate::table::table;
 use base::{Bytes, Clock, Span};
-use transport::config::{CreditBased, Dctcp, Fastpass, ReceiverDriven};
-use transport::uncontrolled::Uncontrolled;
 
-words! {
+macro_rules! designs {
+    ($( $(#[$doc:meta])* $rival:ident $key:ident : $file:ident of $config:ident; )*) => { words! {
     /// The designs.
     DesignName {
         /// EDM: memory messages in the Ethernet PHY, scheduled in the switch (ASPLOS'25).
         Edm,
-        /// DCTCP over ECN-marking output queues (SIGCOMM'10).
-        Dctcp,
-        /// RoCEv2 with DCQCN over priority flow control (SIGCOMM'15).
-        Dcqcn,
-        /// pFabric: tiny priority queues (SIGCOMM'13).
-        Pfabric,
-        /// An idealised receiver-driven protocol.
-        ReceiverDriven,
-        /// A lossless fabric with hop-by-hop credits, like CXL.
-        Cxl,
-        /// Fastpass: an arbiter node gives every packet a time slot (SIGCOMM'14).
-        Fastpass,
-        /// Ethernet frames with nothing above the MAC.
-        RawEthernet,
-        /// RoCEv2 in hardware, without congestion control: for unloaded measurements.
-        Rocev2,
-        /// TCP in hardware, without congestion control: for unloaded measurements.
-        HardwareTcp,
+        $( $(#[$doc])* $rival, )*
         /// RackBlox: switch and software-defined flash together (SOSP'23).
         Rackblox,
         /// RackBlox's coordination in a software controller (SOSP'23, 4.1).
@@ -61,7 +48,9 @@ words! {
         /// The same target in the box's adapter.
         NvmeOfOffload,
     }
+} };
 }
+crate::rivals!(designs);
 
 impl DesignName {
     /// Whether it is the box without a store.
@@ -101,89 +90,54 @@ words! {
 
 words! {
     /// Which of the messages that compete for a port goes first.
-    PolicyName {
+    PolicyName is edm::Policy {
         /// The one with the fewest bytes left.
-        Srpt,
+        Srpt is edm::Policy::Srpt,
         /// The one that was announced first.
-        Fcfs,
+        Fcfs is edm::Policy::Fcfs,
     }
 }
 
 words! {
     /// What is kept in order.
-    OrderingName {
+    OrderingName is edm::Ordering {
         /// Nothing: messages of a pair overtake each other as the policy says. Not EDM as published.
-        None,
+        None is edm::Ordering::None,
         /// Each direction of a pair for itself: a read may overtake an earlier write.
-        Channel,
+        Channel is edm::Ordering::Channel,
         /// Reads and writes of one node at another take effect in the order of their issue.
-        Pair,
+        Pair is edm::Ordering::Pair,
     }
 }
 
-table! {
+macro_rules! design_table {
+    ($( $(#[$doc:meta])* $rival:ident $key:ident : $file:ident of $config:ident; )*) => { table! {
     /// What moves the messages. A table of a design that no point of the experiment uses is an error.
-    #[schemars(extend("required" = ["name"]))]
+    #[serde(rename_all = "kebab-case")]
     DesignFile {
         /// Which design.
-        name: DesignName,
-        /// Which fixed latencies apply; not for edm, whose pipeline is counted in cycles of its clocks.
-        stack: StackName where [Messages] = StackName::Own,
+        name: DesignName where [needed],
+        /// Which fixed latencies apply. EDM's pipeline is counted in cycles of its clocks.
+        stack: StackName where [Messages; design.name != "edm"] = StackName::Own,
         /// Parameters of edm.
         edm: EdmFile,
-        /// Parameters of dctcp.
-        dctcp: DctcpFile,
-        /// Parameters of dcqcn.
-        dcqcn: DcqcnFile,
-        /// Parameters of pfabric.
-        pfabric: PfabricFile,
-        /// Parameters of receiver-driven.
-        #[serde(rename = "receiver-driven")]
-        receiver_driven: ReceiverDrivenFile,
-        /// Parameters of cxl.
-        cxl: CxlFile,
-        /// Parameters of fastpass.
-        fastpass: FastpassFile,
-        /// Parameters of raw-ethernet.
-        #[serde(rename = "raw-ethernet")]
-        raw_ethernet: RawEthernetFile,
-        /// Parameters of rocev2.
-        rocev2: Rocev2File,
-        /// Parameters of hardware-tcp.
-        #[serde(rename = "hardware-tcp")]
-        hardware_tcp: HardwareTcpFile,
+        $( $(#[$doc])* $key: $file, )*
     }
+} };
 }
-
-/// The parameters of EDM in one row, as they are written.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct EdmRow {
-    pub chunk: Bytes,
-    pub active_per_pair: u8,
-    pub policy: PolicyName,
-    pub ordering: OrderingName,
-    pub iterations: u32,
-    pub look_ahead_cycles: u32,
-    pub phy_clock: Clock,
-    pub scheduler_clock: Clock,
-    pub batch: Bytes,
-    pub timeout: Span,
-    pub redundant: bool,
-    pub preemption: PreemptionName,
-    pub matching_trials: u32,
-}
+crate::rivals!(design_table);
 
 table! {
     /// EDM. Sources are sections of its paper (ASPLOS'25).
-    EdmFile => EdmRow on _ground of Edm {
+    EdmFile => Edm on _ground of Edm {
         /// Most bytes that one grant lets through (4.3: 256 B).
         chunk: Quantity<Bytes> ["1B" to "65535B"] = Bytes::new(256),
         /// Most active notifications of an ordered pair, the paper's X (4.3: 3).
         active_per_pair: u8 [1 to 64] = 3,
         /// Which message goes first (4.3.2 has heavy-tailed sizes, for which 3.1.1 recommends SRPT).
-        policy: PolicyName = PolicyName::Srpt,
+        policy: PolicyName = edm::Policy::Srpt,
         /// What is kept in order (3.1.1, property 5).
-        ordering: OrderingName = OrderingName::Pair,
+        ordering: OrderingName = edm::Ordering::Pair,
         /// Matching iterations before grants go out; 1 grants after every iteration (3.1.2).
         iterations: u32 [1 to 64] = 1,
         /// How many scheduler cycles before a port is free its next grant may be issued: an iteration's 3 (3.1.2) hide the round that a
@@ -203,315 +157,21 @@ table! {
         preemption: PreemptionName = PreemptionName::Fair,
         /// Measure, besides the run, the time to a maximal matching of a full demand matrix over so many random trials (3.1.3).
         matching_trials: u32 [to 10_000] = 0,
-    }
-}
-
-table! {
-    /// DCTCP. "Paper" is SIGCOMM'10.
-    DctcpFile => Dctcp on _ground of Dctcp {
-        /// Largest segment: 1500 bytes less the IPv4 and TCP headers.
-        mss: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1460),
-        /// Marking threshold K on the wire: 65 full frames, as the paper uses at 10 Gb/s (3.4); well above its bound of a seventh of the
-        /// bandwidth-delay product here.
-        mark_above: Quantity<Bytes> [to "1TiB"] = Bytes::new(65 * 1538),
-        /// Room of an output queue: a port's share of a shallow-buffered switch (paper, 2.3.4: 4 MB shared, one port can take about 700 KB).
-        queue: Quantity<Bytes> ["1B" to "1TiB"] = Bytes::new(700_000),
-        /// Gain g (paper, 3.4: 1/16).
-        gain: f64 [above 0.0 to 1.0] = 1.0 / 16.0,
-        /// Initial window, in segments (RFC 6928: 10).
-        initial_window: u32 [1 to 65_536] = 10,
-        /// Least retransmission timeout: 1 ms (Vasudevan et al., SIGCOMM'09, for data centers; the paper's own is 10 ms, 4.2.1).
-        timeout_min: Quantity<Span> ["1ps" to "1h"] = Span::ms(1),
-        /// Whether receivers tell what came beyond a hole, so that all of a window's holes are filled in
-        /// one round trip: Linux does by default. `false` is NewReno.
-        selective: bool = true,
-        /// Connections between two nodes each way. A message goes over the one that has the least to
-        /// send. One is ours; servers have tens in all (paper, 2.2).
-        connections: u32 [1 to 64] = 1,
-    }
-}
-
-words! {
-    /// Whose constants DCQCN has, where its table does not say otherwise.
-    DcqcnPreset {
-        /// The paper's (SIGCOMM'15); those that are bytes in a queue or bits a second scale from
-        /// its 40 Gb/s to the link rate.
-        Scaled,
-        /// The paper's as they are, with the dynamic thresholds of its testbed; meant for links of
-        /// 40 Gb/s.
-        Paper,
-        /// Those that HPCC's simulator (SIGCOMM'19) gives DCQCN, which it scales from 25 Gb/s, and
-        /// its reaction.
-        Hpcc,
-    }
-}
-
-words! {
-    /// When the switch pauses an ingress port.
-    PfcName {
-        /// At `pause_above` bytes.
-        Static,
-        /// Above `free_share` of what is free of `shared_buffer`.
-        Dynamic,
-    }
-}
-
-words! {
-    /// How a flow answers notifications of congestion.
-    ReactionName {
-        /// Each cuts the rate and raises alpha (SIGCOMM'15).
-        AtOnce,
-        /// The rate is cut at most once a `cut_interval`, alpha moves once an `alpha_timer` (HPCC's
-        /// simulator, after adapters).
-        Periodic,
-    }
-}
-
-/// The parameters of DCQCN in one row, as they are written.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct DcqcnRow {
-    pub preset: DcqcnPreset,
-    pub mtu: Bytes,
-    pub mark_from: Bytes,
-    pub mark_all: Bytes,
-    pub mark_probability: f64,
-    pub pfc: PfcName,
-    pub pause_above: Bytes,
-    pub resume_below: Bytes,
-    pub shared_buffer: Bytes,
-    pub free_share: f64,
-    pub gain: f64,
-    pub rate_min_bps: u64,
-    pub notification_interval: Span,
-    pub reaction: ReactionName,
-    pub cut_interval: Span,
-    pub alpha_timer: Span,
-    pub increase_timer: Span,
-    pub increase_bytes: Bytes,
-    pub fast_recovery_rounds: u32,
-    pub additive_bps: u64,
-    pub hyper_bps: u64,
-}
-
-table! {
-    /// RoCEv2 with DCQCN and priority flow control. "Paper" is SIGCOMM'15, whose values are for 40
-    /// Gb/s; those that are bytes in a queue or bits a second scale with the link rate, unless
-    /// `preset` says otherwise. What `paper` and `hpcc` have instead is in
-    /// docs/concepts/rivals-dcqcn.md.
-    DcqcnFile => DcqcnRow on ground of Dcqcn {
-        /// Whose constants the other keys have when they are not given.
-        preset: DcqcnPreset = DcqcnPreset::Scaled,
-        /// Largest payload: the RoCE MTU of 1024 bytes, which fits into a standard frame (paper, 6).
-        mtu: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_024),
-        /// No marks below this queue (paper, Figure 14: 5 KB at 40 Gb/s).
-        mark_from: Quantity<Bytes> = Bytes::new(ground.scaled_from_40g(5_000)),
-        /// All marked above this queue (paper, Figure 14: 200 KB at 40 Gb/s).
-        mark_all: Quantity<Bytes> ["1B" to "1TiB"] = Bytes::new(ground.scaled_from_40g(200_000)),
-        /// Marking probability just below `mark_all` (paper, Figure 14: 1 %).
-        mark_probability: f64 [above 0.0 to 1.0] = 0.01,
-        /// When the switch pauses an ingress port.
-        pfc: PfcName = PfcName::Static,
-        /// With static: XOFF threshold of an ingress port, above `mark_all`, so that marks come
-        /// before pauses (paper, 4).
-        pause_above: Quantity<Bytes> ["1B" to "1TiB"] = Bytes::new(ground.scaled_from_40g(240_000)),
-        /// With static: XON threshold, two full frames lower (paper, 4).
-        resume_below: Quantity<Bytes> = Bytes::new(ground.scaled_from_40g(240_000).saturating_sub(2 * 1538).max(1)),
-        /// With dynamic: the buffer that all ports share, without headroom. What the paper's 12 MB
-        /// leave beside 22.4 KB for each of eight classes at 32 ports (paper, 4).
-        shared_buffer: Quantity<Bytes> ["1B" to "1TiB"] = DCQCN_SHARED,
-        /// With dynamic: the share of what is free of it that one port may hold (paper, 4: beta /
-        /// 8, with beta = 8).
-        free_share: f64 [above 0.0 to 1_024.0] = 1.0,
-        /// Gain g of alpha (paper, Figure 14: 1/256).
-        gain: f64 [above 0.0 to 1.0] = 1.0 / 256.0,
-        /// Least rate of a flow in bits a second. The paper gives none; 100 Mb/s is in the published
-        /// simulator of DCQCN's authors, HPCC's experiments at 100 Gb/s have 1 Gb/s.
-        rate_min_bps: u64 [from 1] = 100_000_000,
-        /// Least time between two congestion notifications of a flow (paper, 3.1: 50 us).
-        notification_interval: Quantity<Span> ["1ps" to "1h"] = Span::us(50),
-        /// How a flow answers notifications.
-        reaction: ReactionName = ReactionName::AtOnce,
-        /// With periodic: time between two looks at whether a notification has come (HPCC's
-        /// simulator: 4 us).
-        cut_interval: Quantity<Span> ["1ps" to "1h"] = Span::us(4),
-        /// Alpha decays when no notification came for this long (paper, 3.1: 55 us).
-        alpha_timer: Quantity<Span> ["1ps" to "1h"] = Span::us(55),
-        /// Rate-increase timer (paper, Figure 14: 55 us).
-        increase_timer: Quantity<Span> ["1ps" to "1h"] = Span::us(55),
-        /// With at-once: rate-increase byte counter (paper, Figure 14: 10 MB).
-        increase_bytes: Quantity<Bytes> ["1B" to "1TiB"] = Bytes::new(10_000_000),
-        /// Rounds of fast recovery, F (paper, 3.1: 5).
-        fast_recovery_rounds: u32 [1 to 1_000] = 5,
-        /// Additive step in bits a second (paper, 3.1: 40 Mb/s at 40 Gb/s).
-        additive_bps: u64 [from 1] = ground.scaled_from_40g(40_000_000),
-        /// Hyper step in bits a second; the paper gives none, ten additive steps is what its vendor's adapters ship with.
-        hyper_bps: u64 [from 1] = ground.scaled_from_40g(400_000_000),
-    }
-}
-
-/// SIGCOMM'15, 4.
-const DCQCN_SHARED: Bytes = Bytes::new(12_000_000 - 8 * 32 * 22_400);
-
-words! {
-    /// What decides how much of a flow of pFabric is under way.
-    RateControlName {
-        /// pFabric's own window, timeout and probes (SIGCOMM'13, 4.2).
-        Minimal,
-        /// DCTCP: each flow is a connection of its own (EDM, ASPLOS'25, 4.3, has pFabric on top of
-        /// DCTCP).
-        Dctcp,
-    }
-}
-
-/// The parameters of pFabric in one row, as they are written.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct PfabricRow {
-    pub mss: Bytes,
-    pub queue: Bytes,
-    pub window: u32,
-    pub timeout: Span,
-    pub rate_control: RateControlName,
-    pub probe_after: u32,
-    pub mark_above: Bytes,
-}
-
-table! {
-    /// pFabric. "Paper" is SIGCOMM'13.
-    PfabricFile => PfabricRow on ground of Pfabric {
-        /// Largest segment: 1500 bytes less the IPv4 and TCP headers, and the priority.
-        mss: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_452),
-        /// Room of an output queue: two bandwidth-delay products (paper, 4.1).
-        queue: Quantity<Bytes> = ground.bandwidth_delay() * 2,
-        /// Window that a flow starts with, in segments: a bandwidth-delay product (paper, 4.2).
-        window: u32 [1 to 1_048_576] = ground.frames_in_flight(),
-        /// Retransmission timeout: a round trip, a full queue, and a frame that is being sent at
-        /// either host, so that a packet which only waits is never sent twice. That is a little
-        /// over three round trips (paper, 5.2: 45 us at 14.6 us). With dctcp the least, and doubled
-        /// by each timeout.
-        timeout: Quantity<Span> ["1ps" to "1h"] = ground.round_trip() + ground.full_queue(ground.bandwidth_delay() * 2),
-        /// What decides how much of a flow is under way.
-        rate_control: RateControlName = RateControlName::Minimal,
-        /// With minimal: timeouts in a row before a flow probes (paper, 5.2: 5).
-        probe_after: u32 [1 to 1_000] = 5,
-        /// With dctcp: marking threshold of an output queue. Neither paper gives one for queues of
-        /// two bandwidth-delay products: half of that, above DCTCP's bound of a seventh of one
-        /// (SIGCOMM'10, 3.4).
-        mark_above: Quantity<Bytes> = ground.bandwidth_delay(),
-    }
-}
-
-table! {
-    /// The idealised receiver-driven protocol.
-    ReceiverDrivenFile => ReceiverDriven on ground of ReceiverDriven {
-        /// Largest payload of a packet: 1500 bytes less the IPv4 and UDP headers and 16 of its own.
-        mtu: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_456),
-        /// Credits out at once: a bandwidth-delay product of payload (Homa, SIGCOMM'18, 3.2: RTTbytes).
-        outstanding: Quantity<Bytes> = Bytes::new(1_456) * u64::from(ground.frames_in_flight()),
-    }
-}
-
-table! {
-    /// Hop-by-hop credits.
-    CxlFile => CreditBased on _ground of Cxl {
-        /// Payload of a flit (CXL 2.0, 4.2: four 16-byte slots).
-        flit_payload: Quantity<Bytes> ["16B" to "9KB"] = Bytes::new(64),
-        /// A flit on the wire (CXL 2.0, 4.2: 68 bytes with protocol id and CRC).
-        flit_wire: Quantity<Bytes> = Bytes::new(68),
-        /// Input buffer of a switch port in flits. No standard value: enough for several link round trips at 100 Gb/s.
-        switch_buffer_flits: u32 [2 to 1_048_576] = 128,
-        /// Input buffer of a device in flits; likewise.
-        device_buffer_flits: u32 [2 to 1_048_576] = 128,
-    }
-}
-
-table! {
-    /// Fastpass. "Paper" is SIGCOMM'14.
-    FastpassFile => Fastpass on _ground of Fastpass {
-        /// Payload of a time slot: one full packet (paper, 3: a slot is an MTU on the link).
-        slot_payload: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_460),
-        /// Time slots that the arbiter plans together (public code: `BATCH_SIZE`, 16).
-        batch: u32 [1 to 32] = 16,
-        /// A demand without an answer for so long is stated again (public code:
-        /// `CONTROLLER_SEND_TIMEOUT_SECS`, 200 us with slots of a microsecond).
-        timeout: Quantity<Span> ["1ps" to "1h"] = Span::us(200),
-    }
-}
-
-table! {
-    /// Frames with nothing above the MAC.
-    RawEthernetFile => Uncontrolled on _ground of RawEthernet {
-        /// Largest payload of a frame (IEEE 802.3: 1500 bytes).
-        mtu: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_500),
-    }
-}
-
-table! {
-    /// RoCEv2 without congestion control.
-    Rocev2File => Uncontrolled on _ground of Rocev2 {
-        /// Largest payload of a packet: the RoCE MTU that fits into a standard frame.
-        mtu: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_024),
-    }
-}
-
-table! {
-    /// Hardware TCP without congestion control.
-    HardwareTcpFile => Uncontrolled on _ground of HardwareTcp {
-        /// Largest payload of a segment: 1500 bytes less the IPv4 and TCP headers.
-        mtu: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_460),
-    }
-}
-
-impl From<EdmRow> for crate::plan::Edm {
-    fn from(row: EdmRow) -> crate::plan::Edm {
-        let config = edm::Config {
-            chunk: row.chunk,
-            active_per_pair: row.active_per_pair,
-            policy: match row.policy {
-                PolicyName::Srpt => edm::Policy::Srpt,
-                PolicyName::Fcfs => edm::Policy::Fcfs,
-            },
-            ordering: match row.ordering {
-                OrderingName::None => edm::Ordering::None,
-                OrderingName::Channel => edm::Ordering::Channel,
-                OrderingName::Pair => edm::Ordering::Pair,
-            },
-            iterations_per_round: row.iterations,
-            look_ahead_cycles: row.look_ahead_cycles,
-            phy_clock: row.phy_clock,
-            scheduler_clock: row.scheduler_clock,
-            batch: row.batch,
-            timeout: row.timeout,
-        };
-        let EdmRow { redundant, preemption, matching_trials, .. } = row;
-        crate::plan::Edm { config, redundant, preemption, matching_trials }
-    }
-}
-
-impl EdmRow {
-    /// The row that says all of `edm`.
-    pub(crate) fn of(edm: &crate::plan::Edm) -> EdmRow {
-        let config = &edm.config;
-        EdmRow {
-            chunk: config.chunk,
-            active_per_pair: config.active_per_pair,
-            policy: match config.policy {
-                edm::Policy::Srpt => PolicyName::Srpt,
-                edm::Policy::Fcfs => PolicyName::Fcfs,
-            },
-            ordering: match config.ordering {
-                edm::Ordering::None => OrderingName::None,
-                edm::Ordering::Channel => OrderingName::Channel,
-                edm::Ordering::Pair => OrderingName::Pair,
-            },
-            iterations: config.iterations_per_round,
-            look_ahead_cycles: config.look_ahead_cycles,
-            phy_clock: config.phy_clock,
-            scheduler_clock: config.scheduler_clock,
-            batch: config.batch,
-            timeout: config.timeout,
-            redundant: edm.redundant,
-            preemption: edm.preemption,
-            matching_trials: edm.matching_trials,
-        }
+    } as {
+        config: edm::Config {
+            chunk,
+            active_per_pair,
+            policy,
+            ordering,
+            iterations_per_round: iterations,
+            look_ahead_cycles,
+            phy_clock,
+            scheduler_clock,
+            batch,
+            timeout,
+        },
+        redundant,
+        preemption,
+        matching_trials,
     }
 }

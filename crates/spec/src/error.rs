@@ -122,6 +122,14 @@ pub enum Problem {
         /// Every key that would do.
         allowed: Vec<String>,
     },
+    /// A key by the name that it had in an earlier version.
+    #[error("`{got}` is now called `{now}`")]
+    Renamed {
+        /// The old name.
+        got: String,
+        /// The name.
+        now: String,
+    },
     /// A key that must be there.
     #[error("`{wanted}` is missing{why}")]
     Missing {
@@ -173,6 +181,13 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// A key that a table with these keys does not have: an old name of one, or an unknown key.
+    pub(crate) fn no_key(got: &str, keys: &serde_json::Map<String, serde_json::Value>) -> Problem {
+        match keys.iter().find(|(_, schema)| schema.get("was").is_some_and(|old| old == got)) {
+            Some((now, _)) => Problem::Renamed { got: got.into(), now: now.clone() },
+            None => Problem::unknown_key(got, keys.keys().cloned().collect()),
+        }
+    }
     /// An unknown key among `allowed`.
     pub(crate) fn unknown_key(got: &str, allowed: Vec<String>) -> Problem {
         Problem::UnknownKey { got: got.into(), nearest: nearest(got, &allowed), allowed }

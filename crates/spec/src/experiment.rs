@@ -183,10 +183,17 @@ impl Experiment {
 
     /// Adds what is wrong with the points to `errors`, which are known of the file by itself.
     fn check_all(&mut self, files: &dyn Files, mut errors: Vec<PlanError>) -> Result<(), PlanErrors> {
-        let mut sources = Sources::default();
+        let (mut sources, mut is_whole) = (Sources::default(), true);
         for scale in self.scales() {
             let points = self.resolve_all(scale, files, &mut sources);
+            is_whole &= points.iter().all(Result::is_ok);
             errors.extend(points.into_iter().filter_map(Result::err).flatten());
+        }
+        if !is_whole && errors.is_empty() {
+            let mut problems = Problems::new(&self.name, None);
+            let reason = "no plan follows from this file, for a reason that rackweave does not name: please report it";
+            problems.add(Place::START, "", Problem::Conflict(reason.into()));
+            errors = problems.into_errors();
         }
         // Where a design is misspelt, its table is not used in vain.
         if self.soundness.holds(&["design.name"]) && !errors.iter().any(|error| error.key == "design.name") {

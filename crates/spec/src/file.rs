@@ -7,14 +7,15 @@ use crate::blox::file::{
     SchedulerFile, SwapFile, VssdFile,
 };
 use crate::design_file::DesignFile;
+use crate::plan::{Background, BackgroundStream};
 use crate::quantity::{Choice, Limit, Quantity};
 use crate::san::fabric_file::{DrivesFile, FabricKindName, PlacementName, PricesFile};
 use crate::san::file::{
     CheckFile, GimbalFile, HostFile, ReservationFile, RoutingFile, SchedulingFile, TargetFile, WireFile,
 };
 use crate::san::lsm::LsmFile;
-use crate::scalio::file::{CarrierFile, CoresFile, DittoFile, LeedFile, ScalioFile, StoreFile, VerbsFile};
-use crate::sdirect::file::{AskersFile, MachineFile, NicFile, SoftwareFile, TaskFile};
+use crate::scalio::file::{CarrierFile, CoresFile, DittoFile, LeedFile, RdmaFile, ScalioFile, StoreFile};
+use crate::sdirect::file::{ClientsFile, MachineFile, NicFile, SoftwareFile, TaskFile};
 use crate::table::table;
 use crate::wear::file::WearFile;
 use base::{Bytes, Length, Operation, Rate, Span, Time};
@@ -22,30 +23,32 @@ use hardware::DramConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use topology::Placement;
+use workload::block_trace::Inversions;
 
 table! {
     /// An experiment: a rack, a design, a workload, how long to run, and what to vary.
-    #[schemars(title = "Rackweave experiment", extend("required" = ["title", "design"]))]
+    #[schemars(title = "Rackweave experiment")]
     ExperimentFile {
         /// What the experiment is about, in a few words.
-        title: String [length from 1],
+        title: String [length from 1] where [needed],
         /// Decides every random draw: same file, same seed, same bytes.
-        seed: u64 [0 to 9_223_372_036_854_775_807_u64] = 1,
+        seed: u64 [0 to 9_223_372_036_854_775_807_u64] where [without seeds] = 1,
         /// In place of `seed`: several, each of which makes a run of its own; results are over all of them.
         #[schemars(inner(range(min = 0, max = 9_223_372_036_854_775_807_u64)))]
         seeds: Vec<u64> [length 1 to 10_000],
         /// The folder that names of files are relative to, itself relative to the folder of this file. That folder when not given.
         files: String [length from 1],
         /// The design: who moves the messages, or serves the volumes.
-        design: DesignFile,
-        /// The network: of messages, nodes around one switch (two with EDM's `redundant`); of a SAN, a topology. Required with both.
-        fabric: FabricFile where [Messages, San],
+        design: DesignFile where [needed],
+        /// The network: of messages, nodes around one switch (two with EDM's `redundant`); of a SAN, a topology.
+        fabric: FabricFile where [Messages, San; needed],
         /// Messages: the memory behind every node.
         memory: MemoryFile where [Messages],
-        /// Messages: who asks whom for how much, and when. Required there.
-        workload: WorkloadFile where [Messages],
-        /// Messages: ordinary Ethernet traffic that shares the links; with design edm only.
-        background: BackgroundFile where [Messages],
+        /// Messages: who asks whom for how much, and when.
+        workload: WorkloadFile where [Messages; needed],
+        /// Messages: ordinary Ethernet traffic that shares the links.
+        background: BackgroundFile where [Messages; design.name = "edm"],
         /// Volumes: servers, clients, switch and the networks around them.
         rack: RackFile where [Volumes],
         /// Volumes, SAN, devices and pairs: the drives.
@@ -90,28 +93,28 @@ table! {
         wear: WearFile where [Wear],
         /// Devices: the machine that they are in.
         machine: MachineFile where [Devices],
-        /// Devices: the NIC's logic, with the designs s-direct and target-offload.
-        nic: NicFile where [Devices],
-        /// Devices: what the machine's software costs, with the designs linux and spdk.
-        software: SoftwareFile where [Devices],
-        /// Devices: who asks, and the network between.
-        askers: AskersFile where [Devices],
+        /// Devices: the NIC's logic.
+        nic: NicFile where [Devices; design.name = "s-direct" | "target-offload"],
+        /// Devices: what the machine's software costs.
+        software: SoftwareFile where [Devices; design.name = "linux" | "spdk"],
+        /// Devices: the clients, and the network between.
+        clients: ClientsFile where [Devices; was askers],
         /// Devices: what each request of `io` is.
         task: TaskFile where [Devices],
         /// Pairs: the box of SSDs, its clients, and what is stored.
         store: StoreFile where [Pairs],
         /// Pairs: adapters and the network between.
-        verbs: VerbsFile where [Pairs],
-        /// Pairs: what carries operations on the box's memory, with the design scalio.
-        carrier: CarrierFile where [Pairs],
+        rdma: RdmaFile where [Pairs; was verbs],
+        /// Pairs: what carries operations on the box's memory.
+        carrier: CarrierFile where [Pairs; design.name = "scalio"],
         /// Pairs: the box's cores.
         cores: CoresFile where [Pairs],
-        /// Pairs: Scalio's own, with the design scalio.
-        scalio: ScalioFile where [Pairs],
-        /// Pairs: LEED's own, with the designs leed and leed-ditto.
-        leed: LeedFile where [Pairs],
-        /// Pairs: Ditto's own, with the design leed-ditto.
-        ditto: DittoFile where [Pairs],
+        /// Pairs: Scalio's own.
+        scalio: ScalioFile where [Pairs; design.name = "scalio"],
+        /// Pairs: LEED's own.
+        leed: LeedFile where [Pairs; design.name = "leed" | "leed-ditto"],
+        /// Pairs: Ditto's own.
+        ditto: DittoFile where [Pairs; design.name = "leed-ditto"],
         /// How long to run and what to measure.
         run: RunFile where [Messages, Volumes, San, Devices, Pairs],
         /// What breaks, and when.
@@ -129,67 +132,68 @@ table! {
     /// The network. Messages: nodes around one switch, given by `nodes`, `rate`, `propagation` and `transceiver`. SAN: a topology, given by `kind` and
     /// all other keys.
     FabricFile {
-        /// Messages: how many nodes the switch has; ids run from 0. Required there. SAN: how many adapters, with daisy-chain, ring, dual-ring and full-mesh.
-        nodes: u32 [2 to 65_536],
-        /// Line rate of every link, above 64b/66b coding. Messages: required. SAN: of every cable, 100 Gb/s when not given (paper, 3.1).
-        rate: Quantity<Rate> ["1Mbps" to "100Tbps"],
+        /// Messages: how many nodes the switch has; ids run from 0. SAN: how many adapters.
+        nodes: u32 [2 to 65_536] where [needed; kind = "daisy-chain" | "ring" | "dual-ring" | "full-mesh"],
+        /// Line rate of every link, above 64b/66b coding. SAN: of every cable, 100 Gb/s when not given (paper, 3.1).
+        rate: Quantity<Rate> ["1Mbps" to "100Tbps"] where [needed Messages; kind != "custom"],
         /// Light in the fibre between a node and the switch (EDM, Table 1: 10 ns).
         propagation: Quantity<Span> [to "1s"] where [Messages] = Span::ns(10),
         /// PMA, PMD and transceiver, each crossing (EDM, Table 1: 19 ns). A link has two crossings.
         transceiver: Quantity<Span> [to "1s"] where [Messages] = Span::ns(19),
-        /// SAN: what joins hosts and targets. Required there.
-        kind: FabricKindName where [San],
-        /// SAN: clients. Required, except with `custom`.
-        hosts: u32 [1 to 65_536] where [San],
+        /// SAN: what joins hosts and targets.
+        kind: FabricKindName where [San; needed],
+        /// SAN: clients.
+        hosts: u32 [1 to 65_536] where [San; kind != "custom"; needed],
         /// SAN: storage nodes. Required in a switched fabric; one an adapter when not given in a switchless one.
-        targets: u32 [1 to 65_536] where [San],
+        targets: u32 [1 to 65_536] where [San; kind != "custom"],
         /// SAN: how endpoints are spread over leaf switches, and hosts over adapters.
-        placement: PlacementName where [San] = PlacementName::Spread,
-        /// With mesh and torus: adapters in each dimension.
-        dimensions: Vec<u32> [length 1 to 16] where [San],
-        /// With redundant-switches: how many.
-        switches: u32 [2 to 1_024] where [San],
-        /// With leaf-spine: switches that endpoints are cabled to.
-        leaves: u32 [1 to 65_536] where [San],
-        /// With leaf-spine: switches that leaves are cabled to.
-        spines: u32 [1 to 65_536] where [San],
-        /// With leaf-spine: how many endpoints a leaf has room for.
-        endpoints_per_leaf: u32 [1 to 65_536] where [San],
-        /// With fat-tree: ports of a switch that the tree uses, even.
-        radix: u32 [2 to 65_536] where [San],
-        /// With fat-tree: layers of switches.
-        layers: u32 [1 to 16] where [San],
-        /// With dragonfly: adapters a group.
-        routers: u32 [1 to 65_536] where [San],
-        /// With dragonfly: ports of an adapter for other groups.
-        global_cables: u32 [1 to 65_536] where [San],
-        /// With dragonfly: how many groups.
-        groups: u32 [2 to 65_536] where [San],
-        /// With custom: the file of the graph (docs/reference/topologies.md).
-        file: String where [San],
-        /// With custom: SHA-256 of the graph, hex, when it has to be this very graph.
-        file_digest: String where [San],
+        placement: PlacementName where [San; kind != "custom"] = Placement::Spread,
+        /// Adapters in each dimension.
+        dimensions: Vec<u32> [length 1 to 16] where [San; kind = "mesh" | "torus"; needed],
+        /// How many switches there are.
+        switches: u32 [2 to 1_024] where [San; kind = "redundant-switches"; needed],
+        /// Switches that endpoints are cabled to.
+        leaves: u32 [1 to 65_536] where [San; kind = "leaf-spine"; needed],
+        /// Switches that leaves are cabled to.
+        spines: u32 [1 to 65_536] where [San; kind = "leaf-spine"; needed],
+        /// How many endpoints a leaf has room for.
+        endpoints_per_leaf: u32 [1 to 65_536] where [San; kind = "leaf-spine"; needed],
+        /// Ports of a switch that the tree uses, even.
+        radix: u32 [2 to 65_536] where [San; kind = "fat-tree"; needed],
+        /// Layers of switches.
+        layers: u32 [1 to 16] where [San; kind = "fat-tree"; needed],
+        /// Adapters of a group.
+        routers: u32 [1 to 65_536] where [San; kind = "dragonfly"; needed],
+        /// Ports of an adapter for other groups.
+        global_cables: u32 [1 to 65_536] where [San; kind = "dragonfly"; needed],
+        /// How many groups there are.
+        groups: u32 [2 to 65_536] where [San; kind = "dragonfly"; needed],
+        /// The file of the graph (docs/reference/topologies.md).
+        file: String where [San; kind = "custom"; needed],
+        /// SHA-256 of the graph, hex, when it has to be this very graph.
+        file_digest: String where [San; kind = "custom"],
         /// SAN: ports of a switch, its radix. As many as the fullest one uses when not given.
-        switch_ports: u32 [1 to 65_536] where [San],
+        switch_ports: u32 [1 to 65_536] where [San; kind != "custom"],
         /// SAN: ports of an adapter, its radix. As many as the fullest one uses when not given.
-        adapter_ports: u32 [1 to 65_536] where [San],
+        adapter_ports: u32 [1 to 65_536] where [San; kind != "custom"],
         /// SAN: ports of a host, and of a target in a switched fabric. As many as the fullest one uses when not given.
-        endpoint_ports: u32 [1 to 65_536] where [San],
+        endpoint_ports: u32 [1 to 65_536] where [San; kind != "custom"],
         /// SAN, switchless: between a target and its adapter. As much as the adapter's cables to other adapters carry together when not given, so that a node has the
         /// same bandwidth in both architectures (paper, 5.1).
-        board_rate: Quantity<Rate> ["1Mbps" to "100Tbps"] where [San],
+        board_rate: Quantity<Rate> ["1Mbps" to "100Tbps"]
+            where [San; kind = "daisy-chain" | "ring" | "dual-ring" | "full-mesh" | "mesh" | "torus" | "dragonfly"],
         /// SAN: every link stands for so many cables of `rate`, teamed into one pipe (paper, 3.1); `endpoint_cables` gives a bundle of separate cables instead.
-        trunk: u32 [1 to 1_024] where [San] = 1,
+        trunk: u32 [1 to 1_024] where [San; kind != "custom"] = 1,
         /// SAN: parallel links between neighbours of the fabric.
-        fabric_cables: u32 [1 to 1_024] where [San] = 1,
+        fabric_cables: u32 [1 to 1_024] where [San; kind != "custom"] = 1,
         /// SAN: parallel links from a host or target to its switch (to each of its switches) or adapter.
-        endpoint_cables: u32 [1 to 1_024] where [San] = 1,
+        endpoint_cables: u32 [1 to 1_024] where [San; kind != "custom"] = 1,
         /// SAN: of the cables of hosts and targets. Ours: within a rack.
-        endpoint_length: Quantity<Length> where [San] = Length::m(2),
+        endpoint_length: Quantity<Length> where [San; kind != "custom"] = Length::m(2),
         /// SAN: of cables between neighbours. Ours: within a rack.
-        near_length: Quantity<Length> where [San] = Length::m(2),
+        near_length: Quantity<Length> where [San; kind != "custom"] = Length::m(2),
         /// SAN: of cables that lead back round a ring or torus, or between groups. Ours.
-        far_length: Quantity<Length> where [San] = Length::m(5),
+        far_length: Quantity<Length> where [San; kind != "custom"] = Length::m(5),
         /// SAN: one pass of a packet through an adapter. Fitted to the calibration claims san.fig2c.hop.4k
         /// and san.fig2c.hop.256k alone: a hop adds 2.9 us and 3.1 us to a read, which passes it twice;
         /// twice this, a frame of 1,500 B and a command sent once more, and 2 m of cable there and back
@@ -208,7 +212,7 @@ table! {
         detection: Quantity<Span> [to "1s"] where [San] = Span::us(100),
         /// SAN: every output queue; what does not fit is dropped. Ours: what a 100 GbE switch of the
         /// paper's generation (16 MiB for 32 ports) has a port.
-        queue: Quantity<Bytes> where [San] = Bytes::kib(512),
+        queue: Quantity<Bytes> where [San; wire.transport = "tcp" | "dctcp" | "unpaced"] = Bytes::kib(512),
         /// SAN: payload of the largest Ethernet frame. Ours: the standard one.
         mtu: Quantity<Bytes> ["576B" to "9KB"] where [San] = Bytes::new(1_500),
     }
@@ -227,56 +231,56 @@ table! {
 table! {
     /// Who asks whom for how much, and when.
     WorkloadFile {
-        /// Who asks whom. Not with a trace, which says it itself.
-        pattern: PatternName = PatternName::AllToAll,
-        /// With `role-split`: how many nodes, from 0, ask the others.
-        compute: u32 [from 1],
-        /// With `incast`: the node that is asked.
-        target: u32 = 0,
-        /// With `incast`: how many nodes ask, from 0, the target left out. All others when not given.
-        sources: u32 [from 1],
+        /// Who asks whom. A trace says it itself.
+        pattern: PatternName where [arrivals != "trace"] = PatternName::AllToAll,
+        /// How many nodes, from 0, ask the others.
+        compute: u32 [from 1] where [pattern = "role-split"; needed],
+        /// The node that is asked.
+        target: u32 where [pattern = "incast"] = 0,
+        /// How many nodes ask, from 0, the target left out. All others when not given.
+        sources: u32 [from 1] where [pattern = "incast"],
         /// When requests come.
         arrivals: ArrivalsName = ArrivalsName::Poisson,
-        /// With `on-off`: mean length of an on period.
-        on: Quantity<Span> [above "0ns" to "24h"],
-        /// With `on-off`: mean length of an off period.
-        off: Quantity<Span> [to "24h"],
-        /// With `closed`: requests that each asking node keeps outstanding.
-        depth: u32 [1 to 1_048_576] = 1,
-        /// With `closed`: from an answer to the next request of that slot.
-        think: Quantity<Span> [to "24h"] = Span::ZERO,
-        /// With `trace`: the CSV file of messages.
-        file: String,
-        /// With `trace`: SHA-256 of the messages, in hex, when it has to be this very trace.
-        digest: String,
-        /// With `trace`: what becomes of messages that come behind a later one.
-        inversions: InversionsName = InversionsName::Sort,
-        /// Open loop: offered load as a fraction of the busiest link direction. Above 1 is allowed, with a warning.
-        load: f64 [above 0.0 to 10.0],
+        /// Mean length of an on period.
+        on: Quantity<Span> [above "0ns" to "24h"] where [arrivals = "on-off"; needed],
+        /// Mean length of an off period.
+        off: Quantity<Span> [to "24h"] where [arrivals = "on-off"; needed],
+        /// Requests that each asking node keeps outstanding.
+        depth: u32 [1 to 1_048_576] where [arrivals = "closed"] = 1,
+        /// From an answer to the next request of that slot.
+        think: Quantity<Span> [to "24h"] where [arrivals = "closed"] = Span::ZERO,
+        /// The CSV file of messages.
+        file: String where [arrivals = "trace"; needed],
+        /// SHA-256 of the messages, in hex, when it has to be this very trace.
+        digest: String where [arrivals = "trace"],
+        /// What becomes of messages that come behind a later one.
+        inversions: InversionsName where [arrivals = "trace"] = Inversions::Sort,
+        /// Offered load as a fraction of the busiest link direction. Above 1 is allowed, with a warning.
+        load: f64 [above 0.0 to 10.0] where [arrivals = "poisson" | "deterministic" | "on-off"; needed],
         /// What `load` counts.
-        load_basis: LoadBasis = LoadBasis::Link,
+        load_basis: LoadBasis where [arrivals = "poisson" | "deterministic" | "on-off"] = LoadBasis::Link,
         /// Share of requests for the asking node's own memory, which take the memory's time alone.
-        local_fraction: f64 [0.0 to 1.0] = 0.0,
-        /// Share of reads; the rest are writes. Not together with `mix`.
-        read_fraction: f64 [0.0 to 1.0] = 0.5,
-        /// Size of every request. Not together with `mix`.
+        local_fraction: f64 [0.0 to 1.0] where [arrivals = "closed"] = 0.0,
+        /// Share of reads; the rest are writes.
+        read_fraction: f64 [0.0 to 1.0] where [arrivals != "trace"; without mix] = 0.5,
+        /// Size of every request: the size of a cache line, and of the paper's microbenchmarks, when not given
+        /// (EDM, 4.3.1).
         #[schemars(extend("default" = "64B"))]
-        size: SizeFile,
+        size: SizeFile where [arrivals != "trace"; without mix],
         /// Classes of requests, in place of `read_fraction` and `size`.
-        mix: Vec<ClassFile> [length from 1],
+        mix: Vec<ClassFile> [length from 1] where [arrivals != "trace"],
     }
 }
 
 table! {
     /// One class of requests.
-    #[schemars(extend("required" = ["operation", "size"]))]
     ClassFile {
         /// What it asks.
-        operation: OperationName,
+        operation: OperationName where [needed],
         /// Its share; weights need not sum to 1.
         weight: f64 [from 0.0] = 1.0,
         /// How large: what is read, written, or answered to a read-modify-write.
-        size: SizeFile,
+        size: SizeFile where [needed],
     }
 }
 
@@ -297,39 +301,37 @@ table! {
         profile: String,
         /// A file with a cumulative distribution: lines `size 1 probability`, linear in between.
         cdf: String,
-        /// With `cdf`: what a size of 1 in the file stands for.
-        unit: Quantity<Bytes> [above "0B"] = Bytes::new(1),
+        /// What a size of 1 in the file stands for.
+        unit: Quantity<Bytes> [above "0B"] where [given cdf] = Bytes::new(1),
         /// Sizes with weights, `[["64B", 3], ["4KiB", 1]]`.
         table: Vec<(Quantity<Bytes>, f64)> [length from 1],
         /// A cumulative distribution in place: `[bytes, probability]`, neither falling, the last probability 1.
         points: Vec<(f64, f64)> [length from 1],
-        /// With `points`: where they come from.
-        name: String,
+        /// Where the points come from.
+        name: String where [given points],
     }
 }
 
 table! {
-    /// Ordinary Ethernet frames between random nodes, on the links that memory traffic uses; with design edm only, whose `preemption`
+    /// Ordinary Ethernet frames between random nodes, on the links that memory traffic uses; `design.edm.preemption`
     /// says how they share a link.
-    #[schemars(extend("required" = ["stream"]))]
-    BackgroundFile {
+    BackgroundFile => Background {
         /// Frames that a switch port can hold for its downlink; what does not fit is dropped. No standard value.
         egress_queue: Quantity<Bytes> = Bytes::kib(1 << 10),
         /// What every node sends.
-        stream: Vec<BackgroundStreamFile> [length from 1],
-    }
+        stream: Vec<BackgroundStreamFile> [length from 1] where [needed] => Vec::new(),
+    } as { egress_queue, streams: stream }
 }
 
 table! {
     /// One kind of ordinary traffic, which every node sends to uniformly chosen others.
-    #[schemars(extend("required" = ["name", "load"]))]
-    BackgroundStreamFile {
+    BackgroundStreamFile => BackgroundStream {
         /// Its name in metrics, `extra.background_NAME_latency_mean_ns`: letters, digits, `-` and `_`, and no other stream's.
-        name: String [length from 1],
+        name: String [length from 1] where [needed] => String::new(),
         /// Every frame, from the destination address to the check sequence: 64 to 9,018 bytes.
         frame: Quantity<Bytes> ["64B" to "9018B"] = Bytes::new(1_518),
         /// Share of every node's uplink that it offers, preamble and gap included.
-        load: f64 [above 0.0 to 1.0],
+        load: f64 [above 0.0 to 1.0] where [needed] => 1.0,
         /// Frames that are handed to the MAC together, for one target; bursts come as a Poisson process.
         burst_frames: u32 [1 to 1_000] = 1,
     }
@@ -342,10 +344,9 @@ table! {
         requests: u64 [1 to 1_000_000_000_000_u64],
         /// The workload ends after this time.
         duration: Quantity<Span> [above "0ns" to "24h"],
-        /// Requests that start earlier are simulated but not measured. Not together with
-        /// `warm_up_requests`. `"auto"`: the run is simulated twice, and the first one tells by MSER
-        /// what of it is a transient.
-        warm_up: Choice<Quantity<Span>> [to "24h"],
+        /// Requests that start earlier are simulated but not measured.
+        /// `"auto"`: the run is simulated twice, and the first one tells by MSER what of it is a transient.
+        warm_up: Choice<Quantity<Span>> [to "24h"] where [without warm_up_requests],
         /// The first so many requests are not measured. A tenth of `requests`, or of `duration`, by default.
         warm_up_requests: u64,
         /// How long after the last arrival unfinished requests are waited for.
@@ -355,22 +356,24 @@ table! {
 
 table! {
     /// Something that breaks.
-    #[schemars(extend("required" = ["at", "kind"]))]
     FaultFile {
         /// When it breaks, from the start of the run.
-        at: Quantity<Time>,
+        at: Quantity<Time> where [needed],
         /// What breaks.
-        kind: FaultName,
-        /// SAN: the names of the link's two ends; all links between them.
-        ends: Vec<String> [length 2 to 2] where [San],
-        /// SAN: the name of the adapter, switch or target.
-        vertex: String where [San],
-        /// SAN: the drive, counted from 0 over all targets.
-        drive: u32 where [San],
-        /// The node, or the node at the end of the link. Not with a SAN.
-        node: u32 where [Messages, Volumes, Pairs],
+        kind: FaultName where [needed],
+        /// The names of the link's two ends; all links between them.
+        ends: Vec<String> [length 2 to 2] where [San; kind = "link-down" | "link-up"; needed],
+        /// The name of the adapter, switch or target.
+        vertex: String where [
+            San; kind = "adapter-down" | "adapter-up" | "switch-down" | "switch-up" | "node-down" | "node-up"; needed
+        ],
+        /// The drive, counted from 0 over all targets.
+        drive: u32 where [San; kind = "drive-down" | "drive-up"; needed],
+        /// The node, or the node at the end of the link: a storage server with volumes, a client with pairs, whose
+        /// box comes after the last.
+        node: u32 where [Messages, Volumes, Pairs; kind != "switch-down" | "switch-up"; needed],
         /// The switch, or the switch at the end of the link: 0, or 1 for the backup.
-        switch: u32 [to 1] where [Messages, Volumes] = 0,
+        switch: u32 [to 1] where [Messages, Volumes; kind != "node-down" | "node-up"] = 0,
     }
 }
 
@@ -388,23 +391,21 @@ table! {
 
 table! {
     /// An axis whose points change several keys together.
-    #[schemars(extend("required" = ["name", "points"]))]
     AxisFile {
         /// The axis' name in labels and figures.
-        name: String,
+        name: String where [needed],
         /// Its points.
-        points: Vec<AxisPointFile> [length from 1],
+        points: Vec<AxisPointFile> [length from 1] where [needed],
     }
 }
 
 table! {
     /// One point of an axis.
-    #[schemars(extend("required" = ["label", "set"]))]
     AxisPointFile {
         /// The point's name in labels and figures.
-        label: String,
+        label: String where [needed],
         /// Key paths and their values at this point.
-        set: BTreeMap<String, serde_json::Value>,
+        set: BTreeMap<String, serde_json::Value> where [needed],
     }
 }
 
@@ -418,14 +419,37 @@ table! {
     }
 }
 
-/// A set of words. Each converts to and from its written form by serde.
+/// A set of words, each of which converts to and from its written form by serde. `Name is Meaning`:
+/// what a key with such a word is in a plan, given by each word (`Word is Meaning::Other`).
 macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $( $(#[$variant_meta:meta])* $variant:ident, )* }) => {
+        $crate::file::word_list! { $(#[$meta])* $name { $( $(#[$variant_meta])* $variant, )* } }
+        $crate::quantity::plain!($name);
+    };
+    ($(#[$meta:meta])* $name:ident is $meaning:ty { $(
+        $(#[$variant_meta:meta])* $variant:ident is $value:path,
+    )* }) => {
+        $crate::file::word_list! { $(#[$meta])* $name { $( $(#[$variant_meta])* $variant, )* } }
+        impl $crate::quantity::Plain for $name {
+            type Value = $meaning;
+            fn plain(self) -> $meaning {
+                match self { $( $name::$variant => $value, )* }
+            }
+            fn written(value: $meaning) -> $name {
+                match value { $( $value => $name::$variant, )* }
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+/// The words alone.
+macro_rules! word_list {
     ($(#[$meta:meta])* $name:ident { $( $(#[$variant_meta:meta])* $variant:ident, )* }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "kebab-case")]
         pub enum $name { $( $(#[$variant_meta])* $variant, )* }
-        $crate::quantity::plain!($name);
         impl $name {
             /// The word as it stands in a file.
             #[allow(dead_code, reason = "not every set of words is named in a message")]
@@ -435,7 +459,7 @@ macro_rules! words {
         }
     };
 }
-pub(crate) use words;
+pub(crate) use word_list;
 
 /// The written form of a unit variant.
 pub(crate) fn word_of(value: &impl Serialize) -> String {
@@ -487,33 +511,13 @@ words! {
 
 words! {
     /// What a request asks.
-    OperationName {
+    OperationName is Operation {
         /// Bytes come from the target.
-        Read,
+        Read is Operation::Read,
         /// Bytes go to the target.
-        Write,
+        Write is Operation::Write,
         /// An atomic read-modify-write of a word at the target.
-        ReadModifyWrite,
-    }
-}
-
-impl From<OperationName> for Operation {
-    fn from(name: OperationName) -> Operation {
-        match name {
-            OperationName::Read => Operation::Read,
-            OperationName::Write => Operation::Write,
-            OperationName::ReadModifyWrite => Operation::ReadModifyWrite,
-        }
-    }
-}
-
-impl From<Operation> for OperationName {
-    fn from(operation: Operation) -> OperationName {
-        match operation {
-            Operation::Read => OperationName::Read,
-            Operation::Write => OperationName::Write,
-            Operation::ReadModifyWrite => OperationName::ReadModifyWrite,
-        }
+        ReadModifyWrite is Operation::ReadModifyWrite,
     }
 }
 

@@ -3,16 +3,17 @@
 use crate::blox::Blox;
 use crate::design_file::{DesignName, PreemptionName, StackName};
 use crate::file::{FaultName, LoadBasis};
+use crate::idle::with_first_names;
+pub use crate::rivals::Protocol;
 use crate::san::{San, SanLoad};
 use crate::scalio::Scalio;
+use crate::schema::shared_schema;
 use crate::sdirect::SDirect;
 use crate::wear::Wear;
 use base::{Bytes, NodeId, Rate, Span, Time};
 use hardware::{DramConfig, EthernetStack};
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
-use transport::config::{CreditBased, Dcqcn, Dctcp, Fastpass, Pfabric, ReceiverDriven};
-use transport::uncontrolled::Uncontrolled;
 use workload::block_trace::Inversions;
 
 /// One run, wholly specified and checked. Made by [`crate::parse`] only.
@@ -120,29 +121,6 @@ pub struct Packet {
     pub stack_name: StackName,
     /// Its latencies; the transceiver is the fabric's.
     pub stack: EthernetStack,
-}
-
-/// A rival's protocol with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Protocol {
-    /// DCTCP.
-    Dctcp(Dctcp),
-    /// DCQCN over priority flow control.
-    Dcqcn(Dcqcn),
-    /// pFabric.
-    Pfabric(Pfabric),
-    /// The idealised receiver-driven protocol.
-    ReceiverDriven(ReceiverDriven),
-    /// Hop-by-hop credits.
-    Cxl(CreditBased),
-    /// Fastpass.
-    Fastpass(Fastpass),
-    /// Frames and nothing else.
-    RawEthernet(Uncontrolled),
-    /// RoCEv2 without congestion control.
-    Rocev2(Uncontrolled),
-    /// Hardware TCP without congestion control.
-    HardwareTcp(Uncontrolled),
 }
 
 /// The load that an open loop was asked to offer.
@@ -399,6 +377,7 @@ impl Plan {
     ///
     /// The text that is hashed is the experiment file of [`to_toml`](Plan::to_toml) without `title` and `seed`, as JSON without white space, keys
     /// sorted by their bytes, numbers as serde_json prints them (shortest decimal that reads back), quantities in the largest unit that keeps them whole.
+    /// A key that was renamed counts by its first name.
     /// A trace counts by the digest of its messages, and a graph and recorded delays by theirs, not by their file names.
     pub fn hash(&self) -> String {
         let mut file = crate::print::file_of(self);
@@ -416,7 +395,8 @@ impl Plan {
         if let Some(rack) = &mut file.rack {
             (rack.network_file, rack.network_unit) = (None, None);
         }
-        let value = serde_json::to_value(&file).expect("every value of a plan can be written in JSON");
+        let mut value = serde_json::to_value(&file).expect("every value of a plan can be written in JSON");
+        with_first_names(shared_schema(), &mut value);
         let mut text = String::new();
         write_canonical(&value, &mut text);
         hex(&Sha256::digest(text))

@@ -1,18 +1,15 @@
 //! From a plan back to the file that says all of it.
 
-use crate::blox::file::InversionsName;
-use crate::design_file::{
-    CxlFile, DcqcnFile, DctcpFile, DesignFile, DesignName, EdmFile, EdmRow, FastpassFile, HardwareTcpFile, PfabricFile,
-    RawEthernetFile, ReceiverDrivenFile, Rocev2File,
-};
+use crate::design_file::{DesignFile, DesignName, EdmFile};
 use crate::file::{
-    ArrivalsName, BackgroundFile, BackgroundStreamFile, ClassFile, DistributionFile, ExperimentFile, FabricFile,
-    FaultFile, MemoryFile, PatternName, RunFile, SizeFile, WorkloadFile,
+    ArrivalsName, BackgroundFile, ClassFile, DistributionFile, ExperimentFile, FabricFile, FaultFile, MemoryFile,
+    PatternName, RunFile, SizeFile, WorkloadFile,
 };
-use crate::plan::{
-    Background, BackgroundStream, Design, Fabric, Fault, Messages, Packet, Plan, Protocol, Run, Scene, WarmUp,
-};
-use crate::quantity::{Choice, Quantity};
+use crate::idle::forget_idle_keys;
+use crate::plan::{Design, Fabric, Fault, Messages, Plan, Run, Scene, WarmUp};
+use crate::quantity::{Choice, Plain, Quantity};
+use crate::scene::SceneName;
+use crate::schema::shared_schema;
 use base::Span;
 use workload::{Arrivals, Class, Pattern, SizeDistribution};
 
@@ -32,7 +29,14 @@ pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
         seeds => file.seeds = Some(seeds.to_vec()),
     }
     file.files.clone_from(&plan.files);
-    file
+    without_idle_keys(&file, plan.design().scene())
+}
+
+/// A table may say more than means something: another design's keys, or those of a way not taken.
+fn without_idle_keys(file: &ExperimentFile, scene: SceneName) -> ExperimentFile {
+    let mut whole = serde_json::to_value(file).expect("every value of a plan can be written in JSON");
+    forget_idle_keys(shared_schema(), &mut whole, scene);
+    serde_json::from_value(whole).expect("a file without some of its keys is one")
 }
 
 fn file_of_messages(plan: &Messages) -> ExperimentFile {
@@ -41,7 +45,7 @@ fn file_of_messages(plan: &Messages) -> ExperimentFile {
         design: Some(design_of(&plan.design)),
         memory: Some(MemoryFile::of(&plan.memory)),
         workload: Some(workload_of(plan)),
-        background: plan.background.as_ref().map(background_of),
+        background: plan.background.as_ref().map(BackgroundFile::of),
         run: Some(run_of(plan)),
         fault: (!plan.faults.is_empty()).then(|| plan.faults.iter().map(fault_of).collect()),
         ..ExperimentFile::default()
@@ -58,47 +62,16 @@ fn fabric_of(fabric: &Fabric) -> FabricFile {
     }
 }
 
-fn background_of(background: &Background) -> BackgroundFile {
-    BackgroundFile {
-        egress_queue: Some(Quantity(background.egress_queue)),
-        stream: Some(background.streams.iter().map(stream_of).collect()),
-    }
-}
-
-fn stream_of(stream: &BackgroundStream) -> BackgroundStreamFile {
-    BackgroundStreamFile {
-        name: Some(stream.name.clone()),
-        frame: Some(Quantity(stream.frame)),
-        load: Some(stream.load),
-        burst_frames: Some(stream.burst_frames),
-    }
-}
-
 fn design_of(design: &Design) -> DesignFile {
     match design {
         Design::Edm(edm) => {
-            let row = EdmRow::of(edm);
-            DesignFile { name: Some(DesignName::Edm), edm: Some(EdmFile::of(&row)), ..DesignFile::default() }
+            DesignFile { name: Some(DesignName::Edm), edm: Some(EdmFile::of(edm)), ..DesignFile::default() }
         }
-        Design::Packet(packet) => packet_of(packet),
+        Design::Packet(packet) => {
+            let file = packet.protocol.table();
+            DesignFile { name: Some(packet.protocol.name()), stack: Some(packet.stack_name), ..file }
+        }
     }
-}
-
-fn packet_of(packet: &Packet) -> DesignFile {
-    let mut file = DesignFile { stack: Some(packet.stack_name), ..DesignFile::default() };
-    file.name = Some(packet.protocol.name());
-    match &packet.protocol {
-        Protocol::Dctcp(config) => file.dctcp = Some(DctcpFile::of(config)),
-        Protocol::Dcqcn(config) => file.dcqcn = Some(DcqcnFile::of_parameters(config)),
-        Protocol::Pfabric(config) => file.pfabric = Some(PfabricFile::of_parameters(config)),
-        Protocol::ReceiverDriven(config) => file.receiver_driven = Some(ReceiverDrivenFile::of(config)),
-        Protocol::Cxl(config) => file.cxl = Some(CxlFile::of(config)),
-        Protocol::Fastpass(config) => file.fastpass = Some(FastpassFile::of(config)),
-        Protocol::RawEthernet(config) => file.raw_ethernet = Some(RawEthernetFile::of(config)),
-        Protocol::Rocev2(config) => file.rocev2 = Some(Rocev2File::of(config)),
-        Protocol::HardwareTcp(config) => file.hardware_tcp = Some(HardwareTcpFile::of(config)),
-    }
-    file
 }
 
 fn workload_of(plan: &Messages) -> WorkloadFile {
@@ -107,7 +80,7 @@ fn workload_of(plan: &Messages) -> WorkloadFile {
         file.arrivals = Some(ArrivalsName::Trace);
         file.file = Some(trace.file.clone());
         file.digest = Some(trace.digest.clone());
-        file.inversions = Some(InversionsName::of(trace.inversions));
+        file.inversions = Some(Plain::written(trace.inversions));
         return file;
     }
     write_pattern(&plan.workload.pattern, &mut file);
@@ -155,7 +128,11 @@ fn write_arrivals(arrivals: &Arrivals, local_fraction: f64, file: &mut WorkloadF
 }
 
 fn class_of(class: &Class) -> ClassFile {
-    ClassFile { operation: Some(class.operation.into()), weight: Some(class.weight), size: Some(size_of(&class.size)) }
+    ClassFile {
+        operation: Some(Plain::written(class.operation)),
+        weight: Some(class.weight),
+        size: Some(size_of(&class.size)),
+    }
 }
 
 fn size_of(size: &SizeDistribution) -> SizeFile {

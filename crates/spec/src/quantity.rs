@@ -127,14 +127,14 @@ value_or_word! {
 }
 
 /// From what is written to what is meant, and back.
-pub(crate) trait Plain: Copy {
+pub(crate) trait Plain: Clone {
     /// What is meant.
-    type Value: Copy;
+    type Value: Clone;
     fn plain(self) -> Self::Value;
     fn written(value: Self::Value) -> Self;
 }
 
-impl<T: Copy> Plain for Quantity<T> {
+impl<T: Clone> Plain for Quantity<T> {
     type Value = T;
     fn plain(self) -> T {
         self.0
@@ -157,6 +157,70 @@ impl<T: Plain> Plain for Limit<T> {
     }
 }
 
+impl<T: Plain> Plain for Vec<T> {
+    type Value = Vec<T::Value>;
+    fn plain(self) -> Vec<T::Value> {
+        self.into_iter().map(T::plain).collect()
+    }
+    fn written(value: Vec<T::Value>) -> Self {
+        value.into_iter().map(T::written).collect()
+    }
+}
+
+impl<T: Plain, U: Plain> Plain for (T, U) {
+    type Value = (T::Value, U::Value);
+    fn plain(self) -> (T::Value, U::Value) {
+        (self.0.plain(), self.1.plain())
+    }
+    fn written((one, other): (T::Value, U::Value)) -> Self {
+        (T::written(one), U::written(other))
+    }
+}
+
+/// Types whose values are other types' under another name.
+macro_rules! written_for {
+    ($($(#[$doc:meta])* $name:ident($written:ty) is $value:ty: $plain:expr, $back:expr;)*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub $written);
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> Cow<'static, str> {
+                <$written>::schema_name()
+            }
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                <$written>::json_schema(generator)
+            }
+        }
+
+        impl Plain for $name {
+            type Value = $value;
+            fn plain(self) -> $value {
+                $plain(self.0)
+            }
+            fn written(value: $value) -> $name {
+                $name($back(value))
+            }
+        }
+    )* };
+}
+
+written_for! {
+    /// A size of less than 4 GiB that is counted in bytes.
+    ByteCount(Quantity<Bytes>) is u32:
+        |size: Quantity<Bytes>| u32::try_from(size.0.count()).unwrap_or(u32::MAX),
+        |count| Quantity(Bytes::new(u64::from(count)));
+    /// A share that is counted in 1,024ths.
+    Of1024(f64) is u16:
+        // One that is out of range was reported, and becomes the nearest that is not.
+        |share: f64| (share.clamp(0.0, 1.0) * 1_024.0).round() as u16,
+        |count| f64::from(count) / 1_024.0;
+}
+
 /// Types that are written as they are.
 macro_rules! plain {
     ($($type:ty),*) => {
@@ -171,5 +235,5 @@ macro_rules! plain {
         })*
     };
 }
-plain!(f64, usize, u64, u32, u16, u8, bool);
+plain!(f64, usize, u64, u32, u16, u8, bool, String);
 pub(crate) use plain;

@@ -3,6 +3,7 @@
 
 use crate::check::follow;
 use crate::design_file::DesignName;
+use crate::idle::described;
 use crate::scene::{SceneName, goes_with};
 use serde_json::{Map, Value as Json};
 use std::fmt::Write;
@@ -155,9 +156,12 @@ impl Section<'_> {
         }
         let default = match schema.get("default") {
             Some(default) => format!("`{default}`"),
-            None if is_needed => "needed".into(),
+            None if is_needed || schema.get("needed").is_some() => "needed".into(),
             None => String::new(),
         };
+        if let Some(when) = described(schema) {
+            write!(meaning, " {when}").expect("a text takes all");
+        }
         let meaning = meaning.replace('\n', " ").replace('|', "\\|");
         format!("| `{key}` | {} | {default} | {meaning} |\n", self.values(schema))
     }

@@ -4,8 +4,9 @@ mod background;
 mod demand;
 mod design;
 
+pub(crate) use design::{BUFFER_MAX, MTU_MAX};
+
 use crate::check::{Completeness, check};
-use crate::design_file::DesignName;
 use crate::document::Node;
 use crate::error::{PlanError, Problem, Problems};
 use crate::file::{ArrivalsName, ExperimentFile, FabricFile, FaultFile, FaultName, RunFile};
@@ -95,10 +96,11 @@ impl Resolver<'_> {
     fn plan(&mut self, file: &ExperimentFile) -> Option<Plan> {
         let design = file.design.as_ref()?.name?;
         self.refuse_what_means_nothing(design);
+        self.refuse_idle_keys(design, &[]);
         let seeds = self.seeds(file);
         let (scene, warnings) = match design.scene() {
             SceneName::Messages => {
-                let messages = self.messages(file, design)?;
+                let messages = self.messages(file)?;
                 if let Some(reason) = nothing_expected(&messages) {
                     self.nothing_measured(reason);
                 }
@@ -143,7 +145,6 @@ impl Resolver<'_> {
     /// The seeds of a file, at least one.
     fn seeds(&mut self, file: &ExperimentFile) -> Vec<u64> {
         let Some(seeds) = file.seeds.clone() else { return vec![file.seed()] };
-        self.refuse_key("seed", "`seed` does not go with `seeds`");
         let is_twice = |(place, seed): &(usize, &u64)| seeds[..*place].contains(seed);
         if let Some((_, seed)) = seeds.iter().enumerate().find(is_twice) {
             self.conflict("seeds", format!("{seed} is there twice"));
@@ -152,12 +153,11 @@ impl Resolver<'_> {
     }
 
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
-    fn messages(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Messages> {
-        self.need_tables(&["fabric", "workload"], design);
+    fn messages(&mut self, file: &ExperimentFile) -> Option<Messages> {
         let fabric = file.fabric.as_ref().and_then(|file| self.fabric(file)).unwrap_or(ANY_FABRIC);
         let memory = file.memory.clone().unwrap_or_default().resolve();
         let design = self.design_on(file.design.as_ref()?, &fabric);
-        let background = file.background.as_ref().and_then(|file| self.background(file, &fabric, design.as_ref()));
+        let background = file.background.as_ref().map(|file| self.background(file, &fabric));
         let run_file = file.run.clone().unwrap_or_default();
         let workload = file.workload.as_ref();
         let demand = workload.and_then(|file| self.workload(file, &run_file, &fabric, design.as_ref()));
@@ -172,15 +172,7 @@ impl Resolver<'_> {
         Some(Messages { fabric, design, memory, workload, load, trace, background, run, faults })
     }
 
-    fn fabric(&mut self, file: &FabricFile) -> Option<Fabric> {
-        for (key, why, is_given) in [
-            ("nodes", "How many nodes the switch has; ids run from 0.", file.nodes.is_some()),
-            ("rate", "Line rate of every link, above 64b/66b coding.", file.rate.is_some()),
-        ] {
-            if !is_given {
-                self.report("fabric", Problem::missing(key, why));
-            }
-        }
+    fn fabric(&self, file: &FabricFile) -> Option<Fabric> {
         Some(Fabric {
             nodes: file.nodes?,
             rate: file.rate?.0,
@@ -206,7 +198,7 @@ impl Resolver<'_> {
             let why = "a run ends after `requests` or after `duration`, one of them must be given";
             self.report("run", Problem::missing("run.requests", why));
         }
-        let warm_up = self.warm_up(file);
+        let warm_up = warm_up(file);
         match (warm_up, file.requests, file.duration) {
             (WarmUp::Requests(count), Some(requests), _) if count >= requests => {
                 self.nothing_measured(format!("the warm-up of {count} requests is as long as the run of {requests}"));
@@ -217,19 +209,6 @@ impl Resolver<'_> {
             _ => {}
         }
         Run { warm_up, drain_limit: file.drain_limit() }
-    }
-
-    fn warm_up(&mut self, file: &RunFile) -> WarmUp {
-        match (file.warm_up, file.warm_up_requests) {
-            (Some(_), Some(_)) => {
-                self.conflict("run.warm_up", "`warm_up` and `warm_up_requests` cannot both be given");
-                WarmUp::Requests(0)
-            }
-            (Some(Choice::Given(Quantity(span))), None) => WarmUp::Time(span),
-            (Some(Choice::Auto), None) => WarmUp::Auto,
-            (None, Some(count)) => WarmUp::Requests(count),
-            (None, None) => default_warm_up(file),
-        }
     }
 
     fn faults(&mut self, files: &[FaultFile], fabric: &Fabric, design: Option<&Design>) -> Vec<Fault> {
@@ -247,19 +226,10 @@ impl Resolver<'_> {
 
     fn fault(&mut self, key: &str, file: &FaultFile, nodes: u32, redundant: bool) -> Option<Fault> {
         let kind = file.kind?;
-        let (needs_node, takes_switch) = (kind != FaultName::SwitchDown, kind != FaultName::NodeDown);
-        match file.node {
-            None if needs_node => self.report(key, Problem::missing("node", &format!("which node's {}", kind.word()))),
-            Some(_) if !needs_node => self.conflict(&format!("{key}.node"), "`node` does not go with switch-down"),
-            Some(node) if self.sound(&["fabric"]) => {
-                self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(nodes.saturating_sub(1)));
-            }
-            _ => {}
+        if let Some(node) = file.node.filter(|_| self.sound(&["fabric"])) {
+            self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(nodes.saturating_sub(1)));
         }
         let switch = file.switch();
-        if file.switch.is_some() && !takes_switch {
-            self.conflict(&format!("{key}.switch"), "`switch` does not go with node-down");
-        }
         if switch > 0 && !redundant && self.sound(&["design"]) {
             self.conflict(&format!("{key}.switch"), "there is a switch 1 only with design.edm.redundant = true");
         }
@@ -280,6 +250,16 @@ impl Resolver<'_> {
             }
         };
         Some(Fault { at: file.at?.0, kind })
+    }
+}
+
+/// What is not measured.
+fn warm_up(file: &RunFile) -> WarmUp {
+    match (file.warm_up, file.warm_up_requests) {
+        (Some(Choice::Given(Quantity(span))), _) => WarmUp::Time(span),
+        (Some(Choice::Auto), _) => WarmUp::Auto,
+        (None, Some(count)) => WarmUp::Requests(count),
+        (None, None) => default_warm_up(file),
     }
 }
 

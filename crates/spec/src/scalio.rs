@@ -24,7 +24,7 @@ pub struct Scalio {
     /// Numbers of the SSDs in place of those of the paper's, as `rackweave fit` writes them.
     pub flash: Option<Flash>,
     /// Adapters and the network between.
-    pub verbs: Verbs,
+    pub rdma: Rdma,
     /// Of the design scalio: what carries operations on memory.
     pub carrier: Option<Carrier>,
     /// The box's cores.
@@ -70,7 +70,7 @@ pub struct Store {
 
 /// Adapters and the network between.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Verbs {
+pub struct Rdma {
     /// Every adapter.
     pub adapter: RdmaConfig,
     /// The target in the box's adapter.
@@ -91,7 +91,7 @@ pub struct Carrier {
     /// From a thread's call until EDM's logic has the request.
     pub post: Span,
     /// From EDM's logic until a thread sees the answer.
-    pub seen: Span,
+    pub completion: Span,
     /// From a request at the box's memory controller to the first byte.
     pub memory_latency: Span,
     /// What that memory delivers.
@@ -101,7 +101,7 @@ pub struct Carrier {
 impl Carrier {
     /// EDM as its paper has it.
     pub fn edm(&self) -> edm::Config {
-        crate::plan::Edm::from(EdmFile::defaults(&Ground::shown(crate::DesignName::Edm))).config
+        EdmFile::default().resolve(&Ground::shown(crate::DesignName::Edm)).config
     }
 
     /// The memory of the box behind EDM.

@@ -44,16 +44,6 @@ impl DesignName {
     /// What the design is about.
     pub(crate) fn scene(self) -> SceneName {
         match self {
-            DesignName::Edm
-            | DesignName::Dctcp
-            | DesignName::Dcqcn
-            | DesignName::Pfabric
-            | DesignName::ReceiverDriven
-            | DesignName::Cxl
-            | DesignName::Fastpass
-            | DesignName::RawEthernet
-            | DesignName::Rocev2
-            | DesignName::HardwareTcp => Messages,
             DesignName::Rackblox | DesignName::RackbloxSoftware | DesignName::Vdc => Volumes,
             DesignName::WearLevelling => Wear,
             DesignName::San | DesignName::SanPlain => San,
@@ -63,6 +53,8 @@ impl DesignName {
             | DesignName::LeedDitto
             | DesignName::NvmeOf
             | DesignName::NvmeOfOffload => Pairs,
+            // EDM and its rivals.
+            _ => Messages,
         }
     }
 }
@@ -78,23 +70,6 @@ impl Resolver<'_> {
             // Whatever else is wrong with its table.
             self.soundness.mark(&path);
             self.problems.add(self.document.place_of(&path), &path, Problem::Conflict(reason));
-        }
-    }
-
-    /// Asks for tables that the design cannot do without.
-    pub(crate) fn need_tables(&mut self, tables: &[&str], design: DesignName) {
-        for table in tables {
-            if self.document.at(table).is_none() && !self.soundness.is_broken(table) {
-                self.soundness.mark(table);
-                self.report("", Problem::missing(table, &format!("the design {} needs it", design.word())));
-            }
-        }
-    }
-
-    /// Refuses tables that mean nothing to this one of a scene's designs.
-    pub(crate) fn foreign_tables(&mut self, tables: &[&str], design: DesignName) {
-        for table in tables {
-            self.refuse_key(table, &format!("`{table}` does not go with the design {}", design.word()));
         }
     }
 }

@@ -5,12 +5,19 @@ use crate::table::settle;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
+use std::sync::LazyLock;
 
 /// The JSON Schema (draft 2020-12) of an experiment file: every key with its description, allowed values, unit and default.
 ///
 /// It is not only printed: [`crate::parse`] checks every file against it, so the two cannot disagree.
 pub fn schema() -> Value {
-    schema_of::<ExperimentFile>()
+    shared_schema().clone()
+}
+
+/// The same, made once.
+pub(crate) fn shared_schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(schema_of::<ExperimentFile>);
+    &SCHEMA
 }
 
 /// The schema of a written form.
@@ -30,8 +37,24 @@ fn tidy(schema: &mut Value) {
             drop_null_value(object);
             settle(object);
             object.values_mut().for_each(tidy);
+            require(object);
         }
         _ => {}
+    }
+}
+
+/// A table lists the keys that it must have whatever else it has.
+fn require(table: &mut Map<String, Value>) {
+    let Some(Value::Object(keys)) = table.get_mut("properties") else { return };
+    let is_always = |key: &Value| key.get("goesWith").is_none() && key.get("goesIf").is_none();
+    let always = keys.iter_mut().filter(|(_, key)| key.get("needed") == Some(&Value::Bool(true)) && is_always(key));
+    let mut required = Vec::new();
+    for (name, key) in always {
+        key.as_object_mut().expect("a key's schema is a table").remove("needed");
+        required.push(Value::from(name.as_str()));
+    }
+    if !required.is_empty() {
+        table.insert("required".into(), required.into());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Plans of the room `sdirect`: a machine's devices, and who brings them to those who ask.
+//! Plans of the room `sdirect`: a machine's devices, and who brings them to clients.
 
 pub(crate) mod file;
 mod print;
@@ -12,7 +12,7 @@ pub use file::{ByName, TaskName};
 pub(crate) use print::file_of;
 use sdirect::baseline::stack::StackConfig;
 
-/// A machine with devices, those who ask, and what is between.
+/// A machine with devices, its clients, and what is between.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SDirect {
     /// S-Direct or a rival.
@@ -27,12 +27,12 @@ pub struct SDirect {
     /// The machine's software; of linux and spdk.
     pub software: Option<StackConfig>,
     /// Who asks.
-    pub askers: Askers,
+    pub clients: Clients,
     /// What each request is.
     pub task: Task,
     /// Who asks for what, and when.
     pub io: workload::storage::Config,
-    /// What an open loop was asked to offer, in requests a second of all askers; `None` in a closed loop.
+    /// What an open loop was asked to offer, in requests a second of all clients; `None` in a closed loop.
     pub requests_per_second: Option<f64>,
     /// What is measured, and how long stragglers are waited for.
     pub run: Run,
@@ -77,22 +77,22 @@ pub struct Nic {
     /// Commands in a device's queue pair at once.
     pub queue_depth: u32,
     /// Most bytes of one NVMe command.
-    pub piece: Bytes,
+    pub transfer_max: Bytes,
     /// Bound of a pair's FIFO.
     pub fifo: Bytes,
     /// The logic's time for each command, completion and packet.
-    pub step: Span,
+    pub processing: Span,
     /// Commands at once.
     pub commands_max: u32,
     /// How long granted data are waited for.
-    pub patience: Span,
+    pub grant_timeout: Span,
     /// Grants of the same data.
     pub grants_max: u32,
 }
 
 /// Who asks, and the network between.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Askers {
+pub struct Clients {
     /// How many.
     pub count: u32,
     /// Whether they are other machines.
@@ -119,7 +119,7 @@ pub struct Task {
     /// What.
     pub kind: TaskName,
     /// Who moves the data.
-    pub by: ByName,
+    pub moved_by: ByName,
     /// How many devices get them.
     pub targets: u32,
     /// How many.

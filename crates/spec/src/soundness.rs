@@ -29,6 +29,10 @@ impl Soundness {
                     // What was misspelt is not missing.
                     nearest.iter().for_each(|meant| self.break_key(&join(&error.key, meant)));
                 }
+                Problem::Renamed { got, now } => {
+                    document.take_out(&join(&error.key, got));
+                    [got, now].into_iter().for_each(|key| self.break_key(&join(&error.key, key)));
+                }
                 Problem::Missing { wanted, .. } => self.break_key(&join(&error.key, wanted)),
                 _ => {
                     let key = key_of(document, &error.key);
@@ -60,6 +64,11 @@ impl Soundness {
     /// Whether a mistake says again that a key is missing.
     pub(crate) fn is_known(&self, error: &PlanError) -> bool {
         matches!(&error.problem, Problem::Missing { wanted, .. } if self.keys.contains(&join(&error.key, wanted)))
+    }
+
+    /// Whether a key was taken out, or is missed already.
+    pub(crate) fn is_missed(&self, key: &str) -> bool {
+        self.keys.contains(key)
     }
 
     /// Whether no mistake is known of any of `tables`.

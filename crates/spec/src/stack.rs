@@ -15,7 +15,8 @@ const NOTHING: EthernetStack = EthernetStack {
 /// The latencies of `stack` under `design`, with the fabric's transceiver.
 pub(crate) fn stack_of(design: DesignName, stack: StackName, transceiver: Span) -> EthernetStack {
     let latencies = match stack {
-        StackName::Own => own(design),
+        // EDM's pipeline is counted in cycles of its clocks, and what is about no messages has hosts of its own.
+        StackName::Own => design.usual_stack().unwrap_or(NOTHING),
         StackName::None => NOTHING,
         StackName::Raw => EthernetStack::RAW,
         StackName::Roce => EthernetStack::ROCE,
@@ -23,17 +24,6 @@ pub(crate) fn stack_of(design: DesignName, stack: StackName, transceiver: Span) 
     };
     // CXL's links are electrical, with retimers of their own.
     if latencies == EthernetStack::CXL { latencies } else { EthernetStack { transceiver, ..latencies } }
-}
-
-fn own(design: DesignName) -> EthernetStack {
-    match design {
-        DesignName::Dctcp | DesignName::Pfabric | DesignName::Fastpass | DesignName::HardwareTcp => EthernetStack::TCP,
-        DesignName::Dcqcn | DesignName::Rocev2 => EthernetStack::ROCE,
-        DesignName::ReceiverDriven | DesignName::RawEthernet => EthernetStack::RAW,
-        DesignName::Cxl => EthernetStack::CXL,
-        // EDM's pipeline is counted in cycles of its clocks, and what is about no messages has hosts of its own.
-        _ => NOTHING,
-    }
 }
 
 #[cfg(test)]

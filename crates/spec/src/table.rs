@@ -3,133 +3,170 @@
 //! ```text
 //! table! {
 //!     /// What the table is about.
-//!     VssdFile {
+//!     VssdFile => Vssd with dies_per_channel: u32 {
 //!         /// What the key means, and where its default is from.
 //!         capacity: Quantity<Bytes> ["1MiB" to "1PiB"] where [Volumes] = Bytes::kib(64 << 20),
+//!         /// A default that depends on keys before it.
+//!         write_cache: Quantity<Bytes> => Bytes::new(capacity.count() / 1_024),
+//!         /// A key that means something only with a value of another one.
+//!         group: u32 [2 to 128] where [isolation = "software"] = 2,
 //!     }
 //! }
 //! ```
 //!
-//! The type is followed by the bounds, the scenes where the table goes with more, and the default,
-//! each if there is one. All else follows: the struct that serde reads and writes, the JSON Schema
-//! that files are checked against with its messages about ranges and scenes, the defaults, and the
-//! pages of docs/reference.
+//! The type is followed by the bounds, by when the key means something (`where`, see [`goes`]), and
+//! by the default, each if there is one. All else follows: the struct that serde reads and writes,
+//! the JSON Schema that files are checked against with its messages about ranges, scenes and other
+//! keys, the defaults, what a printed plan leaves out, and the pages of docs/reference.
 //!
 //! * `NameFile { .. }`: a key with a default has a method that returns what is given or the default.
-//! * `NameFile => Config { .. }`: every key is a field of `Config`; `resolve` makes it of a table and
-//!   `of` the table of it. A default that depends on keys before it, or on what `resolve` is given
-//!   (`with context: Type`), stands behind `=>` and is not in the schema; a key without a default is
+//! * `NameFile => Config { .. }`: besides, `resolve` makes a `Config` of a table, and `of` the table of it.
+//!   Every key is a field of `Config`. A default behind `=>` may depend on keys before it and on what
+//!   `resolve` is given (`with context: Type`), and is not in the schema. A key without a default is
 //!   an `Option`. Keys `beside` it are no such fields.
+//! * `.. as { part: Part { key }, field: other_key }`: where `Config` has its keys, when they are not
+//!   its fields. It is an expression in `resolve` and a pattern in `of`.
+//! * `.. from { let part = ..; } to { let key = ..; }`: what a shape cannot say, such as a variant
+//!   that a key chooses: the statements before it in `resolve`, and behind it in `of`.
 //! * `NameFile => Config on ground of Design { .. }`: the same with defaults that depend on a rack.
-//! * `NameFile => Config { part: PartConfig { key as field: .. } }`: keys of several structs.
 
 use crate::scene::SceneName;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Parses the declaration; see the module.
 macro_rules! table {
     ($(#[$meta:meta])* $name:ident { $(
-        $(#[$key_meta:meta])* $key:ident : $type:ty $([ $($bounds:tt)+ ])? $(where [ $($scene:ident),+ ])?
+        $(#[$key_meta:meta])* $key:ident : $type:ty $([ $($bounds:tt)+ ])? $(where [ $($goes:tt)+ ])?
             $(= $default:expr)?,
     )* }) => {
         $crate::table::written! { $(#[$meta])* $name { $(
-            $(#[$key_meta])* $key : $type, ($($($bounds)+)?), ($($($scene),+)?),
+            $(#[$key_meta])* $key : $type, ($($($bounds)+)?), ($($($goes)+)?),
             ($(<$type as $crate::quantity::Plain>::written($default))?);
         )* } }
-        impl $name { $( $(
-            /// What is given, else the default.
-            pub(crate) fn $key(&self) -> <$type as $crate::quantity::Plain>::Value {
-                self.$key.map_or($default, $crate::quantity::Plain::plain)
-            }
-        )? )* }
+        $crate::table::methods! { $name, $( $($key : $type = $default;)? )* }
     };
     ($(#[$meta:meta])* $name:ident => $config:ident $(with $context:ident : $of:ty)? { $(
-        $(#[$key_meta:meta])* $key:ident : $type:ty $([ $($bounds:tt)+ ])? $(= $default:expr)? $(=> $usual:expr)?,
-    )* } $(beside { $(
-        $(#[$beside_meta:meta])* $beside:ident : $beside_type:ty $([ $($beside_bounds:tt)+ ])?,
+        $(#[$key_meta:meta])* $key:ident : $type:ty $([ $($bounds:tt)+ ])? $(where [ $($goes:tt)+ ])?
+            $(= $default:expr)? $(=> $usual:expr)?,
+    )* } $(as { $($shape:tt)+ })? $(from { $($from:tt)+ } to { $($to:tt)* })? $(beside { $(
+        $(#[$beside_meta:meta])* $beside:ident : $beside_type:ty $([ $($beside_bounds:tt)+ ])?
+            $(where [ $($beside_goes:tt)+ ])?,
     )* })?) => {
         $crate::table::written! { $(#[$meta])* $name {
             $(
-                $(#[$key_meta])* $key : $type, ($($($bounds)+)?), (),
+                $(#[$key_meta])* $key : $type, ($($($bounds)+)?), ($($($goes)+)?),
                 ($(<$type as $crate::quantity::Plain>::written($default))?);
             )*
-            $($( $(#[$beside_meta])* $beside : $beside_type, ($($($beside_bounds)+)?), (), (); )*)?
+            $($(
+                $(#[$beside_meta])* $beside : $beside_type, ($($($beside_bounds)+)?), ($($($beside_goes)+)?), ();
+            )*)?
         } }
-        impl $name {
-            /// What is given, and defaults for the rest.
-            pub(crate) fn resolve(&self $(, $context: $of)?) -> $config {
-                $( let $key = $crate::table::given!(self.$key; $(= $default)? $(=> $usual)?); )*
-                $config { $( $key, )* }
-            }
-            /// The table that says all of `config`.
-            pub(crate) fn of(config: &$config) -> $name {
-                $name {
-                    $( $key: $crate::table::told!(config.$key; $(= $default)? $(=> $usual)?), )*
-                    $($( $beside: None, )*)?
-                }
-            }
+        $crate::table::two_ways! {
+            $name, $config, ($($context : $of)?), ($($($shape)+)?), ($($($from)+)?), ($($($to)*)?),
+            ($( $key, ($($default)? $($usual)?); )*), ($($( $beside, )*)?)
         }
+        $crate::table::methods! { $name, $( $($key : $type = $default;)? )* }
+        $crate::table::as_value! { $name, $config, ($($of)?) }
     };
     ($(#[$meta:meta])* $name:ident => $config:ident on $ground:ident of $design:ident { $(
-        $(#[$key_meta:meta])* $key:ident : $type:ty $([ $($bounds:tt)+ ])? = $default:expr,
-    )* }) => {
-        $crate::table::written! { $(#[$meta])* $name { $(
-            $(#[$key_meta])* $key : $type, ($($($bounds)+)?), (),
-            (<$type as $crate::quantity::Plain>::written(
-                $name::defaults(&$crate::ground::Ground::shown($crate::design_file::DesignName::$design)).$key
-            ));
+        $(#[$key_meta:meta])* $key:ident : $type:ty $([ $($bounds:tt)+ ])? $(where [ $($goes:tt)+ ])?
+            = $default:expr,
+    )* } $(as { $($shape:tt)+ })? $(from { $($from:tt)+ } to { $($to:tt)* })?) => {
+        $crate::table::written! { $(#[$meta])* #[schemars(extend("defaultsVary" = true))] $name { $(
+            $(#[$key_meta])* $key : $type, ($($($bounds)+)?), ($($($goes)+)?), (
+                $crate::table::shown!($type, $ground of $design, $default)
+            );
         )* } }
-        impl $name {
-            /// Every default on this ground. The schema shows those on the shown ground.
-            pub(crate) fn defaults($ground: &$crate::ground::Ground) -> $config {
-                $config { $( $key: $default, )* }
-            }
-            /// What is given, and defaults for the rest.
-            pub(crate) fn resolve(&self, ground: &$crate::ground::Ground) -> $config {
-                let defaults = Self::defaults(ground);
-                $config { $( $key: self.$key.map_or(defaults.$key, $crate::quantity::Plain::plain), )* }
-            }
-            /// The table that says all of `config`.
-            pub(crate) fn of(config: &$config) -> $name {
-                $name { $( $key: Some($crate::quantity::Plain::written(config.$key)), )* }
-            }
-        }
-    };
-    ($(#[$meta:meta])* $name:ident => $config:ident { $(
-        $part:ident : $part_config:ident { $(
-            $(#[$key_meta:meta])* $key:ident as $field:ident : $type:ty $([ $($bounds:tt)+ ])? = $default:expr,
-        )* }
-    )* }) => {
-        $crate::table::written! { $(#[$meta])* $name { $($(
-            $(#[$key_meta])* $key : $type, ($($($bounds)+)?), (),
-            (<$type as $crate::quantity::Plain>::written($default));
-        )*)* } }
-        impl $name {
-            /// What is given, and defaults for the rest.
-            pub(crate) fn resolve(&self) -> $config {
-                $config { $( $part: $part_config { $(
-                    $field: self.$key.map_or($default, $crate::quantity::Plain::plain),
-                )* }, )* }
-            }
-            /// The table that says all of `config`.
-            pub(crate) fn of(config: &$config) -> $name {
-                $name { $($( $key: Some($crate::quantity::Plain::written(config.$part.$field)), )*)* }
-            }
+        $crate::table::two_ways! {
+            $name, $config, ($ground : &$crate::ground::Ground), ($($($shape)+)?), ($($($from)+)?), ($($($to)*)?),
+            ($( $key, ($default); )*), ()
         }
     };
 }
 pub(crate) use table;
 
+/// A key with a default as a method.
+macro_rules! methods {
+    ($name:ident, $( $key:ident : $type:ty = $default:expr; )*) => {
+        #[allow(dead_code, clippy::clone_on_copy, reason = "most keys are asked for all at once")]
+        impl $name { $(
+            /// What is given, else the default.
+            pub(crate) fn $key(&self) -> <$type as $crate::quantity::Plain>::Value {
+                $crate::table::given!(self.$key; $default)
+            }
+        )* }
+    };
+}
+pub(crate) use methods;
+
+/// A default as it is written, on the rack whose defaults the schema shows.
+macro_rules! shown {
+    ($type:ty, $ground:ident of $design:ident, $default:expr) => {{
+        let $ground = &$crate::ground::Ground::shown($crate::design_file::DesignName::$design);
+        <$type as $crate::quantity::Plain>::written($default)
+    }};
+}
+pub(crate) use shown;
+
+/// From a table to the struct of its values, and back.
+macro_rules! two_ways {
+    (
+        $name:ident, $config:ident, ($($context:ident : $of:ty)?), ($($shape:tt)*), ($($from:tt)*), ($($to:tt)*),
+        ($( $key:ident, ($($default:expr)?); )*), ($( $beside:ident, )*)
+    ) => {
+        #[allow(unused_variables, clippy::clone_on_copy, reason = "not every table needs all of it")]
+        impl $name {
+            /// What is given, and defaults for the rest.
+            pub(crate) fn resolve(&self $(, $context: $of)?) -> $config {
+                $( let $key = $crate::table::given!(self.$key; $($default)?); )*
+                $($from)*
+                $crate::table::shape!($config; $($key)*; $($shape)*)
+            }
+            /// The table that says all of `config`.
+            pub(crate) fn of(config: &$config) -> $name {
+                let $crate::table::shape!($config; $($key)*; $($shape)*) = config.clone();
+                $($to)*
+                $name {
+                    $( $key: $crate::table::told!($key; $($default)?), )*
+                    $( $beside: None, )*
+                }
+            }
+        }
+    };
+}
+pub(crate) use two_ways;
+
+/// A struct with its keys as fields, or as they are placed: an expression and a pattern.
+macro_rules! shape {
+    ($config:ident; $($key:ident)*;) => { $config { $($key),* } };
+    ($config:ident; $($key:ident)*; $($shape:tt)+) => { $config { $($shape)+ } };
+}
+pub(crate) use shape;
+
+/// A table that needs nothing else is a value of other tables' keys.
+macro_rules! as_value {
+    ($name:ident, $config:ident, ()) => {
+        impl $crate::quantity::Plain for $name {
+            type Value = $config;
+            fn plain(self) -> $config {
+                self.resolve()
+            }
+            fn written(value: $config) -> $name {
+                $name::of(&value)
+            }
+        }
+    };
+    ($name:ident, $config:ident, ($of:ty)) => {};
+}
+pub(crate) use as_value;
+
 /// What is given for a key, else its default; of a key without one, what is given if anything.
 macro_rules! given {
-    ($given:expr; = $default:expr) => {
-        $given.map_or($default, $crate::quantity::Plain::plain)
-    };
-    ($given:expr; => $usual:expr) => {
-        $given.map_or_else(|| $usual, $crate::quantity::Plain::plain)
+    ($given:expr; $default:expr) => {
+        $given.clone().map_or_else(|| $default, $crate::quantity::Plain::plain)
     };
     ($given:expr;) => {
-        $given.map($crate::quantity::Plain::plain)
+        $given.clone().map($crate::quantity::Plain::plain)
     };
 }
 pub(crate) use given;
@@ -139,17 +176,17 @@ macro_rules! told {
     ($value:expr;) => {
         $value.map($crate::quantity::Plain::written)
     };
-    ($value:expr; $($default:tt)+) => {
+    ($value:expr; $default:expr) => {
         Some($crate::quantity::Plain::written($value))
     };
 }
 pub(crate) use told;
 
-/// The struct of a table, of which every key may be left out: of each key its type, its bounds, its
-/// scenes and its default.
+/// The struct of a table, of which every key may be left out: of each key its type, its bounds, when
+/// it means something, and its default.
 macro_rules! written {
     ($(#[$meta:meta])* $name:ident { $(
-        $(#[$key_meta:meta])* $key:ident : $type:ty, ($($bounds:tt)*), ($($scene:ident),*), ($($default:expr)?);
+        $(#[$key_meta:meta])* $key:ident : $type:ty, ($($bounds:tt)*), ($($goes:tt)*), ($($default:expr)?);
     )* }) => {
         #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields, default)]
@@ -158,7 +195,7 @@ macro_rules! written {
             $(#[$key_meta])*
             #[schemars(extend(
                 "bounds" = $crate::table::bounds!($($bounds)*),
-                "goesWith" = $crate::table::scenes(&[$($crate::scene::SceneName::$scene),*])
+                "goes" = $crate::table::goes!($crate::table::Goes::default(); $($goes)*).value()
             ))]
             $(#[schemars(extend("default" = $default))])?
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,6 +204,81 @@ macro_rules! written {
     };
 }
 pub(crate) use written;
+
+/// When a key means something, its parts apart by `;`:
+///
+/// * `San, Volumes`: with these scenes; with those of its table when it names none;
+/// * `kind = "mesh" | "torus"`, `remote = true`: with these values of another key of its table, or of
+///   another table (`flash.state = "used"`), given or by default; `kind != "custom"`: with others;
+/// * `given trace`, `without trace`: where another key is given, or is not;
+/// * `needed`: it must be given wherever it means something, or with these scenes (`needed San`). A
+///   default behind `=>` then stands in for it while other mistakes are found;
+/// * `was old_name`: what it was called before.
+macro_rules! goes {
+    ($goes:expr;) => { $goes };
+    ($goes:expr; needed $($scene:ident),* $(; $($rest:tt)*)?) => {
+        $crate::table::goes!($goes.needed(&[$($crate::scene::SceneName::$scene),*]); $($($rest)*)?)
+    };
+    ($goes:expr; was $old:ident $(; $($rest:tt)*)?) => {
+        $crate::table::goes!($goes.was(stringify!($old)); $($($rest)*)?)
+    };
+    ($goes:expr; given $($key:ident).+ $(; $($rest:tt)*)?) => {
+        $crate::table::goes!(
+            $goes.only(&[$(stringify!($key)),+].join("."), "isGiven", true.into()); $($($rest)*)?
+        )
+    };
+    ($goes:expr; without $($key:ident).+ $(; $($rest:tt)*)?) => {
+        $crate::table::goes!(
+            $goes.only(&[$(stringify!($key)),+].join("."), "isGiven", false.into()); $($($rest)*)?
+        )
+    };
+    ($goes:expr; $($key:ident).+ = $($is:literal)|+ $(; $($rest:tt)*)?) => {
+        $crate::table::goes!(
+            $goes.only(&[$(stringify!($key)),+].join("."), "is", serde_json::json!([$($is),+])); $($($rest)*)?
+        )
+    };
+    ($goes:expr; $($key:ident).+ != $($is:literal)|+ $(; $($rest:tt)*)?) => {
+        $crate::table::goes!(
+            $goes.only(&[$(stringify!($key)),+].join("."), "isNot", serde_json::json!([$($is),+])); $($($rest)*)?
+        )
+    };
+    ($goes:expr; $($scene:ident),+ $(; $($rest:tt)*)?) => {
+        $crate::table::goes!($goes.with(&[$($crate::scene::SceneName::$scene),+]); $($($rest)*)?)
+    };
+}
+pub(crate) use goes;
+
+/// When a key means something, as its schema says it.
+#[derive(Default)]
+pub(crate) struct Goes(Map<String, Value>);
+
+impl Goes {
+    pub(crate) fn with(self, scenes: &[SceneName]) -> Goes {
+        self.and("goesWith", words(scenes))
+    }
+    pub(crate) fn only(mut self, key: &str, test: &str, value: Value) -> Goes {
+        let conditions = self.0.entry("goesIf").or_insert_with(|| json!([])).as_array_mut();
+        conditions.expect("conditions are a list").push(json!({ "key": key, test: value }));
+        self
+    }
+    pub(crate) fn needed(self, scenes: &[SceneName]) -> Goes {
+        self.and("needed", if scenes.is_empty() { true.into() } else { words(scenes) })
+    }
+    pub(crate) fn was(self, old: &str) -> Goes {
+        self.and("was", old.into())
+    }
+    fn and(mut self, name: &str, value: Value) -> Goes {
+        self.0.insert(name.into(), value);
+        self
+    }
+    pub(crate) fn value(self) -> Value {
+        Value::Object(self.0)
+    }
+}
+
+fn words(scenes: &[SceneName]) -> Value {
+    scenes.iter().map(|scene| Value::from(scene.word())).collect()
+}
 
 /// What a key's bounds are in its schema, before [`settle`]: numbers, or texts of quantities.
 macro_rules! bounds {
@@ -182,19 +294,12 @@ macro_rules! bounds {
 }
 pub(crate) use bounds;
 
-/// The scenes of a key as its schema lists them; null for those of its table.
-pub(crate) fn scenes(scenes: &[SceneName]) -> Value {
-    match scenes {
-        [] => Value::Null,
-        some => some.iter().map(|scene| Value::from(scene.word())).collect(),
-    }
-}
-
-/// Puts bounds where a schema has them: beside a number, a list or a text, and for quantities as the
-/// `formatMinimum` and its kin of JSON Schema's vocabulary for ordered formats.
+/// Puts what `table!` says of a key where a schema has it. Bounds are beside a number, a list or a
+/// text, and for quantities the `formatMinimum` and its kin of JSON Schema's vocabulary for ordered
+/// formats.
 pub(crate) fn settle(object: &mut Map<String, Value>) {
-    if object.get("goesWith").is_some_and(Value::is_null) {
-        object.remove("goesWith");
+    if let Some(Value::Object(goes)) = object.remove("goes") {
+        object.extend(goes);
     }
     let Some(Value::Object(bounds)) = object.remove("bounds") else { return };
     let alternatives = object.get_mut("anyOf").and_then(Value::as_array_mut);

@@ -106,18 +106,18 @@ fn a_drives_own_numbers_are_refused_when_no_drive_has_them() {
 #[test]
 fn states_of_drives_that_contradict_themselves_are_refused() {
     for (tables, expected) in [
-        ("[flash]\nsteady.windows = 5", "flash.steady: `steady` goes only with state = fragmented"),
+        ("[flash]\nsteady.windows = 5", "flash.steady: `steady` goes only with state = fragmented, not with used"),
         (
             "[flash]\nstate = \"fragmented\"\nsteady.windows_max = 2",
             "flash.steady.windows_max: 3 windows are compared, and 2 written",
         ),
         (
             "[flash]\nstate = \"clean\"\n[vssd]\nused_before = 0.5",
-            "vssd.used_before: `used_before` does not go with flash.state = clean",
+            "vssd.used_before: `used_before` goes only with flash.state = used, not with clean",
         ),
         (
             "[flash]\nstate = \"fragmented\"\n[vssd]\nused_before = 0.5",
-            "vssd.used_before: `used_before` does not go with flash.state = fragmented",
+            "vssd.used_before: `used_before` goes only with flash.state = used, not with fragmented",
         ),
         ("[flash]\nsnapshot_digest = \"00\"", "flash.snapshot_digest: `snapshot_digest` goes only with `snapshot`"),
         ("[flash]\npreset = \"p3700\"\nsnapshot = \"none\"", "flash.snapshot: file `none`: there is no such file"),
@@ -190,17 +190,14 @@ fn thresholds_in_the_wrong_order_are_refused_both_ways() {
 #[test]
 fn parts_that_do_not_go_together_are_refused() {
     for (tables, expected) in [
-        ("[vssd]\ngroup = 2", "vssd.group: `group` goes only with isolation = software"),
-        ("[vssd]\nrate = 5", "vssd.rate: `rate` goes only with isolation = software"),
-        ("[vssd]\nborrow = \"1GiB\"", "vssd.borrow: `borrow` goes only with isolation = software"),
+        ("[vssd]\ngroup = 2", "vssd.group: `group` goes only with isolation = software, not with hardware"),
+        ("[vssd]\nrate = 5", "vssd.rate: `rate` goes only with isolation = software, not with hardware"),
+        ("[vssd]\nborrow = \"1GiB\"", "vssd.borrow: `borrow` goes only with isolation = software, not with hardware"),
         (
             "[flash]\nsuspension_limit = 3",
             "flash.suspension_limit: suspension is given by `suspension_overhead` and `suspension_limit` together, or by suspension_limit = 0 alone",
         ),
-        (
-            "[io]\nprofile = \"ycsb-a\"\nwrite_share = 0.5",
-            "io.write_share: `write_share` does not go with `profile`, which says it itself",
-        ),
+        ("[io]\nprofile = \"ycsb-a\"\nwrite_share = 0.5", "io.write_share: `write_share` does not go with `profile`"),
         (
             "[io]\nrequests_per_second = 5.0",
             "io.requests_per_second: `requests_per_second` does not go with arrivals = closed",
@@ -241,14 +238,14 @@ fn what_a_part_of_the_rack_would_refuse_is_refused_before_the_run() {
 fn faults_of_servers_that_are_not_there_are_refused() {
     let fault = |keys: &str| said(&format!("[[fault]]\nat = \"1s\"\n{keys}"));
     assert_eq!(fault("kind = \"node-down\"\nnode = 4"), "fault.0.node: 4 is out of range; allowed is 0..=3");
-    assert_eq!(fault("kind = \"switch-down\"\nnode = 0"), "fault.0.node: `node` does not go with the switch");
+    assert_eq!(fault("kind = \"switch-down\"\nnode = 0"), "fault.0.node: `node` does not go with kind = switch-down");
     assert_eq!(
         fault("kind = \"switch-down\"\nswitch = 1"),
         "fault.0.switch: there is no switch 1: a rack of volumes has one, 0"
     );
     assert_eq!(fault("kind = \"link-corrupt\"\nnode = 0"), "fault.0.kind: corruption is modelled for design edm only");
     let missing = fault("kind = \"link-down\"");
-    assert!(missing.contains("`node`") && missing.contains("which storage server, from 0"), "{missing}");
+    assert!(missing.contains("`node`") && missing.contains("a storage server with volumes"), "{missing}");
 }
 
 #[test]

@@ -67,7 +67,7 @@ device_depth = 24
 rate = 9000
 borrow = "512MiB"
 swap_batch = 32
-swap_patience = "150us"
+swap_wait_max = "150us"
 [scheduler]
 policy = "deadline"
 coordinated = false

@@ -167,7 +167,7 @@ fn close(got: f64, expected: f64) {
 /// 64 B at 100 Gb/s are 5.12 ns; each node sends the data of its writes and of the reads of others: 64 B a request.
 #[test]
 fn a_payload_load_gives_the_same_rate_to_every_design() {
-    for design in DESIGNS {
+    for design in DESIGNS.iter() {
         let text = designed(design).replace("load = 0.5", "load = 0.5\nload_basis = \"payload\"");
         close(gap_of(&plan(&text)), 10_240.0);
     }
@@ -176,7 +176,7 @@ fn a_payload_load_gives_the_same_rate_to_every_design() {
 /// Reads and writes half and half: a node's uplink carries what both sides of a request send.
 #[test]
 fn a_link_load_counts_what_each_design_puts_on_the_wire() {
-    for design in DESIGNS {
+    for design in DESIGNS.iter() {
         let plan = plan(&designed(design));
         let cost = |operation| wire_cost(&plan.messages().unwrap().design, operation, Bytes::new(64));
         let (read, write) = (cost(Operation::Read), cost(Operation::Write));
@@ -211,7 +211,7 @@ fn warned(text: &str) -> Vec<String> {
 
 #[test]
 fn a_plan_without_a_catch_has_no_warning() {
-    for design in DESIGNS.into_iter().filter(|design| *design != "fastpass") {
+    for design in DESIGNS.iter().filter(|design| *design != "fastpass") {
         let long = designed(design).replace("requests = 100000", "requests = 1000000");
         assert_eq!(warned(&long), [""; 0], "{design}");
     }

@@ -126,14 +126,24 @@ fn a_plan_says_all_of_a_chosen_way_and_reads_back_as_itself() {
 #[test]
 fn a_key_that_the_chosen_way_does_not_read_is_an_error() {
     for (design, table, key, needs) in [
-        ("dcqcn", "shared_buffer = \"1MB\"", "shared_buffer", "pfc = \"dynamic\""),
-        ("dcqcn", "free_share = 0.5", "free_share", "pfc = \"dynamic\""),
-        ("dcqcn", "preset = \"paper\", pause_above = \"1MB\"", "pause_above", "pfc = \"static\""),
-        ("dcqcn", "pfc = \"dynamic\", resume_below = \"1MB\"", "resume_below", "pfc = \"static\""),
-        ("dcqcn", "cut_interval = \"1us\"", "cut_interval", "reaction = \"periodic\""),
-        ("dcqcn", "preset = \"hpcc\", increase_bytes = \"1MB\"", "increase_bytes", "reaction = \"at-once\""),
-        ("pfabric", "mark_above = \"1KB\"", "mark_above", "rate_control = \"dctcp\""),
-        ("pfabric", "rate_control = \"dctcp\", probe_after = 3", "probe_after", "rate_control = \"minimal\""),
+        ("dcqcn", "shared_buffer = \"1MB\"", "shared_buffer", "pfc = dynamic, not with static"),
+        ("dcqcn", "free_share = 0.5", "free_share", "pfc = dynamic, not with static"),
+        ("dcqcn", "preset = \"paper\", pause_above = \"1MB\"", "pause_above", "pfc = static, not with dynamic"),
+        ("dcqcn", "pfc = \"dynamic\", resume_below = \"1MB\"", "resume_below", "pfc = static, not with dynamic"),
+        ("dcqcn", "cut_interval = \"1us\"", "cut_interval", "reaction = periodic, not with at-once"),
+        (
+            "dcqcn",
+            "preset = \"hpcc\", increase_bytes = \"1MB\"",
+            "increase_bytes",
+            "reaction = at-once, not with periodic",
+        ),
+        ("pfabric", "mark_above = \"1KB\"", "mark_above", "rate_control = dctcp, not with minimal"),
+        (
+            "pfabric",
+            "rate_control = \"dctcp\", probe_after = 3",
+            "probe_after",
+            "rate_control = minimal, not with dctcp",
+        ),
     ] {
         let got = complaint(&text("100Gbps", design, table));
         let end = format!("design.{design}.{key}: `{key}` goes only with {needs}");

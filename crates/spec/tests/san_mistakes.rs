@@ -21,7 +21,7 @@ fn said(tables: &str) -> String {
 fn a_shape_needs_its_own_keys_and_takes_no_others() {
     let missing = complaint(&SMALL.replace("dimensions = [2, 2]\n", ""));
     assert_eq!(missing, "small.toml:4:2: fabric: `dimensions` is missing: kind = torus needs it");
-    assert_eq!(said("leaves = 3"), "fabric.leaves: `leaves` does not go with kind = torus");
+    assert_eq!(said("leaves = 3"), "fabric.leaves: `leaves` goes only with kind = leaf-spine, not with torus");
     assert_eq!(said("propagation = \"10ns\""), "fabric.propagation: `propagation` does not go with the design san");
     let switched = SMALL.replace("\"torus\"\ndimensions = [2, 2]", "\"single-switch\"");
     assert_eq!(
@@ -125,7 +125,7 @@ fn faults_of_what_does_not_exist_are_refused_with_what_does() {
         "fault.0.ends: there is no link between a0 and a3"
     );
     assert_eq!(fault("kind = \"drive-down\"\ndrive = 16"), "fault.0.drive: 16 is out of range; allowed is 0..=15");
-    assert_eq!(fault("kind = \"drive-down\""), "fault.0: `drive` is missing: which one's drive-down");
+    assert_eq!(fault("kind = \"drive-down\""), "fault.0: `drive` is missing: kind = drive-down needs it");
     assert_eq!(
         fault("kind = \"link-down\"\nnode = 1\nends = [\"a0\", \"a1\"]"),
         "fault.0.node: `node` does not go with the design san"
@@ -228,16 +228,19 @@ fn keys_of_one_transport_do_not_go_with_another() {
     let by = |transport: &str, key: &str| said(&format!("[wire]\ntransport = \"{transport}\"\n{key}"));
     assert_eq!(
         said("[wire]\ntimeout_min = \"1ms\""),
-        "wire.timeout_min: `timeout_min` goes only with transport = tcp, dctcp and dcqcn+pfc"
+        "wire.timeout_min: `timeout_min` goes only with transport = tcp, dctcp or dcqcn+pfc, not with unpaced"
     );
     assert_eq!(
         by("dcqcn+pfc", "window_max = \"64KiB\""),
-        "wire.window_max: `window_max` goes only with transport = tcp and dctcp"
+        "wire.window_max: `window_max` goes only with transport = tcp or dctcp, not with dcqcn+pfc"
     );
-    assert_eq!(by("tcp", "dcqcn.preset = \"hpcc\""), "wire.dcqcn: `dcqcn` goes only with transport = dcqcn+pfc");
+    assert_eq!(
+        by("tcp", "dcqcn.preset = \"hpcc\""),
+        "wire.dcqcn: `dcqcn` goes only with transport = dcqcn+pfc, not with tcp"
+    );
     assert_eq!(
         by("dcqcn+pfc", "tcp_options = 12"),
-        "wire.tcp_options: `tcp_options` goes only with transport = tcp, dctcp and unpaced"
+        "wire.tcp_options: `tcp_options` goes only with transport = tcp, dctcp or unpaced, not with dcqcn+pfc"
     );
     assert_eq!(
         by("dcqcn+pfc", "dcqcn.mtu = \"1KiB\""),
@@ -245,7 +248,7 @@ fn keys_of_one_transport_do_not_go_with_another() {
     );
     assert_eq!(
         by("dcqcn+pfc", "dcqcn.shared_buffer = \"1MiB\""),
-        "wire.dcqcn.shared_buffer: `shared_buffer` goes only with pfc = \"dynamic\""
+        "wire.dcqcn.shared_buffer: `shared_buffer` goes only with pfc = dynamic, not with static"
     );
     assert_eq!(
         by("dcqcn+pfc", "dcqcn = { mark_from = \"0B\", mark_all = \"0B\" }"),
@@ -253,7 +256,7 @@ fn keys_of_one_transport_do_not_go_with_another() {
     );
     assert_eq!(
         said("queue = \"1MiB\"\n[wire]\ntransport = \"dcqcn+pfc\""),
-        "fabric.queue: `queue` goes only with transport = tcp, dctcp and unpaced: wire.dcqcn has thresholds of its own"
+        "fabric.queue: `queue` goes only with wire.transport = tcp, dctcp or unpaced, not with dcqcn+pfc"
     );
 }
 

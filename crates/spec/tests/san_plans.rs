@@ -195,7 +195,7 @@ conservative = true
 fills_at_booked = true
 burst = "1MiB"
 classes = 12
-lapse = "3ms"
+timeout = "3ms"
 [scheduling]
 policy = "storage-driven"
 queues = 4

@@ -24,7 +24,7 @@ value = "32B"
 cached_keys = 50000
 warmed = 0.5
 spare = 0.25
-[verbs]
+[rdma]
 rate = "100Gbps"
 messages_per_second = 100000000
 swaps_per_second = 5000000
@@ -43,7 +43,7 @@ rate = "25Gbps"
 propagation = "11ns"
 transceiver = "20ns"
 post = "60ns"
-seen = "70ns"
+completion = "70ns"
 memory_latency = "90ns"
 memory_bandwidth = "100Gbps"
 [cores]
@@ -181,7 +181,7 @@ fn every_key_of_the_schema_is_tried_here() {
     let (root, asked) = (schema(), toml::from_str::<toml::Table>(EVERY_KEY).expect("it is TOML"));
     for (table, name) in [
         ("store", "StoreFile"),
-        ("verbs", "VerbsFile"),
+        ("rdma", "RdmaFile"),
         ("carrier", "CarrierFile"),
         ("cores", "CoresFile"),
         ("scalio", "ScalioFile"),
@@ -212,7 +212,7 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
         (with("leed.tokens = 9"), "`leed` does not go with the design scalio"),
         (of("leed", "carrier.name = 'edm'"), "`carrier` does not go with the design leed"),
         (with("carrier.post = '1ns'"), "`post` goes only with name = edm"),
-        (with("carrier = { name = 'edm', seen = '2ms' }"), "carrier.seen: 2ms is out of range"),
+        (with("carrier = { name = 'edm', completion = '2ms' }"), "carrier.completion: 2ms is out of range"),
         (of("leed", "scalio.slots = 4"), "`scalio` does not go with the design leed"),
         (of("leed", "ditto.samples = 4"), "`ditto` does not go with the design leed"),
         (of("nvme-of", "leed.tokens = 9"), "`leed` does not go with the design nvme-of"),
@@ -228,7 +228,7 @@ fn mistakes_of_options_and_loads_are_named_too() {
         (with("scalio.leases = false"), "`leases` goes only with protocol = paper"),
         (
             with("scalio = { protocol = 'paper', leases = false, lease = '1ms' }"),
-            "`lease` does not go with leases = false",
+            "`lease` goes only with leases = true, not with false",
         ),
         (with("scalio = { batching = false, batch = 4 }"), "`batch` and `idle_flush` do not go with batching = false"),
         (with("scalio.lease = '9s'"), "scalio.lease: 9s is out of range"),
@@ -242,8 +242,8 @@ fn mistakes_of_options_and_loads_are_named_too() {
             "faults are not modelled with the design leed",
         ),
         (with("[[fault]]\nkind = 'node-down'\nnode = 161\nat = '1us'"), "161 is out of range; allowed is 0..=160"),
-        (with("[[fault]]\nkind = 'switch-down'\nnode = 1\nat = '1us'"), "clients and the box stop and come back"),
-        (with("[[fault]]\nkind = 'node-down'\nat = '1us'"), "the box comes after the last"),
+        (with("[[fault]]\nkind = 'switch-down'\nat = '1us'"), "clients and the box stop and come back"),
+        (with("[[fault]]\nkind = 'node-down'\nat = '1us'"), "box comes after the last"),
         (with("machine.devices = 3"), "`machine` does not go with the design scalio"),
         (with("fabric = { nodes = 2, rate = '1Gbps' }"), "`fabric` does not go with the design scalio"),
         (with("store.kyes = 3"), "unknown key `kyes`, did you mean `keys`?"),

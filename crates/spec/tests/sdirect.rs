@@ -32,13 +32,13 @@ memory_latency = "90ns"
 memory_bandwidth = "200Gbps"
 [nic]
 queue_depth = 64
-piece = "64KiB"
+transfer_max = "64KiB"
 fifo = "128KiB"
-step = "1us"
+processing = "1us"
 commands_max = 1000
-patience = "2ms"
+grant_timeout = "2ms"
 grants_max = 8
-[askers]
+[clients]
 count = 3
 remote = true
 rate = "25Gbps"
@@ -50,7 +50,7 @@ timeout = "5ms"
 attempts = 7
 [task]
 kind = "replicate"
-by = "client"
+moved_by = "client"
 targets = 3
 bytes = "16KiB"
 [io]
@@ -79,7 +79,7 @@ fn of(design: &str, keys: &str) -> String {
 #[test]
 fn a_title_and_a_design_are_one_device_and_local_reads() {
     let plan = sdirect(&plan(SMALL));
-    assert_eq!((plan.design, plan.machine.devices, plan.askers.remote), (DesignName::SDirect, 1, false));
+    assert_eq!((plan.design, plan.machine.devices, plan.clients.remote), (DesignName::SDirect, 1, false));
     assert_eq!((plan.task.kind, plan.task.bytes), (TaskName::ReadWrite, Bytes::kib(4)));
     assert!(plan.nic.is_some() && plan.software.is_none());
     assert_eq!(plan.io.mix.write_share(), 0.0);
@@ -105,7 +105,7 @@ fn every_key_reaches_the_plan_and_the_printed_plan_is_the_same() {
     );
     let polled = of(
         "spdk",
-        "software.look = '1us'\nio.write_share = 0.3\nio.arrivals = 'poisson'\nio.requests_per_second = 1000.0",
+        "software.poll = '1us'\nio.write_share = 0.3\nio.arrivals = 'poisson'\nio.requests_per_second = 1000.0",
     );
     for text in [EVERY_KEY_OF_A_NIC, &software, &polled, SMALL] {
         let plan = plan(text);
@@ -125,7 +125,7 @@ fn every_key_reaches_the_plan_and_the_printed_plan_is_the_same() {
 fn every_key_of_the_schema_is_tried_here() {
     let (root, asked) = (schema(), toml::from_str::<toml::Table>(EVERY_KEY_OF_A_NIC).expect("it is TOML"));
     for (table, name) in
-        [("machine", "MachineFile"), ("nic", "NicFile"), ("askers", "AskersFile"), ("task", "TaskFile")]
+        [("machine", "MachineFile"), ("nic", "NicFile"), ("clients", "ClientsFile"), ("task", "TaskFile")]
     {
         let properties = root["$defs"][name]["properties"].as_object().expect("a table");
         let written = asked[table].as_table().expect("a table");
@@ -148,23 +148,23 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
             "machine.blocks_per_plane: the 33 blocks of a die, less 3.0 that collection keeps empty, leave 2.0 blocks",
         ),
         (with("machine.root_link = 5"), "machine.root_link"),
-        (with("nic.fifo = '64KiB'"), "nic.fifo: a FIFO of 64KiB does not hold a piece of 128KiB"),
-        (with("nic.piece = '5KiB'"), "nic.piece: 5KiB is out of range; allowed is a multiple of 4KiB"),
+        (with("nic.fifo = '64KiB'"), "nic.fifo: a FIFO of 64KiB does not hold a transfer of 128KiB"),
+        (with("nic.transfer_max = '5KiB'"), "nic.transfer_max: 5KiB is out of range; allowed is a multiple of 4KiB"),
         (with("software.cores = 2"), "`software` does not go with the design s-direct"),
         (of("linux", "nic.queue_depth = 2"), "`nic` does not go with the design linux"),
-        (of("linux", "software.look = '1us'"), "`look` does not go with the design linux"),
+        (of("linux", "software.poll = '1us'"), "`poll` does not go with the design linux"),
         (of("spdk", "software.coalesce = 2"), "`coalesce` does not go with the design spdk"),
-        (with("askers.rate = '10Gbps'"), "`rate` goes only with askers.remote = true"),
+        (with("clients.rate = '10Gbps'"), "`rate` goes only with remote = true, not with false"),
         (with("task.kind = 'copy'"), "2 devices are needed, and the machine has 1"),
         (
-            of("linux", "task.kind = 'copy'\nmachine.devices = 2\ntask.by = 'nic'"),
+            of("linux", "task.kind = 'copy'\nmachine.devices = 2\ntask.moved_by = 'nic'"),
             "the design linux has no commands between devices",
         ),
         (
-            with("task.kind = 'copy'\nmachine.devices = 2\ntask.by = 'client'"),
-            "data go through a client only with askers.remote = true",
+            with("task.kind = 'copy'\nmachine.devices = 2\ntask.moved_by = 'client'"),
+            "data go through a client only with clients.remote = true",
         ),
-        (with("task.by = 'nic'"), "`by` goes only with kind = copy"),
+        (with("task.moved_by = 'nic'"), "`moved_by` goes only with kind = copy"),
         (with("task.targets = 2"), "`targets` goes only with kind = replicate"),
         (with("task.bytes = '5KiB'"), "task.bytes: 5KiB is out of range"),
         (with("io.profile = 'ycsb-a'"), "`profile` does not go with the design s-direct"),
@@ -196,7 +196,7 @@ fn what_is_legal_and_hardly_meant_is_warned_of() {
     assert!(warnings(open).contains("more than the devices' controllers begin"), "{}", warnings(open));
     assert_eq!(warnings(&open.replace("460000", "459999")), "");
     let remote =
-        "askers.remote = true\naskers.rate = '1Gbps'\nio.arrivals = 'poisson'\nio.requests_per_second = 29848.0";
+        "clients.remote = true\nclients.rate = '1Gbps'\nio.arrivals = 'poisson'\nio.requests_per_second = 29848.0";
     assert!(warnings(remote).contains("the network is overloaded"), "{}", warnings(remote));
     assert_eq!(warnings(&remote.replace("29848", "29847")), "");
     let idle = complaint(&with("run.warm_up_requests = 100"));
@@ -206,7 +206,7 @@ fn what_is_legal_and_hardly_meant_is_warned_of() {
 
 #[test]
 fn who_moves_data_follows_from_the_design() {
-    let by = |text: &str| sdirect(&plan(text)).task.by;
-    let copy = "task.kind = 'copy'\nmachine.devices = 2\naskers.remote = true";
+    let by = |text: &str| sdirect(&plan(text)).task.moved_by;
+    let copy = "task.kind = 'copy'\nmachine.devices = 2\nclients.remote = true";
     assert_eq!((by(&with(copy)), by(&of("linux", copy))), (ByName::Nic, ByName::Client));
 }

@@ -180,8 +180,8 @@ fn devices_and_pairs_report_each_table() {
     let devices = "title = 'devices'
 design.name = 'linux'
 machine = { payload_max = '8KiB', root_link = '1bps' }
-software = { look = '1us' }
-askers = { rate = '1Gbps' }
+software = { poll = '1us' }
+clients = { rate = '1Gbps' }
 task = { kind = 'copy', bytes = '5KiB' }
 io = { theta = 0.5 }
 run = { duration = '25h' }
@@ -189,8 +189,8 @@ run = { duration = '25h' }
     let expected = [
         "3 machine.payload_max",
         "3 machine.root_link",
-        "4 software.look",
-        "5 askers.rate",
+        "4 software.poll",
+        "5 clients.rate",
         "6 task.bytes",
         "7 io.theta",
         "8 run.duration",
@@ -201,7 +201,7 @@ run = { duration = '25h' }
     let pairs = "title = 'pairs'
 design.name = 'leed'
 store = { clients = 2 }
-verbs = { post = '11ms' }
+rdma = { post = '11ms' }
 cores = { count = 3, network = 5 }
 ditto = {}
 io = { profile = 'ycsb-e' }
@@ -212,7 +212,7 @@ fault = [{ at = '1s', kind = 'link-down', node = 70000, vertex = 'a' }]
     let mut expected = [
         "1 run",
         "3 store.client_nodes",
-        "4 verbs.post",
+        "4 rdma.post",
         "5 cores.count",
         "6 ditto",
         "7 io.profile",

@@ -159,3 +159,53 @@ pub fn fastpass_message(config: &Fastpass, rig: &PacketRigConfig, at: Time, byte
         packets => grid.start(first + packets - 2) + behind(&path, (Span::ZERO, train.middle), (grid.span, train.last)),
     }
 }
+
+/// The rig of each rival by its key, as `spec::rivals!` has it. A seed is for what a switch draws.
+pub mod rig {
+    use super::super::packet::{self, PacketRig, PacketRigConfig};
+    use super::{CreditBasedRig, FastpassRig, ReceiverDrivenRig};
+    use base::Seed;
+    use transport::config::{CreditBased, Dcqcn, Dctcp, Fastpass, Pfabric, ReceiverDriven};
+    use transport::framing::Framing;
+    use transport::uncontrolled::{self, Uncontrolled};
+    use transport::{dcqcn, dctcp, pfabric};
+
+    /// A rig of DCTCP.
+    pub fn dctcp(config: &Dctcp, rig: &PacketRigConfig, _: Seed) -> PacketRig<dctcp::Host, dctcp::Switch> {
+        packet::dctcp(config, rig)
+    }
+    /// A rig of DCQCN, whose switch draws what it marks.
+    pub fn dcqcn(config: &Dcqcn, rig: &PacketRigConfig, seed: Seed) -> PacketRig<dcqcn::Host, dcqcn::Switch> {
+        packet::dcqcn(config, rig, seed)
+    }
+    /// A rig of pFabric.
+    pub fn pfabric(config: &Pfabric, rig: &PacketRigConfig, _: Seed) -> PacketRig<pfabric::Host, pfabric::Switch> {
+        packet::pfabric(config, rig)
+    }
+    /// A rig of the idealised receiver-driven protocol.
+    pub fn receiver_driven(config: &ReceiverDriven, rig: &PacketRigConfig, _: Seed) -> ReceiverDrivenRig {
+        super::receiver_driven(config, rig)
+    }
+    /// A rig of the credit-based fabric.
+    pub fn cxl(config: &CreditBased, rig: &PacketRigConfig, _: Seed) -> CreditBasedRig {
+        super::credit_based(config, rig)
+    }
+    /// A rig of Fastpass.
+    pub fn fastpass(config: &Fastpass, rig: &PacketRigConfig, _: Seed) -> FastpassRig {
+        super::fastpass(config, rig)
+    }
+    /// A rig of frames alone.
+    pub fn raw_ethernet(config: &Uncontrolled, rig: &PacketRigConfig, _: Seed) -> UncontrolledRig {
+        packet::uncontrolled(config, Framing::Raw, rig)
+    }
+    /// A rig of RoCEv2 without congestion control.
+    pub fn rocev2(config: &Uncontrolled, rig: &PacketRigConfig, _: Seed) -> UncontrolledRig {
+        packet::uncontrolled(config, Framing::Roce, rig)
+    }
+    /// A rig of hardware TCP without congestion control.
+    pub fn hardware_tcp(config: &Uncontrolled, rig: &PacketRigConfig, _: Seed) -> UncontrolledRig {
+        packet::uncontrolled(config, Framing::Tcp, rig)
+    }
+
+    type UncontrolledRig = PacketRig<uncontrolled::Host, uncontrolled::Switch>;
+}

@@ -1,7 +1,7 @@
 //! S-Direct and its rivals: programs of crate `sdirect` in a machine of PCIe links, devices, memory and cores.
 //!
-//! Four designs, two kinds of askers. The engine is on the NIC; its buffers are there too (S-Direct) or in the host's memory (target offload). The stacks are
-//! on the cores, buffers and queues in memory; with clients elsewhere a target is in front of them. Askers on the machine itself take no network: their data are where they are
+//! Four designs, two kinds of clients. The engine is on the NIC; its buffers are there too (S-Direct) or in the host's memory (target offload). The stacks are
+//! on the cores, buffers and queues in memory; with clients elsewhere a target is in front of them. Clients on the machine itself take no network: their data are where they are
 //! needed.
 
 mod devices;
@@ -169,7 +169,7 @@ pub struct SDirectRig {
     network: Network,
     server: Server,
     clients: Vec<Client>,
-    /// Requests of askers on the machine itself, which are their own numbers.
+    /// Requests of clients on the machine itself, which are their own numbers.
     next_number: u32,
     owners: BTreeMap<CommandId, Owner>,
     tracks: Tracks,
@@ -195,16 +195,16 @@ impl SDirectRig {
         let client = |number| {
             let config = ClientConfig {
                 client: ClientId(number as u16),
-                timeout: plan.askers.timeout,
-                attempts_max: plan.askers.attempts,
+                timeout: plan.clients.timeout,
+                attempts_max: plan.clients.attempts,
             };
             Client::new(config)
         };
         Ok(SDirectRig {
             machine: Machine::new(plan, seed)?,
-            network: Network::new(&plan.askers, seed),
+            network: Network::new(&plan.clients, seed),
             server: server(plan)?,
-            clients: (0..plan.askers.count).map(client).collect(),
+            clients: (0..plan.clients.count).map(client).collect(),
             next_number: 0,
             owners: BTreeMap::new(),
             tracks: Tracks::default(),
@@ -213,7 +213,7 @@ impl SDirectRig {
             hauls: Slab::new(),
             engine_alarm: Alarm::default(),
             stack_alarm: Alarm::default(),
-            client_alarms: vec![Alarm::default(); plan.askers.count as usize],
+            client_alarms: vec![Alarm::default(); plan.clients.count as usize],
             counts: Counts::default(),
             wire_check,
             plan: plan.clone(),
@@ -221,7 +221,7 @@ impl SDirectRig {
     }
 
     fn step(&self) -> Span {
-        self.plan.nic.map_or(Span::ZERO, |nic| nic.step)
+        self.plan.nic.map_or(Span::ZERO, |nic| nic.processing)
     }
 
     /// Where queue pairs are.
@@ -388,14 +388,14 @@ fn engine_config(plan: &SDirect, nic: &Nic) -> EngineConfig {
     EngineConfig {
         devices: vec![geometry; plan.machine.devices as usize],
         queue_depth: nic.queue_depth as u16,
-        piece: nic.piece.count() as u32,
+        piece: nic.transfer_max.count() as u32,
         fifo: nic.fifo.count(),
-        packet: plan.askers.packet.count() as u32,
+        packet: plan.clients.packet.count() as u32,
         commands_max: nic.commands_max as usize,
         targets_max: plan.machine.devices.max(1) as usize,
         // A client that waits for so many answers has forgotten none of them.
         remembered: nic.commands_max as usize,
-        patience: nic.patience,
+        patience: nic.grant_timeout,
         grants_max: nic.grants_max,
     }
 }
@@ -405,7 +405,7 @@ impl SDirectRig {
     fn issue_request(&mut self, ticket: Ticket, request: &Request, context: Now<'_, '_>) {
         let owner = self.tracks.begin(ticket, self.forks(), context);
         let task = self.task_of(request);
-        if self.plan.askers.remote {
+        if self.plan.clients.remote {
             let client = request.source.0;
             let input = ClientIn::Issue { ticket: ticket.0, task };
             return self.run_client(client, Some(input), context);
@@ -428,19 +428,19 @@ impl SDirectRig {
     fn forks(&self) -> bool {
         let task = self.plan.task;
         let is_one = task.kind == TaskName::ReadWrite && task.bytes.count() <= u64::from(CHUNK);
-        self.plan.software.is_none() || self.plan.askers.remote || !is_one
+        self.plan.software.is_none() || self.plan.clients.remote || !is_one
     }
 
     /// What the plan makes of a request.
     fn task_of(&self, request: &Request) -> Task {
         let task = self.plan.task;
         let (devices, bytes) = (self.plan.machine.devices, task.bytes.count());
-        let device = request.target.0 - self.plan.askers.count;
+        let device = request.target.0 - self.plan.clients.count;
         let at =
             |ahead: u32| Extent { device: DeviceId(((device + ahead) % devices) as u16), address: request.address };
         let from = at(0);
         let to: Vec<_> = (1..=task.targets).map(at).collect();
-        match (task.kind, task.by) {
+        match (task.kind, task.moved_by) {
             (TaskName::ReadWrite, _) if request.operation == Operation::Read => {
                 Task::Command(Command::Read { from, bytes })
             }
@@ -613,7 +613,7 @@ impl SDirectRig {
     fn grant(&mut self, id: CommandId, offset: u64, bytes: u32, context: Now<'_, '_>) {
         let owner = self.owner_of(id);
         self.tracks.claim_wait(owner, SpanKind::StorageQueue, context.now, Place::Nic(0));
-        if self.plan.askers.remote {
+        if self.plan.clients.remote {
             self.send(id, ANSWER, ClientIn::Grant { id, offset, bytes }, context);
         } else {
             // The data of an asker on the NIC itself are there.
@@ -625,7 +625,7 @@ impl SDirectRig {
     fn send_from_engine(&mut self, id: CommandId, offset: u64, bytes: u32, context: Now<'_, '_>) {
         let owner = self.owner_of(id);
         self.tracks.claim_wait(owner, SpanKind::NicQueue, context.now, Place::Nic(0));
-        let free = match self.plan.askers.remote {
+        let free = match self.plan.clients.remote {
             true => self.send(id, bytes, ClientIn::Data { id, offset, bytes }, context),
             false => context.now,
         };
@@ -635,7 +635,7 @@ impl SDirectRig {
     fn answer(&mut self, id: CommandId, outcome: sdirect::Outcome, context: Now<'_, '_>) {
         let owner = self.owner_of(id);
         self.tracks.claim_wait(owner, SpanKind::StorageQueue, context.now, Place::Nic(0));
-        if self.plan.askers.remote {
+        if self.plan.clients.remote {
             self.send(id, ANSWER, ClientIn::Answer { id, outcome }, context);
         } else if let Some(owner) = self.owners.remove(&id) {
             self.end(owner.ticket, Some(outcome), context);
@@ -695,7 +695,7 @@ impl SDirectRig {
                 self.tracks.pass(owner, context.now);
                 self.give(Giver::Core(core), slot, command, owner, context);
             }
-            StackOut::Finish { ticket } if self.plan.askers.remote => {
+            StackOut::Finish { ticket } if self.plan.clients.remote => {
                 self.run_target(None, TargetIn::Finished { ticket }, context);
             }
             StackOut::Finish { ticket } => self.end(ticket, Some(sdirect::Outcome::Done), context),
@@ -705,7 +705,7 @@ impl SDirectRig {
     /// The request that a ticket of the stack stands for.
     fn request_of(&self, ticket: u32) -> Option<Owner> {
         match &self.server {
-            Server::Software(software) if self.plan.askers.remote => software.served.get(&ticket).copied(),
+            Server::Software(software) if self.plan.clients.remote => software.served.get(&ticket).copied(),
             _ => self.tracks.owner(ticket),
         }
     }

@@ -1,12 +1,14 @@
 //! The written form of the room `blox`, and its defaults, each with its source. "Paper" is RackBlox, SOSP'23.
 
-use crate::blox::{Collection, Controller, Membership, Rack, Scheduler, Vssd};
+use crate::blox::{
+    Collection, Controller, Flash, FlashState, Membership, OwnNumbers, PlannedSwap, Rack, Scheduler, Vssd,
+};
 use crate::file::words;
 use crate::quantity::Quantity;
 use crate::table::table;
 use base::{Bytes, Rate, Span, Time};
-use hardware::ssd::Steady;
-use workload::block_trace::{Format, Inversions};
+use hardware::ssd::{Steady, Suspension};
+use workload::block_trace::{Beyond, Format, Inversions};
 
 words! {
     /// The networks between clients and rack.
@@ -159,16 +161,16 @@ table! {
         /// A file of one-way delays between clients and rack, one a line with its unit. Packets of a
         /// client have them in order, from a place of its own on, and again from the first.
         network_file: String,
-        /// With `network_file`: what a number without a unit counts in. Such lines are refused without.
-        network_unit: Quantity<Span>,
-        /// With `network_file`: SHA-256 of its delays, in hex, when it has to be this very one.
-        network_digest: String,
+        /// What a number without a unit counts in. Such lines are refused without.
+        network_unit: Quantity<Span> where [given network_file],
+        /// SHA-256 of its delays, in hex, when it has to be this very one.
+        network_digest: String where [given network_file],
     }
 }
 
 table! {
     /// The drives. With the designs rackblox, rackblox-software and vdc.
-    FlashFile {
+    FlashFile => Flash with held: FlashState {
         /// Whose geometry and times. The number of blocks follows from the virtual drives.
         preset: PresetName = PresetName::PSsd,
         /// Pages of a block, in place of the preset's.
@@ -195,14 +197,42 @@ table! {
         victim: VictimName where [Volumes, San, Devices] = VictimName::Greedy,
         /// Whether relocated data are kept apart from new data.
         hot_cold: bool where [Volumes, San, Devices] = false,
-        /// What drives hold when a run begins (paper, 4.1: used). Not with `snapshot`.
-        state: FlashStateName where [Volumes, Devices] = FlashStateName::Used,
-        /// With `state = "fragmented"`: when write amplification counts as steady.
-        steady: SteadyFile where [Volumes, Devices],
+        /// What drives hold when a run begins (paper, 4.1: used).
+        state: FlashStateName where [Volumes, Devices; without snapshot] = FlashStateName::Used,
+    } as {
+        preset,
+        own: OwnNumbers { dies_per_channel, read, program, erase, channel, read_firmware, write_firmware },
+        pages_per_block,
+        suspension,
+        victim,
+        hot_cold,
+        state: held,
+    } from {
+        let suspension = match (suspension_overhead, suspension_limit) {
+            (Some(overhead), Some(limit)) => Some(Suspension::Reads { overhead, limit }),
+            // Other combinations are refused.
+            (None, Some(_)) => Some(Suspension::None),
+            (_, None) => None,
+        };
+    } to {
+        let (suspension_overhead, suspension_limit) = match suspension {
+            None => (None, None),
+            Some(Suspension::None) => (None, Some(0)),
+            Some(Suspension::Reads { overhead, limit }) => (Some(overhead), Some(limit)),
+        };
+        let state = match &held {
+            FlashState::Clean => FlashStateName::Clean,
+            FlashState::Filled => FlashStateName::Filled,
+            FlashState::Used | FlashState::Snapshot(_) => FlashStateName::Used,
+            FlashState::Fragmented(_) => FlashStateName::Fragmented,
+        };
+    } beside {
+        /// When write amplification counts as steady.
+        steady: SteadyFile where [Volumes, Devices; state = "fragmented"],
         /// A file that `rackweave precondition` wrote: drives hold what they held there.
         snapshot: String where [Volumes],
-        /// With `snapshot`: SHA-256 of the file, in hex, when it has to be this very one.
-        snapshot_digest: String where [Volumes],
+        /// SHA-256 of the file, in hex, when it has to be this very one.
+        snapshot_digest: String where [Volumes; given snapshot],
     }
 }
 
@@ -265,43 +295,43 @@ table! {
         isolation: IsolationName = IsolationName::Hardware,
         /// Channels of a virtual drive, or of a channel group. Ours: of the paper's 1 TB on 16 channels, 64 GB are one.
         channels: u32 [1 to 64] = 1,
-        /// With software isolation: virtual drives that share channels (paper, 4.5.4: two).
-        group: u32 [2 to 128] = 2,
+        /// Virtual drives that share channels (paper, 4.5.4: two).
+        group: u32 [2 to 128] where [isolation = "software"] = 2,
         /// Flash of a virtual drive, spare blocks included (paper, 4.1: 64 to 128 GB).
         capacity: Quantity<Bytes> = Bytes::kib(64 << 20),
         /// The share of it that holds data. Ours: the paper's 50 to 100 GB in 64 to 128 GB would leave fewer free blocks than its own
         /// thresholds ask for; with this, half of the free blocks used up leave 30 %, between the two thresholds.
         data: f64 [0.01 to 0.95] = 0.4,
-        /// With flash.state = used: the share of free blocks that is used up before the run (paper,
-        /// 4.1: half).
-        used_before: f64 [0.0 to 1.0] = 0.5,
+        /// The share of free blocks that is used up before the run (paper, 4.1: half).
+        used_before: f64 [0.0 to 1.0] where [flash.state = "used"; without flash.snapshot] = 0.5,
         /// DRAM of its server that holds writes on their way to flash. The paper gives no number; ours is a thousandth of the capacity.
         write_cache: Quantity<Bytes> => Bytes::new(capacity.count() / 1_024),
         /// Share of `write_cache` that may be dirty before anything is flushed. Ours; just below 1 is the paper's Algorithm 2 by the letter.
         flush_above: f64 [0.0 to 0.9999] = 0.5,
         /// Requests outstanding at the drive. Ours: one for each die; what a die cannot start waits where the scheduler can still choose.
         device_depth: u32 [1 to 4_096] => channels * dies_per_channel,
-        /// With software isolation: requests a second that each may start. No limit when not given.
-        rate: u32 [from 1],
-        /// With software isolation: free blocks that are lent together (paper, 3.5.2: 1 GB). A 64th of the capacity when not given.
-        borrow: Quantity<Bytes> => Bytes::new(capacity.count() / 64),
+        /// Requests a second that each may start. No limit when not given.
+        rate: u32 [from 1] where [isolation = "software"],
+        /// Free blocks that are lent together (paper, 3.5.2: 1 GB). A 64th of the capacity when not given.
+        borrow: Quantity<Bytes> where [isolation = "software"] => Bytes::new(capacity.count() / 64),
         /// With `[[swap]]`: pages of each virtual drive that change places together. Ours: few enough that requests to them wait for milliseconds.
         swap_batch: u32 [1 to 1_048_576] = 64,
         /// With `[[swap]]`: how long a page of a swap makes way for requests at the device (paper, 3.6: regular requests have priority). Ours.
-        swap_patience: Quantity<Span> [to "1s"] = Span::us(200),
-    }
+        swap_wait_max: Quantity<Span> [to "1s"] where [was swap_patience] = Span::us(200),
+    } from {
+        let group = if isolation == IsolationName::Hardware { 1 } else { group };
+    } to {}
 }
 
 table! {
     /// Two drives of a server that exchange what they hold (paper, 3.6), one pair of virtual drives after the other.
-    #[schemars(extend("required" = ["at", "server", "ssds"]))]
-    SwapFile {
+    SwapFile => PlannedSwap {
         /// When it begins, from the start of the run.
-        at: Quantity<Time> [to "24h"],
+        at: Quantity<Time> [to "24h"] where [needed] => Time::ZERO,
         /// The storage server, from 0.
-        server: u32,
+        server: u32 where [needed] => 0,
         /// Its two drives, from 0.
-        ssds: (u32, u32),
+        ssds: (u32, u32) where [needed] => (0, 0),
     }
 }
 
@@ -434,76 +464,47 @@ words! {
 
 words! {
     /// What becomes of a trace's request that comes behind a later one, by 1 ms at most.
-    InversionsName {
+    InversionsName is Inversions {
         /// It is put in order, counted and warned of.
-        Sort,
+        Sort is Inversions::Sort,
         /// It is a mistake in the file.
-        Refuse,
-    }
-}
-
-impl InversionsName {
-    /// What the word means.
-    pub(crate) fn meant(self) -> Inversions {
-        match self {
-            InversionsName::Sort => Inversions::Sort,
-            InversionsName::Refuse => Inversions::Refuse,
-        }
-    }
-    /// The word for it.
-    pub(crate) fn of(inversions: Inversions) -> InversionsName {
-        match inversions {
-            Inversions::Sort => InversionsName::Sort,
-            Inversions::Refuse => InversionsName::Refuse,
-        }
+        Refuse is Inversions::Refuse,
     }
 }
 
 words! {
     /// What becomes of a trace's request that ends beyond its volume.
-    BeyondName {
+    BeyondName is Beyond {
         /// It is a mistake in the file.
-        Refuse,
+        Refuse is Beyond::Refuse,
         /// Its address is taken modulo the volume.
-        Fold,
+        Fold is Beyond::Fold,
     }
 }
 
 words! {
     /// How a block trace is written down (docs/reference/traces.md).
-    TraceFormatName {
+    TraceFormatName is Format {
         /// `time_ns device first_sector sectors type`; 0 writes, 1 reads.
-        Mqsim,
+        Mqsim is Format::Mqsim,
         /// The same with the time in milliseconds.
-        Disksim,
+        Disksim is Format::Disksim,
         /// `asu,sector,bytes,r|w,seconds`.
-        Spc,
+        Spc is Format::Spc,
         /// `Timestamp,Response,IOType,LUN,Offset,Size`.
-        Systor,
+        Systor is Format::Systor,
         /// `filetime,host,disk,Read|Write,offset,bytes,response`.
-        Msr,
+        Msr is Format::Msr,
         /// `device,R|W,offset,bytes,microseconds`.
-        Alibaba,
+        Alibaba is Format::Alibaba,
         /// `seconds,sector,sectors,type,volume`.
-        Tencent,
+        Tencent is Format::Tencent,
         /// What blkparse prints: requests as they were queued.
-        Blktrace,
+        Blktrace is Format::Blktrace,
         /// The same: requests as they were issued to the drive.
-        BlktraceIssued,
+        BlktraceIssued is Format::BlktraceIssued,
         /// fio's I/O log, version 2 and 3.
-        FioIolog,
-    }
-}
-
-impl TraceFormatName {
-    /// What `workload` calls it.
-    pub(crate) fn format(self) -> Format {
-        self.word().parse().expect("every format of a file is one of workload's")
-    }
-
-    pub(crate) fn of(format: Format) -> TraceFormatName {
-        let word = serde_json::Value::from(format.name());
-        serde_json::from_value(word).expect("every format of workload is one of a file's")
+        FioIolog is Format::FioIolog,
     }
 }
 
@@ -520,12 +521,12 @@ words! {
 table! {
     /// Who asks volumes for which blocks, and when. With the designs rackblox, rackblox-software and vdc.
     IoFile {
-        /// An application: YCSB A to F, or one of the paper's Table 2. Not together with `write_share`.
-        profile: String where [Volumes, San, Pairs],
+        /// An application: YCSB A to F, or one of the paper's Table 2.
+        profile: String where [Volumes, San, Pairs; design.name != "nvme-of" | "nvme-of-offload"],
         /// Share of writes of a load of single reads and writes. Half when neither it nor `profile` is given.
-        write_share: f64 [0.0 to 1.0],
+        write_share: f64 [0.0 to 1.0] where [design.name != "nvme-of" | "nvme-of-offload"; without profile],
         /// With `write_share`: writes come in runs of this mean length, and reads in runs between them.
-        write_run: f64 [1.0 to 1e9] where [Volumes, San],
+        write_run: f64 [1.0 to 1e9] where [Volumes, San; without profile],
         /// Which blocks; the profile's own when not given, else scrambled-zipfian.
         addresses: AddressesName,
         /// Exponent of the zipfian distributions (YCSB: 0.99).
@@ -540,38 +541,38 @@ table! {
         /// With `poisson` and `deterministic`: requests a second of all clients together.
         requests_per_second: f64 [above 0.0 to 1e12],
         /// Which client uses which volumes.
-        assignment: AssignmentName where [Volumes, San] = AssignmentName::RoundRobin,
+        assignment: AssignmentName where [Volumes, San; without drive] = AssignmentName::RoundRobin,
         /// SAN: size of every I/O of a load of single reads and writes.
         size: Quantity<Bytes> where [San] = Bytes::kib(4),
         /// SAN: sizes with percentages in place of `size`, `[["4KiB", 70], ["128KiB", 30]]`. With `poisson` and `deterministic` a host still keeps within `depth`.
         sizes: Vec<(Quantity<Bytes>, u32)> [length 1 to 64] where [San],
         /// SAN: how much of each drive is used, from its first byte on. All of it when not given.
         footprint: Quantity<Bytes> where [San],
-        /// SAN: the one drive that all ask, counted from 0 over all targets: incast. Not together with `assignment`.
+        /// SAN: the one drive that all ask, counted from 0 over all targets: incast.
         drive: u32 where [San],
         /// SAN: a fio job file, in place of all of the above. Its files are dealt to drives, its threads to hosts.
         job: String where [San],
-        /// With `job`: SHA-256 of its jobs, in hex, when it has to be these very jobs.
-        job_digest: String where [San],
+        /// SHA-256 of its jobs, in hex, when it has to be these very jobs.
+        job_digest: String where [San; given job],
         /// SAN: a load with the published statistics of a trace that cannot be shipped: oltp-like and others.
         imitation: String where [San],
         /// A block trace to replay, in place of all of the above.
         trace: String where [Volumes, San],
-        /// With `trace`: how it is written down. Told from its first lines by default with a SAN, mqsim with volumes.
-        format: TraceFormatName where [Volumes, San],
-        /// With `trace`: devices are cut into stripes of so much, which are dealt to volumes or drives. Each device is one of them when not given.
-        stripe: Quantity<Bytes> where [Volumes, San],
-        /// With `trace`: SHA-256 of its requests, in hex, when it has to be this very trace.
-        trace_digest: String where [Volumes, San],
+        /// How it is written down. Told from its first lines by default with a SAN, mqsim with volumes.
+        format: TraceFormatName where [Volumes, San; given trace],
+        /// Devices are cut into stripes of so much, which are dealt to volumes or drives. Each device is one of them when not given.
+        stripe: Quantity<Bytes> where [Volumes, San; given trace],
+        /// SHA-256 of its requests, in hex, when it has to be this very trace.
+        trace_digest: String where [Volumes, San; given trace],
         /// With `trace` and `imitation`: what its times are multiplied with; 0.5 plays it twice as fast.
         time_scale: f64 [1e-6 to 1e6] where [Volumes, San] = 1.0,
-        /// With `trace`: what becomes of requests beyond the data of a volume.
-        beyond: BeyondName where [Volumes, San] = BeyondName::Refuse,
-        /// With `trace`: so many bad lines are skipped, counted and reported before the next is an error.
-        skip_bad: u64 [to 1_000_000_000] where [Volumes, San] = 0,
-        /// With `trace`: what becomes of requests that come behind a later one, by 1 ms at most.
-        inversions: InversionsName where [Volumes, San] = InversionsName::Sort,
+        /// What becomes of requests beyond the data of a volume.
+        beyond: BeyondName where [Volumes, San; given trace] = Beyond::Refuse,
+        /// So many bad lines are skipped, counted and reported before the next is an error.
+        skip_bad: u64 [to 1_000_000_000] where [Volumes, San; given trace] = 0,
+        /// What becomes of requests that come behind a later one, by 1 ms at most.
+        inversions: InversionsName where [Volumes, San; given trace] = Inversions::Sort,
         /// Whether every operation is remembered and the history checked for linearizability, page by page.
-        check_history: bool where [Volumes, Pairs] = false,
+        check_history: bool where [Volumes, Pairs; design.name != "nvme-of" | "nvme-of-offload"] = false,
     }
 }

@@ -1,18 +1,15 @@
 //! From a plan of the room back to the file that says all of it.
 
 use super::file::{
-    AddressesName, AssignmentName, BeyondName, CollectionFile, ControllerFile, FlashFile, FlashStateName,
-    InversionsName, IoArrivalsName, IoFile, MembershipFile, RackFile, SchedulerFile, SteadyFile, SwapFile,
-    TraceFormatName, VssdFile,
+    AddressesName, AssignmentName, CollectionFile, ControllerFile, FlashFile, IoArrivalsName, IoFile, MembershipFile,
+    RackFile, SchedulerFile, SteadyFile, SwapFile, VssdFile,
 };
-use super::{BlockReplay, Blox, Flash, FlashState, PlannedSwap, Vssd};
+use super::{BlockReplay, Blox, Flash, FlashState};
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::{fault_of, written_run};
-use crate::quantity::Quantity;
-use base::Span;
-use hardware::ssd::Suspension;
-use workload::block_trace::{Beyond, Devices};
+use crate::quantity::{Plain, Quantity};
+use workload::block_trace::Devices;
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
 /// The file that says all of `blox`, save title and seed.
@@ -21,14 +18,14 @@ pub(crate) fn file_of(blox: &Blox) -> ExperimentFile {
         design: Some(DesignFile { name: Some(blox.design), ..DesignFile::default() }),
         rack: Some(rack_of(blox)),
         flash: Some(flash_of(&blox.flash)),
-        vssd: Some(vssd_of(&blox.vssd, &blox.flash.state)),
+        vssd: Some(VssdFile::of(&blox.vssd)),
         scheduler: Some(SchedulerFile::of(&blox.scheduler)),
         collection: Some(CollectionFile::of(&blox.collection)),
         controller: Some(ControllerFile::of(&blox.controller)),
         membership: Some(MembershipFile::of(&blox.membership)),
         io: Some(io_of(blox)),
         run: Some(written_run(blox.io.requests, blox.io.duration, blox.run)),
-        swap: (!blox.swaps.is_empty()).then(|| blox.swaps.iter().map(swap_of).collect()),
+        swap: (!blox.swaps.is_empty()).then(|| blox.swaps.iter().map(SwapFile::of).collect()),
         fault: (!blox.faults.is_empty()).then(|| blox.faults.iter().map(fault_of).collect()),
         ..ExperimentFile::default()
     }
@@ -44,70 +41,17 @@ fn rack_of(blox: &Blox) -> RackFile {
     }
 }
 
-fn swap_of(swap: &PlannedSwap) -> SwapFile {
-    SwapFile { at: Some(Quantity(swap.at)), server: Some(swap.server), ssds: Some(swap.ssds) }
-}
-
-/// Of drives whose scene says itself what they hold.
-pub(crate) fn stateless_flash_of(flash: &Flash) -> FlashFile {
-    FlashFile { state: None, steady: None, ..flash_of(flash) }
-}
-
+/// The table of drives, with what says what they hold.
 pub(crate) fn flash_of(flash: &Flash) -> FlashFile {
-    let own = &flash.own;
-    let times = |list: &[Span]| list.iter().copied().map(Quantity).collect();
-    let mut file = FlashFile {
-        preset: Some(flash.preset),
-        pages_per_block: flash.pages_per_block,
-        dies_per_channel: own.dies_per_channel,
-        read: own.read.as_deref().map(times),
-        program: own.program.as_deref().map(times),
-        erase: own.erase.map(Quantity),
-        channel: own.channel.map(Quantity),
-        read_firmware: own.read_firmware.map(Quantity),
-        write_firmware: own.write_firmware.map(Quantity),
-        victim: Some(flash.victim),
-        hot_cold: Some(flash.hot_cold),
-        ..FlashFile::default()
-    };
-    match flash.suspension {
-        None => {}
-        Some(Suspension::None) => file.suspension_limit = Some(0),
-        Some(Suspension::Reads { overhead, limit }) => {
-            file.suspension_overhead = Some(Quantity(overhead));
-            file.suspension_limit = Some(limit);
-        }
-    }
-    write_state(&flash.state, &mut file);
-    file
-}
-
-fn write_state(state: &FlashState, file: &mut FlashFile) {
-    file.state = match state {
-        FlashState::Clean => Some(FlashStateName::Clean),
-        FlashState::Filled => Some(FlashStateName::Filled),
-        FlashState::Used => Some(FlashStateName::Used),
-        FlashState::Fragmented(steady) => {
-            file.steady = Some(SteadyFile::of(steady));
-            Some(FlashStateName::Fragmented)
-        }
+    let mut file = FlashFile::of(flash);
+    match &flash.state {
+        FlashState::Fragmented(steady) => file.steady = Some(SteadyFile::of(steady)),
         FlashState::Snapshot(snapshot) => {
             (file.snapshot, file.snapshot_digest) = (Some(snapshot.file.clone()), Some(snapshot.digest.clone()));
-            None
         }
-    };
-}
-
-fn vssd_of(vssd: &Vssd, state: &FlashState) -> VssdFile {
-    let has_used = matches!(state, FlashState::Used);
-    let is_shared = vssd.isolation == super::file::IsolationName::Software;
-    let all = VssdFile::of(vssd);
-    VssdFile {
-        group: all.group.filter(|_| is_shared),
-        used_before: all.used_before.filter(|_| has_used),
-        borrow: all.borrow.filter(|_| is_shared),
-        ..all
+        FlashState::Clean | FlashState::Filled | FlashState::Used => {}
     }
+    file
 }
 
 fn io_of(blox: &Blox) -> IoFile {
@@ -153,15 +97,12 @@ pub(crate) fn write_replay(replay: &BlockReplay, file: &mut IoFile) {
     file.trace_digest = Some(replay.digest.clone());
     file.time_scale = Some(replay.config.time_scale);
     file.skip_bad = Some(replay.tolerance.skip_bad);
-    file.inversions = Some(InversionsName::of(replay.tolerance.inversions));
-    file.format = Some(TraceFormatName::of(replay.format));
+    file.inversions = Some(Plain::written(replay.tolerance.inversions));
+    file.format = Some(Plain::written(replay.format));
     if let Devices::Striped { stripe } = replay.config.devices {
         file.stripe = Some(Quantity(stripe));
     }
-    file.beyond = Some(match replay.tolerance.beyond {
-        Beyond::Refuse => BeyondName::Refuse,
-        Beyond::Fold => BeyondName::Fold,
-    });
+    file.beyond = Some(Plain::written(replay.tolerance.beyond));
 }
 
 /// A mix that is a profile's is named as such: only profiles have scans, insertions and pairs.

@@ -4,8 +4,8 @@ mod flash;
 mod swap;
 
 use super::file::{
-    AddressesName, AssignmentName, BeyondName, CollectionFile, CoordinationName, IoArrivalsName, IoFile, IsolationName,
-    NetworkName, RackFile, TraceFormatName, VssdFile,
+    AddressesName, AssignmentName, CollectionFile, CoordinationName, IoArrivalsName, IoFile, NetworkName, RackFile,
+    VssdFile,
 };
 use super::{BlockReplay, Blox, Collection, Flash, Rack, RecordedNetwork, Vssd};
 use crate::design_file::DesignName;
@@ -16,7 +16,7 @@ use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
 use base::{Bytes, NodeId, Span};
 use swap::swaps_of;
-use workload::block_trace::{Beyond, Devices, ReplayConfig, Tolerance};
+use workload::block_trace::{Devices, ReplayConfig, Tolerance};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
 /// What one request is about, and Hermes's key (RackBlox, 3.5.1; 4 KiB throughout the paper).
@@ -110,12 +110,7 @@ impl Resolver<'_> {
     }
 
     fn recorded_network(&mut self, file: &RackFile) -> Option<RecordedNetwork> {
-        let Some(name) = &file.network_file else {
-            for key in ["network_unit", "network_digest"] {
-                self.refuse_key(&format!("rack.{key}"), &format!("`{key}` goes only with `network_file`"));
-            }
-            return None;
-        };
+        let name = file.network_file.as_ref()?;
         if file.network.is_some_and(|network| network != NetworkName::None) {
             self.conflict("rack.network", "`network` does not go with `network_file`");
         }
@@ -130,16 +125,7 @@ impl Resolver<'_> {
     }
 
     fn vssd(&mut self, file: &VssdFile, rack: &Rack, flash: &Flash) -> Vssd {
-        let isolation = file.isolation.unwrap_or(IsolationName::Hardware);
-        if isolation == IsolationName::Hardware {
-            for key in ["group", "rate", "borrow"] {
-                self.refuse_key(&format!("vssd.{key}"), &format!("`{key}` goes only with isolation = software"));
-            }
-        }
-        let mut vssd = file.resolve(flash.geometry().dies_per_channel);
-        if isolation == IsolationName::Hardware {
-            vssd.group = 1;
-        }
+        let vssd = file.resolve(flash.geometry().dies_per_channel);
         self.check_vssd(&vssd, rack, flash);
         vssd
     }
@@ -300,9 +286,7 @@ impl Resolver<'_> {
     /// The trace to be played in place of `io`; its lines tell the format where the file does not.
     pub(crate) fn replay(&mut self, file: &IoFile, io: &Config) -> Option<BlockReplay> {
         let Some(name) = &file.trace else {
-            for key in ["trace_digest", "time_scale", "beyond", "skip_bad", "inversions", "format", "stripe"] {
-                self.refuse_key(&format!("io.{key}"), &format!("`{key}` goes only with `trace`"));
-            }
+            self.refuse_key("io.time_scale", "`time_scale` goes only with `trace`");
             return None;
         };
         for key in TRACE_SAYS {
@@ -313,7 +297,7 @@ impl Resolver<'_> {
         if !is_on_known {
             tolerance.volume = None;
         }
-        let format = file.format.map(TraceFormatName::format);
+        let format = file.format.map(Plain::plain);
         let read = self.sources.block_trace(self.files, name, format, tolerance);
         let shared = read.map_err(|problem| self.report("io.trace", problem)).ok()?;
         if file.trace_digest.as_ref().is_some_and(|digest| *digest != shared.digest) {
@@ -360,9 +344,6 @@ impl Resolver<'_> {
             };
             return (mix, scrambled);
         };
-        for key in ["write_share", "write_run"] {
-            self.refuse_key(&format!("io.{key}"), &format!("`{key}` does not go with `profile`, which says it itself"));
-        }
         match workload::storage::profile(name) {
             Some(profile) => (profile.mix(), profile.addresses),
             None => {
@@ -406,14 +387,8 @@ impl Resolver<'_> {
 
     fn volume_fault(&mut self, key: &str, file: &FaultFile, rack: &Rack) -> Option<Fault> {
         let name = file.kind?;
-        let is_of_switch = matches!(name, FaultName::SwitchDown | FaultName::SwitchUp);
-        match file.node {
-            None if !is_of_switch => self.report(key, Problem::missing("node", "which storage server, from 0")),
-            Some(_) if is_of_switch => self.conflict(&format!("{key}.node"), "`node` does not go with the switch"),
-            Some(node) if self.sound(&["rack"]) => {
-                self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(rack.servers.saturating_sub(1)));
-            }
-            _ => {}
+        if let Some(node) = file.node.filter(|_| self.sound(&["rack"])) {
+            self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(rack.servers.saturating_sub(1)));
         }
         if let Some(other) = file.switch.filter(|switch| *switch != 0) {
             let reason = format!("there is no switch {other}: a rack of volumes has one, 0");
@@ -456,11 +431,10 @@ pub(crate) fn addresses_of(file: &IoFile, by_profile: Addresses) -> Addresses {
 
 /// What the reader of a trace lets pass.
 fn tolerance(file: &IoFile, io: &Config) -> Tolerance {
-    let beyond = match file.beyond() {
-        BeyondName::Refuse => Beyond::Refuse,
-        BeyondName::Fold => Beyond::Fold,
-    };
-    let inversions = file.inversions().meant();
-    let skip_bad = file.skip_bad();
-    Tolerance { volume: Some(io.working_set()), beyond, skip_bad, inversions }
+    Tolerance {
+        volume: Some(io.working_set()),
+        beyond: file.beyond(),
+        skip_bad: file.skip_bad(),
+        inversions: file.inversions(),
+    }
 }

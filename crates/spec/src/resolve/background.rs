@@ -4,36 +4,22 @@ use super::demand::LONGEST_GAP;
 use super::design::BUFFER_MAX;
 use super::{HORIZON, Resolver};
 use crate::error::Problem;
-use crate::file::{BackgroundFile, BackgroundStreamFile};
-use crate::plan::{Background, BackgroundStream, Design, Fabric};
+use crate::file::BackgroundFile;
+use crate::plan::{Background, BackgroundStream, Fabric};
 use base::{Bytes, Span};
 use edm::pcs::frame::{CHECK_BYTES, FRAME_BYTES_MIN, frame_blocks};
 use edm::pcs::timing::block_time;
 
 impl Resolver<'_> {
-    pub(super) fn background(
-        &mut self,
-        file: &BackgroundFile,
-        fabric: &Fabric,
-        design: Option<&Design>,
-    ) -> Option<Background> {
-        if let Some(design @ Design::Packet(_)) = design {
-            let name = design.name().word();
-            let reason =
-                format!("background frames are modelled for design edm only, not beside the packets of {name}");
-            self.conflict("background", reason);
-        }
-        let mut streams: Vec<BackgroundStream> = Vec::new();
-        for (index, file) in file.stream.iter().flatten().enumerate() {
+    pub(super) fn background(&mut self, file: &BackgroundFile, fabric: &Fabric) -> Background {
+        let background = file.resolve();
+        for (index, stream) in background.streams.iter().enumerate() {
             let key = format!("background.stream.{index}");
-            let stream = stream(file)?;
-            self.check_name(&key, &stream.name, &streams);
-            self.check_frames(&key, &stream, fabric);
-            streams.push(stream);
+            self.check_name(&key, &stream.name, &background.streams[..index]);
+            self.check_frames(&key, stream, fabric);
         }
-        let egress_queue = file.egress_queue();
-        self.check_queue(egress_queue, &streams);
-        Some(Background { egress_queue, streams })
+        self.check_queue(background.egress_queue, &background.streams);
+        background
     }
 
     /// A name is a part of the names of metrics, which are paths with dots.
@@ -65,16 +51,6 @@ impl Resolver<'_> {
             self.report("background.egress_queue", Problem::out_of_range(queue, allowed));
         }
     }
-}
-
-/// What is given, and defaults for the rest.
-fn stream(file: &BackgroundStreamFile) -> Option<BackgroundStream> {
-    Some(BackgroundStream {
-        name: file.name.clone()?,
-        frame: file.frame(),
-        load: file.load?,
-        burst_frames: file.burst_frames(),
-    })
 }
 
 /// Between two bursts of a node.

@@ -3,9 +3,7 @@
 use super::Resolver;
 use crate::cost;
 use crate::error::Problem;
-use crate::file::{
-    ArrivalsName, ClassFile, DistributionFile, OperationName, PatternName, RunFile, SizeFile, WorkloadFile,
-};
+use crate::file::{ArrivalsName, ClassFile, DistributionFile, PatternName, RunFile, SizeFile, WorkloadFile};
 use crate::load::{MeanCost, asking_nodes, cost_for, load_at, mean_gap_ps};
 use crate::plan::{Design, Fabric, PlannedLoad, TraceSource};
 use crate::quantity::{Plain, Quantity};
@@ -19,26 +17,6 @@ const SIZE: Bytes = Bytes::new(64);
 const SIZE_MAX: Bytes = Bytes::new(1 << 30);
 /// A random gap is practically never longer than so many mean gaps: the chance is 2e-22.
 pub(super) const LONGEST_GAP: f64 = 50.0;
-
-/// Keys of `[workload]` that go only with some value of another key.
-const COMPANIONS: [(&str, &str, &[&str]); 14] = [
-    ("compute", "pattern", &["role-split"]),
-    ("target", "pattern", &["incast"]),
-    ("sources", "pattern", &["incast"]),
-    ("on", "arrivals", &["on-off"]),
-    ("off", "arrivals", &["on-off"]),
-    ("depth", "arrivals", &["closed"]),
-    ("think", "arrivals", &["closed"]),
-    ("local_fraction", "arrivals", &["closed"]),
-    ("file", "arrivals", &["trace"]),
-    ("digest", "arrivals", &["trace"]),
-    ("inversions", "arrivals", &["trace"]),
-    ("load", "arrivals", &["poisson", "deterministic", "on-off"]),
-    ("load_basis", "arrivals", &["poisson", "deterministic", "on-off"]),
-    ("pattern", "arrivals", &["poisson", "deterministic", "on-off", "closed"]),
-];
-/// Keys of `[workload]` about what is asked, which a trace says itself.
-const NOT_WITH_A_TRACE: [&str; 3] = ["mix", "read_fraction", "size"];
 
 /// What the workload of a point comes to.
 pub(super) struct Demand {
@@ -57,16 +35,12 @@ impl Resolver<'_> {
     ) -> Option<Demand> {
         let pattern_name = file.pattern();
         let arrivals_name = file.arrivals();
-        self.companions(&pattern_name.word(), &arrivals_name.word());
         if arrivals_name == ArrivalsName::Trace {
             return self.trace(file, run, fabric);
         }
         let pattern = self.pattern(pattern_name, file, fabric.nodes);
         let mix = self.mix(file);
-        let (load, arrivals) = (self.load(file, arrivals_name), self.closed(file, arrivals_name));
-        if arrivals_name == ArrivalsName::OnOff {
-            self.check_on_off(file);
-        }
+        let arrivals = closed(file, arrivals_name);
         let (pattern, mix, design) = (pattern?, mix?, design?);
         // What follows is about all of it together.
         if !self.sound(&["workload", "run", "fabric", "design"]) {
@@ -75,7 +49,7 @@ impl Resolver<'_> {
         let nodes = fabric.nodes;
         let (arrivals, load) = match arrivals {
             Some(closed) => (closed, None),
-            None => self.open(file, arrivals_name, load?, &pattern, &mix, fabric, design)?,
+            None => self.open(file, arrivals_name, file.load?, &pattern, &mix, fabric, design)?,
         };
         let (requests, duration) = (run.requests, run.duration.map(Plain::plain));
         let local_fraction = file.local_fraction();
@@ -85,29 +59,9 @@ impl Resolver<'_> {
         Some(Demand { config, load, trace: None })
     }
 
-    fn companions(&mut self, pattern: &str, arrivals: &str) {
-        for (key, selector, values) in COMPANIONS {
-            let path = format!("workload.{key}");
-            let chosen = if selector == "pattern" { pattern } else { arrivals };
-            if self.document.at(&path).is_some() && !values.contains(&chosen) {
-                let values = values.join(" or ");
-                self.conflict(&path, format!("`{key}` goes only with {selector} = {values}, not with {chosen}"));
-            }
-        }
-        for key in NOT_WITH_A_TRACE.iter().filter(|_| arrivals == "trace") {
-            let path = format!("workload.{key}");
-            if self.document.at(&path).is_some() {
-                self.conflict(&path, format!("`{key}` does not go with arrivals = trace, which says it itself"));
-            }
-        }
-    }
-
     fn trace(&mut self, file: &WorkloadFile, run: &RunFile, fabric: &Fabric) -> Option<Demand> {
-        let Some(name) = &file.file else {
-            self.report("workload", Problem::missing("workload.file", "arrivals = trace needs a CSV file of messages"));
-            return None;
-        };
-        let inversions = file.inversions().meant();
+        let name = file.file.as_ref()?;
+        let inversions = file.inversions();
         let nodes = if self.sound(&["fabric"]) { fabric.nodes } else { u32::MAX };
         let trace = match self.sources.trace(self.files, name, nodes, inversions) {
             Ok(trace) => trace,
@@ -147,11 +101,7 @@ impl Resolver<'_> {
             PatternName::AllToAll => Some(Pattern::AllToAll),
             PatternName::Permutation => Some(Pattern::Permutation),
             PatternName::RoleSplit => {
-                let Some(compute) = file.compute else {
-                    let why = "how many nodes, from 0, ask the others";
-                    self.report("workload", Problem::missing("workload.compute", why));
-                    return None;
-                };
+                let compute = file.compute?;
                 if self.sound(&["fabric"]) {
                     self.range("workload.compute", u64::from(compute), 1..=u64::from(others));
                 }
@@ -170,12 +120,6 @@ impl Resolver<'_> {
 
     fn mix(&mut self, file: &WorkloadFile) -> Option<Vec<Class>> {
         let Some(classes) = &file.mix else { return self.reads_and_writes(file) };
-        for key in ["read_fraction", "size"] {
-            let path = format!("workload.{key}");
-            if self.document.at(&path).is_some() {
-                self.conflict(&path, format!("`{key}` does not go with `mix`: give it in each class"));
-            }
-        }
         let read: Vec<_> = classes.iter().enumerate().map(|(index, class)| self.class(index, class)).collect();
         if classes.iter().all(|class| class.weight == Some(0.0)) {
             self.conflict("workload.mix", "all weights are 0, at least one must be more");
@@ -186,7 +130,7 @@ impl Resolver<'_> {
     fn class(&mut self, index: usize, file: &ClassFile) -> Option<Class> {
         let key = format!("workload.mix.{index}.size");
         let size = self.size(&key, file.size.as_ref()?);
-        Some(Class { operation: file.operation?.into(), weight: file.weight(), size: size? })
+        Some(Class { operation: file.operation?.plain(), weight: file.weight(), size: size? })
     }
 
     fn reads_and_writes(&mut self, file: &WorkloadFile) -> Option<Vec<Class>> {
@@ -195,9 +139,9 @@ impl Resolver<'_> {
             None => SizeDistribution::Constant { bytes: SIZE },
         };
         let reads = file.read_fraction();
-        let shares = [(OperationName::Read, reads), (OperationName::Write, 1.0 - reads)];
+        let shares = [(Operation::Read, reads), (Operation::Write, 1.0 - reads)];
         let classes = shares.into_iter().filter(|(_, weight)| *weight > 0.0);
-        Some(classes.map(|(name, weight)| Class { operation: name.into(), weight, size: size.clone() }).collect())
+        Some(classes.map(|(operation, weight)| Class { operation, weight, size: size.clone() }).collect())
     }
 
     fn size(&mut self, key: &str, file: &SizeFile) -> Option<SizeDistribution> {
@@ -219,11 +163,6 @@ impl Resolver<'_> {
         if given.iter().filter(|given| **given).count() != 1 {
             self.conflict(key, "exactly one of `profile`, `cdf`, `table` and `points` says how large requests are");
             return None;
-        }
-        for (extra, given, main) in [("unit", file.unit.is_some(), "cdf"), ("name", file.name.is_some(), "points")] {
-            if given && self.document.at(&format!("{key}.{main}")).is_none() {
-                self.conflict(&format!("{key}.{extra}"), format!("`{extra}` goes only with `{main}`"));
-            }
         }
         if let Some(name) = &file.profile {
             return self.profile(key, name);
@@ -251,19 +190,6 @@ impl Resolver<'_> {
     fn cdf(&mut self, key: &str, name: &str, unit: Bytes) -> Option<SizeDistribution> {
         let read = self.sources.distribution(self.files, name, unit);
         read.map_err(|problem| self.report(&format!("{key}.cdf"), problem)).ok()
-    }
-
-    /// An open loop's load; a closed loop has none.
-    fn load(&mut self, file: &WorkloadFile, arrivals: ArrivalsName) -> Option<f64> {
-        if file.load.is_none() && arrivals != ArrivalsName::Closed {
-            let why = format!("arrivals = {} needs the load to offer, such as load = 0.8", arrivals.word());
-            self.report("workload", Problem::missing("workload.load", &why));
-        }
-        file.load
-    }
-
-    fn closed(&self, file: &WorkloadFile, arrivals: ArrivalsName) -> Option<Arrivals> {
-        (arrivals == ArrivalsName::Closed).then(|| Arrivals::Closed { depth: file.depth(), think: file.think() })
     }
 
     #[expect(clippy::too_many_arguments, reason = "a rate follows from everything else")]
@@ -296,15 +222,6 @@ impl Resolver<'_> {
         let (on, off) = (file.on?.0, file.off?.0);
         let share = on.as_ps() as f64 / (on.as_ps() as f64 + off.as_ps() as f64);
         Some(Arrivals::OnOff { mean_gap_ps: gap * share, on, off })
-    }
-
-    fn check_on_off(&mut self, file: &WorkloadFile) {
-        for (key, given) in [("on", file.on.is_some()), ("off", file.off.is_some())] {
-            if !given {
-                let why = format!("arrivals = on-off needs the mean length of an {key} period");
-                self.report("workload", Problem::missing(&format!("workload.{key}"), &why));
-            }
-        }
     }
 
     /// Refuses a run that would leave the range of virtual time.
@@ -342,4 +259,9 @@ impl Resolver<'_> {
             self.conflict("workload", problem.to_string());
         }
     }
+}
+
+/// The arrivals of a closed loop, which has no load.
+fn closed(file: &WorkloadFile, arrivals: ArrivalsName) -> Option<Arrivals> {
+    (arrivals == ArrivalsName::Closed).then(|| Arrivals::Closed { depth: file.depth(), think: file.think() })
 }

@@ -1,20 +1,19 @@
 //! The design of a point: its own table's keys over their defaults, its stack, and what cannot be.
 
 use super::{RATES, Resolver};
-use crate::design_file::{DesignFile, DesignName, EdmRow};
+use crate::design_file::{DesignFile, DesignName};
 use crate::error::Problem;
 use crate::ground::Ground;
 use crate::plan::{Design, Edm, Fabric, Packet, Protocol};
 use crate::stack::stack_of;
 use base::Bytes;
-use transport::config::{Pause, RateControl};
 
 /// The largest switch of the paper (EDM, 4.1), and what the node field of its control blocks can name.
 const EDM_NODES_MAX: u64 = 512;
 /// Payload of a jumbo frame.
-const MTU_MAX: u64 = 9_000;
+pub(crate) const MTU_MAX: u64 = 9_000;
 /// Far more than any switch port has, and far from overflow.
-pub(super) const BUFFER_MAX: u64 = 1 << 40;
+pub(crate) const BUFFER_MAX: u64 = 1 << 40;
 
 impl Resolver<'_> {
     /// The design on `fabric`. Where that is not known, what is wrong on the slowest rack and on the
@@ -40,124 +39,36 @@ impl Resolver<'_> {
         if name == DesignName::Edm {
             return Some(Design::Edm(self.edm(file, fabric, &ground)));
         }
-        let protocol = protocol_of(name, file, &ground)?;
-        self.refuse_idle_keys(file, &protocol);
-        self.check_protocol(&protocol);
+        let protocol = Protocol::of(name, file, &ground)?;
+        // Their defaults depend on the rack and on presets.
+        let table = serde_json::to_value(protocol.table()).expect("a table can be written in JSON");
+        self.refuse_idle_keys(name, &[("design", table)]);
+        protocol.check(self);
         Some(Design::Packet(Packet { protocol, stack_name, stack }))
     }
 
     fn edm(&mut self, file: &DesignFile, fabric: &Fabric, ground: &Ground) -> Edm {
-        if file.stack.is_some() {
-            self.conflict(
-                "design.stack",
-                "`stack` does not go with edm: its pipeline is counted in cycles of its clocks",
-            );
-        }
         let table = file.edm.clone().unwrap_or_default();
-        let mut row = table.resolve(ground);
+        let mut edm = table.resolve(ground);
         if table.batch.is_none() {
-            row.batch = row.chunk;
+            edm.config.batch = edm.config.chunk;
         }
         if u64::from(fabric.nodes) > EDM_NODES_MAX && self.sound(&["fabric"]) {
             let allowed = format!("2..={EDM_NODES_MAX} with design edm");
             self.report("fabric.nodes", Problem::out_of_range(fabric.nodes, allowed));
         }
-        self.check_edm(&row);
-        row.into()
-    }
-
-    fn check_edm(&mut self, row: &EdmRow) {
-        if row.batch > row.chunk {
-            let reason =
-                format!("a batch of {} is more than a chunk of {}: one grant must cover it", row.batch, row.chunk);
+        let edm::Config { batch, chunk, .. } = edm.config;
+        if batch > chunk {
+            let reason = format!("a batch of {batch} is more than a chunk of {chunk}: one grant must cover it");
             self.conflict("design.edm.batch", reason);
         }
+        edm
     }
 
-    /// Refuses keys that mean nothing with the way that another key chooses.
-    fn refuse_idle_keys(&mut self, file: &DesignFile, protocol: &Protocol) {
-        let idle = match protocol {
-            Protocol::Dcqcn(config) => file.dcqcn.as_ref().map(|table| table.idle_keys(config)),
-            Protocol::Pfabric(config) => file.pfabric.as_ref().map(|table| table.idle_keys(config)),
-            _ => None,
-        };
-        for (key, needs) in idle.unwrap_or_default() {
-            let path = format!("design.{}.{key}", protocol.name().word());
-            self.conflict(&path, format!("`{key}` goes only with {needs}"));
-        }
-    }
-
-    /// What depends on other keys, or is by default as large as the rack makes it.
-    fn check_protocol(&mut self, protocol: &Protocol) {
-        let table = format!("design.{}", protocol.name().word());
-        match protocol {
-            Protocol::Dcqcn(config) => self.check_dcqcn(&table, config),
-            Protocol::Pfabric(config) => {
-                self.bytes("queue", &table, config.queue, 1..=BUFFER_MAX);
-                if let RateControl::Dctcp(dctcp) = &config.control {
-                    self.bytes("mark_above", &table, dctcp.mark_above, 0..=BUFFER_MAX);
-                }
-            }
-            Protocol::ReceiverDriven(config) => {
-                self.bytes("outstanding", &table, config.outstanding, config.mtu.count()..=BUFFER_MAX);
-            }
-            Protocol::Cxl(config) => {
-                self.bytes("flit_wire", &table, config.flit_wire, config.flit_payload.count()..=MTU_MAX);
-            }
-            _ => {}
-        }
-    }
-
-    /// What of DCQCN's parameters depends on each other.
-    pub(crate) fn check_dcqcn(&mut self, table: &str, config: &transport::config::Dcqcn) {
-        self.bytes("mark_from", table, config.mark_from, 0..=config.mark_all.count());
-        if let Pause::Static { above, below } = config.pause {
-            self.bytes("resume_below", table, below, 1..=above.count());
-        }
-    }
-
-    fn bytes(&mut self, key: &str, table: &str, got: Bytes, allowed: std::ops::RangeInclusive<u64>) {
+    pub(crate) fn bytes(&mut self, key: &str, table: &str, got: Bytes, allowed: std::ops::RangeInclusive<u64>) {
         if !allowed.contains(&got.count()) {
             let range = format!("{}..={}", Bytes::new(*allowed.start()), Bytes::new(*allowed.end()));
             self.report(&format!("{table}.{key}"), Problem::out_of_range(got, range));
-        }
-    }
-}
-
-/// The rival `name` with its parameters; `None` for designs that are none.
-fn protocol_of(name: DesignName, file: &DesignFile, ground: &Ground) -> Option<Protocol> {
-    macro_rules! resolved {
-        ($table:ident) => {
-            file.$table.clone().unwrap_or_default().resolve(ground)
-        };
-    }
-    Some(match name {
-        DesignName::Dctcp => Protocol::Dctcp(resolved!(dctcp)),
-        DesignName::Dcqcn => Protocol::Dcqcn(file.dcqcn.clone().unwrap_or_default().parameters(ground)),
-        DesignName::Pfabric => Protocol::Pfabric(file.pfabric.clone().unwrap_or_default().parameters(ground)),
-        DesignName::ReceiverDriven => Protocol::ReceiverDriven(resolved!(receiver_driven)),
-        DesignName::Cxl => Protocol::Cxl(resolved!(cxl)),
-        DesignName::Fastpass => Protocol::Fastpass(resolved!(fastpass)),
-        DesignName::RawEthernet => Protocol::RawEthernet(resolved!(raw_ethernet)),
-        DesignName::Rocev2 => Protocol::Rocev2(resolved!(rocev2)),
-        DesignName::HardwareTcp => Protocol::HardwareTcp(resolved!(hardware_tcp)),
-        _ => return None,
-    })
-}
-
-impl Protocol {
-    /// The name of the design and of its table.
-    pub fn name(&self) -> DesignName {
-        match self {
-            Protocol::Dctcp(_) => DesignName::Dctcp,
-            Protocol::Dcqcn(_) => DesignName::Dcqcn,
-            Protocol::Pfabric(_) => DesignName::Pfabric,
-            Protocol::ReceiverDriven(_) => DesignName::ReceiverDriven,
-            Protocol::Cxl(_) => DesignName::Cxl,
-            Protocol::Fastpass(_) => DesignName::Fastpass,
-            Protocol::RawEthernet(_) => DesignName::RawEthernet,
-            Protocol::Rocev2(_) => DesignName::Rocev2,
-            Protocol::HardwareTcp(_) => DesignName::HardwareTcp,
         }
     }
 }
@@ -189,7 +100,7 @@ mod tests {
         for design in designs() {
             let ground = Ground::shown(design);
             let is_rival = design.scene() == SceneName::Messages && design != DesignName::Edm;
-            let protocol = protocol_of(design, &DesignFile::default(), &ground);
+            let protocol = Protocol::of(design, &DesignFile::default(), &ground);
             assert_eq!(protocol.map(|protocol| protocol.name()), is_rival.then_some(design));
             assert_eq!(ground.stack.host_pass() > ground.stack.transceiver, is_rival, "{design:?}");
         }

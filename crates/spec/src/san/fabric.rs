@@ -1,6 +1,6 @@
 //! The fabric of a SAN: from keys to a graph, and back.
 
-use super::fabric_file::{FabricKindName, PlacementName, SHAPE_KEYS};
+use super::fabric_file::FabricKindName;
 use super::{Passing, SanFabric};
 use crate::error::Problem;
 use crate::file::FabricFile;
@@ -8,7 +8,7 @@ use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
 use base::{Bytes, Rate};
 use std::sync::Arc;
-use topology::{BuildError, Cabling, Config, Endpoints, Graph, Hop, Kind, Lengths, Placement, Ports, VertexKind};
+use topology::{BuildError, Cabling, Config, Endpoints, Graph, Hop, Kind, Lengths, Ports, VertexKind};
 
 /// A graph that the copies of a plan share.
 pub type SharedGraph = Arc<Graph>;
@@ -39,36 +39,13 @@ impl Resolver<'_> {
     /// The network of a SAN, `None` after a complaint.
     pub(crate) fn san_fabric(&mut self, file: &FabricFile) -> Option<SanFabric> {
         let passing = self.passing(file);
-        let Some(kind) = file.kind else {
-            let why = "the design needs a topology: single-switch, torus and others";
-            self.report("fabric", Problem::missing("kind", why));
-            return None;
-        };
-        self.check_shape_keys(kind);
+        let kind = file.kind?;
         let (shape, graph) = match kind {
             FabricKindName::Custom => self.custom_graph(file)?,
             _ => self.graph_of(file, kind)?,
         };
         self.check_graph(&graph);
         Some(SanFabric { shape, graph, trunk: file.trunk(), passing })
-    }
-
-    /// A key of another shape is a mistake; a shape's own must be there.
-    fn check_shape_keys(&mut self, kind: FabricKindName) {
-        let own = kind.keys();
-        let optional = if kind == FabricKindName::Custom { &["file_digest"][..] } else { &[] };
-        for key in SHAPE_KEYS.iter().filter(|key| !own.contains(key) && !optional.contains(key)) {
-            self.refuse_key(&format!("fabric.{key}"), &format!("`{key}` does not go with kind = {}", kind.word()));
-        }
-        for key in own.iter().filter(|key| self.document.at(&format!("fabric.{key}")).is_none()) {
-            self.report("fabric", Problem::missing(key, &format!("kind = {} needs it", kind.word())));
-        }
-        if kind == FabricKindName::Custom {
-            for key in OF_CONFIG {
-                let reason = format!("`{key}` does not go with kind = custom, whose file says it");
-                self.refuse_key(&format!("fabric.{key}"), &reason);
-            }
-        }
     }
 
     pub(super) fn passing(&mut self, file: &FabricFile) -> Passing {
@@ -123,10 +100,7 @@ impl Resolver<'_> {
             endpoints: Endpoints {
                 hosts: file.hosts?,
                 targets: file.targets.or_else(|| adapters_of(&kind))?,
-                placement: match file.placement() {
-                    PlacementName::Spread => Placement::Spread,
-                    PlacementName::Packed => Placement::Packed,
-                },
+                placement: file.placement(),
             },
             ports: Ports {
                 endpoint: file.endpoint_ports.unwrap_or(PORTS_UNBOUNDED),
@@ -139,15 +113,8 @@ impl Resolver<'_> {
     }
 
     fn check_topology(&mut self, file: &FabricFile, name: FabricKindName) {
-        if file.hosts.is_none() {
-            self.report("fabric", Problem::missing("hosts", "how many clients there are"));
-        }
         if file.targets.is_none() && name.is_switched() {
             self.report("fabric", Problem::missing("targets", "how many storage nodes a switched fabric joins"));
-        }
-        if name.is_switched() {
-            let reason = format!("`board_rate` does not go with kind = {}: targets have cables there", name.word());
-            self.refuse_key("fabric.board_rate", &reason);
         }
     }
 
@@ -183,24 +150,6 @@ fn cabling(file: &FabricFile) -> Cabling {
         lengths: Lengths { endpoint: file.endpoint_length(), near: file.near_length(), far: file.far_length() },
     }
 }
-
-/// Keys that a custom graph says itself.
-const OF_CONFIG: [&str; 14] = [
-    "hosts",
-    "targets",
-    "placement",
-    "rate",
-    "board_rate",
-    "switch_ports",
-    "adapter_ports",
-    "endpoint_ports",
-    "trunk",
-    "fabric_cables",
-    "endpoint_cables",
-    "endpoint_length",
-    "near_length",
-    "far_length",
-];
 
 /// Builds it once to count what a file may leave open, the ports in use and what a node's cables carry, and once more with that.
 fn build(config: &mut Config, file: &FabricFile) -> Result<Graph, BuildError> {
@@ -337,10 +286,7 @@ fn write_adapters(kind: &Kind, file: &mut FabricFile) -> FabricKindName {
 fn write_config(config: &Config, trunk: u32, file: &mut FabricFile) {
     let Config { endpoints, ports, cabling, .. } = config;
     (file.hosts, file.targets) = (Some(endpoints.hosts), Some(endpoints.targets));
-    file.placement = Some(match endpoints.placement {
-        Placement::Spread => PlacementName::Spread,
-        Placement::Packed => PlacementName::Packed,
-    });
+    file.placement = Some(Plain::written(endpoints.placement));
     file.endpoint_ports = Some(ports.endpoint);
     (file.adapter_ports, file.switch_ports) = (Some(ports.adapter), Some(ports.switch));
     file.rate = Some(Quantity(Rate::bps(cabling.rate.as_bps() / u64::from(trunk))));

@@ -7,6 +7,7 @@ use crate::quantity::Quantity;
 use crate::table::table;
 use base::Bytes;
 use san::cost::Prices;
+use topology::Placement;
 
 words! {
     /// What joins hosts and targets of a SAN.
@@ -40,11 +41,11 @@ words! {
 
 words! {
     /// Where hosts and targets go.
-    PlacementName {
+    PlacementName is Placement {
         /// One a place, round and round.
-        Spread,
+        Spread is Placement::Spread,
         /// Each place is filled before the next one.
-        Packed,
+        Packed is Placement::Packed,
     }
 }
 
@@ -113,37 +114,4 @@ impl FabricKindName {
         use FabricKindName::{FatTree, LeafSpine, RedundantSwitches, SingleSwitch};
         matches!(self, SingleSwitch | RedundantSwitches | LeafSpine | FatTree)
     }
-
-    /// The keys that give its shape.
-    pub(crate) const fn keys(self) -> &'static [&'static str] {
-        match self {
-            FabricKindName::SingleSwitch => &[],
-            FabricKindName::RedundantSwitches => &["switches"],
-            FabricKindName::LeafSpine => &["leaves", "spines", "endpoints_per_leaf"],
-            FabricKindName::FatTree => &["radix", "layers"],
-            FabricKindName::DaisyChain | FabricKindName::Ring | FabricKindName::DualRing | FabricKindName::FullMesh => {
-                &["nodes"]
-            }
-            FabricKindName::Mesh | FabricKindName::Torus => &["dimensions"],
-            FabricKindName::Dragonfly => &["routers", "global_cables", "groups"],
-            FabricKindName::Custom => &["file"],
-        }
-    }
 }
-
-/// Every key that gives some kind's shape.
-pub(crate) const SHAPE_KEYS: [&str; 13] = [
-    "nodes",
-    "dimensions",
-    "switches",
-    "leaves",
-    "spines",
-    "endpoints_per_leaf",
-    "radix",
-    "layers",
-    "routers",
-    "global_cables",
-    "groups",
-    "file",
-    "file_digest",
-];

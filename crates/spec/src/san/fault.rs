@@ -1,7 +1,6 @@
 //! What breaks in a SAN: from names to parts, and back.
 
 use super::{Drives, SanFault, SanPart};
-use crate::error::Problem;
 use crate::file::{FaultFile, FaultName};
 use crate::quantity::Quantity;
 use crate::resolve::Resolver;
@@ -54,18 +53,6 @@ impl Resolver<'_> {
             self.conflict(&format!("{key}.kind"), "corruption is modelled for design edm only");
             return None;
         };
-        let wanted = match about {
-            About::Link => "ends",
-            About::Vertex(_) => "vertex",
-            About::Drive => "drive",
-        };
-        for other in ["ends", "vertex", "drive"].into_iter().filter(|other| *other != wanted) {
-            self.refuse_key(&format!("{key}.{other}"), &format!("`{other}` does not go with kind = {}", name.word()));
-        }
-        if self.document.at(&format!("{key}.{wanted}")).is_none() {
-            self.report(key, Problem::missing(wanted, &format!("which one's {}", name.word())));
-            return None;
-        }
         let graph = graph?;
         let part = match about {
             About::Link => SanPart::Links(self.links_between(key, file.ends.as_deref()?, graph)?),

@@ -1,92 +1,69 @@
 //! The written form of a SAN's techniques, and their defaults, each with its source. "Paper" is the SAN study, NSDI'26; "ours" is what it does not say.
 
 use super::EndTimes;
+use crate::design_file::DesignName;
 use crate::file::words;
-use crate::quantity::Quantity;
+use crate::quantity::{ByteCount, Of1024, Plain, Quantity};
+use crate::rivals::DcqcnFile;
 use crate::table::table;
 use base::{Bytes, Rate, Span};
+use nvme::pdu::{Digests, Framing};
+use san::connection::StreamConfig;
 use san::gimbal::GimbalConfig;
-use san::route::{EcmpHash, Horizon, Policy};
+use san::host::{HostConfig, HostSessions};
+use san::reserve::{Estimate, OverCommitment, ReservationConfig};
+use san::retry::{RetryPolicy, quiesce_wait};
+use san::route::{DistanceConfig, EcmpHash, Horizon, Policy, RouteConfig};
+use san::target::{Admission, TargetConfig};
+use san::wire::WireConfig;
+use topology::VertexId;
 
 words! {
     /// How the port of an I/O's first packet is chosen.
-    RoutePolicyName {
+    RoutePolicyName is Policy {
         /// INT-assisted symmetric routing as the text of 4.3 has it: least delay, then fewest hops.
-        Isr,
+        Isr is Policy::Isr,
         /// As Algorithm 1 is printed: a faster port that is farther is never taken.
-        IsrAsPrinted,
+        IsrAsPrinted is Policy::IsrAsPrinted,
         /// Always the same one of the shortest ways.
-        ShortestPath,
+        ShortestPath is Policy::ShortestPath,
         /// One of the shortest ways by a hash of the session, as flows over TCP are spread.
-        EcmpSession,
+        EcmpSession is ECMP_SESSION,
         /// One of the shortest ways by a hash of the I/O.
-        EcmpIo,
+        EcmpIo is ECMP_IO,
     }
 }
 
-impl RoutePolicyName {
-    /// What it means to a hop.
-    pub(crate) const fn policy(self) -> Policy {
-        match self {
-            RoutePolicyName::Isr => Policy::Isr,
-            RoutePolicyName::IsrAsPrinted => Policy::IsrAsPrinted,
-            RoutePolicyName::ShortestPath => Policy::ShortestPath,
-            RoutePolicyName::EcmpSession => Policy::Ecmp(EcmpHash::Session),
-            RoutePolicyName::EcmpIo => Policy::Ecmp(EcmpHash::Io),
-        }
-    }
+const ECMP_SESSION: Policy = Policy::Ecmp(EcmpHash::Session);
+const ECMP_IO: Policy = Policy::Ecmp(EcmpHash::Io);
 
-    pub(crate) const fn of(policy: Policy) -> RoutePolicyName {
-        match policy {
-            Policy::Isr => RoutePolicyName::Isr,
-            Policy::IsrAsPrinted => RoutePolicyName::IsrAsPrinted,
-            Policy::ShortestPath => RoutePolicyName::ShortestPath,
-            Policy::Ecmp(EcmpHash::Session) => RoutePolicyName::EcmpSession,
-            Policy::Ecmp(EcmpHash::Io) => RoutePolicyName::EcmpIo,
-        }
-    }
-
-    /// Whether it learns from answers.
-    pub(crate) const fn learns(self) -> bool {
-        matches!(self, RoutePolicyName::Isr | RoutePolicyName::IsrAsPrinted)
-    }
+/// Whether a policy learns from answers.
+pub(crate) const fn learns(policy: Policy) -> bool {
+    matches!(policy, Policy::Isr | Policy::IsrAsPrinted)
 }
 
 words! {
     /// What neighbours are told about ways that lead through themselves.
-    HorizonName {
+    HorizonName is Horizon {
         /// That there are none: split horizon with poisoned reverse.
-        PoisonedReverse,
+        PoisonedReverse is Horizon::PoisonedReverse,
         /// The best way that does not begin with them.
-        BestOther,
-    }
-}
-
-impl HorizonName {
-    pub(crate) const fn horizon(self) -> Horizon {
-        match self {
-            HorizonName::PoisonedReverse => Horizon::PoisonedReverse,
-            HorizonName::BestOther => Horizon::BestOther,
-        }
-    }
-
-    pub(crate) const fn of(horizon: Horizon) -> HorizonName {
-        match horizon {
-            Horizon::PoisonedReverse => HorizonName::PoisonedReverse,
-            Horizon::BestOther => HorizonName::BestOther,
-        }
+        BestOther is Horizon::BestOther,
     }
 }
 
 table! {
     /// Which way I/Os take. With the designs san and san-plain.
-    RoutingFile {
+    RoutingFile => RouteConfig with design: DesignName {
         /// How a port is chosen: isr with san, ecmp-session with san-plain when not given.
-        policy: RoutePolicyName,
+        policy: RoutePolicyName => match design {
+            DesignName::San => Policy::Isr,
+            _ => ECMP_SESSION,
+        },
         /// Whether answers go back the way of their request (paper, 4.3). By default where ISR or reservation needs it.
-        symmetric: bool,
+        symmetric: bool => learns(policy),
         /// Whether packets carry the ISR header, which every hop lengthens (paper, Figure 10). By default where ISR or symmetry needs it.
-        header: bool,
+        header: bool => symmetric,
         /// Weight of a new delay in the moving average, of 1,024. Ours: an eighth, as TCP's round-trip time has (RFC 6298).
         ewma_weight: u16 [1 to 1_024] = 128,
         /// A hop marks packets when more than this waits at their port. Ours: DCTCP's rule of a seventh of bandwidth times delay, for 100 Gb/s and
@@ -107,8 +84,21 @@ table! {
         /// Between any two advertisements at least. Ours.
         trigger_gap: Quantity<Span> ["1us" to "1h"] = Span::us(100),
         /// What neighbours are told about ways through themselves. Ours.
-        horizon: HorizonName = HorizonName::PoisonedReverse,
-    }
+        horizon: HorizonName = Horizon::PoisonedReverse,
+    } as {
+        policy,
+        is_symmetric: symmetric,
+        has_header: header,
+        ewma_weight,
+        ecn_threshold,
+        marks_answers: mark_answers,
+        stretch_max: stretch,
+        stale_after,
+        distance: DistanceConfig { infinity, period, hold, trigger_gap, candidates, horizon },
+    } from {
+        // The size of the network says it.
+        let infinity = 0;
+    } to {}
 }
 
 table! {
@@ -220,33 +210,33 @@ impl StackName {
 
 table! {
     /// Software at both ends of a session. With the designs san and san-plain.
-    HostFile {
+    HostFile => HostEnd with given: Sessions<'_> {
         /// Which: it gives the times that are not given.
         stack: StackName = StackName::Spdk,
         /// From the initiator to its link, each packet.
-        send: Quantity<Span> [to "1s"],
+        send: Quantity<Span> [to "1s"] => stack.ends().host_send,
         /// From the response to the application.
-        complete: Quantity<Span> [to "1s"],
+        complete: Quantity<Span> [to "1s"] => stack.ends().host_complete,
         /// Copies and checksums at both ends for each 4 KiB of an I/O.
-        per_4_kib: Quantity<Span> [to "1s"],
+        per_4_kib: Quantity<Span> [to "1s"] => stack.ends().per_4_kib,
         /// From the target's link to its program, each packet.
-        target_receive: Quantity<Span> [to "1s"],
+        target_receive: Quantity<Span> [to "1s"] => stack.ends().target_receive,
         /// From the target's program to its link, each packet.
-        target_send: Quantity<Span> [to "1s"],
+        target_send: Quantity<Span> [to "1s"] => stack.ends().target_send,
         /// Whether the outstanding I/Os of a session are kept within the credit that its target tells (paper, 4.5). By default with san.
-        credits: bool,
+        credits: bool => given.design == DesignName::San,
         /// What becomes of writes whose path failed.
         retry: RetryName = RetryName::CrossControllerReset,
-        /// With `quiesce`: how long they wait. As long as a packet, a command and a drive's work can live when not given.
-        quiesce_wait: Quantity<Span>,
+        /// How long they wait. As long as a packet, a command and a drive's work can live when not given.
+        quiesce_wait: Quantity<Span> [to "1h"] where [retry = "quiesce"] => given.life().unwrap_or(Span::ZERO),
         /// How long nothing may come for a command before it is sent a second time; `timeout` where that is shorter. 8 ms when not given; 30 s with
         /// windows, which repair losses by themselves. TCP's tail loss probe (RFC 8985, 7.2) as Linux has it:
         /// two round trips, small here, and 2 ticks of its clock (commit bb4d991a28cc), of which Ubuntu 22.04, the paper's, has 250 a second.
-        probe: Quantity<Span> ["1us" to "1h"],
+        probe: Quantity<Span> ["1us" to "1h"] => if given.repairs_losses() { Span::secs(30) } else { Span::ms(8) },
         /// How long nothing may come for it before it is sent again after that. 20 ms when not given,
         /// which is ours; with windows 30 s,
         /// as Linux' `nvme_core.io_timeout`.
-        timeout: Quantity<Span> ["1us" to "1h"],
+        timeout: Quantity<Span> ["1us" to "1h"] => if given.repairs_losses() { Span::secs(30) } else { Span::ms(20) },
         /// Sends without an answer after which a path has failed. Ours.
         sends: u8 [1 to 255] = 3,
         /// How long to wait after the first refusal of a command; doubles with each. Ours: a fraction of a drive's read.
@@ -259,7 +249,89 @@ table! {
         queue_entries: u16 [2 to 65_535] = 128,
         /// I/Os of a session that may wait. Ours: a bound on memory.
         waiting_max: usize [1 to 16_777_216] = 65_536,
+    } as {
+        times: EndTimes {
+            host_send: send,
+            host_complete: complete,
+            per_4_kib,
+            target_receive,
+            target_send,
+        },
+        host: HostConfig {
+            vertex,
+            sessions,
+            wire,
+            queue_entries,
+            credits,
+            credit_initial,
+            waiting_max,
+            probe,
+            timeout,
+            sends_max: sends,
+            back_off,
+            back_off_max,
+            suspect_for: suspect,
+            retry: policy,
+            stream,
+            links,
+        },
+    } from {
+        // Each host's own.
+        let (vertex, sessions, links) = (VertexId(0), HostSessions::default(), Vec::new());
+        let (wire, stream) = (given.target.wire, given.target.stream);
+        let credit_initial = given.credit_initial();
+        let policy = match retry {
+            RetryName::Naive => RetryPolicy::Naive,
+            RetryName::CrossControllerReset => RetryPolicy::CrossControllerReset,
+            RetryName::Quiesce => RetryPolicy::Quiesce { wait: quiesce_wait },
+        };
+    } to {
+        // Which software it was decides nothing beside its times.
+        let stack = StackName::Spdk;
+        let (retry, quiesce_wait) = match policy {
+            RetryPolicy::Naive => (RetryName::Naive, Span::ZERO),
+            RetryPolicy::Quiesce { wait } => (RetryName::Quiesce, wait),
+            RetryPolicy::CrossControllerReset => (RetryName::CrossControllerReset, Span::ZERO),
+        };
     }
+}
+
+/// What a host's end of its sessions follows from.
+#[derive(Clone, Copy)]
+pub(crate) struct Sessions<'a> {
+    pub target: &'a TargetConfig,
+    pub design: DesignName,
+}
+
+impl Sessions<'_> {
+    /// Whether sessions repair losses by themselves.
+    fn repairs_losses(self) -> bool {
+        self.target.stream.is_some()
+    }
+
+    /// How long a write of a failed path may live, where there is a limit.
+    pub(crate) fn life(self) -> Option<Span> {
+        let TargetConfig { command_life_max, packet_life_max, .. } = self.target;
+        Some(quiesce_wait((*packet_life_max)?, (*command_life_max)?, DRIVE_TIME_MAX))
+    }
+
+    fn credit_initial(self) -> u32 {
+        match &self.target.admission {
+            Admission::Gimbal(gimbal) => gimbal.credit_initial,
+            Admission::Fifo { credit, .. } => *credit,
+        }
+    }
+}
+
+/// The longest that a drive may take for one command; ours, ten times what a write behind garbage collection takes at
+/// worst.
+const DRIVE_TIME_MAX: Span = Span::ms(100);
+
+/// A host, and the times of both ends.
+#[derive(Clone)]
+pub(crate) struct HostEnd {
+    pub times: EndTimes,
+    pub host: HostConfig,
 }
 
 table! {
@@ -272,12 +344,12 @@ table! {
 
 table! {
     /// Bandwidth for answers that is booked when their request passes (paper, 4.4). With the designs san and san-plain.
-    ReservationFile {
+    ReservationFile => ReservationConfig with given: Reserved {
         /// Whether it is used. By default with san.
-        on: bool,
+        on: bool => given.is_on,
         /// What a read of up to so many bytes is expected to take, sizes rising: `[["4KiB", "400Mbps"], ["128KiB", "7Gbps"]]`; larger ones take as much as the last. The paper
         /// has it from profiles that it does not print; ours: the size over the unloaded latency of a PM9A3, of 80 us to 200 us.
-        estimates: Vec<(Quantity<Bytes>, Quantity<Rate>)> [length 1 to 64],
+        estimates: Vec<(Quantity<Bytes>, Quantity<Rate>)> [length 1 to 64] => ESTIMATES.to_vec(),
         /// The over-commitment factor by the headroom of a port, the share of what may be booked that
         /// reads under way are not expected to take: `[[headroom_at_least, factor], ...]`, the first
         /// that fits, else the last. A read books its estimate times the factor, and its answer may
@@ -286,14 +358,14 @@ table! {
         /// `[[0.5, 0.015625], [0.25, 0.125], [0.0, 0.25]]`: an idle port holds nothing back. Sensible
         /// are falling factors of 1/64 to 1 and a first step of 0.25 to 0.75. `[[0.0, 1.0]]` is the
         /// paper's ratio of 1 (Figure 18), which throttles an idle port too.
-        over_commitment: Vec<(f64, f64)> [length 1 to 64],
+        over_commitment: Vec<(Of1024, Of1024)> [length 1 to 64] => Plain::plain(OVER_COMMITMENT.to_vec()),
         /// Whether a port without headroom doubles the factor, to 1 at most, and ranks commands as if
         /// their drives had half the credit. By default where the fabric has switches: the paper's
         /// switched prototype "is more conservative (in terms of rate limiter and rank calculation)
         /// when bandwidth over-subscription happens" (5.1), without a number; by half is ours.
-        conservative: bool,
+        conservative: bool => given.is_switched,
         /// Share of a port's rate that may be booked; a request beyond it is rejected. Ours: all of it.
-        limit: f64 [0.01 to 1.0] = 1.0,
+        limit: Of1024 [0.01 to 1.0] = 1_024,
         /// Whether answers are held to what was booked, the estimate times the factor, rather than to
         /// the estimate over the factor. Ours: the paper's Figure 18, where throughput grows with
         /// over-commitment, needs the latter.
@@ -303,8 +375,36 @@ table! {
         /// Sessions are held in this many classes (session modulo classes). Ours: a class for each of the paper's sessions, at most.
         classes: u32 [1 to 65_536] = 1_024,
         /// A booking whose answer has not come after one to two such spans lapses. Ours.
-        lapse: Quantity<Span> ["1us" to "1h"] = Span::ms(10),
+        timeout: Quantity<Span> ["1us" to "1h"] where [was lapse] = Span::ms(10),
+    } as {
+        estimates: steps,
+        over_commitment: factors,
+        is_conservative: conservative,
+        limit,
+        fills_at_booked,
+        burst,
+        classes,
+        lapse: timeout,
+        data_end_reads,
+        passes_rejected,
+    } from {
+        let steps = estimates.into_iter().map(|(bytes_max, rate)| Estimate { bytes_max, rate }).collect();
+        let factor = |(headroom_min, factor)| OverCommitment { headroom_min, factor };
+        let factors = over_commitment.into_iter().map(factor).collect();
+        // The wire says these.
+        let (data_end_reads, passes_rejected) = (false, false);
+    } to {
+        let on = true;
+        let estimates: Vec<_> = steps.iter().map(|step| (step.bytes_max, step.rate)).collect();
+        let over_commitment: Vec<_> = factors.iter().map(|step| (step.headroom_min, step.factor)).collect();
     }
+}
+
+/// What defaults of reservation follow from.
+#[derive(Clone, Copy)]
+pub(crate) struct Reserved {
+    pub is_on: bool,
+    pub is_switched: bool,
 }
 
 words! {
@@ -325,7 +425,7 @@ table! {
         /// Queues in all; the first is for what completes writes and always goes first. Ours: as many as a switch port has traffic classes.
         queues: u8 [2 to 32] = 8,
         /// Packets a turn of each queue but the first, highest priority first (paper, 4.5: weighted round robin). Ours: 7, 6, 5 and so on with eight queues.
-        weights: Vec<u32> [length 1 to 31],
+        weights: Vec<u32> [length 1 to 31] where [strict = false],
         /// The first queue that has something, in place of turns: SP-PIFO as published.
         strict: bool = false,
         /// A step of the rank has so many credits (paper, 4.5, without a number). Ours.
@@ -340,7 +440,7 @@ table! {
 }
 
 /// What a read is expected to take: its size over 80, 100, 130, 150 and 200 us.
-pub(crate) const ESTIMATES: [(Bytes, Rate); 5] = [
+const ESTIMATES: [(Bytes, Rate); 5] = [
     (Bytes::kib(4), Rate::bps(400_000_000)),
     (Bytes::kib(32), Rate::bps(2_600_000_000)),
     (Bytes::kib(64), Rate::gbps(4)),
@@ -350,7 +450,8 @@ pub(crate) const ESTIMATES: [(Bytes, Rate); 5] = [
 
 /// Headroom and factor. A lone read of 128 KiB, expected to take 7 Gb/s, may take 448 with the first:
 /// more than any link here.
-pub(crate) const OVER_COMMITMENT: [(f64, f64); 3] = [(0.5, 1.0 / 64.0), (0.25, 0.125), (0.0, 0.25)];
+const OVER_COMMITMENT: [(Of1024, Of1024); 3] =
+    [(Of1024(0.5), Of1024(1.0 / 64.0)), (Of1024(0.25), Of1024(0.125)), (Of1024(0.0), Of1024(0.25))];
 
 words! {
     /// What a host does with the writes of a path that has failed.
@@ -376,15 +477,15 @@ words! {
 
 table! {
     /// How targets serve commands. With the designs san and san-plain.
-    TargetFile {
+    TargetFile => TargetConfig with given: Serving {
         /// How commands get to drives: gimbal with san, fifo with san-plain when not given.
-        policy: AdmissionName,
-        /// With fifo: commands at a drive at a time. Ours: what fills every die of a PM9A3 several times.
-        depth: u32 [1 to 65_535] = 256,
-        /// With fifo: commands that may wait for a drive; more are refused. Ours: a bound on memory.
-        waiting_max: usize [1 to 1_048_576] = 16_384,
-        /// With fifo: the credit that every answer carries. Ours: as much as Gimbal begins with.
-        credit: u32 [1 to 65_535] = 32,
+        policy: AdmissionName => given.policy(),
+        /// Commands at a drive at a time. Ours: what fills every die of a PM9A3 several times.
+        depth: u32 [1 to 65_535] where [policy = "fifo"] = 256,
+        /// Commands that may wait for a drive; more are refused. Ours: a bound on memory.
+        waiting_max: usize [1 to 1_048_576] where [policy = "fifo"] = 16_384,
+        /// The credit that every answer carries. Ours: as much as Gimbal begins with.
+        credit: u32 [1 to 65_535] where [policy = "fifo"] = 32,
         /// Commands of a target that may be under way in all. Ours: a bound on memory.
         flights_max: u32 [1 to 16_777_216] = 65_536,
         /// How long after its arrival a command may begin at the drive; a later one is aborted. "unlimited" for no limit, which `retry = "quiesce"` does not allow. Ours: far
@@ -392,6 +493,49 @@ table! {
         command_life: crate::quantity::Limit<Quantity<Span>> ["1us" to "1h"] = Some(Span::ms(50)),
         /// How old a packet may be when it comes, by the time that its first hop wrote; older ones are dropped. "unlimited" for no limit. Ours.
         packet_life: crate::quantity::Limit<Quantity<Span>> ["1us" to "1h"] = Some(Span::ms(20)),
+    } as {
+        wire,
+        admission,
+        drives,
+        sessions,
+        queue_entries,
+        lanes,
+        flights_max,
+        command_life_max: command_life,
+        packet_life_max: packet_life,
+        stream,
+        links,
+    } from {
+        // Each target's own.
+        let (drives, sessions, links) = (Vec::new(), Vec::new(), Vec::new());
+        let (lanes, Serving { wire, stream, queue_entries, gimbal, .. }) = (1, given);
+        let admission = match policy {
+            AdmissionName::Gimbal => Admission::Gimbal(gimbal),
+            AdmissionName::Fifo => Admission::Fifo { depth, waiting_max, credit },
+        };
+    } to {
+        let (policy, depth, waiting_max, credit) = match admission {
+            Admission::Gimbal(_) => (AdmissionName::Gimbal, 0, 0, 0),
+            Admission::Fifo { depth, waiting_max, credit } => (AdmissionName::Fifo, depth, waiting_max, credit),
+        };
+    }
+}
+
+/// What a target has beside its own table.
+pub(crate) struct Serving {
+    pub design: DesignName,
+    pub wire: WireConfig,
+    pub stream: Option<StreamConfig>,
+    pub queue_entries: u16,
+    pub gimbal: GimbalConfig,
+}
+
+impl Serving {
+    const fn policy(&self) -> AdmissionName {
+        match self.design {
+            DesignName::San => AdmissionName::Gimbal,
+            _ => AdmissionName::Fifo,
+        }
     }
 }
 
@@ -414,33 +558,33 @@ words! {
 
 table! {
     /// How sessions use the wire: NVMe/TCP. With the designs san and san-plain.
-    WireFile {
+    WireFile => WireConfig with given: OnWire {
         /// How sessions share the network. By default tcp with san-plain, as the paper's hosts speak
         /// NVMe/TCP; unpaced with san, whose commands take ways of their own, and where bandwidth is booked.
         transport: TransportName,
-        /// With windows: the receive window of a session; more of it is never under way. Ours: a read of
+        /// The receive window of a session; more of it is never under way. Ours: a read of
         /// 256 KiB, the largest of the paper, with its headers; a drive of 6.8 GB/s sends it in 43 us.
-        window_max: Quantity<Bytes> ["16KiB" to "1GiB"] = Bytes::kib(288),
+        window_max: Quantity<Bytes> ["16KiB" to "1GiB"] where [transport = "tcp" | "dctcp"] = Bytes::kib(288),
         /// With windows: the least retransmission timeout. Ours: fine-grained timers, as "Safe and
         /// effective fine-grained TCP retransmissions" (SIGCOMM 2009) has them; Linux has 200 ms.
         /// With dcqcn+pfc: the timeout of a queue pair, by default 67.1 ms: 4.096 us times 2^14,
         /// which perftest asks adapters for.
-        timeout_min: Quantity<Span> ["1us" to "60s"] = Span::ms(1),
-        /// With dcqcn+pfc: the parameters of both, as the rival dcqcn has them. `mtu` has no
+        timeout_min: Quantity<Span> ["1us" to "60s"] where [transport = "tcp" | "dctcp" | "dcqcn+pfc"] = Span::ms(1),
+        /// The parameters of both, as the rival dcqcn has them. `mtu` has no
         /// meaning: `fabric.mtu` and `segment` are the packets.
-        dcqcn: crate::design_file::DcqcnFile,
+        dcqcn: DcqcnFile where [transport = "dcqcn+pfc"],
         /// Bytes of TCP options in every segment: 12 with timestamps (RFC 7323).
-        tcp_options: u32 [to 40] = 12,
+        tcp_options: u32 [to 40] where [transport = "tcp" | "dctcp" | "unpaced"] = 12,
         /// Payload of a simulated packet, several frames back to back: smaller is more exact and slower. Ours.
-        segment: Quantity<Bytes> ["1B" to "8MiB"] = Bytes::kib(4),
+        segment: ByteCount ["1B" to "8MiB"] = 4 << 10,
         /// Data of a write that go with its command (IOCCSZ); larger ones wait for the target's ready-to-transfer. The paper's writes all do (2.1), and so 0.
-        in_capsule: Quantity<Bytes> [to "8MiB"] = Bytes::ZERO,
+        in_capsule: ByteCount [to "8MiB"] = 0,
         /// Data of one H2CData PDU (MAXH2CDATA). SPDK's default.
-        host_data: Quantity<Bytes> ["1B" to "8MiB"] = Bytes::kib(128),
+        host_data: ByteCount ["1B" to "8MiB"] = 128 << 10,
         /// Data of one C2HData PDU. SPDK's default.
-        controller_data: Quantity<Bytes> ["1B" to "8MiB"] = Bytes::kib(128),
+        controller_data: ByteCount ["1B" to "8MiB"] = 128 << 10,
         /// Data that one ready-to-transfer asks for. SPDK's default.
-        ready: Quantity<Bytes> ["1B" to "8MiB"] = Bytes::kib(128),
+        ready: ByteCount ["1B" to "8MiB"] = 128 << 10,
         /// Whether the last data of a successful read say so and no response follows. The paper's reads end with a response capsule (4.1), and bookings are given back by it.
         success_flag: bool = false,
         /// Whether data that are seen to be missing, because what follows has come, are asked for at once: TCP's fast retransmit and RoCE's NAK.
@@ -449,5 +593,36 @@ table! {
         header_digest: bool = false,
         /// Digests of data.
         data_digest: bool = false,
+    } as {
+        mtu,
+        tcp_options: options,
+        has_header,
+        framing: Framing { digests: Digests { header: header_digest, data: data_digest }, alignment },
+        segment_max: segment,
+        in_capsule_max: in_capsule,
+        host_data_max: host_data,
+        controller_data_max: controller_data,
+        ready_max: ready,
+        success_flag,
+        fast_retransmit,
+    } from {
+        let OnWire { mtu, has_header } = given;
+        let alignment = 0;
+        let options = if transport == Some(TransportName::DcqcnPfc) { ROCE_BEYOND_TCP } else { tcp_options };
+    } to {
+        let tcp_options = options;
+        // How sessions share the network is not the wire's.
+        let (transport, dcqcn) = (None::<TransportName>, None::<DcqcnFile>);
+        let (window_max, timeout_min) = (Bytes::ZERO, Span::ZERO);
     }
 }
+
+/// What the wire's format has beside its table.
+#[derive(Clone, Copy)]
+pub(crate) struct OnWire {
+    pub mtu: u32,
+    pub has_header: bool,
+}
+
+/// Bytes of RoCE's headers beyond IPv4's and TCP's 40: UDP, BTH and ICRC are 24 beside IPv4's 20.
+const ROCE_BEYOND_TCP: u32 = 4;

@@ -1,6 +1,6 @@
 //! Who asks drives for what: from keys to a load, and back.
 
-use super::lsm::{LsmFile, lsm_of};
+use super::lsm::LsmFile;
 use super::{Drives, MixedSizes, SanIo, SanLoad};
 use crate::blox::file::{AddressesName, AssignmentName, IoArrivalsName, IoFile};
 use crate::blox::print::{write_io, write_replay};
@@ -30,7 +30,7 @@ const THETA: f64 = 0.99;
 
 /// What a load is played on, and when it ends.
 #[derive(Clone, Copy)]
-pub(super) struct Ground {
+pub(crate) struct Ground {
     pub(super) hosts: u32,
     pub(super) drives: u32,
     footprint: Bytes,
@@ -296,7 +296,6 @@ impl Resolver<'_> {
     fn san_assignment(&mut self, file: &IoFile, ground: &Ground) -> Assignment {
         self.asked_drive(file, ground);
         if let Some(drive) = file.drive {
-            self.refuse_key("io.assignment", "`assignment` does not go with `drive`, which all ask");
             return Assignment::Fixed { lists: vec![vec![drive]; ground.hosts as usize] };
         }
         match file.assignment.unwrap_or(AssignmentName::All) {
@@ -400,7 +399,7 @@ impl MixedSizes {
 pub(super) fn io_of(io: &SanIo) -> (Option<IoFile>, Option<LsmFile>) {
     let mut file = IoFile { footprint: Some(Quantity(io.footprint)), ..IoFile::default() };
     match &io.load {
-        SanLoad::Stores(config) => return (None, Some(lsm_of(config))),
+        SanLoad::Stores(config) => return (None, Some(LsmFile::of(config))),
         SanLoad::Requests { config, requests_per_second } => {
             file.requests_per_second = *requests_per_second;
             write_single(config, &mut file);

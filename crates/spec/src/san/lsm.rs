@@ -10,7 +10,7 @@ use workload::lsm::{LsmConfig, TreeConfig, Wal, YcsbMix};
 table! {
     /// Key-value stores on log-structured trees in place of `[io]` (paper, Figure 12: RocksDB). `run.requests` counts key-value requests, and so does `run.warm_up_requests` for
     /// those that are not timed. With the designs san and san-plain.
-    LsmFile {
+    LsmFile => LsmConfig with ground: &Ground {
         /// How many; store `i` runs at host `i` modulo hosts on drive `i` modulo drives (paper, 5.1: 8 on 4 clients).
         stores: u32 [1 to 65_536] = 8,
         /// Keys of a store. Ours: the paper's 10 million, scaled down with the drives.
@@ -51,99 +51,55 @@ table! {
         block_cache: Quantity<Bytes> = Bytes::kib(2 << 10),
         /// Whether an update is answered when it is in the log on the drive. RocksDB's default is not.
         sync: bool = false,
-        /// Without `sync`: the log's buffer, which is written out when it is full. Ours.
-        log_buffer: Quantity<Bytes> = Bytes::kib(16),
+        /// The log's buffer, which is written out when it is full. Ours.
+        log_buffer: Quantity<Bytes> where [sync = false] = Bytes::kib(16),
         /// Size of the I/Os of flushes and compactions. Ours: the paper's largest.
         chunk: Quantity<Bytes> = Bytes::kib(128),
         /// How many of them a flush or a compaction has in flight. Ours.
         chunk_depth: u32 [1 to 4_096] = 4,
-    }
-}
-
-impl LsmFile {
-    /// What is given, and defaults for the rest.
-    pub(super) fn resolve(&self, ground: &Ground) -> LsmConfig {
+    } as {
+        stores,
+        clients,
+        volumes,
+        keys,
+        record,
+        theta,
+        mix: YcsbMix { reads, updates, read_modify_writes },
+        threads,
+        warm_up_requests,
+        warm_up,
+        service,
+        tree: TreeConfig {
+            block,
+            memtable,
+            memtables_max,
+            level0_trigger,
+            level0_stop,
+            level_base,
+            multiplier,
+            table,
+            false_positive,
+            block_cache,
+            wal,
+            chunk,
+            chunk_depth,
+        },
+        operations,
+        duration,
+    } from {
+        let (clients, volumes) = (ground.hosts, ground.drives);
+        let (operations, duration) = (ground.requests, ground.duration);
         let (warm_up_requests, warm_up) = match ground.warm_up {
             WarmUp::Requests(requests) => (requests, Span::ZERO),
             WarmUp::Time(span) => (0, span),
             // What is found then takes its place.
             WarmUp::Auto => (0, Span::ZERO),
         };
-        LsmConfig {
-            stores: self.stores(),
-            clients: ground.hosts,
-            volumes: ground.drives,
-            keys: self.keys(),
-            record: self.record(),
-            theta: self.theta(),
-            mix: YcsbMix {
-                reads: self.reads(),
-                updates: self.updates(),
-                read_modify_writes: self.read_modify_writes(),
-            },
-            threads: self.threads(),
-            warm_up_requests,
-            warm_up,
-            service: self.service(),
-            tree: self.tree(),
-            operations: ground.requests,
-            duration: ground.duration,
-        }
-    }
-
-    fn tree(&self) -> TreeConfig {
-        TreeConfig {
-            block: self.block(),
-            memtable: self.memtable(),
-            memtables_max: self.memtables_max(),
-            level0_trigger: self.level0_trigger(),
-            level0_stop: self.level0_stop(),
-            level_base: self.level_base(),
-            multiplier: self.multiplier(),
-            table: self.table(),
-            false_positive: self.false_positive(),
-            block_cache: self.block_cache(),
-            wal: match self.sync() {
-                true => Wal::Synced,
-                false => Wal::Buffered { buffer: self.log_buffer() },
-            },
-            chunk: self.chunk(),
-            chunk_depth: self.chunk_depth(),
-        }
-    }
-}
-
-/// The table that says all of a load of stores.
-pub(super) fn lsm_of(config: &LsmConfig) -> LsmFile {
-    let tree = &config.tree;
-    let bytes = |bytes| Some(Quantity(bytes));
-    let (sync, log_buffer) = match tree.wal {
-        Wal::Synced => (true, None),
-        Wal::Buffered { buffer } => (false, bytes(buffer)),
-    };
-    LsmFile {
-        stores: Some(config.stores),
-        keys: Some(config.keys),
-        record: bytes(config.record),
-        theta: Some(config.theta),
-        reads: Some(config.mix.reads),
-        updates: Some(config.mix.updates),
-        read_modify_writes: Some(config.mix.read_modify_writes),
-        threads: Some(config.threads),
-        service: Some(Quantity(config.service)),
-        block: bytes(tree.block),
-        memtable: bytes(tree.memtable),
-        memtables_max: Some(tree.memtables_max),
-        level0_trigger: Some(tree.level0_trigger),
-        level0_stop: Some(tree.level0_stop),
-        level_base: bytes(tree.level_base),
-        multiplier: Some(tree.multiplier),
-        table: bytes(tree.table),
-        false_positive: Some(tree.false_positive),
-        block_cache: bytes(tree.block_cache),
-        sync: Some(sync),
-        log_buffer,
-        chunk: bytes(tree.chunk),
-        chunk_depth: Some(tree.chunk_depth),
+        let wal = if sync { Wal::Synced } else { Wal::Buffered { buffer: log_buffer } };
+    } to {
+        let (sync, log_buffer) = match wal {
+            Wal::Synced => (true, Bytes::ZERO),
+            Wal::Buffered { buffer } => (false, buffer),
+        };
     }
 }

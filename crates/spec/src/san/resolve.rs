@@ -3,7 +3,8 @@
 use super::ends::Ways;
 use super::fabric_file::{DriveModelName, DriveStateName, DrivesFile};
 use super::file::{
-    ESTIMATES, GimbalFile, OVER_COMMITMENT, QueueName, ReservationFile, RoutePolicyName, RoutingFile, SchedulingFile,
+    GimbalFile, HostEnd, OnWire, QueueName, ReservationFile, Reserved, RoutePolicyName, RoutingFile, SchedulingFile,
+    Serving, learns,
 };
 use super::limits::ways;
 use super::{Drives, San, SanFabric};
@@ -12,13 +13,14 @@ use crate::blox::{Flash, PresetName};
 use crate::design_file::DesignName;
 use crate::error::Problem;
 use crate::file::{ExperimentFile, FabricFile};
+use crate::quantity::{Of1024, Plain};
 use crate::resolve::Resolver;
-use base::{Bytes, Rate};
+use base::Bytes;
 use hardware::ssd::presets::DriveConfig;
 use san::egress::{RankConfig, SchedulingConfig, Service, StorageDrivenConfig};
 use san::gimbal::GimbalConfig;
 use san::host::HostConfig;
-use san::reserve::{Estimate, OverCommitment, ReservationConfig};
+use san::reserve::{Estimate, ReservationConfig};
 use san::route::{DistanceConfig, RouteConfig};
 use san::target::TargetConfig;
 use topology::VertexKind;
@@ -30,23 +32,23 @@ const BLOCK: Bytes = Bytes::kib(4);
 impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
     pub(crate) fn san(&mut self, file: &ExperimentFile, design: DesignName) -> Option<San> {
-        self.need_tables(&["fabric"], design);
         let fabric = file.fabric.as_ref().and_then(|file| self.san_fabric(file));
         let (drives, flash) = self.drives(&file.drives.clone().unwrap_or_default(), file.flash.as_ref());
         let mut routing = self.routing(&file.routing.clone().unwrap_or_default(), design);
         let is_switched = fabric.as_ref().is_some_and(has_switches);
         let reserved = file.reservation.clone().unwrap_or_default();
-        let mut reservation = self.reservation(&reserved, &routing, is_switched, design);
+        let reserves = Reserved { is_on: design == DesignName::San, is_switched };
+        let mut reservation = self.reservation(&reserved, &routing, reserves);
         let scheduling = self.scheduling(&file.scheduling.clone().unwrap_or_default(), design);
         let gimbal = self.gimbal(&file.gimbal.clone().unwrap_or_default(), &drives);
         let prices = file.prices.clone().unwrap_or_default().resolve();
-        let ends = self.end_times(&file.host.clone().unwrap_or_default());
         let is_trace = file.io.as_ref().is_some_and(|io| io.trace.is_some() || io.job.is_some());
         let run = self.run(&file.run.clone().unwrap_or_default(), is_trace);
         let graph = fabric.as_ref().map(|fabric| &*fabric.graph);
         let (longest, hops) = graph.map_or((None, None), |graph| ways(graph, &mut routing));
         let passing = fabric.as_ref().map_or_else(|| self.passing(&FabricFile::default()), |fabric| fabric.passing);
-        let (host, target) = self.sessions(file, gimbal, &Ways { graph, passing, routing: &routing, hops }, design);
+        let (HostEnd { times: ends, host }, target) =
+            self.sessions(file, gimbal, &Ways { graph, passing, routing: &routing, hops }, design);
         if let Some(fabric) = fabric.as_ref().filter(|_| self.sound(&["fabric"])) {
             self.within_names(fabric, &host.wire, &routing, longest);
         }
@@ -81,15 +83,16 @@ impl Resolver<'_> {
         gimbal: GimbalConfig,
         ways: &Ways<'_>,
         design: DesignName,
-    ) -> (HostConfig, TargetConfig) {
+    ) -> (HostEnd, TargetConfig) {
         let wire_file = file.wire.clone().unwrap_or_default();
-        let wire = self.wire(&wire_file, &ways.passing, ways.hops.is_some());
+        let wire = wire_file.resolve(OnWire { mtu: ways.passing.mtu.count() as u32, has_header: ways.hops.is_some() });
         let is_reserved = file.reservation.as_ref().and_then(|it| it.on).unwrap_or(design == DesignName::San);
         let is_paced = design != DesignName::San && !is_reserved;
-        let stream = self.stream(&wire_file, &wire, is_paced, ways);
+        let stream = self.stream(&wire_file, &wire, (is_paced, design), ways);
         let host_file = file.host.clone().unwrap_or_default();
         let entries = host_file.queue_entries();
-        let target = self.target(&file.target.clone().unwrap_or_default(), gimbal, (wire, stream), entries, design);
+        let given = Serving { design, wire, stream, queue_entries: entries, gimbal };
+        let target = file.target.clone().unwrap_or_default().resolve(given);
         (self.host(&host_file, &target, design), target)
     }
 
@@ -132,22 +135,10 @@ impl Resolver<'_> {
     }
 
     fn routing(&mut self, file: &RoutingFile, design: DesignName) -> RouteConfig {
-        let ours = if design == DesignName::San { RoutePolicyName::Isr } else { RoutePolicyName::EcmpSession };
-        let name = file.policy.unwrap_or(ours);
-        let is_symmetric = file.symmetric.unwrap_or(name.learns());
-        let config = RouteConfig {
-            policy: name.policy(),
-            is_symmetric,
-            has_header: file.header.unwrap_or(is_symmetric),
-            ewma_weight: file.ewma_weight(),
-            ecn_threshold: file.ecn_threshold(),
-            marks_answers: file.mark_answers(),
-            stretch_max: file.stretch(),
-            stale_after: file.stale_after(),
-            distance: distance_of(file),
-        };
-        if name.learns() && !config.is_symmetric {
-            let reason = format!("policy = {} learns from answers that come back the same way", name.word());
+        let config = file.resolve(design);
+        if learns(config.policy) && !config.is_symmetric {
+            let name = RoutePolicyName::written(config.policy).word();
+            let reason = format!("policy = {name} learns from answers that come back the same way");
             self.conflict("routing.symmetric", reason);
         }
         if config.is_symmetric && !config.has_header {
@@ -170,23 +161,12 @@ impl Resolver<'_> {
         &mut self,
         file: &ReservationFile,
         routing: &RouteConfig,
-        is_switched: bool,
-        design: DesignName,
+        given: Reserved,
     ) -> Option<ReservationConfig> {
-        let is_on = file.on.unwrap_or(design == DesignName::San);
-        let config = ReservationConfig {
-            estimates: self.estimates(file),
-            over_commitment: self.over_commitment(file),
-            limit: in_1024(file.limit()),
-            is_conservative: file.conservative.unwrap_or(is_switched),
-            fills_at_booked: file.fills_at_booked(),
-            burst: file.burst(),
-            classes: file.classes(),
-            lapse: file.lapse(),
-            // The wire says these.
-            data_end_reads: false,
-            passes_rejected: false,
-        };
+        let is_on = file.on.unwrap_or(given.is_on);
+        let config = file.resolve(given);
+        self.check_estimates(&config.estimates);
+        self.check_over_commitment(file.over_commitment.as_deref().unwrap_or_default());
         if is_on && !routing.is_symmetric && self.sound(&["routing"]) {
             let reason = "a booking is of the port by which the answer leaves: reservation.on needs routing.symmetric";
             self.conflict("reservation", reason);
@@ -194,22 +174,19 @@ impl Resolver<'_> {
         is_on.then_some(config)
     }
 
-    fn estimates(&mut self, file: &ReservationFile) -> Vec<Estimate> {
-        let given = file.estimates.as_ref().map(|list| list.iter().map(|(size, rate)| (size.0, rate.0)).collect());
-        let list: Vec<(Bytes, Rate)> = given.unwrap_or(ESTIMATES.to_vec());
-        for (index, pair) in list.windows(2).enumerate().filter(|(_, pair)| pair[0].0 >= pair[1].0) {
-            let reason = format!("{} does not come after {}: sizes must rise", pair[1].0, pair[0].0);
+    fn check_estimates(&mut self, list: &[Estimate]) {
+        for (index, pair) in list.windows(2).enumerate().filter(|(_, pair)| pair[0].bytes_max >= pair[1].bytes_max) {
+            let reason = format!("{} does not come after {}: sizes must rise", pair[1].bytes_max, pair[0].bytes_max);
             self.conflict(&format!("reservation.estimates.{}", index + 1), reason);
         }
-        for (index, (_, rate)) in list.iter().enumerate() {
-            self.rate(&format!("reservation.estimates.{index}"), *rate);
+        for (index, estimate) in list.iter().enumerate() {
+            self.rate(&format!("reservation.estimates.{index}"), estimate.rate);
         }
-        list.into_iter().map(|(bytes_max, rate)| Estimate { bytes_max, rate }).collect()
     }
 
-    fn over_commitment(&mut self, file: &ReservationFile) -> Vec<OverCommitment> {
-        let list = file.over_commitment.clone().unwrap_or(OVER_COMMITMENT.to_vec());
-        for (index, (free, factor)) in list.iter().enumerate() {
+    /// As it is written: a plan has it in 1,024ths.
+    fn check_over_commitment(&mut self, list: &[(Of1024, Of1024)]) {
+        for (index, (Of1024(free), Of1024(factor))) in list.iter().enumerate() {
             let key = format!("reservation.over_commitment.{index}");
             if !(0.0..=1.0).contains(free) {
                 self.report(&key, Problem::out_of_range(free, "a free share of 0..=1"));
@@ -218,12 +195,13 @@ impl Resolver<'_> {
                 self.report(&key, Problem::out_of_range(factor, "a factor of 1/1024..=1 (paper, 4.4)"));
             }
         }
-        for (index, pair) in list.windows(2).enumerate().filter(|(_, pair)| pair[0].0 <= pair[1].0) {
-            let reason = format!("{} is not below {}: the first step that fits counts", pair[1].0, pair[0].0);
-            self.conflict(&format!("reservation.over_commitment.{}", index + 1), reason);
+        for (index, pair) in list.windows(2).enumerate() {
+            let [(Of1024(before), _), (Of1024(free), _)] = pair else { continue };
+            if before <= free {
+                let reason = format!("{free} is not below {before}: the first step that fits counts");
+                self.conflict(&format!("reservation.over_commitment.{}", index + 1), reason);
+            }
         }
-        let step = |(free, factor): (f64, f64)| OverCommitment { headroom_min: in_1024(free), factor: in_1024(factor) };
-        list.into_iter().map(step).collect()
     }
 
     fn scheduling(&mut self, file: &SchedulingFile, design: DesignName) -> SchedulingConfig {
@@ -239,9 +217,6 @@ impl Resolver<'_> {
             self.range(&format!("scheduling.weights.{index}"), u64::from(*weight), 1..=1_000_000);
         }
         let is_strict = file.strict();
-        if is_strict {
-            self.refuse_key("scheduling.weights", "`weights` does not go with strict = true");
-        }
         let rank = RankConfig {
             quantum: file.credit_quantum(),
             rank_max: file.rank_max(),
@@ -278,22 +253,4 @@ impl Resolver<'_> {
 
 fn has_switches(fabric: &SanFabric) -> bool {
     fabric.graph.of_kind(VertexKind::Switch).next().is_some()
-}
-
-/// A share, of 1,024.
-fn in_1024(share: f64) -> u16 {
-    // A share that is out of range was reported, and becomes the nearest that is not.
-    (share.clamp(0.0, 1.0) * 1_024.0).round() as u16
-}
-
-fn distance_of(file: &RoutingFile) -> DistanceConfig {
-    DistanceConfig {
-        // The size of the network says it.
-        infinity: 0,
-        period: file.period(),
-        hold: file.hold(),
-        trigger_gap: file.trigger_gap(),
-        candidates: file.candidates(),
-        horizon: file.horizon().horizon(),
-    }
 }

@@ -1,6 +1,6 @@
 //! The written form of a key-value store on a box of SSDs, and its defaults, each with its source. "Paper" is Scalio, OSDI'25.
 
-use super::{Carrier, Cores, Ditto, Leed, Store, Verbs};
+use super::{Carrier, Cores, Ditto, Leed, Options, Rdma, Store};
 use crate::file::words;
 use crate::quantity::Quantity;
 use crate::table::table;
@@ -27,59 +27,77 @@ table! {
         /// Machines that they are on (paper, 6.1: five).
         client_nodes: u32 [1 to 256] = 5,
         /// Keys that are there when a run begins (paper, 6.1: 20 million of 16 B).
-        keys: u32 [1 to 200_000_000] = 20_000_000,
+        keys: u32 [1 to 200_000_000]
+            where [design.name != "nvme-of" | "nvme-of-offload"] = 20_000_000,
         /// Of each value (paper, 6.1: 64 B).
-        value: Quantity<Bytes> ["8B" to "64B"] = Bytes::new(64),
+        value: Quantity<Bytes> ["8B" to "64B"]
+            where [design.name != "nvme-of" | "nvme-of-offload"] = Bytes::new(64),
         /// Keys that the cache has room for (paper, 6.1: about 2 million in 1 GB).
-        cached_keys: u32 [1 to 200_000_000] = 2_000_000,
+        cached_keys: u32 [1 to 200_000_000]
+            where [design.name != "nvme-of" | "nvme-of-offload"] = 2_000_000,
         /// The share of the cache that is full of the most popular keys when a run begins. Ours: full, so that a run needs not be as long as the cache is large.
-        warmed: f64 [0.0 to 1.0] = 1.0,
+        warmed: f64 [0.0 to 1.0]
+            where [design.name != "nvme-of" | "nvme-of-offload"] = 1.0,
         /// Room of each SSD's log beyond what is there when a run begins, as a multiple of that. Ours: SSDs are far larger than what the paper stores. With 0.05 compaction
         /// runs beside the load, and a little more is written.
-        spare: f64 [0.05 to 1_000.0] = 4.0,
+        spare: f64 [0.05 to 1_000.0]
+            where [design.name != "nvme-of" | "nvme-of-offload"] = 4.0,
     }
 }
 
 table! {
     /// Adapters with remote direct memory access, the network between, and the NVMe-oF target in the box's adapter. With the designs scalio, leed, leed-ditto, nvme-of and
     /// nvme-of-offload.
-    VerbsFile => Verbs {
+    RdmaFile => Rdma {
+        /// Line rate of every adapter. The paper names a ConnectX-6, which is sold for up to 200 Gb/s.
+        rate: Quantity<Rate> ["1Mbps" to "100Tbps"] = Rate::gbps(200),
+        /// Messages that an adapter begins a second (paper, 2.1: 200 million).
+        messages_per_second: u64 [1 to 1_000_000_000_000_u64] = 200_000_000,
+        /// Swaps of a word that an adapter carries out a second (paper, 1.2: a tenth of reads and writes).
+        swaps_per_second: u64 [1 to 1_000_000_000_000_u64] = 20_000_000,
+        /// From a thread's call until the adapter has the work request. Ours, like the next five: a read of a block comes to 2 us, as Kalia et al. (ATC'16) found for
+        /// adapters of this family.
+        post: Quantity<Span> [to "10ms"] = Span::ns(200),
+        /// One pass of a message through an adapter.
+        processing: Quantity<Span> [to "10ms"] = Span::ns(150),
+        /// One way between adapters, cables and switch.
+        wire: Quantity<Span> [to "10ms"] = Span::ns(350),
+        /// From an adapter's request for memory over PCIe to the data.
+        memory_read: Quantity<Span> [to "10ms"] = Span::ns(450),
+        /// From the adapter into memory, until a thread that polls sees it.
+        memory_write: Quantity<Span> [to "10ms"] = Span::ns(250),
+        /// What a message has on the wire beside its data: InfiniBand's local and base transport headers, an extended one and two checks.
+        header: Quantity<Bytes> [to "4KiB"] = Bytes::new(42),
+        /// NVMe-oF commands that the box's adapter carries out a second by itself. Ours: more than seven SSDs take, since the paper's Figure 6 sees no limit.
+        offload_commands_per_second: u64 [1 to 1_000_000_000_000_u64] = 8_000_000,
+        /// From such a command's arrival to the SSD's queue, peer to peer. Ours.
+        offload_submission: Quantity<Span> [to "10ms"] = Span::us(1),
+        /// From the SSD's completion to the answer on its way. Ours.
+        offload_completion: Quantity<Span> [to "10ms"] = Span::us(1),
+    } as {
         adapter: RdmaConfig {
-            /// Line rate of every adapter. The paper names a ConnectX-6, which is sold for up to 200 Gb/s.
-            rate as rate: Quantity<Rate> ["1Mbps" to "100Tbps"] = Rate::gbps(200),
-            /// Messages that an adapter begins a second (paper, 2.1: 200 million).
-            messages_per_second as messages_per_second: u64 [1 to 1_000_000_000_000_u64] = 200_000_000,
-            /// Swaps of a word that an adapter carries out a second (paper, 1.2: a tenth of reads and writes).
-            swaps_per_second as swaps_per_second: u64 [1 to 1_000_000_000_000_u64] = 20_000_000,
-            /// From a thread's call until the adapter has the work request. Ours, like the next five: a read of a block comes to 2 us, as Kalia et al. (ATC'16) found for
-            /// adapters of this family.
-            post as post: Quantity<Span> [to "10ms"] = Span::ns(200),
-            /// One pass of a message through an adapter.
-            processing as processing: Quantity<Span> [to "10ms"] = Span::ns(150),
-            /// One way between adapters, cables and switch.
-            wire as wire: Quantity<Span> [to "10ms"] = Span::ns(350),
-            /// From an adapter's request for memory over PCIe to the data.
-            memory_read as memory_read: Quantity<Span> [to "10ms"] = Span::ns(450),
-            /// From the adapter into memory, until a thread that polls sees it.
-            memory_write as memory_write: Quantity<Span> [to "10ms"] = Span::ns(250),
-            /// What a message has on the wire beside its data: InfiniBand's local and base transport headers, an extended one and two checks.
-            header as header: Quantity<Bytes> [to "4KiB"] = Bytes::new(42),
-        }
+            rate,
+            messages_per_second,
+            swaps_per_second,
+            post,
+            processing,
+            wire,
+            memory_read,
+            memory_write,
+            header,
+        },
         offload: TargetOffloadConfig {
-            /// NVMe-oF commands that the box's adapter carries out a second by itself. Ours: more than seven SSDs take, since the paper's Figure 6 sees no limit.
-            offload_commands_per_second as commands_per_second: u64 [1 to 1_000_000_000_000_u64] = 8_000_000,
-            /// From such a command's arrival to the SSD's queue, peer to peer. Ours.
-            offload_submission as submission: Quantity<Span> [to "10ms"] = Span::us(1),
-            /// From the SSD's completion to the answer on its way. Ours.
-            offload_completion as completion: Quantity<Span> [to "10ms"] = Span::us(1),
-        }
+            commands_per_second: offload_commands_per_second,
+            submission: offload_submission,
+            completion: offload_completion,
+        },
     }
 }
 
 words! {
     /// What carries a client's operations on the box's memory.
     CarrierName {
-        /// Verbs of the adapters of `verbs`.
+        /// RDMA verbs of the adapters of `rdma`.
         Rdma,
         /// EDM's messages (ASPLOS'25), in a network of their own beside the adapters, which go on to carry requests to servers and offloaded reads.
         Edm,
@@ -90,22 +108,22 @@ table! {
     /// What carries a client's operations on the box's memory; all keys but `name` are of EDM's network, whose other parameters are those that `design.edm` has when
     /// nothing is given. With the design scalio.
     CarrierFile => Carrier {
-        /// Verbs or EDM.
+        /// RDMA or EDM.
         name: CarrierName = CarrierName::Rdma,
         /// Line rate of every link (EDM, 4.3: 100 Gb/s).
-        rate: Quantity<Rate> ["1Mbps" to "100Tbps"] = Rate::gbps(100),
+        rate: Quantity<Rate> ["1Mbps" to "100Tbps"] where [name = "edm"] = Rate::gbps(100),
         /// Light in the fibre between a machine and the switch (EDM, Table 1: 10 ns).
-        propagation: Quantity<Span> [to "1ms"] = Span::ns(10),
+        propagation: Quantity<Span> [to "1ms"] where [name = "edm"] = Span::ns(10),
         /// PMA, PMD and transceiver, one crossing (EDM, Table 1: 19 ns).
-        transceiver: Quantity<Span> [to "1ms"] = Span::ns(19),
+        transceiver: Quantity<Span> [to "1ms"] where [name = "edm"] = Span::ns(19),
         /// From a thread's call until EDM's logic has the request. EDM (2.1) asks for a network controller beside the processor, tens of nanoseconds away.
-        post: Quantity<Span> [to "1ms"] = Span::ns(50),
+        post: Quantity<Span> [to "1ms"] where [name = "edm"] = Span::ns(50),
         /// From EDM's logic until a thread that polls sees an answer, likewise.
-        seen: Quantity<Span> [to "1ms"] = Span::ns(50),
+        completion: Quantity<Span> [to "1ms"] where [name = "edm"; was seen] = Span::ns(50),
         /// From a request at the box's memory controller to the first byte. Ours: DDR4.
-        memory_latency: Quantity<Span> [to "1ms"] = Span::ns(80),
+        memory_latency: Quantity<Span> [to "1ms"] where [name = "edm"] = Span::ns(80),
         /// What that memory delivers: a channel of DDR4-3200, as a BlueField-2 has. Blocks are read line by line at this rate.
-        memory_bandwidth: Quantity<Rate> ["1Mbps" to "100Tbps"] = Rate::bps(204_800_000_000),
+        memory_bandwidth: Quantity<Rate> ["1Mbps" to "100Tbps"] where [name = "edm"] = Rate::bps(204_800_000_000),
     }
 }
 
@@ -138,7 +156,7 @@ table! {
 
 table! {
     /// Scalio's own. With the design scalio.
-    ScalioFile {
+    ScalioFile => Options {
         /// Whose protocol.
         protocol: ProtocolName = ProtocolName::Linearizable,
         /// Whether blocks have slots, in which keys and values are cached.
@@ -151,10 +169,10 @@ table! {
         batch: u32 [1 to 256] = 8,
         /// How long a group waits for more (the paper's artifact: 1 ms).
         idle_flush: Quantity<Span> [to "1s"] = Span::ms(1),
-        /// With protocol = "paper": whether a filler's slot may be taken after its lease. Ours always has leases.
-        leases: bool = true,
+        /// Whether a filler's slot may be taken after its lease. Ours always has leases.
+        leases: bool where [protocol = "paper"] = true,
         /// How long a filler may take. Ours: far beyond a read of flash under load.
-        lease: Quantity<Span> ["100us" to "8s"] = Span::ms(20),
+        lease: Quantity<Span> ["100us" to "8s"] where [leases = true] = Span::ms(20),
         /// From looking at a slot that somebody fills until looking again. Ours: about a read of flash; throughput hardly depends on it.
         retry: Quantity<Span> ["1us" to "1h"] = Span::us(50),
         /// From a request to its repetition. Ours.
@@ -166,6 +184,23 @@ table! {
         torn_reads: bool = true,
         /// Whether SSDs may lose what they acknowledged, so that servers flush before they publish. The paper's does not; a 970 PRO has no capacitors.
         volatile_cache: bool = true,
+    } as {
+        protocol,
+        cache,
+        batching,
+        slots,
+        batch,
+        idle_flush,
+        lease: filling,
+        retry,
+        timeout,
+        attempts,
+        torn_reads,
+        volatile_cache,
+    } from {
+        let filling = leases.then_some(lease);
+    } to {
+        let (leases, lease) = (filling.is_some(), filling.unwrap_or(Span::ZERO));
     }
 }
 

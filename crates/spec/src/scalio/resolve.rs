@@ -1,12 +1,11 @@
 //! From what is written of a key-value store to a plan: defaults that depend on the design, ranges, and combinations.
 
-use super::file::{CarrierFile, CarrierName, ProtocolName, ScalioFile};
-use super::{Carrier, Cores, Options, Scalio, Store};
+use super::file::ScalioFile;
+use super::{Cores, Options, Scalio, Store};
 use crate::blox::PresetName;
 use crate::blox::file::{IoArrivalsName, IoFile};
 use crate::blox::resolve::addresses_of;
 use crate::design_file::DesignName;
-use crate::error::Problem;
 use crate::file::{ExperimentFile, FaultFile, FaultName};
 use crate::plan::{Fault, FaultKind};
 use crate::quantity::Plain;
@@ -26,19 +25,18 @@ impl Resolver<'_> {
     /// All parts are read even when one is wrong, so that every mistake is reported at once.
     pub(crate) fn scalio(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Scalio> {
         let store = file.store.clone().unwrap_or_default().resolve();
-        self.check_store(&store, design);
+        self.check_store(&store);
         let flash = self.whole_flash(file.flash.as_ref(), "store", (None, PresetName::Samsung970Pro));
-        let verbs = file.verbs.clone().unwrap_or_default().resolve();
-        let carrier = self.of_design(design, "carrier", &[DesignName::Scalio]);
-        let carrier = carrier.then(|| self.carrier(&file.carrier.clone().unwrap_or_default()));
+        let rdma = file.rdma.clone().unwrap_or_default().resolve();
+        let is_scalio = design == DesignName::Scalio;
+        let carrier = is_scalio.then(|| file.carrier.clone().unwrap_or_default().resolve());
         let cores = file.cores.clone().unwrap_or_default().resolve();
         self.check_cores(&cores);
-        let options = self.of_design(design, "scalio", &[DesignName::Scalio]);
-        let leed = self.of_design(design, "leed", &[DesignName::Leed, DesignName::LeedDitto]);
-        let ditto = self.of_design(design, "ditto", &[DesignName::LeedDitto]);
-        let options = options.then(|| self.scalio_options(&file.scalio.clone().unwrap_or_default()));
-        let leed = leed.then(|| file.leed.clone().unwrap_or_default().resolve(store.keys / store.devices));
-        let ditto = ditto.then(|| file.ditto.clone().unwrap_or_default().resolve());
+        let options = is_scalio.then(|| self.scalio_options(&file.scalio.clone().unwrap_or_default()));
+        let has_leed = matches!(design, DesignName::Leed | DesignName::LeedDitto);
+        let leed = has_leed.then(|| file.leed.clone().unwrap_or_default().resolve(store.keys / store.devices));
+        let has_ditto = design == DesignName::LeedDitto;
+        let ditto = has_ditto.then(|| file.ditto.clone().unwrap_or_default().resolve());
         let run_file = file.run.clone().unwrap_or_default();
         let io_file = file.io.clone().unwrap_or_default();
         let end = (run_file.requests, run_file.duration.map(Plain::plain));
@@ -49,7 +47,7 @@ impl Resolver<'_> {
             design,
             store,
             flash,
-            verbs,
+            rdma,
             carrier,
             cores,
             options,
@@ -63,39 +61,11 @@ impl Resolver<'_> {
         })
     }
 
-    /// Whether the design has a table of that name; where it has not, there must be none.
-    fn of_design(&mut self, design: DesignName, table: &'static str, designs: &[DesignName]) -> bool {
-        let has = designs.contains(&design);
-        if !has {
-            self.foreign_tables(&[table], design);
-        }
-        has
-    }
-
-    fn check_store(&mut self, store: &Store, design: DesignName) {
+    fn check_store(&mut self, store: &Store) {
         if store.client_nodes > store.clients {
             let reason = format!("{} clients cannot be on {} machines", store.clients, store.client_nodes);
             self.conflict("store.client_nodes", reason);
         }
-        if design.is_bare_flash() {
-            for key in ["keys", "value", "cached_keys", "warmed", "spare"] {
-                self.refuse_key(
-                    &format!("store.{key}"),
-                    &format!("`{key}` does not go with the design {}", design.word()),
-                );
-            }
-        }
-    }
-
-    fn carrier(&mut self, file: &CarrierFile) -> Carrier {
-        let carrier = file.resolve();
-        if carrier.name == CarrierName::Rdma {
-            let keys = ["rate", "propagation", "transceiver", "post", "seen", "memory_latency", "memory_bandwidth"];
-            for key in keys {
-                self.refuse_key(&format!("carrier.{key}"), &format!("`{key}` goes only with name = edm"));
-            }
-        }
-        carrier
     }
 
     fn check_cores(&mut self, cores: &Cores) {
@@ -108,32 +78,11 @@ impl Resolver<'_> {
     }
 
     fn scalio_options(&mut self, file: &ScalioFile) -> Options {
-        let protocol = file.protocol();
-        if protocol == ProtocolName::Linearizable {
-            self.refuse_key("scalio.leases", "`leases` goes only with protocol = paper: ours always has them");
-        }
-        let has_leases = file.leases();
-        if !has_leases {
-            self.refuse_key("scalio.lease", "`lease` does not go with leases = false");
-        }
-        let batching = file.batching();
-        if !batching && (file.batch.is_some() || file.idle_flush.is_some()) {
+        let options = file.resolve();
+        if !options.batching && (file.batch.is_some() || file.idle_flush.is_some()) {
             self.conflict("scalio.batching", "`batch` and `idle_flush` do not go with batching = false");
         }
-        Options {
-            protocol,
-            cache: file.cache(),
-            batching,
-            slots: file.slots(),
-            batch: file.batch(),
-            idle_flush: file.idle_flush(),
-            lease: has_leases.then(|| file.lease()),
-            retry: file.retry(),
-            timeout: file.timeout(),
-            attempts: file.attempts(),
-            torn_reads: file.torn_reads(),
-            volatile_cache: file.volatile_cache(),
-        }
+        options
     }
 
     fn store_io(
@@ -144,14 +93,6 @@ impl Resolver<'_> {
         (requests, duration): (Option<u64>, Option<Span>),
     ) -> Config {
         let bare = design.is_bare_flash();
-        if bare {
-            for key in ["profile", "write_share", "check_history"] {
-                self.refuse_key(
-                    &format!("io.{key}"),
-                    &format!("`{key}` does not go with the design {}", design.word()),
-                );
-            }
-        }
         let (mix, by_profile) =
             if bare { (Mix::with_write_share(0.0), Addresses::Uniform) } else { self.pairs_mix(file) };
         let block = if bare { FLASH_BLOCK } else { store.value };
@@ -205,17 +146,14 @@ impl Resolver<'_> {
     }
 
     fn store_fault(&mut self, key: &str, file: &FaultFile, store: &Store) -> Option<Fault> {
-        let Some(node) = file.node else {
-            self.report(key, Problem::missing("node", "which client, from 0; the box comes after the last"));
-            return None;
-        };
-        if self.sound(&["store"]) {
+        if let Some(node) = file.node.filter(|_| self.sound(&["store"])) {
             self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(store.clients));
         }
         self.at_most(&format!("{key}.at"), file.at?.0.saturating_since(base::Time::ZERO), HORIZON);
+        let node = NodeId(file.node.unwrap_or(0));
         let kind = match file.kind? {
-            FaultName::NodeDown => FaultKind::NodeDown { node: NodeId(node) },
-            FaultName::NodeUp => FaultKind::NodeUp { node: NodeId(node) },
+            FaultName::NodeDown => FaultKind::NodeDown { node },
+            FaultName::NodeUp => FaultKind::NodeUp { node },
             _ => {
                 self.conflict(&format!("{key}.kind"), "clients and the box stop and come back: node-down, node-up");
                 return None;

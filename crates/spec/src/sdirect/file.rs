@@ -1,11 +1,12 @@
 //! The written form of a machine with devices, and its defaults, each with its source. "Paper" is S-Direct (Lu, APNet).
 
-use super::{Askers, Machine, Nic, Task};
+use super::{Clients, Machine, Nic, Task};
 use crate::blox::file::PresetName;
 use crate::file::words;
 use crate::quantity::Quantity;
 use crate::table::table;
 use base::{Bytes, Rate, Span};
+use sdirect::baseline::stack::{Notice, StackConfig};
 
 table! {
     /// The machine that holds the devices: a PCIe tree of root complex, switch, NIC and devices (paper, Figure 1). With the designs s-direct, linux, spdk and
@@ -49,72 +50,110 @@ table! {
         /// Commands in a device's queue pair at once.
         queue_depth: u32 [1 to 4_096] = 128,
         /// Most bytes of one NVMe command (P3700: MDTS of 128 KiB).
-        piece: Quantity<Bytes> = Bytes::kib(128),
+        transfer_max: Quantity<Bytes> where [was piece] = Bytes::kib(128),
         /// Bound of the FIFO of each pair that communicates. Ours: the paper has "several MBs" of memory for all.
         fifo: Quantity<Bytes> = Bytes::kib(256),
         /// The logic's time for each command, completion and packet. Ours: some hundred cycles of an FPGA.
-        step: Quantity<Span> [to "60s"] = Span::ns(300),
+        processing: Quantity<Span> [to "60s"] where [was step] = Span::ns(300),
         /// Commands at once.
         commands_max: u32 [1 to 1_048_576] = 65_536,
         /// How long granted data are waited for before they are granted again.
-        patience: Quantity<Span> ["1us" to "60s"] = Span::ms(1),
+        grant_timeout: Quantity<Span> ["1us" to "60s"] where [was patience] = Span::ms(1),
         /// Grants of the same data before their client counts as gone.
         grants_max: u32 [1 to 1_000] = 16,
     }
 }
 
-table! {
-    /// What the machine's software costs. With the designs linux and spdk, whose defaults differ.
-    SoftwareFile {
-        /// Cores that ask, or serve, each with queue pairs of its own. Ours: as many as carry a device's peak, 4 for linux and 1 for spdk, a device.
-        cores: u32 [1 to 1_024],
-        /// Commands in a queue pair at once.
-        queue_depth: u32 [1 to 4_096] = 1_024,
-        /// From the application's call to the command in memory, each command.
-        submission: Quantity<Span> [to "1s"],
-        /// A doorbell.
-        doorbell: Quantity<Span>,
-        /// From the completion in memory to the application, each command, notice left out.
-        completion: Quantity<Span> [to "1s"],
-        /// Commands that are submitted together.
-        batch: u32 [1 to 4_096],
-        /// How long a batch waits for more.
-        batch_time: Quantity<Span> [to "1s"] = Span::ms(1),
-        /// With linux: entering and leaving an interrupt's handler.
-        interrupt: Quantity<Span>,
-        /// With linux: waking the thread that waits, each command.
-        context_switch: Quantity<Span>,
-        /// With linux: completions that an interrupt waits for; 1 for none.
-        coalesce: u32 [1 to 256],
-        /// With linux: how long an interrupt waits for them.
-        coalesce_time: Quantity<Span>,
-        /// With spdk: a look at the completion queues.
-        look: Quantity<Span>,
+/// Whose the defaults of software are, and how many devices the machine has.
+#[derive(Clone, Copy)]
+pub(crate) struct Usual {
+    pub is_linux: bool,
+    pub devices: u16,
+}
+
+impl Usual {
+    fn of<T>(self, linux: T, spdk: T) -> T {
+        if self.is_linux { linux } else { spdk }
     }
 }
 
 table! {
-    /// Who asks, and the network between. With the designs s-direct, linux, spdk and target-offload.
-    AskersFile => Askers {
-        /// How many.
+    /// What the machine's software costs. Defaults of linux: Yang, Minturn and Hady (FAST'12, section 3) on an
+    /// interrupt-driven read of 4 KiB: 4.4 us of the kernel's own, of which a context switch is 1.4 us; the split of the
+    /// rest is ours. Defaults of spdk are ours: SPDK's own overhead is some hundred nanoseconds a command (Yang et al.,
+    /// CloudCom'17, Figure 5).
+    SoftwareFile => StackConfig with usual: Usual {
+        /// Cores that ask, or serve, each with queue pairs of its own. Ours: as many as carry a device's peak, 4 for
+        /// linux and 1 for spdk, a device.
+        cores: u32 [1 to 1_024] => usual.of(4, 1) * u32::from(usual.devices),
+        /// Commands in a queue pair at once.
+        queue_depth: u16 [1 to 4_096] = 1_024,
+        /// From the application's call to the command in memory, each command: 1.5 us for linux, 200 ns for spdk.
+        submission: Quantity<Span> [to "1s"] => Span::ns(usual.of(1_500, 200)),
+        /// A doorbell: 100 ns.
+        doorbell: Quantity<Span> => Span::ns(100),
+        /// From the completion in memory to the application, each command, notice left out: 700 ns for linux, 200 ns
+        /// for spdk.
+        completion: Quantity<Span> [to "1s"] => Span::ns(usual.of(700, 200)),
+        /// Commands that are submitted together: 1 for linux, 128 for spdk. The paper's batch is "large" and not
+        /// given; 128 fill a queue of usual depth.
+        batch: u32 [1 to 4_096] => usual.of(1, 128),
+        /// How long a batch waits for more.
+        batch_time: Quantity<Span> [to "1s"] = Span::ms(1),
+        /// Entering and leaving an interrupt's handler: 700 ns.
+        interrupt: Quantity<Span> where [design.name = "linux"] => Span::ns(700),
+        /// Waking the thread that waits, each command: 1.4 us.
+        context_switch: Quantity<Span> where [design.name = "linux"] => Span::ns(1_400),
+        /// Completions that an interrupt waits for. By default 1, for none: Linux leaves feature 08h as it is.
+        coalesce: u32 [1 to 256] where [design.name = "linux"] => 1,
+        /// How long an interrupt waits for them: 100 us.
+        coalesce_time: Quantity<Span> where [design.name = "linux"] => Span::us(100),
+        /// One poll of the completion queues: 100 ns.
+        poll: Quantity<Span> where [design.name = "spdk"; was look] => Span::ns(100),
+    } as { cores, devices, queue_depth, submission, doorbell, completion, batch, batch_time, notice } from {
+        let devices = usual.devices;
+        let notice = match usual.is_linux {
+            true => Notice::Interrupt {
+                handler: interrupt,
+                context_switch,
+                threshold: coalesce,
+                time: coalesce_time,
+            },
+            false => Notice::Poll { look: poll },
+        };
+    } to {
+        let nothing = Span::ZERO;
+        let (interrupt, context_switch, coalesce, coalesce_time, poll) = match notice {
+            Notice::Interrupt { handler, context_switch, threshold, time } => {
+                (handler, context_switch, threshold, time, nothing)
+            }
+            Notice::Poll { look } => (nothing, nothing, 0, nothing, look),
+        };
+    }
+}
+
+table! {
+    /// The clients, and the network between. With the designs s-direct, linux, spdk and target-offload.
+    ClientsFile => Clients {
+        /// How many clients there are.
         count: u32 [1 to 1_024] = 1,
         /// Whether they are other machines. Otherwise requests begin in the NIC's logic, or in applications on the machine's cores, as the paper measured
         /// (section 3: "local NVMe devices").
         remote: bool = false,
         /// Line rate of the links of NIC and clients.
-        rate: Quantity<Rate> ["1Mbps" to "100Tbps"] = Rate::gbps(40),
+        rate: Quantity<Rate> ["1Mbps" to "100Tbps"] where [remote = true] = Rate::gbps(40),
         /// One way through the network, cables and switch.
-        delay: Quantity<Span> [to "1s"] = Span::us(1),
+        delay: Quantity<Span> [to "1s"] where [remote = true] = Span::us(1),
         /// Most data of a packet.
-        packet: Quantity<Bytes> ["64B" to "64KiB"] = Bytes::new(4_096),
+        packet: Quantity<Bytes> ["64B" to "64KiB"] where [remote = true] = Bytes::new(4_096),
         /// What a packet has beside its data: Ethernet with preamble and gap, IP, UDP, and the 26 B of `sdirect::Message`. Ours.
-        header: Quantity<Bytes> [to "4KiB"] = Bytes::new(92),
+        header: Quantity<Bytes> [to "4KiB"] where [remote = true] = Bytes::new(92),
         /// Of a hundred packets, how many the network loses.
-        loss_percent: f64 [0.0 to 50.0] = 0.0,
+        loss_percent: f64 [0.0 to 50.0] where [remote = true] = 0.0,
         /// Without a sign of life for so long, a client repeats a command.
-        timeout: Quantity<Span> ["1us" to "1h"] = Span::ms(20),
+        timeout: Quantity<Span> ["1us" to "1h"] where [remote = true] = Span::ms(20),
         /// How often it sends a command at most.
-        attempts: u32 [1 to 1_000] = 5,
+        attempts: u32 [1 to 1_000] where [remote = true] = 5,
     }
 }
 
@@ -147,11 +186,13 @@ table! {
     TaskFile => Task with is_nic: bool {
         /// What is asked for.
         kind: TaskName = TaskName::ReadWrite,
-        /// With `copy` and `replicate`: who moves the data. `nic` needs the design s-direct.
-        by: ByName => if is_nic { ByName::Nic } else { ByName::Client },
-        /// With `replicate`: how many devices get the data.
-        targets: u32 [1 to 16] = 2,
+        /// Who moves the data. `nic` needs the design s-direct.
+        moved_by: ByName where [kind = "copy" | "replicate"; was by] => if is_nic { ByName::Nic } else { ByName::Client },
+        /// How many devices get the data.
+        targets: u32 [1 to 16] where [kind = "replicate"] = 2,
         /// The length of each.
         bytes: Quantity<Bytes> = Bytes::kib(4),
-    }
+    } from {
+        let targets = if kind == TaskName::Replicate { targets } else { 1 };
+    } to {}
 }

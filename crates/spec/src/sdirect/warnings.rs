@@ -21,15 +21,15 @@ impl SDirect {
     }
 
     fn network(&self, out: &mut Vec<String>) {
-        let Some(rate) = self.requests_per_second.filter(|_| self.askers.remote) else { return };
-        let packets = self.task.bytes.count().div_ceil(self.askers.packet.count());
-        let bits = (self.task.bytes.count() + packets * self.askers.header.count()) as f64 * 8.0;
-        let (offered, line) = (rate * bits, self.askers.rate.as_bps() as f64);
+        let Some(rate) = self.requests_per_second.filter(|_| self.clients.remote) else { return };
+        let packets = self.task.bytes.count().div_ceil(self.clients.packet.count());
+        let bits = (self.task.bytes.count() + packets * self.clients.header.count()) as f64 * 8.0;
+        let (offered, line) = (rate * bits, self.clients.rate.as_bps() as f64);
         if offered >= line {
             out.push(format!(
                 "data of {:.1} Gb/s are asked for over a link of {}: the network is overloaded",
                 offered / 1e9,
-                self.askers.rate
+                self.clients.rate
             ));
         }
     }

@@ -1,9 +1,11 @@
 //! The written form of wear levelling, and its defaults, each with its source. "Paper" is RackBlox, SOSP'23.
 
+use super::{DAYS_PER_YEAR, GlobalLevelling, LocalLevelling, Replacement, Wear, WearLoad, WornDrive};
 use crate::file::words;
 use crate::quantity::Quantity;
 use crate::table::table;
 use base::Bytes;
+use workload::storage::Profile;
 
 words! {
     /// Who swaps the contents of drives.
@@ -39,16 +41,16 @@ words! {
 
 table! {
     /// A rack of drives over years, and who levels their wear. With the design wear-levelling.
-    WearFile {
+    WearFile => Wear with workloads_named: Vec<&'static Profile> {
         /// Servers of the rack (paper, 4.6: 32).
         servers: u32 [1 to 4_096] = 32,
         /// Drives of a server (paper, 4.6: 16).
         ssds: u32 [1 to 1_024] = 16,
         /// vSSDs of a drive (paper, 4.6: 4). They move together when the drive's contents are swapped.
         vssds: u32 [1 to 1_024] = 4,
-        /// Years that are played, of 365 days; five when neither it nor `days` is given (paper, 3.6: a drive lasts five). Not together with `days`.
-        years: f64 [above 0.0 to 100.0],
-        /// Days that are played. Not together with `years`.
+        /// Years that are played, of 365 days; five when neither it nor `days` is given (paper, 3.6: a drive lasts five).
+        years: f64 [above 0.0 to 100.0] where [without days],
+        /// Days that are played.
         days: u32 [1 to 36_500],
         /// Who swaps.
         arm: ArmName = ArmName::LocalAndGlobal,
@@ -60,14 +62,14 @@ table! {
         /// What makes a look swap. Ours: the paper (3.6) swaps "periodically" and counts the cost of one swap every 12 days, but does not say whether a
         /// look at even drives swaps too.
         trigger: TriggerName = TriggerName::EveryLook,
-        /// With `trigger = "uneven"`: wear is compared as it will be after so many days at the present rates. 0 waits until it is uneven.
-        horizon_days: u32 [to 36_500] = 0,
+        /// Wear is compared as it will be after so many days at the present rates. 0 waits until it is uneven.
+        horizon_days: u32 [to 36_500] where [trigger = "uneven"] = 0,
         /// Days between two looks of the rack at its servers (paper, 3.6: 8 weeks).
         global_period_days: u32 [1 to 36_500] = 56,
         /// Drives of either server that such a look exchanges at most. Ours: the paper does not say how many.
         global_pairs: u32 [1 to 1_024] = 1,
         /// Days over which a drive's rate of wear is smoothed. Ours: four local periods, as the last one alone sends heavy loads back to worn drives.
-        rate_window_days: u32 [1 to 36_500],
+        rate_window_days: u32 [1 to 36_500] => local_period_days.saturating_mul(WINDOW_PERIODS),
         /// What vSSDs run: names of `io.profile`. The five applications of the paper's Table 2 when not given.
         workloads: Vec<String> [length from 1],
         /// Which vSSD runs which. Ours: the paper (4.6) deals vSSDs to servers in turn and does not give the order of their workloads; in turn is the
@@ -92,18 +94,51 @@ table! {
         swap_erases: f64 [0.0 to 1_000.0] = 1.0,
         /// Drives that are replaced by new ones on the way; what they held comes back from replicas.
         replacement: Vec<ReplacementFile>,
+    } as {
+        servers,
+        ssds,
+        vssds,
+        days: days_played,
+        arm,
+        local: LocalLevelling { gamma, period_days: local_period_days, trigger, horizon_days },
+        global: GlobalLevelling { period_days: global_period_days, pairs: global_pairs },
+        rate_window_days,
+        load: WearLoad {
+            workloads: workloads_named,
+            assignment,
+            peak_per_day,
+            write_amplification,
+            spread,
+            drift,
+            drift_days,
+        },
+        drive: WornDrive { capacity, endurance, swap_erases },
+        replacements,
+    } from {
+        let days_played = days.unwrap_or((years.unwrap_or(YEARS) * f64::from(DAYS_PER_YEAR)).round() as u32);
+        // In order of their days, so that the order in a file decides nothing.
+        let mut replacements: Vec<Replacement> = replacement.unwrap_or_default();
+        replacements.sort_by_key(|each| (each.day, each.server, each.ssd));
+    } to {
+        let (days, years) = (Some(days_played), None::<f64>);
+        let workloads = Some(workloads_named.iter().map(|each| each.name.to_owned()).collect::<Vec<_>>());
+        let replacement = Some(replacements).filter(|all| !all.is_empty());
     }
 }
 
+/// RackBlox, 3.6: a drive lasts five years.
+const YEARS: f64 = 5.0;
+/// Ours, see [`WearFile`].
+const WINDOW_PERIODS: u32 = 4;
+
 table! {
     /// A drive that is replaced by a new one.
-    #[schemars(extend("required" = ["day", "server", "ssd"]))]
-    ReplacementFile {
+    ReplacementFile => Replacement {
         /// At the start of which day; the first is 1.
-        day: u32 [1 to 36_500],
+        day: u32 [1 to 36_500] where [needed] => 1,
         /// Its server, from 0.
-        server: u32,
+        server: u32 where [needed] => 0,
         /// Its place in the server, from 0.
-        ssd: u32,
+        ssd: u32 where [needed] => 0,
     }
 }

@@ -2,9 +2,10 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use spec::{Experiment, Files, Plan, parse};
+use spec::{DesignName, Experiment, Files, Plan, parse};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Cursor};
+use std::sync::LazyLock;
 
 /// The least that makes a plan, one key a line.
 pub const SMALL: &str = r#"title = "small"
@@ -19,19 +20,11 @@ load = 0.5
 requests = 100000
 "#;
 
-/// Every design, as a file names it.
-pub const DESIGNS: [&str; 10] = [
-    "edm",
-    "dctcp",
-    "dcqcn",
-    "pfabric",
-    "receiver-driven",
-    "cxl",
-    "fastpass",
-    "raw-ethernet",
-    "rocev2",
-    "hardware-tcp",
-];
+/// EDM and every rival that is registered, as a file names it.
+pub static DESIGNS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let rivals = DesignName::RIVALS.iter().map(|design| design.word());
+    [DesignName::Edm.word()].into_iter().chain(rivals).collect()
+});
 
 /// Files by name, in memory.
 #[derive(Default)]

@@ -60,7 +60,7 @@ impl Swaps {
             batch: plan.vssd.swap_batch,
             attempts_max: 3,
             depth: dies,
-            patience: plan.vssd.swap_patience,
+            patience: plan.vssd.swap_wait_max,
         };
         let carrier = SwapCarrier::new(config).map_err(BuildError::of)?;
         let (held, underway) = (BTreeMap::new(), BTreeMap::new());

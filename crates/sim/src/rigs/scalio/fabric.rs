@@ -262,7 +262,7 @@ impl ScalioRig {
 
     fn errand_ended(&mut self, number: u32, word: Option<u64>, context: Now<'_, '_>) {
         let Some(fabric) = &mut self.fabric else { return };
-        let seen = fabric.carrier.seen;
+        let seen = fabric.carrier.completion;
         let OnItsWay { errand, touched, .. } = fabric.errands.remove(number);
         let Errand { owner, client, request: Some(request), operation, since, .. } = errand else { return };
         let touched = touched.expect("an operation that has ended was at its memory");

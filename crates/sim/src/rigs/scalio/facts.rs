@@ -62,7 +62,7 @@ impl ScalioRig {
         add("adapter_messages_per_second", self.plant.adapter.messages() as f64 / seconds);
         add(
             "adapter_used_ratio",
-            self.plant.adapter.messages() as f64 / seconds / self.plan.verbs.adapter.messages_per_second as f64,
+            self.plant.adapter.messages() as f64 / seconds / self.plan.rdma.adapter.messages_per_second as f64,
         );
         add("verbs_per_operation", counts.verbs as f64 / operations);
         add("swaps_per_operation", counts.swaps as f64 / operations);

@@ -2,11 +2,11 @@
 
 use base::{Bytes, Span, Time};
 use hardware::{Cpu, RdmaAdapter, TargetOffload, Verb};
-use spec::scalio::{Cores, Scalio, Verbs};
+use spec::scalio::{Cores, Rdma, Scalio};
 
 /// All of them.
 pub struct Plant {
-    verbs: Verbs,
+    rdma: Rdma,
     cores: Cores,
     clients: Vec<RdmaAdapter>,
     /// The box's.
@@ -23,13 +23,13 @@ pub type Worked = (Time, Time);
 impl Plant {
     /// The plan's.
     pub fn new(plan: &Scalio) -> Plant {
-        let adapter = RdmaAdapter::new(plan.verbs.adapter);
+        let adapter = RdmaAdapter::new(plan.rdma.adapter);
         Plant {
-            verbs: plan.verbs,
+            rdma: plan.rdma,
             cores: plan.cores,
             clients: vec![adapter.clone(); plan.store.client_nodes as usize],
             adapter,
-            offload: TargetOffload::new(plan.verbs.offload),
+            offload: TargetOffload::new(plan.rdma.offload),
             cpu: Cpu::new(plan.cores.count),
             next_core: 0,
         }
@@ -67,12 +67,12 @@ impl Plant {
 
     /// From the adapter of a client's machine to the client.
     fn seen(&self) -> Span {
-        self.verbs.adapter.processing + self.verbs.adapter.memory_write
+        self.rdma.adapter.processing + self.rdma.adapter.memory_write
     }
 
     /// How long an adapter waits for its host's memory.
     pub fn memory_read(&self) -> Span {
-        self.verbs.adapter.memory_read
+        self.rdma.adapter.memory_read
     }
 
     /// The core of the network that serves a client receives its request.

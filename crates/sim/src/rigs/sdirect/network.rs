@@ -2,11 +2,11 @@
 
 use base::{Bytes, Seed, Span, Stream, Time};
 use hardware::Link;
-use spec::sdirect::Askers;
+use spec::sdirect::Clients;
 
 /// The network of a machine and those who ask it.
 pub struct Network {
-    plan: Askers,
+    plan: Clients,
     /// Of each client, to and from the network.
     clients: Vec<[Link; 2]>,
     /// Of the NIC, from and to the network.
@@ -18,7 +18,7 @@ pub struct Network {
 
 impl Network {
     /// A network without traffic.
-    pub fn new(plan: &Askers, seed: Seed) -> Network {
+    pub fn new(plan: &Clients, seed: Seed) -> Network {
         let link = Link::new(plan.rate);
         Network {
             plan: *plan,

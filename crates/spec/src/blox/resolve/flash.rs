@@ -3,10 +3,9 @@
 use crate::blox::file::{FlashFile, FlashStateName, PresetName};
 use crate::blox::{Blox, Flash, FlashSnapshot, FlashState, OwnNumbers};
 use crate::error::Problem;
-use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
 use base::Span;
-use hardware::ssd::{Steady, Suspension};
+use hardware::ssd::Steady;
 
 /// Nothing in an array takes longer.
 const LONGEST: Span = Span::secs(1);
@@ -42,15 +41,8 @@ impl Resolver<'_> {
     }
 
     pub(super) fn flash(&mut self, file: &FlashFile) -> Flash {
-        let flash = Flash {
-            preset: file.preset(),
-            own: own_numbers(file),
-            pages_per_block: file.pages_per_block,
-            suspension: self.suspension(file),
-            victim: file.victim(),
-            hot_cold: file.hot_cold(),
-            state: self.flash_state(file),
-        };
+        self.check_suspension(file);
+        let flash = file.resolve(self.flash_state(file));
         if flash.direct().is_some() {
             self.refuse_own_numbers(&flash);
         } else {
@@ -59,39 +51,24 @@ impl Resolver<'_> {
         flash
     }
 
-    fn suspension(&mut self, file: &FlashFile) -> Option<Suspension> {
+    fn check_suspension(&mut self, file: &FlashFile) {
         match (file.suspension_overhead, file.suspension_limit) {
-            (None, None) => None,
-            (None, Some(0)) => Some(Suspension::None),
-            (Some(Quantity(overhead)), Some(limit)) if limit > 0 => Some(Suspension::Reads { overhead, limit }),
+            (None, None | Some(0)) => {}
+            (Some(_), Some(limit)) if limit > 0 => {}
             _ => {
                 let reason = "suspension is given by `suspension_overhead` and `suspension_limit` together, or by \
                               suspension_limit = 0 alone";
                 self.conflict("flash.suspension_limit", reason);
-                None
             }
         }
     }
 
     fn flash_state(&mut self, file: &FlashFile) -> FlashState {
-        let name = file.state();
-        if name != FlashStateName::Fragmented {
-            self.refuse_key("flash.steady", "`steady` goes only with state = fragmented");
-        }
         if let Some(snapshot) = &file.snapshot {
-            for key in ["flash.state", "vssd.used_before"] {
-                let reason = format!("`{key}` does not go with `snapshot`, which says it itself");
-                self.refuse_key(key, &reason);
-            }
             // A file that cannot be read is reported, and no plan comes of it.
             return self.flash_snapshot(snapshot, file).map_or(FlashState::Used, FlashState::Snapshot);
         }
-        self.refuse_key("flash.snapshot_digest", "`snapshot_digest` goes only with `snapshot`");
-        if name != FlashStateName::Used {
-            let reason = format!("`used_before` does not go with flash.state = {}", name.word());
-            self.refuse_key("vssd.used_before", &reason);
-        }
-        match name {
+        match file.state.unwrap_or(FlashStateName::Used) {
             FlashStateName::Clean => FlashState::Clean,
             FlashStateName::Filled => FlashState::Filled,
             FlashStateName::Used => FlashState::Used,
@@ -167,20 +144,5 @@ impl Resolver<'_> {
         if !(Span::ns(1)..=LONGEST).contains(&time) {
             self.report(key, Problem::out_of_range(time, format!("1ns up to {LONGEST}")));
         }
-    }
-}
-
-fn own_numbers(file: &FlashFile) -> OwnNumbers {
-    let times = |list: &Option<Vec<Quantity<Span>>>| -> Option<Vec<Span>> {
-        list.as_ref().map(|list| list.iter().map(|time| time.0).collect())
-    };
-    OwnNumbers {
-        dies_per_channel: file.dies_per_channel,
-        read: times(&file.read),
-        program: times(&file.program),
-        erase: file.erase.map(Plain::plain),
-        channel: file.channel.map(Plain::plain),
-        read_firmware: file.read_firmware.map(Plain::plain),
-        write_firmware: file.write_firmware.map(Plain::plain),
     }
 }

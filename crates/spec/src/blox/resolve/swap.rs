@@ -1,20 +1,16 @@
 //! Drives that exchange what they hold: which, when, and whether they can.
 
 use super::PAGE;
-use crate::blox::file::IsolationName;
+use crate::blox::file::{IsolationName, SwapFile};
 use crate::blox::{Blox, PlannedSwap};
 use crate::error::Problem;
 use crate::file::ExperimentFile;
 use crate::resolve::Resolver;
 
-/// The swaps of a file, in order of time. The schema has made sure that each is whole.
+/// The swaps of a file, in order of time.
 pub(super) fn swaps_of(file: &ExperimentFile) -> Vec<PlannedSwap> {
-    let whole = file
-        .swap
-        .iter()
-        .flatten()
-        .filter_map(|swap| Some(PlannedSwap { at: swap.at?.0, server: swap.server?, ssds: swap.ssds? }));
-    let mut swaps: Vec<PlannedSwap> = whole.collect();
+    let mut swaps: Vec<PlannedSwap> =
+        file.swap.iter().flatten().filter(|swap| swap.at.is_some()).map(SwapFile::resolve).collect();
     swaps.sort_by_key(|swap| swap.at);
     swaps
 }
