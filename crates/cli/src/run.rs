@@ -106,7 +106,7 @@ fn available_line(availability: Option<&Availability>) -> Option<String> {
 
 /// All that a run without requests has to say.
 fn extra_lines(summary: &Summary) -> Vec<String> {
-    summary.extra.iter().map(|(name, value)| format!("extra      {name}: {value:.4}")).collect()
+    summary.metrics.iter().map(|(name, value)| format!("metric     {name}: {value:.4}")).collect()
 }
 
 fn latency_line(operation: &str, latency: &Statistics) -> String {

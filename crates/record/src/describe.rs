@@ -3,6 +3,7 @@
 use crate::availability::Availability;
 use crate::column::Record;
 use crate::keep::SpanRow;
+use crate::metric::{self, Definition};
 use crate::row::{Row, SpanKind};
 use crate::summary::{Counts, Load, Statistics, Summary};
 
@@ -11,7 +12,8 @@ use crate::summary::{Counts, Load, Statistics, Summary};
 pub struct Column {
     /// Where it is: `records`, `spans` or `summary`.
     pub table: &'static str,
-    /// Its name; in a summary the path to it, with `<operation>`, `<span>`, `<axis>` and `<name>` for what varies.
+    /// Its name; in a summary the path to it, with
+    /// `<operation>`, `<axis>` and others for what varies.
     pub name: String,
     /// Its unit, `none` for what has no unit.
     pub unit: &'static str,
@@ -19,6 +21,12 @@ pub struct Column {
     pub r#type: &'static str,
     /// What it means.
     pub doc: String,
+    /// Of a metric: how runs of several seeds are put together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<&'static str>,
+    /// Of a metric: which part of a run it covers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
 }
 
 /// A field of one of the structs that make up a summary: what [`described!`] leaves of it.
@@ -81,6 +89,8 @@ fn table<R: Record>(table: &'static str) -> impl Iterator<Item = Column> {
         unit: column.unit,
         r#type: column.type_name(),
         doc: column.doc.into(),
+        seeds: None,
+        window: None,
     })
 }
 
@@ -95,7 +105,7 @@ fn summary_field(field: &Field) -> Vec<Column> {
         "unloaded_ns" => vec![leaf(field, format!("{name}.<operation>"))],
         "span_mean_ns" => SpanKind::ALL.iter().map(|kind| span_mean(field, *kind)).collect(),
         "labels" => vec![leaf(field, format!("{name}.<axis>"))],
-        "extra" => vec![leaf(field, format!("{name}.<name>"))],
+        "metrics" => metric::all().map(|metric| metric_field(field, metric)).collect(),
         _ => vec![leaf(field, name.into())],
     }
 }
@@ -113,8 +123,20 @@ fn span_mean(field: &Field, kind: SpanKind) -> Column {
     Column { doc: format!("{} {}", text(field.doc), kind.doc()), ..column }
 }
 
+fn metric_field(field: &Field, metric: &Definition) -> Column {
+    let name = metric.name.replace('{', "<").replace('}', ">");
+    Column {
+        unit: metric.unit,
+        doc: metric.doc(),
+        seeds: Some(metric.merge().name()),
+        window: Some(metric.window.text()),
+        ..leaf(field, format!("{}.{name}", field.name))
+    }
+}
+
 fn leaf(field: &Field, name: String) -> Column {
-    Column { table: "summary", name, unit: field.unit, r#type: json_type(field.rust_type), doc: text(field.doc) }
+    let (unit, r#type, doc) = (field.unit, json_type(field.rust_type), text(field.doc));
+    Column { table: "summary", name, unit, r#type, doc, seeds: None, window: None }
 }
 
 fn text(lines: &[&str]) -> String {

@@ -6,6 +6,8 @@
 //!   [`read_part`] reads them back.
 //! * [`Summarizer`] takes the same rows and gives a [`Summary`] and latency histograms (HdrHistogram interval logs);
 //!   [`Summary::over_seeds`] puts runs together.
+//! * [`metric`] declares what designs count beside that, and its [`Meter`](metric::Meter) takes
+//!   readings of it.
 //! * [`columns`] documents every column and every field with its unit.
 
 mod availability;
@@ -16,6 +18,7 @@ mod describe;
 mod histogram_log;
 mod keep;
 mod ledger;
+pub mod metric;
 mod read;
 mod row;
 mod seeds;

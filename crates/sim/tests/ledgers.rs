@@ -1,5 +1,7 @@
 //! Is every instant of a request claimed by one span, in every rig and in every shipped experiment?
 
+mod racks;
+
 use base::Span;
 use record::{Outcome, Row, Sink, SinkError, SpanKind};
 use sim::drive::{Flow, Observer, Progress};
@@ -50,57 +52,12 @@ fn audit(plan: &Plan, events: u64) -> (Vec<String>, u64) {
     (warnings.chain(gap).collect(), audit.finished)
 }
 
-fn plan(text: &str) -> Plan {
-    let experiment =
-        spec::parse("small.toml", text, &spec::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
-    experiment.points(None).remove(0).plan
-}
-
-const MESSAGES: &str = "fabric = { nodes = 8, rate = '100Gbps' }\nworkload = { load = 0.6 }\n\
-    run = { requests = 2000, warm_up = '0ns' }";
-const VOLUMES: &str = "rack = { servers = 2, clients = 2 }\nvssd = { per_ssd = 1, capacity = '64MiB' }\n\
-    flash.pages_per_block = 64\nio.write_share = 0.5\nrun = { requests = 2000, warm_up = '0ns' }";
-const SAN: &str = "fabric = { kind = 'single-switch', hosts = 2, targets = 2 }\n\
-    drives = { per_target = 1, capacity = '256MiB' }\nio = { write_share = 0.5, depth = 4 }\n\
-    run = { requests = 2000, warm_up_requests = 0 }";
-const DEVICES: &str = "machine.blocks_per_plane = 16\nio = { depth = 4, write_share = 0.5 }\n\
-    run = { requests = 2000, warm_up = '0ns' }";
-const PAIRS: &str = "store = { devices = 2, clients = 8, client_nodes = 2, keys = 4000, cached_keys = 400 }\n\
-    io = { profile = 'ycsb-a', depth = 2 }\nrun = { requests = 2000, warm_up_requests = 0 }";
-const BARE: &str = "store = { devices = 2, clients = 2, client_nodes = 1 }\nio.depth = 2\n\
-    run = { requests = 2000, warm_up_requests = 0 }";
-
-/// Every design, and a rack for it.
-const RACKS: [(&str, &[&str]); 6] = [
-    (
-        MESSAGES,
-        &[
-            "edm",
-            "dctcp",
-            "dcqcn",
-            "pfabric",
-            "receiver-driven",
-            "cxl",
-            "fastpass",
-            "raw-ethernet",
-            "rocev2",
-            "hardware-tcp",
-        ],
-    ),
-    (VOLUMES, &["rackblox", "vdc", "rackblox-software"]),
-    (SAN, &["san-plain", "san"]),
-    (DEVICES, &["s-direct", "linux", "spdk", "target-offload"]),
-    (PAIRS, &["scalio", "leed", "leed-ditto"]),
-    (BARE, &["nvme-of", "nvme-of-offload"]),
-];
-
 #[test]
 fn every_rig_claims_every_instant_of_its_requests_once() {
     let mut wrong = Vec::new();
-    for (rack, designs) in RACKS {
+    for (rack, designs) in racks::RACKS {
         for design in designs {
-            let text = format!("title = 'ledgers'\ndesign.name = '{design}'\n{rack}\n");
-            let (found, finished) = audit(&plan(&text), u64::MAX);
+            let (found, finished) = audit(&racks::plan(design, rack), u64::MAX);
             assert!(finished > 1_000, "{design}: {finished} requests have finished");
             wrong.extend(found.into_iter().map(|found| format!("{design}: {found}")));
         }

@@ -7,7 +7,6 @@ use crate::size::Mix;
 use crate::target::Targets;
 use base::{NodeId, Request, RequestId, Seed, Span, Stream, Time};
 use prefetch_index::prefetch_index;
-use std::collections::BTreeMap;
 
 /// A request and the time at which the workload wants it to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +36,6 @@ pub trait Source {
     fn awaits_an_end(&self, _now: Time) -> bool {
         false
     }
-    /// What only this load can tell of a run, by name with its unit at the end; nothing unless it says otherwise.
-    fn extra(&self, _out: &mut BTreeMap<String, f64>) {}
 }
 
 /// Plays a [`Config`].

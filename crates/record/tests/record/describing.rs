@@ -3,7 +3,7 @@
 use crate::support::{dataset, read, summary};
 use base::{Operation, Span, Time};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use record::{Availability, SpanKind, Summary, columns};
+use record::{Availability, SpanKind, Summary, columns, metric};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ fn full_summary() -> Summary {
     one.load.planned = Some(0.5);
     one.availability = Some(Availability { requests: 1, recovery_ns: Some(0.0), ..Availability::default() });
     one.labels = BTreeMap::from([("load".into(), "0.5".into())]);
-    one.extra = BTreeMap::from([("grants".into(), 1.0)]);
+    one.metrics = metric::all().map(|metric| (metric.name.into(), 1.0)).collect();
     let two = Summary { seeds: vec![2], ..one.clone() };
     Summary::over_seeds(&[one, two]).unwrap()
 }
@@ -55,7 +55,7 @@ fn leaves(value: &Value, path: &str, found: &mut BTreeSet<String>) {
             "" => key.clone(),
             "latency_ns" | "slowdown" | "unloaded_ns" | "span_mean_ns" => format!("{path}.<operation>"),
             "labels" => format!("{path}.<axis>"),
-            "extra" => format!("{path}.<name>"),
+            "metrics" => format!("{path}.{}", key.replace('{', "<").replace('}', ">")),
             _ => format!("{path}.{key}"),
         };
         leaves(value, &key, found);

@@ -48,6 +48,10 @@ impl Buffer {
     pub fn highest(&self, port: NodeId) -> Bytes {
         Bytes::new(self.ports[port.index()].highest)
     }
+    /// Takes the most that is held of each port from now on.
+    pub fn restart_highest(&mut self) {
+        self.ports.iter_mut().for_each(|port| port.highest = port.used);
+    }
     /// Whether `port` is paused.
     pub fn is_paused(&self, port: NodeId) -> bool {
         self.ports[port.index()].paused

@@ -204,19 +204,6 @@ fn the_load_ends_with_its_time_and_is_the_same_for_the_same_seed() {
 }
 
 #[test]
-fn numbers_for_a_summary_carry_their_names_and_units() {
-    let (lsm, _) = played(&config());
-    let mut extra = BTreeMap::new();
-    lsm.extra(&mut extra);
-    assert_eq!(extra["key_value_reads"], 20_000.0);
-    assert_eq!(extra["key_value_read_ios"], 1.0);
-    assert_eq!((extra["key_value_request_ios"], extra["key_value_requests"]), (1.0, 20_000.0));
-    assert_eq!(extra["key_value_request_p999_ns"], extra["key_value_read_p999_ns"]);
-    assert!(extra["key_value_read_p99_ns"] >= 82_000.0 && extra["key_value_requests_per_s"] > 0.0);
-    assert_eq!(extra["key_value_write_amplification"], 0.0);
-}
-
-#[test]
 fn a_key_value_request_lasts_from_its_begin_to_the_end_of_its_last_io_or_to_what_memory_says() {
     // Every read finds its key in the last level: the code's 2 us and one block.
     let (lsm, _) = played(&config());
