@@ -1,10 +1,12 @@
 //! What every column of the records and every field of a summary means, for `rackweave describe`.
 
 use crate::availability::Availability;
-use crate::column::Record;
+use crate::column::{OPERATION_WORDS, Record};
 use crate::keep::SpanRow;
+use crate::label::Label;
 use crate::metric::{self, Definition};
 use crate::row::{Row, SpanKind};
+use crate::summarize::ALL_OPERATIONS;
 use crate::summary::{Counts, Load, Statistics, Summary};
 
 /// One column of the records or of the spans, or one field of a summary.
@@ -82,8 +84,41 @@ pub fn columns() -> Vec<Column> {
     table::<Row>("records").chain(table::<SpanRow>("spans")).chain(summary).collect()
 }
 
+/// The dotted paths of all numbers that a summary can have. In families of metrics `<stream>` and
+/// its like stand for what varies.
+pub fn number_paths() -> Vec<String> {
+    let operations = || OPERATION_WORDS.into_iter().chain([ALL_OPERATIONS]);
+    let numbers = Summary::FIELDS.iter().flat_map(summary_field).filter(|column| is_number(column.r#type));
+    let paths = numbers.flat_map(|column| match column.name.contains("<operation>") {
+        true => operations().map(|name| column.name.replace("<operation>", name)).collect(),
+        false => vec![column.name],
+    });
+    paths.collect()
+}
+
+/// Whether a summary can have a number under this dotted path.
+pub fn has_number(path: &str) -> bool {
+    match path.strip_prefix("metrics.") {
+        Some(name) => metric::find(name).is_some(),
+        None => number_paths().iter().any(|known| known == path),
+    }
+}
+
+fn is_number(r#type: &str) -> bool {
+    r#type == "u64" || r#type.starts_with("f64")
+}
+
 fn table<R: Record>(table: &'static str) -> impl Iterator<Item = Column> {
-    R::COLUMNS.iter().map(move |column| Column {
+    let labels = Label::COLUMNS.iter().map(move |(name, r#type, doc)| Column {
+        table,
+        name: (*name).into(),
+        unit: "none",
+        r#type,
+        doc: (*doc).into(),
+        seeds: None,
+        window: None,
+    });
+    let columns = R::COLUMNS.iter().map(move |column| Column {
         table,
         name: column.name.into(),
         unit: column.unit,
@@ -91,7 +126,8 @@ fn table<R: Record>(table: &'static str) -> impl Iterator<Item = Column> {
         doc: column.doc.into(),
         seeds: None,
         window: None,
-    })
+    });
+    columns.chain(labels)
 }
 
 /// The leaves under one field of a summary.

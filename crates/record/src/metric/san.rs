@@ -72,7 +72,7 @@ super::metrics! {
     drive_written_bytes: Count ["B"];
     /// Commands beyond the end of their drive.
     drive_commands_refused: Count ["commands"] whole "a broken rule is a defect at any time";
-    /// Drives.
+    /// Drives of the network.
     drives: Fixed ["drives"];
 
     /// Commands that a hop refused, as hosts count.

@@ -184,6 +184,9 @@ mod tests {
         assert_eq!(buffer.next_to_resume(NodeId(0)), None);
         buffer.release(NodeId(0), 1);
         assert_eq!((buffer.next_to_resume(NodeId(0)), buffer.next_to_resume(NodeId(0))), (Some(NodeId(0)), None));
+        assert_eq!(buffer.highest(NodeId(0)), Bytes::new(1_002));
+        buffer.restart_highest();
+        assert_eq!(buffer.highest(NodeId(0)), Bytes::new(399), "what it holds now");
     }
 
     #[test]
