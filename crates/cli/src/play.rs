@@ -19,7 +19,9 @@ use crate::output::write;
 use crate::progress::Meter;
 use live::FileParts;
 use rayon::prelude::*;
-use record::{Keep, Label, LabelValue, ParquetWriter, Provenance, Row, Sink, SinkError, SpanRow, Summary, summary_json};
+use record::{
+    Keep, Label, LabelValue, ParquetWriter, Provenance, Row, Sink, SinkError, SpanRow, Summary, summary_json,
+};
 use sim::drive::Outcomes;
 use sim::{RunError, RunOptions};
 use spec::{Plan, Point};

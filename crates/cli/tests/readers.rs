@@ -37,9 +37,8 @@ fn duckdb_polars_and_pandas_read_a_sweep_by_its_labels() {
     assert_eq!((of("with_polars"), of("with_pandas")), (groups.clone(), groups.clone()), "{said}");
     let places: BTreeSet<String> =
         groups.iter().map(|group| group.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect();
-    let expected = ["cxl", "edm"].map(|design| {
-        ["0.2", "0.5"].map(|load| ["1", "2"].map(|seed| format!("{design} {load} {seed}")))
-    });
+    let expected = ["cxl", "edm"]
+        .map(|design| ["0.2", "0.5"].map(|load| ["1", "2"].map(|seed| format!("{design} {load} {seed}"))));
     assert_eq!(places, expected.into_iter().flatten().flatten().collect());
     for group in &groups {
         let parts: Vec<&str> = group.split(' ').collect();

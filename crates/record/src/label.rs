@@ -45,8 +45,9 @@ impl Label {
         (
             "label_<axis>",
             "i64, f64, bool or string, may be null",
-            "Where the run lies on an axis of its sweep. The type fits all points of the sweep; values with units \
-             are strings. Null where another file of the same experiment has the axis.",
+            "Where the run lies on an axis of its sweep. The type fits all points of the sweep; \
+             values with units are strings. Null where another file of the same experiment has \
+             the axis.",
         ),
     ];
 

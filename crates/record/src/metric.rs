@@ -103,15 +103,8 @@ pub struct Section {
 }
 
 /// All metrics, by the design that has them.
-pub const SECTIONS: [Section; 7] = [
-    common::SECTION,
-    edm::SECTION,
-    blox::SECTION,
-    wear::SECTION,
-    san::SECTION,
-    sdirect::SECTION,
-    scalio::SECTION,
-];
+pub const SECTIONS: [Section; 7] =
+    [common::SECTION, edm::SECTION, blox::SECTION, wear::SECTION, san::SECTION, sdirect::SECTION, scalio::SECTION];
 
 impl Form {
     const fn window(self) -> Window {

@@ -50,8 +50,9 @@ pub enum MergeError {
 
 impl Summary {
     /// Puts runs together that differ in their seed only, given in the order of their seeds. Counts and events are summed;
-    /// loads, means, percentiles and simulated time are averaged, over the runs that have them; `min` and
-    /// `max` are the extremes; metrics are put together as they are declared, over the runs that have them. `mean_ci95` and `p99_ci95` are half-widths by Student's t over the runs, absent where
+    /// loads, means, percentiles and simulated time are averaged, over the runs that have them;
+    /// `min` and `max` are the extremes; metrics are put together as they are declared, over the
+    /// runs that have them. `mean_ci95` and `p99_ci95` are half-widths by Student's t over the runs, absent where
     /// only one run has a value. A warning that not every run has is given with its seeds.
     pub fn over_seeds(runs: &[Summary]) -> Result<Summary, MergeError> {
         let first = runs.first().ok_or(MergeError::Empty)?;

@@ -50,7 +50,7 @@ pub struct RunFacts {
     pub planned_load: Option<f64>,
     /// By how many requests the backlog of an open loop grew an arrival: [`Backlog::growth`](crate::Backlog::growth).
     pub backlog_growth: Option<f64>,
-    /// What designs and workloads count beside requests, as a [`Meter`](crate::metric::Meter) gives it.
+    /// What designs and workloads count beside requests, from a [`Meter`](crate::metric::Meter).
     pub metrics: BTreeMap<String, f64>,
     /// What was wrong with the spans of its requests.
     pub audit: Audit,

@@ -107,7 +107,11 @@ mod tests {
         let measured = "measure = { metric = 'events' }";
         for (body, line, words) in [
             ("measure = { metrik = 'a' }".to_owned(), 3, "unknown field `metrik`"),
-            ("measure = { metric = 'events', reduce = 'most' }".to_owned(), 1, "claim edm.a: measure: reduce = \"most\""),
+            (
+                "measure = { metric = 'events', reduce = 'most' }".to_owned(),
+                1,
+                "claim edm.a: measure: reduce = \"most\"",
+            ),
             (format!("{measured}\nartifact = {{ scale = 2 }}"), 1, "artifact: a measure needs one of"),
             (format!("{measured}\ncomparable = 'maybe'"), 1, "expected \"no: why\""),
             ("measure = { metric = 'metrics.get' }".to_owned(), 1, "the nearest are metrics.gets"),

@@ -293,12 +293,7 @@ impl Played {
         let (metrics, warnings) = meter.finish();
         let mut summary = summarizer.finish(&RunFacts { metrics, ..facts });
         summary.warnings.extend(warnings);
-        Outcomes {
-            summary,
-            histograms: summarizer.histograms(),
-            transient: summarizer.transient(),
-            history: None,
-        }
+        Outcomes { summary, histograms: summarizer.histograms(), transient: summarizer.transient(), history: None }
     }
 }
 

@@ -59,6 +59,8 @@ fn what_was_written_before_the_run_is_no_part_of_its_write_amplification() {
     let fresh = played(&[("flash.state", "fragmented"), ("io.write_share", "0.0")]).all_finished();
     assert_eq!(fresh.metric("write_amplification"), 1.0, "nothing was written");
     let collecting = played(&[("io.write_share", "1.0"), ("run.requests", "6000")]).all_finished();
-    assert!(collecting.metric("collection_steps") > 100.0 && collecting.metric("channel_collection_mean_fraction") > 0.0);
+    assert!(
+        collecting.metric("collection_steps") > 100.0 && collecting.metric("channel_collection_mean_fraction") > 0.0
+    );
     assert!(collecting.metric("write_amplification") > 1.02, "{}", collecting.metric("write_amplification"));
 }

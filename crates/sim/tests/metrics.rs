@@ -139,7 +139,10 @@ fn in_every_design_metrics_cover_their_window() {
 #[test]
 fn extremes_begin_anew_after_the_warm_up() {
     for (design, names) in [
-        ("edm", &["longest_notification_queue", "longest_data_wait_at_switch_ns", "longest_request_wait_at_switch_ns"][..]),
+        (
+            "edm",
+            &["longest_notification_queue", "longest_data_wait_at_switch_ns", "longest_request_wait_at_switch_ns"][..],
+        ),
         ("san", &["in_flight_packets_max", "hop_queue_max_bytes"]),
         ("s-direct", &["nic_memory_highest_bytes", "fifo_highest_ratio"]),
     ] {

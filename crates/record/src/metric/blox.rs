@@ -81,8 +81,8 @@ super::metrics! {
     swap_requests_held: Count ["requests"] whole "a swap counts whenever it began";
     /// Time from the first page of a pair to the last, mean over pairs.
     swap_time_mean_ms: Ratio ["ms"] whole "a swap counts whenever it began";
-    /// Pages that a swap wrote into a drive over the pages of its flash. The paper (3.6) counts 1, a
-    /// whole write; ours is the share that holds data.
+    /// Pages that a swap wrote into a drive over the pages of its flash. The paper (3.6) counts 1,
+    /// a whole write; ours is the share that holds data.
     swap_erases_of_every_block: Ratio ["erases"] whole "a swap counts whenever it began";
     /// `swap_erases_of_every_block` x 152 swaps (every 12 days for five years) / 30,000 erases, for
     /// the 0.5 % of the paper.

@@ -44,13 +44,7 @@ impl Meter {
     }
 
     /// The same with another value where the second has not grown.
-    pub fn ratio_or(
-        &mut self,
-        metric: impl Into<Key<Ratio>>,
-        part: f64,
-        whole: f64,
-        empty: f64,
-    ) -> f64 {
+    pub fn ratio_or(&mut self, metric: impl Into<Key<Ratio>>, part: f64, whole: f64, empty: f64) -> f64 {
         let key = metric.into();
         let part = self.growth(key.definition, &key.name, 0, part);
         let whole = self.growth(key.definition, &key.name, 1, whole);

@@ -13,7 +13,7 @@ nearest names. `<server>` and its like stand for what varies.
 
 **Window** is the part of the run that a metric covers. `after warm-up` is from the first request
 that is measured to the end of the run: totals count what was added since then, and extremes are
-those since then. Without a warm-up it is the whole run, but not the preparation of drives before it.
+those since then. Without a warm-up it is the whole run, but not the preparation of drives before.
 `end of run` is a state then; `plan` depends on the plan alone.
 
 **Seeds** is how runs that differ in their seed are put together; those that lack a metric do not

@@ -4,7 +4,9 @@ use crate::support::{Memory, any_row, any_span, dataset, provenance, read};
 use base::{Span, Time};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use proptest::prelude::*;
-use record::{Label, LabelValue, ParquetWriter, Provenance, ReadError, Row, Sink, Written, part_name, read_part, read_spans};
+use record::{
+    Label, LabelValue, ParquetWriter, Provenance, ReadError, Row, Sink, Written, part_name, read_part, read_spans,
+};
 
 fn reads(count: u64) -> Vec<Row> {
     (0..count).map(|i| read(i, Time::ns(10 * i), Span::ns(300 + i % 7), Span::ns(300))).collect()
@@ -70,7 +72,8 @@ fn labels_are_in_every_row_behind_the_columns_and_do_not_mind_who_reads_rows() {
     for part in parts {
         let file = SerializedFileReader::new(part).unwrap();
         for row in file.get_row_iter(None).unwrap() {
-            let columns: Vec<String> = row.unwrap().get_column_iter().map(|(name, field)| format!("{name} {field}")).collect();
+            let columns: Vec<String> =
+                row.unwrap().get_column_iter().map(|(name, field)| format!("{name} {field}")).collect();
             let wanted = ["design \"edm\"", "seed 7", "label_load 0.5", "label_wire true", "label_mix null"];
             assert_eq!(columns[columns.len() - wanted.len()..], wanted);
             labelled += 1;

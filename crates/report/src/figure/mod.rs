@@ -289,7 +289,11 @@ mix = ["reads", "writes"]
             ("title = \"Offered load\"", "title = ' '", "x.title is empty"),
             ("kind = \"line\"", "kind = \"stacked-bars\"", "cannot have y.scale = \"log\""),
             ("metric = \"slowdown.all.mean\"", "", "exactly one of metric, sum, metrics"),
-            ("metric = \"slowdown.all.mean\"", "metric = 'events'\nmetrics = [{ metric = 'simulated_ns' }]", "exactly one of metric"),
+            (
+                "metric = \"slowdown.all.mean\"",
+                "metric = 'events'\nmetrics = [{ metric = 'simulated_ns' }]",
+                "exactly one of metric",
+            ),
             ("metric = \"slowdown.all.mean\"", "metrics = [{ set = { a = 'b' } }]", "exactly one of metric"),
             ("metric = \"slowdown.all.mean\"", "metric = 'events'\nfactor = 0.0", "y.factor must be finite"),
             ("mix = [\"reads\", \"writes\"]", "mix = { over = 1 }", "filter.mix: unknown key over"),

@@ -294,7 +294,8 @@ pub fn play(config: SanRigConfig, load: &workload::storage::Config, seed: u64) -
         labels: BTreeMap::new(),
     };
     let mut rows = Vec::new();
-    let mut played = play_rig(&mut rig, &mut source, &mut rows, identity, &limits, &mut Bound).expect("memory is a sink");
+    let mut played =
+        play_rig(&mut rig, &mut source, &mut rows, identity, &limits, &mut Bound).expect("memory is a sink");
     rig.judge_write_order(&mut played.meter);
     rig.judge_pauses(&mut played.meter);
     let played = Played { rows, summary: played.finish().summary };

@@ -144,7 +144,6 @@ impl Operations {
     pub fn stalls(&self) -> u64 {
         self.stalls
     }
-
 }
 
 impl Timed {

@@ -74,11 +74,7 @@ fn used_channels(server: usize, drives: &Drives) -> Vec<UsedChannel> {
 }
 
 /// The least, the mean and the largest share.
-fn put_spread(
-    (min, mean, max): (Key<Lowest>, Key<Sample>, Key<Highest>),
-    shares: &[(usize, f64)],
-    meter: &mut Meter,
-) {
+fn put_spread((min, mean, max): (Key<Lowest>, Key<Sample>, Key<Highest>), shares: &[(usize, f64)], meter: &mut Meter) {
     let shares = || shares.iter().map(|(_, share)| *share);
     let middle = shares().sum::<f64>() / shares().count().max(1) as f64;
     meter.put(min, shares().fold(f64::INFINITY, f64::min).min(middle));

@@ -23,9 +23,8 @@ impl SDirectRig {
         ] {
             meter.count(metric, total as f64);
         }
-        let [up, down] = [(0, root_up), (1, root_down)].map(|(part, way)| {
-            meter.grown(metric::root_link_busy_s, part, way.busy.as_secs_f64())
-        });
+        let [up, down] = [(0, root_up), (1, root_down)]
+            .map(|(part, way)| meter.grown(metric::root_link_busy_s, part, way.busy.as_secs_f64()));
         meter.put(metric::root_link_busy_s, up.max(down));
         meter.count(metric::host_cpu_s, self.host_cpu().as_secs_f64());
         match &self.server {
