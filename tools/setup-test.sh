@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gets what the tests need beside Rust: OpenSSL, the Chromium that opens the page of figures, Go for the outside checker of histories, tshark for sessions of the
-# live target, and rustfmt and clippy.
+# live target, Python packages that read records, and rustfmt and clippy.
 set -euo pipefail
 
 "$(dirname "$0")/setup-openssl.sh"
@@ -47,6 +47,23 @@ fi
 
 if ! command -v tshark >/dev/null; then
   echo "setup-test: SKIPPED: no tshark, so no session of the live target is dissected (as root: apt-get install tshark)"
+fi
+
+# The readers of records: a Python of its own, so that nothing else of the machine changes.
+root="$(dirname "$0")/.."
+readers="$root/target/python"
+if ! "$readers/bin/python" -c 'import duckdb, pandas, polars, pyarrow' 2>/dev/null; then
+  echo "setup-test: installing DuckDB, Polars and pandas for the test of readers, in $readers"
+  if ! python3 -c 'import ensurepip' 2>/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    { apt-get update --quiet --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends python3-venv; } || true
+  fi
+  { python3 -m venv "$readers" && "$readers/bin/pip" install --quiet --disable-pip-version-check --requirement "$root/tests/records/requirements.txt"; } || {
+    if [ "${CI:-}" = true ]; then
+      echo "setup-test: the packages of tests/records/requirements.txt are required here" >&2
+      exit 1
+    fi
+    echo "setup-test: SKIPPED: no Python packages, so no records are read in DuckDB, Polars and pandas"
+  }
 fi
 
 for component in rustfmt clippy; do

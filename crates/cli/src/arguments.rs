@@ -310,7 +310,7 @@ pub struct TraceArguments {
 /// `rackweave describe`
 #[derive(Debug, Args)]
 pub struct DescribeArguments {
-    /// A page of keys in place of the columns: keys, keys-messages, keys-volumes, keys-san, keys-wear,
+    /// A page in place of the columns: metrics, keys, keys-messages, keys-volumes, keys-san, keys-wear,
     /// keys-devices, keys-pairs, target-keys
     #[arg(conflicts_with = "json")]
     pub page: Option<String>,

@@ -5,15 +5,16 @@ use crate::failure::{Failure, bad_input, print};
 use record::Column;
 use serde::Serialize;
 
-/// Prints every column and field, or a page of keys.
+/// Prints every column and field, or a page of keys or metrics.
 pub fn describe(arguments: &DescribeArguments) -> Result<(), Failure> {
     if let Some(name) = &arguments.page {
-        let pages = spec::reference::pages();
-        let page = pages.iter().find(|page| page.name == *name).ok_or_else(|| {
-            let names: Vec<&str> = pages.iter().map(|page| page.name.as_str()).collect();
+        let mut pages: Vec<(String, String)> = vec![("metrics".into(), record::metric::page())];
+        pages.extend(spec::reference::pages().into_iter().map(|page| (page.name, page.text)));
+        let (_, text) = pages.iter().find(|(known, _)| known == name).ok_or_else(|| {
+            let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
             bad_input(format!("there is no page `{name}`; allowed are {}", names.join(", ")))
         })?;
-        return print(&page.text);
+        return print(text);
     }
     let columns = record::columns();
     if arguments.json {
@@ -34,7 +35,10 @@ pub fn describe(arguments: &DescribeArguments) -> Result<(), Failure> {
 }
 
 fn entry(column: &Column) -> String {
-    format!("  {} ({}; unit: {})\n      {}\n", column.name, column.r#type, column.unit, column.doc)
+    let Column { name, r#type, unit, doc, seeds, window, .. } = column;
+    let merge = seeds.map_or_else(String::new, |seeds| format!("; seeds: {seeds}"));
+    let window = window.as_ref().map_or_else(String::new, |window| format!("; {window}"));
+    format!("  {name} ({type}; unit: {unit}{merge}{window})\n      {doc}\n")
 }
 
 /// Prints the JSON Schema of a file.

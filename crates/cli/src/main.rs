@@ -14,6 +14,7 @@ mod failure;
 mod fit;
 mod interrupt;
 mod judged;
+mod labels;
 mod load;
 mod output;
 mod play;

@@ -19,7 +19,9 @@ use crate::output::write;
 use crate::progress::Meter;
 use live::FileParts;
 use rayon::prelude::*;
-use record::{Keep, ParquetWriter, Provenance, Row, Sink, SinkError, SpanRow, Summary, summary_json};
+use record::{
+    Keep, Label, LabelValue, ParquetWriter, Provenance, Row, Sink, SinkError, SpanRow, Summary, summary_json,
+};
 use sim::drive::Outcomes;
 use sim::{RunError, RunOptions};
 use spec::{Plan, Point};
@@ -48,15 +50,17 @@ pub struct Task {
     pub folder: PathBuf,
     /// What to run.
     pub point: Point,
+    /// Where it lies in its sweep, as columns of its rows.
+    pub labels: Vec<Label>,
     /// With which seeds, rising.
     pub seeds: Vec<u64>,
 }
 
 impl Task {
     /// The point with the seeds that were asked for, or those of its file.
-    pub fn new(name: String, folder: PathBuf, point: Point, seeds: Option<&[u64]>) -> Task {
+    pub fn new(name: String, folder: PathBuf, point: Point, labels: Vec<Label>, seeds: Option<&[u64]>) -> Task {
         let seeds = seeds.map_or_else(|| point.plan.seeds.clone(), <[u64]>::to_vec);
-        Task { name, folder, point, seeds }
+        Task { name, folder, point, labels, seeds }
     }
 }
 
@@ -159,7 +163,7 @@ fn play_seed(
     let mut plan = task.point.plan.clone();
     plan.seed = seed;
     let folder = folder.join(format!("seed-{seed}"));
-    let mut records = Records::new(&folder, playing, &plan)?;
+    let mut records = Records::new(&folder, playing, &plan, labels_of(task, seed))?;
     let labels = task.point.labels.clone();
     let (wire_check, keep_history, spans) = (playing.wire, playing.history, playing.spans);
     let options = RunOptions { version: VERSION.into(), labels, wire_check, keep_history, spans };
@@ -168,6 +172,16 @@ fn play_seed(
     records.finish()?;
     write_outcomes(&folder, &outcomes)?;
     Ok(Some(outcomes.summary))
+}
+
+/// What tells the rows of this run from others.
+fn labels_of(task: &Task, seed: u64) -> Vec<Label> {
+    let design = LabelValue::Text(Some(task.point.plan.design().word()));
+    // Seeds are no greater than what an experiment file can hold.
+    let seed = LabelValue::Integer(i64::try_from(seed).ok());
+    let of_run = [(Label::DESIGN, design), (Label::SEED, seed)];
+    let of_run = of_run.map(|(name, value)| Label { name: name.into(), value });
+    of_run.into_iter().chain(task.labels.iter().cloned()).collect()
 }
 
 /// A plan that nothing can be built of is bad input: it should not have passed for a plan.
@@ -201,7 +215,7 @@ struct Records {
 }
 
 impl Records {
-    fn new(folder: &Path, playing: &Playing, plan: &Plan) -> Result<Records, Failure> {
+    fn new(folder: &Path, playing: &Playing, plan: &Plan, labels: Vec<Label>) -> Result<Records, Failure> {
         fs::create_dir_all(folder).map_err(failed_at(folder))?;
         let provenance = Provenance { version: VERSION.into(), plan_hash: plan.hash() };
         let parts = |name: &str| {
@@ -210,12 +224,15 @@ impl Records {
             Ok::<_, Failure>(FileParts::new(folder))
         };
         let rows = match playing.rows_per_part {
-            Some(rows) => Some(ParquetWriter::new(parts("records")?, &provenance).with_rows_per_part(rows)),
+            Some(rows) => {
+                let writer = ParquetWriter::new(parts("records")?, &provenance).with_rows_per_part(rows);
+                Some(writer.with_labels(labels.clone()))
+            }
             None => None,
         };
         let spans = match playing.spans {
             Keep::Nothing => None,
-            _ => Some(ParquetWriter::of_spans(parts("spans")?, &provenance)),
+            _ => Some(ParquetWriter::of_spans(parts("spans")?, &provenance).with_labels(labels)),
         };
         Ok(Records { rows, spans })
     }

@@ -14,11 +14,12 @@ use crate::experiments::{Experiment, Library, Measured, design};
 use crate::failure::{Failure, bad_input, print};
 use crate::interrupt;
 use crate::judged::{Results, claims, judge_by};
+use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, write, write_json};
 use crate::play::{self, Playing, Task};
 use live::FileParts;
-use record::{Keep, ParquetWriter, Summary};
+use record::{Keep, Label, ParquetWriter, Summary};
 use report::claims::Claim;
 use report::{ClaimResult, Judgement, PageInput, Section, claims_json, page, table};
 use std::cmp::Reverse;
@@ -260,10 +261,11 @@ fn places(names: &[String], selection: &str) -> Result<Vec<usize>, Failure> {
 /// The points of an experiment, each with the experiment's name.
 fn tasks<'a>(experiment: &'a Experiment, root: &Path, seeds: Option<&[u64]>) -> Vec<(&'a str, Task)> {
     let folder = root.join("records").join(&experiment.name);
-    let task = |(index, point): (usize, &spec::Point)| {
+    let labels = labels::of_points(&experiment.points);
+    let task = |(index, (point, labels)): (usize, (&spec::Point, Vec<Label>))| {
         let name = format!("{} {}", experiment.name, load::describe(point)).trim_end().to_string();
         let folder = folder.join(load::folder_name(index, point));
-        (experiment.name.as_str(), Task::new(name, folder, point.clone(), seeds))
+        (experiment.name.as_str(), Task::new(name, folder, point.clone(), labels, seeds))
     };
-    experiment.points.iter().enumerate().map(task).collect()
+    experiment.points.iter().zip(labels).enumerate().map(task).collect()
 }

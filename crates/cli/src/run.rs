@@ -4,6 +4,7 @@ use crate::arguments::RunArguments;
 use crate::estimate;
 use crate::failure::{Failure, bad_input, print};
 use crate::interrupt;
+use crate::labels;
 use crate::load;
 use crate::output::{self, Marker};
 use crate::play::{self, Playing, Task};
@@ -20,7 +21,8 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     }
     let root = output::place(arguments.output.out.as_ref(), &load::stem(&arguments.source.file));
     let seeds = arguments.seeds.chosen();
-    let task = Task::new(point.plan.title.clone(), root.clone(), point, seeds.as_deref());
+    let labels = labels::of_points(std::slice::from_ref(&point)).remove(0);
+    let task = Task::new(point.plan.title.clone(), root.clone(), point, labels, seeds.as_deref());
     play::refuse_endless([&task], arguments.long)?;
     estimate::print("", &task.point.plan);
     output::create(&root, arguments.output.force, &Marker::new("run"))?;
@@ -66,7 +68,7 @@ fn facts(summary: &Summary) -> String {
         format!("plan       {}", summary.plan_hash),
         format!("design     {}, seeds {:?}", summary.design, summary.seeds),
     ];
-    lines.extend(if summary.counts.offered > 0 { request_lines(summary) } else { extra_lines(summary) });
+    lines.extend(if summary.counts.offered > 0 { request_lines(summary) } else { metric_lines(summary) });
     lines.extend(summary.latency_ns.iter().map(|(operation, latency)| latency_line(operation, latency)));
     lines.extend(summary.warnings.iter().map(|warning| format!("warning    {warning}")));
     lines.join("\n") + "\n"
@@ -105,8 +107,8 @@ fn available_line(availability: Option<&Availability>) -> Option<String> {
 }
 
 /// All that a run without requests has to say.
-fn extra_lines(summary: &Summary) -> Vec<String> {
-    summary.extra.iter().map(|(name, value)| format!("extra      {name}: {value:.4}")).collect()
+fn metric_lines(summary: &Summary) -> Vec<String> {
+    summary.metrics.iter().map(|(name, value)| format!("metric     {name}: {value:.4}")).collect()
 }
 
 fn latency_line(operation: &str, latency: &Statistics) -> String {

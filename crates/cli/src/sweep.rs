@@ -10,6 +10,7 @@ use crate::arguments::{Share, SweepArguments};
 use crate::campaign::play_all;
 use crate::failure::{Failure, bad_input, print};
 use crate::interrupt;
+use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, write_json};
 use crate::play::{self, Playing, Task};
@@ -52,12 +53,13 @@ fn playing(arguments: &SweepArguments) -> Playing {
 
 fn tasks(arguments: &SweepArguments, root: &Path) -> Result<Vec<Task>, Failure> {
     let seeds = arguments.seeds.chosen();
-    let points = load::points(&arguments.source)?.into_iter().enumerate();
-    let task = |(index, point)| {
+    let points = load::points(&arguments.source)?;
+    let labels = labels::of_points(&points);
+    let task = |(index, (point, labels))| {
         let folder = root.join("points").join(load::folder_name(index, &point));
-        Task::new(load::describe(&point), folder, point, seeds.as_deref())
+        Task::new(load::describe(&point), folder, point, labels, seeds.as_deref())
     };
-    Ok(points.map(task).collect())
+    Ok(points.into_iter().zip(labels).enumerate().map(task).collect())
 }
 
 /// A new folder, or one that holds this very sweep.

@@ -124,6 +124,12 @@ fn a_mistake_beside_an_experiment_is_found_before_anything_is_run() {
     for (file, text, words) in [
         ("claims.toml", "[[claim]]\nid = 'edm.none'\nmeasure = { metric = 'events' }\n", "claims.toml:1: no ledger"),
         ("claims.toml", "[[claim]]\nid = 3\n", "claims.toml:2:"),
+        (
+            "claims.toml",
+            "[[claim]]\nid = 'edm.table1.read'\nmeasure = { metric = 'metrics.cache_hit' }\n",
+            "claims.toml:1: claim edm.table1.read: measure: a summary has no number `metrics.cache_hit`; \
+             the nearest are metrics.cache_hit_ratio, ",
+        ),
         ("figure.toml", "title = 'x'\n", "figure.toml:1:"),
         ("published.csv", "a,b\n", "published.csv:1:"),
         ("experiment.toml", "title = 'x'\n", "experiment.toml:1:1"),

@@ -38,8 +38,8 @@ fn the_history_of_a_store_is_kept_on_demand_and_nothing_else_has_one() {
     let history = home.text("with/seed-1/history.jsonl");
     let is_first = |line: &&str| line.ends_with(r#""start":0,"end":0}"#);
     let (first, rest): (Vec<&str>, Vec<&str>) = history.lines().partition(is_first);
-    assert_eq!((rest.len(), first.len() as f64), (200, home.summary("with/summary.json").extra["keys_checked"]));
-    assert_eq!(home.summary("with/summary.json").extra["history_violations"], 0.0);
+    assert_eq!((rest.len(), first.len() as f64), (200, home.summary("with/summary.json").metrics["keys_checked"]));
+    assert_eq!(home.summary("with/summary.json").metrics["history_violations"], 0.0);
     assert!(home.rows("with/seed-1/records") == home.rows("without/seed-1/records"));
     assert!(!home.entries("without/seed-1").contains(&"history.jsonl".to_string()));
     home.say("run a.toml --history --out refused").refused(2, &["--history", "leed-ditto"]);

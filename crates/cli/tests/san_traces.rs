@@ -45,7 +45,7 @@ fn replay(trace: &str, network: &str) -> Home {
     home.run("run a.toml --wire --out out");
     let (summary, mut rows) = (home.summary("out/summary.json"), home.rows("out/seed-1/records"));
     assert_eq!((summary.counts.offered, summary.counts.finished), (REQUESTS, REQUESTS), "{network}");
-    assert_eq!(summary.extra["write_order_violations"], 0.0, "{network}");
+    assert_eq!(summary.metrics["write_order_violations"], 0.0, "{network}");
     rows.sort_by_key(|row| row.request);
     for (line, row) in trace.lines().zip(&rows) {
         let fields: Vec<u64> = line.split_whitespace().map(|field| field.parse().unwrap()).collect();
@@ -53,7 +53,7 @@ fn replay(trace: &str, network: &str) -> Home {
         assert_eq!((row.bytes.count(), is_read), (fields[3] * 512, fields[4] == 1), "{network}: {line}");
         assert!(row.adds_up(), "{network}: {line}");
     }
-    let blocks_read = summary.extra["write_order_reads_judged"];
+    let blocks_read = summary.metrics["write_order_reads_judged"];
     assert!(blocks_read >= rows.iter().filter(|row| row.operation == base::Operation::Read).count() as f64);
     home
 }

@@ -365,9 +365,14 @@ impl Scheduler {
     pub fn round(&self) -> Span {
         self.round
     }
-    /// The most notifications that ever waited for one target port.
+    /// The most notifications that ever waited for one target port, or since
+    /// [`restart_longest_queue`](Scheduler::restart_longest_queue).
     pub fn longest_queue(&self) -> u32 {
         self.longest_queue
+    }
+    /// Takes the longest queue from now on, with what waits now.
+    pub fn restart_longest_queue(&mut self) {
+        self.longest_queue = self.waiting.iter().copied().max().unwrap_or(0);
     }
     /// Notifications that wait for `target`.
     pub fn waiting(&self, target: NodeId) -> u32 {

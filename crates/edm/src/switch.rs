@@ -129,6 +129,10 @@ impl Switch {
             lapse_after: config.timeout,
         }
     }
+    /// Takes the longest queue of the scheduler from now on.
+    pub fn restart_longest_queue(&mut self) {
+        self.scheduler.restart_longest_queue();
+    }
     /// The scheduler, for its statistics.
     pub fn scheduler(&self) -> &Scheduler {
         &self.scheduler
@@ -147,11 +151,10 @@ impl Switch {
         }
     }
 
-    /// Bits of the fields of all /N/ over bits of the data that they announced (paper 3.1.4);
-    /// `None` before the first.
-    pub fn notification_overhead(&self) -> Option<f64> {
+    /// Bits of the fields of all /N/ so far, and of the data that they announced (paper 3.1.4).
+    pub fn notification_bits(&self) -> (u64, u64) {
         let bits = self.notifications * encoded::NOTIFICATION_FIELD_BITS as u64;
-        (self.announced_bytes > 0).then(|| bits as f64 / (self.announced_bytes * 8) as f64)
+        (bits, self.announced_bytes * 8)
     }
 
     fn insert(&mut self, now: Time, port: NodeId, demand: Demand, out: &mut Vec<SwitchOut>) {

@@ -2,6 +2,7 @@
 //! documentation come.
 
 use crate::keep::SpanRow;
+use crate::label::Label;
 use crate::ledger::Place;
 use crate::row::{Outcome, Row, SpanKind, Spans};
 use base::{Bytes, NodeId, Operation, RequestId, Span, Time};
@@ -73,7 +74,7 @@ const fn operation_word(operation: Operation) -> u8 {
         Operation::ReadModifyWrite => 2,
     }
 }
-const OPERATION_WORDS: [&str; 3] = [OPERATIONS[0].name(), OPERATIONS[1].name(), OPERATIONS[2].name()];
+pub(crate) const OPERATION_WORDS: [&str; 3] = [OPERATIONS[0].name(), OPERATIONS[1].name(), OPERATIONS[2].name()];
 const OUTCOME_WORDS: [&str; Outcome::ALL.len()] = [
     Outcome::ALL[0].name(),
     Outcome::ALL[1].name(),
@@ -369,8 +370,17 @@ impl<R> Definition<R> {
 }
 
 /// The schema of a part.
-pub(crate) fn schema<R: Record>() -> TypePtr {
-    let fields = R::COLUMNS.iter().map(|column| column.parquet_type().map(Arc::new)).collect::<Result<_, _>>();
+///
+/// # Panics
+/// If two labels have one name, or that of a column.
+pub(crate) fn schema<R: Record>(labels: &[Label]) -> TypePtr {
+    for (index, label) in labels.iter().enumerate() {
+        let is_new = labels[..index].iter().all(|other| other.name != label.name);
+        assert!(is_new && Label::is_one(&label.name), "{} cannot be the name of a label", label.name);
+    }
+    let columns = R::COLUMNS.iter().map(Definition::parquet_type);
+    let fields = columns.chain(labels.iter().map(Label::parquet_type));
+    let fields = fields.map(|field| field.map(Arc::new)).collect::<Result<_, _>>();
     let root = fields.and_then(|fields| Type::group_type_builder(R::NAME).with_fields(fields).build());
     Arc::new(root.expect("the table of columns is a valid Parquet schema"))
 }

@@ -1,9 +1,12 @@
 //! What every column of the records and every field of a summary means, for `rackweave describe`.
 
 use crate::availability::Availability;
-use crate::column::Record;
+use crate::column::{OPERATION_WORDS, Record};
 use crate::keep::SpanRow;
+use crate::label::Label;
+use crate::metric::{self, Definition};
 use crate::row::{Row, SpanKind};
+use crate::summarize::ALL_OPERATIONS;
 use crate::summary::{Counts, Load, Statistics, Summary};
 
 /// One column of the records or of the spans, or one field of a summary.
@@ -11,7 +14,8 @@ use crate::summary::{Counts, Load, Statistics, Summary};
 pub struct Column {
     /// Where it is: `records`, `spans` or `summary`.
     pub table: &'static str,
-    /// Its name; in a summary the path to it, with `<operation>`, `<span>`, `<axis>` and `<name>` for what varies.
+    /// Its name; in a summary the path to it, with
+    /// `<operation>`, `<axis>` and others for what varies.
     pub name: String,
     /// Its unit, `none` for what has no unit.
     pub unit: &'static str,
@@ -19,6 +23,12 @@ pub struct Column {
     pub r#type: &'static str,
     /// What it means.
     pub doc: String,
+    /// Of a metric: how runs of several seeds are put together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<&'static str>,
+    /// Of a metric: which part of a run it covers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
 }
 
 /// A field of one of the structs that make up a summary: what [`described!`] leaves of it.
@@ -74,14 +84,50 @@ pub fn columns() -> Vec<Column> {
     table::<Row>("records").chain(table::<SpanRow>("spans")).chain(summary).collect()
 }
 
+/// The dotted paths of all numbers that a summary can have. In families of metrics `<stream>` and
+/// its like stand for what varies.
+pub fn number_paths() -> Vec<String> {
+    let operations = || OPERATION_WORDS.into_iter().chain([ALL_OPERATIONS]);
+    let numbers = Summary::FIELDS.iter().flat_map(summary_field).filter(|column| is_number(column.r#type));
+    let paths = numbers.flat_map(|column| match column.name.contains("<operation>") {
+        true => operations().map(|name| column.name.replace("<operation>", name)).collect(),
+        false => vec![column.name],
+    });
+    paths.collect()
+}
+
+/// Whether a summary can have a number under this dotted path.
+pub fn has_number(path: &str) -> bool {
+    match path.strip_prefix("metrics.") {
+        Some(name) => metric::find(name).is_some(),
+        None => number_paths().iter().any(|known| known == path),
+    }
+}
+
+fn is_number(r#type: &str) -> bool {
+    r#type == "u64" || r#type.starts_with("f64")
+}
+
 fn table<R: Record>(table: &'static str) -> impl Iterator<Item = Column> {
-    R::COLUMNS.iter().map(move |column| Column {
+    let labels = Label::COLUMNS.iter().map(move |(name, r#type, doc)| Column {
+        table,
+        name: (*name).into(),
+        unit: "none",
+        r#type,
+        doc: (*doc).into(),
+        seeds: None,
+        window: None,
+    });
+    let columns = R::COLUMNS.iter().map(move |column| Column {
         table,
         name: column.name.into(),
         unit: column.unit,
         r#type: column.type_name(),
         doc: column.doc.into(),
-    })
+        seeds: None,
+        window: None,
+    });
+    columns.chain(labels)
 }
 
 /// The leaves under one field of a summary.
@@ -95,7 +141,7 @@ fn summary_field(field: &Field) -> Vec<Column> {
         "unloaded_ns" => vec![leaf(field, format!("{name}.<operation>"))],
         "span_mean_ns" => SpanKind::ALL.iter().map(|kind| span_mean(field, *kind)).collect(),
         "labels" => vec![leaf(field, format!("{name}.<axis>"))],
-        "extra" => vec![leaf(field, format!("{name}.<name>"))],
+        "metrics" => metric::all().map(|metric| metric_field(field, metric)).collect(),
         _ => vec![leaf(field, name.into())],
     }
 }
@@ -113,8 +159,20 @@ fn span_mean(field: &Field, kind: SpanKind) -> Column {
     Column { doc: format!("{} {}", text(field.doc), kind.doc()), ..column }
 }
 
+fn metric_field(field: &Field, metric: &Definition) -> Column {
+    let name = metric.name.replace('{', "<").replace('}', ">");
+    Column {
+        unit: metric.unit,
+        doc: metric.doc(),
+        seeds: Some(metric.merge().name()),
+        window: Some(metric.window.text()),
+        ..leaf(field, format!("{}.{name}", field.name))
+    }
+}
+
 fn leaf(field: &Field, name: String) -> Column {
-    Column { table: "summary", name, unit: field.unit, r#type: json_type(field.rust_type), doc: text(field.doc) }
+    let (unit, r#type, doc) = (field.unit, json_type(field.rust_type), text(field.doc));
+    Column { table: "summary", name, unit, r#type, doc, seeds: None, window: None }
 }
 
 fn text(lines: &[&str]) -> String {

@@ -6,6 +6,8 @@
 //!   [`read_part`] reads them back.
 //! * [`Summarizer`] takes the same rows and gives a [`Summary`] and latency histograms (HdrHistogram interval logs);
 //!   [`Summary::over_seeds`] puts runs together.
+//! * [`metric`] declares what designs count beside that, and its [`Meter`](metric::Meter) takes
+//!   readings of it.
 //! * [`columns`] documents every column and every field with its unit.
 
 mod availability;
@@ -15,7 +17,9 @@ mod column;
 mod describe;
 mod histogram_log;
 mod keep;
+mod label;
 mod ledger;
+pub mod metric;
 mod read;
 mod row;
 mod seeds;
@@ -30,8 +34,9 @@ mod write;
 pub use availability::Availability;
 pub use backlog::Backlog;
 pub use checksum::CHECKSUM_KEY;
-pub use describe::{Column, columns};
+pub use describe::{Column, columns, has_number, number_paths};
 pub use keep::{Keep, KeepError, Keeper, SpanRow};
+pub use label::{Label, LabelValue};
 pub use ledger::{Audit, Entry, Ledger, Place, Settled};
 pub use read::{Part, ReadError, read_part, read_parts, read_spans};
 pub use row::{Discard, Outcome, Row, Sink, SinkError, SpanKind, Spans};

@@ -3,6 +3,7 @@
 use crate::checksum::verify;
 use crate::column::{Cell, Definition, Record, Wrong, schema};
 use crate::keep::SpanRow;
+use crate::label::Label;
 use crate::row::Row;
 use crate::write::{PLAN_HASH_KEY, Provenance, VERSION_KEY};
 use bytes::Bytes;
@@ -109,10 +110,12 @@ fn provenance(metadata: &FileMetaData) -> Provenance {
 
 fn check_schema<R: Record>(place: &str, metadata: &FileMetaData) -> Result<(), ReadError> {
     let wrong = |reason| ReadError::Schema { place: place.into(), reason };
-    let expected = schema::<R>();
+    let expected = schema::<R>(&[]);
     let (expected, got) = (expected.get_fields(), metadata.schema().get_fields());
-    if got.len() != expected.len() {
-        return Err(wrong(format!("{} columns instead of {}", got.len(), expected.len())));
+    let labels = got.iter().rev().take_while(|column| Label::is_one(column.name())).count();
+    let columns = got.len() - labels;
+    if columns != expected.len() {
+        return Err(wrong(format!("{columns} columns instead of {}", expected.len())));
     }
     match got.iter().zip(expected).find(|(got, expected)| got != expected) {
         Some((got, expected)) => {

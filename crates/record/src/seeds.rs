@@ -1,6 +1,7 @@
 //! One summary of several runs that differ in their seed only.
 
 use crate::availability::Availability;
+use crate::metric;
 use crate::summary::{Counts, Load, Statistics, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +26,12 @@ pub enum MergeError {
         /// The seed that should have been greater.
         seed: u64,
     },
+    /// A summary has a metric that is not declared.
+    #[error("the metric {name} is not declared, so that it has no value over seeds")]
+    Metric {
+        /// Its name.
+        name: String,
+    },
     /// Two runs differ in more than their seed.
     #[error("the runs of seeds {first_seed} and {seed} differ in {field}: {first} and {got}")]
     Different {
@@ -43,8 +50,9 @@ pub enum MergeError {
 
 impl Summary {
     /// Puts runs together that differ in their seed only, given in the order of their seeds. Counts and events are summed;
-    /// loads, means, percentiles, simulated time and extras are averaged, over the runs that have them; `min` and
-    /// `max` are the extremes. `mean_ci95` and `p99_ci95` are half-widths by Student's t over the runs, absent where
+    /// loads, means, percentiles and simulated time are averaged, over the runs that have them;
+    /// `min` and `max` are the extremes; metrics are put together as they are declared, over the
+    /// runs that have them. `mean_ci95` and `p99_ci95` are half-widths by Student's t over the runs, absent where
     /// only one run has a value. A warning that not every run has is given with its seeds.
     pub fn over_seeds(runs: &[Summary]) -> Result<Summary, MergeError> {
         let first = runs.first().ok_or(MergeError::Empty)?;
@@ -60,7 +68,7 @@ impl Summary {
             slowdown: by_key(&each(runs, |run| &run.slowdown), Statistics::over_runs),
             unloaded_ns: mean_by_key(&each(runs, |run| &run.unloaded_ns)),
             span_mean_ns: by_key(&each(runs, |run| &run.span_mean_ns), mean_by_key),
-            extra: mean_by_key(&each(runs, |run| &run.extra)),
+            metrics: merged_metrics(&each(runs, |run| &run.metrics))?,
             warnings: warnings(runs),
             partial: runs.iter().any(|run| run.partial),
             ..first.clone()
@@ -164,6 +172,17 @@ fn by_key<T>(maps: &[&BTreeMap<String, T>], merge: impl Fn(&[&T]) -> T) -> BTree
 
 fn mean_by_key(maps: &[&BTreeMap<String, f64>]) -> BTreeMap<String, f64> {
     by_key(maps, |values| mean(&values.iter().map(|value| **value).collect::<Vec<_>>()))
+}
+
+/// Metrics, each put together as it is declared.
+fn merged_metrics(maps: &[&BTreeMap<String, f64>]) -> Result<BTreeMap<String, f64>, MergeError> {
+    let names: BTreeSet<&String> = maps.iter().flat_map(|map| map.keys()).collect();
+    let merged = |name: &String| {
+        let metric = metric::find(name).ok_or_else(|| MergeError::Metric { name: name.clone() })?;
+        let values: Vec<f64> = maps.iter().filter_map(|map| map.get(name)).copied().collect();
+        Ok((name.clone(), metric.merge().apply(&values)))
+    };
+    names.into_iter().map(merged).collect()
 }
 
 /// Each warning once, in the order of the seeds; with its seeds unless every run has it.

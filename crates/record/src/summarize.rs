@@ -50,8 +50,8 @@ pub struct RunFacts {
     pub planned_load: Option<f64>,
     /// By how many requests the backlog of an open loop grew an arrival: [`Backlog::growth`](crate::Backlog::growth).
     pub backlog_growth: Option<f64>,
-    /// What only this design can tell, by name with its unit at the end.
-    pub extra: BTreeMap<String, f64>,
+    /// What designs and workloads count beside requests, from a [`Meter`](crate::metric::Meter).
+    pub metrics: BTreeMap<String, f64>,
     /// What was wrong with the spans of its requests.
     pub audit: Audit,
     /// Whether the run was cut short (Ctrl-C, full disk).
@@ -161,7 +161,7 @@ impl Summarizer {
             slowdown: each(&tallies, Tally::compared, Tally::slowdown),
             unloaded_ns: each(&tallies, Tally::compared, Tally::unloaded_ns),
             span_mean_ns: each(&tallies, Tally::count, Tally::span_mean_ns),
-            extra: facts.extra.clone(),
+            metrics: facts.metrics.clone(),
             warnings: Vec::new(),
             partial: facts.partial || facts.stalled,
         };
@@ -201,7 +201,7 @@ impl Summarizer {
             "{} requests were offered, but {rows} have a row and {not_issued} were never issued",
             facts.offered
         );
-        let numbers = facts.extra.iter().map(|(name, value)| (name.as_str(), *value));
+        let numbers = facts.metrics.iter().map(|(name, value)| (name.as_str(), *value));
         for (name, value) in numbers.chain([("busiest_link", facts.busiest_link)]) {
             assert!(value.is_finite(), "{name} is {value}, which JSON cannot hold");
         }

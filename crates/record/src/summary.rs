@@ -104,8 +104,8 @@ described! {
     /// * `load.offered_gbps` = 8 × bytes of the requests intended within *W* / *w* / 10⁹
     /// * `load.achieved_gbps` = 8 × bytes of the requests that finished within *W*, whenever intended, / *w* / 10⁹
     /// * `load.requests_per_second` = number of the requests that finished within *W* / *w*
-    /// * over *s* seeds: counts, events and `count` are sums, `min` and `max` the extremes, all else plain means of the seeds'
-    ///   values; confidence half-width = t(0.975, *s* - 1) × standard deviation of the seeds' values (with *s* - 1) / √*s*
+    /// * over *s* seeds: counts, events and `count` are sums, `min` and `max` the extremes, metrics
+    ///   what their declarations say, all else plain means of the seeds' values; confidence half-width = t(0.975, *s* - 1) × standard deviation of the seeds' values (with *s* - 1) / √*s*
     #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Summary {
@@ -138,8 +138,8 @@ described! {
         pub unloaded_ns: BTreeMap<String, f64> ["ns"],
         /// Mean time a request spent in each span, in nanoseconds, by operation and `all`.
         pub span_mean_ns: BTreeMap<String, BTreeMap<String, f64>> ["ns"],
-        /// What only this design can tell, by name with its unit at the end.
-        pub extra: BTreeMap<String, f64> ["in the name"],
+        /// What designs and workloads count beside requests, by names of the registry.
+        pub metrics: BTreeMap<String, f64> ["by metric"],
         /// What a reader must know before believing the numbers (saturation, unfinished requests...).
         pub warnings: Vec<String> ["none"],
         /// Whether the run was cut short (Ctrl-C, full disk), or stalled before all of its load was offered.

@@ -10,6 +10,7 @@
 use crate::checksum::{CHECKSUM_KEY, PLACEHOLDER, seal};
 use crate::column::{Cell, Record, schema};
 use crate::keep::SpanRow;
+use crate::label::{Label, LabelValue};
 use crate::row::{Row, Sink, SinkError};
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -68,7 +69,9 @@ pub struct Written {
 /// the parts committed before it stay.
 pub struct ParquetWriter<P, R = Row> {
     parts: P,
+    labels: Vec<Label>,
     schema: TypePtr,
+    provenance: Provenance,
     properties: WriterPropertiesPtr,
     rows_per_part: usize,
     /// Rows that are not yet split into columns; small enough to stay in the cache.
@@ -117,8 +120,10 @@ impl<P: Parts, R: Record> ParquetWriter<P, R> {
     fn of(parts: P, provenance: &Provenance) -> Self {
         ParquetWriter {
             parts,
-            schema: schema::<R>(),
-            properties: properties::<R>(provenance),
+            labels: Vec::new(),
+            schema: schema::<R>(&[]),
+            provenance: provenance.clone(),
+            properties: properties::<R>(provenance, &[]),
             rows_per_part: ParquetWriter::<P>::ROWS_PER_PART,
             block: Vec::with_capacity(BLOCK),
             columns: R::COLUMNS.iter().map(|column| Values::of(&column.cell)).collect(),
@@ -132,6 +137,17 @@ impl<P: Parts, R: Record> ParquetWriter<P, R> {
     /// Ends each part after `rows` rows, at least one. Fewer rows lose less when a run is killed, and make larger files.
     pub fn with_rows_per_part(mut self, rows: usize) -> Self {
         self.rows_per_part = rows.max(1);
+        self
+    }
+
+    /// Writes these labels with every row, behind the columns of the table. Before the first row.
+    ///
+    /// # Panics
+    /// If two labels have one name, or one has the name of something else than a label.
+    pub fn with_labels(mut self, labels: Vec<Label>) -> Self {
+        self.schema = schema::<R>(&labels);
+        self.properties = properties::<R>(&self.provenance, &labels);
+        self.labels = labels;
         self
     }
 
@@ -193,6 +209,7 @@ impl<P: Parts, R: Record> ParquetWriter<P, R> {
             for (definition, values) in R::COLUMNS.iter().zip(&self.columns) {
                 values.write(&definition.cell, &mut group)?;
             }
+            self.labels.iter().try_for_each(|label| label.write(self.pending, &mut group))?;
             group.close()?;
         }
         writer.close().map(drop)
@@ -304,7 +321,7 @@ fn write_words<R>(
 }
 
 /// Numbers as differences packed into bits (times rise, spans repeat), words by dictionary, all through zstd level 1.
-fn properties<R: Record>(provenance: &Provenance) -> WriterPropertiesPtr {
+fn properties<R: Record>(provenance: &Provenance, labels: &[Label]) -> WriterPropertiesPtr {
     let level = ZstdLevel::try_new(1).expect("zstd has a level 1");
     let metadata = [
         (VERSION_KEY, provenance.version.as_str()),
@@ -330,6 +347,9 @@ fn properties<R: Record>(provenance: &Provenance) -> WriterPropertiesPtr {
                 .set_column_statistics_enabled(path, EnabledStatistics::None),
             Cell::Flag { .. } => builder,
         };
+    }
+    for label in labels.iter().filter(|label| !matches!(label.value, LabelValue::Truth(_))) {
+        builder = builder.set_column_dictionary_enabled(ColumnPath::from(label.name.as_str()), true);
     }
     Arc::new(builder.build())
 }

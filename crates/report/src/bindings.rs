@@ -104,12 +104,18 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_its_claim_and_line() {
-        let measured = "measure = { metric = 'a' }";
+        let measured = "measure = { metric = 'events' }";
         for (body, line, words) in [
             ("measure = { metrik = 'a' }".to_owned(), 3, "unknown field `metrik`"),
-            ("measure = { metric = 'a', reduce = 'most' }".to_owned(), 1, "claim edm.a: measure: reduce = \"most\""),
+            (
+                "measure = { metric = 'events', reduce = 'most' }".to_owned(),
+                1,
+                "claim edm.a: measure: reduce = \"most\"",
+            ),
             (format!("{measured}\nartifact = {{ scale = 2 }}"), 1, "artifact: a measure needs one of"),
             (format!("{measured}\ncomparable = 'maybe'"), 1, "expected \"no: why\""),
+            ("measure = { metric = 'metrics.get' }".to_owned(), 1, "the nearest are metrics.gets"),
+            ("measure = { sum = ['events', 'extra.gets'] }".to_owned(), 1, "write `metrics.gets`"),
             ("reason = 'x'".to_owned(), 1, "there is no measure"),
             (format!("{measured}\n[[claim]]\nid = 'edm.a'\n{measured}"), 4, "measured twice"),
         ] {

@@ -337,6 +337,12 @@ impl<P: Payload> Engine<P> {
         self.fifos.iter().map(Credits::highest).max().unwrap_or(0)
     }
 
+    /// Takes the most bytes on the NIC and the fullest FIFO from now on.
+    pub fn restart_highest(&mut self) {
+        self.counters.held_highest = self.counters.held;
+        self.fifos.iter_mut().for_each(Credits::restart_highest);
+    }
+
     /// Commands that have begun and not ended.
     pub fn running(&self) -> usize {
         self.streams.len() + self.adds.len()

@@ -42,6 +42,10 @@ impl Credits {
     pub(crate) fn highest(&self) -> u64 {
         self.highest
     }
+    /// Takes the most from now on.
+    pub(crate) fn restart_highest(&mut self) {
+        self.highest = self.occupied;
+    }
     pub(crate) fn is_idle(&self) -> bool {
         self.reserved == 0 && self.occupied == 0
     }

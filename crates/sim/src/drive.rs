@@ -8,6 +8,7 @@ use hardware::{Dram, DramConfig};
 use history::StoreHistory;
 use kernel::{EventQueue, Foresight, Soon};
 use prefetch_index::prefetch_index;
+use record::metric::Meter;
 use record::{
     Audit, Backlog, Keep, Keeper, Ledger, Outcome, Place, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans,
     Summarizer, Summary, Transient,
@@ -112,8 +113,11 @@ pub trait Rig {
     fn link_busy(&self, out: &mut Vec<Span>);
     /// Packets or messages that full buffers dropped so far.
     fn dropped_packets(&self) -> u64;
-    /// What only this design can tell, by name with its unit at the end.
-    fn extra(&self, out: &mut BTreeMap<String, f64>);
+    /// Reads what this design counts: totals since its beginning, and since
+    /// [`end_warm_up`](Rig::end_warm_up) extremes and statistics.
+    fn measure(&self, now: Time, meter: &mut Meter);
+    /// The warm-up ends now: extremes and statistics begin anew.
+    fn end_warm_up(&mut self, _now: Time) {}
 }
 
 /// When a run is measured and when it is given up.
@@ -140,6 +144,13 @@ pub enum WarmUp {
     Time(Span),
     /// The first so many requests.
     Requests(u64),
+}
+
+impl WarmUp {
+    /// Whether all of the run is measured.
+    fn is_none(self) -> bool {
+        matches!(self, WarmUp::Time(Span::ZERO) | WarmUp::Requests(0))
+    }
 }
 
 /// How far a run is.
@@ -222,6 +233,7 @@ struct Drive<'a, R: Rig> {
     free_arrivals: Vec<u32>,
     ended: Vec<Ended>,
     summarizer: Summarizer,
+    meter: Meter,
     keeper: Keeper,
     audit: Audit,
     /// What measured arrivals of an open loop find underway.
@@ -266,8 +278,26 @@ pub struct Outcomes {
     pub history: Option<StoreHistory>,
 }
 
-/// Plays `source` on `rig` until every request has ended, the drain limit has passed, or the observer stops it. Every request
-/// becomes exactly one row.
+/// A run that has come to its end. What is not the rig's to tell can be added to its metrics.
+pub struct Played {
+    /// The readings of its metrics.
+    pub meter: Meter,
+    facts: RunFacts,
+    summarizer: Summarizer,
+}
+
+impl Played {
+    /// What it comes to.
+    pub fn finish(self) -> Outcomes {
+        let Played { meter, facts, summarizer } = self;
+        let (metrics, warnings) = meter.finish();
+        let mut summary = summarizer.finish(&RunFacts { metrics, ..facts });
+        summary.warnings.extend(warnings);
+        Outcomes { summary, histograms: summarizer.histograms(), transient: summarizer.transient(), history: None }
+    }
+}
+
+/// Plays `source` on `rig`, as [`play`] does, and says what that comes to.
 pub fn drive<R: Rig>(
     rig: &mut R,
     source: &mut dyn Source,
@@ -276,6 +306,19 @@ pub fn drive<R: Rig>(
     limits: &Limits,
     observer: &mut dyn Observer,
 ) -> Result<Outcomes, SinkError> {
+    play(rig, source, sink, identity, limits, observer).map(Played::finish)
+}
+
+/// Plays `source` on `rig` until every request has ended, the drain limit has passed, or the observer stops it. Every request
+/// becomes exactly one row.
+pub fn play<R: Rig>(
+    rig: &mut R,
+    source: &mut dyn Source,
+    sink: &mut dyn Sink,
+    identity: RunIdentity,
+    limits: &Limits,
+    observer: &mut dyn Observer,
+) -> Result<Played, SinkError> {
     let summarizer = summarizer(identity, limits);
     let mut drive = Drive {
         rig,
@@ -289,6 +332,7 @@ pub fn drive<R: Rig>(
         free_arrivals: Vec::new(),
         ended: Vec::new(),
         summarizer,
+        meter: Meter::new(),
         keeper: Keeper::new(limits.spans),
         audit: Audit::default(),
         backlog: None,
@@ -347,6 +391,8 @@ impl<R: Rig> Foresight<Event<R::Event>> for Foreseeing<'_, R> {
 
 impl<R: Rig> Drive<'_, R> {
     fn begin(&mut self) {
+        // What was counted while drives were prepared is no part of the run.
+        self.begin_window(Time::ZERO);
         let mut first = Vec::new();
         self.source.start(&mut first);
         self.backlog = (!self.source.awaits_an_end(Time::ZERO)).then(Backlog::default);
@@ -475,6 +521,16 @@ impl<R: Rig> Drive<'_, R> {
         if let WarmUp::Requests(_) = self.limits.warm_up {
             self.summarizer.begin(now);
         }
+        if !self.limits.warm_up.is_none() {
+            self.rig.end_warm_up(now);
+            self.begin_window(now);
+        }
+    }
+
+    /// Metrics count from now on.
+    fn begin_window(&mut self, now: Time) {
+        self.rig.measure(now, &mut self.meter);
+        self.meter.begin_window();
     }
 
     fn is_warm_up(&self, request: &Request, intended: Time) -> bool {
@@ -598,10 +654,12 @@ impl<R: Rig> Drive<'_, R> {
         used.unwrap_or(Span::ZERO).ratio(window).min(1.0)
     }
 
-    fn finish(mut self, ending: Ending) -> Outcomes {
-        let mut extra = BTreeMap::new();
-        self.rig.extra(&mut extra);
-        self.source.extra(&mut extra);
+    fn finish(mut self, ending: Ending) -> Played {
+        // A run that stopped in its warm-up has measured nothing.
+        if !self.measuring {
+            self.end_warm_up(self.stopped_at);
+        }
+        self.rig.measure(self.stopped_at, &mut self.meter);
         let facts = RunFacts {
             offered: self.progress.offered,
             not_issued: 0,
@@ -613,17 +671,11 @@ impl<R: Rig> Drive<'_, R> {
             events: self.progress.events,
             planned_load: self.limits.planned_load,
             backlog_growth: self.backlog.as_ref().and_then(Backlog::growth),
-            extra,
+            metrics: BTreeMap::new(),
             audit: std::mem::take(&mut self.audit),
             partial: ending == Ending::Stopped,
             stalled: ending == Ending::Stalled,
         };
-        // A run that stopped in its warm-up has measured nothing.
-        if !self.measuring {
-            self.end_warm_up(self.stopped_at);
-        }
-        let histograms = self.summarizer.histograms();
-        let transient = self.summarizer.transient();
-        Outcomes { summary: self.summarizer.finish(&facts), histograms, transient, history: None }
+        Played { meter: self.meter, facts, summarizer: self.summarizer }
     }
 }

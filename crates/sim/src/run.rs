@@ -1,21 +1,22 @@
 //! The one door of the simulator: a plan becomes a rig, and is played.
 
-use crate::drive::{Limits, Observer, Outcomes, Rig, WarmUp, drive};
+use crate::drive::{Limits, Observer, Outcomes, Played, Rig, WarmUp, play};
 use crate::rigs;
 use crate::rigs::blox::{BloxRig, BuildError};
 use crate::rigs::edm::{Background, BackgroundStream, EdmRig, EdmRigConfig, Fault, FaultKind};
 use crate::rigs::packet::{self, PacketRigConfig};
 use crate::rigs::rivals;
-use crate::rigs::san::{SanBuildError, SanRig, SanRigConfig, price};
+use crate::rigs::san::{SanBuildError, SanRig, SanRigConfig, SanSource, price};
 use crate::rigs::sdirect::SDirectRig;
 use crate::wear;
 use base::{Bytes, Seed, Span, Time};
 use edm::analysis::maximal_matching;
 use edm::pcs::multiplex::Policy;
 use hardware::DramConfig;
+use record::metric::{self, Meter};
 use record::{Discard, Keep, RunIdentity, Sink, SinkError, Transient};
 use spec::blox::Blox;
-use spec::san::{San, SanLoad};
+use spec::san::San;
 use spec::scalio::Scalio;
 use spec::sdirect::SDirect;
 use spec::wear::Wear;
@@ -69,7 +70,7 @@ pub fn run(
 ) -> Result<Outcomes, RunError> {
     match plan.warm_up() {
         Some(spec::WarmUp::Auto) => run_twice(plan, options, sink, observer),
-        _ => Play { plan, options, sink, observer }.scene(),
+        _ => Play { plan, options, sink, observer, warm_up_found: None }.scene(),
     }
 }
 
@@ -82,7 +83,7 @@ fn run_twice(
 ) -> Result<Outcomes, RunError> {
     let first = plan.with_warm_up(Span::ZERO);
     let unheard = RunOptions { keep_history: false, spans: Keep::Nothing, ..options.clone() };
-    let found = Play { plan: &first, options: &unheard, sink: &mut Discard, observer }.scene()?;
+    let found = Play { plan: &first, options: &unheard, sink: &mut Discard, observer, warm_up_found: None }.scene()?;
     let (until, trouble) = match found.transient {
         Transient::Until(time) => (time, None),
         Transient::Unknown => {
@@ -92,9 +93,8 @@ fn run_twice(
     };
     let span = until.saturating_since(Time::ZERO);
     let second = plan.with_warm_up(span);
-    let mut outcomes = Play { plan: &second, options, sink, observer }.scene()?;
+    let mut outcomes = Play { plan: &second, options, sink, observer, warm_up_found: Some(span) }.scene()?;
     outcomes.summary.plan_hash = plan.hash();
-    outcomes.summary.extra.insert("warm_up_us".into(), span.as_ns_f64() / 1e3);
     outcomes.summary.warnings.extend(trouble.map(|trouble| format!("warm_up = \"auto\": {trouble}")));
     Ok(outcomes)
 }
@@ -105,6 +105,8 @@ struct Play<'a> {
     options: &'a RunOptions,
     sink: &'a mut dyn Sink,
     observer: &'a mut dyn Observer,
+    /// The warm-up that a first run has found.
+    warm_up_found: Option<Span>,
 }
 
 impl Play<'_> {
@@ -124,13 +126,14 @@ impl Play<'_> {
         let rival = match &messages.design {
             Design::Edm(edm) => {
                 let rig = EdmRig::new(edm_config(messages, edm, seed, options));
-                let mut outcomes = self.on(messages, rig)?;
-                measure_matching(messages, edm, seed, &mut outcomes.summary.extra);
-                return Ok(outcomes);
+                let plan = self.plan;
+                let mut played = self.on(messages, rig)?;
+                measure_matching(messages, edm, seed, &mut played.meter);
+                return Ok(finish(plan, played));
             }
             Design::Packet(rival) => rival,
         };
-        let rig = packet_config(messages, rival, options);
+        let (plan, rig) = (self.plan, packet_config(messages, rival, options));
         macro_rules! play {
             ($( $(#[$doc:meta])* $rival:ident $key:ident : $file:ident of $config:ident; )*) => {
                 match &rival.protocol { $(
@@ -138,10 +141,11 @@ impl Play<'_> {
                 )* }
             };
         }
-        spec::rivals!(play)
+        let played = spec::rivals!(play);
+        played.map(|played| finish(plan, played))
     }
 
-    fn on(self, messages: &Messages, mut rig: impl Rig) -> Result<Outcomes, RunError> {
+    fn on(self, messages: &Messages, mut rig: impl Rig) -> Result<Played, RunError> {
         let mut source = Generator::new(&messages.workload, Seed(self.plan.seed));
         let planned_load = messages.load.map(|load| load.busiest_link);
         let limits = Limits { memory: messages.memory, planned_load, ..self.limits(messages.run) };
@@ -167,19 +171,18 @@ impl Play<'_> {
             Some(replay) => Box::new(Replay::new(replay.config.clone(), (*replay.trace).clone())),
             None => Box::new(workload::storage::Generator::new(&blox.io, seed)),
         };
-        let limits = self.limits(blox.run);
-        let mut outcomes = self.drive(&mut rig, source.as_mut(), &limits)?;
-        rig.report_channels(&mut outcomes.summary);
-        rig.judge_history(&mut outcomes.summary);
-        Ok(outcomes)
+        let (plan, limits) = (self.plan, self.limits(blox.run));
+        let mut played = self.drive(&mut rig, source.as_mut(), &limits)?;
+        rig.judge_history(&mut played.meter);
+        Ok(finish(plan, played))
     }
 
     fn sdirect(self, sdirect: &SDirect) -> Result<Outcomes, RunError> {
         let seed = Seed(self.plan.seed);
         let mut rig = SDirectRig::new(sdirect, seed, self.options.wire_check)?;
         let mut source = workload::storage::Generator::new(&sdirect.io, seed);
-        let limits = self.limits(sdirect.run);
-        self.drive(&mut rig, &mut source, &limits)
+        let (plan, limits) = (self.plan, self.limits(sdirect.run));
+        self.drive(&mut rig, &mut source, &limits).map(|played| finish(plan, played))
     }
 
     fn scalio(self, scalio: &Scalio) -> Result<Outcomes, RunError> {
@@ -187,23 +190,23 @@ impl Play<'_> {
         let options = self.options;
         let mut rig = rigs::scalio::build(scalio, seed, options.wire_check, options.keep_history)?;
         let mut source = workload::storage::Generator::new(&scalio.io, seed);
-        let limits = self.limits(scalio.run);
-        let mut outcomes = self.drive(&mut rig, &mut source, &limits)?;
-        rig.judge(&mut outcomes.summary);
-        outcomes.history = rig.take_history();
-        Ok(outcomes)
+        let (plan, limits) = (self.plan, self.limits(scalio.run));
+        let mut played = self.drive(&mut rig, &mut source, &limits)?;
+        rig.judge(&mut played.meter);
+        Ok(Outcomes { history: rig.take_history(), ..finish(plan, played) })
     }
 
     fn san(self, san: &San) -> Result<Outcomes, RunError> {
         let seed = Seed(self.plan.seed);
         let mut rig = SanRig::new(SanRigConfig::of(san, seed, self.options.wire_check)?)?;
-        let mut source = san_source(&san.io.load, seed);
-        let limits = self.limits(san.run);
-        let mut outcomes = self.drive(&mut rig, source.as_mut(), &limits)?;
-        rig.judge_write_order(&mut outcomes.summary);
-        rig.judge_pauses(&mut outcomes.summary);
-        price(san, &mut outcomes.summary);
-        Ok(outcomes)
+        let mut source = SanSource::new(&san.io.load, seed);
+        let (plan, limits) = (self.plan, self.limits(san.run));
+        let mut played = self.drive(&mut rig, source.as_mut(), &limits)?;
+        source.measure(&mut played.meter);
+        rig.judge_write_order(&mut played.meter);
+        rig.judge_pauses(&mut played.meter);
+        price(san, &mut played.meter);
+        Ok(finish(plan, played))
     }
 
     /// Without requests: the sink gets no rows.
@@ -223,24 +226,22 @@ impl Play<'_> {
         }
     }
 
-    fn drive(self, rig: &mut impl Rig, source: &mut dyn Source, limits: &Limits) -> Result<Outcomes, RunError> {
+    fn drive(self, rig: &mut impl Rig, source: &mut dyn Source, limits: &Limits) -> Result<Played, RunError> {
         let identity = self.identity();
-        let Play { plan, sink, observer, .. } = self;
-        let mut outcomes = drive(rig, source, sink, identity, limits, observer)?;
-        outcomes.summary.warnings.splice(0..0, plan.warnings.iter().cloned());
-        Ok(outcomes)
+        let Play { sink, observer, warm_up_found, .. } = self;
+        let mut played = play(rig, source, sink, identity, limits, observer)?;
+        if let Some(span) = warm_up_found {
+            played.meter.put(metric::warm_up_us, span.as_ns_f64() / 1e3);
+        }
+        Ok(played)
     }
 }
 
-/// Who asks a storage network.
-fn san_source(load: &SanLoad, seed: Seed) -> Box<dyn Source> {
-    match load {
-        SanLoad::Requests { config, .. } => Box::new(workload::storage::Generator::new(config, seed)),
-        SanLoad::Mixed { play, .. } | SanLoad::Jobs { play, .. } => Box::new(workload::fio::Player::new(play, seed)),
-        SanLoad::Trace(replay) => Box::new(Replay::new(replay.config.clone(), (*replay.trace).clone())),
-        SanLoad::Imitation { config, .. } => Box::new(workload::imitation::Imitator::new(config.clone(), seed)),
-        SanLoad::Stores(config) => Box::new(workload::lsm::Lsm::new(config, seed)),
-    }
+/// What a run comes to, with the warnings of its plan first.
+fn finish(plan: &Plan, played: Played) -> Outcomes {
+    let mut outcomes = played.finish();
+    outcomes.summary.warnings.splice(0..0, plan.warnings.iter().cloned());
+    outcomes
 }
 
 fn warm_up(run: spec::Run) -> WarmUp {
@@ -253,17 +254,17 @@ fn warm_up(run: spec::Run) -> WarmUp {
 }
 
 /// The time to a maximal matching, if the plan asks for it (EDM, 3.1.3).
-fn measure_matching(plan: &Messages, edm: &spec::Edm, seed: Seed, extra: &mut BTreeMap<String, f64>) {
+fn measure_matching(plan: &Messages, edm: &spec::Edm, seed: Seed, meter: &mut Meter) {
     if edm.matching_trials == 0 {
         return;
     }
     let place = edm::Place { nodes: plan.fabric.nodes, rate: plan.fabric.rate };
     let found = maximal_matching(&edm.config, place, edm.matching_trials, seed.child("analysis"));
-    extra.insert("matching_iterations_to_maximal".into(), found.iterations);
-    extra.insert("matching_iterations_to_99_percent".into(), found.iterations_to_99_percent);
-    extra.insert("matching_latency_ns".into(), found.latency_ns);
-    extra.insert("matching_latency_to_99_percent_ns".into(), found.latency_to_99_percent_ns);
-    extra.insert("matching_matched_fraction".into(), found.matched);
+    meter.put(metric::matching_iterations_to_maximal, found.iterations);
+    meter.put(metric::matching_iterations_to_99_percent, found.iterations_to_99_percent);
+    meter.put(metric::matching_latency_ns, found.latency_ns);
+    meter.put(metric::matching_latency_to_99_percent_ns, found.latency_to_99_percent_ns);
+    meter.put(metric::matching_matched_fraction, found.matched);
 }
 
 fn edm_config(plan: &Messages, edm: &spec::Edm, seed: Seed, options: &RunOptions) -> EdmRigConfig {
@@ -410,7 +411,7 @@ run = { requests = 20_000, warm_up = "auto" }
     fn a_warm_up_that_is_found_is_one_that_could_be_given() {
         let auto = plan(COLD);
         let (found, outcomes) = rows(&auto);
-        let us = outcomes.summary.extra["warm_up_us"];
+        let us = outcomes.summary.metrics["warm_up_us"];
         assert!(us > 0.0 && outcomes.summary.plan_hash == auto.hash(), "{us}");
         let given = plan(&COLD.replace("auto", &format!("{us}us")));
         let (same, as_given) = rows(&given);

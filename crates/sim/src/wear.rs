@@ -9,6 +9,7 @@ use blox::{
     Assignment, DriveFlash, GlobalConfig, LocalConfig, SsdPlace, SwapTrigger, WearArm, WearConfig, WearError,
     WearModel, WearReport, WearWorkload, imbalance,
 };
+use record::metric::{self, Meter};
 use record::{RunIdentity, Summary, Transient};
 use spec::wear::{
     ArmName, DAYS_PER_YEAR, LocalLevelling, Replacement, TriggerName, Wear, WearAssignmentName, WearLoad,
@@ -103,9 +104,11 @@ fn summary(wear: &Wear, identity: RunIdentity, report: &WearReport) -> Summary {
         partial: days < wear.days as usize,
         ..Summary::default()
     };
-    add_imbalances(wear, report, &mut summary.extra);
-    add_lifetime(report, &mut summary.extra);
-    add_drives(wear, report, &mut summary);
+    let mut meter = Meter::new();
+    measure_imbalances(wear, report, &mut meter);
+    measure_lifetime(report, &mut meter);
+    measure_drives(wear, report, &mut meter);
+    (summary.metrics, summary.warnings) = meter.finish();
     if summary.partial {
         summary.warnings.push(format!("the run was cut short after {days} of {} days", wear.days));
     }
@@ -113,57 +116,54 @@ fn summary(wear: &Wear, identity: RunIdentity, report: &WearReport) -> Summary {
 }
 
 /// Largest over mean, see `blox::WearSample`.
-fn add_imbalances(wear: &Wear, report: &WearReport, extra: &mut BTreeMap<String, f64>) {
+fn measure_imbalances(wear: &Wear, report: &WearReport, meter: &mut Meter) {
     let Some(last) = report.last() else { return };
-    let values = [
-        ("server_imbalance_max_ratio", last.server_max),
-        ("server_imbalance_mean_ratio", last.server_mean),
-        ("rack_imbalance_ratio", last.rack_ssds),
-        ("rack_imbalance_of_servers_ratio", last.rack_servers),
-        ("uneven_days", report.days_above(wear.local.gamma) as f64),
-    ];
-    let settled = report.server_imbalance_max(DAYS_PER_YEAR);
-    let values = values.into_iter().chain(settled.map(|value| ("server_imbalance_max_from_year_1_ratio", value)));
-    extra.extend(values.map(|(name, value)| (name.to_string(), value)));
+    meter.put(metric::server_imbalance_max_ratio, last.server_max);
+    meter.put(metric::server_imbalance_mean_ratio, last.server_mean);
+    meter.put(metric::rack_imbalance_ratio, last.rack_ssds);
+    meter.put(metric::rack_imbalance_of_servers_ratio, last.rack_servers);
+    meter.put(metric::uneven_days, report.days_above(wear.local.gamma) as f64);
+    if let Some(settled) = report.server_imbalance_max(DAYS_PER_YEAR) {
+        meter.put(metric::server_imbalance_max_from_year_1_ratio, settled);
+    }
 }
 
 /// Shares of the erases that a block endures, see `blox::Lifetime`, and swaps.
-fn add_lifetime(report: &WearReport, extra: &mut BTreeMap<String, f64>) {
+fn measure_lifetime(report: &WearReport, meter: &mut Meter) {
     let (lifetime, swaps) = (report.lifetime, &report.swaps);
-    let values = [
-        ("swaps_worst_case_lifetime_fraction", lifetime.swaps_worst_case),
-        ("swaps_mean_lifetime_fraction", lifetime.swaps_mean),
-        ("swaps_max_lifetime_fraction", lifetime.swaps_max),
-        ("used_mean_lifetime_fraction", lifetime.used_mean),
-        ("used_max_lifetime_fraction", lifetime.used_max),
-        ("local_swaps", f64::from(swaps.local_total())),
-        ("local_swaps_of_a_server_max", f64::from(swaps.local.iter().max().copied().unwrap_or(0))),
-        ("global_swaps", f64::from(swaps.global)),
-    ];
-    extra.extend(values.map(|(name, value)| (name.to_string(), value)));
+    meter.put(metric::swaps_worst_case_lifetime_fraction, lifetime.swaps_worst_case);
+    meter.put(metric::swaps_mean_lifetime_fraction, lifetime.swaps_mean);
+    meter.put(metric::swaps_max_lifetime_fraction, lifetime.swaps_max);
+    meter.put(metric::used_mean_lifetime_fraction, lifetime.used_mean);
+    meter.put(metric::used_max_lifetime_fraction, lifetime.used_max);
+    meter.count(metric::local_swaps, f64::from(swaps.local_total()));
+    let most = swaps.local.iter().max().copied().unwrap_or(0);
+    meter.put(metric::local_swaps_of_a_server_max, f64::from(most));
+    meter.count(metric::global_swaps, f64::from(swaps.global));
     if lifetime.used_max > 0.0 {
         let years = report.samples.len() as f64 / f64::from(DAYS_PER_YEAR);
-        extra.insert("first_worn_out_at_this_rate_years".into(), years / lifetime.used_max);
+        meter.put(metric::first_worn_out_at_this_rate_years, years / lifetime.used_max);
     }
 }
 
 /// What each drive has worn on the last day.
-fn add_drives(wear: &Wear, report: &WearReport, summary: &mut Summary) {
+fn measure_drives(wear: &Wear, report: &WearReport, meter: &mut Meter) {
     let Some(last) = report.snapshots.last() else { return };
     let worn_out = last.erases.iter().filter(|erases| **erases > f64::from(wear.drive.endurance)).count();
-    summary.extra.insert("worn_out_drives".into(), worn_out as f64);
+    meter.put(metric::worn_out_drives, worn_out as f64);
     if worn_out > 0 {
         // Without their number, so that seeds and points share it.
         let endurance = wear.drive.endurance;
-        summary.warnings.push(format!(
+        meter.warn(format!(
             "drives wore beyond the {endurance} erases that a block endures, and the model lets them go on; worn_out_drives counts them"
         ));
     }
     let Some(server) = last.erases.chunks(wear.ssds as usize).nth(OBSERVED_SERVER) else { return };
     let mean = server.iter().sum::<f64>() / server.len() as f64;
     for (ssd, erases) in server.iter().enumerate().filter(|_| mean > 0.0) {
-        summary.extra.insert(format!("server_{OBSERVED_SERVER}_ssd_{ssd:02}_wear_ratio"), erases / mean);
+        let drive = metric::server_ssd_wear_ratio.at(&[&OBSERVED_SERVER, &format!("{ssd:02}")]);
+        meter.put(drive, erases / mean);
     }
     let spread = imbalance(server.iter().copied());
-    summary.extra.insert(format!("server_{OBSERVED_SERVER}_imbalance_ratio"), spread);
+    meter.put(metric::server_imbalance_ratio.at(&[&OBSERVED_SERVER]), spread);
 }

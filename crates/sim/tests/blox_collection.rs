@@ -6,6 +6,7 @@ use base::{Bytes, Operation, Request, Seed, Span, Time};
 use blox::VssdId;
 use blox_support::{Change, Played, plan, played, rack};
 use record::RunIdentity;
+use record::metric::Meter;
 use sim::drive::{Context, Limits, Rig, Ticket, Unobserved, WarmUp, drive};
 use sim::rigs::blox::{BloxEvent, BloxRig};
 use spec::Files;
@@ -76,8 +77,8 @@ impl Rig for Probe {
     fn dropped_packets(&self) -> u64 {
         self.rig.dropped_packets()
     }
-    fn extra(&self, out: &mut BTreeMap<String, f64>) {
-        self.rig.extra(out);
+    fn measure(&self, now: Time, meter: &mut Meter) {
+        self.rig.measure(now, meter);
     }
 }
 
@@ -99,8 +100,8 @@ fn probed(changes: &[Change<'_>]) -> (Seen, BTreeMap<String, f64>) {
     let mut rows = Vec::new();
     let outcomes = drive(&mut probe, &mut source, &mut rows, RunIdentity::default(), &limits, &mut Unobserved);
     let summary = outcomes.expect("a vector takes every row").summary;
-    assert_eq!(summary.counts.finished, summary.counts.offered, "{:#?}", summary.extra);
-    (probe.seen, summary.extra)
+    assert_eq!(summary.counts.finished, summary.counts.offered, "{:#?}", summary.metrics);
+    (probe.seen, summary.metrics)
 }
 
 fn with<'a>(changes: &[Change<'a>]) -> Vec<Change<'a>> {
@@ -112,33 +113,33 @@ fn soft_grants_never_overlap_however_long_a_second_pass_through_the_switch_takes
     for recirculation in ["0ns", "600ns", "50us", "1ms"] {
         // An answer that takes two passes has to be waited for.
         let slow = [("rack.recirculation", recirculation), ("collection.retry_after", "5ms")];
-        let (seen, extra) = probed(&with(&slow));
+        let (seen, metrics) = probed(&with(&slow));
         assert_eq!((seen.both_collect, seen.both_granted), (0, 0), "{recirculation}: {seen:?}");
-        assert_eq!(extra["regular_requests"], 0.0, "{recirculation}");
-        assert!(seen.one_collects > 1_000 && extra["soft_requests_accepted"] > 10.0, "{recirculation}: {seen:?}");
-        assert!(extra["soft_requests_delayed"] > 0.0, "{recirculation}: they do want to at the same time");
-        assert!(extra["reads_redirected_by_switch"] > 50.0, "{recirculation}");
+        assert_eq!(metrics["regular_requests"], 0.0, "{recirculation}");
+        assert!(seen.one_collects > 1_000 && metrics["soft_requests_accepted"] > 10.0, "{recirculation}: {seen:?}");
+        assert!(metrics["soft_requests_delayed"] > 0.0, "{recirculation}: they do want to at the same time");
+        assert!(metrics["reads_redirected_by_switch"] > 50.0, "{recirculation}");
     }
 }
 
 #[test]
 fn the_controller_of_rackblox_in_software_keeps_replicas_apart_too() {
-    let (seen, extra) = probed(&with(&[("design.name", "rackblox-software")]));
+    let (seen, metrics) = probed(&with(&[("design.name", "rackblox-software")]));
     assert_eq!(seen.both_collect, 0, "{seen:?}");
-    assert!(seen.one_collects > 1_000 && extra["reads_redirected_by_servers"] > 50.0, "{seen:?} {extra:#?}");
-    assert_eq!((extra["reads_redirected_by_switch"], extra["soft_requests_accepted"]), (0.0, 0.0));
+    assert!(seen.one_collects > 1_000 && metrics["reads_redirected_by_servers"] > 50.0, "{seen:?} {metrics:#?}");
+    assert_eq!((metrics["reads_redirected_by_switch"], metrics["soft_requests_accepted"]), (0.0, 0.0));
 }
 
 #[test]
 fn without_coordination_replicas_collect_at_the_same_time_and_reads_wait() {
     // Not below the soft threshold, which nobody looks at then, but below the regular one.
     let alone = [("collection.coordination", "uncoordinated"), ("collection.regular", "0.35")];
-    let (seen, extra) = probed(&with(&alone));
+    let (seen, metrics) = probed(&with(&alone));
     assert!(seen.both_collect > 100, "{seen:?}");
     for name in
         ["reads_redirected_by_switch", "reads_redirected_by_servers", "soft_requests_accepted", "regular_requests"]
     {
-        assert_eq!(extra[name], 0.0, "{name}");
+        assert_eq!(metrics[name], 0.0, "{name}");
     }
     let waits = |changes: &[Change<'_>]| {
         played(&with(changes)).mean(|row| row.operation == Operation::Read && row.end > Time::ms(300))
@@ -150,14 +151,14 @@ fn without_coordination_replicas_collect_at_the_same_time_and_reads_wait() {
 #[test]
 fn collecting_keeps_up_and_the_free_share_stays_between_its_thresholds() {
     let long = with(&[("run.requests", "30000"), ("io.check_history", "false"), ("vssd.used_before", "0.1")]);
-    let (seen, extra) = probed(&long);
+    let (seen, metrics) = probed(&long);
     // A check, and the wait for the replica to finish, let it sink a little.
     assert!(seen.least_free > 0.2 && seen.least_free < 0.36, "{seen:?}");
     assert!((0.25..0.5).contains(&seen.last_free), "{seen:?}");
-    assert_eq!((extra["flash_write_stalls"], extra["writes_refused_by_flash"]), (0.0, 0.0));
-    let amplification = extra["write_amplification"];
+    assert_eq!((metrics["flash_write_stalls"], metrics["writes_refused_by_flash"]), (0.0, 0.0));
+    let amplification = metrics["write_amplification"];
     assert!((1.05..3.0).contains(&amplification), "half of the flash is full: {amplification}");
-    let erased = extra["wear_erases_max"];
+    let erased = metrics["wear_erases_max"];
     assert!(erased > 3.0, "blocks were collected again and again: {erased}");
 }
 
@@ -171,9 +172,9 @@ fn who_must_collect_is_never_denied() {
         ("io.depth", "8"),
         ("run.requests", "4000"),
     ];
-    let (seen, extra) = probed(&with(&hard));
-    assert!(extra["regular_requests"] >= 2.0 && seen.both_collect > 0, "{seen:?} {extra:#?}");
-    assert_eq!(extra["soft_requests_accepted"] + extra["soft_requests_delayed"], 0.0);
+    let (seen, metrics) = probed(&with(&hard));
+    assert!(metrics["regular_requests"] >= 2.0 && seen.both_collect > 0, "{seen:?} {metrics:#?}");
+    assert_eq!(metrics["soft_requests_accepted"] + metrics["soft_requests_delayed"], 0.0);
 }
 
 #[test]
@@ -189,13 +190,13 @@ fn an_idle_rack_collects_in_the_background_and_a_busy_one_does_not() {
             ("io.depth", "1"),
             ("run.requests", "300"),
         ];
-        played(&with(&plan)).all_finished().extra("background_collections")
+        played(&with(&plan)).all_finished().metric("background_collections")
     };
     assert!(background("80ms") > 0.0);
     assert_eq!(background("1ms"), 0.0);
     let forbidden =
         [("collection.background", "false"), ("io.think", "80ms"), ("io.depth", "1"), ("run.requests", "200")];
-    assert_eq!(played(&with(&forbidden)).extra("background_collections"), 0.0);
+    assert_eq!(played(&with(&forbidden)).metric("background_collections"), 0.0);
 }
 
 /// Four virtual drives on each drive in a group that shares its channels.
@@ -267,11 +268,11 @@ fn a_group_lends_blocks_to_who_runs_short_and_gets_them_back() {
     let text = blox_support::SMALL.replace("addresses = \"uniform\"\n", "");
     let plan = blox_support::plan_of(&text, &trace, &[&SHARED[..5], &borrow].concat());
     let played = blox_support::play(&plan).all_finished();
-    let (lent, given_back) = (played.extra("blocks_lent"), played.extra("blocks_given_back"));
+    let (lent, given_back) = (played.metric("blocks_lent"), played.metric("blocks_given_back"));
     assert!(
         lent > 0.0 && given_back > 0.0 && given_back <= lent,
         "{lent} and {given_back}: {:#?}",
-        played.outcomes.summary.extra
+        played.outcomes.summary.metrics
     );
 }
 

@@ -33,7 +33,7 @@ fn the_same_seed_gives_the_same_rows_and_the_same_facts() {
         let runs = [0, 1].map(|_| played(&busy(design, &[])));
         assert_eq!(runs[0].bytes(), runs[1].bytes(), "{design}");
         assert_eq!(runs[0].outcomes.summary, runs[1].outcomes.summary, "{design}");
-        assert!(runs[0].extra("collection_steps") > 0.0 && runs[0].extra("background_frames") > 0.0, "{design}");
+        assert!(runs[0].metric("collection_steps") > 0.0 && runs[0].metric("background_frames") > 0.0, "{design}");
     }
 }
 
@@ -58,7 +58,7 @@ fn remembering_the_history_changes_no_row() {
     for design in DESIGNS {
         let forgetful = play(&plan(&busy(design, &[("io.check_history", "false")])));
         assert_eq!(forgetful.bytes(), played(&busy(design, &[])).bytes(), "{design}");
-        assert!(!forgetful.outcomes.summary.extra.contains_key("history_violations"));
+        assert!(!forgetful.outcomes.summary.metrics.contains_key("history_violations"));
     }
 }
 

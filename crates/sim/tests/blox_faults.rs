@@ -75,7 +75,7 @@ fn assert_serves_again(played: &Played, what: &dyn std::fmt::Debug) {
         0,
         "{what:?}: of {} requests in the end {open} have no answer: {:#?}",
         late.len(),
-        played.outcomes.summary.extra
+        played.outcomes.summary.metrics
     );
     assert_eq!(played.ended(Outcome::Unfinished), 0, "{what:?}");
 }
@@ -163,7 +163,7 @@ fn all_servers_die_at_once_and_serve_again_when_they_are_back() {
 #[test]
 fn a_server_that_stays_dead_is_replaced_on_channels_that_nobody_uses() {
     let played = break_it(&[at(50_000, "node-down", 0)], &[("rack.remote_replica", "true")]);
-    assert!(played.extra("replicas_adopted") >= 1.0 && played.extra("replicas_not_adopted") == 0.0);
+    assert!(played.metric("replicas_adopted") >= 1.0 && played.metric("replicas_not_adopted") == 0.0);
     assert_serves_again(&played, &"a dead server");
 }
 
@@ -172,7 +172,7 @@ fn a_server_that_stays_dead_is_replaced_on_channels_that_nobody_uses() {
 fn a_server_that_stays_dead_and_cannot_be_replaced_keeps_nobody_from_writing() {
     let full = [("vssd.per_ssd", "16"), ("rack.clients", "4"), ("vssd.used_before", "0.0")];
     let played = break_it(&[at(50_000, "node-down", 0)], &full);
-    assert_eq!(played.extra("replicas_adopted"), 0.0);
+    assert_eq!(played.metric("replicas_adopted"), 0.0);
     assert_serves_again(&played, &"a full rack");
     let back = [at(50_000, "node-down", 0), at(140_000, "node-up", 0), at(200_000, "node-down", 1)];
     // The first is whole again by the time the second dies.
@@ -191,7 +191,7 @@ const PATIENT: [Change<'_>; 4] = [
 fn reads_of_a_server_behind_a_dead_link_are_rescued_by_the_switch() {
     let cut = [at(50_000, "link-down", 0), at(120_000, "link-up", 0)];
     let played = break_it(&cut, &PATIENT);
-    assert!(played.extra("reads_rescued_by_switch") > 10.0);
+    assert!(played.metric("reads_rescued_by_switch") > 10.0);
     assert_serves_again(&played, &"a dead link");
     // Only what was on its way was lost, and asked for again.
     assert_eq!(played.ended(Outcome::Finished), played.rows.len());
@@ -203,7 +203,7 @@ fn a_server_that_is_back_behind_a_dead_link_is_still_rescued() {
     let both = [at(50_000, "link-down", 0), at(52_000, "node-down", 0), at(54_000, "node-up", 0)];
     let [played, cut] = [&both[..], &both[..1]].map(|faults| break_it(faults, &PATIENT));
     assert_eq!(played.bytes(), cut.bytes(), "nobody can tell what goes on behind the link");
-    assert!(played.extra("reads_rescued_by_switch") > 10.0);
+    assert!(played.metric("reads_rescued_by_switch") > 10.0);
     assert_eq!(played.ended(Outcome::Finished), played.rows.len());
 }
 
@@ -242,7 +242,7 @@ fn a_server_that_dies_while_it_collects_collects_again_when_it_is_back() {
         let times = [30_000, 60_000, 90_000];
         let faults = times.map(|at_us| [at(at_us, "node-down", 0), at(at_us + 9_000, "node-up", 0)]).concat();
         let played = break_it(&faults, &[busy.as_slice(), &[("design.name", design)]].concat());
-        assert!(played.extra("collection_steps") > 1_000.0, "{design}");
+        assert!(played.metric("collection_steps") > 1_000.0, "{design}");
         let late = asked_after(&played, Time::ms(200));
         assert!(late.iter().filter(|row| row.outcome == Outcome::Finished).count() > 50, "{design}: {}", late.len());
     }

@@ -53,7 +53,7 @@ proptest! {
         // The blocks of these presets have from 128 KiB to 256 KiB, on 2 to 8 dies.
         let size = [("vssd.capacity", "\"32MiB\""), ("run.requests", "600"), ("seed", seed.as_str())];
         let played = played(&[changes.as_slice(), &size].concat());
-        prop_assert_eq!(played.ended(Outcome::Finished), played.rows.len(), "{:#?}", played.outcomes.summary.extra);
+        prop_assert_eq!(played.ended(Outcome::Finished), played.rows.len(), "{:#?}", played.outcomes.summary.metrics);
     }
 }
 
@@ -99,7 +99,7 @@ fn histories_count_every_page_of_every_request() {
     let scans = played(&[("io.profile", "ycsb-e"), ("io.addresses", "scrambled-zipfian"), ("vssd.data", "0.3")]);
     let scans = scans.all_finished();
     let pages: u64 = scans.rows.iter().map(|row| row.bytes.count() / 4_096).sum();
-    assert_eq!(scans.extra("history_operations"), pages as f64);
+    assert_eq!(scans.metric("history_operations"), pages as f64);
     assert!(pages > 10 * scans.rows.len() as u64, "scans are long");
 }
 

@@ -64,7 +64,7 @@ fn every_edge_is_played_to_its_end_by_every_design() {
             let name = [("design.name", design), ("run.requests", "600")];
             let played = played(&[name.as_slice(), edge].concat());
             let unanswered = played.rows.len() - played.ended(Outcome::Finished);
-            assert_eq!(unanswered, 0, "{design} {edge:?}: {:#?}", played.outcomes.summary.extra);
+            assert_eq!(unanswered, 0, "{design} {edge:?}: {:#?}", played.outcomes.summary.metrics);
         }
     }
 }
@@ -80,7 +80,7 @@ fn a_pass_through_the_switch_of_a_millisecond_only_delays_collection() {
             ("io.depth", "8"),
         ];
         let played = played(&slow).all_finished();
-        assert!(played.extra("collection_steps") > 100.0, "{retry_after}");
+        assert!(played.metric("collection_steps") > 100.0, "{retry_after}");
     }
 }
 

@@ -86,7 +86,7 @@ fn amplifications(changes: &[Change<'_>]) -> [f64; 3] {
     let blox = rack(&plan);
     let windows = &precondition(blox, Seed(plan.seed)).expect("drives can be prepared").vssds[0].windows;
     let prepared = windows.iter().rev().take(3).sum::<f64>() / 3.0;
-    let run = play(&plan).outcomes.summary.extra["write_amplification"];
+    let run = play(&plan).outcomes.summary.metrics["write_amplification"];
     let geometry = blox.geometry();
     let dies = f64::from(blox.vssd.channels * geometry.dies_per_channel);
     let blocks = dies * f64::from(geometry.blocks_per_die());

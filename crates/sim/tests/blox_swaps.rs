@@ -26,11 +26,11 @@ fn pages() -> f64 {
 fn every_page_of_both_drives_moves_once_and_no_read_is_stale() {
     for design in ["rackblox", "rackblox-software", "vdc"] {
         let played = swapped(&swap("20ms", 0), &[("design.name", design)]).all_finished();
-        assert_eq!(played.extra("swap_pages_read"), 2.0 * pages(), "{design}");
-        assert_eq!(played.extra("swap_pages_written"), 2.0 * pages(), "{design}");
-        assert!(played.extra("swap_requests_held") > 0.0, "{design}: some request met a batch");
-        assert_eq!(played.extra("history_violations"), 0.0);
-        assert!(played.extra("write_amplification") > 1.0, "what a swap writes nobody asked for");
+        assert_eq!(played.metric("swap_pages_read"), 2.0 * pages(), "{design}");
+        assert_eq!(played.metric("swap_pages_written"), 2.0 * pages(), "{design}");
+        assert!(played.metric("swap_requests_held") > 0.0, "{design}: some request met a batch");
+        assert_eq!(played.metric("history_violations"), 0.0);
+        assert!(played.metric("write_amplification") > 1.0, "what a swap writes nobody asked for");
     }
 }
 
@@ -40,11 +40,11 @@ fn a_swap_costs_what_the_paper_says_for_the_share_of_the_drive_that_holds_data()
     for (data, stop) in [("0.1", "0.38"), ("0.3", "0.37")] {
         let shares = [("vssd.data", data), ("collection.stop", stop), ("run.requests", "12000")];
         let played = swapped(&swap("20ms", 0), &shares).all_finished();
-        assert_eq!(played.extra("swaps_of_vssds_done"), 1.0);
+        assert_eq!(played.metric("swaps_of_vssds_done"), 1.0);
         let data: f64 = data.parse().unwrap();
-        let erases = played.extra("swap_erases_of_every_block");
+        let erases = played.metric("swap_erases_of_every_block");
         assert!((erases - data).abs() < 0.001, "{erases} of {data}");
-        let lifetime = played.extra("swap_every_12_days_lifetime_fraction");
+        let lifetime = played.metric("swap_every_12_days_lifetime_fraction");
         assert!((lifetime - data * 152.0 / 30_000.0).abs() < 1e-5 && lifetime < 0.0055, "{lifetime}");
     }
 }
@@ -53,8 +53,8 @@ fn a_swap_costs_what_the_paper_says_for_the_share_of_the_drive_that_holds_data()
 fn drives_that_swap_twice_are_where_they_were_and_serve_on() {
     let twice = swap("20ms", 0) + &swap("21ms", 0) + &swap("20ms", 1);
     let played = swapped(&twice, &[("vssd.per_ssd", "2"), ("run.requests", "30000")]).all_finished();
-    assert_eq!(played.extra("swaps_of_vssds_done"), 6.0);
-    assert_eq!(played.extra("swap_pages_written"), 12.0 * pages());
+    assert_eq!(played.metric("swaps_of_vssds_done"), 6.0);
+    assert_eq!(played.metric("swap_pages_written"), 12.0 * pages());
 }
 
 #[test]
@@ -64,18 +64,18 @@ fn a_server_that_dies_in_the_midst_of_a_swap_goes_on_with_it_when_it_is_back() {
     let tables = swap("20ms", 0) + dies;
     let played = swapped(&tables, &changes);
     assert!(played.ends() > Time::ms(400));
-    assert_eq!(played.extra("swaps_of_vssds_done"), 1.0, "{:#?}", played.outcomes.summary.extra);
-    assert_eq!(played.extra("history_violations"), 0.0);
+    assert_eq!(played.metric("swaps_of_vssds_done"), 1.0, "{:#?}", played.outcomes.summary.metrics);
+    assert_eq!(played.metric("history_violations"), 0.0);
     let undisturbed = swapped(&swap("20ms", 0), &changes);
-    assert!(played.extra("swap_time_mean_ms") > undisturbed.extra("swap_time_mean_ms") + 200.0);
+    assert!(played.metric("swap_time_mean_ms") > undisturbed.metric("swap_time_mean_ms") + 200.0);
 }
 
 #[test]
 fn a_swap_that_never_begins_changes_nothing() {
     let (with, without) = (swapped(&swap("1h", 0), &[]), swapped("", &[]));
     assert_eq!(with.bytes(), without.bytes());
-    assert_eq!(with.extra("swaps_of_vssds_unfinished"), 1.0);
-    assert!(!without.outcomes.summary.extra.contains_key("swaps_of_vssds_done"));
+    assert_eq!(with.metric("swaps_of_vssds_unfinished"), 1.0);
+    assert!(!without.outcomes.summary.metrics.contains_key("swaps_of_vssds_done"));
     let mean = |played: &Played| played.mean(|row| row.operation == Operation::Read);
     let amid = swapped(&swap("20ms", 0), &[]);
     assert!(mean(&amid) > mean(&without) && mean(&amid) < mean(&without) * 2, "{} and {}", mean(&amid), mean(&without));
@@ -99,6 +99,6 @@ proptest! {
         let seed = seed.to_string();
         let changes = [("seed", seed.as_str()), ("vssd.swap_batch", batch), ("io.write_share", write_share), ("vssd.data", data)];
         let played = swapped(&tables, &changes).all_finished();
-        prop_assert_eq!(played.extra("history_violations"), 0.0);
+        prop_assert_eq!(played.metric("history_violations"), 0.0);
     }
 }

@@ -104,7 +104,7 @@ fn a_read_of_a_page_that_is_still_in_memory_needs_no_flash() {
     let (held, flash): (Vec<&Row>, Vec<&Row>) =
         reads.iter().partition(|row| row.spans.get(SpanKind::Flash) == Span::ZERO);
     assert!(held.len() > 50 && !flash.is_empty());
-    assert_eq!(held.len() as f64, played.extra("reads_from_write_cache"));
+    assert_eq!(held.len() as f64, played.metric("reads_from_write_cache"));
     held.iter().for_each(|row| assert_eq!(row.latency(), way(READ) + way(READ_REPLY), "{row:?}"));
 }
 
@@ -180,7 +180,7 @@ fn a_medium_that_is_written_in_place_answers_in_ten_microseconds_and_collects_no
         let medium = row.latency() - way(READ) - way(READ_REPLY);
         assert!(medium > Span::us(9) && medium < Span::us(11), "{medium}");
     }
-    assert_eq!(played.extra("collection_steps"), 0.0);
+    assert_eq!(played.metric("collection_steps"), 0.0);
 }
 
 #[test]

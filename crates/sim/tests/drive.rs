@@ -3,10 +3,10 @@
 mod support;
 
 use base::{Bytes, NodeId, Operation, Request, Seed, Span, Time};
+use record::metric::Meter;
 use record::{Ledger, Outcome, Place, RunIdentity, SpanKind, Summary};
 use sim::drive::{Context, Ended, Limits, Rig, Ticket, Unobserved, drive};
 use sim::rigs::edm::EdmRig;
-use std::collections::BTreeMap;
 use support::{Plain, Script, play, testbed};
 use workload::{Arrival, Arrivals, Class, Generator, Pattern, SizeDistribution, Source};
 
@@ -27,9 +27,6 @@ impl Source for Followed {
     fn after_end(&mut self, now: Time, finished: &Request) -> Option<Arrival> {
         (finished.id.0 == self.read).then_some(Arrival { at: now, request: self.write })
     }
-    fn extra(&self, out: &mut BTreeMap<String, f64>) {
-        out.insert("followed".into(), 1.0);
-    }
 }
 
 #[test]
@@ -46,7 +43,6 @@ fn arrivals_have_not_ended_while_the_end_of_a_read_brings_a_write() {
     assert_eq!(rows.iter().map(|row| row.request.0).collect::<Vec<_>>(), [0, 1, 2]);
     assert!(rows[2].latency() > Span::us(32));
     assert!(summary.load.busiest_link > 0.9, "{}", summary.load.busiest_link);
-    assert_eq!(summary.extra.get("followed"), Some(&1.0), "what only the load can tell");
 }
 
 /// Answers its first `answers` requests, each `after` it was issued, and no other.
@@ -86,7 +82,7 @@ impl Rig for Dying {
     fn dropped_packets(&self) -> u64 {
         0
     }
-    fn extra(&self, _: &mut BTreeMap<String, f64>) {}
+    fn measure(&self, _: Time, _: &mut Meter) {}
 }
 
 /// A closed loop of two slots and ten requests on such a rig. The drain limit is 100 ms.

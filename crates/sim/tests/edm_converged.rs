@@ -58,7 +58,7 @@ fn saturated(preemption: Policy, frame: u64) -> EdmRigConfig {
 }
 
 fn told(summary: &Summary, name: &str) -> f64 {
-    summary.extra[&format!("background_{name}")]
+    summary.metrics[&format!("background_{name}")]
 }
 
 /// Every frame is with its receiver, dropped by a full queue, or still under way.
@@ -223,7 +223,7 @@ fn on_a_busy_rack_every_message_and_every_frame_arrives() {
             assert_frames_are_conserved(&summary);
             assert_eq!(told(&summary, "frames_dropped"), 0.0);
             assert!(told(&summary, "frames_delivered") > 100.0);
-            assert_eq!(summary.extra["protocol_violations"] + summary.extra["unexpected_messages"], 0.0);
+            assert_eq!(summary.metrics["protocol_violations"] + summary.metrics["unexpected_messages"], 0.0);
         }
     }
 }
@@ -275,7 +275,7 @@ fn the_same_seed_gives_the_same_rows_and_another_does_not() {
     let (rows, summary) = run(1);
     let (again, summary_again) = run(1);
     assert!(rows == again);
-    assert_eq!(summary.extra, summary_again.extra);
+    assert_eq!(summary.metrics, summary_again.metrics);
     assert!(rows != run(2).0);
 }
 
@@ -359,6 +359,6 @@ proptest! {
             prop_assert!(row.latency() >= row.unloaded, "{:?} sooner than alone", row);
         }
         assert_frames_are_conserved(&summary);
-        prop_assert_eq!(summary.extra["protocol_violations"] + summary.extra["unexpected_messages"], 0.0);
+        prop_assert_eq!(summary.metrics["protocol_violations"] + summary.metrics["unexpected_messages"], 0.0);
     }
 }

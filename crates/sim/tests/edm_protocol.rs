@@ -71,7 +71,7 @@ proptest! {
         }
         // Nothing is lost, refused or sent for nothing.
         let zero = ["protocol_violations", "unexpected_messages"];
-        prop_assert!(zero.iter().all(|name| summary.extra[*name] == 0.0), "{:?}", summary.extra);
+        prop_assert!(zero.iter().all(|name| summary.metrics[*name] == 0.0), "{:?}", summary.metrics);
         prop_assert_eq!(rig.dropped_packets(), 0);
         if config.edm.batch == Bytes::ZERO {
             prop_assert_eq!(carried_bytes(&rig, &config), wire_bytes(&config, &rows));
@@ -79,7 +79,7 @@ proptest! {
             prop_assert!(carried_bytes(&rig, &config) <= wire_bytes(&config, &rows));
         }
         let sources = f64::from(config.nodes - 1);
-        prop_assert!(summary.extra["longest_notification_queue"] <= 2.0 * f64::from(config.edm.active_per_pair) * sources);
+        prop_assert!(summary.metrics["longest_notification_queue"] <= 2.0 * f64::from(config.edm.active_per_pair) * sources);
     }
 
     #[test]

@@ -131,7 +131,7 @@ fn a_device_that_is_fragmented_starts_at_the_amplification_that_it_keeps() {
     let scene = DEVICES.replace("400", "60000").replace("blocks_per_plane = 64", "blocks_per_plane = 24\nfilled = 1.0");
     let scene = scene.replace("depth = 1", "depth = 32\nwrite_share = 1.0");
     let flash = "preset = 'tlc-gen4'\ndies_per_channel = 1\npages_per_block = 24\nstate = 'fragmented'\n";
-    let fragmented = play(&format!("{scene}\n[flash]\n{flash}")).extra;
+    let fragmented = play(&format!("{scene}\n[flash]\n{flash}")).metrics;
     // Greedy victims of 96 units, 7 % of spare space.
     let closed = 7.4;
     let amplification = fragmented["device_write_amplification"];

@@ -1,10 +1,12 @@
 //! Is every instant of a request claimed by one span, in every rig and in every shipped experiment?
 
+mod racks;
+
 use base::Span;
 use record::{Outcome, Row, Sink, SinkError, SpanKind};
 use sim::drive::{Flow, Observer, Progress};
 use sim::{RunOptions, run};
-use spec::{DesignName, Files, Plan, Scale};
+use spec::{Files, Plan, Scale};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -50,43 +52,11 @@ fn audit(plan: &Plan, events: u64) -> (Vec<String>, u64) {
     (warnings.chain(gap).collect(), audit.finished)
 }
 
-fn plan(text: &str) -> Plan {
-    let experiment =
-        spec::parse("small.toml", text, &spec::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
-    experiment.points(None).remove(0).plan
-}
-
-const MESSAGES: &str = "fabric = { nodes = 8, rate = '100Gbps' }\nworkload = { load = 0.6 }\n\
-    run = { requests = 2000, warm_up = '0ns' }";
-const VOLUMES: &str = "rack = { servers = 2, clients = 2 }\nvssd = { per_ssd = 1, capacity = '64MiB' }\n\
-    flash.pages_per_block = 64\nio.write_share = 0.5\nrun = { requests = 2000, warm_up = '0ns' }";
-const SAN: &str = "fabric = { kind = 'single-switch', hosts = 2, targets = 2 }\n\
-    drives = { per_target = 1, capacity = '256MiB' }\nio = { write_share = 0.5, depth = 4 }\n\
-    run = { requests = 2000, warm_up_requests = 0 }";
-const DEVICES: &str = "machine.blocks_per_plane = 16\nio = { depth = 4, write_share = 0.5 }\n\
-    run = { requests = 2000, warm_up = '0ns' }";
-const PAIRS: &str = "store = { devices = 2, clients = 8, client_nodes = 2, keys = 4000, cached_keys = 400 }\n\
-    io = { profile = 'ycsb-a', depth = 2 }\nrun = { requests = 2000, warm_up_requests = 0 }";
-const BARE: &str = "store = { devices = 2, clients = 2, client_nodes = 1 }\nio.depth = 2\n\
-    run = { requests = 2000, warm_up_requests = 0 }";
-
-/// Every design that is no rival of EDM's, and a rack for it.
-const RACKS: [(&str, &[&str]); 5] = [
-    (VOLUMES, &["rackblox", "vdc", "rackblox-software"]),
-    (SAN, &["san-plain", "san"]),
-    (DEVICES, &["s-direct", "linux", "spdk", "target-offload"]),
-    (PAIRS, &["scalio", "leed", "leed-ditto"]),
-    (BARE, &["nvme-of", "nvme-of-offload"]),
-];
-
 #[test]
 fn every_rig_claims_every_instant_of_its_requests_once() {
     let mut wrong = Vec::new();
-    let messages = [DesignName::Edm].iter().chain(DesignName::RIVALS).map(|design| (MESSAGES, design.word()));
-    let others = RACKS.into_iter().flat_map(|(rack, all)| all.iter().map(move |design| (rack, design.to_string())));
-    for (rack, design) in messages.chain(others) {
-        let text = format!("title = 'ledgers'\ndesign.name = '{design}'\n{rack}\n");
-        let (found, finished) = audit(&plan(&text), u64::MAX);
+    for (rack, design) in racks::all() {
+        let (found, finished) = audit(&racks::plan(&design, rack), u64::MAX);
         assert!(finished > 1_000, "{design}: {finished} requests have finished");
         wrong.extend(found.into_iter().map(|found| format!("{design}: {found}")));
     }
@@ -98,14 +68,14 @@ fn every_rig_claims_every_instant_of_its_requests_once() {
 #[test]
 fn a_san_that_loses_packets_claims_no_instant_twice() {
     for (design, transport) in [("san", "tcp"), ("san-plain", "tcp"), ("san-plain", "dctcp")] {
-        let text = format!(
-            "title = 'ledgers'\ndesign.name = '{design}'\nwire.transport = '{transport}'\n\
+        let rack = format!(
+            "wire.transport = '{transport}'\n\
              fabric = {{ kind = 'single-switch', hosts = 2, targets = 16 }}\n\
              drives = {{ per_target = 1, model = 'quick' }}\n\
              io = {{ write_share = 0.3, depth = 128, size = '128KiB' }}\n\
-             run = {{ requests = 2000, warm_up_requests = 0 }}\n"
+             run = {{ requests = 2000, warm_up_requests = 0 }}"
         );
-        let (wrong, finished) = audit(&plan(&text), u64::MAX);
+        let (wrong, finished) = audit(&racks::plan(design, &rack), u64::MAX);
         assert!(finished == 2_000 && wrong.is_empty(), "{design} over {transport}: {finished} {wrong:?}");
     }
 }

@@ -108,7 +108,7 @@ fn what_was_paused_when_a_link_or_a_switch_went_goes_on_when_it_is_back() {
             let load = workload::storage::Config { block: Bytes::kib(64), ..load(&config, 0.2, 128, 1_200) };
             let played = play(config, &load, 1);
             assert_eq!(played.finished(), 1_200, "{what:?} for {away} from {at:?}: {:?}", played.summary.warnings);
-            let fact = |name: &str| played.summary.extra.get(name).copied().unwrap_or_default();
+            let fact = |name: &str| played.summary.metrics.get(name).copied().unwrap_or_default();
             assert_eq!(fact("pfc_deadlocked_links"), 0.0);
             let last = played.rows.iter().map(|row| row.end).max().expect("there are rows");
             // A host that has lost its link asks anew after its timeout of 100 ms, whatever the

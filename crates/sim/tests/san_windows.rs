@@ -200,7 +200,7 @@ fn streams_go_with_reservation() {
     let (_, free) = play_by("unpaced");
     for transport in ["tcp", "dctcp", "dcqcn+pfc"] {
         let (summary, rows) = play_by(transport);
-        let fact = |name: &str| summary.extra[name];
+        let fact = |name: &str| summary.metrics[name];
         assert_eq!(finished(&rows), 3_000, "{transport}");
         assert!(fact("reservations_rejected") > 100.0, "{transport}");
         assert_eq!((fact("host_timeouts"), fact("target_commands")), (0.0, 3_000.0), "{transport}");

@@ -55,8 +55,8 @@ fn with(design: &str, changes: &[(&str, &str)]) -> String {
     toml::to_string(&table).expect("it is TOML")
 }
 
-fn extra(summary: &Summary, name: &str) -> f64 {
-    *summary.extra.get(name).unwrap_or_else(|| panic!("no {name} in {:?}", summary.extra.keys()))
+fn metric(summary: &Summary, name: &str) -> f64 {
+    *summary.metrics.get(name).unwrap_or_else(|| panic!("no {name} in {:?}", summary.metrics.keys()))
 }
 
 const DESIGNS: [&str; 3] = ["scalio", "leed", "leed-ditto"];
@@ -101,23 +101,23 @@ fn a_miss_reads_flash_twice_whoever_reads_it() {
     for (design, changes) in [("scalio", vec![("scalio.cache", "false")]), ("leed", vec![])] {
         let changes = [changes, vec![("io.profile", "'ycsb-c'"), ("io.addresses", "'uniform'")]].concat();
         let summary = summary(&with(design, &changes));
-        assert_eq!(extra(&summary, "ssd_reads_per_operation"), 2.0, "{design}");
-        assert_eq!(extra(&summary, "ssd_writes_per_operation"), 0.0, "{design}");
+        assert_eq!(metric(&summary, "ssd_reads_per_operation"), 2.0, "{design}");
+        assert_eq!(metric(&summary, "ssd_writes_per_operation"), 0.0, "{design}");
     }
 }
 
 #[test]
 fn an_update_of_leed_is_a_read_and_two_writes() {
     let summary = summary(&with("leed", &[]));
-    let reads = 2.0 * extra(&summary, "gets") + extra(&summary, "puts");
-    assert_eq!(extra(&summary, "ssd_reads_per_operation") * 6_000.0, reads);
-    assert_eq!(extra(&summary, "ssd_writes_per_update"), 2.0);
+    let reads = 2.0 * metric(&summary, "gets") + metric(&summary, "puts");
+    assert_eq!(metric(&summary, "ssd_reads_per_operation") * 6_000.0, reads);
+    assert_eq!(metric(&summary, "ssd_writes_per_update"), 2.0);
 }
 
 #[test]
 fn an_update_of_scalio_is_two_writes_alone_and_little_more_than_one_in_a_group() {
     let alone = summary(&with("scalio", &[("scalio.batching", "false")]));
-    assert_eq!(extra(&alone, "ssd_writes_per_update"), 2.0);
+    assert_eq!(metric(&alone, "ssd_writes_per_update"), 2.0);
     let grouped = summary(&with(
         "scalio",
         &[
@@ -127,21 +127,21 @@ fn an_update_of_scalio_is_two_writes_alone_and_little_more_than_one_in_a_group()
             ("io.addresses", "'uniform'"),
         ],
     ));
-    let writes = extra(&grouped, "ssd_writes_per_update");
+    let writes = metric(&grouped, "ssd_writes_per_update");
     // A page for eight records, and a segment each.
     assert!((1.05..=1.2).contains(&writes), "{writes}");
-    assert!(extra(&grouped, "updates_per_group") > 6.0);
+    assert!(metric(&grouped, "updates_per_group") > 6.0);
 }
 
 #[test]
 fn offloaded_reads_take_nothing_of_the_box_s_cores() {
     let reads = [("io.profile", "'ycsb-c'"), ("io.addresses", "'uniform'")];
     let scalio = summary(&with("scalio", &reads));
-    assert_eq!(extra(&scalio, "server_cpu_percent"), 0.0);
-    assert!(extra(&scalio, "offloaded_reads_per_operation") > 1.5);
+    assert_eq!(metric(&scalio, "server_cpu_percent"), 0.0);
+    assert!(metric(&scalio, "offloaded_reads_per_operation") > 1.5);
     let leed = summary(&with("leed", &reads));
     // Two I/Os of 3.3 us and a call of 1 us.
-    assert_eq!(extra(&leed, "server_cpu_ns_per_operation"), 7_600.0);
+    assert_eq!(metric(&leed, "server_cpu_ns_per_operation"), 7_600.0);
 }
 
 #[test]
@@ -153,13 +153,13 @@ fn a_target_in_software_costs_its_time_for_each_read_and_one_in_the_adapter_none
         summary(&text)
     };
     let (software, adapter) = (bare("nvme-of"), bare("nvme-of-offload"));
-    assert_eq!(extra(&adapter, "server_cpu_percent"), 0.0);
+    assert_eq!(metric(&adapter, "server_cpu_percent"), 0.0);
     let rate = software.load.requests_per_second;
     let expected = rate * 1.606e-6 * 100.0;
     assert!(
-        (extra(&software, "target_percent") / expected - 1.0).abs() < 0.05,
+        (metric(&software, "target_percent") / expected - 1.0).abs() < 0.05,
         "{} {expected}",
-        extra(&software, "target_percent")
+        metric(&software, "target_percent")
     );
     assert!(rate > 3.0e6 && adapter.load.requests_per_second > 3.0e6, "{rate}");
 }
@@ -210,7 +210,7 @@ fn sleepers() -> String {
 fn our_histories_are_linearizable_whoever_sleeps() {
     for more in [String::new(), sleepers()] {
         let summary = summary(&contended("'linearizable'", &more));
-        assert_eq!(extra(&summary, "history_violations"), 0.0, "{:?}", summary.warnings);
+        assert_eq!(metric(&summary, "history_violations"), 0.0, "{:?}", summary.warnings);
         assert_eq!(summary.counts.finished, 12_000);
     }
 }
@@ -218,7 +218,7 @@ fn our_histories_are_linearizable_whoever_sleeps() {
 #[test]
 fn the_paper_s_protocol_loses_linearizability_when_fillers_sleep_over_their_leases() {
     let summary = summary(&contended("'paper'", &sleepers()));
-    assert!(extra(&summary, "history_violations") > 0.0);
+    assert!(metric(&summary, "history_violations") > 0.0);
     assert!(summary.warnings.iter().any(|warning| warning.contains("not linearizable")), "{:?}", summary.warnings);
 }
 
@@ -227,8 +227,8 @@ fn nothing_acknowledged_is_lost_when_the_box_stops_and_comes_back() {
     let stops =
         "[[fault]]\nkind = 'node-down'\nnode = 40\nat = '3ms'\n[[fault]]\nkind = 'node-up'\nnode = 40\nat = '4ms'\n";
     let summary = summary(&contended("'linearizable'", stops));
-    assert_eq!(extra(&summary, "history_violations"), 0.0, "{:?}", summary.warnings);
-    assert!(extra(&summary, "requests_unknown") > 0.0, "some requests were on their way");
+    assert_eq!(metric(&summary, "history_violations"), 0.0, "{:?}", summary.warnings);
+    assert!(metric(&summary, "requests_unknown") > 0.0, "some requests were on their way");
     assert!(summary.counts.finished > 8_000, "{:?}", summary.counts);
 }
 
@@ -238,13 +238,13 @@ fn a_client_that_dies_holds_up_nobody_else() {
     let summary = summary(&contended("'linearizable'", dies));
     assert_eq!((summary.counts.unavailable, summary.counts.in_flight_at_end), (2, 0), "its own two requests");
     assert_eq!(summary.counts.finished, 12_000 - 2);
-    assert_eq!(extra(&summary, "history_violations"), 0.0, "{:?}", summary.warnings);
+    assert_eq!(metric(&summary, "history_violations"), 0.0, "{:?}", summary.warnings);
 }
 
 #[test]
 fn a_get_of_what_is_filled_by_another_waits_and_says_so() {
     let summary = summary(&contended("'linearizable'", ""));
-    assert!(extra(&summary, "waits") > 0.0);
+    assert!(metric(&summary, "waits") > 0.0);
     let schedule = summary.span_mean_ns["read"][SpanKind::Schedule.name()];
     assert!(schedule > 0.0 && schedule < Span::ms(1).as_ns_f64(), "{schedule}");
 }
@@ -262,21 +262,21 @@ fn hot(protocol: &str, torn_reads: &str) -> Summary {
 #[test]
 fn torn_reads_are_survived_and_counted() {
     let summary = hot("'linearizable'", "true");
-    assert!(extra(&summary, "torn_reads") > 0.0);
-    assert_eq!(extra(&summary, "history_violations"), 0.0, "{:?}", summary.warnings);
-    assert_eq!(extra(&hot("'linearizable'", "false"), "torn_reads"), 0.0);
+    assert!(metric(&summary, "torn_reads") > 0.0);
+    assert_eq!(metric(&summary, "history_violations"), 0.0, "{:?}", summary.warnings);
+    assert_eq!(metric(&hot("'linearizable'", "false"), "torn_reads"), 0.0);
 }
 
 #[test]
 fn the_paper_s_protocol_believes_torn_reads_where_nobody_sleeps() {
     let torn = hot("'paper'", "true");
-    assert!(extra(&torn, "torn_reads") > 0.0);
+    assert!(metric(&torn, "torn_reads") > 0.0);
     let whole = hot("'paper'", "false");
     assert!(
-        extra(&torn, "history_violations") > extra(&whole, "history_violations"),
+        metric(&torn, "history_violations") > metric(&whole, "history_violations"),
         "{} and {}",
-        extra(&torn, "history_violations"),
-        extra(&whole, "history_violations")
+        metric(&torn, "history_violations"),
+        metric(&whole, "history_violations")
     );
 }
 
@@ -293,8 +293,8 @@ fn over_edm_every_request_ends_and_blocks_of_66_bits_change_nothing() {
         assert_eq!(row.spans.total(), row.end - row.intended, "{row:?}");
     }
     assert!(rows == play(&over_edm(&[]), true).1);
-    assert!(extra(&summary, "swaps_per_operation") > 0.0);
-    assert_eq!(extra(&summary, "unexpected_messages") + extra(&summary, "protocol_violations"), 0.0);
+    assert!(metric(&summary, "swaps_per_operation") > 0.0);
+    assert_eq!(metric(&summary, "unexpected_messages") + metric(&summary, "protocol_violations"), 0.0);
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn over_edm_histories_are_linearizable_whoever_sleeps_and_whatever_stops() {
     for more in [String::new(), sleepers(), stops.into()] {
         let text = format!("{}\n[carrier]\nname = 'edm'\n", contended("'linearizable'", &more));
         let summary = summary(&text);
-        assert_eq!(extra(&summary, "history_violations"), 0.0, "{:?}", summary.warnings);
+        assert_eq!(metric(&summary, "history_violations"), 0.0, "{:?}", summary.warnings);
         assert!(summary.counts.finished > 8_000, "{:?}", summary.counts);
     }
 }
@@ -339,7 +339,7 @@ fn a_kept_history_is_judged_and_holds_every_operation_that_says_something() {
         let outcomes = run(&plan(&text), &options, &mut Vec::new(), &mut Unobserved).expect("it runs");
         let history = outcomes.history.expect("it was to be kept");
         assert!(history.operations() as u64 >= outcomes.summary.counts.finished);
-        assert_eq!(extra(&outcomes.summary, "history_violations") == 0.0, is_right);
+        assert_eq!(metric(&outcomes.summary, "history_violations") == 0.0, is_right);
         assert_eq!(history.check(1 << 20) == history::StoreVerdict::Linearizable, is_right);
     }
 }

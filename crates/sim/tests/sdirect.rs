@@ -39,8 +39,8 @@ fn finished(plan: &Plan) -> (Vec<Row>, Outcomes) {
     (rows, outcomes)
 }
 
-fn extra(outcomes: &Outcomes, name: &str) -> f64 {
-    *outcomes.summary.extra.get(name).unwrap_or_else(|| panic!("no {name} in {:?}", outcomes.summary.extra))
+fn metric(outcomes: &Outcomes, name: &str) -> f64 {
+    *outcomes.summary.metrics.get(name).unwrap_or_else(|| panic!("no {name} in {:?}", outcomes.summary.metrics))
 }
 
 /// Data and overhead of so many packets on a PCIe link of four lanes.
@@ -80,13 +80,13 @@ fn software_alone_adds_its_own_costs() {
 fn a_lone_command_does_not_wait_for_a_batch() {
     let (rows, outcomes) = finished(&of("spdk", &format!("{ALONE}\nsoftware.batch_time = '500us'")));
     assert!(rows.iter().all(|row| row.spans.get(SpanKind::StorageQueue) < Span::us(5)));
-    assert_eq!(extra(&outcomes, "doorbells"), 400.0);
+    assert_eq!(metric(&outcomes, "doorbells"), 400.0);
 }
 
 #[test]
 fn a_depth_of_a_batch_rings_once_for_all() {
     let (rows, full) = finished(&of("spdk", "io.depth = 128\nsoftware.batch_time = '100ms'\nrun.requests = 1280"));
-    assert_eq!(extra(&full, "doorbells"), 10.0);
+    assert_eq!(metric(&full, "doorbells"), 10.0);
     assert!(rows.iter().all(|row| row.latency() < Span::ms(2)));
 }
 
@@ -113,11 +113,11 @@ fn only_software_uses_cores_and_only_buffers_in_memory_use_memory() {
     {
         let (rows, outcomes) = finished(&of(design, keys));
         let data = rows.len() as f64 * 4_096.0;
-        assert_eq!(extra(&outcomes, "host_cpu_s") > 0.0, uses_cores, "{design}");
+        assert_eq!(metric(&outcomes, "host_cpu_s") > 0.0, uses_cores, "{design}");
         // Capsules and answers of software pass through memory too: less than a tenth.
-        let accesses = extra(&outcomes, "host_memory_bytes") / data;
+        let accesses = metric(&outcomes, "host_memory_bytes") / data;
         assert!((memory_accesses..memory_accesses + 0.1).contains(&accesses), "{design}: {accesses}");
-        assert_eq!(extra(&outcomes, "root_link_data_bytes") > 0.0, memory_accesses > 0.0, "{design}");
+        assert_eq!(metric(&outcomes, "root_link_data_bytes") > 0.0, memory_accesses > 0.0, "{design}");
     }
 }
 
@@ -141,11 +141,11 @@ fn commands_between_devices_leave_network_and_memory_alone() {
             "machine.devices = 4\nclients.remote = true\ntask.bytes = '16KiB'\nio.depth = 4\ntask.kind = {task}"
         );
         let (rows, outcomes) = finished(&plan(&keys));
-        assert_eq!(extra(&outcomes, "doorbells"), rows.len() as f64 * reads_and_writes, "{task}");
-        assert_eq!(extra(&outcomes, "host_memory_bytes") + extra(&outcomes, "root_link_data_bytes"), 0.0, "{task}");
+        assert_eq!(metric(&outcomes, "doorbells"), rows.len() as f64 * reads_and_writes, "{task}");
+        assert_eq!(metric(&outcomes, "host_memory_bytes") + metric(&outcomes, "root_link_data_bytes"), 0.0, "{task}");
         // A command and an answer.
-        assert_eq!(extra(&outcomes, "network_bytes"), rows.len() as f64 * (92.0 + 64.0 + 92.0 + 16.0), "{task}");
-        assert!(extra(&outcomes, "fifo_highest_ratio") <= 1.0);
+        assert_eq!(metric(&outcomes, "network_bytes"), rows.len() as f64 * (92.0 + 64.0 + 92.0 + 16.0), "{task}");
+        assert!(metric(&outcomes, "fifo_highest_ratio") <= 1.0);
     }
 }
 
@@ -157,7 +157,7 @@ fn lost_packets_cost_time_and_no_request() {
         );
         let (_, outcomes) = finished(&plan(&keys));
         assert!(outcomes.summary.counts.dropped_packets > 20, "{:?}", outcomes.summary.counts);
-        assert!(extra(&outcomes, "commands_repeated") > 5.0);
+        assert!(metric(&outcomes, "commands_repeated") > 5.0);
     }
 }
 

@@ -326,7 +326,7 @@ table! {
 table! {
     /// One kind of ordinary traffic, which every node sends to uniformly chosen others.
     BackgroundStreamFile => BackgroundStream {
-        /// Its name in metrics, `extra.background_NAME_latency_mean_ns`: letters, digits, `-` and `_`, and no other stream's.
+        /// Its name in metrics, `metrics.background_NAME_latency_mean_ns`: letters, digits, `-` and `_`, and no other stream's.
         name: String [length from 1] where [needed] => String::new(),
         /// Every frame, from the destination address to the check sequence: 64 to 9,018 bytes.
         frame: Quantity<Bytes> ["64B" to "9018B"] = Bytes::new(1_518),

@@ -7,7 +7,6 @@ use crate::size::Mix;
 use crate::target::Targets;
 use base::{NodeId, Request, RequestId, Seed, Span, Stream, Time};
 use prefetch_index::prefetch_index;
-use std::collections::BTreeMap;
 
 /// A request and the time at which the workload wants it to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +39,6 @@ pub trait Source {
     fn awaits_an_end(&self, _now: Time) -> bool {
         false
     }
-    /// Metrics of this load, by name with the unit at the end; empty by default.
-    fn extra(&self, _out: &mut BTreeMap<String, f64>) {}
 }
 
 /// Runs a [`Config`].

@@ -3,7 +3,7 @@
 use crate::support::{dataset, read, summary};
 use base::{Operation, Span, Time};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use record::{Availability, SpanKind, Summary, columns};
+use record::{Availability, SpanKind, Summary, columns, has_number, metric, number_paths};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,10 @@ fn the_columns_of_the_file_are_the_described_columns_in_their_order() {
     let bytes = bytes::Bytes::from(dataset(&[], 1).parts.remove(0));
     let file = SerializedFileReader::new(bytes).unwrap();
     let schema = file.metadata().file_metadata().schema();
-    let names: Vec<&str> = schema.get_fields().iter().map(|field| field.name()).collect();
-    assert_eq!(names, described("records"));
+    let names: Vec<String> = schema.get_fields().iter().map(|field| field.name().to_owned()).collect();
+    let described = described("records");
+    let (columns, labels) = described.split_at(names.len());
+    assert_eq!((columns, labels), (&names[..], &["design", "seed", "label_<axis>"].map(String::from)[..]));
 }
 
 #[test]
@@ -39,9 +41,10 @@ fn full_summary() -> Summary {
     one.load.planned = Some(0.5);
     one.availability = Some(Availability { requests: 1, recovery_ns: Some(0.0), ..Availability::default() });
     one.labels = BTreeMap::from([("load".into(), "0.5".into())]);
-    one.extra = BTreeMap::from([("grants".into(), 1.0)]);
     let two = Summary { seeds: vec![2], ..one.clone() };
-    Summary::over_seeds(&[one, two]).unwrap()
+    // As they are declared: a name of a family would stand for one of many.
+    let metrics = metric::all().map(|metric| (metric.name.into(), 1.0)).collect();
+    Summary { metrics, ..Summary::over_seeds(&[one, two]).unwrap() }
 }
 
 /// The paths to the leaves, as `columns` writes them.
@@ -55,7 +58,7 @@ fn leaves(value: &Value, path: &str, found: &mut BTreeSet<String>) {
             "" => key.clone(),
             "latency_ns" | "slowdown" | "unloaded_ns" | "span_mean_ns" => format!("{path}.<operation>"),
             "labels" => format!("{path}.<axis>"),
-            "extra" => format!("{path}.<name>"),
+            "metrics" => format!("{path}.{}", key.replace('{', "<").replace('}', ">")),
             _ => format!("{path}.{key}"),
         };
         leaves(value, &key, found);
@@ -69,6 +72,24 @@ fn the_fields_of_a_summary_are_the_described_fields() {
     let described = described("summary");
     assert_eq!(found, described.iter().cloned().collect());
     assert_eq!(found.len(), described.len(), "nothing is described twice");
+}
+
+#[test]
+fn every_number_of_a_summary_has_a_known_path_and_nothing_else_has() {
+    for path in [
+        "latency_ns.read-modify-write.p99",
+        "span_mean_ns.all.flash",
+        "unloaded_ns.all",
+        "metrics.background_ip_latency_p99_ns",
+        "availability.fraction",
+        "events",
+    ] {
+        assert!(has_number(path), "{path}");
+    }
+    for path in ["latency_ns.reads.p99", "latency_ns", "labels.load", "partial", "metrics.grants", "gets", ""] {
+        assert!(!has_number(path), "{path}");
+    }
+    assert!(number_paths().contains(&"metrics.background_<stream>_latency_mean_ns".to_owned()));
 }
 
 #[test]

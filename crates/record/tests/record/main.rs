@@ -2,6 +2,7 @@
 
 mod describing;
 mod histograms;
+mod metrics_page;
 mod parquet_dataset;
 mod seeds;
 mod summaries;

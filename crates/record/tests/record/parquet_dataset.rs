@@ -4,7 +4,9 @@ use crate::support::{Memory, any_row, any_span, dataset, provenance, read};
 use base::{Span, Time};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use proptest::prelude::*;
-use record::{ParquetWriter, Provenance, ReadError, Row, Sink, Written, part_name, read_part, read_spans};
+use record::{
+    Label, LabelValue, ParquetWriter, Provenance, ReadError, Row, Sink, Written, part_name, read_part, read_spans,
+};
 
 fn reads(count: u64) -> Vec<Row> {
     (0..count).map(|i| read(i, Time::ns(10 * i), Span::ns(300 + i % 7), Span::ns(300))).collect()
@@ -47,6 +49,57 @@ proptest! {
         let read: Vec<_> = parts.flat_map(|part| read_spans("part", &part).unwrap().rows).collect();
         prop_assert_eq!(read, spans);
     }
+}
+
+#[test]
+fn labels_are_in_every_row_behind_the_columns_and_do_not_mind_who_reads_rows() {
+    let label = |name: &str, value| Label { name: name.into(), value };
+    let labels = vec![
+        label("design", LabelValue::Text(Some("edm".into()))),
+        label("seed", LabelValue::Integer(Some(7))),
+        label("label_load", LabelValue::Number(Some(0.5))),
+        label("label_wire", LabelValue::Truth(Some(true))),
+        label("label_mix", LabelValue::Text(None)),
+    ];
+    let mut writer = ParquetWriter::new(Memory::new(), &provenance()).with_rows_per_part(1_500).with_labels(labels);
+    let rows = reads(2_000);
+    rows.iter().for_each(|row| writer.row(row).unwrap());
+    writer.finish().unwrap();
+    let parts: Vec<bytes::Bytes> = writer.into_parts().parts.into_iter().map(bytes::Bytes::from).collect();
+    let read: Vec<_> = parts.iter().flat_map(|part| read_part("part", part).unwrap().rows).collect();
+    assert_eq!((parts.len(), read == rows), (2, true));
+    let mut labelled = 0;
+    for part in parts {
+        let file = SerializedFileReader::new(part).unwrap();
+        for row in file.get_row_iter(None).unwrap() {
+            let columns: Vec<String> =
+                row.unwrap().get_column_iter().map(|(name, field)| format!("{name} {field}")).collect();
+            let wanted = ["design \"edm\"", "seed 7", "label_load 0.5", "label_wire true", "label_mix null"];
+            assert_eq!(columns[columns.len() - wanted.len()..], wanted);
+            labelled += 1;
+        }
+    }
+    assert_eq!(labelled, rows.len());
+}
+
+#[test]
+fn constant_columns_take_next_to_no_room() {
+    let size = |labels: Vec<Label>| {
+        let mut writer = ParquetWriter::new(Memory::new(), &provenance()).with_labels(labels);
+        reads(20_000).iter().for_each(|row| writer.row(row).unwrap());
+        writer.finish().unwrap();
+        writer.into_parts().parts[0].len()
+    };
+    let text = |name: &str| Label { name: name.into(), value: LabelValue::Text(Some("a longer text".into())) };
+    let (plain, labelled) = (size(Vec::new()), size(vec![text("design"), text("label_a"), text("label_b")]));
+    assert!(labelled < plain + 1_500, "{labelled} and {plain} without labels");
+}
+
+#[test]
+#[should_panic(expected = "bytes cannot be the name of a label")]
+fn a_label_cannot_hide_a_column() {
+    let label = Label { name: "bytes".into(), value: LabelValue::Integer(None) };
+    let _ = ParquetWriter::new(Memory::new(), &provenance()).with_labels(vec![label]);
 }
 
 #[test]

@@ -38,13 +38,13 @@ fn a_single_seed_stays_as_it_is_without_an_interval() {
 }
 
 #[test]
-fn an_operation_or_an_extra_that_one_run_lacks_is_averaged_over_the_others() {
+fn an_operation_or_a_metric_that_one_run_lacks_is_averaged_over_the_others() {
     let mut runs = [run(1, Span::ns(100)), run(2, Span::ns(200)), run(3, Span::ns(300))];
     runs[0].latency_ns.remove("read");
-    runs[1].extra = BTreeMap::from([("grants".into(), 4.0)]);
+    runs[1].metrics = BTreeMap::from([("cache_hit_ratio".into(), 4.0)]);
     let merged = Summary::over_seeds(&runs).unwrap();
     assert_eq!((merged.latency_ns["read"].count, merged.latency_ns["read"].mean), (4, 250.0));
-    assert_eq!(merged.extra["grants"], 4.0);
+    assert_eq!(merged.metrics["cache_hit_ratio"], 4.0);
 }
 
 #[test]

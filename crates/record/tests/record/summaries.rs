@@ -143,10 +143,10 @@ fn a_request_that_vanished_stops_the_run() {
 }
 
 #[test]
-#[should_panic(expected = "grants is NaN, which JSON cannot hold")]
+#[should_panic(expected = "gets is NaN, which JSON cannot hold")]
 fn a_number_that_json_cannot_hold_stops_the_run_by_name() {
-    let extra = [("grants".to_owned(), f64::NAN)].into();
-    summarizer(&[], Time::ZERO).finish(&RunFacts { extra, ..RunFacts::default() });
+    let metrics = [("gets".to_owned(), f64::NAN)].into();
+    summarizer(&[], Time::ZERO).finish(&RunFacts { metrics, ..RunFacts::default() });
 }
 
 /// `count` reads, one each nanosecond, 100 ns long.

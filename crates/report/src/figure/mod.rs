@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::FileError;
-use crate::measure::Selection;
+use crate::measure::{Selection, check_path};
 use crate::published::PublishedRow;
 
 pub(crate) use data::{Datum, FigureData, Origin, gather};
@@ -185,7 +185,12 @@ struct RawPart {
 /// Reads the figure `text`, called `name` in errors.
 pub fn parse(name: &str, text: &str) -> Result<Definition, FileError> {
     let raw: RawDefinition = toml::from_str(text).map_err(|error| FileError::toml(name, text, &error))?;
-    check(raw).map_err(|reason| FileError { file: name.to_owned(), line: 1, reason })
+    let definition = check(raw).map_err(|reason| FileError { file: name.to_owned(), line: 1, reason })?;
+    for path in definition.y.lines.iter().flat_map(|line| &line.paths) {
+        let place = text.find(path.as_str()).unwrap_or_default();
+        check_path(path).map_err(|reason| FileError::at(name, text, place, reason))?;
+    }
+    Ok(definition)
 }
 
 fn check(raw: RawDefinition) -> Result<Definition, String> {
@@ -284,9 +289,13 @@ mix = ["reads", "writes"]
             ("title = \"Offered load\"", "title = ' '", "x.title is empty"),
             ("kind = \"line\"", "kind = \"stacked-bars\"", "cannot have y.scale = \"log\""),
             ("metric = \"slowdown.all.mean\"", "", "exactly one of metric, sum, metrics"),
-            ("metric = \"slowdown.all.mean\"", "metric = 'a'\nmetrics = [{ metric = 'b' }]", "exactly one of metric"),
+            (
+                "metric = \"slowdown.all.mean\"",
+                "metric = 'events'\nmetrics = [{ metric = 'simulated_ns' }]",
+                "exactly one of metric",
+            ),
             ("metric = \"slowdown.all.mean\"", "metrics = [{ set = { a = 'b' } }]", "exactly one of metric"),
-            ("metric = \"slowdown.all.mean\"", "metric = 'a'\nfactor = 0.0", "y.factor must be finite"),
+            ("metric = \"slowdown.all.mean\"", "metric = 'events'\nfactor = 0.0", "y.factor must be finite"),
             ("mix = [\"reads\", \"writes\"]", "mix = { over = 1 }", "filter.mix: unknown key over"),
             ("published = \"published.csv\"", "published = { path = 'x' }", "expected a file's name"),
         ] {
@@ -294,5 +303,15 @@ mix = ["reads", "writes"]
             let error = parse("fig8a/figure.toml", &GOOD.replace(from, to)).expect_err(to).to_string();
             assert!(error.starts_with("fig8a/figure.toml:") && error.contains(words), "{error}");
         }
+    }
+
+    #[test]
+    fn a_number_that_no_summary_has_is_refused_with_its_line() {
+        let text = GOOD.replace("slowdown.all.mean", "metrics.cache_hits_ratio");
+        let error = parse("fig8a/figure.toml", &text).unwrap_err().to_string();
+        assert!(error.starts_with("fig8a/figure.toml:11: a summary has no number"), "{error}");
+        assert!(error.contains("the nearest are metrics.cache_hit_ratio"), "{error}");
+        let text = GOOD.replace("slowdown.all.mean", "span_mean_ns.read.*");
+        assert!(parse("figure.toml", &text).is_ok());
     }
 }

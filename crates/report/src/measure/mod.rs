@@ -28,7 +28,7 @@ mod select;
 pub use evaluate::{Evaluated, Missing, Reading};
 pub(crate) use evaluate::{describe, label};
 pub(crate) use parse::RawMeasure;
-pub(crate) use path::{Flat, flatten, neighbours};
+pub(crate) use path::{Flat, check_path, flatten, neighbours};
 pub(crate) use select::same;
 pub use select::{Condition, Selection};
 

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 
+use super::path::check_path;
 use super::{Comparison, Measure, Reduce, Relation, Selection};
 use crate::published::Source;
 
@@ -117,11 +118,11 @@ impl RawTable {
             return Ok(Measure::Published { source: named(&sources, &name, "published")?, selection, reduce: one });
         }
         if let Some(paths) = self.metric.map(|path| vec![path]).or(self.sum) {
-            return if paths.is_empty() {
-                Err("sum is empty".into())
-            } else {
-                Ok(Measure::Metrics { paths, selection, reduce: one })
-            };
+            if paths.is_empty() {
+                return Err("sum is empty".into());
+            }
+            paths.iter().try_for_each(|path| check_path(path))?;
+            return Ok(Measure::Metrics { paths, selection, reduce: one });
         }
         if reduce.is_some() {
             return Err("list and all cannot be reduced: wrap them in { of = ..., reduce = ... }".into());
@@ -218,12 +219,12 @@ mod tests {
             "1.5",
             "3",
             "{ metric = 'slowdown.all.mean' }",
-            "{ sum = ['a.b', 'a.c'], where = { design = 'edm', load = { at_most = 0.9 } }, reduce = 'max' }",
+            "{ sum = ['counts.null', 'counts.lost'], where = { design = 'edm', load = { at_most = 0.9 } }, reduce = 'max' }",
             "{ published = 'artifact', where = { series = 'edm' }, reduce = 'list' }",
-            "{ each = 'trace', of = { metric = 'a', divide_by = { metric = 'b' } }, reduce = 'max' }",
-            "{ knee = 'load', of = { metric = 'a' } }",
-            "{ list = [1, { metric = 'a' }], scale = 0.001 }",
-            "{ all = [{ left = { metric = 'a' }, op = '<', right = 2 }] }",
+            "{ each = 'trace', of = { metric = 'events', divide_by = { metric = 'simulated_ns' } }, reduce = 'max' }",
+            "{ knee = 'load', of = { metric = 'events' } }",
+            "{ list = [1, { metric = 'events' }], scale = 0.001 }",
+            "{ all = [{ left = { metric = 'events' }, op = '<', right = 2 }] }",
         ] {
             assert!(measure(text).is_ok(), "{text}: {:?}", measure(text));
         }
@@ -233,20 +234,20 @@ mod tests {
     fn what_cannot_be_meant_is_refused() {
         for (text, words) in [
             ("{ metrics = 'a' }", "unknown field `metrics`"),
-            ("{ metric = 'a', divide_by = { metrik = 'b' } }", "unknown field `metrik`"),
+            ("{ metric = 'events', divide_by = { metrik = 'b' } }", "unknown field `metrik`"),
             ("{ }", "needs one of metric"),
-            ("{ metric = 'a', sum = ['b'] }", "metric and sum exclude one another"),
-            ("{ metric = 'a', reduce = 'first' }", "\"first\" is none of only, max"),
-            ("{ metric = 'a', scale = 0.0 }", "not zero"),
+            ("{ metric = 'events', sum = ['events'] }", "metric and sum exclude one another"),
+            ("{ metric = 'events', reduce = 'first' }", "\"first\" is none of only, max"),
+            ("{ metric = 'events', scale = 0.0 }", "not zero"),
             ("{ sum = [] }", "sum is empty"),
             ("{ each = 'load', reduce = 'max' }", "each needs of"),
             ("{ knee = 'load' }", "knee needs of"),
             ("{ knee = 'load', of = 1, reduce = 'max' }", "knee cannot be reduced"),
-            ("{ each = 'load', of = { metric = 'a' } }", "each needs reduce"),
+            ("{ each = 'load', of = { metric = 'events' } }", "each needs reduce"),
             ("{ list = [], scale = 2 }", "at least one element"),
             ("{ list = [1], reduce = 'max' }", "wrap them"),
             ("{ all = [{ left = 1, op = '=', right = 2 }] }", "none of <, <="),
-            ("{ metric = 'a', where = { load = { above = 1 } } }", "unknown key above"),
+            ("{ metric = 'events', where = { load = { above = 1 } } }", "unknown key above"),
             ("'latency'", "invalid type"),
             ("inf", "finite"),
         ] {

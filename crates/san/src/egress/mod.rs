@@ -89,6 +89,10 @@ impl EgressQueue {
     pub fn highest(&self) -> Bytes {
         Bytes::new(self.highest)
     }
+    /// Takes the most that waits from now on.
+    pub fn restart_highest(&mut self) {
+        self.highest = self.used;
+    }
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.used == 0

@@ -81,6 +81,10 @@ impl Lossless {
     pub(super) fn highest(&self, port: Port) -> Bytes {
         self.buffer.highest(node(port.0))
     }
+    /// Takes the most from now on.
+    pub(super) fn restart_highest(&mut self) {
+        self.buffer.restart_highest();
+    }
     /// Ports at which packets wait that came in by `ingress`.
     pub(super) fn waits_at(&self, ingress: Port) -> impl Iterator<Item = Port> {
         let row = ingress.index() * self.ports.len();

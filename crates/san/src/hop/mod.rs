@@ -103,6 +103,13 @@ impl Hop {
     pub fn ingress_max(&self, port: Port) -> Bytes {
         self.lossless.as_ref().map_or(Bytes::ZERO, |lossless| lossless.highest(port))
     }
+    /// Takes the most that waits, is held or came in by a port from now on.
+    pub fn restart_highest(&mut self) {
+        self.ports.iter_mut().for_each(EgressPort::restart_highest);
+        if let Some(lossless) = &mut self.lossless {
+            lossless.restart_highest();
+        }
+    }
     /// Whether the neighbour at a port has been told to pause.
     pub fn pauses(&self, port: Port) -> bool {
         self.lossless.as_ref().is_some_and(|lossless| lossless.pauses(port))

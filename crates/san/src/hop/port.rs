@@ -77,6 +77,12 @@ impl EgressPort {
         Bytes::new(self.held_max)
     }
 
+    /// Takes the most that waits from now on.
+    pub(super) fn restart_highest(&mut self) {
+        self.held_max = self.held;
+        self.queue.restart_highest();
+    }
+
     /// Takes a packet in; unless the port `is_open`, it does not go onto the wire.
     #[inline]
     pub(super) fn enter(

@@ -19,10 +19,11 @@ use blox::{
     Packet, Page, ReturnPredictor, Stage, StorageNode, SwapCopy, Switch, SwitchIn, SwitchOut, Tag, Value, VssdId,
 };
 use drives::{Drives, Written};
-use hardware::ssd::{Booked, FtlCounters};
+use hardware::ssd::Booked;
 use history::History;
+use record::metric::Meter;
 use record::{Outcome, Place, SpanKind};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use swaps::{Request as DeviceRequest, RequestKind, Swaps};
 use track::{Asked, Tracks};
 use wires::{Flight, Flights, Places, Wires};
@@ -149,8 +150,6 @@ pub struct BloxRig {
     is_linked: Vec<bool>,
     is_running: Vec<bool>,
     drives: Vec<Drives>,
-    /// What the translation layers had written before the run, by server and vSSD: it is no part of it.
-    written_before: BTreeMap<(usize, VssdId), FtlCounters>,
     wires: Wires,
     flights: Flights,
     /// By number, with the server whose drive it is.
@@ -249,8 +248,8 @@ impl Rig for BloxRig {
         self.switch.counters().lost + self.counts.lost
     }
 
-    fn extra(&self, out: &mut BTreeMap<String, f64>) {
-        self.facts(out);
+    fn measure(&self, now: Time, meter: &mut Meter) {
+        self.facts(now, meter);
     }
 }
 

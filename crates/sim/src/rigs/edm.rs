@@ -28,6 +28,7 @@ use hardware::{Dram, DramConfig, Link};
 use kernel::Soon;
 pub use ports::{Direction, LinkId};
 use record::Outcome;
+use record::metric::{self, Meter};
 use std::collections::{BTreeMap, VecDeque};
 use track::{Track, Tracks};
 
@@ -764,19 +765,30 @@ impl Rig for EdmRig {
         self.lost_messages
     }
 
-    fn extra(&self, out: &mut BTreeMap<String, f64>) {
-        let scheduler = self.planes[0].switch.scheduler();
-        out.insert("longest_notification_queue".into(), f64::from(scheduler.longest_queue()));
-        out.insert("matching_iterations".into(), scheduler.iterations() as f64);
-        out.insert("longest_data_wait_at_switch_ns".into(), self.longest_data_wait.as_ns_f64());
-        out.insert("longest_request_wait_at_switch_ns".into(), self.longest_request_wait.as_ns_f64());
-        out.insert("protocol_violations".into(), self.planes[0].switch.violations() as f64);
-        out.insert("unexpected_messages".into(), self.unexpected as f64);
+    fn measure(&self, _now: Time, meter: &mut Meter) {
+        let switch = &self.planes[0].switch;
+        meter.put(metric::longest_notification_queue, f64::from(switch.scheduler().longest_queue()));
+        meter.count(metric::matching_iterations, switch.scheduler().iterations() as f64);
+        meter.put(metric::longest_data_wait_at_switch_ns, self.longest_data_wait.as_ns_f64());
+        meter.put(metric::longest_request_wait_at_switch_ns, self.longest_request_wait.as_ns_f64());
+        meter.count(metric::protocol_violations, switch.violations() as f64);
+        meter.count(metric::unexpected_messages, self.unexpected as f64);
         if let Some(converged) = &self.converged {
-            converged.extra(self.counting_plane(), out);
+            converged.measure(self.counting_plane(), meter);
         }
-        if let Some(overhead) = self.planes[0].switch.notification_overhead() {
-            out.insert("notification_bits_per_data_bit".into(), overhead);
+        let (bits, announced) = switch.notification_bits();
+        let overhead = metric::notification_bits_per_data_bit;
+        let (bits, announced) = (meter.grown(overhead, 0, bits as f64), meter.grown(overhead, 1, announced as f64));
+        if announced > 0.0 {
+            meter.put(overhead, bits / announced);
+        }
+    }
+
+    fn end_warm_up(&mut self, now: Time) {
+        (self.longest_data_wait, self.longest_request_wait) = (Span::ZERO, Span::ZERO);
+        self.planes.iter_mut().for_each(|plane| plane.switch.restart_longest_queue());
+        if let Some(converged) = &mut self.converged {
+            converged.end_warm_up(now);
         }
     }
 }

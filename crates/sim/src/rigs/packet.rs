@@ -23,6 +23,7 @@ use crate::drive::{Context, Rig, Ticket};
 use crate::slab::Slab;
 use base::{Bytes, NodeId, Operation, Rate, Request, Span, Time};
 use hardware::{Dram, DramConfig, EthernetStack, Link};
+use record::metric::{self, Meter};
 use record::{Ledger, Place as At, SpanKind};
 use std::collections::BTreeMap;
 use transport::cost::MODIFY_REQUEST;
@@ -286,8 +287,8 @@ impl<H: Host, S: Switch> Rig for PacketRig<H, S> {
         self.dropped
     }
 
-    fn extra(&self, out: &mut BTreeMap<String, f64>) {
-        out.insert("retransmitted_packets".into(), self.retransmitted as f64);
-        out.insert("received_packets".into(), self.delivered_packets as f64);
+    fn measure(&self, _now: Time, meter: &mut Meter) {
+        meter.count(metric::retransmitted_packets, self.retransmitted as f64);
+        meter.count(metric::received_packets, self.delivered_packets as f64);
     }
 }

@@ -17,6 +17,7 @@ mod pauses;
 mod plan;
 mod prime;
 mod sizes;
+mod source;
 mod track;
 mod wires;
 
@@ -31,6 +32,7 @@ use facts::{Shortest, Ways};
 use history::WriteOrder;
 use kernel::Soon;
 use record::Outcome;
+use record::metric::Meter;
 use san::hop::{Hop, HopCounts, HopOut};
 use san::host::{Host, HostOut};
 use san::route::Advertisement;
@@ -42,6 +44,7 @@ use track::Tracks;
 
 pub use config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
 pub(crate) use facts::price;
+pub(crate) use source::SanSource;
 
 /// An event of the rig.
 #[derive(Clone, Copy, Debug)]
@@ -179,8 +182,15 @@ impl Rig for SanRig {
         self.counts.dropped + self.carrier.lost
     }
 
-    fn extra(&self, out: &mut BTreeMap<String, f64>) {
-        self.facts(out);
+    fn measure(&self, _now: Time, meter: &mut Meter) {
+        self.facts(meter);
+    }
+
+    fn end_warm_up(&mut self, now: Time) {
+        self.sizes = Sizes::from(now);
+        self.carrier.flights.restart_highest();
+        self.drives.restart_reports();
+        self.hops.iter_mut().for_each(Hop::restart_highest);
     }
 }
 

@@ -37,6 +37,7 @@ use looks::Looks;
 use plant::Plant;
 use plant::Worked;
 use programs::{Alarms, Programs, ToClient, ToServer};
+use record::metric::Meter;
 use record::{Outcome, Place, SpanKind};
 use scalio::baseline::ditto::{Pool, PoolRequest};
 
@@ -472,7 +473,19 @@ impl Rig for ScalioRig {
         0
     }
 
-    fn extra(&self, out: &mut BTreeMap<String, f64>) {
-        self.facts(out);
+    fn measure(&self, now: Time, meter: &mut Meter) {
+        self.facts(now, meter);
+    }
+
+    fn end_warm_up(&mut self, now: Time) {
+        match &mut self.programs {
+            Programs::Leed { servers, .. } | Programs::Ditto { servers, .. } => {
+                servers.iter_mut().for_each(scalio::baseline::leed::Server::restart_waiting_max);
+            }
+            Programs::Scalio { .. } | Programs::Bare => {}
+        }
+        if let Some(fabric) = &mut self.fabric {
+            fabric.end_warm_up(now);
+        }
     }
 }

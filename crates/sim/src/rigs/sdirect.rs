@@ -18,6 +18,7 @@ use hardware::Cpu;
 use hardware::ssd::Done;
 use machine::{CHUNK, Home, INTO_MEMORY, Leg, Machine, OUT_OF_MEMORY, write_way};
 use network::Network;
+use record::metric::Meter;
 use record::{Outcome, Place, SpanKind};
 use sdirect::baseline::stack::{Stack, StackCommand, StackIn, StackOut, Work};
 use sdirect::baseline::target::{Target, TargetIn, TargetOut};
@@ -793,7 +794,14 @@ impl Rig for SDirectRig {
         self.network.lost()
     }
 
-    fn extra(&self, out: &mut BTreeMap<String, f64>) {
-        self.facts(out);
+    fn measure(&self, _now: Time, meter: &mut Meter) {
+        self.facts(meter);
+    }
+
+    fn end_warm_up(&mut self, _now: Time) {
+        self.machine.restart_reports();
+        if let Server::Engine(engine) = &mut self.server {
+            engine.restart_highest();
+        }
     }
 }

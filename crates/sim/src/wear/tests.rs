@@ -38,7 +38,7 @@ fn summary(text: &str) -> Summary {
 }
 
 fn is(summary: &Summary, name: &str, wanted: f64) {
-    let got = summary.extra.get(name).copied();
+    let got = summary.metrics.get(name).copied();
     assert!(got.is_some_and(|got| (got - wanted).abs() < 1e-9), "{name}: {got:?}, not {wanted}");
 }
 
@@ -82,7 +82,7 @@ fn a_run_without_requests_is_not_reported_as_one_that_measured_none() {
     assert_eq!((summary.plan_hash.clone(), summary.labels["wear.arm"].as_str()), (plan.hash(), "local"));
     assert_eq!((summary.counts.offered, summary.events, summary.simulated_ns), (0, 24, 24.0 * 86_400e9));
     assert!(outcomes.histograms.is_empty() && !summary.partial);
-    assert!(!summary.extra.contains_key("server_imbalance_max_from_year_1_ratio"), "it ends before");
+    assert!(!summary.metrics.contains_key("server_imbalance_max_from_year_1_ratio"), "it ends before");
 }
 
 #[test]
@@ -111,9 +111,9 @@ fn seeds_decide_spread_and_drift_and_summaries_of_several_go_together() {
     assert_eq!(of(4), of(4));
     let [four, five] = [of(4), of(5)];
     let name = "server_imbalance_max_from_year_1_ratio";
-    assert_ne!(four.extra[name], five.extra[name]);
+    assert_ne!(four.metrics[name], five.metrics[name]);
     let both = Summary::over_seeds(&[four.clone(), five.clone()]).expect("they differ in their seed alone");
-    is(&both, name, (four.extra[name] + five.extra[name]) / 2.0);
+    is(&both, name, (four.metrics[name] + five.metrics[name]) / 2.0);
 }
 
 /// Stops before a day.

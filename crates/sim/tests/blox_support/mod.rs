@@ -123,19 +123,19 @@ impl Played {
         // While the tables are being filled a server may ask about what they do not have yet.
         let is_calm = rack(plan).faults.is_empty() && rack(plan).collection.check_period > Span::us(100);
         if is_calm && rack(plan).rack.recirculation < Span::us(100) {
-            assert_eq!(self.extra("switch_malformed_packets"), 0.0, "{}", plan.to_toml());
+            assert_eq!(self.metric("switch_malformed_packets"), 0.0, "{}", plan.to_toml());
         }
         if rack(plan).check_history {
             let warnings = &self.outcomes.summary.warnings;
-            assert_eq!(self.extra("history_violations"), 0.0, "{warnings:#?}\n{}", plan.to_toml());
-            assert!(counts.finished == 0 || self.extra("history_operations") > 0.0);
+            assert_eq!(self.metric("history_violations"), 0.0, "{warnings:#?}\n{}", plan.to_toml());
+            assert!(counts.finished == 0 || self.metric("history_operations") > 0.0);
         }
     }
 
     /// What only this rig counts.
-    pub fn extra(&self, name: &str) -> f64 {
-        let extra = &self.outcomes.summary.extra;
-        *extra.get(name).unwrap_or_else(|| panic!("{name} is not among {:?}", extra.keys()))
+    pub fn metric(&self, name: &str) -> f64 {
+        let metrics = &self.outcomes.summary.metrics;
+        *metrics.get(name).unwrap_or_else(|| panic!("{name} is not among {:?}", metrics.keys()))
     }
 
     /// How many requests ended so.
@@ -146,7 +146,7 @@ impl Played {
     /// Fails unless every request was answered.
     pub fn all_finished(self) -> Played {
         let counts = self.outcomes.summary.counts;
-        assert_eq!(counts.finished, counts.offered, "{counts:?} {:#?}", self.outcomes.summary.extra);
+        assert_eq!(counts.finished, counts.offered, "{counts:?} {:#?}", self.outcomes.summary.metrics);
         self
     }
 

@@ -15,7 +15,7 @@ use san::retry::RetryPolicy;
 use san::route::{DistanceConfig, Horizon, Policy, RouteConfig};
 use san::target::{Admission, TargetConfig};
 use san::wire::WireConfig;
-use sim::drive::{Flow, Limits, Observer, Progress, WarmUp, drive};
+use sim::drive::{Flow, Limits, Observer, Progress, WarmUp, play as play_rig};
 use sim::rigs::san::{DriveModel, SanRig, SanRigConfig};
 use spec::san::{EndTimes, Passing};
 use std::collections::BTreeMap;
@@ -294,11 +294,11 @@ pub fn play(config: SanRigConfig, load: &workload::storage::Config, seed: u64) -
         labels: BTreeMap::new(),
     };
     let mut rows = Vec::new();
-    let mut outcomes =
-        drive(&mut rig, &mut source, &mut rows, identity, &limits, &mut Bound).expect("memory is a sink");
-    rig.judge_write_order(&mut outcomes.summary);
-    rig.judge_pauses(&mut outcomes.summary);
-    let played = Played { rows, summary: outcomes.summary };
+    let mut played =
+        play_rig(&mut rig, &mut source, &mut rows, identity, &limits, &mut Bound).expect("memory is a sink");
+    rig.judge_write_order(&mut played.meter);
+    rig.judge_pauses(&mut played.meter);
+    let played = Played { rows, summary: played.finish().summary };
     played.check();
     played
 }
@@ -313,7 +313,7 @@ impl Played {
     }
     /// A fact of the rig.
     pub fn fact(&self, name: &str) -> f64 {
-        *self.summary.extra.get(name).unwrap_or_else(|| panic!("no {name} among {:?}", self.summary.extra.keys()))
+        *self.summary.metrics.get(name).unwrap_or_else(|| panic!("no {name} among {:?}", self.summary.metrics.keys()))
     }
     pub fn finished(&self) -> usize {
         self.rows.iter().filter(|row| row.outcome == Outcome::Finished).count()

@@ -3,6 +3,7 @@
 
 use base::{Bytes, NodeId, Operation, Request, RequestId, Span, Time};
 use edm::Access;
+use record::metric::Meter;
 use record::{Row, RunIdentity};
 use sim::drive::{Context, Rig, Ticket, Unobserved, drive};
 use sim::rigs::edm::{EdmEvent, EdmRig};
@@ -112,8 +113,8 @@ impl Rig for Memory<'_> {
     fn dropped_packets(&self) -> u64 {
         self.rig.dropped_packets()
     }
-    fn extra(&self, out: &mut BTreeMap<String, f64>) {
-        self.rig.extra(out);
+    fn measure(&self, now: Time, meter: &mut Meter) {
+        self.rig.measure(now, meter);
     }
 }
 

@@ -48,6 +48,11 @@ impl Buffer {
     pub fn highest(&self, port: NodeId) -> Bytes {
         Bytes::new(self.ports[port.index()].highest)
     }
+    /// Takes the most that is held of each port from now on.
+    pub fn restart_highest(&mut self) {
+        self.ports.iter_mut().for_each(|port| port.highest = port.used);
+    }
+
     /// Returns whether `port` is paused.
     pub fn is_paused(&self, port: NodeId) -> bool {
         self.ports[port.index()].paused
@@ -180,6 +185,9 @@ mod tests {
         assert_eq!(buffer.next_to_resume(NodeId(0)), None);
         buffer.release(NodeId(0), 1);
         assert_eq!((buffer.next_to_resume(NodeId(0)), buffer.next_to_resume(NodeId(0))), (Some(NodeId(0)), None));
+        assert_eq!(buffer.highest(NodeId(0)), Bytes::new(1_002));
+        buffer.restart_highest();
+        assert_eq!(buffer.highest(NodeId(0)), Bytes::new(399), "what it holds now");
     }
 
     #[test]

@@ -171,8 +171,8 @@ impl Store {
         *shared.left -= 1;
         let (kind, key) = (self.draw_kind(), self.draw_key());
         let phase = if kind == Kind::Update { Phase::Write } else { Phase::Read { run: 0 } };
-        let is_timed = shared.operations.begins(self.config.warm_up_requests)
-            && now.saturating_since(Time::ZERO) >= self.config.warm_up;
+        let warm_until = Time::ZERO + self.config.warm_up;
+        let is_timed = shared.operations.begins(now, self.config.warm_up_requests, warm_until);
         self.threads[thread] = Some(Request { kind, key, started: now, is_timed, ios: 0, phase });
         now.checked_add(self.config.service)
     }

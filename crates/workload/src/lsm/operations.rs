@@ -7,7 +7,6 @@
 
 use base::{Span, Time};
 use hdrhistogram::Histogram;
-use std::collections::BTreeMap;
 
 /// An hour: what takes longer counts as this long.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -31,6 +30,8 @@ pub struct Operations {
     all: Timed,
     /// Requests that have begun.
     begun: u64,
+    /// Whether the warm-up is over.
+    counts: bool,
     /// Bytes of updates.
     pub(super) updated: u64,
     /// Bytes written to the drives: log, flushes, compactions.
@@ -86,6 +87,7 @@ impl Operations {
             kinds: [Timed::new(), Timed::new(), Timed::new()],
             all: Timed::new(),
             begun: 0,
+            counts: false,
             updated: 0,
             written: 0,
             stalls: 0,
@@ -94,10 +96,16 @@ impl Operations {
         }
     }
 
-    /// A request begins; whether it is behind the first `warm_up`.
-    pub(super) fn begins(&mut self, warm_up: u64) -> bool {
+    /// A request begins at `now`; whether it is behind the first `warm_up` and not before
+    /// `warm_until`, so that it is timed. What the trees move counts from the first of these on.
+    pub(super) fn begins(&mut self, now: Time, warm_up: u64, warm_until: Time) -> bool {
         self.begun += 1;
-        self.begun > warm_up
+        let is_timed = self.begun > warm_up && now >= warm_until;
+        if is_timed && !self.counts {
+            self.counts = true;
+            (self.updated, self.written, self.stalls) = (0, 0, 0);
+        }
+        is_timed
     }
 
     /// A request that is timed has ended at `now`.
@@ -137,25 +145,6 @@ impl Operations {
     /// How often a writer had to wait for a flush or a compaction.
     pub fn stalls(&self) -> u64 {
         self.stalls
-    }
-
-    /// All of it by name, with the unit at the end, for a summary.
-    pub fn extra(&self, out: &mut BTreeMap<String, f64>) {
-        let mut put = |name: String, value: f64| {
-            out.insert(format!("key_value_{name}"), value);
-        };
-        put("requests_per_s".into(), self.per_second());
-        put("write_amplification".into(), self.write_amplification());
-        put("write_stalls".into(), self.stalls as f64);
-        let kinds = Kind::ALL.map(|kind| (kind.name(), self.of(kind)));
-        for (name, of) in kinds.into_iter().chain([("request", self.all())]) {
-            let KindSummary { count, mean, median, p99, p999, ios } = of;
-            put(format!("{name}s"), count as f64);
-            put(format!("{name}_ios"), ios);
-            for (what, span) in [("mean", mean), ("p50", median), ("p99", p99), ("p999", p999)] {
-                put(format!("{name}_{what}_ns"), span.as_ns_f64());
-            }
-        }
     }
 }
 

@@ -102,8 +102,4 @@ impl Source for Lsm {
     fn awaits_an_end(&self, now: Time) -> bool {
         self.limits.is_open(now) && !self.in_flight.is_empty()
     }
-
-    fn extra(&self, out: &mut BTreeMap<String, f64>) {
-        self.operations.extra(out);
-    }
 }

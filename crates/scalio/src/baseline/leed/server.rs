@@ -43,7 +43,7 @@ pub struct ServerCounters {
     pub moved: u64,
     /// Sectors that compaction won back, what it moved not counted.
     pub reclaimed_sectors: u64,
-    /// Most calls that ever waited for tokens.
+    /// Most calls that ever waited for tokens, or since [`Server::restart_waiting_max`].
     pub waiting_max: u64,
     /// Answers of the device that match no request.
     pub unknown_answers: u64,
@@ -193,6 +193,11 @@ impl<V: Value> Server<V> {
     /// What has been counted.
     pub fn counters(&self) -> &ServerCounters {
         &self.counters
+    }
+
+    /// Takes the most calls that wait for tokens from now on.
+    pub fn restart_waiting_max(&mut self) {
+        self.counters.waiting_max = self.tokens.waiting() as u64;
     }
 
     /// Tokens taken, and calls that wait for some.

@@ -273,6 +273,8 @@ fn a_hundred_and_twenty_eight_puts_take_all_tokens_and_a_get_behind_them_waits()
     assert_eq!(rack.server.tokens(), (1_024, 1));
     rack.settle();
     assert_eq!((rack.server.tokens(), rack.server.counters().waiting_max), ((0, 0), 1));
+    rack.server.restart_waiting_max();
+    assert_eq!(rack.server.counters().waiting_max, 0);
 }
 
 #[test]

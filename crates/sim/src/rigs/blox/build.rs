@@ -14,7 +14,7 @@ use blox::{
     Policy, REPLICAS_MAX, ReplicationConfig, SchedulerConfig, ServerPlace, StorageNode, Switch, SwitchConfig,
     VssdConfig, VssdId,
 };
-use hardware::ssd::{DieId, FtlCounters, Isolation, RegionConfig, SdfConfig};
+use hardware::ssd::{DieId, Isolation, RegionConfig, SdfConfig};
 use hardware::{DelaySource, NetworkLatency};
 use history::History;
 use spec::DesignName;
@@ -140,7 +140,6 @@ impl BloxRig {
             is_linked: vec![true; layout.servers()],
             is_running: vec![true; layout.servers()],
             servers: servers_of(plan, &layout)?,
-            written_before: written_of(&drives),
             drives,
             wires: Wires::new(wire_config(plan, places, seed)),
             flights: Flights::default(),
@@ -208,17 +207,6 @@ impl BloxRig {
 }
 
 /// What the translation layers of all vSSDs have done, by server.
-fn written_of(drives: &[Drives]) -> BTreeMap<(usize, VssdId), FtlCounters> {
-    let of_server = |(server, drives): (usize, &Drives)| {
-        let counters = |vssd| {
-            let (flash, region) = drives.region(vssd);
-            flash.layer_counters(region).ok().map(|counters| ((server, vssd), counters))
-        };
-        drives.vssds().filter_map(counters).collect::<Vec<_>>()
-    };
-    drives.iter().enumerate().flat_map(of_server).collect()
-}
-
 fn servers_of(plan: &Blox, layout: &Layout) -> Result<Vec<StorageNode>, BuildError> {
     let server = |server| StorageNode::new(node_config(plan, layout, server)).map_err(BuildError::of);
     (0..layout.servers()).map(server).collect()

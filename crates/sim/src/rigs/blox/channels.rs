@@ -2,10 +2,11 @@
 
 use super::BloxRig;
 use super::drives::Drives;
-use base::Span;
+use base::Time;
 use hardware::ssd::Busy;
-use record::Summary;
+use record::metric::{self, Highest, Key, Lowest, Meter, Sample};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 /// A channel that virtual drives use, and what it did.
 struct UsedChannel {
@@ -16,31 +17,44 @@ struct UsedChannel {
 }
 
 impl BloxRig {
-    /// Adds to the summary for what share of the run the channels carried something. Channels of no virtual drive do not count; drives of the other rack
-    /// show in writes alone. Flash is booked ahead: of a run that ends in the midst of its work a share may come out a little too large.
-    pub fn report_channels(&self, summary: &mut Summary) {
-        let elapsed_ns = summary.simulated_ns;
-        if elapsed_ns <= 0.0 || self.plan.flash.direct().is_some() {
+    /// Reads for what share of the time the channels carried something. Channels of no virtual
+    /// drive do not count; drives of the other rack show in writes alone. Flash is booked ahead: of
+    /// a run that ends in the midst of its work a share may come out a little too large.
+    pub(super) fn facts_of_channels(&self, now: Time, meter: &mut Meter) {
+        if self.plan.flash.direct().is_some() {
             return;
         }
-        let share = |span: Span| span.as_ns_f64() / elapsed_ns;
+        let time = now.as_ps() as f64;
         let local = self.drives.iter().enumerate().take(self.places.servers as usize);
         let channels: Vec<UsedChannel> = local.flat_map(|(server, drives)| used_channels(server, drives)).collect();
-        for used in &channels {
+        let mut shares: Vec<(usize, f64)> = Vec::with_capacity(channels.len());
+        let mut collection = 0.0;
+        for (used, part) in channels.iter().zip(1..) {
             let UsedChannel { server, drive, channel, busy } = used;
-            let name = format!("server_{server}_ssd_{drive}_channel_{channel}");
-            summary.extra.insert(format!("{name}_utilisation_fraction"), share(busy.total()));
+            let place: [&dyn Display; 3] = [server, drive, channel];
+            let metric = metric::server_ssd_channel_utilisation_fraction.at(&place);
+            shares.push((*server, meter.ratio(metric, busy.total().as_ps() as f64, time)));
+            let collecting = busy.collection.as_ps() as f64;
+            collection += meter.grown(metric::channel_collection_mean_fraction, part, collecting);
         }
-        for (server, of_server) in channels.chunk_by(|one, other| one.server == other.server).enumerate() {
-            spread(
-                &format!("server_{server}_channel"),
-                of_server.iter().map(|used| share(used.busy.total())),
-                &mut summary.extra,
+        for of_server in shares.chunk_by(|one, other| one.0 == other.0) {
+            let server: [&dyn Display; 1] = [&of_server[0].0];
+            let names = (
+                metric::server_channel_utilisation_min_fraction.at(&server),
+                metric::server_channel_utilisation_mean_fraction.at(&server),
+                metric::server_channel_utilisation_max_fraction.at(&server),
             );
+            put_spread(names, of_server, meter);
         }
-        spread("channel", channels.iter().map(|used| share(used.busy.total())), &mut summary.extra);
-        let collection: f64 = channels.iter().map(|used| share(used.busy.collection)).sum();
-        summary.extra.insert("channel_collection_mean_fraction".into(), collection / channels.len().max(1) as f64);
+        let names = (
+            metric::channel_utilisation_min_fraction.into(),
+            metric::channel_utilisation_mean_fraction.into(),
+            metric::channel_utilisation_max_fraction.into(),
+        );
+        put_spread(names, &shares, meter);
+        let elapsed = meter.grown(metric::channel_collection_mean_fraction, 0, time);
+        let share = collection / elapsed.max(1.0) / channels.len().max(1) as f64;
+        meter.put(metric::channel_collection_mean_fraction, share);
     }
 }
 
@@ -59,13 +73,11 @@ fn used_channels(server: usize, drives: &Drives) -> Vec<UsedChannel> {
     used.into_iter().flat_map(of_drive).collect()
 }
 
-/// The least, the mean and the largest share under a name.
-fn spread(name: &str, shares: impl Iterator<Item = f64>, extra: &mut BTreeMap<String, f64>) {
-    let shares: Vec<f64> = shares.collect();
-    let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
-    let least = shares.iter().copied().fold(f64::INFINITY, f64::min).min(mean);
-    let most = shares.iter().copied().fold(mean, f64::max);
-    for (which, value) in [("min", least), ("mean", mean), ("max", most)] {
-        extra.insert(format!("{name}_utilisation_{which}_fraction"), value);
-    }
+/// The least, the mean and the largest share.
+fn put_spread((min, mean, max): (Key<Lowest>, Key<Sample>, Key<Highest>), shares: &[(usize, f64)], meter: &mut Meter) {
+    let shares = || shares.iter().map(|(_, share)| *share);
+    let middle = shares().sum::<f64>() / shares().count().max(1) as f64;
+    meter.put(min, shares().fold(f64::INFINITY, f64::min).min(middle));
+    meter.put(mean, middle);
+    meter.put(max, shares().fold(middle, f64::max));
 }

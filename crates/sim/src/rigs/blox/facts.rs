@@ -2,11 +2,9 @@
 
 use super::BloxRig;
 use crate::rigs::wear_facts::facts_of_endurance;
-use base::Span;
+use base::{Span, Time};
 use blox::{Body, JobKind, NodeCounters, Packet, ReturnPredictor, VssdId};
-use hardware::ssd::FtlCounters;
-use record::Summary;
-use std::collections::BTreeMap;
+use record::metric::{self, Meter};
 
 /// RackBlox, 3.4: a prediction within so much of the truth counts as right.
 const CLOSE: Span = Span::us(25);
@@ -53,112 +51,106 @@ impl BloxRig {
         self.counts.predictions_close += u64::from(predicted.max(back) - predicted.min(back) <= CLOSE);
     }
 
-    pub(super) fn facts(&self, out: &mut BTreeMap<String, f64>) {
-        self.facts_of_network(out);
-        self.facts_of_servers(out);
-        self.facts_of_flash(out);
-        self.facts_of_swaps(out);
+    pub(super) fn facts(&self, now: Time, meter: &mut Meter) {
+        self.facts_of_network(meter);
+        self.facts_of_servers(meter);
+        self.facts_of_flash(meter);
+        self.facts_of_channels(now, meter);
+        self.facts_of_swaps(meter);
         if let Some(history) = &self.history {
-            out.insert("history_operations".into(), history.operations() as f64);
+            meter.count(metric::history_operations, history.operations() as f64);
         }
     }
 
-    fn facts_of_network(&self, out: &mut BTreeMap<String, f64>) {
-        let counters = self.switch.counters();
-        let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-        let table = blox::table_bytes(1 << 16).replica.count() as f64;
-        for (name, value) in [
-            ("predictions_within_25us_fraction", share(self.counts.predictions_close, self.counts.predictions)),
-            ("reads_redirected_by_switch", counters.redirected as f64),
-            ("reads_rescued_by_switch", counters.rescued as f64),
-            ("soft_requests_accepted", counters.soft_accepted as f64),
-            ("soft_requests_delayed", counters.soft_delayed as f64),
-            ("regular_requests", counters.regular as f64),
-            ("background_collections", counters.background as f64),
-            ("switch_recirculations", counters.recirculated as f64),
-            ("switch_malformed_packets", counters.malformed as f64),
-            ("switch_table_64ki_bytes", table),
-            ("packets_sent", self.counts.sent as f64),
-            ("packets_lost_at_dead_places", self.counts.lost as f64),
-            ("background_frames", self.counts.background_sent as f64),
-            ("writes_indeterminate", self.counts.indeterminate as f64),
+    fn facts_of_network(&self, meter: &mut Meter) {
+        let (counters, counts) = (self.switch.counters(), &self.counts);
+        let (close, all) = (counts.predictions_close as f64, counts.predictions as f64);
+        meter.ratio(metric::predictions_within_25us_fraction, close, all);
+        for (metric, total) in [
+            (metric::reads_redirected_by_switch, counters.redirected),
+            (metric::reads_rescued_by_switch, counters.rescued),
+            (metric::soft_requests_accepted, counters.soft_accepted),
+            (metric::soft_requests_delayed, counters.soft_delayed),
+            (metric::regular_requests, counters.regular),
+            (metric::background_collections, counters.background),
+            (metric::switch_recirculations, counters.recirculated),
+            (metric::switch_malformed_packets, counters.malformed),
+            (metric::packets_sent, counts.sent),
+            (metric::packets_lost_at_dead_places, counts.lost),
+            (metric::background_frames, counts.background_sent),
+            (metric::writes_indeterminate, counts.indeterminate),
         ] {
-            out.insert(name.into(), value);
+            meter.count(metric, total as f64);
         }
+        let table = blox::table_bytes(1 << 16).replica.count();
+        meter.put(metric::switch_table_64ki_bytes, table as f64);
     }
 
-    fn facts_of_servers(&self, out: &mut BTreeMap<String, f64>) {
-        let sum = |field: fn(&NodeCounters) -> u64| -> f64 {
-            self.servers.iter().map(|server| field(server.counters())).sum::<u64>() as f64
+    fn facts_of_servers(&self, meter: &mut Meter) {
+        let sum = |field: fn(&NodeCounters) -> u64| -> u64 {
+            self.servers.iter().map(|server| field(server.counters())).sum()
         };
-        for (name, value) in [
-            ("reads_from_write_cache", sum(|counters| counters.reads_cached)),
-            ("reads_from_flash", sum(|counters| counters.reads_device)),
-            ("reads_redirected_by_servers", sum(|counters| counters.reads_redirected)),
-            ("writes_that_waited_for_cache", sum(|counters| counters.waits_for_room)),
-            ("writes_refused_by_flash", sum(|counters| counters.writes_refused)),
-            ("requests_refused", sum(|counters| counters.refusals)),
-            ("requests_left_unanswered", sum(|counters| counters.unanswered)),
-            ("replicas_adopted", self.counts.adopted as f64),
-            ("replicas_not_adopted", self.counts.not_adopted as f64),
-            ("writes_to_worn_out_flash", self.counts.worn_out as f64),
-            ("blocks_lent", self.counts.lent as f64),
-            ("blocks_given_back", self.counts.given_back as f64),
+        for (metric, total) in [
+            (metric::reads_from_write_cache, sum(|counters| counters.reads_cached)),
+            (metric::reads_from_flash, sum(|counters| counters.reads_device)),
+            (metric::reads_redirected_by_servers, sum(|counters| counters.reads_redirected)),
+            (metric::writes_that_waited_for_cache, sum(|counters| counters.waits_for_room)),
+            (metric::writes_refused_by_flash, sum(|counters| counters.writes_refused)),
+            (metric::requests_refused, sum(|counters| counters.refusals)),
+            (metric::requests_left_unanswered, sum(|counters| counters.unanswered)),
+            (metric::replicas_adopted, self.counts.adopted),
+            (metric::replicas_not_adopted, self.counts.not_adopted),
+            (metric::writes_to_worn_out_flash, self.counts.worn_out),
+            (metric::blocks_lent, self.counts.lent),
+            (metric::blocks_given_back, self.counts.given_back),
         ] {
-            out.insert(name.into(), value);
+            meter.count(metric, total as f64);
         }
     }
 
     /// Of the rack's own drives: what the other rack does shows in writes alone.
-    fn facts_of_flash(&self, out: &mut BTreeMap<String, f64>) {
+    fn facts_of_flash(&self, meter: &mut Meter) {
         let (mut host, mut programmed, mut collecting, mut steps, mut stalls) =
             (0_u64, 0_u64, Span::ZERO, 0_u64, 0_u64);
         let (mut erases, mut blocks, mut units) = (0, 0, 0);
-        for (server, drives) in self.drives.iter().enumerate().take(self.places.servers as usize) {
+        for drives in self.drives.iter().take(self.places.servers as usize) {
             for vssd in drives.vssds() {
                 let (flash, region) = drives.region(vssd);
                 let (Ok(layer), Ok(counters)) = (flash.layer_counters(region), flash.counters(region)) else {
                     continue;
                 };
-                let before = self.written_before.get(&(server, vssd)).copied().unwrap_or_default();
-                let programmed_by = |layer: &FtlCounters| layer.host_units + layer.relocated_units + layer.padded_units;
-                erases += layer.erases - before.erases;
+                erases += layer.erases;
                 blocks += flash.layer(region).map_or(0, |layer| u64::from(layer.owned_blocks()));
                 units += flash.layer(region).map_or(0, hardware::ssd::TranslationLayer::logical_units);
-                host += layer.host_units - before.host_units;
-                programmed += programmed_by(&layer) - programmed_by(&before);
+                host += layer.host_units;
+                programmed += layer.host_units + layer.relocated_units + layer.padded_units;
                 collecting += counters.collection_time;
                 steps += counters.collection_steps;
                 stalls += counters.stalls;
             }
         }
-        host = host.saturating_sub(self.swapped_pages());
+        let written = host as f64 - self.swapped_pages() as f64;
         let wear: Vec<_> = self.drives.iter().flat_map(super::drives::Drives::wear).collect();
         let most = wear.iter().map(|wear| wear.max).max().unwrap_or(0);
         let least = wear.iter().map(|wear| wear.min).min().unwrap_or(0);
-        let amplification = if host == 0 { 1.0 } else { programmed as f64 / host as f64 };
-        facts_of_endurance(self.plan.flash.block_bytes() * blocks, spec::blox::PAGE * units, amplification, out);
-        for (name, value) in [
-            ("write_amplification", amplification),
-            ("erases", erases as f64),
-            ("collection_steps", steps as f64),
-            ("collection_flash_ms", collecting.as_ps() as f64 / 1e9),
-            ("flash_write_stalls", stalls as f64),
-            ("wear_erases_max", f64::from(most)),
-            ("wear_erases_spread", f64::from(most - least)),
-        ] {
-            out.insert(name.into(), value);
-        }
+        let amplification = meter.ratio_or(metric::write_amplification, programmed as f64, written, 1.0);
+        facts_of_endurance(self.plan.flash.block_bytes() * blocks, spec::blox::PAGE * units, amplification, meter);
+        meter.count(metric::erases, erases as f64);
+        meter.count(metric::collection_steps, steps as f64);
+        meter.count(metric::collection_flash_ms, collecting.as_ps() as f64 / 1e9);
+        meter.count(metric::flash_write_stalls, stalls as f64);
+        meter.put(metric::wear_erases_max, f64::from(most));
+        meter.put(metric::wear_erases_spread, f64::from(most - least));
     }
 
-    /// Judges the history, if it was kept: its verdict goes into the summary, and a violation into the warnings as well.
-    pub fn judge_history(&mut self, summary: &mut Summary) {
+    /// Judges the history, if it was kept. A violation is a warning as well.
+    pub fn judge_history(&mut self, meter: &mut Meter) {
         self.record_open_writes();
         let Some(history) = &self.history else { return };
         let verdict = history.check();
-        summary.extra.insert("history_violations".into(), f64::from(u8::from(verdict.is_err())));
+        meter.count(metric::history_violations, f64::from(u8::from(verdict.is_err())));
         if let Err(violation) = verdict {
-            summary.warnings.push(format!("the history of operations is not linearizable: {violation}"));
+            meter.warn(format!("the history of operations is not linearizable: {violation}"));
         }
     }
 

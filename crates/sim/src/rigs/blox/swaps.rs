@@ -7,6 +7,7 @@ use blox::{
     CarrierConfig, CarrierCounters, CarrierIn, CarrierOut, DeviceJob, NodeIn, Page, Seat, SwapCarrier, SwapCopy, Tag,
     Value, VssdId,
 };
+use record::metric::{self, Meter};
 use record::{Place, SpanKind};
 use spec::blox::Blox;
 use std::collections::{BTreeMap, VecDeque};
@@ -256,7 +257,7 @@ impl BloxRig {
     }
 
     /// What swaps have done and cost, if the plan has any.
-    pub(super) fn facts_of_swaps(&self, out: &mut BTreeMap<String, f64>) {
+    pub(super) fn facts_of_swaps(&self, meter: &mut Meter) {
         let Some(swaps) = &self.swaps else { return };
         let sum = |field: fn(&CarrierCounters) -> u64| -> f64 {
             swaps.carriers.iter().map(|carrier| field(carrier.counters())).sum::<u64>() as f64
@@ -264,20 +265,15 @@ impl BloxRig {
         let (done, written) = (sum(|counters| counters.done), sum(|counters| counters.pages_written));
         let planned = self.plan.swaps.len() as u32 * self.plan.vssd.per_ssd;
         let flash_pages = self.plan.vssd.capacity.count() as f64 / spec::blox::PAGE.count() as f64;
+        meter.count(metric::swaps_of_vssds_done, done);
+        meter.put(metric::swaps_of_vssds_unfinished, f64::from(planned) - done);
+        meter.count(metric::swap_pages_read, sum(|counters| counters.pages_read));
+        meter.count(metric::swap_pages_written, written);
+        meter.count(metric::swap_requests_held, sum(|counters| counters.held));
+        meter.ratio(metric::swap_time_mean_ms, sum(|counters| counters.time.as_ps()) / 1e9, done);
         // Both vSSDs of a pair are written; so are, pair by pair, both drives.
-        let erases = if done > 0.0 { written / (2.0 * done * flash_pages) } else { 0.0 };
-        for (name, value) in [
-            ("swaps_of_vssds_done", done),
-            ("swaps_of_vssds_unfinished", f64::from(planned) - done),
-            ("swap_pages_read", sum(|counters| counters.pages_read)),
-            ("swap_pages_written", written),
-            ("swap_requests_held", sum(|counters| counters.held)),
-            ("swap_time_mean_ms", sum(|counters| counters.time.as_ps()) / 1e9 / done.max(1.0)),
-            ("swap_erases_of_every_block", erases),
-            ("swap_every_12_days_lifetime_fraction", erases * SWAPS_IN_FIVE_YEARS / ENDURANCE),
-        ] {
-            out.insert(name.into(), value);
-        }
+        let erases = meter.ratio(metric::swap_erases_of_every_block, written, 2.0 * done * flash_pages);
+        meter.put(metric::swap_every_12_days_lifetime_fraction, erases * SWAPS_IN_FIVE_YEARS / ENDURANCE);
     }
 
     fn write_refused(&mut self, server: usize, job: DeviceJob, vssd: VssdId, why: Written) {

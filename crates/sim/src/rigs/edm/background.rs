@@ -10,7 +10,7 @@ use edm::pcs::multiplex::Policy;
 use edm::pcs::timing::block_time;
 use hardware::EthernetStack;
 use hdrhistogram::Histogram;
-use std::collections::BTreeMap;
+use record::metric::{self, Meter};
 
 /// MAC, PCS and layer-2 forwarding of frames: EDM runs beside the standard pipeline, which stays as it is (paper 3.3).
 const STACK: EthernetStack = EthernetStack::RAW;
@@ -90,6 +90,7 @@ struct Tally {
     sent: u64,
     delivered: u64,
     dropped: u64,
+    /// Of the frames that were sent after the warm-up.
     latency_sum: Span,
     latency: Histogram<u64>,
 }
@@ -121,6 +122,8 @@ pub struct Traffic {
     newest: Vec<u64>,
     out_of_order: u64,
     last_delivery: Time,
+    /// Latencies are those of frames that are sent from here on.
+    measured_from: Time,
 }
 
 impl Traffic {
@@ -152,6 +155,7 @@ impl Traffic {
             newest: vec![0; (config.nodes * config.nodes) as usize],
             out_of_order: 0,
             last_delivery: Time::ZERO,
+            measured_from: Time::ZERO,
             streams,
         }
     }
@@ -213,7 +217,11 @@ impl Traffic {
         self.out_of_order += u64::from(frame.number < self.newest[pair]);
         self.newest[pair] = self.newest[pair].max(frame.number);
         self.last_delivery = self.last_delivery.max(at);
-        self.streams[frame.stream as usize].delivered(at - frame.created);
+        let tally = &mut self.streams[frame.stream as usize];
+        tally.delivered += 1;
+        if frame.created >= self.measured_from {
+            tally.took(at - frame.created);
+        }
     }
 
     /// A full queue or a dead link has dropped a frame.
@@ -227,28 +235,35 @@ impl Traffic {
         self.frames[index as usize].take()
     }
 
-    /// What became of the frames, by name; those of `plane` are under way.
-    pub fn extra(&self, plane: usize, out: &mut BTreeMap<String, f64>) {
-        let mut put = |name: &str, value: f64| out.insert(format!("background_{name}"), value);
+    /// What became of the frames; those of `plane` are under way.
+    pub fn measure(&self, plane: usize, meter: &mut Meter) {
         let sum = |field: fn(&Tally) -> u64| self.streams.iter().map(field).sum::<u64>() as f64;
-        put("frames_sent", sum(|tally| tally.sent));
-        put("frames_delivered", sum(|tally| tally.delivered));
-        put("frames_dropped", sum(|tally| tally.dropped));
-        put("frames_under_way", self.frames.iter().flatten().filter(|frame| frame.plane == plane).count() as f64);
-        put("frames_out_of_order", self.out_of_order as f64);
-        put("delivered_gbps_per_node", self.delivered_gbps_per_node());
-        for tally in self.streams.iter().filter(|tally| tally.delivered > 0) {
+        let under_way = self.frames.iter().flatten().filter(|frame| frame.plane == plane).count();
+        meter.count(metric::background_frames_sent, sum(|tally| tally.sent));
+        meter.count(metric::background_frames_delivered, sum(|tally| tally.delivered));
+        meter.count(metric::background_frames_dropped, sum(|tally| tally.dropped));
+        meter.put(metric::background_frames_under_way, under_way as f64);
+        meter.count(metric::background_frames_out_of_order, self.out_of_order as f64);
+        // Of whole frames; bits a nanosecond are gigabits a second.
+        let bits = sum(|tally| tally.delivered * tally.config.frame.count() * 8);
+        let node_time_ns = self.last_delivery.as_ns_f64() * f64::from(self.nodes);
+        meter.ratio(metric::background_delivered_gbps_per_node, bits, node_time_ns);
+        for tally in self.streams.iter().filter(|tally| !tally.latency.is_empty()) {
             let name = &tally.config.name;
-            put(&format!("{name}_latency_mean_ns"), tally.latency_sum.as_ns_f64() / tally.delivered as f64);
-            put(&format!("{name}_latency_p99_ns"), Span::ps(tally.latency.value_at_quantile(0.99)).as_ns_f64());
+            let mean = tally.latency_sum.as_ns_f64() / tally.latency.len() as f64;
+            let p99 = Span::ps(tally.latency.value_at_quantile(0.99)).as_ns_f64();
+            meter.put(metric::background_stream_latency_mean_ns.at(&[name]), mean);
+            meter.put(metric::background_stream_latency_p99_ns.at(&[name]), p99);
         }
     }
 
-    /// Bits of whole frames that arrived, over the time up to the last arrival and all nodes.
-    fn delivered_gbps_per_node(&self) -> f64 {
-        let bits: u64 = self.streams.iter().map(|tally| tally.delivered * tally.config.frame.count() * 8).sum();
-        let nanoseconds = self.last_delivery.as_ns_f64();
-        if bits == 0 { 0.0 } else { bits as f64 / nanoseconds / f64::from(self.nodes) }
+    /// Latencies begin anew, with frames that are sent from now on.
+    pub fn end_warm_up(&mut self, now: Time) {
+        self.measured_from = now;
+        for tally in &mut self.streams {
+            tally.latency_sum = Span::ZERO;
+            tally.latency.reset();
+        }
     }
 }
 
@@ -264,8 +279,7 @@ impl Tally {
         burst.as_ps() as f64 / self.config.load
     }
 
-    fn delivered(&mut self, latency: Span) {
-        self.delivered += 1;
+    fn took(&mut self, latency: Span) {
         self.latency_sum += latency;
         self.latency.record(latency.as_ps()).expect("a histogram that resizes itself takes every value");
     }

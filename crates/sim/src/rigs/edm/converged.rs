@@ -10,7 +10,7 @@ use super::ports::{Direction, Item, Left, LinkId, Sending, SharedLink};
 use super::{Ctx, EdmEvent, EdmRig, EdmRigConfig};
 use base::{Bytes, NodeId, Span, Time};
 use edm::Tag;
-use std::collections::BTreeMap;
+use record::metric::{self, Meter};
 
 /// The shared links of one plane.
 struct Ports {
@@ -75,15 +75,22 @@ impl Converged {
         }
     }
 
-    /// For [`Rig::extra`](crate::drive::Rig::extra), from the frames of `plane`.
-    pub fn extra(&self, plane: usize, out: &mut BTreeMap<String, f64>) {
-        self.traffic.extra(plane, out);
+    /// For [`Rig::measure`](crate::drive::Rig::measure), from the frames of `plane`.
+    pub fn measure(&self, plane: usize, meter: &mut Meter) {
+        self.traffic.measure(plane, meter);
         let longest = |links: &[SharedLink]| {
             let bytes = links.iter().map(|link| link.queued_highest().count()).max();
             bytes.unwrap_or(0) as f64
         };
-        out.insert("background_longest_host_queue_bytes".into(), longest(&self.planes[plane].uplinks));
-        out.insert("background_longest_egress_queue_bytes".into(), longest(&self.planes[plane].downlinks));
+        meter.put(metric::background_longest_host_queue_bytes, longest(&self.planes[plane].uplinks));
+        meter.put(metric::background_longest_egress_queue_bytes, longest(&self.planes[plane].downlinks));
+    }
+
+    /// For [`Rig::end_warm_up`](crate::drive::Rig::end_warm_up).
+    pub fn end_warm_up(&mut self, now: Time) {
+        self.traffic.end_warm_up(now);
+        let links = self.planes.iter_mut().flat_map(|ports| ports.uplinks.iter_mut().chain(&mut ports.downlinks));
+        links.for_each(SharedLink::restart_queued_highest);
     }
 }
 

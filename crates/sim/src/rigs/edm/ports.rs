@@ -206,9 +206,14 @@ impl SharedLink {
     pub fn has_room(&self, bytes: Bytes, capacity: Bytes) -> bool {
         self.queued + bytes <= capacity
     }
-    /// The most bytes of frames that ever waited, those on the line included.
+    /// The most bytes of frames that ever waited, those on the line included, or since
+    /// [`restart_queued_highest`](SharedLink::restart_queued_highest).
     pub fn queued_highest(&self) -> Bytes {
         self.queued_highest
+    }
+    /// Takes the most that waits from now on.
+    pub fn restart_queued_highest(&mut self) {
+        self.queued_highest = self.queued;
     }
 
     /// When an event must be scheduled for this link, if it must.

@@ -1,7 +1,7 @@
 //! What the first fault did to the throughput, and for how long (paper, Figure 16).
 
 use base::{Bytes, Span, Time};
-use std::collections::BTreeMap;
+use record::metric::{self, Meter};
 
 /// How finely throughput is kept. Ours: a fifth of the shortest recovery in the paper.
 const BIN: Span = Span::us(100);
@@ -41,11 +41,11 @@ impl Aftermath {
     }
 
     /// What it was like. Without whole bins on both sides nothing is said of the drop.
-    pub fn facts(&self, out: &mut BTreeMap<String, f64>) {
+    pub fn facts(&self, meter: &mut Meter) {
         let Some(fault_at) = self.fault_at else { return };
-        out.insert("fault_affected".into(), self.affected as f64);
+        meter.count(metric::fault_affected, self.affected as f64);
         let recovery = self.recovered_at.saturating_since(fault_at);
-        out.insert("fault_recovery_us".into(), recovery.as_ns_f64() / 1e3);
+        meter.put(metric::fault_recovery_us, recovery.as_ns_f64() / 1e3);
         let at = (fault_at.as_ps() / BIN.as_ps()) as usize;
         if at < BINS_BEFORE || self.finished.len() < at + BINS_AFTER {
             return;
@@ -54,8 +54,8 @@ impl Aftermath {
         let after = &self.finished[at..at + BINS_AFTER];
         let least = after.iter().copied().min().unwrap_or(0) as f64;
         if before > 0.0 {
-            out.insert("fault_drop_fraction".into(), 1.0 - mean(after) / before);
-            out.insert("fault_deepest_drop_fraction".into(), 1.0 - least / before);
+            meter.put(metric::fault_drop_fraction, 1.0 - mean(after) / before);
+            meter.put(metric::fault_deepest_drop_fraction, 1.0 - least / before);
         }
     }
 }
@@ -67,6 +67,7 @@ fn mean(bins: &[u64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     const FAULT: Time = Time::ps(5_000_000_000);
     const NOTICED: Span = Span::us(100);
@@ -80,9 +81,9 @@ mod tests {
         for (asked, ended, was_hit) in ends {
             aftermath.ended(at_us(*ended), Bytes::kib(4), at_us(*asked), *was_hit, NOTICED);
         }
-        let mut out = BTreeMap::new();
-        aftermath.facts(&mut out);
-        out
+        let mut meter = Meter::new();
+        aftermath.facts(&mut meter);
+        meter.finish().0
     }
 
     #[test]
@@ -105,8 +106,8 @@ mod tests {
     fn without_a_fault_nothing_is_kept() {
         let mut aftermath = Aftermath::new(None);
         aftermath.ended(at_us(10), Bytes::kib(4), at_us(1), true, NOTICED);
-        let mut out = BTreeMap::new();
-        aftermath.facts(&mut out);
-        assert!(out.is_empty() && aftermath.finished.is_empty());
+        let mut meter = Meter::new();
+        aftermath.facts(&mut meter);
+        assert!(meter.finish().0.is_empty() && aftermath.finished.is_empty());
     }
 }

@@ -80,15 +80,17 @@ impl Drives {
     pub fn count(&self) -> usize {
         self.media.len()
     }
-    /// Mean commands inside each drive until `now`: its queue depth.
-    pub fn depths(&self, now: Time) -> impl Iterator<Item = f64> + '_ {
-        self.inside.iter().map(move |(time, _)| time.as_ps() as f64 / now.as_ps().max(1) as f64)
+    /// Starts new reports of the whole models.
+    pub fn restart_reports(&mut self) {
+        for medium in &mut self.media {
+            if let Medium::Whole(drive) = medium {
+                drive.restart_report();
+            }
+        }
     }
-    /// Commands served, and the time that they spent inside on average, in microseconds.
-    pub fn served(&self) -> (u64, f64) {
-        let count: u64 = self.inside.iter().map(|(_, count)| count).sum();
-        let time: f64 = self.inside.iter().map(|(time, _)| time.as_ps() as f64).sum();
-        (count, time / 1e6 / count.max(1) as f64)
+    /// By drive: time that commands have spent inside, and how many.
+    pub fn inside(&self) -> &[(Span, u64)] {
+        &self.inside
     }
     /// Bytes read and written by hosts.
     pub fn moved(&self) -> [u64; 2] {

@@ -119,7 +119,8 @@ impl SanRig {
         let was_answered = outcome == Outcome::Finished;
         let Some((ticket, start, ledger)) = self.tracks.close(context.now, name, stack, was_answered) else { return };
         if outcome == Outcome::Finished {
-            self.sizes.add(request.operation, request.bytes, context.now + stack - asked_at);
+            let latency = context.now + stack - asked_at;
+            self.sizes.add(request.operation, request.bytes, asked_at, latency);
         }
         let was_hit = was_repeated || outcome != Outcome::Finished;
         let bytes = if outcome == Outcome::Finished { request.bytes } else { Bytes::ZERO };

@@ -3,14 +3,13 @@
 use super::{Counts, SanRig};
 use crate::rigs::wear_facts::facts_of_drives;
 use base::Bytes;
-use record::Summary;
+use record::metric::{self, Highest, Meter, Metric, Sample};
 use san::cost::{StoragePorts, SwitchRule};
 use san::hop::{Hop, HopCounts};
 use san::host::HostCounters;
 use san::target::TargetCounters;
 use san::{Packet, PacketKind, Port};
 use spec::san::San;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use topology::{Distances, Graph, Medium, VertexId};
 
@@ -72,78 +71,87 @@ impl Counts {
     }
 }
 
-/// Says in the summary what the network costs by the ports of its storage nodes: the paper's example (Table 1), which leaves clients' ports out, and
+/// Reads what the network costs by the ports of its storage nodes: the paper's example (Table 1), which leaves clients' ports out, and
 /// its formula, which counts as many again on a switch.
-pub(crate) fn price(plan: &San, summary: &mut Summary) {
+pub(crate) fn price(plan: &San, meter: &mut Meter) {
     let ports = StoragePorts::of(&plan.fabric.graph, plan.fabric.trunk);
-    for (name, rule) in [
-        ("fabric_cost_usd", SwitchRule::StoragePorts),
-        ("fabric_cost_by_formula_usd", SwitchRule::StorageAndClientPorts),
+    for (metric, rule) in [
+        (metric::fabric_cost_usd, SwitchRule::StoragePorts),
+        (metric::fabric_cost_by_formula_usd, SwitchRule::StorageAndClientPorts),
     ] {
-        summary.extra.insert(name.into(), plan.prices.of_storage(&ports, rule).total_usd());
+        meter.put(metric, plan.prices.of_storage(&ports, rule).total_usd());
     }
-    summary.extra.insert("fabric_storage_ports".into(), ports.total() as f64);
+    meter.put(metric::fabric_storage_ports, ports.total() as f64);
 }
 
 impl SanRig {
-    pub(super) fn facts(&self, out: &mut BTreeMap<String, f64>) {
-        self.facts_of_links(out);
-        self.facts_of_hops(out);
-        self.facts_of_drives(out);
-        self.facts_of_ends(out);
-        self.sizes.facts(out);
-        self.aftermath.facts(out);
+    pub(super) fn facts(&self, meter: &mut Meter) {
+        self.facts_of_links(meter);
+        self.facts_of_hops(meter);
+        self.facts_of_drives(meter);
+        self.facts_of_ends(meter);
+        self.sizes.facts(meter);
+        self.aftermath.facts(meter);
     }
 
-    fn facts_of_links(&self, out: &mut BTreeMap<String, f64>) {
+    fn facts_of_links(&self, meter: &mut Meter) {
         let mut busy = Vec::new();
         self.carrier.wires.busy(&mut busy);
-        let span = self.latest.as_ps().max(1) as f64;
+        let busy: Vec<f64> = busy.into_iter().map(|span| span.as_ps() as f64).collect();
         let is_cable = |index: &usize| self.config.graph.links()[index / 2].medium == Medium::Cable;
         let is_between_hops = |index: &usize| {
             let ends = self.config.graph.links()[index / 2].ends;
             ends.iter().all(|end| self.config.graph.vertex(end.vertex).kind.forwards())
         };
         let loads = |wanted: &dyn Fn(&usize) -> bool| -> Vec<f64> {
-            (0..busy.len()).filter(wanted).map(|index| busy[index].as_ps() as f64 / span).collect()
+            (0..busy.len()).filter(wanted).map(|index| busy[index]).collect()
         };
-        for (name, loads) in [("link_load", loads(&is_cable)), ("fabric_link_load", loads(&is_between_hops))] {
-            if !loads.is_empty() {
-                out.insert(format!("{name}_mean_fraction"), loads.iter().sum::<f64>() / loads.len() as f64);
-                out.insert(format!("{name}_max_fraction"), loads.iter().copied().fold(0.0, f64::max));
-            }
-        }
-        let ways = self.ways.shortest + self.ways.longer;
-        out.insert("ways_shortest_fraction".into(), share(self.ways.shortest, ways));
-        out.insert("way_mean_hops".into(), share(self.ways.hops, ways));
-        out.insert("packets_lost_on_wires".into(), self.carrier.lost as f64);
-        out.insert("link_crossings".into(), self.carrier.crossings as f64);
-        out.insert("in_flight_packets_max".into(), self.carrier.flights.highest() as f64);
-        out.insert("target_in_bytes".into(), self.counts.target_in as f64);
-        out.insert("target_out_bytes".into(), self.counts.target_out as f64);
+        let of_cables = (metric::link_load_mean_fraction, metric::link_load_max_fraction);
+        let of_fabric = (metric::fabric_link_load_mean_fraction, metric::fabric_link_load_max_fraction);
+        self.put_shares(of_cables, &loads(&is_cable), meter);
+        self.put_shares(of_fabric, &loads(&is_between_hops), meter);
+        let ways = (self.ways.shortest + self.ways.longer) as f64;
+        meter.ratio(metric::ways_shortest_fraction, self.ways.shortest as f64, ways);
+        meter.ratio(metric::way_mean_hops, self.ways.hops as f64, ways);
+        meter.count(metric::packets_lost_on_wires, self.carrier.lost as f64);
+        meter.count(metric::link_crossings, self.carrier.crossings as f64);
+        meter.put(metric::in_flight_packets_max, self.carrier.flights.highest() as f64);
+        meter.count(metric::target_in_bytes, self.counts.target_in as f64);
+        meter.count(metric::target_out_bytes, self.counts.target_out as f64);
     }
 
-    fn facts_of_hops(&self, out: &mut BTreeMap<String, f64>) {
+    /// The mean and the largest of some shares of the time, of which `used` has the times so far.
+    fn put_shares(&self, (mean, max): (Metric<Sample>, Metric<Highest>), used: &[f64], meter: &mut Meter) {
+        if used.is_empty() {
+            return;
+        }
+        let span = meter.grown(mean, 0, self.latest.as_ps() as f64).max(1.0);
+        let shares: Vec<f64> = used.iter().zip(1..).map(|(used, part)| meter.grown(mean, part, *used) / span).collect();
+        meter.put(mean, shares.iter().sum::<f64>() / shares.len() as f64);
+        meter.put(max, shares.iter().copied().fold(0.0, f64::max));
+    }
+
+    fn facts_of_hops(&self, meter: &mut Meter) {
         let mut all = self.counts_of_stopped;
         self.hops.iter().for_each(|hop| add(&mut all, hop.counts()));
-        for (name, value) in [
-            ("hop_dropped_full", all.dropped_full),
-            ("hop_dropped_no_route", all.dropped_no_route),
-            ("hop_dropped_trail_full", all.dropped_trail_full),
-            ("reservations_rejected", all.rejected),
-            ("commands_unreachable", all.unreachable),
-            ("answers_detoured", all.detoured),
-            ("packets_marked", all.marked),
-            ("answers_held_by_policer", all.held),
-            ("distances_told", all.advertised),
+        for (metric, total) in [
+            (metric::hop_dropped_full, all.dropped_full),
+            (metric::hop_dropped_no_route, all.dropped_no_route),
+            (metric::hop_dropped_trail_full, all.dropped_trail_full),
+            (metric::reservations_rejected, all.rejected),
+            (metric::commands_unreachable, all.unreachable),
+            (metric::answers_detoured, all.detoured),
+            (metric::packets_marked, all.marked),
+            (metric::answers_held_by_policer, all.held),
+            (metric::distances_told, all.advertised),
         ] {
-            out.insert(name.into(), value as f64);
+            meter.count(metric, total as f64);
         }
-        out.insert("hop_queue_max_bytes".into(), self.highest(Hop::waiting_max) as f64);
-        out.insert("hop_held_max_bytes".into(), self.highest(Hop::held_max) as f64);
+        meter.put(metric::hop_queue_max_bytes, self.highest(Hop::waiting_max) as f64);
+        meter.put(metric::hop_held_max_bytes, self.highest(Hop::held_max) as f64);
         if self.is_lossless() {
-            out.insert("pause_frames".into(), all.pauses as f64);
-            out.insert("hop_ingress_max_bytes".into(), self.highest(Hop::ingress_max) as f64);
+            meter.count(metric::pause_frames, all.pauses as f64);
+            meter.put(metric::hop_ingress_max_bytes, self.highest(Hop::ingress_max) as f64);
         }
     }
 
@@ -155,68 +163,60 @@ impl SanRig {
         self.hop_vertices.iter().zip(&self.hops).filter_map(of).max().unwrap_or(0)
     }
 
-    fn facts_of_drives(&self, out: &mut BTreeMap<String, f64>) {
-        facts_of_drives(self.drives.whole(), out);
-        let depths: Vec<f64> = self.drives.depths(self.latest).collect();
-        let (commands, mean_us) = self.drives.served();
+    fn facts_of_drives(&self, meter: &mut Meter) {
+        facts_of_drives(self.drives.whole(), meter);
+        let inside: Vec<f64> = self.drives.inside().iter().map(|(time, _)| time.as_ps() as f64).collect();
+        self.put_shares((metric::drive_depth_mean, metric::drive_depth_max), &inside, meter);
+        let commands = self.drives.inside().iter().map(|(_, count)| count).sum::<u64>() as f64;
+        meter.count(metric::drive_commands, commands);
+        meter.ratio(metric::drive_time_mean_us, inside.iter().sum::<f64>() / 1e6, commands);
         let [read, written] = self.drives.moved();
-        for (name, value) in [
-            ("drive_depth_mean", depths.iter().sum::<f64>() / depths.len().max(1) as f64),
-            ("drive_depth_max", depths.iter().copied().fold(0.0, f64::max)),
-            ("drive_commands", commands as f64),
-            ("drive_time_mean_us", mean_us),
-            ("drive_read_bytes", read as f64),
-            ("drive_written_bytes", written as f64),
-            ("drive_commands_refused", self.drives.refused() as f64),
-            ("drives", self.drives.count() as f64),
-        ] {
-            out.insert(name.into(), value);
-        }
+        meter.count(metric::drive_read_bytes, read as f64);
+        meter.count(metric::drive_written_bytes, written as f64);
+        meter.count(metric::drive_commands_refused, self.drives.refused() as f64);
+        meter.put(metric::drives, self.drives.count() as f64);
     }
 
-    fn facts_of_ends(&self, out: &mut BTreeMap<String, f64>) {
+    fn facts_of_ends(&self, meter: &mut Meter) {
         let hosts = |of: fn(&HostCounters) -> u64| self.hosts.iter().map(|host| of(&host.counters())).sum::<u64>();
         let targets = |of: fn(&TargetCounters) -> u64| self.targets.iter().map(|one| of(&one.counters())).sum::<u64>();
-        for (name, value) in [
-            ("host_commands_rejected", hosts(|host| host.rejected)),
-            ("host_commands_unreachable", hosts(|host| host.unreachable)),
-            ("host_commands_aborted", hosts(|host| host.aborted)),
-            ("host_timeouts", hosts(|host| host.timeouts)),
-            ("host_gaps", hosts(|host| host.gaps)),
-            ("host_path_failures", hosts(|host| host.path_failures)),
-            ("host_retries", hosts(|host| host.retries)),
-            ("host_packets_stale", hosts(|host| host.stale)),
-            ("target_commands", targets(|target| target.commands)),
-            ("target_duplicates", targets(|target| target.duplicates)),
-            ("target_packets_late", targets(|target| target.late)),
-            ("target_packets_unknown", targets(|target| target.unknown)),
-            ("target_commands_aborted", targets(|target| target.aborted)),
-            ("target_commands_failed", targets(|target| target.failed)),
+        for (metric, total) in [
+            (metric::host_commands_rejected, hosts(|host| host.rejected)),
+            (metric::host_commands_unreachable, hosts(|host| host.unreachable)),
+            (metric::host_commands_aborted, hosts(|host| host.aborted)),
+            (metric::host_timeouts, hosts(|host| host.timeouts)),
+            (metric::host_gaps, hosts(|host| host.gaps)),
+            (metric::host_path_failures, hosts(|host| host.path_failures)),
+            (metric::host_retries, hosts(|host| host.retries)),
+            (metric::host_packets_stale, hosts(|host| host.stale)),
+            (metric::target_commands, targets(|target| target.commands)),
+            (metric::target_duplicates, targets(|target| target.duplicates)),
+            (metric::target_packets_late, targets(|target| target.late)),
+            (metric::target_packets_unknown, targets(|target| target.unknown)),
+            (metric::target_commands_aborted, targets(|target| target.aborted)),
+            (metric::target_commands_failed, targets(|target| target.failed)),
         ] {
-            out.insert(name.into(), value as f64);
+            meter.count(metric, total as f64);
         }
         let drives = self.drives.count() as u32;
         let credits = || self.hosts.iter().flat_map(|host| (0..drives).map(|session| host.credit(session)));
         // Whole numbers: their sum is exact in any order.
         let sum: u64 = credits().map(u64::from).sum();
         let count = self.hosts.len() * drives as usize;
-        out.insert("credit_mean".into(), sum as f64 / count.max(1) as f64);
-        out.insert("credit_min".into(), credits().min().map_or(0.0, f64::from));
+        meter.put(metric::credit_mean, sum as f64 / count.max(1) as f64);
+        meter.put(metric::credit_min, credits().min().map_or(0.0, f64::from));
     }
 
-    /// Says in the summary what the order of writes was like, and warns of the first read that found what it must not.
-    pub fn judge_write_order(&self, summary: &mut Summary) {
+    /// Reads what the order of writes was like, and warns of the first read that found what it must
+    /// not.
+    pub fn judge_write_order(&self, meter: &mut Meter) {
         let Some(order) = &self.write_order else { return };
-        summary.extra.insert("write_order_violations".into(), self.violations.count as f64);
-        summary.extra.insert("write_order_reads_judged".into(), order.reads() as f64);
+        meter.count(metric::write_order_violations, self.violations.count as f64);
+        meter.count(metric::write_order_reads_judged, order.reads() as f64);
         if let Some(first) = &self.violations.first {
-            summary.warnings.push(format!("an acknowledged write was undone: {first}"));
+            meter.warn(format!("an acknowledged write was undone: {first}"));
         }
     }
-}
-
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 /// Adds what another hop, or the same one before it was started anew, has counted.

@@ -21,6 +21,7 @@ pub(super) struct Flight {
 pub(super) struct Flights {
     places: Vec<Flight>,
     free: Vec<u32>,
+    highest: usize,
 }
 
 impl Flights {
@@ -31,6 +32,7 @@ impl Flights {
 
     /// A packet begins; returns its place.
     pub fn insert(&mut self, packet: &Packet, leaving: Leaving) -> u32 {
+        self.highest = self.highest.max(self.count() + 1);
         let Some(place) = self.free.pop() else {
             self.places.push(Flight { leaving, packet: packet.clone() });
             return self.places.len() as u32 - 1;
@@ -66,9 +68,18 @@ impl Flights {
         prefetch_index(slice::from_ref(&flight.packet.trail), 0);
     }
 
-    /// The most that ever were at a time.
+    /// The most that ever were at a time, or since [`restart_highest`](Flights::restart_highest).
     pub fn highest(&self) -> usize {
-        self.places.len()
+        self.highest
+    }
+
+    /// Takes the most from now on.
+    pub fn restart_highest(&mut self) {
+        self.highest = self.count();
+    }
+
+    fn count(&self) -> usize {
+        self.places.len() - self.free.len()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What priority flow control has done to a network in the end.
 
 use super::SanRig;
-use record::Summary;
+use record::metric::{self, Meter};
 use san::Port;
 use san::deadlock::{circle_of_stuck, stuck};
 use std::collections::BTreeMap;
@@ -9,16 +9,16 @@ use topology::Channel;
 
 impl SanRig {
     /// Warns of links that wait for each other, and so carry no data any more.
-    pub fn judge_pauses(&self, summary: &mut Summary) {
+    pub fn judge_pauses(&self, meter: &mut Meter) {
         if !self.is_lossless() {
             return;
         }
         let paused = self.paused_links();
         let stuck = stuck(&paused);
-        summary.extra.insert("pfc_deadlocked_links".into(), stuck.len() as f64);
+        meter.put(metric::pfc_deadlocked_links, stuck.len() as f64);
         if !stuck.is_empty() {
             let circle = self.names(&circle_of_stuck(&paused, &stuck));
-            summary.warnings.push(format!(
+            meter.warn(format!(
                 "priority flow control has deadlocked: {} links carry no data any more, as {circle} each wait for \
                  the next. Rings and tori can: take another fabric, or transport = tcp or dctcp",
                 stuck.len()

@@ -1,7 +1,7 @@
 //! Latencies apart by size: a summary tells reads from writes, and not small ones from large ones.
 
-use base::{Bytes, Operation, Span};
-use std::collections::BTreeMap;
+use base::{Bytes, Operation, Span, Time};
+use record::metric::{self, Meter};
 
 /// The largest class: 2^23 bytes, more than any I/O here has.
 const CLASSES: usize = 24;
@@ -13,15 +13,24 @@ struct Class {
     latency: Span,
 }
 
-/// Finished I/Os by operation and by size, rounded up to a power of two; warm-up included.
+/// Finished I/Os by operation and by size, rounded up to a power of two.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sizes {
     classes: [[Class; CLASSES]; 2],
+    from: Time,
 }
 
 impl Sizes {
-    /// An I/O has finished.
-    pub fn add(&mut self, operation: Operation, bytes: Bytes, latency: Span) {
+    /// Of I/Os that are asked for from now on.
+    pub fn from(now: Time) -> Sizes {
+        Sizes { from: now, ..Sizes::default() }
+    }
+
+    /// An I/O that was asked for at `asked_at` has finished.
+    pub fn add(&mut self, operation: Operation, bytes: Bytes, asked_at: Time, latency: Span) {
+        if asked_at < self.from {
+            return;
+        }
         let bits = bytes.count().next_power_of_two().trailing_zeros() as usize;
         let class = &mut self.classes[usize::from(operation != Operation::Read)][bits.min(CLASSES - 1)];
         class.count += 1;
@@ -29,14 +38,15 @@ impl Sizes {
     }
 
     /// Means of every class, where there are several: of one the summary says it all.
-    pub fn facts(&self, out: &mut BTreeMap<String, f64>) {
-        for (name, classes) in ["read", "write"].iter().zip(&self.classes) {
+    pub fn facts(&self, meter: &mut Meter) {
+        let families = [metric::read_bytes_latency_mean_ns, metric::write_bytes_latency_mean_ns];
+        for (family, classes) in families.into_iter().zip(&self.classes) {
             if classes.iter().filter(|class| class.count > 0).count() < 2 {
                 continue;
             }
             for (bits, class) in classes.iter().enumerate().filter(|(_, class)| class.count > 0) {
                 let mean = class.latency.as_ns_f64() / class.count as f64;
-                out.insert(format!("{name}_{}_bytes_latency_mean_ns", 1_u64 << bits), mean);
+                meter.put(family.at(&[&(1_u64 << bits)]), mean);
             }
         }
     }
@@ -45,15 +55,19 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+
+    const NOW: Time = Time::us(3);
 
     fn facts_of(ios: &[(Operation, u64, u64)]) -> BTreeMap<String, f64> {
-        let mut sizes = Sizes::default();
+        let mut sizes = Sizes::from(NOW);
         for (operation, bytes, latency_us) in ios {
-            sizes.add(*operation, Bytes::new(*bytes), Span::us(*latency_us));
+            sizes.add(*operation, Bytes::new(*bytes), NOW, Span::us(*latency_us));
+            sizes.add(*operation, Bytes::new(*bytes), Time::us(2), Span::us(9_999));
         }
-        let mut out = BTreeMap::new();
-        sizes.facts(&mut out);
-        out
+        let mut meter = Meter::new();
+        sizes.facts(&mut meter);
+        meter.finish().0
     }
 
     #[test]

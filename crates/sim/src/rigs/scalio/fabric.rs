@@ -24,10 +24,10 @@ use crate::slab::Slab;
 use base::{Bytes, NodeId, Span, Time};
 use edm::{Access, Modify};
 use record::Outcome;
+use record::metric::Meter;
 use scalio::layout::{block_bytes, offset};
 use scalio::{Index, MemoryAnswer, MemoryOperation, Token};
 use spec::scalio::{Carrier, CarrierName, Scalio};
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The network, and what is on its way in it.
@@ -109,9 +109,14 @@ impl Fabric {
         self.network.rig().link_busy(out);
     }
 
-    /// What only EDM can tell.
-    pub fn facts(&self, out: &mut BTreeMap<String, f64>) {
-        self.network.rig().extra(out);
+    /// Reads the metrics of EDM.
+    pub fn measure(&self, now: Time, meter: &mut Meter) {
+        self.network.rig().measure(now, meter);
+    }
+
+    /// The warm-up ends.
+    pub fn end_warm_up(&mut self, now: Time) {
+        self.network.rig_mut().end_warm_up(now);
     }
 
     /// The words of some of a block's slots have changed otherwise than by EDM, or as EDM knows already.

@@ -5,108 +5,114 @@ use super::programs::Programs;
 use super::{ScalioRig, asks};
 use base::{Operation, Time};
 use history::{Action, History, StoreAction, StoreAnswer, StoreHistory, StoreOperation};
-use record::Summary;
+use record::metric::{self, Meter};
 use scalio::baseline::ditto;
 use scalio::{Client, ClientCounters, Outcome, Server, ServerCounters, Token};
-use std::collections::BTreeMap;
 
 /// A GET that finds nothing has this for a value, which nobody writes: the keys of a run are all there.
 const NOTHING: u64 = u64::MAX;
 
+/// Commands a second of one device, of which shares are given.
+const DEVICE_IOPS: f64 = 500_000.0;
+
+/// What rates and costs of a run are over.
+struct Run {
+    seconds: f64,
+    operations: f64,
+}
+
 impl ScalioRig {
-    pub(super) fn facts(&self, out: &mut BTreeMap<String, f64>) {
-        let mut add = |name: &str, value: f64| {
-            out.insert(name.to_string(), value);
-        };
+    pub(super) fn facts(&self, now: Time, meter: &mut Meter) {
         let counts = &self.counts;
         let (gets, puts) = (counts.gets as f64, counts.puts as f64);
-        let operations = (gets + puts).max(1.0);
+        let run = Run { seconds: self.last.saturating_since(Time::ZERO).as_secs_f64(), operations: gets + puts };
+        meter.count(metric::gets, gets);
+        meter.count(metric::puts, puts);
+        meter.ratio(metric::cache_hit_ratio, counts.hits as f64, gets);
+        meter.ratio(metric::absorbed_ratio, counts.hits as f64, run.operations);
+        meter.count(metric::requests_refused, counts.refused as f64);
+        meter.count(metric::requests_unknown, counts.unknown as f64);
+        meter.count(metric::gets_unavailable, counts.unavailable as f64);
+        meter.count(metric::writes_lost_in_crashes, self.state.lost() as f64);
+        self.drives(&run, puts, meter);
+        self.remote(&run, meter);
+        self.cores(&run, meter);
+        self.programs_counted(meter);
+        if let Some(fabric) = &self.fabric {
+            fabric.measure(now, meter);
+        }
+    }
+
+    fn drives(&self, run: &Run, puts: f64, meter: &mut Meter) {
         let commands = self.devices.iter().map(super::flash::Device::commands);
         let (reads, writes) = commands.fold((0u64, 0u64), |sum, each| (sum.0 + each.0, sum.1 + each.1));
-        add("gets", gets);
-        add("puts", puts);
-        add("cache_hit_ratio", counts.hits as f64 / gets.max(1.0));
-        add("absorbed_ratio", counts.hits as f64 / operations);
-        add("ssd_reads_per_operation", reads as f64 / operations);
-        add("ssd_writes_per_operation", writes as f64 / operations);
-        add("ssd_writes_per_update", writes as f64 / puts.max(1.0));
-        add("ssd_ios_per_operation", (reads + writes) as f64 / operations);
-        let seconds = self.last.saturating_since(Time::ZERO).as_secs_f64().max(1e-12);
-        add("ssd_iops", (reads + writes) as f64 / seconds);
-        add(
-            "ssd_iops_of_peak_ratio",
-            (reads + writes) as f64 / seconds / (f64::from(self.plan.store.devices) * 500_000.0),
-        );
+        let ios = (reads + writes) as f64;
+        meter.ratio(metric::ssd_reads_per_operation, reads as f64, run.operations);
+        meter.ratio(metric::ssd_writes_per_operation, writes as f64, run.operations);
+        meter.ratio(metric::ssd_writes_per_update, writes as f64, puts);
+        meter.ratio(metric::ssd_ios_per_operation, ios, run.operations);
+        meter.ratio(metric::ssd_iops, ios, run.seconds);
+        let peak = f64::from(self.plan.store.devices) * DEVICE_IOPS;
+        meter.ratio(metric::ssd_iops_of_peak_ratio, ios, run.seconds * peak);
         let written = self.devices.iter().map(|device| device.written().count()).sum::<u64>() as f64;
         let capacity = self.devices.iter().map(|device| device.capacity().count()).sum::<u64>() as f64;
-        add("device_written_bytes", written);
-        add("device_drive_writes_per_day", written / capacity.max(1.0) * 86_400.0 / seconds);
-        add("requests_refused", counts.refused as f64);
-        add("requests_unknown", counts.unknown as f64);
-        add("gets_unavailable", counts.unavailable as f64);
-        add("writes_lost_in_crashes", self.state.lost() as f64);
-        self.remote(seconds, operations, out);
-        self.cores(seconds, operations, out);
-        self.programs_counted(out);
-        if let Some(fabric) = &self.fabric {
-            fabric.facts(out);
-        }
+        meter.count(metric::device_written_bytes, written);
+        let pace = metric::device_drive_writes_per_day;
+        let (written, seconds) = (meter.grown(pace, 0, written), meter.grown(pace, 1, run.seconds));
+        let a_day = if seconds > 0.0 { written / capacity.max(1.0) * 86_400.0 / seconds } else { 0.0 };
+        meter.put(pace, a_day);
     }
 
     /// What clients asked of memory and flash themselves.
-    fn remote(&self, seconds: f64, operations: f64, out: &mut BTreeMap<String, f64>) {
-        let counts = &self.counts;
-        let mut add = |name: &str, value: f64| {
-            out.insert(name.to_string(), value);
-        };
-        add("adapter_messages_per_second", self.plant.adapter.messages() as f64 / seconds);
-        add(
-            "adapter_used_ratio",
-            self.plant.adapter.messages() as f64 / seconds / self.plan.rdma.adapter.messages_per_second as f64,
-        );
-        add("verbs_per_operation", counts.verbs as f64 / operations);
-        add("swaps_per_operation", counts.swaps as f64 / operations);
-        add("torn_reads", self.looks.as_ref().map_or(0, Looks::torn) as f64);
-        add("swaps_failed", counts.swaps_failed as f64);
-        add("offloaded_reads_per_operation", counts.offloaded_reads as f64 / operations);
+    fn remote(&self, run: &Run, meter: &mut Meter) {
+        let (counts, messages) = (&self.counts, self.plant.adapter.messages() as f64);
+        let most = self.plan.rdma.adapter.messages_per_second as f64;
+        meter.ratio(metric::adapter_messages_per_second, messages, run.seconds);
+        meter.ratio(metric::adapter_used_ratio, messages, run.seconds * most);
+        meter.ratio(metric::verbs_per_operation, counts.verbs as f64, run.operations);
+        meter.ratio(metric::swaps_per_operation, counts.swaps as f64, run.operations);
+        meter.count(metric::torn_reads, self.looks.as_ref().map_or(0, Looks::torn) as f64);
+        meter.count(metric::swaps_failed, counts.swaps_failed as f64);
+        let offloaded = counts.offloaded_reads as f64;
+        meter.ratio(metric::offloaded_reads_per_operation, offloaded, run.operations);
     }
 
     /// Busy shares: a percent is that of one core, as the paper counts.
-    fn cores(&self, seconds: f64, operations: f64, out: &mut BTreeMap<String, f64>) {
+    fn cores(&self, run: &Run, meter: &mut Meter) {
         let busy = self.plant.cpu.busy();
         let of =
             |names: &[&str]| names.iter().filter_map(|name| busy.get(name)).map(|span| span.as_secs_f64()).sum::<f64>();
-        let flash = of(&["submit", "complete", "memory", "batch"]);
         let all = self.plant.cpu.busy_total().as_secs_f64();
-        let mut add = |name: &str, value: f64| {
-            out.insert(name.to_string(), value);
-        };
-        add("server_cpu_percent", 100.0 * all / seconds);
-        add("flash_cores_percent", 100.0 * flash / seconds);
-        add("network_cores_percent", 100.0 * of(&["receive", "send"]) / seconds);
-        add("target_percent", 100.0 * of(&["target"]) / seconds);
-        add("server_cpu_ns_per_operation", 1e9 * all / operations);
-        for (name, span) in busy {
-            add(&format!("server_cpu_{name}_s"), span.as_secs_f64());
+        for (metric, busy_s) in [
+            (metric::server_cpu_percent, all),
+            (metric::flash_cores_percent, of(&["submit", "complete", "memory", "batch"])),
+            (metric::network_cores_percent, of(&["receive", "send"])),
+            (metric::target_percent, of(&["target"])),
+        ] {
+            meter.ratio(metric, 100.0 * busy_s, run.seconds);
+        }
+        meter.ratio(metric::server_cpu_ns_per_operation, 1e9 * all, run.operations);
+        for (work, span) in busy {
+            meter.count(metric::server_cpu_work_s.at(&[work]), span.as_secs_f64());
         }
     }
 
-    fn programs_counted(&self, out: &mut BTreeMap<String, f64>) {
+    fn programs_counted(&self, meter: &mut Meter) {
         match &self.programs {
             Programs::Scalio { clients, servers } => {
-                clients_counted(clients, out);
-                servers_counted(servers, out);
+                clients_counted(clients, meter);
+                servers_counted(servers, meter);
             }
-            Programs::Leed { servers, .. } => leed_counted(servers, out),
+            Programs::Leed { servers, .. } => leed_counted(servers, meter),
             Programs::Ditto { clients, servers } => {
-                leed_counted(servers, out);
-                let mut add = |name: &str, of: fn(&ditto::Counters) -> u64| {
+                leed_counted(servers, meter);
+                let mut count = |metric, of: fn(&ditto::Counters) -> u64| {
                     let sum = clients.iter().map(|client| of(client.counters())).sum::<u64>();
-                    out.insert(name.to_string(), sum as f64);
+                    meter.count(metric, sum as f64);
                 };
-                add("fills", |counters| counters.fills);
-                add("evictions", |counters| counters.evictions);
-                add("restarts_lost_race", |counters| counters.lost_races);
+                count(metric::fills, |counters| counters.fills);
+                count(metric::evictions, |counters| counters.evictions);
+                count(metric::restarts_lost_race, |counters| counters.lost_races);
             }
             Programs::Bare => {}
         }
@@ -140,20 +146,18 @@ impl ScalioRig {
     }
 
     /// Judges what clients saw, key by key. Writes that were never answered may have happened.
-    pub fn judge(&mut self, summary: &mut Summary) {
+    pub fn judge(&mut self, meter: &mut Meter) {
         let open: Vec<asks::Ask> = self.asks.open().cloned().collect();
         for ask in open.iter().filter(|ask| ask.asked.operation != Operation::Read) {
             self.note(ask, Said::put(ask));
         }
         let Some(histories) = &self.histories else { return };
         let violations: Vec<_> = histories.values().filter_map(|history| history.check().err()).collect();
-        summary.extra.insert("keys_checked".into(), histories.len() as f64);
-        summary.extra.insert("history_violations".into(), violations.len() as f64);
+        meter.count(metric::keys_checked, histories.len() as f64);
+        meter.count(metric::history_violations, violations.len() as f64);
         if let Some(first) = violations.first() {
             let count = violations.len();
-            summary
-                .warnings
-                .push(format!("what clients saw of {count} keys is not linearizable; the first of them: {first}"));
+            meter.warn(format!("what clients saw of {count} keys is not linearizable; the first of them: {first}"));
         }
     }
 
@@ -188,40 +192,37 @@ impl Said {
     }
 }
 
-fn clients_counted(clients: &[Client<Token>], out: &mut BTreeMap<String, f64>) {
-    let mut add = |name: &str, of: fn(&ClientCounters) -> u64| {
+fn clients_counted(clients: &[Client<Token>], meter: &mut Meter) {
+    let mut count = |metric, of: fn(&ClientCounters) -> u64| {
         let sum = clients.iter().map(|client| of(&client.counters())).sum::<u64>();
-        out.insert(name.to_string(), sum as f64);
+        meter.count(metric, sum as f64);
     };
-    add("bypasses", |counters| counters.bypasses);
-    add("waits", |counters| counters.waits);
-    add("restarts_lost_race", |counters| counters.lost_races);
-    add("restarts_evicted", |counters| counters.evictions);
-    add("restarts_tie", |counters| counters.ties);
-    add("restarts_torn", |counters| counters.torn);
-    add("restarts_foreign", |counters| counters.foreign);
-    add("reads_corrupt", |counters| counters.corrupt);
-    add("fills", |counters| counters.fills);
-    add("requests_repeated", |counters| counters.repeats);
+    count(metric::bypasses, |counters| counters.bypasses);
+    count(metric::waits, |counters| counters.waits);
+    count(metric::restarts_lost_race, |counters| counters.lost_races);
+    count(metric::restarts_evicted, |counters| counters.evictions);
+    count(metric::restarts_tie, |counters| counters.ties);
+    count(metric::restarts_torn, |counters| counters.torn);
+    count(metric::restarts_foreign, |counters| counters.foreign);
+    count(metric::reads_corrupt, |counters| counters.corrupt);
+    count(metric::fills, |counters| counters.fills);
+    count(metric::requests_repeated, |counters| counters.repeats);
 }
 
-fn servers_counted(servers: &[Server<Token>], out: &mut BTreeMap<String, f64>) {
+fn servers_counted(servers: &[Server<Token>], meter: &mut Meter) {
     let sum = |of: fn(&ServerCounters) -> u64| servers.iter().map(|server| of(&server.counters())).sum::<u64>() as f64;
     let (updates, groups) = (sum(|counters| counters.updates), sum(|counters| counters.groups));
-    let named = [
-        ("updates", updates),
-        ("groups", groups),
-        ("updates_per_group", updates / groups.max(1.0)),
-        ("invalidations", sum(|counters| counters.invalidations)),
-        ("invalidation_retries", sum(|counters| counters.invalidation_retries)),
-        ("zones_reclaimed", sum(|counters| counters.zones_reclaimed)),
-    ];
-    out.extend(named.map(|(name, value)| (name.to_string(), value)));
+    meter.count(metric::updates, updates);
+    meter.count(metric::groups, groups);
+    meter.ratio(metric::updates_per_group, updates, groups);
+    meter.count(metric::invalidations, sum(|counters| counters.invalidations));
+    meter.count(metric::invalidation_retries, sum(|counters| counters.invalidation_retries));
+    meter.count(metric::zones_reclaimed, sum(|counters| counters.zones_reclaimed));
 }
 
-fn leed_counted(servers: &[scalio::baseline::leed::Server<Token>], out: &mut BTreeMap<String, f64>) {
+fn leed_counted(servers: &[scalio::baseline::leed::Server<Token>], meter: &mut Meter) {
     let waiting = servers.iter().map(|server| server.counters().waiting_max).max().unwrap_or(0);
-    out.insert("tokens_waiting_max".into(), waiting as f64);
+    meter.put(metric::tokens_waiting_max, waiting as f64);
     let reclaimed: u64 = servers.iter().map(|server| server.counters().reclaimed_sectors).sum();
-    out.insert("sectors_reclaimed".into(), reclaimed as f64);
+    meter.count(metric::sectors_reclaimed, reclaimed as f64);
 }

@@ -3,40 +3,44 @@
 use super::{SDirectRig, Server};
 use crate::rigs::wear_facts::facts_of_drives;
 use base::{Span, Time};
+use record::metric::{self, Meter};
 use sdirect::Client;
 use sdirect::baseline::stack::Notice;
-use std::collections::BTreeMap;
 
 impl SDirectRig {
-    pub(super) fn facts(&self, out: &mut BTreeMap<String, f64>) {
-        facts_of_drives(self.machine.drives(), out);
+    pub(super) fn facts(&self, meter: &mut Meter) {
+        facts_of_drives(self.machine.drives(), meter);
         let ([root_up, root_down], [nic_up, nic_down]) = (self.machine.root_traffic(), self.machine.nic_traffic());
-        let mut add = |name: &str, value: f64| {
-            out.insert(name.to_string(), value);
-        };
-        add("host_memory_bytes", self.machine.memory_bytes() as f64);
-        add("root_link_data_bytes", (root_up.data + root_down.data).count() as f64);
-        add("root_link_wire_bytes", (root_up.wire + root_down.wire).count() as f64);
-        add("root_link_busy_s", root_up.busy.max(root_down.busy).as_secs_f64());
-        add("nic_link_data_bytes", (nic_up.data + nic_down.data).count() as f64);
-        add("network_bytes", self.network.bytes() as f64);
-        add("requests_failed", self.counts.failed as f64);
-        add("commands_repeated", self.clients.iter().map(Client::repeated).sum::<u64>() as f64);
-        add("host_cpu_s", self.host_cpu().as_secs_f64());
+        let repeated: u64 = self.clients.iter().map(Client::repeated).sum();
+        for (metric, total) in [
+            (metric::host_memory_bytes, self.machine.memory_bytes()),
+            (metric::root_link_data_bytes, (root_up.data + root_down.data).count()),
+            (metric::root_link_wire_bytes, (root_up.wire + root_down.wire).count()),
+            (metric::nic_link_data_bytes, (nic_up.data + nic_down.data).count()),
+            (metric::network_bytes, self.network.bytes()),
+            (metric::requests_failed, self.counts.failed),
+            (metric::commands_repeated, repeated),
+        ] {
+            meter.count(metric, total as f64);
+        }
+        let [up, down] = [(0, root_up), (1, root_down)]
+            .map(|(part, way)| meter.grown(metric::root_link_busy_s, part, way.busy.as_secs_f64()));
+        meter.put(metric::root_link_busy_s, up.max(down));
+        meter.count(metric::host_cpu_s, self.host_cpu().as_secs_f64());
         match &self.server {
             Server::Engine(engine) => {
                 let counters = engine.counters();
                 let bound = self.plan.nic.map_or(1, |nic| nic.fifo.count());
-                add("nic_memory_highest_bytes", counters.held_highest as f64);
-                add("fifo_highest_ratio", engine.fifo_highest() as f64 / bound as f64);
-                add("doorbells", counters.doorbells as f64);
-                add("commands_refused", counters.refused as f64);
-                add("strays", counters.strays as f64);
+                meter.put(metric::nic_memory_highest_bytes, counters.held_highest as f64);
+                meter.put(metric::fifo_highest_ratio, engine.fifo_highest() as f64 / bound as f64);
+                meter.count(metric::doorbells, counters.doorbells as f64);
+                meter.count(metric::commands_refused, counters.refused as f64);
+                meter.count(metric::strays, counters.strays as f64);
             }
             Server::Software(software) => {
-                add("doorbells", software.stack.doorbells() as f64);
+                meter.count(metric::doorbells, software.stack.doorbells() as f64);
                 for (work, span) in software.cpu.busy() {
-                    add(&format!("host_cpu_{work}_s"), span.as_secs_f64());
+                    meter.count(metric::host_cpu_work_s.at(&[work]), span.as_secs_f64());
                 }
             }
         }

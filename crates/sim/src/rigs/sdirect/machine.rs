@@ -205,6 +205,11 @@ impl Machine {
         }
     }
 
+    /// Starts new reports of the devices' flash.
+    pub fn restart_reports(&mut self) {
+        self.devices.iter_mut().for_each(|device| device.drive.restart_report());
+    }
+
     /// The devices' flash.
     pub fn drives(&self) -> impl Iterator<Item = &SolidState> {
         self.devices.iter().map(|device| &device.drive)

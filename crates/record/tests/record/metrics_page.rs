@@ -1,0 +1,38 @@
+//! Is docs/reference/metrics.md what the declarations say?
+
+use record::metric;
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn the_reference_has_every_metric() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/metrics.md");
+    let page = metric::page();
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&place, &page).expect("a page can be written");
+    }
+    let there = fs::read_to_string(&place).unwrap_or_default();
+    let stale = page.lines().find(|line| !there.lines().any(|other| other == *line));
+    assert!(
+        there == page,
+        "docs/reference/metrics.md is stale, as in {stale:?}: BLESS=1 cargo test -p record --test record metrics_page"
+    );
+}
+
+/// Hand-written pages name metrics too.
+#[test]
+fn every_metric_that_a_page_names_is_declared() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut named = 0;
+    for folder in ["concepts", "guide", "reference"] {
+        for entry in fs::read_dir(docs.join(folder)).expect("a folder of docs").flatten() {
+            let text = fs::read_to_string(entry.path()).unwrap_or_default();
+            let after = text.split("`metrics.").skip(1).filter_map(|rest| rest.split_once('`'));
+            for (name, _) in after.filter(|(name, _)| !name.contains("NAME")) {
+                assert!(metric::find(name).is_some(), "{}: metrics.{name}", entry.path().display());
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 5, "{named}");
+}
