@@ -1,7 +1,7 @@
 //! `/metrics` and `/healthz`, on a listener of their own in the same loop.
 //!
-//! `httparse` reads the requests, and the loop serves them: servers of the ecosystem bring threads or
-//! an asynchronous runtime. One request a connection; a slow one, or one too long, is cut off.
+//! `httparse` reads the requests, and the loop serves them: servers of the ecosystem bring threads
+//! or an asynchronous runtime. One request a connection; a slow one, or one too long, is cut off.
 
 use base::{Span, Time};
 use mio::net::{TcpListener, TcpStream};

@@ -516,7 +516,7 @@ impl Server {
         was_asked
     }
 
-    /// Answers requests of backends in memory, up to one that needs something else, which it returns.
+    /// Answers requests of backends in memory, up to one that needs something else. Returns that one.
     fn answer_from_memory(&mut self, now: Time, input: &mut Input<'_>, was_asked: &mut bool) -> Option<IoRequest> {
         let Server { engine, target, backends, metrics, recorder, .. } = self;
         let mut memory = Memory::of(backends, recorder.is_some());

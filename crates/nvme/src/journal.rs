@@ -19,8 +19,8 @@
 //! | 12 a connection is secured | connection u64, host (length u8, name), subsystem | |
 //! | 13 loans end | connection u64 | |
 //!
-//! Bytes that left from where a backend lent them count as 16 bytes: their first block (u64), and the
-//! first byte of the loan that left and the first that did not (u32 each).
+//! Bytes that left from where a backend lent them count as 16 bytes: their first block (u64), and
+//! the first byte of the loan that left and the first that did not (u32 each).
 //!
 //! [`Recorder`] stands around a target and writes it, [`replay`] reads it, tells a fresh target the same and compares what it decides. Secrets are no part of it:
 //! they are in the configuration that a replay is given, as is the entropy of challenges. Reservations of a namespace that is added are not recorded: it begins without.

@@ -23,8 +23,8 @@ pub trait Storage: Send + Sync {
     fn lend(&self) -> Option<Lender<'_>> {
         None
     }
-    /// As [`Self::read`] where that needs no waiting. Where it would, or fails, it returns false, and
-    /// `buffer` holds anything.
+    /// As [`Self::read`] where that needs no waiting. Where it would, or fails, it returns false,
+    /// and `buffer` holds anything.
     fn read_cached(&self, _at: u64, _buffer: &mut [u8]) -> bool {
         false
     }
