@@ -257,7 +257,7 @@ fn offered_background_is_carried() {
 #[test]
 fn a_full_egress_queue_drops_frames_and_says_so() {
     let mut config = with(cluster(4), Policy::Fair, vec![stream("storage", 9_018, 0.8, 32)]);
-    config.background.as_mut().unwrap().egress_queue = Bytes::kib(64);
+    config.background.as_mut().unwrap().frames.egress_queue = Bytes::kib(64);
     let end = [(Time::ms(2), 0, 1, Operation::Read, 64)];
     let (rows, summary) = play(&mut EdmRig::new(config), &mut Script::new(&end));
     assert!(told(&summary, "frames_dropped") > 0.0);
