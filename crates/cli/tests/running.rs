@@ -146,7 +146,7 @@ fn encoding_every_message_changes_no_record_of_any_design() {
     for design in designs() {
         home.run(&format!("run a.toml --set design.name={design} --out {design}"));
         home.run(&format!("run a.toml --set design.name={design} --out {design}-wire --wire"));
-        assert_eq!(home.files(design), home.files(&format!("{design}-wire")), "{design}");
+        assert_eq!(home.files(&design), home.files(&format!("{design}-wire")), "{design}");
         assert_eq!(home.rows(&format!("{design}/seed-1/records")).len(), 400, "{design}");
     }
 }

@@ -3,15 +3,14 @@
 use crate::drive::{Limits, Observer, Outcomes, Played, Rig, WarmUp, play};
 use crate::rigs;
 use crate::rigs::blox::{BloxRig, BuildError};
-use crate::rigs::edm::{Background, BackgroundStream, EdmRig, EdmRigConfig, Fault, FaultKind};
-use crate::rigs::packet::{self, PacketRigConfig};
+use crate::rigs::edm::{Background, EdmRig, EdmRigConfig, Fault, FaultKind};
+use crate::rigs::packet::PacketRigConfig;
 use crate::rigs::rivals;
 use crate::rigs::san::{SanBuildError, SanRig, SanRigConfig, SanSource, price};
 use crate::rigs::sdirect::SDirectRig;
 use crate::wear;
 use base::{Bytes, Seed, Span, Time};
 use edm::analysis::maximal_matching;
-use edm::pcs::multiplex::Policy;
 use hardware::DramConfig;
 use record::metric::{self, Meter};
 use record::{Discard, Keep, RunIdentity, Sink, SinkError, Transient};
@@ -20,9 +19,8 @@ use spec::san::San;
 use spec::scalio::Scalio;
 use spec::sdirect::SDirect;
 use spec::wear::Wear;
-use spec::{Design, Messages, Plan, PreemptionName, Protocol, Scene};
+use spec::{Design, Messages, Plan, Protocol, Scene};
 use std::collections::BTreeMap;
-use transport::framing::Framing;
 use workload::block_trace::Replay;
 use workload::{Generator, Source};
 
@@ -277,27 +275,13 @@ fn edm_config(plan: &Messages, edm: &spec::Edm, seed: Seed, options: &RunOptions
         memory: plan.memory,
         redundant: edm.redundant,
         faults: plan.faults.iter().filter_map(fault).collect(),
-        background: plan.background.as_ref().map(|frames| background(frames, edm.preemption, seed)),
+        background: plan.background.clone().map(|frames| Background {
+            frames,
+            preemption: edm.preemption,
+            seed: seed.child("background"),
+        }),
         wire_check: options.wire_check,
     }
-}
-
-fn background(frames: &spec::Background, preemption: PreemptionName, seed: Seed) -> Background {
-    Background {
-        streams: frames.streams.iter().map(background_stream).collect(),
-        preemption: match preemption {
-            PreemptionName::Fair => Policy::Fair,
-            PreemptionName::Strict => Policy::Strict,
-            PreemptionName::None => Policy::None,
-        },
-        egress_queue: frames.egress_queue,
-        seed: seed.child("background"),
-    }
-}
-
-fn background_stream(stream: &spec::BackgroundStream) -> BackgroundStream {
-    let spec::BackgroundStream { name, frame, load, burst_frames } = stream.clone();
-    BackgroundStream { name, frame, load, burst_frames }
 }
 
 /// Corruption is noticed by the scrambler, and the link disabled: to the network it is a dead link (EDM, 3.3).
@@ -330,6 +314,8 @@ fn packet_config(plan: &Messages, rival: &spec::Packet, options: &RunOptions) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use edm::pcs::multiplex::Policy;
+    use spec::BackgroundStream;
 
     const SHARED: &str = r#"
 title = "shared links"
@@ -370,10 +356,10 @@ load = 0.1
             load,
             burst_frames,
         };
+        let streams = vec![stream("storage", 9_018, 0.25, 4), stream("ip", 1_518, 0.1, 1)];
         let expected = Background {
-            streams: vec![stream("storage", 9_018, 0.25, 4), stream("ip", 1_518, 0.1, 1)],
+            frames: spec::Background { egress_queue: Bytes::kib(64), streams },
             preemption: Policy::Strict,
-            egress_queue: Bytes::kib(64),
             seed: Seed(3).child("background"),
         };
         assert_eq!(rig_of(&plan(SHARED)).background, Some(expected));

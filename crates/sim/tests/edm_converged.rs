@@ -10,7 +10,8 @@ use edm::pcs::multiplex::Policy;
 use proptest::prelude::*;
 use record::{Outcome, Row, SpanKind, Summary};
 use sim::drive::Rig;
-use sim::rigs::edm::{Background, BackgroundStream, EdmRig, EdmRigConfig, Fault, FaultKind};
+use sim::rigs::edm::{Background, EdmRig, EdmRigConfig, Fault, FaultKind};
+use spec::BackgroundStream;
 use support::{Script, cluster, play, testbed, uniform};
 
 const POLICIES: [Policy; 3] = [Policy::Strict, Policy::Fair, Policy::None];
@@ -24,7 +25,8 @@ fn stream(name: &str, frame: u64, load: f64, burst_frames: u32) -> BackgroundStr
 }
 
 fn with(config: EdmRigConfig, preemption: Policy, streams: Vec<BackgroundStream>) -> EdmRigConfig {
-    let background = Background { streams, preemption, egress_queue: Bytes::kib(1_024), seed: Seed(11) };
+    let frames = spec::Background { streams, egress_queue: Bytes::kib(1_024) };
+    let background = Background { frames, preemption, seed: Seed(11) };
     EdmRigConfig { background: Some(background), ..config }
 }
 
@@ -255,7 +257,7 @@ fn offered_background_is_carried() {
 #[test]
 fn a_full_egress_queue_drops_frames_and_says_so() {
     let mut config = with(cluster(4), Policy::Fair, vec![stream("storage", 9_018, 0.8, 32)]);
-    config.background.as_mut().unwrap().egress_queue = Bytes::kib(64);
+    config.background.as_mut().unwrap().frames.egress_queue = Bytes::kib(64);
     let end = [(Time::ms(2), 0, 1, Operation::Read, 64)];
     let (rows, summary) = play(&mut EdmRig::new(config), &mut Script::new(&end));
     assert!(told(&summary, "frames_dropped") > 0.0);

@@ -19,6 +19,9 @@ use workload::block_trace::{BlockTrace, Format, ReplayConfig, Tolerance};
 pub(crate) use print::file_of;
 pub use resolve::{PAGE, REPLICAS_IN_RACK};
 
+/// How often a page of a swap is tried before the swap is given up. Ours.
+pub const SWAP_ATTEMPTS: u32 = 3;
+
 /// A rack of storage servers behind one switch, its volumes, and who asks for them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blox {

@@ -9,6 +9,7 @@ use crate::rivals::{
 };
 use crate::table::table;
 use base::{Bytes, Clock, Span};
+use edm::pcs::multiplex::Policy as Preemption;
 
 macro_rules! designs {
     ($( $(#[$doc:meta])* $rival:ident $key:ident : $file:ident of $config:ident; )*) => { words! {
@@ -78,13 +79,13 @@ words! {
 
 words! {
     /// How memory blocks and ordinary frames share a link.
-    PreemptionName {
+    PreemptionName is Preemption {
         /// 66-bit blocks of both take turns (EDM, 3.2.3).
-        Fair,
+        Fair is Preemption::Fair,
         /// Memory blocks always go first.
-        Strict,
+        Strict is Preemption::Strict,
         /// A frame that has begun is finished first, as without EDM.
-        None,
+        None is Preemption::None,
     }
 }
 
@@ -154,7 +155,7 @@ table! {
         /// Whether every message also goes to a backup switch (3.3).
         redundant: bool = false,
         /// How memory and frames share a link (3.2.3).
-        preemption: PreemptionName = PreemptionName::Fair,
+        preemption: PreemptionName = Preemption::Fair,
         /// Measure, besides the run, the time to a maximal matching of a full demand matrix over so many random trials (3.1.3).
         matching_trials: u32 [to 10_000] = 0,
     } as {

@@ -41,7 +41,8 @@ table! {
         files: String [length from 1],
         /// The design: who moves the messages, or serves the volumes.
         design: DesignFile where [needed],
-        /// The network: of messages, nodes around one switch (two with EDM's `redundant`); of a SAN, a topology.
+        /// The network: of messages, nodes around one switch (two with EDM's `redundant`); of a
+        /// SAN, a topology.
         fabric: FabricFile where [Messages, San; needed],
         /// Messages: the memory behind every node.
         memory: MemoryFile where [Messages],
@@ -134,7 +135,8 @@ table! {
     FabricFile {
         /// Messages: how many nodes the switch has; ids run from 0. SAN: how many adapters.
         nodes: u32 [2 to 65_536] where [needed; kind = "daisy-chain" | "ring" | "dual-ring" | "full-mesh"],
-        /// Line rate of every link, above 64b/66b coding. SAN: of every cable, 100 Gb/s when not given (paper, 3.1).
+        /// Line rate of every link, above 64b/66b coding. SAN: of every cable, 100 Gb/s when not
+        /// given (paper, 3.1).
         rate: Quantity<Rate> ["1Mbps" to "100Tbps"] where [needed Messages; kind != "custom"],
         /// Light in the fibre between a node and the switch (EDM, Table 1: 10 ns).
         propagation: Quantity<Span> [to "1s"] where [Messages] = Span::ns(10),
@@ -255,7 +257,8 @@ table! {
         digest: String where [arrivals = "trace"],
         /// What becomes of messages that come behind a later one.
         inversions: InversionsName where [arrivals = "trace"] = Inversions::Sort,
-        /// Offered load as a fraction of the busiest link direction. Above 1 is allowed, with a warning.
+        /// Offered load as a fraction of the busiest link direction. Above 1 is allowed, with a
+        /// warning.
         load: f64 [above 0.0 to 10.0] where [arrivals = "poisson" | "deterministic" | "on-off"; needed],
         /// What `load` counts.
         load_basis: LoadBasis where [arrivals = "poisson" | "deterministic" | "on-off"] = LoadBasis::Link,
@@ -263,8 +266,8 @@ table! {
         local_fraction: f64 [0.0 to 1.0] where [arrivals = "closed"] = 0.0,
         /// Share of reads; the rest are writes.
         read_fraction: f64 [0.0 to 1.0] where [arrivals != "trace"; without mix] = 0.5,
-        /// Size of every request: the size of a cache line, and of the paper's microbenchmarks, when not given
-        /// (EDM, 4.3.1).
+        /// Size of every request: the size of a cache line, and of the paper's microbenchmarks,
+        /// when not given (EDM, 4.3.1).
         #[schemars(extend("default" = "64B"))]
         size: SizeFile where [arrivals != "trace"; without mix],
         /// Classes of requests, in place of `read_fraction` and `size`.
@@ -313,8 +316,8 @@ table! {
 }
 
 table! {
-    /// Ordinary Ethernet frames between random nodes, on the links that memory traffic uses; `design.edm.preemption`
-    /// says how they share a link.
+    /// Ordinary Ethernet frames between random nodes, on the links that memory traffic uses;
+    /// `design.edm.preemption` says how they share a link.
     BackgroundFile => Background {
         /// Frames that a switch port can hold for its downlink; what does not fit is dropped. No standard value.
         egress_queue: Quantity<Bytes> = Bytes::kib(1 << 10),
@@ -345,7 +348,8 @@ table! {
         /// The workload ends after this time.
         duration: Quantity<Span> [above "0ns" to "24h"],
         /// Requests that start earlier are simulated but not measured.
-        /// `"auto"`: the run is simulated twice, and the first one tells by MSER what of it is a transient.
+        /// `"auto"`: the run is simulated twice, and the first one tells by MSER what of it is a
+        /// transient.
         warm_up: Choice<Quantity<Span>> [to "24h"] where [without warm_up_requests],
         /// The first so many requests are not measured. A tenth of `requests`, or of `duration`, by default.
         warm_up_requests: u64,
@@ -369,8 +373,8 @@ table! {
         ],
         /// The drive, counted from 0 over all targets.
         drive: u32 where [San; kind = "drive-down" | "drive-up"; needed],
-        /// The node, or the node at the end of the link: a storage server with volumes, a client with pairs, whose
-        /// box comes after the last.
+        /// The node, or the node at the end of the link: a storage server with volumes, a client
+        /// with pairs, whose box comes after the last.
         node: u32 where [Messages, Volumes, Pairs; kind != "switch-down" | "switch-up"; needed],
         /// The switch, or the switch at the end of the link: 0, or 1 for the backup.
         switch: u32 [to 1] where [Messages, Volumes; kind != "node-down" | "node-up"] = 0,

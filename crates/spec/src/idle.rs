@@ -1,5 +1,5 @@
-//! Keys that mean something only with a scene, or with the value of another key: what a file may not
-//! give, what it must give, and what a printed plan leaves out, all by the tables' `where`.
+//! Keys that mean something only with a scene, or with the value of another key: what a file may
+//! not give, what it must give, and what a printed plan leaves out, all by the tables' `where`.
 
 use crate::check::{find, property};
 use crate::design_file::DesignName;
@@ -32,8 +32,8 @@ fn label(value: &Json) -> String {
 }
 
 impl Condition {
-    /// Why the condition fails, if it does. A key that is not given has its default; one whose default
-    /// the schema does not know fails nothing.
+    /// Why the condition fails, if it does. A key that is not given has its default; one whose
+    /// default the schema does not know fails nothing.
     fn failure(&self, key: &str, given: Option<&Json>, default: Option<&Json>) -> Option<String> {
         let of = &self.key;
         match (self.is_given, given) {
@@ -200,8 +200,8 @@ fn at<'a>(value: &'a Json, path: &str) -> Option<&'a Json> {
 }
 
 impl Resolver<'_> {
-    /// Refuses keys that mean nothing beside the others, and misses those that must be there. `known`
-    /// are values of keys, or of a whole table's, that are no defaults of the schema.
+    /// Refuses keys that mean nothing beside the others, and misses those that must be there.
+    /// `known` are values of keys, or of a whole table's, that are no defaults of the schema.
     pub(crate) fn refuse_idle_keys(&mut self, design: DesignName, known: &[(&str, Json)]) {
         let mut whole = self.document.to_json();
         known.iter().for_each(|(path, value)| fill(&mut whole, path, value));

@@ -43,7 +43,7 @@ mod warnings;
 pub mod wear;
 
 pub use cost::{READ_REQUEST, wire_cost};
-pub use design_file::{DesignName, PreemptionName, StackName};
+pub use design_file::{DesignName, StackName};
 pub use error::{Place, PlanError, PlanErrors, Problem};
 pub use experiment::{Experiment, Point, Scale, parse};
 pub use file::LoadBasis;

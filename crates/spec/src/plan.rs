@@ -1,7 +1,7 @@
 //! A plan: an experiment in which nothing is left to choose.
 
 use crate::blox::Blox;
-use crate::design_file::{DesignName, PreemptionName, StackName};
+use crate::design_file::{DesignName, StackName};
 use crate::file::{FaultName, LoadBasis};
 use crate::idle::with_first_names;
 pub use crate::rivals::Protocol;
@@ -107,7 +107,7 @@ pub struct Edm {
     /// Whether every message also goes to a backup switch.
     pub redundant: bool,
     /// How memory blocks and frames share a link.
-    pub preemption: PreemptionName,
+    pub preemption: edm::pcs::multiplex::Policy,
     /// Random demand matrices on which the time to a maximal matching is measured besides the run; zero measures none.
     pub matching_trials: u32,
 }

@@ -1,5 +1,6 @@
-//! EDM's rivals. Each is a file here, with its table and what a plan has to know of it, and a line of
-//! [`rivals!`](crate::rivals): names, schema, plans, printing, costs, and the rigs of `sim` follow from that.
+//! EDM's rivals. Each is a file here, with its table and what a plan has to know of it, and a line
+//! of [`rivals!`](crate::rivals): names, schema, plans, printing, costs, and the rigs of `sim`
+//! follow from that.
 
 mod cxl;
 mod dcqcn;
@@ -27,8 +28,8 @@ use transport::config::{CreditBased, Dcqcn, Dctcp, Fastpass, Pfabric, ReceiverDr
 use transport::cost::{Train, WireCost};
 use transport::uncontrolled::Uncontrolled;
 
-/// Shows the macro `$use` every rival: what it is, its name in plans, its key and the name of its rig
-/// in `sim::rigs::rivals::rig`, its table, and its parameters. The one place that lists them.
+/// Shows the macro `$use` every rival: what it is, its name in plans, its key and the name of its
+/// rig in `sim::rigs::rivals::rig`, its table, and its parameters. The one place that lists them.
 #[macro_export]
 macro_rules! rivals {
     ($use:ident) => {

@@ -1,6 +1,7 @@
 //! Plans of the room `scalio`: a key-value store on a box of SSDs, its clients and what is between.
 
 pub(crate) mod file;
+pub mod fixed;
 mod print;
 pub(crate) mod resolve;
 mod warnings;

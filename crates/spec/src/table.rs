@@ -20,11 +20,13 @@
 //! keys, the defaults, what a printed plan leaves out, and the pages of docs/reference.
 //!
 //! * `NameFile { .. }`: a key with a default has a method that returns what is given or the default.
-//! * `NameFile => Config { .. }`: besides, `resolve` makes a `Config` of a table, and `of` the table of it.
-//!   Every key is a field of `Config`. A default behind `=>` may depend on keys before it and on what
-//!   `resolve` is given (`with context: Type`), and is not in the schema. A key without a default is
+//! * `NameFile => Config { .. }`: besides, `resolve` makes a `Config` of a table, and `of` the
+//! table of it. Every key is a field of `Config`. A default behind `=>` may depend on keys before
+//! it and on what `resolve` is given (`with context: Type`), and is not in the schema. A key
+//! without a default is
 //!   an `Option`. Keys `beside` it are no such fields.
-//! * `.. as { part: Part { key }, field: other_key }`: where `Config` has its keys, when they are not
+//! * `.. as { part: Part { key }, field: other_key }`: where `Config` has its keys, when they are
+//! not
 //!   its fields. It is an expression in `resolve` and a pattern in `of`.
 //! * `.. from { let part = ..; } to { let key = ..; }`: what a shape cannot say, such as a variant
 //!   that a key chooses: the statements before it in `resolve`, and behind it in `of`.
@@ -182,8 +184,8 @@ macro_rules! told {
 }
 pub(crate) use told;
 
-/// The struct of a table, of which every key may be left out: of each key its type, its bounds, when
-/// it means something, and its default.
+/// The struct of a table, of which every key may be left out: of each key its type, its bounds,
+/// when it means something, and its default.
 macro_rules! written {
     ($(#[$meta:meta])* $name:ident { $(
         $(#[$key_meta:meta])* $key:ident : $type:ty, ($($bounds:tt)*), ($($goes:tt)*), ($($default:expr)?);
@@ -208,7 +210,8 @@ pub(crate) use written;
 /// When a key means something, its parts apart by `;`:
 ///
 /// * `San, Volumes`: with these scenes; with those of its table when it names none;
-/// * `kind = "mesh" | "torus"`, `remote = true`: with these values of another key of its table, or of
+/// * `kind = "mesh" | "torus"`, `remote = true`: with these values of another key of its table, or
+/// of
 ///   another table (`flash.state = "used"`), given or by default; `kind != "custom"`: with others;
 /// * `given trace`, `without trace`: where another key is given, or is not;
 /// * `needed`: it must be given wherever it means something, or with these scenes (`needed San`). A

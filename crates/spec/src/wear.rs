@@ -14,6 +14,10 @@ use workload::storage::Profile;
 
 /// Days of a year: leap days are left out.
 pub const DAYS_PER_YEAR: u32 = 365;
+/// How often a block can be written (RackBlox, 3.6).
+pub const ENDURANCE: u32 = 30_000;
+/// Swaps of a drive in five years, one every twelve days (RackBlox, 3.6).
+pub const SWAPS_IN_FIVE_YEARS: f64 = 152.0;
 /// vSSDs that a rack may have.
 pub const VSSDS_MAX: u64 = 1 << 24;
 

@@ -4,7 +4,7 @@ mod common;
 
 use base::{Bytes, NodeId, Operation, Span, Time};
 use common::{DESIGNS, Memory, SMALL, complaint, experiment, files, plan, with};
-use spec::{BackgroundStream, Design, FaultKind, Plan, PreemptionName, Protocol, Scale, WarmUp, parse, wire_cost};
+use spec::{BackgroundStream, Design, FaultKind, Plan, Protocol, Scale, WarmUp, parse, wire_cost};
 use workload::{Arrivals, Pattern, SizeDistribution};
 
 const EVERY_KEY: &str = include_str!("experiments/every-key.toml");
@@ -102,7 +102,7 @@ fn every_key_reaches_the_plan() {
         (plan.messages().unwrap().run.warm_up, plan.messages().unwrap().run.drain_limit),
         (WarmUp::Time(Span::us(10)), Span::ms(20))
     );
-    assert_eq!(edm.preemption, PreemptionName::Strict);
+    assert_eq!(edm.preemption, edm::pcs::multiplex::Policy::Strict);
     let background = plan.messages().unwrap().background.clone().expect("the file has a table for it");
     assert_eq!(background.egress_queue, Bytes::kib(64));
     let stream = |name: &str, frame: u64, load: f64, burst_frames: u32| BackgroundStream {

@@ -39,3 +39,17 @@ fn no_key_of_the_schema_is_on_no_page() {
     }
     assert!(keys > 400, "{keys}");
 }
+
+/// CONTRIBUTING shows how a parameter and a rival are added by code of this crate, word for word.
+#[test]
+fn what_contributing_shows_is_in_the_code() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("../../CONTRIBUTING.md")).expect("it is there");
+    let files = ["src/scalio/file.rs", "src/rivals/receiver_driven.rs", "src/rivals.rs"];
+    let code: String = files.iter().map(|file| fs::read_to_string(root.join(file)).expect("it is there")).collect();
+    let blocks: Vec<&str> = text.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(blocks.len(), files.len());
+    for block in blocks {
+        assert!(code.contains(block), "not in the code any more:\n{block}");
+    }
+}

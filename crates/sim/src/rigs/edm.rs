@@ -16,7 +16,7 @@ mod ports;
 mod track;
 
 use crate::drive::{Context, Ended, Rig, Ticket};
-pub use background::{Background, BackgroundStream};
+pub use background::Background;
 use base::{Bytes, NodeId, Operation, Program, Rate, Request, Span, Time};
 use converged::Converged;
 use edm::budget::Delays;

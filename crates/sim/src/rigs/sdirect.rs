@@ -1,8 +1,9 @@
 //! S-Direct and its rivals: programs of crate `sdirect` in a machine of PCIe links, devices, memory and cores.
 //!
-//! Four designs, two kinds of clients. The engine is on the NIC; its buffers are there too (S-Direct) or in the host's memory (target offload). The stacks are
-//! on the cores, buffers and queues in memory; with clients elsewhere a target is in front of them. Clients on the machine itself take no network: their data are where they are
-//! needed.
+//! Four designs, two kinds of clients. The engine is on the NIC; its buffers are there too
+//! (S-Direct) or in the host's memory (target offload). The stacks are on the cores, buffers and
+//! queues in memory; with clients elsewhere a target is in front of them. Clients on the machine
+//! itself take no network: their data are where they are needed.
 
 mod devices;
 mod facts;

@@ -312,7 +312,8 @@ table! {
         device_depth: u32 [1 to 4_096] => channels * dies_per_channel,
         /// Requests a second that each may start. No limit when not given.
         rate: u32 [from 1] where [isolation = "software"],
-        /// Free blocks that are lent together (paper, 3.5.2: 1 GB). A 64th of the capacity when not given.
+        /// Free blocks that are lent together (paper, 3.5.2: 1 GB). A 64th of the capacity when not
+        /// given.
         borrow: Quantity<Bytes> where [isolation = "software"] => Bytes::new(capacity.count() / 64),
         /// With `[[swap]]`: pages of each virtual drive that change places together. Ours: few enough that requests to them wait for milliseconds.
         swap_batch: u32 [1 to 1_048_576] = 64,
@@ -558,9 +559,11 @@ table! {
         imitation: String where [San],
         /// A block trace to replay, in place of all of the above.
         trace: String where [Volumes, San],
-        /// How it is written down. Told from its first lines by default with a SAN, mqsim with volumes.
+        /// How it is written down. Told from its first lines by default with a SAN, mqsim with
+        /// volumes.
         format: TraceFormatName where [Volumes, San; given trace],
-        /// Devices are cut into stripes of so much, which are dealt to volumes or drives. Each device is one of them when not given.
+        /// Devices are cut into stripes of so much, which are dealt to volumes or drives. Each
+        /// device is one of them when not given.
         stripe: Quantity<Bytes> where [Volumes, San; given trace],
         /// SHA-256 of its requests, in hex, when it has to be this very trace.
         trace_digest: String where [Volumes, San; given trace],

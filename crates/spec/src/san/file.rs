@@ -227,7 +227,8 @@ table! {
         credits: bool => given.design == DesignName::San,
         /// What becomes of writes whose path failed.
         retry: RetryName = RetryName::CrossControllerReset,
-        /// How long they wait. As long as a packet, a command and a drive's work can live when not given.
+        /// How long they wait. As long as a packet, a command and a drive's work can live when not
+        /// given.
         quiesce_wait: Quantity<Span> [to "1h"] where [retry = "quiesce"] => given.life().unwrap_or(Span::ZERO),
         /// How long nothing may come for a command before it is sent a second time; `timeout` where that is shorter. 8 ms when not given; 30 s with
         /// windows, which repair losses by themselves. TCP's tail loss probe (RFC 8985, 7.2) as Linux has it:
@@ -323,8 +324,8 @@ impl Sessions<'_> {
     }
 }
 
-/// The longest that a drive may take for one command; ours, ten times what a write behind garbage collection takes at
-/// worst.
+/// The longest that a drive may take for one command; ours, ten times what a write behind garbage
+/// collection takes at worst.
 const DRIVE_TIME_MAX: Span = Span::ms(100);
 
 /// A host, and the times of both ends.

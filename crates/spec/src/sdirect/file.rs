@@ -78,25 +78,26 @@ impl Usual {
 }
 
 table! {
-    /// What the machine's software costs. Defaults of linux: Yang, Minturn and Hady (FAST'12, section 3) on an
-    /// interrupt-driven read of 4 KiB: 4.4 us of the kernel's own, of which a context switch is 1.4 us; the split of the
-    /// rest is ours. Defaults of spdk are ours: SPDK's own overhead is some hundred nanoseconds a command (Yang et al.,
-    /// CloudCom'17, Figure 5).
+    /// What the machine's software costs. Defaults of linux: Yang, Minturn and Hady (FAST'12,
+    /// section 3) on an interrupt-driven read of 4 KiB: 4.4 us of the kernel's own, of which a
+    /// context switch is 1.4 us; the split of the rest is ours. Defaults of spdk are ours: SPDK's
+    /// own overhead is some hundred nanoseconds a command (Yang et al., CloudCom'17, Figure 5).
     SoftwareFile => StackConfig with usual: Usual {
-        /// Cores that ask, or serve, each with queue pairs of its own. Ours: as many as carry a device's peak, 4 for
-        /// linux and 1 for spdk, a device.
+        /// Cores that ask, or serve, each with queue pairs of its own. Ours: as many as carry a
+        /// device's peak, 4 for linux and 1 for spdk, a device.
         cores: u32 [1 to 1_024] => usual.of(4, 1) * u32::from(usual.devices),
         /// Commands in a queue pair at once.
         queue_depth: u16 [1 to 4_096] = 1_024,
-        /// From the application's call to the command in memory, each command: 1.5 us for linux, 200 ns for spdk.
+        /// From the application's call to the command in memory, each command: 1.5 us for linux,
+        /// 200 ns for spdk.
         submission: Quantity<Span> [to "1s"] => Span::ns(usual.of(1_500, 200)),
         /// A doorbell: 100 ns.
         doorbell: Quantity<Span> => Span::ns(100),
-        /// From the completion in memory to the application, each command, notice left out: 700 ns for linux, 200 ns
-        /// for spdk.
+        /// From the completion in memory to the application, each command, notice left out: 700 ns
+        /// for linux, 200 ns for spdk.
         completion: Quantity<Span> [to "1s"] => Span::ns(usual.of(700, 200)),
-        /// Commands that are submitted together: 1 for linux, 128 for spdk. The paper's batch is "large" and not
-        /// given; 128 fill a queue of usual depth.
+        /// Commands that are submitted together: 1 for linux, 128 for spdk. The paper's batch is
+        /// "large" and not given; 128 fill a queue of usual depth.
         batch: u32 [1 to 4_096] => usual.of(1, 128),
         /// How long a batch waits for more.
         batch_time: Quantity<Span> [to "1s"] = Span::ms(1),
@@ -104,7 +105,8 @@ table! {
         interrupt: Quantity<Span> where [design.name = "linux"] => Span::ns(700),
         /// Waking the thread that waits, each command: 1.4 us.
         context_switch: Quantity<Span> where [design.name = "linux"] => Span::ns(1_400),
-        /// Completions that an interrupt waits for. By default 1, for none: Linux leaves feature 08h as it is.
+        /// Completions that an interrupt waits for. By default 1, for none: Linux leaves feature
+        /// 08h as it is.
         coalesce: u32 [1 to 256] where [design.name = "linux"] => 1,
         /// How long an interrupt waits for them: 100 us.
         coalesce_time: Quantity<Span> where [design.name = "linux"] => Span::us(100),
@@ -133,7 +135,8 @@ table! {
 }
 
 table! {
-    /// The clients, and the network between. With the designs s-direct, linux, spdk and target-offload.
+    /// The clients, and the network between. With the designs s-direct, linux, spdk and
+    /// target-offload.
     ClientsFile => Clients {
         /// How many clients there are.
         count: u32 [1 to 1_024] = 1,

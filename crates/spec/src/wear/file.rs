@@ -1,6 +1,6 @@
 //! The written form of wear levelling, and its defaults, each with its source. "Paper" is RackBlox, SOSP'23.
 
-use super::{DAYS_PER_YEAR, GlobalLevelling, LocalLevelling, Replacement, Wear, WearLoad, WornDrive};
+use super::{DAYS_PER_YEAR, ENDURANCE, GlobalLevelling, LocalLevelling, Replacement, Wear, WearLoad, WornDrive};
 use crate::file::words;
 use crate::quantity::Quantity;
 use crate::table::table;
@@ -48,7 +48,8 @@ table! {
         ssds: u32 [1 to 1_024] = 16,
         /// vSSDs of a drive (paper, 4.6: 4). They move together when the drive's contents are swapped.
         vssds: u32 [1 to 1_024] = 4,
-        /// Years that are played, of 365 days; five when neither it nor `days` is given (paper, 3.6: a drive lasts five).
+        /// Years that are played, of 365 days; five when neither it nor `days` is given (paper,
+        /// 3.6: a drive lasts five).
         years: f64 [above 0.0 to 100.0] where [without days],
         /// Days that are played.
         days: u32 [1 to 36_500],
@@ -62,7 +63,8 @@ table! {
         /// What makes a look swap. Ours: the paper (3.6) swaps "periodically" and counts the cost of one swap every 12 days, but does not say whether a
         /// look at even drives swaps too.
         trigger: TriggerName = TriggerName::EveryLook,
-        /// Wear is compared as it will be after so many days at the present rates. 0 waits until it is uneven.
+        /// Wear is compared as it will be after so many days at the present rates. 0 waits until it
+        /// is uneven.
         horizon_days: u32 [to 36_500] where [trigger = "uneven"] = 0,
         /// Days between two looks of the rack at its servers (paper, 3.6: 8 weeks).
         global_period_days: u32 [1 to 36_500] = 56,
@@ -89,7 +91,7 @@ table! {
         /// Flash of a drive, spare blocks included. Ours.
         capacity: Quantity<Bytes> [above "0B"] = Bytes::kib(1 << 30),
         /// Erases that a block endures (paper, 3.6: 30,000 writes).
-        endurance: u32 [1 to 1_000_000_000] = 30_000,
+        endurance: u32 [1 to 1_000_000_000] = ENDURANCE,
         /// What a swap costs either drive, in erases of all its blocks: 1, as it is written once as a whole (paper, 3.6).
         swap_erases: f64 [0.0 to 1_000.0] = 1.0,
         /// Drives that are replaced by new ones on the way; what they held comes back from replicas.

@@ -9,12 +9,9 @@ use blox::{
 };
 use record::metric::{self, Meter};
 use record::{Place, SpanKind};
-use spec::blox::Blox;
+use spec::blox::{Blox, SWAP_ATTEMPTS};
+use spec::wear::{ENDURANCE, SWAPS_IN_FIVE_YEARS};
 use std::collections::{BTreeMap, VecDeque};
-
-/// RackBlox, 3.6: how often a block can be written, and how many swaps there are in five years, one every twelve days.
-const ENDURANCE: f64 = 30_000.0;
-const SWAPS_IN_FIVE_YEARS: f64 = 152.0;
 
 /// The carriers of all servers, and the requests that they know of.
 pub struct Swaps {
@@ -59,7 +56,7 @@ impl Swaps {
         let config = CarrierConfig {
             pages: plan.io.working_set_blocks,
             batch: plan.vssd.swap_batch,
-            attempts_max: 3,
+            attempts_max: SWAP_ATTEMPTS,
             depth: dies,
             patience: plan.vssd.swap_wait_max,
         };
@@ -273,7 +270,7 @@ impl BloxRig {
         meter.ratio(metric::swap_time_mean_ms, sum(|counters| counters.time.as_ps()) / 1e9, done);
         // Both vSSDs of a pair are written; so are, pair by pair, both drives.
         let erases = meter.ratio(metric::swap_erases_of_every_block, written, 2.0 * done * flash_pages);
-        meter.put(metric::swap_every_12_days_lifetime_fraction, erases * SWAPS_IN_FIVE_YEARS / ENDURANCE);
+        meter.put(metric::swap_every_12_days_lifetime_fraction, erases * SWAPS_IN_FIVE_YEARS / f64::from(ENDURANCE));
     }
 
     fn write_refused(&mut self, server: usize, job: DeviceJob, vssd: VssdId, why: Written) {

@@ -11,6 +11,7 @@ use edm::pcs::timing::block_time;
 use hardware::EthernetStack;
 use hdrhistogram::Histogram;
 use record::metric::{self, Meter};
+use spec::BackgroundStream;
 
 /// MAC, PCS and layer-2 forwarding of frames: EDM runs beside the standard pipeline, which stays as it is (paper 3.3).
 const STACK: EthernetStack = EthernetStack::RAW;
@@ -20,28 +21,12 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 /// Ordinary traffic on the links that the memory messages use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Background {
-    /// What every node sends.
-    pub streams: Vec<BackgroundStream>,
+    /// What every node sends, and the room that switch ports have for it.
+    pub frames: spec::Background,
     /// Who may send when memory and frames wait; [`Policy::None`] is a line without intra-frame preemption.
     pub preemption: Policy,
-    /// Frames that a switch port can hold for its downlink; what does not fit is dropped.
-    pub egress_queue: Bytes,
     /// Of its random streams, `background/<stream>/<node>`.
     pub seed: Seed,
-}
-
-/// One kind of ordinary traffic.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BackgroundStream {
-    /// Its name, unique: in the records and in the path of its random streams.
-    pub name: String,
-    /// Of one frame, from the destination address to the check sequence: 64 to 9,018 bytes.
-    pub frame: Bytes,
-    /// The share of each node's uplink that it offers, preamble and gap included; above zero. All streams together may
-    /// offer more than the link: their frames then wait in their hosts, without limit.
-    pub load: f64,
-    /// Frames that are handed to the MAC together, for the same target; at least one. One is a Poisson process of frames.
-    pub burst_frames: u32,
 }
 
 /// One frame on its way through one plane.
@@ -129,9 +114,9 @@ pub struct Traffic {
 impl Traffic {
     /// Nothing sent yet.
     pub fn new(config: &EdmRigConfig, background: &Background) -> Traffic {
-        let streams: Vec<Tally> = background.streams.iter().cloned().map(Tally::new).collect();
+        let streams: Vec<Tally> = background.frames.streams.iter().cloned().map(Tally::new).collect();
         let generator = |stream: usize, node: u32| {
-            let path = format!("background/{}/{node}", background.streams[stream].name);
+            let path = format!("background/{}/{node}", background.frames.streams[stream].name);
             let mean_gap_ps = streams[stream].mean_gap_ps(block_time(config.rate));
             let mut random = background.seed.stream(&path);
             let next = Time::ZERO + Span::from_ps_f64(random.exponential(mean_gap_ps));

@@ -35,7 +35,7 @@ impl Converged {
         Converged {
             planes: (0..planes).map(|_| Ports { uplinks: links(), downlinks: links() }).collect(),
             traffic: Traffic::new(config, background),
-            egress_queue: background.egress_queue,
+            egress_queue: background.frames.egress_queue,
             earliest: Vec::new(),
         }
     }

@@ -23,32 +23,13 @@ use scalio::{
 };
 use spec::DesignName;
 use spec::blox::Flash;
-use spec::scalio::{Options, ProtocolName, Scalio};
+use spec::scalio::fixed::{
+    BARE_CAPACITY, CHUNKS_OF_A_CLIENT, COMPACT_BELOW, DITTO_ATTEMPTS, DITTO_BLOCK, DITTO_SAMPLE_BUCKETS, GROUPS,
+    LEED_RECORDS, LEED_SEGMENTS, LEED_TOKENS, LeedLog, NO_LEASE, PAGE_RECORDS, READS_OF_A_GET, RESERVE_ZONES,
+    ZONE_SECTORS, ZONES_MIN,
+};
+use spec::scalio::{Ditto, Options, ProtocolName, Scalio};
 use std::collections::BTreeMap;
-
-/// Sectors of a zone of Scalio's log: 4 MiB. Ours: many segments with their records.
-const ZONE_SECTORS: u32 = 8_192;
-/// Records of a page of 4 KiB.
-const PAGE_RECORDS: u32 = 36;
-/// Zones that only compaction takes, and how many are free when it begins.
-const RESERVE_ZONES: u32 = 4;
-const COMPACT_BELOW: u32 = 8;
-/// Zones that even a small store has. Ours.
-const ZONES_MIN: u64 = 24;
-/// Groups that a server has on their way. Ours: enough that none waits for another's I/Os.
-const GROUPS: u32 = 32;
-/// Looks of one GET before it gives up. Ours: never in a run without faults.
-const LOOKS: u32 = 100_000;
-/// LEED's logs: sectors that compaction reads at once, chunks at once, and when it begins (its source).
-const LEED_SEGMENTS: (u32, u32, u32) = (512, 1, 12_288);
-const LEED_RECORDS: (u32, u32, u32) = (256, 4, 8_192);
-/// Ditto's configuration as it is shipped: blocks of 256 B, four buckets looked at for a victim.
-const DITTO_BLOCK: u32 = 256;
-const DITTO_SAMPLE_BUCKETS: u32 = 4;
-/// Chunks of the pool for each client. Ours: a megabyte each, as shipped, would leave clients of a small pool without any.
-const CHUNKS_OF_A_CLIENT: u32 = 4;
-/// Room of a drive without a store.
-const BARE_CAPACITY: Bytes = Bytes::kib(16 << 20);
 
 /// The rack of a plan. With `wire_check` every message is encoded and decoded, with `keep_history` every operation kept.
 ///
@@ -174,9 +155,9 @@ fn client_config(plan: &Scalio, options: &Options, blocks: u32, client: u32) -> 
         blocks,
         devices: plan.store.devices,
         protocol: protocol_of(options),
-        lease: options.lease.unwrap_or(Span::secs(1)),
+        lease: options.lease.unwrap_or(NO_LEASE),
         retry_wait: options.retry,
-        attempts_max: LOOKS,
+        attempts_max: READS_OF_A_GET,
         reply_timeout: options.timeout,
         sends_max: options.attempts,
         touch: true,
@@ -213,11 +194,17 @@ fn made_rival(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Mad
     // A record takes a sector; segments of a key or none take one each.
     let each = u64::from(keys.count / devices + keys.count / devices / 8 + 1_024);
     let rows = |used: u64, least: u32| (used as f64 * (1.0 + plan.store.spare)) as u32 + 4 * least;
-    let records = log_config(0, rows(each, LEED_RECORDS.2), LEED_RECORDS);
+    let records = log_config(0, rows(each, LEED_RECORDS.compact_below), LEED_RECORDS);
     let segments_used = each.div_ceil(4) + u64::from(options.segments);
-    let segments = log_config(u64::from(records.extent.sectors), rows(segments_used, LEED_SEGMENTS.2), LEED_SEGMENTS);
+    let segments =
+        log_config(u64::from(records.extent.sectors), rows(segments_used, LEED_SEGMENTS.compact_below), LEED_SEGMENTS);
     let stock = Stock::new(*keys, blocks, devices, [records.extent.sector, segments.extent.sector]);
-    let tokens = leed::Tokens { capacity: options.tokens, get: 3, put: 8, delete: 4 };
+    let tokens = leed::Tokens {
+        capacity: options.tokens,
+        get: LEED_TOKENS.get,
+        put: LEED_TOKENS.put,
+        delete: LEED_TOKENS.delete,
+    };
     let config = |device| leed::ServerConfig { device, devices, blocks, tokens, segments, records };
     let mut servers = Vec::new();
     for device in 0..devices {
@@ -234,19 +221,16 @@ fn made_rival(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Mad
             let client = |client| leed::Client::new(ClientId(client as u16), blocks, devices);
             (Programs::Leed { clients: (0..plan.store.clients).map(client).collect(), servers }, None)
         }
-        Some(_) => {
+        Some(own) => {
             let pool = pool_of(plan, keys, seed);
-            (Programs::Ditto { clients: ditto_clients(plan, blocks, &pool, seed)?, servers }, Some(pool))
+            (Programs::Ditto { clients: ditto_clients(plan, own, blocks, &pool, seed)?, servers }, Some(pool))
         }
     };
     Ok(Made { programs, shelf: Shelf::Leed(Box::new(stock)), index: None, pool, capacity })
 }
 
-fn log_config(
-    sector: u64,
-    sectors: u32,
-    (chunk_sectors, chunks_at_once, compact_below): (u32, u32, u32),
-) -> leed::LogConfig {
+fn log_config(sector: u64, sectors: u32, log: LeedLog) -> leed::LogConfig {
+    let LeedLog { chunk_sectors, chunks_at_once, compact_below } = log;
     leed::LogConfig { extent: Extent { sector, sectors }, chunk_sectors, chunks_at_once, compact_below }
 }
 
@@ -271,6 +255,7 @@ fn pool_of(plan: &Scalio, keys: &Keys, seed: Seed) -> ditto::Pool<Token> {
 
 fn ditto_clients(
     plan: &Scalio,
+    own: Ditto,
     blocks: u32,
     pool: &ditto::Pool<Token>,
     seed: Seed,
@@ -281,9 +266,9 @@ fn ditto_clients(
             blocks,
             devices: plan.store.devices,
             pool: *pool.geometry(),
-            samples: plan.ditto.map_or(5, |ditto| ditto.samples),
+            samples: own.samples,
             sample_buckets: DITTO_SAMPLE_BUCKETS,
-            attempts_max: 8,
+            attempts_max: DITTO_ATTEMPTS,
             answers_after_fill: false,
         };
         ditto::Client::new(config, seed.stream(&format!("ditto/{client}"))).map_err(BuildError::of)
