@@ -1,6 +1,6 @@
 //! The written form of an experiment: what may stand in a file, as plain data. It is the source of the JSON Schema against which
-//! every file is checked, and the form in which a resolved plan is printed. Defaults of the designs are in
-//! [`crate::design_file`], all others in [`crate::resolve`].
+//! every file is checked, and the form in which a resolved plan is printed. Each table has its
+//! defaults, those of EDM's rivals are in [`crate::rivals`].
 
 use crate::blox::file::{
     CollectionFile, ControllerFile, FitFile, FlashFile, InversionsName, IoFile, MembershipFile, RackFile,

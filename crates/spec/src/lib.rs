@@ -9,7 +9,8 @@
 //! * [`target`] is the same for the file of a live target, which is no experiment.
 //!
 //! How a file becomes a plan: text, a tree with places (`document`), the schema's checks (`check`), sweeps and scales by key path
-//! (`sweep`), defaults and combinations (`resolve`), the rate that a load comes to (`load`), warnings.
+//! (`sweep`), keys that mean nothing beside others (`idle`), defaults and combinations (`resolve`),
+//! the rate that a load comes to (`load`), warnings.
 
 pub mod blox;
 mod check;
