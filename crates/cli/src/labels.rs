@@ -95,15 +95,15 @@ mod tests {
 
     #[test]
     fn every_point_has_every_column() {
-        let labels = labels("[sweep]\n\"workload.load\" = [0.5, 1]\n\"fabric.nodes\" = [2, 4]\n");
-        assert_eq!(labels.len(), 4);
+        let found = labels("[sweep]\n\"workload.load\" = [0.5, 1]\n\"fabric.nodes\" = [2, 4]\n");
+        assert_eq!(found.len(), 4);
         let label = |name: &str, value| Label { name: name.into(), value };
         let first = [
             label("label_fabric_nodes", LabelValue::Integer(Some(2))),
             label("label_workload_load", LabelValue::Number(Some(0.5))),
         ];
-        assert_eq!(labels[0], first);
-        assert!(labels[3].contains(&label("label_workload_load", LabelValue::Number(Some(1.0)))));
+        assert_eq!(found[0], first);
+        assert!(found[3].contains(&label("label_workload_load", LabelValue::Number(Some(1.0)))));
         assert!(labels("").iter().all(Vec::is_empty), "a point without a sweep has none");
     }
 }
