@@ -209,7 +209,7 @@ mod tests {
         track.pass(Time::us(4));
         track.waited(Time::us(9), SpanKind::StorageQueue, Place::Target(0));
         assert_eq!(tracks.close(Time::us(5), tags[0], Outcome::Finished), None);
-        let finished = tracks.close(Time::us(9), tags[1], Outcome::Finished).unwrap();
+        let mut finished = tracks.close(Time::us(9), tags[1], Outcome::Finished).unwrap();
         assert_eq!((finished.ticket, finished.start), (Ticket(0), Time::us(1)));
         let settled = finished.ledger.settle(Time::us(9));
         assert_eq!((settled.spans.get(SpanKind::StorageQueue), settled.spans.total()), (Span::us(5), Span::us(8)));
@@ -224,7 +224,7 @@ mod tests {
         let track = tracks.get(tag).unwrap();
         track.sends(Time::us(1));
         track.claim_parts(Time::us(3), [(SpanKind::Network, Span::us(2))], Place::Link(0));
-        let finished = tracks.close(Time::us(9), tag, Outcome::Null).unwrap();
+        let mut finished = tracks.close(Time::us(9), tag, Outcome::Null).unwrap();
         assert_eq!(finished.outcome, Outcome::Null);
         let settled = finished.ledger.settle(Time::us(9));
         let spans = [SpanKind::Wait, SpanKind::Network, SpanKind::Schedule].map(|kind| settled.spans.get(kind));
