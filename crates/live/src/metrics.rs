@@ -49,7 +49,7 @@ impl Latency {
     }
 
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), Error> {
-        let ends = ENDS.iter().map(|(_, end)| *end).chain([f64::MAX]);
+        let ends = ENDS.iter().map(|(_, end)| *end).chain([f64::INFINITY]);
         let buckets: Vec<(f64, u64)> = ends.zip(self.counts).collect();
         let seconds = self.sum_ps as f64 / 1e12;
         encoder.encode_histogram::<NoLabelSet>(seconds, self.counts.iter().sum(), &buckets, None)
@@ -200,8 +200,8 @@ mod tests {
         }
         let text = metrics.text(Counters::default(), Gauges::default(), 0, Vec::new());
         for line in [
-            "rackweave_target_request_seconds_bucket{le=\"1e-5\",operation=\"read\"} 2",
-            "rackweave_target_request_seconds_bucket{le=\"3e-5\",operation=\"read\"} 3",
+            "rackweave_target_request_seconds_bucket{le=\"0.00001\",operation=\"read\"} 2",
+            "rackweave_target_request_seconds_bucket{le=\"0.00003\",operation=\"read\"} 3",
             "rackweave_target_request_seconds_bucket{le=\"10.0\",operation=\"read\"} 3",
             "rackweave_target_request_seconds_bucket{le=\"+Inf\",operation=\"read\"} 4",
             "rackweave_target_request_seconds_count{operation=\"write\"} 0",
