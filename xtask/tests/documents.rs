@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use record::SpanKind;
+use record::{SpanKind, metric};
 use spec::NoFiles;
 use xtask::markdown::{Kind, blocks, kinds};
 
@@ -214,12 +214,15 @@ fn every_metric_and_span_of_the_documents_exists() {
     let literals = literals();
     let exists = |name: &str| {
         let alone = name.strip_prefix("device_").unwrap_or(name);
-        [name, alone].iter().any(|name| literals.iter().any(|literal| is_instance(name, literal)))
+        let is_declared = metric::find(&name.to_ascii_lowercase()).is_some();
+        is_declared || [name, alone].iter().any(|name| literals.iter().any(|literal| is_instance(name, literal)))
     };
+    // That page is made from the declarations.
+    let is_generated = |path: &Path| path.ends_with("reference/metrics.md");
     let (mut metrics, mut spans, mut lacking) = (0, 0, Vec::new());
-    for (path, text) in files(&root().join("docs"), "md") {
+    for (path, text) in files(&root().join("docs"), "md").into_iter().filter(|(path, _)| !is_generated(path)) {
         let mut names = first_cells(&text, &["name", "counter"]);
-        names.extend(code(&text).iter().filter_map(|code| code.strip_prefix("extra.").map(str::to_owned)));
+        names.extend(code(&text).iter().filter_map(|code| code.strip_prefix("metrics.").map(str::to_owned)));
         metrics += names.len();
         lacking.extend(names.into_iter().filter(|name| !exists(name)).map(|name| (path.clone(), name)));
         let names = first_cells(&text, &["span"]);
@@ -228,5 +231,5 @@ fn every_metric_and_span_of_the_documents_exists() {
         lacking.extend(names.into_iter().filter(|name| !is_span(name)).map(|name| (path.clone(), name)));
     }
     assert!(lacking.is_empty(), "no metric or span is called {lacking:#?}");
-    assert!(metrics > 100 && spans > 15, "{metrics} metrics, {spans} spans");
+    assert!(metrics > 30 && spans > 15, "{metrics} metrics, {spans} spans");
 }

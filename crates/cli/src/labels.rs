@@ -78,7 +78,7 @@ mod tests {
 
     fn labels(sweep: &str) -> Vec<Vec<Label>> {
         let text = "title = \"t\"\nfabric = { nodes = 2, rate = \"100Gbps\" }\ndesign.name = \"edm\"\n\
-                    workload.load = 0.5\n";
+                    workload.load = 0.5\nrun.requests = 10\n";
         of_points(&spec::parse("t", &format!("{text}{sweep}"), &NoFiles, &[]).unwrap().points(None))
     }
 

@@ -21,13 +21,11 @@
 //!
 //! * `NameFile { .. }`: a key with a default has a method that returns what is given or the default.
 //! * `NameFile => Config { .. }`: besides, `resolve` makes a `Config` of a table, and `of` the
-//! table of it. Every key is a field of `Config`. A default behind `=>` may depend on keys before
-//! it and on what `resolve` is given (`with context: Type`), and is not in the schema. A key
-//! without a default is
-//!   an `Option`. Keys `beside` it are no such fields.
+//!   table of it. Every key is a field of `Config`. A default behind `=>` may depend on keys before
+//!   it and on what `resolve` is given (`with context: Type`), and is not in the schema. A key
+//!   without a default is an `Option`. Keys `beside` it are no such fields.
 //! * `.. as { part: Part { key }, field: other_key }`: where `Config` has its keys, when they are
-//! not
-//!   its fields. It is an expression in `resolve` and a pattern in `of`.
+//!   not its fields. It is an expression in `resolve` and a pattern in `of`.
 //! * `.. from { let part = ..; } to { let key = ..; }`: what a shape cannot say, such as a variant
 //!   that a key chooses: the statements before it in `resolve`, and behind it in `of`.
 //! * `NameFile => Config on ground of Design { .. }`: the same with defaults that depend on a rack.
@@ -211,8 +209,7 @@ pub(crate) use written;
 ///
 /// * `San, Volumes`: with these scenes; with those of its table when it names none;
 /// * `kind = "mesh" | "torus"`, `remote = true`: with these values of another key of its table, or
-/// of
-///   another table (`flash.state = "used"`), given or by default; `kind != "custom"`: with others;
+///   of another table (`flash.state = "used"`), given or by default; `kind != "custom"`: with others;
 /// * `given trace`, `without trace`: where another key is given, or is not;
 /// * `needed`: it must be given wherever it means something, or with these scenes (`needed San`). A
 ///   default behind `=>` then stands in for it while other mistakes are found;

@@ -1,7 +1,7 @@
 //! Stores as stories.
 
 use super::*;
-use crate::generator::{Arrival, Source};
+use crate::generator::Arrival;
 use crate::outbox::play;
 use base::{Bytes, Operation, Seed, Span};
 use std::collections::BTreeMap;
