@@ -214,7 +214,8 @@ fn what_is_wrong_with_a_file_is_said_so_that_it_can_be_mended() {
     // What the file says wrongly, a setting heals; an empty one takes a key away.
     home.say("check bad.toml").refused(2, &["bad.toml:8:8: workload.load"]);
     assert!(home.run("check bad.toml --set workload.load=0.4").contains("\nload = 0.4\n"));
-    home.say("check a.toml --set workload.load=").refused(2, &["workload: `load` is missing: arrivals = poisson needs it"]);
+    home.say("check a.toml --set workload.load=")
+        .refused(2, &["workload: `load` is missing: arrivals = poisson needs it"]);
     home.say("check a.toml --set workload.mix=").refused(2, &["the file does not have it"]);
     assert!(home.run("check a.toml --set fabric.rate= --set fabric.rate=25Gbps").contains("rate = \"25Gbps\""));
 }

@@ -193,6 +193,9 @@ impl Tracks {
             // Another attempt was answered than the last, or none.
             track.ledger.fork();
             track.ledger.claim(SpanKind::Schedule, track.sent_at, now, host);
+        } else if track.turn == Some(End::Host) {
+            // Its last packet has come; earlier ones of the stream were lost, and come again.
+            track.ledger.claim(SpanKind::Schedule, track.since, now, host);
         }
         track.ledger.claim(SpanKind::Stack, now, now + stack, host);
         track.name = NOBODY;
