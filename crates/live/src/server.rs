@@ -15,7 +15,6 @@ use crate::in_use::InUse;
 use crate::listen::listen_unless_in_use;
 use crate::machine::{JournalSink, Machine};
 use crate::metrics::{Metrics, Size};
-
 use crate::records::Recorder;
 use crate::secrets::{Secrets, random};
 use crate::setup::{END_WAIT, OpenStorage, OpenedByName, Preparation, Prepared};
